@@ -1,0 +1,98 @@
+import { accessSync, constants, statSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { run } from './run.mjs'
+
+/** The system programs that the tests start, and the package that brings each one. */
+export const programs = [
+  {
+    name: 'redis-server',
+    home: 'https://redis.io/downloads',
+    packages: { 'apt-get': 'redis-server', dnf: 'redis', yum: 'redis', apk: 'redis', pacman: 'redis', brew: 'redis' },
+  },
+  {
+    name: 'etcd',
+    home: 'https://etcd.io/docs/latest/install',
+    packages: { 'apt-get': 'etcd-server', dnf: 'etcd', yum: 'etcd', apk: 'etcd', pacman: 'etcd', brew: 'etcd' },
+  },
+]
+
+// Debian starts a service as it installs it, unless a policy-rc.d answers 101.
+// An update that fails may still leave good lists, so the install is what decides.
+const UPDATED_AND_WITHOUT_SERVICES = `
+policy=$1; shift
+if [ ! -e "$policy" ]; then
+  trap 'rm -f "$policy"' EXIT
+  trap 'exit 1' HUP INT TERM
+  printf '#!/bin/sh\\nexit 101\\n' > "$policy" && chmod 755 "$policy" || exit 1
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get update
+"$@"
+`
+
+const managers = [
+  {
+    name: 'apt-get',
+    args: ['install', '-y', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=120'],
+    needsRoot: true,
+    within: policyFile => ['/bin/sh', '-c', UPDATED_AND_WITHOUT_SERVICES, 'sh', policyFile],
+  },
+  { name: 'dnf', args: ['install', '-y'], needsRoot: true },
+  { name: 'yum', args: ['install', '-y'], needsRoot: true },
+  { name: 'apk', args: ['add', '--no-cache'], needsRoot: true },
+  { name: 'pacman', args: ['-Sy', '--noconfirm', '--needed'], needsRoot: true },
+  { name: 'brew', args: ['install'], needsRoot: false },
+]
+
+const NO_MANAGER = `no package manager found here knows it (looked for ${managers.map(({ name }) => name).join(', ')})`
+
+/** Where a program is in a PATH, or undefined. */
+export function findProgram(name, path) {
+  const places = path.split(delimiter).filter(directory => directory !== '')
+  return places.map(directory => join(directory, name)).find(isExecutable)
+}
+
+/** Installs the programs that are missing from the PATH, or says which they are and how to get them. */
+export async function installPrograms({ path, isRoot, wanted = programs, policyFile = '/usr/sbin/policy-rc.d' }) {
+  const missing = wanted.filter(({ name }) => !findProgram(name, path))
+  if (missing.length === 0) return
+
+  const hasSudo = findProgram('sudo', path) !== undefined
+  const known = managers.filter(
+    ({ name }) => findProgram(name, path) && missing.every(program => program.packages[name]),
+  )
+  const manager = known.find(({ needsRoot }) => !needsRoot || isRoot || hasSudo)
+  if (!manager) throw new Error(complain(missing, known[0], known[0] ? 'only root may install it' : NO_MANAGER))
+
+  console.log(`installing ${namesOf(missing)} with ${manager.name}…`)
+  const [command, ...args] = [
+    ...(manager.needsRoot && !isRoot ? ['sudo', '-n'] : []),
+    ...(manager.within?.(policyFile) ?? []),
+    ...[manager.name, ...manager.args, ...packagesOf(missing, manager)],
+  ]
+  const { code, output } = await run(command, args, { env: { ...process.env, PATH: path } })
+  if (code !== 0) {
+    throw new Error(complain(missing, manager, `${manager.name} failed (${output.trim().split('\n').at(-1)})`))
+  }
+  const lost = missing.filter(({ name }) => !findProgram(name, path))
+  if (lost.length > 0) throw new Error(complain(lost, manager, `${manager.name} did not put it on the PATH`))
+}
+
+function complain(missing, manager, reason) {
+  const remedy = manager
+    ? `run \`${manager.name} ${manager.args[0]} ${packagesOf(missing, manager).join(' ')}\`${manager.needsRoot ? ' as root' : ''}`
+    : `get it from ${missing.map(({ home }) => home).join(' and ')} and put it on the PATH`
+  return `Missing for the tests: ${namesOf(missing)}, and ${reason}: ${remedy}, then run npm test again.`
+}
+
+const namesOf = missing => missing.map(({ name }) => name).join(' and ')
+const packagesOf = (missing, manager) => missing.map(program => program.packages[manager.name])
+
+function isExecutable(file) {
+  try {
+    accessSync(file, constants.X_OK)
+    return statSync(file).isFile()
+  } catch {
+    return false
+  }
+}

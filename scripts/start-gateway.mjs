@@ -1,0 +1,30 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { installPackages } from './packages.mjs'
+import { root, run } from './run.mjs'
+
+const main = join(root, 'packages/gateway/dist/cli/main.js')
+
+/** Installs, builds and starts the gateway with the arguments of `npm start -- …`. */
+export default async function startGateway() {
+  await installPackages()
+  await build()
+  // in this very process, so that signals, terminal and exit code are the gateway's own
+  process.argv = [process.execPath, main, 'start', ...process.argv.slice(2)]
+  await import(pathToFileURL(main).href)
+}
+
+async function build() {
+  console.log('building…')
+  const { code, output } = await run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-b'])
+  if (code !== 0) {
+    const where = output.split('\n').find(line => line.includes('error')) ?? `exit code ${code}`
+    throw new Error(
+      `Diana could not be built (${where.trim()}): run \`npm run build\` to see every mistake and mend them, then run the same command again.`,
+    )
+  }
+  if (!existsSync(main)) {
+    throw new Error(`The build left no ${main}: run \`npx tsc -b --force\`, then run the same command again.`)
+  }
+}

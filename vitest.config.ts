@@ -1,0 +1,22 @@
+import { fileURLToPath } from 'node:url'
+import { defineConfig } from 'vitest/config'
+
+const source = (path: string) => fileURLToPath(new URL(path, import.meta.url))
+
+export default defineConfig({
+  resolve: {
+    // tests run on the sources, so that a stale build can never pass or fail them
+    alias: [
+      { find: /^diana-limiter$/, replacement: source('packages/limiter/src/index.ts') },
+      {
+        find: /^diana-limiter\/(express|fastify|http|koa|hono|nest)$/,
+        replacement: `${source('packages/limiter/src/filters/')}$1.ts`,
+      },
+      { find: /^diana-limiter\/testing$/, replacement: source('packages/limiter/src/testing/index.ts') },
+    ],
+  },
+  test: {
+    include: ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts'],
+    testTimeout: 30_000,
+  },
+})
