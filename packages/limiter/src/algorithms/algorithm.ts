@@ -1,0 +1,70 @@
+import type { z } from 'zod'
+
+/** How many in how long; a period of 0 is a bare count, of things held at one time. */
+export interface Limit {
+  readonly count: number
+  readonly periodMs: number
+}
+
+/** How long a rule lets a call wait: not at all when absent; `timeoutUs` absent leaves the bound to the algorithm. */
+export interface Patience {
+  readonly timeoutUs?: number | undefined
+}
+
+/**
+ * One way of counting. It knows no clock, no store and no rule: it turns a limit into a meter.
+ * `options` are its own words in a rule.
+ */
+export interface Algorithm {
+  readonly name: string
+  /** 'rate' reads limits like 100/s, 'count' reads bare counts like 50. */
+  readonly limit: 'rate' | 'count'
+  readonly options: z.ZodRawShape
+  /** Throws a Misfit where the numbers cannot be counted. */
+  meter(limit: Limit, options: Readonly<Record<string, unknown>>, patience?: Patience): Meter
+}
+
+/**
+ * One limit, ready to count. A key's state is `slots` numbers from `at` on; all zeros is a key never seen, and a key
+ * forgotten after `idleAt` is answered as before. Moments and durations are whole microseconds.
+ */
+export interface Meter {
+  readonly slots: number
+  /** The longest delay a call is admitted with; 0 refuses whatever cannot pass at once. */
+  readonly patienceUs: number
+  /** A charge of this meter lasts until it is given back. */
+  readonly held: boolean
+  /** How long until `cost` fits, seen from `now`; Infinity when no moment can be named. Changes nothing. */
+  delay(state: Float64Array, at: number, now: number, cost: number): number
+  /** Counts `cost` as admitted at `now + delay`, where `delay` is no shorter than what the method above just said. */
+  take(state: Float64Array, at: number, now: number, cost: number, delay: number): void
+  /** Takes back what was counted as admitted at `moment`: exactly if it came last, never more than it took otherwise. */
+  giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number): void
+  /** The largest cost that would pass at once. */
+  remaining(state: Float64Array, at: number, now: number): number
+  /** The moment from which this state equals that of a key never seen. */
+  idleAt(state: Float64Array, at: number): number
+  /** The same in Lua, with the numbers it needs; a meter without one counts in this process only. */
+  readonly twin?: Twin | undefined
+  readonly numbers?: Readonly<Record<string, number>> | undefined
+}
+
+/**
+ * A meter's moves in Lua, for counting in Redis: the text of a table of functions with the names and the meaning of
+ * the methods above, called as `moves.take(meter, state, now, cost, delay)`. `meter` holds the meter's `numbers` by
+ * name, `state` its slots counted from 1; floor, ceil, max, min and huge are at hand. Every number is a double, as here.
+ */
+export interface Twin {
+  readonly name: string
+  readonly lua: string
+}
+
+/** Numbers that an algorithm cannot count; `field` is the word of the rule to point at. */
+export class Misfit extends Error {
+  readonly field: string
+
+  constructor(field: string, message: string) {
+    super(message)
+    this.field = field
+  }
+}

@@ -1,0 +1,38 @@
+import { z } from 'zod'
+import type { Algorithm, Limit, Meter, Patience } from './algorithm.ts'
+import { Misfit } from './algorithm.ts'
+import { bucketMeter } from './bucket.ts'
+
+/*
+ * Leaky bucket, as nginx's limit_req counts: calls drip out at the limit's rate, and `burst` more than the one under
+ * way find room above it.
+ *
+ *     in   | | ||| |            whenFull: refuse           one at a time, burst more at once (nginx: nodelay)
+ *          v v vvv v            whenFull: wait             burst more, each held back until its drip
+ *        |  o o o o |           whenFull: wait, delay: n   the first n of them at once, the rest held back
+ *        |__________|
+ *             |  rate
+ *             v
+ *
+ * So `burst: 5` lets six come at one moment: one passes, five are the burst. A changed rule keeps what is in the bucket.
+ */
+export const leakyBucket: Algorithm = {
+  name: 'leaky-bucket',
+  limit: 'rate',
+  options: {
+    burst: z.int().min(0).max(1e9).optional().describe('calls that find room beyond the one under way; default: 0'),
+    delay: z.int().min(0).max(1e9).optional().describe('how many of the burst pass at once when waiting; default: 0'),
+  },
+  meter(limit: Limit, options: { burst?: number; delay?: number }, patience?: Patience): Meter {
+    const { burst = 0, delay = 0 } = options
+    const room = { largest: burst + 1, startsEmpty: false }
+    if (!patience) {
+      if (options.delay !== undefined) throw new Misfit('delay', 'paces calls that wait; add whenFull: wait')
+      return bucketMeter(limit, { ...room, capacity: burst + 1, ahead: 0, patienceUs: 0 })
+    }
+    if (delay > burst) throw new Misfit('delay', `must not be above burst (${burst})`)
+    const roomUs = Math.ceil(((burst - delay) * limit.periodMs * 1000) / Math.max(1, limit.count))
+    const patienceUs = Math.min(roomUs, patience.timeoutUs ?? roomUs)
+    return bucketMeter(limit, { ...room, capacity: delay + 1, ahead: burst - delay, patienceUs })
+  },
+}

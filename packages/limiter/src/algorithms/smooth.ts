@@ -1,0 +1,197 @@
+import type { Meter, Twin } from './algorithm.ts'
+
+/*
+ * The arithmetic of Guava's SmoothRateLimiter: what is remembered is when the next call may pass. A call never waits
+ * for itself, it pays by making the next one wait. Permits not asked for are stored up to `largest`; what a stored
+ * permit costs is a curve, and the curve is the whole difference between bursting and warming up.
+ *
+ *   owed    how long after `moment` the next call may pass
+ *   spent   how many of the storable permits are gone: 0 is a limiter never used
+ *
+ * Both stay small numbers, so that doubles hold them without drift; only `moment` is a date.
+ */
+const MOMENT = 0
+const OWED = 1
+const SPENT = 2
+
+/** What stored permits are worth, in microseconds and permits. */
+export interface Curve {
+  /** The interval between calls when nothing is stored. */
+  readonly stableUs: number
+  /** The most permits that are stored. */
+  readonly largest: number
+  /** How long one permit takes to come back while nobody asks. */
+  readonly coolDownUs: number
+  /** Up to here a stored permit costs `floorUs`; beyond, `slope` more for each. */
+  readonly threshold: number
+  readonly floorUs: number
+  readonly slope: number
+}
+
+export class Smooth implements Meter {
+  readonly slots = 3
+  readonly held = false
+  readonly twin: Twin = twin
+  readonly numbers: Readonly<Record<string, number>>
+  readonly patienceUs: number
+  readonly #curve: Curve
+
+  constructor(curve: Curve, patienceUs: number) {
+    this.#curve = curve
+    this.patienceUs = patienceUs
+    this.numbers = { ...curve }
+  }
+
+  delay(state: Float64Array, at: number, now: number, cost = 1): number {
+    if (cost === 0) return 0
+    const left = Math.ceil(state[at + OWED]! - this.#elapsed(state, at, now))
+    return left <= 0 ? 0 : left + Math.max(0, state[at + MOMENT]! - now)
+  }
+
+  take(state: Float64Array, at: number, now: number, cost: number, delay: number): void {
+    const spent = this.#settle(state, at, now)
+    const stored = Math.min(cost, this.#curve.largest - spent)
+    const price = priceUs(this.#curve, this.#curve.largest - spent, stored) + (cost - stored) * this.#curve.stableUs
+    state[at + OWED] = Math.max(now + delay - state[at + MOMENT]!, state[at + OWED]!) + price
+    state[at + SPENT] = spent + stored
+  }
+
+  giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number): void {
+    const { largest, floorUs } = this.#curve
+    const spent = this.#settle(state, at, now)
+    const before = Math.max(0, spent - cost)
+    // how much of it was bought fresh is not known once nothing is stored: the least it can have cost
+    const price = spent < largest ? priceUs(this.#curve, largest - before, spent - before) : cost * floorUs
+    state[at + SPENT] = before
+    this.payBack(state, at, now, Math.max(0, price - Math.max(0, now - moment)))
+  }
+
+  /** Takes `us` off what is owed. */
+  payBack(state: Float64Array, at: number, now: number, us: number): void {
+    this.#settle(state, at, now)
+    state[at + OWED] = Math.max(0, state[at + OWED]! - us)
+  }
+
+  remaining(state: Float64Array, at: number, now: number): number {
+    return this.delay(state, at, now) === 0 ? 1 : 0
+  }
+
+  idleAt(state: Float64Array, at: number): number {
+    return Math.ceil(state[at + MOMENT]! + state[at + OWED]! + state[at + SPENT]! * this.#curve.coolDownUs)
+  }
+
+  /** Brings the state to `now`; returns what is spent then. */
+  #settle(state: Float64Array, at: number, now: number): number {
+    const idle = this.#elapsed(state, at, now) - state[at + OWED]!
+    const spent = idle > 0 ? Math.max(0, state[at + SPENT]! - idle / this.#curve.coolDownUs) : state[at + SPENT]!
+    state[at + OWED] = Math.max(0, -idle)
+    state[at + SPENT] = spent
+    state[at + MOMENT] = Math.max(now, state[at + MOMENT]!)
+    return spent
+  }
+
+  #elapsed(state: Float64Array, at: number, now: number): number {
+    return Math.max(0, now - state[at + MOMENT]!)
+  }
+}
+
+/** Carries a settled state from one curve to another: as full a store as before, and what is owed is owed. */
+export function rescale(state: Float64Array, at: number, from: Curve, to: Curve): void {
+  state[at + SPENT] = (state[at + SPENT]! * to.largest) / from.largest
+}
+
+/** A state whose store is empty at `now`, as if all its permits had just been spent. */
+export function emptied(curve: Curve, now: number): Float64Array {
+  const state = new Float64Array(SPENT + 1)
+  state[MOMENT] = now
+  state[SPENT] = curve.largest
+  return state
+}
+
+/** Stored permits are free: after idling, a burst of them passes at once. */
+export function burstCurve(stableUs: number, maxBurstMs: number): Curve {
+  const largest = (maxBurstMs * 1000) / stableUs
+  return { stableUs, largest, coolDownUs: stableUs, threshold: largest, floorUs: 0, slope: 0 }
+}
+
+/**
+ * Stored permits are dear: the fuller the store, the colder the limiter, up to `coldFactor` times the stable interval.
+ *
+ *   interval
+ *     cold |            /|
+ *          |          /  |      the price of permits is the area under the line
+ *   stable |--------/    |
+ *          +--------|----|-- stored
+ *              threshold largest
+ */
+export function warmUpCurve(stableUs: number, warmUpUs: number, coldFactor: number): Curve {
+  const threshold = (0.5 * warmUpUs) / stableUs
+  const largest = threshold + (2 * warmUpUs) / (stableUs + stableUs * coldFactor)
+  const slope = (stableUs * coldFactor - stableUs) / (largest - threshold)
+  return { stableUs, largest, coolDownUs: warmUpUs / largest, threshold, floorUs: stableUs, slope }
+}
+
+/** The price of `permits` out of `stored`: the area under the curve. */
+function priceUs({ threshold, floorUs, slope }: Curve, stored: number, permits: number): number {
+  const above = Math.max(0, Math.min(permits, stored - threshold))
+  return above * (floorUs + (stored - threshold - above / 2) * slope) + (permits - above) * floorUs
+}
+
+const twin: Twin = {
+  name: 'smooth',
+  lua: `
+local MOMENT, OWED, SPENT = 1, 2, 3
+local moves = {}
+
+local function elapsedAt(state, now)
+  return max(0, now - state[MOMENT])
+end
+
+local function settle(meter, state, now)
+  local idle = elapsedAt(state, now) - state[OWED]
+  local spent = state[SPENT]
+  if idle > 0 then spent = max(0, spent - idle / meter.coolDownUs) end
+  state[OWED] = max(0, -idle)
+  state[SPENT] = spent
+  state[MOMENT] = max(now, state[MOMENT])
+  return spent
+end
+
+local function priceUs(meter, stored, permits)
+  local above = max(0, min(permits, stored - meter.threshold))
+  return above * (meter.floorUs + (stored - meter.threshold - above / 2) * meter.slope) + (permits - above) * meter.floorUs
+end
+
+function moves.delay(meter, state, now, cost)
+  if cost == 0 then return 0 end
+  local left = ceil(state[OWED] - elapsedAt(state, now))
+  return left <= 0 and 0 or left + max(0, state[MOMENT] - now)
+end
+
+function moves.take(meter, state, now, cost, delay)
+  local spent = settle(meter, state, now)
+  local stored = min(cost, meter.largest - spent)
+  local price = priceUs(meter, meter.largest - spent, stored) + (cost - stored) * meter.stableUs
+  state[OWED] = max(now + delay - state[MOMENT], state[OWED]) + price
+  state[SPENT] = spent + stored
+end
+
+function moves.giveBack(meter, state, now, cost, moment)
+  local spent = settle(meter, state, now)
+  local before = max(0, spent - cost)
+  local price = cost * meter.floorUs
+  if spent < meter.largest then price = priceUs(meter, meter.largest - before, spent - before) end
+  state[SPENT] = before
+  state[OWED] = max(0, state[OWED] - max(0, price - max(0, now - moment)))
+end
+
+function moves.remaining(meter, state, now)
+  return moves.delay(meter, state, now, 1) == 0 and 1 or 0
+end
+
+function moves.idleAt(meter, state)
+  return ceil(state[MOMENT] + state[OWED] + state[SPENT] * meter.coolDownUs)
+end
+
+return moves`,
+}

@@ -1,0 +1,60 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { OneKey } from '../testing/one-key.ts'
+import type { Limit } from './algorithm.ts'
+import { warmUp } from './warm-up.ts'
+
+const limits: readonly Limit[] = [
+  { count: 4, periodMs: 1000 },
+  { count: 2, periodMs: 1000 },
+  { count: 1, periodMs: 1000 },
+  { count: 1, periodMs: 2000 },
+  { count: 1, periodMs: 10_000 },
+]
+
+describe('warm-up', () => {
+  it('takes the same time over ten permits however they are split', () => {
+    const property = fc.property(
+      fc.constantFrom(2, 3, 10),
+      fc.constantFrom(...limits),
+      fc.array(fc.nat(), { minLength: 10, maxLength: 10 }),
+      (coldFactor, limit, dice) => {
+        const warmUpMs = ((1 + coldFactor) * 10 * limit.periodMs) / (2 * limit.count)
+        const key = new OneKey(warmUp.meter(limit, { warmUp: warmUpMs, coldFactor }, { timeoutUs: 1e12 }))
+        let now = 1_794_700_800_000_000
+        const start = now
+        for (let left = 10, i = 0; left > 0; i++) {
+          const permits = Math.max(1, dice[i]! % left)
+          now = key.take(now, permits)!
+          left -= permits
+        }
+        // the last one has to wait until all before it are paid for
+        now = key.take(now, 1)!
+        expect((now - start) / 1000).toBe(warmUpMs)
+      },
+    )
+    fc.assert(property, { numRuns: 2000 })
+  })
+
+  it('cools down as far as it was idle', () => {
+    const key = new OneKey(warmUp.meter({ count: 2, periodMs: 1000 }, { warmUp: 4000 }, { timeoutUs: 1e12 }))
+    let now = 0
+    const waitsOf = (count: number): number[] =>
+      Array.from({ length: count }, () => {
+        const moment = key.take(now, 1)!
+        const waitMs = (moment - now) / 1000
+        now = moment
+        return waitMs
+      })
+    expect(waitsOf(8)).toEqual([0, 1375, 1125, 875, 625, 500, 500, 500])
+    now += 500_000 + 3_000_000
+    expect(waitsOf(4)).toEqual([0, 875, 625, 500])
+  })
+
+  it.each([
+    [{ count: 0, periodMs: 1000 }, { warmUp: 1000 }, 'limit'],
+    [{ count: 1, periodMs: 1000 }, {}, 'warmUp'],
+  ])('refuses numbers that make no sense: %o %o', (limit, options, field) => {
+    expect(() => warmUp.meter(limit, options)).toThrow(expect.objectContaining({ field }))
+  })
+})

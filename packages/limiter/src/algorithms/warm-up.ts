@@ -1,0 +1,34 @@
+import { z } from 'zod'
+import { duration } from '../duration.ts'
+import type { Algorithm, Limit, Meter, Patience } from './algorithm.ts'
+import { Misfit } from './algorithm.ts'
+import { Smooth, warmUpCurve } from './smooth.ts'
+
+/*
+ * Warm-up, as Guava's SmoothWarmingUp counts: a service that has been idle gets calls at a third of its rate
+ * (`coldFactor`), and the full rate once it has worked for `warmUp`. See smooth.ts for the curve.
+ *
+ *   rate |            ________          limit: 100/s   warmUp: 10s
+ *        |        __/
+ *        | ____ /                       idle again, it cools down as slowly as it warmed up
+ *        +---------------------- time
+ *
+ * A call of any cost passes as soon as the one before it is paid for. A changed rule keeps what is owed and spent.
+ */
+export const warmUp: Algorithm = {
+  name: 'warm-up',
+  limit: 'rate',
+  options: {
+    warmUp: duration.optional().describe('how long a cold service takes to reach the limit; required'),
+    coldFactor: z.number().gt(1).max(100).optional().describe('how many times slower it starts; default: 3'),
+  },
+  meter(limit: Limit, options: { warmUp?: number; coldFactor?: number }, patience?: Patience): Meter {
+    if (options.warmUp === undefined)
+      throw new Misfit('warmUp', 'is missing; say how long warming up takes: warmUp: 10s')
+    if (limit.count === 0)
+      throw new Misfit('limit', 'of 0 has no rate to reach; use algorithm: fixed-window to refuse all')
+    const stableUs = (limit.periodMs * 1000) / limit.count
+    const curve = warmUpCurve(stableUs, options.warmUp * 1000, options.coldFactor ?? 3)
+    return new Smooth(curve, patience ? (patience.timeoutUs ?? 1_000_000) : 0)
+  },
+}

@@ -1,0 +1,17 @@
+/** What Diana may ask of a request. Filters make one; anything else may be added under `attributes`. */
+export interface Call {
+  readonly method: string
+  /** The path alone, without the query. */
+  readonly path: string
+  /** The raw query, without the question mark. */
+  readonly query?: string | undefined
+  /** The caller's address, already chosen among proxies. */
+  readonly ip?: string | undefined
+  readonly host?: string | undefined
+  /** Names in lower case, as Node gives them. */
+  readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>> | undefined
+  /** The framework's name for what is called (a route template); the path where there is none. */
+  readonly resource?: string | undefined
+  /** Values the application knows: an account, a plan, a tenant. They win over what `identify` finds. */
+  readonly attributes?: Readonly<Record<string, string | undefined>> | undefined
+}

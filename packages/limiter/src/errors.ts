@@ -1,0 +1,18 @@
+/** Every error Diana raises on purpose has one of these codes. */
+export type ErrorCode =
+  | 'BAD_RULES' // a rule document or option that cannot be obeyed
+  | 'BAD_CALL' // a call or a cost that makes no sense
+  | 'SOURCE_FAILED' // a source of rules that cannot be reached or answers nonsense
+  | 'CLOSED' // used after close()
+  | 'ABORTED' // the caller's signal ended a wait
+
+/** The one error class; the message says what is wrong, where, and what to do. */
+export class DianaError extends Error {
+  readonly code: ErrorCode
+
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'DianaError'
+    this.code = code
+  }
+}

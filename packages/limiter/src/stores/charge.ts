@@ -1,0 +1,23 @@
+/** One count to move, whose and by how much; and what the store said of each level of its limit. */
+export interface Charge {
+  key: string
+  cost: number
+  /** A charge that is not enforced is counted and reported, and refuses nothing. */
+  enforced: boolean
+  /** False when the rule refuses at once, or as many calls wait as may. */
+  mayWait: boolean
+
+  /** Microseconds until each level lets the call pass. */
+  readonly delays: number[]
+  /** The longest of them: when the call passes its slowest level, every level counts it. */
+  wait: number
+  /** Whether the call may pass at all, then or now. */
+  fits: boolean
+  /** What may still be taken at once, and the microseconds until all of it may. */
+  readonly remaining: number[]
+  readonly resets: number[]
+}
+
+export function blankCharge(): Charge {
+  return { key: '', cost: 0, enforced: true, mayWait: true, delays: [], wait: 0, fits: true, remaining: [], resets: [] }
+}

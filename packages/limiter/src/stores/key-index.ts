@@ -1,0 +1,64 @@
+const SHARDS = 64
+const SPLIT_AT = 8192
+
+/**
+ * Keys to slots. A JavaScript Map that grows or shrinks is copied whole, a long pause at a million keys; so beyond a few
+ * thousand the keys are spread over many maps, each of which is copied on its own.
+ */
+export class KeyIndex {
+  #shards: Map<string, number>[] = [new Map()]
+  #size = 0
+  #sweeping = 0
+  #cursor: MapIterator<[string, number]> | undefined
+
+  get size(): number {
+    return this.#size
+  }
+
+  get(key: string): number | undefined {
+    return this.#shard(key).get(key)
+  }
+
+  /** The key must not be there yet. */
+  add(key: string, slot: number): void {
+    if (this.#shards.length === 1 && this.#size === SPLIT_AT) this.#split()
+    this.#shard(key).set(ownCopy(key), slot)
+    this.#size++
+  }
+
+  delete(key: string): void {
+    if (this.#shard(key).delete(key)) this.#size--
+  }
+
+  /** The next key of an endless round over all of them; undefined now and then, and always when empty. */
+  next(): [key: string, slot: number] | undefined {
+    this.#cursor ??= this.#shards[this.#sweeping]!.entries()
+    const step = this.#cursor.next()
+    if (!step.done) return step.value
+    this.#cursor = undefined
+    this.#sweeping = (this.#sweeping + 1) % this.#shards.length
+    return undefined
+  }
+
+  #shard(key: string): Map<string, number> {
+    const shards = this.#shards
+    if (shards.length === 1) return shards[0]!
+    // the tail tells keys apart best (ids count up at their end); all of the text would cost more than it gains
+    const end = key.length
+    const hash = key.charCodeAt(end - 1) * 31 + key.charCodeAt(end - 2) * 7 + key.charCodeAt(end >> 1) + end
+    return shards[hash & (SHARDS - 1)]!
+  }
+
+  #split(): void {
+    const whole = this.#shards[0]!
+    this.#shards = Array.from({ length: SHARDS }, () => new Map<string, number>())
+    this.#cursor = undefined
+    this.#sweeping = 0
+    for (const [key, slot] of whole) this.#shard(key).set(key, slot)
+  }
+}
+
+/** A key is often a slice of a whole header or URL, and keeping the slice would keep all of that in memory. */
+function ownCopy(key: string): string {
+  return Buffer.from(key, 'utf16le').toString('utf16le')
+}

@@ -1,0 +1,142 @@
+import type { Meter } from '../algorithms/algorithm.ts'
+import { blankCharge, type Charge } from './charge.ts'
+import { CROWD, Table } from './table.ts'
+
+const SWEEP_PER_NEW_KEY = 2
+const SWEEP_WHEN_FULL = 64
+/** A key is kept a little longer than it matters, unless room is needed: who called a moment ago may call again. */
+const LINGER_US = 10_000_000
+
+/** A charge to one key's counts in this process. */
+export interface LocalCharge extends Charge {
+  table: Table
+  /** Where the key is counted. */
+  slot: number
+}
+
+export function localCharge(table: Table): LocalCharge {
+  return { ...blankCharge(), table, slot: CROWD }
+}
+
+/** Counts in this process, decided at once. Holds at most `maxKeys` keys, and forgets none that still matters. */
+export class MemoryStore {
+  readonly #maxKeys: number
+  readonly #tables = new Map<string, Table>()
+  #keys = 0
+  #sweeping: MapIterator<Table> | undefined
+
+  constructor(options: { maxKeys?: number | undefined } = {}) {
+    this.#maxKeys = options.maxKeys ?? 1_000_000
+  }
+
+  get keys(): number {
+    return this.#keys
+  }
+
+  get maxKeys(): number {
+    return this.#maxKeys
+  }
+
+  /** The table of one rule, begun anew. */
+  createTable(id: string, meters: readonly Meter[]): Table {
+    this.#keys -= this.#tables.get(id)?.keys ?? 0
+    const table = new Table(meters)
+    this.#tables.set(id, table)
+    return table
+  }
+
+  /** The ids whose strangers share one counter because the store is full. */
+  crowded(now: number): string[] {
+    return [...this.#tables].filter(([, table]) => table.keys > 0 && table.isCrowded(now)).map(([id]) => id)
+  }
+
+  /** Judges the first `size` charges without counting any. */
+  look(charges: readonly LocalCharge[], size: number, now: number): boolean {
+    const allowed = measureAll(charges, size, now)
+    for (let i = 0; i < size; i++) report(charges[i]!, now)
+    return allowed
+  }
+
+  /** Judges the first `size` charges at once: all of them are counted, or, if one refuses, none. */
+  take(charges: readonly LocalCharge[], size: number, now: number): boolean {
+    const allowed = measureAll(charges, size, now)
+    for (let i = 0; i < size; i++) {
+      const charge = charges[i]!
+      if (allowed && charge.cost > 0 && charge.fits) this.#count(charge, now)
+      report(charge, now)
+    }
+    return allowed
+  }
+
+  /** Frees forgotten keys among the next `count`, over all tables in turn. */
+  sweep(count: number, now: number): void {
+    for (let looked = 0; looked < count; looked += SWEEP_WHEN_FULL) {
+      this.#sweeping ??= this.#tables.values()
+      const { value: table } = this.#sweeping.next()
+      if (table) this.#keys -= table.sweep(SWEEP_WHEN_FULL, now - LINGER_US)
+      else this.#sweeping = undefined
+    }
+  }
+
+  #count(charge: LocalCharge, now: number): void {
+    const { table, cost, wait } = charge
+    if (charge.slot === CROWD && charge.key !== '') charge.slot = this.#place(table, charge.key, now)
+    const state = table.state(charge.slot)
+    const base = table.base(charge.slot)
+    for (let level = 0; level < table.meters.length; level++) {
+      table.meters[level]!.take(state, base + table.offsets[level]!, now, cost, wait)
+    }
+  }
+
+  #place(table: Table, key: string, now: number): number {
+    this.#keys -= table.sweep(SWEEP_PER_NEW_KEY, now - LINGER_US)
+    if (this.#keys >= this.#maxKeys) this.#keys -= table.sweep(SWEEP_WHEN_FULL, now)
+    if (this.#keys >= this.#maxKeys) return CROWD
+    const slot = table.add(key, now)
+    if (slot !== CROWD) this.#keys++
+    return slot
+  }
+}
+
+function measureAll(charges: readonly LocalCharge[], size: number, now: number): boolean {
+  let allowed = true
+  for (let i = 0; i < size; i++) {
+    const charge = charges[i]!
+    measure(charge, now)
+    if (!charge.fits && charge.enforced) allowed = false
+  }
+  return allowed
+}
+
+/** Asks every level of a charge how long the call would have to wait. */
+function measure(charge: LocalCharge, now: number): void {
+  const { table, cost, delays } = charge
+  const slot = table.find(charge.key)
+  const state = table.state(slot)
+  const base = table.base(slot)
+  let wait = 0
+  let fits = true
+  for (let level = 0; level < table.meters.length; level++) {
+    const meter = table.meters[level]!
+    const delay = meter.delay(state, base + table.offsets[level]!, now, cost)
+    delays[level] = delay
+    if (delay > wait) wait = delay
+    if (delay > (charge.mayWait ? meter.patienceUs : 0)) fits = false
+  }
+  charge.slot = slot
+  charge.wait = wait
+  charge.fits = fits
+}
+
+/** Reads what every level of a charge has left. */
+function report(charge: LocalCharge, now: number): void {
+  const { table, slot, remaining, resets } = charge
+  const state = table.state(slot)
+  const base = table.base(slot)
+  for (let level = 0; level < table.meters.length; level++) {
+    const meter = table.meters[level]!
+    const at = base + table.offsets[level]!
+    remaining[level] = meter.remaining(state, at, now)
+    resets[level] = Math.max(0, meter.idleAt(state, at) - now)
+  }
+}

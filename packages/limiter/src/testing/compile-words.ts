@@ -1,0 +1,36 @@
+import { z } from 'zod'
+import { algorithms } from '../algorithms/index.ts'
+import type { CompiledRule } from '../rules/compile.ts'
+import { limitOf, parseRate } from '../rules/limit.ts'
+import type { TimelineRule } from './timeline.ts'
+
+const QUEUE_SIZE = 1000
+const QUEUE_TIMEOUT_MS = 1000
+
+/** Makes a rule out of words known to be right, past the parser; counts per `call.attributes.key` unless told. */
+export function compileWords(
+  words: TimelineRule,
+  parts: Partial<Pick<CompiledRule, 'id' | 'match' | 'key'>> = {},
+): CompiledRule {
+  const { limit, algorithm: name = 'sliding-window', whenFull = 'refuse', queue = {}, ...own } = words
+  const algorithm = algorithms.find(candidate => candidate.name === name)!
+  const limits = [limit].flat().map(text => limitOf(algorithm).parse(text))
+  const options = z.strictObject(algorithm.options).parse(own)
+  const timeoutMs = queue.timeout === undefined ? undefined : parseRate(`1/${queue.timeout}`)!.periodMs
+  const patience = { timeoutUs: timeoutMs === undefined ? undefined : timeoutMs * 1000 }
+  const waits = whenFull === 'wait'
+  return {
+    id: 'rule',
+    match: {},
+    by: ['key'],
+    key: call => call.attributes?.key ?? 'nobody',
+    algorithm: name,
+    limits,
+    meters: limits.map(limit => algorithm.meter(limit, options, waits ? patience : undefined)),
+    answer: { status: 503, headers: 'draft-11' },
+    enforced: whenFull !== 'shadow',
+    queueSize: waits ? (queue.size ?? QUEUE_SIZE) : 0,
+    queueTimeoutMs: timeoutMs ?? QUEUE_TIMEOUT_MS,
+    ...parts,
+  }
+}

@@ -1,0 +1,10 @@
+export type { TimelineRule } from './timeline.ts'
+export {
+  type Outcome,
+  type Row,
+  runTimeline,
+  type Timeline,
+  type TimelineAnswer,
+  type TimelineJudge,
+} from './timeline.ts'
+export { timelines } from './timelines.ts'

@@ -1,0 +1,68 @@
+import type { Meter } from '../algorithms/algorithm.ts'
+
+const FENCE = -12_345
+const AT = 2
+
+/** One caller's state at a meter, alone and fenced in: whoever writes beyond his slots is found out. */
+export class OneKey {
+  readonly meter: Meter
+  readonly #state: Float64Array
+
+  constructor(meter: Meter) {
+    this.meter = meter
+    this.#state = new Float64Array(AT + meter.slots + 1).fill(FENCE)
+    this.forget()
+  }
+
+  clone(): OneKey {
+    const twin = new OneKey(this.meter)
+    twin.#state.set(this.#state)
+    return twin
+  }
+
+  /** How long a call would wait. */
+  delay(now: number, cost: number): number {
+    return this.meter.delay(this.#state, AT, now, cost)
+  }
+
+  /** Counts a call if it fits, as a store does; answers with the moment at which it passes, or undefined. */
+  take(now: number, cost: number): number | undefined {
+    const delay = this.delay(now, cost)
+    if (delay > this.meter.patienceUs) return undefined
+    if (cost > 0) this.meter.take(this.#state, AT, now, cost, delay)
+    this.#assertFenced()
+    return now + delay
+  }
+
+  giveBack(now: number, cost: number, moment: number): void {
+    this.meter.giveBack(this.#state, AT, now, cost, moment)
+    this.#assertFenced()
+  }
+
+  remaining(now: number): number {
+    return this.meter.remaining(this.#state, AT, now)
+  }
+
+  idleAt(): number {
+    return this.meter.idleAt(this.#state, AT)
+  }
+
+  forget(): void {
+    this.#state.fill(0, AT, AT + this.meter.slots)
+  }
+
+  /** The caller's numbers, as text that is equal when every bit is. */
+  bits(): string {
+    return Buffer.from(this.#state.buffer.slice(0)).toString('hex')
+  }
+
+  numbers(): number[] {
+    return [...this.#state.subarray(AT, AT + this.meter.slots)]
+  }
+
+  #assertFenced(): void {
+    const last = this.#state.length - 1
+    if (this.#state[AT - 1] !== FENCE || this.#state[last] !== FENCE) throw new Error('a meter wrote beyond its slots')
+    if (this.numbers().some(Number.isNaN)) throw new Error('a meter wrote NaN')
+  }
+}
