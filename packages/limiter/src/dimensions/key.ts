@@ -1,0 +1,123 @@
+import { hash } from 'node:crypto'
+import type { Call } from '../call.ts'
+import { DianaError } from '../errors.ts'
+import type { Dimension } from './dimension.ts'
+import { findDimension } from './find-dimension.ts'
+import { ip } from './ip.ts'
+
+/** Names the caller whom a rule counts: equal keys are one caller, different keys are different ones. */
+export type KeyReader = (call: Call) => string
+
+type ValueReader = (call: Call) => unknown
+
+/** Dimensions that exist without `identify`: the application may always tell them. */
+const told: readonly string[] = ['account', 'device']
+
+const longestValue = 128
+
+// What is not a value as it came begins with one of these; a value that does is escaped.
+const firstPlain = 0x20
+const escaped = '\u0001'
+const byAddress = '\u0002'
+const digested = '\u0003'
+const absent = '\u0004'
+
+/**
+ * Turns the names of a rule's `by` into one reader. Each is looked up in what the application says (`call.attributes`),
+ * then in `identify`, then among the dimensions.
+ */
+export function compileKey(
+  by: readonly string[],
+  identify: Readonly<Record<string, readonly string[]>>,
+  dimensions: readonly Dimension[],
+): KeyReader {
+  const parts = by.map(name => compilePart(name, identify, dimensions))
+  const last = parts.pop()
+  if (last === undefined) return () => ''
+  const [first, ...between] = parts
+  if (first === undefined) return last
+  if (between.length === 0) return call => `${measured(first(call))}${last(call)}`
+  return call => {
+    let key = ''
+    for (const part of parts) key += measured(part(call))
+    return key + last(call)
+  }
+}
+
+/** With its length in front, a part cannot run into the next one. */
+function measured(part: string): string {
+  return `${part.length}:${part}`
+}
+
+function compilePart(
+  name: string,
+  identify: Readonly<Record<string, readonly string[]>>,
+  dimensions: readonly Dimension[],
+): KeyReader {
+  const sources = Object.hasOwn(identify, name) ? identify[name] : undefined
+  const read = compileValue(name, sources, dimensions)
+  const readAbsent = sources === undefined && !told.includes(name) ? () => absent : addressOrAbsent
+  return call => {
+    const value = present(call.attributes?.[name]) ?? present(read(call))
+    return value === undefined ? readAbsent(call) : part(value)
+  }
+}
+
+function compileValue(
+  name: string,
+  sources: readonly string[] | undefined,
+  dimensions: readonly Dimension[],
+): ValueReader {
+  if (sources === undefined) {
+    const read = findDimension(name, dimensions)
+    if (read !== undefined) return read
+    if (told.includes(name)) return () => undefined
+    throw unknown(name)
+  }
+  const readers = sources.map(source => {
+    const read = findDimension(source, dimensions)
+    if (read === undefined) throw unknown(source)
+    return read
+  })
+  const [only] = readers
+  if (only !== undefined && readers.length === 1) return only
+  return call => {
+    for (const read of readers) {
+      const value = present(read(call))
+      if (value !== undefined) return value
+    }
+    return undefined
+  }
+}
+
+function unknown(name: string): DianaError {
+  return new DianaError(
+    'BAD_RULES',
+    `nothing is known as "${name}": name a dimension such as ip or header:x-account-id, or define it under identify`,
+  )
+}
+
+function addressOrAbsent(call: Call): string {
+  const address = ip.read(call, '')
+  return address === undefined ? absent : byAddress + address
+}
+
+function part(value: string): string {
+  if (value.length > longestValue) return digested + digest(value)
+  return value.charCodeAt(0) < firstPlain ? escaped + value : value
+}
+
+/** UTF-16, for UTF-8 has one spelling for all lone surrogates. */
+function digest(value: string): string {
+  return hash('sha256', Buffer.from(value, 'utf16le'), 'base64url')
+}
+
+function present(value: unknown): string | undefined {
+  if (typeof value !== 'string') {
+    // an account id is a number in many programs
+    return typeof value === 'number' || typeof value === 'bigint' ? String(value) : undefined
+  }
+  const code = value.charCodeAt(0)
+  if (code > 0x20 && code < 0x7f) return value
+  return value.trim() === '' ? undefined : value
+}

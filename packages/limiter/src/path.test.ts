@@ -1,0 +1,198 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { countedPath, normaliseTarget } from './path.ts'
+
+describe('normaliseTarget', () => {
+  it.each([
+    ['/', '/'],
+    ['/api/login', '/api/login'],
+    ['/api/login/', '/api/login/'],
+    ['/API/Login', '/API/Login'],
+    ['/api//login', '/api/login'],
+    ['//api/login', '/api/login'],
+    ['////', '/'],
+    ['/api/./login', '/api/login'],
+    ['/api/x/../login', '/api/login'],
+    ['/../../api/login', '/api/login'],
+    ['/api/login/.', '/api/login/'],
+    ['/api/login/x/..', '/api/login/'],
+    ['/..', '/'],
+    ['/.well-known/x', '/.well-known/x'],
+    ['/api/...', '/api/...'],
+    ['/api/login.', '/api/login.'],
+    ['/%2e/api/login', '/api/login'],
+    ['/x/%2e%2E/api/login', '/api/login'],
+    ['/x/.%2e/api/login', '/api/login'],
+    ['/%61pi/%6cogin', '/api/login'],
+    ['/api%2flogin', '/api%2Flogin'],
+    ['/api%5clogin', '/api%5Clogin'],
+    ['/api\\login', '/api/login'],
+    ['/x\\..\\api/login', '/api/login'],
+    ['/..%2fapi', '/..%2Fapi'],
+    ['/%252e%252e/api', '/%252e%252e/api'],
+    ['/%25%36%31', '/%2561'],
+    ['/api/login%20', '/api/login%20'],
+    ['/%e8%ae%a2', '/%E8%AE%A2'],
+    ['/api/login;a=b', '/api/login;a=b'],
+    ['/api/login#x', '/api/login'],
+    ['/api/login#x?y', '/api/login'],
+    ['http://h/api/login', '/api/login'],
+    ['HTTPS://other:8443/api//login', '/api/login'],
+    ['http://h', '/'],
+    ['http://h#x', '/'],
+    ['http://h\\api/login', '/api/login'],
+    ['*', '*'],
+  ])('%s is %s', (target, path) => {
+    expect(normaliseTarget(target)).toEqual({ path, query: undefined })
+  })
+
+  it.each([
+    ['/a?b=c', '/a', 'b=c'],
+    ['/a?b=//../%zz?d\\', '/a', 'b=//../%zz?d\\'],
+    ['/a//?b=c#d', '/a/', 'b=c'],
+    ['/a?#b', '/a', undefined],
+    ['/a?', '/a', undefined],
+    ['http://h?b', '/', 'b'],
+    ['http://h/a?b=http://i/', '/a', 'b=http://i/'],
+  ])('%s has path %s and query %s', (target, path, query) => {
+    expect(normaliseTarget(target)).toEqual({ path, query })
+  })
+
+  it.each([
+    '',
+    'api/login',
+    'host:443',
+    'ftp://h/a',
+    'http://',
+    'http:///a',
+    'http:/a',
+    '\\a',
+    '/a b',
+    '/a\tb',
+    '/a\0',
+    '/a?b\n',
+    '/a\x7f',
+    '/é',
+    '/订单',
+    '/%',
+    '/%4',
+    '/a%4/',
+    '/%zz',
+    '/%+1',
+    '/%00',
+    '/%0a',
+    '/%1F',
+    '/%7f',
+    '/a/..;/b',
+    '/a/.;x/b',
+    '/a/%2e%2e;/b',
+    '*?',
+    '**',
+  ])('%j deserves a 400', target => {
+    expect(normaliseTarget(target)).toBeUndefined()
+  })
+
+  it('returns a plain path as it came', () => {
+    const path = `/orders/${'x'.repeat(20)}`
+    expect(normaliseTarget(path)?.path).toBe(path)
+  })
+
+  it('takes 64 KiB of slashes, dots and escapes in its stride', () => {
+    expect(normaliseTarget('/'.repeat(65_536))?.path).toBe('/')
+    expect(normaliseTarget('/a/..'.repeat(13_000))?.path).toBe('/')
+    expect(normaliseTarget('/%2e'.repeat(16_000))?.path).toBe('/')
+    expect(normaliseTarget('/%61'.repeat(16_000))?.path).toBe('/a'.repeat(16_000))
+  })
+
+  const piece = fc.constantFrom(
+    '/',
+    '//',
+    '\\',
+    '.',
+    '..',
+    '%2e',
+    '%2F',
+    '%61',
+    '%5c',
+    '%25',
+    '%',
+    'a',
+    'B',
+    ';',
+    '#',
+    '?',
+    '=',
+  )
+  const anything = fc.oneof(piece, fc.string({ unit: 'binary', maxLength: 3 }))
+  const target = fc.array(anything, { maxLength: 20 }).map(pieces => `/${pieces.join('')}`)
+  const wild = fc.oneof(
+    target,
+    target.map(path => `http://h${path}`),
+    fc.string({ unit: 'binary' }),
+  )
+
+  it('changes nothing in its own output', () => {
+    fc.assert(
+      fc.property(wild, text => {
+        const once = normaliseTarget(text)
+        if (once === undefined) return
+        expect(normaliseTarget(once.path)).toEqual({ path: once.path, query: undefined })
+        const full = once.query === undefined ? once.path : `${once.path}?${once.query}`
+        expect(normaliseTarget(full)).toEqual(once)
+      }),
+      { numRuns: 5000 },
+    )
+  })
+
+  it('leaves no empty, dot or backslashed segment', () => {
+    fc.assert(
+      fc.property(target, text => {
+        const path = normaliseTarget(text)?.path ?? '/'
+        const inner = path.slice(1).replace(/\/$/, '').split('/')
+        expect(path === '/' || inner.every(segment => segment !== '' && segment !== '.' && segment !== '..')).toBe(true)
+        expect(path).not.toMatch(/[\\#?]|%(?![0-9A-F]{2})/)
+      }),
+      { numRuns: 5000 },
+    )
+  })
+
+  it('agrees with the URL parser on ordinary dotted paths', () => {
+    const segment = fc.constantFrom('a', 'b', '.', '..', '%2e', '.%2E', 'c.d')
+    fc.assert(
+      fc.property(fc.array(segment, { maxLength: 10 }), segments => {
+        const text = `/${segments.join('/')}`
+        expect(normaliseTarget(text)?.path).toBe(new URL(`http://h${text}`).pathname)
+      }),
+    )
+  })
+})
+
+describe('countedPath', () => {
+  it.each([
+    ['/', '/'],
+    ['/sms', '/sms'],
+    ['/sms/', '/sms'],
+    ['/sms//', '/sms'],
+    ['//', '/'],
+    ['/sms;x=1', '/sms'],
+    ['/sms;', '/sms'],
+    ['/a;x/b;y=;z/c', '/a/b/c'],
+    ['/a;x/', '/a'],
+    ['', ''],
+    ['*', '*'],
+  ])('%s is counted as %s', (path, counted) => {
+    expect(countedPath(path)).toBe(counted)
+  })
+
+  it('settles in one go, whatever the path', () => {
+    const path = fc.array(fc.constantFrom('/', ';', 'a', '=', 'b')).map(pieces => pieces.join(''))
+    fc.assert(
+      fc.property(path, text => {
+        const counted = countedPath(text)
+        expect(counted).not.toContain(';')
+        expect(countedPath(counted)).toBe(counted)
+      }),
+    )
+    expect(countedPath('/a;b'.repeat(16_000))).toBe('/a'.repeat(16_000))
+  })
+})

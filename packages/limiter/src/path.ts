@@ -1,0 +1,126 @@
+import { hexDigit } from './hex-digit.ts'
+
+/** A request target in the one spelling that is both counted and forwarded. */
+export interface Target {
+  readonly path: string
+  /** Without the question mark; undefined when there is none or nothing follows it. */
+  readonly query: string | undefined
+}
+
+const slash = 0x2f
+const backslash = 0x5c
+const percent = 0x25
+const dot = 0x2e
+
+/**
+ * Settles how a raw target is spelled, so that no two spellings of a path are two resources: absolute-form and
+ * fragments are cut, `%61` is `a`, other escapes are in upper case, `\`, `//`, `.` and `..` are resolved.
+ * Undefined for what deserves a 400: broken escapes, control characters, bytes that no URI may have.
+ */
+export function normaliseTarget(rawTarget: string): Target | undefined {
+  if (rawTarget === '*') return { path: '*', query: undefined }
+  const start = rawTarget.charCodeAt(0) === slash ? 0 : originLength(rawTarget)
+  if (start < 0) return undefined
+  let end = rawTarget.length
+  let question = -1
+  let plain = true
+  for (let at = start; at < end; at++) {
+    const code = rawTarget.charCodeAt(at)
+    if (code <= 0x20 || code >= 0x7f) return undefined
+    if (code === 0x23) end = at
+    else if (question < 0) {
+      if (code === 0x3f) question = at
+      else if (code === percent || code === backslash) plain = false
+      else if (code === slash && mayChange(rawTarget.charCodeAt(at + 1))) plain = false
+    }
+  }
+  const pathEnd = question < 0 ? end : question
+  const path = plain ? rawTarget.slice(start, pathEnd) || '/' : resolve(rawTarget, start, pathEnd)
+  if (path === undefined) return undefined
+  return { path, query: question < 0 || question + 1 === end ? undefined : rawTarget.slice(question + 1, end) }
+}
+
+/**
+ * The path that a call is counted under. Many servers ignore `;x=1` behind a segment and a slash at the end,
+ * so neither may buy a caller a fresh count.
+ */
+export function countedPath(path: string): string {
+  let counted = ''
+  let copied = 0
+  for (let at = path.indexOf(';'); at >= 0; at = path.indexOf(';', copied)) {
+    counted += path.slice(copied, at)
+    const next = path.indexOf('/', at)
+    copied = next < 0 ? path.length : next
+  }
+  counted = copied === 0 ? path : counted + path.slice(copied)
+  let end = counted.length
+  while (end > 1 && counted.charCodeAt(end - 1) === slash) end--
+  return end === counted.length ? counted : counted.slice(0, end)
+}
+
+/** How long `http://host` is in front of the path, or -1. */
+function originLength(target: string): number {
+  const scheme = target.slice(0, 8).toLowerCase()
+  const hostStart = scheme.startsWith('http://') ? 7 : scheme === 'https://' ? 8 : -1
+  if (hostStart < 0) return -1
+  let at = hostStart
+  while (at < target.length && !endsHost(target.charCodeAt(at))) at++
+  return at === hostStart ? -1 : at
+}
+
+function endsHost(code: number): boolean {
+  return code === slash || code === backslash || code === 0x3f || code === 0x23
+}
+
+function mayChange(codeAfterSlash: number): boolean {
+  return codeAfterSlash === slash || codeAfterSlash === dot
+}
+
+function resolve(target: string, start: number, end: number): string | undefined {
+  const segments: string[] = []
+  let open = false
+  for (let at = start; at < end; ) {
+    let segmentEnd = at
+    while (segmentEnd < end && !isSlash(target.charCodeAt(segmentEnd))) segmentEnd++
+    const segment = decodeUnreserved(target, at, segmentEnd)
+    if (segment === undefined || isDisguisedDots(segment)) return undefined
+    if (segment === '..') segments.pop()
+    else if (segment !== '' && segment !== '.') segments.push(segment)
+    open = segmentEnd < end || segment === '.' || segment === '..'
+    at = segmentEnd + 1
+  }
+  if (segments.length === 0) return '/'
+  return `/${segments.join('/')}${open ? '/' : ''}`
+}
+
+function decodeUnreserved(target: string, start: number, end: number): string | undefined {
+  let decoded = ''
+  let copied = start
+  for (let at = start; at < end; at++) {
+    if (target.charCodeAt(at) !== percent) continue
+    const high = hexDigit(target.charCodeAt(at + 1))
+    const low = hexDigit(target.charCodeAt(at + 2))
+    const code = high * 16 + low
+    if (at + 2 >= end || high < 2 || low < 0 || code === 0x7f) return undefined
+    decoded += target.slice(copied, at)
+    decoded += isUnreserved(code) ? String.fromCharCode(code) : target.slice(at, at + 3).toUpperCase()
+    at += 2
+    copied = at + 1
+  }
+  return decoded + target.slice(copied, end)
+}
+
+/** `..;x` is `..` to servers that drop what follows a semicolon, and no honest caller sends it. */
+function isDisguisedDots(segment: string): boolean {
+  return segment.charCodeAt(0) === dot && (segment.startsWith('.;') || segment.startsWith('..;'))
+}
+
+function isSlash(code: number): boolean {
+  return code === slash || code === backslash
+}
+
+function isUnreserved(code: number): boolean {
+  const lower = code | 0x20
+  if (lower >= 0x61 && lower <= 0x7a) return true
+  return (code >= 0x30 && code <= 0x39) || code === 0x2d || code === dot || code === 0x5f || code === 0x7e
+}

@@ -1,0 +1,120 @@
+import type { z } from 'zod'
+import { joinWords, show } from './show.ts'
+import { suggest } from './suggest.ts'
+
+/** Something wrong at a place in a document: `what` goes on where the name of the place ends. */
+export interface Problem {
+  readonly path: readonly PropertyKey[]
+  /** Points at the word itself rather than at its value. */
+  readonly atWord: boolean
+  readonly what: string
+}
+
+type Issue = z.core.$ZodIssue
+
+/** A value read by a schema, or all that is wrong with it, in words for people. */
+export function explain<T>(
+  schema: z.ZodType<T>,
+  value: unknown,
+  unknownWord: (word: string, known: readonly string[]) => string = explainWord,
+): { readonly data: T; readonly problems: readonly [] } | { readonly data?: undefined; readonly problems: Problem[] } {
+  const result = schema.safeParse(value, { reportInput: true, error: leaveToUs })
+  if (result.success) return { data: result.data, problems: [] }
+  return { problems: result.error.issues.flatMap(flatten).flatMap(issue => problemsOf(issue, unknownWord)) }
+}
+
+/** Takes the place of zod's own messages; for unknown words it hands on the known ones, which only the raw issue has. */
+function leaveToUs(issue: z.core.$ZodRawIssue): string {
+  const definition: object | undefined = issue.inst?._zod.def
+  const hasShape = definition !== undefined && 'shape' in definition
+  return issue.code === 'unrecognized_keys' && hasShape ? Object.keys(definition.shape as object).join(' ') : ''
+}
+
+/** Of the branches of a union, the one whose kind of value was given. */
+function flatten(issue: Issue): Issue[] {
+  if (issue.code !== 'invalid_union') return [issue]
+  const meant = issue.errors.find(branch => !branch.some(isWrongKind))
+  return meant ? meant.flatMap(inner => flatten({ ...inner, path: [...issue.path, ...inner.path] })) : [issue]
+}
+
+function isWrongKind(issue: Issue): boolean {
+  if (issue.path.length > 0) return false
+  return (
+    issue.code === 'invalid_type' || (issue.code === 'invalid_union' && !issue.errors.some(b => !b.some(isWrongKind)))
+  )
+}
+
+function problemsOf(issue: Issue, unknownWord: (word: string, known: readonly string[]) => string): Problem[] {
+  const { path } = issue
+  if (issue.code !== 'unrecognized_keys') {
+    return [{ path, atWord: issue.code === 'invalid_key', what: issue.message || wordsFor(issue) }]
+  }
+  const known = issue.message.split(' ')
+  const explainOne = path.length === 0 ? unknownWord : explainWord
+  return issue.keys.map(word => ({ path: [...path, word], atWord: true, what: explainOne(word, known) }))
+}
+
+/** What to say of a word that no field has. */
+export function explainWord(word: string, known: readonly string[]): string {
+  const meant = suggest(word, known)
+  return `is not a word known here: ${meant ? `did you mean ${meant}?` : `write ${joinWords(known)}`}`
+}
+
+function wordsFor(issue: Issue): string {
+  const found = show(issue.input)
+  switch (issue.code) {
+    case 'invalid_type':
+      return wrongKind(issue.input, kinds[issue.expected] ?? issue.expected)
+    case 'invalid_union': {
+      const said = issue.errors.flat().find(inner => inner.message !== '')
+      return said?.message ?? wrongKind(issue.input, joinWords([...new Set(kindsOf(issue))]))
+    }
+    case 'invalid_value': {
+      const values = issue.values.map(String)
+      const meant = typeof issue.input === 'string' ? suggest(issue.input, values) : undefined
+      const remedy = `must be ${joinWords(values)}, not ${found}`
+      return meant ? `${remedy}: did you mean ${meant}?` : remedy
+    }
+    case 'too_small':
+      if (Array.isArray(issue.input) && issue.input.length === 0) return 'is an empty list: put something in it'
+      return `must be ${issue.inclusive ? 'at least' : 'more than'} ${amount(issue.origin, issue.minimum)}, not ${sizeOf(issue.input)}`
+    case 'too_big':
+      return `must be ${issue.inclusive ? 'at most' : 'less than'} ${amount(issue.origin, issue.maximum)}, not ${sizeOf(issue.input)}`
+    case 'invalid_key':
+      return issue.issues.map(inner => inner.message).find(Boolean) ?? 'is not a name that can stand here'
+    default:
+      return `cannot be ${found}: see the words and numbers this field takes`
+  }
+}
+
+const kinds: Readonly<Record<string, string>> = {
+  string: 'text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'a map of words',
+  record: 'a map of words',
+}
+
+function kindsOf(issue: Issue): string[] {
+  if (issue.code === 'invalid_union') return issue.errors.flat().filter(isWrongKind).flatMap(kindsOf)
+  return issue.code === 'invalid_type' ? [kinds[issue.expected] ?? issue.expected] : []
+}
+
+function wrongKind(input: unknown, expected: string): string {
+  if (input === undefined) return `is missing: give ${expected}`
+  if (input === null) return `has no value: give ${expected}, or leave the word out`
+  const quotable = expected.startsWith(kinds.string!) && typeof input !== 'object'
+  return `must be ${expected}, not ${show(input)}${quotable ? `: write "${show(input)}" in quotes` : ''}`
+}
+
+function amount(origin: string, bound: number | bigint): string {
+  if (origin === 'string') return `${bound} characters long`
+  return origin === 'array' ? `a list of ${bound}` : String(bound)
+}
+
+function sizeOf(input: unknown): string {
+  if (Array.isArray(input)) return String(input.length)
+  return typeof input === 'string' && input.length > 60 ? `${input.length}` : show(input)
+}

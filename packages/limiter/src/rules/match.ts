@@ -1,0 +1,58 @@
+import type { Call } from '../call.ts'
+import { normaliseTarget } from '../path.ts'
+import { getOrAdd } from './get-or-add.ts'
+import { conditionsOf } from './match-condition.ts'
+import { type Budget, type Candidate, RuleGroup } from './match-group.ts'
+import { canonicalPattern, PathTree } from './match-path.ts'
+import { Search } from './match-search.ts'
+import type { Match } from './rule.ts'
+
+export interface Matchable {
+  readonly match: Match
+}
+
+/** Puts the rules that a call meets into `found`, in the order of the document, and says how many they are. */
+export type Matcher<R> = (call: Call, found: R[]) => number
+
+const mostIndexedValues = 300_000
+
+/** Compiles rules so that a call costs what the rules it meets cost, however many others there are. */
+export function compileMatch<R extends Matchable>(rules: readonly R[]): Matcher<R> {
+  const budget: Budget = { values: mostIndexedValues }
+  const anyPath: Candidate[] = []
+  const byPattern = new Map<string, Candidate[]>()
+  rules.forEach(({ match }, position) => {
+    const candidate = { position, conditions: conditionsOf(match) }
+    const patterns = new Set(match.path?.flatMap(spellings))
+    if (patterns.size === 0) anyPath.push(candidate)
+    for (const pattern of patterns) getOrAdd(byPattern, pattern, () => []).push(candidate)
+  })
+  const tree = new PathTree()
+  for (const [pattern, candidates] of byPattern) tree.add(pattern, new RuleGroup(candidates, budget))
+  const everywhere = new RuleGroup(anyPath, budget)
+  const search = new Search(rules.length)
+  return (call, found) => {
+    search.begin(call)
+    everywhere.collect(search)
+    if (byPattern.size > 0) tree.collect(call.path, search)
+    return search.end(rules, found)
+  }
+}
+
+/** A pattern as written, and as its letters arrive in a URL: people write `/订单`, calls say `/%E8%AE%A2%E5%8D%95`. */
+function spellings(pattern: string): string[] {
+  const written = canonicalPattern(pattern)
+  if (pattern.includes('?') || pattern.includes('#')) return [written]
+  const sent = normaliseTarget(`/${encodeLetters(written)}`)
+  return sent === undefined ? [written] : [written, canonicalPattern(sent.path)]
+}
+
+function encodeLetters(text: string): string {
+  let encoded = ''
+  for (const letter of text) {
+    const code = letter.codePointAt(0)!
+    const isLoneSurrogate = code >= 0xd800 && code <= 0xdfff
+    encoded += code > 0x20 && (code < 0x7f || isLoneSurrogate) ? letter : encodeURIComponent(letter)
+  }
+  return encoded
+}

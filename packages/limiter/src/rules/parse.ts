@@ -1,0 +1,80 @@
+import { composeYaml } from './compose-yaml.ts'
+import { isMap } from './is-map.ts'
+import type { Mistake } from './mistake.ts'
+import { readDocument } from './read-document.ts'
+import { readNodes } from './read-nodes.ts'
+import type { RuleDocument } from './rule.ts'
+import { cutText, escapeText, showPath } from './show.ts'
+import type { Vocabulary } from './vocabulary.ts'
+
+export type { DocumentOptions, RuleOptions } from './options.ts'
+export type { Vocabulary } from './vocabulary.ts'
+
+/** A document, taken whole; or what is wrong with it, in the order of its lines. */
+export type Parsed =
+  | { readonly document: RuleDocument; readonly mistakes: readonly [] }
+  | { readonly document?: undefined; readonly mistakes: readonly Mistake[] }
+
+const largestBytes = 4 * 1024 * 1024
+const mostMistakes = 50
+
+/** Reads a rule file, YAML or JSON. It never throws: whatever cannot be obeyed is a mistake with its line. */
+export function parseText(text: string, file: string, vocabulary: Vocabulary): Parsed {
+  if (Buffer.byteLength(text) > largestBytes) {
+    const message = 'the document is larger than 4 MiB: use fewer rules, or shorter ones'
+    return { mistakes: [{ file, line: 1, column: 1, message }] }
+  }
+  const { lines, document, fault } = composeYaml(text.replace(/^\uFEFF/, ''))
+  const place = (offset: number) => {
+    const { line, col } = lines.linePos(offset)
+    return { file, line, column: col }
+  }
+  if (fault || !document?.contents) {
+    const message = 'no rules: the document is empty; write rules: and under it a list of rules, each with id and limit'
+    return { mistakes: [{ ...place(fault?.offset ?? 0), message: fault?.message ?? message }] }
+  }
+  const nodes = readNodes(document)
+  const { document: rules, problems } = nodes.isWhole ? readDocument(nodes.value, vocabulary, 1) : { problems: [] }
+  if (rules && nodes.faults.length === 0) return { document: rules, mistakes: [] }
+  const faulty = new Set(nodes.faults.map(({ offset }) => offset))
+  const faults = nodes.faults.map(({ offset, message }) => {
+    return { offset, message, ...ruleAt(['rules', nodes.itemAt('rules', offset)], nodes.value) }
+  })
+  const others = problems
+    .map(problem => ({ ...problem, offset: nodes.offsetOf(problem.path, problem.atWord) }))
+    // what could not be read was left empty, and is not also wrong for being empty
+    .filter(({ offset }) => !faulty.has(offset))
+    .map(({ offset, path, what }) => ({ offset, ...describe(what, shortPath(path)), ...ruleAt(path, nodes.value) }))
+  const mistakes = [...faults, ...others].sort((a, b) => a.offset - b.offset).slice(0, mostMistakes)
+  return { mistakes: mistakes.map(({ offset, ...mistake }) => ({ ...place(offset), ...mistake })) }
+}
+
+/** Reads the words of a rule file given in code; mistakes name the path, such as `rules[2].limit`. */
+export function parseOptions(value: unknown, vocabulary: Vocabulary): Parsed {
+  const words = isMap(value) ? { ...value, rules: value.rules ?? [] } : value
+  const { document, problems } = readDocument(words, vocabulary, 0)
+  if (document) return { document, mistakes: [] }
+  const mistakes = problems.slice(0, mostMistakes).map(({ path, what }) => ({
+    file: 'options',
+    line: 0,
+    column: 0,
+    ...describe(what, showPath(path) || 'the value'),
+    ...ruleAt(path, words),
+  }))
+  return { mistakes }
+}
+
+function describe(what: string, subject: string): { message: string } {
+  return { message: cutText(escapeText(`${subject} ${what}`), 500) }
+}
+
+function ruleAt([word, index]: readonly PropertyKey[], value: unknown): { rule?: string } {
+  const rules = word === 'rules' && isMap(value) && Array.isArray(value.rules) ? value.rules : []
+  const rule: unknown = rules[Number(index)]
+  return isMap(rule) && typeof rule.id === 'string' ? { rule: escapeText(cutText(rule.id)) } : {}
+}
+
+/** A place as seen from its own rule: `match.path[1]`. */
+function shortPath(path: readonly PropertyKey[]): string {
+  return showPath(path[0] === 'rules' && path.length > 2 ? path.slice(2) : path) || 'the document'
+}

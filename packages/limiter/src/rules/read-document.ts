@@ -1,0 +1,56 @@
+import { z } from 'zod'
+import { explain, type Problem } from './explain.ts'
+import { isMap } from './is-map.ts'
+import { createRuleReader } from './read-rule.ts'
+import type { Rule, RuleDocument } from './rule.ts'
+import { documentSchema, mostNames, mostRules } from './schema.ts'
+import { show } from './show.ts'
+import type { Vocabulary } from './vocabulary.ts'
+
+// rules come in the order of their lines, so what is wrong after so many would not be told
+const enough = 50
+
+/** A document out of plain values, or all that is wrong with it. */
+export function readDocument(
+  value: unknown,
+  vocabulary: Vocabulary,
+  leastRules: number,
+): { readonly document?: RuleDocument; readonly problems: readonly Problem[] } {
+  if (!isMap(value)) {
+    const what = `must be a map with a list of rules in it (rules: …), not ${show(value)}`
+    return { problems: [{ path: [], atWord: false, what }] }
+  }
+  const words = explain(documentSchema(vocabulary, z.unknown(), leastRules), value)
+  const { rules, problems } = readRules(value, vocabulary)
+  if (!words.data) return { problems: [...words.problems, ...problems] }
+  return problems.length > 0 ? { problems } : { document: { ...words.data, rules }, problems }
+}
+
+function readRules(
+  value: Readonly<Record<string, unknown>>,
+  vocabulary: Vocabulary,
+): { readonly rules: readonly Rule[]; readonly problems: readonly Problem[] } {
+  const given = Array.isArray(value.rules) && value.rules.length <= mostRules ? value.rules : []
+  const read = createRuleReader({
+    vocabulary,
+    identified: isMap(value.identify) ? Object.keys(value.identify).slice(0, mostNames) : [],
+    hasStore: value.store !== undefined,
+  })
+  const rules: Rule[] = []
+  const problems: Problem[] = []
+  const ids = new Set<unknown>()
+  for (const [index, words] of given.entries()) {
+    if (problems.length >= enough) break
+    const at = ['rules', index]
+    const one = read(words)
+    if (one.rule) rules.push(one.rule)
+    for (const problem of one.problems) problems.push({ ...problem, path: [...at, ...problem.path] })
+    const id = isMap(words) ? words.id : undefined
+    if (id !== undefined && ids.has(id)) {
+      const what = `${show(id)} is the id of an earlier rule too: give each rule its own`
+      problems.push({ path: [...at, 'id'], atWord: false, what })
+    }
+    ids.add(id)
+  }
+  return { rules, problems }
+}

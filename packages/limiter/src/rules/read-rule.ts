@@ -1,0 +1,114 @@
+import { type Algorithm, Misfit } from '../algorithms/algorithm.ts'
+import { explain, explainWord, type Problem } from './explain.ts'
+import { isMap } from './is-map.ts'
+import type { Rule } from './rule.ts'
+import { anyRuleSchema, type RuleWords, ruleSchema } from './schema.ts'
+import { joinWords, show } from './show.ts'
+import { suggest } from './suggest.ts'
+import type { Vocabulary } from './vocabulary.ts'
+
+/** What a rule may refer to in its document. */
+export interface Surroundings {
+  readonly vocabulary: Vocabulary
+  /** The names that `identify` defines. */
+  readonly identified: readonly string[]
+  readonly hasStore: boolean
+}
+
+export type RuleReader = (value: unknown) => { readonly rule?: Rule; readonly problems: readonly Problem[] }
+
+/** Makes what reads the rules of one document; schemas are built once for all of them. */
+export function createRuleReader(surroundings: Surroundings): RuleReader {
+  const { vocabulary, identified } = surroundings
+  const [standard] = vocabulary.algorithms
+  const schemas = new Map(
+    vocabulary.algorithms.map(algorithm => [algorithm, ruleSchema(algorithm, vocabulary, identified)] as const),
+  )
+  const anySchema = anyRuleSchema(vocabulary, identified)
+  return value => {
+    const words = isMap(value) ? value : {}
+    const problems = misplaced(words, surroundings)
+    const algorithm =
+      words.algorithm === undefined ? standard : vocabulary.algorithms.find(one => one.name === words.algorithm)
+    const schema = algorithm && schemas.get(algorithm)
+    if (!schema) return { problems: [...problems, ...explain(anySchema, value).problems] }
+    const read = explain(schema, value, (word, known) => unknownWord(word, known, vocabulary))
+    if (!read.data) return { problems: [...problems, ...read.problems] }
+    const rule = toRule(read.data, algorithm, surroundings)
+    problems.push(...misfits(rule, algorithm, Array.isArray(words.limit)))
+    return { rule, problems }
+  }
+}
+
+/** Words that mean nothing in the company they are in. */
+function misplaced(words: Readonly<Record<string, unknown>>, { hasStore }: Surroundings): Problem[] {
+  const problems: Problem[] = []
+  const add = (word: string, what: string, atWord: boolean) => problems.push({ path: [word], atWord, what })
+  if (words.count === 'distributed' && !hasStore) {
+    add('count', 'distributed needs a store: add store: { redis: … } to the document, or write count: local', false)
+  }
+  if (words.whenStoreDown !== undefined && !hasStore) {
+    add('whenStoreDown', 'needs a store: add store: { redis: … } to the document, or leave whenStoreDown out', true)
+  }
+  if (words.queue !== undefined && words.whenFull !== 'wait') {
+    add('queue', 'is only for rules that wait: add whenFull: wait, or leave queue out', true)
+  }
+  return problems
+}
+
+/** What to say of a word that rules of this algorithm do not have: it may be a word of another. */
+function unknownWord(word: string, known: readonly string[], { algorithms }: Vocabulary): string {
+  const ownersOf = (name: string) => algorithms.filter(one => Object.hasOwn(one.options, name)).map(one => one.name)
+  const owners = ownersOf(word)
+  if (owners.length > 0) {
+    return `belongs to ${owners.join(', ')}: set algorithm: ${joinWords(owners)}, or leave ${word} out`
+  }
+  const words = algorithms.flatMap(one => Object.keys(one.options))
+  const foreign = suggest(word, known) ? undefined : suggest(word, words)
+  if (foreign === undefined) return explainWord(word, known)
+  return `is not a word known here: did you mean ${foreign}, a word of ${ownersOf(foreign).join(', ')}?`
+}
+
+function toRule(words: RuleWords, algorithm: Algorithm, { hasStore }: Surroundings): Rule {
+  const { id, enabled, match, by, whenFull, whenStoreDown, answer } = words
+  const own = Object.entries(words).filter(([word]) => Object.hasOwn(algorithm.options, word))
+  return {
+    id,
+    enabled,
+    match,
+    by,
+    algorithm: algorithm.name,
+    options: Object.fromEntries(own),
+    limits: words.limit,
+    count: words.count ?? (hasStore ? 'distributed' : 'local'),
+    whenFull,
+    whenStoreDown,
+    queue: { size: words.queue.size, timeoutMs: words.queue.timeout },
+    answer,
+  }
+}
+
+/** Tries each limit with its algorithm, which alone knows which numbers it can count. */
+function misfits(rule: Rule, algorithm: Algorithm, hasLevels: boolean): Problem[] {
+  const { timeoutMs } = rule.queue
+  const timeoutUs = timeoutMs === undefined ? undefined : timeoutMs * 1000
+  const patience = rule.whenFull === 'wait' ? { timeoutUs } : undefined
+  const problems = rule.limits.flatMap((limit, level) => {
+    const misfit = tryMeter(() => algorithm.meter(limit, rule.options, patience))
+    if (!misfit) return []
+    const path = misfit.field === 'limit' && hasLevels ? ['limit', level] : [misfit.field]
+    return [{ path, atWord: false, what: misfit.message }]
+  })
+  // a fault of an option is the same at every level
+  return problems.filter(({ path }, index) => problems.findIndex(other => other.path.join() === path.join()) === index)
+}
+
+function tryMeter(meter: () => unknown): { readonly field: string; readonly message: string } | undefined {
+  try {
+    meter()
+    return undefined
+  } catch (error) {
+    if (error instanceof Misfit) return error
+    return { field: 'limit', message: `cannot be counted: ${error instanceof Error ? error.message : show(error)}` }
+  }
+}

@@ -1,0 +1,72 @@
+import type { Limit } from '../algorithms/algorithm.ts'
+
+/** Which calls a rule is about; every part given must hold, absent parts match all. */
+export interface Match {
+  readonly path?: readonly string[] | undefined
+  readonly method?: readonly string[] | undefined
+  readonly host?: readonly string[] | undefined
+  readonly header?: Readonly<Record<string, readonly string[]>> | undefined
+}
+
+export type WhenFull = 'refuse' | 'wait' | 'shadow'
+/** While the store is down: this process's part of the limit, the full limit counted here, all calls, or none. */
+export type WhenStoreDown = 'share' | 'local' | 'allow' | 'refuse'
+export type HeaderStyle = 'draft-11' | 'draft-6' | 'legacy' | 'none'
+
+/** What a refused caller gets. */
+export interface Answer {
+  readonly status: number
+  readonly headers: HeaderStyle
+}
+
+/** How many calls may wait in this process, and how long each. */
+export interface Queue {
+  readonly size: number
+  readonly timeoutMs?: number | undefined
+}
+
+/** A limit on some calls, validated: which, counted per whom, how, how many. */
+export interface Rule {
+  readonly id: string
+  readonly enabled: boolean
+  readonly match: Match
+  /** Names of dimensions; none counts all calls together. */
+  readonly by: readonly string[]
+  readonly algorithm: string
+  /** The algorithm's own words, as its schema gave them. */
+  readonly options: Readonly<Record<string, unknown>>
+  readonly limits: readonly Limit[]
+  readonly count: 'local' | 'distributed'
+  readonly whenFull: WhenFull
+  readonly whenStoreDown: WhenStoreDown
+  readonly queue: Queue
+  readonly answer?: Partial<Answer> | undefined
+}
+
+/** Where distributed counts live. */
+export interface StoreAddress {
+  /** One URL, or those of a Cluster's nodes. */
+  readonly redis: readonly string[]
+  readonly timeoutMs: number
+}
+
+/** The config centre whose rules win over local ones. */
+export interface RemoteAddress {
+  /** The word that named it: `etcd`, `http`. */
+  readonly centre: string
+  readonly url: string
+  readonly key?: string | undefined
+}
+
+/** A whole rule document, validated. */
+export interface RuleDocument {
+  /** Where to find a dimension in a call: `header:x-account-id`, `cookie:uid`; the first one present wins. */
+  readonly identify: Readonly<Record<string, readonly string[]>>
+  /** Trusted hops, or trusted networks; 0 trusts nobody. */
+  readonly trustProxy: number | readonly string[]
+  /** Left out, everything is counted in this process. */
+  readonly store?: StoreAddress | undefined
+  readonly remote?: RemoteAddress | undefined
+  readonly answer: Answer
+  readonly rules: readonly Rule[]
+}

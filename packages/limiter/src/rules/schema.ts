@@ -1,0 +1,167 @@
+import { z } from 'zod'
+import type { Algorithm, Limit } from '../algorithms/algorithm.ts'
+import { duration } from '../duration.ts'
+import { networkFault } from './address.ts'
+import { limitOf } from './limit.ts'
+import type { Answer, Match, RemoteAddress, Rule, StoreAddress, WhenFull, WhenStoreDown } from './rule.ts'
+import { matchSchema } from './schema-match.ts'
+import { listOf, textOf, urlOf, withoutDoubles } from './shape.ts'
+import { joinWords } from './show.ts'
+import { byFault, nameFault, sourceFault } from './source.ts'
+import type { Vocabulary } from './vocabulary.ts'
+
+/** The words of a document, each rule still unread. */
+export interface DocumentWords {
+  readonly identify: Readonly<Record<string, readonly string[]>>
+  readonly trustProxy: number | readonly string[]
+  readonly store?: StoreAddress | undefined
+  readonly remote?: RemoteAddress | undefined
+  readonly answer: Answer
+  readonly rules: readonly unknown[]
+}
+
+/** The words of a rule that all algorithms share; the words of its own algorithm stand beside them. */
+export interface RuleWords {
+  readonly id: string
+  readonly enabled: boolean
+  readonly match: Match
+  readonly by: readonly string[]
+  readonly limit: readonly Limit[]
+  readonly count?: Rule['count'] | undefined
+  readonly whenFull: WhenFull
+  readonly queue: { readonly size: number; readonly timeout?: number | undefined }
+  readonly whenStoreDown: WhenStoreDown
+  readonly answer?: Partial<Answer> | undefined
+}
+
+export const mostRules = 10_000
+export const mostNames = 100
+const status = z.int().min(400).max(599).describe('The HTTP status of a refusal.')
+const headers = z.enum(['draft-11', 'draft-6', 'legacy', 'none']).describe('The form of the rate-limit headers.')
+
+const store = z
+  .strictObject({
+    redis: listOf(urlOf('redis', 'rediss'), { min: 1, max: 100 }).describe('The URL of Redis, or those of its nodes.'),
+    timeout: duration.default(50).describe('How long a call may wait for the store.'),
+  })
+  .transform(({ redis, timeout }) => ({ redis, timeoutMs: timeout }))
+
+/** The config centres by the word that names them, and whether rules lie under a key there. */
+const centres: Readonly<Record<string, 'required' | 'none'>> = { etcd: 'required', http: 'none' }
+const centreNames = Object.keys(centres)
+const centreUrls = Object.fromEntries(centreNames.map(name => [name, urlOf('http', 'https').optional()]))
+
+const remote = z
+  .strictObject({ key: z.string().min(1).max(1024).optional(), ...centreUrls })
+  .transform((words: Readonly<Record<string, string | undefined>>, context): RemoteAddress => {
+    const [centre = '', ...more] = centreNames.filter(name => words[name] !== undefined)
+    const fault = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message })
+    if (centre === '' || more.length > 0) fault([], `must name one of ${joinWords(centreNames)}, and only one`)
+    else if (centres[centre] === 'none' && words.key !== undefined) fault(['key'], `is not for ${centre}: leave it out`)
+    else if (centres[centre] === 'required' && words.key === undefined) {
+      fault(['key'], 'is missing: say where the rules lie, as in key: /diana/rules')
+    }
+    return { centre, url: words[centre] ?? '', key: words.key }
+  })
+
+const noRules = 'must be a list of at least one rule, each with id and limit: - { id: all, limit: 100/s }'
+
+function isEmpty(input: unknown): boolean {
+  return input === undefined || input === null || (Array.isArray(input) && input.length === 0)
+}
+
+/** The document's own words; `rule` is the shape of each rule. */
+export function documentSchema(vocabulary: Vocabulary, rule: z.ZodType, leastRules: number): z.ZodType<DocumentWords> {
+  const network = textOf(networkFault, 64)
+  const source = textOf(text => sourceFault(text, vocabulary), 256)
+  return z.strictObject({
+    identify: z
+      .record(
+        textOf(text => nameFault(text, vocabulary)),
+        listOf(source, { min: 0, max: 32 }),
+      )
+      .refine(map => Object.keys(map).length <= mostNames, {
+        error: `has over ${mostNames} names: keep those that rules use`,
+      })
+      .default({})
+      .describe('Where to find a dimension in a call; the first source present wins.'),
+    trustProxy: z
+      .union([z.int().min(0).max(32), listOf(network, { min: 0, max: 1000 })], {
+        error: 'must be a number of hops from 0 to 32, or a list of networks such as 10.0.0.0/8',
+      })
+      .default(0)
+      .describe('Trusted hops, or trusted networks; left out, nobody is trusted.'),
+    store: store.optional().describe('Where distributed counts live; left out, all is counted in this process.'),
+    remote: remote.optional().describe('A config centre, whose rules win over these.'),
+    answer: z
+      .strictObject({ status: status.default(503), headers: headers.default('draft-11') })
+      .default({ status: 503, headers: 'draft-11' })
+      .describe('What a refused caller gets.'),
+    rules: z
+      .array(rule, { error: ({ input }) => (isEmpty(input) ? noRules : undefined) })
+      .min(leastRules)
+      .max(mostRules)
+      .describe('The limits; a call passes when all that match it allow it.'),
+  })
+}
+
+/** A rule of this algorithm; `identified` are the names that `identify` defines. */
+export function ruleSchema(
+  algorithm: Algorithm,
+  vocabulary: Vocabulary,
+  identified: readonly string[],
+): z.ZodType<RuleWords> {
+  const name = z.literal(algorithm.name).describe('How calls are counted.')
+  const shape = {
+    ...firstWords(vocabulary, identified),
+    limit: listOf(limitOf(algorithm), { min: 1, max: 8 }).describe('How many; of several levels all must hold.'),
+    algorithm: algorithm === vocabulary.algorithms[0] ? name.default(algorithm.name) : name,
+    ...lastWords,
+  }
+  // an option may not take the place of a word that all rules have
+  return z.strictObject({ ...shape, ...algorithm.options, ...shape } as typeof shape)
+}
+
+/** What can be said of a rule whose algorithm is unknown. */
+export function anyRuleSchema(vocabulary: Vocabulary, identified: readonly string[]): z.ZodType {
+  const algorithm = z.enum(vocabulary.algorithms.map(one => one.name))
+  return z.looseObject({ ...firstWords(vocabulary, identified), algorithm, ...lastWords })
+}
+
+function firstWords(vocabulary: Vocabulary, identified: readonly string[]) {
+  const dimension = textOf(text => byFault(text, vocabulary, identified), 256)
+  return {
+    id: z
+      .string({ error: ({ input }) => (input === undefined ? 'is missing: name the rule, as in id: sms' : undefined) })
+      .regex(/^[\w.-]{1,64}$/, { error: 'must be 1 to 64 letters, digits, -, _ and dots, since headers carry it' })
+      .describe('The name of the rule, in answers and reports.'),
+    enabled: z.boolean().default(true).describe('false turns the rule off.'),
+    match: matchSchema.default({}).describe('Which calls; left out, all.'),
+    by: withoutDoubles(listOf(dimension, { min: 0, max: 16 }))
+      .default([])
+      .describe('Counted per whom: dimensions such as ip or account; left out, all calls together.'),
+  }
+}
+
+const lastWords = {
+  count: z
+    .enum(['local', 'distributed'])
+    .optional()
+    .describe('In this process, or for the whole fleet; distributed when a store is given.'),
+  whenFull: z.enum(['refuse', 'wait', 'shadow']).default('refuse').describe('Refuse, queue, or only count and report.'),
+  queue: z
+    .strictObject({
+      size: z.int().min(1).max(100_000).default(1000).describe('How many calls may wait.'),
+      timeout: duration.optional().describe('How long each may wait.'),
+    })
+    .default({ size: 1000 })
+    .describe('With whenFull: wait.'),
+  whenStoreDown: z
+    .enum(['share', 'local', 'allow', 'refuse'])
+    .default('share')
+    .describe("This process's part of the limit, the full limit, every call, or none."),
+  answer: z
+    .strictObject({ status: status.exactOptional(), headers: headers.exactOptional() })
+    .optional()
+    .describe('What a refused caller gets from this rule.'),
+}

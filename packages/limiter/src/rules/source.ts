@@ -1,0 +1,62 @@
+import { joinWords, show } from './show.ts'
+import { suggest } from './suggest.ts'
+import type { Vocabulary } from './vocabulary.ts'
+
+/** Dimensions that need no `identify`, since the application may always tell them. */
+const told: readonly string[] = ['account', 'device']
+
+/** What is wrong with a source of `identify`: `header:x-account-id`, `cookie:uid`, `ip`. */
+export function sourceFault(text: string, vocabulary: Vocabulary): string | undefined {
+  const known = vocabulary.dimensions.map(one => one.name)
+  return dimensionFault(text, vocabulary, known, `write ${joinWords(vocabulary.dimensions.map(spell))}`)
+}
+
+/** What is wrong with a name in `by`: a source, a name that `identify` defines, or one the application tells. */
+export function byFault(text: string, vocabulary: Vocabulary, identified: readonly string[]): string | undefined {
+  if (identified.includes(text) || told.includes(text)) return undefined
+  const names = [...new Set([...identified, ...told])]
+  const known = [...names, ...vocabulary.dimensions.map(one => one.name)]
+  const words = [...names.slice(0, 20), ...vocabulary.dimensions.map(spell)]
+  return dimensionFault(text, vocabulary, known, `write ${joinWords(words)}, or define it under identify`)
+}
+
+/** What is wrong with a name that `identify` defines. */
+export function nameFault(text: string, vocabulary: Vocabulary): string | undefined {
+  if (!/^[\w.-]{1,64}$/.test(text)) return 'must be a name of up to 64 letters, digits, -, _ and dots'
+  const dimension = vocabulary.dimensions.find(one => one.name === text)
+  if (dimension?.argument !== 'required') return undefined
+  return `is a kind of source: choose another name and list ${spell(dimension)} under it`
+}
+
+function dimensionFault(
+  text: string,
+  vocabulary: Vocabulary,
+  known: readonly string[],
+  remedy: string,
+): string | undefined {
+  const colon = text.indexOf(':')
+  const kind = colon < 0 ? text : text.slice(0, colon)
+  const argument = colon < 0 ? undefined : text.slice(colon + 1)
+  const dimension = vocabulary.dimensions.find(one => one.name === kind)
+  if (dimension) return argumentFault(text, argument, dimension)
+  const meant = suggest(kind, known)
+  if (meant === undefined) return `${show(text)} is not a dimension: ${remedy}`
+  return `${show(text)} is not a dimension: did you mean ${argument === undefined ? meant : `${meant}:${argument}`}?`
+}
+
+function argumentFault(
+  text: string,
+  argument: string | undefined,
+  dimension: Vocabulary['dimensions'][number],
+): string | undefined {
+  if (dimension.argument === 'none') {
+    return argument === undefined ? undefined : `${show(text)} takes no argument: write ${dimension.name}`
+  }
+  if (!argument) return `${show(text)} needs an argument: write ${spell(dimension)}`
+  if (/^[^\s\p{Cc}]{1,128}$/u.test(argument)) return undefined
+  return `${show(text)} must name at most 128 characters without spaces: write ${spell(dimension)}`
+}
+
+function spell(dimension: Vocabulary['dimensions'][number]): string {
+  return dimension.argument === 'none' ? dimension.name : `${dimension.name}:<name>`
+}

@@ -1,0 +1,21 @@
+import { expect, it } from 'vitest'
+import { suggest } from './suggest.ts'
+
+const words = ['match', 'method', 'whenFull', 'whenStoreDown', 'by', 'limit', 'id']
+
+it.each([
+  ['mach', 'match'],
+  ['mathc', 'match'],
+  ['WhenFull', 'whenFull'],
+  ['whenfull', 'whenFull'],
+  ['whenStore', 'whenStoreDown'],
+  ['limits', 'limit'],
+  ['limitation', 'limit'],
+  ['yb', 'by'],
+  ['colour', undefined],
+  ['', undefined],
+  ['x', undefined],
+  ['b'.repeat(100_000), undefined],
+])('by %.20s one means %s', (typed, meant) => {
+  expect(suggest(typed, words)).toBe(meant)
+})

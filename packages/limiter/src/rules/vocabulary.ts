@@ -1,0 +1,8 @@
+import type { Algorithm } from '../algorithms/algorithm.ts'
+
+/** The words that rules may use beyond those of the rule file itself; users add theirs by passing a longer list. */
+export interface Vocabulary {
+  /** The first one is the default of a rule that names none. */
+  readonly algorithms: readonly Algorithm[]
+  readonly dimensions: readonly { readonly name: string; readonly argument: 'none' | 'required' }[]
+}
