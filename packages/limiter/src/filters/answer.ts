@@ -1,0 +1,165 @@
+import { STATUS_CODES } from 'node:http'
+import type { HeaderStyle } from '../rules/rule.ts'
+import type { Decision, Reason, Verdict } from '../verdict.ts'
+import { PolicyList, policyName, whole, windowOf } from './policy-list.ts'
+
+/** A header's name and value. */
+export type HeaderLine = readonly [name: string, value: string]
+
+/** The whole answer to a refused caller. */
+export interface Refusal {
+  readonly status: number
+  readonly headers: readonly HeaderLine[]
+  readonly body: string
+}
+
+type HeaderWriter = (verdict: Verdict, nowMs: number) => HeaderLine[]
+
+const problemTypes = 'https://iana.org/assignments/http-problem-types#'
+
+const problemTypeOf: Readonly<Record<number, string>> = {
+  429: `${problemTypes}quota-exceeded`,
+  503: `${problemTypes}temporary-reduced-capacity`,
+}
+
+const sentences: Readonly<Record<Reason, (rule: string) => string>> = {
+  limit: rule => `Too many calls for rule "${rule}"`,
+  'queue-full': rule => `Too many calls wait for rule "${rule}"`,
+  timeout: rule => `No place became free in time for rule "${rule}"`,
+}
+
+const writers: Readonly<Record<HeaderStyle, HeaderWriter>> = {
+  'draft-11': writeDraft11,
+  'draft-6': writeDraft6,
+  legacy: writeLegacy,
+  none: () => [],
+}
+
+/** What any caller, refused or not, is told of his limits. Shadow limits are not shown. */
+export function rateLimitHeaders(verdict: Verdict, nowMs: number): HeaderLine[] {
+  return writers[verdict.answer.headers](verdict, nowMs)
+}
+
+/** The answer to a caller whose call was refused. */
+export function refusal(verdict: Verdict, nowMs: number): Refusal {
+  const { status } = verdict.answer
+  const retryAfter = retryAfterSeconds(verdict)
+  const rule = verdict.rule ?? ''
+  const body = {
+    type: problemTypeOf[status] ?? 'about:blank',
+    title: STATUS_CODES[status] ?? 'Refused',
+    status,
+    detail: `${sentences[verdict.reason ?? 'limit'](rule)}; try again in ${retryAfter} s.`,
+    rule,
+    'violated-policies': violatedPolicies(verdict),
+    retryAfter,
+  }
+  const headers = rateLimitHeaders(verdict, nowMs)
+  headers.push(
+    ['Retry-After', `${retryAfter}`],
+    ['Cache-Control', 'no-store'],
+    ['Content-Type', 'application/problem+json'],
+  )
+  return { status, headers, body: JSON.stringify(body) }
+}
+
+/** draft-ietf-httpapi-ratelimit-headers-11: two lists, with one item per limit under the same name. */
+function writeDraft11({ decisions }: Verdict): HeaderLine[] {
+  let policies = PolicyList.empty
+  let standings = ''
+  for (const decision of decisions) {
+    if (decision.shadow) continue
+    policies = policies.with(decision)
+    const seconds = resetSeconds(decision)
+    standings += `${policies.lastName};r=${whole(decision.remaining)}${seconds === undefined ? '' : `;t=${seconds}`}`
+  }
+  if (standings === '') return []
+  return [
+    ['RateLimit-Policy', policies.text],
+    ['RateLimit', standings],
+  ]
+}
+
+/** draft 6: the policies without names, and the numbers of the limit that binds most. */
+function writeDraft6(verdict: Verdict): HeaderLine[] {
+  const tightest = tightestLimit(verdict)
+  if (tightest === undefined) return []
+  let policies = ''
+  for (const decision of verdict.decisions) {
+    if (decision.shadow) continue
+    policies += `${policies === '' ? '' : ', '}${whole(decision.limit)}${windowOf(decision)}`
+  }
+  const seconds = resetSeconds(tightest)
+  const lines: HeaderLine[] = [
+    ['RateLimit-Policy', policies],
+    ['RateLimit-Limit', `${whole(tightest.limit)}`],
+    ['RateLimit-Remaining', `${whole(tightest.remaining)}`],
+  ]
+  if (seconds !== undefined) lines.push(['RateLimit-Reset', `${seconds}`])
+  return lines
+}
+
+/** X-RateLimit-*: servers disagree on Reset; this is seconds since 1970, as GitHub and express-rate-limit send it. */
+function writeLegacy(verdict: Verdict, nowMs: number): HeaderLine[] {
+  const tightest = tightestLimit(verdict)
+  if (tightest === undefined) return []
+  const afterMs = resetMs(tightest)
+  const lines: HeaderLine[] = [
+    ['X-RateLimit-Limit', `${whole(tightest.limit)}`],
+    ['X-RateLimit-Remaining', `${whole(tightest.remaining)}`],
+  ]
+  if (afterMs !== Number.POSITIVE_INFINITY) lines.push(['X-RateLimit-Reset', `${Math.ceil((nowMs + afterMs) / 1000)}`])
+  return lines
+}
+
+function violatedPolicies({ decisions, rule }: Verdict): string[] {
+  const names: string[] = []
+  let level = 0
+  decisions.forEach((decision, index) => {
+    level = decisions[index - 1]?.rule === decision.rule ? level + 1 : 1
+    if (refuses(decision)) names.push(policyName(decision.rule, level))
+  })
+  // a full queue refuses a call that no limit does
+  return names.length === 0 && rule !== undefined ? [rule] : names
+}
+
+/** Of the limits that refuse, or else of all, the one with least left; of equals, the one that takes longest. */
+function tightestLimit({ decisions }: Verdict): Decision | undefined {
+  let tightest: Decision | undefined
+  for (const decision of decisions) {
+    if (!decision.shadow && (tightest === undefined || isTighter(decision, tightest))) tightest = decision
+  }
+  return tightest
+}
+
+function isTighter(one: Decision, other: Decision): boolean {
+  if (one.allowed !== other.allowed) return other.allowed
+  if (one.remaining !== other.remaining) return one.remaining < other.remaining
+  return resetMs(one) > resetMs(other)
+}
+
+function refuses(decision: Decision): boolean {
+  return !decision.allowed && !decision.shadow
+}
+
+/** A limit that refuses names the moment at which it would let the call pass, so that Retry-After is never earlier. */
+function resetMs(decision: Decision): number {
+  return refuses(decision) ? decision.retryAfterMs : decision.resetAfterMs
+}
+
+function resetSeconds(decision: Decision): number | undefined {
+  const ms = resetMs(decision)
+  if (ms === Number.POSITIVE_INFINITY) return undefined
+  const seconds = Math.ceil(ms / 1000)
+  return seconds === 0 && refuses(decision) ? 1 : seconds
+}
+
+/** Whole seconds, never 0. Where no moment can be named, the longest period of the rule that refused. */
+function retryAfterSeconds({ retryAfterMs, decisions, rule }: Verdict): number {
+  let ms = retryAfterMs
+  if (ms === Number.POSITIVE_INFINITY) {
+    ms = 0
+    for (const decision of decisions) if (decision.rule === rule && decision.periodMs > ms) ms = decision.periodMs
+  }
+  return Math.max(1, Math.ceil(ms / 1000))
+}
