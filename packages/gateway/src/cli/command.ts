@@ -1,0 +1,41 @@
+import type { ParseArgsConfig } from 'node:util'
+
+/** 0 fine, 1 the answer is no, 2 the command was used wrongly. */
+export type ExitCode = 0 | 1 | 2
+
+/** Where a command reads and writes. */
+export interface Terminal {
+  readonly input: AsyncIterable<string | Uint8Array>
+  /** Results, a line at a time. */
+  print(line: string): void
+  /** What went wrong, a line at a time. */
+  complain(line: string): void
+}
+
+/** What was written behind a command's name. */
+export interface Arguments {
+  readonly words: readonly string[]
+  readonly options: Readonly<Record<string, string | boolean | readonly (string | boolean)[] | undefined>>
+}
+
+/** One command of `diana`. */
+export interface Command {
+  readonly name: string
+  readonly summary: string
+  /** What may stand behind the name. */
+  readonly usage: string
+  /** The lines that `--help` adds. */
+  readonly details: readonly string[]
+  readonly options: NonNullable<ParseArgsConfig['options']>
+  run(args: Arguments, terminal: Terminal): Promise<ExitCode>
+}
+
+/** Ends a command with one sentence for a person. */
+export class Complaint extends Error {
+  readonly exitCode: ExitCode
+
+  constructor(exitCode: ExitCode, message: string) {
+    super(message)
+    this.exitCode = exitCode
+  }
+}

@@ -1,0 +1,16 @@
+#!/usr/bin/env node
+import { run } from './run.ts'
+
+// whoever reads what is printed may stop reading: `diana explain … | head -1`
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+    process.exit()
+  })
+}
+
+process.exitCode = await run(process.argv.slice(2), {
+  input: process.stdin,
+  print: line => process.stdout.write(`${line}\n`),
+  complain: line => process.stderr.write(`${line}\n`),
+})

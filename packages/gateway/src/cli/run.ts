@@ -1,0 +1,90 @@
+import { readFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { DianaError } from 'diana-limiter'
+import { check } from './check.ts'
+import { type Arguments, type Command, Complaint, type ExitCode, type Terminal } from './command.ts'
+import { explain } from './explain.ts'
+import { start } from './start.ts'
+
+const commands: readonly Command[] = [start, check, explain]
+
+/** Runs `diana` with what was written behind its name, and tells how it ended. */
+export async function run(args: readonly string[], terminal: Terminal): Promise<ExitCode> {
+  const [name, ...rest] = args
+  if (name === '--version' || name === '-v') {
+    terminal.print(version())
+    return 0
+  }
+  if (name === '--help' || name === '-h' || name === 'help') return help(rest[0], terminal)
+  const command = commands.find(one => one.name === name)
+  if (command === undefined) {
+    terminal.complain(name === undefined ? 'diana: say what to do' : `diana: there is no command "${name}"`)
+    terminal.complain(usage())
+    return 2
+  }
+  return runCommand(command, rest, terminal)
+}
+
+async function runCommand(command: Command, rest: readonly string[], terminal: Terminal): Promise<ExitCode> {
+  try {
+    const args = parse(command, rest)
+    return args.options.help === true ? help(command.name, terminal) : await command.run(args, terminal)
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error)
+    // mistakes in rules begin with the file's name, each on a line of its own
+    terminal.complain(isBadRules(error) ? message : `diana ${command.name}: ${message}`)
+    const exitCode = error instanceof Complaint ? error.exitCode : 1
+    if (exitCode === 2) terminal.complain(usageOf(command))
+    return exitCode
+  }
+}
+
+function parse(command: Command, rest: readonly string[]): Arguments {
+  try {
+    const { values, positionals } = parseArgs({
+      args: [...rest],
+      options: { ...command.options, help: { type: 'boolean', short: 'h' } },
+      allowPositionals: true,
+    })
+    return { words: positionals, options: values }
+  } catch (error) {
+    // Node's second sentence is about how to pass words that begin with a dash
+    throw new Complaint(2, (error as Error).message.split('. ')[0]!)
+  }
+}
+
+function isBadRules(error: unknown): boolean {
+  return error instanceof DianaError && error.code === 'BAD_RULES'
+}
+
+function help(name: string | undefined, terminal: Terminal): ExitCode {
+  const command = commands.find(one => one.name === name)
+  if (command !== undefined) {
+    for (const line of [usageOf(command), '', command.summary, '', ...command.details]) terminal.print(line)
+    return 0
+  }
+  if (name !== undefined && !name.startsWith('-')) {
+    terminal.complain(`diana: there is no command "${name}"`)
+    terminal.complain(usage())
+    return 2
+  }
+  terminal.print(usage())
+  terminal.print('')
+  for (const { name, summary } of commands) terminal.print(`  ${name.padEnd(9)}${summary}`)
+  terminal.print('')
+  terminal.print('diana <command> --help tells more; diana --version tells which Diana this is.')
+  return 0
+}
+
+function usage(): string {
+  return `usage: diana ${commands.map(({ name }) => name).join(' | ')} | help | --version`
+}
+
+function usageOf({ name, usage }: Command): string {
+  return `usage: diana ${name} ${usage}`
+}
+
+function version(): string {
+  const file = new URL('../../package.json', import.meta.url)
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
+}

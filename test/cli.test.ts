@@ -1,0 +1,390 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { run } from '../packages/gateway/src/cli/run.ts'
+import { demoRules } from '../packages/gateway/src/demo.ts'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const bad = join(root, 'test/rules/bad')
+const scratch = mkdtempSync(join(tmpdir(), 'diana-cli-'))
+
+afterAll(() => rmSync(scratch, { recursive: true }))
+
+interface Ended {
+  readonly code: number | null
+  readonly out: string
+  readonly err: string
+}
+
+/** Runs a command in this process. */
+async function diana(args: readonly string[], input = ''): Promise<Ended> {
+  let [out, err] = ['', '']
+  const code = await run(args, {
+    input: (async function* () {
+      yield Buffer.from(input)
+    })(),
+    print: line => {
+      out += `${line}\n`
+    },
+    complain: line => {
+      err += `${line}\n`
+    },
+  })
+  return { code, out, err }
+}
+
+function file(name: string, text: string): string {
+  const path = join(scratch, name)
+  writeFileSync(path, text)
+  return path
+}
+
+const oneRule = 'rules:\n  - { id: all, limit: 5/s }\n'
+
+describe('diana', () => {
+  test.each([['--help'], ['help'], ['-h']])('%s tells which commands there are', async word => {
+    const { code, out, err } = await diana([word])
+    expect([code, err]).toEqual([0, ''])
+    for (const name of ['start', 'check', 'explain']) expect(out).toMatch(new RegExp(`^  ${name} +\\S`, 'm'))
+  })
+
+  test.each(['start', 'check', 'explain'])('%s --help tells how it is used', async name => {
+    const asked = await diana([name, '--help'])
+    expect([asked.code, asked.err]).toEqual([0, ''])
+    expect(asked.out).toMatch(new RegExp(`^usage: diana ${name} `))
+    expect(await diana(['help', name])).toEqual(asked)
+  })
+
+  test('--version tells the version of its package', async () => {
+    const { version } = JSON.parse(readFileSync(join(root, 'packages/gateway/package.json'), 'utf8'))
+    expect(await diana(['--version'])).toEqual({ code: 0, out: `${version}\n`, err: '' })
+  })
+
+  test.each([
+    [[], 'diana: say what to do'],
+    [['chekc'], 'diana: there is no command "chekc"'],
+    [['help', 'chekc'], 'diana: there is no command "chekc"'],
+    [['check'], 'diana check: name at least one rule file'],
+    [['check', '--jsno', 'a'], "diana check: Unknown option '--jsno'"],
+    [['explain', demoRules, 'GET'], 'diana explain: name a rule file, a method and a path'],
+    [['explain', demoRules, 'GET', '/a', '/b'], 'diana explain: name a rule file, a method and a path'],
+    [['explain', demoRules, 'GET', 'hello'], 'diana explain: "hello" is no path: write one such as /orders/1'],
+    [['explain', demoRules, 'GET', '/', '--ip', '1.2'], 'diana explain: "1.2" is no address: write --ip 203.0.113.9'],
+    [['explain', demoRules, 'GET', '/', '-H', 'a'], 'diana explain: "a" is no header: write -H \'name: value\''],
+    [['start', 'now'], 'diana start: there is no use for "now"'],
+    [['start', '--port', '65536'], 'diana start: "65536" is no port: write --port with a number from 0 to 65535'],
+    [['start', '--port', '80a'], 'diana start: "80a" is no port: write --port with a number from 0 to 65535'],
+    [['start', '--workers', '2'], "diana start: Unknown option '--workers'"],
+    [['start', '--config', demoRules], 'diana start: say which service to guard: --upstream http://127.0.0.1:3000'],
+    [['start', '--upstream', 'http://a'], 'diana start: say which rules to guard it by: --config FILE'],
+  ])('%j is not how it is used', async (args, complaint) => {
+    const { code, out, err } = await diana(args)
+    expect([code, out]).toEqual([2, ''])
+    const [line, usage, ...more] = err.split('\n')
+    expect([line, more]).toEqual([complaint, ['']])
+    expect(usage).toMatch(/^usage: diana /)
+  })
+})
+
+describe('diana check', () => {
+  test("finds nothing wrong with the demo's rules", async () => {
+    expect(await diana(['check', demoRules])).toEqual({ code: 0, out: `${demoRules}: ok, 6 rules\n`, err: '' })
+  })
+
+  const badFiles = readdirSync(bad)
+
+  test('has many bad files to be tried on', () => {
+    expect(badFiles.length).toBeGreaterThanOrEqual(25)
+  })
+
+  test.each(badFiles)('%s: one line, with the place of the mistake', async name => {
+    const path = join(bad, name)
+    const [, place] = /^# expect (\d+:\d+) /.exec(readFileSync(path, 'utf8'))!
+    const { code, out, err } = await diana(['check', path])
+    expect([code, err]).toEqual([1, ''])
+    expect(out.split('\n')).toHaveLength(2)
+    expect(out).toMatch(new RegExp(`:${place}(: | rule ".*": )\\S`))
+    expect(out.startsWith(`${path}:`)).toBe(true)
+  })
+
+  test('reads several files, and standard input, and says no if one of them is bad', async () => {
+    const good = file('good.yaml', oneRule)
+    const { code, out } = await diana(['check', good, '-', good], 'rules:\n  - { id: all, limit: 5/x }\n')
+    expect(code).toBe(1)
+    const lines = out.split('\n')
+    expect([lines[0], lines[2], lines[3]]).toEqual([`${good}: ok, 1 rule`, `${good}: ok, 1 rule`, ''])
+    expect(lines[1]).toMatch(/^stdin:2:23 rule "all": /)
+    expect((await diana(['check', '-'], oneRule)).out).toBe('stdin: ok, 1 rule\n')
+  })
+
+  test('says which file it cannot read, and reads the others', async () => {
+    const good = file('good.yaml', oneRule)
+    expect(await diana(['check', join(scratch, 'none.yaml'), scratch, good])).toEqual({
+      code: 1,
+      out: `${good}: ok, 1 rule\n`,
+      err:
+        `diana check: ${join(scratch, 'none.yaml')} cannot be read (ENOENT): check the path\n` +
+        `diana check: ${scratch} cannot be read (EISDIR): check the path\n`,
+    })
+  })
+
+  test('--json tells the same to a program', async () => {
+    const wrong = file('wrong.yaml', 'rules:\n  - { id: all, limit: 5/x }\n')
+    const { code, out } = await diana(['check', '--json', wrong, demoRules])
+    expect(code).toBe(1)
+    expect(JSON.parse(out)).toEqual([
+      {
+        file: wrong,
+        ok: false,
+        mistakes: [{ file: wrong, line: 2, column: 23, rule: 'all', message: expect.any(String) }],
+      },
+      { file: demoRules, ok: true, rules: 6 },
+    ])
+  })
+})
+
+describe('diana explain', () => {
+  test('names rules, keys and numbers', async () => {
+    const args = ['explain', demoRules, 'get', '//hello?x=1', '-H', 'X-Account-Id: ann', '--ip', '203.0.113.9']
+    const { code, out, err } = await diana(args)
+    expect([code, err]).toEqual([0, ''])
+    expect(out).toBe(`GET /hello from 203.0.113.9
+
+rule "whole-system" (sliding-window)
+  key: all calls together
+  limit 1000/s: 1000 left, would pass
+rule "per-account" (token-bucket)
+  key: account=ann
+  limit 10/s: 200 left, would pass
+rule "per-device" (sliding-window)
+  key: device: absent, counted by address 203.0.113.9
+  limit 50/s: 50 left, would pass
+rule "hello" (sliding-window)
+  key: account=ann
+  limit 5/10s: 5 left, would pass
+
+verdict: the call would pass
+`)
+  })
+
+  test('tells in words what is counted in another way than it came', async () => {
+    const rules = file(
+      'words.yaml',
+      `
+trustProxy: 1
+identify: { account: [header:x-account-id] }
+rules:
+  - { id: a, by: [account, ip, header:x-none, resource], limit: 7, algorithm: concurrency }
+  - { id: b, match: { host: other.test }, limit: 1/s }
+  - { id: c, by: header:x-odd, limit: 3/90s, whenFull: shadow }
+`,
+    )
+    const long = 'x'.repeat(500)
+    const headers = [`x-account-id: ${long}`, 'x-odd: \u001b[31m', 'x-forwarded-for: 2001:db8::1', 'host: it.test']
+    const { out } = await diana(['explain', rules, 'POST', '/a', ...headers.flatMap(line => ['-H', line])])
+    expect(out.replace(/digest \S{43};/, 'digest …;')).toBe(`POST /a from 2001:db8::1
+
+rule "a" (concurrency)
+  key: account: a long value, counted by its digest …; ip=2001:db8::/64; header:x-none: absent, counted with all others that lack it; resource=/a
+  limit 7 at a time: 7 left, would pass
+rule "c" (sliding-window)
+  key: header:x-odd: "\\u001b[31m"
+  limit 3/90s: 3 left, would pass
+
+verdict: the call would pass
+`)
+  })
+
+  test('says when no rule is about the call', async () => {
+    const rules = file('few.yaml', 'rules:\n  - { id: a, match: { path: /a }, limit: 1/s }\n')
+    const { out } = await diana(['explain', rules, 'GET', '/b'])
+    expect(out).toBe('GET /b from 127.0.0.1\n\nno rule is about this call\n\nverdict: the call would pass\n')
+  })
+
+  test('--json tells the same to a program', async () => {
+    const args = ['explain', demoRules, 'POST', '/sms', '-H', 'x-account-id: ann', '-H', 'x-device-id: d1', '--json']
+    const { code, out } = await diana(args)
+    expect(code).toBe(0)
+    const { call, rules, verdict } = JSON.parse(out)
+    expect(call).toMatchObject({ method: 'POST', path: '/sms', ip: '127.0.0.1' })
+    expect(verdict).toEqual({ allowed: true, retryAfterMs: 0 })
+    expect(rules.map(({ rule }: { rule: string }) => rule)).toEqual([
+      'whole-system',
+      'per-account',
+      'per-device',
+      'sms',
+    ])
+    expect(rules[3]).toMatchObject({
+      algorithm: 'sliding-window',
+      key: { account: 'ann' },
+      decisions: [
+        { rule: 'sms', limit: 1, periodMs: 60_000, remaining: 1, allowed: true },
+        { rule: 'sms', limit: 10, periodMs: 86_400_000, remaining: 10, allowed: true },
+      ],
+    })
+  })
+
+  test('says no, with every mistake, when the rules are bad', async () => {
+    const rules = file('two.yaml', 'rules:\n  - { id: a, limit: 1/x }\n  - { id: b, limit: 1/y }\n')
+    const { code, out, err } = await diana(['explain', rules, 'GET', '/'])
+    expect([code, out]).toEqual([1, ''])
+    const lines = err.split('\n')
+    expect(lines).toHaveLength(3)
+    expect(lines[0]).toMatch(`${rules}:2:21 rule "a": `)
+    expect(lines[1]).toMatch(`${rules}:3:21 rule "b": `)
+  })
+})
+
+describe('diana start', () => {
+  test.each([
+    ['a rule file that is not there', { config: 'none.yaml' }, /^none\.yaml: cannot be read \(ENOENT\)/],
+    ['bad rules', { config: join(bad, 'limit-unit.yaml') }, /limit-unit\.yaml:\d+:\d+ rule "/],
+    ['an upstream that is no URL', { upstream: 'nowhere' }, /^diana start: the upstream "nowhere" is no URL: write /],
+    [
+      'an upstream that is not HTTP',
+      { upstream: 'ftp://a' },
+      /^diana start: the upstream "ftp:\/\/a" is no URL: write /,
+    ],
+    [
+      'an address of another machine',
+      { host: '192.0.2.1' },
+      /^diana start: this machine has no address 192\.0\.2\.1: /,
+    ],
+  ])('refuses %s in one sentence', async (_, changed, sentence) => {
+    const options = { config: demoRules, upstream: 'http://127.0.0.1:1', port: '0', ...changed }
+    const { code, out, err } = await diana(['start', ...Object.entries(options).flatMap(([k, v]) => [`--${k}`, v])])
+    expect([code, out]).toEqual([1, ''])
+    expect(err).toMatch(sentence)
+    expect(err.split('\n')).toHaveLength(2)
+  })
+
+  test('refuses a taken port in one sentence', async () => {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const { code, out, err } = await diana(['start', '--port', `${port}`])
+    server.close()
+    expect([code, out]).toEqual([1, ''])
+    expect(err).toBe(`diana start: port ${port} of 127.0.0.1 is taken: choose another with --port N\n`)
+  })
+})
+
+describe('the program', () => {
+  const main = join(root, 'packages/gateway/dist/cli/main.js')
+  const children: ChildProcess[] = []
+  const servers: Server[] = []
+
+  beforeAll(() => {
+    execFileSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-b'], { cwd: root, stdio: 'pipe' })
+  })
+
+  afterEach(() => {
+    for (const child of children.splice(0)) child.kill('SIGKILL')
+    for (const server of servers.splice(0)) server.closeAllConnections()
+  })
+
+  interface Running {
+    readonly child: ChildProcess
+    readonly ended: Promise<Ended>
+    out(): string
+  }
+
+  function launch(args: readonly string[]): Running {
+    const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+    children.push(child)
+    let [out, err] = ['', '']
+    child.stdout.setEncoding('utf8').on('data', text => {
+      out += text
+    })
+    child.stderr.setEncoding('utf8').on('data', text => {
+      err += text
+    })
+    const ended = once(child, 'close').then(([code]) => ({ code, out, err }))
+    return { child, ended, out: () => out }
+  }
+
+  async function launchDemo(): Promise<{ running: Running; address: string }> {
+    const running = launch(['start', '--port', '0'])
+    await expect.poll(running.out, { timeout: 10_000 }).toContain('x-account-id: bob')
+    return { running, address: /listens on (\S+)/.exec(running.out())![1]! }
+  }
+
+  /** A gateway before a service whose calls end when told to. */
+  async function launchSlow(): Promise<{ running: Running; address: string; pending: ServerResponse[] }> {
+    const pending: ServerResponse[] = []
+    const server = createServer((_request, response) => pending.push(response)).listen(0, '127.0.0.1')
+    servers.push(server.unref())
+    await once(server, 'listening')
+    const upstream = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const running = launch(['start', '--config', file('slow.yaml', oneRule), '--upstream', upstream, '--port', '0'])
+    await expect.poll(running.out, { timeout: 10_000 }).toContain('listens on')
+    return { running, address: /listens on (\S+)/.exec(running.out())![1]!, pending }
+  }
+
+  async function listens(address: string): Promise<boolean> {
+    const socket = connect(Number(new URL(address).port), '127.0.0.1')
+    const isOpen = await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    )
+    socket.destroy()
+    return isOpen
+  }
+
+  test('starts the demo, says what to try, and stops when told to', async () => {
+    const { running, address } = await launchDemo()
+    expect(running.out()).toContain(`'${address}/hello?[1-7]'`)
+    const call = async (account: string): Promise<number> => {
+      return (await fetch(`${address}/hello`, { headers: { 'x-account-id': account } })).status
+    }
+    const statuses: number[] = []
+    for (let i = 0; i < 7; i++) statuses.push(await call('ann'))
+    expect(statuses).toEqual([200, 200, 200, 200, 200, 503, 503])
+    expect(await call('bob')).toBe(200)
+    running.child.kill('SIGTERM')
+    expect(await running.ended).toMatchObject({ code: 0, err: '' })
+  })
+
+  test('lets calls under way finish before it stops', async () => {
+    const { running, address, pending } = await launchSlow()
+    const answer = fetch(address)
+    await expect.poll(() => pending.length).toBe(1)
+    running.child.kill('SIGINT')
+    await expect.poll(() => listens(address), { timeout: 10_000 }).toBe(false)
+    pending[0]!.end('finished')
+    expect(await (await answer).text()).toBe('finished')
+    expect((await running.ended).code).toBe(0)
+  })
+
+  test('stops at once at the second signal', async () => {
+    const { running, address, pending } = await launchSlow()
+    const answer = fetch(address).catch(() => 'cut off')
+    await expect.poll(() => pending.length).toBe(1)
+    running.child.kill('SIGTERM')
+    await expect.poll(() => listens(address), { timeout: 10_000 }).toBe(false)
+    running.child.kill('SIGTERM')
+    expect((await running.ended).code).toBe(1)
+    expect(await answer).toBe('cut off')
+  })
+
+  test('does not mind a reader who leaves', async () => {
+    const { child, ended } = launch(['explain', demoRules, 'GET', '/hello'])
+    child.stdout!.destroy()
+    expect((await ended).err).toBe('')
+  })
+
+  test('ends with the code of its command', async () => {
+    const wrong = relative(process.cwd(), join(bad, 'limit-unit.yaml'))
+    const results = await Promise.all(
+      [['check', demoRules], ['check', wrong], ['chekc']].map(args => launch(args).ended),
+    )
+    expect(results.map(({ code }) => code)).toEqual([0, 1, 2])
+    expect(results[1]!.out.startsWith(`${wrong}:`)).toBe(true)
+  })
+})
