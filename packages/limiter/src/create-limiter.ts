@@ -1,16 +1,22 @@
 import { readFile } from 'node:fs/promises'
 import type { Algorithm } from './algorithms/algorithm.ts'
-import { algorithms as ownAlgorithms } from './algorithms/index.ts'
-import type { Clock } from './clock.ts'
+import { type Clock, inMicroseconds } from './clock.ts'
 import type { Dimension } from './dimensions/dimension.ts'
-import { dimensions as ownDimensions } from './dimensions/index.ts'
 import { DianaError } from './errors.ts'
 import { Limiter } from './limiter.ts'
+import { gatherWords, importPlugins, pluginsNamedIn } from './plugins.ts'
 import { formatMistake } from './rules/mistake.ts'
-import { type DocumentOptions, type Parsed, parseOptions, parseText, type Vocabulary } from './rules/parse.ts'
+import { type DocumentOptions, type Parsed, parseOptions, parseText } from './rules/parse.ts'
+import type { RuleDocument } from './rules/rule.ts'
+import type { Source, SourceKind } from './sources/source.ts'
+import { hashText } from './sources/text.ts'
+import { RedisStore } from './stores/redis.ts'
+import { connectRedis, type RedisTarget } from './stores/redis-client.ts'
 
 /** A rule file's path, or the words of a rule file in code; and what is not a word of rules. */
-export interface LimiterOptions extends DocumentOptions {
+export interface LimiterOptions extends Omit<DocumentOptions, 'store'> {
+  /** Where rules are counted for the whole fleet: a URL, URLs of a Cluster, a client, or a function. */
+  readonly store?: { readonly redis: RedisTarget; readonly timeout?: string | undefined } | undefined
   /** Path of a rule file; the rules then come from there. */
   readonly config?: string | undefined
   /** For tests and replays. */
@@ -19,24 +25,87 @@ export interface LimiterOptions extends DocumentOptions {
   readonly algorithms?: readonly Algorithm[] | undefined
   /** The ways to tell callers apart; start from the exported `dimensions` and add yours. */
   readonly dimensions?: readonly Dimension[] | undefined
+  /** The config centres that `remote` may name; start from the exported `sources` and add yours. */
+  readonly sources?: readonly SourceKind[] | undefined
   /** How many keys are counted apart in this process; default a million. */
   readonly maxKeys?: number | undefined
 }
 
 /** Makes a limiter from a rule file or from rules in code; throws a DianaError that lists every mistake in them. */
 export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
-  const { config, clock, maxKeys, algorithms = ownAlgorithms, dimensions = ownDimensions, ...words } = options
-  const vocabulary = { algorithms, dimensions }
-  const parsed = config === undefined ? parseOptions(words, vocabulary) : await parseFile(config, vocabulary)
-  if (parsed.document === undefined) {
-    throw new DianaError('BAD_RULES', parsed.mistakes.map(formatMistake).join('\n'))
-  }
-  return new Limiter({ document: parsed.document, algorithms, dimensions, clock, maxKeys })
+  const { config, clock, maxKeys, algorithms, dimensions, sources, ...words } = options
+  assertSense(options, words)
+  const text = config === undefined ? undefined : await readRules(config)
+  const plugins = text === undefined ? [] : await importPlugins(pluginsNamedIn(text), config!)
+  const vocabulary = gatherWords({ algorithms, dimensions, sources }, plugins)
+  const document = obeyed(
+    text === undefined ? parseOptions(inWords(words), vocabulary) : parseText(text, config!, vocabulary),
+  )
+  const connection = await connect(options, document)
+  const limiter = new Limiter({
+    ...connection,
+    algorithms: vocabulary.algorithms,
+    dimensions: vocabulary.dimensions,
+    vocabulary,
+    document,
+    file: text === undefined ? undefined : { path: config!, version: versionOf(text) },
+    remote: remoteOf(document, vocabulary.sources),
+    clock,
+    maxKeys,
+  })
+  await limiter.start()
+  return limiter
 }
 
-async function parseFile(path: string, vocabulary: Vocabulary): Promise<Parsed> {
-  const text = await readFile(path, 'utf8').catch((cause: NodeJS.ErrnoException) => {
+/** As the file's source marks it, which reads past the mark that some editors put in front. */
+function versionOf(text: string): string {
+  return hashText(text.replace(/^\uFEFF/, ''))
+}
+
+function assertSense({ config, rules, maxKeys }: LimiterOptions, words: object): void {
+  const fault = (message: string): DianaError => new DianaError('BAD_RULES', message)
+  if (config === undefined && rules === undefined)
+    throw fault('no rules: give config, the path of a rule file, or rules')
+  const also = Object.keys(words)
+  if (config !== undefined && also.length > 0) {
+    throw fault(`${also.join(', ')}: the rule file says this when config is given; write it there, or leave config out`)
+  }
+  if (maxKeys !== undefined && !(Number.isSafeInteger(maxKeys) && maxKeys > 0)) {
+    throw fault(`maxKeys must be a whole number of 1 or more, not ${maxKeys}`)
+  }
+}
+
+async function readRules(path: string): Promise<string> {
+  return await readFile(path, 'utf8').catch((cause: NodeJS.ErrnoException) => {
     throw new DianaError('BAD_RULES', `${path}: cannot be read (${cause.code}); check the path`, { cause })
   })
-  return parseText(text, path, vocabulary)
+}
+
+function obeyed(parsed: Parsed): RuleDocument {
+  if (parsed.document) return parsed.document
+  throw new DianaError('BAD_RULES', parsed.mistakes.map(formatMistake).join('\n'))
+}
+
+/** The options as a rule file would say them: a client has no word there, and stands in as an address. */
+function inWords(options: Pick<LimiterOptions, 'store'>): object {
+  const { store } = options
+  if (!store || typeof store.redis === 'string' || Array.isArray(store.redis)) return options
+  return { ...options, store: { ...store, redis: 'redis://client' } }
+}
+
+async function connect(
+  { store, clock }: LimiterOptions,
+  document: RuleDocument,
+): Promise<{ redis: RedisStore; disconnect: () => void } | undefined> {
+  if (!document.store) return undefined
+  const { redis: urls } = document.store
+  const given = store?.redis ?? (urls.length === 1 ? urls[0]! : urls)
+  const { send, isCluster, close } = await connectRedis(given)
+  const now = clock && inMicroseconds(clock)
+  const redis = new RedisStore(send, { isCluster, now })
+  return { redis, disconnect: close }
+}
+
+function remoteOf({ remote }: RuleDocument, kinds: readonly SourceKind[]): Source | undefined {
+  return remote && kinds.find(({ name }) => name === remote.centre)!.create(remote.address, remote.options)
 }

@@ -4,7 +4,6 @@ export type ErrorCode =
   | 'BAD_CALL' // a call or a cost that makes no sense
   | 'SOURCE_FAILED' // a source of rules that cannot be reached or answers nonsense
   | 'CLOSED' // used after close()
-  | 'ABORTED' // the caller's signal ended a wait
 
 /** The one error class; the message says what is wrong, where, and what to do. */
 export class DianaError extends Error {

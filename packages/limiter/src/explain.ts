@@ -1,6 +1,6 @@
 import type { Call } from './call.ts'
 import type { Dimension } from './dimensions/dimension.ts'
-import { compileKey } from './dimensions/key.ts'
+import { compileKey, describePart, type KeyPart } from './dimensions/key.ts'
 import type { CountedRule } from './judgement.ts'
 import type { Decision } from './verdict.ts'
 
@@ -9,7 +9,7 @@ export interface RuleExplanation {
   readonly rule: string
   readonly algorithm: string
   /** Dimension by dimension, what the call is counted under; empty for a rule that counts all calls together. */
-  readonly key: Readonly<Record<string, string>>
+  readonly key: Readonly<Record<string, KeyPart>>
   readonly decisions: readonly Decision[]
 }
 
@@ -21,7 +21,9 @@ export function explain(
   dimensions: readonly Dimension[],
 ): RuleExplanation[] {
   return met.map(({ rule }) => {
-    const parts = rule.by.map(name => [name, compileKey([name], identify, dimensions)(call)] as const)
+    const parts = rule.by.map(name => {
+      return [name, describePart(compileKey([name], identify, dimensions)(call))] as const
+    })
     return {
       rule: rule.id,
       algorithm: rule.algorithm,

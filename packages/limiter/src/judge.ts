@@ -1,74 +1,106 @@
 import type { Call } from './call.ts'
-import { type CountedRule, Judgement, type Receipt } from './judgement.ts'
-import type { CompiledRule } from './rules/compile.ts'
+import { Docket } from './docket.ts'
+import { type CountedRule, giveBack, Judgement, type Receipt } from './judgement.ts'
 import { compileMatch } from './rules/match.ts'
 import type { Answer } from './rules/rule.ts'
-import { type LocalCharge, localCharge, type MemoryStore } from './stores/memory.ts'
+import type { MemoryStore } from './stores/memory.ts'
+import type { SharedCharge, SharedStore } from './stores/shared.ts'
 import type { Decision, Reason } from './verdict.ts'
 
 const NOTHING: readonly Receipt[] = []
 
-/** Judges calls by one set of rules: all rules of a call at once, synchronously, with scratch space of its own. */
+export interface JudgeParts {
+  readonly rules: readonly CountedRule[]
+  readonly store: MemoryStore
+  /** Where rules are counted for the whole fleet, if any are. */
+  readonly shared?: SharedStore | undefined
+  readonly answer: Answer
+  readonly onRelease: (receipts: readonly Receipt[]) => void
+  /** The clock of this process; only asked when the fleet's store has answered. */
+  readonly now?: (() => number) | undefined
+}
+
+/** Judges calls by one set of rules: all rules of a call at once, and at once unless some are counted elsewhere. */
 export class Judge {
   readonly rules: readonly CountedRule[]
+  readonly #parts: JudgeParts
   readonly #match: (call: Call, found: CountedRule[]) => number
-  readonly #store: MemoryStore
-  readonly #answer: Answer
-  readonly #onRelease: (receipts: readonly Receipt[]) => void
-  readonly #found: CountedRule[] = []
-  readonly #charges: LocalCharge[] = []
+  #docket = new Docket()
 
-  constructor(
-    rules: readonly CompiledRule[],
-    store: MemoryStore,
-    answer: Answer,
-    onRelease: (receipts: readonly Receipt[]) => void,
-  ) {
-    this.#store = store
-    this.#answer = answer
-    this.#onRelease = onRelease
-    this.rules = rules.map(rule => {
-      return { rule, match: rule.match, table: store.createTable(rule.id, rule.meters), waiting: 0 }
-    })
-    this.#match = compileMatch(this.rules)
+  constructor(parts: JudgeParts) {
+    this.#parts = parts
+    this.rules = parts.rules
+    this.#match = compileMatch(parts.rules)
   }
 
   /** The rules that a call meets, in document order. */
   meets(call: Call): CountedRule[] {
-    return this.#found.slice(0, this.#match(call, this.#found))
+    const { found } = this.#docket
+    return found.slice(0, this.#match(call, found))
   }
 
-  /** Judges and counts. */
-  take(call: Call, cost: number, now: number): Judgement {
-    const size = this.#prepare(call, cost)
-    const allowed = this.#store.take(this.#charges, size, now)
-    return this.#judgement(size, now, allowed, true)
+  /** Judges and counts; at once unless some of the call's rules are counted elsewhere. */
+  take(call: Call, cost: number, now: number): Judgement | Promise<Judgement> {
+    const docket = this.#prepare(call, cost)
+    return docket.shared.length === 0 ? this.#take(docket, now) : this.#takeShared(docket, now)
+  }
+
+  /** The same, by those rules only that are counted in this process. */
+  takeHere(call: Call, cost: number, now: number): Judgement {
+    return this.#take(this.#prepare(call, cost), now)
   }
 
   /** Judges and counts nothing. */
-  look(call: Call, cost: number, now: number): Judgement {
-    const size = this.#prepare(call, cost)
-    const allowed = this.#store.look(this.#charges, size, now)
-    return this.#judgement(size, now, allowed, false)
+  look(call: Call, cost: number, now: number): Judgement | Promise<Judgement> {
+    const docket = this.#prepare(call, cost)
+    return docket.shared.length === 0 ? this.#look(docket, now) : this.#lookShared(docket, now)
   }
 
-  #prepare(call: Call, cost: number): number {
-    const found = this.#found
-    const size = this.#match(call, found)
-    while (this.#charges.length < size) this.#charges.push(localCharge(found[0]!.table))
-    for (let i = 0; i < size; i++) {
-      const charge = this.#charges[i]!
-      const { rule, table, waiting } = found[i]!
-      charge.table = table
-      charge.key = rule.key(call)
-      charge.cost = cost
-      charge.enforced = rule.enforced
-      charge.mayWait = waiting < rule.queueSize
+  /** The same, by those rules only that are counted in this process. */
+  lookHere(call: Call, cost: number, now: number): Judgement {
+    return this.#look(this.#prepare(call, cost), now)
+  }
+
+  #take(docket: Docket, now: number): Judgement {
+    return this.#judgement(docket, now, this.#parts.store.take(docket.local, docket.locals, now), true)
+  }
+
+  #look(docket: Docket, now: number): Judgement {
+    return this.#judgement(docket, now, this.#parts.store.look(docket.local, docket.locals, now), false)
+  }
+
+  async #lookShared(docket: Docket, now: number): Promise<Judgement> {
+    this.#docket = new Docket()
+    const allowedHere = this.#parts.store.look(docket.local, docket.locals, now)
+    const allowed = await this.#parts.shared!.look(docket.shared, now)
+    return this.#judgement(docket, now, allowedHere && allowed, false)
+  }
+
+  #prepare(call: Call, cost: number): Docket {
+    const docket = this.#docket
+    docket.prepare(this.#match(call, docket.found), call, cost)
+    return docket
+  }
+
+  /**
+   * What is counted here is taken first, so that nobody else can take it meanwhile, and given back if the rest of the
+   * fleet leaves no room. A call that is refused here asks nobody else.
+   */
+  async #takeShared(docket: Docket, now: number): Promise<Judgement> {
+    this.#docket = new Docket()
+    if (!this.#parts.store.take(docket.local, docket.locals, now)) return this.#judgement(docket, now, false, true)
+    const allowed = await this.#parts.shared!.take(docket.shared, now)
+    if (!allowed) {
+      const undone = this.#receipts(docket, now).filter(receipt => !receipt.counted.counter)
+      for (const receipt of undone.reverse()) giveBack(receipt, now, 'all')
+      this.#parts.store.look(docket.local, docket.locals, now)
     }
-    return size
+    // the store counted its waits from when it judged, which was before its answer came
+    return this.#judgement(docket, now, allowed, true, this.#parts.now?.())
   }
 
-  #judgement(size: number, now: number, allowed: boolean, counted: boolean): Judgement {
+  #judgement(docket: Docket, now: number, allowed: boolean, counted: boolean, answeredAt = now): Judgement {
+    const { size, charges, found: rules } = docket
     const decisions: Decision[] = []
     let binding: CountedRule | undefined
     let reason: Reason | undefined
@@ -77,18 +109,22 @@ export class Judge {
     let holds = false
     let onlyPlacesMissing = !allowed
     for (let i = 0; i < size; i++) {
-      const charge = this.#charges[i]!
-      const found = this.#found[i]!
-      const { table, enforced } = charge
+      const charge = charges[i]!
+      const found = rules[i]!
+      const { enforced } = charge
+      const { meters } = found.rule
+      // refused by what is counted here, the call has asked nobody else
+      if (charge.delays.length === 0) continue
       if (enforced && charge.wait > waitUs) waitUs = charge.wait
-      for (let level = 0; level < table.meters.length; level++) {
-        const meter = table.meters[level]!
+      for (let level = 0; level < meters.length; level++) {
+        const meter = meters[level]!
         const { count, periodMs } = found.rule.limits[level]!
         const delay = charge.delays[level]!
         const late = delay - (charge.mayWait ? meter.patienceUs : 0)
         holds ||= meter.held
         if (late > 0 && enforced) {
-          if (!meter.held || found.rule.queueSize === 0) onlyPlacesMissing = false
+          // nobody waits for what can never be: more places than there are
+          if (!meter.held || found.rule.queueSize === 0 || charge.cost > count) onlyPlacesMissing = false
           if (binding === undefined || late > retryUs) {
             binding = found
             retryUs = late
@@ -114,19 +150,33 @@ export class Judge {
       waitMs: allowed ? waitUs / 1000 : 0,
       retryAfterMs: retryUs / 1000,
       decisions,
-      answer: binding?.rule.answer ?? this.#answer,
-      receipts: allowed && counted && (holds || waitUs > 0) ? this.#receipts(size, now) : NOTHING,
+      answer: binding?.rule.answer ?? this.#parts.answer,
+      receipts: allowed && counted && (holds || waitUs > 0) ? this.#receipts(docket, now, answeredAt) : NOTHING,
       fullHouse: onlyPlacesMissing ? binding : undefined,
     }
-    return new Judgement(parts, holds ? this.#onRelease : undefined)
+    return new Judgement(parts, holds ? this.#parts.onRelease : undefined)
   }
 
-  #receipts(size: number, now: number): Receipt[] {
+  #receipts({ size, charges, found }: Docket, now: number, answeredAt = now): Receipt[] {
     const receipts: Receipt[] = []
     for (let i = 0; i < size; i++) {
-      const { key, cost, slot, wait, fits } = this.#charges[i]!
-      if (cost > 0 && fits) receipts.push({ counted: this.#found[i]!, key, cost, slot, moment: now + wait })
+      const charge = charges[i]!
+      const { key, cost, slot, wait, fits } = charge
+      if (cost === 0 || !fits) continue
+      const counted = found[i]!
+      const receipt = { counted, key, cost, slot, moment: now + wait, passAt: now + wait }
+      if (!('countedBy' in charge) || charge.countedBy === 'memory') receipts.push(receipt)
+      else if (charge.countedBy === 'redis') {
+        receipts.push({ ...receipt, passAt: answeredAt + wait, refund: this.#refundOf(charge) })
+      }
     }
     return receipts
+  }
+
+  #refundOf(charge: SharedCharge): (which: 'held' | 'all') => void {
+    const holds = charge.counter.meters.some(meter => meter.held)
+    return which => {
+      if (which === 'all' || holds) this.#parts.shared!.giveBack(charge)
+    }
   }
 }

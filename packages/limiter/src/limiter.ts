@@ -1,16 +1,24 @@
-import { createAddressReader } from './address.ts'
+import { EventEmitter } from 'node:events'
+import { setTimeout as pause } from 'node:timers/promises'
+import { type AddressReader, createAddressReader } from './address.ts'
 import type { Algorithm } from './algorithms/algorithm.ts'
 import type { Call } from './call.ts'
 import { type Clock, inMicroseconds, steadyClock } from './clock.ts'
+import { countRules } from './count-rules.ts'
 import type { Dimension } from './dimensions/dimension.ts'
 import { DianaError } from './errors.ts'
 import { explain, type RuleExplanation } from './explain.ts'
 import { Judge } from './judge.ts'
-import { type CountedRule, giveBack, type Judgement, type Receipt } from './judgement.ts'
+import { type CountedRule, giveBack, type Judgement } from './judgement.ts'
 import { Line } from './line.ts'
+import { LiveRules, type LiveRulesParts } from './live-rules.ts'
+import type { SourceStatus } from './origin.ts'
 import { compileRules } from './rules/compile.ts'
+import type { Mistake } from './rules/mistake.ts'
 import type { RuleDocument } from './rules/rule.ts'
 import { MemoryStore } from './stores/memory.ts'
+import type { RedisStore } from './stores/redis.ts'
+import { SharedStore, type StoreStatus } from './stores/shared.ts'
 import type { Verdict } from './verdict.ts'
 import { Waiting } from './waiting.ts'
 
@@ -22,15 +30,41 @@ export interface CheckOptions {
 
 /** What the limiter is doing at this moment. */
 export interface Status {
-  readonly rules: readonly { readonly id: string; readonly algorithm: string; readonly waiting: number }[]
+  readonly rules: readonly RuleStatus[]
+  readonly sources: readonly SourceStatus[]
+  /** How it stands with Redis; none where nothing is counted there. */
+  readonly store?: StoreStatus | undefined
   readonly keys: number
   readonly maxKeys: number
   /** Rules whose new callers share one counter, because as many keys are live as may be. */
   readonly crowded: readonly string[]
 }
 
-export interface LimiterParts {
-  readonly document: RuleDocument
+export interface RuleStatus {
+  readonly id: string
+  readonly algorithm: string
+  /** The source it came from. */
+  readonly origin: string | undefined
+  /** Calls that wait for it in this process. */
+  readonly waiting: number
+}
+
+/** What a limiter tells while it runs, each with what happened. */
+export interface LimiterEvents {
+  /** A source's new document is in force. */
+  rules: [source: SourceStatus]
+  /** A source's new document cannot be obeyed; the last good one stays. */
+  rejected: [source: SourceStatus, mistakes: readonly Mistake[]]
+  /** A source cannot be read; the last good rules stay. */
+  failure: [source: SourceStatus]
+  /** Redis can no longer be asked, or can be asked again. */
+  store: [status: StoreStatus]
+}
+
+export interface LimiterParts extends LiveRulesParts {
+  /** Where rules are counted for the whole fleet, and how it is left. */
+  readonly redis?: RedisStore | undefined
+  readonly disconnect?: (() => void) | undefined
   readonly algorithms: readonly Algorithm[]
   readonly dimensions: readonly Dimension[]
   readonly clock?: Clock | undefined
@@ -38,53 +72,62 @@ export interface LimiterParts {
 }
 
 const SWEEP_EVERY_MS = 200
-const SWEEP_KEYS = 4096
+const SWEEP_KEYS = 2048
+const ASK_AGAIN_MS = 25
+const DEFAULT_STORE_TIMEOUT_MS = 50
 
 /** Judges calls by its rules. Make one with `createLimiter`, and close it. */
 export class Limiter {
+  readonly events: EventEmitter<LimiterEvents> = new EventEmitter()
+  readonly #parts: LimiterParts
   readonly #now: () => number
   readonly #store: MemoryStore
-  readonly #judge: Judge
+  readonly #shared: SharedStore | undefined
+  readonly #live: LiveRules
   readonly #waiting: Waiting
   readonly #line = new Line()
-  readonly #dimensions: readonly Dimension[]
-  readonly #document: RuleDocument
   readonly #sweeper: NodeJS.Timeout
-  #closed = false
   /** The caller's address, given the socket's peer and its X-Forwarded-For. */
-  readonly addressOf: (
-    peer: string | undefined,
-    forwardedFor: string | readonly string[] | undefined,
-  ) => string | undefined
+  readonly addressOf: AddressReader = (peer, forwardedFor) => this.#addressOf(peer, forwardedFor)
+  #document: RuleDocument
+  #judge: Judge
+  #addressOf: AddressReader
+  #closed = false
 
   constructor(parts: LimiterParts) {
-    const { document, algorithms, dimensions } = parts
+    this.#parts = parts
     this.#now = inMicroseconds(parts.clock ?? steadyClock)
     this.#store = new MemoryStore({ maxKeys: parts.maxKeys })
-    this.#document = document
-    this.#dimensions = dimensions
-    const freed = (receipts: readonly Receipt[]): void => this.#line.freed(receipts)
-    this.#waiting = new Waiting(this.#store, this.#now, freed)
-    this.#judge = new Judge(compileRules(document, algorithms, dimensions), this.#store, document.answer, receipts => {
-      for (const receipt of receipts) giveBack(receipt, this.#now(), 'held')
-      freed(receipts)
+    this.#shared = parts.redis && this.#share(parts.redis)
+    this.#waiting = new Waiting(this.#now, receipts => this.#line.freed(receipts))
+    this.#live = new LiveRules(parts, {
+      onRules: document => this.#obey(document),
+      onTaken: source => this.events.emit('rules', source),
+      onRejected: (source, mistakes) => this.events.emit('rejected', source, mistakes),
+      onFailure: source => this.events.emit('failure', source),
     })
-    this.addressOf = createAddressReader(document.trustProxy)
+    this.#document = this.#live.document
+    this.#judge = this.#judgeBy(this.#document, [])
+    this.#addressOf = createAddressReader(this.#document.trustProxy)
     this.#sweeper = setInterval(() => this.#store.sweep(SWEEP_KEYS, this.#now()), SWEEP_EVERY_MS).unref()
   }
 
-  /** Judges a call and counts it; a promise only where the call has to wait. */
+  /** Follows the sources of the rules; resolves when the limiter may begin. */
+  async start(): Promise<void> {
+    await this.#live.start()
+  }
+
+  /** Judges a call and counts it; a promise only where the call has to wait, or is counted elsewhere too. */
   decide(call: Call, options?: CheckOptions): Verdict | Promise<Verdict> {
     const cost = options?.cost ?? 1
-    this.#assertUsable(cost)
+    this.#assertUsable(call, cost)
     const now = this.#now()
     if (cost === 0) return this.#judge.look(call, 0, now)
     const ahead = this.#line.isEmpty ? undefined : this.#firstLine(call)
     if (ahead) return this.#standInLine(call, cost, ahead, options?.signal)
     const judgement = this.#judge.take(call, cost, now)
-    if (judgement.waitMs > 0) return this.#waiting.hold(judgement, now, options?.signal)
-    if (judgement.fullHouse) return this.#standInLine(call, cost, judgement.fullHouse, options?.signal)
-    return judgement
+    if (judgement instanceof Promise) return judgement.then(one => this.#hold(one, call, cost, now, options))
+    return this.#hold(judgement, call, cost, now, options)
   }
 
   /** Judges a call and counts it, after whatever wait its rules ask for. */
@@ -93,34 +136,83 @@ export class Limiter {
   }
 
   /** Judges a call without counting it. */
-  peek(call: Call, options?: Pick<CheckOptions, 'cost'>): Verdict {
+  async peek(call: Call, options?: Pick<CheckOptions, 'cost'>): Promise<Verdict> {
     const cost = options?.cost ?? 1
-    this.#assertUsable(cost)
+    this.#assertUsable(call, cost)
     return this.#judge.look(call, cost, this.#now())
   }
 
   /** Which rules a call meets, under which key, with which numbers; counts nothing. */
-  explain(call: Call): RuleExplanation[] {
-    const { decisions } = this.peek(call)
-    return explain(call, this.#judge.meets(call), decisions, this.#document.identify, this.#dimensions)
+  async explain(call: Call): Promise<RuleExplanation[]> {
+    const { decisions } = await this.peek(call)
+    return explain(call, this.#judge.meets(call), decisions, this.#document.identify, this.#parts.dimensions)
   }
 
   status(): Status {
     return {
-      rules: this.#judge.rules.map(({ rule, waiting }) => ({ id: rule.id, algorithm: rule.algorithm, waiting })),
+      rules: this.#judge.rules.map(({ rule, waiting }) => {
+        return { id: rule.id, algorithm: rule.algorithm, origin: rule.origin, waiting }
+      }),
+      sources: this.#live.sources(),
+      store: this.#shared?.status,
       keys: this.#store.keys,
       maxKeys: this.#store.maxKeys,
       crowded: this.#store.crowded(this.#now()),
     }
   }
 
+  /** Forgets what was counted for the key of a call by one rule. */
+  async reset(rule: string, call: Call): Promise<void> {
+    const counted = this.#judge.rules.find(candidate => candidate.rule.id === rule)
+    if (!counted) throw new DianaError('BAD_CALL', `there is no rule "${rule}"`)
+    const key = counted.rule.key(call)
+    counted.table.reset(key)
+    if (counted.counter) await this.#shared?.reset(counted.counter, key)
+  }
+
   async close(): Promise<void> {
     this.#closed = true
     clearInterval(this.#sweeper)
+    await this.#live.close()
+    this.#parts.disconnect?.()
   }
 
-  #assertUsable(cost: number): void {
+  #share(redis: RedisStore): SharedStore {
+    return new SharedStore(redis, this.#store, {
+      timeoutMs: this.#parts.document.store?.timeoutMs ?? DEFAULT_STORE_TIMEOUT_MS,
+      onChange: status => this.events.emit('store', status),
+    })
+  }
+
+  /** Puts a new set of rules in force: compiled beside the old one, then swapped in by one assignment. */
+  #obey(document: RuleDocument): void {
+    const addressOf = createAddressReader(document.trustProxy)
+    this.#judge = this.#judgeBy(document, this.#judge.rules)
+    this.#document = document
+    this.#addressOf = addressOf
+    this.#line.reconsider()
+  }
+
+  #judgeBy(document: RuleDocument, before: readonly CountedRule[]): Judge {
+    const rules = compileRules(document, this.#parts.algorithms, this.#parts.dimensions)
+    return new Judge({
+      rules: countRules(rules, before, this.#store, this.#now(), this.#parts.redis),
+      store: this.#store,
+      shared: this.#shared,
+      answer: document.answer,
+      now: this.#now,
+      onRelease: receipts => {
+        for (const receipt of receipts) giveBack(receipt, this.#now(), 'held')
+        this.#line.freed(receipts)
+      },
+    })
+  }
+
+  #assertUsable(call: Call, cost: number): void {
     if (this.#closed) throw new DianaError('CLOSED', 'this limiter was closed; make a new one with createLimiter()')
+    if (typeof call?.path !== 'string' || typeof call.method !== 'string') {
+      throw new DianaError('BAD_CALL', 'a call needs a method and a path, such as { method: "GET", path: "/orders" }')
+    }
     if (!Number.isSafeInteger(cost) || cost < 0) {
       throw new DianaError('BAD_CALL', `cost must be a whole number of 0 or more, not ${String(cost)}`)
     }
@@ -131,11 +223,43 @@ export class Limiter {
     return this.#judge.meets(call).find(counted => this.#line.isWaiting(counted, counted.rule.key(call)))
   }
 
+  /** Holds a call back for as long as its judgement says, if at all. */
+  #hold(
+    judgement: Judgement,
+    call: Call,
+    cost: number,
+    since: number,
+    options?: CheckOptions,
+  ): Verdict | Promise<Verdict> {
+    if (judgement.waitMs > 0) return this.#waiting.hold(judgement, since, options?.signal)
+    if (judgement.fullHouse) return this.#standInLine(call, cost, judgement.fullHouse, options?.signal)
+    return judgement
+  }
+
   async #standInLine(call: Call, cost: number, counted: CountedRule, signal?: AbortSignal): Promise<Verdict> {
     const { rule, waiting } = counted
-    if (waiting >= rule.queueSize) return this.#judge.look(call, cost, this.#now()).refusedBy(rule, 'queue-full')
-    const attempt = (): Judgement => this.#judge.take(call, cost, this.#now())
-    const judgement = await this.#line.join(counted, rule.key(call), attempt, signal)
-    return judgement.waitMs > 0 ? this.#waiting.hold(judgement, this.#now(), signal) : judgement
+    const since = this.#now()
+    if (waiting >= rule.queueSize) return (await this.#judge.look(call, cost, since)).refusedBy(rule, 'queue-full')
+    const judgement = this.#judge.meets(call).some(({ counter }) => counter)
+      ? await this.#askAgain(call, cost, counted, signal)
+      : await this.#line.join(counted, rule.key(call), () => this.#judge.takeHere(call, cost, this.#now()), signal)
+    if (judgement.waitMs > 0) return this.#waiting.hold(judgement, since, signal)
+    return judgement.held(judgement.receipts, (this.#now() - since) / 1000)
+  }
+
+  /** Waits for a place that another process may free: nobody tells, so it is asked for again and again. */
+  async #askAgain(call: Call, cost: number, counted: CountedRule, signal?: AbortSignal): Promise<Judgement> {
+    const until = this.#now() + counted.rule.queueTimeoutMs * 1000
+    counted.waiting++
+    try {
+      for (;;) {
+        await pause(ASK_AGAIN_MS * (0.5 + Math.random()), undefined, { signal }).catch(() => signal?.throwIfAborted())
+        const judgement = await this.#judge.take(call, cost, this.#now())
+        if (!judgement.fullHouse) return judgement
+        if (this.#now() >= until) return judgement.refusedBy(counted.rule, 'timeout')
+      }
+    } finally {
+      counted.waiting--
+    }
   }
 }

@@ -41,8 +41,8 @@ export function normaliseTarget(rawTarget: string): Target | undefined {
 }
 
 /**
- * The path that a call is counted under. Many servers ignore `;x=1` behind a segment and a slash at the end,
- * so neither may buy a caller a fresh count.
+ * The path that a call is counted under. Many servers ignore `;x=1` behind a segment, a slash at the end and a second
+ * slash in between, so none of them may buy a caller a fresh count.
  */
 export function countedPath(path: string): string {
   let counted = ''
@@ -53,6 +53,7 @@ export function countedPath(path: string): string {
     copied = next < 0 ? path.length : next
   }
   counted = copied === 0 ? path : counted + path.slice(copied)
+  if (counted.includes('//')) counted = counted.replaceAll(/\/{2,}/g, '/')
   let end = counted.length
   while (end > 1 && counted.charCodeAt(end - 1) === slash) end--
   return end === counted.length ? counted : counted.slice(0, end)

@@ -1,4 +1,4 @@
-import { burstCurve, type Curve, emptied, rescale, Smooth, warmUpCurve } from './algorithms/smooth.ts'
+import { burstCurve, type Curve, emptied, Smooth, warmUpCurve } from './algorithms/smooth.ts'
 import { type Clock, inMicroseconds, steadyClock } from './clock.ts'
 import { parseDuration } from './duration.ts'
 import { DianaError } from './errors.ts'
@@ -31,7 +31,6 @@ export class RateLimiter {
   readonly #state: Float64Array
   readonly #waiters: Waiter[] = []
   #rate: number
-  #curve: Curve
   #smooth: Smooth
 
   private constructor(rate: number, curveAt: (rate: number) => Curve, state: Float64Array, now: () => number) {
@@ -39,8 +38,7 @@ export class RateLimiter {
     this.#curveAt = curveAt
     this.#state = state
     this.#rate = rate
-    this.#curve = curveAt(rate)
-    this.#smooth = new Smooth(this.#curve, Number.POSITIVE_INFINITY)
+    this.#smooth = new Smooth(curveAt(rate), Number.POSITIVE_INFINITY)
   }
 
   static create(permitsPerSecond: number, options: RateLimiterOptions = {}): RateLimiter {
@@ -67,12 +65,12 @@ export class RateLimiter {
   /** Takes effect for the permits asked for from now on; what was taken is still paid for at the old rate. */
   setRate(permitsPerSecond: number): void {
     assertRate(permitsPerSecond)
-    const curve = this.#curveAt(permitsPerSecond)
-    this.#smooth.take(this.#state, 0, this.#now(), 0, 0)
-    rescale(this.#state, 0, this.#curve, curve)
+    const next = new Smooth(this.#curveAt(permitsPerSecond), Number.POSITIVE_INFINITY)
+    const old = this.#state.slice()
+    this.#state.fill(0)
+    next.inherit(old, this.#smooth.scale, this.#state, 0, this.#now())
     this.#rate = permitsPerSecond
-    this.#curve = curve
-    this.#smooth = new Smooth(curve, Number.POSITIVE_INFINITY)
+    this.#smooth = next
   }
 
   /** Takes `permits`, resolves when they are there, to the milliseconds waited; rejects when the signal comes first. */
@@ -91,6 +89,7 @@ export class RateLimiter {
     options.signal?.throwIfAborted()
     const { timeout = 0 } = options
     const timeoutMs = typeof timeout === 'number' ? timeout : milliseconds('timeout', timeout)
+    if (!(timeoutMs >= 0)) throw new DianaError('BAD_CALL', `timeout must be 0 or more milliseconds, not ${timeoutMs}`)
     if (this.#smooth.delay(this.#state, 0, this.#now()) > timeoutMs * 1000) return false
     await this.#take(permits, options.signal)
     return true

@@ -30,6 +30,8 @@ export interface Verdict {
   readonly decisions: readonly Decision[]
   /** What a refused caller is told, and in which headers. */
   readonly answer: Answer
+  /** Whether the call holds something while it runs, such as a place of a concurrency rule. */
+  readonly holds: boolean
   /** Gives back what the call holds while it runs; call it when the call has ended, however it ended. */
   release(): void
 }

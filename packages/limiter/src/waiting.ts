@@ -1,14 +1,21 @@
-import { giveBack, type Judgement, type Receipt } from './judgement.ts'
-import { localCharge, type MemoryStore } from './stores/memory.ts'
+import { type CountedRule, giveBack, type Judgement, type Receipt, takeAgain } from './judgement.ts'
 import type { Table } from './stores/table.ts'
 
 interface Waiter {
   readonly judgement: Judgement
   readonly since: number
+  /** Who came first has the lower one, also within a microsecond. */
+  readonly turn: number
+  /** The rules that make it wait. */
+  readonly queues: readonly CountedRule[]
   receipts: readonly Receipt[]
   timer: NodeJS.Timeout | undefined
   settle(judgement: Judgement): void
 }
+
+/** A timer that is set for longer goes off at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+const MOST_EARLY_US = 2000
 
 /**
  * Calls that have been admitted for a moment to come. Each was counted when it was judged, so the order is settled and
@@ -16,14 +23,13 @@ interface Waiter {
  * behind him move up.
  */
 export class Waiting {
-  readonly #store: MemoryStore
   readonly #now: () => number
   readonly #onFreed: (receipts: readonly Receipt[]) => void
   readonly #waiters = new Set<Waiter>()
   readonly #gone = new Set<Waiter>()
+  #turns = 0
 
-  constructor(store: MemoryStore, now: () => number, onFreed: (receipts: readonly Receipt[]) => void) {
-    this.#store = store
+  constructor(now: () => number, onFreed: (receipts: readonly Receipt[]) => void) {
     this.#now = now
     this.#onFreed = onFreed
   }
@@ -41,25 +47,40 @@ export class Waiting {
         signal?.removeEventListener('abort', abandon)
         resolve(settled)
       }
-      const waiter: Waiter = { judgement, since, receipts: judgement.receipts, timer: undefined, settle }
+      const { receipts } = judgement
+      const queues = receipts.filter(({ passAt }) => passAt > since).map(({ counted }) => counted)
+      const waiter: Waiter = { judgement, since, turn: this.#turns++, queues, receipts, timer: undefined, settle }
       this.#waiters.add(waiter)
-      for (const { counted } of waiter.receipts) counted.waiting++
+      for (const counted of waiter.queues) counted.waiting++
       if (signal?.aborted) return abandon()
       signal?.addEventListener('abort', abandon, { once: true })
-      this.#arm(waiter, judgement.waitMs)
+      this.#arm(waiter, this.#now())
     })
   }
 
-  #arm(waiter: Waiter, ms: number): void {
+  #arm(waiter: Waiter, now: number): void {
     clearTimeout(waiter.timer)
-    const waitMs = (latest(waiter.receipts) - waiter.since) / 1000
-    waiter.timer = setTimeout(() => waiter.settle(waiter.judgement.held(waiter.receipts, waitMs)), Math.ceil(ms))
+    const moment = latest(waiter.receipts)
+    const leftMs = Math.ceil((moment - now) / 1000)
+    const pass = (): void => waiter.settle(waiter.judgement.held(waiter.receipts, (moment - waiter.since) / 1000))
+    // whoever may pass now must not be overtaken by a call that comes before a timer goes off
+    if (leftMs <= 0) pass()
+    else if (leftMs > LONGEST_TIMER_MS)
+      waiter.timer = setTimeout(() => this.#arm(waiter, this.#now()), LONGEST_TIMER_MS)
+    else waiter.timer = setTimeout(() => this.#passIfDue(waiter, moment, pass), leftMs)
+  }
+
+  /** A timer may go off up to a millisecond early; whoever waits then waits that much longer. */
+  #passIfDue(waiter: Waiter, moment: number, pass: () => void): void {
+    const leftUs = moment - this.#now()
+    if (leftUs > 0 && leftUs <= MOST_EARLY_US) waiter.timer = setTimeout(pass, Math.ceil(leftUs / 1000))
+    else pass()
   }
 
   #leave(waiter: Waiter): void {
     clearTimeout(waiter.timer)
     this.#waiters.delete(waiter)
-    for (const { counted } of waiter.receipts) counted.waiting--
+    for (const counted of waiter.queues) counted.waiting--
   }
 
   /** Those who give up in one turn are dealt with together, so that a thousand closed connections cost one pass. */
@@ -70,14 +91,20 @@ export class Waiting {
 
   #moveUp(): void {
     const now = this.#now()
-    const affected = this.#behindTheGone()
-    for (const { receipts } of affected.toReversed()) {
-      for (const receipt of receipts.toReversed()) giveBack(receipt, now, 'all')
+    const affected = this.#behindTheGone(now)
+    // what counts already goes on counting for those who stay, and only what they wait for is settled anew
+    const isOpen = (waiter: Waiter, receipt: Receipt): boolean => {
+      return this.#gone.has(waiter) || isPending(receipt, now)
+    }
+    for (const waiter of affected.toReversed()) {
+      for (const receipt of waiter.receipts.toReversed()) {
+        if (isOpen(waiter, receipt)) giveBack(receipt, now, 'all')
+      }
     }
     for (const waiter of affected) {
       if (this.#gone.has(waiter)) continue
-      waiter.receipts = this.#retake(waiter.receipts, now)
-      this.#arm(waiter, (latest(waiter.receipts) - now) / 1000)
+      waiter.receipts = waiter.receipts.map(receipt => (isOpen(waiter, receipt) ? takeAgain(receipt, now) : receipt))
+      this.#arm(waiter, now)
     }
     const freed = [...this.#gone].flatMap(waiter => waiter.receipts)
     this.#gone.clear()
@@ -85,28 +112,26 @@ export class Waiting {
   }
 
   /** Those who left and all who wait behind one of them for the same count, in the order they came. */
-  #behindTheGone(): Waiter[] {
+  #behindTheGone(now: number): Waiter[] {
     const touched = new Map<Table, Set<number>>()
-    const inOrder = [...this.#gone, ...this.#waiters].sort((a, b) => a.since - b.since)
+    const inOrder = [...this.#gone, ...this.#waiters].sort((a, b) => a.turn - b.turn)
     return inOrder.filter(waiter => {
-      const shares = waiter.receipts.some(({ counted, slot }) => touched.get(counted.table)?.has(slot))
+      const open = this.#gone.has(waiter) ? waiter.receipts : waiter.receipts.filter(receipt => isPending(receipt, now))
+      const shares = open.some(({ counted, slot }) => touched.get(counted.table)?.has(slot))
       if (!shares && !this.#gone.has(waiter)) return false
-      for (const { counted, slot } of waiter.receipts) {
+      for (const { counted, slot } of open) {
         touched.set(counted.table, (touched.get(counted.table) ?? new Set()).add(slot))
       }
       return true
     })
   }
+}
 
-  #retake(receipts: readonly Receipt[], now: number): Receipt[] {
-    const charges = receipts.map(({ counted, key, cost }) => {
-      return { ...localCharge(counted.table), key, cost, enforced: false }
-    })
-    this.#store.take(charges, charges.length, now)
-    return receipts.map((receipt, i) => ({ ...receipt, slot: charges[i]!.slot, moment: now + charges[i]!.wait }))
-  }
+/** Counted here for a moment to come: such a charge can move up. */
+function isPending({ refund, passAt }: Receipt, now: number): boolean {
+  return refund === undefined && passAt > now
 }
 
 function latest(receipts: readonly Receipt[]): number {
-  return Math.max(...receipts.map(receipt => receipt.moment))
+  return Math.max(...receipts.map(receipt => receipt.passAt))
 }

@@ -44,6 +44,14 @@ export interface Meter {
   remaining(state: Float64Array, at: number, now: number): number
   /** The moment from which this state equals that of a key never seen. */
   idleAt(state: Float64Array, at: number): number
+  /** What the numbers of a state are measured by, the period in microseconds first; states of another scale are inherited. */
+  readonly scale?: readonly number[] | undefined
+  /**
+   * Writes the state that `old`, kept by a meter of this algorithm with another scale, amounts to: what was used stays
+   * used, nothing is reset or refilled. `state` is all zeros before. A meter without this starts anew when its limit is
+   * changed.
+   */
+  inherit?(old: ArrayLike<number>, oldScale: readonly number[], state: Float64Array, at: number, now: number): void
   /** The same in Lua, with the numbers it needs; a meter without one counts in this process only. */
   readonly twin?: Twin | undefined
   readonly numbers?: Readonly<Record<string, number>> | undefined
@@ -51,7 +59,8 @@ export interface Meter {
 
 /**
  * A meter's moves in Lua, for counting in Redis: the text of a table of functions with the names and the meaning of
- * the methods above, called as `moves.take(meter, state, now, cost, delay)`. `meter` holds the meter's `numbers` by
+ * the methods above, called as `moves.take(meter, state, now, cost, delay)`, and `moves.inherit(meter, old, oldScale, now)`
+ * for a new state. `meter` holds the meter's `numbers` by
  * name, `state` its slots counted from 1; floor, ceil, max, min and huge are at hand. Every number is a double, as here.
  */
 export interface Twin {

@@ -18,27 +18,33 @@ import { exactRate } from './rate.ts'
  */
 const DEBT = 0
 const MOMENT = 1
+/** A bucket that never refills is remembered for so long. */
+const LONGEST_US = 86_400_000_000
 
 export interface BucketShape {
   /** Tokens that may be taken at once. */
   readonly capacity: number
-  /** Tokens that may be taken ahead of time by calls that wait. */
+  /** Tokens that may be taken ahead of time by calls that wait; 0 lets none wait. */
   readonly ahead: number
+  /** The longest that a call may wait for them. */
+  readonly timeoutUs: number
   /** The largest cost one call may have. */
   readonly largest: number
-  readonly patienceUs: number
   /** A new key begins with its first call paid for and nothing left. */
   readonly startsEmpty: boolean
 }
 
 export function bucketMeter(limit: Limit, shape: BucketShape): Meter {
-  if (limit.count === 0) return new Bucket({ ...shape, capacity: 0, largest: 0 }, { token: 1, perMicro: 1 })
+  const periodUs = limit.periodMs * 1000
+  if (limit.count === 0) {
+    return new Bucket({ ...shape, capacity: 0, largest: 0, ahead: 0 }, { token: 1_000_000, perMicro: 0 }, periodUs)
+  }
   const tokens = shape.capacity + shape.ahead + shape.largest
-  const rate = exactRate(limit.count, limit.periodMs * 1000, tokens)
+  const rate = exactRate(limit.count, periodUs, tokens)
   if (rate === undefined) {
     throw new Misfit('limit', 'is too slow for so large a bucket; use a shorter period or a smaller burst')
   }
-  return new Bucket(shape, rate)
+  return new Bucket(shape, rate, periodUs)
 }
 
 class Bucket implements Meter {
@@ -47,22 +53,24 @@ class Bucket implements Meter {
   readonly twin: Twin = twin
   readonly numbers: Readonly<Record<string, number>>
   readonly patienceUs: number
+  readonly scale: readonly number[]
   readonly #token: number
   readonly #perMicro: number
   readonly #capacity: number
   readonly #largest: number
   readonly #startsEmpty: boolean
-  /** An emptied bucket is full again after so long. */
+  /** An emptied bucket is full again after so long; 0 where that does not matter. */
   readonly #fillUs: number
 
-  constructor(shape: BucketShape, { token, perMicro }: Rate) {
-    this.patienceUs = shape.patienceUs
+  constructor(shape: BucketShape, { token, perMicro }: Rate, periodUs: number) {
+    this.patienceUs = shape.ahead === 0 ? 0 : Math.min(shape.timeoutUs, Math.ceil((shape.ahead * token) / perMicro))
     this.#token = token
     this.#perMicro = perMicro
     this.#capacity = shape.capacity * token
     this.#largest = shape.largest
     this.#startsEmpty = shape.startsEmpty
-    this.#fillUs = Math.ceil(this.#capacity / perMicro)
+    this.#fillUs = shape.startsEmpty && perMicro > 0 ? Math.ceil(this.#capacity / perMicro) : 0
+    this.scale = [periodUs, token, perMicro, this.#fillUs, this.#capacity]
     this.numbers = {
       token,
       perMicro,
@@ -107,20 +115,24 @@ class Bucket implements Meter {
     return Math.max(0, Math.floor((this.#capacity - this.#debt(state, at, now)) / this.#token))
   }
 
+  inherit(old: ArrayLike<number>, oldScale: readonly number[], state: Float64Array, at: number, now: number): void {
+    const [, oldToken = 1, oldPerMicro = 0, oldFillUs = 0] = oldScale
+    const [debt, moment] = [old[DEBT]!, old[MOMENT]!]
+    if (now >= moment + keptUs(debt, oldPerMicro, oldFillUs)) return
+    // what calls that wait were to find paid by then is owed now, and paid at the new rate
+    const ahead = Math.max(0, moment - now) * oldPerMicro
+    const owed = inTokensOf(this.#token, debtAfter(now - moment, debt, oldPerMicro) + ahead, oldToken)
+    // whoever is known to a bucket that starts empty is not taken for new
+    state[at + DEBT] = Math.max(owed, this.#startsEmpty ? 1 : 0)
+    state[at + MOMENT] = now
+  }
+
   idleAt(state: Float64Array, at: number): number {
-    const paidOff = Math.ceil(state[at + DEBT]! / this.#perMicro)
-    if (!this.#startsEmpty || paidOff === 0) return state[at + MOMENT]! + paidOff
-    // a bucket that starts empty must be remembered while full, or staying away would be the way to lose it
-    return state[at + MOMENT]! + Math.max(paidOff, this.#fillUs) + this.#fillUs
+    return state[at + MOMENT]! + keptUs(state[at + DEBT]!, this.#perMicro, this.#fillUs)
   }
 
   #debt(state: Float64Array, at: number, now: number): number {
-    const debt = state[at + DEBT]!
-    const elapsed = now - state[at + MOMENT]!
-    if (elapsed <= 0) return debt
-    // the first test keeps the product below within exact integers
-    if (elapsed >= debt / this.#perMicro) return 0
-    return debt - elapsed * this.#perMicro
+    return debtAfter(now - state[at + MOMENT]!, state[at + DEBT]!, this.#perMicro)
   }
 
   #isNew(state: Float64Array, at: number, now: number): boolean {
@@ -128,17 +140,57 @@ class Bucket implements Meter {
   }
 }
 
+function debtAfter(elapsedUs: number, debt: number, perMicro: number): number {
+  if (elapsedUs <= 0) return debt
+  // the first test keeps the product below within exact integers
+  if (elapsedUs >= debt / perMicro) return 0
+  return debt - elapsedUs * perMicro
+}
+
+/** How long a debt is remembered; a bucket that starts empty also while full, or staying away would be the way to lose it. */
+function keptUs(debt: number, perMicro: number, fillUs: number): number {
+  if (debt === 0) return 0
+  const paidOffUs = perMicro === 0 ? LONGEST_US : Math.ceil(debt / perMicro)
+  return Math.max(paidOffUs, fillUs) + fillUs
+}
+
+/** A debt in units of another token, rounded against the caller. */
+function inTokensOf(token: number, debt: number, oldToken: number): number {
+  const whole = Math.floor(debt / oldToken)
+  const rest = debt - whole * oldToken
+  const part = Number.isSafeInteger(rest * token)
+    ? Math.ceil((rest * token) / oldToken)
+    : Math.floor((rest / oldToken) * token) + 1
+  return whole * token + Math.min(token, part)
+}
+
 const twin: Twin = {
   name: 'bucket',
   lua: `
-local DEBT, MOMENT = 1, 2
+local DEBT, MOMENT, LONGEST_US = 1, 2, 86400000000
 local moves = {}
 
+local function debtAfter(elapsedUs, debt, perMicro)
+  if elapsedUs <= 0 then return debt end
+  if elapsedUs >= debt / perMicro then return 0 end
+  return debt - elapsedUs * perMicro
+end
+
 local function debtAt(meter, state, now)
-  local debt, elapsed = state[DEBT], now - state[MOMENT]
-  if elapsed <= 0 then return debt end
-  if elapsed >= debt / meter.perMicro then return 0 end
-  return debt - elapsed * meter.perMicro
+  return debtAfter(now - state[MOMENT], state[DEBT], meter.perMicro)
+end
+
+local function keptUs(debt, perMicro, fillUs)
+  if debt == 0 then return 0 end
+  local paidOffUs = perMicro == 0 and LONGEST_US or ceil(debt / perMicro)
+  return max(paidOffUs, fillUs) + fillUs
+end
+
+local function inTokensOf(token, debt, oldToken)
+  local whole = floor(debt / oldToken)
+  local rest = debt - whole * oldToken
+  local part = rest * token < 2 ^ 53 and ceil(rest * token / oldToken) or floor(rest / oldToken * token) + 1
+  return whole * token + min(token, part)
 end
 
 local function isNew(meter, state, now)
@@ -175,10 +227,17 @@ function moves.remaining(meter, state, now)
   return max(0, floor((meter.capacity - debtAt(meter, state, now)) / meter.token))
 end
 
+function moves.inherit(meter, old, oldScale, now)
+  local debt, moment = old[DEBT], old[MOMENT]
+  local oldToken, oldPerMicro, oldFillUs = oldScale[2], oldScale[3], oldScale[4]
+  if now >= moment + keptUs(debt, oldPerMicro, oldFillUs) then return { 0, 0 } end
+  local ahead = max(0, moment - now) * oldPerMicro
+  local owed = inTokensOf(meter.token, debtAfter(now - moment, debt, oldPerMicro) + ahead, oldToken)
+  return { max(owed, meter.startsEmpty), now }
+end
+
 function moves.idleAt(meter, state)
-  local paidOff = ceil(state[DEBT] / meter.perMicro)
-  if meter.startsEmpty == 1 and paidOff > 0 then paidOff = max(paidOff, meter.fillUs) + meter.fillUs end
-  return state[MOMENT] + paidOff
+  return state[MOMENT] + keptUs(state[DEBT], meter.perMicro, meter.fillUs)
 end
 
 return moves`,

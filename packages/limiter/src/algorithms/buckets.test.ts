@@ -24,6 +24,15 @@ describe('token bucket', () => {
     expect(key.remaining(500_000)).toBe(0)
   })
 
+  it('that was made smaller while it was in use still lets one look', () => {
+    const [large, small] = [100, 5].map(burst => tokenBucket.meter(tenPerSecond, { burst }))
+    const [old, state] = [new Float64Array(2), new Float64Array(2)]
+    large!.take(old, 0, 0, 100, 0)
+    small!.inherit!(old, large!.scale!, state, 0, 0)
+    expect([small!.delay(state, 0, 0, 0), small!.remaining(state, 0, 0)]).toEqual([0, 0])
+    expect(small!.delay(state, 0, 0, 1)).toBe(9_600_000)
+  })
+
   it('a key that started empty and was forgotten starts empty again', () => {
     const key = new OneKey(tokenBucket.meter(tenPerSecond, { burst: 5, start: 'empty' }))
     key.take(0, 1)

@@ -1,4 +1,4 @@
-import type { Algorithm, Limit, Meter } from './algorithm.ts'
+import type { Algorithm, Limit, Meter, Twin } from './algorithm.ts'
 
 /*
  * Concurrency: how many calls are under way at one time. A call takes a place when it begins and gives it back when it
@@ -24,11 +24,15 @@ export const concurrency: Algorithm = {
 class Concurrency implements Meter {
   readonly slots = 1
   readonly held = true
+  readonly twin: Twin = twin
+  readonly numbers: Readonly<Record<string, number>>
   readonly patienceUs = 0
+  readonly scale: readonly number[] = [0]
   readonly #count: number
 
   constructor(count: number) {
     this.#count = count
+    this.numbers = { count }
   }
 
   delay(state: Float64Array, at: number, _now: number, cost: number): number {
@@ -47,7 +51,88 @@ class Concurrency implements Meter {
     return Math.max(0, this.#count - state[at + IN_FLIGHT]!)
   }
 
+  inherit(old: ArrayLike<number>, _oldScale: readonly number[], state: Float64Array, at: number): void {
+    state[at + IN_FLIGHT] = old[IN_FLIGHT]!
+  }
+
   idleAt(state: Float64Array, at: number): number {
     return state[at + IN_FLIGHT] === 0 ? 0 : Number.POSITIVE_INFINITY
   }
+}
+
+/*
+ * In Redis a place belongs to a holder, a process, for as long as the process says so now and then: the state is holder,
+ * places, end of the lease; and so on. The places of a process that died are free again when its lease has ended. A
+ * renewal says how many places the process holds, at least and at most, since answers may be under way or lost.
+ */
+const twin: Twin = {
+  name: 'concurrency',
+  lua: `
+local moves = {}
+
+-- drops the leases that have ended, and returns where the holder's own is and how many places are taken
+local function settle(meter, state, now)
+  local kept, own, taken = 0, nil, 0
+  for at = 1, state.n, 3 do
+    if state[at + 2] > now and state[at + 1] > 0 then
+      state[kept + 1], state[kept + 2], state[kept + 3] = state[at], state[at + 1], state[at + 2]
+      if state[at] == meter.holder then own = kept + 1 end
+      taken = taken + state[at + 1]
+      kept = kept + 3
+    end
+  end
+  state.n = kept
+  return own, taken
+end
+
+function moves.delay(meter, state, now, cost)
+  local _, taken = settle(meter, state, now)
+  return taken + cost <= meter.count and 0 or huge
+end
+
+local function extend(meter, state, now)
+  local own = settle(meter, state, now)
+  if not own then
+    own = state.n + 1
+    state[own], state[own + 1], state.n = meter.holder, 0, state.n + 3
+  end
+  state[own + 2] = now + meter.leaseUs
+  return own + 1
+end
+
+function moves.take(meter, state, now, cost)
+  local places = extend(meter, state, now)
+  state[places] = state[places] + cost
+end
+
+function moves.renew(meter, state, now, least, most)
+  local places = extend(meter, state, now)
+  state[places] = max(least, min(most, state[places]))
+end
+
+function moves.giveBack(meter, state, now, cost)
+  local own = settle(meter, state, now)
+  if not own then return end
+  state[own + 1] = max(0, state[own + 1] - cost)
+  state[own + 2] = now + meter.leaseUs
+end
+
+function moves.remaining(meter, state, now)
+  local _, taken = settle(meter, state, now)
+  return max(0, meter.count - taken)
+end
+
+function moves.inherit(_, old)
+  return old
+end
+
+function moves.idleAt(_, state)
+  local last = 0
+  for at = 1, state.n, 3 do
+    if state[at + 1] > 0 then last = max(last, state[at + 2]) end
+  end
+  return last
+end
+
+return moves`,
 }

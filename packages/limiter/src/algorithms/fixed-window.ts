@@ -10,11 +10,13 @@ import type { Algorithm, Limit, Meter, Patience, Twin } from './algorithm.ts'
  * align: clock       windows begin at whole multiples of the period
  * align: first-call  a window begins with the call that opens it
  *
- * Calls that wait are counted ahead, into the windows to come: the count runs on past the limit, each further `count`
- * of them one window later. When a rule changes, the count in the window stays and is held against the new limit.
+ * Only the latest window that holds calls is kept. Calls that wait are counted ahead, into windows to come: while the
+ * latest is one of those, all before it are full. When a rule changes, the count stays and is held against the new limit.
  */
 const START = 0
 const COUNT = 1
+/** More than any limit: nobody passes before the window ends. */
+const FULL = 2 ** 40
 
 export const fixedWindow: Algorithm = {
   name: 'fixed-window',
@@ -34,142 +36,178 @@ class FixedWindow implements Meter {
   readonly twin: Twin = twin
   readonly numbers: Readonly<Record<string, number>>
   readonly patienceUs: number
+  readonly scale: readonly number[]
   readonly #count: number
   readonly #periodUs: number
   readonly #aligned: boolean
+  readonly #waits: boolean
 
   constructor(limit: Limit, aligned: boolean, patienceUs: number) {
     this.#count = limit.count
     this.#periodUs = limit.periodMs * 1000
     this.#aligned = aligned
+    this.#waits = patienceUs > 0
     this.patienceUs = patienceUs
-    this.numbers = { count: this.#count, periodUs: this.#periodUs, aligned: aligned ? 1 : 0 }
+    const words = { aligned: aligned ? 1 : 0, waits: patienceUs > 0 ? 1 : 0 }
+    this.scale = [this.#periodUs, words.aligned, words.waits]
+    this.numbers = { count: this.#count, periodUs: this.#periodUs, ...words }
   }
 
   delay(state: Float64Array, at: number, now: number, cost: number): number {
     if (cost > this.#count) return Number.POSITIVE_INFINITY
     if (cost === 0) return 0
-    const start = this.#start(state, at, now)
-    const used = this.#used(state, at, start)
-    if (used + cost <= this.#count) return 0
-    return Math.max(0, start + this.#windowsAhead(used, cost) * this.#periodUs - now)
+    const window = this.#window(state, at, now)
+    if (this.#used(state, at, window) + cost > this.#count) return window + this.#periodUs - now
+    return this.#isAhead(window, now) ? window - now : 0
   }
 
   take(state: Float64Array, at: number, now: number, cost: number, delay: number): void {
-    const start = this.#start(state, at, now)
-    const used = this.#used(state, at, start)
-    state[at + START] = start
-    state[at + COUNT] = (delay === 0 ? used : this.#usedAhead(used, cost, now + delay - start)) + cost
+    const latest = this.#window(state, at, now)
+    const window = this.#used(state, at, latest) + cost > this.#count ? latest + this.#periodUs : latest
+    // whoever waits for longer, since another level asks for it, is counted in the window he passes in
+    const later = Math.floor((now + delay - window) / this.#periodUs) * this.#periodUs
+    const passing = window + Math.max(0, later)
+    state[at + COUNT] = this.#used(state, at, passing) + cost
+    state[at + START] = passing
   }
 
   giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number): void {
-    const start = this.#start(state, at, now)
+    const start = state[at + START]!
+    const ahead = this.#isAhead(start, now) ? Math.ceil((start - now) / this.#periodUs) : 0
     // what was counted in a window that has ended is forgotten already
-    if (moment < start) return
-    state[at + COUNT] = Math.max(0, this.#used(state, at, start) - cost)
-    state[at + START] = start
+    if (moment < start - ahead * this.#periodUs || now >= start + this.#periodUs) return
+    const left = state[at + COUNT]! - cost
+    // where the latest window gets empty, the one before it is the latest, and full
+    const back = left > 0 ? 0 : Math.min(ahead, 1 + Math.floor(-left / Math.max(1, this.#count)))
+    state[at + START] = start - back * this.#periodUs
+    state[at + COUNT] = Math.max(0, left + back * this.#count)
   }
 
   remaining(state: Float64Array, at: number, now: number): number {
-    return Math.max(0, this.#count - this.#used(state, at, this.#start(state, at, now)))
+    const window = this.#window(state, at, now)
+    return this.#isAhead(window, now) ? 0 : Math.max(0, this.#count - this.#used(state, at, window))
+  }
+
+  inherit(old: ArrayLike<number>, oldScale: readonly number[], state: Float64Array, at: number, now: number): void {
+    const [oldPeriodUs = 0, oldAligned, oldWaits] = oldScale
+    const [start, count] = [old[START]!, old[COUNT]!]
+    const end = start + oldPeriodUs
+    if (count === 0 || now >= end) return
+    const isAhead = count > FULL / 2 || (oldWaits === 1 && start > now)
+    const isAlike = oldPeriodUs === this.#periodUs && oldAligned === this.scale[1]
+    if (isAlike && (!isAhead || this.#waits)) {
+      state[at + START] = start
+      state[at + COUNT] = count
+    } else if (isAhead) {
+      // calls wait up to the end of that window, and how many in each one before it is not known
+      state[at + START] = this.#aligned ? this.#windowOf(end - 1) : Math.max(start, end - this.#periodUs)
+      state[at + COUNT] = FULL
+    } else {
+      // in which part of the window the calls came is not known, so they count in the one that is now
+      const latest = Math.max(now, start)
+      const goesOn = !this.#aligned && latest < start + this.#periodUs
+      state[at + START] = goesOn ? start : this.#aligned ? this.#windowOf(latest) : latest
+      state[at + COUNT] = count
+    }
   }
 
   idleAt(state: Float64Array, at: number): number {
-    const windows = Math.ceil(state[at + COUNT]! / Math.max(1, this.#count))
-    return state[at + START]! + windows * this.#periodUs
+    return state[at + COUNT] === 0 ? 0 : state[at + START]! + this.#periodUs
   }
 
-  /** The start of the window that `now` falls in; a clock that steps back stays in the window it had reached. */
-  #start(state: Float64Array, at: number, now: number): number {
-    const start = state[at + START]!
-    const isNew = state[at + COUNT] === 0
-    if (!isNew && now < start + this.#periodUs) return start
-    if (this.#aligned) return Math.floor(now / this.#periodUs) * this.#periodUs
-    if (isNew || now >= this.idleAt(state, at)) return now
-    return start + Math.floor((now - start) / this.#periodUs) * this.#periodUs
+  /** The start of the latest window that holds calls, or of the one that `now` falls in. */
+  #window(state: Float64Array, at: number, now: number): number {
+    // a clock that steps back stays in the window it had reached
+    if (state[at + COUNT]! > 0 && now < state[at + START]! + this.#periodUs) return state[at + START]!
+    return this.#aligned ? this.#windowOf(now) : now
   }
 
-  /** What is counted in the window from `start` on, and ahead of it. */
-  #used(state: Float64Array, at: number, start: number): number {
-    const count = state[at + COUNT]!
-    const before = state[at + START]!
-    if (start <= before || count === 0) return count
-    return Math.max(0, count - Math.ceil((start - before) / this.#periodUs) * this.#count)
+  #windowOf(now: number): number {
+    return Math.floor(now / this.#periodUs) * this.#periodUs
   }
 
-  /** What must stand in the count for `cost` to fall into the window `sinceStartUs` later, or the first it fits whole. */
-  #usedAhead(used: number, cost: number, sinceStartUs: number): number {
-    const ahead = Math.max(this.#windowsAhead(used, cost), Math.floor(sinceStartUs / this.#periodUs))
-    return Math.max(used, ahead * this.#count)
+  #used(state: Float64Array, at: number, window: number): number {
+    return window === state[at + START] ? state[at + COUNT]! : 0
   }
 
-  /** How many windows later `cost` fits whole. */
-  #windowsAhead(used: number, cost: number): number {
-    const full = Math.floor(used / this.#count)
-    return used + cost <= (full + 1) * this.#count ? full : full + 1
+  /** Whether calls wait for a window to begin; where none ever waits, it is the clock that stepped back. */
+  #isAhead(window: number, now: number): boolean {
+    return this.#waits && window > now
   }
 }
 
 const twin: Twin = {
   name: 'fixed-window',
   lua: `
-local START, COUNT = 1, 2
+local START, COUNT, FULL = 1, 2, 2 ^ 40
 local moves = {}
 
-local function startAt(meter, state, now)
-  local start, isNew = state[START], state[COUNT] == 0
-  if not isNew and now < start + meter.periodUs then return start end
-  if meter.aligned == 1 then return floor(now / meter.periodUs) * meter.periodUs end
-  if isNew or now >= moves.idleAt(meter, state) then return now end
-  return start + floor((now - start) / meter.periodUs) * meter.periodUs
+local function windowOf(meter, now)
+  return floor(now / meter.periodUs) * meter.periodUs
 end
 
-local function usedAt(meter, state, start)
-  local count, before = state[COUNT], state[START]
-  if start <= before or count == 0 then return count end
-  return max(0, count - ceil((start - before) / meter.periodUs) * meter.count)
+local function windowAt(meter, state, now)
+  if state[COUNT] > 0 and now < state[START] + meter.periodUs then return state[START] end
+  return meter.aligned == 1 and windowOf(meter, now) or now
 end
 
-local function windowsAhead(meter, used, cost)
-  local full = floor(used / meter.count)
-  return used + cost <= (full + 1) * meter.count and full or full + 1
+local function usedIn(state, window)
+  return window == state[START] and state[COUNT] or 0
 end
 
-local function usedAhead(meter, used, cost, sinceStartUs)
-  local ahead = max(windowsAhead(meter, used, cost), floor(sinceStartUs / meter.periodUs))
-  return max(used, ahead * meter.count)
+local function isAhead(waits, window, now)
+  return waits == 1 and window > now
 end
 
 function moves.delay(meter, state, now, cost)
   if cost > meter.count then return huge end
   if cost == 0 then return 0 end
-  local start = startAt(meter, state, now)
-  local used = usedAt(meter, state, start)
-  if used + cost <= meter.count then return 0 end
-  return max(0, start + windowsAhead(meter, used, cost) * meter.periodUs - now)
+  local window = windowAt(meter, state, now)
+  if usedIn(state, window) + cost > meter.count then return window + meter.periodUs - now end
+  return isAhead(meter.waits, window, now) and window - now or 0
 end
 
 function moves.take(meter, state, now, cost, delay)
-  local start = startAt(meter, state, now)
-  local used = usedAt(meter, state, start)
-  state[START] = start
-  state[COUNT] = (delay == 0 and used or usedAhead(meter, used, cost, now + delay - start)) + cost
+  local window = windowAt(meter, state, now)
+  if usedIn(state, window) + cost > meter.count then window = window + meter.periodUs end
+  local later = floor((now + delay - window) / meter.periodUs) * meter.periodUs
+  local passing = window + max(0, later)
+  state[COUNT] = usedIn(state, passing) + cost
+  state[START] = passing
 end
 
 function moves.giveBack(meter, state, now, cost, moment)
-  local start = startAt(meter, state, now)
-  if moment < start then return end
-  state[COUNT] = max(0, usedAt(meter, state, start) - cost)
-  state[START] = start
+  local start = state[START]
+  local ahead = isAhead(meter.waits, start, now) and ceil((start - now) / meter.periodUs) or 0
+  if moment < start - ahead * meter.periodUs or now >= start + meter.periodUs then return end
+  local left = state[COUNT] - cost
+  local back = left > 0 and 0 or min(ahead, 1 + floor(-left / max(1, meter.count)))
+  state[START] = start - back * meter.periodUs
+  state[COUNT] = max(0, left + back * meter.count)
 end
 
 function moves.remaining(meter, state, now)
-  return max(0, meter.count - usedAt(meter, state, startAt(meter, state, now)))
+  local window = windowAt(meter, state, now)
+  return isAhead(meter.waits, window, now) and 0 or max(0, meter.count - usedIn(state, window))
+end
+
+function moves.inherit(meter, old, oldScale, now)
+  local start, count = old[START], old[COUNT]
+  local stop = start + oldScale[1]
+  if count == 0 or now >= stop then return { 0, 0 } end
+  local wasAhead = count > FULL / 2 or isAhead(oldScale[3], start, now)
+  local isAlike = oldScale[1] == meter.periodUs and oldScale[2] == meter.aligned
+  if isAlike and (not wasAhead or meter.waits == 1) then return { start, count } end
+  if wasAhead then
+    return { meter.aligned == 1 and windowOf(meter, stop - 1) or max(start, stop - meter.periodUs), FULL }
+  end
+  local latest = max(now, start)
+  if meter.aligned == 1 then return { windowOf(meter, latest), count } end
+  return { latest < start + meter.periodUs and start or latest, count }
 end
 
 function moves.idleAt(meter, state)
-  local windows = ceil(state[COUNT] / max(1, meter.count))
-  return state[START] + windows * meter.periodUs
+  return state[COUNT] == 0 and 0 or state[START] + meter.periodUs
 end
 
 return moves`,

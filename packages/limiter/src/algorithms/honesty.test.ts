@@ -46,7 +46,9 @@ function answersOf(key: OneKey, now: number, subject: Subject): number[] {
   return [...passesOf(key, now, subject), ...momentsAfter(now, subject).map(moment => key.remaining(moment))]
 }
 
-describe.each(Object.entries(subjects))('%s', (_name, subjectFrom) => {
+describe.each(Object.entries(subjects))('%s', (name, subjectFrom) => {
+  // its prices are doubles, and rounded up to whole microseconds one last digit may show
+  const doubtUs = name === 'warm-up' ? 1 : 0
   const given = [dice, dice, timeoutUs, die, steps] as const
 
   it('looking changes nothing, and a cost of 0 always fits', () => {
@@ -107,11 +109,12 @@ describe.each(Object.entries(subjects))('%s', (_name, subjectFrom) => {
         const later = nextMoment(now, [laterDie % 8, laterDie], subject.limit, 0)
         given.giveBack(later, cost, moment)
         const [earliest, latest] = [passesOf(never, later, subject), passesOf(kept, later, subject)]
-        const isBetween = (passes: number, i: number) => passes >= earliest[i]! && passes <= latest[i]!
+        const isBetween = (passes: number, i: number) =>
+          passes >= earliest[i]! - doubtUs && passes <= latest[i]! + doubtUs
         if (!passesOf(given, later, subject).every(isBetween)) expect.fail(`given back at ${later} of ${moment}`)
       })
     })
-    fc.assert(property, runs)
+    fc.assert(property, { numRuns: 300 })
   })
 
   it('calls given back in any order never bring more than the bound', () => {

@@ -28,11 +28,11 @@ export const leakyBucket: Algorithm = {
     const room = { largest: burst + 1, startsEmpty: false }
     if (!patience) {
       if (options.delay !== undefined) throw new Misfit('delay', 'paces calls that wait; add whenFull: wait')
-      return bucketMeter(limit, { ...room, capacity: burst + 1, ahead: 0, patienceUs: 0 })
+      return bucketMeter(limit, { ...room, capacity: burst + 1, ahead: 0, timeoutUs: 0 })
     }
+    if (options.burst === undefined) throw new Misfit('burst', 'is missing: say how many may wait, as in burst: 20')
     if (delay > burst) throw new Misfit('delay', `must not be above burst (${burst})`)
-    const roomUs = Math.ceil(((burst - delay) * limit.periodMs * 1000) / Math.max(1, limit.count))
-    const patienceUs = Math.min(roomUs, patience.timeoutUs ?? roomUs)
-    return bucketMeter(limit, { ...room, capacity: delay + 1, ahead: burst - delay, patienceUs })
+    const timeoutUs = patience.timeoutUs ?? Number.POSITIVE_INFINITY
+    return bucketMeter(limit, { ...room, capacity: delay + 1, ahead: burst - delay, timeoutUs })
   },
 }

@@ -10,11 +10,15 @@ import { Misfit } from './algorithm.ts'
  *
  * The log is a ring of `count` places, each holding the moment at which its call leaves. The place to be written next
  * is the oldest one: a call passes when that one has left, and waits for just that moment if it may.
- * When a rule changes its count, the ring has another size and starts anew; a changed period counts from the next call.
+ * Older calls for which there is no place, since others wait for them to leave or the limit was lowered, are `dropped`:
+ * only their number is kept, for they leave before all others. When a rule changes, the newest calls are kept, as many as
+ * the new limit asks about, and leave after the new period.
  */
 const NEXT = 0
 const RING = 1
 const LARGEST = 1000
+/** The first number of a state holds the place to be written next and, in steps of this, how many calls were dropped. */
+const DROPPED = 1024
 
 export const slidingLog: Algorithm = {
   name: 'sliding-log',
@@ -24,12 +28,8 @@ export const slidingLog: Algorithm = {
     if (limit.count > LARGEST) {
       throw new Misfit('limit', `keeps every call, so at most ${LARGEST} per period; use algorithm: sliding-window`)
     }
-    return slidingLogMeter(limit, patience)
+    return new SlidingLog(limit, patience ? (patience.timeoutUs ?? 1_000_000) : 0)
   },
-}
-
-export function slidingLogMeter(limit: Limit, patience?: Patience): Meter {
-  return new SlidingLog(limit, patience ? (patience.timeoutUs ?? 1_000_000) : 0)
 }
 
 class SlidingLog implements Meter {
@@ -38,15 +38,20 @@ class SlidingLog implements Meter {
   readonly twin: Twin = twin
   readonly numbers: Readonly<Record<string, number>>
   readonly patienceUs: number
+  readonly scale: readonly number[]
   readonly #count: number
+  readonly #places: number
   readonly #periodUs: number
 
   constructor(limit: Limit, patienceUs: number) {
-    this.slots = RING + limit.count
+    // with a limit of 0 one place remembers when the last call leaves, for a time with another limit
+    this.#places = Math.max(1, limit.count)
+    this.slots = RING + this.#places
     this.patienceUs = patienceUs
     this.#count = limit.count
     this.#periodUs = limit.periodMs * 1000
-    this.numbers = { count: this.#count, periodUs: this.#periodUs }
+    this.scale = [this.#periodUs]
+    this.numbers = { count: this.#count, places: this.#places, periodUs: this.#periodUs }
   }
 
   delay(state: Float64Array, at: number, now: number, cost: number): number {
@@ -59,12 +64,14 @@ class SlidingLog implements Meter {
     // a clock that steps back must not write a call before the ones already there
     const leaves = Math.max(now + delay + this.#periodUs, state[at + RING + this.#place(state, at, -1)]!)
     for (let place = 0; place < cost; place++) state[at + RING + this.#place(state, at, place)] = leaves
-    state[at + NEXT] = this.#place(state, at, cost)
+    // where a kept call has left, so have all that were dropped
+    const dropped = delay === 0 ? 0 : Math.min(LARGEST, droppedIn(state[at + NEXT]!) + cost)
+    state[at + NEXT] = this.#place(state, at, cost) + dropped * DROPPED
   }
 
   giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number): void {
     if (moment + this.#periodUs <= now) return
-    for (let undone = 0; undone < cost && this.#remove(state, at, moment); undone++);
+    for (let undone = 0; undone < cost && this.#remove(state, at, now, moment); undone++);
   }
 
   remaining(state: Float64Array, at: number, now: number): number {
@@ -77,53 +84,81 @@ class SlidingLog implements Meter {
     return low
   }
 
+  inherit(old: ArrayLike<number>, oldScale: readonly number[], state: Float64Array, at: number, now: number): void {
+    const oldPlaces = old.length - RING
+    const leavesAt = (age: number): number => old[RING + (((old[NEXT]! % DROPPED) - age + oldPlaces) % oldPlaces)]!
+    let dropped = leavesAt(oldPlaces) > now ? droppedIn(old[NEXT]!) : 0
+    const known = oldPlaces + Math.min(dropped, Math.max(0, this.#places - oldPlaces))
+    dropped -= known - oldPlaces
+    for (let age = 1; age <= known; age++) {
+      const leaves = leavesAt(Math.min(age, oldPlaces))
+      if (leaves <= now) break
+      if (age > this.#places) dropped++
+      else state[at + RING + this.#places - age] = leaves + this.#periodUs - oldScale[0]!
+    }
+    state[at + NEXT] = dropped * DROPPED
+  }
+
   idleAt(state: Float64Array, at: number): number {
-    return this.#count === 0 ? 0 : state[at + RING + this.#place(state, at, -1)]!
+    return state[at + RING + this.#place(state, at, -1)]!
   }
 
   /** Takes one call admitted at `moment` out of the log; the older ones move up to fill its place. */
-  #remove(state: Float64Array, at: number, moment: number): boolean {
+  #remove(state: Float64Array, at: number, now: number, moment: number): boolean {
     const leaves = moment + this.#periodUs
-    let offset = this.#count - 1
+    let offset = this.#places - 1
     while (offset >= 0 && state[at + RING + this.#place(state, at, offset)]! > leaves) offset--
     if (offset < 0 || state[at + RING + this.#place(state, at, offset)] !== leaves) return false
     for (; offset > 0; offset--) {
       state[at + RING + this.#place(state, at, offset)] = state[at + RING + this.#place(state, at, offset - 1)]!
     }
+    if (droppedIn(state[at + NEXT]!) > 0) {
+      state[at + NEXT] = state[at + NEXT]! - DROPPED
+      // one that was dropped has its place again, and leaves no later than the next one
+      if (moment <= now) return true
+    }
     // the call once overwritten by this one had left by `moment`, and came before all that are still here
     const oldest = at + RING + this.#place(state, at, 0)
-    const second = this.#count > 1 ? state[at + RING + this.#place(state, at, 1)]! : moment
+    const second = this.#places > 1 ? state[at + RING + this.#place(state, at, 1)]! : moment
     state[oldest] = Math.min(moment, second)
     return true
   }
 
   #place(state: Float64Array, at: number, offset: number): number {
-    const place = state[at + NEXT]! + offset
-    if (place < 0) return place + this.#count
-    return place < this.#count ? place : place - this.#count
+    const place = (state[at + NEXT]! % DROPPED) + offset
+    if (place < 0) return place + this.#places
+    return place < this.#places ? place : place - this.#places
   }
+}
+
+function droppedIn(next: number): number {
+  return Math.floor(next / DROPPED)
 }
 
 const twin: Twin = {
   name: 'sliding-log',
   lua: `
-local NEXT, RING = 1, 2
+local NEXT, RING, LARGEST, DROPPED = 1, 2, 1000, 1024
 local moves = {}
 
 local function place(meter, state, offset)
-  local at = state[NEXT] + offset
-  if at < 0 then at = at + meter.count elseif at >= meter.count then at = at - meter.count end
+  local at = state[NEXT] % DROPPED + offset
+  if at < 0 then at = at + meter.places elseif at >= meter.places then at = at - meter.places end
   return RING + at
 end
 
-local function remove(meter, state, moment)
-  local leaves, offset = moment + meter.periodUs, meter.count - 1
+local function remove(meter, state, now, moment)
+  local leaves, offset = moment + meter.periodUs, meter.places - 1
   while offset >= 0 and state[place(meter, state, offset)] > leaves do offset = offset - 1 end
   if offset < 0 or state[place(meter, state, offset)] ~= leaves then return false end
   for older = offset, 1, -1 do
     state[place(meter, state, older)] = state[place(meter, state, older - 1)]
   end
-  local second = meter.count > 1 and state[place(meter, state, 1)] or moment
+  if state[NEXT] >= DROPPED then
+    state[NEXT] = state[NEXT] - DROPPED
+    if moment <= now then return true end
+  end
+  local second = meter.places > 1 and state[place(meter, state, 1)] or moment
   state[place(meter, state, 0)] = min(moment, second)
   return true
 end
@@ -137,13 +172,14 @@ end
 function moves.take(meter, state, now, cost, delay)
   local leaves = max(now + delay + meter.periodUs, state[place(meter, state, -1)])
   for offset = 0, cost - 1 do state[place(meter, state, offset)] = leaves end
-  state[NEXT] = place(meter, state, cost) - RING
+  local dropped = delay == 0 and 0 or min(LARGEST, floor(state[NEXT] / DROPPED) + cost)
+  state[NEXT] = place(meter, state, cost) - RING + dropped * DROPPED
 end
 
 function moves.giveBack(meter, state, now, cost, moment)
   if moment + meter.periodUs <= now then return end
   for _ = 1, cost do
-    if not remove(meter, state, moment) then return end
+    if not remove(meter, state, now, moment) then return end
   end
 end
 
@@ -156,8 +192,28 @@ function moves.remaining(meter, state, now)
   return low
 end
 
+function moves.inherit(meter, old, oldScale, now)
+  local state, oldPlaces = { 0 }, old.n - 1
+  for offset = 0, meter.places - 1 do state[RING + offset] = 0 end
+  local function leavesAt(age) return old[RING + (old[NEXT] % DROPPED - age + oldPlaces) % oldPlaces] end
+  local dropped = leavesAt(oldPlaces) > now and floor(old[NEXT] / DROPPED) or 0
+  local known = oldPlaces + min(dropped, max(0, meter.places - oldPlaces))
+  dropped = dropped - (known - oldPlaces)
+  for age = 1, known do
+    local leaves = leavesAt(min(age, oldPlaces))
+    if leaves <= now then break end
+    if age > meter.places then
+      dropped = dropped + 1
+    else
+      state[RING + meter.places - age] = leaves + meter.periodUs - oldScale[1]
+    end
+  end
+  state[NEXT] = dropped * DROPPED
+  return state
+end
+
 function moves.idleAt(meter, state)
-  return meter.count == 0 and 0 or state[place(meter, state, -1)]
+  return state[place(meter, state, -1)]
 end
 
 return moves`,

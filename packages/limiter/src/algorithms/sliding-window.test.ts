@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { OneKey } from '../testing/one-key.ts'
 import { slidingLog } from './sliding-log.ts'
@@ -43,6 +42,8 @@ describe('sliding window', () => {
 
   describe.each([1e6, 6e7, 8.64e10])('of %i µs', periodUs => {
     it.each([
+      // few calls are few steps: one lost in a window is some of a hundredth
+      ...[3, 7, 12, 19].map(count => [count, 0.95] as const),
       ...[21, 24, 26, 30, 36].map(count => [count, 0.97] as const),
       ...[41, 50, 77, 100, 200, 1000].map(count => [count, 0.98] as const),
     ])('a saturated caller of %i gets at least %f of what an exact log admits', (count, least) => {
@@ -59,14 +60,6 @@ describe('sliding window', () => {
     for (const load of [1.02, 1.5]) {
       expect(efficiency(10_000, 1e6, gapsAt(load, 10_000, 1e6, 'Poisson'))).toBeGreaterThan(0.997)
     }
-  })
-
-  it('is a log where it would need as much room', () => {
-    for (const count of [1, 7, 20]) {
-      const limit = { count, periodMs: 1000 }
-      expect(slidingWindow.meter(limit, {}).slots).toBe(slidingLog.meter(limit, {}).slots)
-    }
-    expect(slidingWindow.meter({ count: 21, periodMs: 1000 }, {}).slots).toBe(2 + 2 * 10)
   })
 
   it('counts calls of a clock that steps back at the moment it had reached', () => {
@@ -94,16 +87,16 @@ describe('sliding window', () => {
     expect(() => slidingWindow.meter(limit, {}, patience)).toThrow(message)
   })
 
-  it('frees at once what a call given back took, where that call came last', () => {
-    const property = fc.property(fc.integer({ min: 0, max: 40_000 }), offset => {
-      const key = new OneKey(slidingWindow.meter({ count: 100, periodMs: 1000 }, {}))
-      key.take(0, 60)
-      key.take(offset, 40)
-      key.giveBack(offset, 40, offset)
-      expect(key.remaining(offset)).toBe(40)
-      expect(key.take(offset, 40)).toBe(offset)
-    })
-    fc.assert(property)
+  it('does not hold the others longer for calls that were given back', () => {
+    const [key, twin] = [1, 2].map(() => new OneKey(slidingWindow.meter({ count: 100, periodMs: 1000 }, {})))
+    for (let now = 0; now < 100_000; now += 10_000) {
+      for (const one of [key!, twin!]) one.take(now, 1)
+      key!.take(now, 5)
+      key!.giveBack(now, 5, now)
+    }
+    for (const one of [key!, twin!]) expect(one.take(95_000, 90)).toBe(95_000)
+    expect(key!.delay(500_000, 1)).toBe(500_000)
+    expect(key!.numbers()).toEqual(twin!.numbers())
   })
 })
 

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import type { Algorithm, Limit, Meter, Patience, Twin } from './algorithm.ts'
 import { Misfit } from './algorithm.ts'
-import { slidingLogMeter } from './sliding-log.ts'
 
 /*
  * Sliding window: never more than `count` in any interval of the period, in a few numbers per caller.
@@ -18,7 +17,8 @@ import { slidingLogMeter } from './sliding-log.ts'
  * by bit instead of whole. A burst of `count` leaves at one moment, exactly one period later; a steady caller gets
  * its limit to within a percent or two. Counting is always on the safe side: what is not known is held.
  *
- * As many calls as two to a segment are simply logged. When a rule changes, the segments stay; the new limit judges them.
+ * When a rule changes, the segments stay, and each leaves whole: their leads were measured in other gaps. A longer
+ * window knows only the calls that were still in the shorter one.
  */
 const HELD = 0
 const USED = 1
@@ -41,7 +41,6 @@ export const slidingWindow: Algorithm = {
     if (limit.count > LARGEST) {
       throw new Misfit('limit', `must not be above ${LARGEST} per period here; use algorithm: token-bucket`)
     }
-    if (limit.count <= segments * SIZE) return slidingLogMeter(limit, patience)
     if (limit.count * (1 + windowsAhead) > LARGEST) {
       throw new Misfit(
         'limit',
@@ -58,6 +57,7 @@ class SlidingWindow implements Meter {
   readonly twin: Twin = twin
   readonly numbers: Readonly<Record<string, number>>
   readonly patienceUs: number
+  readonly scale: readonly number[]
   readonly #count: number
   readonly #periodUs: number
   readonly #segments: number
@@ -74,7 +74,8 @@ class SlidingWindow implements Meter {
     this.#segments = segments
     this.#segmentUs = this.#periodUs / segments
     this.#stepUs = Math.ceil(this.#periodUs / (LEADS - 1))
-    this.#gapUs = Math.max(1, Math.floor(this.#periodUs / limit.count / this.#stepUs)) * this.#stepUs
+    this.#gapUs = Math.max(1, Math.floor(this.#periodUs / Math.max(1, limit.count) / this.#stepUs)) * this.#stepUs
+    this.scale = [this.#periodUs, this.#gapUs, this.#stepUs]
     this.numbers = {
       count: this.#count,
       periodUs: this.#periodUs,
@@ -149,6 +150,28 @@ class SlidingWindow implements Meter {
       if (left < calls) break
     }
     return Math.max(0, free)
+  }
+
+  inherit(old: ArrayLike<number>, oldScale: readonly number[], state: Float64Array, at: number, now: number): void {
+    const [oldPeriodUs = 0, oldGapUs, oldStepUs] = oldScale
+    const isAlike = oldGapUs === this.#gapUs && oldStepUs === this.#stepUs
+    let first = 0
+    while (first < old[USED]! && old[SEGMENTS + first * SIZE]! + oldPeriodUs <= now) first++
+    // the oldest are put together where the new window has fewer segments
+    const surplus = Math.max(0, old[USED]! - first - this.#segments)
+    let merged = 0
+    for (let place = first; place < old[USED]!; place++) {
+      const segment = SEGMENTS + place * SIZE
+      const calls = Math.floor(old[segment + 1]! / LEADS)
+      merged += calls
+      state[at + HELD] = state[at + HELD]! + calls
+      if (place < first + surplus) continue
+      const target = at + SEGMENTS + state[at + USED]! * SIZE
+      state[target] = old[segment]!
+      state[target + 1] = isAlike && merged === calls ? old[segment + 1]! : merged * LEADS + LARGEST
+      state[at + USED] = state[at + USED]! + 1
+      merged = 0
+    }
   }
 
   idleAt(state: Float64Array, at: number): number {
@@ -326,6 +349,28 @@ function moves.remaining(meter, state, now)
     if left < calls then break end
   end
   return max(0, free)
+end
+
+function moves.inherit(meter, old, oldScale, now)
+  local isAlike = oldScale[2] == meter.gapUs and oldScale[3] == meter.stepUs
+  local state, first, merged = { 0, 0 }, 0, 0
+  for slot = SEGMENTS, meter.slots do state[slot] = 0 end
+  while first < old[USED] and old[SEGMENTS + first * SIZE] + oldScale[1] <= now do first = first + 1 end
+  local surplus = max(0, old[USED] - first - meter.segments)
+  for place = first, old[USED] - 1 do
+    local segment = SEGMENTS + place * SIZE
+    local calls = callsIn(old, segment)
+    merged = merged + calls
+    state[HELD] = state[HELD] + calls
+    if place >= first + surplus then
+      local target = endOf(state)
+      state[target] = old[segment]
+      state[target + 1] = isAlike and merged == calls and old[segment + 1] or merged * LEADS + LARGEST
+      state[USED] = state[USED] + 1
+      merged = 0
+    end
+  end
+  return state
 end
 
 function moves.idleAt(meter, state)

@@ -13,6 +13,8 @@ import type { Meter, Twin } from './algorithm.ts'
 const MOMENT = 0
 const OWED = 1
 const SPENT = 2
+/** So few permits are what doubles leave of none. */
+const DUST = 1e-9
 
 /** What stored permits are worth, in microseconds and permits. */
 export interface Curve {
@@ -34,12 +36,14 @@ export class Smooth implements Meter {
   readonly twin: Twin = twin
   readonly numbers: Readonly<Record<string, number>>
   readonly patienceUs: number
+  readonly scale: readonly number[]
   readonly #curve: Curve
 
-  constructor(curve: Curve, patienceUs: number) {
+  constructor(curve: Curve, patienceUs: number, periodUs = 0) {
     this.#curve = curve
     this.patienceUs = patienceUs
     this.numbers = { ...curve }
+    this.scale = [periodUs, curve.largest, curve.coolDownUs]
   }
 
   delay(state: Float64Array, at: number, now: number, cost = 1): number {
@@ -60,8 +64,9 @@ export class Smooth implements Meter {
     const { largest, floorUs } = this.#curve
     const spent = this.#settle(state, at, now)
     const before = Math.max(0, spent - cost)
-    // how much of it was bought fresh is not known once nothing is stored: the least it can have cost
-    const price = spent < largest ? priceUs(this.#curve, largest - before, spent - before) : cost * floorUs
+    // what it cost is known while it waits, unless it took the last that was stored; else the least it can have cost
+    const isKnown = moment > now && spent < largest
+    const price = isKnown ? priceUs(this.#curve, largest - before, spent - before) : cost * floorUs
     state[at + SPENT] = before
     this.payBack(state, at, now, Math.max(0, price - Math.max(0, now - moment)))
   }
@@ -76,14 +81,28 @@ export class Smooth implements Meter {
     return this.delay(state, at, now) === 0 ? 1 : 0
   }
 
+  inherit(old: ArrayLike<number>, oldScale: readonly number[], state: Float64Array, at: number, now: number): void {
+    const [, oldLargest = 1, oldCoolDownUs = 1] = oldScale
+    const moment = old[MOMENT]!
+    const idle = Math.max(0, now - moment) - old[OWED]!
+    const left = old[SPENT]! - Math.max(0, idle) / oldCoolDownUs
+    const spent = left > DUST ? left : 0
+    if (idle >= 0 && spent === 0) return
+    state[at + MOMENT] = Math.max(now, moment)
+    state[at + OWED] = Math.max(0, -idle)
+    state[at + SPENT] = (spent / oldLargest) * this.#curve.largest
+  }
+
   idleAt(state: Float64Array, at: number): number {
-    return Math.ceil(state[at + MOMENT]! + state[at + OWED]! + state[at + SPENT]! * this.#curve.coolDownUs)
+    // added last, since beside a date there is no room for fractions
+    return state[at + MOMENT]! + Math.ceil(state[at + OWED]! + state[at + SPENT]! * this.#curve.coolDownUs)
   }
 
   /** Brings the state to `now`; returns what is spent then. */
   #settle(state: Float64Array, at: number, now: number): number {
     const idle = this.#elapsed(state, at, now) - state[at + OWED]!
-    const spent = idle > 0 ? Math.max(0, state[at + SPENT]! - idle / this.#curve.coolDownUs) : state[at + SPENT]!
+    const left = state[at + SPENT]! - Math.max(0, idle) / this.#curve.coolDownUs
+    const spent = left > DUST ? left : 0
     state[at + OWED] = Math.max(0, -idle)
     state[at + SPENT] = spent
     state[at + MOMENT] = Math.max(now, state[at + MOMENT]!)
@@ -93,11 +112,6 @@ export class Smooth implements Meter {
   #elapsed(state: Float64Array, at: number, now: number): number {
     return Math.max(0, now - state[at + MOMENT]!)
   }
-}
-
-/** Carries a settled state from one curve to another: as full a store as before, and what is owed is owed. */
-export function rescale(state: Float64Array, at: number, from: Curve, to: Curve): void {
-  state[at + SPENT] = (state[at + SPENT]! * to.largest) / from.largest
 }
 
 /** A state whose store is empty at `now`, as if all its permits had just been spent. */
@@ -140,7 +154,7 @@ function priceUs({ threshold, floorUs, slope }: Curve, stored: number, permits: 
 const twin: Twin = {
   name: 'smooth',
   lua: `
-local MOMENT, OWED, SPENT = 1, 2, 3
+local MOMENT, OWED, SPENT, DUST = 1, 2, 3, 1e-9
 local moves = {}
 
 local function elapsedAt(state, now)
@@ -149,8 +163,8 @@ end
 
 local function settle(meter, state, now)
   local idle = elapsedAt(state, now) - state[OWED]
-  local spent = state[SPENT]
-  if idle > 0 then spent = max(0, spent - idle / meter.coolDownUs) end
+  local spent = state[SPENT] - max(0, idle) / meter.coolDownUs
+  if spent <= DUST then spent = 0 end
   state[OWED] = max(0, -idle)
   state[SPENT] = spent
   state[MOMENT] = max(now, state[MOMENT])
@@ -180,7 +194,7 @@ function moves.giveBack(meter, state, now, cost, moment)
   local spent = settle(meter, state, now)
   local before = max(0, spent - cost)
   local price = cost * meter.floorUs
-  if spent < meter.largest then price = priceUs(meter, meter.largest - before, spent - before) end
+  if moment > now and spent < meter.largest then price = priceUs(meter, meter.largest - before, spent - before) end
   state[SPENT] = before
   state[OWED] = max(0, state[OWED] - max(0, price - max(0, now - moment)))
 end
@@ -189,8 +203,17 @@ function moves.remaining(meter, state, now)
   return moves.delay(meter, state, now, 1) == 0 and 1 or 0
 end
 
+function moves.inherit(meter, old, oldScale, now)
+  local moment, oldLargest, oldCoolDownUs = old[MOMENT], oldScale[2], oldScale[3]
+  local idle = max(0, now - moment) - old[OWED]
+  local spent = old[SPENT] - max(0, idle) / oldCoolDownUs
+  if spent <= DUST then spent = 0 end
+  if idle >= 0 and spent == 0 then return { 0, 0, 0 } end
+  return { max(now, moment), max(0, -idle), spent / oldLargest * meter.largest }
+end
+
 function moves.idleAt(meter, state)
-  return ceil(state[MOMENT] + state[OWED] + state[SPENT] * meter.coolDownUs)
+  return state[MOMENT] + ceil(state[OWED] + state[SPENT] * meter.coolDownUs)
 end
 
 return moves`,

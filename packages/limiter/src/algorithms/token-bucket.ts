@@ -30,7 +30,7 @@ export const tokenBucket: Algorithm = {
       capacity,
       largest: capacity,
       ahead: Math.ceil((timeoutUs * limit.count) / (limit.periodMs * 1000)),
-      patienceUs: timeoutUs,
+      timeoutUs,
       startsEmpty: options.start === 'empty',
     })
   },

@@ -51,6 +51,28 @@ describe('warm-up', () => {
     expect(waitsOf(4)).toEqual([0, 875, 625, 500])
   })
 
+  it('is as cold as ever from the moment it may be forgotten', () => {
+    const limit = fc.constantFrom(
+      { count: 997, periodMs: 999 },
+      { count: 7, periodMs: 1000 },
+      { count: 3, periodMs: 7 },
+    )
+    const gapsUs = fc.array(fc.nat(5000), { minLength: 1, maxLength: 8 })
+    const property = fc.property(limit, fc.constantFrom(1, 7, 4000), gapsUs, (limit, warmUpMs, gapsUs) => {
+      const meter = warmUp.meter(limit, { warmUp: warmUpMs })
+      const [used, fresh] = [new OneKey(meter), new OneKey(meter)]
+      let now = 1_794_712_345_678_901
+      for (const gapUs of gapsUs) {
+        now += gapUs
+        used.take(now, 1)
+      }
+      now = used.idleAt()
+      for (const key of [used, fresh]) expect(key.take(now, 1)).toBe(now)
+      expect(used.numbers()).toEqual(fresh.numbers())
+    })
+    fc.assert(property, { numRuns: 3000 })
+  })
+
   it.each([
     [{ count: 0, periodMs: 1000 }, { warmUp: 1000 }, 'limit'],
     [{ count: 1, periodMs: 1000 }, {}, 'warmUp'],

@@ -29,6 +29,6 @@ export const warmUp: Algorithm = {
       throw new Misfit('limit', 'of 0 has no rate to reach; use algorithm: fixed-window to refuse all')
     const stableUs = (limit.periodMs * 1000) / limit.count
     const curve = warmUpCurve(stableUs, options.warmUp * 1000, options.coldFactor ?? 3)
-    return new Smooth(curve, patience ? (patience.timeoutUs ?? 1_000_000) : 0)
+    return new Smooth(curve, patience ? (patience.timeoutUs ?? 1_000_000) : 0, limit.periodMs * 1000)
   },
 }

@@ -11,7 +11,7 @@ export type KeyReader = (call: Call) => string
 type ValueReader = (call: Call) => unknown
 
 /** Dimensions that exist without `identify`: the application may always tell them. */
-const told: readonly string[] = ['account', 'device']
+export const told: readonly string[] = ['account', 'device']
 
 const longestValue = 128
 
@@ -120,4 +120,19 @@ function present(value: unknown): string | undefined {
   const code = value.charCodeAt(0)
   if (code > 0x20 && code < 0x7f) return value
   return value.trim() === '' ? undefined : value
+}
+
+/** What a caller is counted under by one dimension: its value, its value's digest, its address, or with all who lack it. */
+export interface KeyPart {
+  readonly countedBy: 'value' | 'digest' | 'address' | 'absence'
+  readonly value: string
+}
+
+/** Reads the key of a rule that counts by one dimension. */
+export function describePart(key: string): KeyPart {
+  const rest = key.slice(1)
+  if (key.startsWith(byAddress)) return { countedBy: 'address', value: rest }
+  if (key.startsWith(digested)) return { countedBy: 'digest', value: rest }
+  if (key.startsWith(absent)) return { countedBy: 'absence', value: '' }
+  return { countedBy: 'value', value: key.startsWith(escaped) ? rest : key }
 }

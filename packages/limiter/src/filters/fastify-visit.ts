@@ -56,7 +56,7 @@ export class FastifyVisit implements CheckOptions {
         this.#refuse(verdict)
         return
       }
-      if (holdsPlace(verdict)) this.#hold(verdict)
+      if (verdict.holds) this.#hold(verdict)
       for (const [name, value] of rateLimitHeaders(verdict, Date.now())) this.#reply.header(name, value)
     } catch (error) {
       this.#passDespite(error)
@@ -98,9 +98,4 @@ export class FastifyVisit implements CheckOptions {
     this.#controller?.abort()
     this.#held?.release()
   }
-}
-
-function holdsPlace({ decisions }: Verdict): boolean {
-  for (const { periodMs } of decisions) if (periodMs === 0) return true
-  return false
 }

@@ -223,7 +223,8 @@ describe('on a real connection', () => {
     return String(text).split(' ')[1]!
   }
 
-  const free = (): number => limiter.peek({ method: 'GET', path: '/slow' }).decisions[0]!.remaining
+  const free = async (): Promise<number> =>
+    (await limiter.peek({ method: 'GET', path: '/slow' })).decisions[0]!.remaining
   const waiting = (): number => limiter.status().rules[0]!.waiting
 
   test('a call that holds a place gives it back when it is answered', async () => {
@@ -233,17 +234,17 @@ describe('on a real connection', () => {
     expect(await statusOf(send('/slow'))).toBe('503')
     finish[0]!('done')
     expect(await statusOf(first)).toBe('200')
-    await vi.waitFor(() => expect(free()).toBe(1))
+    await vi.waitFor(async () => expect(await free()).toBe(1))
   })
 
   test('a call that holds a place gives it back when the service fails', async () => {
     await listen({})
     const first = send('/slow')
     await vi.waitFor(() => expect(finish).toHaveLength(1))
-    expect(free()).toBe(0)
+    expect(await free()).toBe(0)
     finish[0]!(new Error('broken'))
     expect(await statusOf(first)).toBe('500')
-    await vi.waitFor(() => expect(free()).toBe(1))
+    await vi.waitFor(async () => expect(await free()).toBe(1))
   })
 
   test('a call that holds a place gives it back once when the caller leaves', async () => {
@@ -251,16 +252,16 @@ describe('on a real connection', () => {
     const first = send('/slow')
     send('/slow')
     await vi.waitFor(() => expect(finish).toHaveLength(2))
-    expect(free()).toBe(0)
+    expect(await free()).toBe(0)
     first.destroy()
-    await vi.waitFor(() => expect(free()).toBe(1))
+    await vi.waitFor(async () => expect(await free()).toBe(1))
     finish[0]!('too late')
     const third = send('/slow')
     await vi.waitFor(() => expect(finish).toHaveLength(3))
-    expect(free()).toBe(0)
+    expect(await free()).toBe(0)
     finish[2]!('done')
     expect(await statusOf(third)).toBe('200')
-    await vi.waitFor(() => expect(free()).toBe(1))
+    await vi.waitFor(async () => expect(await free()).toBe(1))
   })
 
   test('a caller who left before he was judged holds no place', async () => {
@@ -278,7 +279,7 @@ describe('on a real connection', () => {
     await vi.waitFor(async () => expect(await connections(app)).toBe(0))
     entered[0]!()
     await vi.waitFor(() => expect(judged).toHaveBeenCalledOnce())
-    expect(free()).toBe(1)
+    expect(await free()).toBe(1)
   })
 
   test('a call that waits is served when its turn comes', async () => {
@@ -291,7 +292,7 @@ describe('on a real connection', () => {
     await vi.waitFor(() => expect([finish.length, waiting()]).toEqual([2, 0]))
     finish[1]!('second')
     expect([await statusOf(first), await statusOf(second)]).toEqual(['200', '200'])
-    await vi.waitFor(() => expect(free()).toBe(1))
+    await vi.waitFor(async () => expect(await free()).toBe(1))
   })
 
   test('a call waits no longer when the caller leaves', async () => {
@@ -304,7 +305,7 @@ describe('on a real connection', () => {
     await vi.waitFor(() => expect(waiting()).toBe(0))
     finish[0]!('first')
     expect(await statusOf(first)).toBe('200')
-    await vi.waitFor(() => expect(free()).toBe(1))
+    await vi.waitFor(async () => expect(await free()).toBe(1))
     expect([finish.length, logged]).toEqual([1, []])
   })
 })

@@ -1,6 +1,7 @@
 import type { Algorithm, Limit, Meter } from '../algorithms/algorithm.ts'
 import type { Dimension } from '../dimensions/dimension.ts'
 import { compileKey, type KeyReader } from '../dimensions/key.ts'
+import { DianaError } from '../errors.ts'
 import type { Answer, Match, Rule, RuleDocument } from './rule.ts'
 
 /** A rule ready to judge calls. */
@@ -10,10 +11,17 @@ export interface CompiledRule {
   readonly by: readonly string[]
   readonly key: KeyReader
   readonly algorithm: string
+  readonly origin: string | undefined
   readonly limits: readonly Limit[]
   readonly meters: readonly Meter[]
+  /** What the meters were made of: with equal terms they count alike. */
+  readonly terms: readonly unknown[]
   readonly answer: Answer
   readonly enforced: boolean
+  /** Counted for the whole fleet. */
+  readonly distributed: boolean
+  /** What the rule does while the store cannot be asked. */
+  readonly emergency: 'local' | 'allow' | 'refuse'
   /** Calls of this rule that may wait in this process, and how long for a place that no clock frees. */
   readonly queueSize: number
   readonly queueTimeoutMs: number
@@ -44,12 +52,23 @@ function compileRule(
     match: rule.match,
     by: rule.by,
     algorithm: rule.algorithm,
+    origin: rule.origin,
     key: compileKey(rule.by, document.identify, dimensions),
     limits: rule.limits,
-    meters: rule.limits.map(limit => algorithm.meter(limit, rule.options, patience)),
+    meters: rule.limits.map(limit => checked(algorithm.meter(limit, rule.options, patience), rule)),
+    terms: [rule.limits, rule.options, patience],
     answer: { ...document.answer, ...rule.answer },
     enforced: rule.whenFull !== 'shadow',
+    distributed: rule.count === 'distributed',
+    emergency: rule.whenStoreDown === 'share' ? 'local' : rule.whenStoreDown,
     queueSize: waits ? rule.queue.size : 0,
     queueTimeoutMs: timeoutMs ?? DEFAULT_QUEUE_TIMEOUT_MS,
   }
+}
+
+/** A meter may be anybody's, and what has no place to count cannot count. */
+function checked(meter: Meter, { id, algorithm }: Rule): Meter {
+  if (Number.isSafeInteger(meter.slots) && meter.slots > 0) return meter
+  const message = `rule "${id}": a meter of ${algorithm} has ${meter.slots} slots; give it 1 or more`
+  throw new DianaError('BAD_RULES', message)
 }

@@ -4,11 +4,12 @@ import { expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { algorithms } from '../algorithms/index.ts'
 import { dimensions } from '../dimensions/index.ts'
+import { sources } from '../sources/index.ts'
 import { ruleFileSchema } from './json-schema.ts'
 
 // fastify brings it
 const { Ajv2020 } = createRequire(import.meta.url)('ajv/dist/2020')
-const schema = ruleFileSchema({ algorithms, dimensions })
+const schema = ruleFileSchema({ algorithms, dimensions, sources })
 const validate = new Ajv2020({ strictTypes: false }).compile(schema)
 const folder = new URL('../../../../test/rules/', import.meta.url)
 const rule = (words: object) => ({ rules: [{ id: 'sms', limit: '5/s', ...words }] })

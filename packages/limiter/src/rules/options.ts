@@ -8,7 +8,7 @@ export interface DocumentOptions {
   readonly identify?: Readonly<Record<string, OneOrList<string>>> | undefined
   readonly trustProxy?: number | OneOrList<string> | undefined
   readonly store?: { readonly redis: OneOrList<string>; readonly timeout?: string | undefined } | undefined
-  readonly remote?: Readonly<Record<string, string>> | undefined
+  readonly remote?: Readonly<Record<string, unknown>> | undefined
   readonly answer?: Partial<Answer> | undefined
 }
 

@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { type Algorithm, type Meter, Misfit } from '../algorithms/algorithm.ts'
 import { algorithms } from '../algorithms/index.ts'
 import { dimensions } from '../dimensions/index.ts'
+import { sources } from '../sources/index.ts'
 import { formatMistake } from './mistake.ts'
 import { type Parsed, parseOptions, parseText, type Vocabulary } from './parse.ts'
 import type { RuleDocument } from './rule.ts'
@@ -12,7 +13,7 @@ import type { RuleDocument } from './rule.ts'
 const folder = new URL('../../../../test/rules/', import.meta.url)
 const filesIn = (name: string) => readdirSync(new URL(`${name}/`, folder)).map(file => `${name}/${file}`)
 const textOf = (file: string) => readFileSync(new URL(file, folder), 'utf8')
-const own: Vocabulary = { algorithms, dimensions }
+const own: Vocabulary = { algorithms, dimensions, sources }
 
 const taken: RuleDocument = { identify: {}, trustProxy: 0, answer: { status: 503, headers: 'draft-11' }, rules: [] }
 const ruleOf = (words: string) => `rules: [{ id: sms, ${words} }]`
@@ -129,7 +130,7 @@ describe('a good file', () => {
       },
       trustProxy: ['10.0.0.0/8', '192.168.1.1', 'fd00::/8', '::1'],
       store: { redis: ['redis://127.0.0.1:7000', 'rediss://user:secret@127.0.0.1:7001/1'], timeoutMs: 20 },
-      remote: { centre: 'http', url: 'https://127.0.0.1/rules.yaml' },
+      remote: { centre: 'http', address: 'https://127.0.0.1/rules.yaml' },
       answer: { status: 429, headers: 'draft-6' },
     })
     const rules = Object.fromEntries(document!.rules.map(rule => [rule.id, rule]))
@@ -217,6 +218,7 @@ describe('words of others', () => {
       { name: 'shop', argument: 'none' },
       { name: 'claim', argument: 'required' },
     ],
+    sources: [],
   }
 
   it('are known once they are passed', () => {

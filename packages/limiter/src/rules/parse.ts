@@ -1,7 +1,8 @@
 import { composeYaml } from './compose-yaml.ts'
 import { isMap } from './is-map.ts'
 import type { Mistake } from './mistake.ts'
-import { readDocument } from './read-document.ts'
+import { readDocument, readRemoteDocument } from './read-document.ts'
+import { readJson } from './read-json.ts'
 import { readNodes } from './read-nodes.ts'
 import type { RuleDocument } from './rule.ts'
 import { cutText, escapeText, showPath } from './show.ts'
@@ -20,11 +21,24 @@ const mostMistakes = 50
 
 /** Reads a rule file, YAML or JSON. It never throws: whatever cannot be obeyed is a mistake with its line. */
 export function parseText(text: string, file: string, vocabulary: Vocabulary): Parsed {
+  return parse(text, file, value => readDocument(value, vocabulary, 1))
+}
+
+/** Reads the document of a config centre, which carries rules only; all else is as the local document says. */
+export function parseRemote(text: string, file: string, vocabulary: Vocabulary, local: RuleDocument): Parsed {
+  return parse(text, file, value => readRemoteDocument(value, vocabulary, local))
+}
+
+function parse(text: string, file: string, read: (value: unknown) => ReturnType<typeof readDocument>): Parsed {
   if (Buffer.byteLength(text) > largestBytes) {
     const message = 'the document is larger than 4 MiB: use fewer rules, or shorter ones'
     return { mistakes: [{ file, line: 1, column: 1, message }] }
   }
-  const { lines, document, fault } = composeYaml(text.replace(/^\uFEFF/, ''))
+  const body = text.replace(/^\uFEFF/, '')
+  const json = readJson(body)
+  const quick = json === undefined ? undefined : read(json).document
+  if (quick) return { document: quick, mistakes: [] }
+  const { lines, document, fault } = composeYaml(body)
   const place = (offset: number) => {
     const { line, col } = lines.linePos(offset)
     return { file, line, column: col }
@@ -34,7 +48,7 @@ export function parseText(text: string, file: string, vocabulary: Vocabulary): P
     return { mistakes: [{ ...place(fault?.offset ?? 0), message: fault?.message ?? message }] }
   }
   const nodes = readNodes(document)
-  const { document: rules, problems } = nodes.isWhole ? readDocument(nodes.value, vocabulary, 1) : { problems: [] }
+  const { document: rules, problems } = nodes.isWhole ? read(nodes.value) : { problems: [] }
   if (rules && nodes.faults.length === 0) return { document: rules, mistakes: [] }
   const faulty = new Set(nodes.faults.map(({ offset }) => offset))
   const faults = nodes.faults.map(({ offset, message }) => {

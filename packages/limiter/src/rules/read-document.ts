@@ -4,6 +4,7 @@ import { isMap } from './is-map.ts'
 import { createRuleReader } from './read-rule.ts'
 import type { Rule, RuleDocument } from './rule.ts'
 import { documentSchema, mostNames, mostRules } from './schema.ts'
+import { remoteSchemaFor } from './schema-remote.ts'
 import { show } from './show.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
@@ -20,22 +21,44 @@ export function readDocument(
     const what = `must be a map with a list of rules in it (rules: …), not ${show(value)}`
     return { problems: [{ path: [], atWord: false, what }] }
   }
-  const words = explain(documentSchema(vocabulary, z.unknown(), leastRules), value)
-  const { rules, problems } = readRules(value, vocabulary)
+  const remote = remoteSchemaFor(value.remote, vocabulary)
+  const words = explain(documentSchema(vocabulary, z.unknown(), remote, leastRules), value)
+  const identified = isMap(value.identify) ? Object.keys(value.identify).slice(0, mostNames) : []
+  const { rules, problems } = readRules(value, { vocabulary, identified, hasStore: value.store !== undefined })
   if (!words.data) return { problems: [...words.problems, ...problems] }
-  return problems.length > 0 ? { problems } : { document: { ...words.data, rules }, problems }
+  if (problems.length > 0) return { problems }
+  const { plugins: _, ...kept } = words.data
+  return { document: { ...kept, rules }, problems }
+}
+
+/** The document of a config centre: rules, and nothing that could repoint the store or the identity of callers. */
+export function readRemoteDocument(
+  value: unknown,
+  vocabulary: Vocabulary,
+  local: RuleDocument,
+): { readonly document?: RuleDocument; readonly problems: readonly Problem[] } {
+  if (!isMap(value)) {
+    return {
+      problems: [{ path: [], atWord: false, what: `must be a map with a list of rules in it, not ${show(value)}` }],
+    }
+  }
+  const foreign = Object.keys(value).filter(word => word !== 'rules')
+  const strangers = foreign.slice(0, enough).map(word => {
+    return { path: [word], atWord: true, what: 'has no place here: a remote document carries rules only' }
+  })
+  const shape = explain(z.object({ rules: z.array(z.unknown()).min(1).max(mostRules) }), value)
+  const identified = Object.keys(local.identify)
+  const { rules, problems } = readRules(value, { vocabulary, identified, hasStore: local.store !== undefined })
+  const all = [...strangers, ...(shape.problems ?? []), ...problems]
+  return all.length > 0 ? { problems: all } : { document: { ...local, rules }, problems: [] }
 }
 
 function readRules(
   value: Readonly<Record<string, unknown>>,
-  vocabulary: Vocabulary,
+  known: Parameters<typeof createRuleReader>[0],
 ): { readonly rules: readonly Rule[]; readonly problems: readonly Problem[] } {
   const given = Array.isArray(value.rules) && value.rules.length <= mostRules ? value.rules : []
-  const read = createRuleReader({
-    vocabulary,
-    identified: isMap(value.identify) ? Object.keys(value.identify).slice(0, mostNames) : [],
-    hasStore: value.store !== undefined,
-  })
+  const read = createRuleReader(known)
   const rules: Rule[] = []
   const problems: Problem[] = []
   const ids = new Set<unknown>()

@@ -41,6 +41,8 @@ export interface Rule {
   readonly whenStoreDown: WhenStoreDown
   readonly queue: Queue
   readonly answer?: Partial<Answer> | undefined
+  /** Where the rule came from, when rules come from several places. */
+  readonly origin?: string | undefined
 }
 
 /** Where distributed counts live. */
@@ -54,8 +56,12 @@ export interface StoreAddress {
 export interface RemoteAddress {
   /** The word that named it: `etcd`, `http`. */
   readonly centre: string
-  readonly url: string
-  readonly key?: string | undefined
+  readonly address: string
+  /** The centre's own words, as its schema gave them. */
+  readonly options: Readonly<Record<string, unknown>>
+  readonly startTimeoutMs: number
+  /** The file that keeps its last good rules. */
+  readonly snapshot?: string | undefined
 }
 
 /** A whole rule document, validated. */

@@ -2,12 +2,11 @@ import { z } from 'zod'
 import type { Algorithm, Limit } from '../algorithms/algorithm.ts'
 import { duration } from '../duration.ts'
 import { networkFault } from './address.ts'
+import { byFault, nameFault, sourceFault } from './dimension-name.ts'
 import { limitOf } from './limit.ts'
 import type { Answer, Match, RemoteAddress, Rule, StoreAddress, WhenFull, WhenStoreDown } from './rule.ts'
 import { matchSchema } from './schema-match.ts'
-import { listOf, textOf, urlOf, withoutDoubles } from './shape.ts'
-import { joinWords } from './show.ts'
-import { byFault, nameFault, sourceFault } from './source.ts'
+import { listOf, redisAddress, textOf, withoutDoubles } from './shape.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
 /** The words of a document, each rule still unread. */
@@ -17,6 +16,7 @@ export interface DocumentWords {
   readonly store?: StoreAddress | undefined
   readonly remote?: RemoteAddress | undefined
   readonly answer: Answer
+  readonly plugins: readonly string[]
   readonly rules: readonly unknown[]
 }
 
@@ -41,28 +41,12 @@ const headers = z.enum(['draft-11', 'draft-6', 'legacy', 'none']).describe('The 
 
 const store = z
   .strictObject({
-    redis: listOf(urlOf('redis', 'rediss'), { min: 1, max: 100 }).describe('The URL of Redis, or those of its nodes.'),
+    redis: listOf(redisAddress(), { min: 1, max: 100 }).describe(
+      'The URL of Redis, the path of its socket, or the URLs of its nodes.',
+    ),
     timeout: duration.default(50).describe('How long a call may wait for the store.'),
   })
   .transform(({ redis, timeout }) => ({ redis, timeoutMs: timeout }))
-
-/** The config centres by the word that names them, and whether rules lie under a key there. */
-const centres: Readonly<Record<string, 'required' | 'none'>> = { etcd: 'required', http: 'none' }
-const centreNames = Object.keys(centres)
-const centreUrls = Object.fromEntries(centreNames.map(name => [name, urlOf('http', 'https').optional()]))
-
-const remote = z
-  .strictObject({ key: z.string().min(1).max(1024).optional(), ...centreUrls })
-  .transform((words: Readonly<Record<string, string | undefined>>, context): RemoteAddress => {
-    const [centre = '', ...more] = centreNames.filter(name => words[name] !== undefined)
-    const fault = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message })
-    if (centre === '' || more.length > 0) fault([], `must name one of ${joinWords(centreNames)}, and only one`)
-    else if (centres[centre] === 'none' && words.key !== undefined) fault(['key'], `is not for ${centre}: leave it out`)
-    else if (centres[centre] === 'required' && words.key === undefined) {
-      fault(['key'], 'is missing: say where the rules lie, as in key: /diana/rules')
-    }
-    return { centre, url: words[centre] ?? '', key: words.key }
-  })
 
 const noRules = 'must be a list of at least one rule, each with id and limit: - { id: all, limit: 100/s }'
 
@@ -71,7 +55,12 @@ function isEmpty(input: unknown): boolean {
 }
 
 /** The document's own words; `rule` is the shape of each rule. */
-export function documentSchema(vocabulary: Vocabulary, rule: z.ZodType, leastRules: number): z.ZodType<DocumentWords> {
+export function documentSchema(
+  vocabulary: Vocabulary,
+  rule: z.ZodType,
+  remote: z.ZodType<RemoteAddress>,
+  leastRules: number,
+): z.ZodType<DocumentWords> {
   const network = textOf(networkFault, 64)
   const source = textOf(text => sourceFault(text, vocabulary), 256)
   return z.strictObject({
@@ -97,6 +86,11 @@ export function documentSchema(vocabulary: Vocabulary, rule: z.ZodType, leastRul
       .strictObject({ status: status.default(503), headers: headers.default('draft-11') })
       .default({ status: 503, headers: 'draft-11' })
       .describe('What a refused caller gets.'),
+    plugins: z
+      .array(z.string().min(1).max(1024))
+      .max(100)
+      .default([])
+      .describe('Modules whose algorithms, dimensions and sources these rules use.'),
     rules: z
       .array(rule, { error: ({ input }) => (isEmpty(input) ? noRules : undefined) })
       .min(leastRules)

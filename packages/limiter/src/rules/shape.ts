@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { joinWords, show } from './show.ts'
+import { show } from './show.ts'
 
 /** Text of which a function says what is wrong, if anything. */
 export function textOf(fault: (text: string) => string | undefined, longest = 1024): z.ZodType<string, string> {
@@ -30,12 +30,12 @@ export function withoutDoubles<Input>(list: z.ZodType<string[], Input>): z.ZodTy
   })
 }
 
-/** A URL of one of these schemes; what is wrong is told without showing it, since it may hold a password. */
-export function urlOf(...schemes: readonly string[]): z.ZodType<string, string> {
-  const starts = schemes.map(scheme => `${scheme}://`)
-  const fits = (text: string) =>
-    starts.some(start => text.startsWith(start)) && URL.canParse(text) && new URL(text).host !== ''
-  return textOf(text =>
-    fits(text) ? undefined : `must be a URL that begins with ${joinWords(starts)}, such as ${starts[0]}127.0.0.1`,
-  )
+/** Where a Redis is, told without showing it, since it may hold a password: a URL, `redis+sentinel://host:26379,host:26379/name`, or the path of a socket. */
+export function redisAddress(): z.ZodType<string, string> {
+  const fits = (text: string) => {
+    if (text.startsWith('/') || /^redis\+sentinel:\/\/[^/]+\/[^/]+/.test(text)) return true
+    return /^rediss?:\/\//.test(text) && URL.canParse(text) && new URL(text).host !== ''
+  }
+  const remedy = 'must be a URL that begins with redis:// or rediss://, such as redis://127.0.0.1'
+  return textOf(text => (fits(text) ? undefined : remedy))
 }

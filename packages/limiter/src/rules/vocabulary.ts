@@ -1,3 +1,4 @@
+import type { z } from 'zod'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 
 /** The words that rules may use beyond those of the rule file itself; users add theirs by passing a longer list. */
@@ -5,4 +6,11 @@ export interface Vocabulary {
   /** The first one is the default of a rule that names none. */
   readonly algorithms: readonly Algorithm[]
   readonly dimensions: readonly { readonly name: string; readonly argument: 'none' | 'required' }[]
+  /** The config centres that `remote` may name, by the word that holds the address. */
+  readonly sources: readonly {
+    readonly name: string
+    readonly options: z.ZodRawShape
+    /** Throws where the address or the words beside it cannot be obeyed. */
+    create(address: string, options: Readonly<Record<string, unknown>>): unknown
+  }[]
 }

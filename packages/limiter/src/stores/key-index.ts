@@ -41,12 +41,7 @@ export class KeyIndex {
   }
 
   #shard(key: string): Map<string, number> {
-    const shards = this.#shards
-    if (shards.length === 1) return shards[0]!
-    // the tail tells keys apart best (ids count up at their end); all of the text would cost more than it gains
-    const end = key.length
-    const hash = key.charCodeAt(end - 1) * 31 + key.charCodeAt(end - 2) * 7 + key.charCodeAt(end >> 1) + end
-    return shards[hash & (SHARDS - 1)]!
+    return this.#shards.length === 1 ? this.#shards[0]! : this.#shards[shardOf(key)]!
   }
 
   #split(): void {
@@ -56,6 +51,18 @@ export class KeyIndex {
     this.#sweeping = 0
     for (const [key, slot] of whole) this.#shard(key).set(key, slot)
   }
+}
+
+/**
+ * A number that keys of one kind share as little as possible. They may differ at the front (an account before a resource,
+ * a name before its domain), in the middle or at the end; all of the text would cost more than it gains.
+ */
+export function shardOf(key: string): number {
+  const end = key.length
+  if (end < 9) return (key.charCodeAt(end - 1) * 31 + key.charCodeAt(end >> 1)) & (SHARDS - 1)
+  const tail = key.charCodeAt(end - 1) * 29_791 + key.charCodeAt(end - 2) * 961 + key.charCodeAt(end >> 1) * 7
+  const head = key.charCodeAt(4) * 31 + key.charCodeAt(5) * 13 + key.charCodeAt(6) + key.charCodeAt(8) * 3
+  return (tail + head + end) & (SHARDS - 1)
 }
 
 /** A key is often a slice of a whole header or URL, and keeping the slice would keep all of that in memory. */

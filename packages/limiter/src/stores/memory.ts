@@ -39,15 +39,20 @@ export class MemoryStore {
 
   /** The table of one rule, begun anew. */
   createTable(id: string, meters: readonly Meter[]): Table {
-    this.#keys -= this.#tables.get(id)?.keys ?? 0
+    this.dropTable(id)
     const table = new Table(meters)
     this.#tables.set(id, table)
     return table
   }
 
+  dropTable(id: string): void {
+    this.#keys -= this.#tables.get(id)?.keys ?? 0
+    this.#tables.delete(id)
+  }
+
   /** The ids whose strangers share one counter because the store is full. */
   crowded(now: number): string[] {
-    return [...this.#tables].filter(([, table]) => table.keys > 0 && table.isCrowded(now)).map(([id]) => id)
+    return [...this.#tables].filter(([, table]) => table.isCrowded(now)).map(([id]) => id)
   }
 
   /** Judges the first `size` charges without counting any. */
@@ -70,11 +75,17 @@ export class MemoryStore {
 
   /** Frees forgotten keys among the next `count`, over all tables in turn. */
   sweep(count: number, now: number): void {
-    for (let looked = 0; looked < count; looked += SWEEP_WHEN_FULL) {
+    for (let left = count; left > 0; left--) {
       this.#sweeping ??= this.#tables.values()
       const { value: table } = this.#sweeping.next()
-      if (table) this.#keys -= table.sweep(SWEEP_WHEN_FULL, now - LINGER_US)
-      else this.#sweeping = undefined
+      if (table === undefined) {
+        this.#sweeping = undefined
+        continue
+      }
+      // a large table must not have to wait its turn among many small ones
+      const share = Math.min(left, table.keys, Math.max(SWEEP_WHEN_FULL, table.keys >> 4))
+      this.#keys -= table.sweep(share, now - LINGER_US)
+      left -= share
     }
   }
 
@@ -91,7 +102,7 @@ export class MemoryStore {
   #place(table: Table, key: string, now: number): number {
     this.#keys -= table.sweep(SWEEP_PER_NEW_KEY, now - LINGER_US)
     if (this.#keys >= this.#maxKeys) this.#keys -= table.sweep(SWEEP_WHEN_FULL, now)
-    if (this.#keys >= this.#maxKeys) return CROWD
+    if (this.#keys >= this.#maxKeys) return table.addStranger()
     const slot = table.add(key, now)
     if (slot !== CROWD) this.#keys++
     return slot

@@ -1,4 +1,6 @@
 import type { Meter } from '../algorithms/algorithm.ts'
+import { FreeSlots } from './free-slots.ts'
+import { inheritStates, isSameLayout, type Layout, layOut } from './inherit-states.ts'
 import { KeyIndex } from './key-index.ts'
 
 const CHUNK_BITS = 10
@@ -15,28 +17,47 @@ export const CROWD = 0
  * been among them.
  */
 export class Table {
-  readonly meters: readonly Meter[]
+  meters: readonly Meter[] = []
   /** Where each meter's numbers begin within a slot. */
-  readonly offsets: readonly number[]
-  readonly #stride: number
-  readonly #held: boolean
+  offsets: readonly number[] = []
+  #stride = 0
+  #held = false
   readonly #index = new KeyIndex()
-  readonly #chunks: Float64Array[] = []
-  readonly #free: number[] = []
+  #chunks: Float64Array[] = []
+  readonly #free = new FreeSlots()
   #slots = 1
+  #hasStrangers = false
 
   constructor(meters: readonly Meter[]) {
+    this.#use(layOut(meters))
+    // a table of one key, such as a global rule's, needs no whole chunk
+    this.#chunks.push(new Float64Array(this.#stride))
+  }
+
+  /**
+   * Goes on counting with other numbers: every key's state is what the new meters make of it. Returns what undoes this, as
+   * long as nothing was counted since; where a meter throws, nothing has changed.
+   */
+  adopt(meters: readonly Meter[], now: number): () => void {
+    const before: Layout = { meters: this.meters, offsets: this.offsets, stride: this.#stride }
+    const after = layOut(meters)
+    const chunks = isSameLayout(before, after)
+      ? this.#chunks
+      : this.#chunks.map((chunk, i) => inheritStates(chunk, i === 0 ? 1 : CHUNK_SLOTS, before, after, now))
+    const undone = this.#chunks
+    this.#use(after)
+    this.#chunks = chunks
+    return () => {
+      this.#use(before)
+      this.#chunks = undone
+    }
+  }
+
+  #use({ meters, offsets, stride }: Layout): void {
     this.meters = meters
-    let stride = 0
-    this.offsets = meters.map(meter => {
-      const offset = stride
-      stride += meter.slots
-      return offset
-    })
+    this.offsets = offsets
     this.#stride = stride
     this.#held = meters.some(meter => meter.held)
-    // a table of one key, such as a global rule's, needs no whole chunk
-    this.#chunks.push(new Float64Array(stride))
   }
 
   /** Keys with a slot of their own. */
@@ -58,17 +79,31 @@ export class Table {
 
   /** Whether strangers are being counted together at this moment. */
   isCrowded(now: number): boolean {
-    return this.#isLive(CROWD, now)
+    return this.#hasStrangers && this.#isLive(CROWD, now)
+  }
+
+  /** The slot of a key for which there is no room. */
+  addStranger(): number {
+    this.#hasStrangers = true
+    return CROWD
   }
 
   /** A slot for a key that has none; the crowd's, where calls of the crowd cannot be told apart from its own. */
   add(key: string, now: number): number {
-    const crowded = this.#isLive(CROWD, now)
+    const crowded = this.isCrowded(now)
     if (crowded && this.#held) return CROWD
     const slot = this.#free.pop() ?? this.#grow()
     this.#index.add(key, slot)
     if (crowded) this.state(slot).set(this.#chunks[0]!, this.base(slot))
     return slot
+  }
+
+  /** Forgets what is counted for a key; a key that shares a counter with others keeps it. */
+  reset(key: string): void {
+    const slot = this.find(key)
+    if (slot === CROWD && key !== '') return
+    const base = this.base(slot)
+    this.state(slot).fill(0, base, base + this.#stride)
   }
 
   /** Looks at up to `count` keys and frees those whose state says nothing any more; returns how many it freed. */

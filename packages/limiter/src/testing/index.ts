@@ -1,3 +1,4 @@
+export { type SourceSuiteOptions, type SourceTest, type SourceUnderTest, sourceSuite } from './source-suite.ts'
 export type { TimelineRule } from './timeline.ts'
 export {
   type Outcome,

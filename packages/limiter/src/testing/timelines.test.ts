@@ -1,17 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { Judge } from '../judge.ts'
-import { MemoryStore } from '../stores/memory.ts'
-import { compileWords } from './compile-words.ts'
+import { judgeWords } from './judge-words.ts'
 import { runTimeline, type Timeline, type TimelineJudge } from './timeline.ts'
 import { timelines } from './timelines.ts'
 
 const aDayIn2026 = 20_772 * 86_400_000
 
 function inMemory({ rule }: Timeline, startMs: number): TimelineJudge {
-  const judge = new Judge([compileWords(rule)], new MemoryStore(), { status: 503, headers: 'draft-11' }, () => {})
+  const judge = judgeWords([rule])
   return (atMs, cost, key) => {
     const call = { method: 'GET', path: '/', attributes: { key } }
-    return judge.take(call, cost, Math.round((startMs + atMs) * 1000))
+    return judge.takeHere(call, cost, Math.round((startMs + atMs) * 1000))
   }
 }
 

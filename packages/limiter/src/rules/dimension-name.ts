@@ -1,9 +1,7 @@
+import { told } from '../dimensions/key.ts'
 import { joinWords, show } from './show.ts'
 import { suggest } from './suggest.ts'
 import type { Vocabulary } from './vocabulary.ts'
-
-/** Dimensions that need no `identify`, since the application may always tell them. */
-const told: readonly string[] = ['account', 'device']
 
 /** What is wrong with a source of `identify`: `header:x-account-id`, `cookie:uid`, `ip`. */
 export function sourceFault(text: string, vocabulary: Vocabulary): string | undefined {

@@ -1,0 +1,53 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { CountedRule } from './judgement.ts'
+import type { CompiledRule } from './rules/compile.ts'
+import type { MemoryStore } from './stores/memory.ts'
+import type { RedisStore } from './stores/redis.ts'
+
+/**
+ * Gives each rule its counts. A rule that was there before goes on with what it has counted, whatever its limit was; one
+ * with another algorithm, or counted per somebody else, starts anew; the counts of a rule that is gone go with it.
+ * Where a rule cannot be counted it throws, and all counts are as before.
+ */
+export function countRules(
+  rules: readonly CompiledRule[],
+  before: readonly CountedRule[],
+  store: MemoryStore,
+  now: number,
+  redis?: RedisStore,
+): CountedRule[] {
+  const known = new Map(before.map(counted => [counted.rule.id, counted]))
+  const elders = rules.map(rule => {
+    const same = known.get(rule.id)
+    return same && countsAlike(same.rule, rule) ? same : undefined
+  })
+  const counters = rules.map(rule => (rule.distributed ? redis?.createCounter(rule) : undefined))
+  adoptAll(rules, elders, now)
+  const kept = new Set(rules.map(rule => rule.id))
+  for (const id of known.keys()) if (!kept.has(id)) store.dropTable(id)
+  return rules.map((rule, i) => {
+    const { id, match, meters } = rule
+    const counter = counters[i]
+    const same = elders[i]
+    if (same) return Object.assign(same, { rule, match, counter })
+    return { rule, match, table: store.createTable(id, meters), counter, waiting: 0 }
+  })
+}
+
+function countsAlike(one: CompiledRule, other: CompiledRule): boolean {
+  return one.algorithm === other.algorithm && one.by.join('\n') === other.by.join('\n')
+}
+
+/** Lets the tables of changed rules go on with the new meters: all of them, or none. */
+function adoptAll(rules: readonly CompiledRule[], elders: readonly (CountedRule | undefined)[], now: number): void {
+  const undoing: (() => void)[] = []
+  try {
+    for (const [i, same] of elders.entries()) {
+      const { terms, meters } = rules[i]!
+      if (same && !isDeepStrictEqual(same.rule.terms, terms)) undoing.push(same.table.adopt(meters, now))
+    }
+  } catch (error) {
+    for (const undo of undoing) undo()
+    throw error
+  }
+}

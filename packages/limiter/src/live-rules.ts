@@ -1,0 +1,223 @@
+import { isDeepStrictEqual } from 'node:util'
+import { Origin, type OriginListener, type SourceStatus } from './origin.ts'
+import { formatMistake, type Mistake } from './rules/mistake.ts'
+import { overlay } from './rules/overlay.ts'
+import { type Parsed, parseRemote, parseText, type Vocabulary } from './rules/parse.ts'
+import type { Rule, RuleDocument } from './rules/rule.ts'
+import { readSnapshot, writeSnapshot } from './rules/snapshot.ts'
+import { fileSource } from './sources/file.ts'
+import { follow } from './sources/follow.ts'
+import { pause } from './sources/pause.ts'
+import type { Source, SourceDocument } from './sources/source.ts'
+
+/** What LiveRules tells whoever runs on its rules. */
+export interface RuleListener extends OriginListener {
+  /** A new set of rules is to be in force. May throw: then the old one stays. */
+  onRules(document: RuleDocument): void
+}
+
+export interface LiveRulesParts {
+  readonly document: RuleDocument
+  /** The rule file that the document was read from; none when it was given in code. */
+  readonly file?: { readonly path: string; readonly version: string } | undefined
+  readonly remote?: Source | undefined
+  readonly vocabulary: Vocabulary
+}
+
+interface LocalDocument {
+  readonly document: RuleDocument
+  readonly version?: string | undefined
+}
+
+/** Documents that are obeyed together; the remote one as text, since what it means depends on the local one. */
+interface Pair {
+  readonly local: LocalDocument
+  readonly remote?: SourceDocument | undefined
+}
+
+/** A timer that is set for longer goes off at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+/** Keeps the rules as their sources say: remote over local, rule by rule, and always the last good ones. */
+export class LiveRules {
+  readonly #parts: LiveRulesParts
+  readonly #listener: RuleListener
+  readonly #ending = new AbortController()
+  readonly #local: Origin
+  readonly #remote: Origin
+  #document: RuleDocument
+  #inForce: Pair
+  /** The newest document of each side, while it is good by itself but not with what the other side says. */
+  #waitingLocal: LocalDocument | undefined
+  #waitingRemote: SourceDocument | undefined
+  #writing: Promise<void> | undefined
+
+  constructor(parts: LiveRulesParts, listener: RuleListener) {
+    const { document, file, remote } = parts
+    this.#parts = parts
+    this.#listener = listener
+    this.#local = new Origin(file?.path ?? 'options', 'local', listener)
+    this.#remote = new Origin(remote?.name ?? 'remote', 'remote', listener)
+    this.#inForce = { local: { document, version: file?.version } }
+    this.#document = { ...document, rules: from(document.rules, this.#local.name) }
+    this.#local.take(file?.version)
+  }
+
+  /** Begins to follow the sources; resolves when the centre has answered, or cannot, or the time for it is over. */
+  async start(): Promise<void> {
+    const { file, remote, document } = this.#parts
+    const { signal } = this.#ending
+    if (file) {
+      const follower = { onDocument: this.#onLocal, onError: (error: Error) => this.#local.fail(error) }
+      void follow(fileSource(file.path), follower, signal)
+    }
+    if (!remote || !document.remote) return
+    const { startTimeoutMs } = document.remote
+    await new Promise<void>(resolve => {
+      const timer = setTimeout(resolve, Math.min(startTimeoutMs, LONGEST_TIMER_MS))
+      const begin = (): void => {
+        clearTimeout(timer)
+        resolve()
+      }
+      signal.addEventListener('abort', begin, { once: true })
+      void this.#followRemote(remote, begin)
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#ending.abort()
+    await this.#writing
+  }
+
+  /** The rules in force, each with where it came from. */
+  get document(): RuleDocument {
+    return this.#document
+  }
+
+  sources(): SourceStatus[] {
+    return this.#parts.remote ? [this.#local.status, this.#remote.status] : [this.#local.status]
+  }
+
+  async #followRemote(remote: Source, onAnswer: () => void): Promise<void> {
+    const { signal } = this.#ending
+    const { snapshot, startTimeoutMs = 0 } = this.#parts.document.remote ?? {}
+    if (snapshot !== undefined) {
+      // a disk that hangs must not keep the centre away
+      await Promise.race([this.#recall(snapshot), pause(startTimeoutMs, signal, { ref: false })])
+    }
+    const onDocument = (document: SourceDocument): void => {
+      try {
+        this.#onRemote(document)
+      } finally {
+        onAnswer()
+      }
+    }
+    const onError = (error: Error): void => {
+      this.#remote.fail(error)
+      onAnswer()
+    }
+    await follow(remote, { onDocument, onError }, signal)
+  }
+
+  /** Goes on with what the centre said before the last stop, until it says something again. */
+  async #recall(path: string): Promise<void> {
+    const snapshot = await readSnapshot(path)
+    if (snapshot?.source !== this.#remote.name || this.#inForce.remote) return
+    const { text, version } = snapshot
+    this.#take({ local: this.#inForce.local, remote: { text, version } }, this.#remote, { fromSnapshot: true })
+  }
+
+  readonly #onLocal = ({ text, version }: SourceDocument): void => {
+    this.#waitingLocal = undefined
+    if (version === this.#inForce.local.version) {
+      this.#local.confirm(version)
+      return
+    }
+    const mistakes = this.#tryLocal(text, version)
+    if (mistakes.length > 0) this.#local.reject(mistakes)
+  }
+
+  #tryLocal(text: string, version: string): readonly Mistake[] {
+    const origin = this.#local
+    const { document, mistakes } = parseText(text, origin.name, this.#parts.vocabulary)
+    if (document === undefined) return mistakes
+    const { local: old, remote } = this.#inForce
+    const word = (['remote', 'store'] as const).find(one => !isDeepStrictEqual(document[one], old.document[one]))
+    if (word) return [origin.mistake(`${word} is read at the start only: leave it as it was, or start Diana anew`)]
+    const local = { document, version }
+    if (this.#waitingRemote && this.#take({ local, remote: this.#waitingRemote }, origin).length === 0) return []
+    const [first] = this.#take({ local, remote }, origin)
+    if (first === undefined) return []
+    this.#waitingLocal = local
+    if (first.file === origin.name) return [first]
+    return [
+      origin.mistake(`the rules of the config centre cannot be obeyed with this document: ${formatMistake(first)}`),
+    ]
+  }
+
+  #onRemote(remote: SourceDocument): void {
+    const { local } = this.#inForce
+    this.#waitingRemote = undefined
+    if (remote.text === this.#inForce.remote?.text) {
+      this.#inForce = { local, remote }
+      this.#remote.confirm(remote.version)
+      return
+    }
+    if (this.#waitingLocal && this.#take({ local: this.#waitingLocal, remote }, this.#remote).length === 0) return
+    const mistakes = this.#take({ local, remote }, this.#remote)
+    if (mistakes.length === 0) return
+    this.#waitingRemote = remote
+    this.#remote.reject(mistakes)
+  }
+
+  /** Puts a pair in force, whole; or says what is wrong with it, and changes nothing. */
+  #take(pair: Pair, news: Origin, options: { readonly fromSnapshot?: boolean } = {}): readonly Mistake[] {
+    const { document, mistakes } = this.#merge(pair)
+    if (document === undefined) return mistakes
+    try {
+      this.#listener.onRules(document)
+    } catch (error) {
+      return [news.mistake(error instanceof Error ? error.message : String(error))]
+    }
+    const before = this.#inForce
+    this.#inForce = pair
+    this.#document = document
+    if (pair.local === this.#waitingLocal) this.#waitingLocal = undefined
+    if (pair.remote === this.#waitingRemote) this.#waitingRemote = undefined
+    if (pair.local !== before.local) this.#local.take(pair.local.version)
+    if (pair.remote !== before.remote) this.#remote.take(pair.remote?.version, options)
+    this.#remember(options)
+    return []
+  }
+
+  #merge({ local: { document }, remote }: Pair): Parsed {
+    const own = from(document.rules, this.#local.name)
+    if (remote === undefined) return { document: { ...document, rules: own }, mistakes: [] }
+    const { name } = this.#remote
+    const parsed = parseRemote(remote.text, name, this.#parts.vocabulary, document)
+    if (parsed.document === undefined) return parsed
+    return { document: { ...document, rules: overlay(own, from(parsed.document.rules, name)) }, mistakes: [] }
+  }
+
+  #remember({ fromSnapshot = false }: { readonly fromSnapshot?: boolean }): void {
+    const path = this.#parts.document.remote?.snapshot
+    if (path !== undefined && !fromSnapshot) this.#writing ??= this.#write(path)
+  }
+
+  /** Writes what the centre said last; while it writes, the centre may say more. */
+  async #write(path: string): Promise<void> {
+    const source = this.#remote.name
+    let written: SourceDocument | undefined
+    while (this.#inForce.remote && this.#inForce.remote !== written) {
+      written = this.#inForce.remote
+      await writeSnapshot(path, { source, ...written }).catch(({ message }: Error) => {
+        this.#remote.fail(new Error(`the snapshot ${path} cannot be written: ${message}`))
+      })
+    }
+    this.#writing = undefined
+  }
+}
+
+function from(rules: readonly Rule[], origin: string): Rule[] {
+  return rules.map(rule => ({ ...rule, origin }))
+}

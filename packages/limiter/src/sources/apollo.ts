@@ -1,0 +1,78 @@
+import { createHmac } from 'node:crypto'
+import { z } from 'zod'
+import { basicHeader, below, parseAddress, showAddress } from './address.ts'
+import { changes } from './changes.ts'
+import { fetchText, parseReply, type Reply, statusError } from './fetch-text.ts'
+import { pause } from './pause.ts'
+import type { Source, SourceDocument, SourceKind } from './source.ts'
+import { sourceKind } from './source-kind.ts'
+import { credentialWords, nameWord } from './words.ts'
+
+// the server holds a poll for 60 s, or for up to 90 s where it was told so
+const holdMs = 90_000
+
+const configShape = z.object({ configurations: z.record(z.string(), z.string()), releaseKey: z.string() })
+const noticeShape = z.array(z.object({ notificationId: z.int(), messages: z.unknown() })).min(1)
+type Notice = z.output<typeof noticeShape>[number]
+
+/** A namespace of Apollo, followed by its notifications. */
+export const apollo: SourceKind = sourceKind({
+  name: 'apollo',
+  options: {
+    appId: nameWord,
+    cluster: nameWord.default('default'),
+    namespace: nameWord.default('application').describe('such as rules.yaml; default: application'),
+    key: nameWord.default('content').describe('the item that holds the document; default: content'),
+    ...credentialWords,
+  },
+  create(address, options): Source {
+    const { url, secrets, ...credentials } = parseAddress(address, options)
+    const { appId, cluster, key } = options
+    const namespaceName = options.namespace.replace(/\.properties$/, '')
+    const name = `apollo ${showAddress(url)} ${appId} ${cluster} ${namespaceName}`
+    const path = `/configs/${[appId, cluster, namespaceName].map(encodeURIComponent).join('/')}`
+
+    async function get(at: URL, signal: AbortSignal, waitMs = 0): Promise<Reply> {
+      const { token } = credentials
+      const headers = token === undefined ? basicHeader(credentials) : sign(at, appId, token)
+      return fetchText(at, signal, { headers, waitMs })
+    }
+
+    async function read(notice: Notice | undefined, signal: AbortSignal): Promise<SourceDocument> {
+      // without a releaseKey the answer is always whole; with one it may be a list of differences
+      const messages = notice?.messages === undefined ? undefined : { messages: JSON.stringify(notice.messages) }
+      const reply = await get(below(url, path, messages), signal)
+      if (reply.status === 404) return { text: '', version: '' }
+      if (reply.status !== 200) throw statusError(reply)
+      const { configurations, releaseKey } = parseReply(reply.text, configShape)
+      return { text: configurations[key] ?? '', version: releaseKey }
+    }
+
+    async function poll(notificationId: number, signal: AbortSignal): Promise<Notice | undefined> {
+      const notifications = JSON.stringify([{ namespaceName, notificationId }])
+      const reply = await get(below(url, '/notifications/v2', { appId, cluster, notifications }), signal, holdMs)
+      if (reply.status === 304) return undefined
+      if (reply.status !== 200) throw statusError(reply)
+      return parseReply(reply.text, noticeShape)[0]
+    }
+
+    async function* readings(signal: AbortSignal): AsyncGenerator<SourceDocument> {
+      let notice: Notice | undefined
+      for (;;) {
+        yield await read(notice, signal)
+        const known = notice?.notificationId ?? -1
+        do {
+          notice = (await poll(known, signal)) ?? notice
+          await pause(100, signal)
+        } while ((notice?.notificationId ?? -1) === known)
+      }
+    }
+    return { name, watch: signal => changes(readings, signal, { name, secrets }) }
+  },
+})
+
+function sign({ pathname, search }: URL, appId: string, accessKey: string): Record<string, string> {
+  const timestamp = `${Date.now()}`
+  const signature = createHmac('sha1', accessKey).update(`${timestamp}\n${pathname}${search}`).digest('base64')
+  return { timestamp, authorization: `Apollo ${appId}:${signature}` }
+}

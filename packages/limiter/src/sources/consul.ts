@@ -1,0 +1,58 @@
+import { z } from 'zod'
+import { basicHeader, below, parseAddress, showAddress } from './address.ts'
+import { changes } from './changes.ts'
+import { fetchText, parseReply, type Reply, statusError } from './fetch-text.ts'
+import { pause } from './pause.ts'
+import type { Source, SourceDocument, SourceKind } from './source.ts'
+import { sourceKind } from './source-kind.ts'
+import { decodeText } from './text.ts'
+import { credentialWords, durationWord, nameWord } from './words.ts'
+
+const shape = z.array(z.object({ Value: z.string().nullable(), ModifyIndex: z.int().min(0) })).length(1)
+
+/** A key of Consul's KV store, followed by blocking queries. */
+export const consul: SourceKind = sourceKind({
+  name: 'consul',
+  options: {
+    key: nameWord.describe('the key that holds the document'),
+    wait: durationWord('55s', { least: '100ms', most: '55s' }).describe('how long a query may hang; default: 55s'),
+    ...credentialWords,
+  },
+  create(address, options): Source {
+    const { url, secrets, ...credentials } = parseAddress(address, options)
+    const key = options.key.replace(/^\//, '')
+    const name = `consul ${showAddress(url)} ${key}`
+    const path = `/v1/kv/${key.split('/').map(encodeURIComponent).join('/')}`
+    const token = credentials.token === undefined ? {} : { 'x-consul-token': credentials.token }
+    const headers = { ...basicHeader(credentials), ...token }
+    // Consul adds up to a sixteenth, so that a fleet does not come back all at once
+    const question = { headers, waitMs: options.wait + options.wait / 16 }
+
+    async function* readings(signal: AbortSignal): AsyncGenerator<SourceDocument> {
+      let index = 0
+      for (;;) {
+        const at = below(url, path, { index: `${index}`, wait: `${options.wait}ms` })
+        const reply = await fetchText(at, signal, question)
+        yield parseDocument(reply)
+        const next = parseIndex(reply)
+        // it goes down when the store was restored from a backup; from 0 on the answer comes at once
+        index = next < index ? 0 : next
+        await pause(100, signal)
+      }
+    }
+    return { name, watch: signal => changes(readings, signal, { name, secrets }) }
+  },
+})
+
+function parseDocument(reply: Reply): SourceDocument {
+  if (reply.status === 404) return { text: '', version: `${parseIndex(reply)}` }
+  if (reply.status !== 200) throw statusError(reply)
+  const { Value, ModifyIndex } = parseReply(reply.text, shape)[0]!
+  return { text: decodeText(Buffer.from(Value ?? '', 'base64')), version: `${ModifyIndex}` }
+}
+
+function parseIndex({ headers }: Reply): number {
+  const text = headers.get('x-consul-index') ?? ''
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw new Error('answered without X-Consul-Index; check that the address is that of Consul')
+}

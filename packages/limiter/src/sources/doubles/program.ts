@@ -1,0 +1,50 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
+
+/** A real server that a test started. */
+export interface Program {
+  /** Ends it, gently unless told otherwise. */
+  stop(signal?: NodeJS.Signals): Promise<void>
+}
+
+/** Starts a program and waits until it answers. */
+export async function startProgram(
+  command: string,
+  args: readonly string[],
+  isReady: () => Promise<boolean>,
+): Promise<Program> {
+  // etcd 3.4 asks for this word on machines other than amd64
+  const env = { ...process.env, ETCD_UNSUPPORTED_ARCH: process.arch }
+  const child = spawn(command, args, { stdio: 'ignore', env })
+  const failed = once(child, 'error').then(([error]) => Promise.reject(error as Error))
+  const exited = once(child, 'exit')
+  const kill = () => child.kill('SIGKILL')
+  process.once('exit', kill)
+  const untilReady = async () => {
+    while (!(await isReady().catch(() => false))) {
+      if (child.exitCode !== null) throw new Error(`${command} ended with code ${child.exitCode}`)
+      await setTimeout(20)
+    }
+  }
+  await Promise.race([failed, untilReady()])
+  failed.catch(() => undefined)
+  return {
+    async stop(signal = 'SIGTERM') {
+      process.removeListener('exit', kill)
+      child.kill(signal)
+      await exited
+    },
+  }
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}

@@ -1,0 +1,75 @@
+import { z } from 'zod'
+import { below, parseAddress, showAddress } from './address.ts'
+import { changes } from './changes.ts'
+import { createEtcdSession } from './etcd-session.ts'
+import { fetchLines } from './fetch-lines.ts'
+import { parseReply } from './fetch-text.ts'
+import { pause } from './pause.ts'
+import type { Source, SourceDocument, SourceKind } from './source.ts'
+import { sourceKind } from './source-kind.ts'
+import { decodeText } from './text.ts'
+import { credentialWords, durationWord, nameWord } from './words.ts'
+
+// numbers of 64 bits come as text, and what is empty or zero is left out
+const revision = z.string().regex(/^\d{1,19}$/)
+const kv = z.object({ value: z.string().default(''), mod_revision: revision })
+const rangeShape = z.object({ header: z.object({ revision }), kvs: z.array(kv).max(1).default([]) })
+const eventShape = z.object({ type: z.enum(['PUT', 'DELETE']).default('PUT'), kv })
+const watchShape = z.object({
+  result: z
+    .object({
+      canceled: z.boolean().default(false),
+      compact_revision: revision.optional(),
+      cancel_reason: z.string().default('no reason given'),
+      events: z.array(eventShape).default([]),
+    })
+    .optional(),
+  error: z.object({ message: z.string() }).optional(),
+})
+
+/** A key of etcd v3, read and then watched through its JSON gateway. */
+export const etcd: SourceKind = sourceKind({
+  name: 'etcd',
+  options: {
+    key: nameWord.describe('the key that holds the document'),
+    // fetch gives up a stream that is silent for five minutes
+    interval: durationWord('60s', { least: '100ms', most: '4m' }).describe('how often to read anyway; default: 60s'),
+    username: credentialWords.username,
+    password: credentialWords.password,
+  },
+  create(address, options): Source {
+    const at = parseAddress(address, options)
+    const name = `etcd ${showAddress(at.url)} ${options.key}`
+    const session = createEtcdSession(at)
+    const key = Buffer.from(options.key).toString('base64')
+
+    async function* readings(signal: AbortSignal): AsyncGenerator<SourceDocument> {
+      for (;;) {
+        const { header, kvs } = parseReply(await session.ask('/v3/kv/range', { key }, signal), rangeShape)
+        yield kvs[0] ? toDocument(kvs[0]) : { text: '', version: '0' }
+        yield* events(BigInt(header.revision) + 1n, signal)
+        await pause(100, signal)
+      }
+    }
+
+    /** What changes from a revision on; returns when it is time to read anew. */
+    async function* events(from: bigint, signal: AbortSignal): AsyncGenerator<SourceDocument> {
+      const body = JSON.stringify({ create_request: { key, start_revision: `${from}`, progress_notify: true } })
+      const question = { method: 'POST', headers: session.headers(), body, lastsMs: options.interval } as const
+      for await (const line of fetchLines(below(at.url, '/v3/watch'), signal, question)) {
+        const { result, error } = parseReply(line, watchShape)
+        if (!result) throw new Error(`ended the watch: ${error?.message ?? 'no reason given'}`)
+        for (const { type, kv } of result.events) yield toDocument(type === 'PUT' ? kv : { ...kv, value: '' })
+        if (!result.canceled) continue
+        // the revision to begin from was compacted away, so the changes since are only found by reading
+        if (result.compact_revision !== undefined) return
+        throw new Error(`ended the watch: ${result.cancel_reason}`)
+      }
+    }
+    return { name, watch: signal => changes(readings, signal, { name, secrets: at.secrets }) }
+  },
+})
+
+function toDocument({ value, mod_revision }: z.output<typeof kv>): SourceDocument {
+  return { text: decodeText(Buffer.from(value, 'base64')), version: mod_revision }
+}

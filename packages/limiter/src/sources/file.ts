@@ -1,0 +1,96 @@
+import { type BigIntStats, type FSWatcher, watch } from 'node:fs'
+import { readFile, stat } from 'node:fs/promises'
+import { basename, dirname } from 'node:path'
+import { Bell } from './bell.ts'
+import { changes } from './changes.ts'
+import { pause } from './pause.ts'
+import type { Source, SourceDocument, SourceKind } from './source.ts'
+import { sourceKind } from './source-kind.ts'
+import { decodeText, hashText, largestBytes, tooLarge } from './text.ts'
+import { durationWord } from './words.ts'
+
+const settleMs = 40
+const mostLooks = 50
+const unref = { ref: false }
+
+/** A file, as another program such as Kubernetes keeps it. */
+export const file: SourceKind = sourceKind({
+  name: 'file',
+  options: {
+    interval: durationWord('5s', { least: '100ms', most: '1h' }).describe('how often to look anyway; default: 5s'),
+  },
+  create: (path, { interval }) => fileSource(path, { intervalMs: interval }),
+})
+
+/** A file on this machine. Watching it does not keep a process alive. */
+export function fileSource(path: string, options: { readonly intervalMs?: number } = {}): Source {
+  const { intervalMs = 5000 } = options
+  const name = `file ${path}`
+
+  async function* readings(signal: AbortSignal): AsyncGenerator<SourceDocument> {
+    const bell = new Bell()
+    let watcher: FSWatcher | undefined
+    let isRung = false
+    const close = () => watcher?.close()
+    signal.addEventListener('abort', close)
+    try {
+      for (;;) {
+        watcher ??= watchDirectory(path, bell)
+        const text = await readStill(path, signal, isRung)
+        yield { text, version: hashText(text) }
+        isRung = await bell.wait(intervalMs, signal, unref)
+        if (signal.aborted) return
+        if (isRung) continue
+        // a watch stays with a directory that was since replaced, and the system may drop it without a word
+        close()
+        watcher = undefined
+      }
+    } finally {
+      signal.removeEventListener('abort', close)
+      close()
+    }
+  }
+  return { name, watch: signal => changes(readings, signal, { name }) }
+}
+
+/** Rings when the file may have changed. The directory is watched, since a file's own watch ends when it is replaced. */
+function watchDirectory(path: string, bell: Bell): FSWatcher | undefined {
+  // Kubernetes swaps the link ..data beside the file, which itself stays as it is
+  const names: readonly (string | null)[] = [basename(path), '..data', null]
+  try {
+    const watcher = watch(dirname(path), { persistent: false }, (_event, name) => {
+      if (names.includes(name)) bell.ring()
+    })
+    watcher.on('error', () => watcher.close())
+    return watcher
+  } catch {
+    return undefined // no such directory, or no watches left: looking anyway finds what changes
+  }
+}
+
+/** What the file holds once it stands still: its writer may be half way, or between taking it away and bringing it back. */
+async function readStill(path: string, signal: AbortSignal, isChanging: boolean): Promise<string> {
+  for (let looks = 0; looks < mostLooks && !signal.aborted; looks += 1) {
+    const before = await look(path)
+    if (isChanging || looks > 0) await pause(settleMs, signal, unref)
+    const bytes = before === undefined ? Buffer.alloc(0) : await readFile(path).catch(orAbsent)
+    const after = await look(path)
+    if (bytes !== undefined && isSame(before, after)) return decodeText(bytes)
+  }
+  throw new Error('is being written all the time; write it elsewhere and rename it into place')
+}
+
+async function look(path: string): Promise<BigIntStats | undefined> {
+  const stats = await stat(path, { bigint: true }).catch(orAbsent)
+  if (stats && !stats.isFile()) throw new Error('is not a file')
+  if (stats && stats.size > largestBytes) throw tooLarge()
+  return stats
+}
+
+function isSame(one: BigIntStats | undefined, other: BigIntStats | undefined): boolean {
+  return one?.ino === other?.ino && one?.size === other?.size && one?.mtimeNs === other?.mtimeNs
+}
+
+function orAbsent(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT' && error.code !== 'ENOTDIR') throw error
+}

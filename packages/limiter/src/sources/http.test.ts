@@ -1,0 +1,174 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { sourceSuite } from '../testing/source-suite.ts'
+import { createSource } from './doubles/create-source.ts'
+import { type Answering, createHttpDouble, send } from './doubles/http-double.ts'
+import { http } from './http.ts'
+import { hashText } from './text.ts'
+
+const interval = '100ms'
+
+async function createServer(answer: Answering) {
+  const server = await createHttpDouble(answer)
+  onTestFinished(() => server.stop())
+  return server
+}
+
+function read(address: string, words: Readonly<Record<string, unknown>> = {}) {
+  const controller = new AbortController()
+  onTestFinished(() => controller.abort())
+  return createSource(http, address, { interval, ...words })
+    .watch(controller.signal)
+    [Symbol.asyncIterator]()
+}
+
+describe('http keeps the promises of a source', () => {
+  const tests = sourceSuite({
+    async create() {
+      let text: string | undefined
+      const server = await createHttpDouble(({ request }, response) => {
+        if (text === undefined) return send(response, 404, 'no such page')
+        const etag = `"${hashText(text)}"`
+        if (request.headers['if-none-match'] === etag) return send(response, 304, '', { etag })
+        send(response, 200, text, { etag })
+      })
+      return {
+        ...server,
+        source: createSource(http, `http://${server.authority}/rules.yaml`, { interval }),
+        async put(to) {
+          text = to
+        },
+        async remove() {
+          text = undefined
+        },
+        close: server.stop,
+      }
+    },
+    createAt: authority => createSource(http, `http://${authority}/rules.yaml`, { interval }),
+  })
+  it.each(tests)('$name', ({ run }) => run())
+})
+
+describe('http', () => {
+  it('asks whether the document changed and takes 304 for no', async () => {
+    const asked: (string | undefined)[] = []
+    let etag = '"1"'
+    const { authority } = await createServer(({ request }, response) => {
+      asked.push(request.headers['if-none-match'])
+      if (asked.length === 3) etag = 'W/"2"'
+      send(response, request.headers['if-none-match'] === etag ? 304 : 200, etag, { etag })
+    })
+    const watch = read(`http://${authority}/`)
+    expect((await watch.next()).value).toEqual({ text: '"1"', version: '"1"' })
+    expect((await watch.next()).value).toEqual({ text: 'W/"2"', version: 'W/"2"' })
+    expect(asked).toEqual([undefined, '"1"', '"1"'])
+  })
+
+  it.each([
+    ['Sun, 15 Nov 2026 10:00:00 GMT', 'Sun, 15 Nov 2026 10:00:00 GMT'],
+    [undefined, 'Sun, 15 Nov 2026 10:00:01 GMT'],
+  ])('asks by the date of change only when it is older than a second: %s', async (expected, modified) => {
+    const asked: (string | undefined)[] = []
+    const { authority } = await createServer(({ request }, response) => {
+      asked.push(request.headers['if-modified-since'])
+      const headers = { 'last-modified': modified, date: 'Sun, 15 Nov 2026 10:00:01 GMT' }
+      send(response, 200, `${asked.length}`, headers)
+    })
+    const watch = read(`http://${authority}/`)
+    await watch.next()
+    await watch.next()
+    expect(asked).toEqual([undefined, expected])
+  })
+
+  it('does not take a 304 that it did not ask for', async () => {
+    const { authority } = await createServer((_asked, response) => send(response, 304))
+    await expect(read(`http://${authority}/`).next()).rejects.toThrow('HTTP 304')
+  })
+
+  it('follows redirects on the same server, and no more than five', async () => {
+    const { authority } = await createServer(({ url }, response) => {
+      if (url.pathname === '/there') return send(response, 200, 'found')
+      const location = url.pathname === '/here' ? '/there' : '/round'
+      send(response, 302, '', { location })
+    })
+    expect((await read(`http://${authority}/here`).next()).value.text).toBe('found')
+    await expect(read(`http://${authority}/round`).next()).rejects.toThrow('redirects more than 5 times')
+  })
+
+  it('sends no credentials where a redirect leads elsewhere', async () => {
+    let isAsked = false
+    const elsewhere = await createServer((_asked, response) => {
+      isAsked = true
+      send(response, 200, 'rules: []')
+    })
+    const { authority } = await createServer((_asked, response) =>
+      send(response, 307, '', { location: `http://${elsewhere.authority}/` }),
+    )
+    await expect(read(`http://${authority}/`, { token: 'secret' }).next()).rejects.toThrow('redirects elsewhere')
+    expect(isAsked).toBe(false)
+  })
+
+  it.each([
+    ['a token', '', { token: 't' }, 'Bearer t'],
+    ['words', '', { username: 'u', password: 'p' }, `Basic ${btoa('u:p')}`],
+    ['the address', 'u:p%40@', {}, `Basic ${btoa('u:p@')}`],
+    ['a header of its own', 'u:p@', { headers: { Authorization: 'Mine' } }, 'Mine'],
+    ['nothing', '', {}, undefined],
+  ])('takes its credentials from %s', async (_from, before, words, expected) => {
+    let sent: string | undefined
+    const { authority } = await createServer(({ request }, response) => {
+      sent = request.headers.authorization
+      send(response, 200, 'rules: []')
+    })
+    await read(`http://${before}${authority}/`, words).next()
+    expect(sent).toBe(expected)
+  })
+
+  it('takes its credentials from the environment', async () => {
+    process.env.DIANA_REMOTE_TOKEN = 'from-outside'
+    onTestFinished(() => void delete process.env.DIANA_REMOTE_TOKEN)
+    let sent: string | undefined
+    const { authority } = await createServer(({ request }, response) => {
+      sent = request.headers.authorization
+      send(response, 200, 'rules: []')
+    })
+    await read(`http://${authority}/`).next()
+    expect(sent).toBe('Bearer from-outside')
+  })
+
+  it('says that the credentials were refused without showing them', async () => {
+    const { authority } = await createServer((_asked, response) => send(response, 401))
+    const error = await read(`http://user:hunter2@${authority}/a?key=sesame`)
+      .next()
+      .catch(error => error as Error)
+    expect(String(error)).toBe(
+      `DianaError: http http://${authority}/a: refused the credentials (HTTP 401); check username, password and token`,
+    )
+  })
+
+  it('stops reading an answer that grows beyond 4 MiB once it is unpacked', async () => {
+    const { gzipSync } = await import('node:zlib')
+    const { authority } = await createServer((_asked, response) => {
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(Buffer.alloc(64 * 1024 * 1024)))
+    })
+    await expect(read(`http://${authority}/`).next()).rejects.toThrow('more than 4 MiB')
+  })
+
+  it('stops reading an answer that has no end', async () => {
+    const { authority } = await createServer((_asked, response) => {
+      const pour = () => {
+        while (!response.destroyed && response.write('x'.repeat(65_536)));
+      }
+      response.on('drain', pour)
+      pour()
+    })
+    await expect(read(`http://${authority}/`).next()).rejects.toThrow('more than 4 MiB')
+  })
+
+  it.each(['ftp://host/', 'rules.yaml', 'http://', 'https://user:hunter2@:1/'])('refuses the address %s', address => {
+    expect(() => createSource(http, address)).toThrow('must be a URL that begins with http:// or https://')
+  })
+
+  it('refuses an interval of less than 100 ms', () => {
+    expect(() => createSource(http, 'http://host/', { interval: '99ms' })).toThrow('must be from 100ms to 1h')
+  })
+})

@@ -1,0 +1,74 @@
+import { z } from 'zod'
+import { basicHeader, parseAddress, showAddress } from './address.ts'
+import { changes } from './changes.ts'
+import { fetchText, type Reply, statusError } from './fetch-text.ts'
+import { pause } from './pause.ts'
+import type { Source, SourceDocument, SourceKind } from './source.ts'
+import { sourceKind } from './source-kind.ts'
+import { hashText } from './text.ts'
+import { credentialWords, durationWord, secretWord } from './words.ts'
+
+const mostRedirects = 5
+
+/** A document at a URL, asked for again and again; the server answers 304 while it has not changed. */
+export const http: SourceKind = sourceKind({
+  name: 'http',
+  options: {
+    interval: durationWord('5s', { least: '100ms', most: '1h' }).describe('how often to ask; default: 5s'),
+    headers: z.record(z.string().regex(/^[\w-]{1,64}$/), secretWord).optional(),
+    ...credentialWords,
+  },
+  create(address, options): Source {
+    const { url, secrets, ...credentials } = parseAddress(address, options)
+    const name = `http ${showAddress(url)}`
+    const bearer = credentials.token === undefined ? undefined : { authorization: `Bearer ${credentials.token}` }
+    const headers = { ...(bearer ?? basicHeader(credentials)), ...lowerCase(options.headers ?? {}) }
+
+    async function* readings(signal: AbortSignal): AsyncGenerator<SourceDocument> {
+      let known: Readonly<Record<string, string>> = {}
+      for (;;) {
+        const reply = await get(url, { ...headers, ...known }, signal)
+        const isUnchanged = reply.status === 304 && Object.keys(known).length > 0
+        if (!isUnchanged) {
+          yield parseDocument(reply)
+          known = validators(reply.headers)
+        }
+        await pause(options.interval, signal)
+      }
+    }
+    const hidden = [...secrets, ...Object.values(options.headers ?? {})]
+    return { name, watch: signal => changes(readings, signal, { name, secrets: hidden }) }
+  },
+})
+
+async function get(url: URL, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Reply> {
+  let at = url
+  for (let redirects = 0; redirects <= mostRedirects; redirects += 1) {
+    const reply = await fetchText(at, signal, { headers })
+    const location = reply.headers.get('location')
+    if (![301, 302, 303, 307, 308].includes(reply.status) || location === null) return reply
+    // elsewhere would be sent the credentials, and could write the rules
+    if (!URL.canParse(location, at.href) || new URL(location, at).origin !== url.origin) throw statusError(reply)
+    at = new URL(location, at)
+  }
+  throw new Error(`redirects more than ${mostRedirects} times; write where it really is`)
+}
+
+function parseDocument({ status, headers, text }: Reply): SourceDocument {
+  if (status === 404) return { text: '', version: hashText('') }
+  if (status !== 200) throw statusError({ status })
+  return { text, version: headers.get('etag') ?? hashText(text) }
+}
+
+function validators(headers: Headers): Record<string, string> {
+  const etag = headers.get('etag')
+  if (etag !== null) return { 'if-none-match': etag }
+  const modified = headers.get('last-modified')
+  // it counts whole seconds: a later change within the same one would go unseen (RFC 9110, 8.8.2.2)
+  const isOld = modified !== null && Date.parse(headers.get('date') ?? '') - Date.parse(modified) >= 1000
+  return isOld ? { 'if-modified-since': modified } : {}
+}
+
+function lowerCase(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+}

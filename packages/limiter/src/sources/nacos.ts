@@ -1,0 +1,89 @@
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import { parseAddress, showAddress } from './address.ts'
+import { changes } from './changes.ts'
+import { parseReply, type Reply, statusError } from './fetch-text.ts'
+import { createNacosSession } from './nacos-session.ts'
+import { pause } from './pause.ts'
+import type { Source, SourceDocument, SourceKind } from './source.ts'
+import { sourceKind } from './source-kind.ts'
+import { credentialWords, durationWord, nameWord } from './words.ts'
+
+const field = '\u0002'
+const record = '\u0001'
+const notFound = 20004
+const v3Shape = z.object({ code: z.int(), data: z.object({ content: z.string(), md5: z.string() }).nullish() })
+
+/** A configuration of Nacos, followed by the long poll of its first API, or asked for where there is none. */
+export const nacos: SourceKind = sourceKind({
+  name: 'nacos',
+  options: {
+    dataId: nameWord,
+    group: nameWord.default('DEFAULT_GROUP'),
+    tenant: nameWord.optional().describe('the id of a namespace; default: the public one'),
+    wait: durationWord('30s', { least: '1s', most: '55s' }).describe('how long a poll may hang; default: 30s'),
+    interval: durationWord('5s', { least: '100ms', most: '1h' }).describe(
+      'how often to ask without a poll; default: 5s',
+    ),
+    ...credentialWords,
+  },
+  create(address, options): Source {
+    const at = parseAddress(address, options)
+    const { dataId, group, tenant, wait, interval } = options
+    const name = `nacos ${showAddress(at.url)} ${[tenant, group, dataId].filter(Boolean).join(' ')}`
+
+    const session = createNacosSession(at)
+    const v1 = { dataId, group, ...(tenant === undefined ? {} : { tenant }) }
+    const v3 = { dataId, groupName: group, ...(tenant === undefined ? {} : { namespaceId: tenant }) }
+
+    /** Whether the document changed, asked until it did or until this server turns out to have no such poll. */
+    async function listen(md5: string, signal: AbortSignal): Promise<'changed' | 'gone'> {
+      const probe = [dataId, group, md5, ...(tenant === undefined ? [] : [tenant])].join(field) + record
+      // shorter waits than 10 s are held for 10 s
+      const question = { headers: { 'Long-Pulling-Timeout': `${wait}` }, waitMs: Math.max(10_000, wait) }
+      for (;;) {
+        const reply = await session.post('/v1/cs/configs/listener', { 'Listening-Configs': probe }, signal, question)
+        if (isGone(reply)) return 'gone'
+        if (reply.status !== 200) throw statusError(reply)
+        await pause(100, signal)
+        const changed = reply.text.trim()
+        if (changed.startsWith(`${encodeURIComponent(dataId)}%02`)) return 'changed'
+        if (changed !== '') throw new Error('answered a poll in a shape that Nacos does not use; check the address')
+      }
+    }
+
+    async function* readings(signal: AbortSignal): AsyncGenerator<SourceDocument> {
+      for (;;) {
+        const reply = await session.get('/v1/cs/configs', v1, signal)
+        if (isGone(reply) && !reply.text.includes('config data not exist')) break
+        const document = parseV1(reply)
+        yield document
+        if ((await listen(document.version, signal)) === 'gone') break
+      }
+      for (;;) {
+        yield parseV3(await session.get('/v3/client/cs/config', v3, signal))
+        await pause(interval, signal)
+      }
+    }
+    return { name, watch: signal => changes(readings, signal, { name, secrets: at.secrets }) }
+  },
+})
+
+function isGone({ status }: Reply): boolean {
+  return status === 404 || status === 410
+}
+
+function parseV1(reply: Reply): SourceDocument {
+  if (reply.status === 404) return { text: '', version: '' }
+  if (reply.status !== 200) throw statusError(reply)
+  const md5 = reply.headers.get('content-md5') ?? createHash('md5').update(reply.text).digest('hex')
+  return { text: reply.text, version: md5 }
+}
+
+function parseV3(reply: Reply): SourceDocument {
+  if (reply.status !== 200 && reply.status !== 404) throw statusError(reply)
+  const { code, data } = parseReply(reply.text, v3Shape)
+  if (code === notFound) return { text: '', version: '' }
+  if (code !== 0 || !data) throw new Error(`answered with the code ${code}; check the names of the configuration`)
+  return { text: data.content, version: data.md5 }
+}

@@ -1,0 +1,111 @@
+import type { Redis, RedisOptions } from 'ioredis'
+import { DianaError } from '../errors.ts'
+import { parseAddress, showAddress } from './address.ts'
+import { Bell } from './bell.ts'
+import { changes } from './changes.ts'
+import { pause } from './pause.ts'
+import type { Source, SourceDocument, SourceKind } from './source.ts'
+import { sourceKind } from './source-kind.ts'
+import { decodeText, hashText, largestBytes } from './text.ts'
+import { patienceMs, within } from './within.ts'
+import { credentialWords, durationWord, nameWord } from './words.ts'
+
+type Place = Pick<RedisOptions, 'host' | 'port' | 'db' | 'tls' | 'username' | 'password'>
+
+/** A string in Redis, read when a message says that it has changed, and now and then. */
+export const redis: SourceKind = sourceKind({
+  name: 'redis',
+  options: {
+    key: nameWord.describe('the key that holds the document'),
+    channel: nameWord.optional().describe('where changes are published; default: the key and :changed'),
+    interval: durationWord('30s', { least: '100ms', most: '1h' }).describe('how often to read anyway; default: 30s'),
+    username: credentialWords.username,
+    password: credentialWords.password,
+  },
+  create(address, options): Source {
+    const { url, secrets, username, password } = parseAddress(address, options, ['redis:', 'rediss:'])
+    if (!/^\/?\d{0,5}$/.test(url.pathname)) {
+      throw new DianaError(
+        'BAD_RULES',
+        'must end with the number of a database or nothing, such as redis://127.0.0.1/0',
+      )
+    }
+    const { key, channel = `${key}:changed`, interval } = options
+    const name = `redis ${showAddress(url)} ${key}`
+    const place: Place = {
+      host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+      port: Number(url.port || 6379),
+      db: Number(url.pathname.slice(1)),
+      tls: url.protocol === 'rediss:' ? {} : undefined,
+      username,
+      password,
+    }
+
+    async function* readings(signal: AbortSignal): AsyncGenerator<SourceDocument> {
+      const bell = new Bell()
+      let failure: Error | undefined
+      const fail = (error: Error) => {
+        failure ??= error
+        bell.ring()
+      }
+      const reader = await createClient(place, fail)
+      const listener = await createClient(place, fail)
+      const close = () => {
+        // to close what is closed would leave a timer of two seconds
+        for (const client of [reader, listener]) if (client.status !== 'end') client.disconnect()
+      }
+      signal.addEventListener('abort', close)
+      try {
+        listener.on('message', () => bell.ring())
+        await within(patienceMs, signal, async () => {
+          await Promise.all([reader.connect(), listener.connect()])
+          await listener.subscribe(channel)
+          // says more where the server tells of its keys and this user may hear it
+          await listener.subscribe(`__keyspace@${place.db}__:${key}`).catch(() => undefined)
+        })
+        while (!signal.aborted) {
+          const text = await within(patienceMs, signal, () => readText(reader, key))
+          yield { text, version: hashText(text) }
+          await bell.wait(interval, signal)
+          // so that a flood of messages does not become a flood of readings
+          await pause(20, signal)
+          if (failure) throw failure
+        }
+      } catch (error) {
+        // what broke the connection says more than the command that found it broken
+        throw failure ?? error
+      } finally {
+        signal.removeEventListener('abort', close)
+        close()
+      }
+    }
+    return { name, watch: signal => changes(readings, signal, { name, secrets }) }
+  },
+})
+
+/** Reads no more of a key than a document may hold; a key that does not exist is empty. */
+async function readText(reader: Redis, key: string): Promise<string> {
+  return decodeText(await reader.getrangeBuffer(key, 0, largestBytes))
+}
+
+/** A connection that fails once and for all: whoever watches begins anew. */
+async function createClient(place: Place, onFailure: (error: Error) => void): Promise<Redis> {
+  const { Redis } = await import('ioredis').catch(() => {
+    throw new Error('needs the package ioredis; run `npm install ioredis`')
+  })
+  const client = new Redis({
+    ...place,
+    lazyConnect: true,
+    protocol: 2,
+    connectTimeout: patienceMs,
+    retryStrategy: () => null,
+    maxRetriesPerRequest: 0,
+    autoResubscribe: false,
+    enableOfflineQueue: false,
+    enableReadyCheck: false,
+    connectionName: 'diana-rules',
+  })
+  client.on('error', onFailure)
+  client.on('end', () => onFailure(new Error('closed the connection')))
+  return client
+}

@@ -1,0 +1,11 @@
+import type { z } from 'zod'
+import type { Source, SourceKind } from './source.ts'
+
+/** Makes a kind whose `create` is given its own words as its schema types them. */
+export function sourceKind<Shape extends z.ZodRawShape>(kind: {
+  readonly name: string
+  readonly options: Shape
+  create(address: string, options: z.output<z.ZodObject<Shape>>): Source
+}): SourceKind {
+  return kind as unknown as SourceKind
+}

@@ -1,0 +1,28 @@
+import type { z } from 'zod'
+
+/** A rule document as a source holds it; the text is empty where there is none. */
+export interface SourceDocument {
+  readonly text: string
+  /** The source's own mark of this content, for people. */
+  readonly version: string
+}
+
+/** Where a rule document comes from. */
+export interface Source {
+  /** For people, never with credentials. */
+  readonly name: string
+  /**
+   * Yields the document as it is, then each time it has changed, until the signal ends it; throws when the source cannot
+   * be reached or answers nonsense.
+   */
+  watch(signal: AbortSignal): AsyncIterable<SourceDocument>
+}
+
+/** A kind of source that a rule file may name under `remote:`, by the word that holds its address. */
+export interface SourceKind {
+  readonly name: string
+  /** The words that stand beside the address. */
+  readonly options: z.ZodRawShape
+  /** Opens nothing; throws a DianaError where the address cannot be obeyed. `options` are as their schema read them. */
+  create(address: string, options: Readonly<Record<string, unknown>>): Source
+}

@@ -1,0 +1,24 @@
+import { createHash } from 'node:crypto'
+
+/** No rule document, and no answer that carries one, is longer than this. */
+export const largestBytes: number = 4 * 1024 * 1024
+
+/** What is said of anything longer. */
+export function tooLarge(): Error {
+  return new Error('holds more than 4 MiB, which no rule document needs; check what is written there')
+}
+
+/** Reads bytes as text, or says why they are none. */
+export function decodeText(bytes: Uint8Array): string {
+  if (bytes.length > largestBytes) throw tooLarge()
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw new Error('holds bytes that are not UTF-8 text; write the rule document as plain text')
+  }
+}
+
+/** A version for content whose source gives it none. */
+export function hashText(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 12)
+}

@@ -1,0 +1,40 @@
+import { z } from 'zod'
+import { duration, parseDuration } from '../duration.ts'
+
+/** Text that no message may show, not even when it is wrong. */
+export const secretWord: z.ZodString = z
+  .string({ error: 'must be text: write it in quotes' })
+  .max(8192, 'must be at most 8192 characters long')
+  .regex(/^\P{Cc}*$/u, 'must not hold control characters')
+
+/** Who Diana is to a config centre; each word may also come from the environment. */
+export const credentialWords: {
+  readonly username: z.ZodOptional<z.ZodString>
+  readonly password: z.ZodOptional<z.ZodString>
+  readonly token: z.ZodOptional<z.ZodString>
+} = {
+  username: z.string().max(1024).optional().describe('default: DIANA_REMOTE_USERNAME'),
+  password: secretWord.optional().describe('default: DIANA_REMOTE_PASSWORD'),
+  token: secretWord.optional().describe('default: DIANA_REMOTE_TOKEN'),
+}
+
+/** A name inside a config centre, such as a key. */
+export const nameWord: z.ZodString = z
+  .string()
+  .min(1)
+  .max(1024)
+  .regex(/^\P{Cc}*$/u, 'must not hold control characters')
+
+/** A duration within bounds that has a default. */
+export function durationWord(
+  usual: string,
+  bounds: { readonly least: string; readonly most: string },
+): z.ZodPrefault<z.ZodType<number, string>> {
+  const least = parseDuration(bounds.least)!
+  const most = parseDuration(bounds.most)!
+  return duration
+    .refine(ms => ms >= least && ms <= most, {
+      error: `must be from ${bounds.least} to ${bounds.most}`,
+    })
+    .prefault(usual)
+}

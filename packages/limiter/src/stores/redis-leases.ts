@@ -1,0 +1,59 @@
+import type { Refund, Renewal } from './redis-batch.ts'
+import type { RedisCharge, RedisCounter } from './redis-counter.ts'
+
+interface Holding {
+  counter: RedisCounter
+  readonly key: string
+  /** Places that Redis has granted. */
+  granted: number
+  /** Places asked for, with the answer under way. */
+  asked: number
+}
+
+/** Knows what this process holds in Redis, to say so again before the leases end. */
+export class RedisLeases {
+  readonly #holdings = new Map<string, Holding>()
+
+  ask(charges: readonly RedisCharge[]): void {
+    for (const charge of charges) {
+      // most charges hold nothing, and this is done for each of them
+      if (!charge.counter.held || charge.cost === 0) continue
+      const { counter, key, cost } = charge
+      const id = counter.keyOf(key)
+      const holding = this.#holdings.get(id)
+      if (!holding) this.#holdings.set(id, { counter, key, granted: 0, asked: cost })
+      else {
+        holding.counter = counter
+        holding.asked += cost
+      }
+    }
+  }
+
+  /** What was asked for has been answered, or never will be. */
+  settle(charges: readonly RedisCharge[], allowed: boolean): void {
+    for (const charge of charges) {
+      if (!charge.counter.held || charge.cost === 0) continue
+      const { counter, key, cost, fits } = charge
+      this.#change(counter.keyOf(key), -cost, allowed && fits ? cost : 0)
+    }
+  }
+
+  giveBack(refunds: readonly Refund[]): void {
+    for (const { counter, key, cost } of refunds) if (counter.held) this.#change(counter.keyOf(key), 0, -cost)
+  }
+
+  /** All that is held, as it is known now. */
+  renewals(): Renewal[] {
+    return [...this.#holdings.values()].map(({ counter, key, granted, asked }) => {
+      return { counter, key, least: granted, most: granted + asked }
+    })
+  }
+
+  #change(id: string, asked: number, granted: number): void {
+    const holding = this.#holdings.get(id)
+    if (!holding) return
+    holding.asked += asked
+    holding.granted = Math.max(0, holding.granted + granted)
+    if (holding.asked === 0 && holding.granted === 0) this.#holdings.delete(id)
+  }
+}

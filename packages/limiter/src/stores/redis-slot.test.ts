@@ -1,0 +1,37 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { fixedWindow } from '../algorithms/fixed-window.ts'
+import { type RedisCluster, startCluster } from './doubles/redis-cluster.ts'
+import { redisCounter } from './redis-counter.ts'
+import { slotOf } from './redis-slot.ts'
+
+let cluster: RedisCluster
+beforeAll(async () => {
+  cluster = await startCluster()
+}, 60_000)
+afterAll(() => cluster.close())
+
+const text = fc.string({ unit: 'binary', maxLength: 40 })
+const bracy = fc.string({ unit: fc.constantFrom('{', '}', 'a', '%', ':', 'é'), maxLength: 12 })
+
+async function slotByRedis(key: string): Promise<number> {
+  return await cluster.anyNode.cluster('KEYSLOT', key)
+}
+
+it('a key is in the slot that Redis says', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.oneof(text, bracy), async key => {
+      expect(slotOf(key)).toBe(await slotByRedis(key))
+    }),
+    { numRuns: 500 },
+  )
+})
+
+it('braces in a value do not choose the slot', async () => {
+  const meters = [fixedWindow.meter({ count: 1, periodMs: 1000 }, {})]
+  const rule = { id: 'r', meters, algorithm: 'fixed-window', by: ['account'], enforced: true }
+  const { keyOf } = redisCounter(rule, { prefix: 'diana', holder: 1 })
+  const slots = ['{x}1', '{x}2', '{x}3', 'x}{y', '{}', '{'].map(value => slotOf(keyOf(value)))
+  expect(new Set(slots).size).toBe(slots.length)
+  for (const value of ['{x}1', '{x}2', 'x}{y']) expect(await slotByRedis(keyOf(value))).toBe(slotOf(keyOf(value)))
+})

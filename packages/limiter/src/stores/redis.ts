@@ -1,0 +1,223 @@
+import { createHash, randomInt } from 'node:crypto'
+import type { Twin } from '../algorithms/algorithm.ts'
+import { DianaError } from '../errors.ts'
+import { decodeBatch, encodeBatch, type Question, type Refund } from './redis-batch.ts'
+import { LEASE_MS, type RedisCharge, type RedisCounter, type RedisCounterRule, redisCounter } from './redis-counter.ts'
+import { RedisLeases } from './redis-leases.ts'
+import { redisScript } from './redis-script.ts'
+import { slotOf } from './redis-slot.ts'
+
+/** Sends one command to Redis; all that Diana asks of a client. */
+export type SendCommand = (command: readonly string[]) => Promise<unknown>
+
+/** A store's answer: whether the call may pass, by which clock. */
+export interface Answered {
+  readonly allowed: boolean
+  readonly now: number
+}
+
+export interface RedisStoreOptions {
+  /** What every key begins with; default: diana. */
+  readonly prefix?: string | undefined
+  readonly isCluster?: boolean | undefined
+  /** Whole microseconds, for tests and replays; default: the clock of Redis. */
+  readonly now?: (() => number) | undefined
+}
+
+interface Script {
+  readonly text: string
+  readonly sha: string
+}
+
+interface Pending {
+  readonly question: Question
+  readonly resolve: (answer: Answered) => void
+  readonly reject: (reason: unknown) => void
+}
+
+/** So many charges at most run in one script, for it must not keep the server for long; one call is never cut. */
+const BATCH = 64
+
+/**
+ * Counts in Redis, for the whole fleet. All calls of one turn of the event loop travel in one script call, and are
+ * judged there in the order they came, each by all its charges at once.
+ *
+ * On a Cluster a script sees one slot only. There a call's charges go out slot by slot, and if one slot refuses, what
+ * the others took is given back: never over the limit, and for the length of that round trip a count may be too high.
+ */
+export class RedisStore {
+  readonly #send: SendCommand
+  readonly #twins = new Map<string, Twin>()
+  #script: Script | undefined
+  readonly #prefix: string
+  readonly #isCluster: boolean
+  readonly #holder = randomInt(2 ** 47)
+  readonly #now: (() => number) | undefined
+  readonly #leases = new RedisLeases()
+  readonly #renewing: NodeJS.Timeout
+  #pending: Pending[] = []
+  #closed = false
+
+  constructor(send: SendCommand, options: RedisStoreOptions = {}) {
+    this.#send = send
+    this.#prefix = options.prefix ?? 'diana'
+    this.#isCluster = options.isCluster ?? false
+    this.#now = options.now
+    this.#renewing = setInterval(() => this.#renew(), LEASE_MS / 3).unref()
+  }
+
+  createCounter(rule: RedisCounterRule): RedisCounter {
+    for (const { twin } of rule.meters) {
+      if (!twin || this.#twins.get(twin.name) === twin) continue
+      this.#twins.set(twin.name, twin)
+      this.#script = undefined
+    }
+    return redisCounter(rule, { prefix: this.#prefix, holder: this.#holder })
+  }
+
+  /** Judges all charges at once: every one is counted, or, if one refuses, none. */
+  take(charges: readonly RedisCharge[]): Promise<Answered> {
+    if (!this.#isCluster) return this.#take(charges)
+    const groups = bySlot(charges, charge => charge)
+    return groups.length === 1 ? this.#take(charges) : this.#takeApart(groups)
+  }
+
+  /** Judges all charges without counting any. */
+  async look(charges: readonly RedisCharge[]): Promise<Answered> {
+    const groups = this.#isCluster ? bySlot(charges, charge => charge) : [charges]
+    const answers = await Promise.all(groups.map(group => this.#ask({ what: 'look', charges: group })))
+    return { allowed: answers.every(({ allowed }) => allowed), now: answers[0]!.now }
+  }
+
+  /** Takes charges back. Nobody waits for it, and if Redis does not hear of it the counts stay on the safe side. */
+  giveBack(refunds: readonly Refund[]): void {
+    if (this.#closed || refunds.length === 0) return
+    this.#leases.giveBack(refunds)
+    for (const charges of this.#isCluster ? bySlot(refunds, refund => refund) : [refunds]) {
+      this.#ask({ what: 'giveBack', charges }).catch(() => {})
+    }
+  }
+
+  /** Takes back what a call was charged at `now`. */
+  refund(charges: readonly RedisCharge[], now: number): void {
+    const counted = charges.filter(({ cost, fits }) => cost > 0 && fits)
+    this.giveBack(counted.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait })))
+  }
+
+  /** Forgets what is counted for one key of a rule. */
+  async reset(counter: RedisCounter, key: string): Promise<void> {
+    await this.#send(['DEL', counter.keyOf(key)])
+  }
+
+  /** Answers what was asked, and renews no lease any more: what this process still holds is free again soon. */
+  close(): void {
+    this.#closed = true
+    clearInterval(this.#renewing)
+  }
+
+  async #takeApart(groups: readonly (readonly RedisCharge[])[]): Promise<Answered> {
+    const outcomes = await Promise.allSettled(groups.map(group => this.#take(group)))
+    const answers = outcomes.flatMap(outcome => (outcome.status === 'fulfilled' ? [outcome.value] : []))
+    if (answers.length === groups.length && answers.every(({ allowed }) => allowed)) return answers[0]!
+    outcomes.forEach((outcome, i) => {
+      if (outcome.status === 'fulfilled' && outcome.value.allowed) this.refund(groups[i]!, outcome.value.now)
+    })
+    const failure = outcomes.find(outcome => outcome.status === 'rejected')
+    if (failure) throw failure.reason
+    return { allowed: false, now: answers[0]!.now }
+  }
+
+  #take(charges: readonly RedisCharge[]): Promise<Answered> {
+    return this.#ask({ what: 'take', charges })
+  }
+
+  #renew(): void {
+    const renewals = this.#leases.renewals()
+    // each on its own, so that a batch stays small, and a Cluster finds each in its slot
+    for (const renewal of renewals) this.#ask({ what: 'renew', charges: [renewal] }).catch(() => {})
+  }
+
+  #ask(question: Question): Promise<Answered> {
+    if (this.#closed) return Promise.reject(new DianaError('CLOSED', 'the store is closed'))
+    if (question.what === 'take') this.#leases.ask(question.charges)
+    return new Promise((resolve, reject) => {
+      if (this.#pending.length === 0) setImmediate(() => this.#flush())
+      this.#pending.push({ question, resolve, reject })
+    })
+  }
+
+  #flush(): void {
+    const pending = this.#pending
+    this.#pending = []
+    const slots = this.#isCluster ? bySlot(pending, ({ question }) => question.charges[0]!) : [pending]
+    for (const slot of slots) for (const batch of batchesOf(slot)) void this.#run(batch)
+  }
+
+  async #run(batch: readonly Pending[]): Promise<void> {
+    const questions = batch.map(({ question }) => question)
+    try {
+      const { keys, json } = encodeBatch(questions, this.#now?.())
+      const { now, allowed } = decodeBatch(questions, await this.#evaluate(keys, json))
+      batch.forEach(({ question, resolve }, i) => {
+        this.#settle(question, allowed[i]!)
+        resolve({ allowed: allowed[i]!, now })
+      })
+    } catch (error) {
+      for (const { question, reject } of batch) {
+        this.#settle(question, false)
+        reject(error)
+      }
+    }
+  }
+
+  #settle(question: Question, allowed: boolean): void {
+    if (question.what === 'take') this.#leases.settle(question.charges, allowed)
+  }
+
+  async #evaluate(keys: readonly string[], json: string): Promise<unknown> {
+    this.#script ??= scriptOf([...this.#twins.values()])
+    const { text, sha } = this.#script
+    const rest = [String(keys.length), ...keys, json]
+    try {
+      return await this.#send(['EVALSHA', sha, ...rest])
+    } catch (error) {
+      if (!String(error).includes('NOSCRIPT')) throw error
+      return await this.#send(['EVAL', text, ...rest])
+    }
+  }
+}
+
+/** The moves of all rules so far; in one order, so that processes with the same rules send the same script. */
+function scriptOf(twins: readonly Twin[]): Script {
+  const text = redisScript(twins.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
+  return { text, sha: createHash('sha1').update(text).digest('hex') }
+}
+
+/** Things put together by the slot of a Cluster that they belong to, in their order. */
+function bySlot<T>(things: readonly T[], keyed: (thing: T) => { counter: RedisCounter; key: string }): T[][] {
+  const groups = new Map<number, T[]>()
+  for (const thing of things) {
+    const { counter, key } = keyed(thing)
+    const slot = slotOf(counter.keyOf(key))
+    const group = groups.get(slot)
+    if (group) group.push(thing)
+    else groups.set(slot, [thing])
+  }
+  return [...groups.values()]
+}
+
+/** Cuts what is pending into batches of few charges; one that has many is a batch of its own. */
+function batchesOf(pending: readonly Pending[]): Pending[][] {
+  const batches: Pending[][] = []
+  let room = 0
+  for (const one of pending) {
+    const size = one.question.charges.length
+    if (size > room) {
+      batches.push([])
+      room = BATCH
+    }
+    batches.at(-1)!.push(one)
+    room -= size
+  }
+  return batches
+}

@@ -1,0 +1,19 @@
+import { Judge } from '../judge.ts'
+import type { Receipt } from '../judgement.ts'
+import { MemoryStore } from '../stores/memory.ts'
+import { compileWords } from './compile-words.ts'
+import type { TimelineRule } from './timeline.ts'
+
+/** A judge by rules counted in this process, called `rule-0`, `rule-1` and so on. */
+export function judgeWords(
+  words: readonly TimelineRule[],
+  onRelease: (receipts: readonly Receipt[]) => void = () => {},
+): Judge {
+  const store = new MemoryStore()
+  const rules = words.map((rule, i) => {
+    const compiled = compileWords(rule, { id: `rule-${i}` })
+    const table = store.createTable(compiled.id, compiled.meters)
+    return { rule: compiled, match: compiled.match, table, counter: undefined, waiting: 0 }
+  })
+  return new Judge({ rules, store, answer: { status: 503, headers: 'draft-11' }, onRelease })
+}

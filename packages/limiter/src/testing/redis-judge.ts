@@ -1,0 +1,27 @@
+import type { CompiledRule } from '../rules/compile.ts'
+import type { RedisStore } from '../stores/redis.ts'
+import { redisCharge } from '../stores/redis-counter.ts'
+import type { TimelineAnswer } from './timeline.ts'
+
+/** Judges calls by one rule, straight from the store. */
+export function redisJudge(
+  store: RedisStore,
+  rule: CompiledRule,
+): (cost: number, key: string) => Promise<TimelineAnswer> {
+  const counter = store.createCounter(rule)
+  return async (cost, key) => {
+    const charge = { ...redisCharge(counter), key, cost, mayWait: rule.queueSize > 0 }
+    const { allowed } = await store.take([charge])
+    const late = rule.meters.map((meter, level) => {
+      return Math.max(0, charge.delays[level]! - (charge.mayWait ? meter.patienceUs : 0))
+    })
+    return {
+      allowed,
+      waitMs: allowed && rule.enforced ? charge.wait / 1000 : 0,
+      retryAfterMs: rule.enforced ? Math.max(...late) / 1000 : 0,
+      decisions: rule.meters.map((_, level) => {
+        return { remaining: charge.remaining[level]!, resetAfterMs: charge.resets[level]! / 1000 }
+      }),
+    }
+  }
+}
