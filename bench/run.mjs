@@ -1,15 +1,16 @@
 #!/usr/bin/env node
-// npm run bench [-- TOPIC…] [--rounds N] [--json FILE] [--check]
+// npm run bench [-- TOPIC…] [--rounds N] [--json FILE] [--write] [--check]
 // Each round measures every subject once, each in a process of its own, so that nothing one does (the garbage it leaves,
 // the shapes it teaches the compiler) helps or hurts another. Medians over the rounds, with their spread.
 import { execFile, spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs, promisify } from 'node:util'
+import { writePage } from './write-page.mjs'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 const topics = readdirSync(`${here}topics`).map(file => file.replace('.mjs', ''))
-const usage = `usage: npm run bench [-- ${topics.join('|')}] [--rounds N] [--json FILE] [--check]`
+const usage = `usage: npm run bench [-- ${topics.join('|')}] [--rounds N] [--json FILE] [--write] [--check]`
 
 function fail(message, code) {
   console.error(message)
@@ -23,6 +24,7 @@ function readArguments() {
       options: {
         rounds: { type: 'string', default: '7' },
         json: { type: 'string' },
+        write: { type: 'boolean', default: false },
         check: { type: 'boolean', default: false },
         help: { type: 'boolean', default: false },
       },
@@ -75,7 +77,7 @@ async function measureTopic(topic, rounds) {
       return { topic, case: one.name, unit: one.unit, subject, value: median(values), spread, cpuNs }
     }),
   )
-  return { results, marks: marks.map(mark => judge(mark, results)) }
+  return { topic, results, marks: marks.map(mark => judge(mark, results)) }
 }
 
 function judge(mark, results) {
@@ -115,4 +117,5 @@ if (options.json) {
   const { version, arch, platform } = process
   writeFileSync(options.json, `${JSON.stringify({ node: version, platform, arch, measured }, undefined, 2)}\n`)
 }
+if (options.write) writePage(measured, options.rounds)
 if (options.check && measured.some(({ marks }) => marks.some(({ met }) => !met))) process.exit(1)

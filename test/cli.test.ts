@@ -194,7 +194,7 @@ rule "a" (concurrency)
   key: account: a long value, counted by its digest …; ip=2001:db8::/64; header:x-none: absent, counted with all others that lack it; resource=/a
   limit 7 at a time: 7 left, would pass
 rule "c" (sliding-window)
-  key: header:x-odd: "\\u001b[31m"
+  key: header:x-odd="\\u001b[31m"
   limit 3/90s: 3 left, would pass
 
 verdict: the call would pass
@@ -222,7 +222,7 @@ verdict: the call would pass
     ])
     expect(rules[3]).toMatchObject({
       algorithm: 'sliding-window',
-      key: { account: 'ann' },
+      key: { account: { countedBy: 'value', value: 'ann' } },
       decisions: [
         { rule: 'sms', limit: 1, periodMs: 60_000, remaining: 1, allowed: true },
         { rule: 'sms', limit: 10, periodMs: 86_400_000, remaining: 10, allowed: true },

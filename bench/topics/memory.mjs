@@ -8,7 +8,8 @@ import { localCharge, MemoryStore } from '../../packages/limiter/dist/stores/mem
 const MINUTE = 60_000
 const PLENTY = 50_000_000
 
-const keyOf = (i, count) => `user-${(i * 7919) % count}-key`
+// flat text, as a header's value is
+const keyOf = (i, count) => Buffer.from(`user-${(i * 7919) % count}-key`).toString('latin1')
 const keysOf = count => Array.from({ length: count }, (_, i) => keyOf(i, count))
 
 /** A decision by Diana's store alone, as the peers' stores are called below: key in, allowed or not out. */

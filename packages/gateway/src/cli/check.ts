@@ -1,5 +1,15 @@
-import { readFile } from 'node:fs/promises'
-import { algorithms, dimensions, formatMistake, type Mistake, parseText } from 'diana-limiter'
+import { createReadStream } from 'node:fs'
+import { isAbsolute } from 'node:path'
+import {
+  DianaError,
+  formatMistake,
+  gatherWords,
+  importPlugins,
+  type Mistake,
+  type Plugin,
+  parseText,
+  pluginsNamedIn,
+} from 'diana-limiter'
 import { type Command, Complaint, type Terminal } from './command.ts'
 
 type Checked = { readonly file: string } & (
@@ -7,40 +17,67 @@ type Checked = { readonly file: string } & (
   | { readonly ok: false; readonly mistakes: readonly Mistake[] }
 )
 
+/** The parser takes no more than 4 MiB, so there is no use in reading on. */
+const mostBytes = 4 * 1024 * 1024 + 1
+
 /** `diana check`: are these rule files good? */
 export const check: Command = {
   name: 'check',
   summary: 'Validates rule files; exit 0 if all are good, or 1 with one line per mistake.',
-  usage: 'FILE… [--json]',
-  details: ['  FILE     a rule file; - is standard input', '  --json   print the result as JSON'],
-  options: { json: { type: 'boolean' } },
+  usage: 'FILE… [--plugin FILE]… [--json]',
+  details: [
+    '  FILE             a rule file; - is standard input',
+    '  --plugin FILE    a module whose algorithms, dimensions and sources the rules may name; may be repeated',
+    '  --json           print the result as JSON',
+  ],
+  options: { plugin: { type: 'string', multiple: true }, json: { type: 'boolean' } },
   async run({ words, options }, terminal) {
     if (words.length === 0) throw new Complaint(2, 'name at least one rule file')
+    if (words.indexOf('-') !== words.lastIndexOf('-')) throw new Complaint(2, 'standard input can be read once only')
     const results: Checked[] = []
-    for (const file of words) results.push(await checkFile(file, terminal))
+    const plugins = await loadPlugins((options.plugin as readonly string[] | undefined) ?? [])
+    for (const file of words) results.push(await checkFile(file, plugins, terminal))
     if (options.json === true) terminal.print(JSON.stringify(results, null, 2))
     else for (const result of results) tell(result, terminal)
     return results.every(({ ok }) => ok) ? 0 : 1
   },
 }
 
-async function checkFile(name: string, terminal: Terminal): Promise<Checked> {
+/** A path is seen from where the command was written, with or without ./ in front. */
+async function loadPlugins(paths: readonly string[]): Promise<Plugin[]> {
+  const files = paths.map(path => (isAbsolute(path) || path.startsWith('.') ? path : `./${path}`))
+  return await importPlugins(files, '--plugin')
+}
+
+async function checkFile(name: string, given: readonly Plugin[], terminal: Terminal): Promise<Checked> {
   const file = name === '-' ? 'stdin' : name
   let text: string
   try {
-    text = name === '-' ? await readAll(terminal.input) : await readFile(name, 'utf8')
+    text = await readText(name === '-' ? terminal.input : createReadStream(name))
   } catch (error) {
     const message = `cannot be read (${(error as NodeJS.ErrnoException).code}): check the path`
     return { file, ok: false, mistakes: [{ file, line: 0, column: 0, message }] }
   }
-  const parsed = parseText(text, file, { algorithms, dimensions })
-  if (parsed.document === undefined) return { file, ok: false, mistakes: parsed.mistakes }
-  return { file, ok: true, rules: parsed.document.rules.length }
+  try {
+    const named = await importPlugins(pluginsNamedIn(text), file)
+    const { document, mistakes } = parseText(text, file, gatherWords({}, [...given, ...named]))
+    return document ? { file, ok: true, rules: document.rules.length } : { file, ok: false, mistakes }
+  } catch (error) {
+    if (!(error instanceof DianaError)) throw error
+    // a plugin that cannot be used is a mistake in the file that names it
+    const message = error.message.replace(`${file}: `, '')
+    return { file, ok: false, mistakes: [{ file, line: 1, column: 1, message }] }
+  }
 }
 
-async function readAll(input: Terminal['input']): Promise<string> {
+async function readText(input: Terminal['input']): Promise<string> {
   const pieces: Uint8Array[] = []
-  for await (const piece of input) pieces.push(typeof piece === 'string' ? Buffer.from(piece) : piece)
+  let bytes = 0
+  for await (const piece of input) {
+    pieces.push(typeof piece === 'string' ? Buffer.from(piece) : piece)
+    bytes += pieces.at(-1)!.length
+    if (bytes >= mostBytes) break
+  }
   return Buffer.concat(pieces).toString('utf8')
 }
 

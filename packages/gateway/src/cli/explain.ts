@@ -28,7 +28,7 @@ export const explain: Command = {
     const describe = readCall(method, path, args.options)
     const limiter = await createLimiter({ config: file })
     const call = describe(limiter)
-    const explained = { call, rules: limiter.explain(call), verdict: limiter.peek(call) }
+    const explained = { call, rules: await limiter.explain(call), verdict: await limiter.peek(call) }
     await limiter.close()
     const lines = args.options.json === true ? [explainForMachines(explained)] : explainForPeople(explained)
     for (const line of lines) terminal.print(line)

@@ -1,4 +1,11 @@
-import { type Call, type Decision, formatDuration, type RuleExplanation, type Verdict } from 'diana-limiter'
+import {
+  type Call,
+  type Decision,
+  formatDuration,
+  type KeyPart,
+  type RuleExplanation,
+  type Verdict,
+} from 'diana-limiter'
 
 /** A call, the rules it meets, and what they say together. */
 export interface Explained {
@@ -11,7 +18,7 @@ export function explainForPeople({ call, rules, verdict }: Explained): string[] 
   const lines = [`${call.method} ${call.path} from ${call.ip}`, '']
   for (const { rule, algorithm, key, decisions } of rules) {
     lines.push(`rule "${rule}" (${algorithm})`)
-    const parts = Object.entries(key).map(([name, value]) => keyInWords(name, value))
+    const parts = Object.entries(key).map(([name, part]) => keyInWords(name, part))
     lines.push(`  key: ${parts.length === 0 ? 'all calls together' : parts.join('; ')}`)
     for (const decision of decisions) {
       lines.push(`  limit ${limitInWords(decision)}: ${decision.remaining} left, ${decisionInWords(decision)}`)
@@ -27,35 +34,22 @@ export function explainForMachines({ call, rules, verdict }: Explained): string 
   const { allowed, rule, reason, retryAfterMs } = verdict
   const explained = {
     call: { method, path, query, ip, headers },
-    rules: rules.map(one => ({ ...one, key: Object.fromEntries(Object.entries(one.key).map(keyValueInWords)) })),
+    rules,
     verdict: { allowed, rule, reason, retryAfterMs },
   }
   return JSON.stringify(explained, null, 2)
 }
 
-function keyValueInWords([name, value]: [string, string]): [string, string] {
-  return [name, valueInWords(value)]
-}
-
-function keyInWords(name: string, value: string): string {
-  const isPlain = value.charCodeAt(0) >= 0x20
-  return `${name}${isPlain ? '=' : ': '}${valueInWords(value)}`
-}
-
-/** In a key, a control character in front marks what is not a value as it came. */
-function valueInWords(value: string): string {
-  const rest = value.slice(1)
-  switch (value.charCodeAt(0)) {
-    case 1:
-      return printable(rest)
-    case 2:
-      return `absent, counted by address ${rest}`
-    case 3:
-      return `a long value, counted by its digest ${rest}`
-    case 4:
-      return 'absent, counted with all others that lack it'
-    default:
-      return printable(value)
+function keyInWords(name: string, { countedBy, value }: KeyPart): string {
+  switch (countedBy) {
+    case 'value':
+      return `${name}=${printable(value)}`
+    case 'digest':
+      return `${name}: a long value, counted by its digest ${value}`
+    case 'address':
+      return `${name}: absent, counted by address ${value}`
+    case 'absence':
+      return `${name}: absent, counted with all others that lack it`
   }
 }
 

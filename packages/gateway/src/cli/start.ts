@@ -1,4 +1,4 @@
-import { createLimiter } from 'diana-limiter'
+import { createLimiter, type Limiter } from 'diana-limiter'
 import type { FastifyInstance } from 'fastify'
 import { createDemoService, demoRules } from '../demo.ts'
 import { createGateway } from '../gateway.ts'
@@ -34,6 +34,7 @@ export const start: Command = {
     try {
       const limiter = await createLimiter({ config: settings.guarded?.config ?? demoRules })
       closing.push(() => limiter.close())
+      tellOfChanges(limiter, terminal)
       const upstream = settings.guarded?.upstream ?? (await startDemoService(closing))
       const logger = settings.guarded === undefined ? false : { level: 'warn' }
       const gateway = await createGateway({ limiter, upstream, logger })
@@ -48,6 +49,24 @@ export const start: Command = {
       for (const close of closing.reverse()) await close()
     }
   },
+}
+
+/** One line whenever the rules or the store change their state, and for what went wrong before anybody could be told. */
+function tellOfChanges(limiter: Limiter, terminal: Terminal): void {
+  const { events } = limiter
+  for (const { name, version, fromSnapshot, trouble } of limiter.status().sources) {
+    if (trouble !== undefined) terminal.complain(`Diana starts without new rules from ${name}:\n${trouble}`)
+    if (fromSnapshot) terminal.print(`Diana goes on with the rules that ${name} had (version ${version})`)
+  }
+  events.on('rules', ({ name, version }) => terminal.print(`Diana took new rules from ${name} (version ${version})`))
+  events.on('rejected', ({ name, trouble }) => {
+    terminal.complain(`Diana keeps her last good rules, since the new ones from ${name} cannot be obeyed:\n${trouble}`)
+  })
+  events.on('store', ({ healthy, trouble }) => {
+    if (healthy) terminal.print('Diana counts in Redis again')
+    else terminal.complain(`Diana counts in this process, since Redis cannot be asked: ${trouble}`)
+  })
+  events.on('failure', ({ trouble }) => terminal.complain(`Diana keeps her last good rules: ${trouble}`))
 }
 
 function readSettings({ words, options }: Arguments): Settings {

@@ -1,0 +1,51 @@
+import { type Algorithm, algorithms, createLimiter, type Meter, Misfit } from 'diana-limiter'
+import { z } from 'zod'
+
+const DAY_MS = 86_400_000
+const WINDOW = 0
+const COUNT = 1
+
+/** Whole days that begin at midnight somewhere: `algorithm: local-day`, `limit: 10/d`, `utcOffset: 8`. */
+export const localDay: Algorithm = {
+  name: 'local-day',
+  limit: 'rate',
+  options: { utcOffset: z.int().min(-12).max(14).optional().describe('hours ahead of UTC; default: 0') },
+  meter({ count, periodMs }, options): Meter {
+    if (periodMs % DAY_MS !== 0) throw new Misfit('limit', 'counts whole days: write a period such as 1d or 7d')
+    const periodUs = periodMs * 1000
+    const aheadUs = Number(options.utcOffset ?? 0) * 3_600_000_000
+    const windowAt = (now: number) => Math.floor((now + aheadUs) / periodUs)
+    const endOf = (window: number) => (window + 1) * periodUs - aheadUs
+    const used = (state: Float64Array, at: number, window: number) =>
+      state[at + WINDOW] === window ? state[at + COUNT]! : 0
+    return {
+      slots: 2,
+      patienceUs: 0,
+      held: false,
+      delay(state, at, now, cost) {
+        if (cost > count) return Number.POSITIVE_INFINITY
+        const window = windowAt(now)
+        return cost === 0 || used(state, at, window) + cost <= count ? 0 : endOf(window) - now
+      },
+      take(state, at, now, cost) {
+        const window = windowAt(now)
+        state[at + COUNT] = used(state, at, window) + cost
+        state[at + WINDOW] = window
+      },
+      giveBack(state, at, _now, cost, moment) {
+        const left = used(state, at, windowAt(moment)) - cost
+        if (left >= 0) state[at + COUNT] = left
+      },
+      remaining: (state, at, now) => Math.max(0, count - used(state, at, windowAt(now))),
+      idleAt: (state, at) => endOf(state[at + WINDOW]!),
+    }
+  },
+}
+
+const limiter = await createLimiter({
+  algorithms: [...algorithms, localDay],
+  rules: [{ id: 'sms', by: 'account', limit: '10/d', algorithm: 'local-day', utcOffset: 8 }],
+})
+const verdict = await limiter.check({ method: 'POST', path: '/sms', attributes: { account: 'u1' } })
+console.log(verdict.allowed, verdict.decisions[0]?.remaining) // true 9
+await limiter.close()

@@ -1,0 +1,14 @@
+import { readFileSync } from 'node:fs'
+import { algorithms, dimensions, ruleFileSchema, sources } from 'diana-limiter'
+import { expect, it } from 'vitest'
+
+const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
+
+it.each(['packages/limiter/diana.schema.json', 'docs/diana.schema.json'])('%s is what npm run schema writes', path => {
+  expect(JSON.parse(read(path))).toEqual(ruleFileSchema({ algorithms, dimensions, sources }))
+})
+
+it('the demo names a schema that is there', () => {
+  const [, schema] = /^# yaml-language-server: \$schema=(\S+)$/m.exec(read('packages/gateway/demo/diana.yaml'))!
+  expect(JSON.parse(read(`packages/gateway/demo/${schema}`))).toHaveProperty('properties.rules')
+})
