@@ -36,7 +36,7 @@ async function run(rule) {
   for (const at of traffic()) {
     now = at
     const call = { method: 'GET', path: '/' }
-    const { allowed, waitMs } = limiter.peek(call)
+    const { allowed, waitMs } = await limiter.peek(call)
     limiter.decide(call)
     const bin = bins[Math.floor((at + waitMs) / BIN_MS)]
     if (!allowed) bin.refused++
