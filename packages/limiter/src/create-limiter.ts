@@ -42,19 +42,24 @@ export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
     text === undefined ? parseOptions(inWords(words), vocabulary) : parseText(text, config!, vocabulary),
   )
   const connection = await connect(options, document)
-  const limiter = new Limiter({
-    ...connection,
-    algorithms: vocabulary.algorithms,
-    dimensions: vocabulary.dimensions,
-    vocabulary,
-    document,
-    file: text === undefined ? undefined : { path: config!, version: versionOf(text) },
-    remote: remoteOf(document, vocabulary.sources),
-    clock,
-    maxKeys,
-  })
-  await limiter.start()
-  return limiter
+  try {
+    const limiter = new Limiter({
+      ...connection,
+      algorithms: vocabulary.algorithms,
+      dimensions: vocabulary.dimensions,
+      vocabulary,
+      document,
+      file: text === undefined ? undefined : { path: config!, version: versionOf(text) },
+      remote: remoteOf(document, vocabulary.sources),
+      clock,
+      maxKeys,
+    })
+    await limiter.start()
+    return limiter
+  } catch (error) {
+    connection?.disconnect()
+    throw error
+  }
 }
 
 /** As the file's source marks it, which reads past the mark that some editors put in front. */
