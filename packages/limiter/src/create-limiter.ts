@@ -12,6 +12,7 @@ import type { Source, SourceKind } from './sources/source.ts'
 import { hashText } from './sources/text.ts'
 import { RedisStore } from './stores/redis.ts'
 import { connectRedis, type RedisTarget } from './stores/redis-client.ts'
+import { RedisStatistics } from './stores/redis-statistics.ts'
 
 /** A rule file's path, or the words of a rule file in code; and what is not a word of rules. */
 export interface LimiterOptions extends Omit<DocumentOptions, 'store'> {
@@ -58,6 +59,7 @@ export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
     return limiter
   } catch (error) {
     connection?.disconnect()
+    await connection?.statistics.close()
     throw error
   }
 }
@@ -101,14 +103,14 @@ function inWords(options: Pick<LimiterOptions, 'store'>): object {
 async function connect(
   { store, clock }: LimiterOptions,
   document: RuleDocument,
-): Promise<{ redis: RedisStore; disconnect: () => void } | undefined> {
+): Promise<{ redis: RedisStore; statistics: RedisStatistics; disconnect: () => void } | undefined> {
   if (!document.store) return undefined
   const { redis: urls } = document.store
   const given = store?.redis ?? (urls.length === 1 ? urls[0]! : urls)
   const { send, isCluster, close } = await connectRedis(given)
   const now = clock && inMicroseconds(clock)
   const redis = new RedisStore(send, { isCluster, now })
-  return { redis, disconnect: close }
+  return { redis, statistics: new RedisStatistics(send, { isCluster }), disconnect: close }
 }
 
 function remoteOf({ remote }: RuleDocument, kinds: readonly SourceKind[]): Source | undefined {

@@ -16,6 +16,8 @@ export interface JudgeParts {
   readonly shared?: SharedStore | undefined
   readonly answer: Answer
   readonly onRelease: (receipts: readonly Receipt[]) => void
+  /** Told what each rule that the fleet shares said of a call. */
+  readonly onShared?: ((rule: string, allowed: boolean) => void) | undefined
   /** The clock of this process; only asked when the fleet's store has answered. */
   readonly now?: (() => number) | undefined
 }
@@ -94,6 +96,10 @@ export class Judge {
       const undone = this.#receipts(docket, now).filter(receipt => !receipt.counted.counter)
       for (const receipt of undone.reverse()) giveBack(receipt, now, 'all')
       this.#parts.store.look(docket.local, docket.locals, now)
+    }
+    for (let i = 0; i < docket.size; i++) {
+      const { rule, counter } = docket.found[i]!
+      if (counter) this.#parts.onShared?.(rule.id, docket.charges[i]!.fits)
     }
     // the store counted its waits from when it judged, which was before its answer came
     return this.#judgement(docket, now, allowed, true, this.#parts.now?.())

@@ -18,6 +18,7 @@ import type { Mistake } from './rules/mistake.ts'
 import type { RuleDocument } from './rules/rule.ts'
 import { MemoryStore } from './stores/memory.ts'
 import type { RedisStore } from './stores/redis.ts'
+import type { MinuteOfTraffic, RedisStatistics } from './stores/redis-statistics.ts'
 import { SharedStore, type StoreStatus } from './stores/shared.ts'
 import type { Verdict } from './verdict.ts'
 import { Waiting } from './waiting.ts'
@@ -64,6 +65,7 @@ export interface LimiterEvents {
 export interface LimiterParts extends LiveRulesParts {
   /** Where rules are counted for the whole fleet, and how it is left. */
   readonly redis?: RedisStore | undefined
+  readonly statistics?: RedisStatistics | undefined
   readonly disconnect?: (() => void) | undefined
   readonly algorithms: readonly Algorithm[]
   readonly dimensions: readonly Dimension[]
@@ -74,6 +76,7 @@ export interface LimiterParts extends LiveRulesParts {
 const SWEEP_EVERY_MS = 200
 const SWEEP_KEYS = 2048
 const ASK_AGAIN_MS = 25
+const CLOSING_MS = 1000
 const DEFAULT_STORE_TIMEOUT_MS = 50
 
 /** Judges calls by its rules. Make one with `createLimiter`, and close it. */
@@ -161,6 +164,11 @@ export class Limiter {
     }
   }
 
+  /** How many calls a rule that the fleet shares allowed and refused in each of the last minutes, up to a day. */
+  async traffic(rule: string, minutes: number): Promise<MinuteOfTraffic[]> {
+    return (await this.#parts.statistics?.read(rule, minutes)) ?? []
+  }
+
   /** Forgets what was counted for the key of a call by one rule. */
   async reset(rule: string, call: Call): Promise<void> {
     const counted = this.#judge.rules.find(candidate => candidate.rule.id === rule)
@@ -174,6 +182,8 @@ export class Limiter {
     this.#closed = true
     clearInterval(this.#sweeper)
     await this.#live.close()
+    // what was not told yet is told, unless Redis hangs
+    await Promise.race([this.#parts.statistics?.close(), pause(CLOSING_MS, undefined, { ref: false })])
     this.#parts.disconnect?.()
   }
 
@@ -201,6 +211,7 @@ export class Limiter {
       shared: this.#shared,
       answer: document.answer,
       now: this.#now,
+      onShared: (rule, allowed) => this.#parts.statistics?.count(rule, allowed),
       onRelease: receipts => {
         for (const receipt of receipts) giveBack(receipt, this.#now(), 'held')
         this.#line.freed(receipts)

@@ -47,6 +47,17 @@ describe('limiters on one Redis', () => {
     expect(await remaining(narrow)).toEqual([9, 0])
   })
 
+  it('tell what each rule allowed and refused, over the whole fleet', async () => {
+    const rule = { id: 'told', limit: '2/h' }
+    const [one, other] = [await join(rule), await join(rule)]
+    for (const limiter of [one, other, one]) await limiter.check(call)
+    for (const limiter of [one, other]) await limiter.close()
+    const reader = await join(rule)
+    const minutes = await reader.traffic('told', 5)
+    const sum = (pick: 'allowed' | 'refused') => minutes.reduce((total, minute) => total + minute[pick], 0)
+    expect([sum('allowed'), sum('refused')]).toEqual([2, 1])
+  })
+
   it('forget a key when told to', async () => {
     const limiter = await join({ id: 'forgetful', limit: '1/h' })
     await limiter.check(call)
