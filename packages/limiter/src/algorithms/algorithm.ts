@@ -11,6 +11,13 @@ export interface Patience {
   readonly timeoutUs?: number | undefined
 }
 
+const DEFAULT_WAIT_US = 1_000_000
+
+/** The longest that a call waits where the algorithm has no bound of its own. */
+export function longestWaitUs(patience: Patience | undefined): number {
+  return patience ? (patience.timeoutUs ?? DEFAULT_WAIT_US) : 0
+}
+
 /**
  * One way of counting. It knows no clock, no store and no rule: it turns a limit into a meter.
  * `options` are its own words in a rule.

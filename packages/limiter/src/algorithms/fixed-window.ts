@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Algorithm, Limit, Meter, Patience, Twin } from './algorithm.ts'
+import { longestWaitUs } from './algorithm.ts'
 
 /*
  * Fixed window, the plain counter: time is cut into windows, each admits `count` and then nothing until it ends.
@@ -25,7 +26,7 @@ export const fixedWindow: Algorithm = {
     align: z.enum(['clock', 'first-call']).optional().describe('where windows begin; default: clock'),
   },
   meter(limit: Limit, options: { align?: 'clock' | 'first-call' }, patience?: Patience): Meter {
-    const patienceUs = patience ? (patience.timeoutUs ?? 1_000_000) : 0
+    const patienceUs = longestWaitUs(patience)
     return new FixedWindow(limit, options.align !== 'first-call', patienceUs)
   },
 }

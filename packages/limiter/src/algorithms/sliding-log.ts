@@ -1,5 +1,5 @@
 import type { Algorithm, Limit, Meter, Patience, Twin } from './algorithm.ts'
-import { Misfit } from './algorithm.ts'
+import { longestWaitUs, Misfit } from './algorithm.ts'
 
 /*
  * Sliding log: the moment of every admitted call is kept until it has left the window. Exact to the microsecond, at
@@ -28,7 +28,7 @@ export const slidingLog: Algorithm = {
     if (limit.count > LARGEST) {
       throw new Misfit('limit', `keeps every call, so at most ${LARGEST} per period; use algorithm: sliding-window`)
     }
-    return new SlidingLog(limit, patience ? (patience.timeoutUs ?? 1_000_000) : 0)
+    return new SlidingLog(limit, longestWaitUs(patience))
   },
 }
 

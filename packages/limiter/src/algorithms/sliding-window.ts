@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Algorithm, Limit, Meter, Patience, Twin } from './algorithm.ts'
-import { Misfit } from './algorithm.ts'
+import { longestWaitUs, Misfit } from './algorithm.ts'
 
 /*
  * Sliding window: never more than `count` in any interval of the period, in a few numbers per caller.
@@ -36,7 +36,7 @@ export const slidingWindow: Algorithm = {
   },
   meter(limit: Limit, options: { segments?: number }, patience?: Patience): Meter {
     const { segments = 10 } = options
-    const patienceUs = patience ? (patience.timeoutUs ?? 1_000_000) : 0
+    const patienceUs = longestWaitUs(patience)
     const windowsAhead = Math.ceil(patienceUs / (limit.periodMs * 1000))
     if (limit.count > LARGEST) {
       throw new Misfit('limit', `must not be above ${LARGEST} per period here; use algorithm: token-bucket`)

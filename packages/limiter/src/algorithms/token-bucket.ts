@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Algorithm, Limit, Meter, Patience } from './algorithm.ts'
-import { Misfit } from './algorithm.ts'
+import { longestWaitUs, Misfit } from './algorithm.ts'
 import { bucketMeter } from './bucket.ts'
 
 /*
@@ -25,7 +25,7 @@ export const tokenBucket: Algorithm = {
     const capacity = options.burst ?? limit.count
     if (limit.count === 0 && capacity > 0)
       throw new Misfit('limit', 'of 0 never refills; leave burst out to refuse all')
-    const timeoutUs = patience ? (patience.timeoutUs ?? 1_000_000) : 0
+    const timeoutUs = longestWaitUs(patience)
     return bucketMeter(limit, {
       capacity,
       largest: capacity,

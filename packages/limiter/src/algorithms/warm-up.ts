@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { duration } from '../duration.ts'
 import type { Algorithm, Limit, Meter, Patience } from './algorithm.ts'
-import { Misfit } from './algorithm.ts'
+import { longestWaitUs, Misfit } from './algorithm.ts'
 import { Smooth, warmUpCurve } from './smooth.ts'
 
 /*
@@ -29,6 +29,6 @@ export const warmUp: Algorithm = {
       throw new Misfit('limit', 'of 0 has no rate to reach; use algorithm: fixed-window to refuse all')
     const stableUs = (limit.periodMs * 1000) / limit.count
     const curve = warmUpCurve(stableUs, options.warmUp * 1000, options.coldFactor ?? 3)
-    return new Smooth(curve, patience ? (patience.timeoutUs ?? 1_000_000) : 0, limit.periodMs * 1000)
+    return new Smooth(curve, longestWaitUs(patience), limit.periodMs * 1000)
   },
 }
