@@ -67,8 +67,9 @@ export interface Meter {
 /**
  * A meter's moves in Lua, for counting in Redis: the text of a table of functions with the names and the meaning of
  * the methods above, called as `moves.take(meter, state, now, cost, delay)`, and `moves.inherit(meter, old, oldScale, now)`
- * for a new state. `meter` holds the meter's `numbers` by
- * name, `state` its slots counted from 1; floor, ceil, max, min and huge are at hand. Every number is a double, as here.
+ * for a new state. `moves.pass(meter, state, now, cost)` may be there too, for speed: it takes what passes at once, and
+ * returns delay, remaining and idleAt. `meter` holds the meter's `numbers` by name, `state` its slots counted from 1;
+ * floor, ceil, max, min and huge are at hand. Every number is a double, as here.
  */
 export interface Twin {
   readonly name: string

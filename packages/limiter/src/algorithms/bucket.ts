@@ -214,6 +214,19 @@ function moves.take(meter, state, now, cost, delay)
   state[MOMENT] = max(moment, state[MOMENT])
 end
 
+function moves.pass(meter, state, now, cost)
+  local perMicro, elapsedUs = meter.perMicro, now - state[MOMENT]
+  local debt = debtAfter(elapsedUs, state[DEBT], perMicro) + cost * meter.token
+  local left = meter.capacity - debt
+  if left < 0 or elapsedUs < 0 or meter.startsEmpty == 1 or cost > meter.largest then
+    local delay = moves.delay(meter, state, now, cost)
+    if delay == 0 then moves.take(meter, state, now, cost, 0) end
+    return delay, moves.remaining(meter, state, now), moves.idleAt(meter, state)
+  end
+  state[DEBT], state[MOMENT] = debt, now
+  return 0, floor(left / meter.token), now + ceil(debt / perMicro)
+end
+
 function moves.giveBack(meter, state, now, cost, moment)
   local last = state[MOMENT]
   local ahead = max(0, last - now) * meter.perMicro

@@ -161,11 +161,14 @@ local function isAhead(waits, window, now)
 end
 
 function moves.delay(meter, state, now, cost)
-  if cost > meter.count then return huge end
+  local count, periodUs, window, used = meter.count, meter.periodUs, state[START], state[COUNT]
+  if cost > count then return huge end
   if cost == 0 then return 0 end
-  local window = windowAt(meter, state, now)
-  if usedIn(state, window) + cost > meter.count then return window + meter.periodUs - now end
-  return isAhead(meter.waits, window, now) and window - now or 0
+  if used == 0 or now >= window + periodUs then
+    window, used = meter.aligned == 1 and now - now % periodUs or now, 0
+  end
+  if used + cost > count then return window + periodUs - now end
+  return window > now and meter.waits == 1 and window - now or 0
 end
 
 function moves.take(meter, state, now, cost, delay)
@@ -175,6 +178,19 @@ function moves.take(meter, state, now, cost, delay)
   local passing = window + max(0, later)
   state[COUNT] = usedIn(state, passing) + cost
   state[START] = passing
+end
+
+function moves.pass(meter, state, now, cost)
+  local count, periodUs, window, used = meter.count, meter.periodUs, state[START], state[COUNT]
+  if used == 0 or now >= window + periodUs then
+    window, used = meter.aligned == 1 and now - now % periodUs or now, 0
+  end
+  local left, ends = count - used - cost, window + periodUs
+  if left < 0 or (window > now and meter.waits == 1) then
+    return moves.delay(meter, state, now, cost), moves.remaining(meter, state, now), moves.idleAt(meter, state)
+  end
+  state[START], state[COUNT] = window, used + cost
+  return 0, left, ends
 end
 
 function moves.giveBack(meter, state, now, cost, moment)

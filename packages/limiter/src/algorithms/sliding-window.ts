@@ -243,7 +243,7 @@ local function callsIn(state, segment)
 end
 
 local function leadOf(meter, state, segment)
-  local steps = state[segment + 1] - callsIn(state, segment) * LEADS
+  local steps = state[segment + 1] % LEADS
   return steps == LARGEST and huge or steps * meter.stepUs
 end
 
@@ -285,10 +285,6 @@ local function freeAt(meter, state, segment, wanted, calls)
   return min(leaves, leaves + leadOf(meter, state, segment) - (calls - wanted + 1) * meter.gapUs)
 end
 
-local function isCut(meter, last, moment)
-  return floor(last / meter.segmentUs) ~= floor(moment / meter.segmentUs)
-end
-
 function moves.delay(meter, state, now, cost)
   if cost > meter.count then return huge end
   if cost == 0 then return 0 end
@@ -305,23 +301,32 @@ function moves.delay(meter, state, now, cost)
 end
 
 function moves.take(meter, state, now, cost, delay)
-  forget(meter, state, now)
-  state[HELD] = state[HELD] + cost
-  local used = state[USED]
+  if state[USED] > 0 and state[SEGMENTS] + meter.periodUs <= now then forget(meter, state, now) end
+  local used, segmentUs, stepUs, moment = state[USED], meter.segmentUs, meter.stepUs, now + delay
   local newest = SEGMENTS + (used - 1) * SIZE
   local last = used == 0 and 0 or state[newest]
-  local moment = max(last, now + delay)
-  if used == 0 or (used < meter.segments and isCut(meter, last, moment)) then
-    state[USED] = used + 1
-    state[newest + SIZE] = moment
+  if moment < last then moment = last end
+  state[HELD] = state[HELD] + cost
+  if used == 0 or (used < meter.segments and floor(last / segmentUs) ~= floor(moment / segmentUs)) then
+    state[USED], state[newest + SIZE] = used + 1, moment
     state[newest + SIZE + 1] = packed(meter, cost, cost * meter.gapUs)
     return
   end
-  local lead = leadOf(meter, state, newest)
-  local caughtUp = floor((moment - last) / meter.stepUs) * meter.stepUs
-  local calls = callsIn(state, newest) + cost
+  local calls = state[newest + 1]
+  local steps = calls % LEADS
+  local lead = steps == LARGEST and huge or steps * stepUs
+  local caughtUp = floor((moment - last) / stepUs) * stepUs
+  local ahead = (max(0, lead - caughtUp) + cost * meter.gapUs) / stepUs
   state[newest] = moment
-  state[newest + 1] = packed(meter, calls, max(0, lead - caughtUp) + cost * meter.gapUs)
+  state[newest + 1] = calls - steps + cost * LEADS + min(LARGEST, ahead)
+end
+
+function moves.pass(meter, state, now, cost)
+  local delay = 0
+  if state[HELD] + cost > meter.count then delay = moves.delay(meter, state, now, cost) end
+  if delay == 0 then moves.take(meter, state, now, cost, 0) end
+  local newest = SEGMENTS + (state[USED] - 1) * SIZE
+  return delay, moves.remaining(meter, state, now), state[USED] == 0 and 0 or state[newest] + meter.periodUs
 end
 
 function moves.giveBack(meter, state, now, cost, moment)
@@ -343,7 +348,9 @@ end
 function moves.remaining(meter, state, now)
   local free = meter.count - state[HELD]
   for segment = SEGMENTS, endOf(state) - 1, SIZE do
-    local calls = callsIn(state, segment)
+    local untilLast, calls = state[segment] + meter.periodUs - now, callsIn(state, segment)
+    -- none of them can have left, and then none of the later ones
+    if untilLast >= calls * meter.gapUs + 1 then break end
     local left = leftOf(meter, state, segment, calls, now)
     free = free + left
     if left < calls then break end

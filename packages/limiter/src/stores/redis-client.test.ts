@@ -63,7 +63,23 @@ describe('Redis is reached', () => {
   })
 
   it('by a user who may do no more than is needed', async () => {
-    const may = ['~diana:*', '~p0*', '+evalsha', '+eval', '+get', '+mget', '+set', '+del', '+time', '+info']
+    const may = [
+      '~diana:*',
+      '~p0*',
+      '+evalsha',
+      '+eval',
+      '+hmget',
+      '+hget',
+      '+hset',
+      '+hsetnx',
+      '+hdel',
+      '+hlen',
+      '+unlink',
+      '+rename',
+      '+pexpire',
+      '+time',
+      '+info',
+    ]
     await server.client.call('ACL', 'SETUSER', 'little', 'on', '>secret', ...may)
     expect(await countOver(`redis://little:secret@${server.authority}`)).toEqual([7, 7])
   })

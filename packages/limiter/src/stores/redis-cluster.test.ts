@@ -9,7 +9,6 @@ import { type RedisCluster, startCluster } from './doubles/redis-cluster.ts'
 import { RedisStore, type RedisStoreOptions } from './redis.ts'
 import { connectRedis } from './redis-client.ts'
 import { type RedisCounter, redisCharge } from './redis-counter.ts'
-import { slotOf } from './redis-slot.ts'
 
 let cluster: RedisCluster
 let now: number
@@ -62,7 +61,7 @@ describe('a Cluster of three masters', () => {
   it('leaves every counter as before when a call is refused by a rule in another slot', async () => {
     const store = await createStore()
     const counters = [10, 20, 1, 30].map((count, i) => createCounter(store, `rule ${i}`, count))
-    expect(new Set(counters.map(counter => slotOf(counter.keyOf('someone')))).size).toBe(4)
+    expect(new Set(counters.map(counter => counter.homeOf('someone').slot)).size).toBe(4)
     expect((await take(store, counters)).allowed).toBe(true)
     const before = await Promise.all(counters.map(counter => left(store, counter)))
     expect((await take(store, counters)).allowed).toBe(false)
@@ -90,7 +89,7 @@ describe('a Cluster of three masters', () => {
     const failing = createCounter(await createStore(), 'fails', 5)
     const store = new RedisStore(
       command =>
-        command.includes(failing.keyOf('someone')) ? Promise.reject(new Error('CLUSTERDOWN')) : send(command),
+        command.includes(failing.homeOf('someone').young) ? Promise.reject(new Error('CLUSTERDOWN')) : send(command),
       { isCluster: true, now: () => now },
     )
     closing.push(() => store.close())

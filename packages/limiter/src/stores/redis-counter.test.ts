@@ -2,48 +2,65 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Meter } from '../algorithms/algorithm.ts'
 import { fixedWindow } from '../algorithms/fixed-window.ts'
-import { type RedisCounterRule, redisCounter } from './redis-counter.ts'
+import { fieldOf, type RedisCounterRule, redisCounter } from './redis-counter.ts'
+import { slotOf } from './redis-slot.ts'
 
 const meters: readonly Meter[] = [fixedWindow.meter({ count: 10, periodMs: 1000 }, {})]
 const plain = { id: 'per-account', meters, algorithm: 'fixed-window', by: ['account'], enforced: true }
 
-function keyOf(change: Partial<RedisCounterRule>, value: string): string {
-  return redisCounter({ ...plain, ...change }, { prefix: 'diana', holder: 1 }).keyOf(value)
+function keyOf(change: Partial<RedisCounterRule>, value: string, isCluster = false): string {
+  return redisCounter({ ...plain, ...change }, { prefix: 'diana', isCluster, holder: 1 }).homeOf(value).young
 }
 
-describe('a key in Redis', () => {
+describe('a home in Redis', () => {
   it('can be read by people', () => {
-    expect(keyOf({}, 'u1')).toBe('diana:d1{per-account:fixed-window:account:u1}')
-    expect(keyOf({ by: [] }, '')).toBe('diana:d1{per-account:fixed-window::}')
-    expect(keyOf({ by: ['header:x-a', 'ip'] }, '2:u1::1')).toBe(
-      'diana:d1{per-account:fixed-window:header%3Ax-a,ip:2:u1::1}',
-    )
+    expect(keyOf({}, 'u1')).toBe('diana:d2{per-account:fixed-window:account}')
+    expect(keyOf({ by: [] }, '')).toBe('diana:d2{per-account:fixed-window:}')
+    expect(keyOf({ by: ['header:x-a', 'ip'] }, '2:u1::1')).toBe('diana:d2{per-account:fixed-window:header%3Ax-a,ip}')
+  })
+
+  it('is one of many on a Cluster, in the slot of both its hashes, whatever a caller is called', () => {
+    const counter = redisCounter(plain, { prefix: 'diana', isCluster: true, holder: 1 })
+    const homes = Array.from({ length: 2000 }, (_, i) => counter.homeOf(i % 2 ? `{x}${i}` : `}${i}{`))
+    expect(new Set(homes).size).toBe(64)
+    for (const { young, old, slot } of homes) expect([slotOf(young), slotOf(old)]).toEqual([slot, slot])
   })
 
   it.each([
-    [{ id: 'a:fixed-window' }, 'x', { id: 'a' }, 'fixed-window:x'],
-    [{ id: 'a' }, 'b_c', { id: 'a_b' }, 'c'],
-    [{ by: ['a,b'] }, 'x', { by: ['a', 'b'] }, 'x'],
-    [{ by: ['a:b'] }, 'x', { by: ['a'] }, 'b:x'],
-    [{}, '{', {}, '%7B'],
-    [{}, '\ud800', {}, '\udbff'],
-    [{}, '\ud800', {}, '\ufffd'],
-    [{}, '\ud800', {}, '%D800'],
-    [{ algorithm: 'fixed-window' }, 'x', { algorithm: 'token-bucket' }, 'x'],
-  ])('of %o and %j is not that of %o and %j', (one, value, other, otherValue) => {
-    expect(Buffer.from(keyOf(one, value))).not.toEqual(Buffer.from(keyOf(other, otherValue)))
+    [{ id: 'a:fixed-window' }, { id: 'a' }],
+    [{ by: ['a,b'] }, { by: ['a', 'b'] }],
+    [{ id: '{' }, { id: '%7B' }],
+    [{ id: '\ud800' }, { id: '\udbff' }],
+    [{ algorithm: 'fixed-window' }, { algorithm: 'token-bucket' }],
+  ])('of %o is not that of %o', (one, other) => {
+    expect(Buffer.from(keyOf(one, 'x'))).not.toEqual(Buffer.from(keyOf(other, 'x')))
   })
 
-  it('belongs to one rule and one caller only', () => {
+  it('belongs to one rule only', () => {
     const unit = fc.constantFrom('a', ':', '{', '}', '%', ',', '7', 'B', '\ud800', '\udc00', 'é')
     const part = fc.string({ unit, maxLength: 4 })
-    const parts = fc.tuple(part, fc.array(part, { maxLength: 2 }), part)
+    const parts = fc.tuple(part, fc.array(part, { maxLength: 2 }))
     fc.assert(
-      fc.property(parts, parts, ([id, by, value], [otherId, otherBy, otherValue]) => {
-        fc.pre(JSON.stringify([id, by.join('\n'), value]) !== JSON.stringify([otherId, otherBy.join('\n'), otherValue]))
-        expect(Buffer.from(keyOf({ id, by }, value))).not.toEqual(
-          Buffer.from(keyOf({ id: otherId, by: otherBy }, otherValue)),
+      fc.property(parts, parts, fc.boolean(), ([id, by], [otherId, otherBy], isCluster) => {
+        fc.pre(JSON.stringify([id, by.join('\n')]) !== JSON.stringify([otherId, otherBy.join('\n')]))
+        expect(Buffer.from(keyOf({ id, by }, 'x', isCluster))).not.toEqual(
+          Buffer.from(keyOf({ id: otherId, by: otherBy }, 'x', isCluster)),
         )
+      }),
+      { numRuns: 3000 },
+    )
+  })
+})
+
+describe('the field of a caller', () => {
+  it('belongs to one caller only, and never to what a home says of itself', () => {
+    const unit = fc.constantFrom('a', ':', '~', '@', '"', '\\', '7', 'd8', '\ud800', '\udc00', '\ufffd', 'é')
+    const key = fc.string({ unit, maxLength: 5 })
+    fc.assert(
+      fc.property(key, key, (one, other) => {
+        fc.pre(one !== other)
+        expect(Buffer.from(fieldOf(one))).not.toEqual(Buffer.from(fieldOf(other)))
+        expect(fieldOf(one)).not.toMatch(/^@/)
       }),
       { numRuns: 3000 },
     )

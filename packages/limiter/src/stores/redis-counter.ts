@@ -1,22 +1,39 @@
+import { createHash } from 'node:crypto'
 import type { Meter } from '../algorithms/algorithm.ts'
 import { DianaError } from '../errors.ts'
 import { blankCharge, type Charge } from './charge.ts'
+import { slotOf } from './redis-slot.ts'
 
 /** The format of the states; another format counts under other keys. */
-const VERSION = 'd1'
+const VERSION = 'd2'
+/** On a Cluster the callers of a rule are spread over so many slots. */
+const SPREAD = 64
 
 /** The places of a process that says nothing for so long are free again. */
 export const LEASE_MS = 5000
+
+/** Where callers of a rule live: two hashes, of which the young one becomes the old one now and then. */
+export interface RedisHome {
+  readonly young: string
+  readonly old: string
+  /** The slot of a Cluster that both belong to. */
+  readonly slot: number
+}
 
 /** What is counted in Redis for one rule. */
 export interface RedisCounter {
   readonly meters: readonly Meter[]
   /** The rule as the script reads it. */
   readonly json: string
+  readonly enforced: boolean
   /** A charge to it lasts until it is given back, or until its lease ends. */
   readonly held: boolean
-  /** The Redis key of a caller's key. */
-  keyOf(key: string): string
+  homeOf(key: string): RedisHome
+}
+
+/** A caller's key as a field of its home. What UTF-8 cannot tell apart is spelled out. */
+export function fieldOf(key: string): string {
+  return key.isWellFormed() ? `:${key}` : `~${JSON.stringify(key)}`
 }
 
 /** A charge to one key's counts in Redis. */
@@ -41,46 +58,64 @@ export interface RedisCounterRule {
 
 export interface RedisCounterOptions {
   readonly prefix: string
+  readonly isCluster?: boolean | undefined
   /** A number of this process's own, under which it holds places. */
   readonly holder: number
 }
 
 /**
- * Keys look like `diana:d1{rule:algorithm:by:value}`, so that a rule with another algorithm, or counted per somebody
- * else, begins anew, while one with another limit goes on. The braces make the whole of it choose the slot, and what
- * could end a part too early is escaped: no two callers share a key, and nobody picks a slot by his name.
+ * Keys look like `diana:d2{rule:algorithm:by}`, so that a rule with another algorithm, or counted per somebody else,
+ * begins anew, while one with another limit goes on. The braces make the whole of it choose the slot, and what could end
+ * a part too early is escaped: no two rules share a key, and nobody picks a slot by his name.
  */
-export function redisCounter(rule: RedisCounterRule, { prefix, holder }: RedisCounterOptions): RedisCounter {
+export function redisCounter(rule: RedisCounterRule, options: RedisCounterOptions): RedisCounter {
   const { id, meters, algorithm, by = [], enforced } = rule
   const levels = meters.map(({ twin, numbers, slots: usual, scale = [], patienceUs, held }) => {
     if (!twin)
       throw new DianaError('BAD_RULES', `rule "${id}": its algorithm cannot count in Redis; write count: local`)
     // what is held in Redis is a list of leases, empty at first
     const slots = held ? 0 : usual
-    const lease = held ? { holder, leaseUs: LEASE_MS * 1000 } : {}
-    return { ...numbers, ...lease, name: twin.name, slots, scale, shape: [slots, ...scale].join(' '), held, patienceUs }
+    const lease = held ? { holder: options.holder, leaseUs: LEASE_MS * 1000 } : {}
+    return { ...numbers, ...lease, name: twin.name, slots, shape: [slots, ...scale].join(' '), held, patienceUs }
   })
-  const head = `${prefix}:${VERSION}{${escapePart(id)}:${escapePart(algorithm)}:${by.map(escapePart).join()}:`
+  const mark = markOf(levels.map(({ shape }) => shape).join(';'))
+  const tag = `${escapePart(id)}:${escapePart(algorithm)}:${by.map(escapePart).join()}`
   return {
     meters,
-    json: JSON.stringify({ enforced, levels }),
+    json: JSON.stringify({ enforced, mark, levels }),
+    enforced,
     held: meters.some(meter => meter.held),
-    keyOf: key => `${head}${escapeValue(key)}}`,
+    homeOf: homesOf(tag, options),
   }
 }
 
-/** Braces would choose a slot; and UTF-8 has one spelling for all lone surrogates. */
-const UNSAFE = /[%{}\p{Surrogate}]/u
-
-function escapeValue(text: string): string {
-  return UNSAFE.test(text) ? text.replace(new RegExp(UNSAFE, 'gu'), percentOf) : text
+function homesOf(tag: string, { prefix, isCluster }: RedisCounterOptions): RedisCounter['homeOf'] {
+  const createHome = (name: string): RedisHome => {
+    const young = `${prefix}:${VERSION}{${name}}`
+    return { young, old: `${young}:old`, slot: slotOf(young) }
+  }
+  if (!isCluster) {
+    const home = createHome(tag)
+    return () => home
+  }
+  const homes: RedisHome[] = []
+  return key => {
+    const place = slotOf(key) % SPREAD
+    homes[place] ??= createHome(`${tag}:${place}`)
+    return homes[place]
+  }
 }
+
+/** A whole number below 2^53 by which shapes of states are told apart. */
+function markOf(shape: string): number {
+  const bytes = createHash('sha1').update(shape).digest()
+  return bytes.readUIntBE(0, 6) * 32 + (bytes[6]! & 31)
+}
+
+/** Braces would choose a slot; and UTF-8 has one spelling for all lone surrogates. */
+const UNSAFE = /[%{}:,\p{Surrogate}]/gu
 
 /** Text that cannot be mistaken for the end of a part of a key. */
 export function escapePart(text: string): string {
-  return escapeValue(text).replace(/[:,]/g, percentOf)
-}
-
-function percentOf(character: string): string {
-  return `%${character.charCodeAt(0).toString(16).toUpperCase()}`
+  return text.replace(UNSAFE, character => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
 }

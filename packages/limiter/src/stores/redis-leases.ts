@@ -1,5 +1,5 @@
 import type { Refund, Renewal } from './redis-batch.ts'
-import type { RedisCharge, RedisCounter } from './redis-counter.ts'
+import { fieldOf, type RedisCharge, type RedisCounter } from './redis-counter.ts'
 
 interface Holding {
   counter: RedisCounter
@@ -19,7 +19,7 @@ export class RedisLeases {
       // most charges hold nothing, and this is done for each of them
       if (!charge.counter.held || charge.cost === 0) continue
       const { counter, key, cost } = charge
-      const id = counter.keyOf(key)
+      const id = idOf(counter, key)
       const holding = this.#holdings.get(id)
       if (!holding) this.#holdings.set(id, { counter, key, granted: 0, asked: cost })
       else {
@@ -34,12 +34,12 @@ export class RedisLeases {
     for (const charge of charges) {
       if (!charge.counter.held || charge.cost === 0) continue
       const { counter, key, cost, fits } = charge
-      this.#change(counter.keyOf(key), -cost, allowed && fits ? cost : 0)
+      this.#change(idOf(counter, key), -cost, allowed && fits ? cost : 0)
     }
   }
 
   giveBack(refunds: readonly Refund[]): void {
-    for (const { counter, key, cost } of refunds) if (counter.held) this.#change(counter.keyOf(key), 0, -cost)
+    for (const { counter, key, cost } of refunds) if (counter.held) this.#change(idOf(counter, key), 0, -cost)
   }
 
   /** All that is held, as it is known now. */
@@ -56,4 +56,8 @@ export class RedisLeases {
     holding.granted = Math.max(0, holding.granted + granted)
     if (holding.asked === 0 && holding.granted === 0) this.#holdings.delete(id)
   }
+}
+
+function idOf(counter: RedisCounter, key: string): string {
+  return counter.homeOf(key).young + fieldOf(key)
 }

@@ -27,11 +27,12 @@ it('a key is in the slot that Redis says', async () => {
   )
 })
 
-it('braces in a value do not choose the slot', async () => {
+it('the slot of a home is the one that Redis means', async () => {
   const meters = [fixedWindow.meter({ count: 1, periodMs: 1000 }, {})]
-  const rule = { id: 'r', meters, algorithm: 'fixed-window', by: ['account'], enforced: true }
-  const { keyOf } = redisCounter(rule, { prefix: 'diana', holder: 1 })
-  const slots = ['{x}1', '{x}2', '{x}3', 'x}{y', '{}', '{'].map(value => slotOf(keyOf(value)))
-  expect(new Set(slots).size).toBe(slots.length)
-  for (const value of ['{x}1', '{x}2', 'x}{y']) expect(await slotByRedis(keyOf(value))).toBe(slotOf(keyOf(value)))
+  const rule = { id: '{r}', meters, algorithm: 'fixed-window', by: ['account'], enforced: true }
+  const counter = redisCounter(rule, { prefix: 'diana', isCluster: true, holder: 1 })
+  for (const value of ['{x}1', '{x}2', 'x}{y', '']) {
+    const { young, old, slot } = counter.homeOf(value)
+    expect([await slotByRedis(young), await slotByRedis(old)]).toEqual([slot, slot])
+  }
 })

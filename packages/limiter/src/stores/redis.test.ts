@@ -7,7 +7,7 @@ import { slidingLog } from '../algorithms/sliding-log.ts'
 import { tokenBucket } from '../algorithms/token-bucket.ts'
 import { type RedisServer, startRedis } from '../sources/doubles/redis-server.ts'
 import { RedisStore, type RedisStoreOptions } from './redis.ts'
-import { type RedisCharge, type RedisCounter, redisCharge } from './redis-counter.ts'
+import { fieldOf, type RedisCharge, type RedisCounter, redisCharge } from './redis-counter.ts'
 
 const NOON = 1_794_744_000_000_000
 
@@ -76,7 +76,7 @@ describe('calls of one turn of the event loop', () => {
     commands = []
     const answers = await Promise.all(Array.from({ length: 300 }, () => store.take([charge(counter)])))
     expect(answers.map(({ allowed }) => allowed)).toEqual(Array.from({ length: 300 }, (_, i) => i < 150))
-    expect(commands.length).toBe(5)
+    expect(commands.length).toBe(10)
   })
 
   it('are judged by limits that differ, where a rule has just changed', async () => {
@@ -166,7 +166,7 @@ describe('what may go wrong', () => {
     }
   })
 
-  it.each([[undefined], ['OK'], [[]], [[1, 2]], [[NOON, 1, 0, 5]], [[NOON, 1, 0, 'x', 0]]])(
+  it.each([[undefined], ['OK'], [[]], [[1, 2]], [[NOON, 1, 0, 5]], [[NOON, -1, 0]], [[NOON, 1, 'x']]])(
     'a reply of %j is an error',
     async reply => {
       const store = new RedisStore(() => Promise.resolve(reply))
@@ -183,32 +183,59 @@ describe('what may go wrong', () => {
     expect(await left(store, counter)).toBe(9)
   })
 
+  const shape = (mark: number) => Buffer.from(new Float64Array([NOON, 1, mark]).buffer)
+
   it.each([
-    ['text', 'hello'],
-    ['nothing', ''],
-    ['eight bytes', '12345678'],
-    ['a shape and nothing else', '2 60000000 1 0\n'],
-    ['a shape with too few numbers', `2 60000000 1 0\n${'\0'.repeat(16)}`],
-    ['a shape with too many numbers', `2 60000000 1 0\n${'\0'.repeat(32)}`],
-    ['a shape of another algorithm', `1 7\n${'\0'.repeat(7)}a${'\0'.repeat(8)}`],
-    ['a shape without slots', `;;\n${'\0'.repeat(8)}`],
-    ['a very long text', 'x'.repeat(2_000_000)],
-  ])('%s under a key counts as nothing', async (_, garbage) => {
+    ['text', Buffer.from('hello')],
+    ['nothing', Buffer.from('')],
+    ['eight bytes', Buffer.from('12345678')],
+    ['an unknown shape', shape(7)],
+    ['a shape without end', shape(Number.NaN)],
+    ['a negative shape', shape(-1)],
+    ['a very long text', Buffer.alloc(2_000_000, 'x')],
+  ])('%s in place of a state counts as nothing', async (_, garbage) => {
     const store = createStore()
     const counter = createCounter(store, [perMinute(10)])
-    await server.client.set(counter.keyOf('someone'), garbage)
+    const { young } = counter.homeOf('someone')
+    await store.take([charge(counter)])
+    await server.client.hset(young, fieldOf('someone'), garbage)
     await store.take([charge(counter)])
     expect(await left(store, counter)).toBe(9)
-    expect(await server.client.pttl(counter.keyOf('someone'))).toBeGreaterThan(0)
+    expect(await server.client.pttl(young)).toBeGreaterThan(0)
   })
 
-  it('a list under a key counts as nothing', async () => {
-    const store = createStore()
-    const counter = createCounter(store, [perMinute(10)])
-    await server.client.lpush(counter.keyOf('someone'), 'x')
-    await store.take([charge(counter)])
-    expect(await left(store, counter)).toBe(9)
-  })
+  it.each(['words', '2 60000000 1 0;2 60000000 1 0', '9 60000000 1 0', '-1', ';;', ''])(
+    'a state whose shape is said to be %j counts as nothing',
+    async words => {
+      const store = createStore()
+      const counter = createCounter(store, [perMinute(10)])
+      await store.take([charge(counter)])
+      const { young } = counter.homeOf('someone')
+      await server.client.hset(young, '@7', words, fieldOf('someone'), shape(7))
+      await store.take([charge(counter)])
+      expect(await left(store, counter)).toBe(9)
+    },
+  )
+
+  it.each(['young', 'old'] as const)(
+    'what is no hash of ours in place of the %s one counts as nothing',
+    async which => {
+      const store = createStore()
+      const counter = createCounter(store, [perMinute(10)])
+      const key = counter.homeOf('someone')[which]
+      for (const spoil of [
+        () => server.client.set(key, 'x'),
+        () => server.client.lpush(key, 'x'),
+        () => server.client.hset(key, fieldOf('someone'), 'x'),
+        () => server.client.hset(key, '@', 'x', fieldOf('someone'), 'x'),
+      ]) {
+        await server.client.flushall()
+        await spoil()
+        await store.take([charge(counter)])
+        expect(await left(store, counter)).toBe(9)
+      }
+    },
+  )
 
   it('a closed store says so', async () => {
     const store = createStore()
@@ -231,7 +258,7 @@ describe('keys', () => {
     async (_name, _text, algorithm, limit) => {
       const store = createStore({ now: undefined })
       const counter = createCounter(store, [algorithm.meter(limit, { warmUp: 1000 })])
-      const key = counter.keyOf('someone')
+      const { young: key } = counter.homeOf('someone')
       for (let call = 0; call < 3; call++) {
         const one = charge(counter)
         const { now } = await store.take([one])
@@ -248,10 +275,10 @@ describe('keys', () => {
     const store = createStore({ now: undefined })
     const counter = createCounter(store, [tokenBucket.meter({ count: 10, periodMs: 1000 }, {})])
     await store.take([charge(counter)])
-    await server.client.persist(counter.keyOf('someone'))
+    await server.client.persist(counter.homeOf('someone').young)
     await vi.waitFor(async () => {
       await store.take([charge(counter)])
-      expect(await server.client.pttl(counter.keyOf('someone'))).toBeGreaterThan(0)
+      expect(await server.client.pttl(counter.homeOf('someone').young)).toBeGreaterThan(0)
     })
   })
 
@@ -273,6 +300,62 @@ describe('keys', () => {
     }
     const shas = new Set(commands.filter(([name]) => name === 'EVALSHA').map(([, sha]) => sha))
     expect([shas.size, await left(one, counter), await left(other, otherCounter)]).toEqual([2, 2, 2])
+  })
+})
+
+describe('a home', () => {
+  let now: number
+  const minute = 60_000_000
+  beforeEach(() => {
+    now = NOON
+  })
+
+  async function visit(store: RedisStore, counter: RedisCounter, key: string): Promise<boolean> {
+    return (await store.take([charge(counter, key)])).allowed
+  }
+
+  it('forgets callers when they no longer matter, and no sooner', async () => {
+    const store = createStore({ now: () => now })
+    const counter = createCounter(store, [perMinute(1)])
+    const { young, old } = counter.homeOf('')
+    for (let call = 0; call < 600; call++) {
+      const second = now + minute - 1 - ((now - NOON) % minute)
+      expect(await visit(store, counter, `caller ${call}`)).toBe(true)
+      for (const moment of [now, second]) {
+        now = moment
+        expect(await visit(store, counter, `caller ${call}`)).toBe(false)
+      }
+      now += 1 + (call % 3) * 20_000_000
+    }
+    const kept = (await server.client.hlen(young)) + (await server.client.hlen(old))
+    expect(kept).toBeGreaterThan(1)
+    expect(kept).toBeLessThan(20)
+  })
+
+  it('keeps those that matter for long among those that do not', async () => {
+    const store = createStore({ now: () => now })
+    const counter = createCounter(store, [tokenBucket.meter({ count: 60, periodMs: 60_000 }, {})])
+    const spend = { ...charge(counter, 'patient'), cost: 60 }
+    expect((await store.take([spend])).allowed).toBe(true)
+    for (let second = 1; second < 60; second++) {
+      now = NOON + second * 1_000_000
+      await visit(store, counter, `passer-by ${second}`)
+      const over = { ...charge(counter, 'patient'), cost: second + 1 }
+      expect((await store.take([over])).allowed).toBe(false)
+    }
+    now = NOON + minute
+    expect((await store.take([{ ...charge(counter, 'patient'), cost: 60 }])).allowed).toBe(true)
+  })
+
+  it('begins anew where only the old one is left', async () => {
+    const store = createStore({ now: () => now })
+    const counter = createCounter(store, [tokenBucket.meter({ count: 1, periodMs: 3_600_000 }, {})])
+    const { young, old } = counter.homeOf('')
+    expect(await visit(store, counter, 'first')).toBe(true)
+    await server.client.rename(young, old)
+    expect(await visit(store, counter, 'first')).toBe(false)
+    expect(await visit(store, counter, 'second')).toBe(true)
+    expect(await visit(store, counter, 'first')).toBe(false)
   })
 })
 

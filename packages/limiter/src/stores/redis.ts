@@ -2,10 +2,16 @@ import { createHash, randomInt } from 'node:crypto'
 import type { Twin } from '../algorithms/algorithm.ts'
 import { DianaError } from '../errors.ts'
 import { decodeBatch, encodeBatch, type Question, type Refund } from './redis-batch.ts'
-import { LEASE_MS, type RedisCharge, type RedisCounter, type RedisCounterRule, redisCounter } from './redis-counter.ts'
+import {
+  fieldOf,
+  LEASE_MS,
+  type RedisCharge,
+  type RedisCounter,
+  type RedisCounterRule,
+  redisCounter,
+} from './redis-counter.ts'
 import { RedisLeases } from './redis-leases.ts'
 import { redisScript } from './redis-script.ts'
-import { slotOf } from './redis-slot.ts'
 
 /** Sends one command to Redis; all that Diana asks of a client. */
 export type SendCommand = (command: readonly string[]) => Promise<unknown>
@@ -35,8 +41,12 @@ interface Pending {
   readonly reject: (reason: unknown) => void
 }
 
-/** So many charges at most run in one script, for it must not keep the server for long; one call is never cut. */
-const BATCH = 64
+/**
+ * So many calls or charges at most run in one script, for it must not keep the server for long; one call is never cut.
+ * Few enough that, with many calls under way, the server judges one batch while this process reads the answers to another.
+ */
+const BATCH_CALLS = 32
+const BATCH_CHARGES = 128
 
 /**
  * Counts in Redis, for the whole fleet. All calls of one turn of the event loop travel in one script call, and are
@@ -72,7 +82,7 @@ export class RedisStore {
       this.#twins.set(twin.name, twin)
       this.#script = undefined
     }
-    return redisCounter(rule, { prefix: this.#prefix, holder: this.#holder })
+    return redisCounter(rule, { prefix: this.#prefix, isCluster: this.#isCluster, holder: this.#holder })
   }
 
   /** Judges all charges at once: every one is counted, or, if one refuses, none. */
@@ -106,7 +116,10 @@ export class RedisStore {
 
   /** Forgets what is counted for one key of a rule. */
   async reset(counter: RedisCounter, key: string): Promise<void> {
-    await this.#send(['DEL', counter.keyOf(key)])
+    const { young, old } = counter.homeOf(key)
+    const field = fieldOf(key)
+    await this.#send(['HDEL', young, field])
+    await this.#send(['HDEL', old, field])
   }
 
   /** Answers what was asked, and renews no lease any more: what this process still holds is free again soon. */
@@ -143,6 +156,7 @@ export class RedisStore {
     return new Promise((resolve, reject) => {
       if (this.#pending.length === 0) setImmediate(() => this.#flush())
       this.#pending.push({ question, resolve, reject })
+      if (!this.#isCluster && this.#pending.length === BATCH_CALLS) this.#flush()
     })
   }
 
@@ -156,8 +170,8 @@ export class RedisStore {
   async #run(batch: readonly Pending[]): Promise<void> {
     const questions = batch.map(({ question }) => question)
     try {
-      const { keys, json } = encodeBatch(questions, this.#now?.())
-      const { now, allowed } = decodeBatch(questions, await this.#evaluate(keys, json))
+      const { keys, args } = encodeBatch(questions, this.#now?.())
+      const { now, allowed } = decodeBatch(questions, await this.#evaluate(keys, args))
       batch.forEach(({ question, resolve }, i) => {
         this.#settle(question, allowed[i]!)
         resolve({ allowed: allowed[i]!, now })
@@ -174,10 +188,10 @@ export class RedisStore {
     if (question.what === 'take') this.#leases.settle(question.charges, allowed)
   }
 
-  async #evaluate(keys: readonly string[], json: string): Promise<unknown> {
+  async #evaluate(keys: readonly string[], args: readonly string[]): Promise<unknown> {
     this.#script ??= scriptOf([...this.#twins.values()])
     const { text, sha } = this.#script
-    const rest = [String(keys.length), ...keys, json]
+    const rest = [String(keys.length), ...keys, ...args]
     try {
       return await this.#send(['EVALSHA', sha, ...rest])
     } catch (error) {
@@ -198,7 +212,7 @@ function bySlot<T>(things: readonly T[], keyed: (thing: T) => { counter: RedisCo
   const groups = new Map<number, T[]>()
   for (const thing of things) {
     const { counter, key } = keyed(thing)
-    const slot = slotOf(counter.keyOf(key))
+    const { slot } = counter.homeOf(key)
     const group = groups.get(slot)
     if (group) group.push(thing)
     else groups.set(slot, [thing])
@@ -209,14 +223,16 @@ function bySlot<T>(things: readonly T[], keyed: (thing: T) => { counter: RedisCo
 /** Cuts what is pending into batches of few charges; one that has many is a batch of its own. */
 function batchesOf(pending: readonly Pending[]): Pending[][] {
   const batches: Pending[][] = []
+  let batch: Pending[] = []
   let room = 0
   for (const one of pending) {
     const size = one.question.charges.length
-    if (size > room) {
-      batches.push([])
-      room = BATCH
+    if (size > room || batch.length === BATCH_CALLS) {
+      batch = []
+      batches.push(batch)
+      room = BATCH_CHARGES
     }
-    batches.at(-1)!.push(one)
+    batch.push(one)
     room -= size
   }
   return batches
