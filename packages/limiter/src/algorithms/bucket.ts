@@ -1,4 +1,4 @@
-import type { Limit, Meter, Twin } from './algorithm.ts'
+import type { Limit, Meter, Told, Twin } from './algorithm.ts'
 import { Misfit } from './algorithm.ts'
 import type { Rate } from './rate.ts'
 import { exactRate } from './rate.ts'
@@ -98,6 +98,24 @@ class Bucket implements Meter {
     const brimful = delay > 0 && this.#capacity - debt < this.#perMicro
     state[at + DEBT] = brimful ? Math.max(debt, this.#capacity - this.#token + 1) : debt
     state[at + MOMENT] = Math.max(moment, state[at + MOMENT]!)
+  }
+
+  pass(state: Float64Array, at: number, now: number, cost: number, told: Told): number {
+    const elapsedUs = now - state[at + MOMENT]!
+    const debt = debtAfter(elapsedUs, state[at + DEBT]!, this.#perMicro) + cost * this.#token
+    const left = this.#capacity - debt
+    if (left < 0 || elapsedUs < 0 || this.#startsEmpty || cost > this.#largest) {
+      const delay = this.delay(state, at, now, cost)
+      if (delay === 0) this.take(state, at, now, cost, 0)
+      told.remaining = this.remaining(state, at, now)
+      told.idleAt = this.idleAt(state, at)
+      return delay
+    }
+    state[at + DEBT] = debt
+    state[at + MOMENT] = now
+    told.remaining = Math.floor(left / this.#token)
+    told.idleAt = now + Math.ceil(debt / this.#perMicro)
+    return 0
   }
 
   giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number): void {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Algorithm, Limit, Meter, Patience, Twin } from './algorithm.ts'
+import type { Algorithm, Limit, Meter, Patience, Told, Twin } from './algorithm.ts'
 import { longestWaitUs } from './algorithm.ts'
 
 /*
@@ -70,6 +70,26 @@ class FixedWindow implements Meter {
     const passing = window + Math.max(0, later)
     state[at + COUNT] = this.#used(state, at, passing) + cost
     state[at + START] = passing
+  }
+
+  pass(state: Float64Array, at: number, now: number, cost: number, told: Told): number {
+    let window = state[at + START]!
+    let used = state[at + COUNT]!
+    if (used === 0 || now >= window + this.#periodUs) {
+      window = this.#aligned ? this.#windowOf(now) : now
+      used = 0
+    }
+    const left = this.#count - used - cost
+    if (left < 0 || (this.#waits && window > now)) {
+      told.remaining = this.remaining(state, at, now)
+      told.idleAt = this.idleAt(state, at)
+      return this.delay(state, at, now, cost)
+    }
+    state[at + START] = window
+    state[at + COUNT] = used + cost
+    told.remaining = left
+    told.idleAt = window + this.#periodUs
+    return 0
   }
 
   giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number): void {

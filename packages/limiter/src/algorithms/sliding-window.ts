@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Algorithm, Limit, Meter, Patience, Twin } from './algorithm.ts'
+import type { Algorithm, Limit, Meter, Patience, Told, Twin } from './algorithm.ts'
 import { longestWaitUs, Misfit } from './algorithm.ts'
 
 /*
@@ -102,7 +102,7 @@ class SlidingWindow implements Meter {
   }
 
   take(state: Float64Array, at: number, now: number, cost: number, delay: number): void {
-    this.#forget(state, at, now)
+    if (state[at + SEGMENTS]! + this.#periodUs <= now) this.#forget(state, at, now)
     state[at + HELD] = state[at + HELD]! + cost
     const used = state[at + USED]!
     const newest = at + SEGMENTS + (used - 1) * SIZE
@@ -120,6 +120,14 @@ class SlidingWindow implements Meter {
     const calls = this.#calls(state, newest) + cost
     state[newest] = moment
     state[newest + 1] = this.#packed(calls, Math.max(0, lead - caughtUp) + cost * this.#gapUs)
+  }
+
+  pass(state: Float64Array, at: number, now: number, cost: number, told: Told): number {
+    const delay = state[at + HELD]! + cost <= this.#count ? 0 : this.delay(state, at, now, cost)
+    if (delay === 0) this.take(state, at, now, cost, 0)
+    told.remaining = this.remaining(state, at, now)
+    told.idleAt = this.idleAt(state, at)
+    return delay
   }
 
   giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number): void {
@@ -145,6 +153,8 @@ class SlidingWindow implements Meter {
     let free = this.#count - state[at + HELD]!
     for (let segment = at + SEGMENTS; segment < end; segment += SIZE) {
       const calls = this.#calls(state, segment)
+      // none of them can have left, and then none of the later ones
+      if (state[segment]! + this.#periodUs - now > calls * this.#gapUs) break
       const left = this.#left(state, segment, calls, now)
       free += left
       if (left < calls) break

@@ -67,5 +67,7 @@ export function shardOf(key: string): number {
 
 /** A key is often a slice of a whole header or URL, and keeping the slice would keep all of that in memory. */
 function ownCopy(key: string): string {
+  // V8 makes slices of 13 characters and more only
+  if (key.length < 13) return key
   return Buffer.from(key, 'utf16le').toString('utf16le')
 }

@@ -1,7 +1,8 @@
-import type { Meter } from '../algorithms/algorithm.ts'
+import type { Meter, Told } from '../algorithms/algorithm.ts'
 import { blankCharge, type Charge } from './charge.ts'
 import { CROWD, Table } from './table.ts'
 
+const told: Told = { remaining: 0, idleAt: 0 }
 const SWEEP_PER_NEW_KEY = 2
 const SWEEP_WHEN_FULL = 64
 /** A key is kept a little longer than it matters, unless room is needed: who called a moment ago may call again. */
@@ -64,10 +65,15 @@ export class MemoryStore {
 
   /** Judges the first `size` charges at once: all of them are counted, or, if one refuses, none. */
   take(charges: readonly LocalCharge[], size: number, now: number): boolean {
+    const answer = size === 1 ? pass(charges[0]!, now) : undefined
+    if (answer !== undefined) return answer
     const allowed = measureAll(charges, size, now)
     for (let i = 0; i < size; i++) {
       const charge = charges[i]!
-      if (allowed && charge.cost > 0 && charge.fits) this.#count(charge, now)
+      const counts = allowed && charge.cost > 0 && charge.fits
+      if (counts && charge.slot === CROWD && charge.key !== '') charge.slot = this.#place(charge.table, charge.key, now)
+      if (counts && charge.wait === 0 && passAt(charge, charge.slot, now) === 0) continue
+      if (counts) count(charge, now)
       report(charge, now)
     }
     return allowed
@@ -89,16 +95,6 @@ export class MemoryStore {
     }
   }
 
-  #count(charge: LocalCharge, now: number): void {
-    const { table, cost, wait } = charge
-    if (charge.slot === CROWD && charge.key !== '') charge.slot = this.#place(table, charge.key, now)
-    const state = table.state(charge.slot)
-    const base = table.base(charge.slot)
-    for (let level = 0; level < table.meters.length; level++) {
-      table.meters[level]!.take(state, base + table.offsets[level]!, now, cost, wait)
-    }
-  }
-
   #place(table: Table, key: string, now: number): number {
     this.#keys -= table.sweep(SWEEP_PER_NEW_KEY, now - LINGER_US)
     if (this.#keys >= this.#maxKeys) this.#keys -= table.sweep(SWEEP_WHEN_FULL, now)
@@ -106,6 +102,42 @@ export class MemoryStore {
     const slot = table.add(key, now)
     if (slot !== CROWD) this.#keys++
     return slot
+  }
+}
+
+/** Judges a charge of one level by one move; undefined where it takes more than that. */
+function pass(charge: LocalCharge, now: number): boolean | undefined {
+  if (charge.cost === 0) return undefined
+  const slot = charge.table.find(charge.key)
+  // a new key needs a place first
+  if (slot === CROWD && charge.key !== '') return undefined
+  const delay = passAt(charge, slot, now)
+  if (delay === undefined || (delay > 0 && charge.mayWait && delay <= charge.table.meters[0]!.patienceUs))
+    return undefined
+  return delay === 0 || !charge.enforced
+}
+
+/** Counts a charge in one move if it passes at once; returns its delay, or undefined where no such move is known. */
+function passAt(charge: LocalCharge, slot: number, now: number): number | undefined {
+  const { table } = charge
+  const meter = table.meters[0]!
+  if (table.meters.length > 1 || meter.pass === undefined) return undefined
+  const delay = meter.pass(table.state(slot), table.base(slot), now, charge.cost, told)
+  charge.slot = slot
+  charge.wait = delay
+  charge.fits = delay === 0
+  charge.delays[0] = delay
+  charge.remaining[0] = told.remaining
+  charge.resets[0] = told.idleAt > now ? told.idleAt - now : 0
+  return delay
+}
+
+/** Takes a charge from every level. */
+function count({ table, slot, cost, wait }: LocalCharge, now: number): void {
+  const state = table.state(slot)
+  const base = table.base(slot)
+  for (let level = 0; level < table.meters.length; level++) {
+    table.meters[level]!.take(state, base + table.offsets[level]!, now, cost, wait)
   }
 }
 
