@@ -2,6 +2,8 @@ import { accessSync, constants, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { run } from './run.mjs'
 
+const everywhere = name => ({ 'apt-get': name, dnf: name, yum: name, apk: name, pacman: name, brew: name })
+
 /** The system programs that the tests start, and the package that brings each one. */
 export const programs = [
   {
@@ -13,6 +15,11 @@ export const programs = [
     name: 'etcd',
     home: 'https://etcd.io/docs/latest/install',
     packages: { 'apt-get': 'etcd-server', dnf: 'etcd', yum: 'etcd', apk: 'etcd', pacman: 'etcd', brew: 'etcd' },
+  },
+  {
+    name: 'openssl',
+    home: 'https://openssl-library.org',
+    packages: everywhere('openssl'),
   },
 ]
 

@@ -1,4 +1,5 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
@@ -98,6 +99,35 @@ describe('Redis is reached', () => {
       () => program.stop(),
     )
     expect(await countOver(path)).toEqual([7, 7])
+  })
+
+  it('by a URL over TLS, where the certificate is trusted', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'diana-tls-'))
+    const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')]
+    const subject = ['-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1']
+    const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2']
+    execFileSync('openssl', ['req', '-x509', ...curve, ...subject, '-keyout', key, '-out', certificate], {
+      stdio: 'ignore',
+    })
+    const port = await freePort()
+    const ca = await readFile(certificate)
+    const probe = new Redis({ port, host: '127.0.0.1', tls: { ca }, lazyConnect: true, retryStrategy: () => 20 })
+    probe.on('error', () => undefined)
+    const files = ['--tls-cert-file', certificate, '--tls-key-file', key, '--tls-auth-clients', 'no']
+    const args = ['--port', '0', '--tls-port', String(port), ...files, '--save', '', '--dir', folder]
+    const program = await startProgram('redis-server', args, async () => (await probe.ping()) === 'PONG')
+    closing.push(
+      () => rm(folder, { recursive: true }),
+      () => program.stop(),
+      () => probe.disconnect(),
+    )
+    expect(await countOver(probe)).toEqual([7, 7])
+    const { send, close } = await connectRedis(`rediss://127.0.0.1:${port}`)
+    closing.push(close)
+    await expect(vi.waitFor(() => send(['PING']), { timeout: 300 })).rejects.toThrow()
+    vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0')
+    closing.push(() => vi.unstubAllEnvs())
+    expect(await countOver(`rediss://127.0.0.1:${port}`)).toEqual([7, 7])
   })
 
   it('by the URLs of a Cluster', async () => {
