@@ -88,8 +88,12 @@ export class Judgement implements Verdict {
   readonly decisions: readonly Decision[]
   readonly answer: Answer
   readonly holds: boolean
-  readonly #parts: JudgementParts
+  readonly #fullHouse: CountedRule | undefined
   readonly #clerk: Clerk
+  readonly #call: Call
+  readonly #cost: number
+  readonly #now: number
+  readonly #named: NamedRules | undefined
   #receipts: readonly Receipt[] | undefined
   #released = false
   #ended = false
@@ -103,8 +107,13 @@ export class Judgement implements Verdict {
     this.decisions = parts.decisions
     this.answer = parts.answer
     this.holds = parts.allowed && parts.holds
-    this.#parts = parts
+    // the parts themselves are not kept: they are made for every call, and cost nothing if they go no further
+    this.#fullHouse = parts.fullHouse
     this.#clerk = clerk
+    this.#call = parts.call
+    this.#cost = parts.cost
+    this.#now = parts.now
+    this.#named = parts.named
     this.#receipts = parts.receipts
   }
 
@@ -115,18 +124,18 @@ export class Judgement implements Verdict {
 
   /** The rule that has no place left, where nothing else refuses and the rule lets calls wait for one. */
   get fullHouse(): CountedRule | undefined {
-    return this.#parts.fullHouse
+    return this.#fullHouse
   }
 
   /** The same, after it was held back for `waitMs`. */
   held(receipts: readonly Receipt[], waitMs: number): Judgement {
-    return new Judgement({ ...this.#parts, receipts, waitMs }, this.#clerk)
+    return new Judgement({ ...this.#toParts(), receipts, waitMs }, this.#clerk)
   }
 
   /** A refusal by one rule, whatever the others say. */
   refusedBy(rule: CompiledRule, reason: Reason): Judgement {
     const refused = { allowed: false, rule: rule.id, reason, answer: rule.answer, fullHouse: undefined }
-    return new Judgement({ ...this.#parts, ...refused }, this.#clerk)
+    return new Judgement({ ...this.#toParts(), ...refused }, this.#clerk)
   }
 
   release(): void {
@@ -140,7 +149,7 @@ export class Judgement implements Verdict {
       throw new DianaError('BAD_CALL', `cost must be a whole number of 0 or more, not ${String(actualCost)}`)
     }
     if (!this.allowed) return
-    const receipts = this.#receipts ?? this.#clerk.receiptsOf(this.#parts)
+    const receipts = this.#receipts ?? this.#clerk.receiptsOf(this.#toParts())
     this.#receipts = this.#clerk.settle(receipts, actualCost)
   }
 
@@ -150,6 +159,11 @@ export class Judgement implements Verdict {
     this.release()
     if (outcome.cost !== undefined) this.settle(outcome.cost)
     if (this.holds) this.#receipts = this.#clerk.close(this.receipts, outcome)
+  }
+
+  #toParts(): JudgementParts {
+    const judged = { call: this.#call, cost: this.#cost, now: this.#now, named: this.#named }
+    return { ...this, ...judged, receipts: this.#receipts, fullHouse: this.#fullHouse }
   }
 }
 
