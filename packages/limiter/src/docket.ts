@@ -1,8 +1,16 @@
 import type { Call } from './call.ts'
-import type { CountedRule } from './judgement.ts'
+import type { CountedRule, NamedRules } from './judgement.ts'
 import { type LocalCharge, localCharge } from './stores/memory.ts'
 import type { RedisCounter } from './stores/redis-counter.ts'
 import { type SharedCharge, sharedCharge } from './stores/shared.ts'
+
+const NO_CALL: Call = { method: '', path: '' }
+
+/** How the call wants to be judged. */
+export interface DocketOptions extends NamedRules {
+  /** Told with the call, and maybe to be settled. */
+  readonly cost?: unknown
+}
 
 /** One call before the judge: the rules it meets, and a charge for each. A judge uses one again and again. */
 export class Docket {
@@ -15,8 +23,14 @@ export class Docket {
   /** Those that are counted for the whole fleet. */
   shared: SharedCharge[] = []
   size = 0
+  call: Call = NO_CALL
+  cost = 0
+  options: DocketOptions | undefined
 
-  prepare(size: number, call: Call, cost: number): void {
+  prepare(size: number, call: Call, cost: number, options: DocketOptions | undefined): void {
+    this.call = call
+    this.cost = cost
+    this.options = options
     this.size = size
     this.locals = 0
     if (this.shared.length > 0) this.shared = []
@@ -25,11 +39,17 @@ export class Docket {
       const { rule } = counted
       const charge = counted.counter ? this.#nextShared(counted, counted.counter) : this.#nextLocal(counted)
       charge.key = rule.key(call)
-      charge.cost = cost
+      charge.cost = rule.cost === undefined || cost === 0 ? cost : rule.cost(call)
       charge.enforced = rule.enforced
       charge.mayWait = counted.waiting < rule.queueSize
       this.charges[i] = charge
     }
+  }
+
+  /** Keeps nothing of a call that has been judged. */
+  forget(): void {
+    this.call = NO_CALL
+    this.options = undefined
   }
 
   #nextShared({ table, rule }: CountedRule, counter: RedisCounter): SharedCharge {

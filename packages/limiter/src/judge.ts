@@ -1,6 +1,15 @@
 import type { Call } from './call.ts'
-import { Docket } from './docket.ts'
-import { type CountedRule, giveBack, Judgement, type Receipt } from './judgement.ts'
+import { createClerk } from './clerk.ts'
+import { Docket, type DocketOptions } from './docket.ts'
+import {
+  type Clerk,
+  type CountedRule,
+  giveBack,
+  Judgement,
+  type JudgementParts,
+  type NamedRules,
+  type Receipt,
+} from './judgement.ts'
 import { compileMatch } from './rules/match.ts'
 import type { Answer } from './rules/rule.ts'
 import type { MemoryStore } from './stores/memory.ts'
@@ -18,8 +27,8 @@ export interface JudgeParts {
   readonly onRelease: (receipts: readonly Receipt[]) => void
   /** Told what each rule that the fleet shares said of a call. */
   readonly onShared?: ((rule: string, allowed: boolean) => void) | undefined
-  /** The clock of this process; only asked when the fleet's store has answered. */
-  readonly now?: (() => number) | undefined
+  /** The clock of this process; asked when the fleet's store has answered, and when a call is settled. */
+  readonly now: () => number
 }
 
 /** Judges calls by one set of rules: all rules of a call at once, and at once unless some are counted elsewhere. */
@@ -27,40 +36,44 @@ export class Judge {
   readonly rules: readonly CountedRule[]
   readonly #parts: JudgeParts
   readonly #match: (call: Call, found: CountedRule[]) => number
+  readonly #byId: ReadonlyMap<string, CountedRule>
+  readonly #clerk: Clerk
   #docket = new Docket()
 
   constructor(parts: JudgeParts) {
     this.#parts = parts
     this.rules = parts.rules
     this.#match = compileMatch(parts.rules)
+    this.#byId = new Map(parts.rules.map(counted => [counted.rule.id, counted]))
+    this.#clerk = createClerk({ ...parts, receiptsOf: judged => this.#receiptsOf(judged) })
   }
 
-  /** The rules that a call meets, in document order. */
-  meets(call: Call): CountedRule[] {
+  /** The rules that a call meets, in document order, and then those that it names. */
+  meets(call: Call, options?: NamedRules): CountedRule[] {
     const { found } = this.#docket
-    return found.slice(0, this.#match(call, found))
+    return found.slice(0, this.#find(call, found, options))
   }
 
   /** Judges and counts; at once unless some of the call's rules are counted elsewhere. */
-  take(call: Call, cost: number, now: number): Judgement | Promise<Judgement> {
-    const docket = this.#prepare(call, cost)
+  take(call: Call, cost: number, now: number, options?: DocketOptions): Judgement | Promise<Judgement> {
+    const docket = this.#prepare(call, cost, options)
     return docket.shared.length === 0 ? this.#take(docket, now) : this.#takeShared(docket, now)
   }
 
   /** The same, by those rules only that are counted in this process. */
-  takeHere(call: Call, cost: number, now: number): Judgement {
-    return this.#take(this.#prepare(call, cost), now)
+  takeHere(call: Call, cost: number, now: number, options?: DocketOptions): Judgement {
+    return this.#take(this.#prepare(call, cost, options), now)
   }
 
   /** Judges and counts nothing. */
-  look(call: Call, cost: number, now: number): Judgement | Promise<Judgement> {
-    const docket = this.#prepare(call, cost)
+  look(call: Call, cost: number, now: number, options?: DocketOptions): Judgement | Promise<Judgement> {
+    const docket = this.#prepare(call, cost, options)
     return docket.shared.length === 0 ? this.#look(docket, now) : this.#lookShared(docket, now)
   }
 
   /** The same, by those rules only that are counted in this process. */
-  lookHere(call: Call, cost: number, now: number): Judgement {
-    return this.#look(this.#prepare(call, cost), now)
+  lookHere(call: Call, cost: number, now: number, options?: DocketOptions): Judgement {
+    return this.#look(this.#prepare(call, cost, options), now)
   }
 
   #take(docket: Docket, now: number): Judgement {
@@ -78,10 +91,21 @@ export class Judge {
     return this.#judgement(docket, now, allowedHere && allowed, false)
   }
 
-  #prepare(call: Call, cost: number): Docket {
+  #prepare(call: Call, cost: number, options: DocketOptions | undefined): Docket {
     const docket = this.#docket
-    docket.prepare(this.#match(call, docket.found), call, cost)
+    docket.prepare(this.#find(call, docket.found, options), call, cost, options)
     return docket
+  }
+
+  #find(call: Call, found: CountedRule[], options: NamedRules | undefined): number {
+    const name = options?.rule
+    if (name === undefined) return this.#match(call, found)
+    let size = options?.only ? 0 : this.#match(call, found)
+    for (const id of typeof name === 'string' ? [name] : name) {
+      const counted = this.#byId.get(id)
+      if (counted && !isAmong(counted, found, size)) found[size++] = counted
+    }
+    return size
   }
 
   /**
@@ -102,17 +126,18 @@ export class Judge {
       if (counter) this.#parts.onShared?.(rule.id, docket.charges[i]!.fits)
     }
     // the store counted its waits from when it judged, which was before its answer came
-    return this.#judgement(docket, now, allowed, true, this.#parts.now?.())
+    return this.#judgement(docket, now, allowed, true, this.#parts.now())
   }
 
   #judgement(docket: Docket, now: number, allowed: boolean, counted: boolean, answeredAt = now): Judgement {
-    const { size, charges, found: rules } = docket
+    const { size, charges, found: rules, call, cost, options } = docket
     const decisions: Decision[] = []
     let binding: CountedRule | undefined
     let reason: Reason | undefined
     let retryUs = 0
     let waitUs = 0
     let holds = false
+    let keepsReceipts = options?.cost !== undefined || docket.shared.length > 0
     let onlyPlacesMissing = !allowed
     for (let i = 0; i < size; i++) {
       const charge = charges[i]!
@@ -122,12 +147,13 @@ export class Judge {
       // refused by what is counted here, the call has asked nobody else
       if (charge.delays.length === 0) continue
       if (enforced && charge.wait > waitUs) waitUs = charge.wait
+      keepsReceipts ||= found.rule.cost !== undefined
       for (let level = 0; level < meters.length; level++) {
         const meter = meters[level]!
         const { count, periodMs } = found.rule.limits[level]!
         const delay = charge.delays[level]!
         const late = delay - (charge.mayWait ? meter.patienceUs : 0)
-        holds ||= meter.held
+        holds ||= meter.held || found.rule.countWhen !== undefined
         if (late > 0 && enforced) {
           // nobody waits for what can never be: more places than there are
           if (!meter.held || found.rule.queueSize === 0 || charge.cost > count) onlyPlacesMissing = false
@@ -149,7 +175,7 @@ export class Judge {
         })
       }
     }
-    const parts = {
+    const parts: JudgementParts = {
       allowed,
       rule: binding?.rule.id,
       reason,
@@ -157,10 +183,33 @@ export class Judge {
       retryAfterMs: retryUs / 1000,
       decisions,
       answer: binding?.rule.answer ?? this.#parts.answer,
-      receipts: allowed && counted && (holds || waitUs > 0) ? this.#receipts(docket, now, answeredAt) : NOTHING,
+      holds,
+      receipts: !(allowed && counted)
+        ? NOTHING
+        : holds || waitUs > 0 || keepsReceipts
+          ? this.#receipts(docket, now, answeredAt)
+          : undefined,
       fullHouse: onlyPlacesMissing ? binding : undefined,
+      call,
+      cost,
+      now,
+      named: options,
     }
-    return new Judgement(parts, holds ? this.#parts.onRelease : undefined)
+    docket.forget()
+    return new Judgement(parts, this.#clerk)
+  }
+
+  /** What a call was charged here that passed at once: of shadow rules, only those that had room for it. */
+  #receiptsOf({ call, cost, now, named, decisions }: JudgementParts): Receipt[] {
+    const found: CountedRule[] = []
+    const full = new Set(decisions.filter(decision => !decision.allowed).map(({ rule }) => rule))
+    const size = cost === 0 ? 0 : this.#find(call, found, named)
+    return found.slice(0, size).flatMap(counted => {
+      if (full.has(counted.rule.id)) return []
+      const key = counted.rule.key(call)
+      const slot = counted.table.find(key)
+      return [{ counted, key, cost, slot, moment: now, passAt: now, settles: counted.rule.settles }]
+    })
   }
 
   #receipts({ size, charges, found }: Docket, now: number, answeredAt = now): Receipt[] {
@@ -170,7 +219,8 @@ export class Judge {
       const { key, cost, slot, wait, fits } = charge
       if (cost === 0 || !fits) continue
       const counted = found[i]!
-      const receipt = { counted, key, cost, slot, moment: now + wait, passAt: now + wait }
+      const { settles } = counted.rule
+      const receipt = { counted, key, cost, slot, moment: now + wait, passAt: now + wait, settles }
       if (!('countedBy' in charge) || charge.countedBy === 'memory') receipts.push(receipt)
       else if (charge.countedBy === 'redis') {
         receipts.push({ ...receipt, passAt: answeredAt + wait, refund: this.#refundOf(charge) })
@@ -179,10 +229,12 @@ export class Judge {
     return receipts
   }
 
-  #refundOf(charge: SharedCharge): (which: 'held' | 'all') => void {
-    const holds = charge.counter.meters.some(meter => meter.held)
-    return which => {
-      if (which === 'all' || holds) this.#parts.shared!.giveBack(charge)
-    }
+  #refundOf(charge: SharedCharge): (cost: number) => void {
+    return cost => this.#parts.shared!.giveBack({ ...charge, cost })
   }
+}
+
+function isAmong(counted: CountedRule, found: readonly CountedRule[], size: number): boolean {
+  for (let i = 0; i < size; i++) if (found[i] === counted) return true
+  return false
 }

@@ -1,8 +1,10 @@
+import type { Call } from './call.ts'
+import { DianaError } from './errors.ts'
 import type { CompiledRule } from './rules/compile.ts'
 import type { Answer, Match } from './rules/rule.ts'
 import type { RedisCounter } from './stores/redis-counter.ts'
 import { CROWD, type Table } from './stores/table.ts'
-import type { Decision, Reason, Verdict } from './verdict.ts'
+import type { Decision, Outcome, Reason, Verdict } from './verdict.ts'
 
 /** A rule with its counts, and how many of its calls are waiting in this process. It lives on when the rule changes. */
 export interface CountedRule {
@@ -24,9 +26,49 @@ export interface Receipt {
   readonly moment: number
   /** The same moment by the clock of this process. */
   readonly passAt: number
+  /** Whether another cost than was charged can be settled: the rule counts what calls cost. */
+  readonly settles: boolean
   /** How to take back what was counted elsewhere. */
-  readonly refund?: ((which: 'held' | 'all') => void) | undefined
+  readonly refund?: ((cost: number) => void) | undefined
 }
+
+/** Rules that a call is judged by because it names them, besides those that match it, or alone. */
+export interface NamedRules {
+  readonly rule?: string | readonly string[] | undefined
+  readonly only?: boolean | undefined
+}
+
+/** Changes what a call was charged, once it has been judged. */
+export interface Clerk {
+  /** Gives back what is held. */
+  release(receipts: readonly Receipt[]): void
+  /** Makes charges what the call has cost in the end; returns the receipts of that. */
+  settle(receipts: readonly Receipt[], actualCost: number): readonly Receipt[]
+  /** Takes back what counts only for calls that end otherwise; returns the receipts of the rest. */
+  close(receipts: readonly Receipt[], outcome: Outcome): readonly Receipt[]
+  /** What a call was charged that passed at once, read anew from it: most calls are never settled, and keep no receipts. */
+  receiptsOf(parts: JudgementParts): readonly Receipt[]
+}
+
+export interface JudgementParts {
+  readonly allowed: boolean
+  readonly rule: string | undefined
+  readonly reason: Reason | undefined
+  readonly waitMs: number
+  readonly retryAfterMs: number
+  readonly decisions: readonly Decision[]
+  readonly answer: Answer
+  readonly holds: boolean
+  /** What was charged; undefined where it can be read from the call again, at the moment it was judged. */
+  readonly receipts: readonly Receipt[] | undefined
+  readonly fullHouse: CountedRule | undefined
+  readonly call: Call
+  readonly cost: number
+  readonly now: number
+  readonly named: NamedRules | undefined
+}
+
+const NOTHING: readonly Receipt[] = []
 
 /** A verdict, with what is needed to wait for it, to undo it and to end it. */
 export class Judgement implements Verdict {
@@ -38,15 +80,13 @@ export class Judgement implements Verdict {
   readonly decisions: readonly Decision[]
   readonly answer: Answer
   readonly holds: boolean
-  readonly #receipts: readonly Receipt[]
-  readonly #fullHouse: CountedRule | undefined
-  readonly #onRelease: ((receipts: readonly Receipt[]) => void) | undefined
+  readonly #parts: JudgementParts
+  readonly #clerk: Clerk
+  #receipts: readonly Receipt[] | undefined
   #released = false
+  #ended = false
 
-  constructor(
-    parts: Omit<Judgement, 'release' | 'held' | 'refusedBy' | 'holds'>,
-    onRelease?: (receipts: readonly Receipt[]) => void,
-  ) {
+  constructor(parts: JudgementParts, clerk: Clerk) {
     this.allowed = parts.allowed
     this.rule = parts.rule
     this.reason = parts.reason
@@ -54,53 +94,73 @@ export class Judgement implements Verdict {
     this.retryAfterMs = parts.retryAfterMs
     this.decisions = parts.decisions
     this.answer = parts.answer
-    this.holds = parts.allowed && onRelease !== undefined
+    this.holds = parts.allowed && parts.holds
+    this.#parts = parts
+    this.#clerk = clerk
     this.#receipts = parts.receipts
-    this.#fullHouse = parts.fullHouse
-    this.#onRelease = onRelease
   }
 
-  /** Everything the call was charged; empty unless it waits or holds a place. */
+  /** Everything the call was charged; empty unless it waits, or its end matters. */
   get receipts(): readonly Receipt[] {
-    return this.#receipts
+    return this.#receipts ?? NOTHING
   }
 
   /** The rule that has no place left, where nothing else refuses and the rule lets calls wait for one. */
   get fullHouse(): CountedRule | undefined {
-    return this.#fullHouse
+    return this.#parts.fullHouse
   }
 
   /** The same, after it was held back for `waitMs`. */
   held(receipts: readonly Receipt[], waitMs: number): Judgement {
-    return new Judgement({ ...this, receipts, waitMs, fullHouse: this.#fullHouse }, this.#onRelease)
+    return new Judgement({ ...this.#parts, receipts, waitMs }, this.#clerk)
   }
 
   /** A refusal by one rule, whatever the others say. */
   refusedBy(rule: CompiledRule, reason: Reason): Judgement {
-    const parts = { ...this, receipts: this.#receipts, fullHouse: undefined }
-    return new Judgement({ ...parts, allowed: false, rule: rule.id, reason, answer: rule.answer })
+    const refused = { allowed: false, rule: rule.id, reason, answer: rule.answer, fullHouse: undefined }
+    return new Judgement({ ...this.#parts, ...refused }, this.#clerk)
   }
 
   release(): void {
     if (this.#released) return
     this.#released = true
-    this.#onRelease?.(this.receipts)
+    if (this.holds) this.#clerk.release(this.receipts)
+  }
+
+  settle(actualCost: number): void {
+    if (!Number.isSafeInteger(actualCost) || actualCost < 0) {
+      throw new DianaError('BAD_CALL', `cost must be a whole number of 0 or more, not ${String(actualCost)}`)
+    }
+    if (!this.allowed) return
+    const receipts = this.#receipts ?? this.#clerk.receiptsOf(this.#parts)
+    this.#receipts = this.#clerk.settle(receipts, actualCost)
+  }
+
+  end(outcome: Outcome = {}): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.release()
+    if (outcome.cost !== undefined) this.settle(outcome.cost)
+    if (this.holds) this.#receipts = this.#clerk.close(this.receipts, outcome)
   }
 }
 
 /** Takes back the levels of a charge that `which` names, wherever they were counted. */
-export function giveBack(receipt: Receipt, now: number, which: 'held' | 'all'): void {
-  if (receipt.refund) receipt.refund(which)
-  else giveBackHere(receipt, now, which)
+export function giveBack(receipt: Receipt, now: number, which: 'held' | 'passed' | 'all'): void {
+  if (!receipt.refund) giveBackHere(receipt, now, which)
+  // all levels of a rule are of one kind
+  else if (which === 'all' || receipt.counted.rule.meters.some(meter => meter.held) === (which === 'held')) {
+    receipt.refund(receipt.cost)
+  }
 }
 
-function giveBackHere(receipt: Receipt, now: number, which: 'held' | 'all'): void {
+function giveBackHere(receipt: Receipt, now: number, which: 'held' | 'passed' | 'all'): void {
   const { key, cost, slot, moment } = receipt
   const { table } = receipt.counted
   // a slot that was swept may belong to somebody else by now
   if (slot !== CROWD && table.find(key) !== slot) return
   table.meters.forEach((meter, level) => {
-    if (which === 'held' && !meter.held) return
+    if (which !== 'all' && meter.held !== (which === 'held')) return
     meter.giveBack(table.state(slot), table.base(slot) + table.offsets[level]!, now, cost, moment)
   })
 }

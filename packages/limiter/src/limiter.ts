@@ -9,12 +9,13 @@ import type { Dimension } from './dimensions/dimension.ts'
 import { DianaError } from './errors.ts'
 import { explain, type RuleExplanation } from './explain.ts'
 import { Judge } from './judge.ts'
-import { type CountedRule, giveBack, type Judgement } from './judgement.ts'
+import { type CountedRule, giveBack, type Judgement, type NamedRules } from './judgement.ts'
 import { Line } from './line.ts'
 import { LiveRules, type LiveRulesParts } from './live-rules.ts'
 import type { SourceStatus } from './origin.ts'
 import { compileRules } from './rules/compile.ts'
 import type { Mistake } from './rules/mistake.ts'
+import type { RuleOptions } from './rules/options.ts'
 import type { RuleDocument } from './rules/rule.ts'
 import { MemoryStore } from './stores/memory.ts'
 import type { RedisStore } from './stores/redis.ts'
@@ -23,10 +24,16 @@ import { SharedStore, type StoreStatus } from './stores/shared.ts'
 import type { Verdict } from './verdict.ts'
 import { Waiting } from './waiting.ts'
 
-/** How one call is counted: `cost` is 1 unless said, 0 only looks; `signal` ends a wait. */
-export interface CheckOptions {
-  readonly cost?: number | undefined
+/** How one call is judged. */
+export interface CheckOptions extends NamedRules {
+  /** 1 unless said; 0 only looks. A function that throws, or gives what is no cost, stands for 1. */
+  readonly cost?: number | ((call: Call) => number) | undefined
+  /** Ends a wait. */
   readonly signal?: AbortSignal | undefined
+  /** Ids of rules to judge it by besides those that match it; one that is not there, or off, judges nothing. */
+  readonly rule?: string | readonly string[] | undefined
+  /** With `rule`: judged by these alone. */
+  readonly only?: boolean | undefined
 }
 
 /** What the limiter is doing at this moment. */
@@ -122,13 +129,14 @@ export class Limiter {
 
   /** Judges a call and counts it; a promise only where the call has to wait, or is counted elsewhere too. */
   decide(call: Call, options?: CheckOptions): Verdict | Promise<Verdict> {
-    const cost = options?.cost ?? 1
+    const told = options?.cost ?? 1
+    const cost = typeof told === 'function' ? costBy(told, call) : told
     this.#assertUsable(call, cost)
     const now = this.#now()
-    if (cost === 0) return this.#judge.look(call, 0, now)
-    const ahead = this.#line.isEmpty ? undefined : this.#firstLine(call)
-    if (ahead) return this.#standInLine(call, cost, ahead, options?.signal)
-    const judgement = this.#judge.take(call, cost, now)
+    if (cost === 0) return this.#judge.look(call, 0, now, options)
+    const ahead = this.#line.isEmpty ? undefined : this.#firstLine(call, options)
+    if (ahead) return this.#standInLine(call, cost, ahead, options)
+    const judgement = this.#judge.take(call, cost, now, options)
     if (judgement instanceof Promise) return judgement.then(one => this.#hold(one, call, cost, now, options))
     return this.#hold(judgement, call, cost, now, options)
   }
@@ -139,16 +147,17 @@ export class Limiter {
   }
 
   /** Judges a call without counting it. */
-  async peek(call: Call, options?: Pick<CheckOptions, 'cost'>): Promise<Verdict> {
-    const cost = options?.cost ?? 1
+  async peek(call: Call, options?: Omit<CheckOptions, 'signal'>): Promise<Verdict> {
+    const told = options?.cost ?? 1
+    const cost = typeof told === 'function' ? costBy(told, call) : told
     this.#assertUsable(call, cost)
-    return this.#judge.look(call, cost, this.#now())
+    return this.#judge.look(call, cost, this.#now(), options)
   }
 
   /** Which rules a call meets, under which key, with which numbers; counts nothing. */
-  async explain(call: Call): Promise<RuleExplanation[]> {
-    const { decisions } = await this.peek(call)
-    return explain(call, this.#judge.meets(call), decisions, this.#document.identify, this.#parts.dimensions)
+  async explain(call: Call, options?: NamedRules): Promise<RuleExplanation[]> {
+    const { decisions } = await this.peek(call, options)
+    return explain(call, this.#judge.meets(call, options), decisions, this.#document.identify, this.#parts.dimensions)
   }
 
   status(): Status {
@@ -176,6 +185,20 @@ export class Limiter {
     const key = counted.rule.key(call)
     counted.table.reset(key)
     if (counted.counter) await this.#shared?.reset(counted.counter, key)
+  }
+
+  /** Whether a rule of this id is known, be it on or off. */
+  hasRule(id: string): boolean {
+    return this.#document.rules.some(rule => rule.id === id)
+  }
+
+  /**
+   * Adds a rule of the program's own, in the words of the rule file. A rule with the same id in the rule file or the config
+   * centre takes its place, so that whoever runs the program has the last word. The same words again change nothing.
+   */
+  addRule(words: RuleOptions): void {
+    if (this.#closed) throw closed()
+    this.#live.add(words)
   }
 
   async close(): Promise<void> {
@@ -220,7 +243,7 @@ export class Limiter {
   }
 
   #assertUsable(call: Call, cost: number): void {
-    if (this.#closed) throw new DianaError('CLOSED', 'this limiter was closed; make a new one with createLimiter()')
+    if (this.#closed) throw closed()
     if (typeof call?.path !== 'string' || typeof call.method !== 'string') {
       throw new DianaError('BAD_CALL', 'a call needs a method and a path, such as { method: "GET", path: "/orders" }')
     }
@@ -230,8 +253,8 @@ export class Limiter {
   }
 
   /** The first rule of a call for whose places others are in line already. */
-  #firstLine(call: Call): CountedRule | undefined {
-    return this.#judge.meets(call).find(counted => this.#line.isWaiting(counted, counted.rule.key(call)))
+  #firstLine(call: Call, options?: NamedRules): CountedRule | undefined {
+    return this.#judge.meets(call, options).find(counted => this.#line.isWaiting(counted, counted.rule.key(call)))
   }
 
   /** Holds a call back for as long as its judgement says, if at all. */
@@ -243,34 +266,53 @@ export class Limiter {
     options?: CheckOptions,
   ): Verdict | Promise<Verdict> {
     if (judgement.waitMs > 0) return this.#waiting.hold(judgement, since, options?.signal)
-    if (judgement.fullHouse) return this.#standInLine(call, cost, judgement.fullHouse, options?.signal)
+    if (judgement.fullHouse) return this.#standInLine(call, cost, judgement.fullHouse, options)
     return judgement
   }
 
-  async #standInLine(call: Call, cost: number, counted: CountedRule, signal?: AbortSignal): Promise<Verdict> {
+  async #standInLine(call: Call, cost: number, counted: CountedRule, options?: CheckOptions): Promise<Verdict> {
     const { rule, waiting } = counted
     const since = this.#now()
-    if (waiting >= rule.queueSize) return (await this.#judge.look(call, cost, since)).refusedBy(rule, 'queue-full')
-    const judgement = this.#judge.meets(call).some(({ counter }) => counter)
-      ? await this.#askAgain(call, cost, counted, signal)
-      : await this.#line.join(counted, rule.key(call), () => this.#judge.takeHere(call, cost, this.#now()), signal)
+    if (waiting >= rule.queueSize) {
+      return (await this.#judge.look(call, cost, since, options)).refusedBy(rule, 'queue-full')
+    }
+    const signal = options?.signal
+    const take = () => this.#judge.takeHere(call, cost, this.#now(), options)
+    const judgement = this.#judge.meets(call, options).some(({ counter }) => counter)
+      ? await this.#askAgain(call, cost, counted, options)
+      : await this.#line.join(counted, rule.key(call), take, signal)
     if (judgement.waitMs > 0) return this.#waiting.hold(judgement, since, signal)
     return judgement.held(judgement.receipts, (this.#now() - since) / 1000)
   }
 
   /** Waits for a place that another process may free: nobody tells, so it is asked for again and again. */
-  async #askAgain(call: Call, cost: number, counted: CountedRule, signal?: AbortSignal): Promise<Judgement> {
+  async #askAgain(call: Call, cost: number, counted: CountedRule, options?: CheckOptions): Promise<Judgement> {
+    const signal = options?.signal
     const until = this.#now() + counted.rule.queueTimeoutMs * 1000
     counted.waiting++
     try {
       for (;;) {
         await pause(ASK_AGAIN_MS * (0.5 + Math.random()), undefined, { signal }).catch(() => signal?.throwIfAborted())
-        const judgement = await this.#judge.take(call, cost, this.#now())
+        const judgement = await this.#judge.take(call, cost, this.#now(), options)
         if (!judgement.fullHouse) return judgement
         if (this.#now() >= until) return judgement.refusedBy(counted.rule, 'timeout')
       }
     } finally {
       counted.waiting--
     }
+  }
+}
+
+function closed(): DianaError {
+  return new DianaError('CLOSED', 'this limiter was closed; make a new one with createLimiter()')
+}
+
+/** What an application's function says of a call; what it makes of a hostile one must not let it pass for nothing. */
+function costBy(tell: (call: Call) => number, call: Call): number {
+  try {
+    const cost = tell(call)
+    return Number.isSafeInteger(cost) && cost >= 0 ? cost : 1
+  } catch {
+    return 1
   }
 }

@@ -1,9 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
+import { DianaError } from './errors.ts'
 import { Origin, type OriginListener, type SourceStatus } from './origin.ts'
 import { formatMistake, type Mistake } from './rules/mistake.ts'
+import type { RuleOptions } from './rules/options.ts'
 import { overlay } from './rules/overlay.ts'
-import { type Parsed, parseRemote, parseText, type Vocabulary } from './rules/parse.ts'
+import { type Parsed, parseRemote, parseRule, parseText, type Vocabulary } from './rules/parse.ts'
 import type { Rule, RuleDocument } from './rules/rule.ts'
+import { mostRules } from './rules/schema.ts'
 import { readSnapshot, writeSnapshot } from './rules/snapshot.ts'
 import { fileSource } from './sources/file.ts'
 import { follow } from './sources/follow.ts'
@@ -50,6 +53,8 @@ export class LiveRules {
   /** The newest document of each side, while it is good by itself but not with what the other side says. */
   #waitingLocal: LocalDocument | undefined
   #waitingRemote: SourceDocument | undefined
+  /** Rules that the program itself has added, with their words. */
+  readonly #added = new Map<string, { readonly words: RuleOptions; readonly rule: Rule }>()
   #writing: Promise<void> | undefined
 
   constructor(parts: LiveRulesParts, listener: RuleListener) {
@@ -92,6 +97,29 @@ export class LiveRules {
   /** The rules in force, each with where it came from. */
   get document(): RuleDocument {
     return this.#document
+  }
+
+  /** Adds a rule in code; one of the same id from a source wins over it. Throws where it cannot be obeyed. */
+  add(words: RuleOptions): void {
+    const known = this.#added.get(words?.id)
+    if (known) {
+      if (isDeepStrictEqual(known.words, words)) return
+      throw new DianaError('BAD_RULES', `rule "${words.id}" was added with other words: give each rule its own id`)
+    }
+    if (this.#document.rules.length >= mostRules) {
+      throw new DianaError('BAD_RULES', `there are ${mostRules} rules already: use fewer`)
+    }
+    const { rule, mistakes } = parseRule(words, this.#parts.vocabulary, this.#inForce.local.document)
+    if (!rule) throw new DianaError('BAD_RULES', mistakes.map(formatMistake).join('\n'))
+    this.#added.set(rule.id, { words, rule })
+    try {
+      const document = { ...this.#document, rules: withAdded(this.#document.rules, [rule]) }
+      this.#listener.onRules(document)
+      this.#document = document
+    } catch (error) {
+      this.#added.delete(rule.id)
+      throw error
+    }
   }
 
   sources(): SourceStatus[] {
@@ -192,11 +220,13 @@ export class LiveRules {
 
   #merge({ local: { document }, remote }: Pair): Parsed {
     const own = from(document.rules, this.#local.name)
-    if (remote === undefined) return { document: { ...document, rules: own }, mistakes: [] }
+    const added = [...this.#added.values()].map(({ rule }) => rule)
+    if (remote === undefined) return { document: { ...document, rules: withAdded(own, added) }, mistakes: [] }
     const { name } = this.#remote
     const parsed = parseRemote(remote.text, name, this.#parts.vocabulary, document)
     if (parsed.document === undefined) return parsed
-    return { document: { ...document, rules: overlay(own, from(parsed.document.rules, name)) }, mistakes: [] }
+    const rules = overlay(own, from(parsed.document.rules, name))
+    return { document: { ...document, rules: withAdded(rules, added) }, mistakes: [] }
   }
 
   #remember({ fromSnapshot = false }: { readonly fromSnapshot?: boolean }): void {
@@ -220,4 +250,17 @@ export class LiveRules {
 
 function from(rules: readonly Rule[], origin: string): Rule[] {
   return rules.map(rule => ({ ...rule, origin }))
+}
+
+/** Rules with those that the program added behind them, as far as no other rule has their id. */
+function withAdded(rules: readonly Rule[], added: readonly Rule[]): readonly Rule[] {
+  if (added.length === 0) return rules
+  const known = new Set(rules.map(rule => rule.id))
+  return [
+    ...rules,
+    ...from(
+      added.filter(rule => !known.has(rule.id)),
+      'code',
+    ),
+  ]
 }

@@ -14,8 +14,21 @@ export interface Decision {
   readonly retryAfterMs: number
 }
 
-/** Why a call was refused: over a limit, no room left to wait, or waited as long as it may. */
-export type Reason = 'limit' | 'queue-full' | 'timeout'
+/**
+ * Why a call was refused: over a limit, no room left to wait, waited as long as it may, on a list of callers to deny, or
+ * blocked for a time.
+ */
+export type Reason = 'limit' | 'queue-full' | 'timeout' | 'denied' | 'blocked'
+
+/** How a call ended: nothing said, or aborted, it failed. */
+export interface Outcome {
+  /** The status of the response; none where the caller left before it was whole. */
+  readonly status?: number | undefined
+  /** For what is no HTTP; wins over the status. */
+  readonly failed?: boolean | undefined
+  /** What the call has cost in the end, as `settle` takes it. */
+  readonly cost?: number | undefined
+}
 
 /** The answer to a call, by all its rules at once. */
 export interface Verdict {
@@ -30,8 +43,15 @@ export interface Verdict {
   readonly decisions: readonly Decision[]
   /** What a refused caller is told, and in which headers. */
   readonly answer: Answer
-  /** Whether the call holds something while it runs, such as a place of a concurrency rule. */
+  /** Whether its end matters: it holds a place of a concurrency rule, or a rule counts by how calls end. */
   readonly holds: boolean
   /** Gives back what the call holds while it runs; call it when the call has ended, however it ended. */
   release(): void
+  /**
+   * Makes the call count as `actualCost`: what it was charged beyond that is given back, what is missing is charged as far
+   * as the limits still have room. Again, it goes from what was settled last.
+   */
+  settle(actualCost: number): void
+  /** The call has ended: settles what it cost if told, releases, and lets rules that count failures forget a success. */
+  end(outcome?: Outcome): void
 }

@@ -27,7 +27,8 @@ function refusing(parts: Partial<Decision> = {}): Decision {
 
 function passed(decisions: readonly Decision[], headers: HeaderStyle = 'draft-11'): Verdict {
   const answer = { status: 503, headers }
-  return { allowed: true, waitMs: 0, retryAfterMs: 0, decisions, answer, holds: false, release: () => {} }
+  const ending = { holds: false, release: () => {}, settle: () => {}, end: () => {} }
+  return { allowed: true, waitMs: 0, retryAfterMs: 0, decisions, answer, ...ending }
 }
 
 function refused(decisions: readonly Decision[], parts: Partial<Verdict> = {}): Verdict {

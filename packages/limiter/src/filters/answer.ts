@@ -26,6 +26,8 @@ const sentences: Readonly<Record<Reason, (rule: string) => string>> = {
   limit: rule => `Too many calls for rule "${rule}"`,
   'queue-full': rule => `Too many calls wait for rule "${rule}"`,
   timeout: rule => `No place became free in time for rule "${rule}"`,
+  denied: () => 'This caller is denied',
+  blocked: rule => `Blocked for a time by rule "${rule}"`,
 }
 
 const writers: Readonly<Record<HeaderStyle, HeaderWriter>> = {

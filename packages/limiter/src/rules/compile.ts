@@ -1,4 +1,5 @@
 import type { Algorithm, Limit, Meter } from '../algorithms/algorithm.ts'
+import type { Call } from '../call.ts'
 import type { Dimension } from '../dimensions/dimension.ts'
 import { compileKey, type KeyReader } from '../dimensions/key.ts'
 import { DianaError } from '../errors.ts'
@@ -25,6 +26,18 @@ export interface CompiledRule {
   /** Calls of this rule that may wait in this process, and how long for a place that no clock frees. */
   readonly queueSize: number
   readonly queueTimeoutMs: number
+  /** What a call costs by this rule; undefined where it is what the call says. */
+  readonly cost: ((call: Call) => number) | undefined
+  /** Whether the cost of a call may be settled afterwards. */
+  readonly settles: boolean
+  /** Whether a call that ended so counts; undefined where every call does. */
+  readonly countWhen: ((outcome: CallOutcome) => boolean) | undefined
+}
+
+/** How a call ended; nothing known is a failure. */
+export interface CallOutcome {
+  readonly status?: number | undefined
+  readonly failed?: boolean | undefined
 }
 
 const DEFAULT_QUEUE_TIMEOUT_MS = 1000
@@ -47,6 +60,7 @@ function compileRule(
   const waits = rule.whenFull === 'wait'
   const { timeoutMs } = rule.queue
   const patience = waits ? { timeoutUs: timeoutMs === undefined ? undefined : timeoutMs * 1000 } : undefined
+  const meters = rule.limits.map(limit => checked(algorithm.meter(limit, rule.options, patience), rule))
   return {
     id: rule.id,
     match: rule.match,
@@ -55,7 +69,7 @@ function compileRule(
     origin: rule.origin,
     key: compileKey(rule.by, document.identify, dimensions),
     limits: rule.limits,
-    meters: rule.limits.map(limit => checked(algorithm.meter(limit, rule.options, patience), rule)),
+    meters,
     terms: [rule.limits, rule.options, patience],
     answer: { ...document.answer, ...rule.answer },
     enforced: rule.whenFull !== 'shadow',
@@ -63,6 +77,9 @@ function compileRule(
     emergency: rule.whenStoreDown === 'share' ? 'local' : rule.whenStoreDown,
     queueSize: waits ? rule.queue.size : 0,
     queueTimeoutMs: timeoutMs ?? DEFAULT_QUEUE_TIMEOUT_MS,
+    cost: undefined,
+    settles: !meters.some(meter => meter.held),
+    countWhen: undefined,
   }
 }
 

@@ -22,6 +22,7 @@ export function compileMatch<R extends Matchable>(rules: readonly R[]): Matcher<
   const anyPath: Candidate[] = []
   const byPattern = new Map<string, Candidate[]>()
   rules.forEach(({ match }, position) => {
+    if (match.none) return
     const candidate = { position, conditions: conditionsOf(match) }
     const patterns = new Set(match.path?.flatMap(spellings))
     if (patterns.size === 0) anyPath.push(candidate)

@@ -16,12 +16,14 @@ export interface DocumentOptions {
 export interface RuleOptions {
   readonly id: string
   readonly enabled?: boolean | undefined
-  readonly match?: {
-    readonly path?: OneOrList<string> | undefined
-    readonly method?: OneOrList<string> | undefined
-    readonly host?: OneOrList<string> | undefined
-    readonly header?: Readonly<Record<string, OneOrList<string>>> | undefined
-  }
+  readonly match?:
+    | 'none'
+    | {
+        readonly path?: OneOrList<string> | undefined
+        readonly method?: OneOrList<string> | undefined
+        readonly host?: OneOrList<string> | undefined
+        readonly header?: Readonly<Record<string, OneOrList<string>>> | undefined
+      }
   readonly by?: OneOrList<string> | undefined
   readonly limit: OneOrList<string | number>
   readonly algorithm?: string | undefined

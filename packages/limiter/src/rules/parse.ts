@@ -1,10 +1,12 @@
 import { composeYaml } from './compose-yaml.ts'
 import { isMap } from './is-map.ts'
 import type { Mistake } from './mistake.ts'
+import type { RuleOptions } from './options.ts'
 import { readDocument, readRemoteDocument } from './read-document.ts'
 import { readJson } from './read-json.ts'
 import { readNodes } from './read-nodes.ts'
-import type { RuleDocument } from './rule.ts'
+import { createRuleReader } from './read-rule.ts'
+import type { Rule, RuleDocument } from './rule.ts'
 import { cutText, escapeText, showPath } from './show.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
@@ -78,13 +80,31 @@ export function parseOptions(value: unknown, vocabulary: Vocabulary): Parsed {
   return { mistakes }
 }
 
+/** Reads one rule given in code, beside those of a document. */
+export function parseRule(
+  words: RuleOptions,
+  vocabulary: Vocabulary,
+  { identify, store }: Pick<RuleDocument, 'identify' | 'store'>,
+): { readonly rule?: Rule; readonly mistakes: readonly Mistake[] } {
+  const read = createRuleReader({ vocabulary, identified: Object.keys(identify), hasStore: store !== undefined })
+  const { rule, problems } = read(words)
+  if (rule && problems.length === 0) return { rule, mistakes: [] }
+  const mistakes = problems.slice(0, mostMistakes).map(({ path, what }) => {
+    return { file: 'options', line: 0, column: 0, ...describe(what, showPath(path) || 'the rule'), ...nameOf(words) }
+  })
+  return { mistakes }
+}
+
 function describe(what: string, subject: string): { message: string } {
   return { message: cutText(escapeText(`${subject} ${what}`), 500) }
 }
 
 function ruleAt([word, index]: readonly PropertyKey[], value: unknown): { rule?: string } {
   const rules = word === 'rules' && isMap(value) && Array.isArray(value.rules) ? value.rules : []
-  const rule: unknown = rules[Number(index)]
+  return nameOf(rules[Number(index)])
+}
+
+function nameOf(rule: unknown): { rule?: string } {
   return isMap(rule) && typeof rule.id === 'string' ? { rule: escapeText(cutText(rule.id)) } : {}
 }
 

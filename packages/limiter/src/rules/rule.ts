@@ -2,6 +2,8 @@ import type { Limit } from '../algorithms/algorithm.ts'
 
 /** Which calls a rule is about; every part given must hold, absent parts match all. */
 export interface Match {
+  /** No call by itself: the rule is for those that name it. */
+  readonly none?: true | undefined
   readonly path?: readonly string[] | undefined
   readonly method?: readonly string[] | undefined
   readonly host?: readonly string[] | undefined

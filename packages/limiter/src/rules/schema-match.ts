@@ -32,4 +32,10 @@ const shape = {
 }
 
 /** Which calls a rule is about, as a rule writes it. */
-export const matchSchema: z.ZodType<Match> = z.strictObject(shape).partial()
+export const matchSchema: z.ZodType<Match> = z.union([
+  z
+    .literal('none')
+    .describe('No call but those that name the rule.')
+    .transform((): Match => ({ none: true })),
+  z.strictObject(shape).partial(),
+])

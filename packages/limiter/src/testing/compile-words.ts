@@ -35,6 +35,9 @@ export function compileWords(
     enforced: whenFull !== 'shadow',
     queueSize: waits ? (queue.size ?? QUEUE_SIZE) : 0,
     queueTimeoutMs: timeoutMs ?? QUEUE_TIMEOUT_MS,
+    cost: undefined,
+    settles: algorithm.limit === 'rate',
+    countWhen: undefined,
     ...parts,
   }
 }

@@ -15,5 +15,5 @@ export function judgeWords(
     const table = store.createTable(compiled.id, compiled.meters)
     return { rule: compiled, match: compiled.match, table, counter: undefined, waiting: 0 }
   })
-  return new Judge({ rules, store, answer: { status: 503, headers: 'draft-11' }, onRelease })
+  return new Judge({ rules, store, answer: { status: 503, headers: 'draft-11' }, onRelease, now: () => 0 })
 }

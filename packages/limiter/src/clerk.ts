@@ -1,0 +1,66 @@
+import { type Clerk, giveBack, type JudgementParts, type Receipt } from './judgement.ts'
+import { localCharge, type MemoryStore } from './stores/memory.ts'
+import { type SharedStore, sharedCharge } from './stores/shared.ts'
+
+export interface ClerkParts {
+  readonly store: MemoryStore
+  readonly shared?: SharedStore | undefined
+  readonly now: () => number
+  readonly onRelease: (receipts: readonly Receipt[]) => void
+  /** The charges of a call as its rules read it. */
+  readonly receiptsOf: (parts: JudgementParts) => readonly Receipt[]
+}
+
+/**
+ * Settles calls once they have ended. What was charged too much is given back; what was charged too little is charged
+ * as far as there is room, since no count goes beyond its limit: a caller is never worse off than one who has used all.
+ */
+export function createClerk({ store, shared, now, onRelease, receiptsOf }: ClerkParts): Clerk {
+  /** How much of `cost` there is room for in this process, after counting it. */
+  const takeHere = ({ counted: { table }, key }: Receipt, cost: number): number => {
+    const take = (amount: number) => {
+      const charge = { ...localCharge(table), key, cost: amount, mayWait: false }
+      return { charge, fits: store.take([charge], 1, now()) }
+    }
+    const whole = take(cost)
+    const room = whole.fits ? cost : Math.min(cost, ...whole.charge.remaining)
+    return whole.fits || (room > 0 && take(room).fits) ? room : 0
+  }
+
+  /** The same for the whole fleet: if others take the room meanwhile, nothing is charged. */
+  const takeShared = async ({ counted: { counter, table, rule }, key }: Receipt, cost: number): Promise<void> => {
+    if (!counter || !shared) return
+    const take = async (amount: number) => {
+      const charge = { ...sharedCharge(counter, table, rule.emergency), key, cost: amount, mayWait: false }
+      return { charge, fits: await shared.take([charge], now()) }
+    }
+    const whole = await take(cost)
+    const room = Math.min(cost, ...whole.charge.remaining)
+    if (!whole.fits && room > 0) await take(room)
+  }
+
+  const settleOne = (receipt: Receipt, cost: number): Receipt => {
+    if (!receipt.settles || cost === receipt.cost) return receipt
+    if (cost < receipt.cost) {
+      giveBack({ ...receipt, cost: receipt.cost - cost }, now(), 'passed')
+      return { ...receipt, cost }
+    }
+    const missing = cost - receipt.cost
+    if (!receipt.refund) return { ...receipt, cost: receipt.cost + takeHere(receipt, missing) }
+    takeShared(receipt, missing).catch(() => {})
+    return { ...receipt, cost }
+  }
+
+  return {
+    release: onRelease,
+    receiptsOf,
+    settle: (receipts, actualCost) => receipts.map(receipt => settleOne(receipt, actualCost)),
+    close(receipts, outcome) {
+      return receipts.filter(receipt => {
+        const counts = receipt.counted.rule.countWhen?.(outcome) ?? true
+        if (!counts) giveBack(receipt, now(), 'passed')
+        return counts
+      })
+    },
+  }
+}
