@@ -1,11 +1,18 @@
 import { type AddressBits, isIPv4, parseAddressBits, parseDotted, writeAddressBits } from './address-bits.ts'
 import { DianaError } from './errors.ts'
+import { readForwarded } from './forwarded.ts'
 
-/** Chooses the caller's address among the socket's peer and what proxies say in X-Forwarded-For. */
+/** The header in which proxies name those they call for. */
+export type ForwardedBy = 'x-forwarded-for' | 'forwarded'
+
+/** Chooses the caller's address among the socket's peer and what proxies say in X-Forwarded-For, or in Forwarded. */
 export type AddressReader = (
   peer: string | undefined,
   forwardedFor: string | readonly string[] | undefined,
 ) => string | undefined
+
+/** One item of the header → the address in it; an item that is none stays none. */
+type ItemReader = (item: string) => string
 
 /** Addresses that agree with `bits` in the first `length` bits. */
 export interface Network {
@@ -47,17 +54,23 @@ export function parseNetwork(text: string): Network | undefined {
 }
 
 /** `trustProxy` is a number of hops or a list of networks; throws where it is neither. */
-export function createAddressReader(trustProxy: number | readonly string[]): AddressReader {
-  if (typeof trustProxy !== 'number') return readPastTrusted(trustProxy.map(requireNetwork))
+export function createAddressReader(
+  trustProxy: number | readonly string[],
+  forwardedBy: ForwardedBy = 'x-forwarded-for',
+): AddressReader {
+  const read = forwardedBy === 'forwarded' ? readForwarded : asItIs
+  if (typeof trustProxy !== 'number') return readPastTrusted(trustProxy.map(requireNetwork), read)
   if (!Number.isInteger(trustProxy) || trustProxy < 0 || trustProxy > mostEntries) {
     throw new DianaError('BAD_RULES', `trustProxy is ${trustProxy}: say how many proxies to trust, 0 to ${mostEntries}`)
   }
-  return trustProxy === 0 ? whole : readHops(trustProxy)
+  return trustProxy === 0 ? whole : readHops(trustProxy, read)
 }
 
-function readHops(hops: number): AddressReader {
+const asItIs: ItemReader = item => item
+
+function readHops(hops: number, read: ItemReader): AddressReader {
   return (peer, forwardedFor) => {
-    const entries = new EntriesFromRight(forwardedFor)
+    const entries = new EntriesFromRight(forwardedFor, read)
     let good = peer
     for (let left = hops; left > 0; left--) {
       const entry = entries.next()
@@ -69,10 +82,10 @@ function readHops(hops: number): AddressReader {
   }
 }
 
-function readPastTrusted(networks: readonly Network[]): AddressReader {
+function readPastTrusted(networks: readonly Network[], read: ItemReader): AddressReader {
   return (peer, forwardedFor) => {
     if (peer === undefined || !parseAddressBits(peer, scratch)) return undefined
-    const entries = new EntriesFromRight(forwardedFor)
+    const entries = new EntriesFromRight(forwardedFor, read)
     let good = peer
     for (let left = mostEntries; left > 0 && isWithin(networks, scratch); left--) {
       const entry = entries.next()
@@ -86,11 +99,13 @@ function readPastTrusted(networks: readonly Network[]): AddressReader {
 /** The items of a header that may have come on several lines, last first, cut one by one: it may be 64 KiB long. */
 class EntriesFromRight {
   readonly #lines: readonly string[]
+  readonly #read: ItemReader
   #line: number
   #text: string
   #end: number
 
-  constructor(header: string | readonly string[] | undefined) {
+  constructor(header: string | readonly string[] | undefined, read: ItemReader) {
+    this.#read = read
     this.#lines = typeof header === 'string' ? [header] : (header ?? [])
     this.#line = this.#lines.length - 1
     this.#text = this.#lines[this.#line] ?? ''
@@ -106,7 +121,7 @@ class EntriesFromRight {
     const comma = this.#end === 0 ? -1 : this.#text.lastIndexOf(',', this.#end - 1)
     const entry = this.#text.slice(comma + 1, this.#end)
     this.#end = comma
-    return entry
+    return this.#read(entry)
   }
 }
 
@@ -118,6 +133,27 @@ function requireNetwork(text: string): Network {
   const network = parseNetwork(text)
   if (network !== undefined) return network
   throw new DianaError('BAD_RULES', `trustProxy names "${text}": write an address or a network such as 10.0.0.0/8`)
+}
+
+/** Whether one address, in any spelling, lies in one of many networks; they are sorted by their length once. */
+export function compileNetworks(networks: readonly Network[]): (address: string) => boolean {
+  const byLength = new Map<number, Set<string>>()
+  const masked = (bits: AddressBits, length: number): string => {
+    let text = ''
+    for (let at = 0; at < 8; at++) text += String.fromCharCode(bits[at]! & groupMask(length, at))
+    return text
+  }
+  for (const { bits, length } of networks) {
+    const known = byLength.get(length) ?? new Set()
+    // `::/0` holds no IPv4 address, though the mapped form of one lies in it
+    byLength.set(length, known.add(`${isIPv4(bits)}${masked(bits, length)}`))
+  }
+  return address => {
+    if (!parseAddressBits(address, scratch)) return false
+    const kind = isIPv4(scratch)
+    for (const [length, known] of byLength) if (known.has(`${kind}${masked(scratch, length)}`)) return true
+    return false
+  }
 }
 
 function isWithin(networks: readonly Network[], bits: AddressBits): boolean {

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { CountedRule } from './judgement.ts'
+import { blockMeter } from './algorithms/block.ts'
+import type { CountedRule, Gate } from './judgement.ts'
 import type { CompiledRule } from './rules/compile.ts'
 import type { MemoryStore } from './stores/memory.ts'
 import type { RedisStore } from './stores/redis.ts'
@@ -24,14 +25,41 @@ export function countRules(
   const counters = rules.map(rule => (rule.distributed ? redis?.createCounter(rule) : undefined))
   adoptAll(rules, elders, now)
   const kept = new Set(rules.map(rule => rule.id))
-  for (const id of known.keys()) if (!kept.has(id)) store.dropTable(id)
+  for (const [id, { gate }] of known) {
+    if (kept.has(id)) continue
+    store.dropTable(id)
+    if (gate) store.dropTable(gateId(id))
+  }
   return rules.map((rule, i) => {
     const { id, match, meters } = rule
     const counter = counters[i]
     const same = elders[i]
-    if (same) return Object.assign(same, { rule, match, counter })
-    return { rule, match, table: store.createTable(id, meters), counter, waiting: 0 }
+    const gate = gateOf(rule, same, store, redis)
+    if (same) return Object.assign(same, { rule, match, counter, gate })
+    return { rule, match, table: store.createTable(id, meters), counter, gate, waiting: 0 }
   })
+}
+
+/** Where a rule's blocked callers are kept: with those of before, if it is the same rule. */
+function gateOf(
+  rule: CompiledRule,
+  same: CountedRule | undefined,
+  store: MemoryStore,
+  redis?: RedisStore,
+): Gate | undefined {
+  if (rule.blockMs === undefined) {
+    if (same?.gate) store.dropTable(gateId(rule.id))
+    return undefined
+  }
+  const meters = [blockMeter]
+  // the star keeps the name apart from those of algorithms
+  const counter = rule.distributed ? redis?.createCounter({ ...rule, algorithm: '*block', meters }) : undefined
+  return { table: same?.gate?.table ?? store.createTable(gateId(rule.id), meters), counter }
+}
+
+/** No rule's id has a space. */
+function gateId(id: string): string {
+  return `${id} block`
 }
 
 function countsAlike(one: CompiledRule, other: CompiledRule): boolean {

@@ -2,11 +2,13 @@ import { readFile } from 'node:fs/promises'
 import type { Algorithm } from './algorithms/algorithm.ts'
 import { type Clock, inMicroseconds } from './clock.ts'
 import type { Dimension } from './dimensions/dimension.ts'
+import { GivenFunctions } from './dimensions/given-functions.ts'
 import { DianaError } from './errors.ts'
 import { Limiter } from './limiter.ts'
 import { gatherWords, importPlugins, pluginsNamedIn } from './plugins.ts'
+import { documentInWords } from './rules/in-words.ts'
 import { formatMistake } from './rules/mistake.ts'
-import { type DocumentOptions, type Parsed, parseOptions, parseText } from './rules/parse.ts'
+import { type DocumentOptions, type Parsed, parseOptions, parseText, type Vocabulary } from './rules/parse.ts'
 import type { RuleDocument } from './rules/rule.ts'
 import type { Source, SourceKind } from './sources/source.ts'
 import { hashText } from './sources/text.ts'
@@ -39,15 +41,17 @@ export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
   const text = config === undefined ? undefined : await readRules(config)
   const plugins = text === undefined ? [] : await importPlugins(pluginsNamedIn(text), config!)
   const vocabulary = gatherWords({ algorithms, dimensions, sources }, plugins)
+  const given = new GivenFunctions()
   const document = obeyed(
-    text === undefined ? parseOptions(inWords(words), vocabulary) : parseText(text, config!, vocabulary),
+    text === undefined ? parseInCode(words, vocabulary, given) : parseText(text, config!, vocabulary),
   )
   const connection = await connect(options, document)
   try {
     const limiter = new Limiter({
       ...connection,
       algorithms: vocabulary.algorithms,
-      dimensions: vocabulary.dimensions,
+      dimensions: [...vocabulary.dimensions, given.dimension],
+      given,
       vocabulary,
       document,
       file: text === undefined ? undefined : { path: config!, version: versionOf(text) },
@@ -93,8 +97,16 @@ function obeyed(parsed: Parsed): RuleDocument {
   throw new DianaError('BAD_RULES', parsed.mistakes.map(formatMistake).join('\n'))
 }
 
+/** Only where there are functions may rules name any. */
+function parseInCode(words: Omit<LimiterOptions, 'config'>, vocabulary: Vocabulary, given: GivenFunctions): Parsed {
+  const { store, ...rest } = inWords(words)
+  const inCode = documentInWords(rest, given)
+  const dimensions = given.isEmpty ? vocabulary.dimensions : [...vocabulary.dimensions, given.dimension]
+  return parseOptions({ ...inCode, ...(store && { store }) }, { ...vocabulary, dimensions })
+}
+
 /** The options as a rule file would say them: a client has no word there, and stands in as an address. */
-function inWords(options: Pick<LimiterOptions, 'store'>): object {
+function inWords<Words extends Pick<LimiterOptions, 'store'>>(options: Words): Words {
   const { store } = options
   if (!store || typeof store.redis === 'string' || Array.isArray(store.redis)) return options
   return { ...options, store: { ...store, redis: 'redis://client' } }

@@ -1,8 +1,9 @@
 import type { Call } from './call.ts'
-import type { CountedRule, NamedRules } from './judgement.ts'
+import type { CountedRule, Gate, NamedRules } from './judgement.ts'
 import { type LocalCharge, localCharge } from './stores/memory.ts'
 import type { RedisCounter } from './stores/redis-counter.ts'
 import { type SharedCharge, sharedCharge } from './stores/shared.ts'
+import type { Table } from './stores/table.ts'
 
 const NO_CALL: Call = { method: '', path: '' }
 
@@ -22,28 +23,56 @@ export class Docket {
   locals = 0
   /** Those that are counted for the whole fleet. */
   shared: SharedCharge[] = []
+  /** For rules that block, the charge that asks whether they block this caller; by the place of the rule. */
+  readonly gates: (LocalCharge | SharedCharge | undefined)[] = []
+  hasGates = false
   size = 0
+  isDenied = false
   call: Call = NO_CALL
   cost = 0
   options: DocketOptions | undefined
 
-  prepare(size: number, call: Call, cost: number, options: DocketOptions | undefined): void {
+  /** `found` rules are in the list already; a negative number of them says that the call is denied. */
+  prepare(found: number, call: Call, cost: number, options: DocketOptions | undefined): void {
+    const size = Math.max(0, found)
     this.call = call
     this.cost = cost
     this.options = options
+    this.isDenied = found < 0
     this.size = size
     this.locals = 0
+    this.hasGates = false
     if (this.shared.length > 0) this.shared = []
     for (let i = 0; i < size; i++) {
       const counted = this.found[i]!
       const { rule } = counted
-      const charge = counted.counter ? this.#nextShared(counted, counted.counter) : this.#nextLocal(counted)
+      const charge = counted.counter
+        ? this.#nextShared(counted.counter, counted.table, rule.emergency)
+        : this.#nextLocal(counted.table)
       charge.key = rule.key(call)
       charge.cost = rule.cost === undefined || cost === 0 ? cost : rule.cost(call)
       charge.enforced = rule.enforced
       charge.mayWait = counted.waiting < rule.queueSize
       this.charges[i] = charge
+      if (counted.gate !== undefined) this.#addGate(i, counted.gate, charge)
+      else if (this.gates.length > i) this.gates[i] = undefined
     }
+  }
+
+  /** Microseconds for which a rule has blocked the caller. */
+  blockedUs(place: number): number {
+    return this.gates[place]?.delays[0] ?? 0
+  }
+
+  #addGate(place: number, gate: Gate, { key, enforced }: LocalCharge | SharedCharge): void {
+    const { table, counter } = gate
+    const charge = counter ? this.#nextShared(counter, table, 'local') : this.#nextLocal(table)
+    charge.key = key
+    charge.cost = 0
+    charge.enforced = enforced
+    charge.mayWait = false
+    this.gates[place] = charge
+    this.hasGates = true
   }
 
   /** Keeps nothing of a call that has been judged. */
@@ -52,13 +81,13 @@ export class Docket {
     this.options = undefined
   }
 
-  #nextShared({ table, rule }: CountedRule, counter: RedisCounter): SharedCharge {
-    const charge = sharedCharge(counter, table, rule.emergency)
+  #nextShared(counter: RedisCounter, table: Table, emergency: SharedCharge['emergency']): SharedCharge {
+    const charge = sharedCharge(counter, table, emergency)
     this.shared.push(charge)
     return charge
   }
 
-  #nextLocal({ table }: CountedRule): LocalCharge {
+  #nextLocal(table: Table): LocalCharge {
     const charge = this.local[this.locals] ?? localCharge(table)
     charge.table = table
     this.local[this.locals++] = charge

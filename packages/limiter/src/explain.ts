@@ -1,6 +1,5 @@
 import type { Call } from './call.ts'
-import type { Dimension } from './dimensions/dimension.ts'
-import { compileKey, describePart, type KeyPart } from './dimensions/key.ts'
+import { describePart, type KeyPart } from './dimensions/key.ts'
 import type { CountedRule } from './judgement.ts'
 import type { Decision } from './verdict.ts'
 
@@ -13,17 +12,9 @@ export interface RuleExplanation {
   readonly decisions: readonly Decision[]
 }
 
-export function explain(
-  call: Call,
-  met: readonly CountedRule[],
-  decisions: readonly Decision[],
-  identify: Readonly<Record<string, readonly string[]>>,
-  dimensions: readonly Dimension[],
-): RuleExplanation[] {
+export function explain(call: Call, met: readonly CountedRule[], decisions: readonly Decision[]): RuleExplanation[] {
   return met.map(({ rule }) => {
-    const parts = rule.by.map(name => {
-      return [name, describePart(compileKey([name], identify, dimensions)(call))] as const
-    })
+    const parts = rule.keyParts.map(([name, read]) => [name, describePart(read(call))] as const)
     return {
       rule: rule.id,
       algorithm: rule.algorithm,

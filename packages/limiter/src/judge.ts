@@ -1,6 +1,7 @@
 import type { Call } from './call.ts'
 import { createClerk } from './clerk.ts'
 import { Docket, type DocketOptions } from './docket.ts'
+import { blockCaller } from './gate.ts'
 import {
   type Clerk,
   type CountedRule,
@@ -10,7 +11,7 @@ import {
   type NamedRules,
   type Receipt,
 } from './judgement.ts'
-import { compileMatch } from './rules/match.ts'
+import { type CallerScreens, RuleFinder } from './rule-finder.ts'
 import type { Answer } from './rules/rule.ts'
 import type { MemoryStore } from './stores/memory.ts'
 import type { SharedCharge, SharedStore } from './stores/shared.ts'
@@ -18,7 +19,10 @@ import type { Decision, Reason } from './verdict.ts'
 
 const NOTHING: readonly Receipt[] = []
 
-export interface JudgeParts {
+/** A denied caller is not told to come again. */
+const DENIED_STATUS = 403
+
+export interface JudgeParts extends CallerScreens {
   readonly rules: readonly CountedRule[]
   readonly store: MemoryStore
   /** Where rules are counted for the whole fleet, if any are. */
@@ -35,23 +39,21 @@ export interface JudgeParts {
 export class Judge {
   readonly rules: readonly CountedRule[]
   readonly #parts: JudgeParts
-  readonly #match: (call: Call, found: CountedRule[]) => number
-  readonly #byId: ReadonlyMap<string, CountedRule>
+  readonly #finder: RuleFinder
   readonly #clerk: Clerk
   #docket = new Docket()
 
   constructor(parts: JudgeParts) {
     this.#parts = parts
     this.rules = parts.rules
-    this.#match = compileMatch(parts.rules)
-    this.#byId = new Map(parts.rules.map(counted => [counted.rule.id, counted]))
+    this.#finder = new RuleFinder(parts.rules, parts)
     this.#clerk = createClerk({ ...parts, receiptsOf: judged => this.#receiptsOf(judged) })
   }
 
   /** The rules that a call meets, in document order, and then those that it names. */
   meets(call: Call, options?: NamedRules): CountedRule[] {
     const { found } = this.#docket
-    return found.slice(0, this.#find(call, found, options))
+    return found.slice(0, Math.max(0, this.#finder.find(call, found, options)))
   }
 
   /** Judges and counts; at once unless some of the call's rules are counted elsewhere. */
@@ -77,10 +79,14 @@ export class Judge {
   }
 
   #take(docket: Docket, now: number): Judgement {
-    return this.#judgement(docket, now, this.#parts.store.take(docket.local, docket.locals, now), true)
+    if (docket.isDenied) return this.#denial(docket, now)
+    const judgement = this.#judgement(docket, now, this.#parts.store.take(docket.local, docket.locals, now), true)
+    if (docket.hasGates && !judgement.allowed) this.#block(docket, judgement)
+    return judgement
   }
 
   #look(docket: Docket, now: number): Judgement {
+    if (docket.isDenied) return this.#denial(docket, now)
     return this.#judgement(docket, now, this.#parts.store.look(docket.local, docket.locals, now), false)
   }
 
@@ -93,19 +99,8 @@ export class Judge {
 
   #prepare(call: Call, cost: number, options: DocketOptions | undefined): Docket {
     const docket = this.#docket
-    docket.prepare(this.#find(call, docket.found, options), call, cost, options)
+    docket.prepare(this.#finder.find(call, docket.found, options), call, cost, options)
     return docket
-  }
-
-  #find(call: Call, found: CountedRule[], options: NamedRules | undefined): number {
-    const name = options?.rule
-    if (name === undefined) return this.#match(call, found)
-    let size = options?.only ? 0 : this.#match(call, found)
-    for (const id of typeof name === 'string' ? [name] : name) {
-      const counted = this.#byId.get(id)
-      if (counted && !isAmong(counted, found, size)) found[size++] = counted
-    }
-    return size
   }
 
   /**
@@ -114,7 +109,11 @@ export class Judge {
    */
   async #takeShared(docket: Docket, now: number): Promise<Judgement> {
     this.#docket = new Docket()
-    if (!this.#parts.store.take(docket.local, docket.locals, now)) return this.#judgement(docket, now, false, true)
+    if (!this.#parts.store.take(docket.local, docket.locals, now)) {
+      const refusal = this.#judgement(docket, now, false, true)
+      if (docket.hasGates) this.#block(docket, refusal)
+      return refusal
+    }
     const allowed = await this.#parts.shared!.take(docket.shared, now)
     if (!allowed) {
       const undone = this.#receipts(docket, now).filter(receipt => !receipt.counted.counter)
@@ -123,10 +122,31 @@ export class Judge {
     }
     for (let i = 0; i < docket.size; i++) {
       const { rule, counter } = docket.found[i]!
-      if (counter) this.#parts.onShared?.(rule.id, docket.charges[i]!.fits)
+      if (counter) this.#parts.onShared?.(rule.id, docket.charges[i]!.fits && docket.blockedUs(i) === 0)
     }
     // the store counted its waits from when it judged, which was before its answer came
-    return this.#judgement(docket, now, allowed, true, this.#parts.now())
+    const judgement = this.#judgement(docket, now, allowed, true, this.#parts.now())
+    if (docket.hasGates && !allowed) this.#block(docket, judgement)
+    return judgement
+  }
+
+  /** Blocks the caller by those rules whose limit he is over. Nobody waits for it: until then the limit itself refuses. */
+  #block({ size, charges, found }: Docket, judgement: Judgement): void {
+    if (judgement.fullHouse) return
+    for (let i = 0; i < size; i++) {
+      const { fits, enforced, delays, key } = charges[i]!
+      const { rule, gate } = found[i]!
+      if (fits || !enforced || delays.length === 0 || !gate || !rule.blockMs) continue
+      void Promise.resolve(blockCaller(gate, key, rule.blockMs, this.#parts)).catch(() => {})
+    }
+  }
+
+  #denial({ call, cost, options: named }: Docket, now: number): Judgement {
+    const { deniedBy } = this.#finder
+    const answer = { ...(deniedBy?.rule.answer ?? this.#parts.answer), status: DENIED_STATUS }
+    const why = { rule: deniedBy?.rule.id, reason: 'denied', answer, retryAfterMs: Number.POSITIVE_INFINITY } as const
+    const rest = { waitMs: 0, decisions: [], holds: false, receipts: NOTHING, fullHouse: undefined }
+    return new Judgement({ allowed: false, ...why, ...rest, call, cost, now, named }, this.#clerk)
   }
 
   #judgement(docket: Docket, now: number, allowed: boolean, counted: boolean, answeredAt = now): Judgement {
@@ -148,19 +168,24 @@ export class Judge {
       if (charge.delays.length === 0) continue
       if (enforced && charge.wait > waitUs) waitUs = charge.wait
       keepsReceipts ||= found.rule.cost !== undefined
+      const blockedUs = docket.hasGates ? docket.blockedUs(i) : 0
       for (let level = 0; level < meters.length; level++) {
         const meter = meters[level]!
         const { count, periodMs } = found.rule.limits[level]!
         const delay = charge.delays[level]!
-        const late = delay - (charge.mayWait ? meter.patienceUs : 0)
+        const over = delay - (charge.mayWait ? meter.patienceUs : 0)
+        const late = over > blockedUs ? over : blockedUs
         holds ||= meter.held || found.rule.countWhen !== undefined
         if (late > 0 && enforced) {
           // nobody waits for what can never be: more places than there are
-          if (!meter.held || found.rule.queueSize === 0 || charge.cost > count) onlyPlacesMissing = false
-          if (binding === undefined || late > retryUs) {
+          if (!meter.held || found.rule.queueSize === 0 || charge.cost > count || blockedUs > 0)
+            onlyPlacesMissing = false
+          // whoever is over the limit now is blocked from now on
+          const retry = over > 0 && counted ? Math.max(late, (found.rule.blockMs ?? 0) * 1000) : late
+          if (binding === undefined || retry > retryUs) {
             binding = found
-            retryUs = late
-            reason = delay <= meter.patienceUs ? 'queue-full' : 'limit'
+            retryUs = retry
+            reason = blockedUs >= over ? 'blocked' : delay <= meter.patienceUs ? 'queue-full' : 'limit'
           }
         }
         decisions.push({
@@ -169,7 +194,7 @@ export class Judge {
           periodMs,
           allowed: late <= 0,
           shadow: !enforced,
-          remaining: charge.remaining[level]!,
+          remaining: blockedUs > 0 ? 0 : charge.remaining[level]!,
           resetAfterMs: charge.resets[level]! / 1000,
           retryAfterMs: late <= 0 ? 0 : late / 1000,
         })
@@ -203,8 +228,8 @@ export class Judge {
   #receiptsOf({ call, cost, now, named, decisions }: JudgementParts): Receipt[] {
     const found: CountedRule[] = []
     const full = new Set(decisions.filter(decision => !decision.allowed).map(({ rule }) => rule))
-    const size = cost === 0 ? 0 : this.#find(call, found, named)
-    return found.slice(0, size).flatMap(counted => {
+    const size = cost === 0 ? 0 : this.#finder.find(call, found, named)
+    return found.slice(0, Math.max(0, size)).flatMap(counted => {
       if (full.has(counted.rule.id)) return []
       const key = counted.rule.key(call)
       const slot = counted.table.find(key)
@@ -232,9 +257,4 @@ export class Judge {
   #refundOf(charge: SharedCharge): (cost: number) => void {
     return cost => this.#parts.shared!.giveBack({ ...charge, cost })
   }
-}
-
-function isAmong(counted: CountedRule, found: readonly CountedRule[], size: number): boolean {
-  for (let i = 0; i < size; i++) if (found[i] === counted) return true
-  return false
 }

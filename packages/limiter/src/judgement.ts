@@ -13,7 +13,15 @@ export interface CountedRule {
   readonly table: Table
   /** Where the rule is counted for the whole fleet; none if it is counted in this process only. */
   counter: RedisCounter | undefined
+  /** Who is blocked; none where the rule blocks nobody. */
+  gate?: Gate | undefined
   waiting: number
+}
+
+/** Callers who are blocked by a rule for a time, in this process or for the whole fleet as the rule is counted. */
+export interface Gate {
+  readonly table: Table
+  readonly counter: RedisCounter | undefined
 }
 
 /** Proof of one charge, by which it can be taken back. */

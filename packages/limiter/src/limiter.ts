@@ -1,19 +1,24 @@
 import { EventEmitter } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type AddressReader, createAddressReader } from './address.ts'
+import { type AddressReader, createAddressReader, type ForwardedBy } from './address.ts'
 import type { Algorithm } from './algorithms/algorithm.ts'
 import type { Call } from './call.ts'
 import { type Clock, inMicroseconds, steadyClock } from './clock.ts'
 import { countRules } from './count-rules.ts'
 import type { Dimension } from './dimensions/dimension.ts'
+import type { GivenFunctions } from './dimensions/given-functions.ts'
+import { ip } from './dimensions/ip.ts'
+import { parseDuration } from './duration.ts'
 import { DianaError } from './errors.ts'
 import { explain, type RuleExplanation } from './explain.ts'
+import { blockCaller, unblockCaller } from './gate.ts'
 import { Judge } from './judge.ts'
-import { type CountedRule, giveBack, type Judgement, type NamedRules } from './judgement.ts'
+import { type CountedRule, type Gate, giveBack, type Judgement, type NamedRules } from './judgement.ts'
 import { Line } from './line.ts'
 import { LiveRules, type LiveRulesParts } from './live-rules.ts'
 import type { SourceStatus } from './origin.ts'
-import { compileRules } from './rules/compile.ts'
+import { compileDocument } from './rules/compile.ts'
+import { ruleInWords } from './rules/in-words.ts'
 import type { Mistake } from './rules/mistake.ts'
 import type { RuleOptions } from './rules/options.ts'
 import type { RuleDocument } from './rules/rule.ts'
@@ -78,6 +83,8 @@ export interface LimiterParts extends LiveRulesParts {
   readonly dimensions: readonly Dimension[]
   readonly clock?: Clock | undefined
   readonly maxKeys?: number | undefined
+  /** Functions in place of words. */
+  readonly given?: GivenFunctions | undefined
 }
 
 const SWEEP_EVERY_MS = 200
@@ -97,7 +104,7 @@ export class Limiter {
   readonly #waiting: Waiting
   readonly #line = new Line()
   readonly #sweeper: NodeJS.Timeout
-  /** The caller's address, given the socket's peer and its X-Forwarded-For. */
+  /** The caller's address, given the socket's peer and the header that `forwardedBy` names. */
   readonly addressOf: AddressReader = (peer, forwardedFor) => this.#addressOf(peer, forwardedFor)
   #document: RuleDocument
   #judge: Judge
@@ -118,8 +125,13 @@ export class Limiter {
     })
     this.#document = this.#live.document
     this.#judge = this.#judgeBy(this.#document, [])
-    this.#addressOf = createAddressReader(this.#document.trustProxy)
+    this.#addressOf = createAddressReader(this.#document.trustProxy, this.#document.forwardedBy)
     this.#sweeper = setInterval(() => this.#store.sweep(SWEEP_KEYS, this.#now()), SWEEP_EVERY_MS).unref()
+  }
+
+  /** The header in which trusted proxies name the caller: what `addressOf` wants to be given. */
+  get forwardedBy(): ForwardedBy {
+    return this.#document.forwardedBy
   }
 
   /** Follows the sources of the rules; resolves when the limiter may begin. */
@@ -157,7 +169,7 @@ export class Limiter {
   /** Which rules a call meets, under which key, with which numbers; counts nothing. */
   async explain(call: Call, options?: NamedRules): Promise<RuleExplanation[]> {
     const { decisions } = await this.peek(call, options)
-    return explain(call, this.#judge.meets(call, options), decisions, this.#document.identify, this.#parts.dimensions)
+    return explain(call, this.#judge.meets(call, options), decisions)
   }
 
   status(): Status {
@@ -180,11 +192,35 @@ export class Limiter {
 
   /** Forgets what was counted for the key of a call by one rule. */
   async reset(rule: string, call: Call): Promise<void> {
-    const counted = this.#judge.rules.find(candidate => candidate.rule.id === rule)
-    if (!counted) throw new DianaError('BAD_CALL', `there is no rule "${rule}"`)
+    const counted = this.#ruleNamed(rule)
     const key = counted.rule.key(call)
     counted.table.reset(key)
     if (counted.counter) await this.#shared?.reset(counted.counter, key)
+  }
+
+  /**
+   * Refuses a caller by one rule for a time: its own `block` unless told, milliseconds or a duration such as `10m`. For the
+   * whole fleet where the rule is counted there. `who` is a call of his, or his value of the one dimension that the rule
+   * counts by.
+   */
+  async block(rule: string, who: Call | string, time?: string | number): Promise<void> {
+    const { gate, key, blockMs } = this.#gateOf(rule, who)
+    const ms = typeof time === 'string' ? parseDuration(time) : (time ?? blockMs)
+    if (ms === undefined || !Number.isSafeInteger(ms) || ms < 1) {
+      throw new DianaError('BAD_CALL', `rule "${rule}": block for how long? Say 10m, or a whole number of milliseconds`)
+    }
+    const keeping = { store: this.#store, shared: this.#shared, now: this.#now }
+    if (await blockCaller(gate, key, ms, keeping)) return
+    throw new DianaError(
+      'BAD_CALL',
+      `rule "${rule}": as many keys are live as may be, so nobody is blocked: raise maxKeys`,
+    )
+  }
+
+  /** Lets a blocked caller in again. */
+  async unblock(rule: string, who: Call | string): Promise<void> {
+    const { gate, key } = this.#gateOf(rule, who)
+    await unblockCaller(gate, key, this.#shared)
   }
 
   /** Whether a rule of this id is known, be it on or off. */
@@ -198,7 +234,8 @@ export class Limiter {
    */
   addRule(words: RuleOptions): void {
     if (this.#closed) throw closed()
-    this.#live.add(words)
+    const { given } = this.#parts
+    this.#live.add(words, given ? ruleInWords(words, given) : words)
   }
 
   async close(): Promise<void> {
@@ -210,6 +247,29 @@ export class Limiter {
     this.#parts.disconnect?.()
   }
 
+  #ruleNamed(id: string): CountedRule {
+    const counted = this.#judge.rules.find(candidate => candidate.rule.id === id)
+    if (counted) return counted
+    throw new DianaError('BAD_CALL', `there is no rule "${id}", or it is off`)
+  }
+
+  #gateOf(id: string, who: Call | string): { gate: Gate; key: string; blockMs: number } {
+    const { rule, gate } = this.#ruleNamed(id)
+    if (!gate) {
+      throw new DianaError(
+        'BAD_CALL',
+        `rule "${id}" blocks nobody: give it block: manual, or a time such as block: 10m`,
+      )
+    }
+    const [name, ...more] = rule.by
+    if (typeof who === 'string' && (name === undefined || more.length > 0)) {
+      throw new DianaError('BAD_CALL', `rule "${id}" does not count by one dimension: say whom by a call`)
+    }
+    // an address is one however it is spelled; of the others the value says all
+    const call = typeof who === 'string' ? callOf(name!, who) : who
+    return { gate, key: rule.key(call), blockMs: rule.blockMs || Number.NaN }
+  }
+
   #share(redis: RedisStore): SharedStore {
     return new SharedStore(redis, this.#store, {
       timeoutMs: this.#parts.document.store?.timeoutMs ?? DEFAULT_STORE_TIMEOUT_MS,
@@ -219,7 +279,7 @@ export class Limiter {
 
   /** Puts a new set of rules in force: compiled beside the old one, then swapped in by one assignment. */
   #obey(document: RuleDocument): void {
-    const addressOf = createAddressReader(document.trustProxy)
+    const addressOf = createAddressReader(document.trustProxy, document.forwardedBy)
     this.#judge = this.#judgeBy(document, this.#judge.rules)
     this.#document = document
     this.#addressOf = addressOf
@@ -227,8 +287,11 @@ export class Limiter {
   }
 
   #judgeBy(document: RuleDocument, before: readonly CountedRule[]): Judge {
-    const rules = compileRules(document, this.#parts.algorithms, this.#parts.dimensions)
+    const { algorithms, dimensions } = this.#parts
+    const { rules, allows, denies } = compileDocument(document, algorithms, dimensions, () => this.#now() / 1000)
     return new Judge({
+      allows,
+      denies,
       rules: countRules(rules, before, this.#store, this.#now(), this.#parts.redis),
       store: this.#store,
       shared: this.#shared,
@@ -301,6 +364,12 @@ export class Limiter {
       counted.waiting--
     }
   }
+}
+
+/** A call of somebody of whom one value is known. */
+function callOf(dimension: string, value: string): Call {
+  const call = { method: '', path: '/' }
+  return dimension === ip.name ? { ...call, ip: value } : { ...call, attributes: { [dimension]: value } }
 }
 
 function closed(): DianaError {

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { GivenFunctions } from './dimensions/given-functions.ts'
 import { DianaError } from './errors.ts'
 import { Origin, type OriginListener, type SourceStatus } from './origin.ts'
 import { formatMistake, type Mistake } from './rules/mistake.ts'
@@ -25,6 +26,8 @@ export interface LiveRulesParts {
   readonly file?: { readonly path: string; readonly version: string } | undefined
   readonly remote?: Source | undefined
   readonly vocabulary: Vocabulary
+  /** Functions in place of words, which rules given in code may name. */
+  readonly given?: Pick<GivenFunctions, 'dimension' | 'isEmpty'> | undefined
 }
 
 interface LocalDocument {
@@ -99,8 +102,8 @@ export class LiveRules {
     return this.#document
   }
 
-  /** Adds a rule in code; one of the same id from a source wins over it. Throws where it cannot be obeyed. */
-  add(words: RuleOptions): void {
+  /** Adds a rule in code, `read` as a file would say it; one of its id from a source wins. Throws where it cannot be obeyed. */
+  add(words: RuleOptions, read: unknown): void {
     const known = this.#added.get(words?.id)
     if (known) {
       if (isDeepStrictEqual(known.words, words)) return
@@ -109,7 +112,7 @@ export class LiveRules {
     if (this.#document.rules.length >= mostRules) {
       throw new DianaError('BAD_RULES', `there are ${mostRules} rules already: use fewer`)
     }
-    const { rule, mistakes } = parseRule(words, this.#parts.vocabulary, this.#inForce.local.document)
+    const { rule, mistakes } = parseRule(read, this.#vocabularyInCode(), this.#inForce.local.document)
     if (!rule) throw new DianaError('BAD_RULES', mistakes.map(formatMistake).join('\n'))
     this.#added.set(rule.id, { words, rule })
     try {
@@ -120,6 +123,13 @@ export class LiveRules {
       this.#added.delete(rule.id)
       throw error
     }
+  }
+
+  #vocabularyInCode(): Vocabulary {
+    const { vocabulary, given } = this.#parts
+    return given && !given.isEmpty
+      ? { ...vocabulary, dimensions: [...vocabulary.dimensions, given.dimension] }
+      : vocabulary
   }
 
   sources(): SourceStatus[] {

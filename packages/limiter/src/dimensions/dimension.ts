@@ -6,4 +6,27 @@ export interface Dimension {
   readonly argument: 'none' | 'required'
   /** What the call says; undefined, an empty or a blank text count as absent. It must not throw. */
   read(call: Call, argument: string): string | undefined
+  /** The word of a document without which it finds nothing. */
+  readonly needs?: string | undefined
+  /** The same as a document sets it, for a dimension that words of the document are about. */
+  set?(settings: DimensionSettings): Dimension
+}
+
+/** Words of a rule document that are about dimensions. */
+export interface DimensionSettings {
+  /** How many bits of an IPv6 address tell callers apart. */
+  readonly ipv6Prefix: number
+  readonly jwt?: JwtSettings | undefined
+  /** Milliseconds since 1970. */
+  readonly nowMs: () => number
+}
+
+/** Whose tokens are believed. */
+export interface JwtSettings {
+  /** Secrets, public keys in PEM, JWK or JWKS; or where they are: `env:NAME`, `file:PATH`. */
+  readonly keys: readonly string[]
+  /** Somebody in front has verified every token. */
+  readonly verified: boolean
+  readonly issuer?: string | undefined
+  readonly audience?: readonly string[] | undefined
 }

@@ -1,9 +1,14 @@
 import { canonicalAddress } from '../address.ts'
 import type { Dimension } from './dimension.ts'
 
-/** The caller's address: IPv4 in one spelling, IPv6 by /64. */
-export const ip: Dimension = {
-  name: 'ip',
-  argument: 'none',
-  read: call => (call.ip === undefined ? undefined : canonicalAddress(call.ip)),
+/** The caller's address: IPv4 in one spelling, IPv6 by /64 unless the document says otherwise. */
+export const ip: Dimension = byPrefix(64)
+
+function byPrefix(ipv6Prefix: number): Dimension {
+  return {
+    name: 'ip',
+    argument: 'none',
+    read: call => (call.ip === undefined ? undefined : canonicalAddress(call.ip, ipv6Prefix)),
+    set: settings => byPrefix(settings.ipv6Prefix),
+  }
 }

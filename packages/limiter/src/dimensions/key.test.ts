@@ -6,7 +6,7 @@ import { compileKey } from './key.ts'
 
 const identify = { account: ['header:x-account', 'cookie:uid'], tenant: ['header:x-tenant'], plan: [] }
 const at = (more: Partial<Call>): Call => ({ method: 'GET', path: '/', ip: '203.0.113.9', ...more })
-const key = (by: string[], more: Partial<Call>): string => compileKey(by, identify, dimensions)(at(more))
+const key = (by: string[], more: Partial<Call>): string => compileKey(by, { identify, dimensions })(at(more))
 
 describe('one dimension', () => {
   it('is its value as it came', () => {
@@ -75,19 +75,50 @@ describe('one dimension', () => {
   })
 })
 
+describe('a missing dimension', () => {
+  const missing = (choice: 'skip' | 'shared' | 'address', name: string, more: Partial<Call>) => {
+    return compileKey([name], { identify, dimensions, missing: choice })(at(more))
+  }
+
+  it.each(['account', 'tenant', 'header:x-a'])('%s is counted as the rule says', name => {
+    expect(missing('shared', name, {})).toBe(missing('shared', name, { ip: '203.0.113.10' }))
+    expect(missing('address', name, {})).not.toBe(missing('address', name, { ip: '203.0.113.10' }))
+    expect(missing('address', name, { ip: undefined })).toBe(missing('shared', name, {}))
+  })
+
+  it('makes nobody another caller, whatever his account is called', () => {
+    const texts = ['203.0.113.9', '\u0002203.0.113.9', '\u0004', '\u0001\u0004', '']
+    const keys = [
+      missing('shared', 'account', {}),
+      missing('address', 'account', {}),
+      ...texts.slice(0, 4).map(account => missing('address', 'account', { attributes: { account } })),
+    ]
+    expect(new Set(keys).size).toBe(keys.length)
+  })
+
+  it('by address goes by the prefix that the document says', () => {
+    const settings = { ipv6Prefix: 48, nowMs: () => 0 }
+    const ready = dimensions.map(dimension => dimension.set?.(settings) ?? dimension)
+    const read = compileKey(['account'], { identify, dimensions: ready })
+    expect(read(at({ ip: '2001:db8:1:2::9' }))).toBe(read(at({ ip: '2001:db8:1:ffff::1' })))
+    expect(read(at({ ip: '2001:db8:1:2::9' }))).not.toBe(read(at({ ip: '2001:db8:2:2::9' })))
+    expect(read(at({ ip: '::ffff:203.0.113.9' }))).toBe(read(at({ ip: '203.0.113.9' })))
+    expect(read(at({ ip: '203.0.113.10' }))).not.toBe(read(at({ ip: '203.0.113.9' })))
+  })
+})
+
 describe('names', () => {
   it.each([['colour'], ['header'], ['ip:4'], ['constructor'], ['__proto__'], ['']])('%j is refused', name => {
-    expect(() => compileKey([name], identify, dimensions)).toThrow(expect.objectContaining({ code: 'BAD_RULES' }))
+    expect(() => compileKey([name], { identify, dimensions })).toThrow(expect.objectContaining({ code: 'BAD_RULES' }))
   })
 
   it('an unknown source is refused', () => {
-    expect(() => compileKey(['a'], { a: ['header:x', 'account'] }, dimensions)).toThrow('"account"')
+    expect(() => compileKey(['a'], { identify: { a: ['header:x', 'account'] }, dimensions })).toThrow('"account"')
   })
 
   it('identify may redefine a dimension', () => {
-    expect(compileKey(['ip'], { ip: ['header:x-real-ip'] }, dimensions)(at({ headers: { 'x-real-ip': 'a' } }))).toBe(
-      'a',
-    )
+    const read = compileKey(['ip'], { identify: { ip: ['header:x-real-ip'] }, dimensions })
+    expect(read(at({ headers: { 'x-real-ip': 'a' } }))).toBe('a')
   })
 })
 
@@ -125,7 +156,7 @@ describe('several dimensions', () => {
   it.each([1, 2, 3, 4])('different tuples of %i have different keys', width => {
     const by = names.slice(0, width)
     const tuple = fc.array(value, { minLength: width, maxLength: width })
-    const read = compileKey(by, identify, dimensions)
+    const read = compileKey(by, { identify, dimensions })
     // pairs that differ in where a part ends are rare by chance, so they are made: cut one text at two places
     const cut = fc.tuple(fc.string({ unit: fc.constantFrom('1', ':', '2', 'a') }), fc.nat(9), tuple)
     const moved = cut.map(([text, where, rest]) => [text.slice(0, where), text.slice(where), ...rest].slice(0, width))

@@ -22,16 +22,26 @@ const byAddress = '\u0002'
 const digested = '\u0003'
 const absent = '\u0004'
 
+/** What becomes of a caller who lacks a dimension: the rule is not about him, or he is counted with all who lack it, or by address. */
+export type Missing = 'skip' | 'shared' | 'address'
+
+/** Where the names of a rule's `by` are looked up. */
+export interface KeyWords {
+  readonly identify: Readonly<Record<string, readonly string[]>>
+  readonly dimensions: readonly Dimension[]
+  /** Left out: `address` for what is told or identified, else `shared`. */
+  readonly missing?: Missing | undefined
+}
+
 /**
  * Turns the names of a rule's `by` into one reader. Each is looked up in what the application says (`call.attributes`),
  * then in `identify`, then among the dimensions.
  */
-export function compileKey(
-  by: readonly string[],
-  identify: Readonly<Record<string, readonly string[]>>,
-  dimensions: readonly Dimension[],
-): KeyReader {
-  const parts = by.map(name => compilePart(name, identify, dimensions))
+export function compileKey(by: readonly string[], words: KeyWords): KeyReader {
+  return joinParts(by.map(name => compilePart(name, words)))
+}
+
+function joinParts(parts: KeyReader[]): KeyReader {
   const last = parts.pop()
   if (last === undefined) return () => ''
   const [first, ...between] = parts
@@ -49,18 +59,24 @@ function measured(part: string): string {
   return `${part.length}:${part}`
 }
 
-function compilePart(
-  name: string,
-  identify: Readonly<Record<string, readonly string[]>>,
-  dimensions: readonly Dimension[],
-): KeyReader {
-  const sources = Object.hasOwn(identify, name) ? identify[name] : undefined
-  const read = compileValue(name, sources, dimensions)
-  const readAbsent = sources === undefined && !told.includes(name) ? () => absent : addressOrAbsent
+/** One dimension of a key. */
+export function compilePart(name: string, words: KeyWords): KeyReader {
+  const read = readerOf(name, words)
+  const isIdentified = Object.hasOwn(words.identify, name) || told.includes(name)
+  const missing = words.missing ?? (isIdentified ? 'address' : 'shared')
+  const address = words.dimensions.find(one => one.name === ip.name) ?? ip
+  const readAbsent = missing === 'address' ? addressOrAbsent(address) : () => absent
   return call => {
-    const value = present(call.attributes?.[name]) ?? present(read(call))
+    const value = read(call)
     return value === undefined ? readAbsent(call) : part(value)
   }
+}
+
+/** What a call says of a dimension, as a rule or a list of callers names it. */
+export function readerOf(name: string, { identify, dimensions }: KeyWords): (call: Call) => string | undefined {
+  const sources = Object.hasOwn(identify, name) ? identify[name] : undefined
+  const read = compileValue(name, sources, dimensions)
+  return call => present(call.attributes?.[name]) ?? present(read(call))
 }
 
 function compileValue(
@@ -97,9 +113,11 @@ function unknown(name: string): DianaError {
   )
 }
 
-function addressOrAbsent(call: Call): string {
-  const address = ip.read(call, '')
-  return address === undefined ? absent : byAddress + address
+function addressOrAbsent(address: Dimension): KeyReader {
+  return call => {
+    const text = address.read(call, '')
+    return text === undefined ? absent : byAddress + text
+  }
 }
 
 function part(value: string): string {

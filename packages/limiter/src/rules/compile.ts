@@ -1,9 +1,12 @@
 import type { Algorithm, Limit, Meter } from '../algorithms/algorithm.ts'
 import type { Call } from '../call.ts'
 import type { Dimension } from '../dimensions/dimension.ts'
-import { compileKey, type KeyReader } from '../dimensions/key.ts'
+import { compileKey, compilePart, type KeyReader, type KeyWords, readerOf } from '../dimensions/key.ts'
 import { DianaError } from '../errors.ts'
-import type { Answer, Match, Rule, RuleDocument } from './rule.ts'
+import { compileCallers } from './callers.ts'
+import { compileCost } from './cost.ts'
+import { compileCountWhen } from './count-when.ts'
+import type { Answer, CallOutcome, Match, Rule, RuleDocument } from './rule.ts'
 
 /** A rule ready to judge calls. */
 export interface CompiledRule {
@@ -11,6 +14,8 @@ export interface CompiledRule {
   readonly match: Match
   readonly by: readonly string[]
   readonly key: KeyReader
+  /** The key dimension by dimension, as it is explained. */
+  readonly keyParts: readonly (readonly [name: string, read: KeyReader])[]
   readonly algorithm: string
   readonly origin: string | undefined
   readonly limits: readonly Limit[]
@@ -32,22 +37,39 @@ export interface CompiledRule {
   readonly settles: boolean
   /** Whether a call that ended so counts; undefined where every call does. */
   readonly countWhen: ((outcome: CallOutcome) => boolean) | undefined
-}
-
-/** How a call ended; nothing known is a failure. */
-export interface CallOutcome {
-  readonly status?: number | undefined
-  readonly failed?: boolean | undefined
+  /** Calls that the rule is not about though they match; undefined where there are none. */
+  readonly exempts: ((call: Call) => boolean) | undefined
+  /** Calls that it refuses whatever was counted; undefined where there are none. */
+  readonly denies: ((call: Call) => boolean) | undefined
+  /** How long a caller over the limit stays refused; 0 where only the application blocks, undefined where nobody does. */
+  readonly blockMs: number | undefined
 }
 
 const DEFAULT_QUEUE_TIMEOUT_MS = 1000
 
-export function compileRules(
+/** A whole document, ready to judge calls. */
+export interface CompiledDocument {
+  readonly rules: readonly CompiledRule[]
+  /** Who passes uncounted, and who never does; undefined where nobody is listed. */
+  readonly allows: ((call: Call) => boolean) | undefined
+  readonly denies: ((call: Call) => boolean) | undefined
+}
+
+/** Throws where the document names keys that cannot be read. */
+export function compileDocument(
   document: RuleDocument,
   algorithms: readonly Algorithm[],
   dimensions: readonly Dimension[],
-): CompiledRule[] {
-  return document.rules.filter(rule => rule.enabled).map(rule => compileRule(rule, document, algorithms, dimensions))
+  nowMs: () => number,
+): CompiledDocument {
+  const { identify, ipv6Prefix, jwt, allow, deny } = document
+  const ready = dimensions.map(dimension => dimension.set?.({ ipv6Prefix, jwt, nowMs }) ?? dimension)
+  const words = { identify, dimensions: ready }
+  return {
+    rules: document.rules.filter(rule => rule.enabled).map(rule => compileRule(rule, document, algorithms, ready)),
+    allows: allow && compileCallers(allow, words),
+    denies: deny && compileCallers(deny, words),
+  }
 }
 
 function compileRule(
@@ -60,6 +82,7 @@ function compileRule(
   const waits = rule.whenFull === 'wait'
   const { timeoutMs } = rule.queue
   const patience = waits ? { timeoutUs: timeoutMs === undefined ? undefined : timeoutMs * 1000 } : undefined
+  const words = { identify: document.identify, dimensions, missing: rule.missing }
   const meters = rule.limits.map(limit => checked(algorithm.meter(limit, rule.options, patience), rule))
   return {
     id: rule.id,
@@ -67,7 +90,8 @@ function compileRule(
     by: rule.by,
     algorithm: rule.algorithm,
     origin: rule.origin,
-    key: compileKey(rule.by, document.identify, dimensions),
+    key: compileKey(rule.by, words),
+    keyParts: rule.by.map(name => [name, compilePart(name, words)] as const),
     limits: rule.limits,
     meters,
     terms: [rule.limits, rule.options, patience],
@@ -77,9 +101,12 @@ function compileRule(
     emergency: rule.whenStoreDown === 'share' ? 'local' : rule.whenStoreDown,
     queueSize: waits ? rule.queue.size : 0,
     queueTimeoutMs: timeoutMs ?? DEFAULT_QUEUE_TIMEOUT_MS,
-    cost: undefined,
-    settles: !meters.some(meter => meter.held),
-    countWhen: undefined,
+    cost: rule.cost === undefined ? undefined : compileCost(rule.cost, dimensions),
+    settles: typeof rule.cost !== 'number' && !meters.some(meter => meter.held),
+    countWhen: rule.countWhen && compileCountWhen(rule.countWhen),
+    exempts: exemptionOf(rule, words),
+    denies: rule.deny && compileCallers(rule.deny, words),
+    blockMs: rule.block === 'manual' ? 0 : rule.block,
   }
 }
 
@@ -88,4 +115,13 @@ function checked(meter: Meter, { id, algorithm }: Rule): Meter {
   if (Number.isSafeInteger(meter.slots) && meter.slots > 0) return meter
   const message = `rule "${id}": a meter of ${algorithm} has ${meter.slots} slots; give it 1 or more`
   throw new DianaError('BAD_RULES', message)
+}
+
+/** Those whom a rule lets off, and those of whom it cannot tell who they are where it is only about others. */
+function exemptionOf(rule: Rule, words: KeyWords): ((call: Call) => boolean) | undefined {
+  const isAllowed = rule.allow && compileCallers(rule.allow, words)
+  if (rule.missing !== 'skip') return isAllowed
+  const readers = rule.by.map(name => readerOf(name, words))
+  const lacks = (call: Call) => readers.some(read => read(call) === undefined)
+  return isAllowed ? call => isAllowed(call) || lacks(call) : lacks
 }

@@ -36,7 +36,7 @@ function dimensionFault(
   const kind = colon < 0 ? text : text.slice(0, colon)
   const argument = colon < 0 ? undefined : text.slice(colon + 1)
   const dimension = vocabulary.dimensions.find(one => one.name === kind)
-  if (dimension) return argumentFault(text, argument, dimension)
+  if (dimension) return argumentFault(text, argument, dimension) ?? needFault(text, dimension, vocabulary)
   const meant = suggest(kind, known)
   if (meant === undefined) return `${show(text)} is not a dimension: ${remedy}`
   return `${show(text)} is not a dimension: did you mean ${argument === undefined ? meant : `${meant}:${argument}`}?`
@@ -53,6 +53,15 @@ function argumentFault(
   if (!argument) return `${show(text)} needs an argument: write ${spell(dimension)}`
   if (/^[^\s\p{Cc}]{1,128}$/u.test(argument)) return undefined
   return `${show(text)} must name at most 128 characters without spaces: write ${spell(dimension)}`
+}
+
+function needFault(
+  text: string,
+  { needs }: Vocabulary['dimensions'][number],
+  { words }: Vocabulary,
+): string | undefined {
+  if (needs === undefined || !words || words.includes(needs)) return undefined
+  return `${show(text)} finds nothing without ${needs}: add ${needs} to the document`
 }
 
 function spell(dimension: Vocabulary['dimensions'][number]): string {

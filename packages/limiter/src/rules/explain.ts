@@ -39,6 +39,7 @@ function flatten(issue: Issue): Issue[] {
 
 function isWrongKind(issue: Issue): boolean {
   if (issue.path.length > 0) return false
+  if (issue.code === 'invalid_value') return issue.values.every(value => typeof value !== typeof issue.input)
   return (
     issue.code === 'invalid_type' || (issue.code === 'invalid_union' && !issue.errors.some(b => !b.some(isWrongKind)))
   )

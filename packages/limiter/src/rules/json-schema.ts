@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { documentSchema, ruleSchema } from './schema.ts'
+import { documentSchema, offRuleSchema, ruleSchema } from './schema.ts'
 import { remoteSchema } from './schema-remote.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
@@ -7,7 +7,7 @@ import type { Vocabulary } from './vocabulary.ts'
 export function ruleFileSchema(vocabulary: Vocabulary): object {
   const rules = vocabulary.algorithms.map(algorithm => ruleSchema(algorithm, vocabulary, []))
   const remotes = z.union(vocabulary.sources.map(remoteSchema))
-  const schema = documentSchema(vocabulary, z.union(rules), remotes, 1)
+  const schema = documentSchema(vocabulary, z.union([...rules, offRuleSchema(vocabulary, [])]), remotes, 1)
   const title = 'Rules of Diana'
   return { title, ...z.toJSONSchema(schema, { io: 'input', target: 'draft-2020-12' }) }
 }

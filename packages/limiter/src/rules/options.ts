@@ -1,3 +1,7 @@
+import type { ForwardedBy } from '../address.ts'
+import type { Call } from '../call.ts'
+import type { CallReader } from '../dimensions/given-functions.ts'
+import type { Missing } from '../dimensions/key.ts'
 import type { Answer, Rule, WhenFull, WhenStoreDown } from './rule.ts'
 
 type OneOrList<T> = T | readonly T[]
@@ -5,12 +9,28 @@ type OneOrList<T> = T | readonly T[]
 /** The words of a rule file, given in code. */
 export interface DocumentOptions {
   readonly rules?: readonly RuleOptions[] | undefined
-  readonly identify?: Readonly<Record<string, OneOrList<string>>> | undefined
+  /** A function is asked as any other place is. */
+  readonly identify?: Readonly<Record<string, OneOrList<string | CallReader>>> | undefined
   readonly trustProxy?: number | OneOrList<string> | undefined
+  readonly forwardedBy?: ForwardedBy | undefined
+  readonly ipv6Prefix?: 48 | 56 | 64 | 128 | undefined
+  readonly jwt?:
+    | {
+        readonly key?: OneOrList<string> | undefined
+        readonly verified?: boolean | undefined
+        readonly issuer?: string | undefined
+        readonly audience?: OneOrList<string> | undefined
+      }
+    | undefined
+  readonly allow?: CallerOptions | undefined
+  readonly deny?: CallerOptions | undefined
   readonly store?: { readonly redis: OneOrList<string>; readonly timeout?: string | undefined } | undefined
   readonly remote?: Readonly<Record<string, unknown>> | undefined
   readonly answer?: Partial<Answer> | undefined
 }
+
+/** Networks, or values by dimension. */
+export type CallerOptions = OneOrList<string> | Readonly<Record<string, OneOrList<string | number>>>
 
 /** The words of a rule, given in code; the words of its algorithm stand among them. */
 export interface RuleOptions {
@@ -24,13 +44,25 @@ export interface RuleOptions {
         readonly host?: OneOrList<string> | undefined
         readonly header?: Readonly<Record<string, OneOrList<string>>> | undefined
       }
-  readonly by?: OneOrList<string> | undefined
-  readonly limit: OneOrList<string | number>
+  readonly by?: OneOrList<string | CallReader> | undefined
+  /** Must be given unless the rule is off. */
+  readonly limit?: OneOrList<string | number> | undefined
   readonly algorithm?: string | undefined
   readonly count?: Rule['count'] | undefined
   readonly whenFull?: WhenFull | undefined
   readonly queue?: { readonly size?: number | undefined; readonly timeout?: string | undefined } | undefined
   readonly whenStoreDown?: WhenStoreDown | undefined
+  readonly missing?: Missing | undefined
+  readonly cost?:
+    | number
+    | string
+    | { readonly from: string; readonly least?: number | undefined; readonly most?: number | undefined }
+    | ((call: Call) => number)
+    | undefined
+  readonly countWhen?: OneOrList<string | number> | undefined
+  readonly block?: string | undefined
+  readonly allow?: CallerOptions | undefined
+  readonly deny?: CallerOptions | undefined
   readonly answer?: Partial<Answer> | undefined
   readonly [word: string]: unknown
 }

@@ -15,7 +15,14 @@ const filesIn = (name: string) => readdirSync(new URL(`${name}/`, folder)).map(f
 const textOf = (file: string) => readFileSync(new URL(file, folder), 'utf8')
 const own: Vocabulary = { algorithms, dimensions, sources }
 
-const taken: RuleDocument = { identify: {}, trustProxy: 0, answer: { status: 503, headers: 'draft-11' }, rules: [] }
+const taken: RuleDocument = {
+  identify: {},
+  trustProxy: 0,
+  forwardedBy: 'x-forwarded-for',
+  ipv6Prefix: 64,
+  answer: { status: 503, headers: 'draft-11' },
+  rules: [],
+}
 const ruleOf = (words: string) => `rules: [{ id: sms, ${words} }]`
 const read = (text: string, vocabulary = own) => parseText(text, 'diana.yaml', vocabulary)
 const said = (parsed: Parsed) => parsed.mistakes.map(formatMistake)

@@ -1,8 +1,7 @@
 import { composeYaml } from './compose-yaml.ts'
 import { isMap } from './is-map.ts'
 import type { Mistake } from './mistake.ts'
-import type { RuleOptions } from './options.ts'
-import { readDocument, readRemoteDocument } from './read-document.ts'
+import { readDocument, readRemoteDocument, wordsOf } from './read-document.ts'
 import { readJson } from './read-json.ts'
 import { readNodes } from './read-nodes.ts'
 import { createRuleReader } from './read-rule.ts'
@@ -82,11 +81,15 @@ export function parseOptions(value: unknown, vocabulary: Vocabulary): Parsed {
 
 /** Reads one rule given in code, beside those of a document. */
 export function parseRule(
-  words: RuleOptions,
+  words: unknown,
   vocabulary: Vocabulary,
-  { identify, store }: Pick<RuleDocument, 'identify' | 'store'>,
+  beside: RuleDocument,
 ): { readonly rule?: Rule; readonly mistakes: readonly Mistake[] } {
-  const read = createRuleReader({ vocabulary, identified: Object.keys(identify), hasStore: store !== undefined })
+  const read = createRuleReader({
+    vocabulary: { ...vocabulary, words: wordsOf(beside) },
+    identified: Object.keys(beside.identify),
+    hasStore: beside.store !== undefined,
+  })
   const { rule, problems } = read(words)
   if (rule && problems.length === 0) return { rule, mistakes: [] }
   const mistakes = problems.slice(0, mostMistakes).map(({ path, what }) => {

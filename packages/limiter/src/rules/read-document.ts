@@ -14,16 +14,17 @@ const enough = 50
 /** A document out of plain values, or all that is wrong with it. */
 export function readDocument(
   value: unknown,
-  vocabulary: Vocabulary,
+  given: Vocabulary,
   leastRules: number,
 ): { readonly document?: RuleDocument; readonly problems: readonly Problem[] } {
   if (!isMap(value)) {
     const what = `must be a map with a list of rules in it (rules: …), not ${show(value)}`
     return { problems: [{ path: [], atWord: false, what }] }
   }
+  const vocabulary = { ...given, words: Object.keys(value) }
   const remote = remoteSchemaFor(value.remote, vocabulary)
-  const words = explain(documentSchema(vocabulary, z.unknown(), remote, leastRules), value)
   const identified = isMap(value.identify) ? Object.keys(value.identify).slice(0, mostNames) : []
+  const words = explain(documentSchema(vocabulary, z.unknown(), remote, leastRules, identified), value)
   const { rules, problems } = readRules(value, { vocabulary, identified, hasStore: value.store !== undefined })
   if (!words.data) return { problems: [...words.problems, ...problems] }
   if (problems.length > 0) return { problems }
@@ -34,7 +35,7 @@ export function readDocument(
 /** The document of a config centre: rules, and nothing that could repoint the store or the identity of callers. */
 export function readRemoteDocument(
   value: unknown,
-  vocabulary: Vocabulary,
+  given: Vocabulary,
   local: RuleDocument,
 ): { readonly document?: RuleDocument; readonly problems: readonly Problem[] } {
   if (!isMap(value)) {
@@ -48,6 +49,7 @@ export function readRemoteDocument(
   })
   const shape = explain(z.object({ rules: z.array(z.unknown()).min(1).max(mostRules) }), value)
   const identified = Object.keys(local.identify)
+  const vocabulary = { ...given, words: wordsOf(local) }
   const { rules, problems } = readRules(value, { vocabulary, identified, hasStore: local.store !== undefined })
   const all = [...strangers, ...(shape.problems ?? []), ...problems]
   return all.length > 0 ? { problems: all } : { document: { ...local, rules }, problems: [] }
@@ -76,4 +78,9 @@ function readRules(
     ids.add(id)
   }
   return { rules, problems }
+}
+
+/** The words that a document has. */
+export function wordsOf(document: Partial<RuleDocument>): string[] {
+  return Object.entries(document).flatMap(([word, value]) => (value === undefined ? [] : [word]))
 }

@@ -2,7 +2,7 @@ import { type Algorithm, Misfit } from '../algorithms/algorithm.ts'
 import { explain, explainWord, type Problem } from './explain.ts'
 import { isMap } from './is-map.ts'
 import type { Rule } from './rule.ts'
-import { anyRuleSchema, type RuleWords, ruleSchema } from './schema.ts'
+import { anyRuleSchema, offRuleSchema, type RuleWords, ruleSchema } from './schema.ts'
 import { joinWords, show } from './show.ts'
 import { suggest } from './suggest.ts'
 import type { Vocabulary } from './vocabulary.ts'
@@ -24,10 +24,17 @@ export function createRuleReader(surroundings: Surroundings): RuleReader {
   const schemas = new Map(
     vocabulary.algorithms.map(algorithm => [algorithm, ruleSchema(algorithm, vocabulary, identified)] as const),
   )
+  const offSchema = offRuleSchema(vocabulary, identified)
   const anySchema = anyRuleSchema(vocabulary, identified)
   return value => {
     const words = isMap(value) ? value : {}
     const problems = misplaced(words, surroundings)
+    if (words.enabled === false && words.limit === undefined && words.algorithm === undefined) {
+      const off = explain(offSchema, value)
+      return off.data
+        ? { rule: ruleThatIsOff(off.data.id, standard!), problems }
+        : { problems: [...problems, ...off.problems] }
+    }
     const algorithm =
       words.algorithm === undefined ? standard : vocabulary.algorithms.find(one => one.name === words.algorithm)
     const schema = algorithm && schemas.get(algorithm)
@@ -36,6 +43,10 @@ export function createRuleReader(surroundings: Surroundings): RuleReader {
     if (!read.data) return { problems: [...problems, ...read.problems] }
     const rule = toRule(read.data, algorithm, surroundings)
     problems.push(...misfits(rule, algorithm, Array.isArray(words.limit)))
+    if (rule.countWhen && algorithm.limit === 'count') {
+      const what = `is not for ${algorithm.name}, whose places are given back anyway: leave countWhen out`
+      problems.push({ path: ['countWhen'], atWord: true, what })
+    }
     return { rule, problems }
   }
 }
@@ -53,7 +64,16 @@ function misplaced(words: Readonly<Record<string, unknown>>, { hasStore }: Surro
   if (words.queue !== undefined && words.whenFull !== 'wait') {
     add('queue', 'is only for rules that wait: add whenFull: wait, or leave queue out', true)
   }
+  if (words.missing !== undefined && [words.by ?? []].flat().length === 0) {
+    add('missing', 'is only for rules that count by something: add by, or leave missing out', true)
+  }
   return problems
+}
+
+/** Only its id means something: that no rule of the name is in force. */
+function ruleThatIsOff(id: string, { name }: Algorithm): Rule {
+  const rest = { match: {}, by: [], options: {}, limits: [], queue: { size: 1 } } as const
+  return { id, enabled: false, algorithm: name, ...rest, count: 'local', whenFull: 'refuse', whenStoreDown: 'share' }
 }
 
 /** What to say of a word that rules of this algorithm do not have: it may be a word of another. */
@@ -71,6 +91,7 @@ function unknownWord(word: string, known: readonly string[], { algorithms }: Voc
 
 function toRule(words: RuleWords, algorithm: Algorithm, { hasStore }: Surroundings): Rule {
   const { id, enabled, match, by, whenFull, whenStoreDown, answer } = words
+  const { missing, cost, countWhen, block, allow, deny } = words
   const own = Object.entries(words).filter(([word]) => Object.hasOwn(algorithm.options, word))
   return {
     id,
@@ -85,6 +106,12 @@ function toRule(words: RuleWords, algorithm: Algorithm, { hasStore }: Surroundin
     whenStoreDown,
     queue: { size: words.queue.size, timeoutMs: words.queue.timeout },
     answer,
+    missing,
+    cost,
+    countWhen,
+    block,
+    allow,
+    deny,
   }
 }
 

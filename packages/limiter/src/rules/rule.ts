@@ -1,4 +1,10 @@
+import type { ForwardedBy } from '../address.ts'
 import type { Limit } from '../algorithms/algorithm.ts'
+import type { JwtSettings } from '../dimensions/dimension.ts'
+import type { Missing } from '../dimensions/key.ts'
+import type { CallerList } from './callers.ts'
+import type { CostWords } from './cost.ts'
+import type { StatusRange } from './count-when.ts'
 
 /** Which calls a rule is about; every part given must hold, absent parts match all. */
 export interface Match {
@@ -43,8 +49,25 @@ export interface Rule {
   readonly whenStoreDown: WhenStoreDown
   readonly queue: Queue
   readonly answer?: Partial<Answer> | undefined
+  /** What becomes of callers who lack a dimension of `by`; left out, it depends on the dimension. */
+  readonly missing?: Missing | undefined
+  /** Left out, a call costs what it was told to. */
+  readonly cost?: CostWords | undefined
+  /** The responses that calls count for; left out, all. */
+  readonly countWhen?: readonly StatusRange[] | undefined
+  /** A caller over the limit is refused for so long; `manual` blocks only whom the application names. */
+  readonly block?: number | 'manual' | undefined
+  /** Whom the rule is not about, and whom it always refuses. */
+  readonly allow?: CallerList | undefined
+  readonly deny?: CallerList | undefined
   /** Where the rule came from, when rules come from several places. */
   readonly origin?: string | undefined
+}
+
+/** How a call ended; of one that was cut off nothing is known. */
+export interface CallOutcome {
+  readonly status?: number | undefined
+  readonly failed?: boolean | undefined
 }
 
 /** Where distributed counts live. */
@@ -72,6 +95,14 @@ export interface RuleDocument {
   readonly identify: Readonly<Record<string, readonly string[]>>
   /** Trusted hops, or trusted networks; 0 trusts nobody. */
   readonly trustProxy: number | readonly string[]
+  /** The header in which trusted proxies name the caller. */
+  readonly forwardedBy: ForwardedBy
+  /** How many bits of an IPv6 address tell callers apart. */
+  readonly ipv6Prefix: number
+  readonly jwt?: JwtSettings | undefined
+  /** Who passes uncounted, and who never does. */
+  readonly allow?: CallerList | undefined
+  readonly deny?: CallerList | undefined
   /** Left out, everything is counted in this process. */
   readonly store?: StoreAddress | undefined
   readonly remote?: RemoteAddress | undefined

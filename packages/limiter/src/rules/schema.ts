@@ -1,10 +1,17 @@
 import { z } from 'zod'
+import type { ForwardedBy } from '../address.ts'
 import type { Algorithm, Limit } from '../algorithms/algorithm.ts'
+import type { JwtSettings } from '../dimensions/dimension.ts'
+import type { Missing } from '../dimensions/key.ts'
 import { duration } from '../duration.ts'
 import { networkFault } from './address.ts'
+import type { CallerList } from './callers.ts'
+import type { CostWords } from './cost.ts'
+import type { StatusRange } from './count-when.ts'
 import { byFault, nameFault, sourceFault } from './dimension-name.ts'
 import { limitOf } from './limit.ts'
 import type { Answer, Match, RemoteAddress, Rule, StoreAddress, WhenFull, WhenStoreDown } from './rule.ts'
+import { blockSchema, callersSchema, costSchema, countWhenSchema, jwtSchema } from './schema-callers.ts'
 import { matchSchema } from './schema-match.ts'
 import { listOf, redisAddress, textOf, withoutDoubles } from './shape.ts'
 import type { Vocabulary } from './vocabulary.ts'
@@ -13,6 +20,11 @@ import type { Vocabulary } from './vocabulary.ts'
 export interface DocumentWords {
   readonly identify: Readonly<Record<string, readonly string[]>>
   readonly trustProxy: number | readonly string[]
+  readonly forwardedBy: ForwardedBy
+  readonly ipv6Prefix: number
+  readonly jwt?: JwtSettings | undefined
+  readonly allow?: CallerList | undefined
+  readonly deny?: CallerList | undefined
   readonly store?: StoreAddress | undefined
   readonly remote?: RemoteAddress | undefined
   readonly answer: Answer
@@ -32,6 +44,12 @@ export interface RuleWords {
   readonly queue: { readonly size: number; readonly timeout?: number | undefined }
   readonly whenStoreDown: WhenStoreDown
   readonly answer?: Partial<Answer> | undefined
+  readonly missing?: Missing | undefined
+  readonly cost?: CostWords | undefined
+  readonly countWhen?: readonly StatusRange[] | undefined
+  readonly block?: number | 'manual' | undefined
+  readonly allow?: CallerList | undefined
+  readonly deny?: CallerList | undefined
 }
 
 export const mostRules = 10_000
@@ -60,6 +78,7 @@ export function documentSchema(
   rule: z.ZodType,
   remote: z.ZodType<RemoteAddress>,
   leastRules: number,
+  identified: readonly string[] = [],
 ): z.ZodType<DocumentWords> {
   const network = textOf(networkFault, 64)
   const source = textOf(text => sourceFault(text, vocabulary), 256)
@@ -80,6 +99,17 @@ export function documentSchema(
       })
       .default(0)
       .describe('Trusted hops, or trusted networks; left out, nobody is trusted.'),
+    forwardedBy: z
+      .enum(['x-forwarded-for', 'forwarded'])
+      .default('x-forwarded-for')
+      .describe('The header in which trusted proxies name the caller.'),
+    ipv6Prefix: z
+      .literal([48, 56, 64, 128])
+      .default(64)
+      .describe('How many bits of an IPv6 address tell callers apart.'),
+    jwt: jwtSchema.optional().describe('Whose tokens are believed, for jwt:<claim>.'),
+    allow: callersSchema(vocabulary, identified).optional().describe('Callers who pass uncounted.'),
+    deny: callersSchema(vocabulary, identified).optional().describe('Callers who are always refused.'),
     store: store.optional().describe('Where distributed counts live; left out, all is counted in this process.'),
     remote: remote.optional().describe('A config centre, whose rules win over these.'),
     answer: z
@@ -111,15 +141,27 @@ export function ruleSchema(
     limit: listOf(limitOf(algorithm), { min: 1, max: 8 }).describe('How many; of several levels all must hold.'),
     algorithm: algorithm === vocabulary.algorithms[0] ? name.default(algorithm.name) : name,
     ...lastWords,
+    ...callerWords(vocabulary, identified),
   }
   // an option may not take the place of a word that all rules have
   return z.strictObject({ ...shape, ...algorithm.options, ...shape } as typeof shape)
 }
 
+/** A rule that is off, which may leave out how many. */
+export function offRuleSchema(
+  vocabulary: Vocabulary,
+  identified: readonly string[],
+): z.ZodType<{ readonly id: string }> {
+  const { id, enabled: _, ...words } = firstWords(vocabulary, identified)
+  const rest = z.object({ ...words, ...lastWords, ...callerWords(vocabulary, identified) }).partial()
+  return z.strictObject({ id, enabled: z.literal(false).describe('The rule is off.'), ...rest.shape })
+}
+
 /** What can be said of a rule whose algorithm is unknown. */
 export function anyRuleSchema(vocabulary: Vocabulary, identified: readonly string[]): z.ZodType {
   const algorithm = z.enum(vocabulary.algorithms.map(one => one.name))
-  return z.looseObject({ ...firstWords(vocabulary, identified), algorithm, ...lastWords })
+  const words = { ...firstWords(vocabulary, identified), algorithm, ...lastWords }
+  return z.looseObject({ ...words, ...callerWords(vocabulary, identified) })
 }
 
 function firstWords(vocabulary: Vocabulary, identified: readonly string[]) {
@@ -134,6 +176,21 @@ function firstWords(vocabulary: Vocabulary, identified: readonly string[]) {
     by: withoutDoubles(listOf(dimension, { min: 0, max: 16 }))
       .default([])
       .describe('Counted per whom: dimensions such as ip or account; left out, all calls together.'),
+  }
+}
+
+function callerWords(vocabulary: Vocabulary, identified: readonly string[]) {
+  const callers = callersSchema(vocabulary, identified)
+  return {
+    missing: z
+      .enum(['skip', 'shared', 'address'])
+      .optional()
+      .describe('Callers who lack a dimension of by: not counted, counted together, or by address.'),
+    cost: costSchema(vocabulary).optional().describe('What a call costs; left out, 1 or what the application says.'),
+    countWhen: countWhenSchema.optional().describe('Counts only calls that end so: failed, 401, 5xx, 400-404.'),
+    block: blockSchema.optional().describe('Callers over the limit stay refused for so long.'),
+    allow: callers.optional().describe('Callers whom the rule is not about.'),
+    deny: callers.optional().describe('Callers whom the rule always refuses.'),
   }
 }
 

@@ -5,7 +5,14 @@ import type { Algorithm } from '../algorithms/algorithm.ts'
 export interface Vocabulary {
   /** The first one is the default of a rule that names none. */
   readonly algorithms: readonly Algorithm[]
-  readonly dimensions: readonly { readonly name: string; readonly argument: 'none' | 'required' }[]
+  readonly dimensions: readonly {
+    readonly name: string
+    readonly argument: 'none' | 'required'
+    /** The word of the document without which it finds nothing. */
+    readonly needs?: string | undefined
+  }[]
+  /** The words that the document has; left out, whatever dimensions need is there. */
+  readonly words?: readonly string[] | undefined
   /** The config centres that `remote` may name, by the word that holds the address. */
   readonly sources: readonly {
     readonly name: string

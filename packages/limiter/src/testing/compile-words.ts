@@ -24,6 +24,7 @@ export function compileWords(
     match: {},
     by: ['key'],
     key: call => call.attributes?.key ?? 'nobody',
+    keyParts: [],
     origin: undefined,
     distributed: false,
     emergency: 'local',
@@ -38,6 +39,9 @@ export function compileWords(
     cost: undefined,
     settles: algorithm.limit === 'rate',
     countWhen: undefined,
+    exempts: undefined,
+    denies: undefined,
+    blockMs: undefined,
     ...parts,
   }
 }

@@ -1,0 +1,61 @@
+import type { Meter, Twin } from './algorithm.ts'
+
+/*
+ * Block: a caller is refused until a moment. It is no limit of its own but stands before a rule's: a call asks it with
+ * cost 0, whether it may pass, and a block is set by a cost, which is how many milliseconds it lasts.
+ *
+ *   refused |   ________
+ *           |  |        |
+ *           +--+--------+------ time
+ *              set      until
+ *
+ * A longer block takes the place of a shorter one, and never the other way round.
+ */
+const UNTIL = 0
+
+export const blockMeter: Meter = {
+  slots: 1,
+  held: false,
+  patienceUs: 0,
+  twin: {
+    name: 'block',
+    lua: `
+local UNTIL = 1
+local moves = {}
+
+function moves.delay(_, state, now, cost)
+  return cost > 0 and 0 or max(0, state[UNTIL] - now)
+end
+
+function moves.take(_, state, now, cost)
+  state[UNTIL] = max(state[UNTIL], now + cost * 1000)
+end
+
+function moves.giveBack()
+end
+
+function moves.remaining(_, state, now)
+  return state[UNTIL] > now and 0 or 1
+end
+
+function moves.idleAt(_, state)
+  return state[UNTIL]
+end
+
+return moves`,
+  } satisfies Twin,
+  numbers: {},
+  delay(state, at, now, cost) {
+    return cost > 0 ? 0 : Math.max(0, state[at + UNTIL]! - now)
+  },
+  take(state, at, now, cost) {
+    state[at + UNTIL] = Math.max(state[at + UNTIL]!, now + cost * 1000)
+  },
+  giveBack() {},
+  remaining(state, at, now) {
+    return state[at + UNTIL]! > now ? 0 : 1
+  },
+  idleAt(state, at) {
+    return state[at + UNTIL]!
+  },
+}

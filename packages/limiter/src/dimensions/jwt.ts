@@ -1,0 +1,66 @@
+import type { Call } from '../call.ts'
+import type { Dimension, JwtSettings } from './dimension.ts'
+import { readToken, type Token } from './jwt-token.ts'
+import { loadVerifiers } from './jwt-verifier.ts'
+
+const longestToken = 4096
+const mostKnown = 1000
+const scheme = /^bearer +/i
+
+/**
+ * A claim of the bearer token: `jwt:sub`. Only of one that is signed by a key of the document, or that somebody in front
+ * has verified, and only while it is valid.
+ */
+export const jwt: Dimension = {
+  name: 'jwt',
+  argument: 'required',
+  needs: 'jwt',
+  // nobody's word is taken for who he is
+  read: () => undefined,
+  set: ({ jwt: settings, nowMs }) => (settings === undefined ? jwt : believing(settings, nowMs)),
+}
+
+function believing(settings: JwtSettings, nowMs: () => number): Dimension {
+  const verifiers = loadVerifiers(settings.keys)
+  const isSigned = (token: Token): boolean => settings.verified || verifiers.some(verify => verify(token))
+  // several rules ask for the claims of one call, and a caller comes again: a signature takes long to verify
+  const known = new Map<string, Token | undefined>()
+  const tokenOf = (text: string): Token | undefined => {
+    if (known.has(text)) return known.get(text)
+    const token = readToken(text)
+    const believed = token && isMeantForUs(token, settings) && isSigned(token) ? token : undefined
+    if (known.size >= mostKnown) known.delete(known.keys().next().value!)
+    known.set(text, believed)
+    return believed
+  }
+  return {
+    ...jwt,
+    read(call, claim) {
+      const text = bearerOf(call)
+      const token = text === undefined ? undefined : tokenOf(text)
+      if (token === undefined || !isValidAt(token, nowMs() / 1000)) return undefined
+      const value = Object.hasOwn(token.claims, claim) ? token.claims[claim] : undefined
+      return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined
+    },
+  }
+}
+
+function bearerOf({ headers }: Call): string | undefined {
+  const value = headers?.authorization
+  // two tokens are two callers, and nobody knows which one the service takes
+  if (typeof value !== 'string' || value.length > longestToken || !scheme.test(value)) return undefined
+  return value.replace(scheme, '')
+}
+
+function isMeantForUs({ alg, claims }: Token, { issuer, audience }: JwtSettings): boolean {
+  // whoever was to verify it in front cannot have done so
+  if (alg.toLowerCase() === 'none') return false
+  if (issuer !== undefined && claims.iss !== issuer) return false
+  return audience === undefined || [claims.aud].flat().some(one => audience.includes(one as string))
+}
+
+/** RFC 7519, sections 4.1.4 and 4.1.5; a moment that is no number is no moment. */
+function isValidAt({ claims: { exp, nbf } }: Token, seconds: number): boolean {
+  const hasNotEnded = exp === undefined || (typeof exp === 'number' && seconds < exp)
+  return hasNotEnded && (nbf === undefined || (typeof nbf === 'number' && seconds >= nbf))
+}

@@ -1,0 +1,33 @@
+import type { Gate } from './judgement.ts'
+import { localCharge, type MemoryStore } from './stores/memory.ts'
+import { type SharedStore, sharedCharge } from './stores/shared.ts'
+import { CROWD } from './stores/table.ts'
+
+export interface GateKeeping {
+  readonly store: MemoryStore
+  readonly shared?: SharedStore | undefined
+  readonly now: () => number
+}
+
+/**
+ * Blocks a caller for a time: here, or for the whole fleet if the rule is counted there. Where as many keys are live as may
+ * be, nobody is added: a stranger's block would be every stranger's. Says whether the caller is blocked now.
+ */
+export function blockCaller(
+  { table, counter }: Gate,
+  key: string,
+  ms: number,
+  { store, shared, now }: GateKeeping,
+): boolean | Promise<boolean> {
+  if (counter && shared) {
+    return shared.take([{ ...sharedCharge(counter, table, 'local'), key, cost: ms, mayWait: false }], now())
+  }
+  if (key !== '' && table.find(key) === CROWD && store.keys >= store.maxKeys) return false
+  return store.take([{ ...localCharge(table), key, cost: ms, mayWait: false }], 1, now())
+}
+
+/** Lets a blocked caller in again. */
+export async function unblockCaller({ table, counter }: Gate, key: string, shared?: SharedStore): Promise<void> {
+  table.reset(key)
+  if (counter) await shared?.reset(counter, key)
+}

@@ -1,0 +1,70 @@
+import type { Call } from './call.ts'
+import type { CountedRule, NamedRules } from './judgement.ts'
+import { compileMatch } from './rules/match.ts'
+
+/** Who passes uncounted, and who never does; undefined where nobody is listed. */
+export interface CallerScreens {
+  readonly allows?: ((call: Call) => boolean) | undefined
+  readonly denies?: ((call: Call) => boolean) | undefined
+}
+
+/** What `find` says of a call that is refused whatever was counted. */
+export const DENIED: number = -1
+
+/** Finds the rules that a call is judged by: those it matches and those it names, but for those that let it off. */
+export class RuleFinder {
+  /** The rule that denied the call before; undefined where the document did. */
+  deniedBy: CountedRule | undefined
+  readonly #match: (call: Call, found: CountedRule[]) => number
+  readonly #byId: ReadonlyMap<string, CountedRule>
+  readonly #screens: CallerScreens
+  readonly #isScreened: boolean
+  readonly #hasScreeningRules: boolean
+
+  constructor(rules: readonly CountedRule[], screens: CallerScreens) {
+    this.#match = compileMatch(rules)
+    this.#byId = new Map(rules.map(counted => [counted.rule.id, counted]))
+    this.#screens = screens
+    this.#isScreened = screens.allows !== undefined || screens.denies !== undefined
+    this.#hasScreeningRules = rules.some(({ rule }) => rule.exempts !== undefined || rule.denies !== undefined)
+  }
+
+  /** Puts the rules into `found`, in document order and then as they are named, and says how many they are; or DENIED. */
+  find(call: Call, found: CountedRule[], options: NamedRules | undefined): number {
+    if (this.#isScreened) {
+      this.deniedBy = undefined
+      if (this.#screens.denies?.(call)) return DENIED
+      if (this.#screens.allows?.(call)) return 0
+    }
+    const size = options?.rule === undefined ? this.#match(call, found) : this.#findNamed(call, found, options)
+    return this.#hasScreeningRules ? this.#screen(call, found, size) : size
+  }
+
+  #findNamed(call: Call, found: CountedRule[], { rule: names = [], only }: NamedRules): number {
+    let size = only ? 0 : this.#match(call, found)
+    for (const id of typeof names === 'string' ? [names] : names) {
+      const counted = this.#byId.get(id)
+      if (counted && !isAmong(counted, found, size)) found[size++] = counted
+    }
+    return size
+  }
+
+  #screen(call: Call, found: CountedRule[], size: number): number {
+    let kept = 0
+    for (let i = 0; i < size; i++) {
+      const counted = found[i]!
+      const { rule } = counted
+      if (rule.enforced && rule.denies?.(call)) {
+        this.deniedBy = counted
+        return DENIED
+      }
+      if (!rule.exempts?.(call)) found[kept++] = counted
+    }
+    return kept
+  }
+}
+
+function isAmong(counted: CountedRule, found: readonly CountedRule[], size: number): boolean {
+  for (let i = 0; i < size; i++) if (found[i] === counted) return true
+  return false
+}

@@ -1,0 +1,30 @@
+import { compileNetworks, type Network, parseNetwork } from '../address.ts'
+import type { Call } from '../call.ts'
+import { ip } from '../dimensions/ip.ts'
+import { type KeyWords, readerOf } from '../dimensions/key.ts'
+
+/** Callers by name: values of dimensions, and of `ip` networks. */
+export type CallerList = Readonly<Record<string, readonly string[]>>
+
+/** Whether a call is from somebody on the list; compiled once, since lists may be long. */
+export function compileCallers(list: CallerList, words: KeyWords): (call: Call) => boolean {
+  const tests = Object.entries(list).map(([name, values]) =>
+    name === ip.name ? within(values) : among(name, values, words),
+  )
+  const [only] = tests
+  return only && tests.length === 1 ? only : call => tests.some(test => test(call))
+}
+
+function within(values: readonly string[]): (call: Call) => boolean {
+  const holds = compileNetworks(values.map(parseNetwork).filter((one): one is Network => one !== undefined))
+  return call => call.ip !== undefined && holds(call.ip)
+}
+
+function among(name: string, values: readonly string[], words: KeyWords): (call: Call) => boolean {
+  const known = new Set(values)
+  const read = readerOf(name, words)
+  return call => {
+    const value = read(call)
+    return value !== undefined && known.has(value)
+  }
+}
