@@ -3,6 +3,7 @@ export type ErrorCode =
   | 'BAD_RULES' // a rule document or option that cannot be obeyed
   | 'BAD_CALL' // a call or a cost that makes no sense
   | 'SOURCE_FAILED' // a source of rules that cannot be reached or answers nonsense
+  | 'LIMITED' // a call of a limited function that its rules refuse
   | 'CLOSED' // used after close()
 
 /** The one error class; the message says what is wrong, where, and what to do. */

@@ -58,8 +58,16 @@ describe('draft-11 headers', () => {
   test('give the levels of a rule names of their own', () => {
     const levels = [decision({ rule: 'a' }), decision({ limit: 10 }), decision({ limit: 20 }), decision({ limit: 30 })]
     expect(headersOf(passed(levels))['RateLimit-Policy']).toBe(
-      '"a";q=100;w=60, "login";q=10;w=60, "login.2";q=20;w=60, "login.3";q=30;w=60',
+      '"a";q=100;w=60, "login";q=10;w=60, "login#2";q=20;w=60, "login#3";q=30;w=60',
     )
+  })
+
+  test('no rule has the name of a level of another', () => {
+    const levels = [decision({ rule: 'a' }), decision({ rule: 'a' }), decision({ rule: 'a.2' })]
+    const names = headersOf(passed(levels))
+      ['RateLimit-Policy']!.split(', ')
+      .map(item => item.split(';')[0])
+    expect(names).toEqual(['"a"', '"a#2"', '"a.2"'])
   })
 
   test('round periods and resets up to whole seconds', () => {
@@ -98,10 +106,10 @@ describe('draft-11 headers', () => {
     const policies = (...limits: number[]): string | undefined => {
       return headersOf(passed(limits.map(limit => decision({ limit }))))['RateLimit-Policy']
     }
-    expect(policies(1, 2)).toBe('"login";q=1;w=60, "login.2";q=2;w=60')
-    expect(policies(1, 3)).toBe('"login";q=1;w=60, "login.2";q=3;w=60')
-    expect(policies(4, 3)).toBe('"login";q=4;w=60, "login.2";q=3;w=60')
-    expect(policies(1, 2)).toBe('"login";q=1;w=60, "login.2";q=2;w=60')
+    expect(policies(1, 2)).toBe('"login";q=1;w=60, "login#2";q=2;w=60')
+    expect(policies(1, 3)).toBe('"login";q=1;w=60, "login#2";q=3;w=60')
+    expect(policies(4, 3)).toBe('"login";q=4;w=60, "login#2";q=3;w=60')
+    expect(policies(1, 2)).toBe('"login";q=1;w=60, "login#2";q=2;w=60')
     expect(headersOf(passed([decision({ limit: 1, periodMs: 1 })]))['RateLimit-Policy']).toBe('"login";q=1;w=1')
   })
 
@@ -270,7 +278,7 @@ describe('a refusal', () => {
       refusing({ rule: 'c', shadow: true }),
     ]
     const { body } = refusal(refused(decisions, { rule: 'a' }), now)
-    expect(JSON.parse(body)['violated-policies']).toEqual(['a', 'a.2'])
+    expect(JSON.parse(body)['violated-policies']).toEqual(['a', 'a#2'])
   })
 
   test('by a full queue or after a wait says so', () => {

@@ -14,7 +14,7 @@ export class PolicyList {
   static #known = 0
 
   readonly text: string
-  /** The name of the last limit: `"sms"`, or `, "sms.2"`. */
+  /** The name of the last limit: `"sms"`, or `, "sms#2"`. */
   readonly lastName: string
   readonly #level: number
   readonly #last: Decision | undefined
@@ -53,9 +53,9 @@ export class PolicyList {
   }
 }
 
-/** The first limit of a rule bears the rule's name, the others `name.2`, `name.3`. */
+/** The first limit of a rule bears the rule's name, the others `name#2`, `name#3`: no rule is called that. */
 export function policyName(rule: string, level: number): string {
-  return level === 1 ? rule : `${rule}.${level}`
+  return level === 1 ? rule : `${rule}#${level}`
 }
 
 /** A limit without a period is on calls under way, and has no window to name. */
