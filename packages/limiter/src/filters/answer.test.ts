@@ -133,8 +133,8 @@ describe('draft-11 headers', () => {
       resetAfterMs: duration,
       retryAfterMs: duration,
     })
-    const policy = /^"[\w.-]+";q=\d{1,15}(;w=[1-9]\d*|;qu="concurrent-requests")$/
-    const standing = /^"[\w.-]+";r=\d{1,15}(;t=\d{1,15})?$/
+    const policy = /^"[\w.#-]+";q=\d{1,15}(;w=[1-9]\d*|;qu="concurrent-requests")$/
+    const standing = /^"[\w.#-]+";r=\d{1,15}(;t=\d{1,15})?$/
     fc.assert(
       fc.property(fc.array(decisions, { maxLength: 5 }), list => {
         const headers = headersOf(passed(list))

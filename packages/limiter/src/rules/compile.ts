@@ -5,8 +5,8 @@ import { compileKey, compilePart, type KeyReader, type KeyWords, readerOf } from
 import { DianaError } from '../errors.ts'
 import { compileCallers } from './callers.ts'
 import { compileCost } from './cost.ts'
-import { compileCountWhen } from './count-when.ts'
-import type { Answer, CallOutcome, Match, Rule, RuleDocument } from './rule.ts'
+import { type CallOutcome, compileCountWhen } from './count-when.ts'
+import type { Answer, Match, Rule, RuleDocument } from './rule.ts'
 
 /** A rule ready to judge calls. */
 export interface CompiledRule {

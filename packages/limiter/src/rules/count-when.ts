@@ -1,4 +1,8 @@
-import type { CallOutcome } from './rule.ts'
+/** How a call ended; of one that was cut off nothing is known. */
+export interface CallOutcome {
+  readonly status?: number | undefined
+  readonly failed?: boolean | undefined
+}
 
 /** Statuses from one to another, both among them. */
 export type StatusRange = readonly [from: number, to: number]

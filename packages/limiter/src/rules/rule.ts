@@ -64,12 +64,6 @@ export interface Rule {
   readonly origin?: string | undefined
 }
 
-/** How a call ended; of one that was cut off nothing is known. */
-export interface CallOutcome {
-  readonly status?: number | undefined
-  readonly failed?: boolean | undefined
-}
-
 /** Where distributed counts live. */
 export interface StoreAddress {
   /** One URL, or those of a Cluster's nodes. */
