@@ -48,5 +48,7 @@ function pastOf(past: readonly PastVisit[] | PastVisit): readonly PastVisit[] {
 }
 
 function isAlike(one: Filter<never, never>, other: Filter<never, never>): boolean {
-  return one.limiter === other.limiter
+  if (one.limiter !== other.limiter) return false
+  if (one.rules === undefined || other.rules === undefined) return one.rules === other.rules
+  return one.rules.length === other.rules.length && one.rules.every((rule, at) => rule === other.rules![at])
 }

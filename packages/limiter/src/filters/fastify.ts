@@ -1,12 +1,15 @@
-import type { FastifyPluginCallback, FastifyRequest, onRequestHookHandler } from 'fastify'
+import type { FastifyPluginCallback, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { Limiter } from '../limiter.ts'
-import { admit } from './admit.ts'
+import type { Verdict } from '../verdict.ts'
+import { admit, verdictOf as verdictOfRaw } from './admit.ts'
 import { fastifyFramework } from './fastify-framework.ts'
-import type { FilterOptions } from './filter.ts'
+import { type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
+
+export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
 
 /** Judges every request to a Fastify application, before anything else is done for it: `app.register(diana(limiter))`. */
 export function diana(limiter: Limiter, options: FilterOptions<FastifyRequest> = {}): FastifyPluginCallback {
-  const onRequest = hook(limiter, options)
+  const onRequest = hook({ limiter, framework: fastifyFramework, options, rules: undefined })
   const plugin: FastifyPluginCallback = (app, _options, done) => {
     app.addHook('onRequest', onRequest)
     done()
@@ -18,8 +21,17 @@ export function diana(limiter: Limiter, options: FilterOptions<FastifyRequest> =
   })
 }
 
-function hook(limiter: Limiter, options: FilterOptions<FastifyRequest>): onRequestHookHandler {
-  const filter = { limiter, framework: fastifyFramework, options }
+/** Judges the requests to one route by rules of its own, as a hook of any kind: `{ onRequest: rateLimit(limiter, { rule }) }`. */
+export function rateLimit(limiter: Limiter, options: RouteOptions<FastifyRequest>): onRequestHookHandler {
+  return hook(routeFilter(limiter, fastifyFramework, options))
+}
+
+/** What Diana said of a request; of several filters, the last. */
+export function verdictOf(request: FastifyRequest): Verdict | undefined {
+  return verdictOfRaw(request.raw)
+}
+
+function hook(filter: Filter<FastifyRequest, FastifyReply>): onRequestHookHandler {
   return (request, reply, done) => {
     const passes = admit(filter, request, reply)
     if (passes === true) done()

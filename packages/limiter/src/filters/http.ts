@@ -34,7 +34,7 @@ export function diana<Request extends NodeRequest, Response extends NodeResponse
   listener: (request: Request, response: Response) => unknown,
   options: HttpFilterOptions = {},
 ): (request: Request, response: Response) => void {
-  const filter = { limiter, framework: httpFramework, options }
+  const filter = { limiter, framework: httpFramework, options, rules: undefined }
   const serve = (request: NodeRequest, response: NodeResponse) => listener(request as Request, response as Response)
   return (request, response) => goThrough(filter, request, response, serve)
 }
@@ -48,8 +48,8 @@ export function guard<Server extends EventEmitter>(
   limiter: Limiter,
   options: HttpFilterOptions = {},
 ): Server {
-  const requests = { limiter, framework: httpFramework, options }
-  const tunnels = { limiter, framework: tunnelFramework, options }
+  const requests = { limiter, framework: httpFramework, options, rules: undefined }
+  const tunnels = { limiter, framework: tunnelFramework, options, rules: undefined }
   const emit = server.emit.bind(server) as (event: string | symbol, ...args: unknown[]) => boolean
   const next = (event: string) => (request: unknown, reply: unknown, head: unknown) => emit(event, request, reply, head)
   const [onRequest, onExpectation, onUpgrade, onConnect] = [

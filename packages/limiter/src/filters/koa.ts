@@ -1,10 +1,13 @@
 import type { Context, Middleware } from 'koa'
 import type { Limiter } from '../limiter.ts'
-import { admit } from './admit.ts'
-import type { FilterOptions } from './filter.ts'
+import type { Verdict } from '../verdict.ts'
+import { admit, verdictOf as verdictOfRaw } from './admit.ts'
+import { type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
 import type { Framework } from './framework.ts'
 import { node } from './node-framework.ts'
 import { spelledPath } from './spelled-path.ts'
+
+export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
 
 const koa: Framework<Context, Context> = {
   identity: context => context.req,
@@ -36,7 +39,20 @@ const koa: Framework<Context, Context> = {
 
 /** Judges every request to a Koa application: `app.use(diana(limiter))`, before anything else. */
 export function diana(limiter: Limiter, options: FilterOptions<Context> = {}): Middleware {
-  const filter = { limiter, framework: koa, options }
+  return middleware({ limiter, framework: koa, options, rules: undefined })
+}
+
+/** Judges the requests to one route by rules of its own: `router.post('/login', rateLimit(limiter, { rule: 'login' }), …)`. */
+export function rateLimit(limiter: Limiter, options: RouteOptions<Context>): Middleware {
+  return middleware(routeFilter(limiter, koa, options))
+}
+
+/** What Diana said of a request; of several filters, the last. */
+export function verdictOf(context: Context): Verdict | undefined {
+  return verdictOfRaw(context.req)
+}
+
+function middleware(filter: Filter<Context, Context>): Middleware {
   return (context, next) => {
     const passes = admit(filter, context, context)
     if (passes === true) return next()
