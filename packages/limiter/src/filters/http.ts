@@ -2,14 +2,16 @@ import type { EventEmitter } from 'node:events'
 import type { Limiter } from '../limiter.ts'
 import { admit } from './admit.ts'
 import type { Refusal } from './answer.ts'
-import type { Filter, FilterOptions } from './filter.ts'
+import { type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
 import { httpFramework, tunnelFramework } from './http-framework.ts'
 import { settleTarget } from './http-target.ts'
 import type { NodeRequest, NodeResponse } from './node-framework.ts'
 
 export { verdictOf } from './admit.ts'
 
-export type HttpFilterOptions = FilterOptions<NodeRequest>
+export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
+
+type Listener<Request, Response> = (request: Request, response: Response) => unknown
 
 const unreadable: Refusal = {
   status: 400,
@@ -31,10 +33,25 @@ const unreadable: Refusal = {
  */
 export function diana<Request extends NodeRequest, Response extends NodeResponse>(
   limiter: Limiter,
-  listener: (request: Request, response: Response) => unknown,
-  options: HttpFilterOptions = {},
+  listener: Listener<Request, Response>,
+  options: FilterOptions<NodeRequest> = {},
 ): (request: Request, response: Response) => void {
-  const filter = { limiter, framework: httpFramework, options, rules: undefined }
+  return wrap({ limiter, framework: httpFramework, options, rules: undefined }, listener)
+}
+
+/** Judges the requests that come to one listener by rules of its own: `rateLimit(limiter, login, { rule: 'login' })`. */
+export function rateLimit<Request extends NodeRequest, Response extends NodeResponse>(
+  limiter: Limiter,
+  listener: Listener<Request, Response>,
+  options: RouteOptions<NodeRequest>,
+): (request: Request, response: Response) => void {
+  return wrap(routeFilter(limiter, httpFramework, options), listener)
+}
+
+function wrap<Request extends NodeRequest, Response extends NodeResponse>(
+  filter: Filter<NodeRequest, NodeResponse>,
+  listener: Listener<Request, Response>,
+): (request: Request, response: Response) => void {
   const serve = (request: NodeRequest, response: NodeResponse) => listener(request as Request, response as Response)
   return (request, response) => goThrough(filter, request, response, serve)
 }
@@ -46,7 +63,7 @@ export function diana<Request extends NodeRequest, Response extends NodeResponse
 export function guard<Server extends EventEmitter>(
   server: Server,
   limiter: Limiter,
-  options: HttpFilterOptions = {},
+  options: FilterOptions<NodeRequest> = {},
 ): Server {
   const requests = { limiter, framework: httpFramework, options, rules: undefined }
   const tunnels = { limiter, framework: tunnelFramework, options, rules: undefined }
