@@ -24,7 +24,7 @@ export function admit<Request, Reply>(
   const { framework } = filter
   const visited: Visited = framework.identity(request)
   const past = visited[visits]
-  if (past !== undefined && pastOf(past).some(one => isAlike(one.filter, filter))) {
+  if (past !== undefined && pastOf(past).some(one => coversAll(one.filter, filter))) {
     warnOnce('DIANA_MOUNTED_TWICE')
     return true
   }
@@ -32,7 +32,9 @@ export function admit<Request, Reply>(
     warnOnce('DIANA_MOUNTED_LATE')
     return true
   }
-  const visit = new Visit(filter, request, reply)
+  // what matches is counted once, whoever counts it
+  const only = filter.only || (past !== undefined && pastOf(past).some(one => coversMatching(one.filter, filter)))
+  const visit = new Visit(filter, request, reply, only)
   visited[visits] = past === undefined ? visit : [...pastOf(past), visit]
   return visit.judge()
 }
@@ -47,8 +49,12 @@ function pastOf(past: readonly PastVisit[] | PastVisit): readonly PastVisit[] {
   return Array.isArray(past) ? past : [past as PastVisit]
 }
 
-function isAlike(one: Filter<never, never>, other: Filter<never, never>): boolean {
-  if (one.limiter !== other.limiter) return false
-  if (one.rules === undefined || other.rules === undefined) return one.rules === other.rules
-  return one.rules.length === other.rules.length && one.rules.every((rule, at) => rule === other.rules![at])
+function coversMatching(past: Filter<never, never>, { limiter }: Filter<never, never>): boolean {
+  return past.limiter === limiter && !past.only
+}
+
+/** Whether nothing is left to judge after a filter that the request has passed. */
+function coversAll(past: Filter<never, never>, filter: Filter<never, never>): boolean {
+  if (past.limiter !== filter.limiter || (past.only && !filter.only)) return false
+  return filter.rules.every(rule => past.rules.includes(rule))
 }

@@ -3,13 +3,13 @@ import type { Limiter } from '../limiter.ts'
 import type { Verdict } from '../verdict.ts'
 import { admit, verdictOf as verdictOfRaw } from './admit.ts'
 import { fastifyFramework } from './fastify-framework.ts'
-import { type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
+import { appFilter, type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
 
 export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
 
 /** Judges every request to a Fastify application, before anything else is done for it: `app.register(diana(limiter))`. */
 export function diana(limiter: Limiter, options: FilterOptions<FastifyRequest> = {}): FastifyPluginCallback {
-  const onRequest = hook({ limiter, framework: fastifyFramework, options, rules: undefined })
+  const onRequest = hook(appFilter(limiter, fastifyFramework, options))
   const plugin: FastifyPluginCallback = (app, _options, done) => {
     app.addHook('onRequest', onRequest)
     done()

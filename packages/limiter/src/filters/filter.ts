@@ -32,8 +32,19 @@ export interface Filter<Request, Reply> {
   readonly limiter: Limiter
   readonly framework: Framework<Request, Reply>
   readonly options: FilterOptions<Request>
-  /** The ids of the rules that it judges by; undefined for all that match. */
-  readonly rules: readonly string[] | undefined
+  /** The ids of rules that it judges by, besides those that match. */
+  readonly rules: readonly string[]
+  /** Whether it judges by those alone. */
+  readonly only: boolean
+}
+
+/** A filter by all rules that match. */
+export function appFilter<Request, Reply>(
+  limiter: Limiter,
+  framework: Framework<Request, Reply>,
+  options: FilterOptions<Request>,
+): Filter<Request, Reply> {
+  return { limiter, framework, options, rules: [], only: false }
 }
 
 /** A filter by the rules that a route names. Those stated in words are added to the limiter's. */
@@ -43,7 +54,7 @@ export function routeFilter<Request, Reply>(
   options: RouteOptions<Request>,
 ): Filter<Request, Reply> {
   const rules = Array.isArray(options.rule) ? options.rule : [options.rule as RouteRule]
-  return { limiter, framework, options, rules: rules.map(rule => known(limiter, rule)) }
+  return { limiter, framework, options, rules: rules.map(rule => known(limiter, rule)), only: true }
 }
 
 function known(limiter: Limiter, rule: RouteRule): string {

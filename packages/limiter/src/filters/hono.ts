@@ -2,7 +2,7 @@ import type { Context, MiddlewareHandler } from 'hono'
 import type { Limiter } from '../limiter.ts'
 import type { Verdict } from '../verdict.ts'
 import { admit, verdictOf as verdictOfRaw } from './admit.ts'
-import { type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
+import { appFilter, type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
 import type { Framework } from './framework.ts'
 import { honoFramework, isFollowed, outlive } from './hono-framework.ts'
 
@@ -15,7 +15,7 @@ export interface PeerOption {
 
 /** Judges every request to a Hono application: `app.use(diana(limiter))`, before anything else. */
 export function diana(limiter: Limiter, options: FilterOptions<Context> & PeerOption = {}): MiddlewareHandler {
-  return middleware({ limiter, framework: frameworkFor(options), options, rules: undefined })
+  return middleware(appFilter(limiter, frameworkFor(options), options))
 }
 
 /** Judges the requests to one route by rules of its own: `app.post('/login', rateLimit(limiter, { rule: 'login' }), …)`. */

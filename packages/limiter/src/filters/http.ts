@@ -2,7 +2,7 @@ import type { EventEmitter } from 'node:events'
 import type { Limiter } from '../limiter.ts'
 import { admit } from './admit.ts'
 import type { Refusal } from './answer.ts'
-import { type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
+import { appFilter, type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
 import { httpFramework, tunnelFramework } from './http-framework.ts'
 import { settleTarget } from './http-target.ts'
 import type { NodeRequest, NodeResponse } from './node-framework.ts'
@@ -36,7 +36,7 @@ export function diana<Request extends NodeRequest, Response extends NodeResponse
   listener: Listener<Request, Response>,
   options: FilterOptions<NodeRequest> = {},
 ): (request: Request, response: Response) => void {
-  return wrap({ limiter, framework: httpFramework, options, rules: undefined }, listener)
+  return wrap(appFilter(limiter, httpFramework, options), listener)
 }
 
 /** Judges the requests that come to one listener by rules of its own: `rateLimit(limiter, login, { rule: 'login' })`. */
@@ -65,8 +65,8 @@ export function guard<Server extends EventEmitter>(
   limiter: Limiter,
   options: FilterOptions<NodeRequest> = {},
 ): Server {
-  const requests = { limiter, framework: httpFramework, options, rules: undefined }
-  const tunnels = { limiter, framework: tunnelFramework, options, rules: undefined }
+  const requests = appFilter(limiter, httpFramework, options)
+  const tunnels = appFilter(limiter, tunnelFramework, options)
   const emit = server.emit.bind(server) as (event: string | symbol, ...args: unknown[]) => boolean
   const next = (event: string) => (request: unknown, reply: unknown, head: unknown) => emit(event, request, reply, head)
   const [onRequest, onExpectation, onUpgrade, onConnect] = [

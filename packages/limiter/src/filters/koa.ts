@@ -2,7 +2,7 @@ import type { Context, Middleware } from 'koa'
 import type { Limiter } from '../limiter.ts'
 import type { Verdict } from '../verdict.ts'
 import { admit, verdictOf as verdictOfRaw } from './admit.ts'
-import { type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
+import { appFilter, type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
 import type { Framework } from './framework.ts'
 import { node } from './node-framework.ts'
 import { spelledPath } from './spelled-path.ts'
@@ -39,7 +39,7 @@ const koa: Framework<Context, Context> = {
 
 /** Judges every request to a Koa application: `app.use(diana(limiter))`, before anything else. */
 export function diana(limiter: Limiter, options: FilterOptions<Context> = {}): Middleware {
-  return middleware({ limiter, framework: koa, options, rules: undefined })
+  return middleware(appFilter(limiter, koa, options))
 }
 
 /** Judges the requests to one route by rules of its own: `router.post('/login', rateLimit(limiter, { rule: 'login' }), …)`. */

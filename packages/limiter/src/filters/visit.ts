@@ -20,10 +20,10 @@ export class Visit<Request, Reply> implements CheckOptions, Watcher {
   #isWatched = false
   #isOver = false
 
-  constructor(filter: Filter<Request, Reply>, request: Request, reply: Reply) {
+  constructor(filter: Filter<Request, Reply>, request: Request, reply: Reply, only: boolean) {
     this.filter = filter
-    this.rule = filter.rules
-    this.only = filter.rules !== undefined
+    this.rule = filter.rules.length === 0 ? undefined : filter.rules
+    this.only = only
     this.cost = undefined
     this.#request = request
     this.#reply = reply

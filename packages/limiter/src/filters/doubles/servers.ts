@@ -19,6 +19,7 @@ import { guard, diana as httpFilter } from '../http.ts'
 import { diana as koaFilter } from '../koa.ts'
 import { serveOnExpress } from './express-app.ts'
 import { listen } from './listen.ts'
+import { startNest } from './nest-server.ts'
 import { nodeListener } from './node-listener.ts'
 
 // it has the types of Express 5 as far as these servers need them
@@ -67,6 +68,8 @@ export const servers: Readonly<Record<string, FilterSuiteOptions>> = {
       return listen(createServer(getRequestListener(serveOnHono(app, service).fetch)))
     },
   },
+  // guards meet what a controller serves, and nothing else
+  'Nest 11': { start: startNest, judgesUnknownPaths: false },
 }
 
 async function startFastify(limiter: Limiter, service: FilterService): Promise<ServerUnderTest> {
