@@ -1,5 +1,5 @@
 import { pipeline, Readable } from 'node:stream'
-import type { Express } from 'express'
+import type { Express, Response } from 'express'
 import type { FilterService } from '../../testing/filter-service.ts'
 
 /** The service of the filter suite, on Express of either kind. */
@@ -11,8 +11,8 @@ export function serveOnExpress(app: Express, service: FilterService): Express {
   app.get('/broken', () => service.broken())
   app.post('/echo', (request, response) => void pipeline(request, response, () => {}))
   // the last word of an application of its own: no stack in the log
-  app.use((_error: unknown, _request: unknown, response: { sendStatus(code: number): void }, _next: unknown) => {
-    response.sendStatus(500)
+  app.use((error: { status?: number }, _request: unknown, response: Response, _next: unknown) => {
+    response.sendStatus(error.status ?? 500)
   })
   return app
 }

@@ -7,16 +7,26 @@ export function nodeListener(service: FilterService): (request: IncomingMessage,
   return (request, response) => {
     const path = request.url!.split('?')[0]!
     const [, first, second] = path.split('/')
+    const method = request.method === 'HEAD' ? 'GET' : request.method
     try {
-      if (path === '/hello') response.end(service.hello())
+      if (method !== (path === '/echo' ? 'POST' : 'GET')) response.writeHead(404).end()
+      else if (path === '/hello') response.end(service.hello())
       else if (path === '/slow') service.slow().then(text => response.end(text))
       else if (path === '/stream') pipeline(Readable.from(service.stream()), response, () => {})
       else if (path === '/broken') service.broken()
       else if (path === '/echo') pipeline(request, response, () => {})
-      else if (first === 'users' && second) response.end(service.user(decodeURIComponent(second)))
+      else if (first === 'users' && second) response.end(service.user(decoded(second)))
       else response.writeHead(404).end()
     } catch {
       response.writeHead(500).end()
     }
+  }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
   }
 }

@@ -90,7 +90,9 @@ async function startFastify(limiter: Limiter, service: FilterService): Promise<S
 function serveOnKoa(service: FilterService): Koa.Middleware {
   return async context => {
     const { path } = context
-    if (path === '/hello') context.body = service.hello()
+    const method = context.method === 'HEAD' ? 'GET' : context.method
+    if (method !== (path === '/echo' ? 'POST' : 'GET')) context.status = 404
+    else if (path === '/hello') context.body = service.hello()
     else if (path === '/slow') context.body = await service.slow()
     else if (path === '/stream') context.body = Readable.from(service.stream())
     else if (path === '/broken') service.broken()
