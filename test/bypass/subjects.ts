@@ -1,12 +1,14 @@
 import { createServer } from 'node:http'
 import { connect as connectHttp2 } from 'node:http2'
 import { connect } from 'node:net'
-import { createLimiter, type Limiter, type LimiterOptions } from 'diana-limiter'
-import { FilterService, type FilterSuiteOptions, type ServerUnderTest } from 'diana-limiter/testing'
 import { createGateway } from '../../packages/gateway/src/gateway.ts'
+import { createLimiter, type LimiterOptions } from '../../packages/limiter/src/create-limiter.ts'
 import { listen } from '../../packages/limiter/src/filters/doubles/listen.ts'
 import { nodeListener } from '../../packages/limiter/src/filters/doubles/node-listener.ts'
 import { servers } from '../../packages/limiter/src/filters/doubles/servers.ts'
+import type { Limiter } from '../../packages/limiter/src/limiter.ts'
+import { FilterService } from '../../packages/limiter/src/testing/filter-service.ts'
+import type { FilterSuiteOptions, ServerUnderTest } from '../../packages/limiter/src/testing/filter-suite.ts'
 
 /** Everything that callers might talk their way around. */
 export const subjects: Readonly<Record<string, FilterSuiteOptions>> = {
@@ -16,7 +18,8 @@ export const subjects: Readonly<Record<string, FilterSuiteOptions>> = {
 
 async function startGateway(limiter: Limiter, service: FilterService): Promise<ServerUnderTest> {
   const behind = await listen(createServer(nodeListener(service)))
-  const gateway = await createGateway({ limiter, upstream: `http://127.0.0.1:${behind.port}` })
+  // its types are those of the build, and these tests run on the sources
+  const gateway = await createGateway({ limiter: limiter as never, upstream: `http://127.0.0.1:${behind.port}` })
   await gateway.listen({ port: 0, host: '127.0.0.1' })
   return {
     port: Number(new URL(gateway.listeningOrigin).port),

@@ -67,7 +67,7 @@ export class RequestCall<Request> implements Call {
       const { limiter, framework } = this.#filter
       const headers = this.headers
       warnAboutProxies(limiter, headers)
-      this.#ip = limiter.addressOf(framework.peer(this.#request), headers?.['x-forwarded-for'])
+      this.#ip = limiter.addressOf(framework.peer(this.#request), headers?.[limiter.forwardedBy])
       this.#knowsIp = true
     }
     return this.#ip

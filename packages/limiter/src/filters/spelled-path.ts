@@ -6,8 +6,8 @@ const backslash = 0x5c
 
 /**
  * The path of a raw target in one spelling, segment by segment as a router cuts it: `%61` is `a`, `%21` is `!`, other
- * escapes are in upper case. Unlike normaliseTarget it follows no dots and takes everything: most routers look at
- * `/a/../b` as it stands, and serve it from `/a/*`.
+ * escapes are in upper case, a `%` that is none is `%25`. Unlike normaliseTarget it follows no dots and takes everything:
+ * most routers look at `/a/../b` as it stands, and serve it from `/a/*`.
  */
 export function spelledPath(target: string): string {
   const start = target.charCodeAt(0) === 0x2f ? 0 : originLength(target)
@@ -65,9 +65,9 @@ function spell(target: string, start: number, end: number): string {
     } else if (code === percent) {
       const high = hexDigit(target.charCodeAt(at + 1))
       const low = hexDigit(target.charCodeAt(at + 2))
-      if (at + 2 >= end || high < 0 || low < 0) continue
-      spelled += target.slice(copied, at) + readEscape(high * 16 + low, target.slice(at, at + 3))
-      at += 2
+      const isEscape = at + 2 < end && high >= 0 && low >= 0
+      spelled += target.slice(copied, at) + (isEscape ? readEscape(high * 16 + low, target.slice(at, at + 3)) : '%25')
+      if (isEscape) at += 2
       copied = at + 1
     }
   }
