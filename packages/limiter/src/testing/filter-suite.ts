@@ -214,6 +214,25 @@ export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] 
     assert.deepEqual([(await get('/broken')).status, (await get('/broken')).status], [500, 503])
   })
 
+  add(
+    'where failures are counted, success is not, and a caller who leaves has failed',
+    { rules: [{ id: 'failures', limit: '2/h', countWhen: 'failed' }] },
+    async ({ get, client, service, limiter }) => {
+      const left = async (): Promise<number> =>
+        (await limiter.peek({ method: 'GET', path: '/' })).decisions[0]!.remaining
+      for (let call = 0; call < 4; call++) {
+        assert.equal((await get('/hello')).status, 200)
+        await until(async () => (await left()) === 2)
+      }
+      const leaving = client.open({ path: '/slow' })
+      await until(() => service.slowly.length === 1)
+      leaving.abort()
+      assert.equal((await get('/broken')).status, 500)
+      await until(async () => (await left()) === 0)
+      assert.equal((await get('/hello')).status, 503)
+    },
+  )
+
   add('a streamed answer holds its place until its last piece is gone', one, async scene => {
     const { client, service } = scene
     const { status, body } = await soon(client.open({ path: '/stream' }).begun, 'the stream')
