@@ -76,5 +76,7 @@ function isGone(request: NodeRequest, response: NodeResponse): boolean {
 }
 
 function isWhole(response: NodeResponse): boolean {
-  return 'stream' in response ? response.stream.writableFinished : response.writableFinished
+  if (!('stream' in response)) return response.writableFinished
+  // a stream that is reset is finished too, in its own view
+  return response.writableEnded && response.stream.rstCode === 0
 }
