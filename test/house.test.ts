@@ -15,7 +15,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   rules: ['algorithms', 'dimensions'],
   stores: ['algorithms'],
   sources: ['rules'],
-  filters: ['limiter', 'verdict', 'rules', 'rate-limit', 'annotation'],
+  filters: ['limiter', 'verdict', 'rules', 'annotation', 'rate-limit', 'rate-limit', 'annotation'],
 }
 
 function sourceFiles(folder: string): string[] {

@@ -24,8 +24,10 @@ export function admit<Request, Reply>(
   const { framework } = filter
   const visited: Visited = framework.identity(request)
   const past = visited[visits]
-  if (past !== undefined && pastOf(past).some(one => coversAll(one.filter, filter))) {
-    warnOnce('DIANA_MOUNTED_TWICE')
+  const covering = past === undefined ? undefined : pastOf(past).find(one => coversAll(one.filter, filter))
+  if (covering !== undefined) {
+    // a filter around another framework's is meant so: it sees what the inner one does not
+    if (covering.filter.framework === (framework as unknown)) warnOnce('DIANA_MOUNTED_TWICE')
     return true
   }
   if (framework.isAnswered(reply)) {

@@ -1,6 +1,8 @@
-import type { CanActivate, DynamicModule, ExecutionContext } from '@nestjs/common'
+import type { CanActivate, DynamicModule, ExecutionContext, Type } from '@nestjs/common'
+import type { ModulesContainer } from '@nestjs/core'
 import type { Limiter } from '../limiter.ts'
 import { admit } from './admit.ts'
+import { AnnotatedRules } from './annotated-rules.ts'
 import type { Filter, FilterOptions } from './filter.ts'
 import { frameworkUnder, type NestReply, type NestRequest, refusalOf } from './nest-framework.ts'
 
@@ -14,11 +16,13 @@ export type { NestRequest } from './nest-framework.ts'
 export class DianaGuard implements CanActivate {
   readonly #limiter: Limiter
   readonly #options: FilterOptions<NestRequest>
+  readonly #rules: AnnotatedRules
   readonly #filters = new WeakMap<object, WeakMap<object, Filter<NestRequest, NestReply>>>()
 
   constructor(limiter: Limiter, options: FilterOptions<NestRequest> = {}) {
     this.#limiter = limiter
     this.#options = options
+    this.#rules = new AnnotatedRules(limiter)
   }
 
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
@@ -32,9 +36,17 @@ export class DianaGuard implements CanActivate {
     return passes === false ? refuse(reply) : passes.then(passed => passed || refuse(reply))
   }
 
+  /** Reads the annotations of a controller, and throws where one cannot be obeyed. */
+  prepare(controller: Type): void {
+    for (const name of Object.getOwnPropertyNames(controller.prototype)) {
+      const handler: unknown = Object.getOwnPropertyDescriptor(controller.prototype, name)?.value
+      if (typeof handler === 'function') this.#rules.of(controller, handler as () => unknown)
+    }
+  }
+
   #filterFor(context: ExecutionContext, request: NestRequest): Filter<NestRequest, NestReply> {
     const controller = context.getClass()
-    const handler = context.getHandler()
+    const handler = context.getHandler() as () => unknown
     let ofController = this.#filters.get(controller)
     if (ofController === undefined) {
       ofController = new WeakMap()
@@ -42,20 +54,36 @@ export class DianaGuard implements CanActivate {
     }
     let filter = ofController.get(handler)
     if (filter === undefined) {
-      const framework = frameworkUnder(request)
-      filter = { limiter: this.#limiter, framework, options: this.#options, rules: [], only: false }
+      const rules = this.#rules.of(controller, handler)
+      filter = {
+        limiter: this.#limiter,
+        framework: frameworkUnder(request),
+        options: this.#options,
+        rules,
+        only: false,
+      }
       ofController.set(handler, filter)
     }
     return filter
   }
 }
 
-/** Puts a guard of this limiter before all controllers of an application: `imports: [DianaModule.forRoot(limiter)]`. */
+/**
+ * Puts a guard before all controllers of an application: `imports: [DianaModule.forRoot(limiter)]`. Annotations that cannot
+ * be obeyed are told when the application starts.
+ */
 // biome-ignore lint/complexity/noStaticOnlyClass: Nest's modules are classes
 export class DianaModule {
-  static forRoot(limiter: Limiter, options: FilterOptions<NestRequest> = {}): DynamicModule {
-    // what @nestjs/core exports as APP_GUARD
-    return { module: DianaModule, providers: [{ provide: 'APP_GUARD', useValue: new DianaGuard(limiter, options) }] }
+  static async forRoot(limiter: Limiter, options: FilterOptions<NestRequest> = {}): Promise<DynamicModule> {
+    const { APP_GUARD, ModulesContainer } = await import('@nestjs/core')
+    const guard = new DianaGuard(limiter, options)
+    const useFactory = (modules: ModulesContainer): DianaGuard => {
+      for (const { controllers } of modules.values()) {
+        for (const { metatype } of controllers.values()) guard.prepare(metatype as Type)
+      }
+      return guard
+    }
+    return { module: DianaModule, providers: [{ provide: APP_GUARD, useFactory, inject: [ModulesContainer] }] }
   }
 }
 

@@ -8,7 +8,8 @@ import { warnAboutProxies } from './trust.ts'
 export class RequestCall<Request> implements Call {
   attributes: Call['attributes']
   readonly #filter: Filter<Request, never>
-  readonly #request: Request
+  /** The framework's own. */
+  readonly request: Request
   #path: string | undefined
   #resolvedPath: string | undefined
   #ip: string | undefined
@@ -16,16 +17,16 @@ export class RequestCall<Request> implements Call {
 
   constructor(filter: Filter<Request, never>, request: Request) {
     this.#filter = filter
-    this.#request = request
+    this.request = request
     this.attributes = undefined
   }
 
   get method(): string {
-    return this.#filter.framework.method(this.#request)
+    return this.#filter.framework.method(this.request)
   }
 
   get headers(): Call['headers'] {
-    return this.#filter.framework.headers(this.#request)
+    return this.#filter.framework.headers(this.request)
   }
 
   get path(): string {
@@ -39,12 +40,12 @@ export class RequestCall<Request> implements Call {
 
   get anyCase(): boolean {
     const { options, framework } = this.#filter
-    return options.caseSensitive === undefined ? framework.anyCase(this.#request) : !options.caseSensitive
+    return options.caseSensitive === undefined ? framework.anyCase(this.request) : !options.caseSensitive
   }
 
   get resource(): string {
     const { options, framework } = this.#filter
-    const template = options.resource === 'path' ? undefined : framework.template(this.#request)
+    const template = options.resource === 'path' ? undefined : framework.template(this.request)
     // what a wildcard serves is many things
     if (template !== undefined && !template.includes('*')) return template
     const path = countedPath(this.resolvedPath ?? this.path)
@@ -52,7 +53,7 @@ export class RequestCall<Request> implements Call {
   }
 
   get query(): string | undefined {
-    return queryOf(this.#filter.framework.target(this.#request))
+    return queryOf(this.#filter.framework.target(this.request))
   }
 
   get host(): string | undefined {
@@ -67,14 +68,14 @@ export class RequestCall<Request> implements Call {
       const { limiter, framework } = this.#filter
       const headers = this.headers
       warnAboutProxies(limiter, headers)
-      this.#ip = limiter.addressOf(framework.peer(this.#request), headers?.[limiter.forwardedBy])
+      this.#ip = limiter.addressOf(framework.peer(this.request), headers?.[limiter.forwardedBy])
       this.#knowsIp = true
     }
     return this.#ip
   }
 
   #readPath(): string {
-    const path = this.#filter.framework.path(this.#request)
+    const path = this.#filter.framework.path(this.request)
     this.#path = path
     this.#resolvedPath = resolvedPath(path)
     return path
