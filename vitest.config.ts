@@ -12,6 +12,7 @@ export default defineConfig({
         find: /^diana-limiter\/(express|fastify|http|koa|hono|nest)$/,
         replacement: `${source('packages/limiter/src/filters/')}$1.ts`,
       },
+      { find: /^diana-gateway$/, replacement: source('packages/gateway/src/gateway.ts') },
       { find: /^diana-limiter\/testing$/, replacement: source('packages/limiter/src/testing/index.ts') },
     ],
   },

@@ -47,7 +47,7 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
   })
   closeWhatFallsIdle(app)
   app.setErrorHandler(sendError)
-  await app.register(diana(limiter, { resource: 'path' }))
+  await app.register(diana(limiter, { resource: 'path', caseSensitive: false }))
   app.setNotFoundHandler((_request, reply) => sendProblem(reply, 404, 'The gateway forwards no such call.'))
   for (const filter of filters) await app.register(filter)
   await app.register(httpProxy, proxyOptions(upstream, allowMethods(app), limiter.addressOf))

@@ -3,6 +3,10 @@ export interface Call {
   readonly method: string
   /** The path alone, without the query. */
   readonly path: string
+  /** Where the path leads once dots and encoded slashes are followed, if elsewhere: rules about either hold. */
+  readonly resolvedPath?: string | undefined
+  /** Whether letters of either case in the path lead to the same place. */
+  readonly anyCase?: boolean | undefined
   /** The raw query, without the question mark. */
   readonly query?: string | undefined
   /** The caller's address, already chosen among proxies. */

@@ -139,6 +139,11 @@ export class Limiter {
     await this.#live.start()
   }
 
+  /** The proxies that are trusted now: how many, or their networks. */
+  get trustProxy(): number | readonly string[] {
+    return this.#document.trustProxy
+  }
+
   /** Judges a call and counts it; a promise only where the call has to wait, or is counted elsewhere too. */
   decide(call: Call, options?: CheckOptions): Verdict | Promise<Verdict> {
     const told = options?.cost ?? 1

@@ -5,8 +5,16 @@ export const header: Dimension = {
   name: 'header',
   argument: 'required',
   read: (call, argument) => {
-    const value = call.headers?.[argument.toLowerCase()]
-    if (typeof value === 'string') return value
-    return Array.isArray(value) ? value.join(', ') : undefined
+    const name = argument.toLowerCase()
+    const value = call.headers?.[name]
+    const text = typeof value === 'string' ? value : Array.isArray(value) ? value.join(', ') : undefined
+    return text !== undefined && name === 'authorization' ? withPlainScheme(text) : text
   },
+}
+
+/** Servers take `Bearer x`, `bearer x` and `Bearer  x` for the same (RFC 9110, section 11.1). */
+function withPlainScheme(credentials: string): string {
+  const space = credentials.indexOf(' ')
+  if (space < 0) return credentials
+  return `${credentials.slice(0, space).toLowerCase()} ${credentials.slice(space + 1).trimStart()}`
 }

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, type Socket } from 'node:net'
-import fastify, { type FastifyInstance } from 'fastify'
+import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createLimiter, type LimiterOptions } from '../create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
-import { diana, type FastifyFilterOptions } from './fastify.ts'
+import { diana, type FilterOptions } from './fastify.ts'
 
 let app: FastifyInstance
 let limiter: Limiter
@@ -23,7 +23,7 @@ afterEach(async () => {
   await limiter.close()
 })
 
-async function mount(options: LimiterOptions, filterOptions?: FastifyFilterOptions): Promise<void> {
+async function mount(options: LimiterOptions, filterOptions?: FilterOptions<FastifyRequest>): Promise<void> {
   limiter = await createLimiter({ clock: () => 1_700_000_000_000, ...options })
   app = fastify({ logger: { level: 'error', stream: { write: line => void logged.push(line) } } })
   app.register(diana(limiter, filterOptions))

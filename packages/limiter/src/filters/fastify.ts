@@ -1,33 +1,15 @@
-import type { FastifyPluginCallback, FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
+import type { FastifyPluginCallback, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { Limiter } from '../limiter.ts'
-import { FastifyCall, type ResourceOf } from './fastify-call.ts'
-import { FastifyVisit } from './fastify-visit.ts'
+import type { Verdict } from '../verdict.ts'
+import { admit, verdictOf as verdictOfRaw } from './admit.ts'
+import { fastifyFramework } from './fastify-framework.ts'
+import { appFilter, type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
 
-export interface FastifyFilterOptions {
-  /** What `by: resource` counts: each route (the default), or each path, where one route serves many things. */
-  readonly resource?: ResourceOf | undefined
-}
-
-interface Judged extends FastifyRequest {
-  [judgedBy]?: Limiter
-}
-
-const judgedBy: unique symbol = Symbol('diana.judgedBy')
+export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
 
 /** Judges every request to a Fastify application, before anything else is done for it: `app.register(diana(limiter))`. */
-export function diana(limiter: Limiter, options: FastifyFilterOptions = {}): FastifyPluginCallback {
-  const resourceOf = options.resource ?? 'route'
-
-  const onRequest = (request: Judged, reply: FastifyReply, done: HookHandlerDoneFunction): void => {
-    // mounted on an application and again on a part of it, she judges once
-    if (request[judgedBy] === limiter) {
-      done()
-      return
-    }
-    request[judgedBy] = limiter
-    new FastifyVisit(request, reply, done).judge(limiter, new FastifyCall(request, limiter, resourceOf))
-  }
-
+export function diana(limiter: Limiter, options: FilterOptions<FastifyRequest> = {}): FastifyPluginCallback {
+  const onRequest = hook(appFilter(limiter, fastifyFramework, options))
   const plugin: FastifyPluginCallback = (app, _options, done) => {
     app.addHook('onRequest', onRequest)
     done()
@@ -37,4 +19,22 @@ export function diana(limiter: Limiter, options: FastifyFilterOptions = {}): Fas
     [Symbol.for('skip-override')]: true,
     [Symbol.for('fastify.display-name')]: 'diana',
   })
+}
+
+/** Judges the requests to one route by rules of its own, as a hook of any kind: `{ onRequest: rateLimit(limiter, { rule }) }`. */
+export function rateLimit(limiter: Limiter, options: RouteOptions<FastifyRequest>): onRequestHookHandler {
+  return hook(routeFilter(limiter, fastifyFramework, options))
+}
+
+/** What Diana said of a request; of several filters, the last. */
+export function verdictOf(request: FastifyRequest): Verdict | undefined {
+  return verdictOfRaw(request.raw)
+}
+
+function hook(filter: Filter<FastifyRequest, FastifyReply>): onRequestHookHandler {
+  return (request, reply, done) => {
+    const passes = admit(filter, request, reply)
+    if (passes === true) done()
+    else if (passes !== false) passes.then(passed => passed && done(), done)
+  }
 }

@@ -28,16 +28,34 @@ export function compileMatch<R extends Matchable>(rules: readonly R[]): Matcher<
     if (patterns.size === 0) anyPath.push(candidate)
     for (const pattern of patterns) getOrAdd(byPattern, pattern, () => []).push(candidate)
   })
-  const tree = new PathTree()
-  for (const [pattern, candidates] of byPattern) tree.add(pattern, new RuleGroup(candidates, budget))
+  const tree = treeOf(byPattern, budget)
+  let anyCaseTree: PathTree | undefined
   const everywhere = new RuleGroup(anyPath, budget)
   const search = new Search(rules.length)
   return (call, found) => {
     search.begin(call)
     everywhere.collect(search)
-    if (byPattern.size > 0) tree.collect(call.path, search)
+    if (byPattern.size > 0) {
+      const { path, resolvedPath, anyCase = false } = call
+      if (anyCase) anyCaseTree ??= treeOf(inLowerCase(byPattern), { values: mostIndexedValues })
+      const paths = anyCase ? anyCaseTree! : tree
+      paths.collect(anyCase ? path.toLowerCase() : path, search)
+      if (resolvedPath !== undefined) paths.collect(anyCase ? resolvedPath.toLowerCase() : resolvedPath, search)
+    }
     return search.end(rules, found)
   }
+}
+
+function treeOf(byPattern: ReadonlyMap<string, Candidate[]>, budget: Budget): PathTree {
+  const tree = new PathTree()
+  for (const [pattern, candidates] of byPattern) tree.add(pattern, new RuleGroup(candidates, budget))
+  return tree
+}
+
+function inLowerCase(byPattern: ReadonlyMap<string, Candidate[]>): Map<string, Candidate[]> {
+  const lower = new Map<string, Candidate[]>()
+  for (const [pattern, candidates] of byPattern) getOrAdd(lower, pattern.toLowerCase(), () => []).push(...candidates)
+  return lower
 }
 
 /** A pattern as written, and as its letters arrive in a URL: people write `/订单`, calls say `/%E8%AE%A2%E5%8D%95`. */

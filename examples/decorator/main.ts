@@ -1,0 +1,31 @@
+// @RateLimit on a method, in the standard's way: no framework, no HTTP.
+// Run it: npm run build && npx tsc -p examples/decorator && node examples/decorator/dist/main.js
+import { LimitedError, RateLimit } from 'diana-limiter'
+
+class Messenger {
+  readonly sent: string[] = []
+
+  // each receiver gets at most two messages a minute
+  @RateLimit({ limit: '2/m', key: (to: string) => to })
+  send(to: string, text: string): void {
+    this.sent.push(`${to}: ${text}`)
+  }
+}
+
+const messenger = new Messenger()
+for (const [to, text] of [
+  ['ann', 'hello'],
+  ['ann', 'are you there?'],
+  ['ann', 'answer me!'],
+  ['bob', 'hello'],
+] as const) {
+  try {
+    messenger.send(to, text)
+  } catch (error) {
+    if (!(error instanceof LimitedError)) throw error
+    console.log(`${to} has heard enough: ${error.message}`)
+  }
+}
+
+export const { sent } = messenger
+console.log(sent)

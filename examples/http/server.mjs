@@ -1,0 +1,25 @@
+// Node's own server, with everything that comes to it guarded: requests, upgrades, tunnels.
+// Run it: npm run build && node examples/http/server.mjs
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { createLimiter } from 'diana-limiter'
+import { guard } from 'diana-limiter/http'
+
+const limiter = await createLimiter({ rules: [{ id: 'per-address', by: 'ip', limit: '5/m' }] })
+
+const server = createServer((request, response) => {
+  // the target comes in one spelling, whatever the caller wrote: //hello is /hello
+  response.end(`you called ${request.url}\n`)
+})
+guard(server, limiter)
+
+server.listen(process.env.PORT ?? 3000, '127.0.0.1')
+await once(server, 'listening')
+export const url = `http://127.0.0.1:${server.address().port}/hello`
+console.log(`listening on ${url}`)
+
+export async function close() {
+  server.closeAllConnections()
+  server.close()
+  await limiter.close()
+}

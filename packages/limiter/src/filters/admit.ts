@@ -1,0 +1,62 @@
+import type { Verdict } from '../verdict.ts'
+import type { Filter } from './filter.ts'
+import { Visit } from './visit.ts'
+import { warnOnce } from './warn-once.ts'
+
+/** What became of a request, as later filters and the application ask it. */
+type PastVisit = Pick<Visit<never, never>, 'filter' | 'verdict'>
+
+interface Visited {
+  [visits]?: readonly PastVisit[] | PastVisit
+}
+
+const visits: unique symbol = Symbol('diana.visits')
+
+/**
+ * Judges a request that has come to a filter; true when it goes on. One that a filter of the same limiter and rules has
+ * judged before goes on as it is.
+ */
+export function admit<Request, Reply>(
+  filter: Filter<Request, Reply>,
+  request: Request,
+  reply: Reply,
+): boolean | Promise<boolean> {
+  const { framework } = filter
+  const visited: Visited = framework.identity(request)
+  const past = visited[visits]
+  const covering = past === undefined ? undefined : pastOf(past).find(one => coversAll(one.filter, filter))
+  if (covering !== undefined) {
+    // a filter around another framework's is meant so: it sees what the inner one does not
+    if (covering.filter.framework === (framework as unknown)) warnOnce('DIANA_MOUNTED_TWICE')
+    return true
+  }
+  if (framework.isAnswered(reply)) {
+    warnOnce('DIANA_MOUNTED_LATE')
+    return true
+  }
+  // what matches is counted once, whoever counts it
+  const only = filter.only || (past !== undefined && pastOf(past).some(one => coversMatching(one.filter, filter)))
+  const visit = new Visit(filter, request, reply, only)
+  visited[visits] = past === undefined ? visit : [...pastOf(past), visit]
+  return visit.judge()
+}
+
+/** What Diana said of a request of any framework; of several filters, the last. */
+export function verdictOf(request: object): Verdict | undefined {
+  const past = (request as Visited)[visits]
+  return past === undefined ? undefined : pastOf(past).at(-1)?.verdict
+}
+
+function pastOf(past: readonly PastVisit[] | PastVisit): readonly PastVisit[] {
+  return Array.isArray(past) ? past : [past as PastVisit]
+}
+
+function coversMatching(past: Filter<never, never>, { limiter }: Filter<never, never>): boolean {
+  return past.limiter === limiter && !past.only
+}
+
+/** Whether nothing is left to judge after a filter that the request has passed. */
+function coversAll(past: Filter<never, never>, filter: Filter<never, never>): boolean {
+  if (past.limiter !== filter.limiter || (past.only && !filter.only)) return false
+  return filter.rules.every(rule => past.rules.includes(rule))
+}

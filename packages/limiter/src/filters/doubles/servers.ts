@@ -1,0 +1,115 @@
+import { createServer } from 'node:http'
+import { createServer as createHttp2Server } from 'node:http2'
+import { createRequire } from 'node:module'
+import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
+import { getRequestListener } from '@hono/node-server'
+import express5 from 'express'
+import fastify from 'fastify'
+import { Hono } from 'hono'
+import { stream } from 'hono/streaming'
+import Koa from 'koa'
+import type { Limiter } from '../../limiter.ts'
+import type { FilterService } from '../../testing/filter-service.ts'
+import type { FilterSuiteOptions, ServerUnderTest } from '../../testing/filter-suite.ts'
+import { diana as expressFilter } from '../express.ts'
+import { diana as fastifyFilter } from '../fastify.ts'
+import { diana as honoFilter } from '../hono.ts'
+import { guard, diana as httpFilter } from '../http.ts'
+import { diana as koaFilter } from '../koa.ts'
+import { serveOnExpress } from './express-app.ts'
+import { listen } from './listen.ts'
+import { startNest } from './nest-server.ts'
+import { nodeListener } from './node-listener.ts'
+
+// it has the types of Express 5 as far as these servers need them
+const express4 = createRequire(import.meta.url)('express4') as typeof express5
+
+/** The service of the filter suite behind every filter. */
+export const servers: Readonly<Record<string, FilterSuiteOptions>> = {
+  'node:http': { start: (limiter, service) => listen(createServer(httpFilter(limiter, nodeListener(service)))) },
+  'node:http, guarded': {
+    start: (limiter, service) => listen(guard(createServer(nodeListener(service)), limiter)),
+  },
+  'node:http2': {
+    start: (limiter, service) => {
+      return listen(createHttp2Server(httpFilter(limiter, nodeListener(service) as never)))
+    },
+    speaks: 'h2',
+  },
+  'node:http2, guarded': {
+    start: (limiter, service) => listen(guard(createHttp2Server(nodeListener(service) as never), limiter)),
+    speaks: 'h2',
+  },
+  'Express 5': {
+    start: (limiter, service) => {
+      const app = express5().use(expressFilter(limiter))
+      return listen(createServer(serveOnExpress(app, service)))
+    },
+  },
+  'Express 4': {
+    start: (limiter, service) => {
+      const app = express4().use(expressFilter(limiter))
+      return listen(createServer(serveOnExpress(app, service)))
+    },
+  },
+  'Fastify 5': { start: startFastify },
+  'Koa 3': {
+    start: (limiter, service) => {
+      const app = new Koa().use(koaFilter(limiter)).use(serveOnKoa(service))
+      app.silent = true
+      return listen(createServer(app.callback()))
+    },
+  },
+  'Hono 4': {
+    start: (limiter, service) => {
+      const app = new Hono()
+      app.use(honoFilter(limiter))
+      return listen(createServer(getRequestListener(serveOnHono(app, service).fetch)))
+    },
+  },
+  // guards meet what a controller serves, and nothing else
+  'Nest 11': { start: startNest, judgesUnknownPaths: false },
+}
+
+async function startFastify(limiter: Limiter, service: FilterService): Promise<ServerUnderTest> {
+  const app = fastify({ forceCloseConnections: true })
+  app.register(fastifyFilter(limiter))
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', (_request, body, done) => done(null, body))
+  app.get('/hello', async () => service.hello())
+  app.get('/slow', () => service.slow())
+  app.get<{ Params: { id: string } }>('/users/:id', async ({ params }) => service.user(params.id))
+  app.get('/stream', (_request, reply) => reply.send(Readable.from(service.stream())))
+  app.get('/broken', async () => service.broken())
+  app.post('/echo', (request, reply) => reply.send(request.body))
+  await app.listen({ port: 0, host: '127.0.0.1', backlog: 1024 })
+  return { port: (app.server.address() as AddressInfo).port, close: () => app.close() }
+}
+
+function serveOnKoa(service: FilterService): Koa.Middleware {
+  return async context => {
+    const { path } = context
+    const method = context.method === 'HEAD' ? 'GET' : context.method
+    if (method !== (path === '/echo' ? 'POST' : 'GET')) context.status = 404
+    else if (path === '/hello') context.body = service.hello()
+    else if (path === '/slow') context.body = await service.slow()
+    else if (path === '/stream') context.body = Readable.from(service.stream())
+    else if (path === '/broken') service.broken()
+    else if (path === '/echo') context.body = context.req
+    else if (path.startsWith('/users/')) context.body = service.user(path.slice(7))
+  }
+}
+
+function serveOnHono(app: Hono, service: FilterService): Hono {
+  app.get('/hello', context => context.text(service.hello()))
+  app.get('/slow', async context => context.text(await service.slow()))
+  app.get('/users/:id', context => context.text(service.user(context.req.param('id'))))
+  app.get('/stream', context =>
+    stream(context, out => out.pipe(ReadableStream.from(service.stream()).pipeThrough(new TextEncoderStream()))),
+  )
+  app.get('/broken', () => service.broken())
+  app.post('/echo', context => new Response(context.req.raw.body))
+  app.onError((_error, context) => context.text('broken', 500))
+  return app
+}

@@ -1,0 +1,193 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import express, { type Express, type Request, Router } from 'express'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { createLimiter, type LimiterOptions } from '../create-limiter.ts'
+import type { Limiter } from '../limiter.ts'
+import { ask, type FilterClient, httpClient, type Reply } from '../testing/filter-client.ts'
+import { listen } from './doubles/listen.ts'
+import { diana, type FilterOptions, rateLimit, verdictOf } from './express.ts'
+
+const closing: (() => unknown)[] = []
+
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+  vi.restoreAllMocks()
+})
+
+async function limit(options: LimiterOptions): Promise<Limiter> {
+  const limiter = await createLimiter({ clock: () => 1_700_000_000_000, ...options })
+  closing.push(() => limiter.close())
+  return limiter
+}
+
+async function serve(app: Express): Promise<FilterClient> {
+  const { port, close } = await listen(createServer(app))
+  const client = httpClient(port, false)
+  closing.push(close, () => client.close())
+  return client
+}
+
+async function statuses(client: FilterClient, ...paths: string[]): Promise<number[]> {
+  const list: number[] = []
+  for (const path of paths) list.push((await ask(client, { path })).status)
+  return list
+}
+
+const left = ({ headers }: Reply): string | undefined => /r=(\d+)/.exec(String(headers.ratelimit))?.[1]
+
+describe('a path', () => {
+  const rules = [{ id: 'login', match: { path: '/Api/Login' }, limit: '1/h' }]
+  const app = (limiter: Limiter, settings: string[] = []): Express => {
+    const made = express()
+    for (const setting of settings) made.enable(setting)
+    return made.use(diana(limiter)).get('/api/login', (_request, response) => void response.send('in'))
+  }
+
+  test('is the same in either case, as Express takes it, however the rule writes it', async () => {
+    const client = await serve(app(await limit({ rules })))
+    expect(await statuses(client, '/api/login', '/API/login', '/api/LOGIN/', '/api/login?x')).toEqual([
+      200, 503, 503, 503,
+    ])
+  })
+
+  test('is another in another case, where Express is told so', async () => {
+    const client = await serve(app(await limit({ rules }), ['case sensitive routing']))
+    expect(await statuses(client, '/api/login', '/api/login', '/Api/Login', '/Api/Login')).toEqual([200, 200, 404, 503])
+  })
+
+  test('is the whole path, under a router that is mounted on a part of it', async () => {
+    const limiter = await limit({ rules: [{ id: 'a', match: { path: '/v1/a' }, limit: '1/h' }] })
+    const router = Router()
+      .use(diana(limiter))
+      .get('/a', (_request, response) => void response.send('a'))
+    const client = await serve(express().use('/v1', router))
+    expect(await statuses(client, '/v1/a', '/v1/a')).toEqual([200, 503])
+  })
+
+  test('is where its dots lead, and where they stand, since files are served from there and routes from here', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'diana-express-'))
+    closing.push(() => rm(folder, { recursive: true }))
+    await writeFile(join(folder, 'big.txt'), 'big')
+    const rules = [
+      { id: 'file', match: { path: '/big.txt' }, limit: '1/h' },
+      { id: 'deep', match: { path: '/deep/**' }, limit: '1/h' },
+    ]
+    const app = express().use(diana(await limit({ rules })))
+    app.get('/deep/*rest', (_request, response) => void response.send('deep')).use(express.static(folder))
+    const { port, close } = await listen(createServer(app))
+    closing.push(close)
+    const client = httpClient(port, false)
+    closing.push(() => client.close())
+    expect(await statuses(client, '/big.txt', '/x/../big.txt', '/x%2f..%2fbig.txt', '//big.txt', '/%62ig.txt')).toEqual(
+      [200, 503, 503, 503, 503],
+    )
+    expect(await statuses(client, '/deep/a', '/deep/../elsewhere', '/deep/x/../../elsewhere')).toEqual([200, 503, 503])
+  })
+})
+
+describe('a route', () => {
+  test('has rules of its own besides those of the application', async () => {
+    const limiter = await limit({
+      rules: [
+        { id: 'all', limit: '9/h' },
+        { id: 'login', match: 'none', by: 'account', limit: '1/h' },
+      ],
+    })
+    const account = ({ query }: Request) => ({ account: String(query.as) })
+    const app = express().use(diana(limiter))
+    app.get('/login', rateLimit(limiter, { rule: 'login', attributes: account }), (_request, response) => {
+      response.send('in')
+    })
+    const client = await serve(app)
+    expect(await statuses(client, '/login?as=ann', '/login?as=bob', '/login?as=ann')).toEqual([200, 200, 503])
+  })
+
+  test('counts the calls to all its paths as one resource', async () => {
+    const limiter = await limit({ rules: [] })
+    const filter = rateLimit(limiter, { rule: { id: 'users', by: 'resource', limit: '2/h' } })
+    const router = Router().get('/users/:id', filter, (_request, response) => void response.send('user'))
+    const client = await serve(express().use('/v1', router))
+    expect(await statuses(client, '/v1/users/1', '/V1/users/2', '/v1/Users/3')).toEqual([200, 200, 503])
+  })
+
+  test('may cost more, and be told what it has cost in the end', async () => {
+    const limiter = await limit({ rules: [{ id: 'tokens', match: 'none', limit: '10/h' }] })
+    const filter = rateLimit(limiter, { rule: 'tokens', cost: (_call, request: Request) => Number(request.query.max) })
+    const app = express().get('/chat', filter, (request, response) => {
+      verdictOf(request)!.settle(2)
+      response.send('said')
+    })
+    const client = await serve(app)
+    const told = [await ask(client, { path: '/chat?max=6' }), await ask(client, { path: '/chat?max=8' })]
+    expect(told.map(left)).toEqual(['4', '0'])
+    expect(await statuses(client, '/chat?max=7', '/chat?max=6')).toEqual([503, 200])
+  })
+})
+
+describe('an option', () => {
+  async function seen(options: FilterOptions<Request>, rule: object): Promise<(path: string) => Promise<Reply>> {
+    const app = express().use(diana(await limit({ rules: [{ id: 'all', limit: '5/h', ...rule }] }), options))
+    const client = await serve(app.get('/:id', (_request, response) => void response.send('served')))
+    return path => ask(client, { path })
+  }
+
+  test.each([
+    [3, '2'],
+    [() => 3, '2'],
+    [() => Number.NaN, '4'],
+    [() => -1, '4'],
+    [() => 0.5, '4'],
+    [() => 2 ** 53, '4'],
+    [() => '3' as never, '4'],
+    [
+      () => {
+        throw new Error('no cost')
+      },
+      '4',
+    ],
+    [0, '5'],
+  ])('cost %s leaves %s of 5', async (cost, remaining) => {
+    const told: unknown[] = []
+    const get = await seen({ cost, onError: error => told.push(error) }, {})
+    const reply = await get('/a')
+    expect([reply.status, left(reply)]).toEqual([200, remaining])
+  })
+
+  test('a cost beyond the limit never passes', async () => {
+    const get = await seen({ cost: 6 }, {})
+    expect((await get('/a')).status).toBe(503)
+  })
+
+  test('attributes that cannot be told do not free the caller', async () => {
+    const told: unknown[] = []
+    const attributes = (): never => {
+      throw new Error('no session')
+    }
+    const get = await seen({ attributes, onError: error => told.push(error) }, { limit: '1/h', by: 'ip' })
+    expect([(await get('/a')).status, (await get('/a')).status]).toEqual([200, 503])
+    expect(told).toEqual([new Error('no session'), new Error('no session')])
+  })
+
+  test('resource: path counts each path, caseSensitive tells /A from /a', async () => {
+    const get = await seen({ resource: 'path', caseSensitive: true }, { limit: '1/h', by: 'resource' })
+    const replies = [await get('/a'), await get('/A'), await get('/a')]
+    expect(replies.map(({ status }) => status)).toEqual([200, 200, 503])
+  })
+
+  test('onError is told when Diana fails, and what it throws itself harms nobody', async () => {
+    const limiter = await limit({ rules: [{ id: 'all', limit: '1/h' }] })
+    const told: string[] = []
+    const onError = (error: unknown, request: Request): never => {
+      told.push(`${(error as Error).message.slice(0, 24)} at ${request.path}`)
+      throw new Error('and again')
+    }
+    const app = express().use(diana(limiter, { onError }))
+    const client = await serve(app.get('/a', (_request, response) => void response.send('a')))
+    await limiter.close()
+    expect(await statuses(client, '/a')).toEqual([200])
+    expect(told).toEqual(['this limiter was closed; at /a'])
+  })
+})

@@ -1,0 +1,26 @@
+import type { Request, RequestHandler, Response } from 'express'
+import type { Limiter } from '../limiter.ts'
+import { admit } from './admit.ts'
+import { expressFramework } from './express-framework.ts'
+import { appFilter, type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
+
+export { verdictOf } from './admit.ts'
+export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
+
+/** Judges every request to an Express application: `app.use(diana(limiter))`, before anything else. */
+export function diana(limiter: Limiter, options: FilterOptions<Request> = {}): RequestHandler {
+  return middleware(appFilter(limiter, expressFramework, options))
+}
+
+/** Judges the requests to one route by rules of its own: `app.post('/login', rateLimit(limiter, { rule: 'login' }), …)`. */
+export function rateLimit(limiter: Limiter, options: RouteOptions<Request>): RequestHandler {
+  return middleware(routeFilter(limiter, expressFramework, options))
+}
+
+function middleware(filter: Filter<Request, Response>): RequestHandler {
+  return (request, response, next) => {
+    const passes = admit(filter, request, response)
+    if (passes === true) next()
+    else if (passes !== false) passes.then(passed => passed && next(), next)
+  }
+}

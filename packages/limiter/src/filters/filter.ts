@@ -1,0 +1,67 @@
+import type { Call } from '../call.ts'
+import type { Limiter } from '../limiter.ts'
+import type { RuleOptions } from '../rules/options.ts'
+import type { Framework } from './framework.ts'
+import { warnOfRule } from './warn-once.ts'
+
+/** What every filter can be told. `Request` is the framework's own. */
+export interface FilterOptions<Request> {
+  /** What a call counts as; 1 unless said. A function that throws, or gives what is no cost, stands for 1. */
+  readonly cost?: number | ((call: Call, request: Request) => number) | undefined
+  /** What the application knows of the caller: `{ account: session.userId }`. It wins over what `identify` finds. */
+  readonly attributes?: ((request: Request) => Call['attributes']) | undefined
+  /** What `by: resource` counts: each route where it is known (the default), or each path. */
+  readonly resource?: 'route' | 'path' | undefined
+  /** Whether `/A` and `/a` are two paths; the framework's own idea unless said. */
+  readonly caseSensitive?: boolean | undefined
+  /** Told when Diana fails to judge a call, which then passes. */
+  readonly onError?: ((error: unknown, request: Request) => void) | undefined
+}
+
+/** A rule by its id, or one in the words of the rule file; there, a rule with the same id takes its place. */
+export type RouteRule = string | RuleOptions
+
+/** What the filter of one route can be told. */
+export interface RouteOptions<Request> extends FilterOptions<Request> {
+  /** What calls to the route are judged by, and nothing else. */
+  readonly rule: RouteRule | readonly RouteRule[]
+}
+
+/** A limiter mounted in a framework, once. */
+export interface Filter<Request, Reply> {
+  readonly limiter: Limiter
+  readonly framework: Framework<Request, Reply>
+  readonly options: FilterOptions<Request>
+  /** The ids of rules that it judges by, besides those that match. */
+  readonly rules: readonly string[]
+  /** Whether it judges by those alone. */
+  readonly only: boolean
+}
+
+/** A filter by all rules that match. */
+export function appFilter<Request, Reply>(
+  limiter: Limiter,
+  framework: Framework<Request, Reply>,
+  options: FilterOptions<Request>,
+): Filter<Request, Reply> {
+  return { limiter, framework, options, rules: [], only: false }
+}
+
+/** A filter by the rules that a route names. Those stated in words are added to the limiter's. */
+export function routeFilter<Request, Reply>(
+  limiter: Limiter,
+  framework: Framework<Request, Reply>,
+  options: RouteOptions<Request>,
+): Filter<Request, Reply> {
+  const rules = Array.isArray(options.rule) ? options.rule : [options.rule as RouteRule]
+  return { limiter, framework, options, rules: rules.map(rule => known(limiter, rule)), only: true }
+}
+
+function known(limiter: Limiter, rule: RouteRule): string {
+  if (typeof rule === 'string') {
+    if (!limiter.hasRule(rule)) warnOfRule(rule)
+    return rule
+  }
+  limiter.addRule({ match: 'none', ...rule })
+  return rule.id
+}

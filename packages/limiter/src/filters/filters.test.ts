@@ -1,0 +1,7 @@
+import { describe, test } from 'vitest'
+import { filterSuite } from '../testing/filter-suite.ts'
+import { servers } from './doubles/servers.ts'
+
+describe.each(Object.entries(servers))('%s', (_name, server) => {
+  test.each(filterSuite(server).map(({ name, run }) => [name, run] as const))('%s', (_promise, run) => run())
+})

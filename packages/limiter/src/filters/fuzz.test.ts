@@ -1,0 +1,163 @@
+import { connect } from 'node:net'
+import fc from 'fast-check'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { createLimiter, type LimiterOptions } from '../create-limiter.ts'
+import { FilterService } from '../testing/filter-service.ts'
+import { servers } from './doubles/servers.ts'
+
+const maxKeys = 200
+
+/** Rules that ask a call everything, so that whatever a caller sends is read. */
+const words: LimiterOptions = {
+  maxKeys,
+  identify: { account: ['header:x-account', 'cookie:uid', 'query:uid'] },
+  rules: [
+    { id: 'ip', by: 'ip', limit: '1000000/h' },
+    { id: 'account', by: ['account', 'resource'], limit: '1000000/h' },
+    { id: 'place', by: ['host', 'method', 'resource'], limit: '1000000/h' },
+    { id: 'token', by: 'header:authorization', limit: '1000000/h' },
+    { id: 'path', match: { path: ['/users/**', '/hello', '/*/a'], header: { 'x-plan': 'free' } }, limit: '1000000/h' },
+    { id: 'hosts', match: { host: ['*.example.com', 'a'] }, by: 'resource', limit: '1000000/h' },
+  ],
+}
+
+const byte = fc.integer({ min: 0, max: 255 }).map(code => String.fromCharCode(code))
+const bytes = fc.array(byte, { maxLength: 12 }).map(list => list.join(''))
+const piece = fc.constantFrom(
+  ...[
+    '/',
+    '//',
+    '\\',
+    '.',
+    '..',
+    '%2e',
+    '%2f',
+    '%5c',
+    '%00',
+    '%',
+    '%zz',
+    '%C0%AF',
+    '%25',
+    ';',
+    '#',
+    '?',
+    '&',
+    '=',
+    '*',
+  ],
+  ...[
+    'users',
+    'hello',
+    'Hello',
+    'a',
+    'http://',
+    'https://h:1',
+    '@',
+    ':',
+    '[',
+    '+',
+    '__proto__',
+    'uid=',
+    'x'.repeat(900),
+  ],
+)
+const text = fc.array(fc.oneof({ weight: 4, arbitrary: piece }, bytes), { maxLength: 12 }).map(list => list.join(''))
+const target = fc.oneof(
+  { weight: 4, arbitrary: text.map(rest => `/${rest.replaceAll(/[\s\0]/g, '')}`) },
+  text.map(rest => rest.replaceAll(/[\s\0]/g, '')),
+  text,
+)
+const address = fc.oneof(
+  fc.ipV4(),
+  fc.ipV6(),
+  fc.constantFrom(
+    'unknown',
+    '_x',
+    '[::1]:80',
+    '1.2.3.4:5',
+    'for=1.2.3.4',
+    'for="[::1]:1"',
+    'for="\\',
+    '::ffff:1.2.3.4',
+    '',
+  ),
+  bytes,
+)
+const value = fc.oneof(
+  text,
+  fc.array(address, { maxLength: 6 }).map(list => list.join(', ')),
+)
+const header = fc
+  .tuple(
+    fc.oneof(
+      fc.constantFrom(
+        ...[
+          'x-forwarded-for',
+          'forwarded',
+          'x-account',
+          'cookie',
+          'authorization',
+          'host',
+          'x-plan',
+          'expect',
+          'upgrade',
+        ],
+        ...['connection', 'content-length', 'transfer-encoding', '__proto__', 'constructor'],
+      ),
+      bytes,
+    ),
+    value,
+  )
+  .map(([name, told]) => `${name}: ${told}`)
+const request = fc.record({
+  method: fc.oneof({ weight: 6, arbitrary: fc.constantFrom('GET', 'HEAD', 'POST', 'OPTIONS', 'PUT') }, bytes),
+  target,
+  headers: fc.array(header, { maxLength: 6 }),
+})
+
+afterEach(() => vi.restoreAllMocks())
+
+/** All that a server says to these bytes, until it closes the connection or nothing more comes. */
+async function say(port: number, sent: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1')
+  let said = ''
+  await new Promise<void>(resolve => {
+    socket.on('error', () => resolve()).once('close', () => resolve())
+    socket.setEncoding('latin1').on('data', piece => (said += piece))
+    // half of the requests that no parser takes for whole wait for more, so the caller hangs up
+    socket.end(sent, 'latin1')
+  })
+  return said
+}
+
+describe.each(['node:http', 'node:http, guarded', 'Express 5', 'Fastify 5', 'Hono 4'])('%s', name => {
+  test.each([{ trustProxy: 1 }, { trustProxy: ['127.0.0.1', '::/1'], forwardedBy: 'forwarded' } as const])(
+    'answers whatever is sent to it, without a failure and within its bounds: %j',
+    async trust => {
+      const warn = vi.spyOn(process, 'emitWarning')
+      const limiter = await createLimiter({ ...words, ...trust })
+      const judged = vi.spyOn(limiter, 'decide')
+      const server = await servers[name]!.start(limiter, new FilterService())
+      try {
+        await fc.assert(
+          fc.asyncProperty(request, async ({ method, target, headers }) => {
+            const lines = ['Host: a', 'Connection: close', ...headers].map(line => line.replaceAll(/[\r\n]/g, ''))
+            const said = await say(server.port, `${method} ${target} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`)
+            expect(said).not.toMatch(/HTTP\/1\.1 5\d\d/)
+            expect(limiter.status().keys).toBeLessThanOrEqual(maxKeys)
+          }),
+          { numRuns: 250 },
+        )
+        expect(await say(server.port, 'GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')).toMatch(
+          /^HTTP\/1\.1 200/,
+        )
+        // most of it gets past the parser of HTTP, so this test means something
+        expect(judged.mock.calls.length).toBeGreaterThan(60)
+      } finally {
+        await server.close()
+        await limiter.close()
+      }
+      expect(warn.mock.calls.filter(([, told]) => JSON.stringify(told).includes('DIANA_FAILED'))).toEqual([])
+    },
+  )
+})

@@ -1,0 +1,47 @@
+import type { Context, MiddlewareHandler } from 'hono'
+import type { Limiter } from '../limiter.ts'
+import type { Verdict } from '../verdict.ts'
+import { admit, verdictOf as verdictOfRaw } from './admit.ts'
+import { appFilter, type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
+import type { Framework } from './framework.ts'
+import { honoFramework, isFollowed, outlive } from './hono-framework.ts'
+
+export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
+
+/** The address at the other end of the connection, where Hono runs on something else than Node, Bun or Deno. */
+export interface PeerOption {
+  readonly peer?: ((context: Context) => string | undefined) | undefined
+}
+
+/** Judges every request to a Hono application: `app.use(diana(limiter))`, before anything else. */
+export function diana(limiter: Limiter, options: FilterOptions<Context> & PeerOption = {}): MiddlewareHandler {
+  return middleware(appFilter(limiter, frameworkFor(options), options))
+}
+
+/** Judges the requests to one route by rules of its own: `app.post('/login', rateLimit(limiter, { rule: 'login' }), …)`. */
+export function rateLimit(limiter: Limiter, options: RouteOptions<Context> & PeerOption): MiddlewareHandler {
+  return middleware(routeFilter(limiter, frameworkFor(options), options))
+}
+
+/** What Diana said of a request; of several filters, the last. */
+export function verdictOf(context: Context): Verdict | undefined {
+  return verdictOfRaw(honoFramework.identity(context))
+}
+
+function frameworkFor({ peer }: PeerOption): Framework<Context, Context> {
+  return peer === undefined ? honoFramework : { ...honoFramework, peer }
+}
+
+function middleware(filter: Filter<Context, Context>): MiddlewareHandler {
+  return (context, next) => {
+    const passes = admit(filter, context, context)
+    if (passes === true) return goOn(context, next)
+    // a middleware that is alone on a path must return what it answers
+    if (passes === false) return Promise.resolve(context.res)
+    return passes.then(passed => (passed ? goOn(context, next) : context.res))
+  }
+}
+
+function goOn(context: Context, next: () => Promise<void>): ReturnType<MiddlewareHandler> {
+  return isFollowed(context) ? outlive(context, next()) : next()
+}

@@ -1,0 +1,263 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server } from 'node:http'
+import { connect as connectHttp2, constants, createServer as createHttp2Server } from 'node:http2'
+import { connect, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { createLimiter, type LimiterOptions } from '../create-limiter.ts'
+import type { Limiter } from '../limiter.ts'
+import { listen } from './doubles/listen.ts'
+import { diana, guard, rateLimit, verdictOf } from './http.ts'
+
+const closing: (() => unknown)[] = []
+const served: string[] = []
+
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+  served.length = 0
+})
+
+async function limit(options: LimiterOptions): Promise<Limiter> {
+  const limiter = await createLimiter(options)
+  closing.push(() => limiter.close())
+  return limiter
+}
+
+async function open(server: Server): Promise<number> {
+  const { port, close } = await listen(server)
+  closing.push(close)
+  return port
+}
+
+/** Sends bytes, and reads what comes back until `text` is in it, or the end. */
+async function send(port: number, bytes: string, text = '\0'): Promise<string> {
+  const socket = connect(port, '127.0.0.1')
+  closing.push(() => socket.destroy())
+  socket.on('error', () => {})
+  socket.setEncoding('latin1').write(bytes, 'latin1')
+  let answer = ''
+  for await (const piece of socket) {
+    answer += piece
+    if (answer.includes(text)) break
+  }
+  return answer
+}
+
+const get = (target: string, more = ''): string =>
+  `GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${more}\r\n`
+const status = (answer: string): string => answer.split(' ')[1] ?? ''
+
+describe('a wrapped listener', () => {
+  test('sees the target in the spelling that was counted', async () => {
+    const limiter = await limit({ rules: [] })
+    const port = await open(
+      createServer(
+        diana(limiter, ({ url }, response) => {
+          served.push(url!)
+          response.end()
+        }),
+      ),
+    )
+    for (const target of ['/a', '//a/../b?x=//', '/%61?', 'http://h/c#d', '/e?f=%20', '*'])
+      await send(port, get(target))
+    expect(served).toEqual(['/a', '/b?x=//', '/a', '/c', '/e?f=%20', '*'])
+  })
+
+  test('does not see what has no one spelling', async () => {
+    const limiter = await limit({ rules: [] })
+    const port = await open(createServer(diana(limiter, ({ url }) => served.push(url!))))
+    for (const target of ['/%zz', '/a%00', '/a/..;/b', 'a']) {
+      const answer = await send(port, get(target))
+      expect(status(answer)).toBe('400')
+    }
+    expect(await send(port, get('/%'))).toContain('"detail":"The target of this call cannot be read."')
+    expect(served).toEqual([])
+  })
+
+  test('is asked about OPTIONS * by the rules about everything, and by none about a path', async () => {
+    const rules = [
+      { id: 'all', limit: '9/h' },
+      { id: 'star', match: { path: '/star' }, limit: '1/h' },
+    ]
+    const limiter = await limit({ rules })
+    const decide = vi.spyOn(limiter, 'decide')
+    const port = await open(createServer(diana(limiter, (_request, response) => void response.end())))
+    expect(await send(port, 'OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')).toContain('"all";r=8')
+    expect(decide.mock.calls[0]![0]).toMatchObject({ method: 'OPTIONS', path: '*', resource: '*' })
+  })
+
+  test('may have rules of its own, by name or in words, and settle what a call has cost', async () => {
+    const limiter = await limit({ rules: [{ id: 'login', match: 'none', limit: '1/h' }] })
+    const login = rateLimit(limiter, (_request, response) => void response.end('in'), { rule: 'login' })
+    const pay = rateLimit(
+      limiter,
+      (request: IncomingMessage, response) => {
+        verdictOf(request)!.settle(1)
+        response.end('paid')
+      },
+      { rule: { id: 'pay', limit: '5/h' }, cost: call => (call.path === '/pay' ? 4 : 1) },
+    )
+    const port = await open(
+      createServer((request, response) => (request.url === '/pay' ? pay : login)(request, response)),
+    )
+    expect([status(await send(port, get('/in'))), status(await send(port, get('/in')))]).toEqual(['200', '503'])
+    const paid = [await send(port, get('/pay')), await send(port, get('/pay')), await send(port, get('/pay'))]
+    expect(paid.map(answer => /r=(\d)/.exec(answer)![1])).toEqual(['1', '0', '3'])
+    expect(paid.map(status)).toEqual(['200', '200', '503'])
+  })
+})
+
+describe('a guarded server', () => {
+  async function chat(options: LimiterOptions): Promise<{ port: number; limiter: Limiter; sockets: Duplex[] }> {
+    const limiter = await limit(options)
+    const sockets: Duplex[] = []
+    const server = guard(
+      createServer((_request, response) => void response.end('plain')),
+      limiter,
+    )
+    server.on('upgrade', (request: IncomingMessage, socket: Duplex) => {
+      served.push(request.url!)
+      sockets.push(
+        socket
+          .on('error', () => {})
+          .on('end', () => socket.end())
+          .resume(),
+      )
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: chat\r\n\r\n')
+    })
+    return { port: await open(server), limiter, sockets }
+  }
+
+  const toChat = 'GET //chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: chat\r\n\r\n'
+
+  test('refuses an upgrade that is too many, and closes the connection', async () => {
+    const { port } = await chat({ rules: [{ id: 'chat', match: { path: '/chat' }, limit: '1/h' }] })
+    expect(status(await send(port, toChat, '101'))).toBe('101')
+    const refused = await send(port, toChat)
+    expect(status(refused)).toBe('503')
+    expect(refused).toMatch(/Retry-After: \d+\r\n.*Connection: close\r\n.*"rule":"chat"/s)
+    expect(served).toEqual(['/chat'])
+  })
+
+  test('refuses what is disguised as an upgrade', async () => {
+    const { port } = await chat({ rules: [{ id: 'all', limit: '1/h' }] })
+    expect(status(await send(port, get('/')))).toBe('200')
+    const disguised = 'POST / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\nContent-Length: 2\r\n\r\nhi'
+    expect(status(await send(port, disguised))).toBe('503')
+    expect(status(await send(port, toChat.replace('//chat', '/%zz')))).toBe('400')
+    expect(served).toEqual([])
+  })
+
+  test('an upgraded connection holds its place until it is closed', async () => {
+    const rules = [{ id: 'open', algorithm: 'concurrency', limit: 1 }]
+    const { port, limiter, sockets } = await chat({ rules })
+    await send(port, toChat, '101')
+    await vi.waitFor(async () => {
+      expect((await limiter.peek({ method: 'GET', path: '/' })).decisions[0]!.remaining).toBe(1)
+    })
+    const socket = connect(port, '127.0.0.1')
+    socket.write(toChat)
+    await once(socket, 'data')
+    expect(status(await send(port, toChat))).toBe('503')
+    socket.destroy()
+    await vi.waitFor(async () => {
+      expect((await limiter.peek({ method: 'GET', path: '/' })).decisions[0]!.remaining).toBe(1)
+    })
+    expect(sockets).toHaveLength(2)
+  })
+
+  test('an upgrade may wait, and whoever resets his connection meanwhile does no harm', async () => {
+    const rule = {
+      id: 'open',
+      algorithm: 'concurrency',
+      limit: 1,
+      whenFull: 'wait',
+      queue: { timeout: '20s' },
+    } as const
+    const { port, limiter, sockets } = await chat({ rules: [rule] })
+    const waiting = (): number => limiter.status().rules[0]!.waiting
+    const first = connect(port, '127.0.0.1')
+    first.write(toChat)
+    await once(first, 'data')
+    const second = connect(port, '127.0.0.1')
+    second.write(toChat)
+    await vi.waitFor(() => expect(waiting()).toBe(1))
+    second.resetAndDestroy()
+    await vi.waitFor(() => expect(waiting()).toBe(0))
+    const third = connect(port, '127.0.0.1')
+    third.write(toChat)
+    await vi.waitFor(() => expect(waiting()).toBe(1))
+    first.destroy()
+    const [told] = (await once(third, 'data')) as [Buffer]
+    expect(status(String(told))).toBe('101')
+    expect(sockets).toHaveLength(2)
+    third.destroy()
+  })
+
+  test('refuses a tunnel that is too many', async () => {
+    const limiter = await limit({ rules: [{ id: 'all', limit: '1/h' }] })
+    const server = guard(createServer(), limiter).on('connect', (request: IncomingMessage, socket: Socket) => {
+      served.push(request.url!)
+      socket.end('HTTP/1.1 200 OK\r\n\r\n')
+    })
+    const port = await open(server)
+    const tunnel = 'CONNECT example.com:443 HTTP/1.1\r\nHost: a\r\n\r\n'
+    expect([status(await send(port, tunnel)), status(await send(port, tunnel))]).toEqual(['200', '503'])
+    expect(served).toEqual(['example.com:443'])
+  })
+
+  const expecting = 'POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n'
+
+  test('refuses a body before it is sent, and closes the connection that it may still come on', async () => {
+    const limiter = await limit({ rules: [{ id: 'all', limit: '1/h' }] })
+    const port = await open(
+      guard(
+        createServer((request, response) => void request.pipe(response)),
+        limiter,
+      ),
+    )
+    const passed = await send(port, `${expecting}hello`, 'hello')
+    expect(passed).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK/)
+    const refused = await send(port, expecting)
+    expect(refused).toMatch(/^HTTP\/1\.1 503 /)
+    expect(refused).toMatch(/\r\nConnection: close\r\n/)
+  })
+
+  test('leaves it to listeners of its own to tell a caller to go on', async () => {
+    const limiter = await limit({ rules: [{ id: 'all', limit: '2/h' }] })
+    const server = guard(createServer(), limiter)
+    server.on('checkContinue', (_request, response) => void response.writeHead(417).end())
+    server.on('checkExpectation', (_request, response) => void response.writeHead(418).end())
+    const port = await open(server)
+    const other = expecting.replace('100-continue', 'more').replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n')
+    const mine = expecting.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n')
+    const seen = [await send(port, mine), await send(port, other), await send(port, other)]
+    expect(seen.map(status)).toEqual(['417', '418', '503'])
+  })
+
+  test('judges once what passes a filter of the same limiter behind it', async () => {
+    const limiter = await limit({ rules: [{ id: 'all', limit: '3/h' }] })
+    const port = await open(guard(createServer(diana(limiter, (_request, response) => void response.end())), limiter))
+    expect([await send(port, get('/')), await send(port, get('/'))].map(text => /r=(\d)/.exec(text)![1])).toEqual([
+      '2',
+      '1',
+    ])
+  })
+})
+
+test('streams of HTTP/2 that are reset at once are counted all the same', async () => {
+  const limiter = await limit({ rules: [{ id: 'all', limit: '100/h' }] })
+  const { port, close } = await listen(
+    createHttp2Server(diana(limiter, (_request, response) => void response.end('served')) as never),
+  )
+  closing.push(close)
+  const session = connectHttp2(`http://127.0.0.1:${port}`)
+  closing.push(() => session.destroy())
+  const left = async (): Promise<number> => (await limiter.peek({ method: 'GET', path: '/' })).decisions[0]!.remaining
+  for (let stream = 0; stream < 60; stream++) {
+    const request = session.request({ ':path': `/${stream}` })
+    request.on('error', () => {})
+    request.once('ready', () => request.close(constants.NGHTTP2_CANCEL))
+  }
+  await vi.waitFor(async () => expect(await left()).toBe(40))
+})

@@ -1,0 +1,134 @@
+import type { EventEmitter } from 'node:events'
+import type { Limiter } from '../limiter.ts'
+import { admit } from './admit.ts'
+import type { Refusal } from './answer.ts'
+import { appFilter, type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
+import { httpFramework, tunnelFramework } from './http-framework.ts'
+import { settleTarget } from './http-target.ts'
+import type { NodeRequest, NodeResponse } from './node-framework.ts'
+
+export { verdictOf } from './admit.ts'
+
+export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
+
+type Listener<Request, Response> = (request: Request, response: Response) => unknown
+
+const unreadable: Refusal = {
+  status: 400,
+  headers: [
+    ['Cache-Control', 'no-store'],
+    ['Content-Type', 'application/problem+json'],
+  ],
+  body: JSON.stringify({
+    type: 'about:blank',
+    title: 'Bad Request',
+    status: 400,
+    detail: 'The target of this call cannot be read.',
+  }),
+}
+
+/**
+ * Judges every request before `listener` learns of it: `createServer(diana(limiter, listener))`. The listener sees the
+ * target in the one spelling that was counted; what has none is answered with 400.
+ */
+export function diana<Request extends NodeRequest, Response extends NodeResponse>(
+  limiter: Limiter,
+  listener: Listener<Request, Response>,
+  options: FilterOptions<NodeRequest> = {},
+): (request: Request, response: Response) => void {
+  return wrap(appFilter(limiter, httpFramework, options), listener)
+}
+
+/** Judges the requests that come to one listener by rules of its own: `rateLimit(limiter, login, { rule: 'login' })`. */
+export function rateLimit<Request extends NodeRequest, Response extends NodeResponse>(
+  limiter: Limiter,
+  listener: Listener<Request, Response>,
+  options: RouteOptions<NodeRequest>,
+): (request: Request, response: Response) => void {
+  return wrap(routeFilter(limiter, httpFramework, options), listener)
+}
+
+function wrap<Request extends NodeRequest, Response extends NodeResponse>(
+  filter: Filter<NodeRequest, NodeResponse>,
+  listener: Listener<Request, Response>,
+): (request: Request, response: Response) => void {
+  const serve = (request: NodeRequest, response: NodeResponse) => listener(request as Request, response as Response)
+  return (request, response) => goThrough(filter, request, response, serve)
+}
+
+/**
+ * Judges whatever comes to a server, before any listener that it has or will have: requests, those that wait to be told
+ * to go on (Expect), and those that leave HTTP (Upgrade, CONNECT), which no middleware sees.
+ */
+export function guard<Server extends EventEmitter>(
+  server: Server,
+  limiter: Limiter,
+  options: FilterOptions<NodeRequest> = {},
+): Server {
+  const requests = appFilter(limiter, httpFramework, options)
+  const tunnels = appFilter(limiter, tunnelFramework, options)
+  const emit = server.emit.bind(server) as (event: string | symbol, ...args: unknown[]) => boolean
+  const next = (event: string) => (request: unknown, reply: unknown, head: unknown) => emit(event, request, reply, head)
+  const [onRequest, onExpectation, onUpgrade, onConnect] = [
+    next('request'),
+    next('checkExpectation'),
+    next('upgrade'),
+    next('connect'),
+  ]
+  const onContinue = (request: NodeRequest, response: NodeResponse): void => {
+    if (server.listenerCount('checkContinue') > 1) emit('checkContinue', request, response)
+    else {
+      response.writeContinue()
+      emit('request', request, response)
+    }
+  }
+  // without a listener, Node tells the caller to go on before anybody is asked
+  server.on('checkContinue', () => {})
+
+  const judged = (event: string | symbol, request: never, reply: never, head: unknown): boolean => {
+    switch (event) {
+      case 'request':
+        goThrough(requests, request, reply, onRequest)
+        return true
+      case 'checkContinue':
+        goThrough(requests, request, reply, onContinue)
+        return true
+      case 'checkExpectation':
+        goThrough(requests, request, reply, onExpectation)
+        return true
+      case 'upgrade':
+        goThrough(tunnels, request, reply, onUpgrade, head)
+        return true
+      case 'connect':
+        if (server.listenerCount('connect') === 0) return false
+        // in HTTP/2 a tunnel is a stream, and answered as all others are
+        if (head === undefined) goThrough(requests, request, reply, onConnect)
+        else goThrough(tunnels, request, reply, onConnect, head)
+        return true
+      default:
+        return false
+    }
+  }
+  const guarded: readonly (string | symbol)[] = ['request', 'checkContinue', 'checkExpectation', 'upgrade', 'connect']
+  server.emit = (event: string | symbol, ...args: unknown[]): boolean => {
+    if (!guarded.includes(event)) return emit(event, ...args)
+    return judged(event, args[0] as never, args[1] as never, args[2])
+  }
+  return server
+}
+
+function goThrough<Request extends NodeRequest, Reply>(
+  filter: Filter<Request, Reply>,
+  request: Request,
+  reply: Reply,
+  next: (request: Request, reply: Reply, head: unknown) => unknown,
+  head?: unknown,
+): void {
+  if (!settleTarget(request)) {
+    filter.framework.refuse(request, reply, unreadable)
+    return
+  }
+  const passes = admit(filter, request, reply)
+  if (passes === true) next(request, reply, head)
+  else if (passes !== false) void passes.then(passed => passed && next(request, reply, head))
+}

@@ -1,0 +1,61 @@
+import type { Context, Middleware } from 'koa'
+import type { Limiter } from '../limiter.ts'
+import type { Verdict } from '../verdict.ts'
+import { admit, verdictOf as verdictOfRaw } from './admit.ts'
+import { appFilter, type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
+import type { Framework } from './framework.ts'
+import { node } from './node-framework.ts'
+import { spelledPath } from './spelled-path.ts'
+
+export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
+
+const koa: Framework<Context, Context> = {
+  identity: context => context.req,
+  method: context => node.method(context.req),
+  headers: context => context.req.headers,
+  // routers cut what they are mounted on from `url`
+  target: context => context.originalUrl,
+  peer: context => context.req.socket.remoteAddress,
+  path: context => spelledPath(context.originalUrl),
+  // what the usual routers leave behind
+  template: ({ _matchedRoute: template }) => (typeof template === 'string' ? template : undefined),
+  // Koa has no router of its own, and the usual ones are not strict
+  anyCase: () => true,
+  isAnswered: context => context.headerSent,
+  setHeader: (context, name, value) => context.set(name, value),
+  refuse: (_request, context, { status, headers, body }) => {
+    context.status = status
+    for (const [name, value] of headers) context.set(name, value)
+    // bytes, since Koa adds a charset to text, and JSON has none
+    context.body = Buffer.from(body)
+    context.set('Content-Type', 'application/problem+json')
+  },
+  watch: (_request, context, watcher) => node.watch(context.req, context.res, watcher),
+  abandon: context => {
+    context.respond = false
+  },
+  tell: node.tell,
+}
+
+/** Judges every request to a Koa application: `app.use(diana(limiter))`, before anything else. */
+export function diana(limiter: Limiter, options: FilterOptions<Context> = {}): Middleware {
+  return middleware(appFilter(limiter, koa, options))
+}
+
+/** Judges the requests to one route by rules of its own: `router.post('/login', rateLimit(limiter, { rule: 'login' }), …)`. */
+export function rateLimit(limiter: Limiter, options: RouteOptions<Context>): Middleware {
+  return middleware(routeFilter(limiter, koa, options))
+}
+
+/** What Diana said of a request; of several filters, the last. */
+export function verdictOf(context: Context): Verdict | undefined {
+  return verdictOfRaw(context.req)
+}
+
+function middleware(filter: Filter<Context, Context>): Middleware {
+  return (context, next) => {
+    const passes = admit(filter, context, context)
+    if (passes === true) return next()
+    return passes === false ? undefined : passes.then(passed => (passed ? next() : undefined))
+  }
+}

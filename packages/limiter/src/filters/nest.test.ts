@@ -1,0 +1,161 @@
+import 'reflect-metadata'
+import { Catch, Controller, Get, type HttpException, Module, UseGuards } from '@nestjs/common'
+import { NestFactory } from '@nestjs/core'
+import type { Response } from 'express'
+import { afterEach, expect, test, vi } from 'vitest'
+import { createLimiter, type LimiterOptions } from '../create-limiter.ts'
+import type { Limiter } from '../limiter.ts'
+import { RateLimit } from '../rate-limit.ts'
+import { listen } from './doubles/listen.ts'
+import { diana } from './express.ts'
+import { DianaGuard, DianaModule, type NestRequest } from './nest.ts'
+
+const closing: (() => unknown)[] = []
+
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+type Decorator = (target: object, name: string, descriptor: PropertyDescriptor) => unknown
+
+/** Decorates by hand, in Nest's way: the runner of the tests has no decorators. */
+function decorate(
+  target: new () => object,
+  decorators: Record<string, readonly unknown[]>,
+  ofClass: unknown[] = [],
+): void {
+  for (const [name, list] of Object.entries(decorators)) {
+    const descriptor = Object.getOwnPropertyDescriptor(target.prototype, name)!
+    // the one that is written first is applied last
+    for (const decorator of list.toReversed()) (decorator as Decorator)(target.prototype, name, descriptor)
+  }
+  for (const decorator of ofClass.toReversed()) (decorator as (target: object) => unknown)(target)
+}
+
+class Shop {
+  list(): string {
+    return 'list'
+  }
+  buy(): string {
+    return 'buy'
+  }
+  pay(): string {
+    return 'pay'
+  }
+}
+
+async function limit(options: LimiterOptions = { rules: [] }): Promise<Limiter> {
+  const limiter = await createLimiter({ clock: () => 1_700_000_000_000, ...options })
+  closing.push(() => limiter.close())
+  return limiter
+}
+
+async function start(
+  controller: new () => object,
+  imports: unknown[],
+  prepare = (_app: unknown): void => {},
+): Promise<string> {
+  class Application {}
+  Module({ imports: imports as never[], controllers: [controller] })(Application)
+  const app = await NestFactory.create(Application, { logger: false, abortOnError: false })
+  prepare(app)
+  await app.init()
+  const { port, close } = await listen(app.getHttpServer())
+  closing.push(close)
+  return `http://127.0.0.1:${port}`
+}
+
+async function statuses(url: string, ...paths: string[]): Promise<number[]> {
+  const list: number[] = []
+  for (const path of paths) list.push((await fetch(`${url}${path}`, { headers: { 'x-tenant': 'acme' } })).status)
+  return list
+}
+
+function annotated(ofClass: unknown[], ofBuy: unknown[], ofPay: unknown[] = []): new () => object {
+  class Annotated extends Shop {
+    override list(): string {
+      return super.list()
+    }
+    override buy(): string {
+      return super.buy()
+    }
+    override pay(): string {
+      return super.pay()
+    }
+  }
+  decorate(Annotated, { list: [Get('list')], buy: [Get('buy'), ...ofBuy], pay: [Get('pay'), ...ofPay] }, [
+    Controller(),
+    ...ofClass,
+  ])
+  return Annotated
+}
+
+test('the limit of a handler wins over that of its controller, whose other handlers count together', async () => {
+  const controller = annotated([RateLimit({ limit: '2/h' })], [RateLimit({ limit: '3/h' })])
+  const limiter = await limit()
+  const url = await start(controller, [DianaModule.forRoot(limiter)])
+  expect(await statuses(url, '/list', '/pay', '/list', '/buy', '/buy', '/buy', '/buy')).toEqual([
+    200, 200, 503, 200, 200, 200, 503,
+  ])
+  expect(limiter.status().rules.map(({ id }) => id)).toEqual(['Annotated', 'Annotated.buy'])
+})
+
+test('several limits are judged together with the rules that match, and what one refuses costs nothing', async () => {
+  const stacked = [RateLimit({ limit: '3/h' }), RateLimit({ id: 'tenant', limit: '1/h', by: 'header:x-tenant' })]
+  const limiter = await limit({ rules: [{ id: 'all', limit: '9/h' }], answer: { status: 429 } })
+  const url = await start(annotated([], stacked), [DianaModule.forRoot(limiter)])
+  expect(await statuses(url, '/buy', '/buy', '/buy')).toEqual([200, 429, 429])
+  const { decisions } = await limiter.peek({ method: 'GET', path: '/' }, { rule: 'Annotated.buy' })
+  expect(decisions.map(({ rule, remaining }) => [rule, remaining])).toEqual([
+    ['all', 8],
+    ['Annotated.buy', 2],
+  ])
+})
+
+test('key and cost are told the request', async () => {
+  const key = (request: NestRequest): string => String(request.headers['x-tenant'])
+  const cost = (request: NestRequest): number => Number((request.query as { n: string }).n)
+  const words = RateLimit({ limit: '5/h', key: key as never, cost: cost as never })
+  const url = await start(annotated([], [words]), [DianaModule.forRoot(await limit())])
+  expect(await statuses(url, '/buy?n=3', '/buy?n=3', '/buy?n=2', '/buy?n=1')).toEqual([200, 503, 200, 503])
+})
+
+test('a refusal is an exception, with its headers told already, so that filters may answer it', async () => {
+  class Own {
+    catch(exception: HttpException, host: { getArgByIndex(at: number): Response }): void {
+      const { rule } = exception.getResponse() as { rule: string }
+      host.getArgByIndex(1).status(418).send(`refused by ${rule}`)
+    }
+  }
+  Catch()(Own)
+  const imports = [DianaModule.forRoot(await limit({ rules: [{ id: 'all', limit: '1/h' }] }))]
+  const url = await start(annotated([], []), imports, app => {
+    ;(app as { useGlobalFilters(filter: unknown): void }).useGlobalFilters(new Own())
+  })
+  await fetch(`${url}/list`)
+  const refused = await fetch(`${url}/list`)
+  expect([refused.status, await refused.text()]).toEqual([418, 'refused by all'])
+  expect([refused.headers.get('retry-after'), refused.headers.get('cache-control')]).toEqual(['3600', 'no-store'])
+})
+
+test('an annotation that cannot be obeyed is told when the application starts', async () => {
+  const limiter = await limit()
+  const controller = annotated([], [RateLimit({ limit: 'many' })])
+  await expect(start(controller, [DianaModule.forRoot(limiter)])).rejects.toThrow('rule "Annotated.buy": limit must be')
+})
+
+test('a guard may stand on one controller, and counts once what another filter has counted', async () => {
+  const limiter = await limit({ rules: [{ id: 'all', limit: '5/h' }] })
+  const guarded = annotated([UseGuards(new DianaGuard(limiter))], [RateLimit({ limit: '2/h' })])
+  const url = await start(guarded, [], app => {
+    ;(app as { use(filter: unknown): void }).use(diana(limiter))
+  })
+  expect(await statuses(url, '/buy', '/buy', '/buy', '/list', '/list', '/list')).toEqual([200, 200, 503, 200, 200, 503])
+})
+
+test('what is no HTTP is let through', async () => {
+  const guard = new DianaGuard(await limit({ rules: [{ id: 'all', limit: '1/h' }] }))
+  const context = { getType: () => 'ws', switchToHttp: vi.fn() }
+  expect([guard.canActivate(context as never), guard.canActivate(context as never)]).toEqual([true, true])
+  expect(context.switchToHttp).not.toHaveBeenCalled()
+})

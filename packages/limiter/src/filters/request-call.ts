@@ -1,0 +1,83 @@
+import type { Call } from '../call.ts'
+import { countedPath } from '../path.ts'
+import type { Filter } from './filter.ts'
+import { queryOf, resolvedPath } from './spelled-path.ts'
+import { warnAboutProxies } from './trust.ts'
+
+/** A request of any framework as Diana sees it. What no rule asks is never worked out. */
+export class RequestCall<Request> implements Call {
+  attributes: Call['attributes']
+  readonly #filter: Filter<Request, never>
+  /** The framework's own. */
+  readonly request: Request
+  #path: string | undefined
+  #resolvedPath: string | undefined
+  #ip: string | undefined
+  #knowsIp = false
+
+  constructor(filter: Filter<Request, never>, request: Request) {
+    this.#filter = filter
+    this.request = request
+    this.attributes = undefined
+  }
+
+  get method(): string {
+    return this.#filter.framework.method(this.request)
+  }
+
+  get headers(): Call['headers'] {
+    return this.#filter.framework.headers(this.request)
+  }
+
+  get path(): string {
+    return this.#path ?? this.#readPath()
+  }
+
+  get resolvedPath(): string | undefined {
+    if (this.#path === undefined) this.#readPath()
+    return this.#resolvedPath
+  }
+
+  get anyCase(): boolean {
+    const { options, framework } = this.#filter
+    return options.caseSensitive === undefined ? framework.anyCase(this.request) : !options.caseSensitive
+  }
+
+  get resource(): string {
+    const { options, framework } = this.#filter
+    const template = options.resource === 'path' ? undefined : framework.template(this.request)
+    // what a wildcard serves is many things
+    if (template !== undefined && !template.includes('*')) return template
+    const path = countedPath(this.resolvedPath ?? this.path)
+    return this.anyCase ? path.toLowerCase() : path
+  }
+
+  get query(): string | undefined {
+    return queryOf(this.#filter.framework.target(this.request))
+  }
+
+  get host(): string | undefined {
+    const headers = this.headers
+    // HTTP/2 has no Host
+    const host = headers?.host ?? headers?.[':authority']
+    return typeof host === 'string' ? host : host?.[0]
+  }
+
+  get ip(): string | undefined {
+    if (!this.#knowsIp) {
+      const { limiter, framework } = this.#filter
+      const headers = this.headers
+      warnAboutProxies(limiter, headers)
+      this.#ip = limiter.addressOf(framework.peer(this.request), headers?.[limiter.forwardedBy])
+      this.#knowsIp = true
+    }
+    return this.#ip
+  }
+
+  #readPath(): string {
+    const path = this.#filter.framework.path(this.request)
+    this.#path = path
+    this.#resolvedPath = resolvedPath(path)
+    return path
+  }
+}

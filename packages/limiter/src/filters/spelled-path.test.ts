@@ -1,0 +1,75 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { queryOf, resolvedPath, spelledPath } from './spelled-path.ts'
+
+describe('spelledPath', () => {
+  it.each([
+    ['/', '/'],
+    ['/users/ann', '/users/ann'],
+    ['/users/%61nn', '/users/ann'],
+    ['/a%21b', '/a!b'],
+    ['/a%2fb', '/a%2Fb'],
+    ['/a%5cb', '/a%5Cb'],
+    ['/a\\b', '/a%5Cb'],
+    ['/a%3bb', '/a%3Bb'],
+    ['/%c3%a9', '/%C3%A9'],
+    ['/%252e', '/%252e'],
+    ['/%00', '/%00'],
+    ['/a%', '/a%25'],
+    ['/a%4', '/a%254'],
+    ['/a%zz%61', '/a%25zza'],
+    ['/a/../b/./c//d', '/a/../b/./c//d'],
+    ['/a/%2e%2e/b', '/a/../b'],
+    ['/a?b=%61', '/a'],
+    ['/a#b?c', '/a'],
+    ['http://host/a', '/a'],
+    ['HTTPS://host:1/a?b', '/a'],
+    ['http://host', '/'],
+    ['http://host?a', '/'],
+    ['', '/'],
+    ['*', '*'],
+    ['host:443', 'host:443'],
+  ])('%s is %s', (target, path) => {
+    expect(spelledPath(target)).toBe(path)
+  })
+
+  it('changes nothing in its own output, and never throws', () => {
+    const piece = fc.constantFrom('/', '\\', '.', '%2e', '%2F', '%61', '%25', '%', 'a', ';', '?', '#', 'http://')
+    const target = fc.array(fc.oneof(piece, fc.string({ unit: 'binary', maxLength: 3 })), { maxLength: 20 })
+    fc.assert(
+      fc.property(target, pieces => {
+        const once = spelledPath(`/${pieces.join('')}`)
+        expect(spelledPath(once)).toBe(once)
+      }),
+      { numRuns: 5000 },
+    )
+  })
+})
+
+describe('resolvedPath', () => {
+  it.each([
+    ['/a/b', undefined],
+    ['/.well-known/x', undefined],
+    ['/a/../b', '/b'],
+    ['/a/./b', '/a/b'],
+    ['/a%2Fb', '/a/b'],
+    ['/x%2F..%2Fb', '/b'],
+    ['/x%5C..%5Cb', '/b'],
+    ['/a/../b%25zz', '/b%25zz'],
+    ['/a/..;/b', undefined],
+  ])('%s leads to %s', (path, resolved) => {
+    expect(resolvedPath(path)).toBe(resolved)
+  })
+})
+
+describe('queryOf', () => {
+  it.each([
+    ['/a', undefined],
+    ['/a?b=c', 'b=c'],
+    ['/a?', ''],
+    ['/a?b?c#d', 'b?c'],
+    ['/a#b?c', undefined],
+  ])('%s has %s', (target, query) => {
+    expect(queryOf(target)).toBe(query)
+  })
+})

@@ -1,0 +1,135 @@
+import { createServer } from 'node:http'
+import express from 'express'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { createLimiter, type LimiterOptions } from '../create-limiter.ts'
+import type { Limiter } from '../limiter.ts'
+import { listen } from './doubles/listen.ts'
+
+const closing: (() => unknown)[] = []
+let warnings: string[]
+let filters: typeof import('./express.ts')
+
+beforeEach(async () => {
+  warnings = []
+  vi.spyOn(process, 'emitWarning').mockImplementation((_message, options) => {
+    warnings.push((options as { code: string }).code)
+  })
+  // warnings are told once in the life of a process: each test begins a new one
+  vi.resetModules()
+  filters = await import('./express.ts')
+})
+
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+  vi.restoreAllMocks()
+})
+
+async function limit(options: Partial<LimiterOptions>): Promise<Limiter> {
+  const limiter = await createLimiter({ rules: [{ id: 'each', by: 'ip', limit: '5/h' }], ...options })
+  closing.push(() => limiter.close())
+  return limiter
+}
+
+/** Calls twice, and tells what was left of the limit. */
+async function call(app: express.Express, headers: Record<string, string> = {}): Promise<(string | undefined)[]> {
+  const { port, close } = await listen(createServer(app))
+  closing.push(close)
+  const left: (string | undefined)[] = []
+  for (let time = 0; time < 2; time++) {
+    const { headers: told } = await fetch(`http://127.0.0.1:${port}/`, { headers })
+    left.push(/r=(\d+)/.exec(told.get('ratelimit') ?? '')?.[1])
+  }
+  return left
+}
+
+const answer: express.RequestHandler = (_request, response) => void response.send('served')
+
+test('a filter in its place is warned of nothing', async () => {
+  expect(
+    await call(
+      express()
+        .use(filters.diana(await limit({})))
+        .use(answer),
+    ),
+  ).toEqual(['4', '3'])
+  expect(warnings).toEqual([])
+})
+
+test.each([{ 'x-forwarded-for': '203.0.113.9' }, { forwarded: 'for=203.0.113.9' }])(
+  'a proxy that nobody trusts is told of once: %j',
+  async headers => {
+    await call(
+      express()
+        .use(filters.diana(await limit({})))
+        .use(answer),
+      headers as Record<string, string>,
+    )
+    expect(warnings).toEqual(['DIANA_PROXY_NOT_TRUSTED'])
+  },
+)
+
+test('a proxy that is trusted is no mistake', async () => {
+  const trusting = await limit({ trustProxy: ['127.0.0.0/8', '2001:db8::/32'] })
+  await call(express().use(filters.diana(trusting)).use(answer), { 'x-forwarded-for': '203.0.113.9' })
+  expect(warnings).toEqual([])
+})
+
+test.each([['0.0.0.0/0'], ['::/0'], ['127.0.0.1', '128.0.0.0/1'], ['2000::/3']])(
+  'trust in everybody is told of once: %s',
+  async (...trustProxy) => {
+    await call(
+      express()
+        .use(filters.diana(await limit({ trustProxy })))
+        .use(answer),
+    )
+    expect(warnings).toEqual(['DIANA_TRUSTS_EVERYONE'])
+  },
+)
+
+test('a filter that is mounted twice counts once, and is told of once', async () => {
+  const limiter = await limit({})
+  const app = express().use(filters.diana(limiter)).use(filters.diana(limiter)).use(answer)
+  expect(await call(app)).toEqual(['4', '3'])
+  expect(warnings).toEqual(['DIANA_MOUNTED_TWICE'])
+})
+
+test('the filter of a route that is mounted twice counts once, and one with other rules is no mistake', async () => {
+  const limiter = await limit({ rules: ['a', 'b'].map(id => ({ id, match: 'none' as const, limit: '5/h' })) })
+  const [a, again, b] = ['a', 'a', 'b'].map(rule => filters.rateLimit(limiter, { rule }))
+  expect(await call(express().use(filters.diana(limiter), a!, b!, answer))).toEqual(['4', '3'])
+  expect(warnings).toEqual([])
+  await call(express().use(a!, again!, answer))
+  expect(warnings).toEqual(['DIANA_MOUNTED_TWICE'])
+})
+
+test('two limiters may both judge a call', async () => {
+  const app = express().use(filters.diana(await limit({})), filters.diana(await limit({})), answer)
+  expect(await call(app)).toEqual(['4', '3'])
+  expect(warnings).toEqual([])
+})
+
+test('a filter that is mounted after the handler is told of once, and breaks nothing', async () => {
+  const early: express.RequestHandler = (_request, response, next) => {
+    response.send('served')
+    next()
+  }
+  const app = express()
+    .use(early)
+    .use(filters.diana(await limit({})))
+  expect(await call(app)).toEqual([undefined, undefined])
+  expect(warnings).toEqual(['DIANA_MOUNTED_LATE'])
+})
+
+test('a rule that is not there is told of once for each name, when the filter is mounted', async () => {
+  const limiter = await limit({})
+  for (const rule of ['nobody', 'nobody', 'noone']) filters.rateLimit(limiter, { rule })
+  expect(warnings).toEqual(['DIANA_NO_SUCH_RULE', 'DIANA_NO_SUCH_RULE'])
+})
+
+test('a failure is told of once where nobody else is told', async () => {
+  const limiter = await limit({})
+  const app = express().use(filters.diana(limiter)).use(answer)
+  await limiter.close()
+  expect(await call(app)).toEqual([undefined, undefined])
+  expect(warnings).toEqual(['DIANA_FAILED'])
+})

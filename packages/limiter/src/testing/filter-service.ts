@@ -1,0 +1,54 @@
+/**
+ * The service behind a filter under test, in no framework's terms. A server serves it so:
+ *
+ *     GET  /hello       hello()
+ *     GET  /slow        await slow()
+ *     GET  /users/:id   the id
+ *     GET  /stream      the pieces of stream(), sent as they come
+ *     GET  /broken      throws what broken() throws
+ *     POST /echo        the body that came
+ */
+export class FilterService {
+  /** What reached a handler, in order. */
+  readonly served: string[] = []
+  /** Those who wait in /slow, and what lets each go. */
+  readonly slowly: (() => void)[] = []
+  /** How many pieces of /stream may go, and who waits for the next. */
+  #pieces = 0
+  #more: () => void = () => {}
+
+  hello(): string {
+    this.served.push('hello')
+    return 'hello'
+  }
+
+  async slow(): Promise<string> {
+    this.served.push('slow')
+    await new Promise<void>(resolve => this.slowly.push(resolve))
+    return 'slow'
+  }
+
+  user(id: string): string {
+    this.served.push(`user ${id}`)
+    return id
+  }
+
+  broken(): never {
+    this.served.push('broken')
+    throw new Error('the service is broken, as this test wants it')
+  }
+
+  /** Three pieces of 64 KiB; the second and the third wait until `letGo`. */
+  async *stream(): AsyncGenerator<string> {
+    this.served.push('stream')
+    for (let piece = 0; piece < 3; piece++) {
+      if (piece > this.#pieces) await new Promise<void>(resolve => (this.#more = resolve))
+      yield `${piece}`.repeat(65_536)
+    }
+  }
+
+  letGo(): void {
+    this.#pieces = 2
+    this.#more()
+  }
+}
