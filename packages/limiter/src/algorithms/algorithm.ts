@@ -6,6 +6,18 @@ export interface Limit {
   readonly periodMs: number
 }
 
+/** A limit and the options that go with it. */
+export interface Terms {
+  readonly limit: Limit
+  readonly options: Readonly<Record<string, unknown>>
+}
+
+/** One process among `size` that share a limit: the `rank`th, from 0. A rank that is not known is that of nobody: `size`. */
+export interface Part {
+  readonly rank: number
+  readonly size: number
+}
+
 /** How long a rule lets a call wait: not at all when absent; `timeoutUs` absent leaves the bound to the algorithm. */
 export interface Patience {
   readonly timeoutUs?: number | undefined
@@ -29,6 +41,11 @@ export interface Algorithm {
   readonly options: z.ZodRawShape
   /** Throws a Misfit where the numbers cannot be counted. */
   meter(limit: Limit, options: Readonly<Record<string, unknown>>, patience?: Patience): Meter
+  /**
+   * The part of one process among several, who may not admit more together than the limit does; undefined where nothing
+   * is left for it. An algorithm without this has its count dealt out, and its options stay.
+   */
+  part?(limit: Limit, options: Readonly<Record<string, unknown>>, part: Part): Terms | undefined
 }
 
 /**
@@ -49,6 +66,8 @@ export interface Meter {
   giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number): void
   /** The largest cost that would pass at once. */
   remaining(state: Float64Array, at: number, now: number): number
+  /** Takes all that is left at `now`, fractions of a permit too; a meter without this knows no fractions. */
+  drain?(state: Float64Array, at: number, now: number): void
   /** The moment from which this state equals that of a key never seen. */
   idleAt(state: Float64Array, at: number): number
   /**

@@ -129,6 +129,11 @@ class Bucket implements Meter {
     state[at + MOMENT] = now
   }
 
+  drain(state: Float64Array, at: number, now: number): void {
+    state[at + DEBT] = this.#capacity
+    state[at + MOMENT] = Math.max(now, state[at + MOMENT]!)
+  }
+
   remaining(state: Float64Array, at: number, now: number): number {
     return Math.max(0, Math.floor((this.#capacity - this.#debt(state, at, now)) / this.#token))
   }

@@ -1,7 +1,8 @@
 import { z } from 'zod'
-import type { Algorithm, Limit, Meter, Patience } from './algorithm.ts'
+import type { Algorithm, Limit, Meter, Part, Patience, Terms } from './algorithm.ts'
 import { Misfit } from './algorithm.ts'
 import { bucketMeter } from './bucket.ts'
+import { deal, partOfRate } from './part.ts'
 
 /*
  * Leaky bucket, as nginx's limit_req counts: calls drip out at the limit's rate, and `burst` more than the one under
@@ -34,5 +35,13 @@ export const leakyBucket: Algorithm = {
     if (delay > burst) throw new Misfit('delay', `must not be above burst (${burst})`)
     const timeoutUs = patience.timeoutUs ?? Number.POSITIVE_INFINITY
     return bucketMeter(limit, { ...room, capacity: delay + 1, ahead: burst - delay, timeoutUs })
+  },
+  part(limit: Limit, options: { burst?: number; delay?: number }, part: Part): Terms | undefined {
+    const { burst, delay } = options
+    const room = deal((burst ?? 0) + 1, part)
+    if (room === 0) return undefined
+    const own = partOfRate(limit, room, (burst ?? 0) + 1)
+    const paced = delay === undefined ? {} : { delay: Math.min(room, Math.max(1, deal(delay + 1, part))) - 1 }
+    return { limit: own, options: { ...(burst === undefined ? {} : { burst: room - 1 }), ...paced } }
   },
 }

@@ -1,7 +1,8 @@
 import { z } from 'zod'
-import type { Algorithm, Limit, Meter, Patience } from './algorithm.ts'
+import type { Algorithm, Limit, Meter, Part, Patience, Terms } from './algorithm.ts'
 import { longestWaitUs, Misfit } from './algorithm.ts'
 import { bucketMeter } from './bucket.ts'
+import { deal, partOfRate } from './part.ts'
 
 /*
  * Token bucket (the same thing as GCRA, seen from the other side): a bucket holds `burst` tokens, the limit refills it,
@@ -33,5 +34,10 @@ export const tokenBucket: Algorithm = {
       timeoutUs,
       startsEmpty: options.start === 'empty',
     })
+  },
+  part(limit: Limit, options: { burst?: number }, part: Part): Terms | undefined {
+    const capacity = options.burst ?? limit.count
+    const burst = deal(capacity, part)
+    return burst === 0 ? undefined : { limit: partOfRate(limit, burst, capacity), options: { ...options, burst } }
   },
 }

@@ -31,4 +31,6 @@ export const warmUp: Algorithm = {
     const curve = warmUpCurve(stableUs, options.warmUp * 1000, options.coldFactor ?? 3)
     return new Smooth(curve, longestWaitUs(patience), limit.periodMs * 1000)
   },
+  // a pace has no permits to deal out: every process keeps a part of it
+  part: (limit, options, { size }) => ({ limit: { ...limit, periodMs: limit.periodMs * size }, options }),
 }

@@ -1,4 +1,5 @@
-import type { Algorithm, Limit, Meter } from '../algorithms/algorithm.ts'
+import type { Algorithm, Limit, Meter, Part } from '../algorithms/algorithm.ts'
+import { partMeter } from '../algorithms/part.ts'
 import type { Call } from '../call.ts'
 import type { Dimension } from '../dimensions/dimension.ts'
 import { compileKey, compilePart, type KeyReader, type KeyWords, readerOf } from '../dimensions/key.ts'
@@ -6,7 +7,7 @@ import { DianaError } from '../errors.ts'
 import { compileCallers } from './callers.ts'
 import { compileCost } from './cost.ts'
 import { type CallOutcome, compileCountWhen } from './count-when.ts'
-import type { Answer, Match, Rule, RuleDocument } from './rule.ts'
+import type { Answer, Match, Rule, RuleDocument, WhenStoreDown } from './rule.ts'
 
 /** A rule ready to judge calls. */
 export interface CompiledRule {
@@ -20,6 +21,8 @@ export interface CompiledRule {
   readonly origin: string | undefined
   readonly limits: readonly Limit[]
   readonly meters: readonly Meter[]
+  /** The meters of one process's part of the limit. */
+  readonly partOf: (part: Part) => readonly Meter[]
   /** What the meters were made of: with equal terms they count alike. */
   readonly terms: readonly unknown[]
   readonly answer: Answer
@@ -27,7 +30,7 @@ export interface CompiledRule {
   /** Counted for the whole fleet. */
   readonly distributed: boolean
   /** What the rule does while the store cannot be asked. */
-  readonly emergency: 'local' | 'allow' | 'refuse'
+  readonly emergency: WhenStoreDown
   /** Calls of this rule that may wait in this process, and how long for a place that no clock frees. */
   readonly queueSize: number
   readonly queueTimeoutMs: number
@@ -94,11 +97,12 @@ function compileRule(
     keyParts: rule.by.map(name => [name, compilePart(name, words)] as const),
     limits: rule.limits,
     meters,
+    partOf: part => rule.limits.map(limit => partMeter(algorithm, { limit, options: rule.options }, part, patience)),
     terms: [rule.limits, rule.options, patience],
     answer: { ...document.answer, ...rule.answer },
     enforced: rule.whenFull !== 'shadow',
     distributed: rule.count === 'distributed',
-    emergency: rule.whenStoreDown === 'share' ? 'local' : rule.whenStoreDown,
+    emergency: rule.whenStoreDown,
     queueSize: waits ? rule.queue.size : 0,
     queueTimeoutMs: timeoutMs ?? DEFAULT_QUEUE_TIMEOUT_MS,
     cost: rule.cost === undefined ? undefined : compileCost(rule.cost, dimensions),

@@ -6,6 +6,12 @@ import type { Answer, Rule, WhenFull, WhenStoreDown } from './rule.ts'
 
 type OneOrList<T> = T | readonly T[]
 
+/** The words about the store, besides where it is. */
+export interface StoreOptions {
+  readonly timeout?: string | undefined
+  readonly fleet?: number | undefined
+}
+
 /** The words of a rule file, given in code. */
 export interface DocumentOptions {
   readonly rules?: readonly RuleOptions[] | undefined
@@ -24,7 +30,7 @@ export interface DocumentOptions {
     | undefined
   readonly allow?: CallerOptions | undefined
   readonly deny?: CallerOptions | undefined
-  readonly store?: { readonly redis: OneOrList<string>; readonly timeout?: string | undefined } | undefined
+  readonly store?: (StoreOptions & { readonly redis: OneOrList<string> }) | undefined
   readonly remote?: Readonly<Record<string, unknown>> | undefined
   readonly answer?: Partial<Answer> | undefined
 }

@@ -69,6 +69,8 @@ export interface StoreAddress {
   /** One URL, or those of a Cluster's nodes. */
   readonly redis: readonly string[]
   readonly timeoutMs: number
+  /** How many processes share the limits, as long as the store has not told. */
+  readonly fleet?: number | undefined
 }
 
 /** The config centre whose rules win over local ones. */

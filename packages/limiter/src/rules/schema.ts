@@ -63,8 +63,14 @@ const store = z
       'The URL of Redis, the path of its socket, or the URLs of its nodes.',
     ),
     timeout: duration.default(50).describe('How long a call may wait for the store.'),
+    fleet: z
+      .int()
+      .min(1)
+      .max(100_000)
+      .optional()
+      .describe('How many processes share the limits, for a start without the store; default: 1.'),
   })
-  .transform(({ redis, timeout }) => ({ redis, timeoutMs: timeout }))
+  .transform(({ redis, timeout, fleet }) => ({ redis, timeoutMs: timeout, fleet }))
 
 const noRules = 'must be a list of at least one rule, each with id and limit: - { id: all, limit: 100/s }'
 

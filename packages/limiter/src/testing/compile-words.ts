@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { algorithms } from '../algorithms/index.ts'
+import { partMeter } from '../algorithms/part.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import { limitOf, parseRate } from '../rules/limit.ts'
 import type { TimelineRule } from './timeline.ts'
@@ -31,6 +32,7 @@ export function compileWords(
     algorithm: name,
     limits,
     meters: limits.map(limit => algorithm.meter(limit, options, waits ? patience : undefined)),
+    partOf: part => limits.map(limit => partMeter(algorithm, { limit, options }, part, waits ? patience : undefined)),
     terms: [limits, options, waits ? patience : undefined],
     answer: { status: 503, headers: 'draft-11' },
     enforced: whenFull !== 'shadow',

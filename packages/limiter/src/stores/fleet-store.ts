@@ -1,0 +1,61 @@
+import type { Meter } from '../algorithms/algorithm.ts'
+import { blankCharge, type Charge } from './charge.ts'
+
+/** The parts of a rule that its counts depend on. */
+export interface FleetRule {
+  readonly id: string
+  readonly meters: readonly Meter[]
+  readonly algorithm: string
+  readonly by?: readonly string[] | undefined
+  readonly enforced: boolean
+}
+
+/** What is counted for one rule. Each store makes its own, and is given back only those. */
+export interface FleetCounter {
+  readonly meters: readonly Meter[]
+  /** A charge to it lasts until it is given back. */
+  readonly held: boolean
+}
+
+/** A charge to one key's counts. */
+export interface FleetCharge extends Charge {
+  counter: FleetCounter
+}
+
+export function fleetCharge(counter: FleetCounter): FleetCharge {
+  const charge = blankCharge() as FleetCharge
+  charge.counter = counter
+  return charge
+}
+
+/** A charge that was counted as admitted at `moment`, by the clock of the store, and is taken back. */
+export interface FleetRefund {
+  readonly counter: FleetCounter
+  readonly key: string
+  readonly cost: number
+  readonly moment: number
+}
+
+/** A store's answer: whether the call may pass, by which clock. */
+export interface Answered {
+  readonly allowed: boolean
+  readonly now: number
+}
+
+/** Where several processes count together: Redis, or anything else that judges all charges of a call at once. */
+export interface FleetStore {
+  createCounter(rule: FleetRule): FleetCounter
+  /** Judges all charges at once and writes what each level says into them: every one is counted, or, if one refuses, none. */
+  take(charges: readonly FleetCharge[]): Promise<Answered>
+  /** Judges all charges without counting any. */
+  look(charges: readonly FleetCharge[]): Promise<Answered>
+  /** Takes charges back; nobody waits for it. */
+  giveBack(refunds: readonly FleetRefund[]): void
+  /** Takes back what a call was charged at `now`, by the clock of the store. */
+  refund(charges: readonly FleetCharge[], now: number): void
+  /** Forgets what is counted for one key of a rule. */
+  reset(counter: FleetCounter, key: string): Promise<void>
+  /** Says again what this process holds, lest the store takes it for gone. */
+  renew?(): void
+  close(): void
+}
