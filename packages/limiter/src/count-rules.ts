@@ -1,9 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { Meter, Part } from './algorithms/algorithm.ts'
 import { blockMeter } from './algorithms/block.ts'
+import { WHOLE } from './algorithms/part.ts'
 import type { CountedRule, Gate } from './judgement.ts'
 import type { CompiledRule } from './rules/compile.ts'
+import type { FleetStore } from './stores/fleet-store.ts'
 import type { MemoryStore } from './stores/memory.ts'
-import type { RedisStore } from './stores/redis.ts'
 
 /**
  * Gives each rule its counts. A rule that was there before goes on with what it has counted, whatever its limit was; one
@@ -15,15 +17,16 @@ export function countRules(
   before: readonly CountedRule[],
   store: MemoryStore,
   now: number,
-  redis?: RedisStore,
+  fleet?: FleetStore,
+  part: Part = WHOLE,
 ): CountedRule[] {
   const known = new Map(before.map(counted => [counted.rule.id, counted]))
   const elders = rules.map(rule => {
     const same = known.get(rule.id)
     return same && countsAlike(same.rule, rule) ? same : undefined
   })
-  const counters = rules.map(rule => (rule.distributed ? redis?.createCounter(rule) : undefined))
-  adoptAll(rules, elders, now)
+  const counters = rules.map(rule => (rule.distributed ? fleet?.createCounter(rule) : undefined))
+  adoptAll(rules, elders, now, part)
   const kept = new Set(rules.map(rule => rule.id))
   for (const [id, { gate }] of known) {
     if (kept.has(id)) continue
@@ -31,12 +34,12 @@ export function countRules(
     if (gate) store.dropTable(gateId(id))
   }
   return rules.map((rule, i) => {
-    const { id, match, meters } = rule
+    const { id, match } = rule
     const counter = counters[i]
     const same = elders[i]
-    const gate = gateOf(rule, same, store, redis)
+    const gate = gateOf(rule, same, store, fleet)
     if (same) return Object.assign(same, { rule, match, counter, gate })
-    return { rule, match, table: store.createTable(id, meters), counter, gate, waiting: 0 }
+    return { rule, match, table: store.createTable(id, metersHere(rule, part)), counter, gate, waiting: 0 }
   })
 }
 
@@ -45,7 +48,7 @@ function gateOf(
   rule: CompiledRule,
   same: CountedRule | undefined,
   store: MemoryStore,
-  redis?: RedisStore,
+  fleet?: FleetStore,
 ): Gate | undefined {
   if (rule.blockMs === undefined) {
     if (same?.gate) store.dropTable(gateId(rule.id))
@@ -53,7 +56,7 @@ function gateOf(
   }
   const meters = [blockMeter]
   // the star keeps the name apart from those of algorithms
-  const counter = rule.distributed ? redis?.createCounter({ ...rule, algorithm: '*block', meters }) : undefined
+  const counter = rule.distributed ? fleet?.createCounter({ ...rule, algorithm: '*block', meters }) : undefined
   return { table: same?.gate?.table ?? store.createTable(gateId(rule.id), meters), counter }
 }
 
@@ -66,13 +69,34 @@ function countsAlike(one: CompiledRule, other: CompiledRule): boolean {
   return one.algorithm === other.algorithm && one.by.join('\n') === other.by.join('\n')
 }
 
+/** Whether this process counts only its part of a limit, for the times when the fleet's store cannot be asked. */
+export function isShared({ distributed, emergency }: CompiledRule): boolean {
+  return distributed && emergency === 'share'
+}
+
+/** By what a rule is counted in this process. */
+function metersHere(rule: CompiledRule, part: Part): readonly Meter[] {
+  return isShared(rule) && part.size > 1 ? rule.partOf(part) : rule.meters
+}
+
+/** Lets the tables of the rules that are shared count another part of their limits. */
+export function shareRules(rules: readonly CountedRule[], part: Part, now: number): void {
+  for (const { rule, table } of rules) if (isShared(rule)) table.adopt(metersHere(rule, part), now)
+}
+
 /** Lets the tables of changed rules go on with the new meters: all of them, or none. */
-function adoptAll(rules: readonly CompiledRule[], elders: readonly (CountedRule | undefined)[], now: number): void {
+function adoptAll(
+  rules: readonly CompiledRule[],
+  elders: readonly (CountedRule | undefined)[],
+  now: number,
+  part: Part,
+): void {
   const undoing: (() => void)[] = []
   try {
     for (const [i, same] of elders.entries()) {
-      const { terms, meters } = rules[i]!
-      if (same && !isDeepStrictEqual(same.rule.terms, terms)) undoing.push(same.table.adopt(meters, now))
+      const rule = rules[i]!
+      const isKept = same && isDeepStrictEqual(same.rule.terms, rule.terms) && isShared(same.rule) === isShared(rule)
+      if (same && !isKept) undoing.push(same.table.adopt(metersHere(rule, part), now))
     }
   } catch (error) {
     for (const undo of undoing) undo()

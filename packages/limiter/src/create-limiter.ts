@@ -4,22 +4,24 @@ import { type Clock, inMicroseconds } from './clock.ts'
 import type { Dimension } from './dimensions/dimension.ts'
 import { GivenFunctions } from './dimensions/given-functions.ts'
 import { DianaError } from './errors.ts'
-import { Limiter } from './limiter.ts'
+import { Limiter, type LimiterParts } from './limiter.ts'
 import { gatherWords, importPlugins, pluginsNamedIn } from './plugins.ts'
 import { documentInWords } from './rules/in-words.ts'
 import { formatMistake } from './rules/mistake.ts'
+import type { StoreOptions } from './rules/options.ts'
 import { type DocumentOptions, type Parsed, parseOptions, parseText, type Vocabulary } from './rules/parse.ts'
 import type { RuleDocument } from './rules/rule.ts'
 import type { Source, SourceKind } from './sources/source.ts'
 import { hashText } from './sources/text.ts'
 import { RedisStore } from './stores/redis.ts'
 import { connectRedis, type RedisTarget } from './stores/redis-client.ts'
+import { RedisRoll } from './stores/redis-roll.ts'
 import { RedisStatistics } from './stores/redis-statistics.ts'
 
 /** A rule file's path, or the words of a rule file in code; and what is not a word of rules. */
 export interface LimiterOptions extends Omit<DocumentOptions, 'store'> {
   /** Where rules are counted for the whole fleet: a URL, URLs of a Cluster, a client, or a function. */
-  readonly store?: { readonly redis: RedisTarget; readonly timeout?: string | undefined } | undefined
+  readonly store?: (StoreOptions & { readonly redis: RedisTarget }) | undefined
   /** Path of a rule file; the rules then come from there. */
   readonly config?: string | undefined
   /** For tests and replays. */
@@ -46,8 +48,9 @@ export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
     text === undefined ? parseInCode(words, vocabulary, given) : parseText(text, config!, vocabulary),
   )
   const connection = await connect(options, document)
+  let limiter: Limiter | undefined
   try {
-    const limiter = new Limiter({
+    limiter = new Limiter({
       ...connection,
       algorithms: vocabulary.algorithms,
       dimensions: [...vocabulary.dimensions, given.dimension],
@@ -62,6 +65,7 @@ export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
     await limiter.start()
     return limiter
   } catch (error) {
+    if (limiter) await limiter.close()
     connection?.disconnect()
     await connection?.statistics.close()
     throw error
@@ -112,17 +116,24 @@ function inWords<Words extends Pick<LimiterOptions, 'store'>>(options: Words): W
   return { ...options, store: { ...store, redis: 'redis://client' } }
 }
 
+interface Opened {
+  readonly statistics: RedisStatistics
+  readonly disconnect: () => void
+}
+
 async function connect(
   { store, clock }: LimiterOptions,
   document: RuleDocument,
-): Promise<{ redis: RedisStore; statistics: RedisStatistics; disconnect: () => void } | undefined> {
+): Promise<(Pick<LimiterParts, 'fleet' | 'roll' | 'hasParts' | 'reconnect' | 'lastError'> & Opened) | undefined> {
   if (!document.store) return undefined
   const { redis: urls } = document.store
   const given = store?.redis ?? (urls.length === 1 ? urls[0]! : urls)
-  const { send, isCluster, close } = await connectRedis(given)
+  const { send, isCluster, close, reconnect, lastError } = await connectRedis(given)
   const now = clock && inMicroseconds(clock)
-  const redis = new RedisStore(send, { isCluster, now })
-  return { redis, statistics: new RedisStatistics(send, { isCluster }), disconnect: close }
+  const fleet = new RedisStore(send, { isCluster, now })
+  const statistics = new RedisStatistics(send, { isCluster })
+  const roll = new RedisRoll(send)
+  return { fleet, roll, hasParts: isCluster, statistics, disconnect: close, reconnect, lastError }
 }
 
 function remoteOf({ remote }: RuleDocument, kinds: readonly SourceKind[]): Source | undefined {

@@ -1,8 +1,8 @@
 import type { Call } from './call.ts'
 import type { CountedRule, Gate, NamedRules } from './judgement.ts'
+import type { FleetCounter } from './stores/fleet-store.ts'
 import { type LocalCharge, localCharge } from './stores/memory.ts'
-import type { RedisCounter } from './stores/redis-counter.ts'
-import { type SharedCharge, sharedCharge } from './stores/shared.ts'
+import { type SharedCharge, sharedCharge } from './stores/shared-charge.ts'
 import type { Table } from './stores/table.ts'
 
 const NO_CALL: Call = { method: '', path: '' }
@@ -81,7 +81,7 @@ export class Docket {
     this.options = undefined
   }
 
-  #nextShared(counter: RedisCounter, table: Table, emergency: SharedCharge['emergency']): SharedCharge {
+  #nextShared(counter: FleetCounter, table: Table, emergency: SharedCharge['emergency']): SharedCharge {
     const charge = sharedCharge(counter, table, emergency)
     this.shared.push(charge)
     return charge

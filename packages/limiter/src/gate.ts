@@ -1,6 +1,7 @@
 import type { Gate } from './judgement.ts'
 import { localCharge, type MemoryStore } from './stores/memory.ts'
-import { type SharedStore, sharedCharge } from './stores/shared.ts'
+import type { SharedStore } from './stores/shared.ts'
+import { sharedCharge } from './stores/shared-charge.ts'
 import { CROWD } from './stores/table.ts'
 
 export interface GateKeeping {

@@ -1,4 +1,12 @@
-export { type Algorithm, type Limit, type Meter, Misfit, type Patience } from './algorithms/algorithm.ts'
+export {
+  type Algorithm,
+  type Limit,
+  type Meter,
+  Misfit,
+  type Part,
+  type Patience,
+  type Terms,
+} from './algorithms/algorithm.ts'
 export { algorithms } from './algorithms/index.ts'
 export type { RateLimitWords } from './annotation.ts'
 export type { Call } from './call.ts'
@@ -25,4 +33,6 @@ export type { Answer, HeaderStyle } from './rules/rule.ts'
 export { sources } from './sources/index.ts'
 export type { Source, SourceDocument, SourceKind } from './sources/source.ts'
 export type { MinuteOfTraffic } from './stores/redis-statistics.ts'
+export type { Outage, StoreStatus } from './stores/store-health.ts'
+export type { TroubleKind } from './stores/trouble.ts'
 export type { Decision, Outcome, Reason, Verdict } from './verdict.ts'

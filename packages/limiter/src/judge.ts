@@ -14,7 +14,8 @@ import {
 import { type CallerScreens, RuleFinder } from './rule-finder.ts'
 import type { Answer } from './rules/rule.ts'
 import type { MemoryStore } from './stores/memory.ts'
-import type { SharedCharge, SharedStore } from './stores/shared.ts'
+import type { SharedStore } from './stores/shared.ts'
+import type { SharedCharge } from './stores/shared-charge.ts'
 import type { Decision, Reason } from './verdict.ts'
 
 const NOTHING: readonly Receipt[] = []
@@ -122,7 +123,8 @@ export class Judge {
     }
     for (let i = 0; i < docket.size; i++) {
       const { rule, counter } = docket.found[i]!
-      if (counter) this.#parts.onShared?.(rule.id, docket.charges[i]!.fits && docket.blockedUs(i) === 0)
+      const { delays, fits } = docket.charges[i]!
+      if (counter && delays.length > 0) this.#parts.onShared?.(rule.id, fits && docket.blockedUs(i) === 0)
     }
     // the store counted its waits from when it judged, which was before its answer came
     const judgement = this.#judgement(docket, now, allowed, true, this.#parts.now())
@@ -163,8 +165,9 @@ export class Judge {
       const charge = charges[i]!
       const found = rules[i]!
       const { enforced } = charge
-      const { meters } = found.rule
-      // refused by what is counted here, the call has asked nobody else
+      // a part of a limit may let calls wait for less long
+      const { meters } = 'countedBy' in charge && charge.countedBy === 'memory' ? charge.table : found.rule
+      // refused by what is known here, the call has asked nobody else
       if (charge.delays.length === 0) continue
       if (enforced && charge.wait > waitUs) waitUs = charge.wait
       keepsReceipts ||= found.rule.cost !== undefined
@@ -246,15 +249,18 @@ export class Judge {
       const counted = found[i]!
       const { settles } = counted.rule
       const receipt = { counted, key, cost, slot, moment: now + wait, passAt: now + wait, settles }
-      if (!('countedBy' in charge) || charge.countedBy === 'memory') receipts.push(receipt)
-      else if (charge.countedBy === 'redis') {
+      if (!('countedBy' in charge)) receipts.push(receipt)
+      else if (charge.countedBy === 'fleet') {
         receipts.push({ ...receipt, passAt: answeredAt + wait, refund: this.#refundOf(charge) })
+      } else if (charge.countedBy === 'memory') {
+        // a place that is held here may be held in the store by the time it is given back
+        receipts.push(charge.counter.held ? { ...receipt, refund: this.#refundOf(charge) } : receipt)
       }
     }
     return receipts
   }
 
   #refundOf(charge: SharedCharge): (cost: number) => void {
-    return cost => this.#parts.shared!.giveBack({ ...charge, cost })
+    return cost => this.#parts.shared!.giveBack(charge, cost)
   }
 }

@@ -2,7 +2,7 @@ import type { Call } from './call.ts'
 import { DianaError } from './errors.ts'
 import type { CompiledRule } from './rules/compile.ts'
 import type { Answer, Match } from './rules/rule.ts'
-import type { RedisCounter } from './stores/redis-counter.ts'
+import type { FleetCounter } from './stores/fleet-store.ts'
 import { CROWD, type Table } from './stores/table.ts'
 import type { Decision, Outcome, Reason, Verdict } from './verdict.ts'
 
@@ -12,7 +12,7 @@ export interface CountedRule {
   match: Match
   readonly table: Table
   /** Where the rule is counted for the whole fleet; none if it is counted in this process only. */
-  counter: RedisCounter | undefined
+  counter: FleetCounter | undefined
   /** Who is blocked; none where the rule blocks nobody. */
   gate?: Gate | undefined
   waiting: number
@@ -21,7 +21,7 @@ export interface CountedRule {
 /** Callers who are blocked by a rule for a time, in this process or for the whole fleet as the rule is counted. */
 export interface Gate {
   readonly table: Table
-  readonly counter: RedisCounter | undefined
+  readonly counter: FleetCounter | undefined
 }
 
 /** Proof of one charge, by which it can be taken back. */

@@ -4,7 +4,7 @@ import { type AddressReader, createAddressReader, type ForwardedBy } from './add
 import type { Algorithm } from './algorithms/algorithm.ts'
 import type { Call } from './call.ts'
 import { type Clock, inMicroseconds, steadyClock } from './clock.ts'
-import { countRules } from './count-rules.ts'
+import { countRules, shareRules } from './count-rules.ts'
 import type { Dimension } from './dimensions/dimension.ts'
 import type { GivenFunctions } from './dimensions/given-functions.ts'
 import { ip } from './dimensions/ip.ts'
@@ -22,10 +22,12 @@ import { ruleInWords } from './rules/in-words.ts'
 import type { Mistake } from './rules/mistake.ts'
 import type { RuleOptions } from './rules/options.ts'
 import type { RuleDocument } from './rules/rule.ts'
+import type { FleetStore } from './stores/fleet-store.ts'
 import { MemoryStore } from './stores/memory.ts'
-import type { RedisStore } from './stores/redis.ts'
 import type { MinuteOfTraffic, RedisStatistics } from './stores/redis-statistics.ts'
-import { SharedStore, type StoreStatus } from './stores/shared.ts'
+import type { Roll } from './stores/roll.ts'
+import { SharedStore } from './stores/shared.ts'
+import type { StoreStatus } from './stores/store-health.ts'
 import type { Verdict } from './verdict.ts'
 import { Waiting } from './waiting.ts'
 
@@ -76,7 +78,12 @@ export interface LimiterEvents {
 
 export interface LimiterParts extends LiveRulesParts {
   /** Where rules are counted for the whole fleet, and how it is left. */
-  readonly redis?: RedisStore | undefined
+  readonly fleet?: FleetStore | undefined
+  /** Where the processes that count there know of each other. */
+  readonly roll?: Roll | undefined
+  readonly hasParts?: boolean | undefined
+  readonly reconnect?: (() => void) | undefined
+  readonly lastError?: (() => unknown) | undefined
   readonly statistics?: RedisStatistics | undefined
   readonly disconnect?: (() => void) | undefined
   readonly algorithms: readonly Algorithm[]
@@ -115,7 +122,7 @@ export class Limiter {
     this.#parts = parts
     this.#now = inMicroseconds(parts.clock ?? steadyClock)
     this.#store = new MemoryStore({ maxKeys: parts.maxKeys })
-    this.#shared = parts.redis && this.#share(parts.redis)
+    this.#shared = parts.fleet && this.#share(parts.fleet)
     this.#waiting = new Waiting(this.#now, receipts => this.#line.freed(receipts))
     this.#live = new LiveRules(parts, {
       onRules: document => this.#obey(document),
@@ -136,7 +143,7 @@ export class Limiter {
 
   /** Follows the sources of the rules; resolves when the limiter may begin. */
   async start(): Promise<void> {
-    await this.#live.start()
+    await Promise.all([this.#live.start(), this.#shared?.start()])
   }
 
   /** The proxies that are trusted now: how many, or their networks. */
@@ -247,6 +254,7 @@ export class Limiter {
     this.#closed = true
     clearInterval(this.#sweeper)
     await this.#live.close()
+    await Promise.race([this.#shared?.close(), pause(CLOSING_MS, undefined, { ref: false })])
     // what was not told yet is told, unless Redis hangs
     await Promise.race([this.#parts.statistics?.close(), pause(CLOSING_MS, undefined, { ref: false })])
     this.#parts.disconnect?.()
@@ -275,11 +283,24 @@ export class Limiter {
     return { gate, key: rule.key(call), blockMs: rule.blockMs || Number.NaN }
   }
 
-  #share(redis: RedisStore): SharedStore {
-    return new SharedStore(redis, this.#store, {
-      timeoutMs: this.#parts.document.store?.timeoutMs ?? DEFAULT_STORE_TIMEOUT_MS,
-      onChange: status => this.events.emit('store', status),
+  #share(fleet: FleetStore): SharedStore {
+    const { document, roll, hasParts, reconnect, lastError } = this.#parts
+    return new SharedStore(fleet, this.#store, {
+      ...{ roll, hasParts, reconnect, lastError, now: this.#now },
+      timeoutMs: document.store?.timeoutMs ?? DEFAULT_STORE_TIMEOUT_MS,
+      assumedFleet: document.store?.fleet,
+      rules: () => this.#judge.rules.flatMap(({ rule, counter }) => (counter ? [rule.id] : [])),
+      onPart: part => shareRules(this.#judge.rules, part, this.#now()),
+      onChange: status => this.#tell(status),
     })
+  }
+
+  #tell(status: StoreStatus): void {
+    const isHeard = this.events.emit('store', status)
+    // what no waiting mends must not stay unheard
+    if (!isHeard && status.kind === 'misconfigured') {
+      process.emitWarning(`Diana cannot count in Redis: ${status.trouble}; check user, password and ACL of store.redis`)
+    }
   }
 
   /** Puts a new set of rules in force: compiled beside the old one, then swapped in by one assignment. */
@@ -289,6 +310,7 @@ export class Limiter {
     this.#document = document
     this.#addressOf = addressOf
     this.#line.reconsider()
+    this.#shared?.reconsider()
   }
 
   #judgeBy(document: RuleDocument, before: readonly CountedRule[]): Judge {
@@ -297,7 +319,7 @@ export class Limiter {
     return new Judge({
       allows,
       denies,
-      rules: countRules(rules, before, this.#store, this.#now(), this.#parts.redis),
+      rules: countRules(rules, before, this.#store, this.#now(), this.#parts.fleet, this.#shared?.part),
       store: this.#store,
       shared: this.#shared,
       answer: document.answer,

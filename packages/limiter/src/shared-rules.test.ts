@@ -102,4 +102,28 @@ describe('limiters on one Redis', () => {
     await expect.poll(() => ask('/shut'), { timeout: 10_000 }).toBe(true)
     expect(told).toEqual([false, true])
   }, 20_000)
+
+  it('take their parts of what is left when Redis is gone, and have told it of all when it is back', async () => {
+    const store = { redis: `redis://${server.authority}` }
+    const rules = [{ id: 'parts', limit: '12/h' }]
+    const fleet = await Promise.all([1, 2, 3].map(() => createLimiter({ store, rules })))
+    limiters.push(...fleet)
+    const sizes = () => fleet.map(limiter => limiter.status().store?.fleet.size ?? 0)
+    await expect.poll(() => Math.min(...sizes()), { timeout: 5000 }).toBeGreaterThanOrEqual(3)
+    const admitted = async (calls: number) => {
+      let sum = 0
+      for (let i = 0; i < calls; i++) for (const limiter of fleet) if ((await limiter.check(call)).allowed) sum++
+      return sum
+    }
+    expect(await admitted(2)).toBe(6)
+    await server.stop()
+    const meanwhile = await admitted(10)
+    expect(meanwhile).toBeLessThanOrEqual(6)
+    expect(fleet.map(limiter => limiter.status().store)).toMatchObject(
+      fleet.map(() => ({ healthy: false, kind: 'down', rules: ['parts'] })),
+    )
+    await server.start()
+    await expect.poll(() => fleet.every(limiter => limiter.status().store?.healthy), { timeout: 10_000 }).toBe(true)
+    expect(meanwhile + (await admitted(10))).toBe(6)
+  }, 30_000)
 })

@@ -62,9 +62,16 @@ function tellOfChanges(limiter: Limiter, terminal: Terminal): void {
   events.on('rejected', ({ name, trouble }) => {
     terminal.complain(`Diana keeps her last good rules, since the new ones from ${name} cannot be obeyed:\n${trouble}`)
   })
-  events.on('store', ({ healthy, trouble }) => {
+  events.on('store', ({ healthy, kind, trouble, fleet }) => {
     if (healthy) terminal.print('Diana counts in Redis again')
-    else terminal.complain(`Diana counts in this process, since Redis cannot be asked: ${trouble}`)
+    else if (kind === 'misconfigured') {
+      terminal.complain(
+        `Diana cannot count in Redis until store.redis is mended, its user, password or ACL: ${trouble}`,
+      )
+    } else {
+      const part = fleet.size === 1 ? '' : `, her part of ${fleet.size}`
+      terminal.complain(`Diana counts in this process${part}, since Redis cannot be asked: ${trouble}`)
+    }
   })
   events.on('failure', ({ trouble }) => terminal.complain(`Diana keeps her last good rules: ${trouble}`))
 }

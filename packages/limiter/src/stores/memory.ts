@@ -79,6 +79,14 @@ export class MemoryStore {
     return allowed
   }
 
+  /** The slot of a key that is counted elsewhere and followed here; none where that would crowd those counted here. */
+  slotFor(table: Table, key: string, now: number): number | undefined {
+    const slot = table.find(key)
+    if (slot !== CROWD || key === '') return slot
+    if (this.#keys * 2 >= this.#maxKeys) this.#keys -= table.sweep(SWEEP_WHEN_FULL, now)
+    return this.#keys * 2 >= this.#maxKeys ? undefined : this.#place(table, key, now)
+  }
+
   /** Frees forgotten keys among the next `count`, over all tables in turn. */
   sweep(count: number, now: number): void {
     for (let left = count; left > 0; left--) {

@@ -22,6 +22,10 @@ export interface RedisConnection {
   readonly send: SendCommand
   readonly isCluster: boolean
   close(): void
+  /** Opens the way anew, since it may be dead without anybody having said so; none where it is the application's. */
+  reconnect?(): void
+  /** Why it is closed, where it is. */
+  lastError?(): unknown
 }
 
 const leaveOpen = (): void => {}
@@ -74,9 +78,20 @@ function firstKey(command: readonly string[]): string {
 }
 
 function ofIoredis(client: Redis | Cluster): RedisConnection {
-  // an error is told by the command that fails; without a listener it would be thrown
-  client.on('error', () => {})
-  return { ...overCall(client as unknown as IoredisClient), close: () => client.disconnect() }
+  let lastError: unknown
+  // without a listener it would be thrown
+  client.on('error', error => {
+    lastError = error
+  })
+  client.on('ready', () => {
+    lastError = undefined
+  })
+  return {
+    ...overCall(client as unknown as IoredisClient),
+    close: () => client.disconnect(),
+    reconnect: () => client.disconnect(true),
+    lastError: () => lastError,
+  }
 }
 
 /**
@@ -92,7 +107,7 @@ const SAFE = {
 }
 
 function backOff(attempt: number): number {
-  return Math.min(1000, 50 * 2 ** Math.min(attempt, 5))
+  return Math.min(400, 50 * 2 ** Math.min(attempt, 5))
 }
 
 /** `redis://user:password@host:6379/0`, `rediss://` for TLS, a socket's path, or `redis+sentinel://a:26379,b:26379/name`. */

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Meter } from '../algorithms/algorithm.ts'
 import { DianaError } from '../errors.ts'
 import { blankCharge, type Charge } from './charge.ts'
+import type { FleetCounter } from './fleet-store.ts'
 import { slotOf } from './redis-slot.ts'
 
 /** The format of the states; another format counts under other keys. */
@@ -21,13 +22,10 @@ export interface RedisHome {
 }
 
 /** What is counted in Redis for one rule. */
-export interface RedisCounter {
-  readonly meters: readonly Meter[]
+export interface RedisCounter extends FleetCounter {
   /** The rule as the script reads it. */
   readonly json: string
   readonly enforced: boolean
-  /** A charge to it lasts until it is given back, or until its lease ends. */
-  readonly held: boolean
   homeOf(key: string): RedisHome
 }
 

@@ -149,3 +149,13 @@ it('answers under way are neither given away nor counted twice by a heartbeat', 
   expect(await Promise.all(asked)).toEqual([true, false, true])
   expect(await gateway.free()).toBe(67)
 })
+
+it('a key that is reset is not held again by the next renewal', async () => {
+  const gateway = new Gateway(2)
+  expect([await gateway.take(), await gateway.take()]).toEqual([true, true])
+  await gateway.store.reset(gateway.counter, 'all')
+  gateway.store.renew()
+  expect(await gateway.free()).toBe(2)
+  await gateway.release()
+  expect(await gateway.free()).toBe(2)
+})

@@ -42,6 +42,11 @@ export class RedisLeases {
     for (const { counter, key, cost } of refunds) if (counter.held) this.#change(idOf(counter, key), 0, -cost)
   }
 
+  /** What is held under a key is forgotten there, and is not to be said again. */
+  drop(counter: RedisCounter, key: string): void {
+    this.#holdings.delete(idOf(counter, key))
+  }
+
   /** All that is held, as it is known now. */
   renewals(): Renewal[] {
     return [...this.#holdings.values()].map(({ counter, key, granted, asked }) => {

@@ -1,6 +1,7 @@
 import { createHash, randomInt } from 'node:crypto'
 import type { Twin } from '../algorithms/algorithm.ts'
 import { DianaError } from '../errors.ts'
+import type { Answered, FleetStore } from './fleet-store.ts'
 import { decodeBatch, encodeBatch, type Question, type Refund } from './redis-batch.ts'
 import {
   fieldOf,
@@ -15,12 +16,6 @@ import { redisScript } from './redis-script.ts'
 
 /** Sends one command to Redis; all that Diana asks of a client. */
 export type SendCommand = (command: readonly string[]) => Promise<unknown>
-
-/** A store's answer: whether the call may pass, by which clock. */
-export interface Answered {
-  readonly allowed: boolean
-  readonly now: number
-}
 
 export interface RedisStoreOptions {
   /** What every key begins with; default: diana. */
@@ -55,7 +50,7 @@ const BATCH_CHARGES = 128
  * On a Cluster a script sees one slot only. There a call's charges go out slot by slot, and if one slot refuses, what
  * the others took is given back: never over the limit, and for the length of that round trip a count may be too high.
  */
-export class RedisStore {
+export class RedisStore implements FleetStore {
   readonly #send: SendCommand
   readonly #twins = new Map<string, Twin>()
   #script: Script | undefined
@@ -73,7 +68,7 @@ export class RedisStore {
     this.#prefix = options.prefix ?? 'diana'
     this.#isCluster = options.isCluster ?? false
     this.#now = options.now
-    this.#renewing = setInterval(() => this.#renew(), LEASE_MS / 3).unref()
+    this.#renewing = setInterval(() => this.renew(), LEASE_MS / 3).unref()
   }
 
   createCounter(rule: RedisCounterRule): RedisCounter {
@@ -116,6 +111,7 @@ export class RedisStore {
 
   /** Forgets what is counted for one key of a rule. */
   async reset(counter: RedisCounter, key: string): Promise<void> {
+    this.#leases.drop(counter, key)
     const { young, old } = counter.homeOf(key)
     const field = fieldOf(key)
     await this.#send(['HDEL', young, field])
@@ -144,7 +140,8 @@ export class RedisStore {
     return this.#ask({ what: 'take', charges })
   }
 
-  #renew(): void {
+  /** Says again what this process holds. */
+  renew(): void {
     const renewals = this.#leases.renewals()
     // each on its own, so that a batch stays small, and a Cluster finds each in its slot
     for (const renewal of renewals) this.#ask({ what: 'renew', charges: [renewal] }).catch(() => {})

@@ -1,141 +1,324 @@
-import type { Charge } from './charge.ts'
-import { type LocalCharge, localCharge, type MemoryStore } from './memory.ts'
-import type { RedisStore } from './redis.ts'
-import { type RedisCharge, type RedisCounter, redisCharge } from './redis-counter.ts'
-import type { Table } from './table.ts'
+import { performance } from 'node:perf_hooks'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Part } from '../algorithms/algorithm.ts'
+import { Breaker } from './breaker.ts'
+import { Deadline, TooLate, type Waiter, within } from './deadline.ts'
+import { Debts } from './debts.ts'
+import { DenyCache } from './deny-cache.ts'
+import { Fleet } from './fleet.ts'
+import { type Answered, type FleetCharge, type FleetCounter, type FleetStore, fleetCharge } from './fleet-store.ts'
+import type { MemoryStore } from './memory.ts'
+import { Recovery } from './recovery.ts'
+import type { Roll } from './roll.ts'
+import { isCountedHere, type SharedCharge } from './shared-charge.ts'
+import { StandIn } from './stand-in.ts'
+import { StoreHealth, type StoreStatus } from './store-health.ts'
+import { type Trouble, troubleOf } from './trouble.ts'
 
-/** What a rule does while Redis cannot be asked: count here, let all calls pass, or none. */
-export type Emergency = 'local' | 'allow' | 'refuse'
-
-/** A charge to counts that the whole fleet shares, with what stands in for them while Redis cannot be asked. */
-export interface SharedCharge extends RedisCharge {
-  readonly table: Table
-  readonly emergency: Emergency
-  /** Where it was counted in the end. */
-  countedBy: 'redis' | 'memory' | 'nobody'
-  slot: number
-  /** When it was counted as passing, by the clock of whoever counted it. */
-  moment: number
+export interface SharedStoreOptions {
+  /** How long a call waits for the store. */
+  readonly timeoutMs: number
+  /** Where the processes know of each other; none: this one counts alone. */
+  readonly roll?: Roll | undefined
+  /** How many processes there are, as long as the roll has not told. */
+  readonly assumedFleet?: number | undefined
+  /** The store has parts that fail one by one, such as the nodes of a Cluster. */
+  readonly hasParts?: boolean | undefined
+  readonly reconnect?: (() => void) | undefined
+  /** Why the way to the store is closed, where it is. */
+  readonly lastError?: (() => unknown) | undefined
+  /** Whole microseconds, by the clock that counts here. */
+  readonly now: () => number
+  /** The rules that are counted in the store. */
+  readonly rules: () => readonly string[]
+  readonly onPart: (part: Part) => void
+  readonly onChange: (status: StoreStatus) => void
 }
 
-export function sharedCharge(counter: RedisCounter, table: Table, emergency: Emergency): SharedCharge {
-  return { ...redisCharge(counter), table, emergency, countedBy: 'nobody', slot: 0, moment: 0 }
-}
-
-/** How it stands with the store that the fleet shares. */
-export interface StoreStatus {
-  readonly healthy: boolean
-  /** Milliseconds since 1970. */
-  readonly since: number
-  /** Why it is not healthy. */
-  readonly trouble?: string | undefined
+/** A way that is only being opened is open within this time; it is asked whether it is in steps. */
+const START_MS = 400
+const START_STEP_MS = 20
+const SETTLE_MS = 200
+/** Who does not answer a heartbeat for so long does not answer calls. */
+const BEAT_TIMEOUT_MS = 500
+const ALONE: Roll = {
+  attend: async () => ({ era: '', size: 1, rank: 0, heard: 1, back: 1 }),
+  leave: async () => {},
 }
 
 /**
- * Counts in Redis, and in this process where Redis does not answer in time: a call waits no longer than `timeoutMs` for it,
- * and no call fails because of it. What a late answer turns out to have counted is given back.
+ * Counts in a store that the whole fleet shares, and in this process where the store cannot be asked: a call waits for it
+ * no longer than `timeoutMs`, none fails because of it, and after some have waited in vain none waits at all.
  */
 export class SharedStore {
-  readonly #redis: RedisStore
-  readonly #memory: MemoryStore
-  readonly #timeoutMs: number
-  readonly #onChange: (status: StoreStatus) => void
-  #status: StoreStatus = { healthy: true, since: Date.now() }
+  readonly #store: FleetStore
+  readonly #options: SharedStoreOptions
+  readonly #standIn: StandIn
+  readonly #deadline: Deadline
+  readonly #breaker: Breaker
+  readonly #fleet: Fleet
+  readonly #debts = new Debts()
+  readonly #denials = new DenyCache()
+  readonly #health = new StoreHealth()
+  readonly #recovery: Recovery
+  #beating: NodeJS.Timeout | undefined
+  /** The store can be asked, and others may not know it yet. */
+  #isRejoining = false
+  #isClosed = false
+  #settling: NodeJS.Timeout | undefined
+  /** Charges as the store was last asked about, to ask it again. */
+  #latest: readonly SharedCharge[] = []
 
-  constructor(
-    redis: RedisStore,
-    memory: MemoryStore,
-    options: { readonly timeoutMs: number; readonly onChange: (status: StoreStatus) => void },
-  ) {
-    this.#redis = redis
-    this.#memory = memory
-    this.#timeoutMs = options.timeoutMs
-    this.#onChange = options.onChange
+  constructor(store: FleetStore, memory: MemoryStore, options: SharedStoreOptions) {
+    const { timeoutMs, roll = ALONE, assumedFleet = 1, onPart } = options
+    this.#store = store
+    this.#options = options
+    this.#standIn = new StandIn(memory)
+    this.#deadline = new Deadline(timeoutMs)
+    this.#breaker = new Breaker({ patienceMs: timeoutMs * 2 })
+    this.#fleet = new Fleet(roll, { assumed: assumedFleet, onChange: onPart })
+    this.#recovery = new Recovery({
+      probe: () => this.#probe(),
+      gather: withinMs => this.#gather(withinMs),
+      rejoin: withinMs => this.#rejoin(withinMs),
+      failed: error => this.#failedAgain(error),
+      reconnect: () => this.#options.reconnect?.(),
+      recovered: () => this.#recovered(),
+    })
+  }
+
+  /** Joins the fleet; resolves soon, also where the store cannot be asked, which is then an outage like any other. */
+  async start(): Promise<void> {
+    const until = performance.now() + START_MS
+    for (;;) {
+      const now = performance.now()
+      const attending = within(this.#fleet.attend(now), Math.max(1, until - now))
+      const trouble = await attending.then(() => undefined, troubleOf)
+      if (!trouble) break
+      if (performance.now() + START_STEP_MS >= until) {
+        this.#switch(trouble)
+        break
+      }
+      await pause(START_STEP_MS)
+    }
+    this.#beatLater()
+  }
+
+  /** This process's part of every limit. */
+  get part(): Part {
+    return this.#fleet.part
   }
 
   get status(): StoreStatus {
-    return this.#status
+    const { isHealthy, since, trouble, outages } = this.#health
+    const fleet = { ...this.#fleet.part, known: this.#fleet.isKnown }
+    return { healthy: isHealthy, since, ...trouble, fleet, rules: isHealthy ? [] : this.#options.rules(), outages }
   }
 
   /** Judges all charges at once: every one is counted, or, if one refuses, none. */
-  async take(charges: readonly SharedCharge[], now: number): Promise<boolean> {
-    const asked = this.#redis.take(charges)
-    try {
-      const answer = await within(asked, this.#timeoutMs)
-      this.#tell(true)
-      for (const charge of charges) Object.assign(charge, { countedBy: 'redis', moment: answer.now + charge.wait })
-      return answer.allowed
-    } catch (error) {
-      // an answer that comes later is nobody's: what it counted is given back
-      asked.then(answer => answer.allowed && this.#redis.refund(charges, answer.now)).catch(() => {})
-      this.#tell(false, error)
-      return this.#standIn(charges, now, true)
+  take(charges: readonly SharedCharge[], now: number): boolean | Promise<boolean> {
+    if (this.#denials.refuses(charges, now)) return false
+    if (this.#health.isHealthy) {
+      this.#latest = charges
+      return this.#ask(charges, now, { isCounted: false })
     }
+    if (!this.#isRejoining) return this.#takeHere(charges, now)
+    // others may still count by themselves: this process keeps to its part, and the store knows of all it admits
+    return this.#standIn.take(charges, now) && this.#ask(charges, now, { isCounted: true })
   }
 
   /** Judges all charges without counting any. */
   async look(charges: readonly SharedCharge[], now: number): Promise<boolean> {
+    if (!this.#health.isHealthy) return this.#standIn.look(charges, now)
     try {
-      const answer = await within(this.#redis.look(charges), this.#timeoutMs)
-      this.#tell(true)
-      return answer.allowed
+      const { allowed } = await within(this.#store.look(charges), this.#options.timeoutMs)
+      this.#breaker.succeeded(performance.now())
+      return allowed
     } catch (error) {
-      this.#tell(false, error)
-      return this.#standIn(charges, now, false)
+      this.#failed(troubleOf(error))
+      return this.#standIn.look(charges, now)
     }
   }
 
-  giveBack({ counter, key, cost, moment }: SharedCharge): void {
-    this.#redis.giveBack([{ counter, key, cost, moment }])
+  giveBack(charge: SharedCharge, cost: number): void {
+    const { counter, key, moment, countedBy } = charge
+    if (countedBy === 'fleet') this.#store.giveBack([{ counter, key, cost, moment }])
+    if (!counter.held) return
+    this.#debts.cancel(charge)
+    this.#standIn.release(charge, this.#options.now())
   }
 
-  async reset(counter: RedisCounter, key: string): Promise<void> {
-    await this.#redis.reset(counter, key)
+  async reset(counter: FleetCounter, key: string): Promise<void> {
+    this.#denials.forget(counter, key)
+    this.#debts.forget(counter, key)
+    await this.#store.reset(counter, key)
   }
 
-  #standIn(charges: readonly SharedCharge[], now: number, counting: boolean): boolean {
-    const counted = charges.filter(({ emergency }) => emergency === 'local')
-    const local = counted.map(({ table, key, cost, enforced, mayWait }): LocalCharge => {
-      return { ...localCharge(table), key, cost, enforced, mayWait }
+  /** The rules have changed: what was known of their keys may be wrong. */
+  reconsider(): void {
+    this.#denials.clear()
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#beating)
+    this.#isClosed = true
+    clearTimeout(this.#settling)
+    this.#recovery.stop()
+    if (this.#health.isHealthy) await this.#fleet.leave().catch(() => {})
+  }
+
+  /** Asks the store within the deadline; `isCounted` tells that the call is counted in this process already. */
+  #ask(charges: readonly SharedCharge[], now: number, { isCounted }: { isCounted: boolean }): Promise<boolean> {
+    return new Promise(resolve => {
+      let isAdmitted = false
+      const waiter: Waiter = {
+        isAnswered: false,
+        late: () => fail(new TooLate(this.#options.timeoutMs)),
+      }
+      const fail = (error: unknown): void => {
+        waiter.isAnswered = true
+        this.#failed(troubleOf(error))
+        isAdmitted = isCounted ? this.#owe(charges) : this.#takeHere(charges, now)
+        resolve(isAdmitted)
+      }
+      this.#deadline.add(waiter)
+      this.#store.take(charges).then(
+        answer => {
+          if (waiter.isAnswered) {
+            this.#heardLate(charges, answer, isAdmitted)
+            return
+          }
+          waiter.isAnswered = true
+          this.#heard(charges, answer, now)
+          this.#standIn.follow(charges, answer.allowed && !isCounted, now)
+          if (isCounted && !answer.allowed) for (const charge of charges) this.#standIn.release(charge, now)
+          resolve(answer.allowed)
+        },
+        error => {
+          if (!waiter.isAnswered) fail(error)
+        },
+      )
     })
-    const allowed = counting ? this.#memory.take(local, local.length, now) : this.#memory.look(local, local.length, now)
-    counted.forEach((charge, i) => {
-      const { delays, wait, fits, remaining, resets, slot } = local[i]!
-      Object.assign(charge, { delays, wait, fits, remaining, resets, slot, countedBy: 'memory', moment: now + wait })
-    })
-    const refusing = charges.filter(({ emergency }) => emergency === 'refuse')
-    for (const charge of charges) if (charge.emergency !== 'local') fill(charge, charge.emergency === 'refuse')
-    return allowed && refusing.every(({ enforced }) => !enforced)
   }
 
-  #tell(healthy: boolean, error?: unknown): void {
-    if (healthy === this.#status.healthy) return
-    const trouble = healthy ? undefined : error instanceof Error ? error.message : String(error)
-    this.#status = { healthy, since: Date.now(), trouble }
-    this.#onChange(this.#status)
+  #heard(charges: readonly SharedCharge[], { allowed, now: judgedAt }: Answered, now: number): void {
+    this.#breaker.succeeded(performance.now())
+    for (const charge of charges) {
+      charge.countedBy = 'fleet'
+      charge.moment = judgedAt + charge.wait
+    }
+    if (!allowed) this.#denials.learn(charges, now)
+  }
+
+  #takeHere(charges: readonly SharedCharge[], now: number): boolean {
+    const allowed = this.#standIn.take(charges, now) && this.#owe(charges)
+    this.#health.judged(allowed, charges.every(isCountedHere))
+    return allowed
+  }
+
+  /** Remembers to tell the store of charges that were counted here. */
+  #owe(charges: readonly SharedCharge[]): true {
+    for (const charge of charges) {
+      if (charge.countedBy === 'memory' && charge.fits && charge.cost > 0) this.#debts.add(charge)
+    }
+    return true
+  }
+
+  /** The call was judged here meanwhile: if it passed, this is its count; if not, the count is nobody's. */
+  #heardLate(charges: readonly SharedCharge[], { allowed, now }: Answered, isAdmitted: boolean): void {
+    if (!allowed) return
+    const unwanted = charges.filter(({ counter }) => !isAdmitted || counter.held)
+    this.#store.refund(unwanted, now)
+    if (!isAdmitted) return
+    for (const charge of charges) if (!charge.counter.held && isCountedHere(charge)) this.#debts.cancel(charge)
+  }
+
+  #failed(trouble: Trouble): void {
+    const isHopeless = this.#breaker.failed(performance.now())
+    const isPlain = !trouble.isSilent && trouble.kind !== 'bug' && !this.#options.hasParts
+    if (isHopeless || isPlain) this.#switch(trouble)
+    else this.#settleSoon()
+  }
+
+  #switch(trouble: Trouble): void {
+    if (!this.#health.isHealthy || this.#isClosed) return
+    this.#health.begin(this.#causeOf(trouble))
+    this.#recovery.begin()
+    this.#options.onChange(this.status)
+  }
+
+  #beatLater(): void {
+    this.#beating = setTimeout(async () => {
+      await this.#beat()
+      if (!this.#isClosed) this.#beatLater()
+    }, this.#fleet.beatMs).unref()
+  }
+
+  async #beat(): Promise<void> {
+    if (!this.#health.isHealthy) return
+    try {
+      await within(this.#fleet.attend(performance.now()), Math.max(BEAT_TIMEOUT_MS, this.#options.timeoutMs))
+    } catch (error) {
+      const trouble = troubleOf(error)
+      if (trouble.kind !== 'bug') this.#switch(trouble)
+    }
+  }
+
+  async #probe(): Promise<void> {
+    const { timeoutMs } = this.#options
+    await within(this.#fleet.knock(0), timeoutMs)
+    if (this.#latest.length > 0) await within(this.#store.look(copiesOf(this.#latest)), timeoutMs)
+  }
+
+  async #gather(withinMs: number): Promise<boolean> {
+    return (await within(this.#fleet.knock(withinMs), this.#options.timeoutMs)).isComplete
+  }
+
+  async #rejoin(withinMs: number): Promise<boolean> {
+    const { timeoutMs, now } = this.#options
+    const { era, hasForgotten } = await within(this.#fleet.knock(withinMs), timeoutMs)
+    this.#isRejoining = true
+    this.#store.renew?.()
+    this.#health.exceeded(await this.#debts.settle(this.#store, now, hasForgotten))
+    return await within(this.#fleet.return(era, withinMs), timeoutMs)
+  }
+
+  #failedAgain(error: unknown): void {
+    this.#isRejoining = false
+    const isNews = this.#health.explain(this.#causeOf(troubleOf(error)))
+    if (isNews) this.#options.onChange(this.status)
+  }
+
+  /** A way that is closed has a reason, which the next to use it is not told. */
+  #causeOf(trouble: Trouble): Trouble {
+    const reason = trouble.kind === 'down' && !trouble.isSilent ? this.#options.lastError?.() : undefined
+    return reason === undefined ? trouble : troubleOf(reason)
+  }
+
+  #recovered(): void {
+    this.#isRejoining = false
+    this.#breaker.reset()
+    this.#health.end()
+    this.#settleSoon()
+    void this.#beat()
+    this.#options.onChange(this.status)
+  }
+
+  /** Tells the store of calls that were judged here though it could be asked. */
+  #settleSoon(): void {
+    if (this.#settling) return
+    this.#settling = setTimeout(async () => {
+      this.#settling = undefined
+      if (!this.#health.isHealthy || this.#debts.isEmpty) return
+      const over = await this.#debts.settle(this.#store, this.#options.now, false).catch(() => 0)
+      this.#health.exceeded(over)
+      if (!this.#debts.isEmpty) this.#settleSoon()
+    }, SETTLE_MS).unref()
   }
 }
 
-/** What a rule says that counts nothing. */
-function fill(charge: Charge & { readonly counter: RedisCounter }, refuses: boolean): void {
-  const delay = refuses ? Number.POSITIVE_INFINITY : 0
-  charge.wait = delay
-  charge.fits = !refuses
-  charge.counter.meters.forEach((_, level) => {
-    charge.delays[level] = delay
-    charge.remaining[level] = 0
-    charge.resets[level] = 0
+function copiesOf(charges: readonly SharedCharge[]): FleetCharge[] {
+  return charges.map(({ counter, key, cost, enforced, mayWait }) => {
+    return Object.assign(fleetCharge(counter), { key, cost, enforced, mayWait })
   })
-}
-
-async function within<T>(answer: Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms)
-  })
-  try {
-    return await Promise.race([answer, late])
-  } finally {
-    clearTimeout(timer)
-  }
 }

@@ -1,0 +1,27 @@
+/** Who counts together, as the store knows it. */
+export interface Attendance {
+  /** Changes when the store has lost what it knew. */
+  readonly era: string
+  /** How many processes have been heard of lately, and the place of this one among them. */
+  readonly size: number
+  readonly rank: number
+  /** How many of them have been heard of within the time asked about; and of these, how many are back. */
+  readonly heard: number
+  readonly back: number
+}
+
+/** What a process says of itself, and asks of the others. */
+export interface Sign {
+  /** Whether the store knows all that this process has counted. */
+  readonly isBack: boolean
+  readonly withinMs: number
+  /** Whoever has not been heard of for so long is gone. */
+  readonly memberMs: number
+}
+
+/** Where the processes that count together are known to each other. */
+export interface Roll {
+  attend(sign: Sign): Promise<Attendance>
+  /** Says that it goes. */
+  leave(): Promise<void>
+}

@@ -1,0 +1,27 @@
+import { type FleetCharge, type FleetCounter, fleetCharge } from './fleet-store.ts'
+import type { Table } from './table.ts'
+
+/** What a rule does while the store cannot be asked: count its part here, or all of it, let all calls pass, or none. */
+export type Emergency = 'share' | 'local' | 'allow' | 'refuse'
+
+/** A charge to counts that the whole fleet shares, with what stands in for them while the store cannot be asked. */
+export interface SharedCharge extends FleetCharge {
+  readonly table: Table
+  readonly emergency: Emergency
+  /** Where it was counted in the end. */
+  countedBy: 'fleet' | 'memory' | 'nobody'
+  /** Where it is followed, or counted, in this process. */
+  slot: number
+  /** When it was counted as passing, by the clock of whoever counted it. */
+  moment: number
+}
+
+export function sharedCharge(counter: FleetCounter, table: Table, emergency: Emergency): SharedCharge {
+  const charge = fleetCharge(counter) as SharedCharge
+  return Object.assign(charge, { table, emergency, countedBy: 'nobody' as const, slot: 0, moment: 0 })
+}
+
+/** Whether the rule counts in this process while the store cannot be asked. */
+export function isCountedHere({ emergency }: SharedCharge): boolean {
+  return emergency === 'share' || emergency === 'local'
+}

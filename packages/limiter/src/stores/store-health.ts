@@ -1,0 +1,101 @@
+import type { Trouble, TroubleKind } from './trouble.ts'
+
+/** A time without the store. */
+export interface Outage {
+  /** Milliseconds since 1970. */
+  readonly since: number
+  /** When it was over; none while it lasts. */
+  readonly until?: number | undefined
+  readonly kind: TroubleKind
+  readonly trouble: string
+  /** Calls judged in this process meanwhile. */
+  readonly calls: number
+  /** Of these, as far as can be told: admitted beyond the limit, and refused where the fleet might have had room. */
+  readonly over: number
+  readonly under: number
+}
+
+/** How it stands with the store that the fleet shares. */
+export interface StoreStatus {
+  readonly healthy: boolean
+  /** Since when; milliseconds since 1970. */
+  readonly since: number
+  /** Why it is not healthy: what kind of trouble, and in which words. */
+  readonly kind?: TroubleKind | undefined
+  readonly trouble?: string | undefined
+  /** How many processes count together; `known` is false as long as the store has not told. */
+  readonly fleet: { readonly size: number; readonly rank: number; readonly known: boolean }
+  /** The rules that are counted in this process at this moment, though they belong to the fleet. */
+  readonly rules: readonly string[]
+  /** The last times without the store, the latest last. */
+  readonly outages: readonly Outage[]
+}
+
+type Changing<T> = { -readonly [K in keyof T]: T[K] }
+
+const REMEMBERED = 20
+
+/** Remembers when the store could not be asked, and what that cost. */
+export class StoreHealth {
+  readonly #outages: Changing<Outage>[] = []
+  #since = Date.now()
+
+  get isHealthy(): boolean {
+    return this.#current === undefined
+  }
+
+  get since(): number {
+    return this.#since
+  }
+
+  get outages(): readonly Outage[] {
+    return this.#outages.map(outage => ({ ...outage }))
+  }
+
+  get trouble(): Pick<Outage, 'kind' | 'trouble'> | undefined {
+    const current = this.#current
+    return current && { kind: current.kind, trouble: current.trouble }
+  }
+
+  begin({ kind, message }: Trouble): void {
+    this.#since = Date.now()
+    this.#outages.push({ since: this.#since, kind, trouble: message, calls: 0, over: 0, under: 0 })
+    if (this.#outages.length > REMEMBERED) this.#outages.shift()
+  }
+
+  /** What is wrong is of another kind than was thought; false where it is the same. */
+  explain({ kind, message }: Trouble): boolean {
+    const current = this.#current
+    if (!current || current.kind === kind) return false
+    // that nobody answers any more tells less than what was answered
+    if (kind === 'down') return false
+    Object.assign(current, { kind, trouble: message })
+    return true
+  }
+
+  end(): void {
+    const current = this.#current
+    this.#since = Date.now()
+    if (current) current.until = this.#since
+  }
+
+  /** A call was judged in this process; `counted` tells whether any rule counted it. */
+  judged(allowed: boolean, counted: boolean): void {
+    const current = this.#current
+    if (!current) return
+    current.calls++
+    if (!allowed) current.under++
+    else if (!counted) current.over++
+  }
+
+  /** What was admitted and did not fit into the limit when it was told to the store. */
+  exceeded(calls: number): void {
+    const latest = this.#outages.at(-1)
+    if (latest) latest.over += calls
+  }
+
+  get #current(): Changing<Outage> | undefined {
+    const latest = this.#outages.at(-1)
+    return latest?.until === undefined ? latest : undefined
+  }
+}
