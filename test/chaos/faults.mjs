@@ -1,0 +1,228 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { setTimeout as pause } from 'node:timers/promises'
+import { moment } from './clock.mjs'
+import { startProxy } from './proxy.mjs'
+import { startCluster, startRedis } from './redis.mjs'
+import { rules } from './rules.mjs'
+
+/** One Redis behind a way that can fail. */
+async function single() {
+  const redis = await startRedis()
+  const proxy = await startProxy(redis.port)
+  return {
+    ...{ redis, proxy },
+    limiter: { store: { redis: `redis://127.0.0.1:${proxy.port}`, fleet: 3 }, rules },
+    async close() {
+      await proxy.close()
+      await redis.close()
+    },
+  }
+}
+
+async function cluster() {
+  const { nodes, urls } = await startCluster()
+  return {
+    nodes,
+    limiter: { store: { redis: urls, fleet: 3 }, rules },
+    async close() {
+      for (const node of nodes) await node.close()
+    },
+  }
+}
+
+/** Redis, and a config centre over HTTP that says what it is told to say. */
+async function centre() {
+  const scene = await single()
+  let answer = response => response.end(JSON.stringify({ rules }))
+  const server = createServer((_, response) => answer(response)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const local = rules.map(rule => ({ ...rule, limit: '1000/s', algorithm: 'sliding-window', burst: undefined }))
+  const remote = { http: `http://127.0.0.1:${server.address().port}/`, interval: '100ms' }
+  return {
+    ...scene,
+    limiter: { ...scene.limiter, rules: JSON.parse(JSON.stringify(local)), remote },
+    say(next) {
+      answer = next
+    },
+    async close() {
+      server.closeAllConnections()
+      server.close()
+      await scene.close()
+    },
+  }
+}
+
+/** A Redis with so much in it that it takes seconds to start. */
+async function large() {
+  const scene = await single()
+  const pipeline = scene.redis.client.pipeline()
+  for (let i = 0; i < 2500; i++) pipeline.set(`filler:${i}`, 'x'.repeat(500))
+  await pipeline.exec()
+  return scene
+}
+
+/** A master and its replica; what the master counts while the replica is deaf is lost when it fails. */
+async function pair() {
+  const scene = await single()
+  const replica = await startRedis()
+  await replica.client.replicaof('127.0.0.1', scene.redis.port)
+  while (!String(await replica.client.info('replication')).includes('master_link_status:up')) await pause(20)
+  return {
+    ...scene,
+    replica,
+    async close() {
+      await replica.close()
+      await scene.close()
+    },
+  }
+}
+
+async function repeatedly(ms, everyMs, move) {
+  for (let i = 0; i < ms / everyMs; i++) {
+    await move(i)
+    await pause(everyMs)
+  }
+}
+
+/**
+ * Everything that goes wrong: `begin` breaks it, and after `lastsMs` `end` mends it. What Redis forgets of itself, since a
+ * replica has not heard of it, is what it counted since `deafSince`; no limiter can know. A fault is quiet where calls go
+ * on being counted by the fleet. Those that are `isShort` run with the tests.
+ */
+export const faults = [
+  {
+    name: 'kill -9, restart with its data',
+    begin: ({ redis }) => redis.stop(),
+    end: ({ redis }) => redis.start(),
+  },
+  {
+    name: 'kill -9, restart empty',
+    isShort: true,
+    begin: ({ redis }) => redis.stop(),
+    end: ({ redis }) => redis.start({ isEmpty: true }),
+  },
+  {
+    name: 'frozen (SIGSTOP)',
+    lastsMs: 10_000,
+    begin: ({ redis }) => redis.kill('SIGSTOP'),
+    end: ({ redis }) => redis.kill('SIGCONT'),
+  },
+  {
+    name: '500 ms latency',
+    begin: ({ proxy }) => proxy.delay(500),
+    end: ({ proxy }) => proxy.delay(0),
+  },
+  {
+    name: 'black hole, half-open connections',
+    isShort: true,
+    begin: ({ proxy }) => proxy.silence(true),
+    end: ({ proxy }) => proxy.silence(false),
+  },
+  {
+    name: 'connection refused',
+    begin: ({ proxy }) => proxy.shut(),
+    end: ({ proxy }) => proxy.open(),
+  },
+  {
+    name: 'flapping every 300 ms',
+    lastsMs: 0,
+    begin: ({ proxy }) => repeatedly(3000, 300, i => (i % 2 ? proxy.open() : proxy.shut())),
+    end: ({ proxy }) => proxy.open(),
+  },
+  {
+    name: 'SCRIPT FLUSH every 50 ms',
+    isQuiet: true,
+    lastsMs: 0,
+    begin: ({ redis }) => repeatedly(2000, 50, () => redis.client.script('FLUSH')),
+    end: () => {},
+  },
+  {
+    name: 'maxmemory reached',
+    isShort: true,
+    begin: ({ redis }) => redis.client.config('SET', 'maxmemory', '1'),
+    end: ({ redis }) => redis.client.config('SET', 'maxmemory', '0'),
+  },
+  {
+    name: 'failover to a read-only replica with lost writes',
+    scene: pair,
+    lastsMs: 1500,
+    losesMs: 500,
+    async begin({ redis, proxy, replica }) {
+      const deafSince = moment()
+      await replica.client.replicaof('127.0.0.1', 1)
+      await pause(500)
+      await redis.stop()
+      const beganAt = moment()
+      proxy.lead(replica.port)
+      return { deafSince, beganAt }
+    },
+    end: ({ replica }) => replica.client.replicaof('NO', 'ONE'),
+  },
+  {
+    name: 'LOADING after a restart',
+    scene: large,
+    lastsMs: 1000,
+    async begin({ redis }) {
+      await redis.stop()
+      const slowly = ['--key-load-delay', '1000', '--loading-process-events-interval-bytes', '1024']
+      await redis.start({ waits: false, args: slowly })
+    },
+    end: ({ redis }) => redis.client.ping(),
+  },
+  {
+    name: 'wrong password',
+    async begin({ redis }) {
+      await redis.client.config('SET', 'requirepass', 'changed')
+      await redis.client.client('KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+    },
+    end: ({ redis }) => redis.client.config('SET', 'requirepass', ''),
+  },
+  {
+    name: 'a node of a Cluster lost',
+    scene: cluster,
+    begin: ({ nodes }) => nodes[0].stop(),
+    end: ({ nodes }) => nodes[0].start(),
+  },
+  {
+    name: 'started while Redis is down',
+    isDownAtStart: true,
+    begin: () => {},
+    end: ({ proxy }) => proxy.open(),
+  },
+  {
+    name: 'clocks of two processes wrong by ±10 min, and kill -9',
+    shiftMs: [600_000, -600_000],
+    begin: ({ redis }) => redis.stop(),
+    end: ({ redis }) => redis.start(),
+  },
+  {
+    name: 'config centre down',
+    scene: centre,
+    isQuiet: true,
+    begin: ({ say }) => say(response => response.destroy()),
+    end: ({ say }) => say(response => response.end(JSON.stringify({ rules }))),
+  },
+  {
+    name: 'config centre empty',
+    scene: centre,
+    isQuiet: true,
+    begin: ({ say }) => say(response => response.end('')),
+    end: ({ say }) => say(response => response.end(JSON.stringify({ rules }))),
+  },
+  {
+    name: 'config centre talks garbage',
+    isShort: true,
+    scene: centre,
+    isQuiet: true,
+    begin: ({ say }) => say(response => response.end('{ rules: [ { id: 7, limit: lots } <html>')),
+    end: ({ say }) => say(response => response.end(JSON.stringify({ rules }))),
+  },
+  {
+    name: 'config centre never answers',
+    scene: centre,
+    isQuiet: true,
+    begin: ({ say }) => say(() => {}),
+    end: ({ say }) => say(response => response.end(JSON.stringify({ rules }))),
+  },
+].map(fault => ({ scene: single, lastsMs: 2000, isQuiet: false, isShort: false, ...fault }))

@@ -1,0 +1,52 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { cpus } from 'node:os'
+
+const heads = ['fault', 'calls', 'failed', 'p99.9', 'over', 'under', 'noticed', 'back', 'findings']
+const BEGIN = '<!-- measured -->'
+const END = '<!-- /measured -->'
+
+const inMs = ms => (ms === undefined ? '–' : `${Math.round(ms)} ms`)
+
+function cellsOf({ name, calls, failed, p999Ms, over, lost, under, noticeMs, recoverMs, missed, lagMs, tried }) {
+  const found = [...missed, ...(missed.length > 0 || tried > 1 ? [`lag ${Math.round(lagMs)} ms, try ${tried}`] : [])]
+  return [
+    name,
+    String(calls),
+    String(failed),
+    inMs(p999Ms),
+    lost > 0 ? `${over} (+ ${lost} lost)` : String(over),
+    `${Math.round(under * 100)} %`,
+    inMs(noticeMs),
+    inMs(recoverMs),
+    found.join('; '),
+  ]
+}
+
+export function rowLine(result) {
+  const [name, ...cells] = cellsOf(result)
+  return [name.padEnd(55), ...cells.map(cell => cell.padStart(9))].join('  ')
+}
+
+export function headLine() {
+  const [name, ...cells] = heads
+  return [name.padEnd(55), ...cells.map(cell => cell.padStart(9))].join('  ')
+}
+
+/** Puts what was measured into the page, between its two marks. */
+export function writeTable(path, results) {
+  const page = readFileSync(path, 'utf8')
+  const rows = [
+    heads.slice(0, -1),
+    heads.slice(0, -1).map(() => '---'),
+    ...results.map(result => cellsOf(result).slice(0, -1)),
+  ]
+  const table = rows.map(cells => `| ${cells.join(' | ')} |`).join('\n')
+  const missed = results.filter(result => result.missed.length > 0)
+  const marks =
+    missed.length === 0
+      ? 'Every row meets the marks.'
+      : `Missed: ${missed.map(({ name, missed: found }) => `${name} (${found.join(', ')})`).join('; ')}.`
+  const about = `Measured on ${cpus().length} cores (${cpus()[0].model.trim()}), Node ${process.version}. ${marks}`
+  const [before, rest] = page.split(BEGIN)
+  writeFileSync(path, `${before}${BEGIN}\n\n${table}\n\n${about}\n\n${END}${rest.split(END)[1]}`)
+}
