@@ -29,14 +29,12 @@ export class Docket {
   size = 0
   isDenied = false
   call: Call = NO_CALL
-  cost = 0
   options: DocketOptions | undefined
 
   /** `found` rules are in the list already; a negative number of them says that the call is denied. */
   prepare(found: number, call: Call, cost: number, options: DocketOptions | undefined): void {
     const size = Math.max(0, found)
     this.call = call
-    this.cost = cost
     this.options = options
     this.isDenied = found < 0
     this.size = size

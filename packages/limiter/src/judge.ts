@@ -42,11 +42,16 @@ export class Judge {
   readonly #parts: JudgeParts
   readonly #finder: RuleFinder
   readonly #clerk: Clerk
+  /** Whether any rule counts by how calls end, or has a word on what they cost. */
+  readonly #hasEndings: boolean
+  readonly #hasCosts: boolean
   #docket = new Docket()
 
   constructor(parts: JudgeParts) {
     this.#parts = parts
     this.rules = parts.rules
+    this.#hasEndings = parts.rules.some(({ rule }) => rule.countWhen !== undefined)
+    this.#hasCosts = parts.rules.some(({ rule }) => rule.cost !== undefined)
     this.#finder = new RuleFinder(parts.rules, parts)
     this.#clerk = createClerk({ ...parts, receiptsOf: judged => this.#receiptsOf(judged) })
   }
@@ -143,23 +148,23 @@ export class Judge {
     }
   }
 
-  #denial({ call, cost, options: named }: Docket, now: number): Judgement {
+  #denial({ call }: Docket, now: number): Judgement {
     const { deniedBy } = this.#finder
     const answer = { ...(deniedBy?.rule.answer ?? this.#parts.answer), status: DENIED_STATUS }
     const why = { rule: deniedBy?.rule.id, reason: 'denied', answer, retryAfterMs: Number.POSITIVE_INFINITY } as const
     const rest = { waitMs: 0, decisions: [], holds: false, receipts: NOTHING, fullHouse: undefined }
-    return new Judgement({ allowed: false, ...why, ...rest, call, cost, now, named }, this.#clerk)
+    return new Judgement({ allowed: false, ...why, ...rest, call, now }, this.#clerk)
   }
 
   #judgement(docket: Docket, now: number, allowed: boolean, counted: boolean, answeredAt = now): Judgement {
-    const { size, charges, found: rules, call, cost, options } = docket
+    const { size, charges, found: rules, call, options } = docket
     const decisions: Decision[] = []
     let binding: CountedRule | undefined
     let reason: Reason | undefined
     let retryUs = 0
     let waitUs = 0
     let holds = false
-    let keepsReceipts = options?.cost !== undefined || docket.shared.length > 0
+    let keepsReceipts = docket.shared.length > 0 || options?.cost !== undefined || options?.rule !== undefined
     let onlyPlacesMissing = !allowed
     for (let i = 0; i < size; i++) {
       const charge = charges[i]!
@@ -170,7 +175,8 @@ export class Judge {
       // refused by what is known here, the call has asked nobody else
       if (charge.delays.length === 0) continue
       if (enforced && charge.wait > waitUs) waitUs = charge.wait
-      keepsReceipts ||= found.rule.cost !== undefined
+      if (this.#hasEndings && found.rule.countWhen !== undefined) holds = true
+      keepsReceipts ||= this.#hasCosts && found.rule.cost !== undefined
       const blockedUs = docket.hasGates ? docket.blockedUs(i) : 0
       for (let level = 0; level < meters.length; level++) {
         const meter = meters[level]!
@@ -178,7 +184,7 @@ export class Judge {
         const delay = charge.delays[level]!
         const over = delay - (charge.mayWait ? meter.patienceUs : 0)
         const late = over > blockedUs ? over : blockedUs
-        holds ||= meter.held || found.rule.countWhen !== undefined
+        holds ||= meter.held
         if (late > 0 && enforced) {
           // nobody waits for what can never be: more places than there are
           if (!meter.held || found.rule.queueSize === 0 || charge.cost > count || blockedUs > 0)
@@ -219,24 +225,22 @@ export class Judge {
           : undefined,
       fullHouse: onlyPlacesMissing ? binding : undefined,
       call,
-      cost,
       now,
-      named: options,
     }
     docket.forget()
     return new Judgement(parts, this.#clerk)
   }
 
   /** What a call was charged here that passed at once: of shadow rules, only those that had room for it. */
-  #receiptsOf({ call, cost, now, named, decisions }: JudgementParts): Receipt[] {
+  #receiptsOf({ call, now, decisions }: JudgementParts): Receipt[] {
     const found: CountedRule[] = []
     const full = new Set(decisions.filter(decision => !decision.allowed).map(({ rule }) => rule))
-    const size = cost === 0 ? 0 : this.#finder.find(call, found, named)
+    const size = this.#finder.find(call, found, undefined)
     return found.slice(0, Math.max(0, size)).flatMap(counted => {
       if (full.has(counted.rule.id)) return []
       const key = counted.rule.key(call)
       const slot = counted.table.find(key)
-      return [{ counted, key, cost, slot, moment: now, passAt: now, settles: counted.rule.settles }]
+      return [{ counted, key, cost: 1, slot, moment: now, passAt: now, settles: counted.rule.settles }]
     })
   }
 

@@ -67,15 +67,16 @@ export interface JudgementParts {
   readonly decisions: readonly Decision[]
   readonly answer: Answer
   readonly holds: boolean
-  /** What was charged; undefined where it can be read from the call again, at the moment it was judged. */
+  /** What was charged; undefined where that can be read from the call again: 1 by each rule it matches, when it was judged. */
   readonly receipts: readonly Receipt[] | undefined
   readonly fullHouse: CountedRule | undefined
   readonly call: Call
-  readonly cost: number
   readonly now: number
-  readonly named: NamedRules | undefined
 }
 
+const RUNNING = 0
+const RELEASED = 1
+const ENDED = 2
 const NOTHING: readonly Receipt[] = []
 
 /** A verdict, with what is needed to wait for it, to undo it and to end it. */
@@ -91,12 +92,9 @@ export class Judgement implements Verdict {
   readonly #fullHouse: CountedRule | undefined
   readonly #clerk: Clerk
   readonly #call: Call
-  readonly #cost: number
   readonly #now: number
-  readonly #named: NamedRules | undefined
   #receipts: readonly Receipt[] | undefined
-  #released = false
-  #ended = false
+  #stage = RUNNING
 
   constructor(parts: JudgementParts, clerk: Clerk) {
     this.allowed = parts.allowed
@@ -111,9 +109,7 @@ export class Judgement implements Verdict {
     this.#fullHouse = parts.fullHouse
     this.#clerk = clerk
     this.#call = parts.call
-    this.#cost = parts.cost
     this.#now = parts.now
-    this.#named = parts.named
     this.#receipts = parts.receipts
   }
 
@@ -139,8 +135,8 @@ export class Judgement implements Verdict {
   }
 
   release(): void {
-    if (this.#released) return
-    this.#released = true
+    if (this.#stage >= RELEASED) return
+    this.#stage = RELEASED
     if (this.holds) this.#clerk.release(this.receipts)
   }
 
@@ -154,16 +150,15 @@ export class Judgement implements Verdict {
   }
 
   end(outcome: Outcome = {}): void {
-    if (this.#ended) return
-    this.#ended = true
+    if (this.#stage === ENDED) return
     this.release()
+    this.#stage = ENDED
     if (outcome.cost !== undefined) this.settle(outcome.cost)
     if (this.holds) this.#receipts = this.#clerk.close(this.receipts, outcome)
   }
 
   #toParts(): JudgementParts {
-    const judged = { call: this.#call, cost: this.#cost, now: this.#now, named: this.#named }
-    return { ...this, ...judged, receipts: this.#receipts, fullHouse: this.#fullHouse }
+    return { ...this, call: this.#call, now: this.#now, receipts: this.#receipts, fullHouse: this.#fullHouse }
   }
 }
 

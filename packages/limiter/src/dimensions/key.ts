@@ -61,22 +61,26 @@ function measured(part: string): string {
 
 /** One dimension of a key. */
 export function compilePart(name: string, words: KeyWords): KeyReader {
-  const read = readerOf(name, words)
-  const isIdentified = Object.hasOwn(words.identify, name) || told.includes(name)
+  const sources = sourcesOf(name, words)
+  const read = compileValue(name, sources, words.dimensions)
+  const isIdentified = sources !== undefined || told.includes(name)
   const missing = words.missing ?? (isIdentified ? 'address' : 'shared')
   const address = words.dimensions.find(one => one.name === ip.name) ?? ip
   const readAbsent = missing === 'address' ? addressOrAbsent(address) : () => absent
   return call => {
-    const value = read(call)
+    const value = present(call.attributes?.[name]) ?? present(read(call))
     return value === undefined ? readAbsent(call) : part(value)
   }
 }
 
 /** What a call says of a dimension, as a rule or a list of callers names it. */
-export function readerOf(name: string, { identify, dimensions }: KeyWords): (call: Call) => string | undefined {
-  const sources = Object.hasOwn(identify, name) ? identify[name] : undefined
-  const read = compileValue(name, sources, dimensions)
+export function readerOf(name: string, words: KeyWords): (call: Call) => string | undefined {
+  const read = compileValue(name, sourcesOf(name, words), words.dimensions)
   return call => present(call.attributes?.[name]) ?? present(read(call))
+}
+
+function sourcesOf(name: string, { identify }: KeyWords): readonly string[] | undefined {
+  return Object.hasOwn(identify, name) ? identify[name] : undefined
 }
 
 function compileValue(
