@@ -1,8 +1,12 @@
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { getRequestListener } from '@hono/node-server'
+import { Hono } from 'hono'
+import Koa from 'koa'
 import { describe, expect, it, vi } from 'vitest'
 import { algorithms } from '../packages/limiter/src/algorithms/index.ts'
 import { dimensions } from '../packages/limiter/src/dimensions/index.ts'
@@ -90,6 +94,41 @@ describe('the links in the docs', () => {
     expect(lost).toEqual([])
   })
 })
+
+describe('the programs in docs/filters.md', () => {
+  const programs = readdirSync(join(root, 'test/docs/filters'))
+  const shown = blocks.filter(({ page, kind }) => page === 'docs/filters.md' && kind === 'js')
+
+  it.each(programs)('%s stands there as it runs here', name => {
+    expect(shown.map(({ text }) => text)).toContain(read(`test/docs/filters/${name}`))
+  })
+
+  it.each(programs)('%s refuses the third call', async name => {
+    const path = `./docs/filters/${name}`
+    const { server, app } = (await import(/* @vite-ignore */ path)) as { server?: Server; app?: unknown }
+    const listening = server ?? createServer(listenerOf(app))
+    if (app instanceof Object && 'ready' in app) await (app as { ready(): Promise<unknown> }).ready()
+    listening.listen(0, '127.0.0.1')
+    await once(listening, 'listening')
+    const url = `http://127.0.0.1:${(listening.address() as AddressInfo).port}`
+    const answers = [await fetch(`${url}/hello`), await fetch(`${url}/hello`), await fetch(`${url}/hello`)]
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 503])
+    expect(answers[0]!.headers.get('ratelimit')).toMatch(/^"per-address";r=1;t=\d+$/)
+    expect(Number(answers[2]!.headers.get('retry-after'))).toBeGreaterThan(0)
+    listening.closeAllConnections()
+    listening.close()
+    await once(listening, 'close')
+  })
+})
+
+/** What an application of any framework gives to Node's server. */
+function listenerOf(app: unknown): RequestListener {
+  if (typeof app === 'function') return app as RequestListener
+  if (app instanceof Hono) return getRequestListener(app.fetch)
+  if (app instanceof Koa) return app.callback()
+  const { routing } = app as { routing: RequestListener }
+  return routing
+}
 
 describe('the programs in docs/library.md', () => {
   const programs = readdirSync(join(root, 'test/docs')).filter(name => name.endsWith('.ts'))
