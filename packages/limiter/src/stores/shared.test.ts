@@ -168,6 +168,19 @@ describe('a store that the fleet shares', () => {
     expect(fleet.left(counter, 'a')).toBe(1)
   })
 
+  it('gives back what a late answer has counted for a call that was refused meanwhile', async () => {
+    const fleet = new FleetDouble()
+    const { take, counter } = await join(fleet, { rank: 1, size: 2 }, { count: 1 })
+    let open = () => {}
+    fleet.before = () => new Promise(resolve => (open = resolve))
+    expect(await take()).toBe(false)
+    fleet.before = async () => {}
+    open()
+    await pause(10)
+    expect(fleet.asked).toBe(1)
+    expect(fleet.left(counter, 'a')).toBe(1)
+  })
+
   it('asks only once about a key that has nothing left, until it was reset', async () => {
     const fleet = new FleetDouble()
     const { store, admitted, take, counter } = await join(fleet)
