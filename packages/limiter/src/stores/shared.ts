@@ -1,5 +1,4 @@
 import { performance } from 'node:perf_hooks'
-import { setTimeout as pause } from 'node:timers/promises'
 import type { Part } from '../algorithms/algorithm.ts'
 import { Breaker } from './breaker.ts'
 import { Deadline, TooLate, type Waiter, within } from './deadline.ts'
@@ -7,6 +6,7 @@ import { Debts } from './debts.ts'
 import { DenyCache } from './deny-cache.ts'
 import { Fleet } from './fleet.ts'
 import { type Answered, type FleetCharge, type FleetCounter, type FleetStore, fleetCharge } from './fleet-store.ts'
+import { Heartbeat } from './heartbeat.ts'
 import type { MemoryStore } from './memory.ts'
 import { Recovery } from './recovery.ts'
 import type { Roll } from './roll.ts'
@@ -35,12 +35,7 @@ export interface SharedStoreOptions {
   readonly onChange: (status: StoreStatus) => void
 }
 
-/** A way that is only being opened is open within this time; it is asked whether it is in steps. */
-const START_MS = 400
-const START_STEP_MS = 20
-const SETTLE_MS = 200
-/** Who does not answer a heartbeat for so long does not answer calls. */
-const BEAT_TIMEOUT_MS = 500
+const SETTLE_MS = 20
 const ALONE: Roll = {
   attend: async () => ({ era: '', size: 1, rank: 0, heard: 1, back: 1 }),
   leave: async () => {},
@@ -61,7 +56,7 @@ export class SharedStore {
   readonly #denials = new DenyCache()
   readonly #health = new StoreHealth()
   readonly #recovery: Recovery
-  #beating: NodeJS.Timeout | undefined
+  readonly #heartbeat: Heartbeat
   /** The store can be asked, and others may not know it yet. */
   #isRejoining = false
   #isClosed = false
@@ -77,6 +72,11 @@ export class SharedStore {
     this.#deadline = new Deadline(timeoutMs)
     this.#breaker = new Breaker({ patienceMs: timeoutMs * 2 })
     this.#fleet = new Fleet(roll, { assumed: assumedFleet, onChange: onPart })
+    this.#heartbeat = new Heartbeat(this.#fleet, {
+      timeoutMs,
+      isPaused: () => !this.#health.isHealthy,
+      onTrouble: trouble => this.#switch(trouble),
+    })
     this.#recovery = new Recovery({
       probe: () => this.#probe(),
       gather: withinMs => this.#gather(withinMs),
@@ -87,21 +87,9 @@ export class SharedStore {
     })
   }
 
-  /** Joins the fleet; resolves soon, also where the store cannot be asked, which is then an outage like any other. */
+  /** Joins the fleet; resolves soon, also where the store cannot be asked. */
   async start(): Promise<void> {
-    const until = performance.now() + START_MS
-    for (;;) {
-      const now = performance.now()
-      const attending = within(this.#fleet.attend(now), Math.max(1, until - now))
-      const trouble = await attending.then(() => undefined, troubleOf)
-      if (!trouble) break
-      if (performance.now() + START_STEP_MS >= until) {
-        this.#switch(trouble)
-        break
-      }
-      await pause(START_STEP_MS)
-    }
-    this.#beatLater()
+    await this.#heartbeat.start()
   }
 
   /** This process's part of every limit. */
@@ -160,8 +148,8 @@ export class SharedStore {
   }
 
   async close(): Promise<void> {
-    clearTimeout(this.#beating)
     this.#isClosed = true
+    this.#heartbeat.stop()
     clearTimeout(this.#settling)
     this.#recovery.stop()
     if (this.#health.isHealthy) await this.#fleet.leave().catch(() => {})
@@ -247,23 +235,6 @@ export class SharedStore {
     this.#options.onChange(this.status)
   }
 
-  #beatLater(): void {
-    this.#beating = setTimeout(async () => {
-      await this.#beat()
-      if (!this.#isClosed) this.#beatLater()
-    }, this.#fleet.beatMs).unref()
-  }
-
-  async #beat(): Promise<void> {
-    if (!this.#health.isHealthy) return
-    try {
-      await within(this.#fleet.attend(performance.now()), Math.max(BEAT_TIMEOUT_MS, this.#options.timeoutMs))
-    } catch (error) {
-      const trouble = troubleOf(error)
-      if (trouble.kind !== 'bug') this.#switch(trouble)
-    }
-  }
-
   async #probe(): Promise<void> {
     const { timeoutMs } = this.#options
     await within(this.#fleet.knock(0), timeoutMs)
@@ -300,7 +271,7 @@ export class SharedStore {
     this.#breaker.reset()
     this.#health.end()
     this.#settleSoon()
-    void this.#beat()
+    void this.#heartbeat.beat()
     this.#options.onChange(this.status)
   }
 
