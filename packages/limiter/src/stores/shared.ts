@@ -36,6 +36,8 @@ export interface SharedStoreOptions {
 }
 
 const SETTLE_MS = 20
+/** No call waits for a step on the way back, and who stumbles begins again. */
+const LEAST_STEP_MS = 250
 const ALONE: Roll = {
   attend: async () => ({ era: '', size: 1, rank: 0, heard: 1, back: 1 }),
   leave: async () => {},
@@ -90,6 +92,10 @@ export class SharedStore {
   /** Joins the fleet; resolves soon, also where the store cannot be asked. */
   async start(): Promise<void> {
     await this.#heartbeat.start()
+  }
+
+  get #stepMs(): number {
+    return Math.max(LEAST_STEP_MS, this.#options.timeoutMs)
   }
 
   /** This process's part of every limit. */
@@ -242,16 +248,17 @@ export class SharedStore {
   }
 
   async #gather(withinMs: number): Promise<boolean> {
-    return (await within(this.#fleet.knock(withinMs), this.#options.timeoutMs)).isComplete
+    const { isComplete } = await within(this.#fleet.knock(withinMs), this.#stepMs)
+    this.#isRejoining = true
+    return isComplete
   }
 
   async #rejoin(withinMs: number): Promise<boolean> {
-    const { timeoutMs, now } = this.#options
-    const { era, hasForgotten } = await within(this.#fleet.knock(withinMs), timeoutMs)
-    this.#isRejoining = true
+    const { now } = this.#options
+    const { era, hasForgotten } = await within(this.#fleet.knock(withinMs), this.#stepMs)
     this.#store.renew?.()
     this.#health.exceeded(await this.#debts.settle(this.#store, now, hasForgotten))
-    return await within(this.#fleet.return(era, withinMs), timeoutMs)
+    return await within(this.#fleet.return(era, withinMs), this.#stepMs)
   }
 
   #failedAgain(error: unknown): void {
