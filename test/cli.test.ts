@@ -173,6 +173,28 @@ verdict: the call would pass
 `)
   })
 
+  test('tells who is denied, and whose address Forwarded names', async () => {
+    const rules = file(
+      'denied.yaml',
+      `
+trustProxy: 1
+forwardedBy: forwarded
+deny: { account: mallory }
+rules:
+  - { id: login, by: ip, limit: 5/s, deny: 203.0.113.0/24 }
+`,
+    )
+    const explain = async (header: string) =>
+      (await diana(['explain', rules, 'GET', '/', '-H', header])).out.split('\n')
+    expect(await explain('forwarded: for=203.0.113.9')).toEqual([
+      'GET / from 203.0.113.9',
+      ...['', '', 'verdict: rule "login" would refuse the call with status 403', ''],
+    ])
+    const json = await diana(['explain', rules, 'GET', '/', '-H', 'forwarded: for=203.0.113.9', '--json'])
+    expect(JSON.parse(json.out).verdict).toMatchObject({ allowed: false, rule: 'login', reason: 'denied' })
+    expect(await explain('forwarded: for="[2001:db8::9]:80"')).toContain('  key: ip=2001:db8::/64')
+  })
+
   test('tells in words what is counted in another way than it came', async () => {
     const rules = file(
       'words.yaml',

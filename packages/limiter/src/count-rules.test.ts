@@ -49,6 +49,33 @@ describe('when the rules change', () => {
     expect(left('a', 'x')).toEqual([7])
   })
 
+  it('those whom a rule blocks stay blocked as long as it is the same rule, and are forgotten with it', () => {
+    const blocking = (limit: string, parts: Partial<CompiledRule> = {}) =>
+      ruleOf('a', { limit }, { blockMs: 1000, ...parts })
+    const { change, find, store } = house(blocking('10/h'))
+    const block = (): void => {
+      store.take([Object.assign(localCharge(find('a').gate!.table), { key: 'x', cost: 1000 })], 1, now)
+    }
+    block()
+    const { table } = find('a').gate!
+    change(blocking('5/h'), ruleOf('b', { limit: '1/s' }))
+    expect(find('a').gate!.table).toBe(table)
+    expect([table.keys, store.keys]).toEqual([1, 1])
+    change(blocking('5/h', { blockMs: undefined }))
+    expect([find('a').gate, store.keys]).toEqual([undefined, 0])
+    change(blocking('5/h'))
+    block()
+    change(blocking('5/h', { algorithm: 'other' }))
+    expect([find('a').gate!.table.keys, store.keys]).toEqual([0, 0])
+    block()
+    change(ruleOf('a', { limit: '5/h' }))
+    expect([find('a').gate, store.keys]).toEqual([undefined, 0])
+    change(blocking('5/h'))
+    block()
+    change(ruleOf('b', { limit: '1/s' }))
+    expect(store.keys).toBe(0)
+  })
+
   it('a rule with another limit goes on with what was counted, for every key', () => {
     const { change, take, left, store } = house(ruleOf('a', { limit: '10/h' }))
     for (let key = 0; key < 3000; key++) take('a', `key-${key}`, 1 + (key % 5))

@@ -37,7 +37,7 @@ export function countRules(
     const { id, match } = rule
     const counter = counters[i]
     const same = elders[i]
-    const gate = gateOf(rule, same, store, fleet)
+    const gate = gateOf(rule, same, known.get(id)?.gate, store, fleet)
     if (same) return Object.assign(same, { rule, match, counter, gate })
     return { rule, match, table: store.createTable(id, metersHere(rule, part)), counter, gate, waiting: 0 }
   })
@@ -47,11 +47,12 @@ export function countRules(
 function gateOf(
   rule: CompiledRule,
   same: CountedRule | undefined,
+  before: Gate | undefined,
   store: MemoryStore,
   fleet?: FleetStore,
 ): Gate | undefined {
   if (rule.blockMs === undefined) {
-    if (same?.gate) store.dropTable(gateId(rule.id))
+    if (before) store.dropTable(gateId(rule.id))
     return undefined
   }
   const meters = [blockMeter]

@@ -1,4 +1,8 @@
-import type { Gate } from './judgement.ts'
+import type { Call } from './call.ts'
+import { ip } from './dimensions/ip.ts'
+import { parseDuration } from './duration.ts'
+import { DianaError } from './errors.ts'
+import type { CountedRule, Gate } from './judgement.ts'
 import { localCharge, type MemoryStore } from './stores/memory.ts'
 import type { SharedStore } from './stores/shared.ts'
 import { sharedCharge } from './stores/shared-charge.ts'
@@ -8,6 +12,32 @@ export interface GateKeeping {
   readonly store: MemoryStore
   readonly shared?: SharedStore | undefined
   readonly now: () => number
+}
+
+/** Blocks somebody by a rule, for its own time unless told; throws where it makes no sense. */
+export async function blockBy(
+  counted: CountedRule,
+  who: Call | string,
+  time: string | number | undefined,
+  keeping: GateKeeping,
+): Promise<void> {
+  const { id, blockMs } = counted.rule
+  const gate = requireGate(counted)
+  const ms = typeof time === 'string' ? parseDuration(time) : (time ?? blockMs)
+  if (ms === undefined || !Number.isSafeInteger(ms) || ms < 1) {
+    throw new DianaError('BAD_CALL', `rule "${id}": block for how long? Say 10m, or a whole number of milliseconds`)
+  }
+  if (await blockCaller(gate, keyOf(counted, who), ms, keeping)) return
+  const message = `rule "${id}": as many keys are live as may be, so nobody is blocked: raise maxKeys`
+  throw new DianaError('BAD_CALL', message)
+}
+
+/** Lets somebody whom a rule has blocked in again. */
+export async function unblockBy(counted: CountedRule, who: Call | string, shared?: SharedStore): Promise<void> {
+  const { table, counter } = requireGate(counted)
+  const key = keyOf(counted, who)
+  table.reset(key)
+  if (counter) await shared?.reset(counter, key)
 }
 
 /**
@@ -27,8 +57,19 @@ export function blockCaller(
   return store.take([{ ...localCharge(table), key, cost: ms, mayWait: false }], 1, now())
 }
 
-/** Lets a blocked caller in again. */
-export async function unblockCaller({ table, counter }: Gate, key: string, shared?: SharedStore): Promise<void> {
-  table.reset(key)
-  if (counter) await shared?.reset(counter, key)
+function requireGate({ rule: { id }, gate }: CountedRule): Gate {
+  if (gate) return gate
+  const message = `rule "${id}" blocks nobody: give it block: manual, or a time such as block: 10m`
+  throw new DianaError('BAD_CALL', message)
+}
+
+function keyOf({ rule }: CountedRule, who: Call | string): string {
+  if (typeof who !== 'string') return rule.key(who)
+  const [name, ...more] = rule.by
+  if (name === undefined || more.length > 0) {
+    throw new DianaError('BAD_CALL', `rule "${rule.id}" does not count by one dimension: say whom by a call`)
+  }
+  // an address is one however it is spelled; of the others the value says all
+  const call = { method: '', path: '/' }
+  return rule.key(name === ip.name ? { ...call, ip: who } : { ...call, attributes: { [name]: who } })
 }

@@ -153,8 +153,8 @@ export class Judgement implements Verdict {
     if (this.#stage === ENDED) return
     this.release()
     this.#stage = ENDED
-    if (outcome.cost !== undefined) this.settle(outcome.cost)
     if (this.holds) this.#receipts = this.#clerk.close(this.receipts, outcome)
+    if (outcome.cost !== undefined) this.settle(outcome.cost)
   }
 
   #toParts(): JudgementParts {

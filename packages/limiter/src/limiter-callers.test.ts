@@ -332,9 +332,18 @@ describe('across the fleet', () => {
     const call = from('192.0.2.1', { headers: { 'x-cost': '2' } })
     const verdict = await one.check(call)
     expect((await two.check(call)).allowed).toBe(false)
+    expect((await one.check(call)).allowed).toBe(false)
     verdict.end({ status: 200 })
+    const next = await one.check(call)
+    expect(next.allowed).toBe(true)
+    next.end({ status: 204 })
     await vi.waitFor(async () => expect(await left(two, call)).toEqual([2]))
-    const failed = await two.check(call)
+    // a process that was refused asks again within a second
+    const failed = await vi.waitFor(async () => {
+      const again = await two.check(call)
+      expect(again.allowed).toBe(true)
+      return again
+    }, 5000)
     failed.end({ status: 401 })
     expect((await one.check(call)).allowed).toBe(false)
   })

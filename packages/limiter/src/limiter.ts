@@ -7,13 +7,11 @@ import { type Clock, inMicroseconds, steadyClock } from './clock.ts'
 import { countRules, shareRules } from './count-rules.ts'
 import type { Dimension } from './dimensions/dimension.ts'
 import type { GivenFunctions } from './dimensions/given-functions.ts'
-import { ip } from './dimensions/ip.ts'
-import { parseDuration } from './duration.ts'
 import { DianaError } from './errors.ts'
 import { explain, type RuleExplanation } from './explain.ts'
-import { blockCaller, unblockCaller } from './gate.ts'
+import { blockBy, unblockBy } from './gate.ts'
 import { Judge } from './judge.ts'
-import { type CountedRule, type Gate, giveBack, type Judgement, type NamedRules } from './judgement.ts'
+import { type CountedRule, giveBack, type Judgement, type NamedRules } from './judgement.ts'
 import { Line } from './line.ts'
 import { LiveRules, type LiveRulesParts } from './live-rules.ts'
 import type { SourceStatus } from './origin.ts'
@@ -216,23 +214,12 @@ export class Limiter {
    * counts by.
    */
   async block(rule: string, who: Call | string, time?: string | number): Promise<void> {
-    const { gate, key, blockMs } = this.#gateOf(rule, who)
-    const ms = typeof time === 'string' ? parseDuration(time) : (time ?? blockMs)
-    if (ms === undefined || !Number.isSafeInteger(ms) || ms < 1) {
-      throw new DianaError('BAD_CALL', `rule "${rule}": block for how long? Say 10m, or a whole number of milliseconds`)
-    }
-    const keeping = { store: this.#store, shared: this.#shared, now: this.#now }
-    if (await blockCaller(gate, key, ms, keeping)) return
-    throw new DianaError(
-      'BAD_CALL',
-      `rule "${rule}": as many keys are live as may be, so nobody is blocked: raise maxKeys`,
-    )
+    await blockBy(this.#ruleNamed(rule), who, time, { store: this.#store, shared: this.#shared, now: this.#now })
   }
 
   /** Lets a blocked caller in again. */
   async unblock(rule: string, who: Call | string): Promise<void> {
-    const { gate, key } = this.#gateOf(rule, who)
-    await unblockCaller(gate, key, this.#shared)
+    await unblockBy(this.#ruleNamed(rule), who, this.#shared)
   }
 
   /** Whether a rule of this id is known, be it on or off. */
@@ -264,23 +251,6 @@ export class Limiter {
     const counted = this.#judge.rules.find(candidate => candidate.rule.id === id)
     if (counted) return counted
     throw new DianaError('BAD_CALL', `there is no rule "${id}", or it is off`)
-  }
-
-  #gateOf(id: string, who: Call | string): { gate: Gate; key: string; blockMs: number } {
-    const { rule, gate } = this.#ruleNamed(id)
-    if (!gate) {
-      throw new DianaError(
-        'BAD_CALL',
-        `rule "${id}" blocks nobody: give it block: manual, or a time such as block: 10m`,
-      )
-    }
-    const [name, ...more] = rule.by
-    if (typeof who === 'string' && (name === undefined || more.length > 0)) {
-      throw new DianaError('BAD_CALL', `rule "${id}" does not count by one dimension: say whom by a call`)
-    }
-    // an address is one however it is spelled; of the others the value says all
-    const call = typeof who === 'string' ? callOf(name!, who) : who
-    return { gate, key: rule.key(call), blockMs: rule.blockMs || Number.NaN }
   }
 
   #share(fleet: FleetStore): SharedStore {
@@ -391,12 +361,6 @@ export class Limiter {
       counted.waiting--
     }
   }
-}
-
-/** A call of somebody of whom one value is known. */
-function callOf(dimension: string, value: string): Call {
-  const call = { method: '', path: '/' }
-  return dimension === ip.name ? { ...call, ip: value } : { ...call, attributes: { [dimension]: value } }
 }
 
 function closed(): DianaError {

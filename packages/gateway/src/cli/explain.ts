@@ -47,7 +47,7 @@ function readCall(method: string, path: string, options: Arguments['options']): 
     method: method.toUpperCase(),
     path: target.path,
     query: target.query,
-    ip: limiter.addressOf(ip, headers['x-forwarded-for']),
+    ip: limiter.addressOf(ip, headers[limiter.forwardedBy]),
     host: headers.host,
     headers,
   })

@@ -24,7 +24,7 @@ export function explainForPeople({ call, rules, verdict }: Explained): string[] 
       lines.push(`  limit ${limitInWords(decision)}: ${decision.remaining} left, ${decisionInWords(decision)}`)
     }
   }
-  if (rules.length === 0) lines.push('no rule is about this call')
+  if (rules.length === 0 && verdict.allowed) lines.push('no rule is about this call')
   lines.push('', `verdict: ${verdictInWords(verdict)}`)
   return lines
 }
@@ -69,5 +69,7 @@ function decisionInWords({ allowed, shadow, retryAfterMs }: Decision): string {
 }
 
 function verdictInWords({ allowed, rule, answer }: Verdict): string {
-  return allowed ? 'the call would pass' : `rule "${rule}" would refuse the call with status ${answer.status}`
+  if (allowed) return 'the call would pass'
+  const who = rule === undefined ? 'the list of callers to deny' : `rule "${rule}"`
+  return `${who} would refuse the call with status ${answer.status}`
 }

@@ -39,6 +39,13 @@ describe('a list of callers', () => {
     expect(listed(from('192.0.2.1', { headers: { 'x-account': 'Mallory' } }))).toBe(false)
   })
 
+  it('goes by the address that the application or identify says', () => {
+    expect(listed(from('192.0.2.1', { attributes: { ip: '10.1.2.3' } }))).toBe(true)
+    const identified = compileCallers({ ip: ['10.0.0.0/8'] }, { identify: { ip: ['header:x-real-ip'] }, dimensions })
+    expect(identified(from('192.0.2.1', { headers: { 'x-real-ip': '10.1.2.3' } }))).toBe(true)
+    expect(identified(from('10.1.2.3'))).toBe(false)
+  })
+
   it('of all of one kind has nobody of the other', () => {
     const everyIPv6 = compileCallers({ ip: ['::/0'] }, words)
     expect([everyIPv6(from('2001:db8::1')), everyIPv6(from('10.0.0.1'))]).toEqual([true, false])

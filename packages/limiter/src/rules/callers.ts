@@ -9,15 +9,22 @@ export type CallerList = Readonly<Record<string, readonly string[]>>
 /** Whether a call is from somebody on the list; compiled once, since lists may be long. */
 export function compileCallers(list: CallerList, words: KeyWords): (call: Call) => boolean {
   const tests = Object.entries(list).map(([name, values]) =>
-    name === ip.name ? within(values) : among(name, values, words),
+    name === ip.name ? within(values, words) : among(name, values, words),
   )
   const [only] = tests
   return only && tests.length === 1 ? only : call => tests.some(test => test(call))
 }
 
-function within(values: readonly string[]): (call: Call) => boolean {
+function within(values: readonly string[], words: KeyWords): (call: Call) => boolean {
   const holds = compileNetworks(values.map(parseNetwork).filter((one): one is Network => one !== undefined))
-  return call => call.ip !== undefined && holds(call.ip)
+  // the whole address, where the dimension would give the network around it
+  const read = Object.hasOwn(words.identify, ip.name)
+    ? readerOf(ip.name, words)
+    : (call: Call) => call.attributes?.[ip.name] ?? call.ip
+  return call => {
+    const address = read(call)
+    return typeof address === 'string' && holds(address)
+  }
 }
 
 function among(name: string, values: readonly string[], words: KeyWords): (call: Call) => boolean {

@@ -136,6 +136,7 @@ export class SharedStore {
 
   giveBack(charge: SharedCharge, cost: number): void {
     const { counter, key, moment, countedBy } = charge
+    this.#denials.forget(counter, key)
     if (countedBy === 'fleet') this.#store.giveBack([{ counter, key, cost, moment }])
     if (!counter.held) return
     this.#debts.cancel(charge)

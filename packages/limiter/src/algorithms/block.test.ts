@@ -1,0 +1,28 @@
+import { describe, expect, it } from 'vitest'
+import { blockMeter } from './block.ts'
+
+const SECOND = 1_000_000
+const start = 1_794_712_345_678_901
+
+describe('a block', () => {
+  const state = new Float64Array(3)
+  const at = 1
+  const asked = (now: number) => [blockMeter.delay(state, at, now, 0), blockMeter.remaining(state, at, now)]
+
+  it('refuses from when it is set until it ends, and a shorter one changes nothing', () => {
+    expect(asked(start)).toEqual([0, 1])
+    expect(blockMeter.idleAt(state, at)).toBe(0)
+    expect(blockMeter.delay(state, at, start, 10_000)).toBe(0)
+    blockMeter.take(state, at, start, 10_000, 0)
+    expect(asked(start)).toEqual([10 * SECOND, 0])
+    blockMeter.take(state, at, start + SECOND, 5000, 0)
+    expect(asked(start + SECOND)).toEqual([9 * SECOND, 0])
+    blockMeter.take(state, at, start + 2 * SECOND, 9000, 0)
+    expect(asked(start + 2 * SECOND)).toEqual([9 * SECOND, 0])
+    blockMeter.giveBack(state, at, start + 2 * SECOND, 9000, start)
+    expect(asked(start + 11 * SECOND - 1)).toEqual([1, 0])
+    expect(asked(start + 11 * SECOND)).toEqual([0, 1])
+    expect(blockMeter.idleAt(state, at)).toBe(start + 11 * SECOND)
+    expect([state[0], state[2]]).toEqual([0, 0])
+  })
+})
