@@ -46,6 +46,7 @@ function readCall(method: string, path: string, options: Arguments['options']): 
   return limiter => ({
     method: method.toUpperCase(),
     path: target.path,
+    anyCase: true,
     query: target.query,
     ip: limiter.addressOf(ip, headers[limiter.forwardedBy]),
     host: headers.host,

@@ -1,3 +1,4 @@
+import type { Call } from '../call.ts'
 import { countedPath } from '../path.ts'
 import type { Dimension } from './dimension.ts'
 
@@ -5,5 +6,10 @@ import type { Dimension } from './dimension.ts'
 export const resource: Dimension = {
   name: 'resource',
   argument: 'none',
-  read: call => call.resource ?? countedPath(call.path),
+  read: call => call.resource ?? pathOf(call),
+}
+
+function pathOf({ path, resolvedPath, anyCase }: Call): string {
+  const counted = countedPath(resolvedPath ?? path)
+  return anyCase ? counted.toLowerCase() : counted
 }

@@ -62,11 +62,6 @@ const piece = fc.constantFrom(
   ],
 )
 const text = fc.array(fc.oneof({ weight: 4, arbitrary: piece }, bytes), { maxLength: 12 }).map(list => list.join(''))
-const target = fc.oneof(
-  { weight: 4, arbitrary: text.map(rest => `/${rest.replaceAll(/[\s\0]/g, '')}`) },
-  text.map(rest => rest.replaceAll(/[\s\0]/g, '')),
-  text,
-)
 const address = fc.oneof(
   fc.ipV4(),
   fc.ipV6(),
@@ -87,33 +82,43 @@ const value = fc.oneof(
   text,
   fc.array(address, { maxLength: 6 }).map(list => list.join(', ')),
 )
-const header = fc
-  .tuple(
-    fc.oneof(
-      fc.constantFrom(
-        ...[
-          'x-forwarded-for',
-          'forwarded',
-          'x-account',
-          'cookie',
-          'authorization',
-          'host',
-          'x-plan',
-          'expect',
-          'upgrade',
-        ],
-        ...['connection', 'content-length', 'transfer-encoding', '__proto__', 'constructor'],
-      ),
-      bytes,
+const told = fc.constantFrom(
+  ...[
+    'x-forwarded-for',
+    'forwarded',
+    'x-account',
+    'cookie',
+    'authorization',
+    'host',
+    'x-plan',
+    '__proto__',
+    'constructor',
+  ],
+)
+/** What any parser of HTTP lets through, and so reaches a filter. */
+const wellFormed = fc.record({
+  method: fc.constantFrom('GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'),
+  target: text.map(rest => `/${rest.replaceAll(/[^\x21-\x7e]/g, '')}`),
+  headers: fc.array(
+    fc.tuple(
+      told,
+      value.map(one => one.replaceAll(/[^\x20-\x7e\x80-\xff]/g, '')),
     ),
-    value,
-  )
-  .map(([name, told]) => `${name}: ${told}`)
-const request = fc.record({
-  method: fc.oneof({ weight: 6, arbitrary: fc.constantFrom('GET', 'HEAD', 'POST', 'OPTIONS', 'PUT') }, bytes),
-  target,
-  headers: fc.array(header, { maxLength: 6 }),
+    { maxLength: 6 },
+  ),
 })
+const malformed = fc.record({
+  method: fc.oneof(fc.constantFrom('GET', 'POST'), bytes),
+  target: text,
+  headers: fc.array(
+    fc.tuple(
+      fc.oneof(told, fc.constantFrom('content-length', 'transfer-encoding', 'expect', 'upgrade', 'connection'), bytes),
+      value,
+    ),
+    { maxLength: 6 },
+  ),
+})
+const request = fc.oneof({ weight: 3, arbitrary: wellFormed }, malformed)
 
 afterEach(() => vi.restoreAllMocks())
 
@@ -141,17 +146,17 @@ describe.each(['node:http', 'node:http, guarded', 'Express 5', 'Fastify 5', 'Hon
       try {
         await fc.assert(
           fc.asyncProperty(request, async ({ method, target, headers }) => {
-            const lines = ['Host: a', 'Connection: close', ...headers].map(line => line.replaceAll(/[\r\n]/g, ''))
+            const lines = ['Host: a', 'Connection: close', ...headers.map(([name, told]) => `${name}: ${told}`)]
             const said = await say(server.port, `${method} ${target} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`)
             expect(said).not.toMatch(/HTTP\/1\.1 5\d\d/)
             expect(limiter.status().keys).toBeLessThanOrEqual(maxKeys)
           }),
-          { numRuns: 250 },
+          { numRuns: 150 },
         )
         expect(await say(server.port, 'GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')).toMatch(
           /^HTTP\/1\.1 200/,
         )
-        // most of it gets past the parser of HTTP, so this test means something
+        // enough gets past the parser of HTTP, for this test to mean something
         expect(judged.mock.calls.length).toBeGreaterThan(60)
       } finally {
         await server.close()

@@ -83,7 +83,7 @@ describe('a wrapped listener', () => {
     const decide = vi.spyOn(limiter, 'decide')
     const port = await open(createServer(diana(limiter, (_request, response) => void response.end())))
     expect(await send(port, 'OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')).toContain('"all";r=8')
-    expect(decide.mock.calls[0]![0]).toMatchObject({ method: 'OPTIONS', path: '*', resource: '*' })
+    expect(decide.mock.calls[0]![0]).toMatchObject({ method: 'OPTIONS', path: '*', resource: undefined })
   })
 
   test('may have rules of its own, by name or in words, and settle what a call has cost', async () => {

@@ -1,5 +1,4 @@
 import type { Call } from '../call.ts'
-import { countedPath } from '../path.ts'
 import type { Filter } from './filter.ts'
 import { queryOf, resolvedPath } from './spelled-path.ts'
 import { warnAboutProxies } from './trust.ts'
@@ -43,13 +42,11 @@ export class RequestCall<Request> implements Call {
     return options.caseSensitive === undefined ? framework.anyCase(this.request) : !options.caseSensitive
   }
 
-  get resource(): string {
+  get resource(): string | undefined {
     const { options, framework } = this.#filter
     const template = options.resource === 'path' ? undefined : framework.template(this.request)
     // what a wildcard serves is many things
-    if (template !== undefined && !template.includes('*')) return template
-    const path = countedPath(this.resolvedPath ?? this.path)
-    return this.anyCase ? path.toLowerCase() : path
+    return template?.includes('*') ? undefined : template
   }
 
   get query(): string | undefined {

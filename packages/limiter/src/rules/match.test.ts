@@ -17,6 +17,27 @@ const meets = (match: Match, call: Partial<Call>): boolean => positions([match],
 
 describe('paths', () => {
   it.each([
+    ['/Api/Login', '/api/LOGIN', true],
+    ['/v*-BETA/x', '/V1-beta/x', true],
+    ['/订单', '/%e8%ae%a2%e5%8d%95', true],
+    ['/a', '/b', false],
+  ])('%s meets %s in any case: %s', (pattern, path, met) => {
+    expect(meets({ path: [pattern] }, { path, anyCase: true })).toBe(met)
+  })
+
+  it('that differ in case only hold both where case does not matter, and one where it does', () => {
+    const rules = [{ path: ['/a'] }, { path: ['/A'] }, { path: ['/b'] }]
+    expect(positions(rules, at({ path: '/A', anyCase: true }))).toEqual([0, 1])
+    expect(positions(rules, at({ path: '/A' }))).toEqual([1])
+  })
+
+  it('hold where they lead and where they stand', () => {
+    const rules = [{ path: ['/files/**'] }, { path: ['/b'] }, { path: ['/c'] }]
+    expect(positions(rules, at({ path: '/files/../b', resolvedPath: '/b' }))).toEqual([0, 1])
+    expect(positions(rules, at({ path: '/FILES/../B', resolvedPath: '/B', anyCase: true }))).toEqual([0, 1])
+  })
+
+  it.each([
     ['/sms', '/sms', true],
     ['/sms', '/sms/', true],
     ['/sms/', '/sms', true],

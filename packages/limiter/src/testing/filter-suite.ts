@@ -1,45 +1,13 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createLimiter, type LimiterOptions } from '../create-limiter.ts'
-import type { Limiter } from '../limiter.ts'
-import { ask, type FilterClient, http2Client, httpClient, type Reply, sendBytes, textOf } from './filter-client.ts'
-import { FilterService } from './filter-service.ts'
+import type { LimiterOptions } from '../create-limiter.ts'
+import { ask, textOf } from './filter-client.ts'
+import { connectionTests } from './filter-connections.ts'
+import { type FilterSuiteOptions, type FilterTest, places, play, type Scene, until } from './filter-scene.ts'
 import { soon } from './source-watch.ts'
 
-/** A server that runs on this machine. */
-export interface ServerUnderTest {
-  readonly port: number
-  close(): Promise<unknown>
-}
-
-export interface FilterSuiteOptions {
-  /** Serves `service`, as FilterService says, behind the filter under test. */
-  start(limiter: Limiter, service: FilterService): Promise<ServerUnderTest>
-  /** What the server speaks; HTTP/1.1 unless said. */
-  readonly speaks?: 'http/1.1' | 'h2' | undefined
-  /** Whether the filter meets calls to paths that nothing serves; it does unless said. */
-  readonly judgesUnknownPaths?: boolean | undefined
-}
-
-export interface FilterTest {
-  readonly name: string
-  run(): Promise<void>
-}
-
-/** All that a test has at hand. */
-interface Scene {
-  readonly limiter: Limiter
-  readonly service: FilterService
-  readonly port: number
-  readonly client: FilterClient
-  get(path: string): Promise<Reply>
-  /** How many places of the first rule are free. */
-  free(): Promise<number>
-}
-
-const places = { id: 'places', match: { path: ['/slow', '/stream', '/broken'] }, algorithm: 'concurrency' } as const
+export type { FilterSuiteOptions, FilterTest, ServerUnderTest } from './filter-scene.ts'
 
 /** What every filter promises, seen through HTTP alone, as tests for any framework: each `run` throws where it is broken. */
 export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] {
@@ -284,88 +252,4 @@ export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] 
 
   if (!isHttp2) tests.push(...connectionTests(options))
   return tests
-}
-
-/** What HTTP/1.1 lets a caller do with one connection. */
-function connectionTests(options: FilterSuiteOptions): FilterTest[] {
-  const tests: FilterTest[] = []
-  const add = (name: string, words: LimiterOptions, test: (scene: Scene) => Promise<void>): void => {
-    tests.push({ name, run: () => play(options, words, test) })
-  }
-  const line = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
-
-  add(
-    'every call of a connection that is kept is counted',
-    { rules: [{ id: 'all', limit: '3/h' }] },
-    async ({ port }) => {
-      const client = httpClient(port, true)
-      const statuses: number[] = []
-      for (let call = 0; call < 5; call++) statuses.push((await ask(client, { path: '/hello' })).status)
-      client.close()
-      assert.deepEqual(statuses, [200, 200, 200, 503, 503])
-    },
-  )
-
-  add(
-    'every call of a pipeline is counted, in its turn',
-    { rules: [{ id: 'all', limit: '3/h' }] },
-    async ({ port }) => {
-      assert.deepEqual(await sendBytes(port, line('/hello').repeat(5), 5), [200, 200, 200, 503, 503])
-    },
-  )
-
-  add(
-    'the calls of a pipeline that is cut give all their places back',
-    { rules: [{ ...places, limit: 20 }] },
-    async scene => {
-      const socket = connect(scene.port, '127.0.0.1')
-      socket.on('error', () => {}).write(line('/slow').repeat(15))
-      await until(async () => (await scene.free()) === 5)
-      socket.destroy()
-      await until(async () => (await scene.free()) === 20)
-    },
-  )
-
-  add('a call that asks to be told to go on is counted', { rules: [{ id: 'all', limit: '1/h' }] }, async ({ port }) => {
-    const head =
-      'POST /echo HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nConnection: close\r\nExpect: 100-continue\r\n'
-    const statuses = async (): Promise<number[]> => {
-      return (await sendBytes(port, `${head}Content-Length: 2\r\n\r\nhi`, 3)).filter(status => status !== 100)
-    }
-    assert.deepEqual([await statuses(), await statuses()], [[200], [503]])
-  })
-
-  return tests
-}
-
-async function play(
-  { start, speaks }: FilterSuiteOptions,
-  words: LimiterOptions,
-  test: (scene: Scene) => Promise<void>,
-): Promise<void> {
-  const limiter = await createLimiter(words)
-  const service = new FilterService()
-  const server = await start(limiter, service)
-  const client = speaks === 'h2' ? http2Client(server.port) : httpClient(server.port, false)
-  const get = (path: string): Promise<Reply> => ask(client, { path })
-  const free = async (): Promise<number> => {
-    return (await limiter.peek({ method: 'GET', path: '/slow' })).decisions[0]!.remaining
-  }
-  try {
-    await test({ limiter, service, port: server.port, client, get, free })
-  } finally {
-    service.letGo()
-    for (const release of service.slowly) release()
-    client.close()
-    await soon(server.close(), 'the end of the server')
-    await limiter.close()
-  }
-}
-
-async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  const giveUpAt = performance.now() + 15_000
-  while (!(await holds())) {
-    assert.ok(performance.now() < giveUpAt, `never came true: ${holds.toString()}`)
-    await sleep(5)
-  }
 }
