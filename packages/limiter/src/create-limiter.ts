@@ -11,6 +11,7 @@ import { formatMistake } from './rules/mistake.ts'
 import type { StoreOptions } from './rules/options.ts'
 import { type DocumentOptions, type Parsed, parseOptions, parseText, type Vocabulary } from './rules/parse.ts'
 import type { RuleDocument } from './rules/rule.ts'
+import type { Section } from './rules/section.ts'
 import type { Source, SourceKind } from './sources/source.ts'
 import { hashText } from './sources/text.ts'
 import { RedisStore } from './stores/redis.ts'
@@ -32,17 +33,19 @@ export interface LimiterOptions extends Omit<DocumentOptions, 'store'> {
   readonly dimensions?: readonly Dimension[] | undefined
   /** The config centres that `remote` may name; start from the exported `sources` and add yours. */
   readonly sources?: readonly SourceKind[] | undefined
+  /** Further parts of the rule file, for `limiter.followSection`. */
+  readonly sections?: readonly Section[] | undefined
   /** How many keys are counted apart in this process; default a million. */
   readonly maxKeys?: number | undefined
 }
 
 /** Makes a limiter from a rule file or from rules in code; throws a DianaError that lists every mistake in them. */
 export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
-  const { config, clock, maxKeys, algorithms, dimensions, sources, ...words } = options
+  const { config, clock, maxKeys, algorithms, dimensions, sources, sections, ...words } = options
   assertSense(options, words)
   const text = config === undefined ? undefined : await readRules(config)
   const plugins = text === undefined ? [] : await importPlugins(pluginsNamedIn(text), config!)
-  const vocabulary = gatherWords({ algorithms, dimensions, sources }, plugins)
+  const vocabulary = { ...gatherWords({ algorithms, dimensions, sources }, plugins), sections }
   const given = new GivenFunctions()
   const document = obeyed(
     text === undefined ? parseInCode(words, vocabulary, given) : parseText(text, config!, vocabulary),

@@ -94,6 +94,9 @@ export interface LimiterParts extends LiveRulesParts {
   readonly given?: GivenFunctions | undefined
 }
 
+/** Reads a section's new value, throws where it cannot be obeyed, and returns what puts it in force. */
+export type SectionFollower = (value: unknown) => () => void
+
 const SWEEP_EVERY_MS = 200
 const SWEEP_KEYS = 2048
 const ASK_AGAIN_MS = 25
@@ -110,6 +113,7 @@ export class Limiter {
   readonly #live: LiveRules
   readonly #waiting: Waiting
   readonly #line = new Line()
+  readonly #followers = new Map<string, SectionFollower>()
   readonly #sweeper: NodeJS.Timeout
   /** The caller's address, given the socket's peer and the header that `forwardedBy` names. */
   readonly addressOf: AddressReader = (peer, forwardedFor) => this.#addressOf(peer, forwardedFor)
@@ -250,6 +254,12 @@ export class Limiter {
     this.#live.add(words, given ? ruleInWords(words, given) : words)
   }
 
+  /** Follows a section of the rule file: it changes together with the rules, or neither does. */
+  followSection(name: string, follower: SectionFollower): void {
+    follower(this.#document.sections?.[name])()
+    this.#followers.set(name, follower)
+  }
+
   async close(): Promise<void> {
     this.#closed = true
     clearInterval(this.#sweeper)
@@ -306,9 +316,11 @@ export class Limiter {
   /** Puts a new set of rules in force: compiled beside the old one, then swapped in by one assignment. */
   #obey(document: RuleDocument): void {
     const addressOf = createAddressReader(document.trustProxy, document.forwardedBy)
+    const followed = [...this.#followers].map(([name, follower]) => follower(document.sections?.[name]))
     this.#judge = this.#judgeBy(document, this.#judge.rules)
     this.#document = document
     this.#addressOf = addressOf
+    for (const putInForce of followed) putInForce()
     this.#line.reconsider()
     this.#shared?.reconsider()
   }
