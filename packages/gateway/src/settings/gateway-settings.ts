@@ -1,14 +1,9 @@
 import type { Section } from 'diana-limiter'
 import { duration } from 'diana-limiter/words'
 import { z } from 'zod'
+import { type FilterSettings, filterSchema } from './filter-settings.ts'
 import { type RouteSettings, type RouteWords, routeSchema, type Timeouts, timeoutsSchema } from './route-settings.ts'
 import { sizeOf } from './size.ts'
-
-/** A filter of the chain: a built-in name or a module, and what it is told. */
-export interface FilterSettings {
-  readonly use: string
-  readonly options: Readonly<Record<string, unknown>>
-}
 
 /** What stands under `gateway:`, validated. */
 export interface GatewaySettings {
@@ -28,16 +23,6 @@ const usual: Timeouts = { connectMs: 5000, headersMs: 60_000, bodyMs: 60_000 }
 const host = z.string().min(1).max(255)
 const port = z.int().min(0).max(65_535)
 const file = z.string().min(1).max(4096)
-
-const filter = z
-  .union([z.string().min(1).max(1024), z.looseObject({ use: z.string().min(1).max(1024).describe('The filter.') })], {
-    error: 'must be the name of a filter, or a map with use and its options',
-  })
-  .transform((given): FilterSettings => {
-    if (typeof given === 'string') return { use: given, options: {} }
-    const { use, ...options } = given
-    return { use, options }
-  })
 
 const schema = z
   .strictObject({
@@ -77,7 +62,7 @@ const schema = z
       .default({ timeout: 30_000 })
       .describe('How the gateway ends.'),
     filters: z
-      .array(filter)
+      .array(filterSchema)
       .max(100)
       .default([])
       .describe('What calls pass behind Diana, in this order; read at the start.'),
