@@ -64,7 +64,6 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     logger,
     serverFactory: listener => createGatewayServer(listener, settings, tls),
     return503OnClosing: false,
-    disableRequestLogging: true,
     rewriteUrl: ({ url }) => oneSpelling(url ?? '/'),
     frameworkErrors: (_error, _request, reply) => sendProblem(reply, 400, 'The target of this call cannot be read.'),
     clientErrorHandler: answerUnreadable,
