@@ -1,12 +1,12 @@
 import type { Gate } from './judgement.ts'
+import type { SharedStores } from './shared-stores.ts'
 import { localCharge, type MemoryStore } from './stores/memory.ts'
-import type { SharedStore } from './stores/shared.ts'
 import { sharedCharge } from './stores/shared-charge.ts'
 import { CROWD } from './stores/table.ts'
 
 export interface GateKeeping {
   readonly store: MemoryStore
-  readonly shared?: SharedStore | undefined
+  readonly shared?: SharedStores | undefined
   readonly now: () => number
 }
 
@@ -28,7 +28,7 @@ export function blockCaller(
 }
 
 /** Lets a blocked caller in again. */
-export async function unblockCaller({ table, counter }: Gate, key: string, shared?: SharedStore): Promise<void> {
+export async function unblockCaller({ table, counter }: Gate, key: string, shared?: SharedStores): Promise<void> {
   table.reset(key)
   if (counter) await shared?.reset(counter, key)
 }

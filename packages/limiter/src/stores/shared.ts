@@ -6,7 +6,14 @@ import { Deadline, TooLate, type Waiter, within } from './deadline.ts'
 import { Debts } from './debts.ts'
 import { DenyCache } from './deny-cache.ts'
 import { Fleet } from './fleet.ts'
-import { type Answered, type FleetCharge, type FleetCounter, type FleetStore, fleetCharge } from './fleet-store.ts'
+import {
+  type Answered,
+  type FleetCharge,
+  type FleetCounter,
+  type FleetRule,
+  type FleetStore,
+  fleetCharge,
+} from './fleet-store.ts'
 import type { MemoryStore } from './memory.ts'
 import { Recovery } from './recovery.ts'
 import type { Roll } from './roll.ts'
@@ -102,6 +109,10 @@ export class SharedStore {
       await pause(START_STEP_MS)
     }
     this.#beatLater()
+  }
+
+  createCounter(rule: FleetRule): FleetCounter {
+    return this.#store.createCounter(rule)
   }
 
   /** This process's part of every limit. */
