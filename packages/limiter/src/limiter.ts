@@ -269,9 +269,14 @@ export class Limiter {
     this.#live.add(words, given ? ruleInWords(words, given) : words)
   }
 
+  /** A section of the rule file in force, as its schema read it. */
+  section(name: string): unknown {
+    return this.#document.sections?.[name]
+  }
+
   /** Follows a section of the rule file: it changes together with the rules, or neither does. */
   followSection(name: string, follower: SectionFollower): void {
-    follower(this.#document.sections?.[name])()
+    follower(this.section(name))()
     this.#followers.set(name, follower)
   }
 

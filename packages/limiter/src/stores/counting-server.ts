@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
+import { rm } from 'node:fs/promises'
 import { createServer, type Server, type Socket } from 'node:net'
 import { isDeepStrictEqual } from 'node:util'
 import type { Algorithm, Limit, Meter, Patience } from '../algorithms/algorithm.ts'
@@ -58,6 +59,8 @@ export class CountingServer {
   }
 
   async listen(path: string): Promise<void> {
+    // what a process that was killed has left behind
+    await rm(path, { force: true })
     this.#server.listen(path)
     await once(this.#server, 'listening')
     this.#sweeping = setInterval(() => this.#sweep(), sweepEveryMs).unref()
