@@ -6,7 +6,9 @@ import { gatewaySection } from '../packages/gateway/src/settings/gateway-setting
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
 
 it.each(['packages/limiter/diana.schema.json', 'docs/diana.schema.json'])('%s is what npm run schema writes', path => {
-  expect(JSON.parse(read(path))).toEqual(ruleFileSchema({ algorithms, dimensions, sources, sections: [gatewaySection] }))
+  expect(JSON.parse(read(path))).toEqual(
+    ruleFileSchema({ algorithms, dimensions, sources, sections: [gatewaySection] }),
+  )
 })
 
 it('the demo names a schema that is there', () => {

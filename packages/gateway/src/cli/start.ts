@@ -39,8 +39,8 @@ export const start: Command = {
     const service = settings.guarded === undefined ? createDemoService() : undefined
     try {
       const upstream = settings.guarded?.upstream ?? (await service?.listen({ port: 0, host: '127.0.0.1' }))
-      const stopped = untilSignalled()
       const gateway = await startGateway({ ...settings, upstream }, terminal)
+      const stopped = untilSignalled()
       introduce(gateway.address, upstream, settings, terminal)
       await stopped
       // the gateway first, so that calls under way still find their service
