@@ -109,5 +109,5 @@ export async function sendRaw(port: number, ...pieces: readonly (string | Buffer
 }
 
 export function statusesIn(answer: string): number[] {
-  return [...answer.matchAll(/^HTTP\/1\.1 (\d{3})/gm)].map(match => Number(match[1]))
+  return [...answer.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(match => Number(match[1]))
 }

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { Duplex } from 'node:stream'
+import { problemText } from './problem.ts'
 import { hasBody, waitToContinue } from './proxy/body.ts'
 import { markUpgrading } from './proxy/tunnels.ts'
 import type { GatewaySettings } from './settings/gateway-settings.ts'
@@ -44,14 +45,13 @@ function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, listene
   response.shouldKeepAlive = false
   response.assignSocket(socket as Parameters<ServerResponse['assignSocket']>[0])
   const isWebSocket = request.headers.upgrade?.toLowerCase() === 'websocket' && request.method === 'GET'
-  if (isWebSocket && !hasBody(request)) markUpgrading(request, socket, head)
-  else {
-    // a server may ignore what it is offered (RFC 9110, section 7.8), but Node reads no further here
-    response.on('finish', () => socket.end())
-    if (hasBody(request)) {
-      response.writeHead(400, { connection: 'close', 'content-length': 0 }).end()
-      return
-    }
+  // Node reads no further here, so an answer is the last on its connection
+  response.on('finish', () => socket.end())
+  if (hasBody(request)) {
+    socket.end(problemText(400, 'A call that asks for another protocol can have no body here.'))
+    return
   }
+  // a server may ignore what it is offered (RFC 9110, section 7.8)
+  if (isWebSocket) markUpgrading(request, socket, head)
   listener(request, response)
 }
