@@ -75,7 +75,7 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     get routes() {
       return live.routes
     },
-    addressOf: limiter.addressOf,
+    trust: limiter,
     // whoever stands in the chain may want to see answers as well
     outletFor: filters.length > 0 ? reply => new ReplyOutlet(reply) : reply => directOutlet(reply, live),
     isClosing: () => closing.hasBegun,

@@ -1,4 +1,3 @@
-import type { Limiter } from 'diana-limiter'
 import { countedPath } from 'diana-limiter/words'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { sendProblem } from '../problem.ts'
@@ -7,6 +6,7 @@ import type { RouteTable } from '../routes/route-table.ts'
 import type { GatewaySettings } from '../settings/gateway-settings.ts'
 import { hasBody } from './body.ts'
 import { Forwarding } from './forwarding.ts'
+import type { Trust } from './headers-to-service.ts'
 import type { Outlet } from './outlet.ts'
 import { Tunnels, upgradingSocket } from './tunnels.ts'
 
@@ -14,7 +14,7 @@ import { Tunnels, upgradingSocket } from './tunnels.ts'
 export interface ForwarderParts {
   readonly settings: GatewaySettings
   readonly routes: RouteTable
-  readonly addressOf: Limiter['addressOf']
+  readonly trust: Trust
   outletFor(reply: FastifyReply): Outlet
   /** Whether the gateway takes its leave, so that connections are not kept. */
   isClosing(): boolean

@@ -38,7 +38,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   }
 
   begin(): void {
-    this.#headers = headersToService(this.#request, this.#route, this.#parts.addressOf)
+    this.#headers = headersToService(this.#request, this.#route, this.#parts.trust)
     this.#body = bodyOf(this.#request, this.#parts.settings.limits.bodyBytes)
     this.#reply.raw.once('close', this.#onClose)
     this.#send()

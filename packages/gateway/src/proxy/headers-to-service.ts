@@ -3,16 +3,20 @@ import type { FastifyRequest } from 'fastify'
 import type { Route } from '../routes/route.ts'
 import { isOfTheConnection, namedByConnection } from './connection-headers.ts'
 
+/** Who is believed about the caller's address, in which header. */
+export type Trust = Pick<Limiter, 'addressOf' | 'forwardedBy'>
+
 /** What the service is told: the caller's headers as Diana saw them, and who called by which name. Names and values in turn. */
-export function headersToService(request: FastifyRequest, route: Route, addressOf: Limiter['addressOf']): string[] {
+export function headersToService(request: FastifyRequest, route: Route, trust: Trust): string[] {
   const { headers } = request
   const { socket } = request.raw
   const flat: string[] = []
   const named = namedByConnection(headers.connection)
-  const peer = addressOf(socket.remoteAddress, undefined)
+  const peer = trust.addressOf(socket.remoteAddress, undefined)
   const earlier = headers['x-forwarded-for']
+  const believed = headers[trust.forwardedBy]
   // a proxy that is believed about the address is believed about the rest
-  const isProxied = earlier !== undefined && addressOf(socket.remoteAddress, earlier) !== peer
+  const isProxied = believed !== undefined && trust.addressOf(socket.remoteAddress, believed) !== peer
   for (const name in headers) {
     const value = headers[name]
     if (value === undefined || isOfTheConnection(name) || named?.has(name) || isTold(name, isProxied)) continue

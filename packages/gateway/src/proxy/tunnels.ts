@@ -104,9 +104,9 @@ export class Tunnels {
   }
 }
 
-function ask(request: FastifyRequest, route: Route, upstream: Upstream, { addressOf }: ForwarderParts) {
+function ask(request: FastifyRequest, route: Route, upstream: Upstream, { trust }: ForwarderParts) {
   const { url } = upstream
-  const headers = headersToService(request, route, addressOf)
+  const headers = headersToService(request, route, trust)
   if (!route.settings.keepHost) headers.push('host', url.host)
   headers.push('connection', 'Upgrade', 'upgrade', 'websocket')
   upstream.health.begin(performance.now())

@@ -102,6 +102,8 @@ export class Supervisor implements GatewayProcess {
     })
     this.#limiter = await createLimiter({ config, counting: { socket, isObserver: true }, sections: [gatewaySection] })
     this.#options.onLimiter?.(this.#limiter)
+    // workers take connections from the system themselves: one that is just handed to a worker that dies would be nobody's
+    cluster.schedulingPolicy = cluster.SCHED_NONE
     cluster.setupPrimary({ exec: pathOf('worker-main'), args: [] })
     // one first: what it cannot do, none can
     for (let i = 0; i < workers; i++) {
