@@ -13,6 +13,7 @@ export default defineConfig({
         replacement: `${source('packages/limiter/src/filters/')}$1.ts`,
       },
       { find: /^diana-gateway$/, replacement: source('packages/gateway/src/gateway.ts') },
+      { find: /^diana-limiter\/(words|counting)$/, replacement: `${source('packages/limiter/src/')}$1.ts` },
       { find: /^diana-limiter\/testing$/, replacement: source('packages/limiter/src/testing/index.ts') },
     ],
   },

@@ -17,6 +17,11 @@ export const programs = [
     packages: { 'apt-get': 'etcd-server', dnf: 'etcd', yum: 'etcd', apk: 'etcd', pacman: 'etcd', brew: 'etcd' },
   },
   {
+    name: 'wrk',
+    home: 'https://github.com/wg/wrk',
+    packages: everywhere('wrk'),
+  },
+  {
     name: 'openssl',
     home: 'https://openssl-library.org',
     packages: everywhere('openssl'),

@@ -80,8 +80,8 @@ describe('diana', () => {
     [['start', 'now'], 'diana start: there is no use for "now"'],
     [['start', '--port', '65536'], 'diana start: "65536" is no port: write --port with a number from 0 to 65535'],
     [['start', '--port', '80a'], 'diana start: "80a" is no port: write --port with a number from 0 to 65535'],
-    [['start', '--workers', '2'], "diana start: Unknown option '--workers'"],
-    [['start', '--config', demoRules], 'diana start: say which service to guard: --upstream http://127.0.0.1:3000'],
+    [['start', '--workers', '0'], 'diana start: "0" workers cannot be: write --workers with a number from 1 to 64'],
+    [['start', '--workers', 'x'], 'diana start: "x" workers cannot be: write --workers with a number from 1 to 64'],
     [['start', '--upstream', 'http://a'], 'diana start: say which rules to guard it by: --config FILE'],
   ])('%j is not how it is used', async (args, complaint) => {
     const { code, out, err } = await diana(args)
@@ -111,6 +111,37 @@ describe('diana check', () => {
     expect(out.split('\n')).toHaveLength(2)
     expect(out).toMatch(new RegExp(`:${place}(: | rule ".*": )\\S`))
     expect(out.startsWith(`${path}:`)).toBe(true)
+  })
+
+  test('reads what the file says of the gateway, with the place of each mistake', async () => {
+    const path = file(
+      'gateway.yaml',
+      [
+        'rules: [{ id: all, limit: 5/s }]',
+        'gateway:',
+        '  timeouts: { conect: 5s }',
+        '  limits: { body: 10MB }',
+        '  filters:',
+        '    - { use: hmac-signature, secrets: { a: env:A }, windw: 5m }',
+        '    - { use: api-key, keys: [{ name: shop, sha256: abc }] }',
+        '  routes:',
+        '    - { path: /a, to: 127.0.0.1:3000 }',
+        '    - { path: /a/, to: http://b }',
+        '    - { path: /b, host: "http://b", to: [] }',
+      ].join('\n'),
+    )
+    const { code, out } = await diana(['check', path])
+    expect(code).toBe(1)
+    const lines = out.replaceAll(`${path}:`, '').trimEnd().split('\n')
+    expect(lines).toEqual([
+      '3:15: gateway.timeouts.conect is not a word known here: did you mean connect?',
+      '4:19: gateway.limits.body must be a size, a whole number with a unit: 512B, 16KiB, 10MiB or 1GiB',
+      '6:53: gateway.filters[0].windw is not a word known here: did you mean window?',
+      '7:52: gateway.filters[1].keys[0].sha256 must be the SHA-256 of the key, 64 hexadecimal digits',
+      '9:23: gateway.routes[0].to is not the address of a service: write one such as http://127.0.0.1:3000',
+      '11:25: gateway.routes[2].host "http://b" must be the host alone, without scheme and path: api.example.com',
+      '11:41: gateway.routes[2].to is an empty list: put something in it',
+    ])
   })
 
   test('reads several files, and standard input, and says no if one of them is bad', async () => {
@@ -284,6 +315,12 @@ describe('diana start', () => {
     expect([code, out]).toEqual([1, ''])
     expect(err).toMatch(sentence)
     expect(err.split('\n')).toHaveLength(2)
+  })
+
+  test('refuses a file without routes where no service is named', async () => {
+    const { code, out, err } = await diana(['start', '--config', demoRules, '--port', '0'])
+    expect([code, out]).toEqual([1, ''])
+    expect(err).toMatch(/^diana start: say which service to guard: add gateway: /)
   })
 
   test('refuses a taken port in one sentence', async () => {

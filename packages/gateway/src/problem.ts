@@ -3,13 +3,29 @@ import type { FastifyReply } from 'fastify'
 
 /** Answers with a problem document (RFC 9457) that says no more than `detail`. */
 export function sendProblem(reply: FastifyReply, status: number, detail: string): FastifyReply {
-  const problem = { type: 'about:blank', title: STATUS_CODES[status], status, detail }
   return (
     reply
       .code(status)
       .header('Cache-Control', 'no-store')
       .header('Content-Type', 'application/problem+json')
       // bytes, since Fastify adds a charset to JSON text, and JSON has none
-      .send(Buffer.from(JSON.stringify(problem)))
+      .send(Buffer.from(problemOf(status, detail)))
   )
+}
+
+/** The same as it stands on the connection, where there is no call to answer; the last on it. */
+export function problemText(status: number, detail: string): string {
+  const body = problemOf(status, detail)
+  const lines = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Cache-Control: no-store',
+    'Content-Type: application/problem+json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+  ]
+  return `${lines.join('\r\n')}\r\n\r\n${body}`
+}
+
+function problemOf(status: number, detail: string): string {
+  return JSON.stringify({ type: 'about:blank', title: STATUS_CODES[status], status, detail })
 }

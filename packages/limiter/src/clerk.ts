@@ -1,11 +1,11 @@
 import { type Clerk, giveBack, type JudgementParts, type Receipt } from './judgement.ts'
+import type { SharedStores } from './shared-stores.ts'
 import { localCharge, type MemoryStore } from './stores/memory.ts'
-import type { SharedStore } from './stores/shared.ts'
 import { sharedCharge } from './stores/shared-charge.ts'
 
 export interface ClerkParts {
   readonly store: MemoryStore
-  readonly shared?: SharedStore | undefined
+  readonly shared?: SharedStores | undefined
   readonly now: () => number
   readonly onRelease: (receipts: readonly Receipt[]) => void
   /** The charges of a call as its rules read it. */

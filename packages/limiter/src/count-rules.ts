@@ -1,10 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Meter, Part } from './algorithms/algorithm.ts'
-import { blockMeter } from './algorithms/block.ts'
-import { WHOLE } from './algorithms/part.ts'
+import { blocking, blockMeter } from './algorithms/block.ts'
 import type { CountedRule, Gate } from './judgement.ts'
 import type { CompiledRule } from './rules/compile.ts'
-import type { FleetStore } from './stores/fleet-store.ts'
+import type { SharedStores } from './shared-stores.ts'
 import type { MemoryStore } from './stores/memory.ts'
 
 /**
@@ -17,16 +16,15 @@ export function countRules(
   before: readonly CountedRule[],
   store: MemoryStore,
   now: number,
-  fleet?: FleetStore,
-  part: Part = WHOLE,
+  shared?: SharedStores,
 ): CountedRule[] {
   const known = new Map(before.map(counted => [counted.rule.id, counted]))
   const elders = rules.map(rule => {
     const same = known.get(rule.id)
     return same && countsAlike(same.rule, rule) ? same : undefined
   })
-  const counters = rules.map(rule => (rule.distributed ? fleet?.createCounter(rule) : undefined))
-  adoptAll(rules, elders, now, part)
+  const counters = rules.map(rule => shared?.createCounter(rule))
+  adoptAll(rules, elders, now, shared)
   const kept = new Set(rules.map(rule => rule.id))
   for (const [id, { gate }] of known) {
     if (kept.has(id)) continue
@@ -37,9 +35,16 @@ export function countRules(
     const { id, match } = rule
     const counter = counters[i]
     const same = elders[i]
-    const gate = gateOf(rule, same, known.get(id)?.gate, store, fleet)
+    const gate = gateOf(rule, same, known.get(id)?.gate, store, shared)
     if (same) return Object.assign(same, { rule, match, counter, gate })
-    return { rule, match, table: store.createTable(id, metersHere(rule, part)), counter, gate, waiting: 0 }
+    return {
+      rule,
+      match,
+      table: store.createTable(id, metersHere(rule, shared?.partOf(rule))),
+      counter,
+      gate,
+      waiting: 0,
+    }
   })
 }
 
@@ -49,15 +54,19 @@ function gateOf(
   same: CountedRule | undefined,
   before: Gate | undefined,
   store: MemoryStore,
-  fleet?: FleetStore,
+  shared?: SharedStores,
 ): Gate | undefined {
   if (rule.blockMs === undefined) {
     if (before) store.dropTable(gateId(rule.id))
     return undefined
   }
   const meters = [blockMeter]
-  // the star keeps the name apart from those of algorithms
-  const counter = rule.distributed ? fleet?.createCounter({ ...rule, algorithm: '*block', meters }) : undefined
+  const counter = shared?.createCounter({
+    ...rule,
+    algorithm: blocking.name,
+    meters,
+    terms: [[{ count: 1, periodMs: 0 }], {}],
+  })
   return { table: same?.gate?.table ?? store.createTable(gateId(rule.id), meters), counter }
 }
 
@@ -70,19 +79,16 @@ function countsAlike(one: CompiledRule, other: CompiledRule): boolean {
   return one.algorithm === other.algorithm && one.by.join('\n') === other.by.join('\n')
 }
 
-/** Whether this process counts only its part of a limit, for the times when the fleet's store cannot be asked. */
-export function isShared({ distributed, emergency }: CompiledRule): boolean {
-  return distributed && emergency === 'share'
+/** By what a rule is counted in this process: its part of the limit, for the times when its store cannot be asked. */
+function metersHere(rule: CompiledRule, part: Part | undefined): readonly Meter[] {
+  return part && part.size > 1 && rule.emergency === 'share' ? rule.partOf(part) : rule.meters
 }
 
-/** By what a rule is counted in this process. */
-function metersHere(rule: CompiledRule, part: Part): readonly Meter[] {
-  return isShared(rule) && part.size > 1 ? rule.partOf(part) : rule.meters
-}
-
-/** Lets the tables of the rules that are shared count another part of their limits. */
-export function shareRules(rules: readonly CountedRule[], part: Part, now: number): void {
-  for (const { rule, table } of rules) if (isShared(rule)) table.adopt(metersHere(rule, part), now)
+/** Lets the tables of rules that are counted together count another part of their limits. */
+export function shareRules(rules: readonly CountedRule[], shared: SharedStores, now: number): void {
+  for (const { rule, table, counter } of rules) {
+    if (counter && rule.emergency === 'share') table.adopt(metersHere(rule, shared.partOf(rule)), now)
+  }
 }
 
 /** Lets the tables of changed rules go on with the new meters: all of them, or none. */
@@ -90,17 +96,21 @@ function adoptAll(
   rules: readonly CompiledRule[],
   elders: readonly (CountedRule | undefined)[],
   now: number,
-  part: Part,
+  shared: SharedStores | undefined,
 ): void {
   const undoing: (() => void)[] = []
   try {
     for (const [i, same] of elders.entries()) {
       const rule = rules[i]!
-      const isKept = same && isDeepStrictEqual(same.rule.terms, rule.terms) && isShared(same.rule) === isShared(rule)
-      if (same && !isKept) undoing.push(same.table.adopt(metersHere(rule, part), now))
+      const isKept = same && isDeepStrictEqual(same.rule.terms, rule.terms) && isSharedAlike(same.rule, rule)
+      if (same && !isKept) undoing.push(same.table.adopt(metersHere(rule, shared?.partOf(rule)), now))
     }
   } catch (error) {
     for (const undo of undoing) undo()
     throw error
   }
+}
+
+function isSharedAlike(one: CompiledRule, other: CompiledRule): boolean {
+  return one.distributed === other.distributed && (one.emergency === 'share') === (other.emergency === 'share')
 }

@@ -11,8 +11,10 @@ import { formatMistake } from './rules/mistake.ts'
 import type { StoreOptions } from './rules/options.ts'
 import { type DocumentOptions, type Parsed, parseOptions, parseText, type Vocabulary } from './rules/parse.ts'
 import type { RuleDocument } from './rules/rule.ts'
+import type { Section } from './rules/section.ts'
 import type { Source, SourceKind } from './sources/source.ts'
 import { hashText } from './sources/text.ts'
+import { CountingStore, type CountingTarget } from './stores/counting-store.ts'
 import { RedisStore } from './stores/redis.ts'
 import { connectRedis, type RedisTarget } from './stores/redis-client.ts'
 import { RedisRoll } from './stores/redis-roll.ts'
@@ -32,26 +34,34 @@ export interface LimiterOptions extends Omit<DocumentOptions, 'store'> {
   readonly dimensions?: readonly Dimension[] | undefined
   /** The config centres that `remote` may name; start from the exported `sources` and add yours. */
   readonly sources?: readonly SourceKind[] | undefined
+  /** Further parts of the rule file, for `limiter.followSection`. */
+  readonly sections?: readonly Section[] | undefined
+  /** The socket of a counting process, with which other processes of this machine count together; see `serveCounting`. */
+  readonly counting?: string | CountingTarget | undefined
   /** How many keys are counted apart in this process; default a million. */
   readonly maxKeys?: number | undefined
 }
 
+const COUNTING_START_MS = 2000
+
 /** Makes a limiter from a rule file or from rules in code; throws a DianaError that lists every mistake in them. */
 export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
-  const { config, clock, maxKeys, algorithms, dimensions, sources, ...words } = options
+  const { config, clock, maxKeys, algorithms, dimensions, sources, sections, counting, ...words } = options
   assertSense(options, words)
   const text = config === undefined ? undefined : await readRules(config)
   const plugins = text === undefined ? [] : await importPlugins(pluginsNamedIn(text), config!)
-  const vocabulary = gatherWords({ algorithms, dimensions, sources }, plugins)
+  const vocabulary = { ...gatherWords({ algorithms, dimensions, sources }, plugins), sections }
   const given = new GivenFunctions()
   const document = obeyed(
     text === undefined ? parseInCode(words, vocabulary, given) : parseText(text, config!, vocabulary),
   )
   const connection = await connect(options, document)
+  const machine = counting === undefined ? undefined : new CountingStore(targetOf(counting))
   let limiter: Limiter | undefined
   try {
     limiter = new Limiter({
       ...connection,
+      machine,
       algorithms: vocabulary.algorithms,
       dimensions: [...vocabulary.dimensions, given.dimension],
       given,
@@ -62,14 +72,20 @@ export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
       clock,
       maxKeys,
     })
+    await machine?.waitUntilConnected(COUNTING_START_MS)
     await limiter.start()
     return limiter
   } catch (error) {
     if (limiter) await limiter.close()
     connection?.disconnect()
+    machine?.close()
     await connection?.statistics.close()
     throw error
   }
+}
+
+function targetOf(counting: string | CountingTarget): CountingTarget {
+  return typeof counting === 'string' ? { socket: counting } : counting
 }
 
 /** As the file's source marks it, which reads past the mark that some editors put in front. */

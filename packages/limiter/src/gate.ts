@@ -3,14 +3,14 @@ import { ip } from './dimensions/ip.ts'
 import { parseDuration } from './duration.ts'
 import { DianaError } from './errors.ts'
 import type { CountedRule, Gate } from './judgement.ts'
+import type { SharedStores } from './shared-stores.ts'
 import { localCharge, type MemoryStore } from './stores/memory.ts'
-import type { SharedStore } from './stores/shared.ts'
 import { sharedCharge } from './stores/shared-charge.ts'
 import { CROWD } from './stores/table.ts'
 
 export interface GateKeeping {
   readonly store: MemoryStore
-  readonly shared?: SharedStore | undefined
+  readonly shared?: SharedStores | undefined
   readonly now: () => number
 }
 
@@ -33,7 +33,7 @@ export async function blockBy(
 }
 
 /** Lets somebody whom a rule has blocked in again. */
-export async function unblockBy(counted: CountedRule, who: Call | string, shared?: SharedStore): Promise<void> {
+export async function unblockBy(counted: CountedRule, who: Call | string, shared?: SharedStores): Promise<void> {
   const { table, counter } = requireGate(counted)
   const key = keyOf(counted, who)
   table.reset(key)

@@ -13,8 +13,8 @@ import {
 } from './judgement.ts'
 import { type CallerScreens, RuleFinder } from './rule-finder.ts'
 import type { Answer } from './rules/rule.ts'
+import type { SharedStores } from './shared-stores.ts'
 import type { MemoryStore } from './stores/memory.ts'
-import type { SharedStore } from './stores/shared.ts'
 import type { SharedCharge } from './stores/shared-charge.ts'
 import type { Decision, Reason } from './verdict.ts'
 
@@ -27,7 +27,7 @@ export interface JudgeParts extends CallerScreens {
   readonly rules: readonly CountedRule[]
   readonly store: MemoryStore
   /** Where rules are counted for the whole fleet, if any are. */
-  readonly shared?: SharedStore | undefined
+  readonly shared?: SharedStores | undefined
   readonly answer: Answer
   readonly onRelease: (receipts: readonly Receipt[]) => void
   /** Told what each rule that the fleet shares said of a call. */
@@ -129,7 +129,8 @@ export class Judge {
     for (let i = 0; i < docket.size; i++) {
       const { rule, counter } = docket.found[i]!
       const { delays, fits } = docket.charges[i]!
-      if (counter && delays.length > 0) this.#parts.onShared?.(rule.id, fits && docket.blockedUs(i) === 0)
+      if (counter && rule.distributed && delays.length > 0)
+        this.#parts.onShared?.(rule.id, fits && docket.blockedUs(i) === 0)
     }
     // the store counted its waits from when it judged, which was before its answer came
     const judgement = this.#judgement(docket, now, allowed, true, this.#parts.now())

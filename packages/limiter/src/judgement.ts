@@ -164,16 +164,20 @@ export class Judgement implements Verdict {
 
 /** Takes back the levels of a charge that `which` names, wherever they were counted. */
 export function giveBack(receipt: Receipt, now: number, which: 'held' | 'passed' | 'all'): void {
-  if (!receipt.refund) giveBackHere(receipt, now, which)
+  if (!receipt.refund) giveBackHere({ ...receipt, table: receipt.counted.table }, now, which)
   // all levels of a rule are of one kind
   else if (which === 'all' || receipt.counted.rule.meters.some(meter => meter.held) === (which === 'held')) {
     receipt.refund(receipt.cost)
   }
 }
 
-function giveBackHere(receipt: Receipt, now: number, which: 'held' | 'passed' | 'all'): void {
-  const { key, cost, slot, moment } = receipt
-  const { table } = receipt.counted
+/** The same for what was counted in a table of this process. */
+export function giveBackHere(
+  counted: Pick<Receipt, 'key' | 'cost' | 'slot' | 'moment'> & { readonly table: Table },
+  now: number,
+  which: 'held' | 'passed' | 'all',
+): void {
+  const { table, key, cost, slot, moment } = counted
   // a slot that was swept may belong to somebody else by now
   if (slot !== CROWD && table.find(key) !== slot) return
   table.meters.forEach((meter, level) => {

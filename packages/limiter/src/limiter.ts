@@ -15,16 +15,18 @@ import { type CountedRule, giveBack, type Judgement, type NamedRules } from './j
 import { Line } from './line.ts'
 import { LiveRules, type LiveRulesParts } from './live-rules.ts'
 import type { SourceStatus } from './origin.ts'
+import type { CompiledRule } from './rules/compile.ts'
 import { compileDocument } from './rules/compile.ts'
 import { ruleInWords } from './rules/in-words.ts'
 import type { Mistake } from './rules/mistake.ts'
 import type { RuleOptions } from './rules/options.ts'
 import type { RuleDocument } from './rules/rule.ts'
+import { SharedStores } from './shared-stores.ts'
 import type { FleetStore } from './stores/fleet-store.ts'
 import { MemoryStore } from './stores/memory.ts'
 import type { MinuteOfTraffic, RedisStatistics } from './stores/redis-statistics.ts'
 import type { Roll } from './stores/roll.ts'
-import { SharedStore } from './stores/shared.ts'
+import { SharedStore, type SharedStoreOptions } from './stores/shared.ts'
 import type { StoreStatus } from './stores/store-health.ts'
 import type { Verdict } from './verdict.ts'
 import { Waiting } from './waiting.ts'
@@ -47,6 +49,8 @@ export interface Status {
   readonly sources: readonly SourceStatus[]
   /** How it stands with Redis; none where nothing is counted there. */
   readonly store?: StoreStatus | undefined
+  /** How it stands with the counting process of this machine; none where this process counts for itself. */
+  readonly counting?: StoreStatus | undefined
   readonly keys: number
   readonly maxKeys: number
   /** Rules whose new callers share one counter, because as many keys are live as may be. */
@@ -72,6 +76,8 @@ export interface LimiterEvents {
   failure: [source: SourceStatus]
   /** Redis can no longer be asked, or can be asked again. */
   store: [status: StoreStatus]
+  /** The counting process of this machine can no longer be asked, or can be asked again. */
+  counting: [status: StoreStatus]
 }
 
 export interface LimiterParts extends LiveRulesParts {
@@ -82,6 +88,8 @@ export interface LimiterParts extends LiveRulesParts {
   readonly hasParts?: boolean | undefined
   readonly reconnect?: (() => void) | undefined
   readonly lastError?: (() => unknown) | undefined
+  /** Where the processes of this machine count together what is not the fleet's. */
+  readonly machine?: (FleetStore & Roll) | undefined
   readonly statistics?: RedisStatistics | undefined
   readonly disconnect?: (() => void) | undefined
   readonly algorithms: readonly Algorithm[]
@@ -92,11 +100,16 @@ export interface LimiterParts extends LiveRulesParts {
   readonly given?: GivenFunctions | undefined
 }
 
+/** Reads a section's new value, throws where it cannot be obeyed, and returns what puts it in force. */
+export type SectionFollower = (value: unknown) => () => void
+
 const SWEEP_EVERY_MS = 200
 const SWEEP_KEYS = 2048
 const ASK_AGAIN_MS = 25
 const CLOSING_MS = 1000
 const DEFAULT_STORE_TIMEOUT_MS = 50
+/** A counting process that dies is noticed at once; this is for one that hangs, and must outlast a busy machine. */
+const COUNTING_TIMEOUT_MS = 500
 
 /** Judges calls by its rules. Make one with `createLimiter`, and close it. */
 export class Limiter {
@@ -104,10 +117,13 @@ export class Limiter {
   readonly #parts: LimiterParts
   readonly #now: () => number
   readonly #store: MemoryStore
-  readonly #shared: SharedStore | undefined
+  readonly #fleet: SharedStore | undefined
+  readonly #machine: SharedStore | undefined
+  readonly #shared: SharedStores
   readonly #live: LiveRules
   readonly #waiting: Waiting
   readonly #line = new Line()
+  readonly #followers = new Map<string, SectionFollower>()
   readonly #sweeper: NodeJS.Timeout
   /** The caller's address, given the socket's peer and the header that `forwardedBy` names. */
   readonly addressOf: AddressReader = (peer, forwardedFor) => this.#addressOf(peer, forwardedFor)
@@ -120,7 +136,9 @@ export class Limiter {
     this.#parts = parts
     this.#now = inMicroseconds(parts.clock ?? steadyClock)
     this.#store = new MemoryStore({ maxKeys: parts.maxKeys })
-    this.#shared = parts.fleet && this.#share(parts.fleet)
+    this.#fleet = parts.fleet && this.#shareFleet(parts.fleet)
+    this.#machine = parts.machine && this.#shareMachine(parts.machine)
+    this.#shared = new SharedStores({ fleet: this.#fleet, machine: this.#machine })
     this.#waiting = new Waiting(this.#now, receipts => this.#line.freed(receipts))
     this.#live = new LiveRules(parts, {
       onRules: document => this.#obey(document),
@@ -141,7 +159,7 @@ export class Limiter {
 
   /** Follows the sources of the rules; resolves when the limiter may begin. */
   async start(): Promise<void> {
-    await Promise.all([this.#live.start(), this.#shared?.start()])
+    await Promise.all([this.#live.start(), this.#shared.start()])
   }
 
   /** The proxies that are trusted now: how many, or their networks. */
@@ -188,7 +206,8 @@ export class Limiter {
         return { id: rule.id, algorithm: rule.algorithm, origin: rule.origin, waiting }
       }),
       sources: this.#live.sources(),
-      store: this.#shared?.status,
+      store: this.#fleet?.status,
+      counting: this.#machine?.status,
       keys: this.#store.keys,
       maxKeys: this.#store.maxKeys,
       crowded: this.#store.crowded(this.#now()),
@@ -205,7 +224,7 @@ export class Limiter {
     const counted = this.#ruleNamed(rule)
     const key = counted.rule.key(call)
     counted.table.reset(key)
-    if (counted.counter) await this.#shared?.reset(counted.counter, key)
+    if (counted.counter) await this.#shared.reset(counted.counter, key)
   }
 
   /**
@@ -237,14 +256,26 @@ export class Limiter {
     this.#live.add(words, given ? ruleInWords(words, given) : words)
   }
 
+  /** A section of the rule file in force, as its schema read it. */
+  section(name: string): unknown {
+    return this.#document.sections?.[name]
+  }
+
+  /** Follows a section of the rule file: it changes together with the rules, or neither does. */
+  followSection(name: string, follower: SectionFollower): void {
+    follower(this.section(name))()
+    this.#followers.set(name, follower)
+  }
+
   async close(): Promise<void> {
     this.#closed = true
     clearInterval(this.#sweeper)
     await this.#live.close()
-    await Promise.race([this.#shared?.close(), pause(CLOSING_MS, undefined, { ref: false })])
+    await Promise.race([this.#shared.close(), pause(CLOSING_MS, undefined, { ref: false })])
     // what was not told yet is told, unless Redis hangs
     await Promise.race([this.#parts.statistics?.close(), pause(CLOSING_MS, undefined, { ref: false })])
     this.#parts.disconnect?.()
+    this.#parts.machine?.close()
   }
 
   #ruleNamed(id: string): CountedRule {
@@ -253,16 +284,32 @@ export class Limiter {
     throw new DianaError('BAD_CALL', `there is no rule "${id}", or it is off`)
   }
 
-  #share(fleet: FleetStore): SharedStore {
+  #shareFleet(fleet: FleetStore): SharedStore {
     const { document, roll, hasParts, reconnect, lastError } = this.#parts
     return new SharedStore(fleet, this.#store, {
-      ...{ roll, hasParts, reconnect, lastError, now: this.#now },
+      ...{ roll, hasParts, reconnect, lastError },
+      ...this.#sharing(({ distributed }) => distributed),
       timeoutMs: document.store?.timeoutMs ?? DEFAULT_STORE_TIMEOUT_MS,
       assumedFleet: document.store?.fleet,
-      rules: () => this.#judge.rules.flatMap(({ rule, counter }) => (counter ? [rule.id] : [])),
-      onPart: part => shareRules(this.#judge.rules, part, this.#now()),
       onChange: status => this.#tell(status),
     })
+  }
+
+  #shareMachine(machine: FleetStore & Roll): SharedStore {
+    return new SharedStore(machine, this.#store, {
+      ...this.#sharing(({ distributed }) => !distributed),
+      roll: machine,
+      timeoutMs: COUNTING_TIMEOUT_MS,
+      onChange: status => this.events.emit('counting', status),
+    })
+  }
+
+  #sharing(isOurs: (rule: CompiledRule) => boolean): Pick<SharedStoreOptions, 'now' | 'rules' | 'onPart'> {
+    return {
+      now: this.#now,
+      rules: () => this.#judge.rules.flatMap(({ rule, counter }) => (counter && isOurs(rule) ? [rule.id] : [])),
+      onPart: () => shareRules(this.#judge.rules, this.#shared, this.#now()),
+    }
   }
 
   #tell(status: StoreStatus): void {
@@ -276,11 +323,13 @@ export class Limiter {
   /** Puts a new set of rules in force: compiled beside the old one, then swapped in by one assignment. */
   #obey(document: RuleDocument): void {
     const addressOf = createAddressReader(document.trustProxy, document.forwardedBy)
+    const followed = [...this.#followers].map(([name, follower]) => follower(document.sections?.[name]))
     this.#judge = this.#judgeBy(document, this.#judge.rules)
     this.#document = document
     this.#addressOf = addressOf
+    for (const putInForce of followed) putInForce()
     this.#line.reconsider()
-    this.#shared?.reconsider()
+    this.#shared.reconsider()
   }
 
   #judgeBy(document: RuleDocument, before: readonly CountedRule[]): Judge {
@@ -289,7 +338,7 @@ export class Limiter {
     return new Judge({
       allows,
       denies,
-      rules: countRules(rules, before, this.#store, this.#now(), this.#parts.fleet, this.#shared?.part),
+      rules: countRules(rules, before, this.#store, this.#now(), this.#shared),
       store: this.#store,
       shared: this.#shared,
       answer: document.answer,

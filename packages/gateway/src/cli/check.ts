@@ -10,6 +10,7 @@ import {
   parseText,
   pluginsNamedIn,
 } from 'diana-limiter'
+import { gatewaySection } from '../settings/gateway-settings.ts'
 import { type Command, Complaint, type Terminal } from './command.ts'
 
 type Checked = { readonly file: string } & (
@@ -60,7 +61,10 @@ async function checkFile(name: string, given: readonly Plugin[], terminal: Termi
   }
   try {
     const named = await importPlugins(pluginsNamedIn(text), file)
-    const { document, mistakes } = parseText(text, file, gatherWords({}, [...given, ...named]))
+    const { document, mistakes } = parseText(text, file, {
+      ...gatherWords({}, [...given, ...named]),
+      sections: [gatewaySection],
+    })
     return document ? { file, ok: true, rules: document.rules.length } : { file, ok: false, mistakes }
   } catch (error) {
     if (!(error instanceof DianaError)) throw error

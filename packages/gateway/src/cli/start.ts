@@ -1,92 +1,100 @@
-import { createLimiter, type Limiter } from 'diana-limiter'
-import type { FastifyInstance } from 'fastify'
+import type { Limiter } from 'diana-limiter'
 import { createDemoService, demoRules } from '../demo.ts'
-import { createGateway } from '../gateway.ts'
+import { type GatewayProcess, type GatewayProcessOptions, settingsOf, startGatewayProcess } from '../gateway-process.ts'
+import { tellOfChanges } from '../tell-of-changes.ts'
+import { Supervisor } from '../workers/supervisor.ts'
 import { type Arguments, type Command, Complaint, type Terminal } from './command.ts'
 
 interface Settings {
-  /** A rule file and the service to guard; the demo's where there is neither. */
-  readonly guarded: { readonly config: string; readonly upstream: string } | undefined
-  readonly port: number
-  readonly host: string
+  /** A rule file, and the service for calls that no route in it takes; the demo's where there is no file. */
+  readonly guarded: { readonly config: string; readonly upstream: string | undefined } | undefined
+  readonly port: number | undefined
+  readonly host: string | undefined
+  readonly workers: number
 }
+
+const mostWorkers = 64
 
 /** `diana start`: the gateway. */
 export const start: Command = {
   name: 'start',
   summary: 'Starts the gateway in front of a service; with no rule file, in front of a demo.',
-  usage: '[--config FILE --upstream URL] [--port N] [--host ADDRESS]',
+  usage: '[--config FILE] [--upstream URL] [--port N] [--host ADDRESS] [--workers N]',
   details: [
-    '  --config FILE     the rules; with --upstream',
-    '  --upstream URL    the service that the calls go to, such as http://127.0.0.1:3000',
-    '  --port N          where to listen; 8080 unless given, 0 for any free port',
-    '  --host ADDRESS    127.0.0.1 unless given; 0.0.0.0 for every address of this machine',
+    '  --config FILE     the rules, and under gateway: the routes',
+    '  --upstream URL    the service for calls that no route takes, such as http://127.0.0.1:3000',
+    '  --port N          where to listen; 8080 unless given here or in the file, 0 for any free port',
+    '  --host ADDRESS    127.0.0.1 unless given here or in the file; 0.0.0.0 for every address of this machine',
+    '  --workers N       so many processes take calls, and one more counts for them; 1 unless given',
   ],
   options: {
     config: { type: 'string' },
     upstream: { type: 'string' },
     port: { type: 'string' },
     host: { type: 'string' },
+    workers: { type: 'string' },
   },
   async run(args, terminal) {
     const settings = readSettings(args)
-    const closing: (() => Promise<unknown>)[] = []
+    const service = settings.guarded === undefined ? createDemoService() : undefined
     try {
-      const limiter = await createLimiter({ config: settings.guarded?.config ?? demoRules })
-      closing.push(() => limiter.close())
-      tellOfChanges(limiter, terminal)
-      const upstream = settings.guarded?.upstream ?? (await startDemoService(closing))
-      const logger = settings.guarded === undefined ? false : { level: 'warn' }
-      const gateway = await createGateway({ limiter, upstream, logger })
-      closing.push(() => gateway.close())
+      const upstream = settings.guarded?.upstream ?? (await service?.listen({ port: 0, host: '127.0.0.1' }))
+      const gateway = await startGateway({ ...settings, upstream }, terminal)
       const stopped = untilSignalled()
-      const address = await listen(gateway, settings)
-      introduce(address, upstream, settings, terminal)
+      introduce(gateway.address, upstream, settings, terminal)
       await stopped
+      // the gateway first, so that calls under way still find their service
+      await gateway.close()
       return 0
     } finally {
-      // the gateway first, so that calls under way still find their service
-      for (const close of closing.reverse()) await close()
+      await service?.close()
     }
   },
 }
 
-/** One line whenever the rules or the store change their state, and for what went wrong before anybody could be told. */
-function tellOfChanges(limiter: Limiter, terminal: Terminal): void {
-  const { events } = limiter
-  for (const { name, version, fromSnapshot, trouble } of limiter.status().sources) {
-    if (trouble !== undefined) terminal.complain(`Diana starts without new rules from ${name}:\n${trouble}`)
-    if (fromSnapshot) terminal.print(`Diana goes on with the rules that ${name} had (version ${version})`)
+async function startGateway(
+  { guarded, upstream, host, port, workers }: Settings & { readonly upstream: string | undefined },
+  terminal: Terminal,
+): Promise<GatewayProcess> {
+  const options: GatewayProcessOptions = { config: guarded?.config ?? demoRules, upstream, host, port }
+  const logLevel = guarded && 'warn'
+  try {
+    const onLimiter = (limiter: Limiter): void => assertRoutes(settingsOf(limiter).routes, upstream)
+    if (workers > 1) return await Supervisor.start({ ...options, workers, logLevel, onLimiter, ...terminal })
+    const logger = logLevel === undefined ? false : { level: logLevel }
+    return await startGatewayProcess({ ...options, logger }, limiter => {
+      onLimiter(limiter)
+      tellOfChanges(limiter, terminal)
+    })
+  } catch (error) {
+    throw complaintOf(error as ListenError)
   }
-  events.on('rules', ({ name, version }) => terminal.print(`Diana took new rules from ${name} (version ${version})`))
-  events.on('rejected', ({ name, trouble }) => {
-    terminal.complain(`Diana keeps her last good rules, since the new ones from ${name} cannot be obeyed:\n${trouble}`)
-  })
-  events.on('store', ({ healthy, kind, trouble, fleet }) => {
-    if (healthy) terminal.print('Diana counts in Redis again')
-    else if (kind === 'misconfigured') {
-      terminal.complain(
-        `Diana cannot count in Redis until store.redis is mended, its user, password or ACL: ${trouble}`,
-      )
-    } else {
-      const part = fleet.size === 1 ? '' : `, her part of ${fleet.size}`
-      terminal.complain(`Diana counts in this process${part}, since Redis cannot be asked: ${trouble}`)
-    }
-  })
-  events.on('failure', ({ trouble }) => terminal.complain(`Diana keeps her last good rules: ${trouble}`))
+}
+
+function assertRoutes(routes: readonly unknown[], upstream: string | undefined): void {
+  if (routes.length > 0 || upstream !== undefined) return
+  const remedy = 'add gateway: { routes: [{ to: http://127.0.0.1:3000 }] } to the file, or --upstream URL'
+  throw new Complaint(1, `say which service to guard: ${remedy}`)
 }
 
 function readSettings({ words, options }: Arguments): Settings {
   if (words.length > 0) throw new Complaint(2, `there is no use for "${words[0]}"`)
   const { config, upstream } = options as Record<string, string | undefined>
-  if (config !== undefined && upstream === undefined) {
-    throw new Complaint(2, 'say which service to guard: --upstream http://127.0.0.1:3000')
-  }
   if (config === undefined && upstream !== undefined) {
     throw new Complaint(2, 'say which rules to guard it by: --config FILE')
   }
-  const guarded = config === undefined || upstream === undefined ? undefined : { config, upstream: readUrl(upstream) }
-  return { guarded, port: readPort(String(options.port ?? 8080)), host: String(options.host ?? '127.0.0.1') }
+  return {
+    guarded: config === undefined ? undefined : { config, upstream: upstream && readUrl(upstream) },
+    port: options.port === undefined ? undefined : readPort(String(options.port)),
+    host: options.host === undefined ? undefined : String(options.host),
+    workers: readWorkers(String(options.workers ?? 1)),
+  }
+}
+
+function readWorkers(text: string): number {
+  const workers = Number(text)
+  if (/^\d{1,3}$/.test(text) && workers >= 1 && workers <= mostWorkers) return workers
+  throw new Complaint(2, `"${text}" workers cannot be: write --workers with a number from 1 to ${mostWorkers}`)
 }
 
 function readPort(text: string): number {
@@ -101,27 +109,21 @@ function readUrl(text: string): string {
   throw new Complaint(1, `the upstream "${text}" is no URL: write one such as http://127.0.0.1:3000`)
 }
 
-async function startDemoService(closing: (() => Promise<unknown>)[]): Promise<string> {
-  const service = createDemoService()
-  closing.push(() => service.close())
-  return service.listen({ port: 0, host: '127.0.0.1' })
+interface ListenError extends NodeJS.ErrnoException {
+  readonly host?: string
+  readonly port?: number
 }
 
-async function listen(gateway: FastifyInstance, { port, host }: Settings): Promise<string> {
-  try {
-    return await gateway.listen({ port, host })
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    if (code === 'EADDRINUSE') throw new Complaint(1, `port ${port} of ${host} is taken: choose another with --port N`)
-    if (code === 'EACCES') throw new Complaint(1, `port ${port} may not be opened by you: choose one above 1023`)
-    if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
-      throw new Complaint(1, `this machine has no address ${host}: choose another with --host ADDRESS`)
-    }
-    throw new Complaint(
-      1,
-      `cannot listen on port ${port} of ${host} (${code ?? message}): choose another with --port N`,
-    )
+/** Why it cannot listen, and what to do; any other error as it is. */
+function complaintOf(error: ListenError): Error {
+  const { code, message, host, port } = error
+  if (port === undefined) return error
+  if (code === 'EADDRINUSE') return new Complaint(1, `port ${port} of ${host} is taken: choose another with --port N`)
+  if (code === 'EACCES') return new Complaint(1, `port ${port} may not be opened by you: choose one above 1023`)
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
+    return new Complaint(1, `this machine has no address ${host}: choose another with --host ADDRESS`)
   }
+  return new Complaint(1, `cannot listen on port ${port} of ${host} (${code ?? message}): choose another with --port N`)
 }
 
 /** Resolves at the first SIGINT or SIGTERM; the second one does not wait for calls under way. */
@@ -135,12 +137,19 @@ function untilSignalled(): Promise<void> {
   })
 }
 
-function introduce(address: string, upstream: string, { guarded }: Settings, terminal: Terminal): void {
+function introduce(
+  address: string,
+  upstream: string | undefined,
+  { guarded, workers }: Settings,
+  terminal: Terminal,
+): void {
+  const where = `${address}${workers > 1 ? ` with ${workers} workers` : ''}`
   if (guarded !== undefined) {
-    terminal.print(`Diana listens on ${address} in front of ${upstream}, with the rules of ${guarded.config}`)
+    const services = upstream ?? 'the services of its routes'
+    terminal.print(`Diana listens on ${where} in front of ${services}, with the rules of ${guarded.config}`)
     return
   }
-  terminal.print(`Diana listens on ${address} in front of a demo service (${upstream}).`)
+  terminal.print(`Diana listens on ${where} in front of a demo service (${upstream}).`)
   terminal.print('')
   terminal.print(`Her rules are in ${demoRules}:`)
   terminal.print('/hello lets each account pass 5 times in 10 seconds; the other paths are more generous.')

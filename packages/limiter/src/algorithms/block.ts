@@ -1,4 +1,4 @@
-import type { Meter, Twin } from './algorithm.ts'
+import type { Algorithm, Meter, Twin } from './algorithm.ts'
 
 /*
  * Block: a caller is refused until a moment. It is no limit of its own but stands before a rule's: a call asks it with
@@ -12,6 +12,9 @@ import type { Meter, Twin } from './algorithm.ts'
  * A longer block takes the place of a shorter one, and never the other way round.
  */
 const UNTIL = 0
+
+/** No rule names it: the star keeps it apart from the names of algorithms. */
+export const blocking: Algorithm = { name: '*block', limit: 'count', options: {}, meter: () => blockMeter }
 
 export const blockMeter: Meter = {
   slots: 1,

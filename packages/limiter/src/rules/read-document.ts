@@ -5,6 +5,7 @@ import { createRuleReader } from './read-rule.ts'
 import type { Rule, RuleDocument } from './rule.ts'
 import { documentSchema, mostNames, mostRules } from './schema.ts'
 import { remoteSchemaFor } from './schema-remote.ts'
+import { foreignSections } from './section.ts'
 import { show } from './show.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
@@ -29,7 +30,22 @@ export function readDocument(
   if (!words.data) return { problems: [...words.problems, ...problems] }
   if (problems.length > 0) return { problems }
   const { plugins: _, ...kept } = words.data
-  return { document: { ...kept, rules }, problems }
+  return { document: { ...apart(kept, vocabulary), rules }, problems }
+}
+
+/** The words of rules, and apart from them those that other programs read. */
+function apart<Words extends object>(
+  words: Words,
+  { sections = foreignSections }: Vocabulary,
+): Words & Pick<RuleDocument, 'sections'> {
+  const names = sections.map(({ name }) => name).filter(name => name in words)
+  if (names.length === 0) return words
+  const entries = Object.entries(words)
+  const own = entries.filter(([name]) => !names.includes(name))
+  return {
+    ...(Object.fromEntries(own) as Words),
+    sections: Object.fromEntries(entries.filter(([name]) => names.includes(name))),
+  }
 }
 
 /** The document of a config centre: rules, and nothing that could repoint the store or the identity of callers. */

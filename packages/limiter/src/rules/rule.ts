@@ -104,4 +104,6 @@ export interface RuleDocument {
   readonly remote?: RemoteAddress | undefined
   readonly answer: Answer
   readonly rules: readonly Rule[]
+  /** What stands in the file for other programs, by the word it stands under. */
+  readonly sections?: Readonly<Record<string, unknown>> | undefined
 }

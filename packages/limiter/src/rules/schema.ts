@@ -13,6 +13,7 @@ import { limitOf } from './limit.ts'
 import type { Answer, Match, RemoteAddress, Rule, StoreAddress, WhenFull, WhenStoreDown } from './rule.ts'
 import { blockSchema, callersSchema, costSchema, countWhenSchema, jwtSchema } from './schema-callers.ts'
 import { matchSchema } from './schema-match.ts'
+import { foreignSections } from './section.ts'
 import { listOf, redisAddress, textOf, withoutDoubles } from './shape.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
@@ -88,7 +89,9 @@ export function documentSchema(
 ): z.ZodType<DocumentWords> {
   const network = textOf(networkFault, 64)
   const source = textOf(text => sourceFault(text, vocabulary), 256)
+  const sections = vocabulary.sections ?? foreignSections
   return z.strictObject({
+    ...Object.fromEntries(sections.map(({ name, schema }) => [name, schema.optional()])),
     identify: z
       .record(
         textOf(text => nameFault(text, vocabulary)),

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { Algorithm } from '../algorithms/algorithm.ts'
+import type { Section } from './section.ts'
 
 /** The words that rules may use beyond those of the rule file itself; users add theirs by passing a longer list. */
 export interface Vocabulary {
@@ -20,4 +21,6 @@ export interface Vocabulary {
     /** Throws where the address or the words beside it cannot be obeyed. */
     create(address: string, options: Readonly<Record<string, unknown>>): unknown
   }[]
+  /** Further parts of a rule file, each read by its own schema; left out, those of Diana's other programs pass unread. */
+  readonly sections?: readonly Section[] | undefined
 }

@@ -8,6 +8,8 @@ export interface FleetRule {
   readonly algorithm: string
   readonly by?: readonly string[] | undefined
   readonly enforced: boolean
+  /** What the meters were made of, for a store that makes its own of them. */
+  readonly terms?: readonly unknown[] | undefined
 }
 
 /** What is counted for one rule. Each store makes its own, and is given back only those. */

@@ -5,7 +5,14 @@ import { Deadline, TooLate, type Waiter, within } from './deadline.ts'
 import { Debts } from './debts.ts'
 import { DenyCache } from './deny-cache.ts'
 import { Fleet } from './fleet.ts'
-import { type Answered, type FleetCharge, type FleetCounter, type FleetStore, fleetCharge } from './fleet-store.ts'
+import {
+  type Answered,
+  type FleetCharge,
+  type FleetCounter,
+  type FleetRule,
+  type FleetStore,
+  fleetCharge,
+} from './fleet-store.ts'
 import { Heartbeat } from './heartbeat.ts'
 import type { MemoryStore } from './memory.ts'
 import { Recovery } from './recovery.ts'
@@ -96,6 +103,10 @@ export class SharedStore {
 
   get #stepMs(): number {
     return Math.max(LEAST_STEP_MS, this.#options.timeoutMs)
+  }
+
+  createCounter(rule: FleetRule): FleetCounter {
+    return this.#store.createCounter(rule)
   }
 
   /** This process's part of every limit. */

@@ -1,0 +1,68 @@
+import { dirname } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { createLimiter, type Limiter } from 'diana-limiter'
+import type { FastifyServerOptions } from 'fastify'
+import { createGateway } from './gateway.ts'
+import { type GatewaySettings, gatewaySection, parseGatewaySettings } from './settings/gateway-settings.ts'
+
+export interface GatewayProcessOptions {
+  /** The rule file, which may hold the gateway's own section. */
+  readonly config: string
+  /** Where calls go that no route takes. */
+  readonly upstream?: string | undefined
+  /** Where to listen; the section says unless they are given. */
+  readonly host?: string | undefined
+  readonly port?: number | undefined
+  /** The socket of a counting process. */
+  readonly counting?: string | undefined
+  readonly logger?: FastifyServerOptions['logger']
+}
+
+/** A gateway that takes calls. */
+export interface GatewayProcess {
+  readonly address: string
+  readonly limiter: Limiter
+  /** Whether more calls should be sent here. */
+  isReady(): boolean
+  /** Turns unready, lets calls come for as long as the settings say, finishes those under way, and ends. */
+  close(): Promise<void>
+}
+
+const usualHost = '127.0.0.1'
+const usualPort = 8080
+
+/** Starts a gateway in this process; `onLimiter` is told of its limiter before calls come. */
+export async function startGatewayProcess(
+  options: GatewayProcessOptions,
+  onLimiter: (limiter: Limiter) => void = () => {},
+): Promise<GatewayProcess> {
+  const { config, upstream, counting, logger = false } = options
+  const limiter = await createLimiter({ config, counting, sections: [gatewaySection] })
+  try {
+    onLimiter(limiter)
+    const gateway = await createGateway({ limiter, upstream, logger, folder: dirname(config) })
+    const { listen, shutdown } = settingsOf(limiter)
+    const host = options.host ?? listen.host ?? usualHost
+    const port = options.port ?? listen.port ?? usualPort
+    const address = await gateway.listen({ host, port }).catch(async error => {
+      await gateway.close()
+      throw Object.assign(error, { host, port })
+    })
+    let ready = true
+    const close = async (): Promise<void> => {
+      ready = false
+      await pause(shutdown.delayMs)
+      await gateway.close()
+      await limiter.close()
+    }
+    return { address, limiter, isReady: () => ready, close }
+  } catch (error) {
+    await limiter.close()
+    throw error
+  }
+}
+
+/** What the rule file says of the gateway at this moment. */
+export function settingsOf(limiter: Limiter): GatewaySettings {
+  return (limiter.section('gateway') as GatewaySettings | undefined) ?? parseGatewaySettings({})
+}

@@ -1,0 +1,64 @@
+import { isDeepStrictEqual } from 'node:util'
+import { DianaError, type SectionFollower } from 'diana-limiter'
+import { RouteTable } from './routes/route-table.ts'
+import { type GatewaySettings, parseGatewaySettings } from './settings/gateway-settings.ts'
+import { Upstreams } from './upstreams/upstreams.ts'
+
+/** What a running gateway cannot change: its server and its chain of filters are built once. */
+const atTheStart = {
+  listen: ({ listen }) => listen,
+  tls: ({ tls }) => tls,
+  admin: ({ admin }) => admin,
+  filters: ({ filters }) => filters,
+  'limits.headers': ({ limits }) => limits.headersBytes,
+} satisfies Record<string, (settings: GatewaySettings) => unknown>
+
+/** The settings and routes in force. They change together, by one assignment each, and calls under way keep theirs. */
+export class LiveSettings {
+  readonly upstreams: Upstreams = new Upstreams()
+  readonly #fallback: string | undefined
+  readonly #onChange: (settings: GatewaySettings) => void
+  #settings: GatewaySettings | undefined
+  #routes: RouteTable | undefined
+
+  /** Calls that no route takes go to `fallback`, if it is given. */
+  constructor(fallback: string | undefined, onChange: (settings: GatewaySettings) => void) {
+    this.#fallback = fallback
+    this.#onChange = onChange
+  }
+
+  get settings(): GatewaySettings {
+    return this.#settings!
+  }
+
+  get routes(): RouteTable {
+    return this.#routes!
+  }
+
+  readonly follow: SectionFollower = value => {
+    const settings = this.#complete((value as GatewaySettings | undefined) ?? parseGatewaySettings({}))
+    if (this.#settings) assertChangeable(this.#settings, settings)
+    const routes = new RouteTable(settings.routes, this.upstreams)
+    return () => {
+      this.#settings = settings
+      this.#routes = routes
+      this.upstreams.keep(routes.upstreams)
+      this.#onChange(settings)
+    }
+  }
+
+  #complete(settings: GatewaySettings): GatewaySettings {
+    if (this.#fallback === undefined) return settings
+    if (settings.routes.some(({ host, path }) => host.length === 0 && path === '/')) return settings
+    const { routes } = parseGatewaySettings({ routes: [{ to: this.#fallback }] })
+    return { ...settings, routes: [...settings.routes, ...routes] }
+  }
+}
+
+function assertChangeable(before: GatewaySettings, after: GatewaySettings): void {
+  for (const [word, read] of Object.entries(atTheStart)) {
+    if (isDeepStrictEqual(read(before), read(after))) continue
+    const remedy = 'leave it as it was, or start Diana anew'
+    throw new DianaError('BAD_RULES', `gateway.${word} is read at the start only: ${remedy}`)
+  }
+}

@@ -1,0 +1,61 @@
+/** Why a call got no answer from a service. */
+export interface Failure {
+  readonly status: 400 | 413 | 502 | 504
+  readonly detail: string
+  /** Whether the address is to blame, rather than the caller. */
+  readonly isOfService: boolean
+  /** Whether the service has surely not begun to answer, so that a call which may be repeated is sent again. */
+  readonly mayRetry: boolean
+}
+
+const unreachable: Failure = {
+  status: 502,
+  detail: 'The service cannot be reached.',
+  isOfService: true,
+  mayRetry: true,
+}
+const garbled: Failure = {
+  status: 502,
+  detail: 'The service gave no answer that can be read.',
+  isOfService: true,
+  mayRetry: false,
+}
+const late: Failure = {
+  status: 504,
+  detail: 'The service did not answer in time.',
+  isOfService: true,
+  mayRetry: false,
+}
+const unsendable: Failure = {
+  status: 400,
+  detail: 'This call cannot be passed on as it is.',
+  isOfService: false,
+  mayRetry: false,
+}
+const tooLarge: Failure = {
+  status: 413,
+  detail: 'The body of this call is too large.',
+  isOfService: false,
+  mayRetry: false,
+}
+
+/** The body of a call turned out larger than it may be. */
+export class BodyTooLarge extends Error {}
+
+const byCode: Readonly<Record<string, Failure>> = {
+  UND_ERR_CONNECT_TIMEOUT: { ...late, mayRetry: true },
+  UND_ERR_HEADERS_TIMEOUT: late,
+  UND_ERR_BODY_TIMEOUT: late,
+  UND_ERR_HEADERS_OVERFLOW: garbled,
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: garbled,
+  UND_ERR_INVALID_ARG: unsendable,
+  UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: unsendable,
+}
+
+/** What an error on the way to a service means. */
+export function failureOf(error: Error): Failure {
+  if (error instanceof BodyTooLarge) return tooLarge
+  const code = String((error as NodeJS.ErrnoException).code ?? '')
+  if (code.startsWith('HPE_') || code.startsWith('ERR_INVALID_CHAR') || code.startsWith('ERR_HTTP_')) return garbled
+  return byCode[code] ?? unreachable
+}

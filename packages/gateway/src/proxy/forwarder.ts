@@ -1,0 +1,84 @@
+import { countedPath } from 'diana-limiter/words'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { sendProblem } from '../problem.ts'
+import type { Route } from '../routes/route.ts'
+import type { RouteTable } from '../routes/route-table.ts'
+import type { GatewaySettings } from '../settings/gateway-settings.ts'
+import { hasBody } from './body.ts'
+import { Forwarding } from './forwarding.ts'
+import type { Trust } from './headers-to-service.ts'
+import type { Outlet } from './outlet.ts'
+import { Tunnels, upgradingSocket } from './tunnels.ts'
+
+/** What a forwarder works with; routes and settings change while it runs. */
+export interface ForwarderParts {
+  readonly settings: GatewaySettings
+  readonly routes: RouteTable
+  readonly trust: Trust
+  outletFor(reply: FastifyReply): Outlet
+  /** Whether the gateway takes its leave, so that connections are not kept. */
+  isClosing(): boolean
+}
+
+/** Sends calls on to services. */
+export class Forwarder {
+  readonly #parts: ForwarderParts
+  readonly #tunnels: Tunnels
+
+  constructor(parts: ForwarderParts) {
+    this.#parts = parts
+    this.#tunnels = new Tunnels(parts)
+  }
+
+  /** The handler of every call that has passed Diana and the filters. */
+  readonly forward = (request: FastifyRequest, reply: FastifyReply): void => {
+    const refusal = this.#faultIn(request)
+    if (refusal) {
+      sendProblem(reply, ...refusal)
+      return
+    }
+    const route = this.#routeOf(request)
+    if (route === undefined) sendProblem(reply, 404, 'The gateway forwards no such call.')
+    else if (upgradingSocket(request.raw) === undefined) new Forwarding(request, reply, route, this.#parts).begin()
+    else this.#tunnels.open(request, reply, route)
+  }
+
+  /** Ends connections that have no end of their own. */
+  closeTunnels(): void {
+    this.#tunnels.close()
+  }
+
+  /** How many of them there are. */
+  get tunnels(): number {
+    return this.#tunnels.size
+  }
+
+  #routeOf({ url, headers }: FastifyRequest): Route | undefined {
+    const question = url.indexOf('?')
+    const path = question < 0 ? url : url.slice(0, question)
+    return this.#parts.routes.find(headers.host, countedPath(path))
+  }
+
+  #faultIn({ raw }: FastifyRequest): [status: number, detail: string] | undefined {
+    const { headers, rawHeaders } = raw
+    if (hasTwoHosts(rawHeaders)) return [400, 'This call names two hosts.']
+    if (!hasBody(raw)) return undefined
+    // Node has taken the last coding off, and would leave the others on without a word
+    if ((headers['transfer-encoding'] ?? 'chunked').toLowerCase() !== 'chunked') {
+      return [501, 'Of transfer codings, only chunked is understood.']
+    }
+    if (Number(headers['content-length'] ?? 0) > this.#parts.settings.limits.bodyBytes) {
+      return [413, 'The body of this call is too large.']
+    }
+    return undefined
+  }
+}
+
+function hasTwoHosts(rawHeaders: readonly string[]): boolean {
+  let hosts = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++
+  }
+  return hosts > 1
+}

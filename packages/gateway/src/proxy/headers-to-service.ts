@@ -1,0 +1,58 @@
+import type { Limiter } from 'diana-limiter'
+import type { FastifyRequest } from 'fastify'
+import type { Route } from '../routes/route.ts'
+import { isOfTheConnection, namedByConnection } from './connection-headers.ts'
+
+/** Who is believed about the caller's address, in which header. */
+export type Trust = Pick<Limiter, 'addressOf' | 'forwardedBy'>
+
+/** What the service is told: the caller's headers as Diana saw them, and who called by which name. Names and values in turn. */
+export function headersToService(request: FastifyRequest, route: Route, trust: Trust): string[] {
+  const { headers } = request
+  const { socket } = request.raw
+  const flat: string[] = []
+  const named = namedByConnection(headers.connection)
+  const peer = trust.addressOf(socket.remoteAddress, undefined)
+  const earlier = headers['x-forwarded-for']
+  const believed = headers[trust.forwardedBy]
+  // a proxy that is believed about the address is believed about the rest
+  const isProxied = believed !== undefined && trust.addressOf(socket.remoteAddress, believed) !== peer
+  for (const name in headers) {
+    const value = headers[name]
+    if (value === undefined || isOfTheConnection(name) || named?.has(name) || isTold(name, isProxied)) continue
+    if (route.changesRequest && isChanged(name, route)) continue
+    if (typeof value === 'string') flat.push(name, value)
+    else for (const one of value) flat.push(name, one)
+  }
+  flat.push('x-forwarded-for', earlier === undefined ? String(peer) : `${earlier}, ${peer}`)
+  if (!isProxied || headers['x-forwarded-host'] === undefined) flat.push('x-forwarded-host', headers.host ?? '')
+  if (!isProxied || headers['x-forwarded-proto'] === undefined) {
+    flat.push('x-forwarded-proto', 'encrypted' in socket ? 'https' : 'http')
+  }
+  if (route.settings.keepHost && headers.host !== undefined) flat.push('host', headers.host)
+  if (route.changesRequest) {
+    const { set } = route.settings.requestHeaders
+    for (const name in set) flat.push(name, set[name]!)
+  }
+  return flat
+}
+
+/** Headers that Diana writes herself, and those that Node has answered already. */
+function isTold(name: string, isProxied: boolean): boolean {
+  switch (name) {
+    case 'host':
+    case 'expect':
+    case 'x-forwarded-for':
+      return true
+    case 'forwarded':
+    case 'x-forwarded-host':
+    case 'x-forwarded-proto':
+      return !isProxied
+    default:
+      return false
+  }
+}
+
+function isChanged(name: string, { settings: { requestHeaders } }: Route): boolean {
+  return Object.hasOwn(requestHeaders.set, name) || requestHeaders.remove.includes(name)
+}

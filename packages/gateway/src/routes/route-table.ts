@@ -1,0 +1,86 @@
+import type { RouteSettings } from '../settings/route-settings.ts'
+import type { Upstream } from '../upstreams/upstream.ts'
+import type { Upstreams } from '../upstreams/upstreams.ts'
+import { Route } from './route.ts'
+
+/** The routes of one host, by their path. */
+type Paths = Map<string, Route>
+
+const everyHost = ''
+const longestHost = 255
+
+/** Finds the route of a call: the most exact host first, and of its routes the one with the longest path. */
+export class RouteTable {
+  readonly #hosts = new Map<string, Paths>()
+  readonly #deepest: number
+  readonly #namesHosts: boolean
+  readonly upstreams: ReadonlySet<Upstream>
+
+  constructor(settings: readonly RouteSettings[], upstreams: Upstreams) {
+    const routes = settings.map(one => new Route(one, upstreams))
+    for (const route of routes) {
+      const { host, path } = route.settings
+      // *.example.com is kept as .example.com
+      const names = host.length === 0 ? [everyHost] : host.map(name => name.replace(/^\*/, ''))
+      for (const name of names) this.#pathsOf(name).set(path, route)
+    }
+    this.#deepest = Math.max(0, ...settings.map(({ path }) => (path === '/' ? 0 : path.split('/').length - 1)))
+    this.#namesHosts = [...this.#hosts.keys()].some(name => name !== everyHost)
+    this.upstreams = new Set(routes.flatMap(route => route.upstreams))
+  }
+
+  /** `path` is the one that is counted. */
+  find(host: string | undefined, path: string): Route | undefined {
+    if (this.#namesHosts && host !== undefined) {
+      const route = this.#findByHost(nameOf(host), path)
+      if (route) return route
+    }
+    return this.#findByPath(everyHost, path)
+  }
+
+  #findByHost(name: string, path: string): Route | undefined {
+    const exact = this.#findByPath(name, path)
+    if (exact || name.length > longestHost) return exact
+    for (let dot = name.indexOf('.', 1); dot > 0; dot = name.indexOf('.', dot + 1)) {
+      const route = this.#findByPath(name.slice(dot), path)
+      if (route) return route
+    }
+    return undefined
+  }
+
+  #findByPath(host: string, path: string): Route | undefined {
+    const paths = this.#hosts.get(host)
+    if (paths === undefined) return undefined
+    let end = this.#beginningOf(path)
+    while (end > 0) {
+      const route = paths.get(path.slice(0, end))
+      if (route) return route
+      end = path.lastIndexOf('/', end - 1)
+    }
+    return paths.get('/')
+  }
+
+  /** How much of a path any route could name: a caller's path may have thousands of segments, and no route's has. */
+  #beginningOf(path: string): number {
+    let end = 0
+    for (let depth = 0; depth < this.#deepest; depth++) {
+      const next = path.indexOf('/', end + 1)
+      if (next < 0) return path.length
+      end = next
+    }
+    return end
+  }
+
+  #pathsOf(host: string): Paths {
+    const known = this.#hosts.get(host)
+    if (known) return known
+    const paths: Paths = new Map()
+    this.#hosts.set(host, paths)
+    return paths
+  }
+}
+
+/** The host without its port, in lower case. */
+function nameOf(host: string): string {
+  return host.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase()
+}

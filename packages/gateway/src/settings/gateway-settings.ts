@@ -1,0 +1,112 @@
+import type { Section } from 'diana-limiter'
+import { duration } from 'diana-limiter/words'
+import { z } from 'zod'
+import { type FilterSettings, filterSchema } from './filter-settings.ts'
+import { type RouteSettings, type RouteWords, routeSchema, type Timeouts, timeoutsSchema } from './route-settings.ts'
+import { sizeOf } from './size.ts'
+
+/** What stands under `gateway:`, validated. */
+export interface GatewaySettings {
+  readonly listen: { readonly host?: string | undefined; readonly port?: number | undefined }
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined
+  readonly admin?:
+    | { readonly host?: string | undefined; readonly port?: number | undefined; readonly token?: string | undefined }
+    | undefined
+  readonly limits: { readonly headersBytes: number; readonly bodyBytes: number; readonly requestMs: number }
+  readonly shutdown: { readonly delayMs: number; readonly timeoutMs: number }
+  readonly filters: readonly FilterSettings[]
+  readonly routes: readonly RouteSettings[]
+}
+
+const usual: Timeouts = { connectMs: 5000, headersMs: 60_000, bodyMs: 60_000 }
+
+const host = z.string().min(1).max(255)
+const port = z.int().min(0).max(65_535)
+const file = z.string().min(1).max(4096)
+
+const schema = z
+  .strictObject({
+    listen: z
+      .strictObject({ host: host.optional(), port: port.optional() })
+      .default({})
+      .describe('Where callers come in, unless the command line says; read at the start.'),
+    tls: z
+      .strictObject({
+        cert: file.describe('The certificate with its chain (PEM); read again when it changes.'),
+        key: file.describe('Its private key (PEM).'),
+      })
+      .optional()
+      .describe('Paths as seen from this file; left out, callers come in over plain HTTP.'),
+    admin: z
+      .strictObject({
+        host: host.optional().describe('127.0.0.1 unless given.'),
+        port: port.optional().describe('8081 unless given.'),
+        token: z.string().min(16).max(1024).optional().describe('Needed outside of this machine.'),
+      })
+      .optional()
+      .describe('Where operators come in; read at the start.'),
+    limits: z
+      .strictObject({
+        headers: sizeOf({ least: '1KiB', most: '1MiB' }).default(16_384).describe('All headers of a call together.'),
+        body: sizeOf({ least: '1B', most: '999GiB' }).optional().describe('The body of a call; left out, any size.'),
+        time: duration.default(300_000).describe('How long a caller may take to send a call; default: 5m.'),
+      })
+      .default({ headers: 16_384, time: 300_000 })
+      .describe('What a call may be.'),
+    timeouts: timeoutsSchema.default({}).describe('How long services may take; a route may say its own.'),
+    shutdown: z
+      .strictObject({
+        delay: duration.optional().describe('How long calls are still taken after readiness has turned red.'),
+        timeout: duration.default(30_000).describe('How long calls under way may take to finish.'),
+      })
+      .default({ timeout: 30_000 })
+      .describe('How the gateway ends.'),
+    filters: z
+      .array(filterSchema)
+      .max(100)
+      .default([])
+      .describe('What calls pass behind Diana, in this order; read at the start.'),
+    routes: z.array(routeSchema).max(1000).default([]).describe('Which calls go where.'),
+  })
+  .superRefine(({ routes }, context) => {
+    for (const [index, message] of doubles(routes)) {
+      context.addIssue({ code: 'custom', path: ['routes', index], message })
+    }
+  })
+  .transform(
+    ({ limits, shutdown, timeouts, routes, ...words }): GatewaySettings => ({
+      ...words,
+      limits: {
+        headersBytes: limits.headers,
+        bodyBytes: limits.body ?? Number.POSITIVE_INFINITY,
+        requestMs: limits.time,
+      },
+      shutdown: { delayMs: shutdown.delay ?? 0, timeoutMs: shutdown.timeout },
+      routes: routes.map(route => ({ ...route, timeouts: { ...usual, ...timeouts, ...route.timeouts } })),
+    }),
+  )
+
+/** Routes that could never be taken, since an earlier one has the same host and path. */
+function* doubles(routes: readonly RouteWords[]): Generator<[index: number, what: string]> {
+  const taken = new Map<string, number>()
+  for (const [index, { host, path }] of routes.entries()) {
+    for (const name of host.length === 0 ? ['every host'] : host) {
+      const earlier = taken.get(`${name} ${path}`)
+      if (earlier !== undefined && earlier !== index) {
+        yield [index, `has the path ${path} of ${name}, as routes[${earlier}] does: leave one out`]
+      }
+      taken.set(`${name} ${path}`, index)
+    }
+  }
+}
+
+/** The section `gateway:` of a rule file. */
+export const gatewaySection: Section = {
+  name: 'gateway',
+  schema: schema.describe('The gateway: where calls come in, what they pass, and where they go.'),
+}
+
+/** A gateway that only has this to say, as the file would. */
+export function parseGatewaySettings(words: unknown): GatewaySettings {
+  return schema.parse(words)
+}

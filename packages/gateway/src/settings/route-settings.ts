@@ -1,0 +1,130 @@
+import { duration, headerFault, hostFault, listOf, textOf } from 'diana-limiter/words'
+import { z } from 'zod'
+
+/** How long a service may take: to be reached, to begin its answer, and between two pieces of it. */
+export interface Timeouts {
+  readonly connectMs: number
+  readonly headersMs: number
+  readonly bodyMs: number
+}
+
+/** Headers to put in place of what was there, and headers to take out; names are in lower case. */
+export interface HeaderChanges {
+  readonly set: Readonly<Record<string, string>>
+  readonly remove: readonly string[]
+}
+
+/** Which calls go to which service, and how they are changed on the way. */
+export interface RouteSettings {
+  /** Host names, or `*.` and a name; none is every host. */
+  readonly host: readonly string[]
+  /** The path itself and everything below it. */
+  readonly path: string
+  /** The addresses of the service. */
+  readonly to: readonly string[]
+  /** What takes the place of `path`; none leaves it. */
+  readonly rewrite?: string | undefined
+  readonly keepHost: boolean
+  readonly requestHeaders: HeaderChanges
+  readonly responseHeaders: HeaderChanges
+  readonly timeouts: Timeouts
+  readonly retry: boolean
+  /** After how many failures in a row an address rests, and for how long at first. */
+  readonly health: { readonly failures: number; readonly restMs: number }
+}
+
+/** What a proxy says itself, or what would break the framing of a message. */
+const ours: readonly string[] = [
+  'connection',
+  'content-length',
+  'host',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]
+
+function changedHeaderFault(name: string): string | undefined {
+  if (!ours.includes(name.toLowerCase())) return headerFault(name)
+  return name.toLowerCase() === 'host' ? 'is set by keepHost: leave it out' : 'belongs to the connection: leave it out'
+}
+
+const headerName = textOf(changedHeaderFault, 128).transform(name => name.toLowerCase())
+const headerValue = z
+  .string()
+  .max(4096)
+  .regex(/^[\t\x20-\x7e\x80-\xff]*$/, { error: 'has a character that no header may have: take it out' })
+
+const headerChanges = z
+  .strictObject({
+    set: z.record(headerName, headerValue).default({}).describe('Headers to put in place of what was there.'),
+    remove: listOf(headerName, { min: 0, max: 100 }).default([]).describe('Headers to take out.'),
+  })
+  .default({ set: {}, remove: [] })
+
+function pathFault(path: string): string | undefined {
+  if (!path.startsWith('/')) return `must begin with /: write "/${path}"`
+  if (/[^\x21-\x7e]|[?#*;\\]|\/\/|\/\.\.?(?:\/|$)/.test(path))
+    return 'must be a plain path such as /api, without patterns, queries or dots'
+  return undefined
+}
+
+const path = textOf(pathFault).transform(text => (text.length > 1 ? text.replace(/\/$/, '') : text))
+
+/** What is wrong with the address of a service. */
+export function upstreamFault(text: string): string | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
+    return 'is not the address of a service: write one such as http://127.0.0.1:3000'
+  }
+  if (url.username !== '' || url.password !== '') return 'must be without a name and password: set a header instead'
+  return url.search === '' && url.hash === '' ? undefined : 'must end with its path: take out what follows ? or #'
+}
+
+/** How long services may take, unless a route says otherwise. */
+export const timeoutsSchema: z.ZodType<Partial<Timeouts>> = z
+  .strictObject({
+    connect: duration.optional().describe('To reach a service; default: 5s.'),
+    headers: duration.optional().describe('Until it begins its answer; default: 60s.'),
+    body: duration.optional().describe('Between two pieces of its answer; default: 60s.'),
+  })
+  .transform(({ connect, headers, body }) => ({
+    ...(connect === undefined ? {} : { connectMs: connect }),
+    ...(headers === undefined ? {} : { headersMs: headers }),
+    ...(body === undefined ? {} : { bodyMs: body }),
+  }))
+
+/** A route with only those timeouts that it says itself. */
+export type RouteWords = Omit<RouteSettings, 'timeouts'> & { readonly timeouts: Partial<Timeouts> }
+
+export const routeSchema: z.ZodType<RouteWords> = z
+  .strictObject({
+    host: listOf(
+      textOf(hostFault, 255).transform(name => name.toLowerCase()),
+      { min: 1, max: 100 },
+    )
+      .default([])
+      .describe('Hosts such as api.example.com or *.example.com; left out, every host.'),
+    path: path.default('/').describe('The path and all below it; of several that fit, the longest is taken.'),
+    to: listOf(textOf(upstreamFault, 2048), { min: 1, max: 100 }).describe(
+      'Addresses of the service, asked in turn: http://10.0.0.1:3000.',
+    ),
+    rewrite: path.optional().describe('What takes the place of path: / takes it out.'),
+    keepHost: z.boolean().default(false).describe("true sends the caller's Host on, not the service's own."),
+    requestHeaders: headerChanges.describe('Changes to what the service gets.'),
+    responseHeaders: headerChanges.describe('Changes to what the caller gets.'),
+    timeouts: timeoutsSchema.default({}).describe('How long the service may take.'),
+    retry: z
+      .boolean()
+      .default(true)
+      .describe('One second try, at another address, for calls that may be repeated and have no body.'),
+    health: z
+      .strictObject({
+        failures: z.int().min(1).max(1000).default(3).describe('After so many failures in a row an address rests.'),
+        rest: duration.default(5000).describe('For how long at first; twice as long each time, up to 16 times.'),
+      })
+      .default({ failures: 3, rest: 5000 })
+      .describe('When an address that fails is left alone.'),
+  })
+  .transform(({ health: { failures, rest }, ...words }) => ({ ...words, health: { failures, restMs: rest } }))

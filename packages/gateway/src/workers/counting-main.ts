@@ -1,0 +1,17 @@
+import { readFile } from 'node:fs/promises'
+import { gatherWords, importPlugins, pluginsNamedIn } from 'diana-limiter'
+import { serveCounting } from 'diana-limiter/counting'
+import { type CountingSettings, fail, readProcessSettings, tell } from './messages.ts'
+
+// the one that counts ends last, when its supervisor does, whoever is told to end first
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {})
+process.on('disconnect', () => process.exit(0))
+
+try {
+  const { config, socket } = readProcessSettings<CountingSettings>()
+  const plugins = await importPlugins(pluginsNamedIn(await readFile(config, 'utf8')), config)
+  await serveCounting({ socket, algorithms: gatherWords({}, plugins).algorithms })
+  tell({ what: 'ready' })
+} catch (error) {
+  fail(error)
+}

@@ -1,0 +1,83 @@
+import type { ChildProcess } from 'node:child_process'
+import { DianaError } from 'diana-limiter'
+import type { Order, Told } from './messages.ts'
+
+const firstPauseMs = 50
+const longestPauseMs = 5000
+const steadyMs = 5000
+
+export interface KeptProcessParts {
+  start(): ChildProcess
+  onTold(told: Told): void
+  /** Why it could not begin, the first time it was started. */
+  onFailed(error: Error): void
+}
+
+/** A process that is started again whenever it ends, sooner if it had run well. */
+export class KeptProcess {
+  readonly #parts: KeptProcessParts
+  #child: ChildProcess
+  #pauseMs = firstPauseMs
+  #hasBegun = false
+  #ending = false
+  #restarting: NodeJS.Timeout | undefined
+
+  constructor(parts: KeptProcessParts) {
+    this.#parts = parts
+    this.#child = this.#start()
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid
+  }
+
+  send(order: Order): boolean {
+    return this.#child.connected && this.#child.send(order, () => {})
+  }
+
+  /** Tells it to end, and waits until it has; one that does not is killed. */
+  async end(timeoutMs: number): Promise<void> {
+    this.#ending = true
+    clearTimeout(this.#restarting)
+    const child = this.#child
+    if (child.exitCode !== null || child.signalCode !== null) return
+    await new Promise<void>(resolve => {
+      const late = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
+      child.once('exit', () => {
+        clearTimeout(late)
+        resolve()
+      })
+      if (!this.send({ what: 'end' })) child.kill('SIGKILL')
+    })
+  }
+
+  #start(): ChildProcess {
+    const child = this.#parts.start()
+    const startedAt = performance.now()
+    child.on('error', () => {})
+    child.on('message', (told: Told) => {
+      if (told.what === 'ready') this.#hasBegun = true
+      if (told.what === 'failed' && !this.#hasBegun) this.#parts.onFailed(errorOf(told))
+      this.#parts.onTold(told)
+    })
+    child.once('exit', (code, signal) => {
+      if (this.#ending) return
+      if (!this.#hasBegun) this.#parts.onFailed(new Error(`a process ended before it began (${signal ?? code})`))
+      const isSteady = performance.now() - startedAt > steadyMs
+      this.#pauseMs = isSteady ? firstPauseMs : Math.min(this.#pauseMs * 2, longestPauseMs)
+      this.#restarting = setTimeout(
+        () => {
+          this.#child = this.#start()
+        },
+        isSteady ? 0 : this.#pauseMs,
+      )
+    })
+    return child
+  }
+}
+
+/** The error as it was in the other process. */
+function errorOf({ message, details }: Told & { what: 'failed' }): Error {
+  const isBadRules = 'code' in details && details.code === 'BAD_RULES'
+  return isBadRules ? new DianaError('BAD_RULES', message) : Object.assign(new Error(message), details)
+}

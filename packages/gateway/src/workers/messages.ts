@@ -1,0 +1,46 @@
+import type { GatewayProcessOptions } from '../gateway-process.ts'
+
+/** What a worker is started with, in its environment. */
+export interface WorkerSettings extends Omit<GatewayProcessOptions, 'logger'> {
+  readonly counting: string
+  readonly logLevel: string | undefined
+}
+
+/** What the counting process is started with. */
+export interface CountingSettings {
+  readonly config: string
+  readonly socket: string
+}
+
+/** What a worker or the counting process tells its supervisor. */
+export type Told =
+  | { readonly what: 'ready'; readonly address?: string | undefined }
+  | { readonly what: 'failed'; readonly message: string; readonly details: object }
+  | { readonly what: 'print' | 'complain'; readonly line: string }
+  | { readonly what: 'answer'; readonly question: number; readonly answer: unknown }
+
+/** What a supervisor tells: to end, or to answer a question. */
+export type Order =
+  | { readonly what: 'end' }
+  | { readonly what: 'ask'; readonly question: number; readonly about: string; readonly details: unknown }
+
+export const settingsVariable = 'DIANA_PROCESS'
+
+/** What this process was started with. */
+export function readProcessSettings<Settings>(): Settings {
+  return JSON.parse(process.env[settingsVariable] ?? '{}') as Settings
+}
+
+/** Tells the supervisor; nobody listens where it is gone. */
+export function tell(told: Told): void {
+  if (process.connected) process.send?.(told, undefined, undefined, () => {})
+}
+
+/** Says why this process cannot do its work, and ends it. */
+export function fail(error: unknown): void {
+  const message = error instanceof Error ? error.message : String(error)
+  // the code, and what else is needed to say what to do
+  const told: Told = { what: 'failed', message, details: { ...(error as object) } }
+  if (process.send) process.send(told, undefined, undefined, () => process.exit(1))
+  else process.exit(1)
+}

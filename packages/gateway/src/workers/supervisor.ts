@@ -1,0 +1,172 @@
+import { fork } from 'node:child_process'
+import cluster from 'node:cluster'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { createLimiter, type Limiter } from 'diana-limiter'
+import { type GatewayProcess, type GatewayProcessOptions, settingsOf } from '../gateway-process.ts'
+import { gatewaySection } from '../settings/gateway-settings.ts'
+import { KeptProcess, type KeptProcessParts } from './kept-process.ts'
+import { settingsVariable, type Told, type WorkerSettings } from './messages.ts'
+
+export interface SupervisorOptions extends Omit<GatewayProcessOptions, 'counting' | 'logger'> {
+  readonly workers: number
+  /** Of the logs that workers write; none unless given. */
+  readonly logLevel?: string | undefined
+  /** Told of the limiter that reads the rules here, before workers begin. */
+  onLimiter?(limiter: Limiter): void
+  print(line: string): void
+  complain(line: string): void
+}
+
+const answerMs = 1000
+const endingMs = 2000
+const saidAgainMs = 5000
+
+/**
+ * Several gateways on one port, and one process that counts for them all. Whoever dies is started again; while nobody
+ * counts, each worker goes on by itself.
+ */
+export class Supervisor implements GatewayProcess {
+  readonly #options: SupervisorOptions
+  readonly #folder: string
+  readonly #lines = new Map<string, number>()
+  readonly #answers = new Map<number, (answer: unknown) => void>()
+  readonly #workers: KeptProcess[] = []
+  #counting: KeptProcess | undefined
+  #limiter: Limiter | undefined
+  #address = ''
+  #ready = false
+  #question = 0
+
+  private constructor(options: SupervisorOptions, folder: string) {
+    this.#options = options
+    this.#folder = folder
+  }
+
+  /** Resolves when all workers take calls. */
+  static async start(options: SupervisorOptions): Promise<Supervisor> {
+    // a folder that only this user may enter
+    const supervisor = new Supervisor(options, await mkdtemp(join(tmpdir(), 'diana-')))
+    try {
+      await supervisor.#start()
+      return supervisor
+    } catch (error) {
+      await supervisor.close()
+      throw error
+    }
+  }
+
+  get address(): string {
+    return this.#address
+  }
+
+  /** The rules as this process reads them; it judges no calls itself. */
+  get limiter(): Limiter {
+    return this.#limiter!
+  }
+
+  get workers(): number {
+    return this.#workers.length
+  }
+
+  isReady(): boolean {
+    return this.#ready
+  }
+
+  /** What the workers answer, those that do in time; see questions.ts. */
+  async ask(about: string, details?: unknown): Promise<unknown[]> {
+    const answers = await Promise.all(this.#workers.map(worker => this.#askOne(worker, about, details)))
+    return answers.filter(answer => answer !== undefined)
+  }
+
+  async close(): Promise<void> {
+    this.#ready = false
+    const { delayMs, timeoutMs } = this.#limiter ? settingsOf(this.#limiter).shutdown : { delayMs: 0, timeoutMs: 0 }
+    await pause(this.#address === '' ? 0 : delayMs)
+    // a worker ends by its own bound, and is killed only if it does not
+    await Promise.all(this.#workers.map(worker => worker.end(timeoutMs + endingMs)))
+    await this.#limiter?.close()
+    await this.#counting?.end(0)
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+
+  async #start(): Promise<void> {
+    const { config, workers } = this.#options
+    const socket = join(this.#folder, 'counting')
+    await this.#begin(parts => {
+      const counting = new KeptProcess({ ...parts, start: () => startCounting(config, socket) })
+      this.#counting = counting
+    })
+    this.#limiter = await createLimiter({ config, counting: { socket, isObserver: true }, sections: [gatewaySection] })
+    this.#options.onLimiter?.(this.#limiter)
+    // workers take connections from the system themselves: one that is just handed to a worker that dies would be nobody's
+    cluster.schedulingPolicy = cluster.SCHED_NONE
+    cluster.setupPrimary({ exec: pathOf('worker-main'), args: [] })
+    // one first: what it cannot do, none can
+    for (let i = 0; i < workers; i++) {
+      await this.#begin(parts => this.#workers.push(new KeptProcess({ ...parts, start: () => this.#fork(socket) })))
+    }
+    this.#ready = true
+  }
+
+  /** Starts a process, and resolves when it is ready. */
+  #begin(start: (parts: Omit<KeptProcessParts, 'start'>) => void): Promise<void> {
+    return new Promise((resolve, reject) => {
+      start({
+        onTold: told => {
+          if (told.what === 'ready') {
+            this.#address = told.address ?? this.#address
+            resolve()
+          } else this.#hear(told)
+        },
+        onFailed: reject,
+      })
+    })
+  }
+
+  #fork(counting: string) {
+    const { config, upstream, host, port, logLevel } = this.#options
+    const settings: WorkerSettings = { config, upstream, host, port, counting, logLevel }
+    return cluster.fork({ [settingsVariable]: JSON.stringify(settings) }).process
+  }
+
+  #hear(told: Told): void {
+    if (told.what === 'answer') this.#answers.get(told.question)?.(told.answer)
+    else if (told.what === 'print' || told.what === 'complain') this.#say(told.what, told.line)
+  }
+
+  /** What every worker says is said once. */
+  #say(how: 'print' | 'complain', line: string): void {
+    const now = performance.now()
+    for (const [known, at] of this.#lines) if (now - at > saidAgainMs) this.#lines.delete(known)
+    if (this.#lines.has(line)) return
+    this.#lines.set(line, now)
+    this.#options[how](line)
+  }
+
+  #askOne(worker: KeptProcess, about: string, details: unknown): Promise<unknown> {
+    const question = ++this.#question
+    return new Promise(resolve => {
+      const settle = (answer: unknown): void => {
+        clearTimeout(late)
+        this.#answers.delete(question)
+        resolve(answer)
+      }
+      const late = setTimeout(settle, answerMs, undefined)
+      this.#answers.set(question, settle)
+      if (!worker.send({ what: 'ask', question, about, details })) settle(undefined)
+    })
+  }
+}
+
+function startCounting(config: string, socket: string) {
+  const env = { ...process.env, [settingsVariable]: JSON.stringify({ config, socket }) }
+  return fork(pathOf('counting-main'), [], { env })
+}
+
+function pathOf(program: string): string {
+  return fileURLToPath(new URL(`./${program}.js`, import.meta.url))
+}

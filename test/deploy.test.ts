@@ -1,0 +1,167 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { algorithms, dimensions, formatMistake, parseText, sources } from 'diana-limiter'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { type GatewaySettings, gatewaySection } from '../packages/gateway/src/gateway.ts'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const read = (path: string): string => readFileSync(join(root, 'deploy', path), 'utf8')
+
+function settingsIn(path: string): GatewaySettings {
+  const vocabulary = { algorithms, dimensions, sources, sections: [gatewaySection] }
+  const { document, mistakes } = parseText(read(path), path, vocabulary)
+  expect(mistakes.map(formatMistake)).toEqual([])
+  return document!.sections!.gateway as GatewaySettings
+}
+
+const seconds = (text: string): number => Number(/^(\d+)s$/.exec(text)![1])
+
+describe('the image', () => {
+  const lines = read('Dockerfile')
+    .replace(/\\\n/g, ' ')
+    .split('\n')
+    .filter(line => /^[A-Z]/.test(line))
+  const of = (word: string): string[] => lines.filter(line => line.startsWith(`${word} `))
+
+  it('copies what there is', () => {
+    const [first] = of('COPY').filter(line => !line.includes('--from='))
+    const names = of('COPY')
+      .filter(line => !line.includes('--from='))
+      .flatMap(line => line.split(/\s+/).slice(1, -1))
+    expect(first).toContain('package-lock.json')
+    expect(names.filter(name => !existsSync(join(root, name)))).toEqual([])
+    const kept = read('Dockerfile.dockerignore')
+      .split('\n')
+      .filter(line => line.startsWith('!'))
+      .map(line => line.slice(1))
+    expect(names.filter(name => !kept.includes(name))).toEqual([])
+  })
+
+  it('has two stages, runs as nobody, is watched, and starts the command that exists', () => {
+    expect(of('FROM')).toHaveLength(2)
+    expect(lines.lastIndexOf('USER 65534:65534')).toBeGreaterThan(lines.findLastIndex(line => line.startsWith('FROM')))
+    expect(of('HEALTHCHECK')).toHaveLength(1)
+    const [, program] = JSON.parse(of('ENTRYPOINT')[0]!.slice('ENTRYPOINT '.length)) as string[]
+    expect(existsSync(join(root, program!))).toBe(true)
+  })
+
+  it('has a health check that is a program', () => {
+    const [, , script] = JSON.parse(/CMD (\[.*\])/.exec(of('HEALTHCHECK')[0]!)![1]!) as string[]
+    const { status, stderr } = spawnSync(process.execPath, ['-e', script!.replace('8081', '1')])
+    expect([status, String(stderr)]).toEqual([1, ''])
+  })
+})
+
+describe('the compose file', () => {
+  interface Service {
+    readonly image: string
+    readonly volumes?: readonly string[]
+    readonly depends_on?: Readonly<Record<string, unknown>>
+    readonly build?: { readonly context: string; readonly dockerfile: string }
+    readonly stop_grace_period?: string
+  }
+  const { services } = parse(read('compose/compose.yaml'), { merge: true }) as { services: Record<string, Service> }
+
+  it('starts two gateways, Redis, etcd and a service, and names nothing that is not there', () => {
+    expect(Object.keys(services)).toEqual(['gateway-1', 'gateway-2', 'redis', 'etcd', 'service'])
+    for (const { depends_on = {}, volumes = [], build } of Object.values(services)) {
+      for (const name of Object.keys(depends_on)) expect(services).toHaveProperty(name)
+      for (const volume of volumes) expect(existsSync(join(root, 'deploy/compose', volume.split(':')[0]!))).toBe(true)
+      if (build) expect(existsSync(join(root, 'deploy/compose', build.context, build.dockerfile))).toBe(true)
+    }
+  })
+
+  it('has good rules, whose addresses are its services, and gives calls the time to finish', () => {
+    const { routes, shutdown } = settingsIn('compose/diana.yaml')
+    const { store, remote } = parse(read('compose/diana.yaml')) as {
+      store: { redis: string }
+      remote: { etcd: string }
+    }
+    for (const url of [store.redis, remote.etcd, ...routes.flatMap(({ to }) => to)]) {
+      expect(services).toHaveProperty(new URL(url).hostname)
+    }
+    const { delayMs, timeoutMs } = shutdown
+    expect(seconds(services['gateway-1']!.stop_grace_period!) * 1000).toBeGreaterThan(delayMs + timeoutMs)
+  })
+})
+
+describe('the unit of systemd', () => {
+  const unit = read('systemd/diana.service')
+
+  it('is what systemd takes, wherever there is one', () => {
+    const path = join(root, 'deploy/systemd/diana.service')
+    const { error, status, stderr } = spawnSync('systemd-analyze', ['verify', path], { encoding: 'utf8' })
+    // on a machine without systemd, at least every line is a section or a word with a value
+    if (error) expect(unit.split('\n').filter(line => !/^(?:$|#|\[\w+\]$|\w+=)/.test(line))).toEqual([])
+    else expect([status, stderr]).toEqual([0, ''])
+  })
+
+  it('runs as nobody in particular, may write nowhere, and waits for calls to finish', () => {
+    for (const line of ['DynamicUser=yes', 'ProtectSystem=strict', 'NoNewPrivileges=yes', 'KillMode=mixed']) {
+      expect(unit.split('\n')).toContain(line)
+    }
+    expect(seconds(/^TimeoutStopSec=(\S+)$/m.exec(unit)![1]!)).toBeGreaterThan(30)
+  })
+})
+
+describe('the manifests of Kubernetes', () => {
+  interface Manifest {
+    readonly apiVersion: string
+    readonly kind: string
+    readonly spec?: { readonly template: { readonly spec: PodSpec } }
+  }
+  interface PodSpec {
+    readonly terminationGracePeriodSeconds: number
+    readonly securityContext: object
+    readonly containers: readonly [Container]
+    readonly volumes: readonly { readonly name: string }[]
+  }
+  interface Container {
+    readonly ports: readonly { readonly name: string; readonly containerPort: number }[]
+    readonly volumeMounts: readonly { readonly name: string }[]
+    readonly securityContext: object
+    readonly [probe: `${string}Probe`]: { readonly httpGet: { readonly path: string; readonly port: string } }
+  }
+  const names = readdirSync(join(root, 'deploy/kubernetes')).filter(name => name !== 'diana.yaml')
+  const manifests = new Map(names.map(name => [name, parse(read(`kubernetes/${name}`)) as Manifest]))
+  const { spec } = manifests.get('deployment.yaml')!.spec!.template
+  const [container] = spec.containers
+
+  it('are all named by the kustomization, and are of the kinds that there are', () => {
+    const { resources } = parse(read('kubernetes/kustomization.yaml')) as { resources: string[] }
+    expect([...resources, 'kustomization.yaml'].sort()).toEqual(names.sort())
+    expect([...manifests.values()].map(({ apiVersion, kind }) => `${apiVersion} ${kind}`).sort()).toEqual([
+      'apps/v1 Deployment',
+      'kustomize.config.k8s.io/v1beta1 Kustomization',
+      'networking.k8s.io/v1 NetworkPolicy',
+      'policy/v1 PodDisruptionBudget',
+      'v1 Namespace',
+      'v1 Service',
+    ])
+  })
+
+  it('probe what the gateway answers, where its config lets it listen', () => {
+    const { listen, admin } = settingsIn('kubernetes/diana.yaml')
+    const ports = Object.fromEntries(container.ports.map(({ name, containerPort }) => [name, containerPort]))
+    expect(ports).toEqual({ http: listen.port, admin: admin?.port })
+    expect(
+      [container.startupProbe, container.readinessProbe, container.livenessProbe].map(probe => probe!.httpGet),
+    ).toEqual([
+      { path: '/readyz', port: 'admin' },
+      { path: '/readyz', port: 'admin' },
+      { path: '/healthz', port: 'admin' },
+    ])
+  })
+
+  it('run as nobody, may write nothing but scratch, and wait for calls to finish', () => {
+    expect(spec.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 65_534 })
+    expect(container.securityContext).toMatchObject({ readOnlyRootFilesystem: true, allowPrivilegeEscalation: false })
+    const mounted = container.volumeMounts.map(({ name }) => name)
+    expect(spec.volumes.map(({ name }) => name)).toEqual(mounted)
+    const { delayMs, timeoutMs } = settingsIn('kubernetes/diana.yaml').shutdown
+    expect(spec.terminationGracePeriodSeconds * 1000).toBeGreaterThan(delayMs + timeoutMs)
+  })
+})
