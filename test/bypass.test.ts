@@ -2,6 +2,11 @@ import { createLimiter } from 'diana-limiter'
 import { describe, expect, test } from 'vitest'
 import { type Caller, meet, subjects } from './bypass/subjects.ts'
 
+// What lies below the filters is tried elsewhere: braces that choose a slot of Redis (redis-slot.test.ts), bursts at the edge of
+// a window and clocks that step (bounds.test.ts), floods of new keys (memory.test.ts), a store that fails (shared-rules.test.ts),
+// calls at once, failures that are counted and callers who leave (filters.test.ts, redis.test.ts), upgrades, tunnels, Expect and
+// streams that are reset (http.test.ts).
+
 /** Other ways to write /users/ann, some of which some routers take for it. */
 const spellings = [
   '//users/ann',
@@ -290,6 +295,26 @@ describe.each(Object.entries(subjects))('%s: nobody gets around a limit', (_name
     })
   })
 })
+
+describe.each(Object.entries(subjects))('%s: a limit of 0', (_name, subject) => {
+  test('lets nobody pass', async () => {
+    await meet(subject, { rules: [{ id: 'none', limit: '0/s' }] }, async (call, service) => {
+      expect([await call('/hello'), await call('/hello'), service.served]).toEqual([503, 503, []])
+    })
+  })
+})
+
+test.each([-1, Number.NaN, 0.5, 2 ** 53, Number.POSITIVE_INFINITY, '1' as never])(
+  'a cost of %s is no cost',
+  async cost => {
+    const limiter = await createLimiter({ rules: [{ id: 'all', limit: '5/h' }] })
+    const call = { method: 'GET', path: '/' }
+    await expect(limiter.check(call, { cost })).rejects.toThrow('cost must be a whole number')
+    expect((await limiter.check(call, { cost: 6 })).allowed).toBe(false)
+    expect((await limiter.check(call, { cost: 0 })).decisions[0]!.remaining).toBe(5)
+    await limiter.close()
+  },
+)
 
 test('a trusted network of mapped addresses cannot be written so that it holds them all', async () => {
   await expect(createLimiter({ rules: [], trustProxy: ['::ffff:10.0.0.0/8'] })).rejects.toThrow('::ffff:10.0.0.0/8')
