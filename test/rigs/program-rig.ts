@@ -32,7 +32,7 @@ export async function startDiana(args: readonly string[]): Promise<Program> {
     })
   }
   const ended = once(child, 'close').then(([code]) => code as number | null)
-  const listens = expect.poll(() => text, { timeout: 20_000 }).toContain('listens on')
+  const listens = expect.poll(() => text, { timeout: 40_000 }).toContain('listens on')
   await Promise.race([listens, ended.then(code => Promise.reject(new Error(`ended with ${code}: ${text}`)))])
   return { child, url: /listens on (\S+)/.exec(text)![1]!, said: () => text, ended }
 }
@@ -66,7 +66,7 @@ export function load(url: string, connections: number): { stop(): Promise<Outcom
       const outcome = await call(url, agent)
       outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
       // nobody listens any more
-      if (outcome === 'ECONNREFUSED') break
+      if (outcome === 'ECONNREFUSED' || outcome === 'never accepted') break
     }
     agent.destroy()
   })
@@ -87,7 +87,11 @@ export function call(url: string, agent?: Agent): Promise<string> {
       answer.on('error', error => resolve(`broken ${(error as NodeJS.ErrnoException).code}`))
       answer.on('end', () => resolve(String(answer.statusCode)))
     })
-    asked.on('error', error => resolve(String((error as NodeJS.ErrnoException).code)))
+    asked.on('error', error => {
+      const { code } = error as NodeJS.ErrnoException
+      // a new connection that waited to be accepted when nobody listened any more
+      resolve(code === 'ECONNRESET' && agent && !asked.reusedSocket ? 'never accepted' : String(code))
+    })
     asked.end()
   })
 }
