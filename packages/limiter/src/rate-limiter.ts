@@ -1,7 +1,10 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { burstCurve, type Curve, emptied, Smooth, warmUpCurve } from './algorithms/smooth.ts'
 import { type Clock, inMicroseconds, steadyClock } from './clock.ts'
 import { parseDuration } from './duration.ts'
 import { DianaError } from './errors.ts'
+import { FleetPace } from './fleet-pace.ts'
+import type { RedisTarget } from './stores/redis-client.ts'
 
 /** `warmUp` and `maxBurst` are durations such as `4s`. */
 export interface RateLimiterOptions {
@@ -11,6 +14,10 @@ export interface RateLimiterOptions {
   readonly coldFactor?: number | undefined
   /** Permits not asked for are saved for so long; default `1s`. Not with `warmUp`, whose saved permits are dear. */
   readonly maxBurst?: string | undefined
+  /** Shares the rate with every process that says the same name to the same Redis; default: this process alone. */
+  readonly store?: { readonly redis: RedisTarget; readonly timeout?: string | undefined } | undefined
+  /** Under which name the rate is shared. */
+  readonly name?: string | undefined
   readonly clock?: Clock | undefined
 }
 
@@ -30,10 +37,18 @@ export class RateLimiter {
   readonly #curveAt: (rate: number) => Curve
   readonly #state: Float64Array
   readonly #waiters: Waiter[] = []
+  readonly #fleet: FleetPace | undefined
   #rate: number
   #smooth: Smooth
 
-  private constructor(rate: number, curveAt: (rate: number) => Curve, state: Float64Array, now: () => number) {
+  private constructor(
+    rate: number,
+    curveAt: (rate: number) => Curve,
+    state: Float64Array,
+    now: () => number,
+    fleet: FleetPace | undefined,
+  ) {
+    this.#fleet = fleet
     this.#now = now
     this.#curveAt = curveAt
     this.#state = state
@@ -48,13 +63,15 @@ export class RateLimiter {
     if (warmUp === undefined) {
       const burstMs = milliseconds('maxBurst', maxBurst ?? '1s')
       const curveAt = (rate: number): Curve => burstCurve(1_000_000 / rate, burstMs)
-      return new RateLimiter(permitsPerSecond, curveAt, emptied(curveAt(permitsPerSecond), now()), now)
+      const state = emptied(curveAt(permitsPerSecond), now())
+      return new RateLimiter(permitsPerSecond, curveAt, state, now, fleetPace(permitsPerSecond, curveAt, now, options))
     }
     if (maxBurst !== undefined) throw new DianaError('BAD_CALL', 'maxBurst and warmUp exclude each other; keep one')
     if (!(coldFactor > 1)) throw new DianaError('BAD_CALL', `coldFactor must be above 1, not ${coldFactor}`)
     const warmUpUs = milliseconds('warmUp', warmUp) * 1000
     const curveAt = (rate: number): Curve => warmUpCurve(1_000_000 / rate, warmUpUs, coldFactor)
-    return new RateLimiter(permitsPerSecond, curveAt, new Float64Array(3), now)
+    const fleet = fleetPace(permitsPerSecond, curveAt, now, options)
+    return new RateLimiter(permitsPerSecond, curveAt, new Float64Array(3), now, fleet)
   }
 
   /** Permits per second. */
@@ -71,13 +88,20 @@ export class RateLimiter {
     next.inherit(old, this.#smooth.scale, this.#state, 0, this.#now())
     this.#rate = permitsPerSecond
     this.#smooth = next
+    if (this.#fleet) this.#fleet.rate = permitsPerSecond
+  }
+
+  /** Leaves Redis; a limiter of this process alone has nothing to close. */
+  async close(): Promise<void> {
+    await this.#fleet?.close()
   }
 
   /** Takes `permits`, resolves when they are there, to the milliseconds waited; rejects when the signal comes first. */
   async acquire(permits = 1, options: { signal?: AbortSignal | undefined } = {}): Promise<number> {
     assertPermits(permits)
     options.signal?.throwIfAborted()
-    return this.#take(permits, options.signal)
+    if (!this.#fleet) return await this.#take(permits, options.signal)
+    return (await waitFor(this.#fleet, permits, Number.POSITIVE_INFINITY, options.signal)) ?? 0
   }
 
   /** Takes `permits` if they are there within `timeout` (a duration, or milliseconds; default 0), else nothing. */
@@ -90,6 +114,7 @@ export class RateLimiter {
     const { timeout = 0 } = options
     const timeoutMs = typeof timeout === 'number' ? timeout : milliseconds('timeout', timeout)
     if (!(timeoutMs >= 0)) throw new DianaError('BAD_CALL', `timeout must be 0 or more milliseconds, not ${timeoutMs}`)
+    if (this.#fleet) return (await waitFor(this.#fleet, permits, timeoutMs * 1000, options.signal)) !== undefined
     if (this.#smooth.delay(this.#state, 0, this.#now()) > timeoutMs * 1000) return false
     await this.#take(permits, options.signal)
     return true
@@ -138,6 +163,38 @@ export class RateLimiter {
       arm(waiter, now)
     }
   }
+}
+
+/** Waits for permits that the fleet shares, and tells for how many milliseconds; undefined where they come too late. */
+async function waitFor(
+  fleet: FleetPace,
+  permits: number,
+  patienceUs: number,
+  signal?: AbortSignal,
+): Promise<number | undefined> {
+  const reserved = await fleet.take(permits, patienceUs)
+  if (!reserved) return undefined
+  try {
+    const ms = Math.ceil(reserved.waitUs / 1000)
+    signal?.throwIfAborted()
+    if (ms > 0) await pause(ms, undefined, { signal })
+  } catch {
+    reserved.giveBack()
+    signal?.throwIfAborted()
+  }
+  return reserved.waitUs / 1000
+}
+
+function fleetPace(
+  rate: number,
+  curveAt: (rate: number) => Curve,
+  now: () => number,
+  { store, name }: RateLimiterOptions,
+): FleetPace | undefined {
+  if (!store) return undefined
+  if (!name) throw new DianaError('BAD_CALL', 'a rate that processes share needs a name: say { store, name: "mail" }')
+  const timeoutMs = milliseconds('store.timeout', store.timeout ?? '50ms')
+  return new FleetPace(rate, { redis: store.redis, name, timeoutMs, curveAt, now })
 }
 
 function arm(waiter: Waiter, now: number): void {

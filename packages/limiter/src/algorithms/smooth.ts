@@ -61,12 +61,15 @@ export class Smooth implements Meter {
   }
 
   giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number): void {
-    const { largest, floorUs } = this.#curve
+    const { largest, floorUs, stableUs } = this.#curve
     const spent = this.#settle(state, at, now)
-    const before = Math.max(0, spent - cost)
+    const isOpen = moment > now
+    // where stored permits are free, who waits has found none
+    const tookNone = isOpen && floorUs < stableUs && spent === largest
+    const before = tookNone ? spent : Math.max(0, spent - cost)
     // what it cost is known while it waits, unless it took the last that was stored; else the least it can have cost
-    const isKnown = moment > now && spent < largest
-    const price = isKnown ? priceUs(this.#curve, largest - before, spent - before) : cost * floorUs
+    let price = cost * (tookNone ? stableUs : floorUs)
+    if (isOpen && spent < largest) price = priceUs(this.#curve, largest - before, spent - before)
     state[at + SPENT] = before
     this.payBack(state, at, now, Math.max(0, price - Math.max(0, now - moment)))
   }
@@ -192,9 +195,11 @@ end
 
 function moves.giveBack(meter, state, now, cost, moment)
   local spent = settle(meter, state, now)
-  local before = max(0, spent - cost)
-  local price = cost * meter.floorUs
-  if moment > now and spent < meter.largest then price = priceUs(meter, meter.largest - before, spent - before) end
+  local isOpen = moment > now
+  local tookNone = isOpen and meter.floorUs < meter.stableUs and spent == meter.largest
+  local before = tookNone and spent or max(0, spent - cost)
+  local price = cost * (tookNone and meter.stableUs or meter.floorUs)
+  if isOpen and spent < meter.largest then price = priceUs(meter, meter.largest - before, spent - before) end
   state[SPENT] = before
   state[OWED] = max(0, state[OWED] - max(0, price - max(0, now - moment)))
 end
