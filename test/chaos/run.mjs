@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm run chaos [-- --short] [--write] [--only TEXT]
+// npm run chaos [-- --short] [--write] [--only TEXT] [--tries 3]
 // Real processes share limits in a real Redis that is broken in every way there is; every call is held against its limit.
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -9,7 +9,7 @@ import { measure } from './measure.mjs'
 import { headLine, rowLine, writeTable } from './report.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const usage = 'usage: npm run chaos [-- --short] [--write] [--only TEXT]'
+const usage = 'usage: npm run chaos [-- --short] [--write] [--only TEXT] [--tries 3]'
 
 function fail(message, code) {
   console.error(message)
@@ -23,6 +23,7 @@ function readArguments() {
         short: { type: 'boolean', default: false },
         write: { type: 'boolean', default: false },
         only: { type: 'string' },
+        tries: { type: 'string', default: '3' },
         help: { type: 'boolean', default: false },
       },
     })
@@ -37,7 +38,7 @@ function readArguments() {
   }
 }
 
-const { chosen, write } = readArguments()
+const { chosen, write, tries } = readArguments()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
 const tsc = `${root}node_modules/typescript/bin/tsc`
 const built = spawnSync(process.execPath, [tsc, '-b'], { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] })
@@ -45,7 +46,7 @@ if (built.status !== 0) fail('tsc -b failed', 1)
 console.log(headLine())
 const results = []
 for (const fault of chosen) {
-  const result = await measure(fault)
+  const result = await measure(fault, Number(tries))
   console.log(rowLine(result))
   results.push(result)
 }
