@@ -267,6 +267,54 @@ describe('what is written', () => {
   })
 })
 
+describe('whoever is blocked', () => {
+  beforeEach(async () => {
+    await writeFile(config, rules.replace('limit: 2/m   # few', 'limit: 2/m\n    block: manual'))
+    await expect.poll(() => limiter.rules[1]?.block).toBe('manual')
+  })
+
+  it('by the row of a masked caller is refused until let in again', async () => {
+    for (let i = 0; i < 3; i++) await limiter.check(call('ann'))
+    const [{ id: caller }] = (await get('/callers')).body.callers
+    await send('POST', '/pardon', { caller })
+    expect((await limiter.check(call('ann'))).allowed).toBe(true)
+    const blocked = await send('POST', '/blocks', { caller, for: '10m' })
+    expect(blocked.body).toMatchObject({ rule: 'each', key: expect.stringMatching(/^account=a… #/) })
+    expect(await limiter.check(call('ann'))).toMatchObject({ allowed: false, reason: 'blocked' })
+    expect((await get('/callers')).body.callers[0].blockedUntil).toBe(blocked.body.until)
+    expect((await limiter.check(call('bob'))).allowed).toBe(true)
+    const { blocks } = (await get('/blocks')).body
+    expect(blocks).toHaveLength(1)
+    expect((await send('DELETE', `/blocks/${blocks[0].id}`)).status).toBe(200)
+    expect((await limiter.check(call('ann'))).allowed).toBe(true)
+    expect((await get('/blocks')).body.blocks).toEqual([])
+    expect((await send('DELETE', `/blocks/${blocks[0].id}`)).status).toBe(404)
+  })
+
+  it('may be named by his key or by a call', async () => {
+    expect((await send('POST', '/blocks', { rule: 'each', key: 'ann', for: '1m' })).status).toBe(200)
+    expect((await limiter.check(call('ann'))).allowed).toBe(false)
+    const bob = { method: 'GET', path: '/', headers: { 'X-Account': 'bob' } }
+    expect((await send('POST', '/blocks', { rule: 'each', call: bob, for: '1m' })).status).toBe(200)
+    expect((await limiter.check(call('bob'))).allowed).toBe(false)
+    for (let i = 0; i < 3; i++) await limiter.check(call('cid'))
+    expect((await send('POST', '/pardon', { rule: 'each', key: 'cid' })).status).toBe(200)
+    expect((await limiter.check(call('cid'))).allowed).toBe(true)
+  })
+
+  it.each([
+    [{ rule: 'each', key: 'ann' }, 400],
+    [{ rule: 'each', key: 'ann', for: 'long' }, 400],
+    [{ rule: 'each', for: '1m' }, 400],
+    [{ key: 'ann', for: '1m' }, 400],
+    [{ rule: 'none', key: 'ann', for: '1m' }, 404],
+    [{ caller: 'nobody', for: '1m' }, 404],
+    [{ rule: 'all', key: 'ann', for: '1m' }, 400],
+  ])('%j is answered with %i', async (asked, status) => {
+    expect((await send('POST', '/blocks', asked)).status).toBe(status)
+  })
+})
+
 describe('the OpenAPI document', () => {
   it('describes the answers that are really given', async () => {
     for (let i = 0; i < 4; i++) await limiter.check(call('ann'))
@@ -280,6 +328,9 @@ describe('the OpenAPI document', () => {
       ['GET', '/figures?seconds=5', '/figures'],
       ['GET', '/callers'],
       ['GET', '/trials'],
+      ['GET', '/blocks'],
+      ['POST', '/pardon', '/pardon', { rule: 'each', key: 'ann' }],
+      ['POST', '/blocks', '/blocks', { rule: 'each', key: 'ann', for: '1m' }],
       ['GET', '/schema'],
       ['GET', '/document?where=remote', '/document'],
       ['POST', '/explain', '/explain', { request: 'GET /' }],

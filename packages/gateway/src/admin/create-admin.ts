@@ -4,6 +4,7 @@ import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, ty
 import { Registry } from 'prom-client'
 import type { z } from 'zod'
 import { version } from '../version.ts'
+import { Blocks } from './blocks.ts'
 import { createGuard, type GuardOptions, isLoopback } from './guard.ts'
 import { Live } from './live.ts'
 import { openApiOf } from './openapi.ts'
@@ -42,7 +43,6 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   const { limiter, host, token, demo = false, isReady = () => true } = options
   assertSafe(host, token)
   const processes = options.processes ?? watchLimiter(limiter)
-  limiter.record()
   const startedAt = Date.now()
   const status = () => {
     const { rules: _, store, ...rest } = limiter.status()
@@ -51,7 +51,7 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
     return { version, startedAt, uptimeMs, demo, processes: processes.count, ...rest, store: told }
   }
   const live = new Live(processes, limiter, status)
-  const desk: Desk = { limiter, processes, live, status }
+  const desk: Desk = { limiter, processes, live, blocks: new Blocks(), status }
   const registry = new Registry()
   registerMetrics({ figures: () => processes.figures(), status: () => limiter.status() }, registry)
 

@@ -57,7 +57,8 @@ describe('the metrics of a limiter', () => {
   })
 
   it('are told as OpenMetrics too', async () => {
-    const registry = new Registry(Registry.OPENMETRICS_CONTENT_TYPE as never)
+    const registry = new Registry()
+    registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE as never)
     registerMetrics(await measuredLimiter(), registry)
     const text = await registry.metrics()
     expect(text).toContain('# TYPE diana_requests counter')

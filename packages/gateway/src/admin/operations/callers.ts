@@ -34,9 +34,15 @@ export const callerOperations: readonly Operation[] = [
         }),
       ),
     }),
-    run: async ({ query }, { processes }) => {
+    run: async ({ query }, { processes, blocks }) => {
       const found = await processes.callers(query.top, query.rule)
-      return { callers: found.map(caller => describe(caller, query.unmask)) }
+      const until = new Map(blocks.list(Date.now()).map(block => [block.caller, block.until]))
+      return {
+        callers: found.map(caller => {
+          const blockedUntil = until.get(idOf(caller))
+          return { ...describe(caller, query.unmask), ...(blockedUntil === undefined ? {} : { blockedUntil }) }
+        }),
+      }
     },
   }),
 ]

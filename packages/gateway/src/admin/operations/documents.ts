@@ -48,9 +48,9 @@ export const documentOperations: readonly Operation[] = [
       rules: z.array(z.object({ id: z.string(), before: passed, after: passed })),
     }),
     refusals: { 422: conflicts[422] },
-    run: ({ body }, { limiter }) => {
+    run: async ({ body }, { limiter, processes }) => {
       assertGood(limiter.documents.check(body.where, body.text))
-      return limiter.preview(limiter.documents.consider(body.where, body.text)!)
+      return limiter.preview(limiter.documents.consider(body.where, body.text)!, await processes.recentCalls())
     },
   }),
   operation({

@@ -1,3 +1,4 @@
+import { blockOperations } from './blocks.ts'
 import { callerOperations } from './callers.ts'
 import { documentOperations } from './documents.ts'
 import { explainOperations } from './explain.ts'
@@ -11,6 +12,7 @@ export const operations: readonly Operation[] = [
   ...figureOperations,
   ...ruleOperations,
   ...callerOperations,
+  ...blockOperations,
   ...explainOperations,
   ...documentOperations,
   ...trialOperations,

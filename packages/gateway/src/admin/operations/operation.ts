@@ -1,5 +1,6 @@
 import type { Limiter } from 'diana-limiter'
 import type { z } from 'zod'
+import type { Blocks } from '../blocks.ts'
 import type { Live } from '../live.ts'
 import type { Processes } from '../processes.ts'
 
@@ -8,6 +9,7 @@ export interface Desk {
   readonly limiter: Limiter
   readonly processes: Processes
   readonly live: Live
+  readonly blocks: Blocks
   status(): unknown
 }
 
