@@ -14,6 +14,10 @@ export default defineConfig({
       },
       { find: /^diana-gateway$/, replacement: source('packages/gateway/src/gateway.ts') },
       { find: /^diana-limiter\/(words|counting)$/, replacement: `${source('packages/limiter/src/')}$1.ts` },
+      {
+        find: /^diana-limiter\/(opentelemetry|prom-client)$/,
+        replacement: `${source('packages/limiter/src/metrics/')}$1.ts`,
+      },
       { find: /^diana-limiter\/testing$/, replacement: source('packages/limiter/src/testing/index.ts') },
     ],
   },

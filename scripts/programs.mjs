@@ -26,6 +26,15 @@ export const programs = [
     home: 'https://openssl-library.org',
     packages: everywhere('openssl'),
   },
+  {
+    name: 'promtool',
+    home: 'https://prometheus.io/download',
+    packages: {
+      ...everywhere('prometheus'),
+      dnf: 'golang-github-prometheus',
+      yum: 'golang-github-prometheus',
+    },
+  },
 ]
 
 // Debian starts a service as it installs it, unless a policy-rc.d answers 101.

@@ -15,6 +15,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   rules: ['algorithms', 'dimensions'],
   stores: ['algorithms'],
   sources: ['rules'],
+  figures: ['algorithms', 'dimensions', 'rules', 'verdict'],
+  metrics: ['limiter', 'figures', 'verdict'],
   filters: ['limiter', 'verdict', 'rules', 'rate-limit', 'annotation'],
 }
 

@@ -2,7 +2,9 @@ import { dirname } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createLimiter, type Limiter } from 'diana-limiter'
 import type { FastifyServerOptions } from 'fastify'
+import { pino } from 'pino'
 import { createGateway } from './gateway.ts'
+import { logRefusals } from './refusal-log.ts'
 import { type GatewaySettings, gatewaySection, parseGatewaySettings } from './settings/gateway-settings.ts'
 
 export interface GatewayProcessOptions {
@@ -40,6 +42,7 @@ export async function startGatewayProcess(
   const limiter = await createLimiter({ config, counting, sections: [gatewaySection] })
   try {
     onLimiter(limiter)
+    if (logger !== false) logRefusals(limiter, pino({ name: 'diana', level: process.env.DIANA_LOG_LEVEL ?? 'info' }))
     const gateway = await createGateway({ limiter, upstream, logger, folder: dirname(config) })
     const { listen, shutdown } = settingsOf(limiter)
     const host = options.host ?? listen.host ?? usualHost

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Meter, Part } from './algorithms/algorithm.ts'
 import { blocking, blockMeter } from './algorithms/block.ts'
+import { Tally } from './figures/tally.ts'
 import type { CountedRule, Gate } from './judgement.ts'
 import type { CompiledRule } from './rules/compile.ts'
 import type { SharedStores } from './shared-stores.ts'
@@ -37,6 +38,8 @@ export function countRules(
     const same = elders[i]
     const gate = gateOf(rule, same, known.get(id)?.gate, store, shared)
     if (same) return Object.assign(same, { rule, match, counter, gate })
+    // what is counted anew is told as before
+    const tally = known.get(id)?.tally ?? new Tally(rule.meters.length)
     return {
       rule,
       match,
@@ -44,6 +47,7 @@ export function countRules(
       counter,
       gate,
       waiting: 0,
+      tally,
     }
   })
 }

@@ -67,7 +67,7 @@ export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
       given,
       vocabulary,
       document,
-      file: text === undefined ? undefined : { path: config!, version: versionOf(text) },
+      file: text === undefined ? undefined : { path: config!, version: versionOf(text), text },
       remote: remoteOf(document, vocabulary.sources),
       clock,
       maxKeys,

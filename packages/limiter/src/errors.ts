@@ -3,6 +3,8 @@ export type ErrorCode =
   | 'BAD_RULES' // a rule document or option that cannot be obeyed
   | 'BAD_CALL' // a call or a cost that makes no sense
   | 'SOURCE_FAILED' // a source of rules that cannot be reached or answers nonsense
+  | 'CONFLICT' // a document that was changed since it was read
+  | 'READ_ONLY' // a document that Diana cannot write
   | 'LIMITED' // a call of a limited function that its rules refuse
   | 'CLOSED' // used after close()
 

@@ -17,6 +17,7 @@ import type { SharedStores } from './shared-stores.ts'
 import type { MemoryStore } from './stores/memory.ts'
 import type { SharedCharge } from './stores/shared-charge.ts'
 import type { Decision, Reason } from './verdict.ts'
+import { createWatch, isDegraded, tallyPass, tallyRefusal, tallyRefusalBy, type Watch } from './watch.ts'
 
 const NOTHING: readonly Receipt[] = []
 
@@ -30,6 +31,8 @@ export interface JudgeParts extends CallerScreens {
   readonly shared?: SharedStores | undefined
   readonly answer: Answer
   readonly onRelease: (receipts: readonly Receipt[]) => void
+  /** Where it is counted what became of calls. */
+  readonly watch?: Watch | undefined
   /** Told what each rule that the fleet shares said of a call. */
   readonly onShared?: ((rule: string, allowed: boolean) => void) | undefined
   /** The clock of this process; asked when the fleet's store has answered, and when a call is settled. */
@@ -45,6 +48,7 @@ export class Judge {
   /** Whether any rule counts by how calls end, or has a word on what they cost. */
   readonly #hasEndings: boolean
   readonly #hasCosts: boolean
+  readonly #watch: Watch
   #docket = new Docket()
 
   constructor(parts: JudgeParts) {
@@ -52,6 +56,7 @@ export class Judge {
     this.rules = parts.rules
     this.#hasEndings = parts.rules.some(({ rule }) => rule.countWhen !== undefined)
     this.#hasCosts = parts.rules.some(({ rule }) => rule.cost !== undefined)
+    this.#watch = parts.watch ?? createWatch()
     this.#finder = new RuleFinder(parts.rules, parts)
     this.#clerk = createClerk({ ...parts, receiptsOf: judged => this.#receiptsOf(judged) })
   }
@@ -85,7 +90,10 @@ export class Judge {
   }
 
   #take(docket: Docket, now: number): Judgement {
-    if (docket.isDenied) return this.#denial(docket, now)
+    if (docket.isDenied) {
+      tallyRefusalBy(this.#finder.deniedBy, this.#finder.deniedBy?.rule.key(docket.call) ?? '', this.#watch)
+      return this.#denial(docket, now)
+    }
     const judgement = this.#judgement(docket, now, this.#parts.store.take(docket.local, docket.locals, now), true)
     if (docket.hasGates && !judgement.allowed) this.#block(docket, judgement)
     return judgement
@@ -167,6 +175,10 @@ export class Judge {
     let holds = false
     let keepsReceipts = docket.shared.length > 0 || options?.cost !== undefined || options?.rule !== undefined
     let onlyPlacesMissing = !allowed
+    let isShadowed = false
+    let degraded = false
+    const passes = allowed && counted
+    const { tracksLoads } = this.#watch
     for (let i = 0; i < size; i++) {
       const charge = charges[i]!
       const found = rules[i]!
@@ -178,6 +190,19 @@ export class Judge {
       if (enforced && charge.wait > waitUs) waitUs = charge.wait
       if (this.#hasEndings && found.rule.countWhen !== undefined) holds = true
       keepsReceipts ||= this.#hasCosts && found.rule.cost !== undefined
+      const { tally } = found
+      if (passes) {
+        tally.allowed++
+        if (charge.wait > 0 && enforced) tally.waited++
+        if (!charge.fits) {
+          tally.shadowRefused++
+          isShadowed = true
+        }
+        if (found.counter && isDegraded(charge)) {
+          tally.degradedAllowed++
+          degraded = true
+        }
+      }
       const blockedUs = docket.hasGates ? docket.blockedUs(i) : 0
       for (let level = 0; level < meters.length; level++) {
         const meter = meters[level]!
@@ -185,6 +210,8 @@ export class Judge {
         const delay = charge.delays[level]!
         const over = delay - (charge.mayWait ? meter.patienceUs : 0)
         const late = over > blockedUs ? over : blockedUs
+        const remaining = blockedUs > 0 ? 0 : charge.remaining[level]!
+        if (tracksLoads && remaining < tally.least[level]!) tally.least[level] = remaining
         holds ||= meter.held
         if (late > 0 && enforced) {
           // nobody waits for what can never be: more places than there are
@@ -204,12 +231,15 @@ export class Judge {
           periodMs,
           allowed: late <= 0,
           shadow: !enforced,
-          remaining: blockedUs > 0 ? 0 : charge.remaining[level]!,
+          remaining,
           resetAfterMs: charge.resets[level]! / 1000,
           retryAfterMs: late <= 0 ? 0 : late / 1000,
         })
       }
     }
+    if (passes) tallyPass(this.#watch.total, waitUs > 0, isShadowed, degraded)
+    // whoever only lacks a place goes to stand in line
+    else if (counted && !(onlyPlacesMissing && binding)) tallyRefusal(docket, binding, this.#watch)
     const parts: JudgementParts = {
       allowed,
       rule: binding?.rule.id,

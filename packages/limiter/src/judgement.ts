@@ -1,5 +1,6 @@
 import type { Call } from './call.ts'
 import { DianaError } from './errors.ts'
+import type { Tally } from './figures/tally.ts'
 import type { CompiledRule } from './rules/compile.ts'
 import type { Answer, Match } from './rules/rule.ts'
 import type { FleetCounter } from './stores/fleet-store.ts'
@@ -16,6 +17,7 @@ export interface CountedRule {
   /** Who is blocked; none where the rule blocks nobody. */
   gate?: Gate | undefined
   waiting: number
+  readonly tally: Tally
 }
 
 /** Callers who are blocked by a rule for a time, in this process or for the whole fleet as the rule is counted. */

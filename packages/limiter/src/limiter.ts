@@ -7,20 +7,25 @@ import { type Clock, inMicroseconds, steadyClock } from './clock.ts'
 import { countRules, shareRules } from './count-rules.ts'
 import type { Dimension } from './dimensions/dimension.ts'
 import type { GivenFunctions } from './dimensions/given-functions.ts'
+import { Documents } from './documents.ts'
 import { DianaError } from './errors.ts'
 import { explain, type RuleExplanation } from './explain.ts'
+import { Durations } from './figures/durations.ts'
+import type { Figures } from './figures/figures.ts'
+import type { Observer } from './figures/observer.ts'
+import { CallRecorder, type RecordedCall } from './figures/recorder.ts'
 import { blockBy, unblockBy } from './gate.ts'
 import { Judge } from './judge.ts'
 import { type CountedRule, giveBack, type Judgement, type NamedRules } from './judgement.ts'
 import { Line } from './line.ts'
 import { LiveRules, type LiveRulesParts } from './live-rules.ts'
 import type { SourceStatus } from './origin.ts'
-import type { CompiledRule } from './rules/compile.ts'
-import { compileDocument } from './rules/compile.ts'
+import { type Preview, preview } from './preview.ts'
+import { type CompiledDocument, type CompiledRule, compileDocument } from './rules/compile.ts'
 import { ruleInWords } from './rules/in-words.ts'
 import type { Mistake } from './rules/mistake.ts'
 import type { RuleOptions } from './rules/options.ts'
-import type { RuleDocument } from './rules/rule.ts'
+import type { Rule, RuleDocument } from './rules/rule.ts'
 import { SharedStores } from './shared-stores.ts'
 import type { FleetStore } from './stores/fleet-store.ts'
 import { MemoryStore } from './stores/memory.ts'
@@ -28,8 +33,10 @@ import type { MinuteOfTraffic, RedisStatistics } from './stores/redis-statistics
 import type { Roll } from './stores/roll.ts'
 import { SharedStore, type SharedStoreOptions } from './stores/shared.ts'
 import type { StoreStatus } from './stores/store-health.ts'
+import { type Trial, Trials } from './trials.ts'
 import type { Verdict } from './verdict.ts'
 import { Waiting } from './waiting.ts'
+import { createWatch, tallyRefusalBy } from './watch.ts'
 
 /** How one call is judged. */
 export interface CheckOptions extends NamedRules {
@@ -110,6 +117,8 @@ const CLOSING_MS = 1000
 const DEFAULT_STORE_TIMEOUT_MS = 50
 /** A counting process that dies is noticed at once; this is for one that hangs, and must outlast a busy machine. */
 const COUNTING_TIMEOUT_MS = 500
+/** One call in so many is timed; a power of two. */
+const TIMED_ONE_OF = 32
 
 /** Judges calls by its rules. Make one with `createLimiter`, and close it. */
 export class Limiter {
@@ -125,6 +134,13 @@ export class Limiter {
   readonly #line = new Line()
   readonly #followers = new Map<string, SectionFollower>()
   readonly #sweeper: NodeJS.Timeout
+  readonly #watch = createWatch()
+  readonly #durations = { memory: new Durations(), redis: new Durations() }
+  readonly #trials = new Trials()
+  /** The documents that the rules come from: to read, to check, to write. */
+  readonly documents: Documents
+  #recorder: CallRecorder | undefined
+  #decided = 0
   /** The caller's address, given the socket's peer and the header that `forwardedBy` names. */
   readonly addressOf: AddressReader = (peer, forwardedFor) => this.#addressOf(peer, forwardedFor)
   #document: RuleDocument
@@ -146,6 +162,7 @@ export class Limiter {
       onRejected: (source, mistakes) => this.events.emit('rejected', source, mistakes),
       onFailure: source => this.events.emit('failure', source),
     })
+    this.documents = new Documents(this.#live, parts.vocabulary, document => this.#compile(document))
     this.#document = this.#live.document
     this.#judge = this.#judgeBy(this.#document, [])
     this.#addressOf = createAddressReader(this.#document.trustProxy, this.#document.forwardedBy)
@@ -172,12 +189,26 @@ export class Limiter {
     const told = options?.cost ?? 1
     const cost = typeof told === 'function' ? costBy(told, call) : told
     this.#assertUsable(call, cost)
+    if (this.#watch.observers.length === 0) return this.#decide(call, cost, options)
+    if (cost > 0) for (const observer of this.#watch.observers) observer.onCall?.(call, cost)
+    const verdict = this.#decide(call, cost, options)
+    return verdict instanceof Promise ? verdict.then(one => this.#tellVerdict(one)) : this.#tellVerdict(verdict)
+  }
+
+  #decide(call: Call, cost: number, options?: CheckOptions): Verdict | Promise<Verdict> {
     const now = this.#now()
     if (cost === 0) return this.#judge.look(call, 0, now, options)
     const ahead = this.#line.isEmpty ? undefined : this.#firstLine(call, options)
     if (ahead) return this.#standInLine(call, cost, ahead, options)
+    const startedMs = (++this.#decided & (TIMED_ONE_OF - 1)) === 0 ? performance.now() : undefined
     const judgement = this.#judge.take(call, cost, now, options)
-    if (judgement instanceof Promise) return judgement.then(one => this.#hold(one, call, cost, now, options))
+    if (judgement instanceof Promise) {
+      return judgement.then(one => {
+        if (startedMs !== undefined) this.#time('redis', startedMs)
+        return this.#hold(one, call, cost, now, options)
+      })
+    }
+    if (startedMs !== undefined) this.#time('memory', startedMs)
     return this.#hold(judgement, call, cost, now, options)
   }
 
@@ -212,6 +243,79 @@ export class Limiter {
       maxKeys: this.#store.maxKeys,
       crowded: this.#store.crowded(this.#now()),
     }
+  }
+
+  /** What became of all calls since the start, and of those that each rule met; this process's own. */
+  figures(): Figures {
+    const rules = this.#judge.rules.map(({ rule, waiting, tally }) => ({ id: rule.id, waiting, ...tally.read() }))
+    const { memory, redis } = this.#durations
+    return { total: this.#watch.total.read(), rules, durations: { memory: memory.read(), redis: redis.read() } }
+  }
+
+  /** How full the fullest key of each rule was since this was last asked, from 0 to 1; the first time, nothing. */
+  takeLoads(): Map<string, number> {
+    this.#watch.tracksLoads = true
+    const loads = new Map<string, number>()
+    for (const { rule, tally } of this.#judge.rules) {
+      const load = tally.takeLoad(rule.meters)
+      if (load !== undefined) loads.set(rule.id, load)
+    }
+    return loads
+  }
+
+  /** Lets somebody look on while calls are judged; returns what ends it. */
+  observe(observer: Observer): () => void {
+    this.#watch.observers = [...this.#watch.observers, observer]
+    return () => {
+      this.#watch.observers = this.#watch.observers.filter(one => one !== observer)
+    }
+  }
+
+  /** Keeps the last calls from now on, as far as rules read them, so that other rules can be tried on them. */
+  record(most?: number): void {
+    if (this.#recorder) return
+    const recorder = new CallRecorder({ now: () => this.#now() / 1000, ...(most === undefined ? {} : { most }) })
+    recorder.use(this.#judge.rules.map(({ rule }) => rule))
+    this.#recorder = recorder
+    this.observe({ onCall: (call, cost) => recorder.add(call, cost) })
+  }
+
+  /** The recorded calls of the last milliseconds, oldest first. */
+  recentCalls(lastMs = 300_000): RecordedCall[] {
+    return this.#recorder?.since(this.#now() / 1000 - lastMs) ?? []
+  }
+
+  /** What a document would have made of recorded calls, beside what the rules in force make of them. */
+  preview(document: RuleDocument, calls: readonly RecordedCall[] = this.recentCalls()): Preview {
+    return preview(calls, this.#live.document, document, one => this.#compile(one))
+  }
+
+  /** The rules in force as they were validated, each with its origin; trials are not among them. */
+  get rules(): readonly Rule[] {
+    return this.#live.document.rules
+  }
+
+  get trials(): readonly Trial[] {
+    return this.#trials.list
+  }
+
+  /** Runs a changed rule in shadow beside the real one, in this process's memory only, until `endTrial`. */
+  startTrial(rule: string, text: string): Trial {
+    const trial = this.#trials.add(rule, text, this.#live.document, this.#parts.vocabulary, Date.now())
+    try {
+      this.#obey(this.#live.document)
+    } catch (error) {
+      this.#trials.remove(trial.id)
+      throw error
+    }
+    return trial
+  }
+
+  /** Ends a trial; false where there is none of this id. */
+  endTrial(id: string): boolean {
+    const ended = this.#trials.remove(id)
+    if (ended) this.#obey(this.#live.document)
+    return ended
   }
 
   /** How many calls a rule that the fleet shares allowed and refused in each of the last minutes, up to a day. */
@@ -328,13 +432,13 @@ export class Limiter {
     this.#document = document
     this.#addressOf = addressOf
     for (const putInForce of followed) putInForce()
+    this.#recorder?.use(this.#judge.rules.map(({ rule }) => rule))
     this.#line.reconsider()
     this.#shared.reconsider()
   }
 
   #judgeBy(document: RuleDocument, before: readonly CountedRule[]): Judge {
-    const { algorithms, dimensions } = this.#parts
-    const { rules, allows, denies } = compileDocument(document, algorithms, dimensions, () => this.#now() / 1000)
+    const { rules, allows, denies } = this.#compile({ ...document, rules: [...document.rules, ...this.#trials.rules] })
     return new Judge({
       allows,
       denies,
@@ -342,6 +446,7 @@ export class Limiter {
       store: this.#store,
       shared: this.#shared,
       answer: document.answer,
+      watch: this.#watch,
       now: this.#now,
       onShared: (rule, allowed) => this.#parts.statistics?.count(rule, allowed),
       onRelease: receipts => {
@@ -349,6 +454,21 @@ export class Limiter {
         this.#line.freed(receipts)
       },
     })
+  }
+
+  #compile(document: RuleDocument): CompiledDocument {
+    return compileDocument(document, this.#parts.algorithms, this.#parts.dimensions, () => this.#now() / 1000)
+  }
+
+  #time(store: 'memory' | 'redis', startedMs: number): void {
+    const seconds = (performance.now() - startedMs) / 1000
+    this.#durations[store].add(seconds)
+    for (const observer of this.#watch.observers) observer.onTimed?.(seconds, store)
+  }
+
+  #tellVerdict(verdict: Verdict): Verdict {
+    for (const observer of this.#watch.observers) observer.onVerdict?.(verdict)
+    return verdict
   }
 
   #assertUsable(call: Call, cost: number): void {
@@ -383,6 +503,7 @@ export class Limiter {
     const { rule, waiting } = counted
     const since = this.#now()
     if (waiting >= rule.queueSize) {
+      tallyRefusalBy(counted, rule.key(call), this.#watch)
       return (await this.#judge.look(call, cost, since, options)).refusedBy(rule, 'queue-full')
     }
     const signal = options?.signal
@@ -390,7 +511,12 @@ export class Limiter {
     const judgement = this.#judge.meets(call, options).some(({ counter }) => counter)
       ? await this.#askAgain(call, cost, counted, options)
       : await this.#line.join(counted, rule.key(call), take, signal)
+    if (judgement.reason === 'timeout') tallyRefusalBy(counted, rule.key(call), this.#watch)
     if (judgement.waitMs > 0) return this.#waiting.hold(judgement, since, signal)
+    if (judgement.allowed) {
+      counted.tally.waited++
+      this.#watch.total.waited++
+    }
     return judgement.held(judgement.receipts, (this.#now() - since) / 1000)
   }
 

@@ -23,7 +23,7 @@ export interface RuleListener extends OriginListener {
 export interface LiveRulesParts {
   readonly document: RuleDocument
   /** The rule file that the document was read from; none when it was given in code. */
-  readonly file?: { readonly path: string; readonly version: string } | undefined
+  readonly file?: { readonly path: string; readonly version: string; readonly text?: string } | undefined
   readonly remote?: Source | undefined
   readonly vocabulary: Vocabulary
   /** Functions in place of words, which rules given in code may name. */
@@ -32,6 +32,7 @@ export interface LiveRulesParts {
 
 interface LocalDocument {
   readonly document: RuleDocument
+  readonly text?: string | undefined
   readonly version?: string | undefined
 }
 
@@ -66,7 +67,7 @@ export class LiveRules {
     this.#listener = listener
     this.#local = new Origin(file?.path ?? 'options', 'local', listener)
     this.#remote = new Origin(remote?.name ?? 'remote', 'remote', listener)
-    this.#inForce = { local: { document, version: file?.version } }
+    this.#inForce = { local: { document, version: file?.version, text: file?.text } }
     this.#document = { ...document, rules: from(document.rules, this.#local.name) }
     this.#local.take(file?.version)
   }
@@ -136,6 +137,33 @@ export class LiveRules {
     return this.#parts.remote ? [this.#local.status, this.#remote.status] : [this.#local.status]
   }
 
+  /** Where one side's document comes from; none where it was given in code, or nowhere. */
+  sourceOf(where: SourceStatus['role']): Source | undefined {
+    if (where === 'remote') return this.#parts.remote
+    return this.#parts.file && fileSource(this.#parts.file.path)
+  }
+
+  /** One side's text in force; none where it was given in code, or nothing was said yet. */
+  textOf(where: SourceStatus['role']): string | undefined {
+    return this.#inForce[where]?.text
+  }
+
+  /** What would be in force if one side said this, or what is wrong with it; changes nothing. */
+  consider(where: SourceStatus['role'], text: string): Parsed {
+    const { local, remote } = this.#inForce
+    if (where === 'remote') return this.#merge({ local, remote: { text, version: '' } })
+    const parsed = parseText(text, this.#local.name, this.#parts.vocabulary)
+    if (parsed.document === undefined) return parsed
+    const mistake = this.#unchangeable(parsed.document)
+    return mistake ? { mistakes: [mistake] } : this.#merge({ local: { document: parsed.document }, remote })
+  }
+
+  /** A source was just told this document: it is taken without waiting for the source to say so. */
+  hear(where: SourceStatus['role'], document: SourceDocument): void {
+    if (where === 'local') this.#onLocal(document)
+    else this.#onRemote(document)
+  }
+
   async #followRemote(remote: Source, onAnswer: () => void): Promise<void> {
     const { signal } = this.#ending
     const { snapshot, startTimeoutMs = 0 } = this.#parts.document.remote ?? {}
@@ -179,10 +207,10 @@ export class LiveRules {
     const origin = this.#local
     const { document, mistakes } = parseText(text, origin.name, this.#parts.vocabulary)
     if (document === undefined) return mistakes
-    const { local: old, remote } = this.#inForce
-    const word = (['remote', 'store'] as const).find(one => !isDeepStrictEqual(document[one], old.document[one]))
-    if (word) return [origin.mistake(`${word} is read at the start only: leave it as it was, or start Diana anew`)]
-    const local = { document, version }
+    const { remote } = this.#inForce
+    const mistake = this.#unchangeable(document)
+    if (mistake) return [mistake]
+    const local = { document, version, text }
     if (this.#waitingRemote && this.#take({ local, remote: this.#waitingRemote }, origin).length === 0) return []
     const [first] = this.#take({ local, remote }, origin)
     if (first === undefined) return []
@@ -191,6 +219,12 @@ export class LiveRules {
     return [
       origin.mistake(`the rules of the config centre cannot be obeyed with this document: ${formatMistake(first)}`),
     ]
+  }
+
+  #unchangeable(document: RuleDocument): Mistake | undefined {
+    const old = this.#inForce.local.document
+    const word = (['remote', 'store'] as const).find(one => !isDeepStrictEqual(document[one], old[one]))
+    return word && this.#local.mistake(`${word} is read at the start only: leave it as it was, or start Diana anew`)
   }
 
   #onRemote(remote: SourceDocument): void {

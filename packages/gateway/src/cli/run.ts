@@ -1,18 +1,19 @@
-import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { DianaError } from 'diana-limiter'
+import { version } from '../version.ts'
 import { check } from './check.ts'
 import { type Arguments, type Command, Complaint, type ExitCode, type Terminal } from './command.ts'
 import { explain } from './explain.ts'
 import { start } from './start.ts'
+import { top } from './top.ts'
 
-const commands: readonly Command[] = [start, check, explain]
+const commands: readonly Command[] = [start, check, explain, top]
 
 /** Runs `diana` with what was written behind its name, and tells how it ended. */
 export async function run(args: readonly string[], terminal: Terminal): Promise<ExitCode> {
   const [name, ...rest] = args
   if (name === '--version' || name === '-v') {
-    terminal.print(version())
+    terminal.print(version)
     return 0
   }
   if (name === '--help' || name === '-h' || name === 'help') return help(rest[0], terminal)
@@ -82,9 +83,4 @@ function usage(): string {
 
 function usageOf({ name, usage }: Command): string {
   return `usage: diana ${name} ${usage}`
-}
-
-function version(): string {
-  const file = new URL('../../package.json', import.meta.url)
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
 }

@@ -1,4 +1,6 @@
 import type { Limiter } from 'diana-limiter'
+import { type RunningAdmin, startAdmin } from '../admin/start-admin.ts'
+import { watchWorkers } from '../admin/watch-workers.ts'
 import { createDemoService, demoRules } from '../demo.ts'
 import { type GatewayProcess, type GatewayProcessOptions, settingsOf, startGatewayProcess } from '../gateway-process.ts'
 import { tellOfChanges } from '../tell-of-changes.ts'
@@ -11,6 +13,8 @@ interface Settings {
   readonly port: number | undefined
   readonly host: string | undefined
   readonly workers: number
+  /** Undefined for the one that the file says, or the usual one. */
+  readonly adminPort: number | 'off' | undefined
 }
 
 const mostWorkers = 64
@@ -19,13 +23,14 @@ const mostWorkers = 64
 export const start: Command = {
   name: 'start',
   summary: 'Starts the gateway in front of a service; with no rule file, in front of a demo.',
-  usage: '[--config FILE] [--upstream URL] [--port N] [--host ADDRESS] [--workers N]',
+  usage: '[--config FILE] [--upstream URL] [--port N] [--host ADDRESS] [--workers N] [--admin-port N|off]',
   details: [
     '  --config FILE     the rules, and under gateway: the routes',
     '  --upstream URL    the service for calls that no route takes, such as http://127.0.0.1:3000',
     '  --port N          where to listen; 8080 unless given here or in the file, 0 for any free port',
     '  --host ADDRESS    127.0.0.1 unless given here or in the file; 0.0.0.0 for every address of this machine',
     '  --workers N       so many processes take calls, and one more counts for them; 1 unless given',
+    '  --admin-port N    where operators look, on this machine; 8081 unless given here or in the file, off for nowhere',
   ],
   options: {
     config: { type: 'string' },
@@ -33,6 +38,7 @@ export const start: Command = {
     port: { type: 'string' },
     host: { type: 'string' },
     workers: { type: 'string' },
+    'admin-port': { type: 'string' },
   },
   async run(args, terminal) {
     const settings = readSettings(args)
@@ -41,10 +47,16 @@ export const start: Command = {
       const upstream = settings.guarded?.upstream ?? (await service?.listen({ port: 0, host: '127.0.0.1' }))
       const gateway = await startGateway({ ...settings, upstream }, terminal)
       const stopped = untilSignalled()
+      const admin = await startAdminOf(gateway, settings).catch(async error => {
+        await gateway.close()
+        throw error
+      })
       introduce(gateway.address, upstream, settings, terminal)
+      if (admin) terminal.print(`Figures and rules: ${admin.address}`)
       await stopped
       // the gateway first, so that calls under way still find their service
       await gateway.close()
+      await admin?.close()
       return 0
     } finally {
       await service?.close()
@@ -88,6 +100,31 @@ function readSettings({ words, options }: Arguments): Settings {
     port: options.port === undefined ? undefined : readPort(String(options.port)),
     host: options.host === undefined ? undefined : String(options.host),
     workers: readWorkers(String(options.workers ?? 1)),
+    adminPort: readAdminPort(options['admin-port']),
+  }
+}
+
+function readAdminPort(text: unknown): Settings['adminPort'] {
+  if (text === undefined || text === 'off') return text
+  return readPort(String(text), '--admin-port')
+}
+
+/** Operators come in through a port of their own, which stays open while the gateway shuts down, and says so. */
+async function startAdminOf(
+  gateway: GatewayProcess,
+  { guarded, adminPort }: Settings,
+): Promise<RunningAdmin | undefined> {
+  if (adminPort === 'off') return undefined
+  const { limiter } = gateway
+  const { host, port, token } = settingsOf(limiter).admin ?? {}
+  const processes = gateway instanceof Supervisor ? watchWorkers(gateway) : undefined
+  const demo = guarded === undefined
+  const isReady = () => gateway.isReady()
+  try {
+    return await startAdmin({ limiter, processes, host, port: adminPort ?? port, token, demo, isReady })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+    throw new Complaint(1, `port ${adminPort ?? port} is taken: choose another with --admin-port N, or off`)
   }
 }
 
@@ -97,10 +134,10 @@ function readWorkers(text: string): number {
   throw new Complaint(2, `"${text}" workers cannot be: write --workers with a number from 1 to ${mostWorkers}`)
 }
 
-function readPort(text: string): number {
+function readPort(text: string, option = '--port'): number {
   const port = Number(text)
   if (/^\d{1,5}$/.test(text) && port <= 65_535) return port
-  throw new Complaint(2, `"${text}" is no port: write --port with a number from 0 to 65535`)
+  throw new Complaint(2, `"${text}" is no port: write ${option} with a number from 0 to 65535`)
 }
 
 function readUrl(text: string): string {

@@ -22,19 +22,27 @@ export async function* changes(
     }
   } catch (cause) {
     if (signal.aborted) return
-    // the cause is not passed on: clients put credentials into their errors, and those end up in logs
-    const what = (source.secrets ?? []).reduce(hide, explain(cause))
-    throw new DianaError('SOURCE_FAILED', `${source.name}: ${cutText(escapeText(what), 300)}`)
+    throw reportFailure(cause, source, 'read')
   }
 }
 
-function explain(cause: unknown): string {
+/** What went wrong with a source; the cause is not passed on: clients put credentials into errors that end up in logs. */
+export function reportFailure(
+  cause: unknown,
+  source: { readonly name: string; readonly secrets?: readonly string[] },
+  verb: 'read' | 'written',
+): DianaError {
+  const what = (source.secrets ?? []).reduce(hide, explain(cause, verb))
+  return new DianaError('SOURCE_FAILED', `${source.name}: ${cutText(escapeText(what), 300)}`)
+}
+
+function explain(cause: unknown, verb: string): string {
   if (!(cause instanceof Error)) return String(cause)
   // fetch wraps what went wrong on the wire
   const inner = cause instanceof TypeError && cause.cause instanceof Error ? cause.cause : cause
   const { code, message }: NodeJS.ErrnoException = inner
   if (inner === cause && !/^E[A-Z]{3,}$/.test(code ?? '')) return message
-  return `cannot be read (${code ?? message}); check that it is there and lets Diana in`
+  return `cannot be ${verb} (${code ?? message}); check that it is there and lets Diana in`
 }
 
 function hide(text: string, secret: string): string {

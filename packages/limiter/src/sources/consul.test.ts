@@ -20,6 +20,7 @@ async function createWatch(words: Readonly<Record<string, unknown>> = {}, option
 
 describe('consul keeps the promises of a source', () => {
   const tests = sourceSuite({
+    writes: true,
     async create() {
       const double = await createConsulDouble()
       return {

@@ -7,6 +7,7 @@ import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
 import { decodeText } from './text.ts'
 import { credentialWords, durationWord, nameWord } from './words.ts'
+import { conflict, writeGuarded } from './write-guarded.ts'
 
 const shape = z.array(z.object({ Value: z.string().nullable(), ModifyIndex: z.int().min(0) })).length(1)
 
@@ -40,7 +41,18 @@ export const consul: SourceKind = sourceKind({
         await pause(100, signal)
       }
     }
-    return { name, watch: signal => changes(readings, signal, { name, secrets }) }
+    const write = (text: string, base: SourceDocument, signal: AbortSignal) =>
+      writeGuarded(text, { name, secrets }, async () => {
+        const present = await fetchText(below(url, path), signal, { headers })
+        if (parseDocument(present).text !== base.text) throw conflict(name)
+        // 0 is for a key that is not there
+        const cas = present.status === 404 ? '0' : parseDocument(present).version
+        const reply = await fetchText(below(url, path, { cas }), signal, { method: 'PUT', headers, body: text })
+        if (reply.status !== 200) throw statusError(reply)
+        if (reply.text.trim() !== 'true') throw conflict(name)
+        return parseDocument(await fetchText(below(url, path), signal, { headers })).version
+      })
+    return { name, watch: signal => changes(readings, signal, { name, secrets }), write }
   },
 })
 

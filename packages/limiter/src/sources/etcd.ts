@@ -9,11 +9,13 @@ import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
 import { decodeText } from './text.ts'
 import { credentialWords, durationWord, nameWord } from './words.ts'
+import { conflict, writeGuarded } from './write-guarded.ts'
 
 // numbers of 64 bits come as text, and what is empty or zero is left out
 const revision = z.string().regex(/^\d{1,19}$/)
 const kv = z.object({ value: z.string().default(''), mod_revision: revision })
 const rangeShape = z.object({ header: z.object({ revision }), kvs: z.array(kv).max(1).default([]) })
+const txnShape = z.object({ header: z.object({ revision }), succeeded: z.boolean().default(false) })
 const eventShape = z.object({ type: z.enum(['PUT', 'DELETE']).default('PUT'), kv })
 const watchShape = z.object({
   result: z
@@ -66,7 +68,17 @@ export const etcd: SourceKind = sourceKind({
         throw new Error(`ended the watch: ${result.cancel_reason}`)
       }
     }
-    return { name, watch: signal => changes(readings, signal, { name, secrets: at.secrets }) }
+    const write = (text: string, base: SourceDocument, signal: AbortSignal) =>
+      writeGuarded(text, { name, secrets: at.secrets }, async () => {
+        const value = Buffer.from(text).toString('base64')
+        // a key that is not there has the revision 0
+        const compare = [{ key, target: 'MOD', result: 'EQUAL', mod_revision: base.version }]
+        const body = { compare, success: [{ request_put: { key, value } }] }
+        const { succeeded, header } = parseReply(await session.ask('/v3/kv/txn', body, signal), txnShape)
+        if (!succeeded) throw conflict(name)
+        return header.revision
+      })
+    return { name, watch: signal => changes(readings, signal, { name, secrets: at.secrets }), write }
   },
 })
 

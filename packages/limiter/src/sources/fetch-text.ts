@@ -4,7 +4,7 @@ import { patienceMs, within } from './within.ts'
 
 /** What is asked of a server. */
 export interface Question {
-  readonly method?: 'POST'
+  readonly method?: 'POST' | 'PUT'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
 }

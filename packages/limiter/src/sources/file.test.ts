@@ -38,6 +38,7 @@ function spyOnWatch() {
 
 describe('a file keeps the promises of a source', () => {
   const tests = sourceSuite({
+    writes: true,
     async create() {
       const folder = await newFolder()
       const path = join(folder, 'rules.yaml')
@@ -183,5 +184,28 @@ describe('a file', () => {
 
   it('can be named in a rule file', () => {
     expect(createSource(file, '/etc/diana/rules.yaml').name).toBe('file /etc/diana/rules.yaml')
+  })
+})
+
+describe('a file that is written', () => {
+  const signal = AbortSignal.timeout(10_000)
+
+  it('keeps its mode, and leaves nothing beside it', async () => {
+    const folder = await newFolder()
+    const path = join(folder, 'rules.yaml')
+    await writeFile(path, 'one', { mode: 0o640 })
+    await fileSource(path).write!('two', { text: 'one', version: '' }, signal)
+    expect(fs.readFileSync(path, 'utf8')).toBe('two')
+    expect(fs.statSync(path).mode & 0o777).toBe(0o640)
+    expect(fs.readdirSync(folder)).toEqual(['rules.yaml'])
+  })
+
+  it('behind a link is replaced where it is, and the link stays', async () => {
+    const folder = await newFolder()
+    await writeFile(join(folder, 'real.yaml'), 'one')
+    await symlink('real.yaml', join(folder, 'rules.yaml'))
+    await fileSource(join(folder, 'rules.yaml')).write!('two', { text: 'one', version: '' }, signal)
+    expect(fs.readFileSync(join(folder, 'real.yaml'), 'utf8')).toBe('two')
+    expect(fs.lstatSync(join(folder, 'rules.yaml')).isSymbolicLink()).toBe(true)
   })
 })

@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { type BigIntStats, type FSWatcher, watch } from 'node:fs'
-import { readFile, stat } from 'node:fs/promises'
+import { chmod, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { Bell } from './bell.ts'
 import { changes } from './changes.ts'
@@ -8,6 +9,7 @@ import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
 import { decodeText, hashText, largestBytes, tooLarge } from './text.ts'
 import { durationWord } from './words.ts'
+import { conflict, writeGuarded } from './write-guarded.ts'
 
 const settleMs = 40
 const mostLooks = 50
@@ -50,7 +52,32 @@ export function fileSource(path: string, options: { readonly intervalMs?: number
       close()
     }
   }
-  return { name, watch: signal => changes(readings, signal, { name }) }
+  const write = (text: string, base: SourceDocument, signal: AbortSignal) =>
+    writeGuarded(text, { name }, async () => {
+      if ((await readStill(path, signal, false)) !== base.text) throw conflict(name)
+      await replaceFile(path, text)
+      return hashText(text)
+    })
+  return { name, watch: signal => changes(readings, signal, { name }), write }
+}
+
+/** Writes beside and renames, so that a reader finds the old text or the new one; a link stays a link. */
+async function replaceFile(path: string, text: string): Promise<void> {
+  const real = await realpath(path).catch(() => path)
+  const beside = `${real}.${randomUUID()}.new`
+  const mode = await stat(real).then(
+    stats => stats.mode & 0o7777,
+    () => 0o644,
+  )
+  try {
+    await writeFile(beside, text, { flush: true, flag: 'wx', mode })
+    // what the process masks off when it makes a file
+    await chmod(beside, mode)
+    await rename(beside, real)
+  } catch (error) {
+    await rm(beside, { force: true })
+    throw error
+  }
 }
 
 /** Rings when the file may have changed. The directory is watched, since a file's own watch ends when it is replaced. */

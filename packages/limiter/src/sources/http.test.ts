@@ -23,12 +23,19 @@ function read(address: string, words: Readonly<Record<string, unknown>> = {}) {
 
 describe('http keeps the promises of a source', () => {
   const tests = sourceSuite({
+    writes: true,
     async create() {
       let text: string | undefined
-      const server = await createHttpDouble(({ request }, response) => {
+      const server = await createHttpDouble(({ request, body }, response) => {
+        const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = request.headers
+        if (request.method === 'PUT') {
+          const isAsRead = text === undefined ? ifNoneMatch === '*' : ifMatch === `"${hashText(text)}"`
+          if (isAsRead) text = body
+          return send(response, isAsRead ? 204 : 412)
+        }
         if (text === undefined) return send(response, 404, 'no such page')
         const etag = `"${hashText(text)}"`
-        if (request.headers['if-none-match'] === etag) return send(response, 304, '', { etag })
+        if (ifNoneMatch === etag) return send(response, 304, '', { etag })
         send(response, 200, text, { etag })
       })
       return {
@@ -170,5 +177,36 @@ describe('http', () => {
 
   it('refuses an interval of less than 100 ms', () => {
     expect(() => createSource(http, 'http://host/', { interval: '99ms' })).toThrow('must be from 100ms to 1h')
+  })
+})
+
+describe('a write by http', () => {
+  const signal = AbortSignal.timeout(10_000)
+  const base = { text: 'one', version: 'any' }
+
+  it('is refused where a server gives no strong ETag, since it could undo somebody else’s', async () => {
+    for (const headers of [{}, { etag: 'W/"weak"' }] as Record<string, string>[]) {
+      const server = await createServer((_, response) => send(response, 200, 'one', headers))
+      const source = createSource(http, `http://${server.authority}/`, {})
+      await expect(source.write!('two', base, signal)).rejects.toThrow('ETag')
+    }
+  })
+
+  it.each([405, 501, 401, 500, 302])('that is answered with %i is told as a failure', async status => {
+    const server = await createServer(({ request }, response) => {
+      if (request.method === 'PUT') send(response, status)
+      else send(response, 200, 'one', { etag: '"1"' })
+    })
+    const source = createSource(http, `http://${server.authority}/`, {})
+    await expect(source.write!('two', base, signal)).rejects.toMatchObject({ code: 'SOURCE_FAILED' })
+  })
+
+  it('that somebody else overtakes is a conflict', async () => {
+    const server = await createServer(({ request }, response) => {
+      if (request.method === 'PUT') send(response, 412)
+      else send(response, 200, 'one', { etag: '"1"' })
+    })
+    const source = createSource(http, `http://${server.authority}/`, {})
+    await expect(source.write!('two', base, signal)).rejects.toMatchObject({ code: 'CONFLICT' })
   })
 })

@@ -7,6 +7,7 @@ import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
 import { hashText } from './text.ts'
 import { credentialWords, durationWord, secretWord } from './words.ts'
+import { conflict, writeGuarded } from './write-guarded.ts'
 
 const mostRedirects = 5
 
@@ -37,7 +38,21 @@ export const http: SourceKind = sourceKind({
       }
     }
     const hidden = [...secrets, ...Object.values(options.headers ?? {})]
-    return { name, watch: signal => changes(readings, signal, { name, secrets: hidden }) }
+    const write = (text: string, base: SourceDocument, signal: AbortSignal) =>
+      writeGuarded(text, { name, secrets: hidden }, async () => {
+        const present = await get(url, headers, signal)
+        if (parseDocument(present).text !== base.text) throw conflict(name)
+        const reply = await fetchText(url, signal, {
+          method: 'PUT',
+          headers: { ...headers, ...onlyIf(present) },
+          body: text,
+        })
+        if (reply.status === 412) throw conflict(name)
+        if (reply.status === 405 || reply.status === 501) throw new Error('takes no PUT; change the document there')
+        if (reply.status < 200 || reply.status > 299) throw statusError(reply)
+        return parseDocument(await get(url, headers, signal)).version
+      })
+    return { name, watch: signal => changes(readings, signal, { name, secrets: hidden }), write }
   },
 })
 
@@ -58,6 +73,14 @@ function parseDocument({ status, headers, text }: Reply): SourceDocument {
   if (status === 404) return { text: '', version: hashText('') }
   if (status !== 200) throw statusError({ status })
   return { text, version: headers.get('etag') ?? hashText(text) }
+}
+
+/** The condition under which a write replaces just what was read (RFC 9110, 13.1.1). */
+function onlyIf({ status, headers }: Reply): Record<string, string> {
+  if (status === 404) return { 'if-none-match': '*' }
+  const etag = headers.get('etag')
+  if (etag !== null && !etag.startsWith('W/')) return { 'if-match': etag }
+  throw new Error('gives no strong ETag, without which a write could undo somebody else’s; change the document there')
 }
 
 function validators(headers: Headers): Record<string, string> {

@@ -21,6 +21,7 @@ function read(address: string, words: Readonly<Record<string, unknown>>) {
 
 describe('redis keeps the promises of a source', () => {
   const tests = sourceSuite({
+    writes: true,
     async create() {
       const key = newKey()
       let isRunning = true

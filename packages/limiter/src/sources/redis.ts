@@ -9,6 +9,7 @@ import { sourceKind } from './source-kind.ts'
 import { decodeText, hashText, largestBytes } from './text.ts'
 import { patienceMs, within } from './within.ts'
 import { credentialWords, durationWord, nameWord } from './words.ts'
+import { conflict, writeGuarded } from './write-guarded.ts'
 
 type Place = Pick<RedisOptions, 'host' | 'port' | 'db' | 'tls' | 'username' | 'password'>
 
@@ -79,7 +80,30 @@ export const redis: SourceKind = sourceKind({
         close()
       }
     }
-    return { name, watch: signal => changes(readings, signal, { name, secrets }) }
+    const write = (text: string, base: SourceDocument, signal: AbortSignal) =>
+      writeGuarded(text, { name, secrets }, async () => {
+        let failure: Error | undefined
+        const writer = await createClient(place, error => {
+          failure ??= error
+        })
+        try {
+          return await within(patienceMs, signal, async () => {
+            await writer.connect()
+            await writer.watch(key)
+            if ((await readText(writer, key)) !== base.text) throw conflict(name)
+            // told in the same breath, so that whoever hears of it finds it
+            const done = await writer.multi().set(key, text).publish(channel, 'changed').exec()
+            if (done === null) throw conflict(name)
+            for (const [error] of done) if (error) throw error
+            return hashText(text)
+          })
+        } catch (error) {
+          throw failure ?? error
+        } finally {
+          if (writer.status !== 'end') writer.disconnect()
+        }
+      })
+    return { name, watch: signal => changes(readings, signal, { name, secrets }), write }
   },
 })
 

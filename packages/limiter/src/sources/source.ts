@@ -16,6 +16,11 @@ export interface Source {
    * be reached or answers nonsense.
    */
   watch(signal: AbortSignal): AsyncIterable<SourceDocument>
+  /**
+   * Puts a text in the place of the document `base`, as it was just read, and tells the new one's version; a DianaError
+   * CONFLICT where something else stands there by now, which is then left as it is. A source without this is read only.
+   */
+  write?(text: string, base: SourceDocument, signal: AbortSignal): Promise<string>
 }
 
 /** A kind of source that a rule file may name under `remote:`, by the word that holds its address. */

@@ -1,3 +1,4 @@
+import { Tally } from '../figures/tally.ts'
 import { Judge } from '../judge.ts'
 import type { Receipt } from '../judgement.ts'
 import { MemoryStore } from '../stores/memory.ts'
@@ -13,7 +14,8 @@ export function judgeWords(
   const rules = words.map((rule, i) => {
     const compiled = compileWords(rule, { id: `rule-${i}` })
     const table = store.createTable(compiled.id, compiled.meters)
-    return { rule: compiled, match: compiled.match, table, counter: undefined, waiting: 0 }
+    const tally = new Tally(compiled.meters.length)
+    return { rule: compiled, match: compiled.match, table, counter: undefined, waiting: 0, tally }
   })
   return new Judge({ rules, store, answer: { status: 503, headers: 'draft-11' }, onRelease, now: () => 0 })
 }

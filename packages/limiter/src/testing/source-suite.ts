@@ -4,6 +4,7 @@ import { follow } from '../sources/follow.ts'
 import type { Source, SourceDocument } from '../sources/source.ts'
 import { nonsense, withServer } from './nonsense.ts'
 import { isFailure, News, noMoreOpenThan, openThings, password, soon, using } from './source-watch.ts'
+import { writeTests } from './source-write.ts'
 
 /** A source that speaks to something which a test can change. */
 export interface SourceUnderTest {
@@ -21,6 +22,8 @@ export interface SourceSuiteOptions {
   create(): Promise<SourceUnderTest>
   /** A source of this kind at `user:password@host:port`; left out where there is no server. */
   createAt?: ((authority: string) => Source) | undefined
+  /** Whether the source can write; default no, and then it must not say that it can. */
+  writes?: boolean | undefined
 }
 
 export interface SourceTest {
@@ -29,7 +32,7 @@ export interface SourceTest {
 }
 
 /** What every source promises, as tests for any framework: each `run` throws where the promise is broken. */
-export function sourceSuite({ create, createAt }: SourceSuiteOptions): readonly SourceTest[] {
+export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOptions): readonly SourceTest[] {
   const tests: SourceTest[] = []
   const add = (name: string, test: (subject: SourceUnderTest) => Promise<void>) => {
     const run = async () => {
@@ -210,6 +213,7 @@ export function sourceSuite({ create, createAt }: SourceSuiteOptions): readonly 
     await noMoreOpenThan(before)
   })
 
+  for (const { name, test } of writeTests(writes)) add(name, test)
   if (createAt) tests.push(...serverTests(createAt))
   return tests
 }

@@ -12,7 +12,7 @@ export interface ConsulDouble extends HttpDouble {
   readonly queries: readonly string[]
 }
 
-/** Consul's KV reads and blocking queries, as its API documents them. */
+/** Consul's KV reads, writes and blocking queries, as its API documents them. */
 export async function createConsulDouble(options: { readonly token?: string } = {}): Promise<ConsulDouble> {
   const entries = new Map<string, { readonly text: string; readonly index: number }>()
   const held = new Held()
@@ -30,13 +30,19 @@ export async function createConsulDouble(options: { readonly token?: string } = 
     send(response, 200, JSON.stringify([body]), headers)
   }
 
-  const http = await createHttpDouble(({ request, url }: Asked, response) => {
+  const http = await createHttpDouble(({ request, url, body }: Asked, response) => {
     queries.push(url.search.slice(1))
     const { token } = options
     if (token !== undefined && request.headers['x-consul-token'] !== token) {
       return send(response, 403, 'Permission denied: token with AccessorID lacks permission')
     }
     const key = /^\/v1\/kv\/(.+)$/.exec(decodeURIComponent(url.pathname))?.[1]
+    if (request.method === 'PUT' && key !== undefined) {
+      const cas = Number(url.searchParams.get('cas'))
+      if ((entries.get(key)?.index ?? 0) !== cas) return send(response, 200, 'false')
+      change(() => entries.set(key, { text: body, index: tableIndex }))
+      return send(response, 200, 'true')
+    }
     if (request.method !== 'GET' || key === undefined) return send(response, 404, '404 page not found')
     const index = Number(url.searchParams.get('index') ?? 0)
     const current = entries.get(key)?.index ?? tableIndex

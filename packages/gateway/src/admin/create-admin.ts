@@ -1,0 +1,164 @@
+import { DianaError, type Limiter } from 'diana-limiter'
+import { registerMetrics } from 'diana-limiter/prom-client'
+import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import { Registry } from 'prom-client'
+import type { z } from 'zod'
+import { version } from '../version.ts'
+import { Blocks } from './blocks.ts'
+import { createGuard, type GuardOptions, isLoopback } from './guard.ts'
+import { Live } from './live.ts'
+import { openApiOf } from './openapi.ts'
+import { operations } from './operations/index.ts'
+import type { Desk, Operation } from './operations/operation.ts'
+import { readPage } from './page.ts'
+import { type Processes, watchLimiter } from './processes.ts'
+import { Refusal } from './refusal.ts'
+import { sendRefusal } from './send-refusal.ts'
+import { stream } from './stream.ts'
+
+export interface AdminOptions extends GuardOptions {
+  /** Whose documents, rules and counts are worked on. */
+  readonly limiter: Limiter
+  /** Who judges the calls; the limiter itself unless given. */
+  readonly processes?: Processes | undefined
+  /** Where it will listen: outside of this machine only with a token. */
+  readonly host: string
+  readonly demo?: boolean | undefined
+  /** Whether calls should be sent here; asked by /readyz. */
+  readonly isReady?: (() => boolean) | undefined
+  /** Where the built page is; that of diana-dashboard unless given. */
+  readonly page?: string | undefined
+}
+
+const largestBody = 5 * 1024 * 1024
+const shortestToken = 16
+
+/** What the page needs, and nothing from anywhere else. */
+const policy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+  "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+/** The admin API, its metrics and its page: an application of its own, on a port of its own. */
+export async function createAdmin(options: AdminOptions): Promise<FastifyInstance> {
+  const { limiter, host, token, demo = false, isReady = () => true } = options
+  assertSafe(host, token)
+  const processes = options.processes ?? watchLimiter(limiter)
+  const startedAt = Date.now()
+  const status = () => {
+    const { rules: _, store, ...rest } = limiter.status()
+    const told = store && { ...store, affected: store.rules, history: store.outages }
+    const uptimeMs = Date.now() - startedAt
+    return { version, startedAt, uptimeMs, demo, processes: processes.count, ...rest, store: told }
+  }
+  const live = new Live(processes, limiter, status)
+  const desk: Desk = { limiter, processes, live, blocks: new Blocks(), status }
+  const registry = new Registry()
+  registerMetrics({ figures: () => processes.figures(), status: () => limiter.status() }, registry)
+
+  const app = fastify({
+    bodyLimit: largestBody,
+    requestTimeout: 30_000,
+    forceCloseConnections: true,
+    exposeHeadRoutes: false,
+  })
+  // what a page elsewhere could send without asking first
+  app.removeContentTypeParser('text/plain')
+  app.addHook('onClose', async () => {
+    live.close()
+    processes.close()
+  })
+  const guard = createGuard(options)
+  app.addHook('onRequest', async (request, reply) => {
+    reply.headers({
+      'Cache-Control': 'no-store',
+      'Content-Security-Policy': policy,
+      'Cross-Origin-Resource-Policy': 'same-origin',
+      'Referrer-Policy': 'no-referrer',
+      'X-Content-Type-Options': 'nosniff',
+      'X-Frame-Options': 'DENY',
+    })
+    guard(request)
+  })
+  app.setErrorHandler(sendError)
+  app.setNotFoundHandler((_request, reply) => sendRefusal(reply, new Refusal(404, 'There is nothing here.')))
+
+  app.get('/healthz', async () => ({ status: 'ok' }))
+  app.get('/readyz', async (_request, reply) => {
+    const ready = isReady()
+    return reply.code(ready ? 200 : 503).send({ status: ready ? 'ready' : 'shutting down' })
+  })
+  app.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()))
+  app.get('/api/v1/openapi.json', async () => openApiOf(operations, version))
+  app.get('/api/v1/live', (_request, reply) => stream(reply, live))
+  for (const one of operations) addOperation(app, one, desk)
+  addPage(app, options.page)
+  return app
+}
+
+function assertSafe(host: string, token: string | undefined): void {
+  if (token !== undefined && token.length < shortestToken) {
+    throw new DianaError('BAD_RULES', `the admin token is too short: give it ${shortestToken} characters or more`)
+  }
+  if (token === undefined && !isLoopback(host)) {
+    throw new DianaError(
+      'BAD_RULES',
+      `the admin API would listen on ${host}, where others can reach it, without a token: set DIANA_ADMIN_TOKEN or gateway.admin.token, or let it listen on 127.0.0.1`,
+    )
+  }
+}
+
+function addOperation(app: FastifyInstance, one: Operation, desk: Desk): void {
+  const url = `/api/v1${one.path.replace('{id}', ':id')}`
+  app.route<{ Params: { id?: string } }>({
+    method: one.method,
+    url,
+    handler: async ({ params, query, body }, reply) => {
+      const question = {
+        id: params.id ?? '',
+        query: one.query ? read(one.query, query, 'the query') : {},
+        body: one.body ? read(one.body, body, 'the body') : undefined,
+      }
+      return reply.send((await one.run(question, desk)) as object)
+    },
+  })
+}
+
+function read(shape: z.ZodType, value: unknown, what: string): unknown {
+  const parsed = shape.safeParse(value)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  const at = issue?.path.join('.') ?? ''
+  throw new Refusal(400, `${at === '' ? what : at}: ${issue?.message ?? 'cannot be read'}`.slice(0, 500))
+}
+
+function addPage(app: FastifyInstance, folder: string | undefined): void {
+  const files = readPage(folder)
+  for (const [path, { type, body, isForever }] of files) {
+    app.get(path, async (_request, reply) => {
+      if (isForever) reply.header('Cache-Control', 'public, max-age=31536000, immutable')
+      return reply.type(type).send(body)
+    })
+  }
+  if (!files.has('/')) {
+    const links = ['/api/v1/openapi.json', '/metrics', '/healthz', '/readyz']
+    app.get('/', async () => ({ name: 'Diana admin API', version, page: 'not built: run npm run build', links }))
+  }
+}
+
+function sendError(error: FastifyError | Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  if (error instanceof Refusal) return sendRefusal(reply, error)
+  if (error instanceof DianaError) return sendRefusal(reply, new Refusal(statusOf[error.code] ?? 500, error.message))
+  const status = 'statusCode' in error ? (error.statusCode ?? 500) : 500
+  if (status < 500) return sendRefusal(reply, new Refusal(status, error.message))
+  request.log.error({ err: error }, 'the admin API failed')
+  return sendRefusal(reply, new Refusal(500, 'The admin API failed; the log says why.'))
+}
+
+const statusOf: Readonly<Record<string, number>> = {
+  BAD_RULES: 422,
+  BAD_CALL: 400,
+  CONFLICT: 409,
+  READ_ONLY: 403,
+  SOURCE_FAILED: 502,
+  CLOSED: 503,
+}

@@ -1,0 +1,98 @@
+import { isDeepStrictEqual } from 'node:util'
+import { FigureHistory, type Limiter } from 'diana-limiter'
+import type { Processes } from './processes.ts'
+
+/** What is sent to whoever watches. */
+export interface News {
+  readonly event: 'figures' | 'status' | 'rules'
+  readonly data: unknown
+}
+
+type Listener = (news: News) => void
+
+/** Looks at the figures once a second, remembers them, and tells whoever watches. */
+export class Live {
+  readonly history: FigureHistory = new FigureHistory()
+  readonly #processes: Processes
+  readonly #statusOf: () => unknown
+  readonly #listeners = new Set<Listener>()
+  readonly #ending: () => void
+  #timer: NodeJS.Timeout | undefined
+  #status: unknown
+  #closed = false
+
+  constructor(processes: Processes, limiter: Limiter, statusOf: () => unknown) {
+    this.#processes = processes
+    this.#statusOf = statusOf
+    const tellRules = () => this.#tell({ event: 'rules', data: {} })
+    const tellStatus = () => this.#tellStatus()
+    limiter.events.on('rules', tellRules)
+    for (const event of ['store', 'rejected', 'failure', 'rules'] as const) limiter.events.on(event, tellStatus)
+    this.#ending = () => {
+      limiter.events.off('rules', tellRules)
+      for (const event of ['store', 'rejected', 'failure', 'rules'] as const) limiter.events.off(event, tellStatus)
+    }
+    void this.#look()
+  }
+
+  /** Tells a listener the status now and everything from now on; returns what ends it. */
+  follow(listener: Listener): () => void {
+    listener({ event: 'status', data: this.#statusOf() })
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** The rules are not those that were read before. */
+  tellRules(): void {
+    this.#tell({ event: 'rules', data: {} })
+  }
+
+  close(): void {
+    this.#closed = true
+    clearTimeout(this.#timer)
+    this.#ending()
+    this.#listeners.clear()
+  }
+
+  async #look(): Promise<void> {
+    try {
+      const second = Math.floor(Date.now() / 1000) * 1000 - 1000
+      const [figures, loads] = [await this.#processes.figures(), await this.#processes.takeLoads()]
+      const { at, total, rules } = this.history.record(figures, loads, second)
+      const waiting = new Map(figures.rules.filter(rule => rule.waiting > 0).map(rule => [rule.id, rule.waiting]))
+      const told = new Map(rules.map(({ id, ...counts }) => [id, { ...counts, waiting: waiting.get(id) ?? 0 }]))
+      for (const [id, count] of waiting) if (!told.has(id)) told.set(id, { ...nothing, waiting: count })
+      const allWaiting = [...waiting.values()].reduce((sum, count) => sum + count, 0)
+      this.#tell({
+        event: 'figures',
+        data: { at, total: { ...total, waiting: allWaiting }, rules: Object.fromEntries(told) },
+      })
+      this.#tellStatus()
+    } catch {
+      // a process that ends while it is asked is told of by whoever runs it; the next second asks again
+    }
+    if (this.#closed) return
+    // a little after the second has ended, so that it is whole
+    this.#timer = setTimeout(() => void this.#look(), 1000 - (Date.now() % 1000) + 5).unref()
+  }
+
+  #tellStatus(): void {
+    const status = this.#statusOf()
+    if (isDeepStrictEqual(withoutTime(status), withoutTime(this.#status))) return
+    this.#status = status
+    this.#tell({ event: 'status', data: status })
+  }
+
+  #tell(news: News): void {
+    for (const listener of this.#listeners) listener(news)
+  }
+}
+
+const nothing = { allowed: 0, refused: 0, waited: 0, shadowRefused: 0 }
+
+/** What changes by itself is no news. */
+function withoutTime(status: unknown): unknown {
+  if (typeof status !== 'object' || status === null) return status
+  const { uptimeMs: _, keys: __, ...rest } = status as Record<string, unknown>
+  return rest
+}

@@ -1,0 +1,132 @@
+import type { Limiter, Mistake, Where } from 'diana-limiter'
+import { z } from 'zod'
+import { Refusal } from '../refusal.ts'
+import { type Desk, type Operation, operation } from './operation.ts'
+import { count, mistake, moment, text, version, where } from './shapes.ts'
+
+const mistakes = z.object({ mistakes: z.array(mistake) })
+const written = z.object({ version })
+const conflicts = {
+  403: 'the document cannot be written',
+  409: 'it was changed since; `current` is how it stands now',
+  422: 'it cannot be obeyed; `mistakes` say where and why',
+  502: 'its source failed',
+}
+const passed = z.object({ allowed: count, refused: count })
+
+export const documentOperations: readonly Operation[] = [
+  operation({
+    method: 'GET',
+    path: '/document',
+    summary: 'A rule document as it stands at its source.',
+    query: z.object({ where: where.default('local') }),
+    answer: z.object({ text, version, name: z.string(), writable: z.boolean(), reason: z.string().optional() }),
+    refusals: { 502: 'its source failed' },
+    run: ({ query }, { limiter }) => limiter.documents.read(query.where),
+  }),
+  operation({
+    method: 'POST',
+    path: '/check',
+    summary: 'What is wrong with a document, if it stood there.',
+    body: z.strictObject({ where: where.default('local'), text }),
+    answer: mistakes,
+    run: ({ body }, { limiter }) => ({ mistakes: limiter.documents.check(body.where, body.text).map(tell) }),
+  }),
+  operation({
+    method: 'POST',
+    path: '/preview',
+    summary:
+      'What a document would have made of the calls of the last five minutes, beside what the present rules make of them.',
+    body: z.strictObject({ where: where.default('local'), text }),
+    answer: z.object({
+      from: moment,
+      to: moment,
+      calls: count,
+      sampled: z.boolean(),
+      oneOf: count,
+      total: z.object({ before: passed, after: passed }),
+      rules: z.array(z.object({ id: z.string(), before: passed, after: passed })),
+    }),
+    refusals: { 422: conflicts[422] },
+    run: async ({ body }, { limiter, processes }) => {
+      assertGood(limiter.documents.check(body.where, body.text))
+      return limiter.preview(limiter.documents.consider(body.where, body.text)!, await processes.recentCalls())
+    },
+  }),
+  operation({
+    method: 'PUT',
+    path: '/document',
+    summary: 'Writes a document in the place of the version that was read, and puts it in force.',
+    body: z.strictObject({ where: where.default('local'), text, version }),
+    answer: written,
+    refusals: conflicts,
+    run: ({ body }, desk) => write(desk, body.where, body.version, () => body.text),
+  }),
+  operation({
+    method: 'PUT',
+    path: '/rules/{id}',
+    summary: 'Writes one rule into a document, or adds it; the rest stays as it is written.',
+    body: z.strictObject({ where: where.default('local'), text: text.describe('the rule in YAML'), version }),
+    answer: written,
+    refusals: conflicts,
+    run: ({ id, body }, desk) => {
+      const read = desk.limiter.documents.checkRule(body.text)
+      assertGood(read.mistakes)
+      if (read.id !== id) {
+        throw new Refusal(422, `The rule names itself "${read.id}": write id: ${id}, or add it under its own name.`, {
+          mistakes: [{ line: 1, column: 1, message: `its id must be ${id}` }],
+        })
+      }
+      return write(desk, body.where, body.version, whole => desk.limiter.documents.edit(whole, id, body.text))
+    },
+  }),
+  operation({
+    method: 'DELETE',
+    path: '/rules/{id}',
+    summary: 'Takes one rule out of a document.',
+    query: z.object({ where: where.default('local'), version }),
+    answer: written,
+    refusals: conflicts,
+    run: ({ id, query }, desk) =>
+      write(desk, query.where, query.version, whole => desk.limiter.documents.edit(whole, id, undefined)),
+  }),
+]
+
+async function write(
+  { limiter }: Desk,
+  place: Where,
+  base: string,
+  change: (text: string) => string,
+): Promise<{ version: string }> {
+  const stored = await limiter.documents.read(place)
+  if (!stored.writable) throw new Refusal(403, stored.reason ?? 'It cannot be written.')
+  if (stored.version !== base) throw conflict(stored)
+  const changed = change(stored.text)
+  assertGood(limiter.documents.check(place, changed))
+  try {
+    return { version: await limiter.documents.write(place, changed, base) }
+  } catch (error) {
+    if ((error as { code?: unknown }).code === 'CONFLICT') throw conflict(await readAgain(limiter, place))
+    throw error
+  }
+}
+
+async function readAgain(limiter: Limiter, place: Where): Promise<{ text: string; version: string }> {
+  const { text, version } = await limiter.documents.read(place)
+  return { text, version }
+}
+
+function conflict({ text, version }: { readonly text: string; readonly version: string }): Refusal {
+  return new Refusal(409, 'The document was changed since it was read; make the change anew on how it stands now.', {
+    current: { text, version },
+  })
+}
+
+function assertGood(found: readonly Mistake[]): void {
+  if (found.length === 0) return
+  throw new Refusal(422, found[0]!.message, { mistakes: found.map(tell) })
+}
+
+function tell({ line, column, rule, message }: Mistake): object {
+  return { line, column, ...(rule === undefined ? {} : { rule }), message }
+}

@@ -1,0 +1,78 @@
+import { isIP } from 'node:net'
+import { type Call, type Limiter, normaliseTarget } from 'diana-limiter'
+import { z } from 'zod'
+import { readRequest, type WrittenRequest } from '../read-request.ts'
+import { Refusal } from '../refusal.ts'
+import { type Operation, operation } from './operation.ts'
+import { call, milliseconds } from './shapes.ts'
+
+const written = z.strictObject({
+  request: z.string().max(65_536).describe('a curl command, or METHOD path and headers as they stand on the wire'),
+  ip: z.string().max(64).optional(),
+})
+
+const decision = z.object({
+  rule: z.string(),
+  limit: z.number(),
+  periodMs: z.number(),
+  allowed: z.boolean(),
+  shadow: z.boolean(),
+  remaining: z.number(),
+  resetAfterMs: milliseconds,
+  retryAfterMs: milliseconds,
+})
+
+const explanation = z.looseObject({
+  rule: z.string(),
+  algorithm: z.string(),
+  key: z.record(z.string(), z.object({ countedBy: z.string(), value: z.string() })),
+  decisions: z.array(decision),
+})
+
+export const explainOperations: readonly Operation[] = [
+  operation({
+    method: 'POST',
+    path: '/explain',
+    summary: 'Which rules a call meets, under which key, with which numbers; counts nothing.',
+    body: z.union([written, call]),
+    answer: z.object({
+      call: z.object({ method: z.string(), path: z.string(), ip: z.string().optional() }).loose(),
+      rules: z.array(explanation),
+      allowed: z.boolean(),
+      refusedBy: z.string().optional(),
+      reason: z.string().optional(),
+      retryAfterMs: milliseconds,
+      answer: z.object({ status: z.int(), headers: z.string() }),
+    }),
+    run: async ({ body }, { limiter }) => {
+      const request = 'request' in body ? readRequest(body.request) : fromParts(body)
+      const asked = toCall(request, body.ip, limiter)
+      const [rules, verdict] = [await limiter.explain(asked), await limiter.peek(asked)]
+      const { method, path, query, ip, host, headers } = asked
+      return {
+        call: { method, path, query, ip, host, headers },
+        rules,
+        allowed: verdict.allowed,
+        refusedBy: verdict.rule,
+        reason: verdict.reason,
+        retryAfterMs: verdict.retryAfterMs,
+        answer: verdict.answer,
+      }
+    },
+  }),
+]
+
+export function fromParts({ method, path, headers }: z.output<typeof call>): WrittenRequest {
+  const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])
+  return { method: method.toUpperCase(), target: path, headers: Object.fromEntries(lower) }
+}
+
+/** The call that a filter would make of a request from `ip`. */
+export function toCall({ method, target, headers }: WrittenRequest, ip: string | undefined, limiter: Limiter): Call {
+  const place = normaliseTarget(target)
+  if (place === undefined) throw new Refusal(400, 'This path cannot be read: write one such as /orders/1.')
+  const peer = ip ?? '127.0.0.1'
+  if (isIP(peer) === 0) throw new Refusal(400, 'This is no address: write one such as 203.0.113.9.')
+  const address = limiter.addressOf(peer, headers['x-forwarded-for'])
+  return { method, path: place.path, query: place.query, ip: address, host: headers.host, headers }
+}

@@ -1,0 +1,60 @@
+import type { Series } from 'diana-limiter'
+import { z } from 'zod'
+import { type Operation, operation } from './operation.ts'
+import { count, milliseconds, moment } from './shapes.ts'
+
+const numbers = z.array(count)
+const series = z.object({ allowed: numbers, refused: numbers, waited: numbers, shadowRefused: numbers })
+
+const source = z.object({
+  name: z.string(),
+  role: z.enum(['local', 'remote']),
+  version: z.string().optional(),
+  takenAt: moment.optional(),
+  fromSnapshot: z.boolean(),
+  taken: count,
+  rejected: count,
+  trouble: z.string().optional(),
+})
+
+export const statusShape: z.ZodObject = z.object({
+  version: z.string(),
+  startedAt: moment,
+  uptimeMs: z.number(),
+  demo: z.boolean(),
+  processes: count,
+  keys: count,
+  maxKeys: count,
+  crowded: z.array(z.string()),
+  sources: z.array(source),
+  store: z
+    .looseObject({ healthy: z.boolean(), since: milliseconds, trouble: z.string().optional() })
+    .optional()
+    .describe('Left out where nothing is counted in Redis.'),
+})
+
+export const figureOperations: readonly Operation[] = [
+  operation({
+    method: 'GET',
+    path: '/status',
+    summary: 'What the limiter is doing at this moment.',
+    answer: statusShape,
+    run: (_, desk) => desk.status(),
+  }),
+  operation({
+    method: 'GET',
+    path: '/figures',
+    summary: 'The last seconds, oldest first, of all calls and of the rules that had any (the busiest thousand).',
+    query: z.object({ seconds: z.coerce.number().int().min(1).max(600).default(300) }),
+    answer: z.object({
+      at: moment.describe('When the newest second began; it is whole.'),
+      stepMs: z.literal(1000),
+      total: series,
+      rules: z.record(z.string(), series),
+    }),
+    run: ({ query }, { live }) => {
+      const { at, total, rules } = live.history.read(query.seconds)
+      return { at, stepMs: 1000, total, rules: Object.fromEntries<Series>(rules) }
+    },
+  }),
+]

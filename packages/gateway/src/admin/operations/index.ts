@@ -1,0 +1,19 @@
+import { blockOperations } from './blocks.ts'
+import { callerOperations } from './callers.ts'
+import { documentOperations } from './documents.ts'
+import { explainOperations } from './explain.ts'
+import { figureOperations } from './figures.ts'
+import type { Operation } from './operation.ts'
+import { ruleOperations } from './rules.ts'
+import { trialOperations } from './trials.ts'
+
+/** All that the admin API does, besides the live stream and its own description. */
+export const operations: readonly Operation[] = [
+  ...figureOperations,
+  ...ruleOperations,
+  ...callerOperations,
+  ...blockOperations,
+  ...explainOperations,
+  ...documentOperations,
+  ...trialOperations,
+]

@@ -1,0 +1,49 @@
+import type { Limiter } from 'diana-limiter'
+import type { z } from 'zod'
+import type { Blocks } from '../blocks.ts'
+import type { Live } from '../live.ts'
+import type { Processes } from '../processes.ts'
+
+/** What operations work with. */
+export interface Desk {
+  readonly limiter: Limiter
+  readonly processes: Processes
+  readonly live: Live
+  readonly blocks: Blocks
+  status(): unknown
+}
+
+/** What was asked: parts of the path, the query and the body, each as its schema read it. */
+export interface Question<Query, Body> {
+  readonly id: string
+  readonly query: Query
+  readonly body: Body
+}
+
+/** One thing that the admin API does. */
+export interface Operation {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  /** Below /api/v1; `{id}` is whatever stands there. */
+  readonly path: string
+  readonly summary: string
+  readonly query?: z.ZodObject | undefined
+  readonly body?: z.ZodType | undefined
+  readonly answer: z.ZodType
+  /** The statuses of its own refusals, and when each is given. */
+  readonly refusals?: Readonly<Record<number, string>> | undefined
+  run(question: Question<unknown, unknown>, desk: Desk): unknown
+}
+
+/** Makes an operation whose `run` is given its words as its schemas type them. */
+export function operation<Query extends z.ZodObject, Body extends z.ZodType>(one: {
+  readonly method: Operation['method']
+  readonly path: string
+  readonly summary: string
+  readonly query?: Query
+  readonly body?: Body
+  readonly answer: z.ZodType
+  readonly refusals?: Operation['refusals']
+  run(question: Question<z.output<Query>, z.output<Body>>, desk: Desk): unknown
+}): Operation {
+  return one as unknown as Operation
+}

@@ -1,0 +1,79 @@
+import { algorithms, dimensions, formatDuration, type Limiter, type Rule, ruleFileSchema, sources } from 'diana-limiter'
+import { stringify } from 'yaml'
+import { z } from 'zod'
+import { type Operation, operation } from './operation.ts'
+import { count, ruleId } from './shapes.ts'
+
+const ruleShape = z.object({
+  id: ruleId,
+  origin: z.string(),
+  where: z.enum(['local', 'remote']),
+  algorithm: z.string(),
+  limits: z.array(z.object({ count: z.number(), periodMs: z.number() })),
+  by: z.array(z.string()),
+  match: z.record(z.string(), z.unknown()),
+  whenFull: z.enum(['refuse', 'wait', 'shadow']),
+  count: z.enum(['local', 'distributed']),
+  whenStoreDown: z.enum(['share', 'local', 'allow', 'refuse']),
+  state: z.enum(['on', 'shadow', 'off']),
+  waiting: count,
+  text: z.string().describe('The rule as it stands in its document.'),
+})
+
+export const ruleOperations: readonly Operation[] = [
+  operation({
+    method: 'GET',
+    path: '/rules',
+    summary: 'The rules in force, and those that are turned off.',
+    answer: z.object({ rules: z.array(ruleShape) }),
+    run: (_, { limiter }) => ({ rules: describeRules(limiter) }),
+  }),
+  operation({
+    method: 'GET',
+    path: '/schema',
+    summary: 'The JSON Schema of the rule file.',
+    answer: z.record(z.string(), z.unknown()),
+    run: () => ruleFileSchema({ algorithms, dimensions, sources }),
+  }),
+]
+
+function describeRules(limiter: Limiter): object[] {
+  const { rules, sources } = limiter.status()
+  const remote = sources.find(({ role }) => role === 'remote')?.name
+  const waiting = new Map(rules.map(rule => [rule.id, rule.waiting]))
+  const texts = { local: limiter.documents.ruleTexts('local'), remote: limiter.documents.ruleTexts('remote') }
+  return limiter.rules.map(rule => {
+    const { id, origin = 'options', algorithm, limits, by, match, whenFull, whenStoreDown } = rule
+    const where = origin === remote ? 'remote' : 'local'
+    return {
+      id,
+      origin,
+      where,
+      algorithm,
+      limits,
+      by,
+      match,
+      whenFull,
+      count: rule.count,
+      whenStoreDown,
+      state: rule.enabled ? (whenFull === 'shadow' ? 'shadow' : 'on') : 'off',
+      waiting: waiting.get(id) ?? 0,
+      text: texts[where].get(id) ?? inWords(rule),
+    }
+  })
+}
+
+/** A rule that was given in code, as a file would say it. */
+function inWords({ id, match, by, algorithm, limits, options, whenFull }: Rule): string {
+  const limit = limits.map(({ count, periodMs }) => (periodMs === 0 ? count : `${count}/${formatDuration(periodMs)}`))
+  const words = {
+    id,
+    ...(Object.keys(match).length > 0 ? { match } : {}),
+    ...(by.length > 0 ? { by: by.length === 1 ? by[0] : by } : {}),
+    algorithm,
+    limit: limit.length === 1 ? limit[0] : limit,
+    ...options,
+    ...(whenFull === 'refuse' ? {} : { whenFull }),
+  }
+  return stringify(words).trimEnd()
+}

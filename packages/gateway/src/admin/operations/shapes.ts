@@ -1,0 +1,33 @@
+import { z } from 'zod'
+
+/** Milliseconds since 1970. */
+export const moment: z.ZodNumber = z.number().min(0).describe('milliseconds since 1970')
+export const count: z.ZodInt = z.int().min(0)
+
+/** JSON has no infinity: null is a moment that cannot be named. */
+export const milliseconds: z.ZodNullable<z.ZodNumber> = z.number().min(0).nullable()
+
+export const ruleId: z.ZodString = z.string().min(1).max(80)
+export const where: z.ZodEnum<{ local: 'local'; remote: 'remote' }> = z.enum(['local', 'remote'])
+export const text: z.ZodString = z.string().max(4 * 1024 * 1024)
+export const version: z.ZodString = z.string().max(256)
+
+/** A call in parts; the path may carry a query. */
+export const call: z.ZodObject<{
+  method: z.ZodString
+  path: z.ZodString
+  headers: z.ZodDefault<z.ZodRecord<z.ZodString, z.ZodString>>
+  ip: z.ZodOptional<z.ZodString>
+}> = z.strictObject({
+  method: z.string().min(1).max(256),
+  path: z.string().min(1).max(16_384),
+  headers: z.record(z.string().max(256), z.string().max(16_384)).default({}),
+  ip: z.string().max(64).optional(),
+})
+
+export const mistake: z.ZodObject = z.object({
+  line: count,
+  column: count,
+  rule: z.string().optional(),
+  message: z.string(),
+})

@@ -1,0 +1,29 @@
+import { type Figures, type Limiter, type RecordedCall, type TopCaller, TopCallers } from 'diana-limiter'
+
+/** The processes that judge calls, seen as one: this one, or the workers of a supervisor. */
+export interface Processes {
+  readonly count: number
+  figures(): Figures | Promise<Figures>
+  /** How full the fullest key of each rule was since this was last asked. */
+  takeLoads(): ReadonlyMap<string, number> | Promise<ReadonlyMap<string, number>>
+  /** Who was refused most. */
+  callers(count: number, rule?: string): readonly TopCaller[] | Promise<readonly TopCaller[]>
+  /** The calls of the last minutes, oldest first, as far as they were recorded. */
+  recentCalls(): readonly RecordedCall[] | Promise<readonly RecordedCall[]>
+  close(): void
+}
+
+/** A limiter of this process; who calls and who is refused is remembered from now on. */
+export function watchLimiter(limiter: Limiter): Processes {
+  const callers = new TopCallers()
+  limiter.record()
+  const stop = limiter.observe({ onRefusal: ({ rule, by, key }) => callers.add(rule, by, key, Date.now()) })
+  return {
+    count: 1,
+    figures: () => limiter.figures(),
+    takeLoads: () => limiter.takeLoads(),
+    callers: (count, rule) => callers.top(count, rule),
+    recentCalls: () => limiter.recentCalls(),
+    close: stop,
+  }
+}

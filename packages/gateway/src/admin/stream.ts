@@ -1,0 +1,27 @@
+import type { FastifyReply } from 'fastify'
+import type { Live } from './live.ts'
+
+const keepAliveMs = 15_000
+/** Whoever reads more slowly than this has left, or cannot follow. */
+const mostUnreadBytes = 4 * 1024 * 1024
+
+/** Sends what is live as server-sent events, until the reader leaves. */
+export function stream(reply: FastifyReply, live: Live): void {
+  reply.hijack()
+  const { raw } = reply
+  const headers = Object.entries(reply.getHeaders()).map(([name, value]) => [name, String(value)])
+  raw.writeHead(200, { ...Object.fromEntries(headers), 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' })
+  const send = (text: string) => {
+    if (raw.writableLength > mostUnreadBytes) raw.destroy()
+    else raw.write(text)
+  }
+  // one who comes back after an outage waits two seconds
+  send('retry: 2000\n\n')
+  const leave = live.follow(({ event, data }) => send(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`))
+  const keepAlive = setInterval(() => send(':\n\n'), keepAliveMs).unref()
+  raw.on('error', () => {})
+  raw.on('close', () => {
+    clearInterval(keepAlive)
+    leave()
+  })
+}

@@ -1,0 +1,46 @@
+import { type Limiter, mergeCallers, mergeFigures } from 'diana-limiter'
+import type { Processes } from './processes.ts'
+import type { AdminAnswers, AdminQuestion } from './worker-answers.ts'
+
+/** Who can ask all workers, and gets the answers of those that give one in time. */
+export interface WorkerAsking {
+  readonly workers: number
+  /** Reads the rules here, and judges no calls. */
+  readonly limiter: Limiter
+  ask(about: string, details: unknown): Promise<unknown[]>
+}
+
+/** The workers of a supervisor, seen as one. */
+export function watchWorkers(supervisor: WorkerAsking): Processes {
+  const ask = async <Want extends AdminQuestion['want']>(
+    want: Want,
+    more: Omit<AdminQuestion, 'want' | 'trials'> = {},
+  ): Promise<AdminAnswers[Want][]> => {
+    const trials = supervisor.limiter.trials.map(({ id, rule, text }) => ({ id, rule, text }))
+    return (await supervisor.ask('admin', { want, trials, ...more })) as AdminAnswers[Want][]
+  }
+  let loads: ReadonlyMap<string, number> = new Map()
+  return {
+    get count() {
+      return supervisor.workers
+    },
+    async figures() {
+      const answers = await ask('figures')
+      loads = fullest(answers.flatMap(answer => answer.loads))
+      return mergeFigures(answers.map(answer => answer.figures))
+    },
+    takeLoads: () => loads,
+    callers: async (count, rule) => mergeCallers(await ask('callers', { count, rule }), count),
+    async recentCalls() {
+      const calls = (await ask('calls')).flat()
+      return calls.sort((one, other) => one.at - other.at)
+    },
+    close: () => {},
+  }
+}
+
+function fullest(loads: readonly (readonly [rule: string, load: number])[]): Map<string, number> {
+  const most = new Map<string, number>()
+  for (const [rule, load] of loads) most.set(rule, Math.max(load, most.get(rule) ?? 0))
+  return most
+}

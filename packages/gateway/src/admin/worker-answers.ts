@@ -1,0 +1,43 @@
+import { type Figures, type Limiter, type RecordedCall, type TopCaller, TopCallers } from 'diana-limiter'
+
+/** A rule that a supervisor wants on trial in every worker. */
+export interface WantedTrial {
+  readonly id: string
+  readonly rule: string
+  readonly text: string
+}
+
+/** What a supervisor asks a worker; each question also says which rules are on trial. */
+export interface AdminQuestion {
+  readonly want: 'figures' | 'callers' | 'calls'
+  readonly trials: readonly WantedTrial[]
+  readonly count?: number | undefined
+  readonly rule?: string | undefined
+}
+
+/** The answers, as plain values. */
+export interface AdminAnswers {
+  readonly figures: { readonly figures: Figures; readonly loads: readonly (readonly [rule: string, load: number])[] }
+  readonly callers: readonly TopCaller[]
+  readonly calls: readonly RecordedCall[]
+}
+
+/** Answers for one worker's limiter; what it takes to answer is kept from now on. */
+export function createWorkerAnswers(limiter: Limiter): (question: AdminQuestion) => AdminAnswers[keyof AdminAnswers] {
+  const callers = new TopCallers()
+  limiter.observe({ onRefusal: ({ rule, by, key }) => callers.add(rule, by, key, Date.now()) })
+  limiter.record()
+  return ({ want, trials, count = 20, rule }) => {
+    // said with every question, so that a worker that was started anew learns of them too
+    runTrials(limiter, trials)
+    if (want === 'callers') return callers.top(count, rule)
+    if (want === 'calls') return limiter.recentCalls()
+    return { figures: limiter.figures(), loads: [...limiter.takeLoads()] }
+  }
+}
+
+function runTrials(limiter: Limiter, wanted: readonly WantedTrial[]): void {
+  const running = new Map(limiter.trials.map(({ id, text }) => [id, text]))
+  for (const id of running.keys()) if (!wanted.some(trial => trial.id === id)) limiter.endTrial(id)
+  for (const { id, rule, text } of wanted) if (running.get(id) !== text) limiter.startTrial(rule, text)
+}

@@ -1,0 +1,69 @@
+interface Counts {
+  readonly allowed: number
+  readonly refused: number
+  readonly waited: number
+  readonly shadowRefused: number
+  readonly waiting: number
+}
+
+/** One second, as the admin API tells it. */
+export interface LiveFigures {
+  readonly at: number
+  readonly total: Counts
+  readonly rules: Readonly<Record<string, Counts & { readonly load?: number | undefined }>>
+}
+
+/** What is shown of the gateway's status. */
+export interface TopStatus {
+  readonly version?: string
+  readonly uptimeMs?: number
+  readonly keys?: number
+  readonly store?: { readonly healthy: boolean; readonly trouble?: string | undefined } | undefined
+  readonly sources?: readonly { readonly name: string; readonly trouble?: string | undefined }[]
+}
+
+const mostRules = 40
+const clear = '\u001b[H\u001b[2J'
+const columns = ['allowed/s', 'refused/s', 'waited/s', 'shadow/s', 'waiting', 'load']
+
+/** The lines of one second: the total, then the rules, those that refuse most first. */
+export function drawTop(
+  { at, total, rules }: LiveFigures,
+  status: TopStatus,
+  { isClearing }: { readonly isClearing: boolean },
+): string[] {
+  const ranked = Object.entries(rules).sort(([, a], [, b]) => b.refused - a.refused || b.allowed - a.allowed)
+  const wide = Math.max(10, ...ranked.slice(0, mostRules).map(([id]) => id.length))
+  const time = new Date(at).toISOString().slice(11, 19)
+  const lines = [
+    `${isClearing ? clear : ''}Diana ${status.version ?? ''}  ${time} UTC  ${status.keys ?? 0} keys`,
+    ...troubles(status),
+    '',
+    `${'rule'.padEnd(wide)} ${columns.map(name => name.padStart(10)).join('')}`,
+    row('all calls', total, wide),
+    ...ranked.slice(0, mostRules).map(([id, counts]) => row(id, counts, wide)),
+  ]
+  if (ranked.length > mostRules) lines.push(`and ${ranked.length - mostRules} rules more`)
+  return lines
+}
+
+function row(name: string, counts: Counts & { readonly load?: number | undefined }, wide: number): string {
+  const { allowed, refused, waited, shadowRefused, waiting, load } = counts
+  const share = load === undefined ? '' : `${Math.round(load * 100)} %`
+  const cells = [allowed, refused, waited, shadowRefused, waiting].map(String).concat(share)
+  return `${name.padEnd(wide)} ${cells.map(cell => cell.padStart(10)).join('')}`.trimEnd()
+}
+
+function troubles({ store, sources = [] }: TopStatus): string[] {
+  const lines =
+    store && !store.healthy ? [`DEGRADED, the store cannot be asked: ${printable(store.trouble ?? '')}`] : []
+  for (const { name, trouble } of sources) {
+    if (trouble !== undefined) lines.push(`last good rules stay, ${printable(name)}: ${printable(trouble)}`)
+  }
+  return lines
+}
+
+/** A message may hold what a terminal obeys. */
+function printable(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}]+/gu, ' ')
+}

@@ -1,0 +1,110 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { type Command, Complaint, type Terminal } from './command.ts'
+import { drawTop, type LiveFigures, type TopStatus } from './top-screen.ts'
+
+const patienceMs = 5000
+const retryMs = 1000
+
+/** `diana top`: what is being refused right now? */
+export const top: Command = {
+  name: 'top',
+  summary: 'Shows what a running gateway allows and refuses, second by second.',
+  usage: '[--admin-port N | --url URL] [--once] [--json]',
+  details: [
+    '  --admin-port N    the admin port of a gateway on this machine; 8081 unless given',
+    '  --url URL         its admin API elsewhere, such as https://gateway.example:8081',
+    '  --once            show the next whole second and end',
+    '  --json            print each second as JSON, one a line',
+    '',
+    '  Where the admin API asks for a token, it is read from DIANA_ADMIN_TOKEN.',
+  ],
+  options: {
+    'admin-port': { type: 'string' },
+    url: { type: 'string' },
+    once: { type: 'boolean' },
+    json: { type: 'boolean' },
+  },
+  async run({ words, options }, terminal) {
+    if (words.length > 0) throw new Complaint(2, `there is no use for "${words[0]}"`)
+    const base = readBase(options.url, options['admin-port'])
+    const shown = { isOnce: options.once === true, isJson: options.json === true }
+    for (let isFirst = true; ; isFirst = false) {
+      const failure = await follow(base, shown, terminal).catch((error: Error) => error)
+      if (failure === undefined) return 0
+      // one who looks on must not have to begin anew because the gateway was started anew
+      if (shown.isOnce || isFirst || failure instanceof Complaint) throw toComplaint(failure, base)
+      terminal.complain(`diana top: ${toComplaint(failure, base).message}; trying again`)
+      await pause(retryMs)
+    }
+  },
+}
+
+function readBase(url: unknown, port: unknown): URL {
+  if (url !== undefined && port !== undefined) throw new Complaint(2, 'give --url or --admin-port, not both')
+  if (url === undefined) {
+    const text = String(port ?? 8081)
+    if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535) throw new Complaint(2, `"${text}" is no port`)
+    return new URL(`http://127.0.0.1:${text}/`)
+  }
+  const parsed = URL.canParse(String(url)) ? new URL(String(url)) : undefined
+  if (parsed?.protocol !== 'http:' && parsed?.protocol !== 'https:')
+    throw new Complaint(2, `"${String(url)}" is no URL`)
+  return parsed
+}
+
+function toComplaint(error: Error, base: URL): Complaint {
+  if (error instanceof Complaint) return error
+  const { code } = (error.cause ?? error) as NodeJS.ErrnoException
+  return new Complaint(
+    1,
+    `${base.origin} cannot be asked (${code ?? error.message}): is the gateway running, with its admin API?`,
+  )
+}
+
+/** Shows second after second until the stream ends, which is a failure unless one second was all that was wanted. */
+async function follow(
+  base: URL,
+  { isOnce, isJson }: { readonly isOnce: boolean; readonly isJson: boolean },
+  terminal: Terminal,
+): Promise<undefined> {
+  const leaving = new AbortController()
+  const connecting = setTimeout(() => leaving.abort(new Error('gave no answer')), patienceMs)
+  const token = process.env.DIANA_ADMIN_TOKEN
+  const headers = token ? { authorization: `Bearer ${token}` } : {}
+  const response = await fetch(new URL('api/v1/live', base), { headers, signal: leaving.signal })
+  clearTimeout(connecting)
+  if (response.status === 401) throw new Complaint(1, 'the admin API asks for its token: set DIANA_ADMIN_TOKEN')
+  if (!response.ok || !response.body) throw new Complaint(1, `${base.origin} answered HTTP ${response.status}`)
+  let status: TopStatus = {}
+  try {
+    for await (const { event, data } of eventsOf(response.body)) {
+      if (event === 'status') status = data as TopStatus
+      if (event !== 'figures') continue
+      const figures = data as LiveFigures
+      if (isJson) terminal.print(JSON.stringify(figures))
+      else for (const line of drawTop(figures, status, { isClearing: !isOnce })) terminal.print(line)
+      if (isOnce) return undefined
+    }
+  } finally {
+    leaving.abort()
+  }
+  throw new Error('ended the stream')
+}
+
+const longestEvent = 16 * 1024 * 1024
+
+async function* eventsOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<{ event: string; data: unknown }> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const piece of body) {
+    text += decoder.decode(piece, { stream: true })
+    if (text.length > longestEvent) throw new Complaint(1, 'this is not the admin API of Diana')
+    const blocks = text.split('\n\n')
+    text = blocks.pop()!
+    for (const block of blocks) {
+      const event = /^event: (.*)$/m.exec(block)?.[1]
+      const data = /^data: (.*)$/m.exec(block)?.[1]
+      if (event !== undefined && data !== undefined) yield { event, data: JSON.parse(data) as unknown }
+    }
+  }
+}

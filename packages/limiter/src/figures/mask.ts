@@ -1,0 +1,15 @@
+import { createHmac, randomBytes } from 'node:crypto'
+import { isIPv4, isIPv6 } from 'node:net'
+
+/** Of this process only, so that a mask seen elsewhere can be compared with nothing. */
+const salt = randomBytes(16)
+
+/** Enough of a caller's name to tell callers apart in one process, and too little to know who it is. */
+export function maskCaller(name: string): string {
+  if (name === '') return ''
+  const mark = createHmac('sha256', salt).update(name, 'utf16le').digest('hex').slice(0, 6)
+  if (isIPv4(name)) return `${name.split('.').slice(0, 2).join('.')}.*.* #${mark}`
+  if (isIPv6(name)) return `${name.split(':').slice(0, 2).join(':')}:* #${mark}`
+  const first = [...name].slice(0, name.length > 6 ? 2 : 1).join('')
+  return `${first}… #${mark}`
+}

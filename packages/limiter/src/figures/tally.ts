@@ -1,0 +1,58 @@
+import type { Meter } from '../algorithms/algorithm.ts'
+
+/** What became of calls. Those that waited and those that only a shadow rule would have refused are among the allowed. */
+export interface Counts {
+  readonly allowed: number
+  readonly refused: number
+  readonly waited: number
+  readonly shadowRefused: number
+  /** Of the allowed and of the refused: decided without the fleet's store, while it could not be asked. */
+  readonly degradedAllowed: number
+  readonly degradedRefused: number
+}
+
+export const countNames: readonly (keyof Counts)[] = [
+  'allowed',
+  'refused',
+  'waited',
+  'shadowRefused',
+  'degradedAllowed',
+  'degradedRefused',
+]
+
+/** Counts that only grow: plain numbers of one object, so that counting a call allocates nothing and looks nothing up. */
+export class Tally implements Counts {
+  allowed = 0
+  refused = 0
+  waited = 0
+  shadowRefused = 0
+  degradedAllowed = 0
+  degradedRefused = 0
+  /** The least that any key had left of each level since somebody asked. */
+  least: Float64Array
+
+  constructor(levels = 0) {
+    this.least = new Float64Array(levels).fill(Number.POSITIVE_INFINITY)
+  }
+
+  read(): Counts {
+    const { allowed, refused, waited, shadowRefused, degradedAllowed, degradedRefused } = this
+    return { allowed, refused, waited, shadowRefused, degradedAllowed, degradedRefused }
+  }
+
+  /** How full the fullest key was since the last time this was asked, from 0 to 1; none where nobody called. */
+  takeLoad(meters: readonly Pick<Meter, 'slots' | 'remaining'>[]): number | undefined {
+    let load: number | undefined
+    for (const [level, meter] of meters.entries()) {
+      const least = this.least[level] ?? Number.POSITIVE_INFINITY
+      if (least === Number.POSITIVE_INFINITY) continue
+      // all zeros is a key never seen, which has everything left
+      const most = meter.remaining(new Float64Array(meter.slots), 0, 0)
+      load = Math.max(load ?? 0, most > 0 ? Math.min(1, Math.max(0, 1 - least / most)) : 1)
+    }
+    // a rule that changed may have other levels by now
+    if (this.least.length === meters.length) this.least.fill(Number.POSITIVE_INFINITY)
+    else this.least = new Float64Array(meters.length).fill(Number.POSITIVE_INFINITY)
+    return load
+  }
+}

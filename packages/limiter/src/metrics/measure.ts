@@ -1,0 +1,167 @@
+import type { Figures } from '../figures/figures.ts'
+import type { Counts } from '../figures/tally.ts'
+import type { Status } from '../limiter.ts'
+
+/** What can be measured: a limiter, or several processes that are told of as one. */
+export interface Measured {
+  figures(): Figures | Promise<Figures>
+  status(): Status | Promise<Status>
+}
+
+/** One measurement, as each system names it. Labels hold rules and sources, never callers, addresses or paths. */
+export interface Measure {
+  /** Prometheus: base units, counters end with _total. */
+  readonly name: string
+  /** OpenTelemetry. */
+  readonly otelName: string
+  readonly unit: string
+  readonly kind: 'counter' | 'gauge'
+  readonly help: string
+  read(figures: Figures, status: Status): readonly Reading[]
+}
+
+export interface Reading {
+  readonly labels: Readonly<Record<string, string>>
+  readonly value: number
+}
+
+export const durationName = {
+  name: 'diana_decision_duration_seconds',
+  otelName: 'diana.rate_limiting.decision.duration',
+  help: 'How long a decision took, without the time that a call waits because a rule says so; one call in 32 is timed.',
+} as const
+
+const none: Readonly<Record<string, string>> = {}
+
+export const measures: readonly Measure[] = [
+  {
+    name: 'diana_calls_total',
+    otelName: 'diana.rate_limiting.calls',
+    unit: '{call}',
+    kind: 'counter',
+    help: 'Calls judged, each once, by what became of them.',
+    read: ({ total }) => [
+      { labels: { decision: 'allow' }, value: total.allowed },
+      { labels: { decision: 'deny' }, value: total.refused },
+    ],
+  },
+  {
+    name: 'diana_requests_total',
+    otelName: 'diana.rate_limiting.requests',
+    unit: '{call}',
+    kind: 'counter',
+    help:
+      'Calls per rule: allow (it met the rule and passed), deny (the rule refused it), shadow_deny (a shadow rule would have), ' +
+      'error_allow and error_deny (decided while the store could not be asked). A call that meets several rules is in each.',
+    read: ({ rules }) =>
+      rules.flatMap(rule =>
+        decisionsOf(rule).map(([decision, value]) => ({ labels: { rule: rule.id, decision }, value })),
+      ),
+  },
+  {
+    name: 'diana_waited_total',
+    otelName: 'diana.rate_limiting.waited',
+    unit: '{call}',
+    kind: 'counter',
+    help: 'Calls that a rule let pass after a wait.',
+    read: ({ rules }) =>
+      rules.filter(({ waited }) => waited > 0).map(({ id, waited }) => ({ labels: { rule: id }, value: waited })),
+  },
+  {
+    name: 'diana_waiting',
+    otelName: 'diana.rate_limiting.queued_requests',
+    unit: '{call}',
+    kind: 'gauge',
+    help: 'Calls that wait at this moment.',
+    read: ({ rules }) =>
+      rules
+        .filter(({ waited, waiting }) => waited + waiting > 0)
+        .map(({ id, waiting }) => ({ labels: { rule: id }, value: waiting })),
+  },
+  {
+    name: 'diana_store_up',
+    otelName: 'diana.rate_limiting.store.up',
+    unit: '1',
+    kind: 'gauge',
+    help: 'Whether the store that the fleet shares can be asked; absent where there is none.',
+    read: (_, { store }) => (store ? [{ labels: none, value: store.healthy ? 1 : 0 }] : []),
+  },
+  {
+    name: 'diana_rules',
+    otelName: 'diana.rate_limiting.rules',
+    unit: '{rule}',
+    kind: 'gauge',
+    help: 'Rules in force.',
+    read: (_, { rules }) => [{ labels: none, value: rules.length }],
+  },
+  {
+    name: 'diana_local_keys',
+    otelName: 'diana.rate_limiting.local_keys',
+    unit: '{key}',
+    kind: 'gauge',
+    help: 'Callers that are counted apart in memory.',
+    read: (_, { keys }) => [{ labels: none, value: keys }],
+  },
+  {
+    name: 'diana_local_keys_limit',
+    otelName: 'diana.rate_limiting.local_keys.limit',
+    unit: '{key}',
+    kind: 'gauge',
+    help: 'The most callers that are counted apart in memory.',
+    read: (_, { maxKeys }) => [{ labels: none, value: maxKeys }],
+  },
+  {
+    name: 'diana_crowded_rules',
+    otelName: 'diana.rate_limiting.crowded_rules',
+    unit: '{rule}',
+    kind: 'gauge',
+    help: 'Rules whose new callers share one counter, because memory holds as many as it may.',
+    read: (_, { crowded }) => [{ labels: none, value: crowded.length }],
+  },
+  {
+    name: 'diana_config_reload_total',
+    otelName: 'diana.rate_limiting.config.reloads',
+    unit: '{document}',
+    kind: 'counter',
+    help: 'Rule documents taken and rejected, by source.',
+    read: (_, { sources }) =>
+      sources.flatMap(({ role, taken, rejected }) => [
+        { labels: { source: role, result: 'taken' }, value: taken },
+        { labels: { source: role, result: 'rejected' }, value: rejected },
+      ]),
+  },
+  {
+    name: 'diana_config_last_success_timestamp_seconds',
+    otelName: 'diana.rate_limiting.config.last_success',
+    unit: 's',
+    kind: 'gauge',
+    help: 'When the document in force was taken, by source.',
+    read: (_, { sources }) =>
+      sources
+        .filter(({ takenAt }) => takenAt !== undefined)
+        .map(({ role, takenAt }) => ({ labels: { source: role }, value: takenAt! / 1000 })),
+  },
+  {
+    name: 'diana_config_trouble',
+    otelName: 'diana.rate_limiting.config.trouble',
+    unit: '1',
+    kind: 'gauge',
+    help: 'Whether a source cannot be read, or its newest document cannot be obeyed.',
+    read: (_, { sources }) =>
+      sources.map(({ role, trouble }) => ({ labels: { source: role }, value: trouble === undefined ? 0 : 1 })),
+  },
+]
+
+/** Each call under one word; what never happened is left out, except what every rule may do. */
+function decisionsOf(counts: Counts): [decision: string, value: number][] {
+  const { allowed, refused, shadowRefused, degradedAllowed, degradedRefused } = counts
+  if (allowed + refused === 0) return []
+  const words: [string, number][] = [
+    ['allow', Math.max(0, allowed - shadowRefused - degradedAllowed)],
+    ['deny', refused - degradedRefused],
+    ['shadow_deny', shadowRefused],
+    ['error_allow', degradedAllowed],
+    ['error_deny', degradedRefused],
+  ]
+  return words.filter(([word, value]) => value > 0 || word === 'allow' || word === 'deny')
+}

@@ -1,0 +1,81 @@
+import { context, metrics as metricsApi, trace } from '@opentelemetry/api'
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics'
+import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createLimiter } from '../create-limiter.ts'
+import { instrument } from './opentelemetry.ts'
+
+const call = { method: 'GET', path: '/', ip: '203.0.113.77' }
+
+async function createOne() {
+  const limiter = await createLimiter({ rules: [{ id: 'each', by: 'ip', limit: '3/m' }] })
+  onTestFinished(() => limiter.close())
+  return limiter
+}
+
+describe('OpenTelemetry', () => {
+  it('is told the figures, and how long decisions took', async () => {
+    const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
+    const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })
+    const provider = new MeterProvider({ readers: [reader] })
+    const limiter = await createOne()
+    const end = instrument(limiter, { meter: provider.getMeter('diana-limiter') })
+    for (let i = 0; i < 64; i++) await limiter.check(call)
+    await provider.forceFlush()
+    const told = exporter.getMetrics()[0]!.scopeMetrics[0]!.metrics
+    const points = (name: string) =>
+      told
+        .find(({ descriptor }) => descriptor.name === name)
+        ?.dataPoints.map(({ attributes, value }) => ({ ...attributes, value }))
+    expect(points('diana.rate_limiting.requests')).toEqual([
+      { rule: 'each', decision: 'allow', value: 3 },
+      { rule: 'each', decision: 'deny', value: 61 },
+    ])
+    expect(points('diana.rate_limiting.decision.duration')).toMatchObject([{ store: 'memory', value: { count: 2 } }])
+    expect(JSON.stringify(told)).not.toContain('203.0')
+    end()
+    await provider.shutdown()
+  })
+
+  it('finds on the span of a call what was decided', async () => {
+    const exporter = new InMemorySpanExporter()
+    const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
+    context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
+    onTestFinished(() => context.disable())
+    const limiter = await createOne()
+    const end = instrument(limiter, { trace })
+    const tracer = provider.getTracer('test')
+    for (let i = 0; i < 4; i++) {
+      await tracer.startActiveSpan('request', async span => {
+        await limiter.check(call)
+        span.end()
+      })
+    }
+    const attributes = exporter.getFinishedSpans().map(span => span.attributes)
+    expect(attributes[0]).toEqual({ 'diana.rate_limiting.result': 'acquired' })
+    expect(attributes[3]).toMatchObject({
+      'diana.rate_limiting.result': 'refused',
+      'diana.rate_limiting.rule': 'each',
+      'diana.rate_limiting.reason': 'limit',
+    })
+    end()
+    await tracer.startActiveSpan('after', async span => {
+      await limiter.check(call)
+      span.end()
+    })
+    expect(exporter.getFinishedSpans().at(-1)?.attributes).toEqual({})
+  })
+
+  it('without an SDK does nothing, and breaks nothing', async () => {
+    const limiter = await createOne()
+    const end = instrument(limiter, { meter: metricsApi.getMeter('diana-limiter'), trace })
+    expect((await limiter.check(call)).allowed).toBe(true)
+    end()
+  })
+})
