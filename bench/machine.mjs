@@ -3,13 +3,8 @@ import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus, totalmem } from 'node:os'
 import { searchPath } from './programs.mjs'
 
-/** What was measured on: the machine, Node, the programs that a topic starts, and every peer's version. */
-export function describeMachine(programs) {
-  const { dependencies } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'))
-  const peers = Object.keys(dependencies).map(name => {
-    const file = new URL(`node_modules/${name}/package.json`, import.meta.url)
-    return `${name} ${JSON.parse(readFileSync(file, 'utf8')).version}`
-  })
+/** What was measured on: the machine, Node, and the versions of the programs and the packages that a topic uses. */
+export function describeMachine(programs, peers) {
   return {
     node: process.version,
     platform: `${process.platform} ${process.arch}`,
@@ -17,8 +12,13 @@ export function describeMachine(programs) {
     cores: availableParallelism(),
     memoryGiB: Math.round(totalmem() / 2 ** 30),
     programs: programs.map(versionOf),
-    peers,
+    peers: peers.map(packageVersion),
   }
+}
+
+function packageVersion(name) {
+  const file = new URL(`node_modules/${name}/package.json`, import.meta.url)
+  return `${name} ${JSON.parse(readFileSync(file, 'utf8')).version}`
 }
 
 function versionOf(program) {

@@ -63,7 +63,7 @@ function prepare() {
   run('npx', ['tsc', '-b'], `${here}..`)
 }
 
-async function measureTopic(topic, { cases, marks, about, charted, allOurs, programs = [] }, rounds) {
+async function measureTopic(topic, { cases, marks, about, charted, allOurs, programs = [], peers = [] }, rounds) {
   const samples = new Map(cases.flatMap(one => one.subjects.map(subject => [`${one.name}\n${subject}`, []])))
   for (let round = 0; round < rounds; round++) {
     for (const one of cases) {
@@ -78,7 +78,7 @@ async function measureTopic(topic, { cases, marks, about, charted, allOurs, prog
   const results = cases.flatMap(one =>
     one.subjects.map(subject => summarise(topic, one, subject, samples.get(`${one.name}\n${subject}`))),
   )
-  const machine = describeMachine(programs)
+  const machine = describeMachine(programs, peers)
   return { topic, about, charted, allOurs, machine, results, marks: marks.map(mark => judge(mark, results)) }
 }
 

@@ -67,6 +67,7 @@ function markTable(marks) {
 }
 
 function machineLine({ node, platform, cpu, cores, memoryGiB, programs, peers }) {
-  const tools = programs.length > 0 ? `; ${programs.join(', ')}` : ''
-  return `Measured with Node ${node} (${platform}) on ${cores} cores (${cpu}), ${memoryGiB} GiB${tools}; ${peers.join(', ')}.`
+  const beside = [...programs, ...peers].join(', ')
+  const machine = `Measured with Node ${node} (${platform}) on ${cores} cores (${cpu}), ${memoryGiB} GiB`
+  return beside === '' ? `${machine}.` : `${machine};\n${beside}.`
 }

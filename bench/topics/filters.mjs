@@ -17,6 +17,20 @@ const CONNECTIONS = 64
 
 export const programs = ['wrk']
 
+export const peers = [
+  'express',
+  'express-rate-limit',
+  'fastify',
+  '@fastify/rate-limit',
+  'hono',
+  '@hono/node-server',
+  'hono-rate-limiter',
+  'koa',
+  'koa-ratelimit',
+  '@nestjs/core',
+  '@nestjs/throttler',
+]
+
 export const about = `One route that answers with a small JSON document, called by \`wrk\` over ${CONNECTIONS} connections for a thousand accounts in turn.
 Load and server share this machine's cores, so the figure to compare is the CPU that the server process spends on a call; calls
 per second and the times a caller sees under full load stand beside it. "One rule" is a limit per account in a fixed window, as

@@ -10,6 +10,7 @@ const proxies = ['@fastify/http-proxy, no limits', 'diana gateway, one rule', 'd
 const nginx = { 'nginx, no limits': false, 'nginx, limit_req': true }
 
 export const programs = ['wrk', 'nginx']
+export const peers = ['fastify', '@fastify/http-proxy']
 
 export const about = `A service on \`node:http\`, called by \`wrk\` over ${CONNECTIONS} connections through one proxy process. Load, proxy and service share
 this machine's cores, so the figure to compare is the CPU that the proxy spends on a call.

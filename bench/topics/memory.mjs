@@ -2,6 +2,7 @@
 
 import { flood } from '../flood.mjs'
 import { subjects } from '../memory-subjects.mjs'
+import { timeCalls } from '../time-calls.mjs'
 
 // flat text, as a header's value is
 const keyOf = (i, count) => Buffer.from(`user-${(i * 7919) % count}-key`).toString('latin1')
@@ -15,8 +16,11 @@ default, which no peer here has) stand beside it. The floor is a \`Map\` of numb
 - express-rate-limit and hono-rate-limiter: their \`MemoryStore\`, with \`windowMs\` set and nothing else.
 - rate-limiter-flexible: \`RateLimiterMemory\` with points and duration; four of them, asked at once, for four limits.
 - limiter: \`tryRemoveTokens\` of a \`RateLimiter\` per key, kept in a \`Map\`, since it knows no keys; it never forgets one.
-- pacing jobs: a permit that is there already, asked for by 500 jobs at once; \`bottleneck\` with a reservoir, \`limiter\` with \`removeTokens\`.
+- pacing jobs: a permit that is there already, asked for by 500 jobs at once; \`limiter\` with \`removeTokens\`,
+  \`bottleneck\` with a reservoir, which starts job after job from a timer.
 `
+
+export const peers = ['express-rate-limit', 'hono-rate-limiter', 'rate-limiter-flexible', 'limiter', 'bottleneck']
 
 const stores = [
   'bare Map',
@@ -101,24 +105,10 @@ export async function measure({ unit, keys, grown, atOnce }, subject) {
   if (grown) return growth(decide, keys)
   for (const key of keysOf(keys)) await decide(key, 0)
   // a request never brings the very string that was stored, only one that reads the same
-  return nanosecondsPerCall(decide, keysOf(keys))
+  return timeDecisions(decide, keysOf(keys))
 }
 
-async function nanosecondsPerCall(decide, keys) {
-  const calls = 600_000
-  const isAsync = decide(keys[0], 0) instanceof Promise
-  const loop = async (from, to) => {
-    if (isAsync) for (let i = from; i < to; i++) await decide(keys[i % keys.length], i)
-    else for (let i = from; i < to; i++) decide(keys[i % keys.length], i)
-  }
-  await loop(0, calls)
-  const cpu = process.cpuUsage()
-  const started = process.hrtime.bigint()
-  await loop(calls, 2 * calls)
-  const value = Number(process.hrtime.bigint() - started) / calls
-  const { user, system } = process.cpuUsage(cpu)
-  return { value, 'CPU, ns': ((user + system) * 1000) / calls }
-}
+const timeDecisions = (decide, keys) => timeCalls(i => decide(keys[i % keys.length], i))
 
 // some start every job from a timer, so jobs are not awaited one by one
 async function pacing(acquire, inFlight) {
@@ -153,5 +143,5 @@ async function growth(decide, count) {
   const bytes = (memoryUsed() - before) / count
   const asked = Math.min(count, 200_000)
   const spread = Array.from({ length: asked }, (_, i) => keyOf(i, count))
-  return { ...(await nanosecondsPerCall(decide, spread)), 'bytes/key': bytes }
+  return { ...(await timeDecisions(decide, spread)), 'bytes/key': bytes }
 }

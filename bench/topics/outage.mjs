@@ -13,6 +13,7 @@ const NEXT_EVERY_MS = 20
 const LATE_MS = 15
 
 export const programs = ['redis-server']
+export const peers = ['ioredis', 'rate-limiter-flexible', 'rate-limit-redis']
 
 export const about = `How long the caller waits for a decision: the first one when nobody listens at Redis' address, the first one after a Redis that
 worked was stopped in mid-air (SIGSTOP), and the slowest of the ${NEXT_CALLS} decisions of the second after that. Nobody waits longer than

@@ -17,6 +17,7 @@ const onePeers = ['bare EVALSHA', ...one, 'express-rate-limit, rate-limit-redis'
 const others = ['diana sliding-window, one rule', 'diana token-bucket, one rule']
 
 export const programs = ['redis-server']
+export const peers = ['ioredis', 'rate-limiter-flexible', 'rate-limit-redis']
 
 export const about = `A redis-server of its own for every measurement, on a Unix socket and without persistence, called through ioredis by a
 thousand accounts in turn. The floor is a bare \`EVALSHA\` that adds one and sets an expiry, once per call. Peers count in a fixed

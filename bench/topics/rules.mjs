@@ -2,6 +2,7 @@
 // globs, hosts, headers). Each call meets the same two rules, however many others there are.
 
 import { createLimiter } from '../../packages/limiter/dist/index.js'
+import { timeCalls } from '../time-calls.mjs'
 
 const sizes = [10, 100, 1000, 10_000]
 
@@ -57,12 +58,5 @@ export const marks = [{ case: 'a decision, nine rules called', ours: many, their
 /** Measures one subject in this process, which does nothing else. */
 export async function measure({ called }, subject) {
   const decide = await decideAmong(counts.get(subject), called)
-  const calls = 600_000
-  for (let i = 0; i < calls; i++) decide(i)
-  const cpu = process.cpuUsage()
-  const started = process.hrtime.bigint()
-  for (let i = 0; i < calls; i++) decide(i)
-  const value = Number(process.hrtime.bigint() - started) / calls
-  const { user, system } = process.cpuUsage(cpu)
-  return { value, 'CPU, ns': ((user + system) * 1000) / calls }
+  return timeCalls(decide)
 }
