@@ -1,54 +1,73 @@
-// docs/benchmarks.md from what was measured.
-import { readFileSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { availableParallelism, cpus } from 'node:os'
+// docs/benchmarks.md and its charts, from what was measured. Topics that this run did not measure stay as they were.
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { drawChart } from './chart.mjs'
+import { byCase, rounded } from './results.mjs'
 
-const round = value => (value >= 100 ? value.toFixed(0) : value.toFixed(1))
+const kept = new URL('measured.json', import.meta.url)
+const page = new URL('../docs/benchmarks.md', import.meta.url)
+const images = new URL('../docs/images/', import.meta.url)
+
+/** Keeps what was measured beside what earlier runs did, and writes the page from all of it. */
+export function writePage(measured, order) {
+  const before = existsSync(kept) ? JSON.parse(readFileSync(kept, 'utf8')) : []
+  const all = order.flatMap(topic => [...measured, ...before].find(one => one.topic === topic) ?? [])
+  writeFileSync(kept, `${JSON.stringify(all, undefined, 2)}\n`)
+  mkdirSync(images, { recursive: true })
+  for (const one of all) writeFileSync(new URL(`bench-${one.topic}.svg`, images), drawChart(one))
+  writeFileSync(page, textOf(all))
+}
+
+function textOf(all) {
+  const marks = all.flatMap(one => one.marks)
+  const missed = marks.filter(({ met }) => !met).length
+  return `# What Diana costs
+
+\`npm run bench\` measures it; this page is written by \`npm run bench -- --write\`. Every subject runs in a process of its own, so
+that nothing one leaves behind helps or hurts another, and warms up before it is timed. Rounds are interleaved (A B C, A B C, …);
+figures are medians of as many rounds as a table says, with their spread, and less is better unless a column says otherwise.
+Peers run with the settings that their own documentation recommends, doing the same work with the same or weaker guarantees.
+Compare figures of one run only: they are ratios, not records.
+
+Each topic ends with its marks, what Diana is asked to reach; \`npm run bench -- --check\` exits with 1 where one is missed. Of ${marks.length}
+marks, ${missed === 0 ? 'all are met' : `${marks.length - missed} are met and ${missed} missed`} on the machine named.
+
+${all.map(sectionOf).join('\n')}`
+}
+
+function sectionOf({ topic, about, machine, results, marks }) {
+  return `## ${topic}
+
+${about}
+![${topic}: Diana beside her peers](images/bench-${topic}.svg)
+
+${byCase(results)
+  .map(([name, rows]) => caseTable(name, rows))
+  .join('\n')}
+${markTable(marks)}
+${machineLine(machine)}
+`
+}
 
 function caseTable(name, rows) {
-  const lines = rows.map(({ subject, value, spread, cpuNs }) => {
-    const cpu = cpuNs === undefined ? '' : round(cpuNs)
-    return `| ${subject} | ${round(value)} | ${round(spread[0])} – ${round(spread[1])} | ${cpu} |`
+  const columns = Object.keys(rows[0].beside)
+  const lines = rows.map(({ subject, value, spread, beside }) => {
+    const others = columns.map(column => rounded(beside[column]))
+    return `| ${[subject, rounded(value), `${rounded(spread[0])} – ${rounded(spread[1])}`, ...others].join(' | ')} |`
   })
-  return [`### ${name}`, '', `| | ${rows[0].unit} | spread | CPU, ns |`, '|---|---:|---:|---:|', ...lines, ''].join(
-    '\n',
-  )
+  const rounds = rows[0].rounds === 1 ? 'one round' : `${rows[0].rounds} rounds`
+  const heading = `| ${[rounds, rows[0].unit, 'spread', ...columns].join(' | ')} |`
+  return [`### ${name}`, '', heading, `|---|${'---:|'.repeat(2 + columns.length)}`, ...lines, ''].join('\n')
 }
 
 function markTable(marks) {
   const lines = marks.map(({ case: name, ours, asked, reached, met }) => {
     return `| ${met ? 'met' : '**missed**'} | ${ours} | ${reached} | ${asked} | ${name} |`
   })
-  return ['| | what | reached | asked | in |', '|---|---|---|---|---|', ...lines, ''].join('\n')
+  return ['| mark | what | reached | asked | in |', '|---|---|---|---|---|', ...lines, ''].join('\n')
 }
 
-export function writePage(measured, rounds) {
-  const { dependencies } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'))
-  const require = createRequire(import.meta.url)
-  const versions = Object.keys(dependencies).map(name => {
-    const { version } = JSON.parse(readFileSync(require.resolve(`./node_modules/${name}/package.json`), 'utf8'))
-    return `${name} ${version}`
-  })
-  const sections = measured.flatMap(({ topic, results, marks }) => [
-    `## ${topic}`,
-    '',
-    ...[...new Set(results.map(result => result.case))].map(name => {
-      return caseTable(
-        name,
-        results.filter(result => result.case === name),
-      )
-    }),
-    markTable(marks),
-  ])
-  const page = `# What Diana costs
-
-\`npm run bench\` measures it; this page is written by \`npm run bench -- --write\`. Every subject runs in a process of its own, so
-that nothing one leaves behind helps or hurts another; rounds are interleaved (A B C, A B C, …), and the figures are medians
-of ${rounds} rounds with their spread. Peers run with their recommended settings, doing the same work with the same or weaker
-guarantees. Compare figures of one run only: they are ratios, not records.
-
-Measured with Node ${process.version} on ${availableParallelism()} cores (${cpus()[0]?.model.trim()}); ${versions.join(', ')}.
-
-${sections.join('\n')}`
-  writeFileSync(new URL('../docs/benchmarks.md', import.meta.url), page)
+function machineLine({ node, platform, cpu, cores, memoryGiB, programs, peers }) {
+  const beside = [...programs, ...peers].join(', ')
+  const machine = `Measured with Node ${node} (${platform}) on ${cores} cores (${cpu}), ${memoryGiB} GiB`
+  return beside === '' ? `${machine}.` : `${machine};\n${beside}.`
 }

@@ -74,7 +74,14 @@ export function findProgram(name, path) {
 }
 
 /** Installs the programs that are missing from the PATH, or says which they are and how to get them. */
-export async function installPrograms({ path, isRoot, wanted = programs, policyFile = '/usr/sbin/policy-rc.d' }) {
+export async function installPrograms({
+  path,
+  isRoot,
+  wanted = programs,
+  wantedBy = { name: 'the tests', command: 'npm test' },
+  policyFile = '/usr/sbin/policy-rc.d',
+}) {
+  const complain = (...complaint) => new Error(complaintOf(wantedBy, ...complaint))
   const missing = wanted.filter(({ name }) => !findProgram(name, path))
   if (missing.length === 0) return
 
@@ -83,7 +90,7 @@ export async function installPrograms({ path, isRoot, wanted = programs, policyF
     ({ name }) => findProgram(name, path) && missing.every(program => program.packages[name]),
   )
   const manager = known.find(({ needsRoot }) => !needsRoot || isRoot || hasSudo)
-  if (!manager) throw new Error(complain(missing, known[0], known[0] ? 'only root may install it' : NO_MANAGER))
+  if (!manager) throw complain(missing, known[0], known[0] ? 'only root may install it' : NO_MANAGER)
 
   console.log(`installing ${namesOf(missing)} with ${manager.name}…`)
   const [command, ...args] = [
@@ -93,17 +100,17 @@ export async function installPrograms({ path, isRoot, wanted = programs, policyF
   ]
   const { code, output } = await run(command, args, { env: { ...process.env, PATH: path } })
   if (code !== 0) {
-    throw new Error(complain(missing, manager, `${manager.name} failed (${output.trim().split('\n').at(-1)})`))
+    throw complain(missing, manager, `${manager.name} failed (${output.trim().split('\n').at(-1)})`)
   }
   const lost = missing.filter(({ name }) => !findProgram(name, path))
-  if (lost.length > 0) throw new Error(complain(lost, manager, `${manager.name} did not put it on the PATH`))
+  if (lost.length > 0) throw complain(lost, manager, `${manager.name} did not put it on the PATH`)
 }
 
-function complain(missing, manager, reason) {
+function complaintOf(wantedBy, missing, manager, reason) {
   const remedy = manager
     ? `run \`${manager.name} ${manager.args[0]} ${packagesOf(missing, manager).join(' ')}\`${manager.needsRoot ? ' as root' : ''}`
     : `get it from ${missing.map(({ home }) => home).join(' and ')} and put it on the PATH`
-  return `Missing for the tests: ${namesOf(missing)}, and ${reason}: ${remedy}, then run npm test again.`
+  return `Missing for ${wantedBy.name}: ${namesOf(missing)}, and ${reason}: ${remedy}, then run ${wantedBy.command} again.`
 }
 
 const namesOf = missing => missing.map(({ name }) => name).join(' and ')

@@ -1,89 +1,26 @@
-// Counting in this process: one decision by each store, a whole check by four rules, refusals, and bytes per key.
-// Peers run with their recommended settings: a fixed window of a minute, the in-memory store, nothing else switched on.
+// Counting in this process: one decision by each store, a whole check by four rules, refusals, pacing, bytes per key, growth.
 
-import { algorithms } from '../../packages/limiter/dist/algorithms/index.js'
-import { createLimiter } from '../../packages/limiter/dist/index.js'
-import { localCharge, MemoryStore } from '../../packages/limiter/dist/stores/memory.js'
-
-const MINUTE = 60_000
-const PLENTY = 50_000_000
+import { flood } from '../flood.mjs'
+import { subjects } from '../memory-subjects.mjs'
+import { timeCalls } from '../time-calls.mjs'
 
 // flat text, as a header's value is
 const keyOf = (i, count) => Buffer.from(`user-${(i * 7919) % count}-key`).toString('latin1')
 const keysOf = count => Array.from({ length: count }, (_, i) => keyOf(i, count))
+const spelled = count => count.toLocaleString('en').replaceAll(',', ' ')
 
-/** A decision by Diana's store alone, as the peers' stores are called below: key in, allowed or not out. */
-function store(algorithm, count, options = {}) {
-  const memory = new MemoryStore({ maxKeys: 20_000_000 })
-  const meter = algorithms.find(({ name }) => name === algorithm).meter({ count, periodMs: MINUTE }, options)
-  const charge = { ...localCharge(memory.createTable('bench', [meter])), cost: 1 }
-  const charges = [charge]
-  const start = Date.now() * 1000
-  return (key, i) => {
-    charge.key = key
-    return memory.take(charges, 1, start + i)
-  }
-}
+export const about = `One decision by each library's store in memory, called as its own middleware calls it, without a framework. All count in a
+window of a minute whose limit is never reached, unless a case says otherwise; a token bucket and Diana's sliding window (her
+default, which no peer here has) stand beside it. The floor is a \`Map\` of numbers that is read and written once.
 
-async function check(count) {
-  const limiter = await createLimiter({
-    identify: { account: ['header:x-account-id'], device: ['header:x-device-id'] },
-    rules: [
-      { id: 'whole', limit: `${count}/m`, algorithm: 'fixed-window' },
-      { id: 'account', by: 'account', limit: `${count}/m`, algorithm: 'fixed-window' },
-      { id: 'device', by: 'device', limit: `${count}/m`, algorithm: 'fixed-window' },
-      { id: 'resource', by: 'resource', limit: `${count}/m`, algorithm: 'fixed-window' },
-    ],
-  })
-  return key =>
-    limiter.decide({
-      method: 'GET',
-      path: '/orders',
-      ip: '203.0.113.9',
-      headers: { 'x-account-id': key, 'x-device-id': key },
-    })
-}
+- express-rate-limit and hono-rate-limiter: their \`MemoryStore\`, with \`windowMs\` set and nothing else.
+- rate-limiter-flexible: \`RateLimiterMemory\` with points and duration; four of them, asked at once, for four limits.
+- limiter: \`tryRemoveTokens\` of a \`RateLimiter\` per key, kept in a \`Map\`, since it knows no keys; it never forgets one.
+- pacing jobs: a permit that is there already, asked for by 500 jobs at once; \`limiter\` with \`removeTokens\`,
+  \`bottleneck\` with a reservoir, which starts job after job from a timer.
+`
 
-async function flexible(points) {
-  const { RateLimiterMemory } = await import('rate-limiter-flexible')
-  return new RateLimiterMemory({ points, duration: MINUTE / 1000 })
-}
-
-const subjects = {
-  'bare Map': () => {
-    const map = new Map()
-    return key => map.set(key, (map.get(key) ?? 0) + 1)
-  },
-  'diana fixed-window': () => store('fixed-window', PLENTY),
-  'diana token-bucket': () => store('token-bucket', PLENTY),
-  'diana sliding-window': () => store('sliding-window', PLENTY),
-  'diana fixed-window, refusing': () => store('fixed-window', 0),
-  'diana check, 4 rules': () => check(PLENTY),
-  'express-rate-limit': async () => {
-    const { MemoryStore: Store } = await import('express-rate-limit')
-    const peer = new Store()
-    peer.init({ windowMs: MINUTE })
-    return key => peer.increment(key)
-  },
-  'hono-rate-limiter': async () => {
-    const { MemoryStore: Store } = await import('hono-rate-limiter')
-    const peer = new Store()
-    peer.init({ windowMs: MINUTE })
-    return key => peer.increment(key)
-  },
-  'rate-limiter-flexible': async () => {
-    const peer = await flexible(PLENTY)
-    return key => peer.consume(key)
-  },
-  'rate-limiter-flexible, refusing': async () => {
-    const peer = await flexible(0)
-    return key => peer.consume(key).catch(() => false)
-  },
-  'rate-limiter-flexible, 4 limiters': async () => {
-    const peers = await Promise.all([1, 2, 3, 4].map(() => flexible(PLENTY)))
-    return key => Promise.all([peers[0].consume('all'), ...peers.slice(1).map(peer => peer.consume(key))])
-  },
-}
+export const peers = ['express-rate-limit', 'hono-rate-limiter', 'rate-limiter-flexible', 'limiter', 'bottleneck']
 
 const stores = [
   'bare Map',
@@ -93,9 +30,12 @@ const stores = [
   'express-rate-limit',
   'hono-rate-limiter',
   'rate-limiter-flexible',
+  'limiter, one per key in a Map',
 ]
+// the floor, Diana's default and the peer that takes least
+const growing = ['bare Map', 'diana sliding-window', 'diana token-bucket', 'hono-rate-limiter']
 
-export const title = 'memory'
+const BYTES = 'bytes per live key, 1 000 000 keys, beyond its text'
 
 export const cases = [
   { name: 'one decision, 1 000 keys', unit: 'ns/op', keys: 1000, subjects: stores },
@@ -113,11 +53,29 @@ export const cases = [
     subjects: ['diana fixed-window', 'diana fixed-window, refusing', 'rate-limiter-flexible, refusing'],
   },
   {
-    name: 'bytes per live key, 1 000 000 keys, beyond its text',
-    unit: 'bytes',
-    keys: 1_000_000,
-    subjects: stores,
+    name: 'pacing jobs that need not wait, 500 at once',
+    unit: 'ns/op',
+    atOnce: 500,
+    subjects: ['diana RateLimiter.acquire', 'limiter removeTokens', 'bottleneck schedule'],
   },
+  { name: BYTES, unit: 'bytes', keys: 1_000_000, rounds: 1, subjects: stores },
+  ...[1000, 10_000, 100_000, 1_000_000, 10_000_000].map(keys => ({
+    name: `growth, ${spelled(keys)} keys`,
+    unit: 'ns/op',
+    keys,
+    rounds: 1,
+    grown: true,
+    // the peers' heaps would outgrow what Node allows by default
+    subjects: keys > 1_000_000 ? growing.filter(subject => !subject.includes('-limiter')) : growing,
+  })),
+]
+
+export const charted = [
+  'one decision, 1 000 keys',
+  'one decision, 50 000 keys',
+  'a check by four rules',
+  'pacing jobs that need not wait, 500 at once',
+  BYTES,
 ]
 
 /** What design asks for: `ours` must not take more than `times` of what `theirs` takes. */
@@ -135,51 +93,55 @@ export const marks = [
     times: 1 / 2,
   },
   { case: 'a refusal', ours: 'diana fixed-window, refusing', theirs: 'diana fixed-window', times: 1.1 },
-  ...['fixed-window', 'token-bucket'].map(name => ({
-    case: 'bytes per live key, 1 000 000 keys, beyond its text',
-    ours: `diana ${name}`,
-    most: 64,
-  })),
-  { case: 'bytes per live key, 1 000 000 keys, beyond its text', ours: 'diana sliding-window', most: 144 },
+  ...['fixed-window', 'token-bucket'].map(name => ({ case: BYTES, ours: `diana ${name}`, most: 64 })),
+  { case: BYTES, ours: 'diana sliding-window', most: 144 },
 ]
 
 /** Measures one subject in this process, which does nothing else. */
-export async function measure({ unit, keys: count }, subject) {
+export async function measure({ unit, keys, grown, atOnce }, subject) {
   const decide = await subjects[subject]()
-  return unit === 'bytes' ? bytesPerKey(decide, count) : nanosecondsPerCall(decide, count)
+  if (atOnce) return pacing(decide, atOnce)
+  if (unit === 'bytes') return bytesPerKey(decide, keys)
+  if (grown) return growth(decide, keys)
+  for (const key of keysOf(keys)) await decide(key, 0)
+  // a request never brings the very string that was stored, only one that reads the same
+  return timeDecisions(decide, keysOf(keys))
 }
 
-async function nanosecondsPerCall(decide, count) {
-  const isAsync = decide(keyOf(0, count), 0) instanceof Promise
-  // a request never brings the very string that was stored, only one that reads the same
-  for (const key of keysOf(count)) await decide(key, 0)
-  const keys = keysOf(count)
-  const loop = async (from, to) => {
-    if (isAsync) for (let i = from; i < to; i++) await decide(keys[i % keys.length], i)
-    else for (let i = from; i < to; i++) decide(keys[i % keys.length], i)
-  }
-  const calls = 600_000
-  await loop(0, calls)
+const timeDecisions = (decide, keys) => timeCalls(i => decide(keys[i % keys.length], i))
+
+// some start every job from a timer, so jobs are not awaited one by one
+async function pacing(acquire, inFlight) {
+  await flood(acquire, { inFlight, ms: 300 })
   const cpu = process.cpuUsage()
-  const started = process.hrtime.bigint()
-  await loop(calls, 2 * calls)
-  const value = Number(process.hrtime.bigint() - started) / calls
+  const { calls, ns } = await flood(acquire, { inFlight, ms: 500 })
   const { user, system } = process.cpuUsage(cpu)
-  return { value, cpuNs: ((user + system) * 1000) / calls }
+  return { value: ns / calls, 'CPU, ns': ((user + system) * 1000) / calls }
+}
+
+const memoryUsed = () => {
+  for (let i = 0; i < 4; i++) globalThis.gc()
+  const { heapUsed, arrayBuffers } = process.memoryUsage()
+  return heapUsed + arrayBuffers
 }
 
 async function bytesPerKey(decide, count) {
-  const used = () => {
-    for (let i = 0; i < 4; i++) globalThis.gc()
-    const { heapUsed, arrayBuffers } = process.memoryUsage()
-    return heapUsed + arrayBuffers
-  }
-  const empty = used()
+  const empty = memoryUsed()
   const texts = keysOf(count)
   const pointer = 8
-  const textBytes = used() - empty - count * pointer
+  const textBytes = memoryUsed() - empty - count * pointer
   texts.length = 0
-  const before = used()
+  const before = memoryUsed()
   for (let i = 0; i < count; i++) await decide(keyOf(i, count), i)
-  return { value: (used() - before - textBytes) / count }
+  return { value: (memoryUsed() - before - textBytes) / count }
+}
+
+/** A decision among so many keys, of which some are asked for, and what a key takes with its text. */
+async function growth(decide, count) {
+  const before = memoryUsed()
+  for (let i = 0; i < count; i++) await decide(keyOf(i, count), i)
+  const bytes = (memoryUsed() - before) / count
+  const asked = Math.min(count, 200_000)
+  const spread = Array.from({ length: asked }, (_, i) => keyOf(i, count))
+  return { ...(await timeDecisions(decide, spread)), 'bytes/key': bytes }
 }

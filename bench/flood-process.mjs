@@ -1,0 +1,16 @@
+// One of several processes that call one Redis: node flood-process.mjs SOCKET SUBJECT IN_FLIGHT MS. It says when it is warm,
+// floods when told to, and says how many calls it made.
+import { once } from 'node:events'
+import { Redis } from 'ioredis'
+import { flood } from './flood.mjs'
+import { subjects } from './redis-subjects.mjs'
+
+const [socket, subject, inFlight, ms] = process.argv.slice(2)
+const client = new Redis(socket)
+const decide = await subjects[subject](client)
+await flood(decide, { inFlight: Number(inFlight), ms: 400 })
+process.send('warm')
+await once(process, 'message')
+process.send(await flood(decide, { inFlight: Number(inFlight), ms: Number(ms) }))
+client.disconnect()
+process.disconnect()

@@ -1,0 +1,16 @@
+import { load } from './load.mjs'
+
+const WARM_CALLS = 30_000
+const WARM_SECONDS_AT_MOST = 5
+
+/** What a server spends on a call once it is warm, and what its callers see. */
+export async function underLoad({ port, cpuMicroseconds }, connections) {
+  let warm = 0
+  for (let second = 0; warm < WARM_CALLS && second < WARM_SECONDS_AT_MOST; second++) {
+    warm += (await load(port, { seconds: 1, connections })).calls
+  }
+  const before = await cpuMicroseconds()
+  const { calls, callsPerSecond, p50Ms, p99Ms } = await load(port, { seconds: 2, connections })
+  const value = ((await cpuMicroseconds()) - before) / calls
+  return { value, 'calls/s': callsPerSecond, 'p50, ms': p50Ms, 'p99, ms': p99Ms }
+}
