@@ -54,6 +54,19 @@ describe('processes that count together', () => {
     expect(decisions.map(({ remaining }) => remaining)).toEqual([0, 900])
   })
 
+  it('hold the limit of a rule that also blocks, and block together', async () => {
+    await count()
+    const [one, other] = await join2({ rules: [{ id: 'each', by: 'ip', limit: '3/m', block: 'manual' }] })
+    const allowed: boolean[] = []
+    for (let i = 0; i < 6; i++) allowed.push((await (i % 2 ? one : other).check(call)).allowed)
+    expect(allowed).toEqual([true, true, true, false, false, false])
+    const stranger = { ...call, ip: '203.0.113.10' }
+    await one.block('each', stranger, '1m')
+    expect(await other.check(stranger)).toMatchObject({ allowed: false, reason: 'blocked' })
+    await other.unblock('each', stranger)
+    expect((await one.check(stranger)).allowed).toBe(true)
+  })
+
   it('agree with a process that counts alone', async () => {
     await count()
     const rules = [{ id: 'levels', by: 'ip', limit: ['3/s', '5/m'], algorithm: 'fixed-window' }]

@@ -74,8 +74,10 @@ export class CountingStore implements FleetStore, Roll {
   }
 
   createCounter({ id, meters, algorithm, by = [], terms = [] }: FleetRule): FleetCounter {
-    const number = this.#numbers.get(id) ?? this.#numbers.size
-    this.#numbers.set(id, number)
+    // a rule that blocks has two counts of one id
+    const name = `${id} ${algorithm}`
+    const number = this.#numbers.get(name) ?? this.#numbers.size
+    this.#numbers.set(name, number)
     const counter: Counter = {
       meters,
       held: meters.some(meter => meter.held),
