@@ -142,6 +142,10 @@ describe('the token', () => {
     await page.getByLabel('Token').fill('not-the-token-of-the-test', until)
     await page.getByRole('button', { name: 'Enter' }).click()
     await page.getByText('That token is not the one.').waitFor(until)
+    // the same once more
+    await page.getByLabel('Token').fill('not-the-token-of-the-test', until)
+    await page.getByRole('button', { name: 'Enter' }).click()
+    await page.getByText('That token is not the one.').waitFor(until)
     await page.getByLabel('Token').fill(token)
     await page.getByRole('button', { name: 'Enter' }).click()
     await page.locator('.pulse[data-state=live]').waitFor(until)

@@ -1,5 +1,6 @@
 import type { JSX } from 'preact'
 import { lazy, Suspense } from 'preact/compat'
+import { connection } from './figures/live.ts'
 import { Header } from './parts/header.tsx'
 import { Notices } from './parts/notices.tsx'
 import { route, type View } from './route.ts'
@@ -35,7 +36,7 @@ export function App(): JSX.Element {
       </button>
       <Header />
       <Notices />
-      <main id="content" tabIndex={-1}>
+      <main id="content" tabIndex={-1} class={connection.value === 'lost' ? 'stale' : ''}>
         <h1 class="view-title">{titles[view]}</h1>
         {tokenIsAsked.value ? (
           <SignIn />

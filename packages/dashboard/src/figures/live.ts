@@ -3,7 +3,7 @@ import { api, ask } from '../api/api.ts'
 import { Problem } from '../api/problem.ts'
 import { readServerEvents, type ServerEvent } from '../api/server-events.ts'
 import type { LiveFigures, Rule, Status } from '../api/types.ts'
-import { token, tokenIsAsked } from '../session.ts'
+import { tokenIsAsked } from '../session.ts'
 import { Ring, SECONDS } from './ring.ts'
 
 export type Connection = 'connecting' | 'live' | 'lost'
@@ -120,11 +120,11 @@ function ringFor(rule: string): Ring {
 }
 
 function untilTokenIsGiven(): Promise<void> {
+  connection.value = 'connecting'
   tokenIsAsked.value = true
   return new Promise(resolve => {
-    const before = token.peek()
-    const stop = token.subscribe(text => {
-      if (text === before) return
+    const stop = tokenIsAsked.subscribe(isAsked => {
+      if (isAsked) return
       queueMicrotask(() => stop())
       resolve()
     })
