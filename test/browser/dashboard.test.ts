@@ -58,7 +58,7 @@ async function open(view: string, options: Parameters<typeof openTab>[2] = {}): 
   return tab
 }
 
-const until = { timeout: 8000 }
+const until = { timeout: 15_000 }
 const textOf = (locator: Locator) => expect.poll(() => locator.textContent(), until)
 const row = (page: Page, rule: string) =>
   page.getByRole('row').filter({ has: page.getByRole('button', { name: rule }) })

@@ -12,7 +12,7 @@ import { buildPage, call, listen, openBrowser, openTab, type Running, runGateway
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const views = ['now', 'rules', 'rules/hello', 'callers', 'fleet', 'explain', 'editor']
-const until = { timeout: 8000 }
+const until = { timeout: 15_000 }
 
 let browser: Browser
 let built: Awaited<ReturnType<typeof buildPage>>

@@ -7,7 +7,7 @@ import { startEtcd } from '../../packages/limiter/src/sources/doubles/etcd-serve
 import { startRedis } from '../../packages/limiter/src/sources/doubles/redis-server.ts'
 import { buildPage, call, openBrowser, openTab, runGateway, write } from './stage.ts'
 
-const until = { timeout: 8000 }
+const until = { timeout: 15_000 }
 let browser: Browser
 let built: Awaited<ReturnType<typeof buildPage>>
 let folder: string
