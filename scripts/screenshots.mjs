@@ -1,5 +1,5 @@
 // npm run screenshots: every view of the dashboard, in both themes and both languages, on a gateway that really runs.
-// It takes about six minutes, five of them to let the figures fill their chart. `-- --warm 60` is quicker.
+// It takes about six minutes, five of them to let the figures fill their chart. `-- --warm 100` is quicker.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -67,7 +67,7 @@ async function startEverything() {
   const config = join(folder, 'diana.yaml')
   const store = `store:\n  redis: redis://127.0.0.1:${redisPort}\n\n`
   const text = readFileSync(demoRules, 'utf8').replace(/^# yaml-language-server.*\n/, '')
-  writeFileSync(config, text.replace(/^identify:/m, `${store}identify:`))
+  writeFileSync(config, text.replace(/^# Who calls/m, `${store}# Who calls`))
   const upstream = await createDemoService().listen({ port: 0, host: '127.0.0.1' })
   const args = ['--config', config, '--upstream', upstream, '--port', '0', '--admin-port', '0']
   const diana = start(process.execPath, [join(root, 'packages/gateway/bin/diana.mjs'), 'start', ...args])

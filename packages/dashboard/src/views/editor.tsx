@@ -9,6 +9,7 @@ import { Review } from '../editor/review.tsx'
 import type { Schema } from '../editor/schema-words.ts'
 import { rules, status } from '../figures/live.ts'
 import { Answered, useAnswer } from '../parts/answer.tsx'
+import { shortName } from '../parts/short-name.ts'
 import { hashOf, route } from '../route.ts'
 import { words } from '../words/index.ts'
 
@@ -106,7 +107,7 @@ function Desk({ where, read, schema, again }: DeskProps): JSX.Element {
   return (
     <section class="panel desk" aria-label={base.name}>
       <div class="panel-head">
-        <h2>{base.name}</h2>
+        <h2 title={base.name}>{shortName(base.name)}</h2>
         <p class={`hush ${changed ? 'unsaved' : ''}`}>{changed ? told.unsaved : told.unchanged}</p>
         <p role="status" class="said">
           {isSaved ? told.saved : ''}

@@ -1,6 +1,7 @@
 import type { JSX } from 'preact'
 import type { Outage, SourceStatus, Status, StoreStatus } from '../api/types.ts'
 import { connection, second, status } from '../figures/live.ts'
+import { shortName } from '../parts/short-name.ts'
 import { formatDuration, formatMoment, formatNumber } from '../words/format.ts'
 import { words } from '../words/index.ts'
 
@@ -80,7 +81,7 @@ function Sources({ sources }: { sources: readonly SourceStatus[] }): JSX.Element
       <ul class="sources">
         {sources.map(source => (
           <li key={source.name} class={source.trouble === undefined ? 'well' : 'ill'}>
-            <b>{source.name}</b>
+            <b title={source.name}>{shortName(source.name)}</b>
             <span>
               {source.version !== undefined && `${told.version} ${String(source.version).slice(0, 12)}`}
               {source.takenAt !== undefined && ` · ${formatMoment(source.takenAt)}`}

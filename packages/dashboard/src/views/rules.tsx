@@ -7,6 +7,7 @@ import { type Column, LongTable } from '../parts/long-table.tsx'
 import { Load } from '../parts/moon.tsx'
 import { isNarrow } from '../parts/narrow.ts'
 import { RuleDetails } from '../parts/rule-details.tsx'
+import { shortName } from '../parts/short-name.ts'
 import { Sparkline } from '../parts/sparkline.tsx'
 import { goTo, route } from '../route.ts'
 import { formatNumber } from '../words/format.ts'
@@ -105,9 +106,4 @@ function Origin({ rule }: { rule: Rule }): JSX.Element {
       <small title={rule.origin}>{shortName(rule.origin ?? '')}</small>
     </span>
   )
-}
-
-/** The end of a long path says more than its beginning. */
-function shortName(origin: string): string {
-  return /^(?:\/|[A-Za-z]:\\)/.test(origin) ? (origin.split(/[\\/]/).at(-1) ?? origin) : origin
 }
