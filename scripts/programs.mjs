@@ -35,6 +35,18 @@ export const programs = [
       yum: 'golang-github-prometheus',
     },
   },
+  {
+    name: 'chromium',
+    home: 'https://www.chromium.org/getting-involved/download-chromium',
+    packages: {
+      'apt-get': 'chromium',
+      dnf: 'chromium',
+      yum: 'chromium',
+      apk: 'chromium',
+      pacman: 'chromium',
+      brew: 'chromium',
+    },
+  },
 ]
 
 // Debian starts a service as it installs it, unless a policy-rc.d answers 101.

@@ -8,6 +8,7 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -142,9 +143,13 @@ describe('npm packages', () => {
 
 describe('npm start', () => {
   const tsc = 'node_modules/typescript/bin/tsc'
+  const vite = 'node_modules/vite/bin/vite.js'
   const main = 'packages/gateway/dist/cli/main.js'
 
-  beforeEach(markPackagesInstalled)
+  beforeEach(() => {
+    markPackagesInstalled()
+    writeFile(vite, '')
+  })
 
   test('hands the arguments to the gateway and passes its exit code on', async () => {
     writeFile(tsc, '')
@@ -161,6 +166,29 @@ describe('npm start', () => {
     expectOneSentence(ended)
     expect(ended.stderr).toContain('(a.ts(1,2): error TS2322: no.): run `npm run build`')
     expect(ended.stdout).toBe('building…\n')
+  })
+
+  test('a failed build of the page is told in one sentence, and nothing is started', async () => {
+    writeFile(tsc, '')
+    writeFile(vite, 'console.log("✗ Build failed\\nerror: app.tsx: no.\\n"); process.exitCode = 1')
+    writeFile(main, 'console.log("started")')
+    const ended = await node(['scripts/start.mjs'])
+    expectOneSentence(ended)
+    expect(ended.stderr).toContain('(error: app.tsx: no.): run `npm run build`')
+    expect(ended.stdout).toBe('building…\n')
+  })
+
+  test('the page is built again when its sources change, and only then', async () => {
+    writeFile(tsc, '')
+    writeFile(main, '')
+    writeFile(vite, 'process.exitCode = 1')
+    const built = writeFile('packages/dashboard/dist/index.html', '')
+    const source = writeFile('packages/dashboard/src/parts/chart.tsx', '')
+    const future = Date.now() / 1000 + 60
+    utimesSync(built, future, future)
+    expect(await node(['scripts/start.mjs'])).toMatchObject({ code: 0, stderr: '' })
+    utimesSync(source, future + 1, future + 1)
+    expectOneSentence(await node(['scripts/start.mjs']))
   })
 
   test('a build without a gateway is told in one sentence', async () => {

@@ -19,7 +19,7 @@ export function createDemoService(): FastifyInstance {
     }
     return { ...(payload as object), call: `${method} ${url}`, caller }
   })
-  app.get('/', async () => ({ paths: ['/hello', '/orders', '/orders/1', '/sms'] }))
+  app.get('/', async () => ({ paths: ['/hello', '/orders', '/orders/1', '/sms', '/reports'] }))
   app.get('/hello', async () => ({ message: 'hello' }))
   app.get('/orders', async () => ({ orders }))
   app.post('/orders', async (_request, reply) => reply.code(201).send({ message: 'ordered' }))
@@ -27,6 +27,7 @@ export function createDemoService(): FastifyInstance {
     const order = orders.find(({ id }) => `${id}` === params.id)
     return order === undefined ? reply.code(404).send({ message: 'no such order' }) : { order }
   })
+  app.get('/reports', async () => ({ message: 'reported' }))
   app.post('/sms', async (_request, reply) => reply.code(202).send({ message: 'sent' }))
   return app
 }

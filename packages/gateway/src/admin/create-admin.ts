@@ -133,10 +133,12 @@ function read(shape: z.ZodType, value: unknown, what: string): unknown {
 
 function addPage(app: FastifyInstance, folder: string | undefined): void {
   const files = readPage(folder)
-  for (const [path, { type, body, isForever }] of files) {
-    app.get(path, async (_request, reply) => {
+  for (const [path, { type, body, gzip, isForever }] of files) {
+    app.get(path, async ({ headers }, reply) => {
       if (isForever) reply.header('Cache-Control', 'public, max-age=31536000, immutable')
-      return reply.type(type).send(body)
+      reply.type(type).header('Vary', 'Accept-Encoding')
+      const takesGzip = /(?:^|,)\s*gzip\s*(?:,|$)/i.test(headers['accept-encoding'] ?? '')
+      return gzip && takesGzip ? reply.header('Content-Encoding', 'gzip').send(gzip) : reply.send(body)
     })
   }
   if (!files.has('/')) {

@@ -1,11 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, extname, join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 
 /** A file of the web page, ready to send. */
 export interface PageFile {
   readonly type: string
   readonly body: Buffer
+  /** The same, smaller; none where that saves nothing. */
+  readonly gzip?: Buffer | undefined
   /** Its name changes with its content. */
   readonly isForever: boolean
 }
@@ -30,11 +33,17 @@ export function readPage(folder: string | undefined = builtPage()): ReadonlyMap<
     const type = types[extname(name)]
     if (type === undefined) continue
     const isForever = /-[\w-]{8}\.\w+$/.test(name)
-    files.set(`/${name}`, { type, body: readFileSync(join(folder, name)), isForever })
+    const body = readFileSync(join(folder, name))
+    files.set(`/${name}`, { type, body, gzip: compress(body), isForever })
   }
   const index = files.get('/index.html')
   if (index) files.set('/', index)
   return files
+}
+
+function compress(body: Buffer): Buffer | undefined {
+  const gzip = gzipSync(body)
+  return gzip.length < body.length * 0.9 ? gzip : undefined
 }
 
 function filesIn(folder: string): string[] {

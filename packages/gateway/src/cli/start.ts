@@ -2,6 +2,7 @@ import type { Limiter } from 'diana-limiter'
 import { type RunningAdmin, startAdmin } from '../admin/start-admin.ts'
 import { watchWorkers } from '../admin/watch-workers.ts'
 import { createDemoService, demoRules } from '../demo.ts'
+import { startDemoTraffic } from '../demo-traffic.ts'
 import { type GatewayProcess, type GatewayProcessOptions, settingsOf, startGatewayProcess } from '../gateway-process.ts'
 import { tellOfChanges } from '../tell-of-changes.ts'
 import { Supervisor } from '../workers/supervisor.ts'
@@ -52,8 +53,10 @@ export const start: Command = {
         throw error
       })
       introduce(gateway.address, upstream, settings, terminal)
-      if (admin) terminal.print(`Figures and rules: ${admin.address}`)
+      const endTraffic = service && admin && startDemoTraffic(gateway.address)
+      if (admin) showDashboard(admin, settings, terminal)
       await stopped
+      await endTraffic?.()
       // the gateway first, so that calls under way still find their service
       await gateway.close()
       await admin?.close()
@@ -194,4 +197,13 @@ function introduce(
   terminal.print('Call it seven times as ann, and 200 turns to 503; then once as bob, who still passes:')
   terminal.print(`  curl -s -o /dev/null -w '%{http_code}\\n' -H 'x-account-id: ann' '${address}/hello?[1-7]'`)
   terminal.print(`  curl -i -H 'x-account-id: bob' ${address}/hello`)
+}
+
+/** Tells where the dashboard is; that of the demo has something to show from the first look on. */
+function showDashboard({ address }: RunningAdmin, { guarded }: Settings, terminal: Terminal): void {
+  if (guarded === undefined) {
+    terminal.print('')
+    terminal.print('The demo calls itself about ten times a second, as iris, juno and others. Watch it:')
+  }
+  terminal.print(`Dashboard: ${address}`)
 }

@@ -1,0 +1,81 @@
+const KEPT = 300
+
+interface Counts {
+  allowed: number
+  refused: number
+  waited: number
+  shadowRefused: number
+}
+
+/** Figures that look like traffic: the same second always gives the same numbers. */
+export class Figures {
+  readonly #rules: readonly string[]
+
+  constructor(rules: readonly string[]) {
+    this.#rules = rules
+  }
+
+  second(at: number): unknown {
+    const rules = Object.fromEntries(
+      this.#rules.map((id, index) => [id, { ...countsOf(index, at), load: loadOf(index, at) }]),
+    )
+    return { at: at * 1000, total: { ...this.#total(at), waiting: Math.round(2 + 2 * Math.sin(at / 9)) }, rules }
+  }
+
+  history(): unknown {
+    const last = Math.floor(Date.now() / 1000) - 1
+    const seconds = Array.from({ length: KEPT }, (_, index) => last - KEPT + 1 + index)
+    const series = (read: (at: number) => Counts) => {
+      const counts = seconds.map(read)
+      return {
+        allowed: counts.map(one => one.allowed),
+        refused: counts.map(one => one.refused),
+        waited: counts.map(one => one.waited),
+        shadowRefused: counts.map(one => one.shadowRefused),
+      }
+    }
+    const rules = Object.fromEntries(this.#rules.map((id, index) => [id, series(at => countsOf(index, at))]))
+    return { at: last * 1000, stepMs: 1000, total: series(at => this.#total(at)), rules }
+  }
+
+  callers(unmask: boolean): unknown[] {
+    const names = ['account=ann', 'account=<script>alert(1)</script>', 'ip=203.0.113.9', `device=${'x'.repeat(10_000)}`]
+    return names.map((name, index) => ({
+      id: `caller-${index}`,
+      rule: this.#rules[index % this.#rules.length],
+      key: unmask ? name : name.replace(/=.*/, `=${'•'.repeat(4)}`),
+      masked: !unmask,
+      refused: 900 >> index,
+      error: index * 3,
+      lastAt: Date.now() - index * 4000,
+    }))
+  }
+
+  #total(at: number): Counts {
+    const all = this.#rules.map((_, index) => countsOf(index, at))
+    const sum = (name: keyof Counts) => all.reduce((total, counts) => total + counts[name], 0)
+    return {
+      allowed: countsOf(0, at).allowed,
+      refused: sum('refused'),
+      waited: sum('waited'),
+      shadowRefused: sum('shadowRefused'),
+    }
+  }
+}
+
+function countsOf(rule: number, at: number): Counts {
+  const noise = (salt: number) => Math.abs(Math.sin(at * 12.9898 + rule * 78.233 + salt) * 43758.5453) % 1
+  const wave = 1 + 0.35 * Math.sin(at / 40 + rule)
+  const size = 3 + 180 / (1 + rule)
+  const isBusy = rule % 3 === 1 && noise(2) > 0.4
+  return {
+    allowed: Math.round(size * wave + noise(1) * size * 0.3),
+    refused: isBusy ? Math.round(noise(3) * (4 + size * 0.4)) : 0,
+    waited: rule % 7 === 5 ? Math.round(noise(4) * 4) : 0,
+    shadowRefused: rule % 7 === 6 ? Math.round(noise(5) * 6) : 0,
+  }
+}
+
+function loadOf(rule: number, at: number): number {
+  return Math.min(1, 0.15 + ((rule * 37) % 100) / 110 + 0.15 * Math.sin(at / 7 + rule))
+}

@@ -1,0 +1,74 @@
+import { token } from '../session.ts'
+import { Problem } from './problem.ts'
+import type {
+  Block,
+  Caller,
+  Explanation,
+  FiguresHistory,
+  Mistake,
+  Preview,
+  Rule,
+  RuleDocument,
+  Status,
+  Trial,
+  Where,
+} from './types.ts'
+
+const ROOT = 'api/v1/'
+
+/** Asks the gateway; a refusal of any kind is a `Problem`. */
+export async function ask(path: string, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers)
+  if (token.value !== '') headers.set('authorization', `Bearer ${token.value}`)
+  let response: Response
+  try {
+    response = await fetch(ROOT + path, { ...init, headers, cache: 'no-store', credentials: 'omit' })
+  } catch (error) {
+    throw new Problem(0, String((error as Error).message))
+  }
+  if (response.ok) return response
+  const body = (await response.json().catch(() => ({}))) as Record<string, unknown>
+  throw new Problem(response.status, String(body.detail ?? body.title ?? response.statusText), body)
+}
+
+async function read<Answer>(path: string): Promise<Answer> {
+  return (await (await ask(path)).json()) as Answer
+}
+
+async function send<Answer>(method: string, path: string, body?: object): Promise<Answer> {
+  const init: RequestInit =
+    body === undefined
+      ? { method }
+      : { method, body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
+  const response = await ask(path, init)
+  const text = await response.text()
+  return (text === '' ? {} : JSON.parse(text)) as Answer
+}
+
+const part = encodeURIComponent
+
+/** The admin API, one function per question. */
+export const api = {
+  status: () => read<Status>('status'),
+  rules: () => read<{ rules: Rule[] }>('rules').then(({ rules }) => rules),
+  figures: (seconds: number) => read<FiguresHistory>(`figures?seconds=${seconds}`),
+  callers: (unmask: boolean) =>
+    read<{ callers: Caller[] }>(`callers?top=100${unmask ? '&unmask=true' : ''}`).then(({ callers }) => callers),
+  blocks: () => read<{ blocks: Block[] }>('blocks').then(({ blocks }) => blocks),
+  block: (caller: string, period: string) => send('POST', 'blocks', { caller, for: period }),
+  unblock: (id: string) => send('DELETE', `blocks/${part(id)}`),
+  pardon: (caller: string) => send('POST', 'pardon', { caller }),
+  explain: (request: string) => send<Explanation>('POST', 'explain', { request }),
+  document: (where: Where) => read<RuleDocument>(`document?where=${where}`),
+  check: (where: Where, text: string) =>
+    send<{ mistakes: Mistake[] }>('POST', 'check', { where, text }).then(({ mistakes }) => mistakes),
+  preview: (where: Where, text: string) => send<Preview>('POST', 'preview', { where, text }),
+  save: (where: Where, text: string, version: string) =>
+    send<{ version: string }>('PUT', 'document', { where, text, version }),
+  trials: () => read<{ trials: Trial[] }>('trials').then(({ trials }) => trials),
+  try: (rule: string, text: string) => send<Trial>('POST', 'trials', { rule, text }),
+  endTrial: (id: string) => send('DELETE', `trials/${part(id)}`),
+  /** The paths that this gateway knows, so that nothing is offered which it cannot do. */
+  paths: () => read<{ paths: object }>('openapi.json').then(({ paths }) => new Set(Object.keys(paths))),
+  schema: () => read<Record<string, unknown>>('schema'),
+}

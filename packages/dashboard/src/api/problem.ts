@@ -1,0 +1,11 @@
+/** What the admin API says when it does not do what it was asked; status 0 is a gateway that cannot be reached. */
+export class Problem extends Error {
+  readonly status: number
+  readonly body: Readonly<Record<string, unknown>>
+
+  constructor(status: number, detail: string, body: Readonly<Record<string, unknown>> = {}) {
+    super(detail)
+    this.status = status
+    this.body = body
+  }
+}

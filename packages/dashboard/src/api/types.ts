@@ -1,0 +1,179 @@
+/** The answers of the gateway's admin API, version 1. */
+
+export interface Counts {
+  readonly allowed: number
+  readonly refused: number
+  readonly waited: number
+  readonly shadowRefused: number
+}
+
+/** One second of figures, as the live stream tells it. */
+export interface LiveFigures {
+  readonly at: number
+  readonly total: LiveCounts
+  readonly rules: Readonly<Record<string, LiveCounts & { readonly load?: number }>>
+}
+
+export interface LiveCounts extends Counts {
+  /** Calls that wait at this moment. */
+  readonly waiting?: number
+}
+
+export type Series = { readonly [Name in keyof Counts]: readonly number[] }
+
+export interface FiguresHistory {
+  readonly at: number
+  readonly stepMs: number
+  readonly total: Series
+  readonly rules: Readonly<Record<string, Series>>
+}
+
+export interface SourceStatus {
+  readonly name: string
+  readonly role?: Where | undefined
+  readonly version?: string | undefined
+  readonly takenAt?: number | undefined
+  readonly fromSnapshot?: boolean | undefined
+  readonly trouble?: string | undefined
+}
+
+export interface Outage {
+  readonly since: number
+  readonly until?: number | undefined
+  readonly trouble?: string | undefined
+  readonly kind?: string | undefined
+  /** Calls judged in this process meanwhile, and how many of them were beyond the limit, as far as can be told. */
+  readonly calls?: number | undefined
+  readonly over?: number | undefined
+}
+
+export interface StoreStatus {
+  readonly healthy: boolean
+  readonly since?: number | undefined
+  readonly trouble?: string | undefined
+  readonly kind?: string | undefined
+  readonly fleet?: { readonly size?: number } | undefined
+  /** The rules of the fleet that this process counts by itself at this moment. */
+  readonly rules?: readonly string[] | undefined
+  /** The last times without the store. */
+  readonly outages?: readonly Outage[] | undefined
+}
+
+export interface Status {
+  readonly version: string
+  readonly startedAt: number
+  readonly uptimeMs: number
+  readonly demo: boolean
+  readonly processes: number
+  readonly keys: number
+  readonly maxKeys: number
+  readonly crowded: readonly string[]
+  readonly sources: readonly SourceStatus[]
+  readonly store?: StoreStatus | undefined
+}
+
+export type Where = 'local' | 'remote'
+
+export interface Rule {
+  readonly id: string
+  readonly origin?: string | undefined
+  readonly where: Where
+  readonly algorithm: string
+  readonly limits: readonly { readonly count: number; readonly periodMs: number }[]
+  readonly by: readonly string[]
+  readonly match?: object | undefined
+  readonly whenFull: string
+  readonly count: string
+  readonly whenStoreDown: string
+  readonly state: 'on' | 'shadow' | 'off'
+  readonly waiting: number
+  readonly text: string
+}
+
+export interface Caller {
+  /** For blocking and pardoning, also while the key is masked. */
+  readonly id: string
+  readonly rule: string
+  readonly key: string
+  readonly masked: boolean
+  readonly refused: number
+  readonly error: number
+  readonly lastAt: number
+  readonly blockedUntil?: number | undefined
+}
+
+export interface Block {
+  readonly id: string
+  readonly rule: string
+  /** Masked. */
+  readonly key: string
+  readonly until: number
+}
+
+export interface Decision {
+  readonly rule: string
+  readonly limit: number
+  readonly periodMs: number
+  readonly allowed: boolean
+  readonly shadow: boolean
+  readonly remaining: number
+  readonly resetAfterMs: number | null
+  readonly retryAfterMs: number | null
+}
+
+/** What one dimension found in a call. */
+export interface KeyPart {
+  readonly countedBy: 'value' | 'digest' | 'address' | 'absence'
+  readonly value: string
+}
+
+export interface RuleExplanation {
+  readonly rule: string
+  readonly algorithm: string
+  readonly key: Readonly<Record<string, KeyPart>>
+  readonly decisions: readonly Decision[]
+}
+
+export interface Explanation {
+  readonly call: { readonly method: string; readonly path: string; readonly ip?: string | undefined }
+  readonly rules: readonly RuleExplanation[]
+  readonly allowed: boolean
+  readonly refusedBy?: string | undefined
+  readonly answer?: { readonly status?: number } | undefined
+}
+
+export interface RuleDocument {
+  readonly text: string
+  readonly version: string
+  readonly name: string
+  readonly writable: boolean
+  readonly reason?: string | undefined
+}
+
+export interface Mistake {
+  readonly line: number
+  readonly column: number
+  readonly rule?: string | undefined
+  readonly message: string
+}
+
+export interface Split {
+  readonly allowed: number
+  readonly refused: number
+}
+
+export interface Preview {
+  readonly from: number
+  readonly to: number
+  readonly calls: number
+  readonly sampled: boolean
+  readonly rules: readonly { readonly id: string; readonly before: Split; readonly after: Split }[]
+  readonly total: { readonly before: Split; readonly after: Split }
+}
+
+export interface Trial {
+  readonly id: string
+  readonly rule: string
+  readonly text: string
+  readonly since?: number | undefined
+}

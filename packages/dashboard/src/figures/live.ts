@@ -1,0 +1,134 @@
+import { type Signal, signal } from '@preact/signals'
+import { api, ask } from '../api/api.ts'
+import { Problem } from '../api/problem.ts'
+import { readServerEvents, type ServerEvent } from '../api/server-events.ts'
+import type { LiveFigures, Rule, Status } from '../api/types.ts'
+import { tokenIsAsked } from '../session.ts'
+import { Ring, SECONDS } from './ring.ts'
+
+export type Connection = 'connecting' | 'live' | 'lost'
+
+/** Figures come every second: a stream that is silent for longer hangs. */
+const SILENCE_MS = 5000
+const RETRY_MS = [250, 500, 1000, 2000]
+
+export const connection: Signal<Connection> = signal('connecting')
+/** The second, since 1970, of the newest figures; everything that is drawn follows it. */
+export const second: Signal<number> = signal(0)
+export const status: Signal<Status | undefined> = signal(undefined)
+export const rules: Signal<readonly Rule[] | undefined> = signal(undefined)
+
+export const total: Ring = new Ring()
+const rings = new Map<string, Ring>()
+let newest: LiveFigures | undefined
+
+export function ringOf(rule: string): Ring | undefined {
+  return rings.get(rule)
+}
+
+/** Share of the limit in use by the busiest key of the newest second. */
+export function loadOf(rule: string): number | undefined {
+  return newest?.rules[rule]?.load
+}
+
+/** Calls that wait at this moment, for a rule or for all. */
+export function waitingFor(rule?: string): number {
+  const counts = rule === undefined ? newest?.total : newest?.rules[rule]
+  return counts?.waiting ?? 0
+}
+
+/** Follows the gateway for as long as the page is open, through restarts of the gateway and silences of the network. */
+export async function followGateway(signal: AbortSignal): Promise<void> {
+  let attempt = 0
+  while (!signal.aborted) {
+    try {
+      await followOnce(signal, () => {
+        attempt = 0
+      })
+    } catch (error) {
+      if (error instanceof Problem && error.status === 401) {
+        await untilTokenIsGiven()
+        continue
+      }
+    }
+    if (signal.aborted) return
+    connection.value = 'lost'
+    await pause(RETRY_MS[Math.min(attempt++, RETRY_MS.length - 1)]!)
+  }
+}
+
+async function followOnce(outer: AbortSignal, onLive: () => void): Promise<void> {
+  const inner = new AbortController()
+  const signal = AbortSignal.any([outer, inner.signal])
+  let silence = setTimeout(() => inner.abort(), SILENCE_MS)
+  try {
+    const response = await ask('live', { signal, headers: { accept: 'text/event-stream' } })
+    await readEverything()
+    for await (const event of readServerEvents(response.body!)) {
+      clearTimeout(silence)
+      silence = setTimeout(() => inner.abort(), SILENCE_MS)
+      connection.value = 'live'
+      onLive()
+      await take(event)
+    }
+  } finally {
+    clearTimeout(silence)
+    inner.abort()
+  }
+}
+
+async function readEverything(): Promise<void> {
+  const [history, told, state] = await Promise.all([api.figures(SECONDS), api.rules(), api.status()])
+  const last = Math.floor(history.at / 1000)
+  total.fill(last, history.total)
+  for (const [id, series] of Object.entries(history.rules)) ringFor(id).fill(last, series)
+  rules.value = told
+  status.value = state
+  second.value = Math.max(second.value, last)
+}
+
+async function take({ name, data }: ServerEvent): Promise<void> {
+  if (name === 'figures') takeFigures(JSON.parse(data) as LiveFigures)
+  if (name === 'status') status.value = JSON.parse(data) as Status
+  if (name === 'rules') {
+    rules.value = await api.rules()
+    forgetRules()
+  }
+}
+
+function takeFigures(figures: LiveFigures): void {
+  const at = Math.floor(figures.at / 1000)
+  newest = figures
+  total.write(at, figures.total)
+  for (const [id, counts] of Object.entries(figures.rules)) ringFor(id).write(at, counts)
+  second.value = Math.max(second.value, at)
+}
+
+/** Rules that are gone must not stay in memory for as long as a page is open. */
+function forgetRules(): void {
+  const known = new Set(rules.value?.map(({ id }) => id))
+  for (const id of rings.keys()) if (!known.has(id.replace(/~trial$/, ''))) rings.delete(id)
+}
+
+function ringFor(rule: string): Ring {
+  let ring = rings.get(rule)
+  if (ring === undefined) {
+    ring = new Ring()
+    rings.set(rule, ring)
+  }
+  return ring
+}
+
+function untilTokenIsGiven(): Promise<void> {
+  connection.value = 'connecting'
+  tokenIsAsked.value = true
+  return new Promise(resolve => {
+    const stop = tokenIsAsked.subscribe(isAsked => {
+      if (isAsked) return
+      queueMicrotask(() => stop())
+      resolve()
+    })
+  })
+}
+
+const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))

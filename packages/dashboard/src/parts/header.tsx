@@ -1,0 +1,67 @@
+import type { JSX } from 'preact'
+import { connection } from '../figures/live.ts'
+import { hashOf, route, VIEWS } from '../route.ts'
+import { chooseTheme, THEMES, type Theme, theme } from '../theme.ts'
+import { chooseLanguage, type Language, language, languages, words } from '../words/index.ts'
+
+/** The band at the top: who this is, the views, how the gateway is, colours and language. */
+export function Header(): JSX.Element {
+  const { navigation, views, theme: themeWords, languageLabel } = words.value
+  return (
+    <header class="band">
+      <a class="brand" href={hashOf('now')}>
+        <Bow />
+        <span>Diana</span>
+      </a>
+      <nav aria-label={navigation}>
+        {VIEWS.map(view => (
+          <a key={view} href={hashOf(view)} aria-current={route.value.view === view ? 'page' : undefined}>
+            {views[view]}
+          </a>
+        ))}
+      </nav>
+      <div class="settings">
+        <Pulse />
+        <label>
+          <span class="unseen">{themeWords.label}</span>
+          <select value={theme.value} onChange={event => chooseTheme(event.currentTarget.value as Theme)}>
+            {THEMES.map(name => (
+              <option key={name} value={name}>
+                {themeWords[name]}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          <span class="unseen">{languageLabel}</span>
+          <select value={language.value} onChange={event => chooseLanguage(event.currentTarget.value as Language)}>
+            {Object.entries(languages).map(([name, { language: title }]) => (
+              <option key={name} value={name}>
+                {title}
+              </option>
+            ))}
+          </select>
+        </label>
+      </div>
+    </header>
+  )
+}
+
+/** A moon that is a bow, and an arrow on its string. */
+function Bow(): JSX.Element {
+  return (
+    <svg class="bow" viewBox="0 0 32 32" aria-hidden="true">
+      <path class="moon" d="M20 3a13 13 0 1 0 0 26 16 16 0 0 1 0-26z" />
+      <path class="arrow" d="M8 16h20m-4.5-4.5L28 16l-4.5 4.5" />
+    </svg>
+  )
+}
+
+function Pulse(): JSX.Element {
+  return (
+    <span class="pulse" data-state={connection.value} role="status">
+      <i aria-hidden="true" />
+      {words.value.connection[connection.value]}
+    </span>
+  )
+}

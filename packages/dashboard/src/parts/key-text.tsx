@@ -1,0 +1,22 @@
+import type { JSX } from 'preact'
+import { words } from '../words/index.ts'
+
+const SHOWN = 120
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
+
+/** A caller's own text: as text, with what cannot be seen made visible, and cut where it would flood the page. */
+export function KeyText({ text }: { text: string }): JSX.Element {
+  if (text === '') return <span class="key hush">{words.value.callers.everybody}</span>
+  const visible = makeVisible(text)
+  const isLong = visible.length > SHOWN
+  return (
+    <bdi class="key" title={isLong ? visible.slice(0, 1000) : undefined}>
+      {isLong ? `${visible.slice(0, SHOWN)}… (${text.length})` : visible}
+    </bdi>
+  )
+}
+
+/** Control characters, and those that turn the direction of text, as \u{…}. */
+export function makeVisible(text: string): string {
+  return text.slice(0, 4000).replace(UNSEEN, character => `\\u{${character.codePointAt(0)!.toString(16)}}`)
+}

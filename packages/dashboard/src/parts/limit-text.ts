@@ -1,0 +1,19 @@
+import type { Rule } from '../api/types.ts'
+import { formatNumber, formatPeriod } from '../words/format.ts'
+import { words } from '../words/index.ts'
+
+/** A rule's limits as one reads them: 20 / min, 5 / s. */
+export function limitText({ limits }: Pick<Rule, 'limits'>): string {
+  const { limit, atOnce } = words.value.rules
+  return limits
+    .map(({ count, periodMs }) =>
+      periodMs > 0 ? limit(formatNumber(count), formatPeriod(periodMs)) : atOnce(formatNumber(count)),
+    )
+    .join(', ')
+}
+
+/** Whom a rule counts apart. */
+export function byText({ by }: Pick<Rule, 'by'>): string {
+  const { perWhom, together } = words.value.rules
+  return by.length === 0 ? together : perWhom(by.join(' + '))
+}

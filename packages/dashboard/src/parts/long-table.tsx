@@ -1,0 +1,76 @@
+import type { ComponentChildren, JSX } from 'preact'
+import { useState } from 'preact/hooks'
+
+/** So many rows are laid out whole; of more, only those in sight exist. */
+const WHOLE = 60
+const BEYOND_SIGHT = 6
+
+export interface Column {
+  readonly name: string
+  readonly title: string
+  readonly numeric?: boolean
+}
+
+interface LongTableProps<Row> {
+  readonly label: string
+  /** Names the grid of this table in the style sheet. */
+  readonly kind: string
+  readonly columns: readonly Column[]
+  readonly rows: readonly Row[]
+  readonly rowHeight: number
+  readonly keyOf: (row: Row) => string
+  readonly cells: (row: Row) => readonly ComponentChildren[]
+  readonly isChosen?: (row: Row) => boolean
+}
+
+/** A table that stays quick with thousands of rows, and says to a screen reader how many there are. */
+export function LongTable<Row>(props: LongTableProps<Row>): JSX.Element {
+  const { label, kind, columns, rows, rowHeight, keyOf, cells, isChosen } = props
+  const [top, setTop] = useState(0)
+  const scrolls = rows.length > WHOLE
+  const inSight = Math.ceil((globalThis.innerHeight * 0.7) / rowHeight)
+  const first = scrolls ? Math.max(0, Math.floor(top / rowHeight) - BEYOND_SIGHT) : 0
+  const last = scrolls ? Math.min(rows.length, first + inSight + 2 * BEYOND_SIGHT) : rows.length
+  return (
+    <div role="table" class={`long-table ${kind}`} aria-label={label} aria-rowcount={rows.length + 1}>
+      <div role="rowgroup" class="head">
+        <div role="row" aria-rowindex={1}>
+          {columns.map(({ name, title, numeric }) => (
+            <span role="columnheader" key={name} class={numeric ? 'numeric' : ''}>
+              {title}
+            </span>
+          ))}
+        </div>
+      </div>
+      <div
+        role="rowgroup"
+        class={scrolls ? 'scrolls' : ''}
+        tabIndex={scrolls ? 0 : undefined}
+        onScroll={event => setTop(event.currentTarget.scrollTop)}
+      >
+        <div role="presentation" class="rows" style={{ height: `${rows.length * rowHeight}px` }}>
+          {rows.slice(first, last).map((row, index) => (
+            <div
+              role="row"
+              key={keyOf(row)}
+              aria-rowindex={first + index + 2}
+              class={isChosen?.(row) ? 'chosen' : ''}
+              style={{ transform: `translateY(${(first + index) * rowHeight}px)`, height: `${rowHeight}px` }}
+            >
+              {cells(row).map((cell, at) => (
+                <span
+                  role="cell"
+                  key={columns[at]!.name}
+                  class={`${columns[at]!.name} ${columns[at]!.numeric ? 'numeric' : ''}`}
+                  data-title={columns[at]!.title}
+                >
+                  {cell}
+                </span>
+              ))}
+            </div>
+          ))}
+        </div>
+      </div>
+    </div>
+  )
+}

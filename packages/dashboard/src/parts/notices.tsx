@@ -1,0 +1,26 @@
+import type { JSX } from 'preact'
+import { connection, status } from '../figures/live.ts'
+import { hashOf, route } from '../route.ts'
+import { words } from '../words/index.ts'
+
+/** What must be known on every view: a gateway that is silent, a store that cannot be asked, a demo. */
+export function Notices(): JSX.Element {
+  const { connection: told, degraded, see, demo, views } = words.value
+  const store = status.value?.store
+  return (
+    <div class="notices" role="status">
+      {connection.value === 'lost' && <p class="notice lost">{told.banner}</p>}
+      {store?.healthy === false && (
+        <p class="notice degraded">
+          {degraded(store.trouble ?? '')}{' '}
+          {route.value.view !== 'fleet' && (
+            <a href={hashOf('fleet')}>
+              {see} {views.fleet}
+            </a>
+          )}
+        </p>
+      )}
+      {status.value?.demo === true && <p class="notice demo">{demo}</p>}
+    </div>
+  )
+}

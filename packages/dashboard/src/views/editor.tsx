@@ -1,0 +1,190 @@
+import { useSignal } from '@preact/signals'
+import type { JSX } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { api } from '../api/api.ts'
+import type { Mistake, RuleDocument, Where } from '../api/types.ts'
+import { type CodeEditor, createCodeEditor } from '../editor/code-editor.ts'
+import { drafts, isChanged } from '../editor/drafts.ts'
+import { Review } from '../editor/review.tsx'
+import type { Schema } from '../editor/schema-words.ts'
+import { rules, status } from '../figures/live.ts'
+import { Answered, useAnswer } from '../parts/answer.tsx'
+import { shortName } from '../parts/short-name.ts'
+import { hashOf, route } from '../route.ts'
+import { words } from '../words/index.ts'
+
+/** The rules as text: checked while one writes, shown against what is in force, tried on recent traffic, then saved. */
+export function Editor(): JSX.Element {
+  const { editor: told } = words.value
+  const where: Where = route.value.rest[0] === 'remote' ? 'remote' : 'local'
+  const hasCentre = where === 'remote' || status.value?.sources.some(({ role }) => role === 'remote') === true
+  const places: Where[] = hasCentre ? ['local', 'remote'] : ['local']
+  // whenever the rules in force change, the document is read again
+  const document = useAnswer(() => api.document(where).then(read => ({ ...read, where })), [where, rules.value])
+  const schema = useAnswer(() => api.schema(), [])
+  return (
+    <>
+      {places.length > 1 && (
+        <nav class="places" aria-label={told.label}>
+          {places.map(place => (
+            <a key={place} href={hashOf('editor', place)} aria-current={place === where ? 'page' : undefined}>
+              {told[place]}
+            </a>
+          ))}
+        </nav>
+      )}
+      <Answered asked={document}>
+        {read =>
+          read.where === where &&
+          schema.answer && (
+            <Desk
+              key={where}
+              where={where}
+              read={read}
+              schema={schemaFor(where, schema.answer)}
+              again={document.again}
+            />
+          )
+        }
+      </Answered>
+    </>
+  )
+}
+
+interface DeskProps {
+  readonly where: Where
+  readonly read: RuleDocument
+  readonly schema: Schema
+  readonly again: () => void
+}
+
+function Desk({ where, read, schema, again }: DeskProps): JSX.Element {
+  const { editor: told } = words.value
+  const draft = drafts[where]
+  const host = useRef<HTMLDivElement>(null)
+  const editor = useRef<CodeEditor | undefined>(undefined)
+  const mistakes = useSignal<readonly Mistake[] | undefined>(undefined)
+  const [isReviewing, setReviewing] = useState(false)
+  const [isSaved, setSaved] = useState(false)
+  draft.value ??= { base: read, text: read.text }
+  const { base, text } = draft.value!
+  const changed = isChanged(draft.value)
+  const canReview = changed && mistakes.value?.length === 0 && read.writable
+
+  useEffect(() => {
+    const code = createCodeEditor(host.current!, {
+      text,
+      label: told.label,
+      isReadOnly: !read.writable,
+      schema,
+      check: async written => {
+        mistakes.value = undefined
+        const found = await api.check(where, written)
+        mistakes.value = found
+        return found
+      },
+      onChange: written => {
+        mistakes.value = undefined
+        const next = { base: draft.peek()!.base, text: written }
+        if (isChanged(next)) setSaved(false)
+        draft.value = next
+      },
+      onSave: () => setReviewing(isChanged(draft.peek()) && mistakes.peek()?.length === 0),
+    })
+    editor.current = code
+    const line = lineOfRule(text, route.peek().rest[1])
+    if (line > 0) code.goTo(line, 1)
+    return () => code.close()
+  }, [])
+  // a text that nobody touched follows what is in force; one that somebody did waits for them to decide
+  useEffect(() => {
+    if (!isChanged(draft.peek())) draft.value = { base: read, text: read.text }
+  }, [read])
+  useEffect(() => {
+    if (editor.current && editor.current.text !== text) editor.current.setText(text)
+  }, [text])
+
+  return (
+    <section class="panel desk" aria-label={base.name}>
+      <div class="panel-head">
+        <h2 title={base.name}>{shortName(base.name)}</h2>
+        <p class={`hush ${changed ? 'unsaved' : ''}`}>{changed ? told.unsaved : told.unchanged}</p>
+        <p role="status" class="said">
+          {isSaved ? told.saved : ''}
+        </p>
+      </div>
+      {!read.writable && (
+        <p class="notice degraded">
+          {told.readOnly} {read.reason}
+        </p>
+      )}
+      <div class="code" ref={host} />
+      <Mistakes mistakes={mistakes.value} onChoose={({ line, column }) => editor.current?.goTo(line, column)} />
+      <div class="actions">
+        <button type="button" disabled={!canReview} onClick={() => setReviewing(true)}>
+          {told.review}
+        </button>
+        <button
+          type="button"
+          class="quiet"
+          disabled={!changed}
+          onClick={() => {
+            draft.value = { base: read, text: read.text }
+          }}
+        >
+          {told.revert}
+        </button>
+        <p class="hush keys">{told.keys}</p>
+      </div>
+      {isReviewing && (
+        <Review
+          where={where}
+          onSaved={() => {
+            setReviewing(false)
+            setSaved(true)
+            again()
+          }}
+          onBack={() => setReviewing(false)}
+        />
+      )}
+    </section>
+  )
+}
+
+interface MistakesProps {
+  readonly mistakes: readonly Mistake[] | undefined
+  readonly onChoose: (mistake: Mistake) => void
+}
+
+function Mistakes({ mistakes, onChoose }: MistakesProps): JSX.Element {
+  const { editor: told } = words.value
+  if (mistakes === undefined) return <p class="mistakes hush">{told.checking}</p>
+  return (
+    <div class="mistakes" role="status">
+      <p class={mistakes.length === 0 ? 'well' : 'ill'}>
+        {mistakes.length === 0 ? told.clean : told.mistakes(mistakes.length)}
+      </p>
+      <ul>
+        {mistakes.slice(0, 50).map(mistake => (
+          <li key={`${mistake.line}:${mistake.column}:${mistake.message}`}>
+            <button type="button" class="link" onClick={() => onChoose(mistake)}>
+              {told.line(mistake.line)}
+            </button>{' '}
+            {mistake.rule !== undefined && <code>{mistake.rule}</code>} {mistake.message}
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
+}
+
+function lineOfRule(text: string, rule: string | undefined): number {
+  if (rule === undefined) return 0
+  return text.split('\n').findIndex(line => /\bid:\s*["']?([\w.-]+)/.exec(line)?.[1] === rule) + 1
+}
+
+/** A config centre's document has rules and nothing else. */
+function schemaFor(where: Where, schema: Schema): Schema {
+  if (where === 'local' || schema.properties?.rules === undefined) return schema
+  return { ...schema, properties: { rules: schema.properties.rules } }
+}

@@ -1,0 +1,142 @@
+import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
+import { api } from '../api/api.ts'
+import type { Problem } from '../api/problem.ts'
+import type { Decision, Explanation, KeyPart, RuleExplanation } from '../api/types.ts'
+import { problemOf, Refusal } from '../parts/answer.tsx'
+import { KeyText } from '../parts/key-text.tsx'
+import { limitText } from '../parts/limit-text.ts'
+import { formatDuration, formatNumber } from '../words/format.ts'
+import { words } from '../words/index.ts'
+
+const EXAMPLE = "curl -X POST http://127.0.0.1:8080/orders -H 'x-account-id: ann'"
+
+/** Why was this caller refused? Paste the request. */
+export function Explain(): JSX.Element {
+  const { explain: told } = words.value
+  const [request, setRequest] = useState('')
+  const [answer, setAnswer] = useState<Explanation | undefined>(undefined)
+  const [problem, setProblem] = useState<Problem | undefined>(undefined)
+  const ask = () =>
+    api.explain(request.trim() || EXAMPLE).then(
+      explanation => {
+        setAnswer(explanation)
+        setProblem(undefined)
+      },
+      error => setProblem(problemOf(error)),
+    )
+  return (
+    <>
+      <p class="intro">{told.intro}</p>
+      <form
+        class="panel ask"
+        onSubmit={event => {
+          event.preventDefault()
+          ask()
+        }}
+      >
+        <label>
+          <span>{told.label}</span>
+          <textarea
+            rows={4}
+            spellcheck={false}
+            autocapitalize="off"
+            placeholder={EXAMPLE}
+            value={request}
+            onInput={event => setRequest(event.currentTarget.value)}
+            onKeyDown={event => {
+              if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) ask()
+            }}
+          />
+        </label>
+        <button type="submit">{told.ask}</button>
+      </form>
+      {problem && <Refusal problem={problem} />}
+      {answer && <Outcome explanation={answer} />}
+    </>
+  )
+}
+
+function Outcome({ explanation }: { explanation: Explanation }): JSX.Element {
+  const { explain: told } = words.value
+  const { call, rules, allowed, refusedBy, answer } = explanation
+  return (
+    <section class={`panel outcome ${allowed ? 'well' : 'ill'}`} aria-live="polite">
+      <p class="verdict">
+        {allowed ? told.passes : told.refused(refusedBy ?? '')}
+        {!allowed && answer?.status !== undefined && <small> {answer.status}</small>}
+      </p>
+      <p class="call">
+        <code>
+          {call.method} {call.path}
+        </code>
+        {call.ip !== undefined && (
+          <span>
+            {' '}
+            {told.from} {call.ip}
+          </span>
+        )}
+      </p>
+      {rules.length === 0 && <p class="empty">{told.meetsNone}</p>}
+      <ol class="met">
+        {rules.map(rule => (
+          <Met key={rule.rule} met={rule} />
+        ))}
+      </ol>
+    </section>
+  )
+}
+
+function Met({ met }: { met: RuleExplanation }): JSX.Element {
+  const { callers } = words.value
+  const parts = Object.entries(met.key)
+  return (
+    <li>
+      <h2>
+        {met.rule} <small>{met.algorithm}</small>
+      </h2>
+      <p class="parts">
+        {parts.length === 0 && callers.everybody}
+        {parts.map(([name, part]) => (
+          <span key={name} class="part">
+            {name} = <PartText part={part} />
+          </span>
+        ))}
+      </p>
+      {met.decisions.map((decision, index) => (
+        <DecisionLine key={`${index}-${decision.periodMs}`} decision={decision} />
+      ))}
+    </li>
+  )
+}
+
+function DecisionLine({ decision }: { decision: Decision }): JSX.Element {
+  const { explain: told } = words.value
+  const { limit, periodMs, remaining, allowed, shadow, retryAfterMs } = decision
+  const used = limit > 0 ? Math.min(1, Math.max(0, 1 - remaining / limit)) : 1
+  const saying = allowed ? told.wouldPass : shadow ? told.wouldShadow : told.wouldRefuse
+  return (
+    <p class={`decision ${allowed ? 'allowed' : shadow ? 'shadowRefused' : 'refused'}`}>
+      <span class="bar" aria-hidden="true">
+        <span style={{ width: `${(used * 100).toFixed(1)}%` }} />
+      </span>
+      <span>{told.left(formatNumber(remaining), limitText({ limits: [{ count: limit, periodMs }] }))}</span>
+      <b>{saying}</b>
+      {!allowed && typeof retryAfterMs === 'number' && retryAfterMs > 0 && (
+        <span>{told.again(formatDuration(retryAfterMs))}</span>
+      )}
+    </p>
+  )
+}
+
+function PartText({ part }: { part: KeyPart }): JSX.Element {
+  const { explain: told } = words.value
+  if (part.countedBy === 'absence') return <i>{told.absent}</i>
+  return (
+    <>
+      <KeyText text={part.value} />
+      {part.countedBy === 'digest' && <i> ({told.digest})</i>}
+      {part.countedBy === 'address' && <i> ({told.address})</i>}
+    </>
+  )
+}

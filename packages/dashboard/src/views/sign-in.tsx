@@ -1,0 +1,29 @@
+import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
+import { keepToken, token } from '../session.ts'
+import { words } from '../words/index.ts'
+
+/** Asks for the admin token, once per tab. */
+export function SignIn(): JSX.Element {
+  const { signIn: told } = words.value
+  const [text, setText] = useState('')
+  const wasWrong = token.value !== ''
+  return (
+    <form
+      class="panel ask sign-in"
+      onSubmit={event => {
+        event.preventDefault()
+        if (text !== '') keepToken(text)
+      }}
+    >
+      <h2>{told.title}</h2>
+      {wasWrong && <p role="alert">{told.wrong}</p>}
+      <label>
+        <span>{told.label}</span>
+        <input type="password" autocomplete="off" value={text} onInput={event => setText(event.currentTarget.value)} />
+      </label>
+      <p class="hush">{told.note}</p>
+      <button type="submit">{told.enter}</button>
+    </form>
+  )
+}

@@ -1,0 +1,51 @@
+import { language, words } from './index.ts'
+
+const UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1000],
+  ['ms', 1],
+] as const
+
+const locale = () => (language.value === 'zh' ? 'zh-CN' : 'en')
+
+export function formatNumber(value: number): string {
+  return new Intl.NumberFormat(locale(), { maximumFractionDigits: 0 }).format(value)
+}
+
+/** Large numbers in few characters: 12.4k. */
+export function formatShort(value: number): string {
+  if (Math.abs(value) < 10_000) return formatNumber(value)
+  return new Intl.NumberFormat(locale(), { notation: 'compact', maximumFractionDigits: 1 }).format(value)
+}
+
+export function formatShare(share: number): string {
+  return new Intl.NumberFormat(locale(), { style: 'percent', maximumFractionDigits: 0 }).format(share)
+}
+
+/** A period as a limit says it: s, 10 s, min. */
+export function formatPeriod(ms: number): string {
+  const [unit, length] = UNITS.find(([, length]) => ms >= length && ms % length === 0) ?? UNITS[4]
+  const name = words.value.units[unit]
+  return ms === length ? name : `${ms / length} ${name}`
+}
+
+/** A duration as one says it: the largest unit, and the next below. */
+export function formatDuration(ms: number): string {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ${words.value.units.ms}`
+  const whole = Math.floor(ms / 1000) * 1000
+  const first = UNITS.findIndex(([, length]) => whole >= length)
+  const parts = UNITS.slice(first, Math.min(first + 2, 4)).map(([unit, length], index) => {
+    const above = UNITS[first + index - 1]
+    const count = Math.floor((index === 0 || above === undefined ? whole : whole % above[1]) / length)
+    return count === 0 ? '' : `${count} ${words.value.units[unit]}`
+  })
+  return parts.filter(part => part !== '').join(' ')
+}
+
+export function formatMoment(at: number): string {
+  const isToday = new Date(at).toDateString() === new Date().toDateString()
+  const time = { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false } as const
+  return new Intl.DateTimeFormat(locale(), isToday ? time : { month: 'short', day: 'numeric', ...time }).format(at)
+}

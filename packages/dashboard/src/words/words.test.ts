@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest'
+import { en } from './en.ts'
+import { zh } from './zh.ts'
+
+/** Every word by its path; a sentence with places in it is told with marks in them. */
+function flatten(words: object, path = ''): Map<string, string> {
+  const found = new Map<string, string>()
+  for (const [name, word] of Object.entries(words)) {
+    const at = path === '' ? name : `${path}.${name}`
+    if (typeof word === 'string') found.set(at, word)
+    else if (typeof word === 'function') found.set(at, (word as (...marks: string[]) => string)('‹1›', '‹2›'))
+    else for (const [inner, text] of flatten(word as object, at)) found.set(inner, text)
+  }
+  return found
+}
+
+const english = flatten(en)
+const chinese = flatten(zh)
+
+describe('the words of the page', () => {
+  it('are all there in Chinese', () => {
+    expect([...chinese.keys()]).toEqual([...english.keys()])
+    expect([...chinese].filter(([, text]) => text.trim() === '')).toEqual([])
+  })
+
+  it('are really in Chinese', () => {
+    const sameEverywhere = ['language', 'fleet.store', 'fleet.release', 'rules.limit']
+    const left = [...chinese].filter(([at, text]) => !/\p{Script=Han}/u.test(text) && !sameEverywhere.includes(at))
+    expect(left).toEqual([])
+  })
+
+  it('leave no number out in either language', () => {
+    const marks = (text: string) => [...new Set(text.match(/‹\d›/g))].sort()
+    for (const [at, text] of english) expect([at, marks(chinese.get(at)!)]).toEqual([at, marks(text)])
+  })
+})

@@ -1,0 +1,30 @@
+import { defineConfig } from 'vite'
+import { createDouble } from './double/double.ts'
+
+/** Takes this many rules instead of the usual ones: DIANA_RULES=1000 npm run dev. */
+const crowd = Number(process.env.DIANA_RULES ?? 0)
+
+export default defineConfig({
+  // relative addresses, so that the page may stand below any path
+  base: './',
+  oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+  build: {
+    target: 'es2022',
+    // the first that know light-dark()
+    cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
+    // a strict Content-Security-Policy knows no data: addresses
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+    chunkSizeWarningLimit: 600,
+  },
+  plugins: [
+    {
+      name: 'diana-double',
+      apply: 'serve',
+      configureServer(server) {
+        server.middlewares.use(createDouble({ crowd }))
+      },
+    },
+  ],
+})

@@ -1,0 +1,145 @@
+// npm run screenshots: every view of the dashboard, in both themes and both languages, on a gateway that really runs.
+// It takes about six minutes, five of them to let the figures fill their chart. `-- --warm 100` is quicker.
+
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { chromium } from 'playwright-core'
+import { createDemoService, demoRules } from '../packages/gateway/dist/demo.js'
+import { startDemoTraffic } from '../packages/gateway/dist/demo-traffic.js'
+import { findProgram } from './programs.mjs'
+import { root } from './run.mjs'
+
+const { values } = parseArgs({ options: { warm: { type: 'string', default: '300' } } })
+const folder = mkdtempSync(join(tmpdir(), 'diana-screenshots-'))
+const images = join(root, 'docs/images')
+const children = []
+
+/** What is done on a view before its picture is taken, by the buttons' order rather than their words. */
+const views = {
+  now: async () => {},
+  rules: async () => {},
+  callers: async page => page.locator('.callers').first().waitFor(),
+  fleet: async () => {},
+  explain: async page => {
+    await page.locator('textarea').fill("curl http://127.0.0.1:8080/hello -H 'x-account-id: luna'")
+    await page.locator('.ask button').click()
+    await page.locator('.met li').first().waitFor()
+  },
+  editor: async page => page.locator('.cm-content').waitFor(),
+  review: async page => {
+    const text = readFileSync(join(folder, 'diana.yaml'), 'utf8')
+    await page.locator('.cm-content').click()
+    await page.keyboard.press('Control+A')
+    await page.keyboard.insertText(text.replace('5/10s', '8/10s'))
+    await page.locator('.desk .actions button').first().click()
+    await page.locator('.sheet .foretold tbody').waitFor()
+  },
+}
+
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.once(signal, () => {
+    for (const { child } of children) child.kill()
+    rmSync(folder, { recursive: true })
+    process.exit(1)
+  })
+}
+
+try {
+  await take(await startEverything())
+} finally {
+  for (const { child } of children) child.kill()
+  await Promise.all(children.map(({ ended }) => ended))
+  rmSync(folder, { recursive: true })
+}
+process.exit()
+
+async function startEverything() {
+  const redisPort = await freePort()
+  const redis = () => start('redis-server', ['--port', `${redisPort}`, '--bind', '127.0.0.1', '--save', ''])
+  const firstRedis = redis()
+  firstRedis.stdout.resume()
+  const config = join(folder, 'diana.yaml')
+  const store = `store:\n  redis: redis://127.0.0.1:${redisPort}\n\n`
+  const text = readFileSync(demoRules, 'utf8').replace(/^# yaml-language-server.*\n/, '')
+  writeFileSync(config, text.replace(/^# Who calls/m, `${store}# Who calls`))
+  const upstream = await createDemoService().listen({ port: 0, host: '127.0.0.1' })
+  const args = ['--config', config, '--upstream', upstream, '--port', '0', '--admin-port', '0']
+  const diana = start(process.execPath, [join(root, 'packages/gateway/bin/diana.mjs'), 'start', ...args])
+  const printed = await untilPrinted(diana, /listens on (\S+)[\s\S]*Dashboard: (\S+)/)
+  for (let crowd = 0; crowd < 3; crowd++) startDemoTraffic(printed[1])
+
+  // an outage to tell of
+  const warmMs = Number(values.warm) * 1000
+  await pause(warmMs / 2)
+  firstRedis.kill('SIGKILL')
+  await pause(4000)
+  redis().stdout.resume()
+  await pause(warmMs / 2)
+  return printed[2]
+}
+
+async function take(dashboard) {
+  const browser = await chromium.launch({
+    executablePath: findProgram('chromium', process.env.PATH),
+    args: ['--no-sandbox'],
+  })
+  for (const theme of ['light', 'dark']) {
+    for (const language of ['en', 'zh']) {
+      const locale = language === 'zh' ? 'zh-CN' : 'en-GB'
+      const page = await browser.newPage({ colorScheme: theme, locale, viewport: { width: 1200, height: 820 } })
+      for (const [view, prepare] of Object.entries(views)) {
+        await page.goto(`${dashboard}/#/${view === 'review' ? 'editor' : view}`)
+        await page.locator('.pulse[data-state=live]').waitFor()
+        await prepare(page)
+        await pause(1500)
+        await photograph(page, join(images, `dashboard-${view}-${theme}-${language}.webp`))
+      }
+      await page.close({ runBeforeUnload: false })
+    }
+  }
+  const phone = await browser.newPage({ viewport: { width: 390, height: 844 }, locale: 'en-GB', deviceScaleFactor: 2 })
+  await phone.goto(dashboard)
+  await pause(2500)
+  await photograph(phone, join(images, 'dashboard-phone.webp'))
+  await browser.close()
+}
+
+/** Playwright writes no webp, which is a third of a png; Chromium itself does. */
+async function photograph(page, file) {
+  const session = await page.context().newCDPSession(page)
+  const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 82 })
+  writeFileSync(file, Buffer.from(data, 'base64'))
+  await session.detach()
+}
+
+function start(command, args) {
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  children.push({ child, ended: once(child, 'exit') })
+  return child
+}
+
+function untilPrinted(child, pattern) {
+  return new Promise((resolve, reject) => {
+    let text = ''
+    child.stdout.setEncoding('utf8').on('data', chunk => {
+      text = (text + chunk).slice(-10_000)
+      const match = pattern.exec(text)
+      if (match) resolve(match)
+    })
+    child.once('exit', () => reject(new Error(`it ended before it was ready: ${text}`)))
+  })
+}
+
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address()
+  server.close()
+  return port
+}

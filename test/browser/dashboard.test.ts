@@ -1,0 +1,307 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser, Locator, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { buildPage, call, openBrowser, openTab, type Running, runGateway, type Tab, write } from './stage.ts'
+
+const rules = `# kept as it is
+identify:
+  account: [header:x-account-id, query:account]
+rules:
+  - id: everything
+    limit: 1000/s
+  - id: hello # one path
+    match: { path: /hello }
+    by: account
+    limit: 5/h
+  - id: perhaps
+    match: { path: /hello }
+    limit: 2/h
+    whenFull: shadow
+`
+
+let browser: Browser
+let built: Awaited<ReturnType<typeof buildPage>>
+let folder: string
+let config: string
+let diana: Running
+let tabs: Tab[]
+
+beforeAll(async () => {
+  built = await buildPage()
+  browser = await openBrowser()
+}, 60_000)
+
+afterAll(async () => {
+  await browser?.close()
+  built?.remove()
+})
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'diana-dashboard-'))
+  config = join(folder, 'diana.yaml')
+  writeFileSync(config, rules)
+  diana = await runGateway({ config, page: built.folder })
+  tabs = []
+})
+
+afterEach(async () => {
+  for (const tab of tabs) await tab.close()
+  await diana.close()
+  rmSync(folder, { recursive: true })
+})
+
+async function open(view: string, options: Parameters<typeof openTab>[2] = {}): Promise<Tab> {
+  const tab = await openTab(browser, `${diana.admin}/#/${view}`, options)
+  tabs.push(tab)
+  return tab
+}
+
+const until = { timeout: 15_000 }
+const textOf = (locator: Locator) => expect.poll(() => locator.textContent(), until)
+const row = (page: Page, rule: string) =>
+  page.getByRole('row').filter({ has: page.getByRole('button', { name: rule }) })
+
+async function save(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Review and save…' }).click(until)
+  await page.getByRole('button', { name: 'Put in force' }).click(until)
+}
+
+describe('the figures', () => {
+  it('are those of the traffic that there was', async () => {
+    const { page, complaints } = await open('now')
+    await textOf(page.locator('.headline')).toBe('All quiet. Nobody called in the last minute.')
+    expect(await call(`${diana.url}/hello`, 'ann', 12)).toEqual([...Array(5).fill(200), ...Array(7).fill(503)])
+    await call(`${diana.url}/hello`, 'bob', 3)
+    await call(`${diana.url}/other`, 'bob', 4)
+
+    await textOf(page.locator('[data-sum=allowed]')).toBe('12')
+    await textOf(page.locator('[data-sum=refused]')).toBe('7')
+    await textOf(page.locator('.headline')).toBe('12 calls passed in the last minute; 7 were refused.')
+    const hello = row(page, 'hello')
+    await textOf(hello.locator('[data-count=allowed]')).toBe('8')
+    await textOf(hello.locator('[data-count=refused]')).toBe('7')
+    await textOf(row(page, 'everything').locator('[data-count=allowed]')).toBe('12')
+    // of the fifteen calls to /hello, eight passed; the rule on trial would have let pass two of them
+    await textOf(row(page, 'perhaps').locator('[data-count=shadowRefused]')).toBe('6')
+
+    await page.getByRole('button', { name: 'hello' }).click()
+    await textOf(page.locator('[data-sum=allowed]')).toBe('8')
+    await page.getByRole('button', { name: 'Show all calls' }).click()
+    await textOf(page.locator('[data-sum=allowed]')).toBe('12')
+    expect(complaints).toEqual([])
+  })
+
+  it('are there from before the page was opened', async () => {
+    await call(`${diana.url}/hello`, 'ann', 6)
+    await new Promise(resolve => setTimeout(resolve, 1500))
+    const { page } = await open('now')
+    await textOf(page.locator('[data-sum=allowed]')).toBe('5')
+    await textOf(page.locator('[data-sum=refused]')).toBe('1')
+  })
+
+  it('go on when the gateway was restarted, and the page says that it was away', async () => {
+    const { page, complaints } = await open('now')
+    await call(`${diana.url}/hello`, 'ann', 3)
+    await textOf(page.locator('[data-sum=allowed]')).toBe('3')
+    const ports = diana
+    await diana.close()
+    await page.getByText('The gateway does not answer.').waitFor(until)
+    await textOf(page.locator('.pulse')).toBe('no answer')
+    diana = await runGateway({ config, page: built.folder, ports })
+    await textOf(page.locator('.pulse')).toBe('live')
+    await page.getByText('The gateway does not answer.').waitFor({ state: 'detached', ...until })
+    await call(`${diana.url}/hello`, 'ann', 2)
+    await textOf(page.locator('[data-sum=allowed]')).toBe('5')
+    // a browser itself notes each call that found nobody
+    expect(complaints.filter(text => !/net::ERR_/.test(text))).toEqual([])
+  })
+})
+
+describe('the rules', () => {
+  it('tell their limit, origin, state and load', async () => {
+    const { page, complaints } = await open('rules')
+    const hello = row(page, 'hello')
+    await textOf(hello.locator('.limit')).toBe('5 / hper account · sliding-window')
+    await textOf(hello.locator('.origin')).toBe('filediana.yaml')
+    await textOf(row(page, 'perhaps').locator('.badge')).toBe('shadow')
+    const calling = setInterval(() => void call(`${diana.url}/hello`, 'ann'), 100)
+    await expect.poll(() => hello.getByRole('meter').getAttribute('aria-valuenow'), until).toBe('100')
+    clearInterval(calling)
+    await page.getByRole('button', { name: 'hello' }).click()
+    const details = page.getByRole('region', { name: 'Rule hello' })
+    await details.waitFor(until)
+    expect(await details.textContent()).toContain('path /hello')
+    expect(complaints).toEqual([])
+  })
+
+  it('a change is tried in shadow beside the real rule, and ended', async () => {
+    const { page, complaints } = await open('rules/hello')
+    await page.getByRole('button', { name: 'Try a change in shadow' }).click(until)
+    await page.getByRole('textbox', { name: /Change the rule/ }).fill('id: hello\nby: account\nlimit: 2/h\n')
+    await page.getByRole('button', { name: 'Begin the trial' }).click()
+    await page.getByText('A trial runs beside this rule').waitFor(until)
+    expect(await call(`${diana.url}/hello`, 'cleo', 4)).toEqual([200, 200, 200, 200])
+    await page.getByRole('link', { name: 'Now', exact: true }).click()
+    await textOf(row(page, 'hello~trial').locator('[data-count=shadowRefused]')).toBe('2')
+    await page.goto(`${diana.admin}/#/rules/hello`)
+    await page.getByRole('button', { name: 'End the trial' }).click(until)
+    await page.getByRole('button', { name: 'Try a change in shadow' }).waitFor(until)
+    await page.getByText('A trial runs beside this rule').waitFor({ state: 'detached', ...until })
+    expect(complaints).toEqual([])
+  })
+})
+
+describe('the editor', () => {
+  it('a rule edited there is enforced at the next call, survives a restart, and the rest of the file stays', async () => {
+    await call(`${diana.url}/hello`, 'dan', 1)
+    const { page, complaints } = await open('rules/hello')
+    await page.getByRole('button', { name: 'Edit this rule' }).click(until)
+    await write(page, rules.replace('5/h', '2/h'))
+    await page.getByText('No mistakes').waitFor(until)
+    await page.getByRole('button', { name: 'Review and save…' }).click(until)
+    const sheet = page.getByRole('dialog')
+    await sheet.locator('.cm-deletedChunk').waitFor(until)
+    expect(await sheet.locator('.cm-deletedChunk').textContent()).toContain('limit: 5/h')
+    expect(await sheet.locator('.cm-changedLine').textContent()).toContain('limit: 2/h')
+    await sheet.getByText('calls replayed').or(sheet.getByText('no traffic')).waitFor(until)
+    await page.getByRole('button', { name: 'Put in force' }).click()
+    await page.getByText('In force.', { exact: true }).waitFor(until)
+
+    expect(await call(`${diana.url}/hello`, 'eve', 3)).toEqual([200, 200, 503])
+    expect(readFileSync(config, 'utf8')).toBe(rules.replace('5/h', '2/h'))
+    expect(complaints).toEqual([])
+    await diana.close()
+    diana = await runGateway({ config, page: built.folder })
+    expect(await call(`${diana.url}/hello`, 'eve', 3)).toEqual([200, 200, 503])
+  })
+
+  it('foretells what a change would have done to the traffic of the last minutes', async () => {
+    await call(`${diana.url}/hello`, 'ann', 5)
+    const { page } = await open('editor')
+    await write(page, rules.replace('5/h', '3/h'))
+    await page.getByRole('button', { name: 'Review and save…' }).click(until)
+    const effect = page.getByRole('dialog').getByRole('row', { name: /^hello/ })
+    await textOf(effect).toBe('hello02+2')
+  })
+
+  it('a bad edit is refused with its line, and nothing is saved', async () => {
+    const { page, complaints } = await open('editor')
+    await write(page, rules.replace('5/h', '5/hour'))
+    const list = page.locator('.mistakes')
+    await textOf(list).toContain('1 mistake')
+    await textOf(list.locator('li')).toMatch(/^line 10 hello .*5\/hour.*5\/h/)
+    await page.locator('.cm-lintRange-error').waitFor(until)
+    expect(await page.getByRole('button', { name: 'Review and save…' }).isDisabled()).toBe(true)
+    await list.getByRole('button', { name: 'line 10' }).click()
+    expect(readFileSync(config, 'utf8')).toBe(rules)
+    expect(complaints).toEqual([])
+  })
+
+  it('of two people who edit the same rules, the second is told, and loses nothing', async () => {
+    const [first, second] = [(await open('editor')).page, (await open('editor')).page]
+    await write(second, rules.replace('1000/s', '900/s'))
+    await write(first, rules.replace('5/h', '2/h'))
+    await save(first)
+    await first.getByText('In force.', { exact: true }).waitFor(until)
+    await save(second)
+    await second.getByText('Somebody else changed these rules while you wrote').waitFor(until)
+    expect(readFileSync(config, 'utf8')).toBe(rules.replace('5/h', '2/h'))
+    const sheet = second.getByRole('dialog')
+    expect(await sheet.locator('.cm-deletedChunk').allTextContents()).toEqual(
+      expect.arrayContaining([expect.stringContaining('1000/s'), expect.stringContaining('2/h')]),
+    )
+    await second.getByRole('button', { name: 'Go on with mine, on top of theirs' }).click()
+    await second.getByRole('button', { name: 'Put in force' }).click(until)
+    await second.getByText('In force.', { exact: true }).waitFor(until)
+    expect(readFileSync(config, 'utf8')).toBe(rules.replace('1000/s', '900/s'))
+    // the first, who has nothing unsaved, sees what is in force
+    await textOf(first.locator('.code .cm-content')).toContain('900/s')
+  })
+
+  it('completes words and values by the schema', async () => {
+    const { page, complaints } = await open('editor')
+    await write(page, 'rules:\n  - id: a\n    limit: 5/s\n    whenF')
+    await page.keyboard.press('Control+Space')
+    await page.locator('.cm-tooltip-autocomplete').getByText('whenFull').click(until)
+    await textOf(page.locator('.code .cm-content')).toContain('whenFull: ')
+    await page.keyboard.press('Control+Space')
+    await page.locator('.cm-tooltip-autocomplete').getByText('shadow').waitFor(until)
+    expect(complaints).toEqual([])
+  })
+
+  it('keeps what is being written while one looks elsewhere', async () => {
+    const { page } = await open('editor')
+    await write(page, rules.replace('5/h', '4/h'))
+    await page.getByRole('link', { name: 'Rules' }).click()
+    await page.getByRole('link', { name: 'Editor' }).click()
+    await textOf(page.locator('.code .cm-content')).toContain('4/h')
+    await page.getByRole('button', { name: 'Undo all changes' }).click(until)
+    await textOf(page.locator('.code .cm-content')).toContain('5/h')
+  })
+})
+
+describe('explain', () => {
+  it('tells for a pasted curl what each rule would say, and counts nothing', async () => {
+    await call(`${diana.url}/hello`, 'ann', 5)
+    const { page, complaints } = await open('explain')
+    await page.getByRole('textbox').fill(`curl -H 'x-account-id: ann' ${diana.url}/hello`)
+    await page.getByRole('button', { name: 'Explain' }).click()
+    await textOf(page.locator('.verdict')).toContain('This call would be refused by hello.')
+    expect(await page.locator('.met').textContent()).toContain('account = ann')
+    await page.getByRole('textbox').fill(`GET /hello\nx-account-id: bob`)
+    await page.getByRole('button', { name: 'Explain' }).click()
+    await textOf(page.locator('.verdict')).toContain('This call would pass.')
+    expect(complaints).toEqual([])
+  })
+})
+
+describe('callers', () => {
+  it('are pardoned, blocked and let in again, though their names are hidden', async () => {
+    await diana.close()
+    writeFileSync(config, rules.replace('limit: 5/h', 'limit: 5/h\n    block: manual'))
+    diana = await runGateway({ config, page: built.folder })
+    const asAnn = () => call(`${diana.url}/hello`, 'ann')
+    await call(`${diana.url}/hello`, 'ann', 6)
+    const { page, complaints } = await open('callers')
+    const ann = page.locator('.callers tbody tr')
+    await ann.getByRole('button', { name: 'Pardon' }).click(until)
+    await page.locator('.said').getByText('starts afresh.').waitFor(until)
+    expect(await asAnn()).toEqual([200])
+    await ann.getByRole('button', { name: 'Block' }).click(until)
+    await page.locator('.said').getByText('is blocked.').waitFor(until)
+    expect(await asAnn()).toEqual([503])
+    await ann.getByText('blocked until').waitFor(until)
+    await page.getByRole('button', { name: 'Lift' }).click(until)
+    await page.getByText('Nobody is blocked.').waitFor(until)
+    expect(await asAnn()).toEqual([200])
+    expect(complaints).toEqual([])
+  })
+
+  const hostile = [
+    '<script>document.title="owned"</script><img src=x onerror=alert(1)>',
+    `long-${'x'.repeat(9000)}`,
+    'bell\u0007 escape\u001b[31m turned\u202e',
+  ]
+
+  it('with hostile names are shown as text', async () => {
+    for (const name of hostile) {
+      const url = `${diana.url}/hello?account=${encodeURIComponent(name)}`
+      for (let turn = 0; turn < 6; turn++) await (await fetch(url)).arrayBuffer()
+    }
+    const { page, complaints } = await open('callers')
+    await expect.poll(() => page.locator('.callers tbody tr').count(), until).toBe(3)
+    expect(await page.locator('.callers').textContent()).not.toContain('script')
+    await page.getByRole('button', { name: 'Show who they are' }).click()
+    await page.getByText('<script>document.title').waitFor(until)
+    const told = (await page.locator('.callers tbody .key').allTextContents()).join('\n')
+    expect(told).toContain('<img src=x onerror=alert(1)>')
+    expect(told).toContain('turned\\u{202e}')
+    for (const unseen of ['\u0007', '\u001b', '\u202e']) expect(told).not.toContain(unseen)
+    expect(Math.max(...told.split('\n').map(line => line.length))).toBeLessThan(200)
+    expect(await page.title()).toBe('Callers · Diana')
+    expect(await page.locator('.callers img, .callers script').count()).toBe(0)
+    expect(complaints).toEqual([])
+  })
+})

@@ -1,0 +1,113 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createLimiter } from 'diana-limiter'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { build } from 'vite'
+import { createAdmin } from '../../packages/gateway/src/admin/create-admin.ts'
+import { createGateway } from '../../packages/gateway/src/gateway.ts'
+import { findProgram } from '../../scripts/programs.mjs'
+
+const dashboard = fileURLToPath(new URL('../../packages/dashboard', import.meta.url))
+
+/** The page, built from its sources into a folder of the test's own. */
+export async function buildPage(): Promise<{ readonly folder: string; remove(): void }> {
+  const folder = mkdtempSync(join(tmpdir(), 'diana-page-'))
+  await build({ root: dashboard, logLevel: 'error', build: { outDir: folder, emptyOutDir: true } })
+  return { folder, remove: () => rmSync(folder, { recursive: true }) }
+}
+
+export function openBrowser(): Promise<Browser> {
+  const executablePath = findProgram('chromium', process.env.PATH ?? '')
+  if (executablePath === undefined) throw new Error('chromium is not on the PATH: npm test installs it')
+  return chromium.launch({ executablePath, args: ['--no-sandbox'] })
+}
+
+/** A tab, and whatever it complained of or asked of others. */
+export interface Tab {
+  readonly page: Page
+  /** Errors in the console, uncaught exceptions, and requests to another host. */
+  readonly complaints: string[]
+  close(): Promise<void>
+}
+
+export async function openTab(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Tab> {
+  const context = await browser.newContext({ locale: 'en-GB', viewport: { width: 1280, height: 900 }, ...options })
+  const page = await context.newPage()
+  const complaints: string[] = []
+  page.on('console', message => {
+    if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text())
+  })
+  page.on('pageerror', error => complaints.push(String(error)))
+  page.on('request', request => {
+    if (new URL(request.url()).origin !== new URL(url).origin) complaints.push(`asked ${request.url()}`)
+  })
+  await page.goto(url)
+  return { page, complaints, close: () => context.close() }
+}
+
+export interface Running {
+  /** Where calls go. */
+  readonly url: string
+  /** Where operators look. */
+  readonly admin: string
+  close(): Promise<void>
+}
+
+interface RunOptions {
+  readonly config: string
+  readonly page: string
+  readonly ports?: { readonly url: string; readonly admin: string }
+  readonly token?: string
+}
+
+/** A gateway with its admin server; `ports` are those of an earlier one, for a restart. */
+export async function runGateway({ config, page, ports, token }: RunOptions): Promise<Running> {
+  const service = createServer((_request, response) => response.end('served'))
+  const upstream = await listen(service)
+  const limiter = await createLimiter({ config })
+  const gateway = await createGateway({ limiter, upstream })
+  const admin = await createAdmin({ limiter, host: '127.0.0.1', page, token })
+  const on = (address: string | undefined) => ({ host: '127.0.0.1', port: Number(new URL(address ?? 'x://x:0').port) })
+  const adminAddress = await admin.listen(on(ports?.admin))
+  const url = await gateway.listen(on(ports?.url))
+  return {
+    url,
+    admin: adminAddress,
+    async close() {
+      await gateway.close()
+      await admin.close()
+      await limiter.close()
+      service.closeAllConnections()
+      service.close()
+    },
+  }
+}
+
+export async function listen(server: Server): Promise<string> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** Calls as an account, one after the other; answers the statuses. */
+export async function call(url: string, account: string, times = 1): Promise<number[]> {
+  const statuses: number[] = []
+  for (let turn = 0; turn < times; turn++) {
+    const response = await fetch(url, { headers: { 'x-account-id': account } })
+    await response.arrayBuffer()
+    statuses.push(response.status)
+  }
+  return statuses
+}
+
+/** Replaces what stands in the editor. */
+export async function write(page: Page, text: string): Promise<void> {
+  await page.locator('.code .cm-content').first().click()
+  await page.keyboard.press('Control+A')
+  await page.keyboard.insertText(text)
+}

@@ -1,0 +1,89 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startEtcd } from '../../packages/limiter/src/sources/doubles/etcd-server.ts'
+import { startRedis } from '../../packages/limiter/src/sources/doubles/redis-server.ts'
+import { buildPage, call, openBrowser, openTab, runGateway, write } from './stage.ts'
+
+const until = { timeout: 15_000 }
+let browser: Browser
+let built: Awaited<ReturnType<typeof buildPage>>
+let folder: string
+
+beforeAll(async () => {
+  built = await buildPage()
+  browser = await openBrowser()
+  folder = mkdtempSync(join(tmpdir(), 'diana-centres-'))
+}, 60_000)
+
+afterAll(async () => {
+  await browser?.close()
+  built?.remove()
+  rmSync(folder, { recursive: true })
+})
+
+function configOf(name: string, text: string): string {
+  const config = join(folder, name)
+  writeFileSync(config, text)
+  return config
+}
+
+describe('etcd', () => {
+  it('a rule edited on the page is enforced at the next call and survives a restart', async () => {
+    const etcd = await startEtcd()
+    const remote = '# of the centre\nrules:\n  - id: hello\n    by: ip\n    limit: 5/h\n'
+    await etcd.put('/diana/rules', remote)
+    const config = configOf(
+      'etcd.yaml',
+      `remote: { etcd: "http://${etcd.authority}", key: /diana/rules }\nrules:\n  - { id: everything, limit: 1000/s }\n`,
+    )
+    let diana = await runGateway({ config, page: built.folder })
+    const { page, complaints, close } = await openTab(browser, `${diana.admin}/#/rules/hello`)
+    await page.getByRole('button', { name: 'Edit this rule' }).click(until)
+    await page.locator('.places [aria-current=page]').getByText('Config centre').waitFor(until)
+    await write(page, remote.replace('5/h', '2/h'))
+    await page.getByRole('button', { name: 'Review and save…' }).click(until)
+    await page.getByRole('button', { name: 'Put in force' }).click(until)
+    await page.getByText('In force.', { exact: true }).waitFor(until)
+    expect(await call(`${diana.url}/hello`, 'ann', 3)).toEqual([200, 200, 503])
+    expect(complaints).toEqual([])
+    await close()
+    await diana.close()
+    diana = await runGateway({ config, page: built.folder })
+    expect(await call(`${diana.url}/hello`, 'ann', 3)).toEqual([200, 200, 503])
+    await diana.close()
+    await etcd.close()
+  })
+})
+
+describe('Redis', () => {
+  it('that dies is told within two seconds, with the reason, and its return too', async () => {
+    const redis = await startRedis()
+    const config = configOf(
+      'redis.yaml',
+      `store: { redis: "redis://${redis.authority}" }\nrules:\n  - { id: hello, by: ip, limit: 1000/s }\n`,
+    )
+    const diana = await runGateway({ config, page: built.folder })
+    const calling = setInterval(() => void call(`${diana.url}/hello`, 'ann').catch(() => {}), 50)
+    const { page, complaints, close } = await openTab(browser, `${diana.admin}/#/fleet`)
+    await page.getByText('Redis answers, and the fleet counts together.').waitFor(until)
+
+    const killedAt = performance.now()
+    await redis.stop('SIGKILL')
+    await page.getByText('Redis cannot be asked. This process counts by itself.').waitFor(until)
+    expect(performance.now() - killedAt).toBeLessThan(2000)
+    expect(await page.locator('.store .facts').textContent()).toMatch(/since.*why.*\S/)
+    await page.getByRole('link', { name: 'Now', exact: true }).click()
+    await page.getByText('so this process counts by itself').waitFor(until)
+
+    await redis.start()
+    await page.getByText('so this process counts by itself').waitFor({ state: 'detached', timeout: 15_000 })
+    clearInterval(calling)
+    expect(complaints).toEqual([])
+    await close()
+    await diana.close()
+    await redis.close()
+  })
+})
