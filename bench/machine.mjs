@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { availableParallelism, cpus, totalmem } from 'node:os'
 import { searchPath } from './programs.mjs'
 
@@ -17,7 +17,11 @@ export function describeMachine(programs, peers) {
 }
 
 function packageVersion(name) {
-  const file = new URL(`node_modules/${name}/package.json`, import.meta.url)
+  // a peer of Diana's own filters is installed with her, and there must be only one of it
+  const places = ['node_modules', '../node_modules'].map(
+    folder => new URL(`${folder}/${name}/package.json`, import.meta.url),
+  )
+  const file = places.find(existsSync)
   return `${name} ${JSON.parse(readFileSync(file, 'utf8')).version}`
 }
 

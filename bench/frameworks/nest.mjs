@@ -17,7 +17,7 @@ Controller('orders')(Orders)
 async function serve(...imports) {
   class Application {}
   Module({ imports, controllers: [Orders] })(Application)
-  const app = await NestFactory.create(Application, { logger: false })
+  const app = await NestFactory.create(Application, { logger: false, abortOnError: false })
   await app.init()
   return app.getHttpServer()
 }
@@ -37,8 +37,8 @@ const four = fourKeys(header, request => request.path).map((getTracker, i) => ({
 
 export const subjects = {
   bare: () => serve(),
-  'diana, one rule': async () => serve(DianaModule.forRoot(await oneRule())),
-  'diana, four rules': async () => serve(DianaModule.forRoot(await fourRules())),
+  'diana, one rule': async () => serve(await DianaModule.forRoot(await oneRule())),
+  'diana, four rules': async () => serve(await DianaModule.forRoot(await fourRules())),
   '@nestjs/throttler': () => serve(peer({ getTracker: request => header(request, 'x-account-id') })),
   '@nestjs/throttler, four throttlers': () => serve(peer(...four)),
 }
