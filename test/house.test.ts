@@ -16,8 +16,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   stores: ['algorithms'],
   sources: ['rules'],
   figures: ['algorithms', 'dimensions', 'rules', 'verdict'],
-  metrics: ['limiter', 'figures', 'verdict'],
-  filters: ['limiter', 'verdict', 'rules', 'rate-limit', 'annotation'],
+  metrics: ['limiter', 'limiter-status', 'figures', 'verdict'],
+  filters: ['limiter', 'check-options', 'verdict', 'rules', 'rate-limit', 'annotation'],
 }
 
 function sourceFiles(folder: string): string[] {

@@ -4,6 +4,7 @@ import type { CompiledRule } from './rules/compile.ts'
 import type { FleetCounter, FleetRule } from './stores/fleet-store.ts'
 import type { SharedStore } from './stores/shared.ts'
 import type { SharedCharge } from './stores/shared-charge.ts'
+import type { StoreStatus } from './stores/store-health.ts'
 
 /** Where rules are counted that are not counted in this process alone. */
 export interface SharedStoresParts {
@@ -20,6 +21,14 @@ export class SharedStores {
 
   constructor(parts: SharedStoresParts) {
     this.#parts = parts
+  }
+
+  get fleetStatus(): StoreStatus | undefined {
+    return this.#parts.fleet?.status
+  }
+
+  get machineStatus(): StoreStatus | undefined {
+    return this.#parts.machine?.status
   }
 
   async start(): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Call } from '../call.ts'
-import type { CheckOptions } from '../limiter.ts'
+import type { CheckOptions } from '../check-options.ts'
 import type { Verdict } from '../verdict.ts'
 import { rateLimitHeaders, refusal } from './answer.ts'
 import type { Filter } from './filter.ts'

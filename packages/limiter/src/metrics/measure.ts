@@ -1,6 +1,6 @@
 import type { Figures } from '../figures/figures.ts'
 import type { Counts } from '../figures/tally.ts'
-import type { Status } from '../limiter.ts'
+import type { Status } from '../limiter-status.ts'
 
 /** What can be measured: a limiter, or several processes that are told of as one. */
 export interface Measured {

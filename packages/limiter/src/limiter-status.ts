@@ -1,0 +1,40 @@
+import type { SourceStatus } from './origin.ts'
+import type { Mistake } from './rules/mistake.ts'
+import type { StoreStatus } from './stores/store-health.ts'
+
+/** What the limiter is doing at this moment. */
+export interface Status {
+  readonly rules: readonly RuleStatus[]
+  readonly sources: readonly SourceStatus[]
+  /** How it stands with Redis; none where nothing is counted there. */
+  readonly store?: StoreStatus | undefined
+  /** How it stands with the counting process of this machine; none where this process counts for itself. */
+  readonly counting?: StoreStatus | undefined
+  readonly keys: number
+  readonly maxKeys: number
+  /** Rules whose new callers share one counter, because as many keys are live as may be. */
+  readonly crowded: readonly string[]
+}
+
+export interface RuleStatus {
+  readonly id: string
+  readonly algorithm: string
+  /** The source it came from. */
+  readonly origin: string | undefined
+  /** Calls that wait for it in this process. */
+  readonly waiting: number
+}
+
+/** What a limiter tells while it runs, each with what happened. */
+export interface LimiterEvents {
+  /** A source's new document is in force. */
+  rules: [source: SourceStatus]
+  /** A source's new document cannot be obeyed; the last good one stays. */
+  rejected: [source: SourceStatus, mistakes: readonly Mistake[]]
+  /** A source cannot be read; the last good rules stay. */
+  failure: [source: SourceStatus]
+  /** Redis can no longer be asked, or can be asked again. */
+  store: [status: StoreStatus]
+  /** The counting process of this machine can no longer be asked, or can be asked again. */
+  counting: [status: StoreStatus]
+}

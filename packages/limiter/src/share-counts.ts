@@ -1,0 +1,66 @@
+import { shareRules } from './count-rules.ts'
+import type { CountedRule } from './judgement.ts'
+import type { CompiledRule } from './rules/compile.ts'
+import type { RuleDocument } from './rules/rule.ts'
+import { SharedStores } from './shared-stores.ts'
+import type { FleetStore } from './stores/fleet-store.ts'
+import type { MemoryStore } from './stores/memory.ts'
+import type { Roll } from './stores/roll.ts'
+import { SharedStore, type SharedStoreOptions } from './stores/shared.ts'
+import type { StoreStatus } from './stores/store-health.ts'
+
+/** The stores that are not this process's own, and how it stands with the way to them. */
+export interface SharingParts {
+  /** Where rules are counted for the whole fleet. */
+  readonly fleet?: FleetStore | undefined
+  /** Where the processes that count there know of each other. */
+  readonly roll?: Roll | undefined
+  readonly hasParts?: boolean | undefined
+  readonly reconnect?: (() => void) | undefined
+  readonly lastError?: (() => unknown) | undefined
+  /** Where the processes of this machine count together what is not the fleet's. */
+  readonly machine?: (FleetStore & Roll) | undefined
+}
+
+export interface SharingHooks {
+  readonly memory: MemoryStore
+  readonly now: () => number
+  readonly rules: () => readonly CountedRule[]
+  readonly onFleet: (status: StoreStatus) => void
+  readonly onMachine: (status: StoreStatus) => void
+}
+
+const DEFAULT_STORE_TIMEOUT_MS = 50
+/** A counting process that dies is noticed at once; this is for one that hangs, and must outlast a busy machine. */
+const COUNTING_TIMEOUT_MS = 500
+
+/** The stores in which rules are counted together with other processes; each with this process to stand in for it. */
+export function shareCounts(parts: SharingParts, { store }: RuleDocument, hooks: SharingHooks): SharedStores {
+  const { memory, now, rules } = hooks
+  const sharing = (isOurs: (rule: CompiledRule) => boolean): Pick<SharedStoreOptions, 'now' | 'rules' | 'onPart'> => ({
+    now,
+    rules: () => rules().flatMap(({ rule, counter }) => (counter && isOurs(rule) ? [rule.id] : [])),
+    onPart: () => shareRules(rules(), stores, now()),
+  })
+  const { fleet, machine, ...way } = parts
+  const stores = new SharedStores({
+    fleet:
+      fleet &&
+      new SharedStore(fleet, memory, {
+        ...way,
+        ...sharing(({ distributed }) => distributed),
+        timeoutMs: store?.timeoutMs ?? DEFAULT_STORE_TIMEOUT_MS,
+        assumedFleet: store?.fleet,
+        onChange: hooks.onFleet,
+      }),
+    machine:
+      machine &&
+      new SharedStore(machine, memory, {
+        ...sharing(({ distributed }) => !distributed),
+        roll: machine,
+        timeoutMs: COUNTING_TIMEOUT_MS,
+        onChange: hooks.onMachine,
+      }),
+  })
+  return stores
+}
