@@ -6,7 +6,7 @@ import fastify from 'fastify'
 import { fourRules, oneRule, order } from './frameworks/limits.mjs'
 
 const gateway = async (limiter, upstream) => {
-  const { createGateway } = await import('/tmp/wt/gateway/packages/gateway/dist/gateway.js')
+  const { createGateway } = await import('../packages/gateway/dist/gateway.js')
   const app = await createGateway({ limiter, upstream })
   await app.ready()
   return app.server

@@ -1,6 +1,6 @@
 // The limits that every framework is guarded by, in Diana's words and as the peers are told them.
 
-import { createLimiter } from '/tmp/wt/gateway/packages/limiter/dist/index.js'
+import { createLimiter } from '../../packages/limiter/dist/index.js'
 
 export const MINUTE = 60_000
 /** Never reached, so that every call is counted and answered. */
