@@ -53,10 +53,10 @@ async function launch(config: string, env: Readonly<Record<string, string>> = {}
   child.stdout.setEncoding('utf8').on('data', text => {
     out += text
   })
-  await expect.poll(() => out, { timeout: 10_000 }).toContain('Figures and rules: ')
+  await expect.poll(() => out, { timeout: 10_000 }).toContain('Dashboard: ')
   return {
     address: /listens on (\S+)/.exec(out)![1]!,
-    admin: /Figures and rules: (\S+)/.exec(out)![1]!,
+    admin: /Dashboard: (\S+)/.exec(out)![1]!,
     out: () => out,
     async stop() {
       child.kill('SIGTERM')

@@ -71,10 +71,10 @@ export interface Meter {
   /** The moment from which this state equals that of a key never seen. */
   idleAt(state: Float64Array, at: number): number
   /**
-   * For speed, the moves above in one: takes what passes at once and changes nothing otherwise, tells what is left then,
-   * and returns the delay. `cost` is 1 or more.
+   * For speed, the moves above in one: takes what passes at once and returns true, or changes nothing; tells what is left
+   * then. `cost` is 1 or more.
    */
-  pass?(state: Float64Array, at: number, now: number, cost: number, told: Told): number
+  pass?(state: Float64Array, at: number, now: number, cost: number, told: Told): boolean
   /** What the numbers of a state are measured by, the period in microseconds first; states of another scale are inherited. */
   readonly scale?: readonly number[] | undefined
   /**
@@ -90,6 +90,8 @@ export interface Meter {
 
 /** What `pass` tells of a key. */
 export interface Told {
+  /** Only where it does not pass at once. */
+  delay: number
   remaining: number
   idleAt: number
 }

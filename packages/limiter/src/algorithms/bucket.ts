@@ -100,22 +100,23 @@ class Bucket implements Meter {
     state[at + MOMENT] = Math.max(moment, state[at + MOMENT]!)
   }
 
-  pass(state: Float64Array, at: number, now: number, cost: number, told: Told): number {
+  pass(state: Float64Array, at: number, now: number, cost: number, told: Told): boolean {
     const elapsedUs = now - state[at + MOMENT]!
     const debt = debtAfter(elapsedUs, state[at + DEBT]!, this.#perMicro) + cost * this.#token
     const left = this.#capacity - debt
     if (left < 0 || elapsedUs < 0 || this.#startsEmpty || cost > this.#largest) {
       const delay = this.delay(state, at, now, cost)
       if (delay === 0) this.take(state, at, now, cost, 0)
+      told.delay = delay
       told.remaining = this.remaining(state, at, now)
       told.idleAt = this.idleAt(state, at)
-      return delay
+      return delay === 0
     }
     state[at + DEBT] = debt
     state[at + MOMENT] = now
     told.remaining = Math.floor(left / this.#token)
     told.idleAt = now + Math.ceil(debt / this.#perMicro)
-    return 0
+    return true
   }
 
   giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number): void {

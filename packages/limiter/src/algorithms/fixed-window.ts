@@ -72,7 +72,7 @@ class FixedWindow implements Meter {
     state[at + START] = passing
   }
 
-  pass(state: Float64Array, at: number, now: number, cost: number, told: Told): number {
+  pass(state: Float64Array, at: number, now: number, cost: number, told: Told): boolean {
     let window = state[at + START]!
     let used = state[at + COUNT]!
     if (used === 0 || now >= window + this.#periodUs) {
@@ -83,13 +83,14 @@ class FixedWindow implements Meter {
     if (left < 0 || (this.#waits && window > now)) {
       told.remaining = this.remaining(state, at, now)
       told.idleAt = this.idleAt(state, at)
-      return this.delay(state, at, now, cost)
+      told.delay = this.delay(state, at, now, cost)
+      return false
     }
     state[at + START] = window
     state[at + COUNT] = used + cost
     told.remaining = left
     told.idleAt = window + this.#periodUs
-    return 0
+    return true
   }
 
   giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number): void {

@@ -122,12 +122,13 @@ class SlidingWindow implements Meter {
     state[newest + 1] = this.#packed(calls, Math.max(0, lead - caughtUp) + cost * this.#gapUs)
   }
 
-  pass(state: Float64Array, at: number, now: number, cost: number, told: Told): number {
+  pass(state: Float64Array, at: number, now: number, cost: number, told: Told): boolean {
     const delay = state[at + HELD]! + cost <= this.#count ? 0 : this.delay(state, at, now, cost)
     if (delay === 0) this.take(state, at, now, cost, 0)
+    told.delay = delay
     told.remaining = this.remaining(state, at, now)
     told.idleAt = this.idleAt(state, at)
-    return delay
+    return delay === 0
   }
 
   giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number): void {

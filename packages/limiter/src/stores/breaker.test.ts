@@ -28,6 +28,19 @@ describe('a breaker', () => {
     expect(one.failed(START + 100)).toBe(true)
   })
 
+  it('opens at once when the store was silent while somebody waited', () => {
+    const one = breaker()
+    for (let i = 0; i < 1000; i++) one.succeeded(START)
+    expect(one.failed(START + 60, START + 1)).toBe(true)
+  })
+
+  it('stays closed when the store was silent to one and answered another meanwhile', () => {
+    const one = breaker()
+    for (let i = 0; i < 1000; i++) one.succeeded(START)
+    one.succeeded(START + 30)
+    expect(one.failed(START + 60, START + 10)).toBe(false)
+  })
+
   it('forgets what was more than 5 seconds ago', () => {
     const one = breaker()
     for (let i = 0; i < 19; i++) expect(one.failed(START)).toBe(false)

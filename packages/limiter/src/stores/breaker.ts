@@ -2,8 +2,8 @@ const SECONDS = 5
 const FLOOR = 20
 
 /**
- * Says when to stop asking a store: when half of at least 20 calls in 5 seconds have failed, or 20 in a row while none
- * succeeded for `patienceMs`. Moments are milliseconds.
+ * Says when to stop asking a store: when half of at least 20 calls in 5 seconds have failed, 20 in a row while none
+ * succeeded for `patienceMs`, or one that waited in vain while nobody else was answered either. Moments are milliseconds.
  */
 export class Breaker {
   readonly #patienceMs: number
@@ -23,12 +23,13 @@ export class Breaker {
     this.#lastSuccess = now
   }
 
-  /** Whether so many have failed that nobody should ask any more. */
-  failed(now: number): boolean {
+  /** Whether so many have failed that nobody should ask any more; `askedAt` where the store said nothing since. */
+  failed(now: number, askedAt?: number): boolean {
     const slot = this.#slotAt(now)
     this.#calls[slot]!++
     this.#failures[slot]!++
     this.#row++
+    if (askedAt !== undefined && this.#lastSuccess < askedAt) return true
     if (this.#row >= FLOOR && now - this.#lastSuccess >= this.#patienceMs) return true
     const calls = sum(this.#calls)
     return calls >= FLOOR && sum(this.#failures) * 2 >= calls

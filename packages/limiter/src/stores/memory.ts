@@ -2,7 +2,7 @@ import type { Meter, Told } from '../algorithms/algorithm.ts'
 import { blankCharge, type Charge } from './charge.ts'
 import { CROWD, Table } from './table.ts'
 
-const told: Told = { remaining: 0, idleAt: 0 }
+const told: Told = { delay: 0, remaining: 0, idleAt: 0 }
 const SWEEP_PER_NEW_KEY = 2
 const SWEEP_WHEN_FULL = 64
 /** A key is kept a little longer than it matters, unless room is needed: who called a moment ago may call again. */
@@ -72,7 +72,7 @@ export class MemoryStore {
       const charge = charges[i]!
       const counts = allowed && charge.cost > 0 && charge.fits
       if (counts && charge.slot === CROWD && charge.key !== '') charge.slot = this.#place(charge.table, charge.key, now)
-      if (counts && charge.wait === 0 && passAt(charge, charge.slot, now) === 0) continue
+      if (counts && charge.wait === 0 && passAt(charge, charge.slot, now)) continue
       if (counts) count(charge, now)
       report(charge, now)
     }
@@ -119,25 +119,25 @@ function pass(charge: LocalCharge, now: number): boolean | undefined {
   const slot = charge.table.find(charge.key)
   // a new key needs a place first
   if (slot === CROWD && charge.key !== '') return undefined
-  const delay = passAt(charge, slot, now)
-  if (delay === undefined || (delay > 0 && charge.mayWait && delay <= charge.table.meters[0]!.patienceUs))
-    return undefined
-  return delay === 0 || !charge.enforced
+  const passes = passAt(charge, slot, now)
+  if (passes !== false) return passes
+  if (charge.mayWait && charge.wait <= charge.table.meters[0]!.patienceUs) return undefined
+  return !charge.enforced
 }
 
-/** Counts a charge in one move if it passes at once; returns its delay, or undefined where no such move is known. */
-function passAt(charge: LocalCharge, slot: number, now: number): number | undefined {
+/** Counts a charge in one move if it passes at once, and tells whether; undefined where no such move is known. */
+function passAt(charge: LocalCharge, slot: number, now: number): boolean | undefined {
   const { table } = charge
   const meter = table.meters[0]!
   if (table.meters.length > 1 || meter.pass === undefined) return undefined
-  const delay = meter.pass(table.state(slot), table.base(slot), now, charge.cost, told)
+  const passes = meter.pass(table.state(slot), table.base(slot), now, charge.cost, told)
   charge.slot = slot
-  charge.wait = delay
-  charge.fits = delay === 0
-  charge.delays[0] = delay
+  charge.fits = passes
+  charge.wait = passes ? 0 : told.delay
+  charge.delays[0] = passes ? 0 : told.delay
   charge.remaining[0] = told.remaining
   charge.resets[0] = told.idleAt > now ? told.idleAt - now : 0
-  return delay
+  return passes
 }
 
 /** Takes a charge from every level. */

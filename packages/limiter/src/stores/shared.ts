@@ -240,8 +240,11 @@ export class SharedStore {
   }
 
   #failed(trouble: Trouble): void {
-    const isHopeless = this.#breaker.failed(performance.now())
-    const isPlain = !trouble.isSilent && trouble.kind !== 'bug' && !this.#options.hasParts
+    const { timeoutMs, hasParts } = this.#options
+    const now = performance.now()
+    // of parts, one may be silent while the others answer
+    const isHopeless = this.#breaker.failed(now, trouble.isSilent && !hasParts ? now - timeoutMs : undefined)
+    const isPlain = !trouble.isSilent && trouble.kind !== 'bug' && !hasParts
     if (isHopeless || isPlain) this.#switch(trouble)
     else this.#settleSoon()
   }
