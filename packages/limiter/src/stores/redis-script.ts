@@ -83,7 +83,7 @@ for r = 1, #rules do
     rule.plain, rule.size, rule.bytes = formatOf(slots + 1), slots + 1, slots * 8 + 8
     if tenants[request.homes[r]] == 1 then
       loadStates(rule)
-      level.pass = level.moves.pass
+      level.delay, level.pass = level.moves.delay, level.moves.pass
       for word = r * 2 + ZERO, r * 2 + 1 + ZERO do
         swift[word], swiftStates[word], swiftIdles[word] = level, home.states, home.idles
       end
@@ -159,25 +159,6 @@ local function judge(calls, at, size, counting)
   end
 end
 
--- the same where all charges are swift and pass at once, as most do; false where that is not so
-local function passAll(calls, at, size)
-  for from = at, at + size * 3 - 3, 3 do
-    local word, cost = calls[from], calls[from + 2] - ZERO
-    local level = swift[word]
-    if not level or cost == 0 then return false end
-    if level.moves.delay(level, swiftStates[word][calls[from + 1] - ZERO], now, cost) > 0 then return false end
-  end
-  for from = at, at + size * 3 - 3, 3 do
-    local word, key = calls[from], calls[from + 1] - ZERO
-    local level = swift[word]
-    local _, remaining, idleAt = level.pass(level, swiftStates[word][key], now, calls[from + 2] - ZERO)
-    swiftIdles[word][key] = idleAt
-    reply[n + 1], reply[n + 2] = remaining, idleAt - now
-    n = n + 2
-  end
-  return true
-end
-
 local function amend(calls, at, size, move)
   for from = at, at + size * 4 - 4, 4 do
     local rule, key = rules[floor((calls[from] - ZERO) / 2)], calls[from + 1] - ZERO
@@ -240,8 +221,29 @@ while at <= last do
       amend(calls, at + 1, size, what == GIVE_BACK and 'giveBack' or 'renew')
       at = at + 1 + size * 4
     else
-      if what == LOOK or not passAll(calls, at + 1, size) then judge(calls, at + 1, size, what == TAKE) end
-      at = at + 1 + size * 3
+      -- where all charges are swift and pass at once, as most do
+      local stop = at + size * 3
+      local passes = what == TAKE
+      for from = at + 1, stop, 3 do
+        if not passes then break end
+        level, cost = swift[calls[from]], calls[from + 2] - ZERO
+        passes = level and cost > 0
+          and level.delay(level, swiftStates[calls[from]][calls[from + 1] - ZERO], now, cost) == 0
+      end
+      if passes then
+        for from = at + 1, stop, 3 do
+          local key = calls[from + 1] - ZERO
+          word = calls[from]
+          level = swift[word]
+          local _, remaining, idleAt = level.pass(level, swiftStates[word][key], now, calls[from + 2] - ZERO)
+          swiftIdles[word][key] = idleAt
+          reply[n + 1], reply[n + 2] = remaining, idleAt - now
+          n = n + 2
+        end
+      else
+        judge(calls, at + 1, size, what == TAKE)
+      end
+      at = stop + 1
     end
   end
 end
