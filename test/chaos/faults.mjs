@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { moment } from './clock.mjs'
 import { startProxy } from './proxy.mjs'
-import { startCluster, startRedis } from './redis.mjs'
+import { startCluster, startRedis, untilWhole } from './redis.mjs'
 import { rules } from './rules.mjs'
 
 /** One Redis behind a way that can fail. */
@@ -182,7 +182,10 @@ export const faults = [
     name: 'a node of a Cluster lost',
     scene: cluster,
     begin: ({ nodes }) => nodes[0].stop(),
-    end: ({ nodes }) => nodes[0].start(),
+    async end({ nodes }) {
+      await nodes[0].start()
+      await untilWhole(nodes)
+    },
   },
   {
     name: 'started while Redis is down',
