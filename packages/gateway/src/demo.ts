@@ -1,8 +1,19 @@
+import { copyFile, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import fastify, { type FastifyInstance } from 'fastify'
 
 /** The rule file of the demo. */
 export const demoRules: string = fileURLToPath(new URL('../demo/diana.yaml', import.meta.url))
+
+/** A copy of the demo's rules, to be changed at will, and how it goes. */
+export async function copyDemoRules(): Promise<{ path: string; remove(): Promise<void> }> {
+  const folder = await mkdtemp(join(tmpdir(), 'diana-demo-'))
+  const path = join(folder, 'diana.yaml')
+  await copyFile(demoRules, path)
+  return { path, remove: () => rm(folder, { recursive: true, force: true }) }
+}
 
 /** A small service to try Diana on: each answer says what was called and by whom. */
 export function createDemoService(): FastifyInstance {

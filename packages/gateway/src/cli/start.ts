@@ -1,7 +1,7 @@
 import type { Limiter } from 'diana-limiter'
 import { type RunningAdmin, startAdmin } from '../admin/start-admin.ts'
 import { watchWorkers } from '../admin/watch-workers.ts'
-import { createDemoService, demoRules } from '../demo.ts'
+import { copyDemoRules, createDemoService } from '../demo.ts'
 import { startDemoTraffic } from '../demo-traffic.ts'
 import { type GatewayProcess, type GatewayProcessOptions, settingsOf, startGatewayProcess } from '../gateway-process.ts'
 import { tellOfChanges } from '../tell-of-changes.ts'
@@ -10,12 +10,18 @@ import { type Arguments, type Command, Complaint, type Terminal } from './comman
 
 interface Settings {
   /** A rule file, and the service for calls that no route in it takes; the demo's where there is no file. */
-  readonly guarded: { readonly config: string; readonly upstream: string | undefined } | undefined
+  readonly guarded: Guarded | undefined
   readonly port: number | undefined
   readonly host: string | undefined
   readonly workers: number
   /** Undefined for the one that the file says, or the usual one. */
   readonly adminPort: number | 'off' | undefined
+}
+
+/** The rule file and the service that are used in the end. */
+interface Guarded {
+  readonly config: string
+  readonly upstream: string | undefined
 }
 
 const mostWorkers = 64
@@ -43,16 +49,19 @@ export const start: Command = {
   },
   async run(args, terminal) {
     const settings = readSettings(args)
-    const service = settings.guarded === undefined ? createDemoService() : undefined
+    const isDemo = settings.guarded === undefined
+    const service = isDemo ? createDemoService() : undefined
+    const rules = isDemo ? await copyDemoRules() : undefined
     try {
       const upstream = settings.guarded?.upstream ?? (await service?.listen({ port: 0, host: '127.0.0.1' }))
-      const gateway = await startGateway({ ...settings, upstream }, terminal)
+      const config = settings.guarded?.config ?? rules!.path
+      const gateway = await startGateway({ ...settings, config, upstream }, terminal)
       const stopped = untilSignalled()
       const admin = await startAdminOf(gateway, settings).catch(async error => {
         await gateway.close()
         throw error
       })
-      introduce(gateway.address, upstream, settings, terminal)
+      introduce(gateway.address, { ...settings, config, upstream }, terminal)
       const endTraffic = service && admin && startDemoTraffic(gateway.address)
       if (admin) showDashboard(admin, settings, terminal)
       await stopped
@@ -63,15 +72,16 @@ export const start: Command = {
       return 0
     } finally {
       await service?.close()
+      await rules?.remove()
     }
   },
 }
 
 async function startGateway(
-  { guarded, upstream, host, port, workers }: Settings & { readonly upstream: string | undefined },
+  { guarded, config, upstream, host, port, workers }: Settings & Guarded,
   terminal: Terminal,
 ): Promise<GatewayProcess> {
-  const options: GatewayProcessOptions = { config: guarded?.config ?? demoRules, upstream, host, port }
+  const options: GatewayProcessOptions = { config, upstream, host, port }
   const logLevel = guarded && 'warn'
   try {
     const onLimiter = (limiter: Limiter): void => assertRoutes(settingsOf(limiter).routes, upstream)
@@ -179,19 +189,18 @@ function untilSignalled(): Promise<void> {
 
 function introduce(
   address: string,
-  upstream: string | undefined,
-  { guarded, workers }: Settings,
+  { guarded, config, upstream, workers }: Settings & Guarded,
   terminal: Terminal,
 ): void {
   const where = `${address}${workers > 1 ? ` with ${workers} workers` : ''}`
   if (guarded !== undefined) {
     const services = upstream ?? 'the services of its routes'
-    terminal.print(`Diana listens on ${where} in front of ${services}, with the rules of ${guarded.config}`)
+    terminal.print(`Diana listens on ${where} in front of ${services}, with the rules of ${config}`)
     return
   }
   terminal.print(`Diana listens on ${where} in front of a demo service (${upstream}).`)
   terminal.print('')
-  terminal.print(`Her rules are in ${demoRules}:`)
+  terminal.print(`Her rules are in ${config}, a copy that goes with her:`)
   terminal.print('/hello lets each account pass 5 times in 10 seconds; the other paths are more generous.')
   terminal.print('')
   terminal.print('Call it seven times as ann, and 200 turns to 503; then once as bob, who still passes:')
