@@ -66,6 +66,27 @@ describe('workers', () => {
     expect(program.said()).not.toContain('by themselves')
   })
 
+  test('are one gateway to whoever reads the metrics', async () => {
+    const { url } = await rig.serve()
+    const rules = [{ id: 'all', limit: '40/h' }]
+    const gateway = { routes: [{ to: url }], admin: { port: 0 } }
+    const program = await start({ rules, gateway }, '--workers', '2')
+    // each on a connection of its own, so that both workers get some
+    const outcomes = await Promise.all(Array.from({ length: 60 }, () => call(program.url)))
+    expect(outcomes.filter(outcome => outcome === '200')).toHaveLength(40)
+    const admin = /Dashboard: (\S+)/.exec(program.said())![1]!
+    const decisions = async () => {
+      const text = await (await fetch(`${admin}/metrics`)).text()
+      return text.split('\n').filter(line => line.startsWith('diana_requests_total'))
+    }
+    await expect
+      .poll(decisions, patient)
+      .toEqual([
+        'diana_requests_total{rule="all",decision="allow"} 40',
+        'diana_requests_total{rule="all",decision="deny"} 20',
+      ])
+  })
+
   test('one that is killed costs only the calls it had, and no count', async () => {
     const { url, received } = await rig.serve()
     const rules = [{ id: 'all', limit: '3000/h' }]
