@@ -27,6 +27,7 @@ export const subjects = {
     })
   },
   'diana, one rule': async () => serve(diana(await oneRule())),
+  'diana, one rule, no headers': async () => serve(diana(await oneRule('none'))),
   'diana, four rules': async () => serve(diana(await fourRules())),
   'express-rate-limit': () => serve(peer(request => header(request, 'x-account-id'))),
   'express-rate-limit, four of them': () => serve(...fourKeys(header, request => request.path).map(peer)),

@@ -25,6 +25,7 @@ export const subjects = {
     })
   },
   'diana, one rule': () => serve(async app => app.register(diana(await oneRule()))),
+  'diana, one rule, no headers': () => serve(async app => app.register(diana(await oneRule('none')))),
   'diana, four rules': () => serve(async app => app.register(diana(await fourRules()))),
   '@fastify/rate-limit': () => serve(app => app.register(rateLimit, peer)),
 }

@@ -9,9 +9,10 @@ export const PLENTY = 50_000_000
 const identify = { account: ['header:x-account-id'], device: ['header:x-device-id'] }
 
 /** One limit per account in a fixed window, as the peers count. */
-export const oneRule = () => {
+export const oneRule = (headers = 'draft-11') => {
   return createLimiter({
     identify,
+    answer: { headers },
     rules: [{ id: 'account', by: 'account', limit: `${PLENTY}/m`, algorithm: 'fixed-window' }],
   })
 }
