@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { drawChart } from './chart.mjs'
 import { byCase, rounded } from './results.mjs'
+import { why } from './why.mjs'
 
 const kept = new URL('measured.json', import.meta.url)
 const page = new URL('../docs/benchmarks.md', import.meta.url)
@@ -44,7 +45,7 @@ ${byCase(results)
   .map(([name, rows]) => caseTable(name, rows))
   .join('\n')}
 ${markTable(marks)}
-${machineLine(machine)}
+${marks.some(({ met }) => !met) && why[topic] ? `${why[topic]}\n` : ''}${machineLine(machine)}
 `
 }
 
