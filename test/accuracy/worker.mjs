@@ -83,7 +83,7 @@ async function offer({ plan, holdMs }, limiter, witness, startAt, endAt) {
 
 function begin(call, limiter, witness, holdMs) {
   witness.note(turn => {
-    call.judged = turn
+    call.judged ??= turn
   })
   call.done = limiter.check(CALL).then(verdict => finish(call, verdict, witness, holdMs))
   return call
@@ -91,6 +91,8 @@ function begin(call, limiter, witness, holdMs) {
 
 async function finish(call, verdict, witness, holdMs) {
   call.passedAt = clockUs()
+  // a key that is known to be empty is refused here, and Redis is not asked
+  call.judged ??= { earliest: call.passedAt + witness.aheadUs.least, latest: call.passedAt + witness.aheadUs.most }
   call.granted = witness.answered
   call.allowed = verdict.allowed
   call.resetMs = verdict.decisions[0].resetAfterMs
