@@ -13,8 +13,8 @@ const VERDICT = (3 + 14 + 3 * 2 + 4 + 2 + 17) * WORD
 const DECISION = (3 + 8 + 3 * 2) * WORD
 /** What is read from a header to tell callers apart. */
 const KEY = 4 * WORD
-/** How long a refused call would have to wait, as the meter says it and as the charge keeps it. */
-const DELAY = 2 * 2 * WORD
+/** How long a refused call would have to wait: the few numbers by which a meter works it out, and the one a charge keeps. */
+const DELAY = 6 * 2 * WORD
 // the profiler looks at one byte in so many, so it is off by a little
 const SAMPLING_ERROR = 0.03
 
