@@ -1,8 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { Meter } from '../algorithms/algorithm.ts'
 import { DianaError } from '../errors.ts'
-import { blankCharge, type Charge } from './charge.ts'
-import type { FleetCounter } from './fleet-store.ts'
+import { type FleetCharge, type FleetCounter, type FleetRule, fleetCharge } from './fleet-store.ts'
 import { slotOf } from './redis-slot.ts'
 
 /** The format of the states; another format counts under other keys. */
@@ -35,24 +33,16 @@ export function fieldOf(key: string): string {
 }
 
 /** A charge to one key's counts in Redis. */
-export interface RedisCharge extends Charge {
+export interface RedisCharge extends FleetCharge {
   counter: RedisCounter
 }
 
 export function redisCharge(counter: RedisCounter): RedisCharge {
-  const charge = blankCharge() as RedisCharge
-  charge.counter = counter
-  return charge
+  return fleetCharge(counter) as RedisCharge
 }
 
 /** What is counted, by whom: the parts of a rule that a counter depends on. */
-export interface RedisCounterRule {
-  readonly id: string
-  readonly meters: readonly Meter[]
-  readonly algorithm: string
-  readonly by?: readonly string[] | undefined
-  readonly enforced: boolean
-}
+export type RedisCounterRule = FleetRule
 
 export interface RedisCounterOptions {
   readonly prefix: string
