@@ -63,14 +63,15 @@ export function redisCounter(rule: RedisCounterRule, options: RedisCounterOption
       throw new DianaError('BAD_RULES', `rule "${id}": its algorithm cannot count in Redis; write count: local`)
     // what is held in Redis is a list of leases, empty at first
     const slots = held ? 0 : usual
-    const lease = held ? { holder: options.holder, leaseUs: LEASE_MS * 1000 } : {}
-    return { ...numbers, ...lease, name: twin.name, slots, shape: [slots, ...scale].join(' '), held, patienceUs }
+    const lease = held ? { held, holder: options.holder, leaseUs: LEASE_MS * 1000 } : {}
+    const patience = patienceUs > 0 ? { patienceUs } : {}
+    return { ...numbers, ...lease, ...patience, name: twin.name, slots, shape: [slots, ...scale].join(' ') }
   })
   const mark = markOf(levels.map(({ shape }) => shape).join(';'))
   const tag = `${escapePart(id)}:${escapePart(algorithm)}:${by.map(escapePart).join()}`
   return {
     meters,
-    json: JSON.stringify({ enforced, mark, levels }),
+    json: JSON.stringify({ mark, levels, isWatching: enforced ? undefined : true }),
     enforced,
     held: meters.some(meter => meter.held),
     homeOf: homesOf(tag, options),

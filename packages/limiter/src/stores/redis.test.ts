@@ -166,7 +166,7 @@ describe('what may go wrong', () => {
     }
   })
 
-  it.each([[undefined], ['OK'], [[]], [[1, 2]], [[NOON, 1, 0, 5]], [[NOON, -1, 0]], [[NOON, 1, 'x']]])(
+  it.each([[undefined], ['OK'], [[]], [[1]], [[NOON, 1, 5]], [[NOON, -1, 0]], [[NOON, -9]], [[NOON, 'x']]])(
     'a reply of %j is an error',
     async reply => {
       const store = new RedisStore(() => Promise.resolve(reply))

@@ -167,8 +167,8 @@ export class RedisStore implements FleetStore {
   async #run(batch: readonly Pending[]): Promise<void> {
     const questions = batch.map(({ question }) => question)
     try {
-      const { keys, args } = encodeBatch(questions, this.#now?.())
-      const { now, allowed } = decodeBatch(questions, await this.#evaluate(keys, args))
+      const { keys, arg } = encodeBatch(questions, this.#now?.())
+      const { now, allowed } = decodeBatch(questions, await this.#evaluate(keys, arg))
       batch.forEach(({ question, resolve }, i) => {
         this.#settle(question, allowed[i]!)
         resolve({ allowed: allowed[i]!, now })
@@ -185,10 +185,10 @@ export class RedisStore implements FleetStore {
     if (question.what === 'take') this.#leases.settle(question.charges, allowed)
   }
 
-  async #evaluate(keys: readonly string[], args: readonly string[]): Promise<unknown> {
+  async #evaluate(keys: readonly string[], arg: string): Promise<unknown> {
     this.#script ??= scriptOf([...this.#twins.values()])
     const { text, sha } = this.#script
-    const rest = [String(keys.length), ...keys, ...args]
+    const rest = [String(keys.length), ...keys, arg]
     try {
       return await this.#send(['EVALSHA', sha, ...rest])
     } catch (error) {

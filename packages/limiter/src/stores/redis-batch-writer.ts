@@ -1,0 +1,152 @@
+import type { Refund, Renewal } from './redis-batch.ts'
+import { fieldOf, type RedisCharge, type RedisCounter, type RedisHome } from './redis-counter.ts'
+
+const FIRST = '!'.charCodeAt(0)
+const ESCAPE = '~'
+const CHARACTERS = Array.from({ length: ESCAPE.charCodeAt(0) - FIRST }, (_, i) => String.fromCharCode(FIRST + i))
+
+/** Writes the calls of a batch in the words of the script: numbers as characters, and what calls in a row have in common once. */
+export class BatchWriter {
+  /** The keys of all homes, in their order. */
+  readonly keys: string[] = []
+  readonly #homes = new Map<string, OpenHome>()
+  readonly #rules: string[] = []
+  readonly #places: number[] = []
+  #text = ''
+  /** Those that are too large for a character, in the order of the text. */
+  readonly #numbers: number[] = []
+
+  /** What the calls of the row have in common: the code, and of each charge where it goes, its word and its cost. */
+  #code = -1
+  readonly #seats: Seat[] = []
+  readonly #words: number[] = []
+  readonly #costs: number[] = []
+  #row = 0
+  #head = ''
+  #fields = ''
+
+  /** Asks for all charges of a call at once. */
+  ask(what: number, charges: readonly RedisCharge[]): void {
+    const code = what + 4 * charges.length
+    let isAlike = code === this.#code
+    for (let c = 0; c < charges.length; c++) {
+      const { counter, key, cost, mayWait } = charges[c]!
+      const seat = this.#seatOf(c, counter, key)
+      const word = seat.rule * 2 + (mayWait ? 1 : 0)
+      if (isAlike && word === this.#words[c] && cost === this.#costs[c]) continue
+      isAlike = false
+      this.#words[c] = word
+      this.#costs[c] = cost
+    }
+    if (!isAlike) this.#beginRow(code, charges.length)
+    this.#row++
+    for (let c = 0; c < charges.length; c++) {
+      this.#fields += this.#character(this.#seats[c]!.home.fieldOf(charges[c]!.key))
+    }
+  }
+
+  /** Takes charges back, or renews leases. */
+  amend(what: number, charges: readonly (Refund | Renewal)[]): void {
+    this.#endRow()
+    this.#add(what + 4 * charges.length)
+    charges.forEach((charge, c) => {
+      const seat = this.#seatOf(c, charge.counter, charge.key)
+      this.#add(seat.rule * 2)
+      this.#add(seat.home.fieldOf(charge.key))
+      this.#add('moment' in charge ? charge.cost : charge.least)
+      this.#add('moment' in charge ? charge.moment : charge.most)
+    })
+  }
+
+  /** All that was written, as the members of a JSON object. */
+  end(): string {
+    this.#endRow()
+    const fields = JSON.stringify(Array.from(this.#homes.values(), home => home.fields))
+    const places = this.#places.every((place, r) => place === r + 1) ? '' : `,"places":[${this.#places}]`
+    const numbers = this.#numbers.length === 0 ? '' : `,"numbers":[${this.#numbers}]`
+    const calls = JSON.stringify(this.#text)
+    return `"homes":${fields},"rules":[${this.#rules}]${places},"calls":${calls}${numbers}`
+  }
+
+  #beginRow(code: number, charges: number): void {
+    this.#endRow()
+    this.#code = code
+    this.#head = this.#character(code)
+    let terms = ''
+    for (let c = 0; c < charges; c++) terms += this.#character(this.#words[c]!) + this.#character(this.#costs[c]!)
+    this.#fields = terms
+  }
+
+  #endRow(): void {
+    if (this.#row > 0) this.#text += this.#head + CHARACTERS[this.#row]! + this.#fields
+    this.#row = 0
+    this.#code = -1
+  }
+
+  #add(number: number): void {
+    this.#text += this.#character(number)
+  }
+
+  #character(number: number): string {
+    const character = CHARACTERS[number]
+    if (character !== undefined) return character
+    this.#numbers.push(number)
+    return ESCAPE
+  }
+
+  /** Where the charge number `c` of a call goes; mostly where that of the call before went. */
+  #seatOf(c: number, counter: RedisCounter, key: string): Seat {
+    const home = counter.homeOf(key)
+    const known = this.#seats[c]
+    if (known?.counter === counter && known.home.young === home.young) return known
+    const open = this.#open(home)
+    let rule = open.rules.get(counter)
+    if (rule === undefined) {
+      rule = this.#rules.push(counter.json)
+      this.#places.push(open.place)
+      open.rules.set(counter, rule)
+    }
+    const seat = { counter, home: open, rule }
+    this.#seats[c] = seat
+    return seat
+  }
+
+  #open(home: RedisHome): OpenHome {
+    const known = this.#homes.get(home.young)
+    if (known) return known
+    const open = new OpenHome(home.young, this.#homes.size + 1)
+    this.#homes.set(home.young, open)
+    this.keys.push(home.young, home.old)
+    return open
+  }
+}
+
+/** A rule in one of its homes. Rules, homes and fields are numbered from 1, as Lua counts. */
+interface Seat {
+  readonly counter: RedisCounter
+  readonly home: OpenHome
+  readonly rule: number
+}
+
+/** A home of a batch and what is asked there. */
+class OpenHome {
+  readonly young: string
+  readonly place: number
+  readonly rules: Map<RedisCounter, number> = new Map()
+  readonly fields: string[] = []
+  readonly #known = new Map<string, number>()
+
+  constructor(young: string, place: number) {
+    this.young = young
+    this.place = place
+  }
+
+  fieldOf(key: string): number {
+    let index = this.#known.get(key)
+    if (index === undefined) {
+      index = this.fields.push(fieldOf(key))
+      this.#known.set(key, index)
+    }
+    return index
+  }
+}
