@@ -1,5 +1,8 @@
-import type { Refund, Renewal } from './redis-batch.ts'
-import { fieldOf, type RedisCharge, type RedisCounter, type RedisHome } from './redis-counter.ts'
+import { fieldOf, type RedisCounter, type RedisHome } from './redis-counter.ts'
+import type { Amendment, Asking } from './redis-question.ts'
+
+/** What the script is asked to do, in its words. */
+const CODES = { look: 0, take: 1, giveBack: 2, renew: 3 } as const
 
 const FIRST = '!'.charCodeAt(0)
 const ESCAPE = '~'
@@ -26,8 +29,8 @@ export class BatchWriter {
   #fields = ''
 
   /** Asks for all charges of a call at once. */
-  ask(what: number, charges: readonly RedisCharge[]): void {
-    const code = what + 4 * charges.length
+  ask({ what, charges }: Asking): void {
+    const code = CODES[what] + 4 * charges.length
     let isAlike = code === this.#code
     for (let c = 0; c < charges.length; c++) {
       const { counter, key, cost, mayWait } = charges[c]!
@@ -46,9 +49,9 @@ export class BatchWriter {
   }
 
   /** Takes charges back, or renews leases. */
-  amend(what: number, charges: readonly (Refund | Renewal)[]): void {
+  amend({ what, charges }: Amendment): void {
     this.#endRow()
-    this.#add(what + 4 * charges.length)
+    this.#add(CODES[what] + 4 * charges.length)
     charges.forEach((charge, c) => {
       const seat = this.#seatOf(c, charge.counter, charge.key)
       this.#add(seat.rule * 2)

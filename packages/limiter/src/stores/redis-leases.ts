@@ -1,5 +1,5 @@
-import type { Refund, Renewal } from './redis-batch.ts'
 import { fieldOf, type RedisCharge, type RedisCounter } from './redis-counter.ts'
+import type { Refund, Renewal } from './redis-question.ts'
 
 interface Holding {
   counter: RedisCounter

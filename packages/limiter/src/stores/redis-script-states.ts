@@ -1,3 +1,6 @@
+/** Every key lives on for so long after it has stopped to matter, as margin for clocks that step. */
+const LINGER_MS = 1000
+
 /**
  * The part of the script that reads and writes states. All callers of a rule live in one hash, so that a batch reads and
  * writes them with one command each. A hash cannot forget single callers, so there are two of them, a young and an old:
@@ -13,7 +16,7 @@
  *
  * Within a batch a state is text, as Redis has it, but for the one that a rule has open just then.
  */
-export const STATES = `
+export const STATES: string = `
 local homes = {}
 for h, fields in ipairs(request.homes) do
   local young = KEYS[h * 2 - 1]
@@ -113,7 +116,7 @@ local function saveHome(home)
   end
   if n > 0 then call('HSET', home.young, unpack(written, 1, n)) end
   if lastsLonger then
-    local ttlMs = ceil((home.lasts - now) / 1000) + request.lingerMs
+    local ttlMs = ceil((home.lasts - now) / 1000) + (request.lingerMs or ${LINGER_MS})
     call('PEXPIRE', home.young, string.format('%.0f', ttlMs))
   end
   if home.gone then seldom().forget(home) end

@@ -1,4 +1,5 @@
 import type { Twin } from '../algorithms/algorithm.ts'
+import { LONE } from './redis-script-lone.ts'
 import { SELDOM } from './redis-script-seldom.ts'
 import { STATES } from './redis-script-states.ts'
 
@@ -12,7 +13,7 @@ export const RESETS: number = 2 ** 27
  * It is begun anew for each batch, so what is seldom needed is only defined when it is.
  *
  *   KEYS     two per home, which is where the callers of a rule live: the young hash and the old one
- *   ARGV[1]  JSON: now (left out: the server's clock), lingerMs,
+ *   ARGV[1]  JSON: now (left out: the server's clock), lingerMs (left out: a second),
  *            homes: the fields of each home, one per key of the rule,
  *            rules: [{ mark, isWatching?, levels: [{ name, slots, shape, patienceUs?, held?, … the meter's numbers }] }],
  *            places: the home of each rule (left out: each has one for itself, in their order),
@@ -21,13 +22,14 @@ export const RESETS: number = 2 ** 27
  *                for each charge 2 * rule (+ 1 where the call may wait) and cost, and for each call the field of each charge
  *              to give back: what + 4 * the number of charges, and for each 2 * rule, field, cost and moment
  *              to renew leases: the same with the least and the most places held
+ *            or, for a call that comes alone, rules and lone: the field and 2 * cost (+ 1 where it may wait) of each charge
  *   reply    numbers: now, then for each call that asks and each level where the call cannot pass at once the delay,
  *            negative and less 1 (the least there is: never), and then remaining * RESETS + reset; or, where one of them
  *            is too large for that, -1, remaining and reset (-1 is never)
  */
 export function redisScript(twins: readonly Twin[]): string {
   const makers = twins.map(({ name, lua }) => `makers[${JSON.stringify(name)}] = function()${lua}\nend`)
-  return `${HEAD}\n${makers.join('\n')}\n${SELDOM}\n${STATES}\n${JUDGE}`
+  return `${HEAD}\n${makers.join('\n')}\n${LONE}\n${SELDOM}\n${STATES}\n${JUDGE}`
 }
 
 const HEAD = `
@@ -40,6 +42,7 @@ local MANY = 1000
 local LONGEST = 1e16
 -- what a character says is its code less this
 local ZERO, ESCAPE = 33, 126
+local TAKE, GIVE_BACK = 1, 2
 -- replies are whole numbers; longer than 285 years is never
 local NEVER = 2 ^ 53
 local REMAINING, RESETS = ${REMAINING}, ${RESETS}
@@ -90,10 +93,9 @@ for r = 1, #rules do
 end
 
 local text = request.calls
-local calls = #text <= MANY and { string.byte(text, 1, #text) } or seldom().codesOf(text)
+local calls = request.codes or (#text <= MANY and { string.byte(text, 1, #text) }) or seldom().codesOf(text)
 if request.numbers then seldom().fillIn(calls, request.numbers) end
 
-local TAKE, GIVE_BACK = 1, 2
 -- what the charges of a call have found, where they may have to be undone
 local firsts, seconds = {}, {}
 local at, last = 1, #calls

@@ -2,7 +2,7 @@ import { createHash, randomInt } from 'node:crypto'
 import type { Twin } from '../algorithms/algorithm.ts'
 import { DianaError } from '../errors.ts'
 import type { Answered, FleetStore } from './fleet-store.ts'
-import { decodeBatch, encodeBatch, type Question, type Refund } from './redis-batch.ts'
+import { decodeBatch, encodeBatch } from './redis-batch.ts'
 import {
   fieldOf,
   LEASE_MS,
@@ -12,6 +12,7 @@ import {
   redisCounter,
 } from './redis-counter.ts'
 import { RedisLeases } from './redis-leases.ts'
+import type { Question, Refund } from './redis-question.ts'
 import { redisScript } from './redis-script.ts'
 
 /** Sends one command to Redis; all that Diana asks of a client. */
@@ -42,6 +43,8 @@ interface Pending {
  */
 const BATCH_CALLS = 32
 const BATCH_CHARGES = 128
+/** With no more calls under way than these, none waits for others to come. */
+const FEW_CALLS = 8
 
 /**
  * Counts in Redis, for the whole fleet. All calls of one turn of the event loop travel in one script call, and are
@@ -60,7 +63,11 @@ export class RedisStore implements FleetStore {
   readonly #now: (() => number) | undefined
   readonly #leases = new RedisLeases()
   readonly #renewing: NodeJS.Timeout
+  readonly #flushSoon = (): void => this.#flush()
   #pending: Pending[] = []
+  #underWay = 0
+  /** As many were under way when the latest answer came. */
+  #load = 0
   #closed = false
 
   constructor(send: SendCommand, options: RedisStoreOptions = {}) {
@@ -151,10 +158,19 @@ export class RedisStore implements FleetStore {
     if (this.#closed) return Promise.reject(new DianaError('CLOSED', 'the store is closed'))
     if (question.what === 'take') this.#leases.ask(question.charges)
     return new Promise((resolve, reject) => {
-      if (this.#pending.length === 0) setImmediate(() => this.#flush())
-      this.#pending.push({ question, resolve, reject })
-      if (!this.#isCluster && this.#pending.length === BATCH_CALLS) this.#flush()
+      const waiting = this.#pending.push({ question, resolve, reject })
+      if (waiting >= this.#enough) this.#flush()
+      else if (waiting > 1) return
+      else if (this.#underWay === 0 && this.#load <= FEW_CALLS) process.nextTick(this.#flushSoon)
+      else setImmediate(this.#flushSoon)
     })
+  }
+
+  /** Half of what is steadily under way, so that Redis judges the one half while this process reads the answers to the other. */
+  get #enough(): number {
+    if (this.#isCluster) return Number.POSITIVE_INFINITY
+    if (this.#load <= FEW_CALLS) return BATCH_CALLS
+    return Math.min(BATCH_CALLS, Math.max(Math.ceil(this.#load / 2), this.#underWay))
   }
 
   #flush(): void {
@@ -167,8 +183,7 @@ export class RedisStore implements FleetStore {
   async #run(batch: readonly Pending[]): Promise<void> {
     const questions = batch.map(({ question }) => question)
     try {
-      const { keys, arg } = encodeBatch(questions, this.#now?.())
-      const { now, allowed } = decodeBatch(questions, await this.#evaluate(keys, arg))
+      const { now, allowed } = decodeBatch(questions, await this.#exchange(questions))
       batch.forEach(({ question, resolve }, i) => {
         this.#settle(question, allowed[i]!)
         resolve({ allowed: allowed[i]!, now })
@@ -185,15 +200,20 @@ export class RedisStore implements FleetStore {
     if (question.what === 'take') this.#leases.settle(question.charges, allowed)
   }
 
-  async #evaluate(keys: readonly string[], arg: string): Promise<unknown> {
+  async #exchange(questions: readonly Question[]): Promise<unknown> {
     this.#script ??= scriptOf([...this.#twins.values()])
     const { text, sha } = this.#script
+    const { keys, arg } = encodeBatch(questions, this.#now?.())
     const rest = [String(keys.length), ...keys, arg]
+    this.#underWay += questions.length
     try {
       return await this.#send(['EVALSHA', sha, ...rest])
     } catch (error) {
       if (!String(error).includes('NOSCRIPT')) throw error
       return await this.#send(['EVAL', text, ...rest])
+    } finally {
+      this.#load = this.#underWay
+      this.#underWay -= questions.length
     }
   }
 }

@@ -1,0 +1,29 @@
+import type { RedisCharge, RedisCounter } from './redis-counter.ts'
+
+/** One thing to ask of the script: to judge all charges of a call at once, to take charges back, or to renew leases. */
+export type Question = Asking | Amendment
+
+export interface Asking {
+  readonly what: 'take' | 'look'
+  readonly charges: readonly RedisCharge[]
+}
+
+export type Amendment =
+  | { readonly what: 'giveBack'; readonly charges: readonly Refund[] }
+  | { readonly what: 'renew'; readonly charges: readonly Renewal[] }
+
+/** A charge that was counted as admitted at `moment`, by the clock of Redis, and is taken back. */
+export interface Refund {
+  readonly counter: RedisCounter
+  readonly key: string
+  readonly cost: number
+  readonly moment: number
+}
+
+/** The places that this process holds for one key; how many is not known while answers are under way. */
+export interface Renewal {
+  readonly counter: RedisCounter
+  readonly key: string
+  readonly least: number
+  readonly most: number
+}

@@ -1,0 +1,49 @@
+/**
+ * The part of the script for a call that comes alone, where nothing is out of the ordinary: every rule has one level, and
+ * every caller passes at once and lives, if at all, in the young hash, in the shape of today, no longer than the hash does
+ * anyway. Whatever else there is, nothing has been written, and the rest of the script is asked as for any batch.
+ */
+export const LONE = `
+local lone = request.lone
+if lone then
+  local rules, texts = request.rules, {}
+  for c = 1, #rules do
+    local rule, field, cost = rules[c], lone[c * 2 - 1], floor(lone[c * 2] / 2)
+    local level = rule.levels[1]
+    local size = level.slots + 1
+    local raws = redis.pcall('HMGET', KEYS[c * 2 - 1], '@', field)
+    local about, raw = raws[1], raws[2]
+    if rule.levels[2] or size == 1 or size > MANY or not (about and #about == 40) then break end
+    local begun, lasts, oldLasts, latest = fetch(ABOUT, about)
+    if now >= oldLasts and now - begun >= max(SECOND, lasts - now) then break end
+    local format, state = size == 3 and '<ddd' or formatOf(size), nil
+    if raw and #raw == size * 8 then
+      state = { fetch(format, raw) }
+    elseif not raw and now >= oldLasts then
+      state = { 0, 0 }
+      for slot = 3, level.slots do state[slot] = 0 end
+      state[size] = latest
+    end
+    if not state or state[size] ~= rule.mark then break end
+    local moves = makers[level.name]()
+    if not moves.pass then break end
+    local delay, remaining, idleAt = moves.pass(level, state, now, cost)
+    local reset = idleAt - now
+    if delay > 0 or idleAt > lasts or remaining >= REMAINING or reset >= RESETS then break end
+    state[size] = rule.mark
+    texts[c], reply[c + 1] = pack(format, unpack(state, 1, size)), remaining * RESETS + reset
+  end
+  if texts[#rules] then
+    for c = 1, #rules do call('HSET', KEYS[c * 2 - 1], lone[c * 2 - 1], texts[c]) end
+    return reply
+  end
+  reply, request.homes, request.codes = { now }, {}, { TAKE + 4 * #rules + ZERO, 1 + ZERO }
+  local codes = request.codes
+  for c = 1, #rules do
+    local mayWait = lone[c * 2] % 2
+    request.homes[c] = { lone[c * 2 - 1] }
+    codes[c * 2 + 1], codes[c * 2 + 2] = c * 2 + mayWait + ZERO, (lone[c * 2] - mayWait) / 2 + ZERO
+  end
+  for _ = 1, #rules do codes[#codes + 1] = 1 + ZERO end
+end
+`
