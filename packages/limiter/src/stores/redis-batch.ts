@@ -93,10 +93,13 @@ function decodeCharge(charge: RedisCharge, numbers: readonly number[], from: num
 
 /** Some clients answer numbers as text. */
 function readNumbers(reply: unknown): readonly number[] {
-  if (Array.isArray(reply) && reply.length > 0) {
-    if (reply.every(Number.isInteger)) return reply
-    const numbers = reply.map(Number)
-    if (numbers.every(Number.isInteger)) return numbers
-  }
+  const values: readonly unknown[] = Array.isArray(reply) ? reply : []
+  const numbers = areIntegers(values) ? values : values.map(Number)
+  if (numbers.length > 0 && areIntegers(numbers)) return numbers
   throw new Error(`the script answered something other than numbers: ${String(reply).slice(0, 100)}`)
+}
+
+function areIntegers(values: readonly unknown[]): values is readonly number[] {
+  for (let i = 0; i < values.length; i++) if (!Number.isInteger(values[i])) return false
+  return true
 }

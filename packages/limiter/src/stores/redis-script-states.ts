@@ -41,7 +41,8 @@ for h, fields in ipairs(request.homes) do
 end
 
 -- charges callers of a rule that has one level of few numbers, and its home for itself, as most have. One of them is
--- open at a time, until another is charged.
+-- open at a time, until another is charged. Returns what the reply says of it, and, where it is kept, what was found;
+-- nothing where the call does not pass at once.
 local function charger(rule)
   local home, level, mark = rule.home, rule.levels[1], rule.mark
   local fields, raws, written, pass, size = home.fields, home.raws, home.written, level.moves.pass, level.slots + 1
@@ -95,11 +96,12 @@ local function charger(rule)
       if size > 3 then first = { unpack(state, 1, size - 1) } end
     end
     local delay, remaining, nextIdleAt = pass(level, state, now, cost)
-    if delay == 0 then
-      isChanged = true
-      idleAt = nextIdleAt
-    end
-    return delay, remaining, nextIdleAt, first, second
+    if delay > 0 then return nil end
+    isChanged = true
+    idleAt = nextIdleAt
+    local reset = nextIdleAt - now
+    if remaining < REMAINING and reset < RESETS then return remaining * RESETS + reset, first, second end
+    return -1, first, second, remaining, reset
   end
 end
 

@@ -117,25 +117,20 @@ while at <= last do
     at = keys + (calls[at + 1] - ZERO) * size
     for from = keys, at - 1, size do
       -- as if all charges were to pass at once, as most do
-      local taken, start, passes = 0, n, isSwift
-      while passes and taken < size do
-        local c = taken + 1
-        local delay, remaining, idleAt, first, second = charges[c](calls[from + taken] - ZERO, costs[c], c < size)
-        passes = delay == 0
-        if passes then
-          taken = c
-          if c < size then firsts[c], seconds[c] = first, second end
-          local reset = idleAt - now
-          if remaining < REMAINING and reset < RESETS then
-            n = n + 1
-            reply[n] = remaining * RESETS + reset
-          else
-            reply[n + 1], reply[n + 2], reply[n + 3] = -1, remaining, reset
-            n = n + 3
-          end
+      local taken, start = 0, n
+      for c = 1, isSwift and size or 0 do
+        local answer, first, second, remaining, reset = charges[c](calls[from + c - 1] - ZERO, costs[c], c < size)
+        if not answer then break end
+        taken = c
+        if c < size then firsts[c], seconds[c] = first, second end
+        n = n + 1
+        reply[n] = answer
+        if answer < 0 then
+          reply[n + 1], reply[n + 2] = remaining, reset
+          n = n + 2
         end
       end
-      if not passes then
+      if taken < size then
         n = start
         if taken > 0 then seldom().undo(rules, words, calls, from, taken, firsts, seconds) end
         seldom().judge(rules, words, costs, calls, from, what == TAKE)

@@ -66,7 +66,7 @@ export class RedisStore implements FleetStore {
   readonly #flushSoon = (): void => this.#flush()
   #pending: Pending[] = []
   #underWay = 0
-  /** As many were under way when the latest answer came. */
+  /** As many were under way, or about to be, when the latest answer came. */
   #load = 0
   #closed = false
 
@@ -212,7 +212,7 @@ export class RedisStore implements FleetStore {
       if (!String(error).includes('NOSCRIPT')) throw error
       return await this.#send(['EVAL', text, ...rest])
     } finally {
-      this.#load = this.#underWay
+      this.#load = this.#underWay + this.#pending.length
       this.#underWay -= questions.length
     }
   }
