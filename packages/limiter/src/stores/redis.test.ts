@@ -79,6 +79,27 @@ describe('calls of one turn of the event loop', () => {
     expect(commands.length).toBe(10)
   })
 
+  it('do not wait for the turn to end where few are under way', async () => {
+    const store = createStore()
+    const counter = createCounter(store, [perMinute(5)])
+    const asked = Promise.all([store.take([charge(counter)]), store.take([charge(counter)])])
+    await Promise.resolve().then(() => new Promise<void>(resolve => process.nextTick(resolve)))
+    expect(commands.length).toBe(1)
+    await asked
+  })
+
+  it('travel in two halves where as many are steadily under way, so that nobody idles', async () => {
+    const store = createStore()
+    const counter = createCounter(store, [perMinute(1000)])
+    const ask = () => Promise.all(Array.from({ length: 16 }, () => store.take([charge(counter)])))
+    await ask()
+    commands = []
+    const asked = ask()
+    expect(commands.length).toBe(2)
+    await asked
+    expect(await left(store, counter)).toBe(1000 - 2 * 16)
+  })
+
   it('are judged by limits that differ, where a rule has just changed', async () => {
     const store = createStore()
     const before = createCounter(store, [perMinute(5)])
