@@ -8,7 +8,7 @@ import { flood } from '../flood.mjs'
 import { subjects } from '../redis-subjects.mjs'
 import { startRedis } from '../start-redis.mjs'
 
-const WARM_MS = 400
+const WARM_MS = 1500
 const FLOOD_MS = 800
 
 const one = ['diana, one rule', 'rate-limiter-flexible, one rule']

@@ -47,8 +47,8 @@ const BATCH_CHARGES = 128
 const FEW_CALLS = 8
 
 /**
- * Counts in Redis, for the whole fleet. All calls of one turn of the event loop travel in one script call, and are
- * judged there in the order they came, each by all its charges at once.
+ * Counts in Redis, for the whole fleet. All calls of one turn of the event loop travel in one script call, or in two where
+ * many are under way, and are judged there in the order they came, each by all its charges at once.
  *
  * On a Cluster a script sees one slot only. There a call's charges go out slot by slot, and if one slot refuses, what
  * the others took is given back: never over the limit, and for the length of that round trip a count may be too high.
