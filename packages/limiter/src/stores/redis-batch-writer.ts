@@ -1,12 +1,15 @@
-import { fieldOf, type RedisCounter, type RedisHome } from './redis-counter.ts'
+import { fieldJsonOf, type RedisCounter, type RedisHome } from './redis-counter.ts'
 import type { Amendment, Asking } from './redis-question.ts'
 
 /** What the script is asked to do, in its words. */
 const CODES = { look: 0, take: 1, giveBack: 2, renew: 3 } as const
 
-const FIRST = '!'.charCodeAt(0)
+const FIRST = '#'.charCodeAt(0)
 const ESCAPE = '~'
-const CHARACTERS = Array.from({ length: ESCAPE.charCodeAt(0) - FIRST }, (_, i) => String.fromCharCode(FIRST + i))
+/** Numbers as characters, but for the one that JSON would have to escape. */
+const CHARACTERS = Array.from({ length: ESCAPE.charCodeAt(0) - FIRST }, (_, i) => String.fromCharCode(FIRST + i)).map(
+  character => (character === '\\' ? undefined : character),
+)
 
 /** Writes the calls of a batch in the words of the script: numbers as characters, and what calls in a row have in common once. */
 export class BatchWriter {
@@ -64,11 +67,10 @@ export class BatchWriter {
   /** All that was written, as the members of a JSON object. */
   end(): string {
     this.#endRow()
-    const fields = JSON.stringify(Array.from(this.#homes.values(), home => home.fields))
+    const homes = Array.from(this.#homes.values(), home => `[${home.fields}]`)
     const places = this.#places.every((place, r) => place === r + 1) ? '' : `,"places":[${this.#places}]`
     const numbers = this.#numbers.length === 0 ? '' : `,"numbers":[${this.#numbers}]`
-    const calls = JSON.stringify(this.#text)
-    return `"homes":${fields},"rules":[${this.#rules}]${places},"calls":${calls}${numbers}`
+    return `"homes":[${homes}],"rules":[${this.#rules}]${places},"calls":"${this.#text}"${numbers}`
   }
 
   #beginRow(code: number, charges: number): void {
@@ -136,7 +138,8 @@ class OpenHome {
   readonly young: string
   readonly place: number
   readonly rules: Map<RedisCounter, number> = new Map()
-  readonly fields: string[] = []
+  /** As the members of a JSON array. */
+  fields = ''
   readonly #known = new Map<string, number>()
 
   constructor(young: string, place: number) {
@@ -147,7 +150,8 @@ class OpenHome {
   fieldOf(key: string): number {
     let index = this.#known.get(key)
     if (index === undefined) {
-      index = this.fields.push(fieldOf(key))
+      index = this.#known.size + 1
+      this.fields += index === 1 ? fieldJsonOf(key) : `,${fieldJsonOf(key)}`
       this.#known.set(key, index)
     }
     return index

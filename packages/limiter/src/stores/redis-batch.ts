@@ -1,5 +1,5 @@
 import { BatchWriter } from './redis-batch-writer.ts'
-import { fieldOf, type RedisCharge } from './redis-counter.ts'
+import { fieldJsonOf, type RedisCharge } from './redis-counter.ts'
 import type { Asking, Question } from './redis-question.ts'
 import { RESETS } from './redis-script.ts'
 
@@ -38,7 +38,7 @@ function encodeLone({ charges }: Asking, clock: string): { keys: string[]; arg: 
     const { young, old } = counter.homeOf(key)
     keys.push(young, old)
     rules.push(counter.json)
-    lone += `${lone === '' ? '' : ','}${JSON.stringify(fieldOf(key))},${cost * 2 + (mayWait ? 1 : 0)}`
+    lone += `${lone === '' ? '' : ','}${fieldJsonOf(key)},${cost * 2 + (mayWait ? 1 : 0)}`
   }
   return { keys, arg: `{${clock}"rules":[${rules}],"lone":[${lone}]}` }
 }

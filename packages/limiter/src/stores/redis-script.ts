@@ -17,7 +17,7 @@ export const RESETS: number = 2 ** 27
  *            homes: the fields of each home, one per key of the rule,
  *            rules: [{ mark, isWatching?, levels: [{ name, slots, shape, patienceUs?, held?, … the meter's numbers }] }],
  *            places: the home of each rule (left out: each has one for itself, in their order),
- *            calls: a character for each number, from '!' for 0 up to '}'; '~' stands for the next of `numbers`:
+ *            calls: a character for each number, from '#' for 0 up to '}'; '~' stands for the next of `numbers`:
  *              to take or look: what + 4 * the number of charges, how many calls in a row ask alike,
  *                for each charge 2 * rule (+ 1 where the call may wait) and cost, and for each call the field of each charge
  *              to give back: what + 4 * the number of charges, and for each 2 * rule, field, cost and moment
@@ -41,7 +41,7 @@ local MANY = 1000
 -- Redis takes no expiry that is without end
 local LONGEST = 1e16
 -- what a character says is its code less this
-local ZERO, ESCAPE = 33, 126
+local ZERO, ESCAPE = 35, 126
 local TAKE, GIVE_BACK = 1, 2
 -- replies are whole numbers; longer than 285 years is never
 local NEVER = 2 ^ 53
