@@ -11,8 +11,6 @@ const WORD = 8
 const VERDICT = (3 + 14 + 3 * 2 + 4 + 2 + 17) * WORD
 /** Eight fields, of which three are such numbers. */
 const DECISION = (3 + 8 + 3 * 2) * WORD
-/** What is read from a header to tell callers apart. */
-const KEY = 4 * WORD
 /** How long a refused call would have to wait: the few numbers by which a meter works it out, and the one a charge keeps. */
 const DELAY = 6 * 2 * WORD
 // the profiler looks at one byte in so many, so it is off by a little
@@ -98,13 +96,13 @@ for (const [outcome, limit] of [
   ['a refusal', TIGHT],
 ] as const) {
   test.each(algorithms)(`${outcome} by one rule allocates its verdict and nothing else: %s`, async algorithm => {
-    const most = (VERDICT + DECISION + KEY + delaysIn(limit)) * (1 + SAMPLING_ERROR)
+    const most = (VERDICT + DECISION + delaysIn(limit)) * (1 + SAMPLING_ERROR)
     const rules = [{ id: 'account', by: 'account', limit, algorithm }]
     expect(await bytesPerDecision(rules, limit === LOOSE, most)).toBe('within bounds')
   })
 
   test(`${outcome} by four rules allocates one decision more for each rule`, async () => {
-    const most = (VERDICT + 4 * DECISION + 2 * KEY + delaysIn(limit)) * (1 + SAMPLING_ERROR)
+    const most = (VERDICT + 4 * DECISION + delaysIn(limit)) * (1 + SAMPLING_ERROR)
     const rules = [
       { id: 'whole', limit: LOOSE },
       { id: 'account', by: 'account', limit },

@@ -80,10 +80,11 @@ class FixedWindow implements Meter {
       used = 0
     }
     const left = this.#count - used - cost
-    if (left < 0 || (this.#waits && window > now)) {
-      told.remaining = this.remaining(state, at, now)
+    const isAhead = this.#isAhead(window, now)
+    if (left < 0 || isAhead) {
+      told.remaining = isAhead ? 0 : Math.max(0, this.#count - used)
       told.idleAt = this.idleAt(state, at)
-      told.delay = this.delay(state, at, now, cost)
+      told.delay = cost > this.#count ? Number.POSITIVE_INFINITY : (left < 0 ? window + this.#periodUs : window) - now
       return false
     }
     state[at + START] = window

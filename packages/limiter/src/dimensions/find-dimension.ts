@@ -12,5 +12,5 @@ export function findDimension(
   const dimension = dimensions.find(one => one.name === kind)
   if (dimension === undefined) return undefined
   if (dimension.argument === 'required' ? argument === '' : colon >= 0) return undefined
-  return call => dimension.read(call, argument)
+  return dimension.readerOf?.(argument) ?? (call => dimension.read(call, argument))
 }

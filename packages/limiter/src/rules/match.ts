@@ -30,6 +30,10 @@ export function compileMatch<R extends Matchable>(rules: readonly R[]): Matcher<
   })
   const tree = treeOf(byPattern, budget)
   let anyCaseTree: PathTree | undefined
+  // where every rule is about every call there is nothing to search
+  if (anyPath.length === rules.length && anyPath.every(({ conditions }) => conditions.length === 0)) {
+    return (_call, found) => copyInto(found, rules)
+  }
   const everywhere = new RuleGroup(anyPath, budget)
   const search = new Search(rules.length)
   return (call, found) => {
@@ -44,6 +48,11 @@ export function compileMatch<R extends Matchable>(rules: readonly R[]): Matcher<
     }
     return search.end(rules, found)
   }
+}
+
+function copyInto<R>(found: R[], rules: readonly R[]): number {
+  for (let i = 0; i < rules.length; i++) found[i] = rules[i]!
+  return rules.length
 }
 
 function treeOf(byPattern: ReadonlyMap<string, Candidate[]>, budget: Budget): PathTree {

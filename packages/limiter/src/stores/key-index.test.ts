@@ -13,34 +13,55 @@ const kinds: Readonly<Record<string, (i: number) => string>> = {
   numbers: i => String(i),
 }
 
+/** Not spread; being spread; spread. */
+const SIZES = [20_000, 68_000, 150_000]
+
+function indexOf(size: number): KeyIndex {
+  const index = new KeyIndex()
+  for (let i = 0; i < size; i++) index.add(`key-${i}`, i + 1)
+  return index
+}
+
+/** The keys among the first `size` that are not in their slot. */
+function misplaced(index: KeyIndex, size: number, slotOf: (i: number) => number | undefined): number[] {
+  return Array.from({ length: size }, (_, i) => i).filter(i => index.get(`key-${i}`) !== slotOf(i))
+}
+
 describe('the index of keys', () => {
-  it('finds every key in its slot, before and after it is spread', () => {
-    const index = new KeyIndex()
-    for (let i = 0; i < 20_000; i++) index.add(`key-${i}`, i + 1)
-    expect(index.size).toBe(20_000)
-    for (let i = 0; i < 20_000; i++) expect(index.get(`key-${i}`)).toBe(i + 1)
-    expect(index.get('key-20000')).toBeUndefined()
+  it.each(SIZES)('finds every one of %i keys in its slot', size => {
+    const index = indexOf(size)
+    expect(index.size).toBe(size)
+    expect(misplaced(index, size, i => i + 1)).toEqual([])
+    expect(index.get(`key-${size}`)).toBeUndefined()
   })
 
-  it('forgets what is deleted, once', () => {
-    const index = new KeyIndex()
-    for (let i = 0; i < 10_000; i++) index.add(`key-${i}`, i)
-    for (let i = 0; i < 10_000; i += 2) index.delete(`key-${i}`)
+  it.each(SIZES)('forgets those of %i keys that are deleted, once', size => {
+    const index = indexOf(size)
+    for (let i = 0; i < size; i += 2) index.delete(`key-${i}`)
     index.delete('key-0')
-    expect(index.size).toBe(5000)
-    expect([index.get('key-2'), index.get('key-3')]).toEqual([undefined, 3])
+    expect(index.size).toBe(size / 2)
+    expect(misplaced(index, size, i => (i % 2 === 0 ? undefined : i + 1))).toEqual([])
   })
 
-  it('goes round over all keys, also those that come while it does', () => {
-    const index = new KeyIndex()
-    for (let i = 0; i < 9000; i++) index.add(`key-${i}`, i)
+  it.each(SIZES)('finds keys that come and go while %i are there', size => {
+    const index = indexOf(size)
+    for (let i = 0; i < 20_000; i++) {
+      index.delete(`key-${i}`)
+      index.add(`key-${i}`, i + 2)
+    }
+    expect(index.size).toBe(size)
+    expect(misplaced(index, size, i => i + (i < 20_000 ? 2 : 1))).toEqual([])
+  })
+
+  it.each(SIZES)('goes round over %i keys, also those that come while it does', size => {
+    const index = indexOf(size)
     const seen = new Set<string>()
-    for (let step = 0; step < 20_000; step++) {
+    for (let step = 0; step < 2 * size + 200; step++) {
       if (step === 100) index.add('late', 1)
       const entry = index.next()
       if (entry) seen.add(entry[0])
     }
-    expect(seen.size).toBe(9001)
+    expect(seen.size).toBe(size + 1)
   })
 
   it('is empty without end', () => {
@@ -55,12 +76,11 @@ describe('the index of keys', () => {
   })
 
   it('knows keys of any length and any letter', () => {
-    const index = new KeyIndex()
-    for (let i = 0; i < 9000; i++) index.add(`key-${i}`, i)
+    const index = indexOf(70_000)
     const odd = ['a', '\u0000', '界', '\ud800', 'x'.repeat(5000), 'ab', 'abcdefgh', 'abcdefghi']
     odd.forEach((key, i) => {
-      index.add(key, 10_000 + i)
+      index.add(key, 100_000 + i)
     })
-    expect(odd.map(key => index.get(key))).toEqual(odd.map((_, i) => 10_000 + i))
+    expect(odd.map(key => index.get(key))).toEqual(odd.map((_, i) => 100_000 + i))
   })
 })

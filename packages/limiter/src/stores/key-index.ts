@@ -1,12 +1,19 @@
 const SHARDS = 64
-const SPLIT_AT = 8192
+const SPREAD_AT = 65_536
+/** So many keys are moved for each new one, until all of them have. */
+const MOVED_PER_KEY = 8
+const NONE: ReadonlyMap<string, number> = new Map()
 
 /**
- * Keys to slots. A JavaScript Map that grows or shrinks is copied whole, a long pause at a million keys; so beyond a few
- * thousand the keys are spread over many maps, each of which is copied on its own.
+ * Keys to slots. A JavaScript Map that grows or shrinks is copied whole, a long pause at a million keys; so beyond some
+ * ten thousand the keys are spread over many maps, each of which is copied on its own. One map is the quicker, so fewer
+ * keys stay together; and when they have become too many they move bit by bit, lest the move be a pause itself.
  */
 export class KeyIndex {
-  #shards: Map<string, number>[] = [new Map()]
+  /** Where all keys are at first; undefined once they have moved. */
+  #first: Map<string, number> | undefined = new Map()
+  #moving: MapIterator<[string, number]> | undefined
+  #shards: Map<string, number>[] = []
   #size = 0
   #sweeping = 0
   #cursor: MapIterator<[string, number]> | undefined
@@ -16,40 +23,52 @@ export class KeyIndex {
   }
 
   get(key: string): number | undefined {
-    return this.#shard(key).get(key)
+    if (this.#shards.length === 0) return this.#first!.get(key)
+    return this.#shards[shardOf(key)]!.get(key) ?? this.#first?.get(key)
   }
 
   /** The key must not be there yet. */
   add(key: string, slot: number): void {
-    if (this.#shards.length === 1 && this.#size === SPLIT_AT) this.#split()
-    this.#shard(key).set(ownCopy(key), slot)
+    if (this.#shards.length === 0 && this.#size === SPREAD_AT) {
+      this.#shards = Array.from({ length: SHARDS }, () => new Map<string, number>())
+    }
+    if (this.#shards.length === 0) this.#first!.set(ownCopy(key), slot)
+    else {
+      if (this.#first) this.#move(this.#first)
+      this.#shards[shardOf(key)]!.set(ownCopy(key), slot)
+    }
     this.#size++
   }
 
   delete(key: string): void {
-    if (this.#shard(key).delete(key)) this.#size--
+    if (this.#first?.delete(key) || this.#shards[shardOf(key)]?.delete(key)) this.#size--
   }
 
   /** The next key of an endless round over all of them; undefined now and then, and always when empty. */
   next(): [key: string, slot: number] | undefined {
-    this.#cursor ??= this.#shards[this.#sweeping]!.entries()
+    // behind the shards comes the first map
+    this.#cursor ??= (this.#shards[this.#sweeping] ?? this.#first ?? NONE).entries()
     const step = this.#cursor.next()
     if (!step.done) return step.value
     this.#cursor = undefined
-    this.#sweeping = (this.#sweeping + 1) % this.#shards.length
+    this.#sweeping = (this.#sweeping + 1) % (this.#shards.length + 1)
     return undefined
   }
 
-  #shard(key: string): Map<string, number> {
-    return this.#shards.length === 1 ? this.#shards[0]! : this.#shards[shardOf(key)]!
-  }
-
-  #split(): void {
-    const whole = this.#shards[0]!
-    this.#shards = Array.from({ length: SHARDS }, () => new Map<string, number>())
-    this.#cursor = undefined
-    this.#sweeping = 0
-    for (const [key, slot] of whole) this.#shard(key).set(key, slot)
+  #move(first: Map<string, number>): void {
+    // one walk over all: each new one would have to step over all that have moved before
+    this.#moving ??= first.entries()
+    for (let moved = 0; moved < MOVED_PER_KEY; moved++) {
+      const step = this.#moving.next()
+      if (step.done) {
+        this.#first = undefined
+        this.#moving = undefined
+        return
+      }
+      const [key, slot] = step.value
+      first.delete(key)
+      this.#shards[shardOf(key)]!.set(key, slot)
+    }
   }
 }
 

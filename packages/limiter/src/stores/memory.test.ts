@@ -56,6 +56,39 @@ describe('the memory store', () => {
     expect([take(), take(), take()]).toEqual([true, false, false])
   })
 
+  it.each(['fixed-window', 'token-bucket', 'sliding-window'])(
+    'leaves forty %s charges as they were if the last is refused',
+    algorithm => {
+      const store = new MemoryStore()
+      const tables = Array.from({ length: 40 }, (_, i) => {
+        return store.createTable(`rule-${i}`, compileWords({ limit: i < 39 ? '9/s' : '2/s', algorithm }).meters)
+      })
+      const take = (now: number): boolean => {
+        const charges = tables.map(table => chargeOf(table, 'a'))
+        return store.take(charges, charges.length, now)
+      }
+      const numbers = (): number[][] => tables.map(table => [...table.state(table.find('a'))])
+      expect([take(aMomentIn2026), take(aMomentIn2026 + 100_000)]).toEqual([true, true])
+      const before = numbers()
+      expect(take(aMomentIn2026 + 200_000)).toBe(false)
+      expect(numbers()).toEqual(before)
+    },
+  )
+
+  it('counts beside a shadow rule that is full, and only reports that one', () => {
+    const store = new MemoryStore()
+    const [loose, full] = ['9/s', '1/s'].map(limit => store.createTable(limit, compileWords({ limit }).meters))
+    const take = (): unknown[] => {
+      const charges = [{ ...chargeOf(full!, 'a'), enforced: false }, chargeOf(loose!, 'a')]
+      return [store.take(charges, 2, aMomentIn2026), ...charges.flatMap(({ fits, remaining }) => [fits, ...remaining])]
+    }
+    expect([take(), take(), take()]).toEqual([
+      [true, true, 0, true, 8],
+      [true, false, 0, true, 7],
+      [true, false, 0, true, 6],
+    ])
+  })
+
   it('looks without making a key', () => {
     const { store, remaining } = oneRule({ limit: '3/s' })
     expect(remaining('a', aMomentIn2026)).toBe(3)

@@ -1,6 +1,6 @@
 import type { Meter, Told } from '../algorithms/algorithm.ts'
 import { blankCharge, type Charge } from './charge.ts'
-import { CROWD, Table } from './table.ts'
+import { CROWD, PASSING_SLOTS, Table } from './table.ts'
 
 const told: Told = { delay: 0, remaining: 0, idleAt: 0 }
 const SWEEP_PER_NEW_KEY = 2
@@ -58,6 +58,7 @@ export class MemoryStore {
 
   /** Judges the first `size` charges without counting any. */
   look(charges: readonly LocalCharge[], size: number, now: number): boolean {
+    locateAll(charges, size)
     const allowed = measureAll(charges, size, now)
     for (let i = 0; i < size; i++) report(charges[i]!, now)
     return allowed
@@ -65,18 +66,9 @@ export class MemoryStore {
 
   /** Judges the first `size` charges at once: all of them are counted, or, if one refuses, none. */
   take(charges: readonly LocalCharge[], size: number, now: number): boolean {
-    const answer = size === 1 ? pass(charges[0]!, now) : undefined
-    if (answer !== undefined) return answer
-    const allowed = measureAll(charges, size, now)
-    for (let i = 0; i < size; i++) {
-      const charge = charges[i]!
-      const counts = allowed && charge.cost > 0 && charge.fits
-      if (counts && charge.slot === CROWD && charge.key !== '') charge.slot = this.#place(charge.table, charge.key, now)
-      if (counts && charge.wait === 0 && passAt(charge, charge.slot, now)) continue
-      if (counts) count(charge, now)
-      report(charge, now)
-    }
-    return allowed
+    // most calls are done with here, and what is this short V8 compiles into its caller
+    const answer = size === 1 ? passOne(charges[0]!, now) : passAll(charges, size, now)
+    return answer ?? this.#takeStepwise(charges, size, now)
   }
 
   /** The slot of a key that is counted elsewhere and followed here; none where that would crowd those counted here. */
@@ -85,6 +77,18 @@ export class MemoryStore {
     if (slot !== CROWD || key === '') return slot
     if (this.#keys * 2 >= this.#maxKeys) this.#keys -= table.sweep(SWEEP_WHEN_FULL, now)
     return this.#keys * 2 >= this.#maxKeys ? undefined : this.#place(table, key, now)
+  }
+
+  #takeStepwise(charges: readonly LocalCharge[], size: number, now: number): boolean {
+    const allowed = measureAll(charges, size, now)
+    for (let i = 0; i < size; i++) {
+      const charge = charges[i]!
+      const counts = allowed && charge.cost > 0 && charge.fits
+      if (counts && charge.slot === CROWD && charge.key !== '') charge.slot = this.#place(charge.table, charge.key, now)
+      if (counts) count(charge, now)
+      report(charge, now)
+    }
+    return allowed
   }
 
   /** Frees forgotten keys among the next `count`, over all tables in turn. */
@@ -113,28 +117,76 @@ export class MemoryStore {
   }
 }
 
-/** Judges a charge of one level by one move; undefined where it takes more than that. */
-function pass(charge: LocalCharge, now: number): boolean | undefined {
-  if (charge.cost === 0) return undefined
-  const slot = charge.table.find(charge.key)
+/** Finds where a key is counted, and says whether it can be by one move. */
+function locate(charge: LocalCharge): boolean {
+  const { table, key } = charge
+  const slot = table.find(key)
+  charge.slot = slot
   // a new key needs a place first
-  if (slot === CROWD && charge.key !== '') return undefined
-  const passes = passAt(charge, slot, now)
-  if (passes !== false) return passes
-  if (charge.mayWait && charge.wait <= charge.table.meters[0]!.patienceUs) return undefined
-  return !charge.enforced
+  return table.passes && charge.cost > 0 && (slot !== CROWD || key === '')
 }
 
-/** Counts a charge in one move if it passes at once, and tells whether; undefined where no such move is known. */
-function passAt(charge: LocalCharge, slot: number, now: number): boolean | undefined {
-  const { table } = charge
-  const meter = table.meters[0]!
-  if (table.meters.length > 1 || meter.pass === undefined) return undefined
-  const passes = meter.pass(table.state(slot), table.base(slot), now, charge.cost, told)
-  charge.slot = slot
+function locateAll(charges: readonly LocalCharge[], size: number): boolean {
+  let inOneMove = true
+  for (let i = 0; i < size; i++) if (!locate(charges[i]!)) inOneMove = false
+  return inOneMove
+}
+
+/** Judges a charge by one move; undefined where it takes more than that. */
+function passOne(charge: LocalCharge, now: number): boolean | undefined {
+  if (!locate(charge)) return undefined
+  if (passAt(charge, now)) return true
+  return passesLater(charge) ? undefined : !charge.enforced
+}
+
+/** Counts all charges by one move each if they pass at once; else counts none, and more is to be asked. */
+function passAll(charges: readonly LocalCharge[], size: number, now: number): true | undefined {
+  if (!locateAll(charges, size)) return undefined
+  for (let i = 0; i < size; i++) {
+    const charge = charges[i]!
+    // the last one is not counted unless all are
+    if (i + 1 < size) keep(charge, i)
+    if (passAt(charge, now) || (!charge.enforced && !passesLater(charge))) continue
+    for (let undone = 0; undone < i; undone++) restore(charges[undone]!, undone)
+    return undefined
+  }
+  return true
+}
+
+function passesLater({ mayWait, wait, table }: LocalCharge): boolean {
+  return mayWait && wait <= table.meters[0]!.patienceUs
+}
+
+/** What the charges of one call overwrite, until it is known that all of them pass. */
+let kept: Float64Array = new Float64Array(16 * PASSING_SLOTS)
+
+function keep({ table, slot }: LocalCharge, place: number): void {
+  const state = table.state(slot)
+  const base = table.base(slot)
+  const from = place * PASSING_SLOTS
+  if (from === kept.length) kept = growTwofold(kept)
+  for (let i = 0; i < table.stride; i++) kept[from + i] = state[base + i]!
+}
+
+function restore({ table, slot }: LocalCharge, place: number): void {
+  const from = place * PASSING_SLOTS
+  table.state(slot).set(kept.subarray(from, from + table.stride), table.base(slot))
+}
+
+function growTwofold(numbers: Float64Array): Float64Array {
+  const more = new Float64Array(numbers.length * 2)
+  more.set(numbers)
+  return more
+}
+
+/** Counts a charge in one move if it passes at once, and tells whether. */
+function passAt(charge: LocalCharge, now: number): boolean {
+  const { table, slot } = charge
+  const passes = table.meters[0]!.pass!(table.state(slot), table.base(slot), now, charge.cost, told)
+  const delay = passes ? 0 : told.delay
   charge.fits = passes
-  charge.wait = passes ? 0 : told.delay
-  charge.delays[0] = passes ? 0 : told.delay
+  charge.wait = delay
+  charge.delays[0] = delay
   charge.remaining[0] = told.remaining
   charge.resets[0] = told.idleAt > now ? told.idleAt - now : 0
   return passes
@@ -161,8 +213,7 @@ function measureAll(charges: readonly LocalCharge[], size: number, now: number):
 
 /** Asks every level of a charge how long the call would have to wait. */
 function measure(charge: LocalCharge, now: number): void {
-  const { table, cost, delays } = charge
-  const slot = table.find(charge.key)
+  const { table, cost, delays, slot } = charge
   const state = table.state(slot)
   const base = table.base(slot)
   let wait = 0
@@ -174,7 +225,6 @@ function measure(charge: LocalCharge, now: number): void {
     if (delay > wait) wait = delay
     if (delay > (charge.mayWait ? meter.patienceUs : 0)) fits = false
   }
-  charge.slot = slot
   charge.wait = wait
   charge.fits = fits
 }

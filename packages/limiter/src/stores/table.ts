@@ -7,6 +7,8 @@ const CHUNK_BITS = 10
 const CHUNK_SLOTS = 1 << CHUNK_BITS
 /** Slot 0 counts all keys that have no slot of their own. */
 export const CROWD = 0
+/** A state of no more numbers is cheaper to put back than to ask beforehand. */
+export const PASSING_SLOTS = 16
 
 /**
  * The counts of one rule: a slot of numbers per key, in chunks of typed arrays, so that a key costs no object, no timer,
@@ -20,7 +22,10 @@ export class Table {
   meters: readonly Meter[] = []
   /** Where each meter's numbers begin within a slot. */
   offsets: readonly number[] = []
-  #stride = 0
+  /** How many numbers a slot has. */
+  stride = 0
+  /** Whether a call can be counted by one move, and the move undone. */
+  passes = false
   #held = false
   readonly #index = new KeyIndex()
   #chunks: Float64Array[] = []
@@ -31,7 +36,7 @@ export class Table {
   constructor(meters: readonly Meter[]) {
     this.#use(layOut(meters))
     // a table of one key, such as a global rule's, needs no whole chunk
-    this.#chunks.push(new Float64Array(this.#stride))
+    this.#chunks.push(new Float64Array(this.stride))
   }
 
   /**
@@ -39,7 +44,7 @@ export class Table {
    * long as nothing was counted since; where a meter throws, nothing has changed.
    */
   adopt(meters: readonly Meter[], now: number): () => void {
-    const before: Layout = { meters: this.meters, offsets: this.offsets, stride: this.#stride }
+    const before: Layout = { meters: this.meters, offsets: this.offsets, stride: this.stride }
     const after = layOut(meters)
     const chunks = isSameLayout(before, after)
       ? this.#chunks
@@ -56,7 +61,8 @@ export class Table {
   #use({ meters, offsets, stride }: Layout): void {
     this.meters = meters
     this.offsets = offsets
-    this.#stride = stride
+    this.stride = stride
+    this.passes = meters.length === 1 && meters[0]!.pass !== undefined && stride <= PASSING_SLOTS
     this.#held = meters.some(meter => meter.held)
   }
 
@@ -66,7 +72,8 @@ export class Table {
   }
 
   find(key: string): number {
-    return key === '' ? CROWD : (this.#index.get(key) ?? CROWD)
+    // to compare texts takes a call, to measure one does not
+    return key.length === 0 ? CROWD : (this.#index.get(key) ?? CROWD)
   }
 
   state(slot: number): Float64Array {
@@ -74,7 +81,7 @@ export class Table {
   }
 
   base(slot: number): number {
-    return ((slot + CHUNK_SLOTS - 1) & (CHUNK_SLOTS - 1)) * (slot === CROWD ? 0 : this.#stride)
+    return ((slot + CHUNK_SLOTS - 1) & (CHUNK_SLOTS - 1)) * (slot === CROWD ? 0 : this.stride)
   }
 
   /** Whether strangers are being counted together at this moment. */
@@ -103,7 +110,7 @@ export class Table {
     const slot = this.find(key)
     if (slot === CROWD && key !== '') return
     const base = this.base(slot)
-    this.state(slot).fill(0, base, base + this.#stride)
+    this.state(slot).fill(0, base, base + this.stride)
   }
 
   /** Looks at up to `count` keys and frees those whose state says nothing any more; returns how many it freed. */
@@ -115,7 +122,7 @@ export class Table {
       const [key, slot] = entry
       this.#index.delete(key)
       const base = this.base(slot)
-      this.state(slot).fill(0, base, base + this.#stride)
+      this.state(slot).fill(0, base, base + this.stride)
       this.#free.push(slot)
       freed++
     }
@@ -125,7 +132,7 @@ export class Table {
   #grow(): number {
     const slot = this.#slots++
     if ((slot + CHUNK_SLOTS - 1) >> CHUNK_BITS === this.#chunks.length) {
-      this.#chunks.push(new Float64Array(CHUNK_SLOTS * this.#stride))
+      this.#chunks.push(new Float64Array(CHUNK_SLOTS * this.stride))
     }
     return slot
   }
