@@ -69,6 +69,35 @@ describe('sliding window', () => {
     expect(key.take(11e6, 100)).toBe(11e6)
   })
 
+  it.each([1, 2, 3, 7])(
+    'never admits more than %i in a period and keeps its word, however far ahead calls are counted',
+    count => {
+      const meter = slidingWindow.meter({ count, periodMs: 1 }, { segments: 4 }, { timeoutUs: 100 })
+      const state = new Float64Array(meter.slots)
+      const admitted: number[] = []
+      const take = (now: number): void => {
+        // whoever was admitted before the limit became smaller waits for longer than anybody else may
+        const delay = meter.delay(state, 0, now, 1)
+        meter.take(state, 0, now, 1, delay)
+        admitted.push(now + delay)
+      }
+      for (let call = 0; call < 40 * count; call++) take(aMomentIn2026)
+      for (let later = 0; later < 60; later++) take(aMomentIn2026 + later * 777)
+      for (let i = count; i < admitted.length; i++)
+        expect(admitted[i]! - admitted[i - count]!).toBeGreaterThanOrEqual(1000)
+      const broken: number[] = []
+      for (let now = aMomentIn2026; now < meter.idleAt(state, 0); now += 97) {
+        if (meter.remaining(state, 0, now + meter.delay(state, 0, now, 1)) === 0) broken.push(now)
+      }
+      expect(broken).toEqual([])
+      expect(meter.remaining(state, 0, meter.idleAt(state, 0))).toBe(count)
+    },
+  )
+
+  it('takes 14 numbers a caller where the window is cut into ten', () => {
+    expect(slidingWindow.meter({ count: 100, periodMs: 60_000 }, {}).slots).toBe(14)
+  })
+
   it('holds the largest counts there are', () => {
     const key = new OneKey(slidingWindow.meter({ count: 2 ** 26 - 1, periodMs: 1 }, { segments: 2 }))
     let total = 0

@@ -1,9 +1,10 @@
 import { z } from 'zod'
 import type { Algorithm, Limit, Meter, Patience, Told, Twin } from './algorithm.ts'
 import { longestWaitUs, Misfit } from './algorithm.ts'
+import { Packing, shareOut } from './packing.ts'
 
 /*
- * Sliding window: never more than `count` in any interval of the period, in a few numbers per caller.
+ * Sliding window: never more than `count` in any interval of the period, in one number per segment and a few more.
  *
  * Admitted calls are gathered into segments, oldest first. Of a segment three things are kept: how many calls it holds,
  * when the last of them came, and how far they ran ahead of an even pace (`lead`, in microseconds):
@@ -17,16 +18,23 @@ import { longestWaitUs, Misfit } from './algorithm.ts'
  * by bit instead of whole. A burst of `count` leaves at one moment, exactly one period later; a steady caller gets
  * its limit to within a percent or two. Counting is always on the safe side: what is not known is held.
  *
+ * The newest segment is open, and its three numbers are kept as they are. Once closed a segment only loses calls, so its
+ * numbers are packed into one, rounded once.
+ *
  * When a rule changes, the segments stay, and each leaves whole: their leads were measured in other gaps. A longer
  * window knows only the calls that were still in the shorter one.
  */
+/** The calls of all segments. */
 const HELD = 0
-const USED = 1
-const SEGMENTS = 2
-/** A segment is two numbers: the moment of its last call, and its calls with its lead packed below them. */
-const SIZE = 2
-const LEADS = 2 ** 26
-const LARGEST = LEADS - 1
+/** How many segments are closed. */
+const CLOSED = 1
+/** The open segment; without calls there is no segment at all. */
+const LAST = 2
+const CALLS = 3
+const LEAD = 4
+/** The closed ones. */
+const SEGMENTS = 5
+const LARGEST = 2 ** 26 - 1
 
 export const slidingWindow: Algorithm = {
   name: 'sliding-window',
@@ -38,16 +46,19 @@ export const slidingWindow: Algorithm = {
     const { segments = 10 } = options
     const patienceUs = longestWaitUs(patience)
     const windowsAhead = Math.ceil(patienceUs / (limit.periodMs * 1000))
+    const most = limit.count * (1 + windowsAhead)
     if (limit.count > LARGEST) {
       throw new Misfit('limit', `must not be above ${LARGEST} per period here; use algorithm: token-bucket`)
     }
-    if (limit.count * (1 + windowsAhead) > LARGEST) {
+    if (most > LARGEST) {
       throw new Misfit(
         'limit',
         'lets too many calls wait at once; use a shorter queue.timeout or algorithm: token-bucket',
       )
     }
-    return new SlidingWindow(limit, segments, patienceUs)
+    const periodUs = limit.periodMs * 1000
+    const packing = new Packing(shareOut(most, periodUs + patienceUs, periodUs))
+    return new SlidingWindow(limit, segments, patienceUs, packing)
   },
 }
 
@@ -63,26 +74,22 @@ class SlidingWindow implements Meter {
   readonly #segments: number
   readonly #segmentUs: number
   readonly #gapUs: number
-  /** Leads are kept in steps of so many microseconds, so that they fit beside the calls. */
-  readonly #stepUs: number
+  readonly #packing: Packing
 
-  constructor(limit: Limit, segments: number, patienceUs: number) {
-    this.slots = SEGMENTS + segments * SIZE
+  constructor(limit: Limit, segments: number, patienceUs: number, packing: Packing) {
+    this.slots = SEGMENTS + segments - 1
     this.patienceUs = patienceUs
     this.#count = limit.count
     this.#periodUs = limit.periodMs * 1000
     this.#segments = segments
     this.#segmentUs = this.#periodUs / segments
-    this.#stepUs = Math.ceil(this.#periodUs / (LEADS - 1))
-    this.#gapUs = Math.max(1, Math.floor(this.#periodUs / Math.max(1, limit.count) / this.#stepUs)) * this.#stepUs
-    this.scale = [this.#periodUs, this.#gapUs, this.#stepUs]
+    this.#gapUs = Math.max(1, Math.floor(this.#periodUs / Math.max(1, limit.count)))
+    this.#packing = packing
+    const { tickUs, ticks, room, stepUs, leads } = packing.numbers
+    this.scale = [this.#periodUs, this.#gapUs, tickUs, ticks, room, stepUs, leads]
     this.numbers = {
-      count: this.#count,
-      periodUs: this.#periodUs,
-      segments,
-      segmentUs: this.#segmentUs,
-      gapUs: this.#gapUs,
-      stepUs: this.#stepUs,
+      ...{ count: this.#count, periodUs: this.#periodUs, patienceUs, segments, segmentUs: this.#segmentUs },
+      ...{ gapUs: this.#gapUs, spanUs: packing.spanUs, tickUs, ticks, room, stepUs, leads },
     }
   }
 
@@ -91,35 +98,42 @@ class SlidingWindow implements Meter {
     if (cost === 0) return 0
     let excess = state[at + HELD]! + cost - this.#count
     if (excess <= 0) return 0
-    let segment = at + SEGMENTS
-    let calls = this.#calls(state, segment)
-    while (excess > calls) {
+    const newest = state[at + LAST]!
+    const end = at + SEGMENTS + state[at + CLOSED]!
+    // a segment whose last call was rounded up may seem to leave after the first calls of the next one
+    let before = 0
+    for (let segment = at + SEGMENTS; segment < end; segment++) {
+      const packed = state[segment]!
+      const calls = this.#packing.callsOf(packed)
+      const last = this.#packing.lastOf(packed, newest)
+      if (excess <= calls) {
+        const freeAt = this.#freeAt(last, calls - excess, this.#packing.leadOf(packed))
+        return Math.max(0, freeAt - now, before - now)
+      }
       excess -= calls
-      segment += SIZE
-      calls = this.#calls(state, segment)
+      before = last + this.#periodUs
     }
-    return Math.max(0, this.#freeAt(state, segment, excess, calls) - now)
+    const freeAt = this.#freeAt(newest, state[at + CALLS]! - excess, state[at + LEAD]!)
+    return Math.max(0, freeAt - now, before - now)
   }
 
   take(state: Float64Array, at: number, now: number, cost: number, delay: number): void {
-    if (state[at + SEGMENTS]! + this.#periodUs <= now) this.#forget(state, at, now)
-    state[at + HELD] = state[at + HELD]! + cost
-    const used = state[at + USED]!
-    const newest = at + SEGMENTS + (used - 1) * SIZE
-    const last = used === 0 ? 0 : state[newest]!
+    this.#forget(state, at, now)
+    const last = state[at + LAST]!
+    const calls = state[at + CALLS]!
     // a clock that steps back counts its calls at the moment it had reached
     const moment = Math.max(last, now + delay)
-    if (used === 0 || (used < this.#segments && this.#isCut(last, moment))) {
-      state[at + USED] = used + 1
-      state[newest + SIZE] = moment
-      state[newest + SIZE + 1] = this.#packed(cost, cost * this.#gapUs)
+    if (delay > this.patienceUs) this.#bringForward(state, at, moment)
+    state[at + HELD] = state[at + HELD]! + cost
+    state[at + LAST] = moment
+    if (calls === 0 || this.#isCut(state, at, last, moment)) {
+      if (calls > 0) this.#close(state, at, Math.max(last, moment - this.#packing.spanUs))
+      state[at + CALLS] = cost
+      state[at + LEAD] = cost * this.#gapUs
       return
     }
-    const lead = this.#lead(state, newest)
-    const caughtUp = Math.floor((moment - last) / this.#stepUs) * this.#stepUs
-    const calls = this.#calls(state, newest) + cost
-    state[newest] = moment
-    state[newest + 1] = this.#packed(calls, Math.max(0, lead - caughtUp) + cost * this.#gapUs)
+    state[at + CALLS] = calls + cost
+    state[at + LEAD] = Math.max(0, state[at + LEAD]! - (moment - last)) + cost * this.#gapUs
   }
 
   pass(state: Float64Array, at: number, now: number, cost: number, told: Told): boolean {
@@ -133,167 +147,235 @@ class SlidingWindow implements Meter {
 
   giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number): void {
     if (moment + this.#periodUs <= now) return
-    const end = at + SEGMENTS + state[at + USED]! * SIZE
+    const end = at + SEGMENTS + state[at + CLOSED]!
     let segment = at + SEGMENTS
-    while (segment < end && state[segment]! < moment) segment += SIZE
-    if (segment === end) return
-    const calls = this.#calls(state, segment)
+    while (segment < end && this.#packing.lastOf(state[segment]!, state[at + LAST]!) < moment) segment++
+    const isOpen = segment === end
+    if (isOpen && state[at + LAST]! < moment) return
+    const calls = isOpen ? state[at + CALLS]! : this.#packing.callsOf(state[segment]!)
     const undone = Math.min(cost, calls)
     state[at + HELD] = state[at + HELD]! - undone
-    if (undone < calls) {
-      // only the last of a segment's calls can be told apart from the others, and its part of the lead
-      const part = segment + SIZE === end && state[segment] === moment ? undone * this.#gapUs : 0
-      state[segment + 1] = this.#packed(calls - undone, this.#lead(state, segment) - part)
-      return
-    }
-    this.#drop(state, at, segment, 1)
+    if (isOpen && undone === calls) this.#reopen(state, at)
+    else if (isOpen) {
+      state[at + CALLS] = calls - undone
+      // only the last calls of all can be told apart from the others, and their part of the lead
+      if (state[at + LAST] === moment) state[at + LEAD] = state[at + LEAD]! - undone * this.#gapUs
+    } else if (undone === calls) this.#drop(state, at, segment, 1)
+    else state[segment] = this.#packing.without(state[segment]!, undone)
   }
 
   remaining(state: Float64Array, at: number, now: number): number {
-    const end = at + SEGMENTS + state[at + USED]! * SIZE
+    const end = at + SEGMENTS + state[at + CLOSED]!
     let free = this.#count - state[at + HELD]!
-    for (let segment = at + SEGMENTS; segment < end; segment += SIZE) {
-      const calls = this.#calls(state, segment)
+    for (let segment = at + SEGMENTS; segment < end; segment++) {
+      const packed = state[segment]!
+      const calls = this.#packing.callsOf(packed)
+      const untilLast = this.#packing.lastOf(packed, state[at + LAST]!) + this.#periodUs - now
       // none of them can have left, and then none of the later ones
-      if (state[segment]! + this.#periodUs - now > calls * this.#gapUs) break
-      const left = this.#left(state, segment, calls, now)
+      if (untilLast > calls * this.#gapUs) return Math.max(0, free)
+      const left = this.#left(untilLast, calls, this.#packing.leadOf(packed))
       free += left
-      if (left < calls) break
+      if (left < calls) return Math.max(0, free)
     }
-    return Math.max(0, free)
+    const untilLast = state[at + LAST]! + this.#periodUs - now
+    return Math.max(0, free + this.#left(untilLast, state[at + CALLS]!, state[at + LEAD]!))
   }
 
   inherit(old: ArrayLike<number>, oldScale: readonly number[], state: Float64Array, at: number, now: number): void {
-    const [oldPeriodUs = 0, oldGapUs, oldStepUs] = oldScale
-    const isAlike = oldGapUs === this.#gapUs && oldStepUs === this.#stepUs
+    const [oldPeriodUs = 0, oldGapUs, tickUs = 1, ticks = 1, room = 1, stepUs = 1, leads = 1] = oldScale
+    const packing = new Packing({ tickUs, ticks, room, stepUs, leads })
+    const newest = old[LAST]!
+    const open = old[CLOSED]!
+    const lastOf = (place: number): number => (place === open ? newest : packing.lastOf(old[SEGMENTS + place]!, newest))
+    const periodUs = Math.min(oldPeriodUs, this.#periodUs)
     let first = 0
-    while (first < old[USED]! && old[SEGMENTS + first * SIZE]! + oldPeriodUs <= now) first++
+    while (first <= open && lastOf(first) + periodUs <= now) first++
     // the oldest are put together where the new window has fewer segments
-    const surplus = Math.max(0, old[USED]! - first - this.#segments)
+    const surplus = Math.max(0, open + 1 - first - this.#segments)
     let merged = 0
-    for (let place = first; place < old[USED]!; place++) {
-      const segment = SEGMENTS + place * SIZE
-      const calls = Math.floor(old[segment + 1]! / LEADS)
+    for (let place = first; place <= open; place++) {
+      const isOpen = place === open
+      const calls = isOpen ? old[CALLS]! : packing.callsOf(old[SEGMENTS + place]!)
+      const lead = isOpen ? old[LEAD]! : packing.leadOf(old[SEGMENTS + place]!)
       merged += calls
       state[at + HELD] = state[at + HELD]! + calls
-      if (place < first + surplus) continue
-      const target = at + SEGMENTS + state[at + USED]! * SIZE
-      state[target] = old[segment]!
-      state[target + 1] = isAlike && merged === calls ? old[segment + 1]! : merged * LEADS + LARGEST
-      state[at + USED] = state[at + USED]! + 1
+      // and so are those that are too many for one number
+      if (place < first + surplus || (!isOpen && merged > this.#packing.mostCalls)) continue
+      state[at + CALLS] = merged
+      state[at + LEAD] = oldGapUs === this.#gapUs && merged === calls ? lead : Number.POSITIVE_INFINITY
+      state[at + LAST] = newest
+      if (!isOpen) this.#close(state, at, Math.max(lastOf(place), newest - this.#packing.spanUs))
       merged = 0
     }
   }
 
   idleAt(state: Float64Array, at: number): number {
-    const used = state[at + USED]!
-    return used === 0 ? 0 : state[at + SEGMENTS + (used - 1) * SIZE]! + this.#periodUs
+    return state[at + CALLS] === 0 ? 0 : state[at + LAST]! + this.#periodUs
   }
 
   /** Drops the segments that have left the window by now. */
   #forget(state: Float64Array, at: number, now: number): void {
-    const used = state[at + USED]!
+    const closed = state[at + CLOSED]!
+    const newest = state[at + LAST]!
     let gone = 0
-    while (gone < used && state[at + SEGMENTS + gone * SIZE]! + this.#periodUs <= now) {
-      state[at + HELD] = state[at + HELD]! - this.#calls(state, at + SEGMENTS + gone * SIZE)
+    while (gone < closed) {
+      const packed = state[at + SEGMENTS + gone]!
+      if (this.#packing.lastOf(packed, newest) + this.#periodUs > now) break
+      state[at + HELD] = state[at + HELD]! - this.#packing.callsOf(packed)
       gone++
     }
     if (gone > 0) this.#drop(state, at, at + SEGMENTS, gone)
+    if (gone < closed || newest + this.#periodUs > now) return
+    state[at + HELD] = 0
+    state[at + LAST] = 0
+    state[at + CALLS] = 0
+    state[at + LEAD] = 0
   }
 
   #drop(state: Float64Array, at: number, segment: number, count: number): void {
-    const end = at + SEGMENTS + state[at + USED]! * SIZE
-    state.copyWithin(segment, segment + count * SIZE, end)
-    state.fill(0, end - count * SIZE, end)
-    state[at + USED] = state[at + USED]! - count
+    const end = at + SEGMENTS + state[at + CLOSED]!
+    state.copyWithin(segment, segment + count, end)
+    state.fill(0, end - count, end)
+    state[at + CLOSED] = state[at + CLOSED]! - count
   }
 
-  /** How many of a segment's calls have surely left the window by `now`. */
-  #left(state: Float64Array, segment: number, calls: number, now: number): number {
-    const untilLast = state[segment]! + this.#periodUs - now
+  #close(state: Float64Array, at: number, last: number): void {
+    const closed = state[at + CLOSED]!
+    state[at + SEGMENTS + closed] = this.#packing.pack(last, state[at + CALLS]!, state[at + LEAD]!)
+    state[at + CLOSED] = closed + 1
+  }
+
+  /** The open segment has lost all its calls: the one before it is the newest again. */
+  #reopen(state: Float64Array, at: number): void {
+    const closed = Math.max(0, state[at + CLOSED]! - 1)
+    const packed = state[at + SEGMENTS + closed]!
+    // where nothing is closed this is 0, and says nothing
+    const calls = this.#packing.callsOf(packed)
+    state[at + LAST] = calls === 0 ? 0 : this.#packing.lastOf(packed, state[at + LAST]!)
+    state[at + CALLS] = calls
+    state[at + LEAD] = this.#packing.leadOf(packed)
+    state[at + SEGMENTS + closed] = 0
+    state[at + CLOSED] = closed
+  }
+
+  /** What waits for longer than calls are meant to is far ahead of the oldest: those then leave later, not too early. */
+  #bringForward(state: Float64Array, at: number, moment: number): void {
+    const earliest = moment - this.#packing.spanUs
+    const end = at + SEGMENTS + state[at + CLOSED]!
+    for (let segment = at + SEGMENTS; segment < end; segment++) {
+      const packed = state[segment]!
+      if (this.#packing.lastOf(packed, state[at + LAST]!) >= earliest) return
+      state[segment] = this.#packing.pack(earliest, this.#packing.callsOf(packed), this.#packing.leadOf(packed))
+    }
+  }
+
+  /** How many of a segment's calls have surely left the window by now. */
+  #left(untilLast: number, calls: number, lead: number): number {
     if (untilLast <= 0) return calls
-    const inside = Math.floor((this.#lead(state, segment) + untilLast - 1) / this.#gapUs)
-    return Math.max(0, calls - inside)
+    return Math.max(0, calls - Math.floor((lead + untilLast - 1) / this.#gapUs))
   }
 
-  /** The moment at which `wanted` of a segment's calls have surely left. */
-  #freeAt(state: Float64Array, segment: number, wanted: number, calls: number): number {
-    const leaves = state[segment]! + this.#periodUs
-    const bitByBit = leaves + this.#lead(state, segment) - (calls - wanted + 1) * this.#gapUs
-    return Math.min(leaves, bitByBit)
+  /** The moment at which all but `rest` of a segment's calls have surely left. */
+  #freeAt(last: number, rest: number, lead: number): number {
+    const leaves = last + this.#periodUs
+    return Math.min(leaves, leaves + lead - (rest + 1) * this.#gapUs)
   }
 
-  /** A new segment begins where the clock enters another slice of the window. */
-  #isCut(last: number, moment: number): boolean {
+  /** A new segment begins where the clock enters another slice of the window, if the one before can be closed. */
+  #isCut(state: Float64Array, at: number, last: number, moment: number): boolean {
+    if (state[at + CLOSED]! + 1 >= this.#segments || state[at + CALLS]! > this.#packing.mostCalls) return false
     return Math.floor(last / this.#segmentUs) !== Math.floor(moment / this.#segmentUs)
-  }
-
-  #calls(state: Float64Array, segment: number): number {
-    return Math.floor(state[segment + 1]! / LEADS)
-  }
-
-  #lead(state: Float64Array, segment: number): number {
-    const steps = state[segment + 1]! - this.#calls(state, segment) * LEADS
-    // a lead that has outgrown its place is not known, and such a segment leaves whole
-    return steps === LARGEST ? Number.POSITIVE_INFINITY : steps * this.#stepUs
-  }
-
-  #packed(calls: number, leadUs: number): number {
-    return calls * LEADS + Math.min(LARGEST, leadUs / this.#stepUs)
   }
 }
 
 const twin: Twin = {
   name: 'sliding-window',
   lua: `
-local HELD, USED, SEGMENTS, SIZE, LEADS, LARGEST = 1, 2, 3, 2, 2 ^ 26, 2 ^ 26 - 1
+local HELD, CLOSED, LAST, CALLS, LEAD, SEGMENTS = 1, 2, 3, 4, 5, 6
 local moves = {}
 
-local function callsIn(state, segment)
-  return floor(state[segment + 1] / LEADS)
+local function pack(meter, last, calls, leadUs)
+  local steps = min(meter.leads - 1, ceil(leadUs / meter.stepUs))
+  return ceil(last / meter.tickUs) % meter.ticks * (meter.room * meter.leads) + calls * meter.leads + steps
 end
 
-local function leadOf(meter, state, segment)
-  local steps = state[segment + 1] % LEADS
-  return steps == LARGEST and huge or steps * meter.stepUs
+local function lastOf(meter, packed, newest)
+  local tick = ceil(newest / meter.tickUs)
+  local last = (tick - (tick - floor(packed / (meter.room * meter.leads))) % meter.ticks) * meter.tickUs
+  return min(last, newest)
 end
 
-local function packed(meter, calls, leadUs)
-  return calls * LEADS + min(LARGEST, leadUs / meter.stepUs)
+local function callsOf(meter, packed)
+  return floor(packed / meter.leads) % meter.room
+end
+
+local function leadOf(meter, packed)
+  local steps = packed % meter.leads
+  return steps == meter.leads - 1 and huge or steps * meter.stepUs
 end
 
 local function endOf(state)
-  return SEGMENTS + state[USED] * SIZE
+  return SEGMENTS + state[CLOSED]
 end
 
 local function drop(state, segment, count)
   local stop = endOf(state)
   for at = segment, stop - 1 do
-    local from = at + count * SIZE
+    local from = at + count
     state[at] = from < stop and state[from] or 0
   end
-  state[USED] = state[USED] - count
+  state[CLOSED] = state[CLOSED] - count
 end
 
 local function forget(meter, state, now)
-  local used, gone = state[USED], 0
-  while gone < used and state[SEGMENTS + gone * SIZE] + meter.periodUs <= now do
-    state[HELD] = state[HELD] - callsIn(state, SEGMENTS + gone * SIZE)
+  local closed, newest, gone = state[CLOSED], state[LAST], 0
+  while gone < closed do
+    local packed = state[SEGMENTS + gone]
+    if lastOf(meter, packed, newest) + meter.periodUs > now then break end
+    state[HELD] = state[HELD] - callsOf(meter, packed)
     gone = gone + 1
   end
   if gone > 0 then drop(state, SEGMENTS, gone) end
+  if gone < closed or newest + meter.periodUs > now then return end
+  state[HELD], state[LAST], state[CALLS], state[LEAD] = 0, 0, 0, 0
 end
 
-local function leftOf(meter, state, segment, calls, now)
-  local untilLast = state[segment] + meter.periodUs - now
+local function close(meter, state, last)
+  state[endOf(state)] = pack(meter, last, state[CALLS], state[LEAD])
+  state[CLOSED] = state[CLOSED] + 1
+end
+
+local function reopen(meter, state)
+  local closed = max(0, state[CLOSED] - 1)
+  local packed = state[SEGMENTS + closed]
+  local calls = callsOf(meter, packed)
+  state[LAST] = calls == 0 and 0 or lastOf(meter, packed, state[LAST])
+  state[CALLS], state[LEAD] = calls, leadOf(meter, packed)
+  state[SEGMENTS + closed], state[CLOSED] = 0, closed
+end
+
+local function bringForward(meter, state, moment)
+  local earliest = moment - meter.spanUs
+  for segment = SEGMENTS, endOf(state) - 1 do
+    local packed = state[segment]
+    if lastOf(meter, packed, state[LAST]) >= earliest then return end
+    state[segment] = pack(meter, earliest, callsOf(meter, packed), leadOf(meter, packed))
+  end
+end
+
+local function leftOf(meter, untilLast, calls, lead)
   if untilLast <= 0 then return calls end
-  local inside = floor((leadOf(meter, state, segment) + untilLast - 1) / meter.gapUs)
-  return max(0, calls - inside)
+  return max(0, calls - floor((lead + untilLast - 1) / meter.gapUs))
 end
 
-local function freeAt(meter, state, segment, wanted, calls)
-  local leaves = state[segment] + meter.periodUs
-  return min(leaves, leaves + leadOf(meter, state, segment) - (calls - wanted + 1) * meter.gapUs)
+local function freeAt(meter, last, rest, lead)
+  local leaves = last + meter.periodUs
+  return min(leaves, leaves + lead - (rest + 1) * meter.gapUs)
+end
+
+local function isCut(meter, state, last, moment)
+  if state[CLOSED] + 1 >= meter.segments or state[CALLS] >= meter.room then return false end
+  return floor(last / meter.segmentUs) ~= floor(moment / meter.segmentUs)
 end
 
 function moves.delay(meter, state, now, cost)
@@ -301,90 +383,95 @@ function moves.delay(meter, state, now, cost)
   if cost == 0 then return 0 end
   local excess = state[HELD] + cost - meter.count
   if excess <= 0 then return 0 end
-  local segment = SEGMENTS
-  local calls = callsIn(state, segment)
-  while excess > calls do
+  local before = 0
+  for segment = SEGMENTS, endOf(state) - 1 do
+    local packed = state[segment]
+    local calls, last = callsOf(meter, packed), lastOf(meter, packed, state[LAST])
+    if excess <= calls then
+      return max(0, freeAt(meter, last, calls - excess, leadOf(meter, packed)) - now, before - now)
+    end
     excess = excess - calls
-    segment = segment + SIZE
-    calls = callsIn(state, segment)
+    before = last + meter.periodUs
   end
-  return max(0, freeAt(meter, state, segment, excess, calls) - now)
+  return max(0, freeAt(meter, state[LAST], state[CALLS] - excess, state[LEAD]) - now, before - now)
 end
 
 function moves.take(meter, state, now, cost, delay)
-  if state[USED] > 0 and state[SEGMENTS] + meter.periodUs <= now then forget(meter, state, now) end
-  local used, segmentUs, stepUs, moment = state[USED], meter.segmentUs, meter.stepUs, now + delay
-  local newest = SEGMENTS + (used - 1) * SIZE
-  local last = used == 0 and 0 or state[newest]
-  if moment < last then moment = last end
-  state[HELD] = state[HELD] + cost
-  if used == 0 or (used < meter.segments and floor(last / segmentUs) ~= floor(moment / segmentUs)) then
-    state[USED], state[newest + SIZE] = used + 1, moment
-    state[newest + SIZE + 1] = packed(meter, cost, cost * meter.gapUs)
+  forget(meter, state, now)
+  local last, calls = state[LAST], state[CALLS]
+  local moment = max(last, now + delay)
+  if delay > meter.patienceUs then bringForward(meter, state, moment) end
+  state[HELD], state[LAST] = state[HELD] + cost, moment
+  if calls == 0 or isCut(meter, state, last, moment) then
+    if calls > 0 then close(meter, state, max(last, moment - meter.spanUs)) end
+    state[CALLS], state[LEAD] = cost, cost * meter.gapUs
     return
   end
-  local calls = state[newest + 1]
-  local steps = calls % LEADS
-  local lead = steps == LARGEST and huge or steps * stepUs
-  local caughtUp = floor((moment - last) / stepUs) * stepUs
-  local ahead = (max(0, lead - caughtUp) + cost * meter.gapUs) / stepUs
-  state[newest] = moment
-  state[newest + 1] = calls - steps + cost * LEADS + min(LARGEST, ahead)
+  state[CALLS], state[LEAD] = calls + cost, max(0, state[LEAD] - (moment - last)) + cost * meter.gapUs
 end
 
 function moves.pass(meter, state, now, cost)
   local delay = 0
   if state[HELD] + cost > meter.count then delay = moves.delay(meter, state, now, cost) end
   if delay == 0 then moves.take(meter, state, now, cost, 0) end
-  local newest = SEGMENTS + (state[USED] - 1) * SIZE
-  return delay, moves.remaining(meter, state, now), state[USED] == 0 and 0 or state[newest] + meter.periodUs
+  return delay, moves.remaining(meter, state, now), moves.idleAt(meter, state)
 end
 
 function moves.giveBack(meter, state, now, cost, moment)
   if moment + meter.periodUs <= now then return end
   local stop, segment = endOf(state), SEGMENTS
-  while segment < stop and state[segment] < moment do segment = segment + SIZE end
-  if segment == stop then return end
-  local calls = callsIn(state, segment)
+  while segment < stop and lastOf(meter, state[segment], state[LAST]) < moment do segment = segment + 1 end
+  local isOpen = segment == stop
+  if isOpen and state[LAST] < moment then return end
+  local calls = isOpen and state[CALLS] or callsOf(meter, state[segment])
   local undone = min(cost, calls)
   state[HELD] = state[HELD] - undone
-  if undone < calls then
-    local part = segment + SIZE == stop and state[segment] == moment and undone * meter.gapUs or 0
-    state[segment + 1] = packed(meter, calls - undone, leadOf(meter, state, segment) - part)
-  else
+  if isOpen and undone == calls then
+    reopen(meter, state)
+  elseif isOpen then
+    state[CALLS] = calls - undone
+    if state[LAST] == moment then state[LEAD] = state[LEAD] - undone * meter.gapUs end
+  elseif undone == calls then
     drop(state, segment, 1)
+  else
+    state[segment] = state[segment] - undone * meter.leads
   end
 end
 
 function moves.remaining(meter, state, now)
   local free = meter.count - state[HELD]
-  for segment = SEGMENTS, endOf(state) - 1, SIZE do
-    local untilLast, calls = state[segment] + meter.periodUs - now, callsIn(state, segment)
+  for segment = SEGMENTS, endOf(state) - 1 do
+    local packed = state[segment]
+    local calls, untilLast = callsOf(meter, packed), lastOf(meter, packed, state[LAST]) + meter.periodUs - now
     -- none of them can have left, and then none of the later ones
-    if untilLast >= calls * meter.gapUs + 1 then break end
-    local left = leftOf(meter, state, segment, calls, now)
+    if untilLast > calls * meter.gapUs then return max(0, free) end
+    local left = leftOf(meter, untilLast, calls, leadOf(meter, packed))
     free = free + left
-    if left < calls then break end
+    if left < calls then return max(0, free) end
   end
-  return max(0, free)
+  return max(0, free + leftOf(meter, state[LAST] + meter.periodUs - now, state[CALLS], state[LEAD]))
 end
 
 function moves.inherit(meter, old, oldScale, now)
-  local isAlike = oldScale[2] == meter.gapUs and oldScale[3] == meter.stepUs
-  local state, first, merged = { 0, 0 }, 0, 0
-  for slot = SEGMENTS, meter.slots do state[slot] = 0 end
-  while first < old[USED] and old[SEGMENTS + first * SIZE] + oldScale[1] <= now do first = first + 1 end
-  local surplus = max(0, old[USED] - first - meter.segments)
-  for place = first, old[USED] - 1 do
-    local segment = SEGMENTS + place * SIZE
-    local calls = callsIn(old, segment)
+  local elder = { tickUs = oldScale[3], ticks = oldScale[4], room = oldScale[5], stepUs = oldScale[6], leads = oldScale[7] }
+  local newest, open, periodUs = old[LAST], old[CLOSED], min(oldScale[1], meter.periodUs)
+  local state, first, merged = {}, 0, 0
+  for slot = 1, meter.slots do state[slot] = 0 end
+  local function lastAt(place)
+    return place == open and newest or lastOf(elder, old[SEGMENTS + place], newest)
+  end
+  while first <= open and lastAt(first) + periodUs <= now do first = first + 1 end
+  local surplus = max(0, open + 1 - first - meter.segments)
+  for place = first, open do
+    local isOpen = place == open
+    local calls = isOpen and old[CALLS] or callsOf(elder, old[SEGMENTS + place])
+    local lead = isOpen and old[LEAD] or leadOf(elder, old[SEGMENTS + place])
     merged = merged + calls
     state[HELD] = state[HELD] + calls
-    if place >= first + surplus then
-      local target = endOf(state)
-      state[target] = old[segment]
-      state[target + 1] = isAlike and merged == calls and old[segment + 1] or merged * LEADS + LARGEST
-      state[USED] = state[USED] + 1
+    if place >= first + surplus and (isOpen or merged < meter.room) then
+      state[LAST], state[CALLS] = newest, merged
+      state[LEAD] = oldScale[2] == meter.gapUs and merged == calls and lead or huge
+      if not isOpen then close(meter, state, max(lastAt(place), newest - meter.spanUs)) end
       merged = 0
     end
   end
@@ -392,8 +479,7 @@ function moves.inherit(meter, old, oldScale, now)
 end
 
 function moves.idleAt(meter, state)
-  local used = state[USED]
-  return used == 0 and 0 or state[SEGMENTS + (used - 1) * SIZE] + meter.periodUs
+  return state[CALLS] == 0 and 0 or state[LAST] + meter.periodUs
 end
 
 return moves`,
