@@ -12,7 +12,7 @@ const VERDICT = (3 + 14 + 3 * 2 + 4 + 2 + 17) * WORD
 /** Eight fields, of which three are such numbers. */
 const DECISION = (3 + 8 + 3 * 2) * WORD
 /** How long a refused call would have to wait: the few numbers by which a meter works it out, and the one a charge keeps. */
-const DELAY = 6 * 2 * WORD
+const DELAY = 3 * 2 * WORD
 // the profiler looks at one byte in so many, so it is off by a little
 const SAMPLING_ERROR = 0.03
 

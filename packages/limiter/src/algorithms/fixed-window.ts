@@ -73,24 +73,24 @@ class FixedWindow implements Meter {
   }
 
   pass(state: Float64Array, at: number, now: number, cost: number, told: Told): boolean {
-    let window = state[at + START]!
-    let used = state[at + COUNT]!
-    if (used === 0 || now >= window + this.#periodUs) {
-      window = this.#aligned ? this.#windowOf(now) : now
-      used = 0
-    }
-    const left = this.#count - used - cost
+    const periodUs = this.#periodUs
+    const start = state[at + START]!
+    const kept = state[at + COUNT]!
+    const isOver = kept === 0 || now >= start + periodUs
+    const window = isOver ? this.#windowFrom(now) : start
+    const used = isOver ? cost : kept + cost
+    const left = this.#count - used
     const isAhead = this.#isAhead(window, now)
     if (left < 0 || isAhead) {
-      told.remaining = isAhead ? 0 : Math.max(0, this.#count - used)
-      told.idleAt = this.idleAt(state, at)
-      told.delay = cost > this.#count ? Number.POSITIVE_INFINITY : (left < 0 ? window + this.#periodUs : window) - now
+      told.remaining = isAhead ? 0 : Math.max(0, left + cost)
+      told.idleAt = kept === 0 ? 0 : start + periodUs
+      told.delay = cost > this.#count ? Number.POSITIVE_INFINITY : (left < 0 ? window + periodUs : window) - now
       return false
     }
     state[at + START] = window
-    state[at + COUNT] = used + cost
+    state[at + COUNT] = used
     told.remaining = left
-    told.idleAt = window + this.#periodUs
+    told.idleAt = window + periodUs
     return true
   }
 
@@ -142,6 +142,10 @@ class FixedWindow implements Meter {
   #window(state: Float64Array, at: number, now: number): number {
     // a clock that steps back stays in the window it had reached
     if (state[at + COUNT]! > 0 && now < state[at + START]! + this.#periodUs) return state[at + START]!
+    return this.#windowFrom(now)
+  }
+
+  #windowFrom(now: number): number {
     return this.#aligned ? this.#windowOf(now) : now
   }
 

@@ -10,10 +10,12 @@ const NONE: ReadonlyMap<string, number> = new Map()
  * keys stay together; and when they have become too many they move bit by bit, lest the move be a pause itself.
  */
 export class KeyIndex {
-  /** Where all keys are at first; undefined once they have moved. */
-  #first: Map<string, number> | undefined = new Map()
-  #moving: MapIterator<[string, number]> | undefined
+  /** Where all keys are, until they are spread. */
+  #only: Map<string, number> | undefined = new Map()
   #shards: Map<string, number>[] = []
+  /** Those that have yet to move. */
+  #rest: Map<string, number> | undefined
+  #moving: MapIterator<[string, number]> | undefined
   #size = 0
   #sweeping = 0
   #cursor: MapIterator<[string, number]> | undefined
@@ -23,31 +25,29 @@ export class KeyIndex {
   }
 
   get(key: string): number | undefined {
-    if (this.#shards.length === 0) return this.#first!.get(key)
-    return this.#shards[shardOf(key)]!.get(key) ?? this.#first?.get(key)
+    const only = this.#only
+    return only === undefined ? this.#getSpread(key) : only.get(key)
   }
 
   /** The key must not be there yet. */
   add(key: string, slot: number): void {
-    if (this.#shards.length === 0 && this.#size === SPREAD_AT) {
-      this.#shards = Array.from({ length: SHARDS }, () => new Map<string, number>())
-    }
-    if (this.#shards.length === 0) this.#first!.set(ownCopy(key), slot)
-    else {
-      if (this.#first) this.#move(this.#first)
-      this.#shards[shardOf(key)]!.set(ownCopy(key), slot)
-    }
+    if (this.#only && this.#size === SPREAD_AT) this.#spread(this.#only)
+    if (this.#rest) this.#move(this.#rest)
+    const map = this.#only ?? this.#shards[shardOf(key)]!
+    map.set(ownCopy(key), slot)
     this.#size++
   }
 
   delete(key: string): void {
-    if (this.#first?.delete(key) || this.#shards[shardOf(key)]?.delete(key)) this.#size--
+    const isGone = this.#only
+      ? this.#only.delete(key)
+      : this.#shards[shardOf(key)]!.delete(key) || this.#rest?.delete(key)
+    if (isGone) this.#size--
   }
 
   /** The next key of an endless round over all of them; undefined now and then, and always when empty. */
   next(): [key: string, slot: number] | undefined {
-    // behind the shards comes the first map
-    this.#cursor ??= (this.#shards[this.#sweeping] ?? this.#first ?? NONE).entries()
+    this.#cursor ??= (this.#only ?? this.#shards[this.#sweeping] ?? this.#rest ?? NONE).entries()
     const step = this.#cursor.next()
     if (!step.done) return step.value
     this.#cursor = undefined
@@ -55,18 +55,28 @@ export class KeyIndex {
     return undefined
   }
 
-  #move(first: Map<string, number>): void {
-    // one walk over all: each new one would have to step over all that have moved before
-    this.#moving ??= first.entries()
+  #getSpread(key: string): number | undefined {
+    return this.#shards[shardOf(key)]!.get(key) ?? this.#rest?.get(key)
+  }
+
+  #spread(all: Map<string, number>): void {
+    this.#shards = Array.from({ length: SHARDS }, () => new Map<string, number>())
+    this.#rest = all
+    // one walk over all: a new one for each step would have to pass over all that have moved before
+    this.#moving = all.entries()
+    this.#only = undefined
+  }
+
+  #move(rest: Map<string, number>): void {
     for (let moved = 0; moved < MOVED_PER_KEY; moved++) {
-      const step = this.#moving.next()
+      const step = this.#moving!.next()
       if (step.done) {
-        this.#first = undefined
+        this.#rest = undefined
         this.#moving = undefined
         return
       }
       const [key, slot] = step.value
-      first.delete(key)
+      rest.delete(key)
       this.#shards[shardOf(key)]!.set(key, slot)
     }
   }

@@ -134,9 +134,19 @@ function locateAll(charges: readonly LocalCharge[], size: number): boolean {
 
 /** Judges a charge by one move; undefined where it takes more than that. */
 function passOne(charge: LocalCharge, now: number): boolean | undefined {
-  if (!locate(charge)) return undefined
+  if (!locate(charge)) return refuseStranger(charge, now)
   if (passAt(charge, now)) return true
   return passesLater(charge) ? undefined : !charge.enforced
+}
+
+/** Refuses a key that has no place by one move too: floods come from many keys. Undefined where it is not refused. */
+function refuseStranger(charge: LocalCharge, now: number): false | undefined {
+  const { table, slot, cost } = charge
+  if (!table.passes || cost === 0) return undefined
+  if (table.meters[0]!.delay(table.state(slot), table.base(slot), now, cost) === 0) return undefined
+  // what has to wait is not counted by this, only told
+  passAt(charge, now)
+  return passesLater(charge) || !charge.enforced ? undefined : false
 }
 
 /** Counts all charges by one move each if they pass at once; else counts none, and more is to be asked. */
@@ -169,8 +179,10 @@ function keep({ table, slot }: LocalCharge, place: number): void {
 }
 
 function restore({ table, slot }: LocalCharge, place: number): void {
+  const state = table.state(slot)
+  const base = table.base(slot)
   const from = place * PASSING_SLOTS
-  table.state(slot).set(kept.subarray(from, from + table.stride), table.base(slot))
+  for (let i = 0; i < table.stride; i++) state[base + i] = kept[from + i]!
 }
 
 function growTwofold(numbers: Float64Array): Float64Array {

@@ -35,7 +35,7 @@ export class Table {
 
   constructor(meters: readonly Meter[]) {
     this.#use(layOut(meters))
-    // a table of one key, such as a global rule's, needs no whole chunk
+    // a table of the crowd alone, such as a global rule's, needs no whole chunk
     this.#chunks.push(new Float64Array(this.stride))
   }
 
@@ -48,7 +48,7 @@ export class Table {
     const after = layOut(meters)
     const chunks = isSameLayout(before, after)
       ? this.#chunks
-      : this.#chunks.map((chunk, i) => inheritStates(chunk, i === 0 ? 1 : CHUNK_SLOTS, before, after, now))
+      : this.#chunks.map(chunk => inheritStates(chunk, chunk.length / before.stride, before, after, now))
     const undone = this.#chunks
     this.#use(after)
     this.#chunks = chunks
@@ -77,11 +77,11 @@ export class Table {
   }
 
   state(slot: number): Float64Array {
-    return this.#chunks[(slot + CHUNK_SLOTS - 1) >> CHUNK_BITS]!
+    return this.#chunks[slot >> CHUNK_BITS]!
   }
 
   base(slot: number): number {
-    return ((slot + CHUNK_SLOTS - 1) & (CHUNK_SLOTS - 1)) * (slot === CROWD ? 0 : this.stride)
+    return (slot & (CHUNK_SLOTS - 1)) * this.stride
   }
 
   /** Whether strangers are being counted together at this moment. */
@@ -101,7 +101,7 @@ export class Table {
     if (crowded && this.#held) return CROWD
     const slot = this.#free.pop() ?? this.#grow()
     this.#index.add(key, slot)
-    if (crowded) this.state(slot).set(this.#chunks[0]!, this.base(slot))
+    if (crowded) this.state(slot).set(this.state(CROWD).subarray(0, this.stride), this.base(slot))
     return slot
   }
 
@@ -131,9 +131,11 @@ export class Table {
 
   #grow(): number {
     const slot = this.#slots++
-    if ((slot + CHUNK_SLOTS - 1) >> CHUNK_BITS === this.#chunks.length) {
-      this.#chunks.push(new Float64Array(CHUNK_SLOTS * this.stride))
-    }
+    const isFirst = slot === CROWD + 1
+    if (!isFirst && slot >> CHUNK_BITS < this.#chunks.length) return slot
+    const chunk = new Float64Array(CHUNK_SLOTS * this.stride)
+    if (isFirst) chunk.set(this.#chunks.pop()!)
+    this.#chunks.push(chunk)
     return slot
   }
 
