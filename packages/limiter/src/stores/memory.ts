@@ -16,7 +16,9 @@ export interface LocalCharge extends Charge {
 }
 
 export function localCharge(table: Table): LocalCharge {
-  return { ...blankCharge(), table, slot: CROWD }
+  const { key, cost, enforced, mayWait, delays, wait, fits, remaining, resets } = blankCharge()
+  // spelled out, since V8 keeps what is spread from another object one step further away
+  return { key, cost, enforced, mayWait, delays, wait, fits, remaining, resets, table, slot: CROWD }
 }
 
 /** Counts in this process, decided at once. Holds at most `maxKeys` keys, and forgets none that still matters. */
