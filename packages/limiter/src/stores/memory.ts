@@ -69,7 +69,7 @@ export class MemoryStore {
   /** Judges the first `size` charges at once: all of them are counted, or, if one refuses, none. */
   take(charges: readonly LocalCharge[], size: number, now: number): boolean {
     // most calls are done with here, and what is this short V8 compiles into its caller
-    const answer = size === 1 ? passOne(charges[0]!, now) : passAll(charges, size, now)
+    const answer = size === 1 ? this.#takeOne(charges[0]!, now) : passAll(charges, size, now)
     return answer ?? this.#takeStepwise(charges, size, now)
   }
 
@@ -79,6 +79,22 @@ export class MemoryStore {
     if (slot !== CROWD || key === '') return slot
     if (this.#keys * 2 >= this.#maxKeys) this.#keys -= table.sweep(SWEEP_WHEN_FULL, now)
     return this.#keys * 2 >= this.#maxKeys ? undefined : this.#place(table, key, now)
+  }
+
+  /** Judges a charge by one move; undefined where it takes more than that. */
+  #takeOne(charge: LocalCharge, now: number): boolean | undefined {
+    if (!locate(charge) && !this.#receive(charge, now)) return undefined
+    if (passAt(charge, now)) return true
+    return passesLater(charge) ? undefined : !charge.enforced
+  }
+
+  /** Gives a new key its place if its call passes, and none if it is refused; says whether one move can tell. */
+  #receive(charge: LocalCharge, now: number): boolean {
+    const { table, key, slot, cost } = charge
+    if (!table.passes || cost === 0) return false
+    const delay = table.meters[0]!.delay(table.state(slot), table.base(slot), now, cost)
+    if (delay === 0) charge.slot = this.#place(table, key, now)
+    return true
   }
 
   #takeStepwise(charges: readonly LocalCharge[], size: number, now: number): boolean {
@@ -132,23 +148,6 @@ function locateAll(charges: readonly LocalCharge[], size: number): boolean {
   let inOneMove = true
   for (let i = 0; i < size; i++) if (!locate(charges[i]!)) inOneMove = false
   return inOneMove
-}
-
-/** Judges a charge by one move; undefined where it takes more than that. */
-function passOne(charge: LocalCharge, now: number): boolean | undefined {
-  if (!locate(charge)) return refuseStranger(charge, now)
-  if (passAt(charge, now)) return true
-  return passesLater(charge) ? undefined : !charge.enforced
-}
-
-/** Refuses a key that has no place by one move too: floods come from many keys. Undefined where it is not refused. */
-function refuseStranger(charge: LocalCharge, now: number): false | undefined {
-  const { table, slot, cost } = charge
-  if (!table.passes || cost === 0) return undefined
-  if (table.meters[0]!.delay(table.state(slot), table.base(slot), now, cost) === 0) return undefined
-  // what has to wait is not counted by this, only told
-  passAt(charge, now)
-  return passesLater(charge) || !charge.enforced ? undefined : false
 }
 
 /** Counts all charges by one move each if they pass at once; else counts none, and more is to be asked. */
