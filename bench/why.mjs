@@ -5,7 +5,7 @@ export const why = {
 look into the same kind of Map: its bucket, its entry and the text of the key. What she adds are the numbers of the key, in a typed
 array of their own, which make a key cost a quarter of what a peer's costs, and the answer: what is left, until when, whether the
 call may wait. While that is worked out the processor cannot fetch the next key yet, as it does for the Map, whose keys are asked
-for in the order in which they came; so the ratio moves with the machine's caches, between 1.4 and 1.6 where it is quiet.
+for in the order in which they came; so the ratio moves with the machine's caches, between 1.4 and 1.7 where it is quiet.
 `,
   filters: `The floor is "bare, two headers more": writing the two headers alone costs a fast framework more than the twentieth that the
 mark allows, and all peers that write headers pay it. What Diana herself adds is the difference between "bare" and "no headers":
