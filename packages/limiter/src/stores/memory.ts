@@ -158,7 +158,7 @@ function passAll(charges: readonly LocalCharge[], size: number, now: number): tr
     // the last one is not counted unless all are
     if (i + 1 < size) keep(charge, i)
     if (passAt(charge, now) || (!charge.enforced && !passesLater(charge))) continue
-    for (let undone = 0; undone < i; undone++) restore(charges[undone]!, undone)
+    for (let undone = i - 1; undone >= 0; undone--) restore(charges[undone]!, undone)
     return undefined
   }
   return true
