@@ -5,8 +5,23 @@ const largestInteger = 999_999_999_999_999
 
 const mostKnown = 10_000
 
-/** Most limits are whole again within an hour, and what is said of that is written once. */
-const times: readonly string[] = Array.from({ length: 3601 }, (_, seconds) => `;t=${seconds}`)
+/** How one limit stood, as it was told. */
+interface Standing {
+  list: PolicyList | undefined
+  remaining: number
+  seconds: number | undefined
+  text: string
+}
+
+/**
+ * Most callers stand where others have just stood, and text that is put together for every answer costs more than all else
+ * that is done to write it: it has to be made one piece before Node can look whether it may be sent.
+ */
+const standings: readonly Standing[] = Array.from({ length: 1024 }, () => {
+  return { list: undefined, remaining: 0, seconds: undefined, text: '' }
+})
+
+let lists = 0
 
 /**
  * A RateLimit-Policy list, grown by one limit at a time. Calls that meet the same limits have the same list, so each is
@@ -24,12 +39,15 @@ export class PolicyList {
   readonly #longer = new Map<string, PolicyList>()
   /** The longer list that was asked for last. */
   #latest: PolicyList | undefined
+  readonly #seed: number
 
   private constructor(text: string, lastName: string, level: number, last: Decision | undefined) {
     this.text = text
     this.#lastName = lastName
     this.#level = level
     this.#last = last
+    // limits that stand alike have places apart
+    this.#seed = 401 * lists++
   }
 
   static get empty(): PolicyList {
@@ -61,8 +79,14 @@ export class PolicyList {
 
   /** What the last limit has left, as the other list tells it; no seconds where no moment can be named. */
   standing(remaining: number, seconds: number | undefined): string {
-    const time = seconds === undefined ? '' : (times[seconds] ?? `;t=${seconds}`)
-    return `${this.#lastName}${remaining}${time}`
+    const place = (remaining * 31 + (seconds ?? 0) * 7 + this.#seed) & (standings.length - 1)
+    const latest = standings[place]!
+    if (latest.list === this && latest.remaining === remaining && latest.seconds === seconds) return latest.text
+    latest.list = this
+    latest.remaining = remaining
+    latest.seconds = seconds
+    latest.text = `${this.#lastName}${remaining}${seconds === undefined ? '' : `;t=${seconds}`}`
+    return latest.text
   }
 
   endsWith({ rule, limit, periodMs }: Decision): boolean {
