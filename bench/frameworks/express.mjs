@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import express from 'express'
 import { rateLimit } from 'express-rate-limit'
 import { diana } from '../../packages/limiter/dist/filters/express.js'
-import { fourKeys, fourRules, MINUTE, oneRule, order, PLENTY, staticHeaders } from './limits.mjs'
+import { fourKeys, fourRules, headersWith, MINUTE, oneRule, order, PLENTY, staticHeaders } from './limits.mjs'
 
 function serve(...middlewares) {
   const app = express()
@@ -23,6 +23,13 @@ export const subjects = {
   'bare, two headers more': () => {
     return serve((_request, response, next) => {
       for (const [name, value] of staticHeaders) response.setHeader(name, value)
+      next()
+    })
+  },
+  'bare, two headers that change': () => {
+    let left = PLENTY
+    return serve((_request, response, next) => {
+      for (const [name, value] of headersWith(left--)) response.setHeader(name, value)
       next()
     })
   },

@@ -41,8 +41,11 @@ export const fourKeys = (header, path) => [
 /** What every route answers with. */
 export const order = { id: 7, state: 'paid', lines: [{ item: 'bow', count: 1 }] }
 
-/** About as many bytes of headers as a limiter writes. */
-export const staticHeaders = [
+/** What a limiter writes to a caller who has so many calls left. */
+export const headersWith = left => [
   ['RateLimit-Policy', '"account";q=50000000;w=60'],
-  ['RateLimit', '"account";r=49999999;t=60'],
+  ['RateLimit', `"account";r=${left};t=60`],
 ]
+
+/** The same to everybody, made once. */
+export const staticHeaders = headersWith(PLENTY - 1)

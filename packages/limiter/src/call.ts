@@ -19,3 +19,6 @@ export interface Call {
   /** Values the application knows: an account, a plan, a tenant. They win over what `identify` finds. */
   readonly attributes?: Readonly<Record<string, string | undefined>> | undefined
 }
+
+/** Marks calls that have a method and a path for sure, and work them out only where a rule asks for them. */
+export const lazy: unique symbol = Symbol('diana.lazy')

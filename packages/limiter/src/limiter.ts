@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type AddressReader, createAddressReader, type ForwardedBy } from './address.ts'
 import type { Algorithm } from './algorithms/algorithm.ts'
-import type { Call } from './call.ts'
+import { type Call, lazy } from './call.ts'
 import { type CheckOptions, costOf } from './check-options.ts'
 import { type Clock, inMicroseconds, steadyClock } from './clock.ts'
 import { countRules } from './count-rules.ts'
@@ -353,13 +353,17 @@ export class Limiter {
 
   #assertUsable(call: Call, cost: number): void {
     if (this.#closed) throw closed()
-    if (typeof call?.path !== 'string' || typeof call.method !== 'string') {
+    if (!isLazy(call) && (typeof call?.path !== 'string' || typeof call.method !== 'string')) {
       throw new DianaError('BAD_CALL', 'a call needs a method and a path, such as { method: "GET", path: "/orders" }')
     }
     if (!Number.isSafeInteger(cost) || cost < 0) {
       throw new DianaError('BAD_CALL', `cost must be a whole number of 0 or more, not ${String(cost)}`)
     }
   }
+}
+
+function isLazy(call: Call & { readonly [lazy]?: true }): boolean {
+  return call?.[lazy] === true
 }
 
 function closed(): DianaError {

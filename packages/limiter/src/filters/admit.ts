@@ -22,7 +22,7 @@ export function admit<Request, Reply>(
   reply: Reply,
 ): boolean | Promise<boolean> {
   const { framework } = filter
-  const visited: Visited = framework.identity(request)
+  const visited = placeFor(framework.identity(request))
   const past = visited[visits]
   const covering = past === undefined ? undefined : pastOf(past).find(one => coversAll(one.filter, filter))
   if (covering !== undefined) {
@@ -43,8 +43,16 @@ export function admit<Request, Reply>(
 
 /** What Diana said of a request of any framework; of several filters, the last. */
 export function verdictOf(request: object): Verdict | undefined {
-  const past = (request as Visited)[visits]
+  const past = placeFor(request)[visits]
   return past === undefined ? undefined : pastOf(past).at(-1)?.verdict
+}
+
+/**
+ * Where visits are kept: with the raw headers, a list that each of Node's requests has to itself. Those of Express have each
+ * a hidden class of their own, and one property more on them would cost as much as all the rest that a filter does.
+ */
+function placeFor(identity: { readonly rawHeaders?: object }): Visited {
+  return identity.rawHeaders ?? identity
 }
 
 function pastOf(past: readonly PastVisit[] | PastVisit): readonly PastVisit[] {

@@ -120,6 +120,17 @@ describe('draft-11 headers', () => {
     }
   })
 
+  test('tell every caller his own standing, however many there are and whoever stood there before', () => {
+    const limits = ['a', 'b', 'a'].map(rule => decision({ rule }))
+    for (let i = 0; i < 25_000; i++) {
+      const [remaining, seconds] = [(i * i) % 977, i % 61]
+      const told = limits.map((one, level) => ({ ...one, remaining: remaining + level, resetAfterMs: seconds * 1000 }))
+      const standings = headersOf(passed(told)).RateLimit
+      const [a, b, c] = [0, 1, 2].map(level => `r=${remaining + level};t=${seconds}`)
+      if (standings !== `"a";${a}, "b";${b}, "a";${c}`) expect.fail(`after ${i}: ${standings}`)
+    }
+  })
+
   test('are well-formed structured fields whatever the numbers', () => {
     const duration = fc.oneof(fc.double({ min: 0, max: 4e10, noNaN: true }), fc.constant(forever))
     const count = fc.oneof(fc.maxSafeNat(), fc.double({ min: 0, max: 1e15, noNaN: true }))

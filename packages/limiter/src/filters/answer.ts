@@ -13,7 +13,18 @@ export interface Refusal {
   readonly body: string
 }
 
-type HeaderWriter = (verdict: Verdict, nowMs: number) => HeaderLine[]
+/** Where headers are written: to a framework's reply, or into a list. */
+interface HeaderSink<Reply> {
+  setHeader(reply: Reply, name: string, value: string): void
+}
+
+type HeaderWriter = <Reply>(verdict: Verdict, sink: HeaderSink<Reply>, reply: Reply, nowMs: () => number) => void
+
+const intoLines: HeaderSink<HeaderLine[]> = {
+  setHeader: (lines, name, value) => {
+    lines.push([name, value])
+  },
+}
 
 const problemTypes = 'https://iana.org/assignments/http-problem-types#'
 
@@ -34,12 +45,19 @@ const writers: Readonly<Record<HeaderStyle, HeaderWriter>> = {
   'draft-11': writeDraft11,
   'draft-6': writeDraft6,
   legacy: writeLegacy,
-  none: () => [],
+  none: () => {},
 }
 
 /** What any caller, refused or not, is told of his limits. Shadow limits are not shown. */
 export function rateLimitHeaders(verdict: Verdict, nowMs: number): HeaderLine[] {
-  return writers[verdict.answer.headers](verdict, nowMs)
+  const lines: HeaderLine[] = []
+  tellLimits(verdict, intoLines, lines, () => nowMs)
+  return lines
+}
+
+/** Writes the same where the answer is made, without a list in between: most calls pass, and each is told. */
+export function tellLimits<Reply>(verdict: Verdict, sink: HeaderSink<Reply>, reply: Reply, nowMs: () => number): void {
+  writers[verdict.answer.headers](verdict, sink, reply, nowMs)
 }
 
 /** The answer to a caller whose call was refused. */
@@ -66,52 +84,45 @@ export function refusal(verdict: Verdict, nowMs: number): Refusal {
 }
 
 /** draft-ietf-httpapi-ratelimit-headers-11: two lists, with one item per limit under the same name. */
-function writeDraft11({ decisions }: Verdict): HeaderLine[] {
+function writeDraft11<Reply>({ decisions }: Verdict, sink: HeaderSink<Reply>, reply: Reply): void {
   let policies = PolicyList.empty
   let standings = ''
-  for (const decision of decisions) {
+  for (let i = 0; i < decisions.length; i++) {
+    const decision = decisions[i]!
     if (decision.shadow) continue
     policies = policies.with(decision)
-    const seconds = resetSeconds(decision)
-    standings += `${policies.lastName};r=${whole(decision.remaining)}${seconds === undefined ? '' : `;t=${seconds}`}`
+    standings += policies.standing(whole(decision.remaining), resetSeconds(decision))
   }
-  if (standings === '') return []
-  return [
-    ['RateLimit-Policy', policies.text],
-    ['RateLimit', standings],
-  ]
+  if (standings === '') return
+  sink.setHeader(reply, 'RateLimit-Policy', policies.text)
+  sink.setHeader(reply, 'RateLimit', standings)
 }
 
 /** draft 6: the policies without names, and the numbers of the limit that binds most. */
-function writeDraft6(verdict: Verdict): HeaderLine[] {
+function writeDraft6<Reply>(verdict: Verdict, sink: HeaderSink<Reply>, reply: Reply): void {
   const tightest = tightestLimit(verdict)
-  if (tightest === undefined) return []
+  if (tightest === undefined) return
   let policies = ''
   for (const decision of verdict.decisions) {
     if (decision.shadow) continue
     policies += `${policies === '' ? '' : ', '}${whole(decision.limit)}${windowOf(decision)}`
   }
   const seconds = resetSeconds(tightest)
-  const lines: HeaderLine[] = [
-    ['RateLimit-Policy', policies],
-    ['RateLimit-Limit', `${whole(tightest.limit)}`],
-    ['RateLimit-Remaining', `${whole(tightest.remaining)}`],
-  ]
-  if (seconds !== undefined) lines.push(['RateLimit-Reset', `${seconds}`])
-  return lines
+  sink.setHeader(reply, 'RateLimit-Policy', policies)
+  sink.setHeader(reply, 'RateLimit-Limit', `${whole(tightest.limit)}`)
+  sink.setHeader(reply, 'RateLimit-Remaining', `${whole(tightest.remaining)}`)
+  if (seconds !== undefined) sink.setHeader(reply, 'RateLimit-Reset', `${seconds}`)
 }
 
 /** X-RateLimit-*: servers disagree on Reset; this is seconds since 1970, as GitHub and express-rate-limit send it. */
-function writeLegacy(verdict: Verdict, nowMs: number): HeaderLine[] {
+function writeLegacy<Reply>(verdict: Verdict, sink: HeaderSink<Reply>, reply: Reply, nowMs: () => number): void {
   const tightest = tightestLimit(verdict)
-  if (tightest === undefined) return []
+  if (tightest === undefined) return
   const afterMs = resetMs(tightest)
-  const lines: HeaderLine[] = [
-    ['X-RateLimit-Limit', `${whole(tightest.limit)}`],
-    ['X-RateLimit-Remaining', `${whole(tightest.remaining)}`],
-  ]
-  if (afterMs !== Number.POSITIVE_INFINITY) lines.push(['X-RateLimit-Reset', `${Math.ceil((nowMs + afterMs) / 1000)}`])
-  return lines
+  sink.setHeader(reply, 'X-RateLimit-Limit', `${whole(tightest.limit)}`)
+  sink.setHeader(reply, 'X-RateLimit-Remaining', `${whole(tightest.remaining)}`)
+  if (afterMs === Number.POSITIVE_INFINITY) return
+  sink.setHeader(reply, 'X-RateLimit-Reset', `${Math.ceil((nowMs() + afterMs) / 1000)}`)
 }
 
 function violatedPolicies({ decisions, rule }: Verdict): string[] {

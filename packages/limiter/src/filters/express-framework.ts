@@ -7,6 +7,8 @@ import { spelledPath } from './spelled-path.ts'
 export const expressFramework: Framework<Request, Response> = {
   ...node,
   identity: request => request,
+  // whatever is asked of a response of Express takes long, and what is ended has sent its headers
+  isAnswered: response => response.headersSent,
   // routers cut what they are mounted on from `url`
   target: request => request.originalUrl,
   path: request => spelledPath(request.originalUrl),

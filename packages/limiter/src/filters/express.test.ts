@@ -9,6 +9,7 @@ import type { Limiter } from '../limiter.ts'
 import { ask, type FilterClient, httpClient, type Reply } from '../testing/filter-client.ts'
 import { listen } from './doubles/listen.ts'
 import { diana, type FilterOptions, rateLimit, verdictOf } from './express.ts'
+import { expressFramework } from './express-framework.ts'
 
 const closing: (() => unknown)[] = []
 
@@ -51,6 +52,18 @@ describe('a path', () => {
     expect(await statuses(client, '/api/login', '/API/login', '/api/LOGIN/', '/api/login?x')).toEqual([
       200, 503, 503, 503,
     ])
+  })
+
+  test('is not read where no rule asks for it, nor is the address', async () => {
+    const path = vi.spyOn(expressFramework, 'path')
+    const peer = vi.spyOn(expressFramework, 'peer')
+    const byHeader = [{ id: 'account', by: 'header:x-account-id', limit: '1/h' }]
+    const client = await serve(app(await limit({ rules: byHeader })))
+    expect(await statuses(client, '/api/login', '/api/login')).toEqual([200, 503])
+    expect(path).not.toHaveBeenCalled()
+    expect(peer).not.toHaveBeenCalled()
+    await serve(app(await limit({ rules }))).then(other => statuses(other, '/api/login'))
+    expect(path).toHaveBeenCalledOnce()
   })
 
   test('is another in another case, where Express is told so', async () => {

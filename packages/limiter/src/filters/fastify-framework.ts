@@ -3,6 +3,9 @@ import type { Framework } from './framework.ts'
 import { node } from './node-framework.ts'
 import { spelledPath } from './spelled-path.ts'
 
+/** Fastify writes names so; told them so, it need not make them anew for every reply. */
+const inLowerCase: Readonly<Record<string, string>> = { RateLimit: 'ratelimit', 'RateLimit-Policy': 'ratelimit-policy' }
+
 /** Fastify 5. */
 export const fastifyFramework: Framework<FastifyRequest, FastifyReply> = {
   identity: request => request.raw,
@@ -21,7 +24,7 @@ export const fastifyFramework: Framework<FastifyRequest, FastifyReply> = {
   },
   isAnswered: reply => reply.sent,
   setHeader: (reply, name, value) => {
-    reply.header(name, value)
+    reply.header(inLowerCase[name] ?? name, value)
   },
   refuse: (_request, reply, { status, headers, body }) => {
     for (const [name, value] of headers) reply.header(name, value)

@@ -5,6 +5,24 @@ const largestInteger = 999_999_999_999_999
 
 const mostKnown = 10_000
 
+/** How one limit stood, as it was told. */
+interface Standing {
+  list: PolicyList | undefined
+  remaining: number
+  seconds: number | undefined
+  text: string
+}
+
+/**
+ * Most callers stand where others have just stood, and text that is put together for every answer costs more than all else
+ * that is done to write it: it has to be made one piece before Node can look whether it may be sent.
+ */
+const standings: readonly Standing[] = Array.from({ length: 1024 }, () => {
+  return { list: undefined, remaining: 0, seconds: undefined, text: '' }
+})
+
+let lists = 0
+
 /**
  * A RateLimit-Policy list, grown by one limit at a time. Calls that meet the same limits have the same list, so each is
  * written once and found again; a limit that has changed since is written anew.
@@ -14,17 +32,22 @@ export class PolicyList {
   static #known = 0
 
   readonly text: string
-  /** The name of the last limit: `"sms"`, or `, "sms#2"`. */
-  readonly lastName: string
+  /** How the last limit begins in the list of what is left: `"sms";r=`, or `, "sms#2";r=`. */
+  readonly #lastName: string
   readonly #level: number
   readonly #last: Decision | undefined
   readonly #longer = new Map<string, PolicyList>()
+  /** The longer list that was asked for last. */
+  #latest: PolicyList | undefined
+  readonly #seed: number
 
   private constructor(text: string, lastName: string, level: number, last: Decision | undefined) {
     this.text = text
-    this.lastName = lastName
+    this.#lastName = lastName
     this.#level = level
     this.#last = last
+    // limits that stand alike have places apart
+    this.#seed = 401 * lists++
   }
 
   static get empty(): PolicyList {
@@ -37,19 +60,38 @@ export class PolicyList {
   }
 
   with(decision: Decision): PolicyList {
+    const latest = this.#latest
+    if (latest?.endsWith(decision)) return latest
     const known = this.#longer.get(decision.rule)
-    if (known?.endsWith(decision)) return known
+    if (known?.endsWith(decision)) {
+      this.#latest = known
+      return known
+    }
     const level = this.#last?.rule === decision.rule ? this.#level + 1 : 1
     const name = `${this.text === '' ? '' : ', '}"${policyName(decision.rule, level)}"`
     const text = `${this.text}${name};q=${whole(decision.limit)}${windowOf(decision)}`
-    const longer = new PolicyList(text, name, level, decision)
+    const longer = new PolicyList(text, `${name};r=`, level, decision)
     this.#longer.set(decision.rule, longer)
+    this.#latest = longer
     PolicyList.#known++
     return longer
   }
 
-  endsWith({ limit, periodMs }: Decision): boolean {
-    return this.#last?.limit === limit && this.#last.periodMs === periodMs
+  /** What the last limit has left, as the other list tells it; no seconds where no moment can be named. */
+  standing(remaining: number, seconds: number | undefined): string {
+    const place = (remaining * 31 + (seconds ?? 0) * 7 + this.#seed) & (standings.length - 1)
+    const latest = standings[place]!
+    if (latest.list === this && latest.remaining === remaining && latest.seconds === seconds) return latest.text
+    latest.list = this
+    latest.remaining = remaining
+    latest.seconds = seconds
+    latest.text = `${this.#lastName}${remaining}${seconds === undefined ? '' : `;t=${seconds}`}`
+    return latest.text
+  }
+
+  endsWith({ rule, limit, periodMs }: Decision): boolean {
+    const last = this.#last
+    return last !== undefined && last.rule === rule && last.limit === limit && last.periodMs === periodMs
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Call } from '../call.ts'
+import { type Call, lazy } from '../call.ts'
 import type { Filter } from './filter.ts'
 import { queryOf, resolvedPath } from './spelled-path.ts'
 import { warnAboutProxies } from './trust.ts'
@@ -9,6 +9,7 @@ export class RequestCall<Request> implements Call {
   readonly #filter: Filter<Request, never>
   /** The framework's own. */
   readonly request: Request
+  #headers: Call['headers']
   #path: string | undefined
   #resolvedPath: string | undefined
   #ip: string | undefined
@@ -25,7 +26,8 @@ export class RequestCall<Request> implements Call {
   }
 
   get headers(): Call['headers'] {
-    return this.#filter.framework.headers(this.request)
+    this.#headers ??= this.#filter.framework.headers(this.request)
+    return this.#headers
   }
 
   get path(): string {
@@ -78,3 +80,5 @@ export class RequestCall<Request> implements Call {
     return path
   }
 }
+
+Object.defineProperty(RequestCall.prototype, lazy, { value: true })

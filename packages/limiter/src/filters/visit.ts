@@ -1,7 +1,7 @@
 import type { Call } from '../call.ts'
 import type { CheckOptions } from '../check-options.ts'
 import type { Verdict } from '../verdict.ts'
-import { rateLimitHeaders, refusal } from './answer.ts'
+import { refusal, tellLimits } from './answer.ts'
 import type { Filter } from './filter.ts'
 import type { Watcher } from './framework.ts'
 import { RequestCall } from './request-call.ts'
@@ -83,7 +83,7 @@ export class Visit<Request, Reply> implements CheckOptions, Watcher {
         return false
       }
       if (verdict.holds) this.#hold(verdict)
-      for (const [name, value] of rateLimitHeaders(verdict, Date.now())) framework.setHeader(this.#reply, name, value)
+      tellLimits(verdict, framework, this.#reply, Date.now)
       return true
     } catch (error) {
       return this.#passDespite(error)
