@@ -21,3 +21,8 @@ export interface Charge {
 export function blankCharge(): Charge {
   return { key: '', cost: 0, enforced: true, mayWait: true, delays: [], wait: 0, fits: true, remaining: [], resets: [] }
 }
+
+/** Room for one number per level and no more; a list that grows by itself takes room for many. */
+export function perLevel(levels: number): number[] {
+  return levels === 1 ? [0] : new Array(levels).fill(0)
+}

@@ -1,5 +1,5 @@
 import type { Meter } from '../algorithms/algorithm.ts'
-import { blankCharge, type Charge } from './charge.ts'
+import { type Charge, perLevel } from './charge.ts'
 
 /** The parts of a rule that its counts depend on. */
 export interface FleetRule {
@@ -25,9 +25,19 @@ export interface FleetCharge extends Charge {
 }
 
 export function fleetCharge(counter: FleetCounter): FleetCharge {
-  const charge = blankCharge() as FleetCharge
-  charge.counter = counter
-  return charge
+  const levels = counter.meters.length
+  return {
+    counter,
+    key: '',
+    cost: 0,
+    enforced: true,
+    mayWait: true,
+    delays: perLevel(levels),
+    wait: 0,
+    fits: true,
+    remaining: perLevel(levels),
+    resets: perLevel(levels),
+  }
 }
 
 /** A charge that was counted as admitted at `moment`, by the clock of the store, and is taken back. */

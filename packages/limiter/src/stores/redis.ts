@@ -31,8 +31,8 @@ interface Script {
   readonly sha: string
 }
 
-interface Pending {
-  readonly question: Question
+/** A question, and who waits for the answer. */
+type Pending = Question & {
   readonly resolve: (answer: Answered) => void
   readonly reject: (reason: unknown) => void
 }
@@ -157,8 +157,9 @@ export class RedisStore implements FleetStore {
   #ask(question: Question): Promise<Answered> {
     if (this.#closed) return Promise.reject(new DianaError('CLOSED', 'the store is closed'))
     if (question.what === 'take') this.#leases.ask(question.charges)
+    const { what, charges } = question
     return new Promise((resolve, reject) => {
-      const waiting = this.#pending.push({ question, resolve, reject })
+      const waiting = this.#pending.push({ what, charges, resolve, reject } as Pending)
       if (waiting >= this.#enough) this.#flush()
       else if (waiting > 1) return
       else if (this.#underWay === 0 && this.#load <= FEW_CALLS) process.nextTick(this.#flushSoon)
@@ -176,22 +177,21 @@ export class RedisStore implements FleetStore {
   #flush(): void {
     const pending = this.#pending
     this.#pending = []
-    const slots = this.#isCluster ? bySlot(pending, ({ question }) => question.charges[0]!) : [pending]
+    const slots = this.#isCluster ? bySlot(pending, ({ charges }) => charges[0]!) : [pending]
     for (const slot of slots) for (const batch of batchesOf(slot)) void this.#run(batch)
   }
 
   async #run(batch: readonly Pending[]): Promise<void> {
-    const questions = batch.map(({ question }) => question)
     try {
-      const { now, allowed } = decodeBatch(questions, await this.#exchange(questions))
-      batch.forEach(({ question, resolve }, i) => {
+      const { now, allowed } = decodeBatch(batch, await this.#exchange(batch))
+      batch.forEach((question, i) => {
         this.#settle(question, allowed[i]!)
-        resolve({ allowed: allowed[i]!, now })
+        question.resolve({ allowed: allowed[i]!, now })
       })
     } catch (error) {
-      for (const { question, reject } of batch) {
+      for (const question of batch) {
         this.#settle(question, false)
-        reject(error)
+        question.reject(error)
       }
     }
   }
@@ -243,7 +243,7 @@ function batchesOf(pending: readonly Pending[]): Pending[][] {
   let batch: Pending[] = []
   let room = 0
   for (const one of pending) {
-    const size = one.question.charges.length
+    const size = one.charges.length
     if (size > room || batch.length === BATCH_CALLS) {
       batch = []
       batches.push(batch)
