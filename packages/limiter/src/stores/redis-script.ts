@@ -1,4 +1,5 @@
 import type { Twin } from '../algorithms/algorithm.ts'
+import { inlineConstants } from './lua-constants.ts'
 import { LONE } from './redis-script-lone.ts'
 import { SELDOM } from './redis-script-seldom.ts'
 import { STATES } from './redis-script-states.ts'
@@ -28,8 +29,10 @@ export const RESETS: number = 2 ** 27
  *            is too large for that, -1, remaining and reset (-1 is never)
  */
 export function redisScript(twins: readonly Twin[]): string {
-  const makers = twins.map(({ name, lua }) => `makers[${JSON.stringify(name)}] = function()${lua}\nend`)
-  return `${HEAD}\n${makers.join('\n')}\n${LONE}\n${SELDOM}\n${STATES}\n${JUDGE}`
+  const makers = twins.map(
+    ({ name, lua }) => `makers[${JSON.stringify(name)}] = function()${inlineConstants(lua)}\nend`,
+  )
+  return inlineConstants(`${HEAD}\n${makers.join('\n')}\n${LONE}\n${SELDOM}\n${STATES}\n${JUDGE}`)
 }
 
 const HEAD = `
@@ -47,6 +50,8 @@ local TAKE, GIVE_BACK = 1, 2
 local NEVER = 2 ^ 53
 local REMAINING, RESETS = ${REMAINING}, ${RESETS}
 local ABOUT = '<ddddd'
+-- opens no key, and puts back the one that is open
+local NOBODY = 0
 
 local request = cjson.decode(ARGV[1])
 local now = request.now
@@ -56,8 +61,6 @@ if not now then
 end
 local reply, n = { now }, 1
 local seldom
--- opens no key, and puts back the one that is open
-local NOBODY = 0
 local makers = {}
 
 local function formatOf(numbers)
