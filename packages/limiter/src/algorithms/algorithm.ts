@@ -99,13 +99,17 @@ export interface Told {
 /**
  * A meter's moves in Lua, for counting in Redis: the text of a table of functions with the names and the meaning of
  * the methods above, called as `moves.take(meter, state, now, cost, delay)`, and `moves.inherit(meter, old, oldScale, now)`
- * for a new state. `moves.pass(meter, state, now, cost)` may be there too, for speed: it takes what passes at once, and
- * returns delay, remaining and idleAt. `meter` holds the meter's `numbers` by name, `state` its slots counted from 1;
+ * for a new state. `meter` holds the meter's `numbers` by name, `state` its slots counted from 1;
  * floor, ceil, max, min and huge are at hand. Every number is a double, as here.
  */
 export interface Twin {
   readonly name: string
   readonly lua: string
+  /**
+   * For speed, the commonest of them by itself: the body of a function of meter, state, now and cost (1 or more). It takes
+   * what passes at once and returns remaining and idleAt; or, where it is not sure, changes nothing and returns nothing.
+   */
+  readonly pass?: string | undefined
 }
 
 /** Numbers that an algorithm cannot count; `field` is the word of the rule to point at. */

@@ -190,6 +190,15 @@ function inTokensOf(token: number, debt: number, oldToken: number): number {
 
 const twin: Twin = {
   name: 'bucket',
+  pass: `
+local DEBT, MOMENT = 1, 2
+local perMicro, elapsedUs, debt = meter.perMicro, now - state[MOMENT], state[DEBT]
+if elapsedUs >= debt / perMicro then debt = 0 else debt = debt - elapsedUs * perMicro end
+debt = debt + cost * meter.token
+local left = meter.capacity - debt
+if left < 0 or elapsedUs < 0 or meter.startsEmpty == 1 or cost > meter.largest then return nil end
+state[DEBT], state[MOMENT] = debt, now
+return floor(left / meter.token), now + ceil(debt / perMicro)`,
   lua: `
 local DEBT, MOMENT, LONGEST_US = 1, 2, 86400000000
 local moves = {}
@@ -236,19 +245,6 @@ function moves.take(meter, state, now, cost, delay)
   local brimful = delay > 0 and meter.capacity - debt < meter.perMicro
   state[DEBT] = brimful and max(debt, meter.capacity - meter.token + 1) or debt
   state[MOMENT] = max(moment, state[MOMENT])
-end
-
-function moves.pass(meter, state, now, cost)
-  local perMicro, elapsedUs = meter.perMicro, now - state[MOMENT]
-  local debt = debtAfter(elapsedUs, state[DEBT], perMicro) + cost * meter.token
-  local left = meter.capacity - debt
-  if left < 0 or elapsedUs < 0 or meter.startsEmpty == 1 or cost > meter.largest then
-    local delay = moves.delay(meter, state, now, cost)
-    if delay == 0 then moves.take(meter, state, now, cost, 0) end
-    return delay, moves.remaining(meter, state, now), moves.idleAt(meter, state)
-  end
-  state[DEBT], state[MOMENT] = debt, now
-  return 0, floor(left / meter.token), now + ceil(debt / perMicro)
 end
 
 function moves.giveBack(meter, state, now, cost, moment)

@@ -165,6 +165,16 @@ class FixedWindow implements Meter {
 
 const twin: Twin = {
   name: 'fixed-window',
+  pass: `
+local START, COUNT = 1, 2
+local periodUs, window, used = meter.periodUs, state[START], state[COUNT]
+if used == 0 or now >= window + periodUs then
+  window, used = meter.aligned == 1 and now - now % periodUs or now, 0
+end
+local left = meter.count - used - cost
+if left < 0 or (window > now and meter.waits == 1) then return nil end
+state[START], state[COUNT] = window, used + cost
+return left, window + periodUs`,
   lua: `
 local START, COUNT, FULL = 1, 2, 2 ^ 40
 local moves = {}
@@ -204,19 +214,6 @@ function moves.take(meter, state, now, cost, delay)
   local passing = window + max(0, later)
   state[COUNT] = usedIn(state, passing) + cost
   state[START] = passing
-end
-
-function moves.pass(meter, state, now, cost)
-  local count, periodUs, window, used = meter.count, meter.periodUs, state[START], state[COUNT]
-  if used == 0 or now >= window + periodUs then
-    window, used = meter.aligned == 1 and now - now % periodUs or now, 0
-  end
-  local left, ends = count - used - cost, window + periodUs
-  if left < 0 or (window > now and meter.waits == 1) then
-    return moves.delay(meter, state, now, cost), moves.remaining(meter, state, now), moves.idleAt(meter, state)
-  end
-  state[START], state[COUNT] = window, used + cost
-  return 0, left, ends
 end
 
 function moves.giveBack(meter, state, now, cost, moment)

@@ -123,13 +123,6 @@ function moves.take(meter, state, now, cost, delay)
   state[CALLS], state[LEAD] = calls + cost, max(0, state[LEAD] - (moment - last)) + cost * meter.gapUs
 end
 
-function moves.pass(meter, state, now, cost)
-  local delay = 0
-  if state[HELD] + cost > meter.count then delay = moves.delay(meter, state, now, cost) end
-  if delay == 0 then moves.take(meter, state, now, cost, 0) end
-  return delay, moves.remaining(meter, state, now), moves.idleAt(meter, state)
-end
-
 function moves.giveBack(meter, state, now, cost, moment)
   if moment + meter.periodUs <= now then return end
   local stop, segment = endOf(state), SEGMENTS

@@ -25,13 +25,19 @@ if lone then
       state[size] = latest
     end
     if not state or state[size] ~= rule.mark then break end
-    local moves = makers[level.name]()
-    if not moves.pass then break end
-    local delay, remaining, idleAt = moves.pass(level, state, now, cost)
-    local reset = idleAt - now
-    if delay > 0 or idleAt > lasts or remaining >= REMAINING or reset >= RESETS then break end
+    local pass, remaining, idleAt = passes[level.name], nil, nil
+    if pass then
+      remaining, idleAt = pass(level, state, now, cost)
+    else
+      local moves = makers[level.name]()
+      if moves.delay(level, state, now, cost) == 0 then
+        moves.take(level, state, now, cost, 0)
+        remaining, idleAt = moves.remaining(level, state, now), moves.idleAt(level, state)
+      end
+    end
+    if not remaining or idleAt > lasts or remaining >= REMAINING or idleAt - now >= RESETS then break end
     state[size] = rule.mark
-    texts[c], reply[c + 1] = pack(format, unpack(state, 1, size)), remaining * RESETS + reset
+    texts[c], reply[c + 1] = pack(format, unpack(state, 1, size)), remaining * RESETS + idleAt - now
   end
   if texts[#rules] then
     for c = 1, #rules do call('HSET', KEYS[c * 2 - 1], lone[c * 2 - 1], texts[c]) end

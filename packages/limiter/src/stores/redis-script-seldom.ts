@@ -10,6 +10,22 @@ function seldom()
   -- no state is as large
   local MOST = 100000
 
+  local made = {}
+  local function movesOf(level)
+    local moves = made[level.name] or makers[level.name]()
+    made[level.name] = moves
+    return moves
+  end
+
+  function rare.passOf(level)
+    local moves = movesOf(level)
+    return function(meter, state, now, cost)
+      if moves.delay(meter, state, now, cost) > 0 then return nil end
+      moves.take(meter, state, now, cost, 0)
+      return moves.remaining(meter, state, now), moves.idleAt(meter, state)
+    end
+  end
+
   -- what is no hash is none of ours
   local function readFields(key, ...)
     local raws = redis.pcall('HMGET', key, ...)
@@ -149,8 +165,9 @@ function seldom()
     end
     if not isKnown then return nil end
     if part.shape == level.shape then return copy end
-    if not level.moves.inherit or #part.scale ~= #scale then return nil end
-    local state = level.moves.inherit(level, copy, part.scale, now)
+    local inherit = movesOf(level).inherit
+    if not inherit or #part.scale ~= #scale then return nil end
+    local state = inherit(level, copy, part.scale, now)
     state.n = state.n or level.slots
     return state
   end
@@ -217,7 +234,7 @@ function seldom()
 
   local function store(rule, key, parts)
     local home, idleAt = rule.home, 0
-    for l, level in ipairs(rule.levels) do idleAt = max(idleAt, level.moves.idleAt(level, parts[l])) end
+    for l, level in ipairs(rule.levels) do idleAt = max(idleAt, movesOf(level).idleAt(level, parts[l])) end
     local text = textOf(rule, parts)
     home.raws[key + 1] = text
     home.gone = home.gone or {}
@@ -241,14 +258,6 @@ function seldom()
         next = next + 1
         codes[at] = numbers[next] + ZERO
       end
-    end
-  end
-
-  function rare.addPass(moves)
-    function moves.pass(meter, state, now, cost)
-      local delay = moves.delay(meter, state, now, cost)
-      if delay == 0 then moves.take(meter, state, now, cost, 0) end
-      return delay, moves.remaining(meter, state, now), moves.idleAt(meter, state)
     end
   end
 
@@ -285,7 +294,7 @@ function seldom()
       local rule = rules[(word - mayWait) / 2]
       local parts, wait, fits = partsOf(rule, calls[from + c - 1] - ZERO), 0, true
       for l, level in ipairs(rule.levels) do
-        local delay = level.moves.delay(level, parts[l], now, costs[c])
+        local delay = movesOf(level).delay(level, parts[l], now, costs[c])
         delays[#delays + 1] = delay
         if delay > 0 then
           wait = max(wait, delay)
@@ -302,7 +311,7 @@ function seldom()
       -- an earlier charge of this call may have been to the same key
       if counts and c > 1 then parts = partsOf(rule, key) end
       for l, level in ipairs(rule.levels) do
-        local moves, state = level.moves, parts[l]
+        local moves, state = movesOf(level), parts[l]
         if counts then moves.take(level, state, now, cost, waits[c]) end
         d = d + 1
         report(level, delays[d], moves.remaining(level, state, now), moves.idleAt(level, state))
@@ -316,7 +325,7 @@ function seldom()
       local rule, key = rules[floor((calls[from] - ZERO) / 2)], calls[from + 1] - ZERO
       local parts = partsOf(rule, key)
       for l, level in ipairs(rule.levels) do
-        local amending = level.moves[move]
+        local amending = movesOf(level)[move]
         if amending then amending(level, parts[l], now, calls[from + 2] - ZERO, calls[from + 3] - ZERO) end
       end
       store(rule, key, parts)

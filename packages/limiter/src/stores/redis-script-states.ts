@@ -45,7 +45,8 @@ end
 -- nothing where the call does not pass at once.
 local function charger(rule)
   local home, level, mark = rule.home, rule.levels[1], rule.mark
-  local fields, raws, written, pass, size = home.fields, home.raws, home.written, level.moves.pass, level.slots + 1
+  local fields, raws, written, size = home.fields, home.raws, home.written, level.slots + 1
+  local pass = passes[level.name] or seldom().passOf(level)
   local format, bytes = size == 3 and '<ddd' or formatOf(size), size * 8
   local open, state, isChanged, idleAt = NOBODY, {}, false, 0
   local n, last, isLearnt = 0, 0, home.mark == mark
@@ -95,8 +96,8 @@ local function charger(rule)
       first, second = state[1], state[2]
       if size > 3 then first = { unpack(state, 1, size - 1) } end
     end
-    local delay, remaining, nextIdleAt = pass(level, state, now, cost)
-    if delay > 0 then return nil end
+    local remaining, nextIdleAt = pass(level, state, now, cost)
+    if not remaining then return nil end
     isChanged = true
     idleAt = nextIdleAt
     local reset = nextIdleAt - now

@@ -32,7 +32,12 @@ export function redisScript(twins: readonly Twin[]): string {
   const makers = twins.map(
     ({ name, lua }) => `makers[${JSON.stringify(name)}] = function()${inlineConstants(lua)}\nend`,
   )
-  return inlineConstants(`${HEAD}\n${makers.join('\n')}\n${LONE}\n${SELDOM}\n${STATES}\n${JUDGE}`)
+  const passes = twins.map(({ name, pass }) => {
+    if (pass === undefined) return ''
+    return `passes[${JSON.stringify(name)}] = function(meter, state, now, cost)${inlineConstants(pass)}\nend`
+  })
+  const moves = [...makers, ...passes].join('\n')
+  return inlineConstants(`${HEAD}\n${moves}\n${LONE}\n${SELDOM}\n${STATES}\n${JUDGE}`)
 }
 
 const HEAD = `
@@ -61,35 +66,24 @@ if not now then
 end
 local reply, n = { now }, 1
 local seldom
-local makers = {}
+local makers, passes = {}, {}
 
 local function formatOf(numbers)
   return '<' .. string.rep('d', numbers)
 end`
 
 const JUDGE = `
-local rules, places, made = request.rules, request.places, {}
+local rules, places = request.rules, request.places
 for r = 1, #rules do
-  local rule = rules[r]
-  local levels, home = rule.levels, homes[places and places[r] or r]
-  for l = 1, #levels do
-    local level = levels[l]
-    local moves = made[level.name]
-    if not moves then
-      moves = makers[level.name]()
-      if not moves.pass then seldom().addPass(moves) end
-      made[level.name] = moves
-    end
-    level.moves = moves
-  end
-  rule.home, home.rules = home, home.rules + 1
+  local home = homes[places and places[r] or r]
+  rules[r].home, home.rules = home, home.rules + 1
 end
 -- by the word of a charge
 local chargers = {}
 for r = 1, #rules do
   local rule = rules[r]
-  local home, slots = rule.home, rule.levels[1].slots
-  if home.rules == 1 and #rule.levels == 1 and slots > 0 and slots < MANY then
+  local home, level = rule.home, rule.levels[1]
+  if home.rules == 1 and not rule.levels[2] and level.slots > 0 and level.slots < MANY then
     local charge = charger(rule)
     home.charge, chargers[r * 2], chargers[r * 2 + 1] = charge, charge, charge
   end
