@@ -81,13 +81,14 @@ local function charger(rule)
         seldom().readOld(home)
         raw = raws[key + 1]
       end
-      if raw and #raw == bytes then
-        if size == 3 then
-          state[1], state[2], known = fetch('<ddd', raw)
-        else
-          state = { fetch(format, raw) }
-          known = state[size]
-        end
+      if not raw then
+        for slot = 1, size - 1 do state[slot] = 0 end
+        known = mark
+      elseif #raw == bytes and size == 3 then
+        state[1], state[2], known = fetch('<ddd', raw)
+      elseif #raw == bytes then
+        state = { fetch(format, raw) }
+        known = state[size]
       end
       if known ~= mark then state = seldom().open(rule, raw)[1] end
     end
