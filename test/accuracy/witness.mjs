@@ -50,14 +50,15 @@ export class Witness {
   }
 
   #currentTurn() {
-    if (this.#turn) return this.#turn
-    const turn = { earliest: Number.POSITIVE_INFINITY, latest: Number.NEGATIVE_INFINITY }
-    for (const tell of this.#begun.splice(0)) tell(turn)
-    this.#turn = turn
-    queueMicrotask(() => {
-      this.#turn = undefined
-    })
-    return turn
+    if (!this.#turn) {
+      this.#turn = { earliest: Number.POSITIVE_INFINITY, latest: Number.NEGATIVE_INFINITY }
+      queueMicrotask(() => {
+        this.#turn = undefined
+      })
+    }
+    // also what began since the last command of this turn
+    for (const tell of this.#begun.splice(0)) tell(this.#turn)
+    return this.#turn
   }
 }
 
