@@ -7,7 +7,7 @@ export interface Charge {
   /** False when the rule refuses at once, or as many calls wait as may. */
   mayWait: boolean
 
-  /** Microseconds until each level lets the call pass. */
+  /** Microseconds until each level lets the call pass; empty where the store was not asked. */
   readonly delays: number[]
   /** The longest of them: when the call passes its slowest level, every level counts it. */
   wait: number

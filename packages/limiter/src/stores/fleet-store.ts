@@ -32,7 +32,7 @@ export function fleetCharge(counter: FleetCounter): FleetCharge {
     cost: 0,
     enforced: true,
     mayWait: true,
-    delays: perLevel(levels),
+    delays: [],
     wait: 0,
     fits: true,
     remaining: perLevel(levels),

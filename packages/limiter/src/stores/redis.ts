@@ -66,7 +66,7 @@ export class RedisStore implements FleetStore {
   readonly #flushSoon = (): void => this.#flush()
   #pending: Pending[] = []
   #underWay = 0
-  /** As many were under way, or about to be, when the latest answer came. */
+  /** As many were under way, or about to be, when answers came of late. */
   #load = 0
   #closed = false
 
@@ -212,7 +212,8 @@ export class RedisStore implements FleetStore {
       if (!String(error).includes('NOSCRIPT')) throw error
       return await this.#send(['EVAL', text, ...rest])
     } finally {
-      this.#load = this.#underWay + this.#pending.length
+      // answers that come together would each make it seem less than it is
+      this.#load = Math.max(this.#underWay + this.#pending.length, this.#load - 1)
       this.#underWay -= questions.length
     }
   }
