@@ -20,6 +20,6 @@ has read before it has judged all of it, and each side is woken by the other. So
 table for 128 shows. Of the time Redis spends on a batch by one rule a fifth is reading and writing the socket, a fifth the
 fixed part of the script (its argument, its functions), a third judging, and the rest \`HMGET\` and \`HSET\`, one each per rule. Of the
 client's time two fifths are the Redis client and the socket, a third is spelling the batch and reading the answers. A call
-that comes alone pays the fixed part by itself: a third more than a script of three lines.
+that comes alone pays the fixed part by itself: four tenths more than a script of three lines.
 `,
 }
