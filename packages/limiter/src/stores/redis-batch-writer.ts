@@ -11,6 +11,9 @@ const CHARACTERS = Array.from({ length: ESCAPE.charCodeAt(0) - FIRST }, (_, i) =
   character => (character === '\\' ? undefined : character),
 )
 
+/** The length of a row is told by one character. */
+const LONGEST_ROW = 50
+
 /** Writes the calls of a batch in the words of the script: numbers as characters, and what calls in a row have in common once. */
 export class BatchWriter {
   /** The keys of all homes, in their order. */
@@ -44,7 +47,7 @@ export class BatchWriter {
       this.#words[c] = word
       this.#costs[c] = cost
     }
-    if (!isAlike) this.#beginRow(code, charges.length)
+    if (!isAlike || this.#row === LONGEST_ROW) this.#beginRow(code, charges.length)
     this.#row++
     for (let c = 0; c < charges.length; c++) {
       this.#fields += this.#character(this.#seats[c]!.home.fieldOf(charges[c]!.key))

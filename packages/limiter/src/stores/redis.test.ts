@@ -136,6 +136,21 @@ describe('a call by several rules', () => {
     expect([await left(store, wide), await left(store, narrow)]).toEqual([9, 0])
   })
 
+  it('is exact however much it costs, alone and among others', async () => {
+    const store = createStore()
+    const most = 2 ** 53 - 1
+    const counter = createCounter(store, [perMinute(most)])
+    const large = 2 ** 52 + 1
+    const [alone, other, third] = [
+      charge(counter, 'one', large),
+      charge(counter, 'two', large),
+      charge(counter, 'three', 1),
+    ]
+    await store.take([alone])
+    await Promise.all([store.take([other]), store.take([third])])
+    expect([alone, other, third].map(({ remaining }) => remaining[0])).toEqual([most - large, most - large, most - 1])
+  })
+
   it('is not refused by a rule in shadow, which counts nothing then', async () => {
     const store = createStore()
     const wide = createCounter(store, [perMinute(10)], 'wide')

@@ -43,7 +43,7 @@ type Pending = Question & {
  */
 const BATCH_CALLS = 32
 const BATCH_CHARGES = 128
-/** With no more calls under way than these, none waits for others to come. */
+/** Where nothing is under way, and of late no more calls were than these, none waits for the turn to end. */
 const FEW_CALLS = 8
 
 /**
