@@ -6,7 +6,7 @@ export class AttackingConnection {
   #socket
   #statuses
   #isOver = false
-  #onOver = () => {}
+  #whenOver = []
   #tail = ''
 
   constructor(port, from, statuses) {
@@ -18,7 +18,7 @@ export class AttackingConnection {
     for (const event of ['end', 'close']) {
       this.#socket.on(event, () => {
         this.#isOver = true
-        this.#onOver()
+        for (const tell of this.#whenOver.splice(0)) tell()
       })
     }
   }
@@ -41,6 +41,11 @@ export class AttackingConnection {
     return undefined
   }
 
+  /** Resolves when the gateway has ended the connection. */
+  get over() {
+    return this.#isOver ? Promise.resolve() : new Promise(resolve => this.#whenOver.push(resolve))
+  }
+
   leave() {
     this.#socket.destroy()
   }
@@ -58,14 +63,12 @@ export class AttackingConnection {
   }
 
   async #closedWithin(ms) {
-    if (this.#isOver) return true
-    return await new Promise(resolve => {
-      const timer = setTimeout(() => resolve(false), ms)
-      this.#onOver = () => {
-        clearTimeout(timer)
-        resolve(true)
-      }
-    })
+    const timer = new AbortController()
+    const closed = this.over.then(() => true)
+    const late = pause(ms, false, { signal: timer.signal }).catch(() => false)
+    const isClosed = await Promise.race([closed, late])
+    timer.abort()
+    return isClosed
   }
 
   #count(bytes) {

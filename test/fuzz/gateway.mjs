@@ -9,6 +9,7 @@ import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { apiKey } from './requests.mjs'
+import { hmacSecret } from './sign.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const probe = fileURLToPath(new URL('probe.mjs', import.meta.url))
@@ -42,6 +43,7 @@ const filters = {
   none: [],
   'api-key': [{ use: 'api-key', keys: [{ name: 'fuzz', sha256: createHash('sha256').update(apiKey).digest('hex') }] }],
   own: [{ use: './own.mjs' }],
+  hmac: [{ use: 'hmac-signature', secrets: { fuzz: hmacSecret } }],
 }
 
 const ownFilter = `export default async app => {
@@ -53,42 +55,38 @@ const ownFilter = `export default async app => {
 `
 
 /** Every way in which the gateway is fuzzed. */
-export const configurations = [1, 2].flatMap(workers => Object.keys(filters).map(filter => ({ workers, filter })))
+export const configurations = [1, 2].flatMap(workers => ['none', 'api-key', 'own'].map(filter => ({ workers, filter })))
 
-/** A gateway in processes of its own, with short timeouts, in front of the two services. */
-export async function startGateway({ workers, filter }, { hostile, good }) {
+const short = { connect: '500ms', headers: '500ms', body: '500ms' }
+
+/** Settings under which everything that a round begins is over soon. */
+export const impatient = { limits: { body: '10MiB', time: '3s' }, timeouts: short }
+
+/** A gateway in processes of its own, in front of the two services. */
+export async function startGateway({ workers, filter }, { hostile, good }, settings) {
   const folder = mkdtempSync(join(tmpdir(), 'diana-fuzz-'))
   const probes = join(folder, 'probes')
   mkdirSync(probes)
   writeFileSync(join(folder, 'own.mjs'), ownFilter)
-  const short = { connect: '500ms', headers: '500ms', body: '500ms' }
   const gateway = {
     admin: { port: 0 },
-    limits: { body: '10MiB', time: '3s' },
     filters: filters[filter],
     routes: [
-      { path: '/good', to: good },
-      { path: '/nowhere', to: 'http://127.0.0.1:9', timeouts: short },
-      { to: hostile, timeouts: short, health: { failures: 1000, rest: '1ms' } },
+      { path: '/good', to: good, timeouts: { connect: '5s', headers: '60s', body: '60s' } },
+      { path: '/nowhere', to: 'http://127.0.0.1:9' },
+      { to: hostile, health: { failures: 1000, rest: '1ms' } },
     ],
+    ...settings,
   }
   const config = join(folder, 'diana.json')
   writeFileSync(config, JSON.stringify({ rules, gateway }))
-  const args = [
-    join(root, 'packages/gateway/bin/diana.mjs'),
-    'start',
-    '--config',
-    config,
-    '--port',
-    '0',
-    '--workers',
-    String(workers),
-  ]
-  const env = { ...process.env, NODE_OPTIONS: `--expose-gc --import ${probe}`, FUZZ_PROBES: probes, FORCE_COLOR: '0' }
+  const program = join(root, 'packages/gateway/bin/diana.mjs')
+  const args = [program, 'start', '--config', config, '--port', '0', '--workers', String(workers)]
+  const env = { ...process.env, NODE_OPTIONS: `--expose-gc --import ${probe}`, FUZZ_PROBES: probes }
   const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
-  const process_ = new GatewayProcess(child, { folder, probes })
-  await process_.begin()
-  return process_
+  const started = new GatewayProcess(child, { folder, probes })
+  await started.begin()
+  return started
 }
 
 class GatewayProcess {

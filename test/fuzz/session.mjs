@@ -1,4 +1,4 @@
-import { startGateway } from './gateway.mjs'
+import { impatient, startGateway } from './gateway.mjs'
 import { inspectMemory } from './oracle.mjs'
 import { playRound } from './round.mjs'
 import { startGoodService, startHostileService } from './service.mjs'
@@ -18,7 +18,7 @@ export class Session {
 
   static async start(configuration) {
     const [hostile, good] = await Promise.all([startHostileService(), startGoodService()])
-    const gateway = await startGateway(configuration, { hostile: hostile.url, good: good.url })
+    const gateway = await startGateway(configuration, { hostile: hostile.url, good: good.url }, impatient)
     return new Session(configuration, gateway, { hostile, good })
   }
 
