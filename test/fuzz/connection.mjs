@@ -8,6 +8,8 @@ export class AttackingConnection {
   #isOver = false
   #whenOver = []
   #tail = ''
+  #tokens = []
+  #lines = ''
 
   constructor(port, from, statuses) {
     this.#statuses = statuses
@@ -35,7 +37,10 @@ export class AttackingConnection {
       else if (step.write !== undefined) this.#write(step)
       else if (step.dribble !== undefined) await this.#dribble(step)
       else if (step.untilClosed !== undefined) {
-        if (!(await this.#closedWithin(step.untilClosed))) return `no answer within ${step.untilClosed} ms`
+        if (!(await this.#closedWithin(step.untilClosed))) return `no end of the answers within ${step.untilClosed} ms`
+        if (step.tokens !== undefined && !isEqual(this.#tokens, step.tokens)) {
+          return `answers ${this.#tokens} in place of ${step.tokens}`
+        }
       }
     }
     return undefined
@@ -77,5 +82,10 @@ export class AttackingConnection {
     for (const [, status] of text.matchAll(/HTTP\/1\.1 (\d{3})/g))
       this.#statuses.set(status, (this.#statuses.get(status) ?? 0) + 1)
     this.#tail = text.slice(-11)
+    const lines = (this.#lines + bytes.toString('latin1')).split('\r\n')
+    this.#lines = lines.pop().slice(-200)
+    for (const line of lines) if (/^x-token: /i.test(line)) this.#tokens.push(line.slice(9))
   }
 }
+
+const isEqual = (one, other) => one.length === other.length && one.every((token, index) => token === other[index])

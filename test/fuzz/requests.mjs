@@ -185,6 +185,27 @@ function chooseMethod(random, { target, plain }) {
   return random.chance(0.08) ? random.pick(oddMethods) : random.chance(0.5) ? 'GET' : random.pick(tokens)
 }
 
+/** A request that the well-behaved service answers with its token; odd only in ways that servers must accept. */
+export function createOrderly(random, { token, last }) {
+  const method = random.pick(['GET', 'GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'])
+  const framing = ['POST', 'PUT', 'PATCH', 'QUERY'].includes(method)
+    ? framings[random.pick(['length', 'chunked', 'expectLength'])]
+    : undefined
+  const { headers = [], sent = '' } = framing?.(random, createBody(random)) ?? {}
+  // a server that does not know the protocol ignores the offer (RFC 9110, section 7.8)
+  const offer = random.chance(0.15) ? ['Connection: Upgrade', `Upgrade: ${random.pick(['h2c', 'TLS/1.0', 'x'])}`] : []
+  const lines = [
+    `${method} /good/${random.pick(['a', 'b', '%61', 'a/../b'])}?${random.int(1, 9)} HTTP/1.1`,
+    'Host: fuzz.example',
+    `X-Api-Key: ${apiKey}`,
+    `X-Token: ${token}`,
+    ...offer,
+    ...headers,
+    ...(last ? ['Connection: close'] : []),
+  ]
+  return `${lines.join('\r\n')}\r\n\r\n${sent}`
+}
+
 /** A request for another protocol. */
 export function createUpgrade(random, { answers }) {
   const protocol = random.weighted([

@@ -1,8 +1,9 @@
 import { createAnswer } from './answers.mjs'
-import { createRequest, createUpgrade, mutate } from './requests.mjs'
+import { createOrderly, createRequest, createUpgrade, mutate } from './requests.mjs'
 
 // A connection is { from, times, steps }. Steps: { write, times } | { dribble, bytes, everyMs } | { pause } | 'stopReading' |
-// 'resumeReading' | 'end' | 'reset' | 'close' | { untilClosed } (the only step whose failure is a finding).
+// 'resumeReading' | 'end' | 'reset' | 'close' | { untilClosed, tokens }. Only the last can fail: the connection must be closed within
+// that time, and if tokens are given, exactly their answers must have come, in order.
 
 const mostAddresses = 60
 /** How long one call may take with the timeouts of the fuzzed gateway, on a busy machine. */
@@ -34,6 +35,20 @@ function pipeline(random, { answers, length, patient }) {
     mutated: requests.filter(({ isMutated }) => isMutated).length,
     steps: [...pieces.map(write => ({ write })), ...(patient ? patience(length) : departure(random))],
   }
+}
+
+/** Requests one behind the other, cut anywhere, each of which must get its own answer in its turn. */
+function orderly(random) {
+  const length = random.pick([1, 2, 3, 5, 10, 30])
+  const tokens = random.list(length, index => `${random.int(0, 1e9)}-${index}`)
+  let text = tokens.map((token, index) => createOrderly(random, { token, last: index === length - 1 })).join('')
+  const steps = []
+  while (text !== '') {
+    const cut = random.chance(0.3) ? text.length : random.int(1, Math.min(text.length, 5000))
+    steps.push({ write: text.slice(0, cut) }, ...(random.chance(0.2) ? [{ pause: random.int(0, 20) }] : []))
+    text = text.slice(cut)
+  }
+  return { requests: length, steps: [...steps, { untilClosed: 5000 + 200 * length, tokens }] }
 }
 
 /** An upgrade, alone or behind other requests, and bytes that may follow it. */
@@ -114,6 +129,7 @@ const single = random => ({ from: address(random), times: 1 })
 
 const mixed = [
   [4, patient],
+  [2, orderly],
   [3, keptAlive],
   [3, leaver],
   [2, slow],
@@ -158,6 +174,12 @@ export const themes = [
       random.list(8, () => createAnswer(random, random.pick(['good', 'upgrade', 'upgrade', 'conduct', 'status']))),
     connections: (random, tools) =>
       random.list(random.int(5, 20), () => ({ ...single(random), ...upgrade(random, tools) })),
+  },
+  {
+    name: 'orderly',
+    weight: 2,
+    answers: () => [],
+    connections: random => random.list(random.int(5, 25), () => ({ ...single(random), ...orderly(random) })),
   },
   {
     name: 'crowd',
