@@ -1,5 +1,7 @@
 // Requests as text with one character per byte (latin1), so that they fit into a replay file.
 
+import { createBody, framings, framingWeights } from './framings.mjs'
+
 export const apiKey = 'fuzz-key-0123456789'
 
 const tokens = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'HEAD', 'OPTIONS', 'PROPFIND', 'QUERY', 'PURGE', 'M-SEARCH']
@@ -58,97 +60,6 @@ const extraHeaders = [
 function answerQuery(random, answers) {
   return `answer=${random.int(0, answers.length - 1)}`
 }
-
-function createBody(random) {
-  return random.weighted([
-    [6, () => 'b'.repeat(random.int(1, 200))],
-    [2, () => 'B'.repeat(random.int(20_000, 200_000))],
-    [1, () => random.bytes(random.int(1, 300))],
-  ])()
-}
-
-function chunked(random, body) {
-  const size = Math.max(1, Math.ceil(body.length / random.int(1, 6)))
-  let text = ''
-  for (let at = 0; at < body.length; at += size) {
-    const piece = body.slice(at, at + size)
-    const extension = random.chance(0.1) ? `;${'e'.repeat(random.int(1, 60))}=1` : ''
-    text += `${piece.length.toString(16)}${extension}\r\n${piece}\r\n`
-  }
-  const trailers = random.chance(0.2) ? 'x-sum: 1\r\nHost: trailer.example\r\n' : ''
-  return `${text}0\r\n${trailers}\r\n`
-}
-
-/** How the body is framed; each returns headers, the bytes, and whether the request is whole. */
-const framings = {
-  length: (_random, body) => ({ headers: [`Content-Length: ${body.length}`], sent: body, whole: true }),
-  chunked: (random, body) => ({ headers: ['Transfer-Encoding: chunked'], sent: chunked(random, body), whole: true }),
-  expectLength: (_random, body) => ({
-    headers: [`Content-Length: ${body.length}`, 'Expect: 100-continue'],
-    sent: body,
-    whole: true,
-  }),
-  tooLong: (random, body) => ({
-    headers: [`Content-Length: ${body.length + random.int(1, 100_000)}`],
-    sent: body,
-    whole: false,
-  }),
-  tooShort: (_random, body) => ({ headers: [`Content-Length: ${body.length >> 1}`], sent: body, whole: false }),
-  both: (random, body) => ({
-    headers: ['Transfer-Encoding: chunked', `Content-Length: ${body.length}`],
-    sent: chunked(random, body),
-    whole: false,
-  }),
-  twoLengths: (_random, body) => ({
-    headers: [`Content-Length: ${body.length}`, `Content-Length: ${body.length + 1}`],
-    sent: body,
-    whole: false,
-  }),
-  oddLength: (random, body) => ({
-    headers: [`Content-Length: ${random.pick(['-1', '+5', '5, 5', '0x5', '', ' ', '99999999999999999999', '1e3'])}`],
-    sent: body,
-    whole: false,
-  }),
-  oddCoding: (random, body) => ({
-    headers: [
-      `Transfer-Encoding: ${random.pick(['gzip, chunked', 'chunked, gzip', 'identity', 'x', 'chunked, chunked', ' chunked'])}`,
-    ],
-    sent: chunked(random, body),
-    whole: false,
-  }),
-  brokenChunks: (random, body) => ({
-    headers: ['Transfer-Encoding: chunked'],
-    sent: random.pick([
-      'zz\r\nxx\r\n',
-      `5\r\n${body}`,
-      'fffffffffffffffff\r\n',
-      '-1\r\n',
-      '5;\r\nhello',
-      '\r\n\r\n',
-      '0\r\n',
-    ]),
-    whole: false,
-  }),
-  badExpect: (_random, body) => ({
-    headers: [`Content-Length: ${body.length}`, 'Expect: 200-maybe'],
-    sent: body,
-    whole: true,
-  }),
-}
-
-const framingWeights = [
-  [8, 'length'],
-  [6, 'chunked'],
-  [4, 'expectLength'],
-  [2, 'tooLong'],
-  [1, 'tooShort'],
-  [1, 'both'],
-  [1, 'twoLengths'],
-  [1, 'oddLength'],
-  [1, 'oddCoding'],
-  [2, 'brokenChunks'],
-  [1, 'badExpect'],
-]
 
 /**
  * A request. `whole` says that nothing is left to send for it: a caller who has sent it may expect an answer.
@@ -230,33 +141,4 @@ export function createUpgrade(random, { answers }) {
     ...(body === '' ? [] : [`Content-Length: ${body.length}`]),
   ]
   return { text: `${lines.join('\r\n')}\r\n\r\n${body}` }
-}
-
-const mutations = [
-  (random, text, at) =>
-    text.slice(0, at) + String.fromCharCode(text.charCodeAt(at) ^ (1 << random.int(0, 7))) + text.slice(at + 1),
-  (random, text, at) => text.slice(0, at) + text.slice(at + random.int(1, 8)),
-  (random, text, at) => text.slice(0, at) + random.bytes(random.int(1, 8)) + text.slice(at),
-  (_random, text, at) => `${text.slice(0, at)}\0${text.slice(at)}`,
-  (_random, text, at) => `${text.slice(0, at)}\r\n${text.slice(at)}`,
-  (_random, text, at) => `${text.slice(0, at)}\r${text.slice(at)}`,
-  (_random, text) => text.replaceAll('\r\n', '\n'),
-  (_random, text) => text.replace('\r\n', '\r\n '),
-  (_random, text) => text.replace(': ', ' : '),
-  (_random, text, at) => text.slice(0, at) + text.slice(0, at),
-  (_random, text, at) => text.slice(0, at),
-  (random, text) => random.bytes(random.int(1, 400)) + text,
-  () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
-  () => '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
-]
-
-/** The request with one or two faults in its bytes. */
-export function mutate(random, text) {
-  let changed = text
-  for (let left = random.int(1, 2); left > 0; left--) {
-    // faults in the head matter most
-    const at = random.int(0, Math.max(0, Math.min(changed.length - 1, 600)))
-    changed = random.pick(mutations)(random, changed, at)
-  }
-  return changed
 }
