@@ -1,11 +1,9 @@
 #!/usr/bin/env node
-import { spawnSync } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { attacks } from './attacks/index.mjs'
+import { build } from './gateway.mjs'
 import { measure } from './under-attack.mjs'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
 const usage = `usage: npm run attack -- [--seconds 8] [--only TEXT] [--workers 1]
 
 Attacks a gateway that has its default settings, one attack after the other, while wrk calls it as a well-behaved caller does.
@@ -51,9 +49,7 @@ const row = cells => cells.map((cell, at) => (at === 0 ? cell.padEnd(24) : cell.
 
 const { seconds, workers, chosen } = readArguments()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
-const tsc = `${root}node_modules/typescript/bin/tsc`
-const built = spawnSync(process.execPath, [tsc, '-b'], { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] })
-if (built.status !== 0) fail('tsc -b failed', 1)
+build()
 
 console.log(row(heads))
 let findings = 0

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -53,6 +53,15 @@ const ownFilter = `export default async app => {
   })
 }
 `
+
+/** Builds what `bin/diana.mjs` runs, or ends this process. */
+export function build() {
+  const tsc = join(root, 'node_modules/typescript/bin/tsc')
+  const { status } = spawnSync(process.execPath, [tsc, '-b'], { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] })
+  if (status === 0) return
+  console.error('tsc -b failed')
+  process.exit(1)
+}
 
 /** Every way in which the gateway is fuzzed. */
 export const configurations = [1, 2].flatMap(workers => ['none', 'api-key', 'own'].map(filter => ({ workers, filter })))

@@ -6,20 +6,22 @@ import { startGoodService, startHostileService } from './service.mjs'
 /** One gateway with its services, over several rounds. */
 export class Session {
   configuration
+  firstRound
   #gateway
   #services
   #heaps = []
 
-  constructor(configuration, gateway, services) {
+  constructor({ configuration, firstRound }, gateway, services) {
     this.configuration = configuration
+    this.firstRound = firstRound
     this.#gateway = gateway
     this.#services = services
   }
 
-  static async start(configuration) {
+  static async start(configuration, firstRound) {
     const [hostile, good] = await Promise.all([startHostileService(), startGoodService()])
     const gateway = await startGateway(configuration, { hostile: hostile.url, good: good.url }, impatient)
-    return new Session(configuration, gateway, { hostile, good })
+    return new Session({ configuration, firstRound }, gateway, { hostile, good })
   }
 
   /** Plays a round; what was only slow counts if it is slow a second time, since the machine has other work as well. */
