@@ -151,12 +151,11 @@ function faultIn(head) {
   return undefined
 }
 
-/** A service that does what it should: it answers at once, with the token of the call. */
+/** A service that does what it should: it reads a request and then answers with its token. */
 export async function startGoodService() {
   const server = createHttpServer((request, response) => {
-    request.resume()
-    response.setHeader('x-token', String(request.headers['x-token']))
-    response.end(String(request.headers['x-token']))
+    const token = String(request.headers['x-token'])
+    request.resume().on('end', () => response.setHeader('x-token', token).end(token))
   })
   server.keepAliveTimeout = 60_000
   const url = await listen(server)
