@@ -102,7 +102,7 @@ class GatewayProcess {
   output = ''
   #child
   #places
-  #pids = []
+  pids = []
   #end = () => this.#child.kill('SIGKILL')
   port = 0
   url = ''
@@ -128,7 +128,7 @@ class GatewayProcess {
     this.admin = /Dashboard: (\S+)/.exec(this.output)[1]
     this.url = /http:\/\/[\d.]+:\d+/.exec(this.output)[0]
     this.port = Number(new URL(this.url).port)
-    this.#pids = this.#running()
+    this.pids = this.#running()
   }
 
   get hasEnded() {
@@ -138,7 +138,7 @@ class GatewayProcess {
   /** Processes that were there at the start and are not any more. */
   get lost() {
     const running = this.#running()
-    return this.#pids.filter(pid => !running.includes(pid))
+    return this.pids.filter(pid => !running.includes(pid))
   }
 
   #running() {

@@ -15,7 +15,7 @@ export async function playRound(plan, gateway, services) {
   const { hostile } = services
   hostile.setAnswers(plan.answers)
   const statuses = new Map()
-  const callers = startCallers(gateway.url)
+  const callers = startCallers(gateway)
   const before = hostile.requests
   let peakBytes = 0
   const sampling = setInterval(() => {
@@ -53,14 +53,14 @@ export async function playRound(plan, gateway, services) {
 }
 
 /** Well-behaved callers beside the attackers: on a kept connection, on new ones, and of the service under attack. */
-function startCallers(url) {
+function startCallers(gateway) {
   const isServed = ({ outcome, body, token }) => outcome === '200' && body === token
   const isAnswered = ({ outcome, body }) =>
     outcome === '200' ? body === 'ok' : ['502', '503', '504'].includes(outcome)
   return [
-    new Caller({ url: `${url}/good/kept`, everyMs: 50, accepts: isServed, withinMs: goodWithinMs }),
-    new Caller({ url: `${url}/good/new`, everyMs: 200, accepts: isServed, withinMs: goodWithinMs, isFresh: true }),
-    new Caller({ url: `${url}/shared?answer=ok`, everyMs: 200, accepts: isAnswered, withinMs: sharedWithinMs }),
+    new Caller({ gateway, path: '/good/kept', everyMs: 50, accepts: isServed, withinMs: goodWithinMs }),
+    new Caller({ gateway, path: '/good/new', everyMs: 200, accepts: isServed, withinMs: goodWithinMs, isFresh: true }),
+    new Caller({ gateway, path: '/shared?answer=ok', everyMs: 200, accepts: isAnswered, withinMs: sharedWithinMs }),
   ]
 }
 
