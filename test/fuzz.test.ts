@@ -1,0 +1,47 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { planRound } from './fuzz/plan.mjs'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+function run(program: string, ...args: string[]): Promise<{ code: number; out: string }> {
+  return new Promise(resolve => {
+    execFile(process.execPath, [`${root}test/fuzz/${program}`, ...args], { cwd: root }, (error, stdout, stderr) => {
+      resolve({ code: error ? Number(error.code) : 0, out: stdout + stderr })
+    })
+  })
+}
+
+describe('the fuzzer', { timeout: 180_000 }, () => {
+  test('finds nothing in its short rounds: the gateway survives hostile callers and services', async () => {
+    const { code, out } = await run('run.mjs', '--short')
+    expect(out).toContain('nothing was found')
+    expect(code).toBe(0)
+  })
+
+  test('plans the same round for the same seed, and another one for another seed', () => {
+    for (let round = 0; round < 50; round++) expect(planRound(7, round)).toEqual(planRound(7, round))
+    expect(planRound(7, 0)).not.toEqual(planRound(8, 0))
+  })
+
+  test('plans survive being written to a replay file', () => {
+    for (let round = 0; round < 50; round++) {
+      const plan = planRound(9, round)
+      expect(JSON.parse(JSON.stringify(plan))).toEqual(plan)
+    }
+  })
+
+  test.each([
+    ['run.mjs', ['--theme', 'nothing'], 'there is no theme "nothing"'],
+    ['run.mjs', ['--rounds', 'many'], '--rounds must be a number, not "many"'],
+    ['run.mjs', ['--workers', '7'], 'no configuration has these workers and filters'],
+    ['run.mjs', ['--replay', 'nowhere.json'], 'nowhere.json cannot be replayed'],
+    ['attack.mjs', ['--only', 'nothing'], 'there is no attack "nothing"'],
+    ['attack.mjs', ['--seconds', '0'], '--seconds and --workers must be 1 or more'],
+  ])('%s %j is a mistake that is explained', async (program, args, message) => {
+    const { code, out } = await run(program, ...args)
+    expect(out).toContain(message)
+    expect(code).toBe(2)
+  })
+})

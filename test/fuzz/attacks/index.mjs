@@ -1,0 +1,26 @@
+import { adminTokenGuesses } from './admin-token-guesses.mjs'
+import { connectionFlood } from './connection-flood.mjs'
+import { optionsAsterisk } from './options-asterisk.mjs'
+import { pathSpellings } from './path-spellings.mjs'
+import { pipelinedThenGone } from './pipelined-then-gone.mjs'
+import { reasonPhrases } from './reason-phrases.mjs'
+import { slowBodies } from './slow-bodies.mjs'
+import { slowHeaders } from './slow-headers.mjs'
+import { slowReaders } from './slow-readers.mjs'
+import { unknownHmacKeys } from './unknown-hmac-keys.mjs'
+import { upgradeBehindCall } from './upgrade-behind-call.mjs'
+
+/** Every attack, in the order in which they run. See attack.mjs for what one is. */
+export const attacks = [
+  slowHeaders,
+  slowBodies,
+  slowReaders,
+  connectionFlood,
+  optionsAsterisk,
+  pipelinedThenGone,
+  upgradeBehindCall,
+  reasonPhrases,
+  pathSpellings,
+  adminTokenGuesses,
+  unknownHmacKeys,
+]

@@ -1,0 +1,1 @@
+export function planRound(seed: number, round: number, theme?: string): object
