@@ -59,6 +59,11 @@ export class BodyTooLarge extends Error {}
 /** The caller sends or reads too slowly. */
 export class CallerTooSlow extends Error {}
 
+/** An answer of a service broke off after it had begun. */
+export class AnswerBroken extends Error {
+  readonly failure: Failure = garbled
+}
+
 /** A connection was not made, and nobody said so. */
 export class ConnectOverdue extends Error {
   readonly code = 'UND_ERR_CONNECT_TIMEOUT'
