@@ -59,11 +59,6 @@ export class BodyTooLarge extends Error {}
 /** The caller sends or reads too slowly. */
 export class CallerTooSlow extends Error {}
 
-/** An answer of a service broke off after it had begun. */
-export class AnswerBroken extends Error {
-  readonly failure: Failure = garbled
-}
-
 /** A connection was not made, and nobody said so. */
 export class ConnectOverdue extends Error {
   readonly code = 'UND_ERR_CONNECT_TIMEOUT'
@@ -86,4 +81,14 @@ export function failureOf(error: Error, hasAnswered = false): Failure {
   const code = String((error as NodeJS.ErrnoException).code ?? '')
   if (code.startsWith('HPE_') || code.startsWith('ERR_INVALID_CHAR') || code.startsWith('ERR_HTTP_')) return garbled
   return byCode[code] ?? (hasAnswered ? garbled : unreachable)
+}
+
+/** An answer of a service broke off after it had begun. */
+export class AnswerBroken extends Error {
+  readonly failure: Failure
+
+  constructor(cause: Error) {
+    super(cause.message, { cause })
+    this.failure = failureOf(cause, true)
+  }
 }

@@ -42,7 +42,7 @@ export class ReplyOutlet implements Outlet {
   }
 
   breakOff(error: Error): void {
-    this.#body!.destroy(new AnswerBroken(error.message, { cause: error }))
+    this.#body!.destroy(new AnswerBroken(error))
   }
 }
 
