@@ -404,7 +404,7 @@ describe('an answer before the whole call has arrived', () => {
     const answer = await sendRaw(guarded.port, call('/', ['Content-Length: 100000'], 'POST'), 'x'.repeat(50_000))
     expect(statusesIn(answer)).toEqual([413])
     const socket = openSocket(guarded)
-    socket.write(call('/', ['Content-Length: 100000'], 'POST'))
+    socket.write(`${call('/', ['Content-Length: 100001'], 'POST')}x`)
     await once(socket, 'data')
     socket.write('x'.repeat(100_000) + call('/behind'))
     await expect.poll(() => socket.closed, { timeout: 5000 }).toBe(true)
