@@ -190,7 +190,7 @@ describe('what is forwarded', () => {
     for (const method of ['OPTIONS', 'PROPFIND', 'PURGE']) expect((await call(method)).status).toBe(200)
     expect(received.map(request => request.method)).toEqual(['OPTIONS', 'PROPFIND', 'PURGE'])
     const { status, headers } = await call('TRACE')
-    expect([status, headers['content-type'], received.length]).toEqual([404, 'application/problem+json', 3])
+    expect([status, headers['content-type'], received.length]).toEqual([405, 'application/problem+json', 3])
     expect(headers.ratelimit).toContain('r=5')
   })
 

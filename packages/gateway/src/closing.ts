@@ -14,6 +14,8 @@ export interface ClosingParts {
   readonly closeTunnels: () => void
   /** How many there are. */
   readonly tunnels: () => number
+  /** Cuts every connection, also those that have left HTTP. */
+  readonly destroyConnections: () => void
 }
 
 /**
@@ -47,8 +49,8 @@ export class Closing {
     while (!closed) {
       const elapsed = performance.now() - begun
       if (elapsed >= idleMs) server.closeIdleConnections()
-      if (elapsed >= timeoutMs) server.closeAllConnections()
-      if (elapsed >= timeoutMs || (elapsed >= idleMs && (await this.#onlyTunnelsAreLeft()))) this.#parts.closeTunnels()
+      if (elapsed >= timeoutMs) this.#parts.destroyConnections()
+      else if (elapsed >= idleMs && (await this.#onlyTunnelsAreLeft())) this.#parts.closeTunnels()
       await pause(sweepMs)
     }
   }

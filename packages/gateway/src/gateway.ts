@@ -19,7 +19,8 @@ import { askForBody } from './proxy/body.ts'
 import { DirectOutlet } from './proxy/direct-outlet.ts'
 import { Forwarder } from './proxy/forwarder.ts'
 import { ReplyOutlet } from './proxy/reply-outlet.ts'
-import { createGatewayServer } from './server.ts'
+import { Transfers } from './proxy/transfers.ts'
+import { GatewayServer } from './server.ts'
 import { TlsFiles } from './tls-files.ts'
 
 export { type GatewaySettings, gatewaySection } from './settings/gateway-settings.ts'
@@ -50,6 +51,7 @@ const notForwarded: readonly string[] = ['CONNECT', 'TRACE']
 export async function createGateway(options: GatewayOptions): Promise<FastifyInstance> {
   const { limiter, upstream, folder = '.', logger = false } = options
   let app: FastifyInstance | undefined
+  let gatewayServer: GatewayServer | undefined
   const live = new LiveSettings(upstream, ({ limits }) => {
     if (app) app.server.requestTimeout = limits.requestMs
   })
@@ -62,7 +64,10 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
 
   app = fastify({
     logger,
-    serverFactory: listener => createGatewayServer(listener, settings, tls),
+    serverFactory: listener => {
+      gatewayServer = new GatewayServer(listener, { settings: () => live.settings, tls, isProxy: proxyTest(limiter) })
+      return gatewayServer.server
+    },
     return503OnClosing: false,
     rewriteUrl: ({ url }) => oneSpelling(url ?? '/'),
     frameworkErrors: (_error, _request, reply) => sendProblem(reply, 400, 'The target of this call cannot be read.'),
@@ -76,8 +81,9 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
       return live.routes
     },
     trust: limiter,
+    transfers: new Transfers(),
     // whoever stands in the chain may want to see answers as well
-    outletFor: filters.length > 0 ? reply => new ReplyOutlet(reply) : reply => directOutlet(reply, live),
+    outletFor: filters.length > 0 ? reply => new ReplyOutlet(reply) : reply => new DirectOutlet(reply),
     isClosing: () => closing.hasBegun,
   })
   const closing: Closing = new Closing({
@@ -85,6 +91,7 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     shutdown: () => live.settings.shutdown,
     closeTunnels: () => forwarder.closeTunnels(),
     tunnels: () => forwarder.tunnels,
+    destroyConnections: () => gatewayServer?.destroyConnections(),
   })
   app.addHook('onClose', async () => {
     tls?.close()
@@ -96,22 +103,20 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     askForBody(request.raw, reply.raw)
     done()
   })
-  app.setNotFoundHandler((_request, reply) => sendProblem(reply, 404, 'The gateway forwards no such call.'))
+  // every method is routed but those that are not forwarded
+  app.setNotFoundHandler(({ method }, reply) => sendProblem(reply, 405, `The gateway does not forward ${method}.`))
   for (const filter of filters) await app.register(filter)
-  leaveBodies(app)
   const method = allowMethods(app)
   for (const url of ['/', '/*']) app.route({ method, url, exposeHeadRoute: false, handler: forwarder.forward })
   return app
 }
 
-function directOutlet(reply: FastifyReply, { settings }: LiveSettings): DirectOutlet {
-  return new DirectOutlet(reply, settings.limits.requestMs)
-}
-
-/** Bodies are passed on unread, or as the bytes that a filter has read. */
-function leaveBodies(app: FastifyInstance): void {
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', (request, _body, done) => done(null, request.body))
+/** Whether an address is believed about those it calls for, by what it would be believed about. */
+function proxyTest(limiter: Limiter): (address: string) => boolean {
+  return address => {
+    const other = limiter.forwardedBy === 'forwarded' ? 'for=192.0.2.1' : '192.0.2.1'
+    return limiter.addressOf(address, other) !== limiter.addressOf(address, undefined)
+  }
 }
 
 /** What is counted is what is forwarded; what has no one spelling is not routed, which Fastify answers with 400. */
@@ -126,11 +131,10 @@ function percentEncode(character: string): string {
   return `%${character.charCodeAt(0).toString(16).toUpperCase()}`
 }
 
+/** All of them without a body, as far as Fastify is concerned: bodies are passed on unread, whatever type they claim. */
 function allowMethods(app: FastifyInstance): string[] {
   const methods = METHODS.filter(method => !notForwarded.includes(method))
-  for (const method of methods) {
-    if (!app.supportedMethods.includes(method)) app.addHttpMethod(method, { hasBody: true })
-  }
+  for (const method of methods) app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
   return methods
 }
 

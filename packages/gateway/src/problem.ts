@@ -14,7 +14,7 @@ export function sendProblem(reply: FastifyReply, status: number, detail: string)
 }
 
 /** The same as it stands on the connection, where there is no call to answer; the last on it. */
-export function problemText(status: number, detail: string): string {
+export function problemText(status: number, detail: string, headers: Readonly<Record<string, string>> = {}): string {
   const body = problemOf(status, detail)
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
@@ -22,6 +22,7 @@ export function problemText(status: number, detail: string): string {
     'Content-Type: application/problem+json',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Connection: close',
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
   ]
   return `${lines.join('\r\n')}\r\n\r\n${body}`
 }

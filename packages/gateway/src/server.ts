@@ -1,57 +1,89 @@
-import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import type { Duplex } from 'node:stream'
+import type { Socket } from 'node:net'
+import { CallerConnections } from './connections/caller-connections.ts'
+import { Turns } from './connections/turns.ts'
+import { serveUpgrades } from './connections/upgrades.ts'
 import { problemText } from './problem.ts'
 import { hasBody, waitToContinue } from './proxy/body.ts'
-import { markUpgrading } from './proxy/tunnels.ts'
 import type { GatewaySettings } from './settings/gateway-settings.ts'
 import type { TlsFiles } from './tls-files.ts'
 
 type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
+type SocketListener = (this: Server, socket: Socket) => void
+
+export interface GatewayServerParts {
+  /** The settings in force; those that a server reads at its start are read once. */
+  readonly settings: () => GatewaySettings
+  readonly tls: TlsFiles | undefined
+  /** Whether an address is that of a trusted proxy. */
+  readonly isProxy: (address: string) => boolean
+}
 
 const headersTimeoutMs = 30_000
 const keepAliveMs = 72_000
 
-/** The HTTP server under Fastify: bounded in what it reads, with upgrades and bodies that are asked for only when needed. */
-export function createGatewayServer(
-  listener: RequestListener,
-  { limits }: GatewaySettings,
-  tls: TlsFiles | undefined,
-): Server {
-  const options = { maxHeaderSize: limits.headersBytes, keepAliveTimeout: keepAliveMs }
-  const server: Server = tls
-    ? createTlsServer({ ...options, ...tls.current, minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] }, listener)
-    : createServer(options, listener)
-  if (tls) tls.follow(pair => (server as ReturnType<typeof createTlsServer>).setSecureContext(pair))
-  server.requestTimeout = limits.requestMs
-  server.headersTimeout = Math.min(headersTimeoutMs, limits.requestMs)
-  // Node would leave out what is beyond a number of headers; their size is bounded above
-  server.maxHeadersCount = 0
-  // whoever asks before he sends his body is told to only when the call is passed on
-  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
-    waitToContinue(request)
-    listener(request, response)
-  })
-  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    upgrade(request, socket, head, listener)
-  })
-  return server
+/**
+ * The HTTP server under Fastify: bounded in what it reads and in how many connections a caller has; the calls of one
+ * connection are served one after another, and bodies are asked for only when they are needed.
+ */
+export class GatewayServer {
+  readonly server: Server
+  readonly #connections: CallerConnections
+  readonly #turns = new Turns()
+
+  constructor(listener: RequestListener, { settings, tls, isProxy }: GatewayServerParts) {
+    const { limits } = settings()
+    const serve: RequestListener = (request, response) => {
+      this.#turns.take(request.socket, response, () => listener(request, response))
+    }
+    const options = { maxHeaderSize: limits.headersBytes, keepAliveTimeout: keepAliveMs }
+    const server: Server = tls
+      ? createTlsServer({ ...options, ...tls.current, minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] }, serve)
+      : createServer(options, serve)
+    if (tls) tls.follow(pair => (server as ReturnType<typeof createTlsServer>).setSecureContext(pair))
+    server.requestTimeout = limits.requestMs
+    server.headersTimeout = Math.min(headersTimeoutMs, limits.requestMs)
+    // Node would leave out what is beyond a number of headers; their size is bounded above
+    server.maxHeadersCount = 0
+    this.server = server
+    const [readAsHttp] = server.listeners(tls ? 'secureConnection' : 'connection') as SocketListener[]
+    serveUpgrades(server, this.#turns, listener, socket => readAsHttp!.call(server, socket))
+    this.#serveExpectations(serve)
+    this.#refuseTunnels()
+    const max = (): number => settings().limits.connectionsPerCaller
+    this.#connections = new CallerConnections({ max, isProxy, tellsWhy: tls === undefined })
+    this.#connections.guard(server)
+  }
+
+  /** Cuts every connection, also those that have left HTTP. */
+  destroyConnections(): void {
+    this.#connections.destroyAll()
+  }
+
+  #serveExpectations(serve: RequestListener): void {
+    // a caller who asks before sending a body is told to go on only when the call is passed on
+    this.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+      waitToContinue(request)
+      serve(request, response)
+    })
+    this.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+      this.#turns.take(request.socket, response, () => {
+        // the caller may send its body or not, so what follows could be taken for a call
+        if (hasBody(request)) response.setHeader('Connection', 'close')
+        response.writeHead(417, { 'Content-Length': 0 }).end()
+      })
+    })
+  }
+
+  #refuseTunnels(): void {
+    this.server.on('connect', (_request: IncomingMessage, socket: Socket) => {
+      this.#turns.takeOver(socket, () => {
+        socket.resume().end(problemText(405, 'This gateway opens no tunnels.'))
+        setTimeout(() => socket.destroy(), refusedMs).unref()
+      })
+    })
+  }
 }
 
-/** Sends a call that asks for another protocol through the same chain as any other. */
-function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, listener: RequestListener): void {
-  socket.on('error', () => socket.destroy())
-  const response = new ServerResponse(request)
-  response.shouldKeepAlive = false
-  response.assignSocket(socket as Parameters<ServerResponse['assignSocket']>[0])
-  const isWebSocket = request.headers.upgrade?.toLowerCase() === 'websocket' && request.method === 'GET'
-  // Node reads no further here, so an answer is the last on its connection
-  response.on('finish', () => socket.end())
-  if (hasBody(request)) {
-    socket.end(problemText(400, 'A call that asks for another protocol can have no body here.'))
-    return
-  }
-  // a server may ignore what it is offered (RFC 9110, section 7.8)
-  if (isWebSocket) markUpgrading(request, socket, head)
-  listener(request, response)
-}
+const refusedMs = 1000

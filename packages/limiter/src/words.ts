@@ -1,3 +1,4 @@
+export { canonicalAddress } from './address.ts'
 export { duration } from './duration.ts'
 export { countedPath } from './path.ts'
 export { headerFault, hostFault, methodFault } from './rules/pattern.ts'

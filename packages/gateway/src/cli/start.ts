@@ -4,6 +4,7 @@ import { watchWorkers } from '../admin/watch-workers.ts'
 import { copyDemoRules, createDemoService } from '../demo.ts'
 import { startDemoTraffic } from '../demo-traffic.ts'
 import { type GatewayProcess, type GatewayProcessOptions, settingsOf, startGatewayProcess } from '../gateway-process.ts'
+import { surviveErrors } from '../survive.ts'
 import { tellOfChanges } from '../tell-of-changes.ts'
 import { Supervisor } from '../workers/supervisor.ts'
 import { type Arguments, type Command, Complaint, type Terminal } from './command.ts'
@@ -50,6 +51,7 @@ export const start: Command = {
   async run(args, terminal) {
     const settings = readSettings(args)
     const isDemo = settings.guarded === undefined
+    surviveErrors({ report: terminal.complain, giveUp: () => process.exit(1) })
     const service = isDemo ? createDemoService() : undefined
     const rules = isDemo ? await copyDemoRules() : undefined
     try {

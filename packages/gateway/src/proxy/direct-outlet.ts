@@ -6,34 +6,29 @@ import type { Outlet } from './outlet.ts'
 export class DirectOutlet implements Outlet {
   readonly #reply: FastifyReply
   readonly #raw: ServerResponse
-  readonly #patienceMs: number
   #onReady: () => void = () => {}
-  #waiting: NodeJS.Timeout | undefined
 
-  constructor(reply: FastifyReply, patienceMs: number) {
+  constructor(reply: FastifyReply) {
     this.#reply = reply
     this.#raw = reply.raw
-    this.#patienceMs = patienceMs
   }
 
   begin(status: number, text: string, headers: readonly string[], onReady: () => void, onGone: () => void): void {
+    this.#writeHead(status, text, headers)
     this.#reply.hijack()
     this.#onReady = onReady
-    this.#raw.writeHead(status, text, headers as string[])
     this.#raw.once('close', () => {
-      clearTimeout(this.#waiting)
       if (!this.#raw.writableFinished) onGone()
+    })
+    // headers travel with the first bytes of the body, but do not wait for them
+    queueMicrotask(() => {
+      if (!this.#raw.writableEnded) this.#raw.flushHeaders()
     })
   }
 
   write(chunk: Buffer): boolean {
     if (this.#raw.write(chunk)) return true
-    // a caller who takes nothing must not keep the service's connection for ever
-    this.#waiting = setTimeout(() => this.#raw.destroy(), this.#patienceMs).unref()
-    this.#raw.once('drain', () => {
-      clearTimeout(this.#waiting)
-      this.#onReady()
-    })
+    this.#raw.once('drain', this.#onReady)
     return false
   }
 
@@ -43,5 +38,15 @@ export class DirectOutlet implements Outlet {
 
   breakOff(): void {
     this.#raw.destroy()
+  }
+
+  #writeHead(status: number, text: string, headers: readonly string[]): void {
+    try {
+      this.#raw.writeHead(status, text, headers as string[])
+    } catch (error) {
+      // the answer that is given instead has a reason of its own
+      this.#raw.statusMessage = ''
+      throw error
+    }
   }
 }

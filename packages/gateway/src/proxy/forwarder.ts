@@ -8,13 +8,15 @@ import { hasBody } from './body.ts'
 import { Forwarding } from './forwarding.ts'
 import type { Trust } from './headers-to-service.ts'
 import type { Outlet } from './outlet.ts'
-import { Tunnels, upgradingSocket } from './tunnels.ts'
+import type { Transfers } from './transfers.ts'
+import { isUpgrading, Tunnels } from './tunnels.ts'
 
 /** What a forwarder works with; routes and settings change while it runs. */
 export interface ForwarderParts {
   readonly settings: GatewaySettings
   readonly routes: RouteTable
   readonly trust: Trust
+  readonly transfers: Transfers
   outletFor(reply: FastifyReply): Outlet
   /** Whether the gateway takes its leave, so that connections are not kept. */
   isClosing(): boolean
@@ -23,11 +25,10 @@ export interface ForwarderParts {
 /** Sends calls on to services. */
 export class Forwarder {
   readonly #parts: ForwarderParts
-  readonly #tunnels: Tunnels
+  readonly #tunnels = new Tunnels()
 
   constructor(parts: ForwarderParts) {
     this.#parts = parts
-    this.#tunnels = new Tunnels(parts)
   }
 
   /** The handler of every call that has passed Diana and the filters. */
@@ -37,10 +38,15 @@ export class Forwarder {
       sendProblem(reply, ...refusal)
       return
     }
+    if (request.url === '*') {
+      // OPTIONS * asks about the server itself (RFC 9110, section 9.3.7), and this one has nothing to add
+      reply.code(204).send()
+      return
+    }
     const route = this.#routeOf(request)
     if (route === undefined) sendProblem(reply, 404, 'The gateway forwards no such call.')
-    else if (upgradingSocket(request.raw) === undefined) new Forwarding(request, reply, route, this.#parts).begin()
-    else this.#tunnels.open(request, reply, route)
+    else if (isUpgrading(request.raw)) this.#tunnels.open(request, reply, route, this.#parts)
+    else new Forwarding(request, reply, route, this.#parts).begin()
   }
 
   /** Ends connections that have no end of their own. */
@@ -59,8 +65,11 @@ export class Forwarder {
     return this.#parts.routes.find(headers.host, countedPath(path))
   }
 
-  #faultIn({ raw }: FastifyRequest): [status: number, detail: string] | undefined {
+  #faultIn({ raw, url, method }: FastifyRequest): [status: number, detail: string] | undefined {
     const { headers, rawHeaders } = raw
+    if (!url.startsWith('/') && !(url === '*' && method === 'OPTIONS')) {
+      return [400, 'The target of this call is not a path.']
+    }
     if (hasTwoHosts(rawHeaders)) return [400, 'This call names two hosts.']
     if (!hasBody(raw)) return undefined
     // Node has taken the last coding off, and would leave the others on without a word

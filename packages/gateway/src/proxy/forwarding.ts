@@ -1,86 +1,75 @@
+import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Dispatcher } from 'undici'
+import type { Client, Dispatcher } from 'undici'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
+import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import { type Body, bodyOf } from './body.ts'
-import { type Failure, failureOf } from './failure.ts'
+import { busy, CallerTooSlow, ConnectOverdue, type Failure, failureOf } from './failure.ts'
 import type { ForwarderParts } from './forwarder.ts'
 import { headersToCaller } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
+import { sendInterim } from './interim.ts'
 import type { Outlet } from './outlet.ts'
+import { Pace } from './pace.ts'
+import { reasonFor } from './reason.ts'
+import type { Transfer } from './transfers.ts'
 
 /** Methods that mean the same once or twice (RFC 9110, section 9.2.2). */
 const repeatable: readonly string[] = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']
 
+const overdueMs = 5000
+
 /** One call on its way to a service and back; undici tells it what happens. */
-export class Forwarding implements Dispatcher.DispatchHandler {
+export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfer {
   readonly #request: FastifyRequest
   readonly #reply: FastifyReply
   readonly #route: Route
   readonly #parts: ForwarderParts
   readonly #outlet: Outlet
+  readonly #socket: Socket
+  readonly #pace: Pace
   #upstream: Upstream
+  #client: Client | undefined
+  #sentAt = 0
   #body: Body
   #headers: string[] = []
   #abort: ((error?: Error) => void) | undefined
   #isRetried = false
+  #hasAnswered = false
   #hasBegun = false
+  #isWithoutBody = false
   #isGone = false
 
   constructor(request: FastifyRequest, reply: FastifyReply, route: Route, parts: ForwarderParts) {
+    const now = performance.now()
     this.#request = request
     this.#reply = reply
     this.#route = route
     this.#parts = parts
     this.#outlet = parts.outletFor(reply)
-    this.#upstream = route.next(performance.now())
+    // a request that has been cut off has none any more
+    this.#socket = request.raw.socket
+    this.#pace = new Pace(now)
+    this.#upstream = route.next(now)
   }
 
   begin(): void {
     this.#headers = headersToService(this.#request, this.#route, this.#parts.trust)
     this.#body = bodyOf(this.#request, this.#parts.settings.limits.bodyBytes)
     this.#reply.raw.once('close', this.#onClose)
-    this.#send()
+    this.#parts.transfers.add(this)
+    this.#upstream.slots.take(this)
   }
 
-  onConnect(abort: (error?: Error) => void): void {
-    if (this.#isGone) abort()
-    else this.#abort = abort
-  }
-
-  onHeaders(status: number, received: Buffer[], resume: () => void, text: string): boolean {
-    // early hints and the like are for whoever asked for them, and nobody did
-    if (status < 200) return true
-    const headers = headersToCaller(received, this.#reply.getHeaders(), this.#route)
-    if (this.#parts.isClosing() || this.#leavesBodyUnread()) headers.push('connection', 'close')
-    this.#outlet.begin(status, text, headers, resume, () => this.#abort?.())
-    this.#hasBegun = true
-    return true
-  }
-
-  onData(chunk: Buffer): boolean {
-    return this.#outlet.write(chunk)
-  }
-
-  onComplete(): void {
-    this.#upstream.health.succeed()
-    this.#outlet.end()
-  }
-
-  onError(error: Error): void {
-    if (this.#isGone) return
-    const failure = failureOf(error)
-    if (failure.isOfService) this.#upstream.health.fail(performance.now())
-    if (this.#hasBegun) this.#outlet.breakOff(error)
-    else if (!this.#retries(failure)) this.#answerWith(failure, error)
-  }
-
-  #send(): void {
+  onSlot(): void {
     const { url, method } = this.#request
     const { headersMs, bodyMs } = this.#route.settings.timeouts
-    this.#upstream.health.begin(performance.now())
-    this.#upstream.pool.dispatch(
+    this.#sentAt = performance.now()
+    this.#client = this.#upstream.clients.take()
+    this.#upstream.health.begin(this.#sentAt)
+    this.#client.dispatch(
       {
         path: this.#route.targetAt(this.#upstream, url),
         method: method as Dispatcher.HttpMethod,
@@ -93,6 +82,102 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     )
   }
 
+  onNoSlot(): void {
+    this.#reply.header('retry-after', '1')
+    this.#answerWith(busy, new Error('no connection became free'))
+  }
+
+  stalledMs(): number {
+    return this.#pace.stalledMs
+  }
+
+  /** The caller keeps the service waiting: it is told so if it can still be told anything. */
+  evict(): void {
+    if (this.#hasBegun) this.#reply.raw.destroy()
+    else this.#abort?.(new CallerTooSlow())
+  }
+
+  check(now: number): void {
+    if (this.#client === undefined) return
+    if (this.#abort === undefined) {
+      const { connectMs } = this.#route.settings.timeouts
+      if (now - this.#sentAt > connectMs + overdueMs) this.onError(new ConnectOverdue('no connection was made in time'))
+    } else if (this.#pace.isTooSlow(this.#progress(), now, this.#parts.settings.limits)) this.evict()
+  }
+
+  onConnect(abort: (error?: Error) => void): void {
+    if (this.#isGone) abort()
+    else this.#abort = abort
+  }
+
+  onResponseStarted(): void {
+    this.#hasAnswered = true
+  }
+
+  onHeaders(status: number, received: Buffer[], resume: () => void, text: string): boolean {
+    if (status < 200) {
+      sendInterim(this.#reply.raw, status, received)
+      return true
+    }
+    const headers = headersToCaller(received, this.#reply.getHeaders(), this.#route)
+    if (this.#parts.isClosing() || this.#leavesBodyUnread()) headers.push('connection', 'close')
+    this.#isWithoutBody = status === 204 || status === 304
+    this.#outlet.begin(status, reasonFor(status, text), headers, resume, () => this.#abort?.())
+    this.#hasBegun = true
+    return true
+  }
+
+  onData(chunk: Buffer): boolean {
+    return this.#outlet.write(chunk)
+  }
+
+  onComplete(): void {
+    this.#upstream.health.succeed()
+    this.#outlet.end()
+    this.#endAttempt(client => this.#upstream.clients.giveBack(client))
+  }
+
+  onError(error: Error): void {
+    if (this.#client === undefined) return
+    this.#endAttempt(
+      client => this.#upstream.clients.discard(client),
+      () => this.#fail(error),
+    )
+  }
+
+  /** Lets go of the connection. Not at once: undici allows no new call while it tells of the end of this one. */
+  #endAttempt(release: (client: Client) => void, then: () => void = () => {}): void {
+    const client = this.#client!
+    this.#client = undefined
+    this.#abort = undefined
+    queueMicrotask(() => {
+      release(client)
+      this.#upstream.slots.release(this)
+      then()
+    })
+  }
+
+  #fail(error: Error): void {
+    if (this.#isGone) return
+    // undici misses the bytes that Content-Length announces, though such an answer has none (RFC 9110, section 8.6)
+    if (this.#isWithoutBody) {
+      this.#outlet.end()
+      return
+    }
+    const failure = failureOf(error, this.#hasAnswered)
+    if (failure.isOfService) this.#upstream.health.fail(performance.now())
+    if (this.#hasBegun) this.#outlet.breakOff(error)
+    else if (!this.#retries(failure)) this.#answerWith(failure, error)
+  }
+
+  #progress(): { bytes: number; isAwaited: boolean } {
+    const { raw } = this.#request
+    const socket = this.#socket
+    const isSending = this.#body !== undefined && !raw.complete && raw.readableLength === 0
+    const isAwaited = this.#reply.raw.writableNeedDrain || (isSending && !this.#hasBegun)
+    return { bytes: socket.bytesRead + socket.bytesWritten - socket.writableLength, isAwaited }
+  }
+
   /** One second try, elsewhere; or at the only address there is, where a connection that was kept had been left. */
   #retries({ mayRetry }: Failure): boolean {
     const { method } = this.#request
@@ -100,24 +185,28 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     if (!repeatable.includes(method)) return false
     this.#isRetried = true
     this.#upstream = this.#route.next(performance.now(), this.#upstream)
-    this.#send()
+    this.#upstream.slots.take(this)
     return true
   }
 
   #answerWith({ status, detail, isOfService }: Failure, error: Error): void {
+    this.#parts.transfers.delete(this)
     if (isOfService) this.#request.log.warn({ err: error, service: this.#upstream.url.origin }, detail)
     if (this.#leavesBodyUnread()) this.#reply.header('connection', 'close')
     sendProblem(this.#reply, status, detail)
   }
 
-  /** What the caller still sends would be taken for his next call. */
+  /** What the caller still sends would be taken for the next call. */
   #leavesBodyUnread(): boolean {
     return this.#body !== undefined && !this.#request.raw.complete
   }
 
   readonly #onClose = (): void => {
+    this.#parts.transfers.delete(this)
     if (this.#reply.raw.writableFinished) return
     this.#isGone = true
-    this.#abort?.()
+    if (this.#abort) this.#abort()
+    // without a connection yet, the call is only in the queue for one
+    else if (this.#client === undefined) this.#upstream.slots.release(this)
   }
 }

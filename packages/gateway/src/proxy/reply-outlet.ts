@@ -1,3 +1,4 @@
+import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import type { Outlet } from './outlet.ts'
@@ -12,6 +13,7 @@ export class ReplyOutlet implements Outlet {
   }
 
   begin(status: number, text: string, headers: readonly string[], onReady: () => void, onGone: () => void): void {
+    assertWritable(status, headers)
     const body = new Readable({
       read: onReady,
       destroy: (error, done) => {
@@ -19,12 +21,15 @@ export class ReplyOutlet implements Outlet {
         done(error)
       },
     })
-    // whoever hung up is told nothing
+    // a caller who has left is told nothing
     body.on('error', () => {})
     this.#body = body
     for (const [name, values] of grouped(headers)) this.#reply.header(name, values.length === 1 ? values[0]! : values)
-    this.#reply.raw.statusMessage = text
-    this.#reply.code(status).send(body)
+    const { raw } = this.#reply
+    // not by code(), which takes no status above 599
+    raw.statusCode = status
+    raw.statusMessage = text
+    this.#reply.send(body)
   }
 
   write(chunk: Buffer): boolean {
@@ -37,6 +42,15 @@ export class ReplyOutlet implements Outlet {
 
   breakOff(error: Error): void {
     this.#body!.destroy(error)
+  }
+}
+
+/** Fastify writes the head later, where nobody could answer for what Node refuses to write. */
+function assertWritable(status: number, headers: readonly string[]): void {
+  if (status < 200 || status > 999) throw Object.assign(new RangeError(`status ${status}`), { code: 'ERR_HTTP_STATUS' })
+  for (let at = 0; at + 1 < headers.length; at += 2) {
+    validateHeaderName(headers[at]!)
+    validateHeaderValue(headers[at]!, headers[at + 1]!)
   }
 }
 

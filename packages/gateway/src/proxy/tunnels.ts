@@ -1,76 +1,45 @@
-import { type IncomingMessage, request as requestHttp, type ServerResponse } from 'node:http'
+import { type ClientRequest, type IncomingMessage, request as requestHttp, type ServerResponse } from 'node:http'
 import { request as requestHttps } from 'node:https'
-import type { Duplex } from 'node:stream'
+import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { EarlyBytes } from '../connections/early-bytes.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
+import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
-import { failureOf } from './failure.ts'
+import { busy, failureOf } from './failure.ts'
 import type { ForwarderParts } from './forwarder.ts'
 import { headersToCaller } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
+import { Pace } from './pace.ts'
+import { reasonFor } from './reason.ts'
+import type { Transfer } from './transfers.ts'
 
-const socketOf: unique symbol = Symbol('diana.upgradingSocket')
+const upgradingOf: unique symbol = Symbol('diana.upgrading')
 
 interface Upgrading extends IncomingMessage {
-  [socketOf]?: { readonly socket: Duplex; readonly head: Buffer }
+  [upgradingOf]?: { readonly socket: Socket; readonly early: EarlyBytes }
 }
 
-/** Marks a call that asks for another protocol, with the connection it came on and what followed it. */
-export function markUpgrading(raw: IncomingMessage, socket: Duplex, head: Buffer): void {
-  ;(raw as Upgrading)[socketOf] = { socket, head }
+/** Marks a call that asks for a WebSocket, with its connection and what the caller sends before it is open. */
+export function markUpgrading(raw: IncomingMessage, socket: Socket, early: EarlyBytes): void {
+  ;(raw as Upgrading)[upgradingOf] = { socket, early }
 }
 
-export function upgradingSocket(raw: IncomingMessage): Duplex | undefined {
-  return (raw as Upgrading)[socketOf]?.socket
+export function isUpgrading(raw: IncomingMessage): boolean {
+  return (raw as Upgrading)[upgradingOf] !== undefined
 }
 
 const endingMs = 1000
 
-/** Connections that turned into WebSockets: bytes both ways until one side ends. */
+/** Connections that turned into WebSockets. */
 export class Tunnels {
-  readonly #parts: ForwarderParts
-  readonly #open = new Set<Duplex>()
+  readonly #open = new Set<Tunnel>()
 
-  constructor(parts: ForwarderParts) {
-    this.#parts = parts
-  }
-
-  open(request: FastifyRequest, reply: FastifyReply, route: Route): void {
-    const upstream = route.next(performance.now())
-    const asked = ask(request, route, upstream, this.#parts)
-    const { connectMs, headersMs } = route.settings.timeouts
-    const late = Object.assign(new Error('no answer'), { code: 'UND_ERR_HEADERS_TIMEOUT' })
-    const timer = setTimeout(() => asked.destroy(late), connectMs + headersMs)
-    const onClose = (): void => void asked.destroy()
-    reply.raw.once('close', onClose)
-    asked.on('error', error => {
-      clearTimeout(timer)
-      if (reply.sent || reply.raw.destroyed) return
-      const failure = failureOf(error)
-      if (failure.isOfService) upstream.health.fail(performance.now())
-      reply.header('connection', 'close')
-      sendProblem(reply, failure.status, failure.detail)
-    })
-    asked.on('response', answer => {
-      clearTimeout(timer)
-      upstream.health.succeed()
-      // the service would rather not: its answer is passed on, and the connection has no further use
-      const headers = headersToCaller(rawHeadersOf(answer), reply.getHeaders(), route)
-      reply.hijack()
-      if (!begin(reply.raw, answer, [...headers, 'connection', 'close'])) return
-      answer.on('error', () => reply.raw.destroy())
-      answer.pipe(reply.raw)
-    })
-    asked.on('upgrade', (answer, far, farHead) => {
-      clearTimeout(timer)
-      upstream.health.succeed()
-      reply.raw.off('close', onClose)
-      const headers = headersToCaller(rawHeadersOf(answer), reply.getHeaders(), route)
-      reply.hijack()
-      this.#join(request.raw, far, farHead, [...headers, 'connection', 'Upgrade', 'upgrade', 'websocket'])
-    })
-    asked.end()
+  open(request: FastifyRequest, reply: FastifyReply, route: Route, parts: ForwarderParts): void {
+    const tunnel = new Tunnel(request, reply, route, parts, () => this.#open.delete(tunnel))
+    this.#open.add(tunnel)
+    tunnel.begin()
   }
 
   get size(): number {
@@ -78,41 +47,150 @@ export class Tunnels {
   }
 
   close(): void {
-    for (const socket of this.#open) socket.destroy()
-  }
-
-  #join(raw: IncomingMessage, far: Duplex, farHead: Buffer, headers: readonly string[]): void {
-    const { socket: near, head } = (raw as Upgrading)[socketOf]!
-    const lines = headers.map((text, at) => (at % 2 === 0 ? `${text}: ` : `${text}\r\n`)).join('')
-    near.write(`HTTP/1.1 101 Switching Protocols\r\n${lines}\r\n`, 'latin1')
-    if (farHead.length > 0) near.write(farHead)
-    if (head.length > 0) far.write(head)
-    for (const [one, other] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      this.#open.add(one)
-      one.on('error', () => other.destroy())
-      one.on('close', () => {
-        this.#open.delete(one)
-        // what is on its way still arrives
-        other.end()
-        setTimeout(() => other.destroy(), endingMs).unref()
-      })
-      one.pipe(other)
-    }
+    for (const tunnel of this.#open) tunnel.destroy()
   }
 }
 
-function ask(request: FastifyRequest, route: Route, upstream: Upstream, { trust }: ForwarderParts) {
-  const { url } = upstream
-  const headers = headersToService(request, route, trust)
-  if (!route.settings.keepHost) headers.push('host', url.host)
-  headers.push('connection', 'Upgrade', 'upgrade', 'websocket')
-  upstream.health.begin(performance.now())
-  const send = url.protocol === 'https:' ? requestHttps : requestHttp
-  const path = route.targetAt(upstream, request.url)
-  return send(url, { method: 'GET', path, headers: headers as readonly string[], agent: false, setHost: false })
+/** One WebSocket: asked of a service, then bytes both ways until one side ends. */
+class Tunnel implements SlotUser, Transfer {
+  readonly #request: FastifyRequest
+  readonly #reply: FastifyReply
+  readonly #route: Route
+  readonly #parts: ForwarderParts
+  readonly #onEnd: () => void
+  readonly #upstream: Upstream
+  readonly #near: Socket
+  readonly #pace: Pace
+  #asked: ClientRequest | undefined
+  #far: Socket | undefined
+
+  constructor(request: FastifyRequest, reply: FastifyReply, route: Route, parts: ForwarderParts, onEnd: () => void) {
+    const now = performance.now()
+    this.#request = request
+    this.#reply = reply
+    this.#route = route
+    this.#parts = parts
+    this.#onEnd = onEnd
+    this.#upstream = route.next(now)
+    this.#near = (request.raw as Upgrading)[upgradingOf]!.socket
+    this.#pace = new Pace(now)
+  }
+
+  begin(): void {
+    this.#near.once('close', () => this.#close())
+    this.#upstream.slots.take(this)
+  }
+
+  destroy(): void {
+    this.#near.destroy()
+  }
+
+  onSlot(): void {
+    const { connectMs, headersMs } = this.#route.settings.timeouts
+    const asked = this.#ask()
+    this.#asked = asked
+    const late = Object.assign(new Error('no answer'), { code: 'UND_ERR_HEADERS_TIMEOUT' })
+    const timer = setTimeout(() => asked.destroy(late), connectMs + headersMs)
+    asked.on('close', () => clearTimeout(timer))
+    asked.on('error', error => this.#fail(error))
+    asked.on('response', answer => {
+      clearTimeout(timer)
+      this.#decline(answer)
+    })
+    asked.on('upgrade', (answer, far, head) => {
+      clearTimeout(timer)
+      this.#join(answer, far as Socket, head)
+    })
+    asked.end()
+  }
+
+  onNoSlot(): void {
+    this.#reply.header('retry-after', '1').header('connection', 'close')
+    sendProblem(this.#reply, busy.status, busy.detail)
+  }
+
+  stalledMs(): number {
+    return this.#pace.stalledMs
+  }
+
+  evict(): void {
+    this.destroy()
+  }
+
+  check(now: number): void {
+    const { bytesWritten, writableLength, writableNeedDrain } = this.#near
+    const progress = { bytes: bytesWritten - writableLength, isAwaited: writableNeedDrain }
+    if (this.#pace.isTooSlow(progress, now, this.#parts.settings.limits)) this.evict()
+  }
+
+  #ask(): ClientRequest {
+    const { url } = this.#upstream
+    const headers = headersToService(this.#request, this.#route, this.#parts.trust)
+    if (!this.#route.settings.keepHost) headers.push('host', url.host)
+    headers.push('connection', 'Upgrade', 'upgrade', 'websocket')
+    this.#upstream.health.begin(performance.now())
+    const send = url.protocol === 'https:' ? requestHttps : requestHttp
+    const path = this.#route.targetAt(this.#upstream, this.#request.url)
+    return send(url, { method: 'GET', path, headers: headers as readonly string[], agent: false, setHost: false })
+  }
+
+  #fail(error: Error): void {
+    if (this.#reply.sent || this.#near.destroyed) return
+    const failure = failureOf(error)
+    if (failure.isOfService) this.#upstream.health.fail(performance.now())
+    this.#reply.header('connection', 'close')
+    sendProblem(this.#reply, failure.status, failure.detail)
+  }
+
+  /** The service would rather not: its answer is passed on, and the connection has no further use. */
+  #decline(answer: IncomingMessage): void {
+    this.#upstream.health.succeed()
+    const { raw } = this.#reply
+    const headers = headersToCaller(rawHeadersOf(answer), this.#reply.getHeaders(), this.#route)
+    answer.on('error', () => raw.destroy())
+    this.#reply.hijack()
+    if (begin(raw, answer, [...headers, 'connection', 'close'])) answer.pipe(raw)
+    else this.destroy()
+  }
+
+  #join(answer: IncomingMessage, far: Socket, farHead: Buffer): void {
+    const near = this.#near
+    this.#far = far
+    this.#upstream.health.succeed()
+    // either side may break at any moment, and both end then
+    far.on('error', () => near.destroy())
+    far.once('close', () => this.#endSoon(near))
+    if (near.destroyed) {
+      far.destroy()
+      return
+    }
+    const headers = headersToCaller(rawHeadersOf(answer), this.#reply.getHeaders(), this.#route)
+    this.#reply.hijack()
+    const lines = [...headers, 'connection', 'Upgrade', 'upgrade', 'websocket']
+      .map((text, at) => (at % 2 === 0 ? `${text}: ` : `${text}\r\n`))
+      .join('')
+    near.write(`HTTP/1.1 101 Switching Protocols\r\n${lines}\r\n`, 'latin1')
+    if (farHead.length > 0) near.write(farHead)
+    const early = (this.#request.raw as Upgrading)[upgradingOf]!.early.take()
+    if (early.length > 0) far.write(early)
+    near.pipe(far)
+    far.pipe(near)
+    this.#parts.transfers.add(this)
+  }
+
+  /** What is on its way still arrives. */
+  #endSoon(socket: Socket): void {
+    socket.end()
+    setTimeout(() => socket.destroy(), endingMs).unref()
+  }
+
+  #close(): void {
+    this.#asked?.destroy()
+    if (this.#far) this.#endSoon(this.#far)
+    this.#parts.transfers.delete(this)
+    this.#upstream.slots.release(this)
+    this.#onEnd()
+  }
 }
 
 function rawHeadersOf(answer: IncomingMessage): Buffer[] {
@@ -121,11 +199,11 @@ function rawHeadersOf(answer: IncomingMessage): Buffer[] {
 
 /** False where the service's headers cannot be said. */
 function begin(raw: ServerResponse, answer: IncomingMessage, headers: string[]): boolean {
+  const status = answer.statusCode ?? 502
   try {
-    raw.writeHead(answer.statusCode ?? 502, answer.statusMessage, headers)
+    raw.writeHead(status, reasonFor(status, answer.statusMessage ?? ''), headers)
     return true
   } catch {
-    raw.destroy()
     return false
   }
 }

@@ -2,8 +2,29 @@ import type { Section } from 'diana-limiter'
 import { duration } from 'diana-limiter/words'
 import { z } from 'zod'
 import { type FilterSettings, filterSchema } from './filter-settings.ts'
-import { type RouteSettings, type RouteWords, routeSchema, type Timeouts, timeoutsSchema } from './route-settings.ts'
+import {
+  type ConnectionSettings,
+  connectionsSchema,
+  type RouteSettings,
+  type RouteWords,
+  routeSchema,
+  type Timeouts,
+  timeoutsSchema,
+} from './route-settings.ts'
 import { sizeOf } from './size.ts'
+
+/** What a call may be, and what a caller may take. */
+export interface CallerLimits {
+  readonly headersBytes: number
+  readonly bodyBytes: number
+  readonly requestMs: number
+  /** Connections that one address may have open at a time; Infinity for any number. */
+  readonly connectionsPerCaller: number
+  /** What a caller must at least send or read while a service waits for it, on average. */
+  readonly minBytesPerSecond: number
+  /** How far a caller may fall behind that. */
+  readonly graceMs: number
+}
 
 /** What stands under `gateway:`, validated. */
 export interface GatewaySettings {
@@ -12,13 +33,14 @@ export interface GatewaySettings {
   readonly admin?:
     | { readonly host?: string | undefined; readonly port?: number | undefined; readonly token?: string | undefined }
     | undefined
-  readonly limits: { readonly headersBytes: number; readonly bodyBytes: number; readonly requestMs: number }
+  readonly limits: CallerLimits
   readonly shutdown: { readonly delayMs: number; readonly timeoutMs: number }
   readonly filters: readonly FilterSettings[]
   readonly routes: readonly RouteSettings[]
 }
 
 const usual: Timeouts = { connectMs: 5000, headersMs: 60_000, bodyMs: 60_000 }
+const usualConnections: ConnectionSettings = { max: 1024, queueSize: 1024, queueMs: 5000 }
 
 const host = z.string().min(1).max(255)
 const port = z.int().min(0).max(65_535)
@@ -50,9 +72,22 @@ const schema = z
         headers: sizeOf({ least: '1KiB', most: '1MiB' }).default(16_384).describe('All headers of a call together.'),
         body: sizeOf({ least: '1B', most: '999GiB' }).optional().describe('The body of a call; left out, any size.'),
         time: duration.default(300_000).describe('How long a caller may take to send a call; default: 5m.'),
+        connectionsPerCaller: z
+          .int()
+          .min(0)
+          .max(1_000_000)
+          .default(512)
+          .describe('Connections that one address may have open; trusted proxies may have any number; 0: no bound.'),
+        minRate: sizeOf({ least: '0B', most: '1GiB' })
+          .default(500)
+          .describe('What a caller must send or read per second, on average, while a service waits; default: 500B.'),
+        grace: duration.default(30_000).describe('How long a caller may be slower than minRate; default: 30s.'),
       })
-      .default({ headers: 16_384, time: 300_000 })
-      .describe('What a call may be.'),
+      .default({ headers: 16_384, time: 300_000, connectionsPerCaller: 512, minRate: 500, grace: 30_000 })
+      .describe('What a call may be, and what a caller may take.'),
+    connections: connectionsSchema
+      .default({})
+      .describe('Connections to each address of a service; a route may say its own.'),
     timeouts: timeoutsSchema.default({}).describe('How long services may take; a route may say its own.'),
     shutdown: z
       .strictObject({
@@ -74,15 +109,22 @@ const schema = z
     }
   })
   .transform(
-    ({ limits, shutdown, timeouts, routes, ...words }): GatewaySettings => ({
+    ({ limits, shutdown, timeouts, connections, routes, ...words }): GatewaySettings => ({
       ...words,
       limits: {
         headersBytes: limits.headers,
         bodyBytes: limits.body ?? Number.POSITIVE_INFINITY,
         requestMs: limits.time,
+        connectionsPerCaller: limits.connectionsPerCaller || Number.POSITIVE_INFINITY,
+        minBytesPerSecond: limits.minRate,
+        graceMs: limits.grace,
       },
       shutdown: { delayMs: shutdown.delay ?? 0, timeoutMs: shutdown.timeout },
-      routes: routes.map(route => ({ ...route, timeouts: { ...usual, ...timeouts, ...route.timeouts } })),
+      routes: routes.map(route => ({
+        ...route,
+        timeouts: { ...usual, ...timeouts, ...route.timeouts },
+        connections: { ...usualConnections, ...connections, ...route.connections },
+      })),
     }),
   )
 

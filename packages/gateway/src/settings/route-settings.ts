@@ -8,6 +8,13 @@ export interface Timeouts {
   readonly bodyMs: number
 }
 
+/** How many connections an address of a service may have, and how many calls may wait for one, for how long. */
+export interface ConnectionSettings {
+  readonly max: number
+  readonly queueSize: number
+  readonly queueMs: number
+}
+
 /** Headers to put in place of what was there, and headers to take out; names are in lower case. */
 export interface HeaderChanges {
   readonly set: Readonly<Record<string, string>>
@@ -28,6 +35,7 @@ export interface RouteSettings {
   readonly requestHeaders: HeaderChanges
   readonly responseHeaders: HeaderChanges
   readonly timeouts: Timeouts
+  readonly connections: ConnectionSettings
   readonly retry: boolean
   /** After how many failures in a row an address rests, and for how long at first. */
   readonly health: { readonly failures: number; readonly restMs: number }
@@ -95,8 +103,29 @@ export const timeoutsSchema: z.ZodType<Partial<Timeouts>> = z
     ...(body === undefined ? {} : { bodyMs: body }),
   }))
 
-/** A route with only those timeouts that it says itself. */
-export type RouteWords = Omit<RouteSettings, 'timeouts'> & { readonly timeouts: Partial<Timeouts> }
+/** Connections to each address of a service, unless a route says otherwise. */
+export const connectionsSchema: z.ZodType<Partial<ConnectionSettings>> = z
+  .strictObject({
+    max: z.int().min(1).max(100_000).optional().describe('Open at a time; default: 1024.'),
+    queue: z
+      .strictObject({
+        size: z.int().min(0).max(1_000_000).optional().describe('Calls that may wait for one; default: 1024.'),
+        timeout: duration.optional().describe('How long a call may wait for one; default: 5s.'),
+      })
+      .default({})
+      .describe('What happens when all are in use: calls wait, and get a 503 when they cannot.'),
+  })
+  .transform(({ max, queue: { size, timeout } }) => ({
+    ...(max === undefined ? {} : { max }),
+    ...(size === undefined ? {} : { queueSize: size }),
+    ...(timeout === undefined ? {} : { queueMs: timeout }),
+  }))
+
+/** A route with only those timeouts and connection settings that it says itself. */
+export type RouteWords = Omit<RouteSettings, 'timeouts' | 'connections'> & {
+  readonly timeouts: Partial<Timeouts>
+  readonly connections: Partial<ConnectionSettings>
+}
 
 export const routeSchema: z.ZodType<RouteWords> = z
   .strictObject({
@@ -115,6 +144,7 @@ export const routeSchema: z.ZodType<RouteWords> = z
     requestHeaders: headerChanges.describe('Changes to what the service gets.'),
     responseHeaders: headerChanges.describe('Changes to what the caller gets.'),
     timeouts: timeoutsSchema.default({}).describe('How long the service may take.'),
+    connections: connectionsSchema.default({}).describe('How many connections each address may have.'),
     retry: z
       .boolean()
       .default(true)

@@ -1,42 +1,38 @@
-import { Pool } from 'undici'
 import type { RouteSettings } from '../settings/route-settings.ts'
+import { Clients } from './clients.ts'
 import { Health } from './health.ts'
+import { Slots } from './slots.ts'
 
-export type UpstreamOptions = Pick<RouteSettings, 'health'> & {
+export type UpstreamOptions = Pick<RouteSettings, 'health' | 'connections'> & {
   readonly timeouts: Pick<RouteSettings['timeouts'], 'connectMs'>
 }
 
-const mostConnections = 256
 const retiringMs = 10_000
 
-/** One address of a service: its connections, and how it is doing. */
+/** One address of a service: its connections, how many calls may use them, and how it is doing. */
 export class Upstream {
   readonly url: URL
   /** What stands in front of every path there; no slash at its end. */
   readonly basePath: string
-  readonly pool: Pool
+  readonly clients: Clients
+  readonly slots: Slots
   readonly health: Health
 
-  constructor(address: string, { health, timeouts }: UpstreamOptions) {
+  constructor(address: string, { health, timeouts, connections }: UpstreamOptions) {
     this.url = new URL(address)
     this.basePath = this.url.pathname.replace(/\/$/, '')
     this.health = new Health(health)
-    this.pool = new Pool(this.url.origin, {
-      connections: mostConnections,
-      pipelining: 1,
-      connect: { timeout: timeouts.connectMs, rejectUnauthorized: true },
-      // a service that closes idle connections after five seconds, as Node's do, says so; others are taken at their word
-      keepAliveTimeout: 4000,
-    })
+    this.clients = new Clients(this.url.origin, timeouts.connectMs)
+    this.slots = new Slots(connections)
   }
 
   /** No route leads here any more: calls under way finish, and one that is about to try again still may. */
   retire(): void {
-    setTimeout(() => void this.pool.close(), retiringMs).unref()
+    setTimeout(() => void this.clients.close(), retiringMs).unref()
   }
 
   /** Ends what is still under way. */
   async close(): Promise<void> {
-    await this.pool.destroy()
+    await this.clients.destroy()
   }
 }

@@ -1,5 +1,6 @@
 import type { GatewayProcess } from '../gateway-process.ts'
 import { startGatewayProcess } from '../gateway-process.ts'
+import { surviveErrors } from '../survive.ts'
 import { tellOfChanges } from '../tell-of-changes.ts'
 import { fail, type Order, readProcessSettings, tell, type WorkerSettings } from './messages.ts'
 import { answerQuestion } from './questions.ts'
@@ -26,6 +27,7 @@ try {
     complain: (line: string) => tell({ what: 'complain', line }),
   }
   const logger = logLevel === undefined ? false : { level: logLevel }
+  surviveErrors({ report: lines.complain, giveUp: () => process.exit(1) })
   gateway = await startGatewayProcess({ ...settings, logger }, limiter => tellOfChanges(limiter, lines))
   const { limiter, address } = gateway
   process.on('message', (order: Order) => {

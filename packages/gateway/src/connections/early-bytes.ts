@@ -1,0 +1,40 @@
+import type { Socket } from 'node:net'
+
+const maxBytes = 65_536
+
+/**
+ * What a caller sends before a WebSocket is open. It is read, up to a bound, since only a socket that is read tells that its
+ * caller has left; a caller who has said that nothing more comes cannot use a WebSocket any more.
+ */
+export class EarlyBytes {
+  readonly #socket: Socket
+  readonly #pieces: Buffer[]
+  #length: number
+
+  constructor(socket: Socket, head: Buffer) {
+    this.#socket = socket
+    this.#pieces = head.length > 0 ? [head] : []
+    this.#length = head.length
+    socket.on('data', this.#add)
+    socket.on('end', this.#leave)
+    socket.resume()
+  }
+
+  /** Stops reading; the bytes so far are for the service. */
+  take(): Buffer {
+    this.#socket.pause()
+    this.#socket.off('data', this.#add)
+    this.#socket.off('end', this.#leave)
+    return Buffer.concat(this.#pieces)
+  }
+
+  readonly #add = (piece: Buffer): void => {
+    this.#pieces.push(piece)
+    this.#length += piece.length
+    if (this.#length > maxBytes) this.#socket.pause()
+  }
+
+  readonly #leave = (): void => {
+    this.#socket.destroy()
+  }
+}

@@ -1,0 +1,46 @@
+/** What is counted of a caller: bytes that were moved so far, and whether a service waits for more. */
+export interface Progress {
+  readonly bytes: number
+  readonly isAwaited: boolean
+}
+
+export interface PaceLimits {
+  readonly minBytesPerSecond: number
+  readonly graceMs: number
+}
+
+/**
+ * How fast a caller sends or reads while a service waits for it. A caller may fall behind the minimum rate by the grace
+ * period in total; what it moves beyond the rate makes up for that again. Time in which nobody waits for it is not counted.
+ */
+export class Pace {
+  #behindMs = 0
+  #stalledMs = 0
+  #bytes = 0
+  #at: number
+
+  constructor(now: number) {
+    this.#at = now
+  }
+
+  /** For how long without a break the caller has been slower than the minimum rate. */
+  get stalledMs(): number {
+    return this.#stalledMs
+  }
+
+  /** Takes note of the progress at a moment; true when the caller has used up its grace period. */
+  isTooSlow({ bytes, isAwaited }: Progress, now: number, { minBytesPerSecond, graceMs }: PaceLimits): boolean {
+    const elapsedMs = now - this.#at
+    const moved = bytes - this.#bytes
+    this.#at = now
+    this.#bytes = bytes
+    if (!isAwaited || minBytesPerSecond === 0) {
+      this.#stalledMs = 0
+      return false
+    }
+    const missingMs = elapsedMs - (moved / minBytesPerSecond) * 1000
+    this.#stalledMs = missingMs > 0 ? this.#stalledMs + elapsedMs : 0
+    this.#behindMs = Math.max(0, this.#behindMs + missingMs)
+    return this.#behindMs > graceMs
+  }
+}

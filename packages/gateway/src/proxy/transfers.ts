@@ -1,0 +1,30 @@
+/** Something under way between a caller and a service, looked at again and again. */
+export interface Transfer {
+  /** Ends itself if its caller is too slow, or its service cannot be reached. */
+  check(now: number): void
+}
+
+const checkMs = 500
+
+/** Everything under way: one clock for all of it. */
+export class Transfers {
+  readonly #transfers = new Set<Transfer>()
+  #timer: NodeJS.Timeout | undefined
+
+  add(transfer: Transfer): void {
+    this.#transfers.add(transfer)
+    this.#timer ??= setInterval(() => this.#check(), checkMs).unref()
+  }
+
+  delete(transfer: Transfer): void {
+    this.#transfers.delete(transfer)
+  }
+
+  #check(): void {
+    const now = performance.now()
+    for (const transfer of this.#transfers) transfer.check(now)
+    if (this.#transfers.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+}

@@ -1,0 +1,396 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { request } from 'undici'
+import { afterEach, describe, expect, test } from 'vitest'
+import { GatewayRig, type Guarded, sendRaw, statusesIn } from './rigs/gateway-rig.ts'
+
+const rig = new GatewayRig()
+afterEach(() => rig.close())
+
+const call = (target: string, more: readonly string[] = [], method = 'GET'): string =>
+  `${[`${method} ${target} HTTP/1.1`, 'Host: a', ...more].join('\r\n')}\r\n\r\n`
+
+const upgradeTo = (protocol: string): string[] => ['Connection: Upgrade', `Upgrade: ${protocol}`]
+
+const handshake = [
+  ...upgradeTo('websocket'),
+  'Sec-WebSocket-Version: 13',
+  'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==',
+]
+
+async function isServed(url: string): Promise<number> {
+  const { statusCode, body } = await request(url, { headersTimeout: 3000 })
+  await body.dump()
+  return statusCode
+}
+
+/** A plugin of a user, so that answers go through the hooks of Fastify. */
+const hooked = {
+  filters: [
+    Object.assign(
+      (app: { addHook(name: string, hook: unknown): void }, _: object, done: () => void) => {
+        app.addHook('onSend', async (_request: unknown, _reply: unknown, payload: unknown) => payload)
+        done()
+      },
+      { [Symbol.for('skip-override')]: true },
+    ),
+  ],
+} as never
+
+function openSocket({ port }: Pick<Guarded, 'port'>): Socket {
+  const socket = connect(port, '127.0.0.1')
+  socket.on('error', () => {})
+  rig.later(() => socket.destroy())
+  return socket
+}
+
+describe('an upgrade request behind calls of the same connection', () => {
+  const rules = [[{ id: 'all', limit: '1000/s' }], [{ id: 'all', limit: '1/h' }]]
+
+  test.each(['h2c', 'websocket', 'nonsense', 'HTTP/3.0, websocket', 'TLS/1.0'])(
+    'is answered in its turn, passed or refused, when it asks for %s',
+    async protocol => {
+      for (const some of rules) {
+        const { url } = await rig.serve()
+        const guarded = await rig.guard({ rules: some, gateway: { routes: [{ to: url }] } })
+        for (const before of [1, 2, 3]) {
+          const calls = call('/a').repeat(before) + call('/b', upgradeTo(protocol))
+          const socket = openSocket(guarded)
+          socket.write(calls)
+          let answer = ''
+          socket.setEncoding('latin1').on('data', piece => {
+            answer += piece
+          })
+          await expect.poll(() => statusesIn(answer).length).toBe(before + 1)
+          socket.destroy()
+        }
+        expect(await isServed(guarded.url)).toBe(some[0]!.limit === '1/h' ? 503 : 200)
+      }
+    },
+  )
+
+  test('does not hold back the rest of a large answer before it', async () => {
+    const large = Buffer.alloc(4 * 1024 * 1024, 'x')
+    const { url } = await rig.serve((incoming, response) => response.end(incoming.url === '/large' ? large : 'small'))
+    const guarded = await rig.guard({ gateway: { routes: [{ to: url }] } })
+    const answer = await sendRaw(
+      guarded.port,
+      call('/large') + call('/b', ['Connection: Upgrade, close', 'Upgrade: h2c']),
+    )
+    expect([statusesIn(answer), answer.length > large.length, answer.endsWith('small')]).toEqual([
+      [200, 200],
+      true,
+      true,
+    ])
+  })
+
+  test('that is not taken keeps its body and its connection', async () => {
+    const bodies: string[] = []
+    const { url } = await rig.serve(async (incoming, response) => {
+      let body = ''
+      for await (const piece of incoming) body += piece
+      bodies.push(`${incoming.method} ${body}`)
+      response.end()
+    })
+    const guarded = await rig.guard({ gateway: { routes: [{ to: url }] } })
+    const offer = ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABk']
+    const calls = [
+      `${call('/', [...offer, 'Content-Length: 3'], 'POST')}abc`,
+      `${call('/', [...offer, 'Transfer-Encoding: chunked'], 'PUT')}3\r\ndef\r\n0\r\n\r\n`,
+      call('/', ['Connection: close']),
+    ]
+    expect(statusesIn(await sendRaw(guarded.port, calls.join('')))).toEqual([200, 200, 200])
+    expect(bodies).toEqual(['POST abc', 'PUT def', 'GET '])
+  })
+})
+
+describe('a target that no service can be asked for', () => {
+  test.each(['OPTIONS', 'GET', 'POST', 'DELETE'])('%s * leaves every connection to the service free', async method => {
+    const { url, received } = await rig.serve()
+    const guarded = await rig.guard({ gateway: { connections: { max: 2 }, routes: [{ to: url }] } })
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => sendRaw(guarded.port, call('*', ['Connection: close'], method))),
+    )
+    expect(new Set(answers.flatMap(statusesIn))).toEqual(new Set([method === 'OPTIONS' ? 204 : 400]))
+    expect([await isServed(guarded.url), received.length]).toEqual([200, 1])
+  })
+
+  test.each(['CONNECT', 'TRACE'])('%s is answered, also behind another call', async method => {
+    const { url } = await rig.serve()
+    const guarded = await rig.guard({ gateway: { routes: [{ to: url }] } })
+    const target = method === 'CONNECT' ? 'example.com:443' : '/a'
+    const answer = await sendRaw(guarded.port, call('/a') + call(target, ['Connection: close'], method))
+    expect(statusesIn(answer)).toEqual([200, 405])
+    expect(await isServed(guarded.url)).toBe(200)
+  })
+
+  test('an expectation that the gateway does not know is answered in its turn', async () => {
+    const { url } = await rig.serve()
+    const guarded = await rig.guard({ gateway: { routes: [{ to: url }] } })
+    const answer = await sendRaw(
+      guarded.port,
+      call('/a') + call('/b', ['Expect: tea']) + call('/c', ['Connection: Upgrade, close', 'Upgrade: h2c']),
+    )
+    expect(statusesIn(answer)).toEqual([200, 417, 200])
+  })
+})
+
+describe('calls of a caller who left', () => {
+  const large = Buffer.alloc(16 * 1024 * 1024, 'x')
+
+  test('pipelined calls take one connection to the service at a time and end with their caller', async () => {
+    let [open, most] = [0, 0]
+    const { url, received } = await rig.serve((_incoming, response) => {
+      most = Math.max(most, ++open)
+      response.on('close', () => open--)
+      response.end(large)
+    })
+    const guarded = await rig.guard({ gateway: { routes: [{ to: url }] } })
+    const socket = openSocket(guarded)
+    socket.write(call('/large').repeat(300))
+    await once(socket, 'readable')
+    await expect.poll(() => open).toBe(1)
+    socket.destroy()
+    await expect.poll(() => open).toBe(0)
+    expect([most, received.length <= 2]).toEqual([1, true])
+  })
+
+  test('a caller who stays gets the answers of 300 pipelined calls', async () => {
+    const { url, received } = await rig.serve()
+    const guarded = await rig.guard({ gateway: { routes: [{ to: url }] } })
+    const answer = await sendRaw(guarded.port, call('/a').repeat(299) + call('/a', ['Connection: close']))
+    expect([statusesIn(answer).length, received.length]).toEqual([300, 300])
+  })
+})
+
+describe('slow callers', () => {
+  test.each([
+    ['readers', () => call('/large')],
+    ['senders', () => `${call('/', ['Content-Length: 1000000'], 'POST')}x`],
+    ['senders of chunks', () => `${call('/', ['Transfer-Encoding: chunked'], 'POST')}1\r\nx\r\n`],
+  ])('%s who take all connections to a service make way for others', async (_, bytes) => {
+    const { url } = await rig.serve((incoming, response) => {
+      if (incoming.url === '/large') response.end(Buffer.alloc(16 * 1024 * 1024))
+      else if (incoming.method === 'POST') incoming.resume().on('end', () => response.end())
+      else response.end('served')
+    })
+    const connections = { max: 20, queue: { timeout: '20s' } }
+    const guarded = await rig.guard({ gateway: { connections, routes: [{ to: url }] } })
+    const sockets = Array.from({ length: 30 }, () => openSocket(guarded))
+    for (const socket of sockets) socket.pause().write(bytes())
+    await new Promise(resolve => setTimeout(resolve, 200))
+    const statuses = await Promise.all(
+      Array.from({ length: 10 }, async () => {
+        const { statusCode, body } = await request(guarded.url, { headersTimeout: 15_000 })
+        await body.dump()
+        return statusCode
+      }),
+    )
+    expect(statuses).toEqual(Array(10).fill(200))
+  })
+
+  test('below the minimum rate are cut off, and those above it are not', async () => {
+    const { url } = await rig.serve((incoming, response) => incoming.resume().on('end', () => response.end('whole')))
+    const limits = { minRate: '1KiB', grace: '2s' }
+    const guarded = await rig.guard({ gateway: { limits, routes: [{ to: url }] } })
+    const post = call('/', ['Content-Length: 8000', 'Connection: close'], 'POST')
+    const [slow, steady] = [openSocket(guarded), openSocket(guarded)]
+    let answer = ''
+    steady.setEncoding('latin1').on('data', piece => {
+      answer += piece
+    })
+    slow.resume().write(post)
+    steady.write(post)
+    const drip = setInterval(() => {
+      slow.write('x')
+      steady.write('x'.repeat(800))
+    }, 400)
+    rig.later(() => clearInterval(drip))
+    await once(slow, 'close')
+    await expect.poll(() => statusesIn(answer), { timeout: 10_000 }).toEqual([200])
+  })
+
+  test('a full queue for connections answers 503 with Retry-After at once, a long wait after its time', async () => {
+    const { url } = await rig.serve(() => {})
+    const connections = { max: 1, queue: { size: 1, timeout: '300ms' } }
+    const guarded = await rig.guard({ gateway: { connections, routes: [{ to: url }] } })
+    const first = openSocket(guarded)
+    first.write(call('/'))
+    await new Promise(resolve => setTimeout(resolve, 100))
+    const answers = await Promise.all([1, 2].map(() => request(guarded.url)))
+    for (const { statusCode, headers, body } of answers) {
+      expect([statusCode, headers['retry-after'], (await body.json()) as object]).toMatchObject([
+        503,
+        '1',
+        { status: 503 },
+      ])
+    }
+  })
+
+  test('one address can hold only so many connections, and another address is served', async () => {
+    const { url } = await rig.serve()
+    const guarded = await rig.guard({ gateway: { limits: { connectionsPerCaller: 5 }, routes: [{ to: url }] } })
+    const sockets = Array.from({ length: 5 }, () => openSocket(guarded))
+    await Promise.all(sockets.map(socket => once(socket, 'connect')))
+    const answer = await sendRaw(guarded.port, call('/'))
+    expect([statusesIn(answer), answer.includes('application/problem+json')]).toEqual([[429], true])
+    const other = connect({ port: guarded.port, host: '127.0.0.1', localAddress: '127.0.0.2' })
+    rig.later(() => other.destroy())
+    other.write(call('/'))
+    expect(String((await once(other, 'data'))[0])).toContain('200 OK')
+    sockets[0]!.destroy()
+    await expect
+      .poll(async () => statusesIn(await sendRaw(guarded.port, call('/', ['Connection: close']))))
+      .toEqual([200])
+  })
+})
+
+/** The bytes of a text, a character each. */
+const utf8 = (text: string): string => Buffer.from(text).toString('latin1')
+
+describe('what a service may answer', () => {
+  const answers: readonly [name: string, bytes: string, status: number][] = [
+    ['a reason phrase in UTF-8', utf8('HTTP/1.1 404 找不到\r\nContent-Length: 0\r\n\r\n'), 404],
+    ['a reason phrase in Latin-1', 'HTTP/1.1 404 d\xe9j\xe0\r\nContent-Length: 0\r\n\r\n', 404],
+    ['a reason phrase with a control character', 'HTTP/1.1 404 a\x01b\r\nContent-Length: 0\r\n\r\n', 404],
+    ['an empty reason phrase', 'HTTP/1.1 404 \r\nContent-Length: 0\r\n\r\n', 404],
+    ['no reason phrase', 'HTTP/1.1 404\r\nContent-Length: 0\r\n\r\n', 404],
+    ['a long reason phrase', `HTTP/1.1 404 ${'é'.repeat(3000)}\r\nContent-Length: 0\r\n\r\n`, 404],
+    ['status 999', 'HTTP/1.1 999 odd\r\nContent-Length: 0\r\n\r\n', 999],
+    ['status 099', 'HTTP/1.1 099 odd\r\nContent-Length: 0\r\n\r\n', 502],
+    ['status 000', 'HTTP/1.1 000 odd\r\nContent-Length: 0\r\n\r\n', 502],
+    ['a name that is none', 'HTTP/1.1 200 OK\r\nX Y: 1\r\nContent-Length: 0\r\n\r\n', 502],
+    ['a name with bytes beyond ASCII', 'HTTP/1.1 200 OK\r\nX-\xe9: 1\r\nContent-Length: 0\r\n\r\n', 502],
+    ['a value with a control character', 'HTTP/1.1 200 OK\r\nX: a\x01b\r\nContent-Length: 0\r\n\r\n', 502],
+    ['a value in Latin-1', 'HTTP/1.1 200 OK\r\nX: \xe9\r\nContent-Length: 0\r\n\r\n', 200],
+    ['a value in UTF-8', utf8('HTTP/1.1 200 OK\r\nX: 找\r\nContent-Length: 0\r\n\r\n'), 200],
+    ['a 101 that nobody asked for', 'HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n', 502],
+    ['a 304 with a length', 'HTTP/1.1 304 Not Modified\r\nContent-Length: 1234\r\nETag: "a"\r\n\r\n', 304],
+    ['a 204 with a length', 'HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n', 204],
+    ['a 304 with chunks', 'HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n', 304],
+    ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab', 502],
+    ['a length that is none', 'HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nab', 502],
+    [
+      'hints and then an answer',
+      'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok',
+      200,
+    ],
+    ['102 and then an answer', 'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok', 200],
+    ['a name of a prototype', 'HTTP/1.1 200 OK\r\n__proto__: 1\r\nconstructor: 2\r\nContent-Length: 0\r\n\r\n', 200],
+    [
+      'a Connection that names Content-Length',
+      'HTTP/1.1 200 OK\r\nConnection: content-length\r\nContent-Length: 2\r\n\r\nok',
+      200,
+    ],
+    ['nothing', '', 502],
+    ['no HTTP', 'hello\r\n\r\n', 502],
+    ['a set-cookie twice', 'HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nContent-Length: 0\r\n\r\n', 200],
+  ]
+
+  describe.each([
+    ['without filters', {}],
+    ['with filters', hooked],
+  ])('%s', (_, options) => {
+    test.each(answers)(
+      '%s is passed on or answered with 502, and the next call is served',
+      async (_name, bytes, status) => {
+        const service = await rig.serve()
+        const odd = await rig.serveRaw(socket => {
+          socket.once('data', () => socket.end(bytes, 'latin1'))
+        })
+        const guarded = await rig.guard(
+          { gateway: { routes: [{ path: '/odd', to: odd }, { to: service.url }] } },
+          options as object,
+        )
+        const answer = await sendRaw(guarded.port, call('/odd', ['Connection: close']))
+        expect(statusesIn(answer).filter(code => code >= 200 || code < 100)).toEqual([status])
+        if (status === 200 && bytes.endsWith('ok'))
+          expect(answer.endsWith('ok') || /\r\nok\r\n0/.test(answer)).toBe(true)
+        expect(await isServed(guarded.url)).toBe(200)
+      },
+    )
+
+    test.each(['HEAD', 'GET'])('a reset in the middle of an answer to %s breaks the answer off', async method => {
+      const odd = await rig.serveRaw(socket => {
+        socket.once('data', () => {
+          socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome')
+          setTimeout(() => socket.resetAndDestroy(), 50)
+        })
+      })
+      const guarded = await rig.guard({ gateway: { routes: [{ to: odd }] } }, options as object)
+      const answer = await sendRaw(guarded.port, call('/odd', ['Connection: close'], method))
+      expect(statusesIn(answer)).toEqual([200])
+      expect(answer.endsWith('some')).toBe(method === 'GET')
+    })
+
+    test('any bytes instead of an answer leave the gateway whole', async () => {
+      let seed = 7
+      const random = (below: number): number => {
+        seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31
+        return seed % below
+      }
+      const service = await rig.serve()
+      const odd = await rig.serveRaw(socket => {
+        socket.on('data', () => {
+          const [, template] = answers[random(answers.length)]!
+          const bytes = Buffer.from(template, 'latin1')
+          for (let edits = random(4); edits > 0 && bytes.length > 0; edits--) bytes[random(bytes.length)] = random(256)
+          if (random(2) === 0) socket.end(bytes)
+          else socket.write(bytes, () => setTimeout(() => socket.destroy(), random(5)))
+        })
+      })
+      const routes = [{ path: '/odd', to: odd, timeouts: { headers: '500ms', body: '500ms' } }, { to: service.url }]
+      const guarded = await rig.guard({ gateway: { routes } }, options as object)
+      const methods = ['GET', 'HEAD', 'POST', 'OPTIONS']
+      for (let round = 0; round < 20; round++) {
+        const calls = methods.map(method => sendRaw(guarded.port, call('/odd', ['Connection: close'], method)))
+        for (const answer of await Promise.all(calls)) expect(answer).toMatch(/^HTTP\/1\.1 \d{3} /)
+      }
+      expect(await isServed(guarded.url)).toBe(200)
+    })
+  })
+
+  test('a hint before the answer reaches a caller of HTTP/1.1 and not one of HTTP/1.0', async () => {
+    const odd = await rig.serveRaw(socket => {
+      socket.once('data', () =>
+        socket.end('HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'),
+      )
+    })
+    const guarded = await rig.guard({ gateway: { routes: [{ to: odd }] } })
+    const answer = await sendRaw(guarded.port, call('/', ['Connection: close']))
+    expect([statusesIn(answer), answer.toLowerCase().includes('link: </a>')]).toEqual([[103, 200], true])
+    const old = await sendRaw(guarded.port, 'GET / HTTP/1.0\r\nHost: a\r\n\r\n')
+    expect(statusesIn(old)).toEqual([200])
+  })
+})
+
+describe('upgraded connections that nobody needs any more', () => {
+  test.each(['end', 'destroy'] as const)('a waiting WebSocket caller who leaves by %s gives up the wait', async how => {
+    const { url, received } = await rig.serve()
+    const rules = [
+      { id: 'one', limit: 1, algorithm: 'concurrency', whenFull: 'wait', queue: { size: 10, timeout: '20s' } },
+    ]
+    const guarded = await rig.guard({ rules, gateway: { routes: [{ to: url }] } })
+    const verdict = await guarded.limiter.check({ method: 'GET', path: '/' })
+    const socket = openSocket(guarded)
+    socket.write(call('/', handshake))
+    const waiting = () => guarded.limiter.status().rules[0]!.waiting
+    await expect.poll(waiting).toBe(1)
+    socket[how]()
+    await expect.poll(waiting).toBe(0)
+    verdict.end()
+    expect([await isServed(guarded.url), received.length]).toEqual([200, 1])
+  })
+
+  test.each(['h2c', 'websocket'])('an unanswered %s upgrade does not outlive the shutdown timeout', async protocol => {
+    const { url } = await rig.serve(() => {})
+    const gateway = { routes: [{ to: url }], shutdown: { timeout: '500ms' } }
+    const guarded = await rig.guard({ gateway })
+    const socket = openSocket(guarded)
+    socket.write(call('/', upgradeTo(protocol)))
+    await new Promise(resolve => setTimeout(resolve, 100))
+    const begun = performance.now()
+    await guarded.gateway.close()
+    expect(performance.now() - begun).toBeLessThan(3000)
+  })
+})
