@@ -78,15 +78,13 @@ export function createRequest(random, { answers, last = false, plain = false, bo
     ? framings[plain ? random.pick(['length', 'chunked']) : random.weighted(framingWeights)]
     : undefined
   const { headers = [], sent = '', whole = true } = framing?.(random, createBody(random)) ?? {}
-  // a keep-alive beside a close may be believed instead
-  const extra = (plain ? [] : random.list(random.int(0, 3), () => random.pick(extraHeaders)(random))).filter(
-    line => !last || !/connection:/i.test(line),
-  )
   const lines = [
     `${method} ${target} HTTP/1.${plain || random.chance(0.95) ? 1 : random.pick(['0', '2', '10'])}`,
     ...(plain || random.chance(0.97) ? ['Host: fuzz.example'] : []),
     ...(plain || random.chance(0.9) ? [`X-Api-Key: ${apiKey}`] : []),
-    ...extra,
+    ...(plain ? [] : random.list(random.int(0, 3), () => random.pick(extraHeaders)(random)))
+      // a keep-alive beside a close may be believed instead
+      .filter(line => !last || !/connection:/i.test(line)),
     ...headers,
     ...(last ? ['Connection: close'] : []),
   ]
