@@ -17,6 +17,7 @@ import { LiveSettings } from './live-settings.ts'
 import { problemText, sendProblem } from './problem.ts'
 import { askForBody } from './proxy/body.ts'
 import { DirectOutlet } from './proxy/direct-outlet.ts'
+import { AnswerBroken } from './proxy/failure.ts'
 import { Forwarder } from './proxy/forwarder.ts'
 import { ReplyOutlet } from './proxy/reply-outlet.ts'
 import { Transfers } from './proxy/transfers.ts'
@@ -153,6 +154,8 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket & { _http
 }
 
 function sendError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  // Fastify asks here only if nothing of the answer has been sent
+  if (error instanceof AnswerBroken) return sendProblem(reply, error.failure.status, error.failure.detail)
   const status = error.statusCode ?? 500
   if (status < 500) return sendProblem(reply, status, error.message)
   request.log.error({ err: error }, 'the gateway failed')

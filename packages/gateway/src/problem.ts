@@ -3,6 +3,8 @@ import type { FastifyReply } from 'fastify'
 
 /** Answers with a problem document (RFC 9457) that says no more than `detail`. */
 export function sendProblem(reply: FastifyReply, status: number, detail: string): FastifyReply {
+  // that of an answer which could not be given
+  reply.raw.statusMessage = ''
   return (
     reply
       .code(status)

@@ -3,8 +3,8 @@ import type { Socket } from 'node:net'
 const maxBytes = 65_536
 
 /**
- * What a caller sends before a WebSocket is open. It is read, up to a bound, since only a socket that is read tells that its
- * caller has left; a caller who has said that nothing more comes cannot use a WebSocket any more.
+ * What a caller sends before it is known what its connection turns into. It is read, up to a bound, since only a socket that
+ * is read tells that its caller has left.
  */
 export class EarlyBytes {
   readonly #socket: Socket
@@ -20,7 +20,7 @@ export class EarlyBytes {
     socket.resume()
   }
 
-  /** Stops reading; the bytes so far are for the service. */
+  /** Stops reading; gives the bytes so far. */
   take(): Buffer {
     this.#socket.pause()
     this.#socket.off('data', this.#add)

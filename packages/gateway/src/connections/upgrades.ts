@@ -23,15 +23,17 @@ export function serveUpgrades(
   readAsHttp: SocketListener,
 ): void {
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+    const early = new EarlyBytes(socket, head)
     keepAnswersFlowing(socket, turns)
     turns.takeOver(socket, () => {
       if (socket.destroyed) return
       // an earlier answer may have left its keep-alive timeout behind
       socket.setTimeout(0)
-      if (isWebSocket(request)) openWebSocket(request, socket, head, listener)
+      if (isWebSocket(request)) openWebSocket(request, socket, early, listener)
       else {
-        socket.unshift(Buffer.concat([headWithoutOffer(request), head]))
+        socket.unshift(Buffer.concat([headWithoutOffer(request), early.take()]))
         readAsHttp(socket)
+        socket.resume()
       }
     })
   })
@@ -51,13 +53,13 @@ function isWebSocket(request: IncomingMessage): boolean {
   return method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket' && !hasBody(request)
 }
 
-function openWebSocket(request: IncomingMessage, socket: Socket, head: Buffer, listener: RequestListener): void {
+function openWebSocket(request: IncomingMessage, socket: Socket, early: EarlyBytes, listener: RequestListener): void {
   const response = new ServerResponse(request)
   response.shouldKeepAlive = false
   response.assignSocket(socket)
   // Node reads no further here, so an answer is the last on its connection
   response.on('finish', () => socket.end())
-  markUpgrading(request, socket, new EarlyBytes(socket, head))
+  markUpgrading(request, socket, early)
   listener(request, response)
 }
 

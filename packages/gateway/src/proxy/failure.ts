@@ -82,3 +82,13 @@ export function failureOf(error: Error, hasAnswered = false): Failure {
   if (code.startsWith('HPE_') || code.startsWith('ERR_INVALID_CHAR') || code.startsWith('ERR_HTTP_')) return garbled
   return byCode[code] ?? (hasAnswered ? garbled : unreachable)
 }
+
+/** An answer of a service broke off after it had begun. */
+export class AnswerBroken extends Error {
+  readonly failure: Failure
+
+  constructor(cause: Error) {
+    super(cause.message, { cause })
+    this.failure = failureOf(cause, true)
+  }
+}

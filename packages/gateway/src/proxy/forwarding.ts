@@ -20,6 +20,7 @@ import type { Transfer } from './transfers.ts'
 const repeatable: readonly string[] = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']
 
 const overdueMs = 5000
+const maxInterims = 10
 
 /** One call on its way to a service and back; undici tells it what happens. */
 export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfer {
@@ -33,6 +34,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   #upstream: Upstream
   #client: Client | undefined
   #sentAt = 0
+  #interims = 0
   #body: Body
   #headers: string[] = []
   #abort: ((error?: Error) => void) | undefined
@@ -116,7 +118,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
 
   onHeaders(status: number, received: Buffer[], resume: () => void, text: string): boolean {
     if (status < 200) {
-      sendInterim(this.#reply.raw, status, received)
+      if (this.#interims++ < maxInterims) sendInterim(this.#reply.raw, status, received)
       return true
     }
     const headers = headersToCaller(received, this.#reply.getHeaders(), this.#route)

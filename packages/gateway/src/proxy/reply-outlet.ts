@@ -1,6 +1,7 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
+import { AnswerBroken } from './failure.ts'
 import type { Outlet } from './outlet.ts'
 
 /** Sends the answer through Fastify, where the hooks of other filters may see and change it. */
@@ -41,7 +42,7 @@ export class ReplyOutlet implements Outlet {
   }
 
   breakOff(error: Error): void {
-    this.#body!.destroy(error)
+    this.#body!.destroy(new AnswerBroken(error))
   }
 }
 

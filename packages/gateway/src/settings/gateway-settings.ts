@@ -81,9 +81,9 @@ const schema = z
         minRate: sizeOf({ least: '0B', most: '1GiB' })
           .default(500)
           .describe('What a caller must send or read per second, on average, while a service waits; default: 500B.'),
-        grace: duration.default(30_000).describe('How long a caller may be slower than minRate; default: 30s.'),
+        grace: duration.default(60_000).describe('How far a caller may fall behind minRate; default: 60s.'),
       })
-      .default({ headers: 16_384, time: 300_000, connectionsPerCaller: 512, minRate: 500, grace: 30_000 })
+      .default({ headers: 16_384, time: 300_000, connectionsPerCaller: 512, minRate: 500, grace: 60_000 })
       .describe('What a call may be, and what a caller may take.'),
     connections: connectionsSchema
       .default({})
