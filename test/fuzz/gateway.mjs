@@ -69,7 +69,11 @@ export const configurations = [1, 2].flatMap(workers => ['none', 'api-key', 'own
 const short = { connect: '500ms', headers: '500ms', body: '500ms' }
 
 /** Settings under which everything that a round begins is over soon. */
-export const impatient = { limits: { body: '10MiB', time: '3s' }, timeouts: short }
+export const impatient = {
+  connections: { max: 64, queue: { timeout: '1s' } },
+  limits: { body: '10MiB', time: '3s', grace: '2s' },
+  timeouts: short,
+}
 
 /** A gateway in processes of its own, in front of the two services. */
 export async function startGateway({ workers, filter }, { hostile, good }, settings) {

@@ -82,7 +82,9 @@ export function createRequest(random, { answers, last = false, plain = false, bo
     `${method} ${target} HTTP/1.${plain || random.chance(0.95) ? 1 : random.pick(['0', '2', '10'])}`,
     ...(plain || random.chance(0.97) ? ['Host: fuzz.example'] : []),
     ...(plain || random.chance(0.9) ? [`X-Api-Key: ${apiKey}`] : []),
-    ...(plain ? [] : random.list(random.int(0, 3), () => random.pick(extraHeaders)(random))),
+    ...(plain ? [] : random.list(random.int(0, 3), () => random.pick(extraHeaders)(random)))
+      // a keep-alive beside a close may be believed instead
+      .filter(line => !last || !/connection:/i.test(line)),
     ...headers,
     ...(last ? ['Connection: close'] : []),
   ]

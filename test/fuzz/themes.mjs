@@ -64,7 +64,7 @@ export const themes = [
     weight: 1,
     answers: random => [createAnswer(random, 'large')],
     connections: (random, tools) => [
-      { from: 'many', times: random.int(280, 320), ...slow(random, { ...tools, holdMs: 4000, prefix: '' }) },
+      { from: 'many', times: random.int(280, 320), ...slow(random, { ...tools, holdMs: 8000, prefix: '' }) },
     ],
   },
   {
