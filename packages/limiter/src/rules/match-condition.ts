@@ -40,7 +40,7 @@ const host: Topic = {
   header: undefined,
   ask: (search, answers) => {
     const name = search.host
-    if (name === '' || name.charCodeAt(0) === 0x2e) return false
+    if (name === '') return false
     if (answers.meet(name, search)) return true
     const first = Math.max(name.length - longestSuffix, 1)
     for (let dot = name.lastIndexOf('.'); dot >= first; dot = name.lastIndexOf('.', dot - 1)) {
@@ -85,12 +85,15 @@ export function conditionsOf(match: Match): Condition[] {
     method,
     (match.method ?? []).map(name => name.toUpperCase()),
   )
-  add(
-    host,
-    (match.host ?? []).map(pattern => hostName(pattern.startsWith('*.') ? pattern.slice(1) : pattern)),
-  )
+  add(host, (match.host ?? []).map(canonicalHost))
   for (const [name, values] of Object.entries(match.header ?? {})) add(headerTopic(name.toLowerCase()), values)
   return conditions
+}
+
+/** A host of a rule or a route as calls name it; `*.example.com` is kept as `.example.com`. */
+export function canonicalHost(pattern: string): string {
+  if (pattern.startsWith('*.')) return `.${canonicalHost(pattern.slice(2))}`
+  return hostName(pattern) ?? pattern.toLowerCase()
 }
 
 function condition(topic: Topic, values: ReadonlySet<string>): Condition {

@@ -1,5 +1,5 @@
 import type { Call } from '../call.ts'
-import { hostName } from '../dimensions/host.ts'
+import { hostName, looseHostName } from '../dimensions/host.ts'
 
 /** One call as the indexes ask it, and the rules found so far. A compiled match has one and uses it for every call. */
 export class Search {
@@ -33,7 +33,10 @@ export class Search {
 
   /** Empty when the call names none. */
   get host(): string {
-    this.#host ??= hostName(this.#call?.host ?? '')
+    if (this.#host === undefined) {
+      const text = this.#call?.host ?? ''
+      this.#host = hostName(text) ?? looseHostName(text)
+    }
     return this.#host
   }
 
