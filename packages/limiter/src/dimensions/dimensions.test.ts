@@ -180,6 +180,15 @@ it.each([
   expect(isAmbiguous(name, { query: text, headers: { cookie: text } })).toBe(ambiguous)
 })
 
+it.each([
+  [{ host: 'a.com' }, false],
+  [{ host: 'a.com', headers: { ':authority': 'a.com' } }, false],
+  [{ host: 'a.com', headers: { ':authority': 'A.com:443' } }, false],
+  [{ host: 'a.com', headers: { ':authority': 'b.com' } }, true],
+])('the host of %j is ambiguous: %s', (more, ambiguous) => {
+  expect(isAmbiguous('host', more)).toBe(ambiguous)
+})
+
 it('what the application says of a caller is never ambiguous, and what stands behind a clear source is not asked', () => {
   const words = { identify: { account: ['header:x-account', 'query:id'] }, dimensions }
   const isAmbiguousAccount = compileAmbiguity(['ip', 'account'], words)!
@@ -187,7 +196,7 @@ it('what the application says of a caller is never ambiguous, and what stands be
   expect(isAmbiguousAccount(call({ query }))).toBe(true)
   expect(isAmbiguousAccount(call({ query, attributes: { account: 'u3' } }))).toBe(false)
   expect(isAmbiguousAccount(call({ query, headers: { 'x-account': 'u3' } }))).toBe(false)
-  expect(compileAmbiguity(['ip', 'host', 'method', 'header:x'], words)).toBeUndefined()
+  expect(compileAmbiguity(['ip', 'method', 'header:x'], words)).toBeUndefined()
 })
 
 it('a query or a Cookie header of 64 KiB is read within a moment', () => {

@@ -1,4 +1,5 @@
 import { canonicalAddress } from '../address.ts'
+import type { Call } from '../call.ts'
 import type { Dimension } from './dimension.ts'
 
 /** The host called, in lower case, without port and final dot. */
@@ -6,6 +7,13 @@ export const host: Dimension = {
   name: 'host',
   argument: 'none',
   read: call => (call.host === undefined ? undefined : hostName(call.host)),
+  ambiguityOf: () => namesTwoHosts,
+}
+
+/** HTTP/2 has `:authority` in place of Host, and a call may bring both. */
+function namesTwoHosts({ host: text, headers }: Call): boolean {
+  const authority = headers?.[':authority']
+  return typeof authority === 'string' && authority !== text && hostName(authority) !== hostName(text ?? '')
 }
 
 const name = /^[\w-]+(?:\.[\w-]+)*\.?(?::\d*)?$/

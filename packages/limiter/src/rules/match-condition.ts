@@ -39,15 +39,18 @@ const host: Topic = {
   name: 'host',
   header: undefined,
   ask: (search, answers) => {
-    const name = search.host
-    if (name === '') return false
-    if (answers.meet(name, search)) return true
-    const first = Math.max(name.length - longestSuffix, 1)
-    for (let dot = name.lastIndexOf('.'); dot >= first; dot = name.lastIndexOf('.', dot - 1)) {
-      if (answers.meet(name.slice(dot), search)) return true
-    }
-    return false
+    return askHost(search.host, search, answers) || askHost(search.authority, search, answers)
   },
+}
+
+function askHost(name: string, search: Search, answers: Answers): boolean {
+  if (name === '') return false
+  if (answers.meet(name, search)) return true
+  const first = Math.max(name.length - longestSuffix, 1)
+  for (let dot = name.lastIndexOf('.'); dot >= first; dot = name.lastIndexOf('.', dot - 1)) {
+    if (answers.meet(name.slice(dot), search)) return true
+  }
+  return false
 }
 
 function headerTopic(header: string): Topic {

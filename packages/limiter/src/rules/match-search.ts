@@ -33,11 +33,14 @@ export class Search {
 
   /** Empty when the call names none. */
   get host(): string {
-    if (this.#host === undefined) {
-      const text = this.#call?.host ?? ''
-      this.#host = hostName(text) ?? looseHostName(text)
-    }
+    this.#host ??= readHost(this.#call?.host ?? '')
     return this.#host
+  }
+
+  /** The host that HTTP/2 names beside a Host header; frameworks differ in which of the two they take. */
+  get authority(): string {
+    const authority = this.headers?.[':authority']
+    return typeof authority === 'string' && authority !== this.#call?.host ? readHost(authority) : ''
   }
 
   get headers(): Call['headers'] {
@@ -72,4 +75,8 @@ export class Search {
       positions[to] = position
     }
   }
+}
+
+function readHost(text: string): string {
+  return hostName(text) ?? looseHostName(text)
 }

@@ -122,6 +122,7 @@ describe('methods, hosts and headers', () => {
     [{ host: ['[2001:DB8::1]'] }, { host: '[2001:db8:0:0::1]:80' }, true],
     [{ host: ['*.example.com'] }, { host: 'badexample.com' }, false],
     [{ host: ['[::1]'] }, { host: '[::1]:80' }, true],
+    [{ host: ['a.com'] }, { host: 'b.com', headers: { host: 'b.com', ':authority': 'A.com' } }, true],
     [{ header: { 'X-Plan': ['free', 'trial'] } }, { headers: { 'x-plan': 'trial' } }, true],
     [{ header: { 'x-plan': ['free'] } }, { headers: { 'x-plan': 'Free' } }, false],
     [{ header: { 'x-plan': ['free'] } }, { headers: {} }, false],
