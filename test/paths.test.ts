@@ -9,7 +9,7 @@ import { type PathService, resources, startServices } from './paths/services.ts'
 import { knownTargets, randomTargets } from './paths/targets.ts'
 
 // `npm run paths -- --count N --seed N` says more
-const count = Number(process.env.DIANA_PATHS_COUNT ?? 50)
+const count = Number(process.env.DIANA_PATHS_COUNT ?? 30)
 const seed = Number(process.env.DIANA_PATHS_SEED ?? 1)
 const atOnce = 16
 const timeout = 60_000 + count * 100
