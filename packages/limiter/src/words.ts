@@ -1,5 +1,8 @@
 export { canonicalAddress } from './address.ts'
+export { hostName } from './dimensions/host.ts'
 export { duration } from './duration.ts'
 export { countedPath } from './path.ts'
+export { hasReadings, readingsOf } from './path-readings.ts'
+export { canonicalHost } from './rules/match-condition.ts'
 export { headerFault, hostFault, methodFault } from './rules/pattern.ts'
 export { listOf, textOf } from './rules/shape.ts'
