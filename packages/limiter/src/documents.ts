@@ -27,15 +27,15 @@ const patienceMs = 10_000
 /** Reads, checks and writes the documents that the rules come from; what cannot be obeyed is never written. */
 export class Documents {
   readonly #live: LiveRules
-  readonly #assertCountable: (document: RuleDocument) => void
+  readonly #assertObeyable: (document: RuleDocument) => void
   readonly #vocabulary: Vocabulary
   #lastWrite: Promise<unknown> = Promise.resolve()
 
-  /** `assertCountable` throws where rules that read well cannot be counted. */
-  constructor(live: LiveRules, vocabulary: Vocabulary, assertCountable: (document: RuleDocument) => void) {
+  /** `assertObeyable` throws where a document that reads well cannot be put in force in this process. */
+  constructor(live: LiveRules, vocabulary: Vocabulary, assertObeyable: (document: RuleDocument) => void) {
     this.#live = live
     this.#vocabulary = vocabulary
-    this.#assertCountable = assertCountable
+    this.#assertObeyable = assertObeyable
   }
 
   async read(where: Where): Promise<StoredDocument> {
@@ -59,7 +59,8 @@ export class Documents {
     const { document, mistakes } = this.#live.consider(where, text)
     if (document === undefined) return mistakes
     try {
-      this.#assertCountable(document)
+      assertNoNewFiles(document, this.#live.document)
+      this.#assertObeyable(document)
       return []
     } catch (error) {
       return [{ file: where, line: 1, column: 1, message: error instanceof Error ? error.message : String(error) }]
@@ -111,8 +112,19 @@ export class Documents {
     }
     const written = await source.write(text, base, AbortSignal.timeout(patienceMs))
     this.#live.hear(where, { text, version: written })
-    return written
+    if (this.#live.textOf(where) === text) return written
+    const remedy = 'the status of its source says why; write it anew'
+    throw new DianaError('BAD_RULES', `${source.name}: was written, but is not in force: ${remedy}`)
   }
+}
+
+/** Whoever writes a document from elsewhere must not choose which files of this machine are read. */
+function assertNoNewFiles(document: RuleDocument, inForce: RuleDocument): void {
+  const known = inForce.jwt?.keys ?? []
+  const added = document.jwt?.keys.find(key => key.startsWith('file:') && !known.includes(key))
+  if (added === undefined) return
+  const remedy = 'write it into the rule file on the machine itself'
+  throw new DianaError('BAD_RULES', `jwt.key names the file ${added.slice(5)}, which is not in force: ${remedy}`)
 }
 
 function absent(where: Where): StoredDocument {

@@ -46,7 +46,7 @@ export interface LimiterParts extends LiveRulesParts, SharingParts {
   readonly given?: GivenFunctions | undefined
 }
 
-/** Reads a section's new value, throws where it cannot be obeyed, and returns what puts it in force. */
+/** Reads a section's new value, throws where it cannot be obeyed, and returns what puts it in force, which may never be called. */
 export type SectionFollower = (value: unknown) => () => void
 
 const SWEEP_EVERY_MS = 200
@@ -98,7 +98,7 @@ export class Limiter {
       onRejected: (source, mistakes) => this.events.emit('rejected', source, mistakes),
       onFailure: source => this.events.emit('failure', source),
     })
-    this.documents = new Documents(this.#live, parts.vocabulary, document => this.#compile(document))
+    this.documents = new Documents(this.#live, parts.vocabulary, document => this.#prepare(document))
     this.#document = this.#live.document
     this.#judge = this.#judgeBy(this.#document, [])
     this.#addressOf = createAddressReader(this.#document.trustProxy, this.#document.forwardedBy)
@@ -318,7 +318,7 @@ export class Limiter {
   /** Puts a new set of rules in force: compiled beside the old one, then swapped in by one assignment. */
   #obey(document: RuleDocument): void {
     const addressOf = createAddressReader(document.trustProxy, document.forwardedBy)
-    const followed = [...this.#followers].map(([name, follower]) => follower(document.sections?.[name]))
+    const followed = this.#askFollowers(document)
     this.#judge = this.#judgeBy(document, this.#judge.rules)
     this.#document = document
     this.#addressOf = addressOf
@@ -326,6 +326,17 @@ export class Limiter {
     this.#lookout.follow(this.#judge.rules)
     this.#reception.reconsider()
     this.#shared.reconsider()
+  }
+
+  /** Throws where a document cannot be put in force in this process; changes nothing. */
+  #prepare(document: RuleDocument): void {
+    createAddressReader(document.trustProxy, document.forwardedBy)
+    this.#askFollowers(document)
+    this.#compile(document)
+  }
+
+  #askFollowers(document: RuleDocument): (() => void)[] {
+    return [...this.#followers].map(([name, follower]) => follower(document.sections?.[name]))
   }
 
   #judgeBy(document: RuleDocument, before: readonly CountedRule[]): Judge {

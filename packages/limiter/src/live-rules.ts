@@ -187,7 +187,10 @@ export class LiveRules {
 
   /** Goes on with what the centre said before the last stop, until it says something again. */
   async #recall(path: string): Promise<void> {
-    const snapshot = await readSnapshot(path)
+    const snapshot = await readSnapshot(path, reason => {
+      const remedy = 'it must be a regular file of this user or root that nobody else may write; remove it'
+      process.emitWarning(`the snapshot ${path} is ignored (${reason}): ${remedy}`, { code: 'DIANA_SNAPSHOT_IGNORED' })
+    })
     if (snapshot?.source !== this.#remote.name || this.#inForce.remote) return
     const { text, version } = snapshot
     this.#take({ local: this.#inForce.local, remote: { text, version } }, this.#remote, { fromSnapshot: true })
@@ -223,7 +226,7 @@ export class LiveRules {
 
   #unchangeable(document: RuleDocument): Mistake | undefined {
     const old = this.#inForce.local.document
-    const word = (['remote', 'store'] as const).find(one => !isDeepStrictEqual(document[one], old[one]))
+    const word = (['remote', 'store', 'plugins'] as const).find(one => !isDeepStrictEqual(document[one], old[one]))
     return word && this.#local.mistake(`${word} is read at the start only: leave it as it was, or start Diana anew`)
   }
 

@@ -1,4 +1,5 @@
 export { duration } from './duration.ts'
 export { countedPath } from './path.ts'
+export { assertRegularFile, fileTrouble, readRegularFile, readRegularFileSync } from './regular-file.ts'
 export { headerFault, hostFault, methodFault } from './rules/pattern.ts'
 export { listOf, textOf } from './rules/shape.ts'
