@@ -33,7 +33,7 @@ describe('the rule file', () => {
     const { config, limiter } = await limiterOf(good)
     const { text, version, writable } = await limiter.documents.read('local')
     expect([text, writable]).toEqual([good, true])
-    const edited = limiter.documents.edit(text, 'all', 'id: all\nlimit: 1/m')
+    const edited = await limiter.documents.edit(text, 'all', 'id: all\nlimit: 1/m')
     const written = await limiter.documents.write('local', edited, version)
     expect([(await limiter.check(call)).allowed, (await limiter.check(call)).allowed]).toEqual([true, false])
     expect(await readFile(config, 'utf8')).toBe('# mine\nrules:\n  - id: all\n    limit: 1/m\n')
@@ -66,11 +66,11 @@ describe('the rule file', () => {
     const { config, limiter } = await limiterOf(good)
     const { version } = await limiter.documents.read('local')
     for (const text of ['', 'rules: []', 'rules: [', `store: { redis: redis://127.0.0.1 }\n${good}`]) {
-      expect(limiter.documents.check('local', text)).not.toEqual([])
+      expect(await limiter.documents.check('local', text)).not.toEqual([])
       await expect(limiter.documents.write('local', text, version)).rejects.toMatchObject({ code: 'BAD_RULES' })
     }
     expect(await readFile(config, 'utf8')).toBe(good)
-    expect(limiter.documents.check('local', 'rules:\n  - id: a\n    limit: many\n')[0]).toMatchObject({
+    expect((await limiter.documents.check('local', 'rules:\n  - id: a\n    limit: many\n'))[0]).toMatchObject({
       line: 3,
       rule: 'a',
     })
@@ -78,7 +78,7 @@ describe('the rule file', () => {
 
   it('is told rule by rule as it is written', async () => {
     const { limiter } = await limiterOf(good)
-    expect([...limiter.documents.ruleTexts('local')]).toEqual([['all', '{ id: all, limit: 5/m }']])
+    expect([...(await limiter.documents.ruleTexts('local'))]).toEqual([['all', '{ id: all, limit: 5/m }']])
   })
 })
 
@@ -104,7 +104,7 @@ describe('the document of a config centre', () => {
     const { config, limiter } = await limiterOf(local)
     const empty = await limiter.documents.read('remote')
     expect(empty).toMatchObject({ text: '', writable: true })
-    const text = limiter.documents.edit(empty.text, 'all', 'id: all\nlimit: 1/m')
+    const text = await limiter.documents.edit(empty.text, 'all', 'id: all\nlimit: 1/m')
     await limiter.documents.write('remote', text, empty.version)
     expect([(await limiter.check(call)).allowed, (await limiter.check(call)).allowed]).toEqual([true, false])
     expect(limiter.rules[0]).toMatchObject({ id: 'all', origin: expect.stringContaining('etcd') })

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import { setTimeout as pause } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { type AddressReader, createAddressReader, type ForwardedBy } from './address.ts'
 import type { Algorithm } from './algorithms/algorithm.ts'
 import { type Call, lazy } from './call.ts'
@@ -8,6 +8,7 @@ import { type Clock, inMicroseconds, steadyClock } from './clock.ts'
 import { countRules } from './count-rules.ts'
 import type { Dimension } from './dimensions/dimension.ts'
 import type { GivenFunctions } from './dimensions/given-functions.ts'
+import { DocumentThread } from './document-thread.ts'
 import { Documents } from './documents.ts'
 import { DianaError } from './errors.ts'
 import { explain, type RuleExplanation } from './explain.ts'
@@ -52,6 +53,8 @@ export type SectionFollower = (value: unknown) => () => void
 const SWEEP_EVERY_MS = 200
 const SWEEP_KEYS = 2048
 const CLOSING_MS = 1000
+/** So many rules are compiled between two calls, where nothing hurries. */
+const COMPILE_RULES = 250
 /** One call in so many is timed; a power of two. */
 const TIMED_ONE_OF = 32
 
@@ -92,13 +95,17 @@ export class Limiter {
     })
     this.#reception = new Reception({ now: this.#now, judge: () => this.#judge, watch: this.#watch })
     this.#lookout = new Lookout(this.#watch, () => this.#now() / 1000)
-    this.#live = new LiveRules(parts, {
-      onRules: document => this.#obey(document),
-      onTaken: source => this.events.emit('rules', source),
-      onRejected: (source, mistakes) => this.events.emit('rejected', source, mistakes),
-      onFailure: source => this.events.emit('failure', source),
-    })
-    this.documents = new Documents(this.#live, parts.vocabulary, document => this.#prepare(document))
+    const thread = new DocumentThread(parts.vocabulary)
+    this.#live = new LiveRules(
+      { ...parts, thread },
+      {
+        onRules: document => this.#obey(document),
+        onTaken: source => this.events.emit('rules', source),
+        onRejected: (source, mistakes) => this.events.emit('rejected', source, mistakes),
+        onFailure: source => this.events.emit('failure', source),
+      },
+    )
+    this.documents = new Documents(this.#live, parts.vocabulary, thread, document => this.#assertObeyable(document))
     this.#document = this.#live.document
     this.#judge = this.#judgeBy(this.#document, [])
     this.#addressOf = createAddressReader(this.#document.trustProxy, this.#document.forwardedBy)
@@ -328,11 +335,14 @@ export class Limiter {
     this.#shared.reconsider()
   }
 
-  /** Throws where a document cannot be put in force in this process; changes nothing. */
-  #prepare(document: RuleDocument): void {
+  /** Throws where a document cannot be put in force in this process; changes nothing, and lets calls pass meanwhile. */
+  async #assertObeyable(document: RuleDocument): Promise<void> {
     createAddressReader(document.trustProxy, document.forwardedBy)
     this.#askFollowers(document)
-    this.#compile(document)
+    for (let at = 0; at < document.rules.length; at += COMPILE_RULES) {
+      this.#compile({ ...document, rules: document.rules.slice(at, at + COMPILE_RULES) })
+      await nextTurn()
+    }
   }
 
   #askFollowers(document: RuleDocument): (() => void)[] {

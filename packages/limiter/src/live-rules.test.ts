@@ -460,12 +460,14 @@ describe('a snapshot', () => {
   })
 
   const foreign = (path: string): void => chownSync(path, 54_321, 54_321)
-  it.each([
+  it.each<[what: string, spoil: (path: string) => void, reason: string]>([
     ['may be written by its group', (path: string) => chmodSync(path, 0o620), 'others may write'],
     ['may be written by everybody', (path: string) => chmodSync(path, 0o602), 'others may write'],
     ['is behind a symbolic link', replaceByLink, 'ELOOP'],
     // only root can give a file away
-    ...(process.getuid?.() === 0 ? ([['belongs to another user', foreign, 'belongs to another user']] as const) : []),
+    ...(process.getuid?.() === 0
+      ? [['belongs to another user', foreign, 'belongs to another user'] as [string, typeof foreign, string]]
+      : []),
   ])('is ignored with a warning if it %s', async (_, spoil, reason) => {
     const path = await written(newPath())
     spoil(path)

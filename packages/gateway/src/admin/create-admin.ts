@@ -33,7 +33,8 @@ export interface AdminOptions extends GuardOptions {
   readonly page?: string | undefined
 }
 
-const largestBody = 5 * 1024 * 1024
+// a document of 1 MiB, and what JSON escapes takes more
+const largestBody = 2 * 1024 * 1024
 const shortestToken = 16
 const headersTimeoutMs = 10_000
 
