@@ -76,6 +76,23 @@ describe('the rule file', () => {
     })
   })
 
+  it('is written with a thousand rules, or as many as are in force already, and with no more', async () => {
+    const many = (count: number) =>
+      JSON.stringify({ rules: Array.from({ length: count }, (_, i) => ({ id: `rule-${i}`, limit: '1/s' })) })
+    const few = await limiterOf(good)
+    const { version } = await few.limiter.documents.read('local')
+    await expect(few.limiter.documents.write('local', many(1001), version)).rejects.toMatchObject({
+      code: 'BAD_RULES',
+      message: expect.stringContaining('1001 rules'),
+    })
+    expect(await readFile(few.config, 'utf8')).toBe(good)
+    await few.limiter.documents.write('local', many(1000), version)
+    const large = await limiterOf(many(1500))
+    const stored = await large.limiter.documents.read('local')
+    await large.limiter.documents.write('local', many(1500).replace('1/s', '2/s'), stored.version)
+    expect(large.limiter.rules[0]?.limits[0]?.count).toBe(2)
+  })
+
   it('is told rule by rule as it is written', async () => {
     const { limiter } = await limiterOf(good)
     expect([...(await limiter.documents.ruleTexts('local'))]).toEqual([['all', '{ id: all, limit: 5/m }']])

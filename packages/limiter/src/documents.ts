@@ -23,6 +23,7 @@ export interface StoredDocument {
 }
 
 const patienceMs = 10_000
+const mostNewRules = 1000
 
 /** Reads, checks and writes the documents that the rules come from; what cannot be obeyed is never written. */
 export class Documents {
@@ -117,11 +118,21 @@ export class Documents {
     return writing
   }
 
+  /** Rules are put in force between two calls, which wait meanwhile. */
+  #assertSwift(document: RuleDocument | undefined): void {
+    const most = Math.max(mostNewRules, this.#live.document.rules.length)
+    const count = document?.rules.length ?? 0
+    if (count <= most) return
+    const remedy = `at most ${most} are put in force this way, since calls wait meanwhile; change the document at its source`
+    throw new DianaError('BAD_RULES', `there would be ${count} rules: ${remedy}`)
+  }
+
   async #write(where: Where, text: string, version: string): Promise<string> {
     const source = this.#live.sourceOf(where)
     if (!source?.write) throw new DianaError('READ_ONLY', (await this.read(where)).reason ?? 'it cannot be written')
     const [mistake] = await this.check(where, text)
     if (mistake) throw new DianaError('BAD_RULES', mistake.message)
+    this.#assertSwift(await this.consider(where, text))
     const base = await readOnce(source)
     if (base.version !== version) {
       throw new DianaError(
