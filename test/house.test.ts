@@ -17,6 +17,7 @@ const bottom = [
   'address-bits',
   'forwarded',
   'hex-digit',
+  'regular-file',
 ]
 
 /** Which other rooms a room may import, besides the bottom; what stands in no list here is the limiter itself, on top. */
