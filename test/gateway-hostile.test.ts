@@ -372,6 +372,46 @@ describe('what a service may answer', () => {
   })
 })
 
+describe('an answer before the whole call has arrived', () => {
+  test.each([
+    ['a length', (size: number) => [`Content-Length: ${size}`]],
+    ['chunks', () => ['Transfer-Encoding: chunked']],
+  ])('reaches a caller who goes on sending a body with %s', async (_, headers) => {
+    const { url } = await rig.serve((_incoming, response) => response.writeHead(413).end('enough'.repeat(1000)))
+    const guarded = await rig.guard({ gateway: { routes: [{ to: url }] } })
+    const piece = Buffer.alloc(65_536, 'x')
+    for (let round = 0; round < 5; round++) {
+      const socket = openSocket(guarded).setEncoding('latin1')
+      socket.write(call('/', headers(64 * 1024 * 1024), 'POST'))
+      const send = (): void => {
+        while (socket.writable && socket.write(headers(0)[0]!.startsWith('T') ? `10000\r\n${piece}\r\n` : piece));
+      }
+      socket.on('drain', send)
+      send()
+      let answer = ''
+      socket.on('data', text => {
+        answer += text
+      })
+      await expect.poll(() => answer.endsWith('enough') || /enough\r\n0\r\n\r\n$/.test(answer)).toBe(true)
+      expect(statusesIn(answer)).toEqual([413])
+      socket.destroy()
+    }
+  })
+
+  test('a call behind such an answer is not served', async () => {
+    const { url, received } = await rig.serve((_incoming, response) => response.writeHead(413).end('enough'))
+    const guarded = await rig.guard({ gateway: { routes: [{ to: url }] } })
+    const answer = await sendRaw(guarded.port, call('/', ['Content-Length: 100000'], 'POST'), 'x'.repeat(50_000))
+    expect(statusesIn(answer)).toEqual([413])
+    const socket = openSocket(guarded)
+    socket.write(`${call('/', ['Content-Length: 100001'], 'POST')}x`)
+    await once(socket, 'data')
+    socket.write('x'.repeat(100_000) + call('/behind'))
+    await expect.poll(() => socket.closed, { timeout: 5000 }).toBe(true)
+    expect(received.map(({ url: target }) => target)).toEqual(['/', '/'])
+  })
+})
+
 describe('upgraded connections that nobody needs any more', () => {
   test.each(['end', 'destroy'] as const)('a waiting WebSocket caller who leaves by %s gives up the wait', async how => {
     const { url, received } = await rig.serve()

@@ -66,7 +66,9 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
   app = fastify({
     logger,
     serverFactory: listener => {
-      gatewayServer = new GatewayServer(listener, { settings: () => live.settings, tls, isProxy: proxyTest(limiter) })
+      const onError = (error: Error): void => app?.log.error({ err: error }, 'a connection could not be accepted')
+      const isProxy = proxyTest(limiter)
+      gatewayServer = new GatewayServer(listener, { settings: () => live.settings, tls, isProxy, onError })
       return gatewayServer.server
     },
     return503OnClosing: false,

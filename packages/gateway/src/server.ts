@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { CallerConnections } from './connections/caller-connections.ts'
+import { closeLingering } from './connections/lingering-close.ts'
 import { Turns } from './connections/turns.ts'
 import { serveUpgrades } from './connections/upgrades.ts'
 import { problemText } from './problem.ts'
@@ -18,10 +19,14 @@ export interface GatewayServerParts {
   readonly tls: TlsFiles | undefined
   /** Whether an address is that of a trusted proxy. */
   readonly isProxy: (address: string) => boolean
+  /** Told of connections that could not be accepted. */
+  readonly onError: (error: Error) => void
 }
 
 const headersTimeoutMs = 30_000
 const keepAliveMs = 72_000
+const refusedMs = 1000
+const tlsOptions = { minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'], handshakeTimeout: 20_000 } as const
 
 /**
  * The HTTP server under Fastify: bounded in what it reads and in how many connections a caller has; the calls of one
@@ -32,14 +37,16 @@ export class GatewayServer {
   readonly #connections: CallerConnections
   readonly #turns = new Turns()
 
-  constructor(listener: RequestListener, { settings, tls, isProxy }: GatewayServerParts) {
+  constructor(listener: RequestListener, { settings, tls, isProxy, onError }: GatewayServerParts) {
     const { limits } = settings()
     const serve: RequestListener = (request, response) => {
+      // after the last answer, bytes are read only to be dropped
+      if (request.socket.writableEnded) return
       this.#turns.take(request.socket, response, () => listener(request, response))
     }
     const options = { maxHeaderSize: limits.headersBytes, keepAliveTimeout: keepAliveMs }
     const server: Server = tls
-      ? createTlsServer({ ...options, ...tls.current, minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] }, serve)
+      ? createTlsServer({ ...options, ...tlsOptions, ...tls.current }, serve)
       : createServer(options, serve)
     if (tls) tls.follow(pair => (server as ReturnType<typeof createTlsServer>).setSecureContext(pair))
     server.requestTimeout = limits.requestMs
@@ -51,8 +58,10 @@ export class GatewayServer {
     serveUpgrades(server, this.#turns, listener, socket => readAsHttp!.call(server, socket))
     this.#serveExpectations(serve)
     this.#refuseTunnels()
-    const max = (): number => settings().limits.connectionsPerCaller
-    this.#connections = new CallerConnections({ max, isProxy, tellsWhy: tls === undefined })
+    // a connection that cannot be accepted, as when this process has no file left to open, is no reason to end
+    server.on('error', onError)
+    server.on(tls ? 'secureConnection' : 'connection', closeLingering)
+    this.#connections = new CallerConnections({ limits: () => settings().limits, isProxy, tellsWhy: tls === undefined })
     this.#connections.guard(server)
   }
 
@@ -85,5 +94,3 @@ export class GatewayServer {
     })
   }
 }
-
-const refusedMs = 1000

@@ -2,10 +2,11 @@ import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { canonicalAddress } from 'diana-limiter/words'
 import { problemText } from '../problem.ts'
+import type { CallerLimits } from '../settings/gateway-settings.ts'
 
 export interface CallerConnectionsOptions {
-  /** How many connections one caller may have at a time; asked for every new one. */
-  readonly max: () => number
+  /** How many connections there may be, and how many of one caller; asked for every new one. */
+  readonly limits: () => Pick<CallerLimits, 'connections' | 'connectionsPerCaller'>
   /** Whether an address is that of a trusted proxy, behind which there are many callers. */
   readonly isProxy: (address: string) => boolean
   /** Whether a refused connection can be told why; one that begins with TLS cannot. */
@@ -46,8 +47,12 @@ export class CallerConnections {
     this.#open.add(socket)
     this.#counts.set(caller, count)
     socket.once('close', () => this.#remove(socket, caller))
-    if (count <= this.#options.max() || this.#options.isProxy(remoteAddress)) return true
-    this.#refuse(socket)
+    const { connections, connectionsPerCaller } = this.#options.limits()
+    if (this.#open.size > connections)
+      this.#refuse(socket, 503, 'This gateway has too many connections: try again later.')
+    else if (count > connectionsPerCaller && !this.#options.isProxy(remoteAddress)) {
+      this.#refuse(socket, 429, 'There are too many connections from this address: close some and try again.')
+    } else return true
     return false
   }
 
@@ -58,14 +63,13 @@ export class CallerConnections {
     else this.#counts.set(caller, count)
   }
 
-  #refuse(socket: Socket): void {
+  #refuse(socket: Socket, status: 429 | 503, detail: string): void {
     if (!this.#options.tellsWhy) {
       socket.destroy()
       return
     }
-    const detail = 'There are too many connections from this address: close some and try again.'
     // what the caller sends is read and dropped: unread bytes would reset the connection before the answer arrives
-    socket.resume().end(problemText(429, detail, { 'Retry-After': '1' }))
+    socket.resume().end(problemText(status, detail, { 'Retry-After': '1' }))
     setTimeout(() => socket.destroy(), refusedMs).unref()
   }
 }

@@ -18,6 +18,8 @@ export interface CallerLimits {
   readonly headersBytes: number
   readonly bodyBytes: number
   readonly requestMs: number
+  /** Connections that this process may have open at a time. */
+  readonly connections: number
   /** Connections that one address may have open at a time; Infinity for any number. */
   readonly connectionsPerCaller: number
   /** What a caller must at least send or read while a service waits for it, on average. */
@@ -72,6 +74,12 @@ const schema = z
         headers: sizeOf({ least: '1KiB', most: '1MiB' }).default(16_384).describe('All headers of a call together.'),
         body: sizeOf({ least: '1B', most: '999GiB' }).optional().describe('The body of a call; left out, any size.'),
         time: duration.default(300_000).describe('How long a caller may take to send a call; default: 5m.'),
+        connections: z
+          .int()
+          .min(1)
+          .max(10_000_000)
+          .default(50_000)
+          .describe('Connections of all callers that one process may have open; default: 50000.'),
         connectionsPerCaller: z
           .int()
           .min(0)
@@ -83,7 +91,14 @@ const schema = z
           .describe('What a caller must send or read per second, on average, while a service waits; default: 500B.'),
         grace: duration.default(60_000).describe('How far a caller may fall behind minRate; default: 60s.'),
       })
-      .default({ headers: 16_384, time: 300_000, connectionsPerCaller: 512, minRate: 500, grace: 60_000 })
+      .default({
+        headers: 16_384,
+        time: 300_000,
+        connections: 50_000,
+        connectionsPerCaller: 512,
+        minRate: 500,
+        grace: 60_000,
+      })
       .describe('What a call may be, and what a caller may take.'),
     connections: connectionsSchema
       .default({})
@@ -115,6 +130,7 @@ const schema = z
         headersBytes: limits.headers,
         bodyBytes: limits.body ?? Number.POSITIVE_INFINITY,
         requestMs: limits.time,
+        connections: limits.connections,
         connectionsPerCaller: limits.connectionsPerCaller || Number.POSITIVE_INFINITY,
         minBytesPerSecond: limits.minRate,
         graceMs: limits.grace,
