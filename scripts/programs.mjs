@@ -22,6 +22,11 @@ export const programs = [
     packages: everywhere('wrk'),
   },
   {
+    name: 'nginx',
+    home: 'https://nginx.org/en/download.html',
+    packages: everywhere('nginx'),
+  },
+  {
     name: 'openssl',
     home: 'https://openssl-library.org',
     packages: everywhere('openssl'),

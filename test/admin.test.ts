@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type Server } from 'node:http'
+import { createServer, get, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -175,6 +175,69 @@ describe('diana top', () => {
       expect((await top(args)).code).toBe(2)
     },
   )
+})
+
+describe('a long document', () => {
+  const many = (count: number) =>
+    `rules:\n${Array.from({ length: count }, (_, i) => `  - { id: rule-${i}, match: { path: /a/${i} }, by: ip, limit: 100/m }\n`).join('')}`
+  const long = many(1000)
+
+  test.each<[string, string, object]>([
+    ['checked', '/check', { text: long }],
+    ['checked and full of mistakes', '/check', { text: long.replaceAll('100/m', 'many') }],
+    ['written', '/document', { text: long }],
+  ])('that is %s keeps no caller of the gateway waiting', async (_, path, body) => {
+    const gateway = await launch(file('long.yaml', rules))
+    const { body: stored } = await ask<{ version: string }>(`${gateway.admin}/api/v1/document`)
+    let [asking, answered, longestMs] = [true, 0, 0]
+    const calling = (async () => {
+      while (asking) {
+        const begun = performance.now()
+        await (await fetch(gateway.address)).text()
+        answered += 1
+        longestMs = Math.max(longestMs, performance.now() - begun)
+      }
+    })()
+    const begun = performance.now()
+    const isWrite = path === '/document'
+    const { status } = await ask(`${gateway.admin}/api/v1${path}`, {
+      method: isWrite ? 'PUT' : 'POST',
+      body: JSON.stringify({ ...body, ...(isWrite ? { version: stored.version } : {}) }),
+    })
+    const tookMs = performance.now() - begun
+    asking = false
+    await calling
+    expect(status).toBe(200)
+    // reading it takes seconds; what is left for this thread is a small part of that, even on a busy machine
+    expect(longestMs).toBeLessThan(Math.max(400, tookMs / 3))
+    expect(answered).toBeGreaterThan(10)
+  })
+
+  test('that is too long is refused at once', async () => {
+    const gateway = await launch(file('too-long.yaml', rules))
+    for (const [path, text] of [
+      ['/check', 'x'.repeat(1_100_000)],
+      ['/preview', ' '.repeat(1_900_000)],
+      ['/check', many(30_000)],
+    ]) {
+      const { status } = await ask(`${gateway.admin}/api/v1${path}`, { method: 'POST', body: JSON.stringify({ text }) })
+      expect([400, 413]).toContain(status)
+    }
+  })
+})
+
+describe('the name of the admin API', () => {
+  test('is one of those that gateway.admin.hosts lists, besides addresses and localhost', async () => {
+    const gateway = await launch(file('hosts.yaml', `gateway: { admin: { hosts: [ops.example] } }\n${rules}`))
+    const { port } = new URL(gateway.admin)
+    const asked = (host: string) =>
+      new Promise<number>((resolve, reject) => {
+        const options = { port, host: '127.0.0.1', path: '/api/v1/status', headers: { host } }
+        get(options, response => resolve(response.resume().statusCode!)).on('error', reject)
+      })
+    expect(await asked(`ops.example:${port}`)).toBe(200)
+    expect(await asked(`other.example:${port}`)).toBe(403)
+  })
 })
 
 describe('a rule that is written', () => {

@@ -156,6 +156,42 @@ describe.each(Object.entries(subjects))('%s: nobody gets around a limit', (_name
     })
   })
 
+  test('by giving a parameter or a cookie a second value', async () => {
+    const rules = [
+      { id: 'key', by: 'query:k', limit: '1/h', missing: 'skip' },
+      { id: 'cookie', by: 'session', limit: '1/h', missing: 'skip' },
+    ]
+    const identify = { session: ['cookie:c', 'header:x-session'] }
+    await meet(subject, { identify, rules } as never, async (call, service) => {
+      expect(await call('/hello?k=X')).toBe(200)
+      expect(await call('/hello', ['Cookie: c=X'])).toBe(200)
+      const queries = [
+        'k=X&k=N',
+        'k=N&k=X',
+        'k=X&k[]=N',
+        'k[]=X&k[]=N',
+        'k[0]=N&k[1]=X',
+        'K=N&k=X',
+        'k=X;N',
+        'k=N;k=X',
+        '%6b=N&k=X',
+      ]
+      const cookies = ['c=X; c=N', 'c=N; c=X', 'c=N;a=b;c="X"', 'C=N; c=X', 'a="; c=N; b="; c=X']
+      const served = service.served.length
+      for (const [at, text] of queries.entries()) {
+        expect([text, await call(`/hello?${text.replaceAll('N', `r${at}`)}`)]).toEqual([text, 400])
+      }
+      for (const [at, text] of cookies.entries()) {
+        const lines = [`Cookie: ${text.replaceAll('N', `r${at}`)}`, `X-Session: s${at}`]
+        expect([text, await call('/hello', lines)]).toEqual([text, 400])
+      }
+      for (const query of ['k=X&k=X', 'k[]=X', 'K=X', 'k=+X', 'a=1;k=X', 'k=&k=X']) {
+        expect([query, await call(`/hello?${query}`)]).toEqual([query, 503])
+      }
+      expect(service.served.length).toBe(served)
+    })
+  })
+
   test('by the method', async () => {
     const rules = [{ id: 'hello', match: { path: '/hello', method: 'GET' }, limit: '1/h' }]
     await meet(subject, { rules }, async (call, service) => {

@@ -44,7 +44,7 @@ export async function startGatewayProcess(
     onLimiter(limiter)
     if (logger !== false) logRefusals(limiter, pino({ name: 'diana', level: process.env.DIANA_LOG_LEVEL ?? 'info' }))
     const gateway = await createGateway({ limiter, upstream, logger, folder: dirname(config) })
-    const { listen, shutdown } = settingsOf(limiter)
+    const { listen } = settingsOf(limiter)
     const host = options.host ?? listen.host ?? usualHost
     const port = options.port ?? listen.port ?? usualPort
     const address = await gateway.listen({ host, port }).catch(async error => {
@@ -54,7 +54,7 @@ export async function startGatewayProcess(
     let ready = true
     const close = async (): Promise<void> => {
       ready = false
-      await pause(shutdown.delayMs)
+      await pause(settingsOf(limiter).shutdown.delayMs)
       await gateway.close()
       await limiter.close()
     }

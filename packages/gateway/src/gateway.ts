@@ -1,7 +1,6 @@
 import { METHODS } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Limiter } from 'diana-limiter'
-import { normaliseTarget } from 'diana-limiter'
 import { diana } from 'diana-limiter/fastify'
 import fastify, {
   type FastifyError,
@@ -20,6 +19,7 @@ import { DirectOutlet } from './proxy/direct-outlet.ts'
 import { AnswerBroken } from './proxy/failure.ts'
 import { Forwarder } from './proxy/forwarder.ts'
 import { ReplyOutlet } from './proxy/reply-outlet.ts'
+import { faultOf, settleRequest } from './proxy/settle-request.ts'
 import { Transfers } from './proxy/transfers.ts'
 import { GatewayServer } from './server.ts'
 import { TlsFiles } from './tls-files.ts'
@@ -38,12 +38,6 @@ export interface GatewayOptions {
   /** Fastify's logger; none unless given. */
   readonly logger?: FastifyServerOptions['logger']
 }
-
-/** A target that no router takes for a path. */
-const unroutable = '/%'
-
-/** What many a URL parser would escape in a path, behind the back of whoever counts. */
-const escapedByUrl = /["<>^`{}]/g
 
 // a tunnel is no call, and TRACE shows a caller what only the service should see
 const notForwarded: readonly string[] = ['CONNECT', 'TRACE']
@@ -72,8 +66,8 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
       return gatewayServer.server
     },
     return503OnClosing: false,
-    rewriteUrl: ({ url }) => oneSpelling(url ?? '/'),
-    frameworkErrors: (_error, _request, reply) => sendProblem(reply, 400, 'The target of this call cannot be read.'),
+    rewriteUrl: settleRequest,
+    frameworkErrors: (_error, request, reply) => sendProblem(reply, 400, faultOf(request.raw)),
     clientErrorHandler: answerUnreadable,
   })
   const forwarder = new Forwarder({
@@ -120,18 +114,6 @@ function proxyTest(limiter: Limiter): (address: string) => boolean {
     const other = limiter.forwardedBy === 'forwarded' ? 'for=192.0.2.1' : '192.0.2.1'
     return limiter.addressOf(address, other) !== limiter.addressOf(address, undefined)
   }
-}
-
-/** What is counted is what is forwarded; what has no one spelling is not routed, which Fastify answers with 400. */
-function oneSpelling(rawTarget: string): string {
-  const target = normaliseTarget(rawTarget)
-  if (target === undefined) return unroutable
-  const path = target.path.replace(escapedByUrl, percentEncode)
-  return target.query === undefined ? path : `${path}?${target.query}`
-}
-
-function percentEncode(character: string): string {
-  return `%${character.charCodeAt(0).toString(16).toUpperCase()}`
 }
 
 /** All of them without a body, as far as Fastify is concerned: bodies are passed on unread, whatever type they claim. */

@@ -36,8 +36,10 @@ export class LiveSettings {
   }
 
   readonly follow: SectionFollower = value => {
-    const settings = this.#complete((value as GatewaySettings | undefined) ?? parseGatewaySettings({}))
+    const settings = this.#complete(settingsIn(value))
     if (this.#settings) assertChangeable(this.#settings, settings)
+    // what an earlier value needed that was never put in force
+    if (this.#routes) this.upstreams.keep(this.#routes.upstreams)
     const routes = new RouteTable(settings.routes, this.upstreams)
     return () => {
       this.#settings = settings
@@ -53,6 +55,22 @@ export class LiveSettings {
     const { routes } = parseGatewaySettings({ routes: [{ to: this.#fallback }] })
     return { ...settings, routes: [...settings.routes, ...routes] }
   }
+}
+
+/** For a process that takes no calls itself, but reads and writes the rule file: holds it to what workers can change. */
+export function followFixedSettings(): SectionFollower {
+  let inForce: GatewaySettings | undefined
+  return value => {
+    const settings = settingsIn(value)
+    if (inForce) assertChangeable(inForce, settings)
+    return () => {
+      inForce = settings
+    }
+  }
+}
+
+function settingsIn(value: unknown): GatewaySettings {
+  return (value as GatewaySettings | undefined) ?? parseGatewaySettings({})
 }
 
 function assertChangeable(before: GatewaySettings, after: GatewaySettings): void {

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -70,6 +70,20 @@ it('a certificate is shown, another one when the files change, and the old one w
   use('two', 'two')
   await expect.poll(shown, { timeout: 5000 }).toBe('two.test')
   await close()
+})
+
+it.each([
+  ['a symbolic link to itself', () => symlinkSync(path('cert.pem'), path('cert.pem')), 'ELOOP'],
+  ['a pipe', () => execFileSync('mkfifo', [path('cert.pem')]), 'not a regular file'],
+])('a certificate that turns into %s leaves the old one in use', async (_, replace, trouble) => {
+  use('one', 'one')
+  const { shown, troubles, close } = await start()
+  rmSync(path('cert.pem'))
+  replace()
+  await expect.poll(() => troubles.join(), { timeout: 5000 }).toContain(trouble)
+  expect(await shown()).toBe('one.test')
+  await close()
+  rmSync(path('cert.pem'))
 })
 
 it.each([

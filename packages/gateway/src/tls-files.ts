@@ -1,7 +1,8 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
-import { readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { DianaError } from 'diana-limiter'
+import { fileTrouble, readRegularFileSync } from 'diana-limiter/words'
 
 /** A certificate with its chain, and its private key. */
 export interface TlsPair {
@@ -43,10 +44,10 @@ export class TlsFiles {
   }
 
   #lookAgain(onChange: (pair: TlsPair) => void): void {
-    const seen = this.#look()
-    if (seen === this.#seen) return
-    this.#seen = seen
     try {
+      const seen = this.#look()
+      if (seen === this.#seen) return
+      this.#seen = seen
       const pair = this.#read()
       onChange(pair)
       this.#current = pair
@@ -58,8 +59,13 @@ export class TlsFiles {
   #look(): string {
     return this.#paths
       .map(path => {
-        const stats = statSync(path, { bigint: true, throwIfNoEntry: false })
-        return stats === undefined ? 'absent' : `${stats.ino} ${stats.size} ${stats.mtimeNs}`
+        try {
+          const { ino, size, mtimeNs } = statSync(path, { bigint: true })
+          return `${ino} ${size} ${mtimeNs}`
+        } catch (error) {
+          // a folder that may no longer be entered is told once, like a file that is gone
+          return fileTrouble(error)
+        }
       })
       .join()
   }
@@ -69,9 +75,9 @@ export class TlsFiles {
     const fault = (what: string, cause: unknown): DianaError => new DianaError('BAD_RULES', what, { cause })
     const read = (path: string): Buffer => {
       try {
-        return readFileSync(path)
+        return readRegularFileSync(path)
       } catch (cause) {
-        throw fault(`${path} cannot be read (${(cause as NodeJS.ErrnoException).code}): check the path`, cause)
+        throw fault(`${path} cannot be read (${fileTrouble(cause)}): check the path`, cause)
       }
     }
     const pair = { cert: read(certPath), key: read(keyPath) }

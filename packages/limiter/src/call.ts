@@ -1,10 +1,10 @@
 /** What Diana may ask of a request. Filters make one; anything else may be added under `attributes`. */
 export interface Call {
   readonly method: string
-  /** The path alone, without the query. */
+  /** The path alone, without the query. Where servers may read it in several ways, rules about each of them hold. */
   readonly path: string
-  /** Where the path leads once dots and encoded slashes are followed, if elsewhere: rules about either hold. */
-  readonly resolvedPath?: string | undefined
+  /** Another path that the target may be cut into: rules about either hold. */
+  readonly otherPath?: string | undefined
   /** Whether letters of either case in the path lead to the same place. */
   readonly anyCase?: boolean | undefined
   /** The raw query, without the question mark. */

@@ -33,7 +33,7 @@ describe('the rule file', () => {
     const { config, limiter } = await limiterOf(good)
     const { text, version, writable } = await limiter.documents.read('local')
     expect([text, writable]).toEqual([good, true])
-    const edited = limiter.documents.edit(text, 'all', 'id: all\nlimit: 1/m')
+    const edited = await limiter.documents.edit(text, 'all', 'id: all\nlimit: 1/m')
     const written = await limiter.documents.write('local', edited, version)
     expect([(await limiter.check(call)).allowed, (await limiter.check(call)).allowed]).toEqual([true, false])
     expect(await readFile(config, 'utf8')).toBe('# mine\nrules:\n  - id: all\n    limit: 1/m\n')
@@ -66,19 +66,36 @@ describe('the rule file', () => {
     const { config, limiter } = await limiterOf(good)
     const { version } = await limiter.documents.read('local')
     for (const text of ['', 'rules: []', 'rules: [', `store: { redis: redis://127.0.0.1 }\n${good}`]) {
-      expect(limiter.documents.check('local', text)).not.toEqual([])
+      expect(await limiter.documents.check('local', text)).not.toEqual([])
       await expect(limiter.documents.write('local', text, version)).rejects.toMatchObject({ code: 'BAD_RULES' })
     }
     expect(await readFile(config, 'utf8')).toBe(good)
-    expect(limiter.documents.check('local', 'rules:\n  - id: a\n    limit: many\n')[0]).toMatchObject({
+    expect((await limiter.documents.check('local', 'rules:\n  - id: a\n    limit: many\n'))[0]).toMatchObject({
       line: 3,
       rule: 'a',
     })
   })
 
+  it('is written with a thousand rules, or as many as are in force already, and with no more', async () => {
+    const many = (count: number) =>
+      JSON.stringify({ rules: Array.from({ length: count }, (_, i) => ({ id: `rule-${i}`, limit: '1/s' })) })
+    const few = await limiterOf(good)
+    const { version } = await few.limiter.documents.read('local')
+    await expect(few.limiter.documents.write('local', many(1001), version)).rejects.toMatchObject({
+      code: 'BAD_RULES',
+      message: expect.stringContaining('1001 rules'),
+    })
+    expect(await readFile(few.config, 'utf8')).toBe(good)
+    await few.limiter.documents.write('local', many(1000), version)
+    const large = await limiterOf(many(1500))
+    const stored = await large.limiter.documents.read('local')
+    await large.limiter.documents.write('local', many(1500).replace('1/s', '2/s'), stored.version)
+    expect(large.limiter.rules[0]?.limits[0]?.count).toBe(2)
+  })
+
   it('is told rule by rule as it is written', async () => {
     const { limiter } = await limiterOf(good)
-    expect([...limiter.documents.ruleTexts('local')]).toEqual([['all', '{ id: all, limit: 5/m }']])
+    expect([...(await limiter.documents.ruleTexts('local'))]).toEqual([['all', '{ id: all, limit: 5/m }']])
   })
 })
 
@@ -104,7 +121,7 @@ describe('the document of a config centre', () => {
     const { config, limiter } = await limiterOf(local)
     const empty = await limiter.documents.read('remote')
     expect(empty).toMatchObject({ text: '', writable: true })
-    const text = limiter.documents.edit(empty.text, 'all', 'id: all\nlimit: 1/m')
+    const text = await limiter.documents.edit(empty.text, 'all', 'id: all\nlimit: 1/m')
     await limiter.documents.write('remote', text, empty.version)
     expect([(await limiter.check(call)).allowed, (await limiter.check(call)).allowed]).toEqual([true, false])
     expect(limiter.rules[0]).toMatchObject({ id: 'all', origin: expect.stringContaining('etcd') })

@@ -1,7 +1,7 @@
+import type { DocumentThread } from './document-thread.ts'
 import { DianaError } from './errors.ts'
 import type { LiveRules } from './live-rules.ts'
 import type { SourceStatus } from './origin.ts'
-import { editRule, ruleTextsOf } from './rules/edit-rule.ts'
 import type { Mistake } from './rules/mistake.ts'
 import type { Vocabulary } from './rules/parse.ts'
 import type { RuleDocument } from './rules/rule.ts'
@@ -23,19 +23,29 @@ export interface StoredDocument {
 }
 
 const patienceMs = 10_000
+const mostNewRules = 1000
 
 /** Reads, checks and writes the documents that the rules come from; what cannot be obeyed is never written. */
 export class Documents {
   readonly #live: LiveRules
-  readonly #assertCountable: (document: RuleDocument) => void
+  readonly #assertObeyable: (document: RuleDocument) => Promise<void>
   readonly #vocabulary: Vocabulary
+  readonly #thread: DocumentThread
   #lastWrite: Promise<unknown> = Promise.resolve()
+  /** What was found good last, beside which rules: whoever writes asks twice. */
+  #good: { where: Where; text: string; beside: RuleDocument } | undefined
 
-  /** `assertCountable` throws where rules that read well cannot be counted. */
-  constructor(live: LiveRules, vocabulary: Vocabulary, assertCountable: (document: RuleDocument) => void) {
+  /** `assertObeyable` throws where a document that reads well cannot be put in force in this process. */
+  constructor(
+    live: LiveRules,
+    vocabulary: Vocabulary,
+    thread: DocumentThread,
+    assertObeyable: (document: RuleDocument) => Promise<void>,
+  ) {
     this.#live = live
     this.#vocabulary = vocabulary
-    this.#assertCountable = assertCountable
+    this.#thread = thread
+    this.#assertObeyable = assertObeyable
   }
 
   async read(where: Where): Promise<StoredDocument> {
@@ -49,17 +59,27 @@ export class Documents {
   }
 
   /** The text of each rule in force that came from one side, by its id. */
-  ruleTexts(where: Where): ReadonlyMap<string, string> {
+  async ruleTexts(where: Where): Promise<ReadonlyMap<string, string>> {
     const text = this.#live.textOf(where)
-    return text === undefined ? new Map() : ruleTextsOf(text)
+    return text === undefined ? new Map() : this.#thread.run('ruleTextsOf', text)
   }
 
   /** What is wrong with a text, if it stood there. */
-  check(where: Where, text: string): readonly Mistake[] {
+  async check(where: Where, text: string): Promise<readonly Mistake[]> {
+    await this.#live.prepare(where, text)
+    const { document: beside } = this.#live
+    if (this.#good?.text === text && this.#good.where === where && this.#good.beside === beside) return []
+    const mistakes = await this.#check(where, text)
+    if (mistakes.length === 0) this.#good = { where, text, beside }
+    return mistakes
+  }
+
+  async #check(where: Where, text: string): Promise<readonly Mistake[]> {
     const { document, mistakes } = this.#live.consider(where, text)
     if (document === undefined) return mistakes
     try {
-      this.#assertCountable(document)
+      assertNoNewFiles(document, this.#live.document)
+      await this.#assertObeyable(document)
       return []
     } catch (error) {
       return [{ file: where, line: 1, column: 1, message: error instanceof Error ? error.message : String(error) }]
@@ -73,13 +93,14 @@ export class Documents {
   }
 
   /** The rules that would be in force if a text stood there. */
-  consider(where: Where, text: string): RuleDocument | undefined {
+  async consider(where: Where, text: string): Promise<RuleDocument | undefined> {
+    await this.#live.prepare(where, text)
     return this.#live.consider(where, text).document
   }
 
   /** The text of a document with one rule changed, added, or taken out (`ruleText` undefined). */
-  edit(text: string, id: string, ruleText: string | undefined): string {
-    const edited = editRule(text, id, ruleText)
+  async edit(text: string, id: string, ruleText: string | undefined): Promise<string> {
+    const edited = await this.#thread.run('editRule', text, id, ruleText)
     if (edited !== undefined) return edited
     const remedy =
       ruleText === undefined ? `there is no rule "${id}" in it` : 'it has no list of rules: write rules: there'
@@ -97,11 +118,21 @@ export class Documents {
     return writing
   }
 
+  /** Rules are put in force between two calls, which wait meanwhile. */
+  #assertSwift(document: RuleDocument | undefined): void {
+    const most = Math.max(mostNewRules, this.#live.document.rules.length)
+    const count = document?.rules.length ?? 0
+    if (count <= most) return
+    const remedy = `at most ${most} are put in force this way, since calls wait meanwhile; change the document at its source`
+    throw new DianaError('BAD_RULES', `there would be ${count} rules: ${remedy}`)
+  }
+
   async #write(where: Where, text: string, version: string): Promise<string> {
     const source = this.#live.sourceOf(where)
     if (!source?.write) throw new DianaError('READ_ONLY', (await this.read(where)).reason ?? 'it cannot be written')
-    const [mistake] = this.check(where, text)
+    const [mistake] = await this.check(where, text)
     if (mistake) throw new DianaError('BAD_RULES', mistake.message)
+    this.#assertSwift(await this.consider(where, text))
     const base = await readOnce(source)
     if (base.version !== version) {
       throw new DianaError(
@@ -110,9 +141,21 @@ export class Documents {
       )
     }
     const written = await source.write(text, base, AbortSignal.timeout(patienceMs))
+    await this.#live.prepare(where, text)
     this.#live.hear(where, { text, version: written })
-    return written
+    if (this.#live.textOf(where) === text) return written
+    const remedy = 'the status of its source says why; write it anew'
+    throw new DianaError('BAD_RULES', `${source.name}: was written, but is not in force: ${remedy}`)
   }
+}
+
+/** Whoever writes a document from elsewhere must not choose which files of this machine are read. */
+function assertNoNewFiles(document: RuleDocument, inForce: RuleDocument): void {
+  const known = inForce.jwt?.keys ?? []
+  const added = document.jwt?.keys.find(key => key.startsWith('file:') && !known.includes(key))
+  if (added === undefined) return
+  const remedy = 'write it into the rule file on the machine itself'
+  throw new DianaError('BAD_RULES', `jwt.key names the file ${added.slice(5)}, which is not in force: ${remedy}`)
 }
 
 function absent(where: Where): StoredDocument {

@@ -22,7 +22,7 @@ import { createWatch, isDegraded, tallyPass, tallyRefusal, tallyRefusalBy, type 
 const NOTHING: readonly Receipt[] = []
 
 /** A denied caller is not told to come again. */
-const DENIED_STATUS = 403
+const DENIED_STATUS = { denied: 403, ambiguous: 400 } as const
 
 export interface JudgeParts extends CallerScreens {
   readonly rules: readonly CountedRule[]
@@ -158,9 +158,9 @@ export class Judge {
   }
 
   #denial({ call }: Docket, now: number): Judgement {
-    const { deniedBy } = this.#finder
-    const answer = { ...(deniedBy?.rule.answer ?? this.#parts.answer), status: DENIED_STATUS }
-    const why = { rule: deniedBy?.rule.id, reason: 'denied', answer, retryAfterMs: Number.POSITIVE_INFINITY } as const
+    const { deniedBy, deniedAs: reason } = this.#finder
+    const answer = { ...(deniedBy?.rule.answer ?? this.#parts.answer), status: DENIED_STATUS[reason] }
+    const why = { rule: deniedBy?.rule.id, reason, answer, retryAfterMs: Number.POSITIVE_INFINITY } as const
     const rest = { waitMs: 0, decisions: [], holds: false, receipts: NOTHING, fullHouse: undefined }
     return new Judgement({ allowed: false, ...why, ...rest, call, now }, this.#clerk)
   }

@@ -23,6 +23,36 @@ const from = (ip: string, more: Partial<Call> = {}): Call => ({ method: 'POST', 
 const left = async (limiter: Limiter, call: Call) => (await limiter.peek(call)).decisions.map(one => one.remaining)
 const rules = async (limiter: Limiter, call: Call) => (await limiter.peek(call)).decisions.map(one => one.rule)
 
+describe('a call that gives a rule several values to count by', () => {
+  const twice = from('192.0.2.1', { query: 'tenant=ann&tenant=bob' })
+
+  it('is refused by the rule with 400 and charged nowhere', async () => {
+    const limiter = await make({
+      rules: [
+        { id: 'all', limit: '5/m' },
+        { id: 'each', by: ['ip', 'query:tenant'], limit: '5/m', missing: 'skip', answer: { status: 429 } },
+      ],
+    })
+    for (const verdict of [limiter.decide(twice), await limiter.peek(twice), await limiter.check(twice, { cost: 3 })]) {
+      expect(verdict).toMatchObject({ allowed: false, reason: 'ambiguous', rule: 'each', answer: { status: 400 } })
+    }
+    expect(await left(limiter, from('192.0.2.1', { query: 'tenant=ann' }))).toEqual([5, 5])
+  })
+
+  it('passes rules that only watch, that let its caller off, or that are told who calls', async () => {
+    const limiter = await make({
+      identify: { tenant: ['query:tenant'] },
+      rules: [
+        { id: 'watched', by: 'query:tenant', limit: '5/m', whenFull: 'shadow' },
+        { id: 'let-off', by: 'query:tenant', limit: '5/m', allow: '192.0.2.1' },
+        { id: 'told', by: 'tenant', limit: '5/m' },
+      ],
+    })
+    expect(limiter.decide(twice)).toMatchObject({ allowed: false, rule: 'told' })
+    expect(limiter.decide({ ...twice, attributes: { tenant: 'ann' } })).toMatchObject({ allowed: true })
+  })
+})
+
 describe('lists of callers', () => {
   it('deny at once, whatever else is said, and charge nobody', async () => {
     const limiter = await make({
@@ -46,6 +76,20 @@ describe('lists of callers', () => {
     expect(await left(limiter, from('192.0.2.1'))).toEqual([5])
     for (let i = 0; i < 9; i++) expect(limiter.decide(from('10.0.0.1'))).toMatchObject({ allowed: true, decisions: [] })
     expect(await left(limiter, from('192.0.2.1'))).toEqual([5])
+  })
+
+  it('hold for none, and against all, of the values that a call gives twice', async () => {
+    const limiter = await make({
+      allow: { 'query:plan': ['gold'] },
+      deny: { 'query:tenant': ['mallory'] },
+      rules: [{ id: 'all', limit: '5/m' }],
+    })
+    const asks = (query: string) => limiter.decide(from('192.0.2.1', { query }))
+    for (const query of ['tenant=mallory&tenant=ann', 'tenant=ann&tenant=mallory', 'tenant=ann&Tenant[]=mallory']) {
+      expect(asks(query)).toMatchObject({ allowed: false, reason: 'denied', answer: { status: 403 } })
+    }
+    expect(asks('plan=gold')).toMatchObject({ decisions: [] })
+    expect(asks('plan=gold&plan=free')).toMatchObject({ decisions: [{ rule: 'all' }] })
   })
 
   it('of a rule deny and let off by that rule alone', async () => {

@@ -177,7 +177,9 @@ describe('a preview', () => {
       await limiter.check({ ...call('203.0.113.1'), headers: { cookie: 'uid=bob; other=secret' } })
       now += 1000
     }
-    const proposed = { ...limiter.documents.consider('local', 'rules: [{ id: each, by: account, limit: 1/s }]')! }
+    const proposed = {
+      ...(await limiter.documents.consider('local', 'rules: [{ id: each, by: account, limit: 1/s }]'))!,
+    }
     const { rules, total, calls, sampled } = limiter.preview({ ...proposed, identify: {} })
     expect([calls, sampled]).toEqual([40, false])
     expect(total).toEqual({ before: { allowed: 30, refused: 10 }, after: { allowed: 20, refused: 20 } })
@@ -194,7 +196,9 @@ describe('a preview', () => {
   it('of nothing recorded is empty', async () => {
     const limiter = await createLimiter({ rules: [{ id: 'all', limit: '1/m' }] })
     await limiter.check(call('203.0.113.1'))
-    expect(limiter.preview(limiter.documents.consider('local', 'rules: [{ id: all, limit: 1/s }]')!).calls).toBe(0)
+    expect(
+      limiter.preview((await limiter.documents.consider('local', 'rules: [{ id: all, limit: 1/s }]'))!).calls,
+    ).toBe(0)
     await limiter.close()
   })
 })

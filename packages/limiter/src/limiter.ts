@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import { setTimeout as pause } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { type AddressReader, createAddressReader, type ForwardedBy } from './address.ts'
 import type { Algorithm } from './algorithms/algorithm.ts'
 import { type Call, lazy } from './call.ts'
@@ -8,6 +8,7 @@ import { type Clock, inMicroseconds, steadyClock } from './clock.ts'
 import { countRules } from './count-rules.ts'
 import type { Dimension } from './dimensions/dimension.ts'
 import type { GivenFunctions } from './dimensions/given-functions.ts'
+import { DocumentThread } from './document-thread.ts'
 import { Documents } from './documents.ts'
 import { DianaError } from './errors.ts'
 import { explain, type RuleExplanation } from './explain.ts'
@@ -46,12 +47,14 @@ export interface LimiterParts extends LiveRulesParts, SharingParts {
   readonly given?: GivenFunctions | undefined
 }
 
-/** Reads a section's new value, throws where it cannot be obeyed, and returns what puts it in force. */
+/** Reads a section's new value, throws where it cannot be obeyed, and returns what puts it in force, which may never be called. */
 export type SectionFollower = (value: unknown) => () => void
 
 const SWEEP_EVERY_MS = 200
 const SWEEP_KEYS = 2048
 const CLOSING_MS = 1000
+/** So many rules are compiled between two calls, where nothing hurries. */
+const COMPILE_RULES = 250
 /** One call in so many is timed; a power of two. */
 const TIMED_ONE_OF = 32
 
@@ -92,13 +95,17 @@ export class Limiter {
     })
     this.#reception = new Reception({ now: this.#now, judge: () => this.#judge, watch: this.#watch })
     this.#lookout = new Lookout(this.#watch, () => this.#now() / 1000)
-    this.#live = new LiveRules(parts, {
-      onRules: document => this.#obey(document),
-      onTaken: source => this.events.emit('rules', source),
-      onRejected: (source, mistakes) => this.events.emit('rejected', source, mistakes),
-      onFailure: source => this.events.emit('failure', source),
-    })
-    this.documents = new Documents(this.#live, parts.vocabulary, document => this.#compile(document))
+    const thread = new DocumentThread(parts.vocabulary)
+    this.#live = new LiveRules(
+      { ...parts, thread },
+      {
+        onRules: document => this.#obey(document),
+        onTaken: source => this.events.emit('rules', source),
+        onRejected: (source, mistakes) => this.events.emit('rejected', source, mistakes),
+        onFailure: source => this.events.emit('failure', source),
+      },
+    )
+    this.documents = new Documents(this.#live, parts.vocabulary, thread, document => this.#assertObeyable(document))
     this.#document = this.#live.document
     this.#judge = this.#judgeBy(this.#document, [])
     this.#addressOf = createAddressReader(this.#document.trustProxy, this.#document.forwardedBy)
@@ -318,7 +325,7 @@ export class Limiter {
   /** Puts a new set of rules in force: compiled beside the old one, then swapped in by one assignment. */
   #obey(document: RuleDocument): void {
     const addressOf = createAddressReader(document.trustProxy, document.forwardedBy)
-    const followed = [...this.#followers].map(([name, follower]) => follower(document.sections?.[name]))
+    const followed = this.#askFollowers(document)
     this.#judge = this.#judgeBy(document, this.#judge.rules)
     this.#document = document
     this.#addressOf = addressOf
@@ -326,6 +333,20 @@ export class Limiter {
     this.#lookout.follow(this.#judge.rules)
     this.#reception.reconsider()
     this.#shared.reconsider()
+  }
+
+  /** Throws where a document cannot be put in force in this process; changes nothing, and lets calls pass meanwhile. */
+  async #assertObeyable(document: RuleDocument): Promise<void> {
+    createAddressReader(document.trustProxy, document.forwardedBy)
+    this.#askFollowers(document)
+    for (let at = 0; at < document.rules.length; at += COMPILE_RULES) {
+      this.#compile({ ...document, rules: document.rules.slice(at, at + COMPILE_RULES) })
+      await nextTurn()
+    }
+  }
+
+  #askFollowers(document: RuleDocument): (() => void)[] {
+    return [...this.#followers].map(([name, follower]) => follower(document.sections?.[name]))
   }
 
   #judgeBy(document: RuleDocument, before: readonly CountedRule[]): Judge {

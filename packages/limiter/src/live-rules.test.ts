@@ -1,6 +1,18 @@
 import { execFileSync } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
@@ -363,6 +375,11 @@ describe('a snapshot', () => {
     return path
   }
 
+  function replaceByLink(path: string): void {
+    renameSync(path, `${path}.real`)
+    symlinkSync(`${path}.real`, path)
+  }
+
   it('keeps the last good document, readable by its owner only, with nothing beside it', async () => {
     const path = await written(newPath())
     expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual({ source: 'centre', version: '1', text: remoteText })
@@ -440,6 +457,39 @@ describe('a snapshot', () => {
     await live.start()
     expect(limitsOf(live)).toEqual(localLimits)
     expect(remoteStatus()).toMatchObject({ fromSnapshot: false, taken: 0 })
+  })
+
+  const foreign = (path: string): void => chownSync(path, 54_321, 54_321)
+  it.each<[what: string, spoil: (path: string) => void, reason: string]>([
+    ['may be written by its group', (path: string) => chmodSync(path, 0o620), 'others may write'],
+    ['may be written by everybody', (path: string) => chmodSync(path, 0o602), 'others may write'],
+    ['is behind a symbolic link', replaceByLink, 'ELOOP'],
+    // only root can give a file away
+    ...(process.getuid?.() === 0
+      ? [['belongs to another user', foreign, 'belongs to another user'] as [string, typeof foreign, string]]
+      : []),
+  ])('is ignored with a warning if it %s', async (_, spoil, reason) => {
+    const path = await written(newPath())
+    spoil(path)
+    const centre = new Centre()
+    const { live, remoteStatus } = house({ centre, snapshot: path, startTimeout: '1m' })
+    centre.fail('connection refused')
+    const warned = new Promise<Error>(resolve => process.once('warning', resolve))
+    await live.start()
+    expect(limitsOf(live)).toEqual(localLimits)
+    expect(remoteStatus()).toMatchObject({ fromSnapshot: false, taken: 0 })
+    expect(await warned).toMatchObject({ message: expect.stringMatching(`snapshot ${path} is ignored.*${reason}`) })
+  })
+
+  it('is written in the place of a symbolic link, never through it', async () => {
+    const path = newPath()
+    const target = newPath()
+    writeFileSync(target, 'precious')
+    symlinkSync(target, path)
+    await written(path)
+    expect(readFileSync(target, 'utf8')).toBe('precious')
+    expect(lstatSync(path).isFile()).toBe(true)
+    expect(statSync(path).mode & 0o777).toBe(0o600)
   })
 
   it('that cannot be written is told of, and the rules are in force all the same', async () => {

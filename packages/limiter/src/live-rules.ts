@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { GivenFunctions } from './dimensions/given-functions.ts'
+import type { DocumentThread } from './document-thread.ts'
 import { DianaError } from './errors.ts'
 import { Origin, type OriginListener, type SourceStatus } from './origin.ts'
 import { formatMistake, type Mistake } from './rules/mistake.ts'
@@ -26,6 +27,8 @@ export interface LiveRulesParts {
   readonly file?: { readonly path: string; readonly version: string; readonly text?: string } | undefined
   readonly remote?: Source | undefined
   readonly vocabulary: Vocabulary
+  /** Where long documents are read; in this thread unless given. */
+  readonly thread?: DocumentThread | undefined
   /** Functions in place of words, which rules given in code may name. */
   readonly given?: Pick<GivenFunctions, 'dimension' | 'isEmpty'> | undefined
 }
@@ -44,6 +47,8 @@ interface Pair {
 
 /** A timer that is set for longer goes off at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
+/** Several people may work on the document at once. */
+const MOST_READ = 3
 
 /** Keeps the rules as their sources say: remote over local, rule by rule, and always the last good ones. */
 export class LiveRules {
@@ -60,6 +65,11 @@ export class LiveRules {
   /** Rules that the program itself has added, with their words. */
   readonly #added = new Map<string, { readonly words: RuleOptions; readonly rule: Rule }>()
   #writing: Promise<void> | undefined
+  /** What was read last of each side, so that a long text is read once however often it is asked for. */
+  readonly #readLocal = new Map<string, Parsed>()
+  #readRemote: { readonly text: string; readonly local: RuleDocument; readonly parsed: Parsed } | undefined
+  /** How many documents were put in force by whoever wrote them. */
+  #heard = 0
 
   constructor(parts: LiveRulesParts, listener: RuleListener) {
     const { document, file, remote } = parts
@@ -77,8 +87,9 @@ export class LiveRules {
     const { file, remote, document } = this.#parts
     const { signal } = this.#ending
     if (file) {
-      const follower = { onDocument: this.#onLocal, onError: (error: Error) => this.#local.fail(error) }
-      void follow(fileSource(file.path), follower, signal)
+      const onDocument = (said: SourceDocument) => this.#whenRead('local', said, () => this.#onLocal(said))
+      const onError = (error: Error) => this.#local.fail(error)
+      void follow(fileSource(file.path), { onDocument, onError }, signal)
     }
     if (!remote || !document.remote) return
     const { startTimeoutMs } = document.remote
@@ -95,6 +106,7 @@ export class LiveRules {
 
   async close(): Promise<void> {
     this.#ending.abort()
+    await this.#parts.thread?.close()
     await this.#writing
   }
 
@@ -148,11 +160,52 @@ export class LiveRules {
     return this.#inForce[where]?.text
   }
 
+  /** Reads a text in a thread of its own, if it is long, so that what is asked of it next need not wait for that. */
+  async prepare(where: SourceStatus['role'], text: string): Promise<void> {
+    const { thread } = this.#parts
+    if (!thread) return
+    if (where === 'local' && thread.takes(text) && !this.#readLocal.has(text)) {
+      this.#readLocal.set(text, await thread.run('parseLocal', text, this.#local.name))
+      const [oldest] = this.#readLocal.keys()
+      if (this.#readLocal.size > MOST_READ) this.#readLocal.delete(oldest!)
+    }
+    const remote = where === 'remote' ? text : this.#inForce.remote?.text
+    const local = where === 'remote' ? this.#inForce.local.document : this.#parseLocal(text).document
+    if (remote === undefined || local === undefined || !thread.takes(remote)) return
+    if (this.#readRemote?.text === remote && this.#readRemote.local === local) return
+    const alone = { ...local, rules: [], sections: undefined }
+    const parsed = await thread.run('parseRemote', remote, this.#remote.name, alone)
+    const rules = parsed.document?.rules
+    this.#readRemote = { text: remote, local, parsed: rules ? { document: { ...local, rules }, mistakes: [] } : parsed }
+  }
+
+  #parseLocal(text: string): Parsed {
+    return this.#readLocal.get(text) ?? parseText(text, this.#local.name, this.#parts.vocabulary)
+  }
+
+  #parseRemote(text: string, local: RuleDocument): Parsed {
+    if (this.#readRemote?.text === text && this.#readRemote.local === local) return this.#readRemote.parsed
+    return parseRemote(text, this.#remote.name, this.#parts.vocabulary, local)
+  }
+
+  /** Takes what a source says: at once where it is short, and otherwise when it has been read. */
+  #whenRead(where: SourceStatus['role'], { text }: SourceDocument, take: () => void): void | Promise<void> {
+    if (!this.#parts.thread?.takes(text) || text === this.#inForce[where]?.text) {
+      take()
+      return
+    }
+    const heard = this.#heard
+    return this.prepare(where, text).then(() => {
+      // a document that was written meanwhile is newer, and its source will say so
+      if (heard === this.#heard && !this.#ending.signal.aborted) take()
+    })
+  }
+
   /** What would be in force if one side said this, or what is wrong with it; changes nothing. */
   consider(where: SourceStatus['role'], text: string): Parsed {
     const { local, remote } = this.#inForce
     if (where === 'remote') return this.#merge({ local, remote: { text, version: '' } })
-    const parsed = parseText(text, this.#local.name, this.#parts.vocabulary)
+    const parsed = this.#parseLocal(text)
     if (parsed.document === undefined) return parsed
     const mistake = this.#unchangeable(parsed.document)
     return mistake ? { mistakes: [mistake] } : this.#merge({ local: { document: parsed.document }, remote })
@@ -160,6 +213,7 @@ export class LiveRules {
 
   /** A source was just told this document: it is taken without waiting for the source to say so. */
   hear(where: SourceStatus['role'], document: SourceDocument): void {
+    this.#heard += 1
     if (where === 'local') this.#onLocal(document)
     else this.#onRemote(document)
   }
@@ -171,9 +225,9 @@ export class LiveRules {
       // a disk that hangs must not keep the centre away
       await Promise.race([this.#recall(snapshot), pause(startTimeoutMs, signal, { ref: false })])
     }
-    const onDocument = (document: SourceDocument): void => {
+    const onDocument = async (document: SourceDocument): Promise<void> => {
       try {
-        this.#onRemote(document)
+        await this.#whenRead('remote', document, () => this.#onRemote(document))
       } finally {
         onAnswer()
       }
@@ -187,7 +241,10 @@ export class LiveRules {
 
   /** Goes on with what the centre said before the last stop, until it says something again. */
   async #recall(path: string): Promise<void> {
-    const snapshot = await readSnapshot(path)
+    const snapshot = await readSnapshot(path, reason => {
+      const remedy = 'it must be a regular file of this user or root that nobody else may write; remove it'
+      process.emitWarning(`the snapshot ${path} is ignored (${reason}): ${remedy}`, { code: 'DIANA_SNAPSHOT_IGNORED' })
+    })
     if (snapshot?.source !== this.#remote.name || this.#inForce.remote) return
     const { text, version } = snapshot
     this.#take({ local: this.#inForce.local, remote: { text, version } }, this.#remote, { fromSnapshot: true })
@@ -205,7 +262,7 @@ export class LiveRules {
 
   #tryLocal(text: string, version: string): readonly Mistake[] {
     const origin = this.#local
-    const { document, mistakes } = parseText(text, origin.name, this.#parts.vocabulary)
+    const { document, mistakes } = this.#parseLocal(text)
     if (document === undefined) return mistakes
     const { remote } = this.#inForce
     const mistake = this.#unchangeable(document)
@@ -223,7 +280,7 @@ export class LiveRules {
 
   #unchangeable(document: RuleDocument): Mistake | undefined {
     const old = this.#inForce.local.document
-    const word = (['remote', 'store'] as const).find(one => !isDeepStrictEqual(document[one], old[one]))
+    const word = (['remote', 'store', 'plugins'] as const).find(one => !isDeepStrictEqual(document[one], old[one]))
     return word && this.#local.mistake(`${word} is read at the start only: leave it as it was, or start Diana anew`)
   }
 
@@ -267,7 +324,7 @@ export class LiveRules {
     const added = [...this.#added.values()].map(({ rule }) => rule)
     if (remote === undefined) return { document: { ...document, rules: withAdded(own, added) }, mistakes: [] }
     const { name } = this.#remote
-    const parsed = parseRemote(remote.text, name, this.#parts.vocabulary, document)
+    const parsed = this.#parseRemote(remote.text, document)
     if (parsed.document === undefined) return parsed
     const rules = overlay(own, from(parsed.document.rules, name))
     return { document: { ...document, rules: withAdded(rules, added) }, mistakes: [] }

@@ -11,11 +11,13 @@ const slash = 0x2f
 const backslash = 0x5c
 const percent = 0x25
 const dot = 0x2e
+const semicolon = 0x3b
 
 /**
  * Settles how a raw target is spelled, so that no two spellings of a path are two resources: absolute-form and
  * fragments are cut, `%61` is `a`, other escapes are in upper case, `\`, `//`, `.` and `..` are resolved.
- * Undefined for what deserves a 400: broken escapes, control characters, bytes that no URI may have.
+ * Undefined for what deserves a 400: broken escapes, control characters, bytes that no URI may have, and paths that
+ * lead to different places at different servers.
  */
 export function normaliseTarget(rawTarget: string): Target | undefined {
   if (rawTarget === '*') return { path: '*', query: undefined }
@@ -30,7 +32,7 @@ export function normaliseTarget(rawTarget: string): Target | undefined {
     if (code === 0x23) end = at
     else if (question < 0) {
       if (code === 0x3f) question = at
-      else if (code === percent || code === backslash) plain = false
+      else if (code === percent || code === backslash || code === semicolon) plain = false
       else if (code === slash && mayChange(rawTarget.charCodeAt(at + 1))) plain = false
     }
   }
@@ -59,15 +61,20 @@ export function countedPath(path: string): string {
   return end === counted.length ? counted : counted.slice(0, end)
 }
 
-/** How long `http://host` is in front of the path, or -1. */
+/** How long `http://host` is in front of the path, or -1 for what is no such thing. */
 function originLength(target: string): number {
   const scheme = target.slice(0, 8).toLowerCase()
   const hostStart = scheme.startsWith('http://') ? 7 : scheme === 'https://' ? 8 : -1
   if (hostStart < 0) return -1
   let at = hostStart
-  while (at < target.length && !endsHost(target.charCodeAt(at))) at++
+  for (; at < target.length && !endsHost(target.charCodeAt(at)); at++) {
+    if (!hostCharacter.test(target[at]!)) return -1
+  }
   return at === hostStart ? -1 : at
 }
+
+/** Of a host and its port. A user's name in front is refused, as are characters at which some parsers end the host. */
+const hostCharacter = /[\w.:[\]-]/
 
 function endsHost(code: number): boolean {
   return code === slash || code === backslash || code === 0x3f || code === 0x23
@@ -84,7 +91,7 @@ function resolve(target: string, start: number, end: number): string | undefined
     let segmentEnd = at
     while (segmentEnd < end && !isSlash(target.charCodeAt(segmentEnd))) segmentEnd++
     const segment = decodeUnreserved(target, at, segmentEnd)
-    if (segment === undefined || isDisguisedDots(segment)) return undefined
+    if (segment === undefined || isAmbiguous(segment, segmentEnd === end)) return undefined
     if (segment === '..') segments.pop()
     else if (segment !== '' && segment !== '.') segments.push(segment)
     open = segmentEnd < end || segment === '.' || segment === '..'
@@ -111,9 +118,24 @@ function decodeUnreserved(target: string, start: number, end: number): string | 
   return decoded + target.slice(copied, end)
 }
 
-/** `..;x` is `..` to servers that drop what follows a semicolon, and no honest caller sends it. */
-function isDisguisedDots(segment: string): boolean {
-  return segment.charCodeAt(0) === dot && (segment.startsWith('.;') || segment.startsWith('..;'))
+const encodedSlash = /%2F|%5C/
+const parameters = /;|%3B/
+
+/**
+ * Whether servers disagree on where a segment leads. Some read `%2F` and `%5C` as slashes and some do not, so no dots may
+ * stand beside them; some drop what follows a semicolon, so none may stand behind dots, in front of an encoded slash, or
+ * where a whole segment would be dropped. At the end of a path `/;x` is harmless, and servlets write it.
+ */
+function isAmbiguous(segment: string, isLast: boolean): boolean {
+  if (!segment.includes('%') && !segment.includes(';')) return false
+  const pieces = segment.split(encodedSlash)
+  return pieces.some((piece, at) => {
+    const isEnd = at === pieces.length - 1
+    const [name] = piece.split(parameters, 1)
+    const hasParameters = name !== piece
+    if (name === '.' || name === '..') return hasParameters || pieces.length > 1
+    return hasParameters && (!isEnd || (name === '' && !isLast))
+  })
 }
 
 function isSlash(code: number): boolean {

@@ -6,6 +6,7 @@ import { algorithms } from './algorithms/index.ts'
 import type { Dimension } from './dimensions/dimension.ts'
 import { dimensions } from './dimensions/index.ts'
 import { DianaError } from './errors.ts'
+import { assertRegularFile } from './regular-file.ts'
 import { composeYaml } from './rules/compose-yaml.ts'
 import { isMap } from './rules/is-map.ts'
 import { readNodes } from './rules/read-nodes.ts'
@@ -83,7 +84,12 @@ async function importPlugin(name: string, from: string): Promise<Plugin> {
 }
 
 async function importModule(name: string, from: string): Promise<Record<string, unknown>> {
-  if (name.startsWith('.') || isAbsolute(name)) return await import(pathToFileURL(resolve(dirname(from), name)).href)
+  if (name.startsWith('.') || isAbsolute(name)) {
+    const path = resolve(dirname(from), name)
+    // importing a pipe would wait for ever
+    await assertRegularFile(path)
+    return await import(pathToFileURL(path).href)
+  }
   try {
     return await import(pathToFileURL(createRequire(resolve(from)).resolve(name)).href)
   } catch (error) {

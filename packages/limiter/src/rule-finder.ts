@@ -15,6 +15,8 @@ export const DENIED: number = -1
 export class RuleFinder {
   /** The rule that denied the call before; undefined where the document did. */
   deniedBy: CountedRule | undefined
+  /** Why: the call has several values to count by, or its caller is on a list. */
+  deniedAs: 'ambiguous' | 'denied' = 'denied'
   readonly #match: (call: Call, found: CountedRule[]) => number
   readonly #byId: ReadonlyMap<string, CountedRule>
   readonly #screens: CallerScreens
@@ -26,13 +28,14 @@ export class RuleFinder {
     this.#byId = new Map(rules.map(counted => [counted.rule.id, counted]))
     this.#screens = screens
     this.#isScreened = screens.allows !== undefined || screens.denies !== undefined
-    this.#hasScreeningRules = rules.some(({ rule }) => rule.exempts !== undefined || rule.denies !== undefined)
+    this.#hasScreeningRules = rules.some(({ rule }) => isScreening(rule))
   }
 
   /** Puts the rules into `found`, in document order and then as they are named, and says how many they are; or DENIED. */
   find(call: Call, found: CountedRule[], options: NamedRules | undefined): number {
     if (this.#isScreened) {
       this.deniedBy = undefined
+      this.deniedAs = 'denied'
       if (this.#screens.denies?.(call)) return DENIED
       if (this.#screens.allows?.(call)) return 0
     }
@@ -54,14 +57,23 @@ export class RuleFinder {
     for (let i = 0; i < size; i++) {
       const counted = found[i]!
       const { rule } = counted
-      if (rule.enforced && rule.denies?.(call)) {
-        this.deniedBy = counted
-        return DENIED
-      }
-      if (!rule.exempts?.(call)) found[kept++] = counted
+      if (rule.enforced && rule.denies?.(call)) return this.#deny(counted, 'denied')
+      if (rule.exempts?.(call)) continue
+      if (rule.enforced && rule.isAmbiguous?.(call)) return this.#deny(counted, 'ambiguous')
+      found[kept++] = counted
     }
     return kept
   }
+
+  #deny(counted: CountedRule, as: RuleFinder['deniedAs']): number {
+    this.deniedBy = counted
+    this.deniedAs = as
+    return DENIED
+  }
+}
+
+function isScreening({ exempts, denies, isAmbiguous }: CountedRule['rule']): boolean {
+  return exempts !== undefined || denies !== undefined || isAmbiguous !== undefined
 }
 
 function isAmong(counted: CountedRule, found: readonly CountedRule[], size: number): boolean {

@@ -15,10 +15,10 @@ export interface Decision {
 }
 
 /**
- * Why a call was refused: over a limit, no room left to wait, waited as long as it may, on a list of callers to deny, or
- * blocked for a time.
+ * Why a call was refused: over a limit, no room left to wait, waited as long as it may, on a list of callers to deny,
+ * blocked for a time, or with several values to count by, of which services could read either.
  */
-export type Reason = 'limit' | 'queue-full' | 'timeout' | 'denied' | 'blocked'
+export type Reason = 'limit' | 'queue-full' | 'timeout' | 'denied' | 'blocked' | 'ambiguous'
 
 /** How a call ended: nothing said, or aborted, it failed. */
 export interface Outcome {

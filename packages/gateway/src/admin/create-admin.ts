@@ -5,14 +5,17 @@ import { Registry } from 'prom-client'
 import type { z } from 'zod'
 import { version } from '../version.ts'
 import { Blocks } from './blocks.ts'
+import { Connections } from './connections.ts'
 import { createGuard, type GuardOptions, isLoopback } from './guard.ts'
+import { createGuesses } from './guesses.ts'
 import { Live } from './live.ts'
 import { openApiOf } from './openapi.ts'
 import { operations } from './operations/index.ts'
 import type { Desk, Operation } from './operations/operation.ts'
-import { readPage } from './page.ts'
+import { type PageFile, readPage } from './page.ts'
 import { type Processes, watchLimiter } from './processes.ts'
 import { Refusal } from './refusal.ts'
+import { refuseOtherMethods } from './refuse-other-methods.ts'
 import { sendRefusal } from './send-refusal.ts'
 import { stream } from './stream.ts'
 
@@ -30,8 +33,13 @@ export interface AdminOptions extends GuardOptions {
   readonly page?: string | undefined
 }
 
-const largestBody = 5 * 1024 * 1024
+// a document of 1 MiB, and what JSON escapes takes more
+const largestBody = 2 * 1024 * 1024
 const shortestToken = 16
+const headersTimeoutMs = 10_000
+
+/** What needs no token besides the page: each of them is named here, and tells nothing of callers or documents. */
+const openPaths = ['/', '/healthz', '/readyz', '/metrics']
 
 /** What the page needs, and nothing from anywhere else. */
 const policy =
@@ -58,16 +66,21 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   const app = fastify({
     bodyLimit: largestBody,
     requestTimeout: 30_000,
+    http: { headersTimeout: headersTimeoutMs, connectionsCheckingInterval: 2000, maxHeaderSize: 16_384 },
     forceCloseConnections: true,
-    exposeHeadRoutes: false,
+    frameworkErrors: (_error, _request, reply) => void sendRefusal(reply, new Refusal(400, 'This URL cannot be read.')),
   })
   // what a page elsewhere could send without asking first
   app.removeContentTypeParser('text/plain')
+  const guesses = await createGuesses()
   app.addHook('onClose', async () => {
     live.close()
     processes.close()
+    await guesses.close()
   })
-  const guard = createGuard(options)
+  const page = readPage(options.page)
+  const guard = createGuard({ ...options, openRoutes: new Set([...openPaths, ...page.keys()]), guesses })
+  const connections = new Connections(app.server)
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({
       'Cache-Control': 'no-store',
@@ -77,10 +90,12 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
       'X-Content-Type-Options': 'nosniff',
       'X-Frame-Options': 'DENY',
     })
-    guard(request)
+    if (guard(request) === 'admitted') connections.admit(request.raw.socket)
+    // before a body is read
+    if (request.is404) throw new Refusal(404, 'There is nothing here.')
   })
+  const nameMethods = refuseOtherMethods(app)
   app.setErrorHandler(sendError)
-  app.setNotFoundHandler((_request, reply) => sendRefusal(reply, new Refusal(404, 'There is nothing here.')))
 
   app.get('/healthz', async () => ({ status: 'ok' }))
   app.get('/readyz', async (_request, reply) => {
@@ -89,9 +104,10 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   })
   app.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()))
   app.get('/api/v1/openapi.json', async () => openApiOf(operations, version))
-  app.get('/api/v1/live', (_request, reply) => stream(reply, live))
+  app.get('/api/v1/live', { exposeHeadRoute: false }, (_request, reply) => stream(reply, live))
   for (const one of operations) addOperation(app, one, desk)
-  addPage(app, options.page)
+  addPage(app, page)
+  nameMethods()
   return app
 }
 
@@ -131,8 +147,7 @@ function read(shape: z.ZodType, value: unknown, what: string): unknown {
   throw new Refusal(400, `${at === '' ? what : at}: ${issue?.message ?? 'cannot be read'}`.slice(0, 500))
 }
 
-function addPage(app: FastifyInstance, folder: string | undefined): void {
-  const files = readPage(folder)
+function addPage(app: FastifyInstance, files: ReadonlyMap<string, PageFile>): void {
   for (const [path, { type, body, gzip, isForever }] of files) {
     app.get(path, async ({ headers }, reply) => {
       if (isForever) reply.header('Cache-Control', 'public, max-age=31536000, immutable')

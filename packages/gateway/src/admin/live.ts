@@ -84,7 +84,14 @@ export class Live {
   }
 
   #tell(news: News): void {
-    for (const listener of this.#listeners) listener(news)
+    for (const listener of this.#listeners) {
+      try {
+        listener(news)
+      } catch {
+        // whoever cannot be told must keep nobody else from hearing it, nor the rules from changing
+        this.#listeners.delete(listener)
+      }
+    }
   }
 }
 

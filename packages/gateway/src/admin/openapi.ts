@@ -8,6 +8,7 @@ const anyRefusal: Readonly<Record<number, string>> = {
   400: 'the question cannot be read',
   401: 'the token is missing or wrong',
   403: 'another origin, or an unknown name of this host',
+  429: 'too many wrong tokens from this address; `Retry-After` says when to try again',
 }
 
 /** The OpenAPI document of the admin API, made of the same schemas that read its questions. */

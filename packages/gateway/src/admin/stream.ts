@@ -10,16 +10,16 @@ export function stream(reply: FastifyReply, live: Live): void {
   reply.hijack()
   const { raw } = reply
   const headers = Object.entries(reply.getHeaders()).map(([name, value]) => [name, String(value)])
+  raw.on('error', () => {})
   raw.writeHead(200, { ...Object.fromEntries(headers), 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' })
   const send = (text: string) => {
     if (raw.writableLength > mostUnreadBytes) raw.destroy()
-    else raw.write(text)
+    else if (!raw.destroyed) raw.write(text)
   }
   // one who comes back after an outage waits two seconds
   send('retry: 2000\n\n')
   const leave = live.follow(({ event, data }) => send(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`))
   const keepAlive = setInterval(() => send(':\n\n'), keepAliveMs).unref()
-  raw.on('error', () => {})
   raw.on('close', () => {
     clearInterval(keepAlive)
     leave()

@@ -131,12 +131,12 @@ async function startAdminOf(
 ): Promise<RunningAdmin | undefined> {
   if (adminPort === 'off') return undefined
   const { limiter } = gateway
-  const { host, port, token } = settingsOf(limiter).admin ?? {}
+  const { host, port, token, hosts } = settingsOf(limiter).admin ?? {}
   const processes = gateway instanceof Supervisor ? watchWorkers(gateway) : undefined
   const demo = guarded === undefined
   const isReady = () => gateway.isReady()
   try {
-    return await startAdmin({ limiter, processes, host, port: adminPort ?? port, token, demo, isReady })
+    return await startAdmin({ limiter, processes, host, port: adminPort ?? port, token, hosts, demo, isReady })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
     throw new Complaint(1, `port ${adminPort ?? port} is taken: choose another with --admin-port N, or off`)

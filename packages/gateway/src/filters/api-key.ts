@@ -1,8 +1,10 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
-import { countedPath, headerFault, listOf, methodFault, textOf } from 'diana-limiter/words'
+import { countedPath, hasReadings, headerFault, listOf, methodFault, readingsOf, textOf } from 'diana-limiter/words'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { sendProblem } from '../problem.ts'
+import { oneSpelling } from '../proxy/settle-request.ts'
+import { pathOf } from '../routes/called-path.ts'
 import type { Filter } from './filter.ts'
 import { onRequest } from './on-request.ts'
 
@@ -21,7 +23,15 @@ interface Options {
 const nameHeader = 'x-api-key-name'
 const longestKey = 1024
 
-const path = textOf(text => (/^\/[^\s?#*;\\]*$/.test(text) ? undefined : 'must be a plain path such as /orders'))
+const path = textOf(text => {
+  const isPlain = /^\/[^\s?#*;\\]*$/.test(text) && oneSpelling(text) !== undefined
+  return isPlain ? undefined : 'must be a plain path such as /orders'
+}).transform(text => `${countedPath(oneSpelling(text)!)}/`.replace('//', '/'))
+
+function keyHeaderFault(name: string): string | undefined {
+  if (/^[a-z\d-]+$/i.test(name)) return undefined
+  return headerFault(name) ?? 'never arrives, since the gateway drops such names: write letters, digits and - only'
+}
 
 const permission = z.strictObject({
   name: z
@@ -45,7 +55,7 @@ const permission = z.strictObject({
 export const apiKey: Filter = {
   name: 'api-key',
   options: {
-    header: textOf(headerFault, 128).default('x-api-key').describe('The header that carries the key.'),
+    header: textOf(keyHeaderFault, 128).default('x-api-key').describe('The header that carries the key.'),
     keys: z.array(permission).min(1).max(10_000).describe('The keys and what each opens.'),
   },
   create(options) {
@@ -81,9 +91,11 @@ function createKeyring(keys: readonly Permission[]): (given: string) => Permissi
 
 function opens({ paths, methods }: Permission, { method, url }: FastifyRequest): boolean {
   if (methods.length > 0 && !methods.includes(method) && !(method === 'HEAD' && methods.includes('GET'))) return false
-  const called = countedPath(url.split('?', 1)[0]!)
-  return paths.some(allowed => {
-    const below = allowed.endsWith('/') ? allowed : `${allowed}/`
-    return called === allowed || called.startsWith(below) || `${called}/` === below
+  const path = pathOf(url)
+  const readings = hasReadings(path) ? [path, ...readingsOf(path)] : [path]
+  // whatever the service takes the path for must be open
+  return readings.every(reading => {
+    const called = `${countedPath(reading)}/`
+    return paths.some(allowed => called.startsWith(allowed))
   })
 }

@@ -1,5 +1,6 @@
 import { createHash, createHmac, randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fastify, { type FastifyInstance } from 'fastify'
@@ -130,6 +131,43 @@ describe('a signed call', () => {
     expect(await send({}, headers)).toBe(200)
     expect(await send({})).toBe(503)
     expect(await send({}, headers)).toBe(401)
+  })
+})
+
+describe('a body', () => {
+  /** Sends a call whose body never ends, and tells what is answered meanwhile; undefined where nothing is. */
+  async function begin(headers: Record<string, string>, bytes: number): Promise<{ answer(): string; end(): void }> {
+    const { port } = app.server.address() as { port: number }
+    const socket = connect(port, '127.0.0.1').setEncoding('latin1')
+    let received = ''
+    socket
+      .on('error', () => {})
+      .on('data', text => {
+        received += text
+      })
+    const lines = Object.entries({ host: 'a', 'content-length': '1048576', ...headers }).map(line => line.join(': '))
+    await new Promise<void>(resolve => {
+      const head = `POST /orders?a=b HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`
+      socket.write(Buffer.concat([Buffer.from(head), Buffer.alloc(bytes)]), () => resolve())
+    })
+    return { answer: () => received.slice(0, 12), end: () => socket.destroy() }
+  }
+
+  it('is not read where nobody has the key', async () => {
+    await start()
+    const stranger = await begin(headersOf({ key: 'nobody' }), 0)
+    await expect.poll(stranger.answer, { timeout: 3000 }).toBe('HTTP/1.1 401')
+    stranger.end()
+  })
+
+  it('is refused with 503 while bodies of 64 MiB are held, and taken again once they are gone', async () => {
+    await start()
+    const held = await Promise.all(Array.from({ length: 66 }, () => begin(headersOf({}), 1_048_000)))
+    const refused = () => held.filter(({ answer }) => answer() === 'HTTP/1.1 503').length
+    await expect.poll(refused, { timeout: 10_000 }).toBeGreaterThan(0)
+    for (const { end } of held) end()
+    await expect.poll(() => send({ body: 'x'.repeat(1_000_000) }), { timeout: 5000 }).toBe(200)
+    for (let i = 0; i < 80; i++) expect(await send({ body: 'x'.repeat(1_000_000) })).toBe(200)
   })
 })
 

@@ -1,4 +1,4 @@
-import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { duration } from 'diana-limiter/words'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -7,7 +7,7 @@ import { sizeOf } from '../settings/size.ts'
 import type { Filter } from './filter.ts'
 import { Nonces } from './nonces.ts'
 import { onRequest } from './on-request.ts'
-import { readBody } from './read-body.ts'
+import { BodyReader } from './read-body.ts'
 import { readSecret } from './secret.ts'
 
 interface Options {
@@ -61,18 +61,22 @@ export const hmacSignature: Filter = {
       const nonces = new Nonces({ keepMs: 2 * window, most })
       signers.set(keyId, { secret: readSecret(words, keyId, folder), nonces })
     }
-    const stranger: Buffer = randomBytes(32)
+    const bodies = new BodyReader(body)
     return onRequest('hmac-signature', async (request, reply) => {
       const signed = readSigned(request)
       if (signed === undefined || Math.abs(now() - Number(signed.timestamp) * 1000) > window) return refuse(reply)
-      const bytes = await readBody(request, body)
-      if (bytes === undefined) {
+      const signer = signers.get(signed.keyId)
+      // before the body: names of secrets are no secrets, and nobody may have bodies held without one
+      if (signer === undefined) return refuse(reply)
+      const bytes = await bodies.read(request, reply)
+      if (bytes === 'too large') {
         return sendProblem(reply.header('connection', 'close'), 413, 'The body of this call is too large.')
       }
-      const signer = signers.get(signed.keyId)
-      // a name that nobody has takes as long as one that somebody has
-      const expected = sign(signer?.secret ?? stranger, request, signed, bytes)
-      if (!timingSafeEqual(expected, signed.signature) || signer === undefined) return refuse(reply)
+      if (bytes === 'no room') {
+        const busy = reply.headers({ connection: 'close', 'retry-after': '1' })
+        return sendProblem(busy, 503, 'Too many bodies are being checked at this moment; try again later.')
+      }
+      if (!timingSafeEqual(sign(signer.secret, request, signed, bytes), signed.signature)) return refuse(reply)
       switch (signer.nonces.take(signed.nonce, now())) {
         case 'used':
           return refuse(reply)

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import { isAbsolute, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { DianaError } from 'diana-limiter'
+import { assertRegularFile } from 'diana-limiter/words'
 import type { FastifyInstance } from 'fastify'
 import type { FilterSettings } from '../settings/filter-settings.ts'
 import type { FilterPlugin, FilterSurroundings } from './filter.ts'
@@ -35,7 +36,12 @@ async function loadFilter({ use, options }: FilterSettings, surroundings: Filter
 }
 
 async function importModule(name: string, folder: string): Promise<Record<string, unknown>> {
-  if (name.startsWith('.') || isAbsolute(name)) return await import(pathToFileURL(resolve(folder, name)).href)
+  if (name.startsWith('.') || isAbsolute(name)) {
+    const path = resolve(folder, name)
+    // importing a pipe would wait for ever
+    await assertRegularFile(path)
+    return await import(pathToFileURL(path).href)
+  }
   return await import(pathToFileURL(createRequire(join(resolve(folder), 'diana.yaml')).resolve(name)).href)
 }
 

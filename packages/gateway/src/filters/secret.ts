@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { DianaError } from 'diana-limiter'
+import { fileTrouble, readRegularFileSync } from 'diana-limiter/words'
 
 const shortest = 16
 
@@ -20,11 +20,11 @@ function lookUp(words: string, owner: string, folder: string): string {
   if (!words.startsWith('file:')) return words
   const path = resolve(folder, words.slice(5))
   try {
-    return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+    return readRegularFileSync(path)
+      .toString()
+      .replace(/\r?\n$/, '')
   } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException
-    throw new DianaError('BAD_RULES', `the secret of ${owner} cannot be read from ${path} (${code}): check the path`, {
-      cause,
-    })
+    const what = `the secret of ${owner} cannot be read from ${path} (${fileTrouble(cause)}): check the path`
+    throw new DianaError('BAD_RULES', what, { cause })
   }
 }

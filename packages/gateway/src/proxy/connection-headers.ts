@@ -2,6 +2,7 @@
 export function isOfTheConnection(name: string): boolean {
   switch (name) {
     case 'connection':
+    case 'http2-settings':
     case 'keep-alive':
     case 'proxy-connection':
     case 'te':
@@ -14,12 +15,20 @@ export function isOfTheConnection(name: string): boolean {
   }
 }
 
-/** What must reach the service, whatever a caller says of it. */
-const needed: readonly string[] = ['content-length', 'host']
+/** What is about the message and its way here, whatever `Connection` says of it. */
+const needed: readonly string[] = [
+  'content-length',
+  'expect',
+  'forwarded',
+  'host',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+]
 
-/** The headers that `Connection` names besides the usual ones: they too end here. */
+/** The headers that `Connection` names besides those that are always of the connection: they too end here. */
 export function namedByConnection(connection: string | undefined): ReadonlySet<string> | undefined {
   if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined
   const names = connection.split(',').map(name => name.trim().toLowerCase())
-  return new Set(names.filter(name => !needed.includes(name)))
+  return new Set(names.filter(name => !needed.includes(name) && !isOfTheConnection(name)))
 }

@@ -1,6 +1,6 @@
-import { countedPath } from 'diana-limiter/words'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { sendProblem } from '../problem.ts'
+import { calledPath } from '../routes/called-path.ts'
 import type { Route } from '../routes/route.ts'
 import type { RouteTable } from '../routes/route-table.ts'
 import type { GatewaySettings } from '../settings/gateway-settings.ts'
@@ -60,17 +60,14 @@ export class Forwarder {
   }
 
   #routeOf({ url, headers }: FastifyRequest): Route | undefined {
-    const question = url.indexOf('?')
-    const path = question < 0 ? url : url.slice(0, question)
-    return this.#parts.routes.find(headers.host, countedPath(path))
+    return this.#parts.routes.find(headers.host, calledPath(url))
   }
 
   #faultIn({ raw, url, method }: FastifyRequest): [status: number, detail: string] | undefined {
-    const { headers, rawHeaders } = raw
+    const { headers } = raw
     if (!url.startsWith('/') && !(url === '*' && method === 'OPTIONS')) {
       return [400, 'The target of this call is not a path.']
     }
-    if (hasTwoHosts(rawHeaders)) return [400, 'This call names two hosts.']
     if (!hasBody(raw)) return undefined
     // Node has taken the last coding off, and would leave the others on without a word
     if ((headers['transfer-encoding'] ?? 'chunked').toLowerCase() !== 'chunked') {
@@ -81,13 +78,4 @@ export class Forwarder {
     }
     return undefined
   }
-}
-
-function hasTwoHosts(rawHeaders: readonly string[]): boolean {
-  let hosts = 0
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at]!
-    if (name.length === 4 && name.toLowerCase() === 'host') hosts++
-  }
-  return hosts > 1
 }

@@ -1,7 +1,7 @@
 import type { Limiter } from 'diana-limiter'
 import type { FastifyRequest } from 'fastify'
 import type { Route } from '../routes/route.ts'
-import { isOfTheConnection, namedByConnection } from './connection-headers.ts'
+import { isOfTheConnection } from './connection-headers.ts'
 
 /** Who is believed about the caller's address, in which header. */
 export type Trust = Pick<Limiter, 'addressOf' | 'forwardedBy'>
@@ -11,7 +11,6 @@ export function headersToService(request: FastifyRequest, route: Route, trust: T
   const { headers } = request
   const { socket } = request.raw
   const flat: string[] = []
-  const named = namedByConnection(headers.connection)
   const peer = trust.addressOf(socket.remoteAddress, undefined)
   const earlier = headers['x-forwarded-for']
   const believed = headers[trust.forwardedBy]
@@ -19,7 +18,7 @@ export function headersToService(request: FastifyRequest, route: Route, trust: T
   const isProxied = believed !== undefined && trust.addressOf(socket.remoteAddress, believed) !== peer
   for (const name in headers) {
     const value = headers[name]
-    if (value === undefined || isOfTheConnection(name) || named?.has(name) || isTold(name, isProxied)) continue
+    if (value === undefined || isOfTheConnection(name) || isTold(name, isProxied)) continue
     if (route.changesRequest && isChanged(name, route)) continue
     if (typeof value === 'string') flat.push(name, value)
     else for (const one of value) flat.push(name, one)

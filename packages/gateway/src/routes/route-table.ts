@@ -1,3 +1,5 @@
+import { canonicalHost, hostName } from 'diana-limiter/words'
+import { oneSpelling } from '../proxy/settle-request.ts'
 import type { RouteSettings } from '../settings/route-settings.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import type { Upstreams } from '../upstreams/upstreams.ts'
@@ -7,7 +9,6 @@ import { Route } from './route.ts'
 type Paths = Map<string, Route>
 
 const everyHost = ''
-const longestHost = 255
 
 /** Finds the route of a call: the most exact host first, and of its routes the one with the longest path. */
 export class RouteTable {
@@ -20,9 +21,8 @@ export class RouteTable {
     const routes = settings.map(one => new Route(one, upstreams))
     for (const route of routes) {
       const { host, path } = route.settings
-      // *.example.com is kept as .example.com
-      const names = host.length === 0 ? [everyHost] : host.map(name => name.replace(/^\*/, ''))
-      for (const name of names) this.#pathsOf(name).set(path, route)
+      const names = host.length === 0 ? [everyHost] : host.map(canonicalHost)
+      for (const name of names) this.#pathsOf(name).set(oneSpelling(path) ?? path, route)
     }
     this.#deepest = Math.max(0, ...settings.map(({ path }) => (path === '/' ? 0 : path.split('/').length - 1)))
     this.#namesHosts = [...this.#hosts.keys()].some(name => name !== everyHost)
@@ -31,16 +31,13 @@ export class RouteTable {
 
   /** `path` is the one that is counted. */
   find(host: string | undefined, path: string): Route | undefined {
-    if (this.#namesHosts && host !== undefined) {
-      const route = this.#findByHost(nameOf(host), path)
-      if (route) return route
-    }
-    return this.#findByPath(everyHost, path)
+    const name = this.#namesHosts && host !== undefined ? hostName(host) : undefined
+    return (name === undefined ? undefined : this.#findByHost(name, path)) ?? this.#findByPath(everyHost, path)
   }
 
   #findByHost(name: string, path: string): Route | undefined {
     const exact = this.#findByPath(name, path)
-    if (exact || name.length > longestHost) return exact
+    if (exact) return exact
     for (let dot = name.indexOf('.', 1); dot > 0; dot = name.indexOf('.', dot + 1)) {
       const route = this.#findByPath(name.slice(dot), path)
       if (route) return route
@@ -78,9 +75,4 @@ export class RouteTable {
     this.#hosts.set(host, paths)
     return paths
   }
-}
-
-/** The host without its port, in lower case. */
-function nameOf(host: string): string {
-  return host.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase()
 }

@@ -1,6 +1,7 @@
 import type { RouteSettings } from '../settings/route-settings.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import type { Upstreams } from '../upstreams/upstreams.ts'
+import { pathOf } from './called-path.ts'
 
 /** Calls that go to one service, at one of its addresses in turn. */
 export class Route {
@@ -9,10 +10,13 @@ export class Route {
   /** Whether headers are changed on the way, which few routes do. */
   readonly changesRequest: boolean
   readonly changesResponse: boolean
+  /** How many segments the path has that `rewrite` takes the place of. */
+  readonly #depth: number
   #turn = -1
 
   constructor(settings: RouteSettings, upstreams: Upstreams) {
-    const { to, requestHeaders, responseHeaders } = settings
+    const { to, path, requestHeaders, responseHeaders } = settings
+    this.#depth = path === '/' ? 0 : path.split('/').length - 1
     this.settings = settings
     this.upstreams = to.map(address => upstreams.find(address, settings))
     this.changesRequest = requestHeaders.remove.length > 0 || Object.keys(requestHeaders.set).length > 0
@@ -33,13 +37,25 @@ export class Route {
     return resting ?? except!
   }
 
-  /** Where a call to `target` goes at an address; `target` begins with the path of this route. */
+  /** Where a call to `target` goes at an address; `target` begins with the path of this route, perhaps with parameters. */
   targetAt(upstream: Upstream, target: string): string {
-    const { path, rewrite } = this.settings
+    const { rewrite } = this.settings
     if (rewrite === undefined) return upstream.basePath + target
-    const rest = path === '/' ? target : target.slice(path.length)
+    const rest = target.slice(endOfSegments(target, this.#depth))
     const begin = rewrite === '/' ? '' : rewrite
     const joined = upstream.basePath + begin + rest
     return joined.startsWith('/') ? joined : `/${joined}`
   }
+}
+
+/** Where the first segments of a target end: a segment of a call may be longer than the route's, as `/v1;x` is. */
+function endOfSegments(target: string, count: number): number {
+  const pathEnd = pathOf(target).length
+  let end = 0
+  for (let passed = 0; passed < count; passed++) {
+    const next = target.indexOf('/', end + 1)
+    if (next < 0 || next > pathEnd) return pathEnd
+    end = next
+  }
+  return end
 }

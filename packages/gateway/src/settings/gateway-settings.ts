@@ -1,5 +1,5 @@
 import type { Section } from 'diana-limiter'
-import { duration } from 'diana-limiter/words'
+import { duration, listOf, textOf } from 'diana-limiter/words'
 import { z } from 'zod'
 import { type FilterSettings, filterSchema } from './filter-settings.ts'
 import {
@@ -32,19 +32,30 @@ export interface CallerLimits {
 export interface GatewaySettings {
   readonly listen: { readonly host?: string | undefined; readonly port?: number | undefined }
   readonly tls?: { readonly cert: string; readonly key: string } | undefined
-  readonly admin?:
-    | { readonly host?: string | undefined; readonly port?: number | undefined; readonly token?: string | undefined }
-    | undefined
+  readonly admin?: AdminSettings | undefined
   readonly limits: CallerLimits
   readonly shutdown: { readonly delayMs: number; readonly timeoutMs: number }
   readonly filters: readonly FilterSettings[]
   readonly routes: readonly RouteSettings[]
 }
 
+/** Where operators come in. */
+export interface AdminSettings {
+  readonly host?: string | undefined
+  readonly port?: number | undefined
+  readonly token?: string | undefined
+  readonly hosts?: readonly string[] | undefined
+}
+
 const usual: Timeouts = { connectMs: 5000, headersMs: 60_000, bodyMs: 60_000 }
 const usualConnections: ConnectionSettings = { max: 1024, queueSize: 1024, queueMs: 5000 }
 
 const host = z.string().min(1).max(255)
+const hostName = textOf(text =>
+  /^[a-z\d_-]{1,63}(?:\.[a-z\d_-]{1,63})*$/i.test(text)
+    ? undefined
+    : 'must be a host name such as gateway.example, without a port',
+)
 const port = z.int().min(0).max(65_535)
 const file = z.string().min(1).max(4096)
 
@@ -66,6 +77,9 @@ const schema = z
         host: host.optional().describe('127.0.0.1 unless given.'),
         port: port.optional().describe('8081 unless given.'),
         token: z.string().min(16).max(1024).optional().describe('Needed outside of this machine.'),
+        hosts: listOf(hostName, { min: 1, max: 100 })
+          .optional()
+          .describe('Names by which it may be called, besides addresses and localhost.'),
       })
       .optional()
       .describe('Where operators come in; read at the start.'),
@@ -162,6 +176,7 @@ function* doubles(routes: readonly RouteWords[]): Generator<[index: number, what
 export const gatewaySection: Section = {
   name: 'gateway',
   schema: schema.describe('The gateway: where calls come in, what they pass, and where they go.'),
+  from: { module: import.meta.url, name: 'gatewaySection' },
 }
 
 /** A gateway that only has this to say, as the file would. */

@@ -7,6 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { createLimiter, type Limiter } from 'diana-limiter'
 import { type GatewayProcess, type GatewayProcessOptions, settingsOf } from '../gateway-process.ts'
+import { followFixedSettings } from '../live-settings.ts'
 import { gatewaySection } from '../settings/gateway-settings.ts'
 import { KeptProcess, type KeptProcessParts } from './kept-process.ts'
 import { settingsVariable, type Told, type WorkerSettings } from './messages.ts'
@@ -101,6 +102,7 @@ export class Supervisor implements GatewayProcess {
       this.#counting = counting
     })
     this.#limiter = await createLimiter({ config, counting: { socket, isObserver: true }, sections: [gatewaySection] })
+    this.#limiter.followSection('gateway', followFixedSettings())
     this.#options.onLimiter?.(this.#limiter)
     // workers take connections from the system themselves: one that is just handed to a worker that dies would be nobody's
     cluster.schedulingPolicy = cluster.SCHED_NONE

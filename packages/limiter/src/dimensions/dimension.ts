@@ -6,6 +6,8 @@ export interface Dimension {
   readonly argument: 'none' | 'required'
   /** What the call says; undefined, an empty or a blank text count as absent. It must not throw. */
   read(call: Call, argument: string): string | undefined
+  /** Whether services could read another value than `read` does: a call that brings two is refused with 400. */
+  ambiguityOf?(argument: string): (call: Call) => boolean
   /** For speed, `read` with its argument known beforehand; it must say the same. */
   readerOf?(argument: string): (call: Call) => string | undefined
   /** The word of a document without which it finds nothing. */

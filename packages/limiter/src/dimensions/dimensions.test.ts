@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Call } from '../call.ts'
+import { compileAmbiguity } from './ambiguity.ts'
 import { findDimension } from './find-dimension.ts'
 import { dimensions } from './index.ts'
 
@@ -10,6 +11,10 @@ function read(name: string, more: Partial<Call>): string | undefined {
   const reader = findDimension(name, dimensions)
   if (reader === undefined) throw new Error(`no dimension ${name}`)
   return reader(call(more))
+}
+
+function isAmbiguous(name: string, more: Partial<Call>): boolean {
+  return compileAmbiguity([name], { identify: {}, dimensions })?.(call(more)) ?? false
 }
 
 it.each<[string, Partial<Call>, string | undefined]>([
@@ -22,7 +27,7 @@ it.each<[string, Partial<Call>, string | undefined]>([
   ['resource', { path: '/orders/7/' }, '/orders/7'],
   ['resource', { path: '/orders/7;v=1' }, '/orders/7'],
   ['resource', { path: '/orders/7', resource: '/orders/:id' }, '/orders/:id'],
-  ['resource', { path: '/x/../Orders', resolvedPath: '/Orders' }, '/Orders'],
+  ['resource', { path: '/x/../Orders' }, '/Orders'],
   ['resource', { path: '/Orders/7/', anyCase: true }, '/orders/7'],
   ['method', { method: 'POST' }, 'POST'],
   ['method', { method: 'HEAD' }, 'GET'],
@@ -30,7 +35,13 @@ it.each<[string, Partial<Call>, string | undefined]>([
   ['host', { host: 'Example.COM' }, 'example.com'],
   ['host', { host: 'example.com.:8080' }, 'example.com'],
   ['host', { host: '[2001:DB8::1]:8080' }, '[2001:db8::1]'],
-  ['host', { host: '[2001:db8::1' }, '[2001'],
+  ['host', { host: '[2001:DB8:0:0::1]' }, '[2001:db8::1]'],
+  ['host', { host: '[2001:db8::1' }, undefined],
+  ['host', { host: '.example.com' }, undefined],
+  ['host', { host: 'a..example.com' }, undefined],
+  ['host', { host: 'u@example.com' }, undefined],
+  ['host', { host: 'example.com:x' }, undefined],
+  ['host', { host: '' }, undefined],
   ['host', {}, undefined],
   ['header:X-Account', { headers: { 'x-account': 'u1' } }, 'u1'],
   ['header:x-account', { headers: { 'x-account': ['u1', 'u2'] } }, 'u1, u2'],
@@ -49,7 +60,7 @@ it.each<[string, Partial<Call>, string | undefined]>([
 it.each([
   ['id=u1', 'u1'],
   ['a=b&id=u1&c', 'u1'],
-  ['id=u1&id=u2', 'u1,u2'],
+  ['id=u1&id=u2', 'u1'],
   ['id=&id=u1&&id', 'u1'],
   ['%69d=u1', 'u1'],
   ['%69%64=u1', 'u1'],
@@ -57,7 +68,10 @@ it.each([
   ['id=a+b%2Bc', 'a b+c'],
   ['id=%E8%AE%A2', '订'],
   ['id=%zz', '%zz'],
-  ['id=u%31&id=%', 'u%31,%'],
+  ['id=u%31&id=%', 'u1'],
+  ['id=+u1%20', 'u1'],
+  ['id=+&id=u1', 'u1'],
+  ['a=1;id=u1', 'u1'],
   ['id==x', '=x'],
   ['id', undefined],
   ['id=', undefined],
@@ -65,8 +79,14 @@ it.each([
   ['ids=u1', undefined],
   ['i=u1', undefined],
   ['xid=u1', undefined],
-  ['id[]=u1', undefined],
-  ['ID=u1', undefined],
+  ['id[]=u1', 'u1'],
+  ['id%5B0%5D=u1', 'u1'],
+  ['id[a][b]=u1', 'u1'],
+  ['ID=u1', 'u1'],
+  ['+id=u1', 'u1'],
+  ['id%00x=u1', 'u1'],
+  ['id.=u1', undefined],
+  ['i[d]=u1', undefined],
   ['%=u1&%6=u1&%6', undefined],
   ['a&b&id', undefined],
   ['a?id=u1', undefined],
@@ -77,7 +97,7 @@ it.each([
 it('a query parameter may have any name', () => {
   expect(read('query:订单', { query: 'a=b&%E8%AE%A2%E5%8D%95=7' })).toBe('7')
   expect(read('query:订单', { query: '订单=7' })).toBe('7')
-  expect(read('query:a b', { query: 'a+b=1&a%20b=2&a%2Bb=3' })).toBe('1,2')
+  expect(read('query:a b', { query: 'a+b=1&a%20b=2&a%2Bb=3' })).toBe('1')
 })
 
 it('a query parameter is what the URL parser finds', () => {
@@ -85,12 +105,21 @@ it('a query parameter is what the URL parser finds', () => {
     fc.constantFrom('id', '%69d', 'a', '+', '%20', '%2B', ''),
     fc.string({ unit: 'grapheme-ascii' }),
   )
-  const pair = fc.tuple(word, word).map(([name, value]) => `${encodeURI(name)}=${encodeURI(value)}`)
+  const pair = fc
+    .tuple(word, word)
+    .map(([name, value]) => `${encodeURI(name)}=${encodeURI(value)}`.replaceAll(';', '%3B'))
   fc.assert(
     fc.property(fc.array(pair), pairs => {
       const query = pairs.join('&')
-      const values = new URLSearchParams(query).getAll('id').filter(value => value !== '')
-      expect(read('query:id', { query })).toBe(values.length === 0 ? undefined : values.join(','))
+      const params = [...new URLSearchParams(query)].map(([name, value]) => [
+        name.replace(/^ +/, '').toLowerCase(),
+        value.trim(),
+      ])
+      const values = params
+        .filter(([name, value]) => /^id(?:\[|\0|$)/.test(name!) && value !== '')
+        .map(([, value]) => value)
+      expect(read('query:id', { query })).toBe(values[0])
+      expect(isAmbiguous('query:id', { query })).toBe(new Set(values).size > 1)
     }),
   )
 })
@@ -106,14 +135,77 @@ it.each([
   ['uid=%zz', '%zz'],
   ['uid=a+b', 'a+b'],
   ['uid=a=b', 'a=b'],
-  ['uid=', ''],
+  ['uid=', undefined],
+  ['uid=; uid=u1', 'u1'],
+  ['uid="\\165\\1611"', 'uq1'],
+  ['uid="u\\1"', 'u1'],
   ['uid', undefined],
-  ['uids=u1; xuid=u1; UID=u1', undefined],
+  ['uids=u1; xuid=u1', undefined],
+  ['UID=u1', 'u1'],
+  ['uid[]=u1', 'u1'],
+  ['%75id=u1', 'u1'],
   ['a="; uid=u1', 'u1'],
   ['', undefined],
   [';;;', undefined],
 ])('cookie:uid of %j is %j', (cookie, value) => {
   expect(read('cookie:uid', { headers: { cookie } })).toBe(value)
+})
+
+it.each([
+  ['query:id', '', false],
+  ['query:id', 'id=u1', false],
+  ['query:id', 'id=u1&id=u1&ID=u1&id[]=%751&id=+u1', false],
+  ['query:id', 'id=u1&id=&id', false],
+  ['query:id', 'id=u1&ids=u2&xid=u3&x[id]=u4', false],
+  ['query:id', 'id=u1&id=u2', true],
+  ['query:id', 'id=u2&id=u1', true],
+  ['query:id', 'id=u1&ID=u2', true],
+  ['query:id', 'id=u1&id[]=u2', true],
+  ['query:id', 'id[1]=u1&id[0]=u2', true],
+  ['query:id', 'id=u1&%69%64%5b%5d=u2', true],
+  ['query:id', 'id=u1;id=u2', true],
+  ['query:id', 'id=u1;x', true],
+  ['query:id', 'id=u1&a=b;id=u2', true],
+  ['query:id', '+id=u1&id=u2', true],
+  ['query:a_b', 'a_b=u1&a.b=u2', true],
+  ['query:a_b', 'a_b=u1&a+b=u2', true],
+  ['query:订', '订=u1&%E8%AE%A2=u2', true],
+  ['cookie:id', 'id=u1', false],
+  ['cookie:id', 'id=u1; id="u1"; a=b; id=%751; id=', false],
+  ['cookie:id', 'id=u1; id=u2', true],
+  ['cookie:id', 'id=u2;a=b;ID=u1', true],
+  ['cookie:id', 'a="; id=u2; b="; id=u1', true],
+  ['cookie:id', 'id=u1; id[]=u2', true],
+])('%s of %s is ambiguous: %s', (name, text, ambiguous) => {
+  expect(isAmbiguous(name, { query: text, headers: { cookie: text } })).toBe(ambiguous)
+})
+
+it.each([
+  [{ host: 'a.com' }, false],
+  [{ host: 'a.com', headers: { ':authority': 'a.com' } }, false],
+  [{ host: 'a.com', headers: { ':authority': 'A.com:443' } }, false],
+  [{ host: 'a.com', headers: { ':authority': 'b.com' } }, true],
+])('the host of %j is ambiguous: %s', (more, ambiguous) => {
+  expect(isAmbiguous('host', more)).toBe(ambiguous)
+})
+
+it('what the application says of a caller is never ambiguous, and what stands behind a clear source is not asked', () => {
+  const words = { identify: { account: ['header:x-account', 'query:id'] }, dimensions }
+  const isAmbiguousAccount = compileAmbiguity(['ip', 'account'], words)!
+  const query = 'id=u1&id=u2'
+  expect(isAmbiguousAccount(call({ query }))).toBe(true)
+  expect(isAmbiguousAccount(call({ query, attributes: { account: 'u3' } }))).toBe(false)
+  expect(isAmbiguousAccount(call({ query, headers: { 'x-account': 'u3' } }))).toBe(false)
+  expect(compileAmbiguity(['ip', 'method', 'header:x'], words)).toBeUndefined()
+})
+
+it('a query or a Cookie header of 64 KiB is read within a moment', () => {
+  const before = performance.now()
+  for (const text of ['id=u&', 'id=%zz&', 'id;', 'ID=%75;', '%69d[', 'id', '&;=', 'id=;']) {
+    const long = text.repeat(65_536 / text.length)
+    for (const name of ['query:id', 'cookie:id']) isAmbiguous(name, { query: long, headers: { cookie: long } })
+  }
+  expect(performance.now() - before).toBeLessThan(1000)
 })
 
 it('cookies may come on several lines', () => {

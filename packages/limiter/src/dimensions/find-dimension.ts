@@ -6,11 +6,16 @@ export function findDimension(
   name: string,
   dimensions: readonly Dimension[],
 ): ((call: Call) => string | undefined) | undefined {
-  const colon = name.indexOf(':')
-  const kind = colon < 0 ? name : name.slice(0, colon)
-  const argument = colon < 0 ? '' : name.slice(colon + 1)
+  const { kind, argument, colon } = splitName(name)
   const dimension = dimensions.find(one => one.name === kind)
   if (dimension === undefined) return undefined
   if (dimension.argument === 'required' ? argument === '' : colon >= 0) return undefined
   return dimension.readerOf?.(argument) ?? (call => dimension.read(call, argument))
+}
+
+/** The parts of `header:x-account-id`. */
+export function splitName(name: string): { readonly kind: string; readonly argument: string; readonly colon: number } {
+  const colon = name.indexOf(':')
+  if (colon < 0) return { kind: name, argument: '', colon }
+  return { kind: name.slice(0, colon), argument: name.slice(colon + 1), colon }
 }

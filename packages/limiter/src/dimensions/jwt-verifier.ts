@@ -1,6 +1,6 @@
 import { createHmac, createPublicKey, type JsonWebKey, type KeyObject, timingSafeEqual, verify } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { DianaError } from '../errors.ts'
+import { fileTrouble, readRegularFileSync } from '../regular-file.ts'
 import type { Token } from './jwt-token.ts'
 
 /** Whether a token was signed by one key, with the one algorithm that the key is for. */
@@ -28,9 +28,9 @@ function load(word: string): string {
   if (!word.startsWith('file:')) return word
   const path = word.slice(5)
   try {
-    return readFileSync(path, 'utf8').trim()
+    return readRegularFileSync(path).toString().trim()
   } catch (cause) {
-    throw fault(`names the file ${path}, which cannot be read: check the path`, cause)
+    throw fault(`names the file ${path}, which cannot be read (${fileTrouble(cause)}): check the path`, cause)
   }
 }
 

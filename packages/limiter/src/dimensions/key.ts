@@ -79,7 +79,8 @@ export function readerOf(name: string, words: KeyWords): (call: Call) => string 
   return call => present(call.attributes?.[name]) ?? present(read(call))
 }
 
-function sourcesOf(name: string, { identify }: KeyWords): readonly string[] | undefined {
+/** The places that `identify` gives a name. */
+export function sourcesOf(name: string, { identify }: KeyWords): readonly string[] | undefined {
   return Object.hasOwn(identify, name) ? identify[name] : undefined
 }
 
@@ -134,7 +135,8 @@ function digest(value: string): string {
   return hash('sha256', Buffer.from(value, 'utf16le'), 'base64url')
 }
 
-function present(value: unknown): string | undefined {
+/** A value that is there: blank texts are not. */
+export function present(value: unknown): string | undefined {
   if (typeof value !== 'string') {
     // an account id is a number in many programs
     return typeof value === 'number' || typeof value === 'bigint' ? String(value) : undefined

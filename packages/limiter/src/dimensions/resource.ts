@@ -1,5 +1,5 @@
 import type { Call } from '../call.ts'
-import { countedPath } from '../path.ts'
+import { isAmbiguousPath, resourcePath } from '../path-readings.ts'
 import type { Dimension } from './dimension.ts'
 
 /** What is called: the framework's route template, or else the path. */
@@ -7,9 +7,14 @@ export const resource: Dimension = {
   name: 'resource',
   argument: 'none',
   read: call => call.resource ?? pathOf(call),
+  ambiguityOf: () => isAmbiguous,
 }
 
-function pathOf({ path, resolvedPath, anyCase }: Call): string {
-  const counted = countedPath(resolvedPath ?? path)
+function pathOf({ path, anyCase }: Call): string {
+  const counted = resourcePath(path)
   return anyCase ? counted.toLowerCase() : counted
+}
+
+function isAmbiguous({ resource: template, path, otherPath }: Call): boolean {
+  return template === undefined && (otherPath !== undefined || isAmbiguousPath(path))
 }

@@ -38,6 +38,7 @@ const sentences: Readonly<Record<Reason, (rule: string) => string>> = {
   'queue-full': rule => `Too many calls wait for rule "${rule}"`,
   timeout: rule => `No place became free in time for rule "${rule}"`,
   denied: () => 'This caller is denied',
+  ambiguous: rule => `This call can be read in several ways, which rule "${rule}" would count apart`,
   blocked: rule => `Blocked for a time by rule "${rule}"`,
 }
 

@@ -1,6 +1,6 @@
 import { type Call, lazy } from '../call.ts'
 import type { Filter } from './filter.ts'
-import { queryOf, resolvedPath } from './spelled-path.ts'
+import { pathBehindHost, queryOf } from './spelled-path.ts'
 import { warnAboutProxies } from './trust.ts'
 
 /** A request of any framework as Diana sees it. What no rule asks is never worked out. */
@@ -11,7 +11,6 @@ export class RequestCall<Request> implements Call {
   readonly request: Request
   #headers: Call['headers']
   #path: string | undefined
-  #resolvedPath: string | undefined
   #ip: string | undefined
   #knowsIp = false
 
@@ -31,12 +30,12 @@ export class RequestCall<Request> implements Call {
   }
 
   get path(): string {
-    return this.#path ?? this.#readPath()
+    this.#path ??= this.#filter.framework.path(this.request)
+    return this.#path
   }
 
-  get resolvedPath(): string | undefined {
-    if (this.#path === undefined) this.#readPath()
-    return this.#resolvedPath
+  get otherPath(): string | undefined {
+    return pathBehindHost(this.#filter.framework.target(this.request))
   }
 
   get anyCase(): boolean {
@@ -71,13 +70,6 @@ export class RequestCall<Request> implements Call {
       this.#knowsIp = true
     }
     return this.#ip
-  }
-
-  #readPath(): string {
-    const path = this.#filter.framework.path(this.request)
-    this.#path = path
-    this.#resolvedPath = resolvedPath(path)
-    return path
   }
 }
 

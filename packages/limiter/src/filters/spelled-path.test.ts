@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { queryOf, resolvedPath, spelledPath } from './spelled-path.ts'
+import { pathBehindHost, queryOf, spelledPath } from './spelled-path.ts'
 
 describe('spelledPath', () => {
   it.each([
@@ -26,6 +26,10 @@ describe('spelledPath', () => {
     ['HTTPS://host:1/a?b', '/a'],
     ['http://host', '/'],
     ['http://host?a', '/'],
+    ['abcdefgh://host/a', '/a'],
+    ['http://host/a\\b', '/a/b'],
+    ['/a\\b#', '/a/b'],
+    ['/a\\b?#', '/a/b'],
     ['', '/'],
     ['*', '*'],
     ['host:443', 'host:443'],
@@ -46,19 +50,19 @@ describe('spelledPath', () => {
   })
 })
 
-describe('resolvedPath', () => {
+describe('pathBehindHost', () => {
   it.each([
-    ['/a/b', undefined],
-    ['/.well-known/x', undefined],
-    ['/a/../b', '/b'],
-    ['/a/./b', '/a/b'],
-    ['/a%2Fb', '/a/b'],
-    ['/x%2F..%2Fb', '/b'],
-    ['/x%5C..%5Cb', '/b'],
-    ['/a/../b%25zz', '/b%25zz'],
-    ['/a/..;/b', undefined],
-  ])('%s leads to %s', (path, resolved) => {
-    expect(resolvedPath(path)).toBe(resolved)
+    ['/a', undefined],
+    ['//b%2Fc/d', undefined],
+    ['*', undefined],
+    ['http://b:1/a', undefined],
+    ['http://u%2F@b/a', undefined],
+    ['http://b%2Fc/d', '/%2Fc/d'],
+    ['http://b%61/c?d', '/a/c'],
+    ['http://u@b;c/d', '/;c/d'],
+    ['abcdefgh://b"c', '/"c'],
+  ])('%s has the other path %s', (target, path) => {
+    expect(pathBehindHost(target)).toBe(path)
   })
 })
 

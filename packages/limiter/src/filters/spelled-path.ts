@@ -1,6 +1,6 @@
 import { hexDigit } from '../hex-digit.ts'
-import { normaliseTarget } from '../path.ts'
 
+const slash = 0x2f
 const percent = 0x25
 const backslash = 0x5c
 
@@ -10,7 +10,22 @@ const backslash = 0x5c
  * most routers look at `/a/../b` as it stands, and serve it from `/a/*`.
  */
 export function spelledPath(target: string): string {
-  const start = target.charCodeAt(0) === 0x2f ? 0 : originLength(target)
+  return spelledFrom(target, target.charCodeAt(0) === slash ? 0 : originOf(target).end)
+}
+
+/**
+ * The path behind a host that is none, such as `b%2Fc` in `http://b%2Fc/d`: Node's `url.parse`, and so Express, takes `/%2Fc/d`
+ * for the path where others see `/d`. Undefined for all other targets.
+ */
+export function pathBehindHost(target: string): string | undefined {
+  if (target.charCodeAt(0) === slash) return undefined
+  const { host, end } = originOf(target)
+  let at = host
+  while (at < end && !notInHosts.test(target[at]!)) at++
+  return at === end ? undefined : spelledFrom(`/${target.slice(at)}`, 0)
+}
+
+function spelledFrom(target: string, start: number): string {
   let end = start
   let plain = true
   for (; end < target.length; end++) {
@@ -18,18 +33,9 @@ export function spelledPath(target: string): string {
     if (code === 0x3f || code === 0x23) break
     if (code === percent || code === backslash) plain = false
   }
-  if (!plain) return spell(target, start, end)
+  if (!plain) return spell(usesUrlParse.test(target) ? target.replaceAll('\\', '/') : target, start, end)
   if (start === end) return '/'
   return start === 0 && end === target.length ? target : target.slice(start, end)
-}
-
-/** Where a spelled path leads once dots and encoded slashes are followed, as file servers do; undefined if nowhere else. */
-export function resolvedPath(path: string): string | undefined {
-  const hidden = path.includes('%2F') || path.includes('%5C')
-  if (!hidden && !path.includes('/.')) return undefined
-  const open = hidden ? path.replaceAll('%2F', '/').replaceAll('%5C', '/') : path
-  const resolved = normaliseTarget(open)?.path
-  return resolved === path ? undefined : resolved
 }
 
 /** What stands behind the question mark of a raw target, without the fragment. */
@@ -41,18 +47,25 @@ export function queryOf(target: string): string | undefined {
   return hash < question ? undefined : target.slice(question + 1, hash)
 }
 
-/** How long `http://host` is in front of the path; 0 for all other forms. */
-function originLength(target: string): number {
-  const colon = target.indexOf('://')
-  if (colon < 0 || colon > 5) return 0
-  let at = colon + 3
-  while (at < target.length && !endsHost(target.charCodeAt(at))) at++
-  return at
+const scheme = /^[a-z]+:\/\//i
+/** What `url.parse` ends a host at, besides what everybody does. */
+const notInHosts = /[\s"%';<>^`{|}]/
+
+/** Where the host of `http://host/path` begins, behind a user's name, and where it ends; 0 for all other forms. */
+function originOf(target: string): { readonly host: number; readonly end: number } {
+  const start = scheme.exec(target)?.[0].length
+  if (start === undefined) return { host: 0, end: 0 }
+  let end = start
+  while (end < target.length && !endsHost(target.charCodeAt(end))) end++
+  return { host: Math.max(start, target.lastIndexOf('@', end - 1) + 1), end }
 }
 
 function endsHost(code: number): boolean {
   return code === 0x2f || code === backslash || code === 0x3f || code === 0x23
 }
+
+/** Where Express and Koa leave their own quick reading of targets for `url.parse`, to which a backslash is a slash. */
+const usesUrlParse = /^[^/]|[\t\n\f\r #\xa0\ufeff]/
 
 function spell(target: string, start: number, end: number): string {
   let spelled = ''

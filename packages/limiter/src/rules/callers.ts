@@ -1,5 +1,6 @@
 import { compileNetworks, type Network, parseNetwork } from '../address.ts'
 import type { Call } from '../call.ts'
+import { compileAmbiguity } from '../dimensions/ambiguity.ts'
 import { ip } from '../dimensions/ip.ts'
 import { type KeyWords, readerOf } from '../dimensions/key.ts'
 
@@ -13,6 +14,13 @@ export function compileCallers(list: CallerList, words: KeyWords): (call: Call) 
   )
   const [only] = tests
   return only && tests.length === 1 ? only : call => tests.some(test => test(call))
+}
+
+/** Whether a call is from somebody on a list of those who are refused, or from somebody who may be. */
+export function compileDenied(list: CallerList, words: KeyWords): (call: Call) => boolean {
+  const isListed = compileCallers(list, words)
+  const isAmbiguous = compileAmbiguity(Object.keys(list), words)
+  return isAmbiguous ? call => isListed(call) || isAmbiguous(call) : isListed
 }
 
 function within(values: readonly string[], words: KeyWords): (call: Call) => boolean {
@@ -30,8 +38,9 @@ function within(values: readonly string[], words: KeyWords): (call: Call) => boo
 function among(name: string, values: readonly string[], words: KeyWords): (call: Call) => boolean {
   const known = new Set(values)
   const read = readerOf(name, words)
+  const isAmbiguous = compileAmbiguity([name], words)
   return call => {
     const value = read(call)
-    return value !== undefined && known.has(value)
+    return value !== undefined && known.has(value) && !isAmbiguous?.(call)
   }
 }

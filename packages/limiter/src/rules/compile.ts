@@ -1,10 +1,11 @@
 import type { Algorithm, Limit, Meter, Part } from '../algorithms/algorithm.ts'
 import { partMeter } from '../algorithms/part.ts'
 import type { Call } from '../call.ts'
+import { type CallTest, compileAmbiguity } from '../dimensions/ambiguity.ts'
 import type { Dimension } from '../dimensions/dimension.ts'
 import { compileKey, compilePart, type KeyReader, type KeyWords, readerOf } from '../dimensions/key.ts'
 import { DianaError } from '../errors.ts'
-import { compileCallers } from './callers.ts'
+import { compileCallers, compileDenied } from './callers.ts'
 import { compileCost } from './cost.ts'
 import { type CallOutcome, compileCountWhen } from './count-when.ts'
 import type { Answer, Match, Rule, RuleDocument, WhenStoreDown } from './rule.ts'
@@ -44,6 +45,8 @@ export interface CompiledRule {
   readonly exempts: ((call: Call) => boolean) | undefined
   /** Calls that it refuses whatever was counted; undefined where there are none. */
   readonly denies: ((call: Call) => boolean) | undefined
+  /** Calls whose key depends on how a service reads them, which it refuses too; undefined where there are none. */
+  readonly isAmbiguous: CallTest | undefined
   /** How long a caller over the limit stays refused; 0 where only the application blocks, undefined where nobody does. */
   readonly blockMs: number | undefined
 }
@@ -71,7 +74,7 @@ export function compileDocument(
   return {
     rules: document.rules.filter(rule => rule.enabled).map(rule => compileRule(rule, document, algorithms, ready)),
     allows: allow && compileCallers(allow, words),
-    denies: deny && compileCallers(deny, words),
+    denies: deny && compileDenied(deny, words),
   }
 }
 
@@ -109,7 +112,8 @@ function compileRule(
     settles: typeof rule.cost !== 'number' && !meters.some(meter => meter.held),
     countWhen: rule.countWhen && compileCountWhen(rule.countWhen),
     exempts: exemptionOf(rule, words),
-    denies: rule.deny && compileCallers(rule.deny, words),
+    denies: rule.deny && compileDenied(rule.deny, words),
+    isAmbiguous: compileAmbiguity(rule.by, words),
     blockMs: rule.block === 'manual' ? 0 : rule.block,
   }
 }

@@ -32,6 +32,14 @@ describe('a cost that the call says', () => {
     expect(read(call(value))).toBe(cost)
   })
 
+  it('is the most that it may be where the call says two', () => {
+    const fromQuery = compileCost({ from: 'query:cost', least: 1, most: 100 }, dimensions)
+    const costs = ['cost=7', 'cost=7&cost=07', 'cost=1&cost=90', 'cost[]=1&cost=1'].map(query =>
+      fromQuery({ method: 'GET', path: '/', query }),
+    )
+    expect(costs).toEqual([7, 100, 100, 1])
+  })
+
   it('may be nothing only where the rule says so', () => {
     const free = compileCost({ from: 'header:x-cost', least: 0, most: 100 }, dimensions)
     expect([free(call('0')), free(call(undefined)), free(call('no'))]).toEqual([0, 1, 1])

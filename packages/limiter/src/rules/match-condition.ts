@@ -39,15 +39,18 @@ const host: Topic = {
   name: 'host',
   header: undefined,
   ask: (search, answers) => {
-    const name = search.host
-    if (name === '' || name.charCodeAt(0) === 0x2e) return false
-    if (answers.meet(name, search)) return true
-    const first = Math.max(name.length - longestSuffix, 1)
-    for (let dot = name.lastIndexOf('.'); dot >= first; dot = name.lastIndexOf('.', dot - 1)) {
-      if (answers.meet(name.slice(dot), search)) return true
-    }
-    return false
+    return askHost(search.host, search, answers) || askHost(search.authority, search, answers)
   },
+}
+
+function askHost(name: string, search: Search, answers: Answers): boolean {
+  if (name === '') return false
+  if (answers.meet(name, search)) return true
+  const first = Math.max(name.length - longestSuffix, 1)
+  for (let dot = name.lastIndexOf('.'); dot >= first; dot = name.lastIndexOf('.', dot - 1)) {
+    if (answers.meet(name.slice(dot), search)) return true
+  }
+  return false
 }
 
 function headerTopic(header: string): Topic {
@@ -85,12 +88,15 @@ export function conditionsOf(match: Match): Condition[] {
     method,
     (match.method ?? []).map(name => name.toUpperCase()),
   )
-  add(
-    host,
-    (match.host ?? []).map(pattern => hostName(pattern.startsWith('*.') ? pattern.slice(1) : pattern)),
-  )
+  add(host, (match.host ?? []).map(canonicalHost))
   for (const [name, values] of Object.entries(match.header ?? {})) add(headerTopic(name.toLowerCase()), values)
   return conditions
+}
+
+/** A host of a rule or a route as calls name it; `*.example.com` is kept as `.example.com`. */
+export function canonicalHost(pattern: string): string {
+  if (pattern.startsWith('*.')) return `.${canonicalHost(pattern.slice(2))}`
+  return hostName(pattern) ?? pattern.toLowerCase()
 }
 
 function condition(topic: Topic, values: ReadonlySet<string>): Condition {

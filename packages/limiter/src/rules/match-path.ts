@@ -51,12 +51,11 @@ export class PathTree {
     this.#search = search
     this.#begin()
     this.#visit(this.#root)
-    const text = countedPath(path)
     let start = 0
-    while (start < text.length && this.#nextCount > 0) {
-      const slash = text.indexOf('/', start)
-      const end = slash < 0 ? text.length : slash
-      if (end > start) this.#walk(text.slice(start, end))
+    while (start < path.length && this.#nextCount > 0) {
+      const slash = path.indexOf('/', start)
+      const end = slash < 0 ? path.length : slash
+      if (end > start) this.#walk(path.slice(start, end))
       start = end + 1
     }
     for (let at = 0; at < this.#nextCount; at++) this.#next[at]!.here?.collect(search)

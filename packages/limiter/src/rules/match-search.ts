@@ -1,5 +1,5 @@
 import type { Call } from '../call.ts'
-import { hostName } from '../dimensions/host.ts'
+import { hostName, looseHostName } from '../dimensions/host.ts'
 
 /** One call as the indexes ask it, and the rules found so far. A compiled match has one and uses it for every call. */
 export class Search {
@@ -33,8 +33,14 @@ export class Search {
 
   /** Empty when the call names none. */
   get host(): string {
-    this.#host ??= hostName(this.#call?.host ?? '')
+    this.#host ??= readHost(this.#call?.host ?? '')
     return this.#host
+  }
+
+  /** The host that HTTP/2 names beside a Host header; frameworks differ in which of the two they take. */
+  get authority(): string {
+    const authority = this.headers?.[':authority']
+    return typeof authority === 'string' && authority !== this.#call?.host ? readHost(authority) : ''
   }
 
   get headers(): Call['headers'] {
@@ -69,4 +75,8 @@ export class Search {
       positions[to] = position
     }
   }
+}
+
+function readHost(text: string): string {
+  return hostName(text) ?? looseHostName(text)
 }

@@ -1,5 +1,6 @@
 import type { Call } from '../call.ts'
 import { normaliseTarget } from '../path.ts'
+import { hasReadings, readingsOf } from '../path-readings.ts'
 import { getOrAdd } from './get-or-add.ts'
 import { conditionsOf } from './match-condition.ts'
 import { type Budget, type Candidate, RuleGroup } from './match-group.ts'
@@ -40,14 +41,20 @@ export function compileMatch<R extends Matchable>(rules: readonly R[]): Matcher<
     search.begin(call)
     everywhere.collect(search)
     if (byPattern.size > 0) {
-      const { path, resolvedPath, anyCase = false } = call
+      const { path, otherPath, anyCase = false } = call
       if (anyCase) anyCaseTree ??= treeOf(inLowerCase(byPattern), { values: mostIndexedValues })
       const paths = anyCase ? anyCaseTree! : tree
-      paths.collect(anyCase ? path.toLowerCase() : path, search)
-      if (resolvedPath !== undefined) paths.collect(anyCase ? resolvedPath.toLowerCase() : resolvedPath, search)
+      collect(paths, anyCase ? path.toLowerCase() : path, search)
+      if (otherPath !== undefined) collect(paths, anyCase ? otherPath.toLowerCase() : otherPath, search)
     }
     return search.end(rules, found)
   }
+}
+
+/** A path as it stands, as most routers look at it, and wherever else a server may take it to. */
+function collect(paths: PathTree, path: string, search: Search): void {
+  paths.collect(path, search)
+  if (hasReadings(path)) for (const reading of readingsOf(path)) paths.collect(reading, search)
 }
 
 function copyInto<R>(found: R[], rules: readonly R[]): number {

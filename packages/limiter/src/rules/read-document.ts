@@ -29,8 +29,9 @@ export function readDocument(
   const { rules, problems } = readRules(value, { vocabulary, identified, hasStore: value.store !== undefined })
   if (!words.data) return { problems: [...words.problems, ...problems] }
   if (problems.length > 0) return { problems }
-  const { plugins: _, ...kept } = words.data
-  return { document: { ...apart(kept, vocabulary), rules }, problems }
+  const { plugins, ...kept } = words.data
+  const named = plugins.length > 0 ? { plugins } : {}
+  return { document: { ...apart(kept, vocabulary), ...named, rules }, problems }
 }
 
 /** The words of rules, and apart from them those that other programs read. */

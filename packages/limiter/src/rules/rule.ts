@@ -103,6 +103,8 @@ export interface RuleDocument {
   readonly store?: StoreAddress | undefined
   readonly remote?: RemoteAddress | undefined
   readonly answer: Answer
+  /** The modules whose words the rules use; left out where there are none. */
+  readonly plugins?: readonly string[] | undefined
   readonly rules: readonly Rule[]
   /** What stands in the file for other programs, by the word it stands under. */
   readonly sections?: Readonly<Record<string, unknown>> | undefined

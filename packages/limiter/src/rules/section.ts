@@ -4,6 +4,8 @@ import { z } from 'zod'
 export interface Section {
   readonly name: string
   readonly schema: z.ZodType
+  /** Where it is exported, so that another thread can read it too; its values must then be plain ones. */
+  readonly from?: { readonly module: string; readonly name: string } | undefined
 }
 
 /** Words that stand in the same file, but are not for whoever reads rules alone. */

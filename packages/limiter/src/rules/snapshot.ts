@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
+import { rename, rm, writeFile } from 'node:fs/promises'
+import { fileTrouble, readRegularFile } from '../regular-file.ts'
 
 /** What a config centre said last, kept on disk for a start without it. */
 export interface Snapshot {
@@ -9,27 +11,38 @@ export interface Snapshot {
 }
 
 // a document has at most 4 MiB, and what JSON escapes takes more
-const largestBytes = 32 * 1024 * 1024
+const mostBytes = 32 * 1024 * 1024
+const writableByOthers = 0o022
 
-/** The snapshot, if there is one that can be read. */
-export async function readSnapshot(path: string): Promise<Snapshot | undefined> {
+/** The snapshot, if there is one that can be read; `onIgnored` is told why one that is there is not trusted. */
+export async function readSnapshot(
+  path: string,
+  onIgnored: (reason: string) => void = () => {},
+): Promise<Snapshot | undefined> {
   try {
-    const stats = await stat(path)
-    // a pipe would be read for ever
-    if (!stats.isFile() || stats.size > largestBytes) return undefined
-    const snapshot: unknown = JSON.parse(await readFile(path, 'utf8'))
+    const bytes = await readRegularFile(path, { mostBytes, noLinks: true, accept: assertOwn })
+    const snapshot: unknown = JSON.parse(bytes.toString())
     return isSnapshot(snapshot) ? snapshot : undefined
-  } catch {
-    // no snapshot, or half a one: the centre or the local rules will do
+  } catch (error) {
+    const trouble = fileTrouble(error)
+    // none yet, or half a one: the centre or the local rules will do
+    if (trouble !== 'ENOENT' && !(error instanceof SyntaxError)) onIgnored(trouble)
     return undefined
   }
 }
 
-/** Writes beside and renames, so that a crash leaves the old one or the new one. */
+/** Rules that another user could have written are not obeyed. */
+function assertOwn({ uid, mode }: Stats): void {
+  const own = process.geteuid?.()
+  if (own !== undefined && uid !== own && uid !== 0) throw new Error('it belongs to another user')
+  if (own !== undefined && (mode & writableByOthers) !== 0) throw new Error('others may write it')
+}
+
+/** Writes a new file beside and renames it, so that a crash leaves the old one or the new one, and no link is followed. */
 export async function writeSnapshot(path: string, snapshot: Snapshot): Promise<void> {
   const beside = `${path}.${randomUUID()}.new`
   try {
-    await writeFile(beside, JSON.stringify(snapshot), { mode: 0o600, flush: true })
+    await writeFile(beside, JSON.stringify(snapshot), { mode: 0o600, flag: 'wx', flush: true })
     await rename(beside, path)
   } catch (error) {
     await rm(beside, { force: true })

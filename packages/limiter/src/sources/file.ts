@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { type BigIntStats, type FSWatcher, watch } from 'node:fs'
-import { chmod, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
+import { readRegularFile } from '../regular-file.ts'
 import { Bell } from './bell.ts'
 import { changes } from './changes.ts'
 import { pause } from './pause.ts'
@@ -100,7 +101,8 @@ async function readStill(path: string, signal: AbortSignal, isChanging: boolean)
   for (let looks = 0; looks < mostLooks && !signal.aborted; looks += 1) {
     const before = await look(path)
     if (isChanging || looks > 0) await pause(settleMs, signal, unref)
-    const bytes = before === undefined ? Buffer.alloc(0) : await readFile(path).catch(orAbsent)
+    const bytes =
+      before === undefined ? Buffer.alloc(0) : await readRegularFile(path, { mostBytes: largestBytes }).catch(orAbsent)
     const after = await look(path)
     if (bytes !== undefined && isSame(before, after)) return decodeText(bytes)
   }

@@ -43,6 +43,7 @@ export function compileWords(
     countWhen: undefined,
     exempts: undefined,
     denies: undefined,
+    isAmbiguous: undefined,
     blockMs: undefined,
     ...parts,
   }

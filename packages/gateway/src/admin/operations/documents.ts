@@ -2,7 +2,7 @@ import type { Limiter, Mistake, Where } from 'diana-limiter'
 import { z } from 'zod'
 import { Refusal } from '../refusal.ts'
 import { type Desk, type Operation, operation } from './operation.ts'
-import { count, mistake, moment, text, version, where } from './shapes.ts'
+import { count, mistake, moment, ruleText, text, version, where } from './shapes.ts'
 
 const mistakes = z.object({ mistakes: z.array(mistake) })
 const written = z.object({ version })
@@ -20,7 +20,13 @@ export const documentOperations: readonly Operation[] = [
     path: '/document',
     summary: 'A rule document as it stands at its source.',
     query: z.object({ where: where.default('local') }),
-    answer: z.object({ text, version, name: z.string(), writable: z.boolean(), reason: z.string().optional() }),
+    answer: z.object({
+      text: z.string(),
+      version,
+      name: z.string(),
+      writable: z.boolean(),
+      reason: z.string().optional(),
+    }),
     refusals: { 502: 'its source failed' },
     run: ({ query }, { limiter }) => limiter.documents.read(query.where),
   }),
@@ -30,7 +36,9 @@ export const documentOperations: readonly Operation[] = [
     summary: 'What is wrong with a document, if it stood there.',
     body: z.strictObject({ where: where.default('local'), text }),
     answer: mistakes,
-    run: ({ body }, { limiter }) => ({ mistakes: limiter.documents.check(body.where, body.text).map(tell) }),
+    run: async ({ body }, { limiter }) => ({
+      mistakes: (await limiter.documents.check(body.where, body.text)).map(tell),
+    }),
   }),
   operation({
     method: 'POST',
@@ -49,8 +57,9 @@ export const documentOperations: readonly Operation[] = [
     }),
     refusals: { 422: conflicts[422] },
     run: async ({ body }, { limiter, processes }) => {
-      assertGood(limiter.documents.check(body.where, body.text))
-      return limiter.preview(limiter.documents.consider(body.where, body.text)!, await processes.recentCalls())
+      assertGood(await limiter.documents.check(body.where, body.text))
+      const proposed = await limiter.documents.consider(body.where, body.text)
+      return limiter.preview(proposed!, await processes.recentCalls())
     },
   }),
   operation({
@@ -66,7 +75,7 @@ export const documentOperations: readonly Operation[] = [
     method: 'PUT',
     path: '/rules/{id}',
     summary: 'Writes one rule into a document, or adds it; the rest stays as it is written.',
-    body: z.strictObject({ where: where.default('local'), text: text.describe('the rule in YAML'), version }),
+    body: z.strictObject({ where: where.default('local'), text: ruleText.describe('the rule in YAML'), version }),
     answer: written,
     refusals: conflicts,
     run: ({ id, body }, desk) => {
@@ -96,13 +105,13 @@ async function write(
   { limiter }: Desk,
   place: Where,
   base: string,
-  change: (text: string) => string,
+  change: (text: string) => string | Promise<string>,
 ): Promise<{ version: string }> {
   const stored = await limiter.documents.read(place)
   if (!stored.writable) throw new Refusal(403, stored.reason ?? 'It cannot be written.')
   if (stored.version !== base) throw conflict(stored)
-  const changed = change(stored.text)
-  assertGood(limiter.documents.check(place, changed))
+  const changed = await change(stored.text)
+  assertGood(await limiter.documents.check(place, changed))
   try {
     return { version: await limiter.documents.write(place, changed, base) }
   } catch (error) {

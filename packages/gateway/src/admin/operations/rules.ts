@@ -26,7 +26,7 @@ export const ruleOperations: readonly Operation[] = [
     path: '/rules',
     summary: 'The rules in force, and those that are turned off.',
     answer: z.object({ rules: z.array(ruleShape) }),
-    run: (_, { limiter }) => ({ rules: describeRules(limiter) }),
+    run: async (_, { limiter }) => ({ rules: await describeRules(limiter) }),
   }),
   operation({
     method: 'GET',
@@ -37,11 +37,14 @@ export const ruleOperations: readonly Operation[] = [
   }),
 ]
 
-function describeRules(limiter: Limiter): object[] {
+async function describeRules(limiter: Limiter): Promise<object[]> {
   const { rules, sources } = limiter.status()
   const remote = sources.find(({ role }) => role === 'remote')?.name
   const waiting = new Map(rules.map(rule => [rule.id, rule.waiting]))
-  const texts = { local: limiter.documents.ruleTexts('local'), remote: limiter.documents.ruleTexts('remote') }
+  const texts = {
+    local: await limiter.documents.ruleTexts('local'),
+    remote: await limiter.documents.ruleTexts('remote'),
+  }
   return limiter.rules.map(rule => {
     const { id, origin = 'options', algorithm, limits, by, match, whenFull, whenStoreDown } = rule
     const where = origin === remote ? 'remote' : 'local'

@@ -9,7 +9,9 @@ export const milliseconds: z.ZodNullable<z.ZodNumber> = z.number().min(0).nullab
 
 export const ruleId: z.ZodString = z.string().min(1).max(80)
 export const where: z.ZodEnum<{ local: 'local'; remote: 'remote' }> = z.enum(['local', 'remote'])
-export const text: z.ZodString = z.string().max(4 * 1024 * 1024)
+export const text: z.ZodString = z.string().max(1024 * 1024)
+/** One rule: no longer than can be read between two calls. */
+export const ruleText: z.ZodString = z.string().max(16_384)
 export const version: z.ZodString = z.string().max(256)
 
 /** A call in parts; the path may carry a query. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Refusal } from '../refusal.ts'
 import { type Operation, operation } from './operation.ts'
-import { moment, ruleId, text } from './shapes.ts'
+import { moment, ruleId, ruleText } from './shapes.ts'
 
 const trial = z.object({ id: z.string(), rule: z.string(), text: z.string(), since: moment })
 
@@ -18,7 +18,7 @@ export const trialOperations: readonly Operation[] = [
     path: '/trials',
     summary:
       'Runs a changed rule in shadow beside the real one, in memory and counted in this process only, until it is deleted; its figures stand under its id.',
-    body: z.strictObject({ rule: ruleId.regex(/^[\w.-]{1,64}$/), text }),
+    body: z.strictObject({ rule: ruleId.regex(/^[\w.-]{1,64}$/), text: ruleText }),
     answer: trial,
     refusals: { 422: 'it cannot be obeyed; `mistakes` say where and why' },
     run: ({ body }, { limiter, live }) => {

@@ -1,0 +1,89 @@
+import type { IncomingMessage } from 'node:http'
+import { normaliseTarget } from 'diana-limiter'
+import { hostName } from 'diana-limiter/words'
+import { namedByConnection } from './connection-headers.ts'
+
+/** A target that no router takes for a path. */
+const unroutable = '/%'
+
+/** What many a URL parser would escape in a path, behind the back of whoever counts. */
+const escapedByUrl = /["<>^`{}]/g
+
+/** No name in the DNS is longer, even with a port. */
+const longestHost = 262
+
+const faults = new WeakMap<IncomingMessage, string>()
+
+/**
+ * Brings a request to the one form that is judged, routed, permitted and forwarded: its target in one spelling, its host, and
+ * no header that the service would not get, or could take for another. Returns the target; Fastify answers 400 to one
+ * that it cannot route, and faultOf says why.
+ */
+export function settleRequest(raw: IncomingMessage): string {
+  const { url = '/' } = raw
+  const target = oneSpelling(url)
+  if (target === undefined) return unroutable
+  const hosts = dropOddHeaders(raw)
+  dropHeadersOfConnection(raw)
+  // RFC 9112, section 3.2.2: the host of the target is the one that is called
+  if (url.charCodeAt(0) !== 0x2f && url !== '*') raw.headers.host = /^\w+:\/\/([^/\\?#]*)/.exec(url)?.[1]
+  const { host } = raw.headers
+  if (hosts > 1) return refuse(raw, 'This call names two hosts.')
+  if (host !== undefined && !isHost(host)) return refuse(raw, 'The host of this call is none.')
+  return target
+}
+
+/** What was wrong with a request that got no target to route. */
+export function faultOf(raw: IncomingMessage): string {
+  return faults.get(raw) ?? 'The target of this call cannot be read.'
+}
+
+/** A target as it is forwarded; undefined where it has no one spelling. */
+export function oneSpelling(rawTarget: string): string | undefined {
+  const target = normaliseTarget(rawTarget)
+  if (target === undefined) return undefined
+  const path = target.path.replace(escapedByUrl, percentEncode)
+  return target.query === undefined ? path : `${path}?${target.query}`
+}
+
+function isHost(text: string): boolean {
+  return text.length <= longestHost && hostName(text) !== undefined
+}
+
+function percentEncode(character: string): string {
+  return `%${character.charCodeAt(0).toString(16).toUpperCase()}`
+}
+
+function refuse(raw: IncomingMessage, fault: string): string {
+  faults.set(raw, fault)
+  return unroutable
+}
+
+/**
+ * Drops headers whose names have anything but letters, digits and hyphens, as nginx and Apache do: CGI, WSGI and PHP take
+ * `X_Account_Id` for `X-Account-Id`. Says how many hosts the request names.
+ */
+function dropOddHeaders({ headers, rawHeaders }: IncomingMessage): number {
+  let hosts = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++
+    else if (isOdd(name)) delete headers[name.toLowerCase()]
+  }
+  return hosts
+}
+
+function isOdd(name: string): boolean {
+  for (let at = 0; at < name.length; at++) {
+    const code = name.charCodeAt(at)
+    const lower = code | 0x20
+    if ((lower < 0x61 || lower > 0x7a) && code !== 0x2d && (code < 0x30 || code > 0x39)) return true
+  }
+  return false
+}
+
+/** The service does not get them, so nothing may count them; what a filter writes later is not the caller's to drop. */
+function dropHeadersOfConnection({ headers }: IncomingMessage): void {
+  const named = namedByConnection(headers.connection)
+  if (named) for (const name of named) delete headers[name]
+}

@@ -1,0 +1,70 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { normaliseTarget } from './path.ts'
+import { hasReadings, isAmbiguousPath, readingsOf, resourcePath } from './path-readings.ts'
+
+describe('readingsOf', () => {
+  it.each([
+    ['/a/../b', ['/a/../b', '/b']],
+    ['/a%2Fb', ['/a%2Fb', '/a/b']],
+    ['/a%5cb', ['/a%5cb', '/a/b']],
+    ['/a;x/b', ['/a;x/b', '/a/b']],
+    ['/a%3Bx/b', ['/a%3Bx/b', '/a;x/b', '/a/b']],
+    ['/a;x%2Fb', ['/a;x%2Fb', '/a', '/a;x/b', '/a/b']],
+    ['/a//../b', ['/a//../b', '/b', '/a/b']],
+    ['/a/..;/b', ['/a/..;/b', '/a/../b', '/b']],
+    ['/a%2F../b', ['/a%2F../b', '/a/../b', '/b']],
+    ['/r%5Cb%2F..%2Fc', ['/r%5Cb%2F..%2Fc', '/r%5Cb/../c', '/c', '/r/b%2F..%2Fc', '/r/b/../c', '/r/c']],
+  ])('%s may be %j', (path, readings) => {
+    expect([...readingsOf(path)].toSorted()).toEqual(readings.toSorted())
+  })
+
+  const piece = fc.constantFrom('/', '%2F', '%5C', '\\', ';', '%3B', '.', '..', 'a', 'b', '%61', '%C3%A9')
+  const path = fc.array(piece, { maxLength: 12 }).map(pieces => `/${pieces.join('')}`)
+
+  it('is the path itself, but for empty segments and a slash at the end, where there is nothing to read', () => {
+    fc.assert(
+      fc.property(path, text => {
+        if (hasReadings(text)) return
+        const plain = text.replaceAll(/\/{2,}/g, '/').replace(/(?<=.)\/$/, '')
+        expect([...readingsOf(plain)]).toEqual([plain])
+        expect([resourcePath(text), isAmbiguousPath(text)]).toEqual([plain, false])
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it('leads to one resource from every target that the gateway forwards', () => {
+    fc.assert(
+      fc.property(path, text => {
+        const target = normaliseTarget(text)
+        expect(target !== undefined && isAmbiguousPath(target.path)).toBe(false)
+      }),
+      { numRuns: 5000 },
+    )
+  })
+
+  it('takes 16 KiB of everything within a moment', () => {
+    const before = performance.now()
+    for (const text of ['/;%2F%5C%3B..', '/../', '%2F..;%5C']) readingsOf(text.repeat(16_384 / text.length))
+    expect(performance.now() - before).toBeLessThan(500)
+  })
+})
+
+it.each([
+  ['/a/b', '/a/b', false],
+  ['/A/b/', '/A/b', false],
+  ['/a%2Fb', '/a/b', false],
+  ['/a%5Cb;x', '/a/b', false],
+  ['/a/./b', '/a/b', false],
+  ['/x/../a', '/a', false],
+  ['/a%3Bx', '/a', false],
+  ['/app/;id=1', '/app', false],
+  ['/.well-known/a', '/.well-known/a', false],
+  ['/a/..;/b', expect.anything(), true],
+  ['/r%5Cb%2F..%2Fc', expect.anything(), true],
+  ['/a;x%2Fb', expect.anything(), true],
+  ['/a//../b', expect.anything(), true],
+])('%s is the resource %s, ambiguous: %s', (path, resource, isAmbiguous) => {
+  expect([resourcePath(path), isAmbiguousPath(path)]).toEqual([resource, isAmbiguous])
+})

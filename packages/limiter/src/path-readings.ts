@@ -1,0 +1,112 @@
+import { countedPath } from './path.ts'
+
+const slash = 0x2f
+const dot = 0x2e
+
+const encodedSlash = /%2f/gi
+const encodedBackslash = /%5c|\\/gi
+const encodedSemicolon = /%3b/gi
+const parameters = /;[^/]*/g
+
+/** Whether servers may read a path in more than one way; false for most, and quick. */
+export function hasReadings(path: string): boolean {
+  for (let at = 0; at < path.length; at++) {
+    const code = path.charCodeAt(at)
+    // most characters are letters, which are beyond all that matter but the backslash
+    if (code > 0x3b) {
+      if (code === 0x5c) return true
+    } else if (code === 0x3b) return true
+    else if (code === 0x25) {
+      if (isEncodedDelimiter(path.charCodeAt(at + 1), path.charCodeAt(at + 2) | 0x20)) return true
+    } else if (code === slash && path.charCodeAt(at + 1) === dot && isDotSegment(path, at + 2)) return true
+  }
+  return false
+}
+
+/**
+ * Every path that a common server may take a path for. Servers differ in whether `%2F` and `%5C` are slashes, whether what
+ * follows `;` or `%3B` is dropped, before or after that, whether dots are followed, and whether `..` leads out of an empty
+ * segment.
+ */
+export function readingsOf(path: string): Set<string> {
+  const readings = formsOf(path)
+  for (const form of [...readings]) follow(form, readings)
+  return readings
+}
+
+/** A path as servers write it before they follow dots. */
+function formsOf(path: string): Set<string> {
+  const forms = new Set<string>()
+  for (const text of new Set([path, path.replace(encodedSemicolon, ';')])) {
+    for (const opened of slashed(text)) forms.add(opened).add(withoutParameters(opened))
+    for (const opened of slashed(withoutParameters(text))) forms.add(opened)
+  }
+  return forms
+}
+
+/** The path that stands for all spellings of a resource: every slash is one, and parameters are dropped. */
+export function resourcePath(path: string): string {
+  if (!hasReadings(path)) return countedPath(path)
+  return collapse(followMerged(path.replace(encodedSlash, '/')))
+}
+
+/** Whether servers take a path to different resources, by that measure. */
+export function isAmbiguousPath(path: string): boolean {
+  if (!hasReadings(path)) return false
+  const places = new Set<string>()
+  for (const form of formsOf(path)) follow(form, places)
+  const resource = resourcePath(path)
+  return [...places].some(place => collapse(place) !== resource)
+}
+
+function collapse(path: string): string {
+  const text = path.replace(encodedSemicolon, ';').replace(encodedSlash, '/').replace(encodedBackslash, '/')
+  return countedPath(text)
+}
+
+/** A path as it stands, and with either kind of encoded slash, or both, as a slash. */
+function slashed(path: string): Set<string> {
+  const opened = path.replace(encodedSlash, '/')
+  return new Set([path, opened, path.replace(encodedBackslash, '/'), opened.replace(encodedBackslash, '/')])
+}
+
+function withoutParameters(path: string): string {
+  return path.replace(parameters, '')
+}
+
+function follow(path: string, places: Set<string>): void {
+  places.add(followMerged(path))
+  if (path.includes('//')) places.add(followEmpty(path))
+}
+
+/** Follows dots as file servers do, which take `//` for `/` first. */
+function followMerged(path: string): string {
+  const segments: string[] = []
+  for (const segment of path.split('/')) {
+    if (segment === '..') segments.pop()
+    else if (segment !== '' && segment !== '.') segments.push(segment)
+  }
+  return `/${segments.join('/')}`
+}
+
+/** Follows dots as URL parsers do, to which an empty segment is one. */
+function followEmpty(path: string): string {
+  const segments: string[] = []
+  for (const segment of path.split('/').slice(1)) {
+    if (segment === '..') segments.pop()
+    else if (segment !== '.') segments.push(segment)
+  }
+  return `/${segments.join('/')}`
+}
+
+/** `%2F`, `%5C` or `%3B`. */
+function isEncodedDelimiter(first: number, secondInLowerCase: number): boolean {
+  if (first === 0x32) return secondInLowerCase === 0x66
+  return (first === 0x35 && secondInLowerCase === 0x63) || (first === 0x33 && secondInLowerCase === 0x62)
+}
+
+/** Whether the segment that began with a dot before `at` is `.` or `..`. */
+function isDotSegment(path: string, at: number): boolean {
+  const end = path.charCodeAt(at) === dot ? at + 1 : at
+  return end >= path.length || path.charCodeAt(end) === slash
+}

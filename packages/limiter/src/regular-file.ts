@@ -1,0 +1,81 @@
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 'node:fs'
+import { open, stat } from 'node:fs/promises'
+
+/** No file that a rule document names needs to be larger, unless it is a rule document itself. */
+const usualBytes = 1024 * 1024
+
+// without O_NONBLOCK, opening a pipe waits until somebody writes into it
+const { O_RDONLY, O_NONBLOCK = 0, O_NOFOLLOW = 0 } = constants
+
+export interface ReadOptions {
+  /** 1 MiB unless given; a larger file is an error. */
+  readonly mostBytes?: number | undefined
+  /** A symbolic link is an error. */
+  readonly noLinks?: boolean | undefined
+  /** Throws where the file is not one to be read. */
+  readonly accept?: ((stats: Stats) => void) | undefined
+}
+
+/** Reads a regular file whole; a pipe, a device, a directory or a file that is too large is an error, told at once. */
+export async function readRegularFile(path: string, options: ReadOptions = {}): Promise<Buffer> {
+  const handle = await open(path, flagsOf(options))
+  try {
+    const mostBytes = accept(await handle.stat(), options)
+    const pieces: Buffer[] = []
+    for (let bytes = 0; ; ) {
+      const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(65_536))
+      if (bytesRead === 0) return Buffer.concat(pieces)
+      bytes += bytesRead
+      if (bytes > mostBytes) throw tooLarge(mostBytes)
+      pieces.push(buffer.subarray(0, bytesRead))
+    }
+  } finally {
+    await handle.close()
+  }
+}
+
+/** The same, for what must be known before the next call is judged. */
+export function readRegularFileSync(path: string, options: ReadOptions = {}): Buffer {
+  const file = openSync(path, flagsOf(options))
+  try {
+    const mostBytes = accept(fstatSync(file), options)
+    const pieces: Buffer[] = []
+    for (let bytes = 0; ; ) {
+      const buffer = Buffer.allocUnsafe(65_536)
+      const bytesRead = readSync(file, buffer)
+      if (bytesRead === 0) return Buffer.concat(pieces)
+      bytes += bytesRead
+      if (bytes > mostBytes) throw tooLarge(mostBytes)
+      pieces.push(buffer.subarray(0, bytesRead))
+    }
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Throws where something else than a regular file is there, before somebody else reads it, such as Node's import. */
+export async function assertRegularFile(path: string): Promise<void> {
+  const stats = await stat(path).catch(() => undefined)
+  if (stats) accept(stats, { mostBytes: Number.POSITIVE_INFINITY })
+}
+
+/** Why a file could not be read, in a few words: the system's code, or what is wrong with it. */
+export function fileTrouble(cause: unknown): string {
+  const { code, message } = cause as NodeJS.ErrnoException
+  return code ?? message
+}
+
+function flagsOf({ noLinks = false }: ReadOptions): number {
+  return O_RDONLY | O_NONBLOCK | (noLinks ? O_NOFOLLOW : 0)
+}
+
+function accept(stats: Stats, { mostBytes = usualBytes, accept: check }: ReadOptions): number {
+  if (!stats.isFile()) throw new Error('not a regular file')
+  if (stats.size > mostBytes) throw tooLarge(mostBytes)
+  check?.(stats)
+  return mostBytes
+}
+
+function tooLarge(mostBytes: number): Error {
+  return new Error(`larger than ${mostBytes / 1024} KiB`)
+}
