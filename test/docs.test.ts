@@ -51,7 +51,7 @@ function linksOf(page: string): string[] {
 }
 
 const docs = pagesIn('docs')
-const atTop = pagesIn('.').filter(page => /^(?:README.*|ARCHITECTURE|CONTRIBUTING)\.md$/.test(page))
+const atTop = pagesIn('.').filter(page => /^(?:README.*|ARCHITECTURE|CONTRIBUTING|SECURITY)\.md$/.test(page))
 const readmes = atTop.filter(page => page.startsWith('README'))
 const blocks = [...readmes, ...docs].flatMap(blocksOf)
 const ruleFiles = blocks.filter(({ kind, text }) => kind === 'yaml' && /^rules:/m.test(text))

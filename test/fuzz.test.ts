@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { planRound } from './fuzz/plan.mjs'
@@ -18,6 +19,27 @@ describe('the fuzzer', { timeout: 180_000 }, () => {
     const { code, out } = await run('run.mjs', '--short')
     expect(out).toContain('nothing was found')
     expect(code).toBe(0)
+  })
+
+  test('finds a planted fault, writes it to a file, and finds it again by that file', async () => {
+    const { code, out } = await run(
+      'run.mjs',
+      '--filter',
+      'faulty',
+      '--theme',
+      'orderly',
+      '--seed',
+      '1',
+      '--rounds',
+      '1',
+    )
+    expect(out).toContain('a planted fault')
+    expect(out).toContain('FOUND in round 0 (orderly) of seed 1, with 1 worker, filters: faulty')
+    const [, file] = /--replay (\S+)/.exec(out) ?? []
+    const again = await run('run.mjs', '--replay', file!)
+    rmSync(file!)
+    expect(again.out).toContain('a planted fault')
+    expect([code, again.code]).toEqual([1, 1])
   })
 
   test('plans the same round for the same seed, and another one for another seed', () => {

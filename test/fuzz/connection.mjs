@@ -7,16 +7,15 @@ export class AttackingConnection {
   #statuses
   #isOver = false
   #whenOver = []
-  #tail = ''
   #tokens = []
-  #lines = ''
+  #rest = ''
 
   constructor(port, from, statuses) {
     this.#statuses = statuses
     this.#socket = connect({ port, host: '127.0.0.1', localAddress: from, allowHalfOpen: true })
     this.#socket.setNoDelay(true)
     this.#socket.on('error', () => {})
-    this.#socket.on('data', bytes => this.#count(bytes))
+    this.#socket.on('data', bytes => this.#read(bytes))
     for (const event of ['end', 'close']) {
       this.#socket.on(event, () => {
         this.#isOver = true
@@ -76,15 +75,17 @@ export class AttackingConnection {
     return isClosed
   }
 
-  #count(bytes) {
-    // a status line may be cut in two; 12 characters are one up to its status
-    const text = this.#tail + bytes.toString('latin1')
-    for (const [, status] of text.matchAll(/HTTP\/1\.1 (\d{3})/g))
-      this.#statuses.set(status, (this.#statuses.get(status) ?? 0) + 1)
-    this.#tail = text.slice(-11)
-    const lines = (this.#lines + bytes.toString('latin1')).split('\r\n')
-    this.#lines = lines.pop().slice(-200)
-    for (const line of lines) if (/^x-token: /i.test(line)) this.#tokens.push(line.slice(9))
+  /** Finds status lines and tokens; large bodies have no line ends and are passed over. */
+  #read(bytes) {
+    if (bytes.length > 4096 && !bytes.includes('\r\n')) return
+    const lines = (this.#rest + bytes.toString('latin1')).split('\r\n')
+    this.#rest = lines.pop().slice(-200)
+    for (const line of lines) {
+      // a body may stand before the status line of the next answer
+      const [, status] = /HTTP\/1\.1 (\d{3})/.exec(line.slice(-200)) ?? []
+      if (status) this.#statuses.set(status, (this.#statuses.get(status) ?? 0) + 1)
+      if (/^x-token: /i.test(line)) this.#tokens.push(line.slice(9))
+    }
   }
 }
 

@@ -43,6 +43,7 @@ const filters = {
   none: [],
   'api-key': [{ use: 'api-key', keys: [{ name: 'fuzz', sha256: createHash('sha256').update(apiKey).digest('hex') }] }],
   own: [{ use: './own.mjs' }],
+  faulty: [{ use: './faulty.mjs' }],
   hmac: [{ use: 'hmac-signature', secrets: { fuzz: hmacSecret } }],
 }
 
@@ -50,6 +51,15 @@ const ownFilter = `export default async app => {
   app.addHook('onSend', async (request, reply, payload) => {
     reply.header('x-own', String(reply.statusCode))
     return payload
+  })
+}
+`
+
+/** Ends the process at the tenth call: a fault for the fuzzer to find. */
+const faultyFilter = `let calls = 0
+export default async app => {
+  app.addHook('onRequest', async () => {
+    if (++calls === 10) setImmediate(() => { throw new Error('a planted fault') })
   })
 }
 `
@@ -62,6 +72,9 @@ export function build() {
   console.error('tsc -b failed')
   process.exit(1)
 }
+
+/** A gateway with a fault, to see that the fuzzer finds it; used only if it is named. */
+export const faulty = { workers: 1, filter: 'faulty' }
 
 /** Every way in which the gateway is fuzzed. */
 export const configurations = [1, 2].flatMap(workers => ['none', 'api-key', 'own'].map(filter => ({ workers, filter })))
@@ -81,6 +94,7 @@ export async function startGateway({ workers, filter }, { hostile, good }, setti
   const probes = join(folder, 'probes')
   mkdirSync(probes)
   writeFileSync(join(folder, 'own.mjs'), ownFilter)
+  writeFileSync(join(folder, 'faulty.mjs'), faultyFilter)
   const gateway = {
     admin: { port: 0 },
     filters: filters[filter],

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { configurations } from './gateway.mjs'
+import { configurations, faulty } from './gateway.mjs'
 import { themes } from './themes.mjs'
 
 const usage = `usage: npm run fuzz -- [--minutes 10] [--rounds N] [--seed N] [--round N] [--workers N] [--filter NAME] [--theme NAME]
@@ -43,7 +43,8 @@ export function readOptions() {
     return [name, given]
   })
   const { workers, ...bounds } = Object.fromEntries(numbers)
-  const chosen = configurations.filter(
+  const possible = values.filter === faulty.filter ? [faulty] : configurations
+  const chosen = possible.filter(
     one => one.workers === (workers ?? one.workers) && one.filter === (values.filter ?? one.filter),
   )
   if (chosen.length === 0) fail('no configuration has these workers and filters')

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { callOnce } from './caller.mjs'
+import { startFairTime } from './fair-time.mjs'
 import { slots } from './gateway.mjs'
 
 /** How long the gateway may take to let go of what callers have left. */
@@ -30,9 +31,9 @@ async function leftovers(gateway, { hostile }) {
 /** All that is wrong after a round whose callers have all left. */
 export async function inspect(gateway, services) {
   if (gateway.hasEnded) return deaths(gateway)
-  const until = performance.now() + settleMs
+  const settled = startFairTime(gateway)
   let left = await leftovers(gateway, services)
-  while (left.length > 0 && performance.now() < until) {
+  while (left.length > 0 && settled() < settleMs) {
     await pause(100)
     left = await leftovers(gateway, services)
   }
@@ -53,12 +54,18 @@ export function deaths(gateway) {
   if (gateway.hasEnded) findings.push({ kind: 'ended', text: `the gateway ended: ${tailOf(gateway.output)}` })
   else if (gateway.lost.length > 0)
     findings.push({ kind: 'ended', text: `processes ended: ${gateway.lost}: ${tailOf(gateway.output)}` })
-  const errors = gateway.output.split('\n').filter(line => /^\{"level":[56]0,/.test(line))
-  if (errors.length > 0)
+  const lines = gateway.output.split('\n')
+  const logged = lines.filter(line => /^\{"level":[56]0,/.test(line))
+  if (logged.length > 0) {
     findings.push({
       kind: 'error',
-      text: `${errors.length} errors in the log, such as ${errors.at(-1).slice(0, 1500)}`,
+      text: `${logged.length} errors in the log, such as ${logged.at(-1).slice(0, 1500)}`,
     })
+  }
+  // a stack outside of the log: an error that nothing has caught, also if the process went on
+  if (findings.length === 0 && lines.some(line => /^ +at .*:\d+:\d+\)?$/.test(line))) {
+    findings.push({ kind: 'error', text: `an uncaught error: ${tailOf(gateway.output)}` })
+  }
   return findings
 }
 

@@ -132,12 +132,21 @@ class ServiceConnection {
   }
 
   async #send({ send, times = 1 }) {
-    const bytes = Buffer.from(send, 'latin1')
+    const bytes = bytesOf(send)
     for (let left = times; left > 0 && !this.socket.destroyed; left--) {
       if (!this.socket.write(bytes))
         await Promise.race([once(this.socket, 'drain'), once(this.socket, 'close')]).catch(() => {})
     }
   }
+}
+
+let large = { text: '', bytes: Buffer.alloc(0) }
+
+/** The bytes of a text; those of a large one are shared by the connections that send it. */
+function bytesOf(text) {
+  if (text.length < 65_536) return Buffer.from(text, 'latin1')
+  if (large.text !== text) large = { text, bytes: Buffer.from(text, 'latin1') }
+  return large.bytes
 }
 
 /** What is wrong with a request that the gateway sent on. */

@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process'
+import { execFile, fork } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,10 +9,10 @@ import { promisify } from 'node:util'
 import { AttackingConnection } from './connection.mjs'
 import { startGateway } from './gateway.mjs'
 import { deaths } from './oracle.mjs'
-import { startGoodService, startHostileService } from './service.mjs'
 import { signGet } from './sign.mjs'
 
 const script = fileURLToPath(new URL('load.lua', import.meta.url))
+const serviceProgram = fileURLToPath(new URL('service-process.mjs', import.meta.url))
 const wrkConnections = 8
 const usualAddresses = 4
 const headStartMs = 500
@@ -24,10 +25,10 @@ const token = 'an admin token that nobody guesses'
  * from, a `port`, a `filter` that the gateway uses, and `judge`, which looks at the statuses that attackers got.
  */
 export async function measure(attack, { seconds, workers }) {
-  const [hostile, good] = await Promise.all([startHostileService(), startGoodService()])
-  hostile.setAnswers(attack.answers ?? [])
+  const serving = fork(serviceProgram)
+  const [services] = await once(serving, 'message')
+  serving.send(attack.answers ?? [])
   const { filter = 'none' } = attack
-  const services = { hostile: hostile.url, good: good.url }
   const gateway = await startGateway({ workers, filter }, services, { admin: { port: 0, token } })
   try {
     const attackers = new Attackers(attack, gateway)
@@ -49,8 +50,7 @@ export async function measure(attack, { seconds, workers }) {
     return { ...load, statuses, connections, peakBytes, faults }
   } finally {
     await gateway.close()
-    hostile.close()
-    good.close()
+    serving.disconnect()
   }
 }
 

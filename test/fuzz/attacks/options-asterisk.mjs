@@ -7,7 +7,7 @@ export const optionsAsterisk = {
       write: `${['OPTIONS', 'OPTIONS', 'GET', 'POST'][index % 4]} * HTTP/1.1\r\nHost: fuzz.example\r\n\r\n`,
       times: 64,
     },
-    { pause: 50 },
+    { pause: 200 },
     'close',
   ],
 }

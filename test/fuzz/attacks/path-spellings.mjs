@@ -22,7 +22,7 @@ export const pathSpellings = {
   addresses: 1,
   steps: index => [
     { write: `GET ${spellings[index % spellings.length]} HTTP/1.1\r\nHost: fuzz.example\r\n\r\n`, times: 5 },
-    { pause: 40 },
+    { pause: 200 },
     'close',
   ],
   /** What was admitted beyond the rule, in so many seconds. */

@@ -10,7 +10,7 @@ export const reasonPhrases = {
   })),
   steps: index => [
     { write: `GET /odd?answer=${index % phrases.length} HTTP/1.1\r\nHost: fuzz.example\r\n\r\n` },
-    { pause: 50 },
+    { pause: 300 },
     'close',
   ],
 }

@@ -7,7 +7,7 @@ export const slowReaders = {
   answers: [
     {
       early: false,
-      steps: [{ send: 'HTTP/1.1 200 OK\r\ncontent-length: 16777216\r\n\r\n' }, { send: megabyte, times: 16 }],
+      steps: [{ send: 'HTTP/1.1 200 OK\r\ncontent-length: 4194304\r\n\r\n' }, { send: megabyte, times: 4 }],
     },
   ],
   steps: () => [

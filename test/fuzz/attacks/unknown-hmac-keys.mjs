@@ -17,7 +17,7 @@ export const unknownHmacKeys = {
       `X-Signature: ${randomBytes(32).toString('hex')}`,
       `Content-Length: ${body.length}`,
     ]
-    return [{ write: `${lines.join('\r\n')}\r\n\r\n${body}` }, { pause: 100 }, 'close']
+    return [{ write: `${lines.join('\r\n')}\r\n\r\n${body}` }, { pause: 300 }, 'close']
   },
   judge: ({ statuses }) => (statuses.has('200') ? 'a call with an unknown key passed' : undefined),
 }

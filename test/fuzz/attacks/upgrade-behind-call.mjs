@@ -13,7 +13,7 @@ export const upgradeBehindCall = {
         `Upgrade: ${protocols[index % protocols.length]}\r\n\r\n`,
       ].join(''),
     },
-    { pause: 150 },
+    { pause: 400 },
     'close',
   ],
 }
