@@ -42,6 +42,7 @@ export const knownTargets: readonly string[] = [
   'http://b%61dmin/secret',
   'http://x%61dmin/../hello',
   'abcdefgh://b/hello',
+  'abcdefgh://b/a\\b/../admin/secret',
   '/admin//../secret',
   '/admin%2f.%2E/hello\\',
   '/admin%2F..%2Fdir%2Fdeep/./hello',

@@ -8,8 +8,20 @@ const encodedBackslash = /%5c|\\/gi
 const encodedSemicolon = /%3b/gi
 const parameters = /;[^/]*/g
 
+/** The path that was asked about last: the rules of one call ask about the same. */
+let known = ''
+let knownAnswer = false
+
 /** Whether servers may read a path in more than one way; false for most, and quick. */
 export function hasReadings(path: string): boolean {
+  if (path !== known) {
+    knownAnswer = hasDelimiters(path)
+    known = path
+  }
+  return knownAnswer
+}
+
+function hasDelimiters(path: string): boolean {
   for (let at = 0; at < path.length; at++) {
     const code = path.charCodeAt(at)
     // most characters are letters, which are beyond all that matter but the backslash

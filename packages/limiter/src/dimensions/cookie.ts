@@ -45,26 +45,17 @@ function cookiesOf({ headers }: Call): string | undefined {
 
 /** Visits the values of a cookie until `visit` says that it is done; says whether it did. */
 function eachCookie(text: string, name: ParameterName, visit: (value: string) => boolean): boolean {
-  let equals = -1
   for (let start = 0; start < text.length; ) {
     const semicolon = text.indexOf(';', start)
     const end = semicolon < 0 ? text.length : semicolon
-    if (equals < start) equals = text.indexOf('=', start)
-    if (equals < 0) return false
-    if (equals < end && isNamed(text, start, equals, name)) {
-      const value = unquote(text.slice(equals + 1, end).trim())
+    const at = name.valueAt(text, start)
+    if (at >= 0) {
+      const value = unquote(text.slice(at, end).trim())
       if (value !== '' && visit(value)) return true
     }
     start = end + 1
   }
   return false
-}
-
-function isNamed(text: string, start: number, equals: number, name: ParameterName): boolean {
-  let [first, end] = [start, equals]
-  while (first < end && isSpace(text.charCodeAt(first))) first++
-  while (end > first && isSpace(text.charCodeAt(end - 1))) end--
-  return name.isAt(text, first, end)
 }
 
 /** What stands in quotes may be escaped, as Python reads it: `\130` is `X`. */
@@ -76,8 +67,4 @@ function unquote(value: string): string {
 
 function unescaped(_escape: string, octal: string | undefined, character: string): string {
   return octal === undefined ? character : String.fromCharCode(Number.parseInt(octal, 8))
-}
-
-function isSpace(code: number): boolean {
-  return code === 0x20 || code === 0x09
 }

@@ -2,6 +2,7 @@ import { hexDigit } from '../hex-digit.ts'
 import { decodePercent } from './percent.ts'
 
 const space = 0x20
+const equals = 0x3d
 
 /**
  * The name of a query parameter or a cookie as the most lenient services know it: some ignore its case, PHP takes dots and
@@ -14,30 +15,38 @@ export class ParameterName {
     this.#name = canonical(name)
   }
 
-  /** Whether a piece of a text, which may be escaped, is this name to some service. */
-  isAt(text: string, start: number, end: number): boolean {
+  /** Where the value begins of a piece of a text that begins at `start` with this name, as some service reads it; or -1. */
+  valueAt(text: string, start: number): number {
+    const name = this.#name
     let at = start
-    for (let index = 0; index < this.#name.length; index++) {
-      if (at >= end) return false
+    for (let index = 0; index < name.length; index++) {
       let code = text.charCodeAt(at++)
       if (code === 0x2b) code = space
       else if (code === 0x25) {
         code = hexDigit(text.charCodeAt(at)) * 16 + hexDigit(text.charCodeAt(at + 1))
         at += 2
-      }
-      if (code > 0x7f) return this.#isDecoded(text.slice(start, end))
-      // PHP passes over spaces in front
-      if (index === 0 && code === space) index--
-      else if (folded(code) !== this.#name.charCodeAt(index)) return false
+      } else if (endsName(code)) return -1
+      if (code > 0x7f) return this.#decodedValueAt(text, start)
+      // PHP passes over spaces in front, as everybody does in front of a cookie
+      if (index === 0 && (code === space || code === 0x09)) index--
+      else if (folded(code) !== name.charCodeAt(index)) return -1
     }
-    return at === end || isEnd(text, at)
+    if (text.charCodeAt(at) === equals) return at + 1
+    const end = endOfName(text, at)
+    if (text.charCodeAt(end) !== equals) return -1
+    return listPlace.test(text.slice(at, end)) ? end + 1 : -1
   }
 
-  #isDecoded(text: string): boolean {
-    const name = canonical(decodePercent(text.replaceAll('+', ' ')).trimStart())
-    return name === this.#name || name.startsWith(`${this.#name}[`)
+  #decodedValueAt(text: string, start: number): number {
+    const end = endOfName(text, start)
+    const name = canonical(decodePercent(text.slice(start, end).replaceAll('+', ' ')).trim())
+    const isNamed = name === this.#name || name.startsWith(`${this.#name}[`)
+    return isNamed && text.charCodeAt(end) === equals ? end + 1 : -1
   }
 }
+
+/** What may follow a name: the place in a list, a NUL, at which a name ends for some, or blanks. */
+const listPlace = /^(?:\[|%5b|%00|[ \t]*$)/i
 
 function canonical(name: string): string {
   return name.toLowerCase().replaceAll(/[. ]/g, '_')
@@ -48,8 +57,12 @@ function folded(code: number): number {
   return code === 0x2e || code === space ? 0x5f : code
 }
 
-/** A bracket begins the place in a list, and a NUL ends a name for some. */
-function isEnd(text: string, at: number): boolean {
-  const code = text.charCodeAt(at)
-  return code === 0x5b || (code === 0x25 && /^%(?:5b|00)/i.test(text.slice(at, at + 3)))
+function endsName(code: number): boolean {
+  return code === equals || code === 0x26 || code === 0x3b
+}
+
+function endOfName(text: string, start: number): number {
+  let at = start
+  while (at < text.length && !endsName(text.charCodeAt(at))) at++
+  return at
 }

@@ -3,6 +3,9 @@ import type { Dimension } from './dimension.ts'
 import { ParameterName } from './parameter-name.ts'
 import { decodePercent } from './percent.ts'
 
+const ampersand = 0x26
+const semicolon = 0x3b
+
 /**
  * A parameter of the query. Services differ in which one they take of several, so a call that gives it two values is
  * ambiguous.
@@ -21,57 +24,62 @@ export const query: Dimension = {
 function readerOf(argument: string): (call: Call) => string | undefined {
   const name = new ParameterName(argument)
   return ({ query: text }) => {
-    let found: string | undefined
-    if (text !== undefined) {
-      eachValue(text, name, value => {
-        found = decodeForm(value)
-        return found === ''
-      })
+    if (text === undefined) return undefined
+    for (let at = nextValue(text, name, 0); at >= 0; at = nextValue(text, name, endOfPiece(text, at) + 1)) {
+      const value = decodeForm(text.slice(at, wholeEnd(text, at)))
+      if (value !== '') return value
     }
-    return found === '' ? undefined : found
+    return undefined
   }
 }
 
 function hasOtherValue(text: string, name: ParameterName): boolean {
-  let first: string | undefined
-  let isOther = false
+  const at = nextValue(text, name, 0)
+  if (at < 0) return false
+  const end = endOfPiece(text, at)
+  const isAlone = text.charCodeAt(end) !== semicolon && nextValue(text, name, end + 1) < 0
+  return !isAlone && differ(at, text, name)
+}
+
+/** Whether the values from one on differ. None is decoded twice: a broken escape is dear, and a query may hold thousands. */
+function differ(first: number, text: string, name: ParameterName): boolean {
   const seen = new Set<string>()
-  eachValue(text, name, raw => {
-    // a broken escape is dear to decode, and a query may hold thousands of one
-    if (seen.has(raw)) return true
-    seen.add(raw)
-    const value = decodeForm(raw)
-    if (value === '') return true
-    first ??= value
-    isOther = value !== first
-    return !isOther
-  })
-  return isOther
-}
-
-/** Visits every value that some service may find, as long as `visit` wants more. Some take `;` for `&`. */
-function eachValue(text: string, name: ParameterName, visit: (raw: string) => boolean): void {
-  let isBehindSemicolon = false
-  let [ampersand, semicolon, equals] = [-1, -1, -1]
-  for (let start = 0; start < text.length; ) {
-    // each is looked for again only once it is behind: a query may hold thousands of the others
-    if (ampersand < start) ampersand = indexOrEnd(text, '&', start)
-    if (semicolon < start) semicolon = indexOrEnd(text, ';', start)
-    if (equals < start) equals = indexOrEnd(text, '=', start)
-    if (equals === text.length) return
-    const end = Math.min(ampersand, semicolon)
-    if (equals < end && name.isAt(text, start, equals)) {
-      if (!isBehindSemicolon && end < ampersand && !visit(text.slice(equals + 1, ampersand))) return
-      if (!visit(text.slice(equals + 1, end))) return
+  const values = new Set<string>()
+  for (let at = first; at >= 0 && values.size < 2; ) {
+    const end = endOfPiece(text, at)
+    const whole = text.charCodeAt(end) === semicolon ? wholeEnd(text, at) : end
+    for (const raw of [text.slice(at, end), text.slice(at, whole)]) {
+      if (!seen.has(raw)) values.add(decodeForm(raw))
+      seen.add(raw)
+      values.delete('')
     }
-    isBehindSemicolon = end === semicolon && end < text.length
-    start = end + 1
+    at = nextValue(text, name, end + 1)
   }
+  return values.size > 1
 }
 
-function indexOrEnd(text: string, character: string, start: number): number {
-  const at = text.indexOf(character, start)
-  return at < 0 ? text.length : at
+/** Where the next value begins that some service may find at or behind `start`, the beginning of a piece; -1 if there is none. */
+function nextValue(text: string, name: ParameterName, start: number): number {
+  for (let at = start; at < text.length; at = endOfPiece(text, at) + 1) {
+    const value = name.valueAt(text, at)
+    if (value >= 0) return value
+  }
+  return -1
+}
+
+/** Some services take `;` for `&`. */
+function endOfPiece(text: string, start: number): number {
+  for (let at = start; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === ampersand || code === semicolon) return at
+  }
+  return text.length
+}
+
+/** The end of a value for services that do not. */
+function wholeEnd(text: string, start: number): number {
+  const end = text.indexOf('&', start)
+  return end < 0 ? text.length : end
 }
 
 function decodeForm(text: string): string {

@@ -33,7 +33,7 @@ function spelledFrom(target: string, start: number): string {
     if (code === 0x3f || code === 0x23) break
     if (code === percent || code === backslash) plain = false
   }
-  if (!plain) return spell(usesUrlParse.test(target) ? target.replaceAll('\\', '/') : target, start, end)
+  if (!plain) return spell(target, start, end)
   if (start === end) return '/'
   return start === 0 && end === target.length ? target : target.slice(start, end)
 }
@@ -63,9 +63,6 @@ function originOf(target: string): { readonly host: number; readonly end: number
 function endsHost(code: number): boolean {
   return code === 0x2f || code === backslash || code === 0x3f || code === 0x23
 }
-
-/** Where Express and Koa leave their own quick reading of targets for `url.parse`, to which a backslash is a slash. */
-const usesUrlParse = /^[^/]|[\t\n\f\r #\xa0\ufeff]/
 
 function spell(target: string, start: number, end: number): string {
   let spelled = ''
