@@ -447,6 +447,12 @@ describe('upgraded connections that nobody needs any more', () => {
     },
   )
 
+  test('Fastify, which would give up after ten seconds, does not bound how long a shutdown may take', async () => {
+    const { url } = await rig.serve()
+    const guarded = await rig.guard({ gateway: { routes: [{ to: url }] } })
+    expect(guarded.gateway.initialConfig.pluginTimeout).toBe(0)
+  })
+
   test.each(['h2c', 'websocket'])('an unanswered %s upgrade does not outlive the shutdown timeout', async protocol => {
     const { url } = await rig.serve(() => {})
     const gateway = { routes: [{ to: url }], shutdown: { timeout: '500ms' } }

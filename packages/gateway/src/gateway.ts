@@ -1,6 +1,6 @@
 import { METHODS } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Limiter } from 'diana-limiter'
+import { DianaError, type Limiter } from 'diana-limiter'
 import { diana } from 'diana-limiter/fastify'
 import fastify, {
   type FastifyError,
@@ -42,6 +42,8 @@ export interface GatewayOptions {
 // a tunnel is no call, and TRACE shows a caller what only the service should see
 const notForwarded: readonly string[] = ['CONNECT', 'TRACE']
 
+const filterStartMs = 10_000
+
 /** Puts Diana in front of services: a Fastify application whose first filter is hers and whose only route is the proxy. */
 export async function createGateway(options: GatewayOptions): Promise<FastifyInstance> {
   const { limiter, upstream, folder = '.', logger = false } = options
@@ -66,6 +68,8 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
       return gatewayServer.server
     },
     return503OnClosing: false,
+    // it would also bound how long calls under way may take at the end, which is for shutdown.timeout to say
+    pluginTimeout: 0,
     rewriteUrl: settleRequest,
     frameworkErrors: (_error, request, reply) => sendProblem(reply, 400, faultOf(request.raw)),
     clientErrorHandler: answerUnreadable,
@@ -102,10 +106,27 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
   })
   // every method is routed but those that are not forwarded
   app.setNotFoundHandler(({ method }, reply) => sendProblem(reply, 405, `The gateway does not forward ${method}.`))
-  for (const filter of filters) await app.register(filter)
+  for (const filter of filters) await within(filterStartMs, registered(app, filter))
   const method = allowMethods(app)
   for (const url of ['/', '/*']) app.route({ method, url, exposeHeadRoute: false, handler: forwarder.forward })
   return app
+}
+
+async function registered(app: FastifyInstance, filter: FilterPlugin): Promise<void> {
+  await app.register(filter)
+}
+
+/** Rejects if a filter does not say that it is ready. */
+async function within(ms: number, ready: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    const remedy = 'call done() in the plugin, or return a promise that resolves'
+    timer = setTimeout(
+      () => reject(new DianaError('BAD_RULES', `gateway: a filter was not ready after ${ms / 1000} s: ${remedy}`)),
+      ms,
+    )
+  })
+  await Promise.race([ready, late]).finally(() => clearTimeout(timer))
 }
 
 /** Whether an address is believed about those it calls for, by what it would be believed about. */
