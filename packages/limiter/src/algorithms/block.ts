@@ -47,7 +47,7 @@ end
 
 return moves`,
   } satisfies Twin,
-  numbers: {},
+  numbers: { setsMoment: 1 },
   delay(state, at, now, cost) {
     return cost > 0 ? 0 : Math.max(0, state[at + UNTIL]! - now)
   },
@@ -57,6 +57,9 @@ return moves`,
   giveBack() {},
   remaining(state, at, now) {
     return state[at + UNTIL]! > now ? 0 : 1
+  },
+  costLasting(us) {
+    return Math.ceil(us / 1000)
   },
   idleAt(state, at) {
     return state[at + UNTIL]!

@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Meter } from '../algorithms/algorithm.ts'
+import type { CatchUp } from './catch-up.ts'
 import {
   type AnsweredCharge,
   type AnsweredQuestion,
@@ -30,8 +31,8 @@ interface Pending {
   readonly reject: (reason: Error) => void
 }
 
-interface Attending {
-  readonly resolve: (attendance: Attendance) => void
+interface Awaiting<Answer> {
+  readonly resolve: (answer: Answer) => void
   readonly reject: (reason: Error) => void
 }
 
@@ -54,7 +55,8 @@ export class CountingStore implements FleetStore, Roll {
   readonly #numbers = new Map<string, number>()
   readonly #holdings = new Holdings<Counter>()
   readonly #asked = new Map<number, readonly Pending[]>()
-  readonly #attending = new Map<number, Attending>()
+  readonly #attending = new Map<number, Awaiting<Attendance>>()
+  readonly #catchingUp = new Map<number, Awaiting<readonly number[]>>()
   #socket: Socket | undefined
   #pending: Pending[] = []
   #refunds: FleetRefund[] = []
@@ -108,6 +110,21 @@ export class CountingStore implements FleetStore, Roll {
     this.giveBack(counted.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait })))
   }
 
+  catchUp({ counter, key, levels, unfit }: CatchUp): Promise<void> {
+    const socket = this.#socket
+    if (socket === undefined) return Promise.reject(new Error('the counting process is away'))
+    const batch = ++this.#batch
+    return new Promise((resolve, reject) => {
+      const caughtUp = (rest: readonly number[]): void => {
+        unfit.push(...rest)
+        resolve()
+      }
+      this.#catchingUp.set(batch, { resolve: caughtUp, reject })
+      const told = this.#told(counter as Counter)
+      this.#send(socket, [...told, ['catchUp', batch, numberOf(counter), key, levels]])
+    })
+  }
+
   async reset(counter: FleetCounter, key: string): Promise<void> {
     if (this.#socket) this.#send(this.#socket, [...this.#told(counter as Counter), ['reset', numberOf(counter), key]])
   }
@@ -149,7 +166,8 @@ export class CountingStore implements FleetStore, Roll {
   #leave(): void {
     this.#socket = undefined
     this.#refunds = []
-    const lost = [...[...this.#asked.values()].flat(), ...this.#attending.values()]
+    const lost = [...[...this.#asked.values()].flat(), ...this.#attending.values(), ...this.#catchingUp.values()]
+    this.#catchingUp.clear()
     this.#asked.clear()
     this.#attending.clear()
     for (const { reject } of lost) reject(new Error('the counting process went away'))
@@ -222,6 +240,11 @@ export class CountingStore implements FleetStore, Roll {
   #receive(reply: Reply): void {
     if (reply[0] === 'answer') {
       this.#fill(reply[1], reply[2], reply[3])
+      return
+    }
+    if (reply[0] === 'caughtUp') {
+      this.#catchingUp.get(reply[1])?.resolve(reply[2])
+      this.#catchingUp.delete(reply[1])
       return
     }
     this.#attending.get(reply[1])?.resolve(reply[2])

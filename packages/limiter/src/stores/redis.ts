@@ -12,7 +12,7 @@ import {
   redisCounter,
 } from './redis-counter.ts'
 import { RedisLeases } from './redis-leases.ts'
-import type { Question, Refund } from './redis-question.ts'
+import type { Question, RedisCatchUp, Refund } from './redis-question.ts'
 import { redisScript } from './redis-script.ts'
 
 /** Sends one command to Redis; all that Diana asks of a client. */
@@ -114,6 +114,11 @@ export class RedisStore implements FleetStore {
   refund(charges: readonly RedisCharge[], now: number): void {
     const counted = charges.filter(({ cost, fits }) => cost > 0 && fits)
     this.giveBack(counted.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait })))
+  }
+
+  /** Counts what Redis has missed of one key, and writes down what does not fit. */
+  async catchUp(missed: RedisCatchUp): Promise<void> {
+    await this.#ask({ what: 'catchUp', charges: [missed] })
   }
 
   /** Forgets what is counted for one key of a rule. */
