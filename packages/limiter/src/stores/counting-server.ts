@@ -108,6 +108,12 @@ export class CountingServer {
         socket.write(encode(['caughtUp', batch, this.#catchUp(asker, number, key, levels)]))
         return
       }
+      case 'keys': {
+        const [, batch, number, most] = request
+        const keys = Array.from(this.#countedBy(asker, number).table.entries(), ([key]) => key)
+        socket.write(encode(['keys', batch, keys.slice(0, most)]))
+        return
+      }
       case 'reset':
         this.#countedBy(asker, request[1]).table.reset(request[2])
         return

@@ -68,6 +68,8 @@ export interface FleetStore {
   refund(charges: readonly FleetCharge[], now: number): void
   /** Counts what it was not told of, as far as it fits, and writes down what does not. */
   catchUp(missed: CatchUp): Promise<void>
+  /** Keys for which something is counted, at most so many; some of it may mean nothing any more. */
+  keys(counter: FleetCounter, most: number): Promise<string[]>
   /** Forgets what is counted for one key of a rule. */
   reset(counter: FleetCounter, key: string): Promise<void>
   /** Says again what this process holds, lest the store takes it for gone. */

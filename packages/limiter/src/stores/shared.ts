@@ -22,6 +22,7 @@ import type { Roll } from './roll.ts'
 import { isCountedHere, type SharedCharge } from './shared-charge.ts'
 import { StandIn } from './stand-in.ts'
 import { StoreHealth, type StoreStatus } from './store-health.ts'
+import type { Table } from './table.ts'
 import { type Trouble, troubleOf } from './trouble.ts'
 
 export interface SharedStoreOptions {
@@ -159,6 +160,18 @@ export class SharedStore {
     if (!counter.held) return
     this.#debts.cancel(charge, now)
     this.#standIn.release(charge, now)
+  }
+
+  /** The keys of a counter, at most so many; those that are known here while the store cannot be asked. */
+  async keys(counter: FleetCounter, table: Table, most: number): Promise<string[]> {
+    if (this.#health.isHealthy) {
+      try {
+        return await within(this.#store.keys(counter, most), this.#stepMs)
+      } catch (error) {
+        this.#failed(troubleOf(error))
+      }
+    }
+    return Array.from(table.entries(), ([key]) => key).slice(0, most)
   }
 
   async reset(counter: FleetCounter, key: string): Promise<void> {

@@ -69,6 +69,11 @@ export class FleetDouble implements FleetStore {
     for (const { table } of this.#counters.values()) for (const [key] of table.entries()) table.reset(key)
   }
 
+  async keys(counter: FleetCounter, most: number): Promise<string[]> {
+    await this.before()
+    return Array.from((counter as DoubleCounter).table.entries(), ([key]) => key).slice(0, most)
+  }
+
   async reset(counter: FleetCounter, key: string): Promise<void> {
     ;(counter as DoubleCounter).table.reset(key)
   }
