@@ -1,5 +1,4 @@
 import type { Meter } from '../algorithms/algorithm.ts'
-import type { FleetCounter } from './fleet-store.ts'
 import type { Table } from './table.ts'
 
 /** What a store has to learn of one level: that `known` or more is used, and that `missing` was admitted besides. */
@@ -9,8 +8,8 @@ export interface LevelCatchUp {
 }
 
 /** What a store has to learn of one key that it has not counted, or has forgotten. */
-export interface CatchUp {
-  readonly counter: FleetCounter
+export interface CatchUp<Counter> {
+  readonly counter: Counter
   readonly key: string
   readonly levels: readonly LevelCatchUp[]
   /** What did not fit into each level; the store writes it. */
@@ -18,7 +17,12 @@ export interface CatchUp {
 }
 
 /** Counts in a slot of a table what it has to learn, as far as it fits; the rest is written into `unfit`. */
-export function catchUpTable(table: Table, slot: number, { levels, unfit }: CatchUp, now: number): void {
+export function catchUpTable(
+  table: Table,
+  slot: number,
+  { levels, unfit }: Pick<CatchUp<unknown>, 'levels' | 'unfit'>,
+  now: number,
+): void {
   table.meters.forEach((meter, level) => {
     const { known, missing } = levels[level] ?? { known: 0, missing: 0 }
     const state = table.state(slot)

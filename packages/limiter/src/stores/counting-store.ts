@@ -110,7 +110,7 @@ export class CountingStore implements FleetStore, Roll {
     this.giveBack(counted.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait })))
   }
 
-  async catchUp({ counter, key, levels, unfit }: CatchUp): Promise<void> {
+  async catchUp({ counter, key, levels, unfit }: CatchUp<FleetCounter>): Promise<void> {
     unfit.push(
       ...(await this.#inquire<readonly number[]>(counter, batch => ['catchUp', batch, numberOf(counter), key, levels])),
     )

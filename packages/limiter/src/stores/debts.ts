@@ -88,7 +88,11 @@ export class Debts {
    * Counts in the store what is owed, and reports each key that was told; returns what did not fit. Throws if the store
    * cannot be asked; what was not counted is then still owed.
    */
-  async settle(store: FleetStore, now: () => number, onTold: (told: CatchUp, table: Table) => void): Promise<number> {
+  async settle(
+    store: FleetStore,
+    now: () => number,
+    onTold: (told: CatchUp<FleetCounter>, table: Table) => void,
+  ): Promise<number> {
     await within(Promise.all([...this.#places].map(charge => this.#hold(charge, store))), CHUNK_MS)
     const owed = [...this.#debts.values()].flatMap(known => [...known.values()])
     const failures: unknown[] = []
@@ -109,7 +113,7 @@ export class Debts {
     debt: Debt,
     store: FleetStore,
     now: number,
-    onTold: (told: CatchUp, table: Table) => void,
+    onTold: (told: CatchUp<FleetCounter>, table: Table) => void,
   ): Promise<number> {
     const { counter, key, table } = debt
     const told = { counter, key, levels: levelsOf(debt, now), unfit: [] }

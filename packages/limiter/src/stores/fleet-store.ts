@@ -67,7 +67,7 @@ export interface FleetStore {
   /** Takes back what a call was charged at `now`, by the clock of the store. */
   refund(charges: readonly FleetCharge[], now: number): void
   /** Counts what it was not told of, as far as it fits, and writes down what does not. */
-  catchUp(missed: CatchUp): Promise<void>
+  catchUp(missed: CatchUp<FleetCounter>): Promise<void>
   /** Keys for which something is counted, at most so many; some of it may mean nothing any more. */
   keys(counter: FleetCounter, most: number): Promise<string[]>
   /** Forgets what is counted for one key of a rule. */

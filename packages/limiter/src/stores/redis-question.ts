@@ -34,6 +34,4 @@ export interface Renewal {
 }
 
 /** What the script has missed of one key. */
-export interface RedisCatchUp extends CatchUp {
-  readonly counter: RedisCounter
-}
+export type RedisCatchUp = CatchUp<RedisCounter>

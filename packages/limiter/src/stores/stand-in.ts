@@ -80,7 +80,7 @@ export class StandIn {
   }
 
   /** The store was told of calls that this process had admitted. */
-  told({ counter, key, levels, unfit }: CatchUp, table: Table, now: number): void {
+  told({ counter, key, levels, unfit }: CatchUp<FleetCounter>, table: Table, now: number): void {
     const slot = table.find(key)
     if (slot === CROWD && key !== '') return
     const counted = levels.map(({ missing }, level) => Math.max(0, missing - unfit[level]!))
@@ -88,7 +88,7 @@ export class StandIn {
   }
 
   /** What the store was last seen to have counted, key by key: all that it can be told if it has lost its memory. */
-  *known(now: () => number): Generator<CatchUp> {
+  *known(now: () => number): Generator<CatchUp<FleetCounter>> {
     for (const counter of this.#counters.flatMap(one => one.deref() ?? [])) {
       const seen = this.#seen.get(counter)
       if (!seen || counter.held) continue

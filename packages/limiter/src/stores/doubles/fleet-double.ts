@@ -56,7 +56,7 @@ export class FleetDouble implements FleetStore {
     this.giveBack(charges.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait })))
   }
 
-  async catchUp(missed: CatchUp): Promise<void> {
+  async catchUp(missed: CatchUp<FleetCounter>): Promise<void> {
     this.asked++
     await this.before()
     const { table } = missed.counter as DoubleCounter
