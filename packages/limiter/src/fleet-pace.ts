@@ -1,22 +1,25 @@
 import { performance } from 'node:perf_hooks'
+import { setTimeout as pause } from 'node:timers/promises'
 import { type Curve, emptied, Smooth } from './algorithms/smooth.ts'
 import { within } from './stores/deadline.ts'
 import { Fleet } from './stores/fleet.ts'
 import { Heartbeat } from './stores/heartbeat.ts'
-import { RedisStore } from './stores/redis.ts'
 import { connectRedis, type RedisConnection, type RedisTarget } from './stores/redis-client.ts'
-import { escapePart, type RedisCounter, redisCharge } from './stores/redis-counter.ts'
+import { escapePart } from './stores/redis-counter.ts'
+import { type PaceAnswer, type PaceRequest, RedisPace } from './stores/redis-pace.ts'
 import { RedisRoll } from './stores/redis-roll.ts'
 
 /** Permits that were taken: how long until they are there, and how to give them back. */
 export interface Reservation {
   readonly waitUs: number
+  /** How long it took to get them promised, while Redis could not be asked. */
+  readonly waitedUs: number
   giveBack(): void
 }
 
 export interface FleetPaceOptions {
   readonly redis: RedisTarget
-  /** Whoever uses the same name shares the pace. */
+  /** All processes that use this name share the pace. */
   readonly name: string
   readonly timeoutMs: number
   readonly curveAt: (rate: number) => Curve
@@ -26,110 +29,232 @@ export interface FleetPaceOptions {
 
 interface Connected {
   readonly connection: RedisConnection
-  readonly store: RedisStore
+  readonly pace: RedisPace
   readonly fleet: Fleet
   readonly heartbeat: Heartbeat
 }
 
-/** Redis is not asked again for so long after it has failed. */
-const RETRY_MS = 1000
-/** Longer than anybody waits; what is without end cannot be written down. */
-const ENDLESS_US = 2 ** 52
-/** So many ways to wait are known at one time. */
-const MOST_COUNTERS = 100
+/** After Redis has failed it is not asked for so long; permits that are there later are asked of Redis again. */
+const RETRY_MS = 250
 
 /**
- * The pace of jobs that several processes share in Redis. While Redis cannot be asked, each process goes on at its part of
- * the rate, with nothing saved.
+ * The pace of jobs that several processes share in Redis, and the rate of it, which any of them may change for all. While
+ * Redis cannot be asked, each process goes on at its part of the rate, from where the pace was and with nothing saved;
+ * permits that pass meanwhile are counted in Redis when it answers again.
  */
 export class FleetPace {
   readonly #options: FleetPaceOptions
-  readonly #counters = new Map<number, RedisCounter>()
   #connecting: Promise<Connected> | undefined
   #rate: number
+  /** The rate that the program was written with. */
+  readonly #announced: number
+  /** A rate that was set here and Redis does not know yet. */
+  #newRate: number | undefined
   #retryAt = 0
   #here: { readonly smooth: Smooth; readonly state: Float64Array } | undefined
+  /** Until then this process knows the pace to be taken, by its own clock. */
+  #takenUntil = 0
+  /** Permits that passed here and Redis has not counted. */
+  #debt = 0
 
   constructor(rate: number, options: FleetPaceOptions) {
     this.#rate = rate
+    this.#announced = rate
     this.#options = options
   }
 
-  set rate(rate: number) {
-    this.#rate = rate
-    this.#counters.clear()
-    this.#here = undefined
+  /** The rate of the fleet, as far as this process has heard. */
+  get rate(): number {
+    return this.#rate
   }
 
-  /** Takes permits that are there within `patienceUs`; undefined where none are, and nothing is taken. */
-  async take(permits: number, patienceUs: number): Promise<Reservation | undefined> {
-    this.#connecting ??= this.#connect()
-    const { store, fleet } = await this.#connecting
-    if (performance.now() < this.#retryAt) return this.#takeHere(permits, patienceUs, fleet.part.size)
-    const counter = this.#counterFor(Math.min(patienceUs, ENDLESS_US), store)
-    const charge = Object.assign(redisCharge(counter), { key: '', cost: permits })
-    const asked = store.take([charge])
-    try {
-      const { allowed, now } = await within(asked, this.#options.timeoutMs)
-      this.#here = undefined
-      if (!allowed) return undefined
-      return { waitUs: charge.wait, giveBack: () => store.refund([charge], now) }
-    } catch {
-      // what is answered later is nobody's
-      asked.then(({ allowed, now }) => allowed && store.refund([charge], now)).catch(() => {})
-      this.#retryAt = performance.now() + RETRY_MS
-      return this.#takeHere(permits, patienceUs, fleet.part.size)
+  set rate(rate: number) {
+    this.#newRate = rate
+    this.#follow(rate)
+    void this.#synchronize().catch(() => {})
+  }
+
+  /** Takes permits that are there within `patienceUs`; undefined if they are not, and nothing is taken. */
+  async take(permits: number, patienceUs: number, signal?: AbortSignal): Promise<Reservation | undefined> {
+    const { now } = this.#options
+    const since = now()
+    const { fleet } = await this.#connected()
+    for (;;) {
+      if (performance.now() >= this.#retryAt) {
+        try {
+          return await this.#takeInRedis(permits, patienceUs - (now() - since), now() - since)
+        } catch {
+          this.#retryAt = performance.now() + RETRY_MS
+        }
+      }
+      const leftUs = patienceUs - (now() - since)
+      const retryMs = Math.max(1, Math.ceil(this.#retryAt - performance.now()))
+      const reserved = this.#takeHere(permits, Math.min(leftUs, retryMs * 1000), fleet, now() - since)
+      if (reserved) return reserved
+      if (leftUs < retryMs * 1000) return undefined
+      await pause(retryMs, undefined, { signal })
     }
+  }
+
+  /** How many calls for one permit would pass at once. */
+  async available(): Promise<number> {
+    const { fleet } = await this.#connected()
+    try {
+      if (performance.now() >= this.#retryAt) return (await this.#ask({ permits: 0, patienceUs: 0 })).available
+    } catch {
+      this.#retryAt = performance.now() + RETRY_MS
+    }
+    const { smooth, state } = this.#stateHere(fleet)
+    return smooth.passesAtOnce(state, 0, this.#options.now())
   }
 
   async close(): Promise<void> {
     const connected = await this.#connecting?.catch(() => undefined)
     if (!connected) return
-    const { heartbeat, fleet, store, connection } = connected
+    const { heartbeat, fleet, connection } = connected
     heartbeat.stop()
     await within(fleet.leave(), this.#options.timeoutMs).catch(() => {})
-    store.close()
     connection.close()
   }
 
-  async #connect(): Promise<Connected> {
-    const { redis, name, timeoutMs } = this.#options
-    const connection = await connectRedis(redis)
-    const { send, isCluster } = connection
-    const fleet = new Fleet(new RedisRoll(send, { prefix: `diana:pace:${escapePart(name)}` }), {
-      assumed: 1,
-      onChange: () => {
-        this.#here = undefined
-      },
+  async #takeInRedis(permits: number, patienceUs: number, waitedUs: number): Promise<Reservation | undefined> {
+    const { now } = this.#options
+    const { pace } = await this.#connected()
+    let isLate = false
+    const asked = this.#ask({ permits, patienceUs: Math.max(0, patienceUs) }, answer => {
+      if (!isLate || !answer.isTaken) return
+      // permits that come too late pay for what passed here meanwhile; the rest is given back
+      const paid = Math.min(permits, this.#debt)
+      this.#debt -= paid
+      if (paid < permits) void this.#giveBack(pace, permits - paid, answer)
     })
-    const heartbeat = new Heartbeat(fleet, { timeoutMs, isPaused: () => false, onTrouble: () => {} })
-    await heartbeat.start()
-    return { connection, store: new RedisStore(send, { isCluster }), fleet, heartbeat }
-  }
-
-  /** How long a call may wait belongs to the counter, and what is counted does not depend on it. */
-  #counterFor(patienceUs: number, store: RedisStore): RedisCounter {
-    const known = this.#counters.get(patienceUs)
-    if (known) return known
-    if (this.#counters.size === MOST_COUNTERS) this.#counters.clear()
-    const { name, curveAt } = this.#options
-    const meters = [new Smooth(curveAt(this.#rate), patienceUs)]
-    const counter = store.createCounter({ id: name, algorithm: 'rate-limiter', enforced: true, meters })
-    this.#counters.set(patienceUs, counter)
-    return counter
-  }
-
-  #takeHere(permits: number, patienceUs: number, processes: number): Reservation | undefined {
-    const { curveAt, now: clock } = this.#options
-    const now = clock()
-    if (!this.#here) {
-      const curve = curveAt(this.#rate / processes)
-      this.#here = { smooth: new Smooth(curve, Number.POSITIVE_INFINITY), state: emptied(curve, now) }
+    try {
+      const answer = await asked
+      this.#here = undefined
+      if (!answer.isTaken) return undefined
+      const { stableUs } = this.#options.curveAt(this.#rate)
+      this.#takenUntil = Math.max(this.#takenUntil, now() + answer.waitUs + permits * stableUs)
+      return { waitUs: answer.waitUs, waitedUs, giveBack: () => void this.#giveBack(pace, permits, answer) }
+    } catch (error) {
+      isLate = true
+      throw error
     }
-    const { smooth, state } = this.#here
+  }
+
+  /** Redis that does not hear of it paces too slowly for a while, which harms nobody. */
+  async #giveBack(pace: RedisPace, permits: number, { now, waitUs }: PaceAnswer): Promise<void> {
+    await pace.giveBack(this.#rate, permits, now + waitUs).catch(() => {})
+  }
+
+  /** Asks Redis with the rate of the fleet, and tells it of what passed here. */
+  async #ask(
+    { permits, patienceUs }: Pick<PaceRequest, 'permits' | 'patienceUs'>,
+    onAnswer: (answer: PaceAnswer) => void = () => {},
+  ): Promise<PaceAnswer> {
+    const { timeoutMs } = this.#options
+    const { pace } = await this.#connected()
+    await this.#synchronize()
+    const debt = this.#debt
+    this.#debt = 0
+    const request = { permits, patienceUs, debt, knownUs: this.#knownUs }
+    const asked = this.#askWithRate(pace, request).then(
+      answer => {
+        onAnswer(answer)
+        return answer
+      },
+      error => {
+        this.#debt += debt
+        throw error
+      },
+    )
+    return await within(asked, timeoutMs)
+  }
+
+  get #knownUs(): number {
+    return this.#takenUntil === 0 ? -1 : Math.max(0, this.#takenUntil - this.#options.now())
+  }
+
+  async #askWithRate(pace: RedisPace, request: PaceRequest): Promise<PaceAnswer> {
+    for (;;) {
+      const answer = await pace.take(this.#rate, request)
+      if (!('rate' in answer)) return answer
+      this.#follow(answer.rate)
+    }
+  }
+
+  /** Tells Redis of a rate that was set here. */
+  async #synchronize(): Promise<void> {
+    const rate = this.#newRate
+    if (rate === undefined) return
+    const { pace } = await this.#connected()
+    await within(pace.setRate(rate), this.#options.timeoutMs)
+    if (this.#newRate === rate) this.#newRate = undefined
+  }
+
+  #follow(rate: number): void {
+    if (rate === this.#rate) return
+    this.#rate = rate
+    this.#here = undefined
+  }
+
+  #takeHere(permits: number, patienceUs: number, fleet: Fleet, waitedUs: number): Reservation | undefined {
+    const clock = this.#options.now
+    const now = clock()
+    const { smooth, state } = this.#stateHere(fleet)
     const waitUs = smooth.delay(state, 0, now)
     if (waitUs > patienceUs) return undefined
     smooth.take(state, 0, now, permits, waitUs)
-    return { waitUs, giveBack: () => smooth.giveBack(state, 0, clock(), permits, now + waitUs) }
+    this.#debt += permits
+    const giveBack = (): void => {
+      this.#debt = Math.max(0, this.#debt - permits)
+      smooth.giveBack(state, 0, clock(), permits, now + waitUs)
+    }
+    return { waitUs, waitedUs, giveBack }
+  }
+
+  /** This process's part of the pace: the processes take turns from where the pace was. */
+  #stateHere({ part }: Fleet): { readonly smooth: Smooth; readonly state: Float64Array } {
+    if (this.#here) return this.#here
+    const { curveAt, now: clock } = this.#options
+    const now = clock()
+    const curve = curveAt(this.#rate / part.size)
+    const turnUs = Math.min(part.rank, part.size - 1) * curveAt(this.#rate).stableUs
+    const state = emptied(curve, now, Math.max(0, this.#takenUntil - now) + turnUs)
+    this.#here = { smooth: new Smooth(curve, Number.POSITIVE_INFINITY), state }
+    return this.#here
+  }
+
+  #connected(): Promise<Connected> {
+    this.#connecting ??= this.#connect()
+    return this.#connecting
+  }
+
+  async #connect(): Promise<Connected> {
+    const { redis, name, timeoutMs, curveAt } = this.#options
+    const connection = await connectRedis(redis)
+    const { send } = connection
+    const pace = new RedisPace(send, name, curveAt)
+    const roll = new RedisRoll(send, { prefix: `diana:pace:${escapePart(name)}` })
+    let isAnnounced = false
+    // with every heartbeat this process also hears of the rate
+    const attend: RedisRoll['attend'] = async sign => {
+      const attendance = await roll.attend(sign)
+      const rate = isAnnounced ? await pace.rate(this.#rate, this.#knownUs) : await pace.announce(this.#announced)
+      isAnnounced = true
+      if (this.#newRate === undefined) this.#follow(rate)
+      return attendance
+    }
+    const fleet = new Fleet(
+      { attend, leave: () => roll.leave() },
+      {
+        assumed: 1,
+        onChange: () => {
+          this.#here = undefined
+        },
+      },
+    )
+    const heartbeat = new Heartbeat(fleet, { timeoutMs, isPaused: () => false, onTrouble: () => {} })
+    await heartbeat.start()
+    return { connection, pace, fleet, heartbeat }
   }
 }

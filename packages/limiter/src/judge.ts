@@ -1,3 +1,4 @@
+import { firstBlockCost } from './algorithms/block.ts'
 import type { Call } from './call.ts'
 import { createClerk } from './clerk.ts'
 import { Docket, type DocketOptions } from './docket.ts'
@@ -147,13 +148,14 @@ export class Judge {
   }
 
   /** Blocks the caller by those rules whose limit he is over. Nobody waits for it: until then the limit itself refuses. */
-  #block({ size, charges, found }: Docket, judgement: Judgement): void {
+  #block(docket: Docket, judgement: Judgement): void {
+    const { size, charges, found } = docket
     if (judgement.fullHouse) return
     for (let i = 0; i < size; i++) {
       const { fits, enforced, delays, key } = charges[i]!
       const { rule, gate } = found[i]!
-      if (fits || !enforced || delays.length === 0 || !gate || !rule.blockMs) continue
-      void Promise.resolve(blockCaller(gate, key, rule.blockMs, this.#parts)).catch(() => {})
+      if (fits || !enforced || delays.length === 0 || !gate || !rule.blockMs || docket.blockedUs(i) > 0) continue
+      void Promise.resolve(blockCaller(gate, key, firstBlockCost(rule.blockMs), this.#parts)).catch(() => {})
     }
   }
 
@@ -217,8 +219,9 @@ export class Judge {
           // nobody waits for what can never be: more places than there are
           if (!meter.held || found.rule.queueSize === 0 || charge.cost > count || blockedUs > 0)
             onlyPlacesMissing = false
-          // whoever is over the limit now is blocked from now on
-          const retry = over > 0 && counted ? Math.max(late, (found.rule.blockMs ?? 0) * 1000) : late
+          // a caller who is over the limit is blocked from now on, unless they are blocked already
+          const isBlockedNow = over > 0 && counted && blockedUs === 0
+          const retry = isBlockedNow ? Math.max(late, (found.rule.blockMs ?? 0) * 1000) : late
           if (binding === undefined || retry > retryUs) {
             binding = found
             retryUs = retry

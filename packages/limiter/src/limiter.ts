@@ -15,7 +15,7 @@ import { explain, type RuleExplanation } from './explain.ts'
 import type { Figures } from './figures/figures.ts'
 import type { Observer } from './figures/observer.ts'
 import type { RecordedCall } from './figures/recorder.ts'
-import { blockBy, unblockBy } from './gate.ts'
+import { type BlockedCaller, blockBy, blockedBy, keyOf, unblockBy, type Who } from './gate.ts'
 import { Judge } from './judge.ts'
 import { type CountedRule, giveBack, type NamedRules } from './judgement.ts'
 import type { LimiterEvents, Status } from './limiter-status.ts'
@@ -259,15 +259,27 @@ export class Limiter {
 
   /**
    * Refuses a caller by one rule for a time: its own `block` unless told, milliseconds or a duration such as `10m`. For the
-   * whole fleet where the rule is counted there. `who` is a call of his, or his value of the one dimension that the rule
-   * counts by.
+   * whole fleet where the rule is counted there. `who` is a call of theirs, their value of the one dimension that the rule
+   * counts by, or a caller as `blocks` lists them.
    */
-  async block(rule: string, who: Call | string, time?: string | number): Promise<void> {
+  async block(rule: string, who: Who, time?: string | number): Promise<void> {
     await blockBy(this.#ruleNamed(rule), who, time, { store: this.#store, shared: this.#shared, now: this.#now })
   }
 
-  /** Lets a blocked caller in again. */
-  async unblock(rule: string, who: Call | string): Promise<void> {
+  /** What a rule counts a caller under: the key that `blocks` lists them by. */
+  keyOf(rule: string, who: Who): string {
+    return keyOf(this.#ruleNamed(rule), who)
+  }
+
+  /** The callers whom rules refuse for a time, by one rule or by all; for the whole fleet where a rule is counted there. */
+  async blocks(rule?: string): Promise<BlockedCaller[]> {
+    const rules = rule === undefined ? this.#judge.rules : [this.#ruleNamed(rule)]
+    const keeping = { store: this.#store, shared: this.#shared, now: this.#now }
+    return (await Promise.all(rules.map(counted => blockedBy(counted, keeping)))).flat()
+  }
+
+  /** Lets a blocked caller in again; what the rule has counted for them is forgotten, or it would block them at once. */
+  async unblock(rule: string, who: Who): Promise<void> {
     await unblockBy(this.#ruleNamed(rule), who, this.#shared)
   }
 

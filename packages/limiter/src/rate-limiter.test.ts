@@ -40,6 +40,19 @@ describe('a limiter that saves permits', () => {
     expect(await acquire(limiter, 1, 1, 3, 1, 1)).toEqual([0, 0, 0, 0, 0.2])
   })
 
+  it('tells how many calls for one permit would pass at once', async () => {
+    const limiter = create(5)
+    expect(await limiter.availablePermits()).toBe(1)
+    idle(400)
+    expect(await limiter.availablePermits()).toBe(3)
+    expect(await acquire(limiter, 1, 1, 1)).toEqual([0, 0, 0])
+    expect(await limiter.availablePermits()).toBe(0)
+    idle(60_000)
+    expect(await limiter.availablePermits()).toBe(6)
+    const warming = create(5, { warmUp: '4s' })
+    expect(await warming.availablePermits()).toBe(1)
+  })
+
   it('makes the next request pay for a large one', async () => {
     expect(await acquire(create(1), 5, 1)).toEqual([0, 5])
   })

@@ -74,21 +74,32 @@ export class RateLimiter {
     return new RateLimiter(permitsPerSecond, curveAt, new Float64Array(3), now, fleet)
   }
 
-  /** Permits per second. */
+  /** Permits per second; of a shared rate, as far as this process has heard. */
   get rate(): number {
-    return this.#rate
+    return this.#fleet?.rate ?? this.#rate
   }
 
-  /** Takes effect for the permits asked for from now on; what was taken is still paid for at the old rate. */
+  /**
+   * Takes effect for the permits asked for from now on; what was taken is still paid for at the old rate. A shared rate changes
+   * for all processes.
+   */
   setRate(permitsPerSecond: number): void {
     assertRate(permitsPerSecond)
+    if (this.#fleet) {
+      this.#fleet.rate = permitsPerSecond
+      return
+    }
     const next = new Smooth(this.#curveAt(permitsPerSecond), Number.POSITIVE_INFINITY)
     const old = this.#state.slice()
     this.#state.fill(0)
     next.inherit(old, this.#smooth.scale, this.#state, 0, this.#now())
     this.#rate = permitsPerSecond
     this.#smooth = next
-    if (this.#fleet) this.#fleet.rate = permitsPerSecond
+  }
+
+  /** How many calls for one permit would pass at once. */
+  async availablePermits(): Promise<number> {
+    return this.#fleet ? await this.#fleet.available() : this.#smooth.passesAtOnce(this.#state, 0, this.#now())
   }
 
   /** Leaves Redis; a limiter of this process alone has nothing to close. */
@@ -172,7 +183,7 @@ async function waitFor(
   patienceUs: number,
   signal?: AbortSignal,
 ): Promise<number | undefined> {
-  const reserved = await fleet.take(permits, patienceUs)
+  const reserved = await fleet.take(permits, patienceUs, signal)
   if (!reserved) return undefined
   try {
     const ms = Math.ceil(reserved.waitUs / 1000)
@@ -182,7 +193,7 @@ async function waitFor(
     reserved.giveBack()
     signal?.throwIfAborted()
   }
-  return reserved.waitUs / 1000
+  return (reserved.waitedUs + reserved.waitUs) / 1000
 }
 
 function fleetPace(

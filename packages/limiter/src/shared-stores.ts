@@ -5,6 +5,7 @@ import type { FleetCounter, FleetRule } from './stores/fleet-store.ts'
 import type { SharedStore } from './stores/shared.ts'
 import type { SharedCharge } from './stores/shared-charge.ts'
 import type { StoreStatus } from './stores/store-health.ts'
+import type { Table } from './stores/table.ts'
 
 /** Where rules are counted that are not counted in this process alone. */
 export interface SharedStoresParts {
@@ -69,6 +70,11 @@ export class SharedStores {
 
   giveBack(charge: SharedCharge, cost: number): void {
     this.#storeOf(charge.counter).giveBack(charge, cost)
+  }
+
+  /** The keys of a counter, at most so many; those that are known here while its store cannot be asked. */
+  async keys(counter: FleetCounter, table: Table, most: number): Promise<string[]> {
+    return await this.#storeOf(counter).keys(counter, table, most)
   }
 
   async reset(counter: FleetCounter, key: string): Promise<void> {

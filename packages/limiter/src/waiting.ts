@@ -1,32 +1,24 @@
-import { type CountedRule, giveBack, type Judgement, type Receipt, takeAgain } from './judgement.ts'
+import { giveBack, type Judgement, type Receipt } from './judgement.ts'
+import { moveUp } from './move-up.ts'
+import { getOrAdd } from './rules/get-or-add.ts'
 import type { Table } from './stores/table.ts'
+import { isPending, latest, passWaiter, type Waiter } from './waiter.ts'
+import { WaitingLane } from './waiting-lane.ts'
+import { passLater } from './waiting-timer.ts'
 
-interface Waiter {
-  readonly judgement: Judgement
-  readonly since: number
-  /** Who came first has the lower one, also within a microsecond. */
-  readonly turn: number
-  /** The rules that make it wait. */
-  readonly queues: readonly CountedRule[]
-  receipts: readonly Receipt[]
-  timer: NodeJS.Timeout | undefined
-  settle(judgement: Judgement): void
-}
-
-/** A timer that is set for longer goes off at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1
-const MOST_EARLY_US = 2000
+/** Those who wait for one count: alike, in a lane; or each by itself. */
+type Group = WaitingLane | Set<Waiter>
 
 /**
- * Calls that have been admitted for a moment to come. Each was counted when it was judged, so the order is settled and
- * a timer per waiting call is all there is. Whoever gives up gives back his place and what he was charged, and those
- * behind him move up.
+ * Calls that have been admitted for a moment to come. Each was counted when it was judged, so the order is settled. A call
+ * that gives up gives back its place and what it was charged, and those behind it move up. Most that wait for one count
+ * are alike, and do so in a lane; the others are given back and counted anew one by one.
  */
 export class Waiting {
   readonly #now: () => number
   readonly #onFreed: (receipts: readonly Receipt[]) => void
-  readonly #waiters = new Set<Waiter>()
-  readonly #gone = new Set<Waiter>()
+  readonly #groups = new Map<Table, Map<number, Group>>()
+  #gone: Waiter[] = []
   #turns = 0
 
   constructor(now: () => number, onFreed: (receipts: readonly Receipt[]) => void) {
@@ -37,101 +29,149 @@ export class Waiting {
   /** Resolves to the judgement when its moment has come; rejects with the signal's reason if that comes first. */
   hold(judgement: Judgement, since: number, signal?: AbortSignal): Promise<Judgement> {
     return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        clearTimeout(waiter.timer)
+        signal?.removeEventListener('abort', abandon)
+        for (const counted of waiter.queues) counted.waiting--
+      }
       const abandon = (): void => {
-        this.#leave(waiter)
+        leave()
         this.#abandon(waiter)
         reject(signal?.reason)
       }
       const settle = (settled: Judgement): void => {
-        this.#leave(waiter)
-        signal?.removeEventListener('abort', abandon)
+        leave()
+        this.#forget(waiter)
         resolve(settled)
       }
       const { receipts } = judgement
       const queues = receipts.filter(({ passAt }) => passAt > since).map(({ counted }) => counted)
-      const waiter: Waiter = { judgement, since, turn: this.#turns++, queues, receipts, timer: undefined, settle }
-      this.#waiters.add(waiter)
+      const turn = this.#turns++
+      const waiter: Waiter = { judgement, since, turn, queues, receipts, timer: undefined, isGone: false, settle }
       for (const counted of waiter.queues) counted.waiting++
-      if (signal?.aborted) return abandon()
       signal?.addEventListener('abort', abandon, { once: true })
-      this.#arm(waiter, this.#now())
+      this.#enter(waiter, this.#now())
+      if (signal?.aborted) abandon()
     })
   }
 
+  #enter(waiter: Waiter, now: number): void {
+    const pending = waiter.receipts.filter(receipt => isPending(receipt, now))
+    const [only] = pending
+    const leftMs = Math.ceil((latest(waiter.receipts) - now) / 1000)
+    const group = only && this.#groupAt(only)
+    const isAlike = only && pending.length === 1 && leftMs > 0 && only.passAt === latest(waiter.receipts)
+    if (isAlike && (group === undefined || (group instanceof WaitingLane && group.takes(only)))) {
+      const lane = group ?? new WaitingLane(only, this.#now)
+      this.#setGroup(only, lane)
+      lane.add(waiter, only, now)
+      return
+    }
+    for (const receipt of pending) this.#setOf(receipt).add(waiter)
+    this.#arm(waiter, now)
+  }
+
+  /** Lets a call that waits by itself pass when its moment has come. */
   #arm(waiter: Waiter, now: number): void {
     clearTimeout(waiter.timer)
     const moment = latest(waiter.receipts)
     const leftMs = Math.ceil((moment - now) / 1000)
-    const pass = (): void => waiter.settle(waiter.judgement.held(waiter.receipts, (moment - waiter.since) / 1000))
-    // whoever may pass now must not be overtaken by a call that comes before a timer goes off
+    const pass = (): void => passWaiter(waiter)
+    const set = (timer: NodeJS.Timeout): void => {
+      waiter.timer = timer
+    }
+    // a call that may pass now must not be overtaken by one that comes before a timer goes off
     if (leftMs <= 0) pass()
-    else if (leftMs > LONGEST_TIMER_MS)
-      waiter.timer = setTimeout(() => this.#arm(waiter, this.#now()), LONGEST_TIMER_MS)
-    else waiter.timer = setTimeout(() => this.#passIfDue(waiter, moment, pass), leftMs)
+    else passLater(pass, { leftMs, moment, now: this.#now, set })
   }
 
-  /** A timer may go off up to a millisecond early; whoever waits then waits that much longer. */
-  #passIfDue(waiter: Waiter, moment: number, pass: () => void): void {
-    const leftUs = moment - this.#now()
-    if (leftUs > 0 && leftUs <= MOST_EARLY_US) waiter.timer = setTimeout(pass, Math.ceil(leftUs / 1000))
-    else pass()
-  }
-
-  #leave(waiter: Waiter): void {
-    clearTimeout(waiter.timer)
-    this.#waiters.delete(waiter)
-    for (const counted of waiter.queues) counted.waiting--
-  }
-
-  /** Those who give up in one turn are dealt with together, so that a thousand closed connections cost one pass. */
+  /** Those who give up in one turn of the event loop are dealt with together. */
   #abandon(waiter: Waiter): void {
-    if (this.#gone.size === 0) setImmediate(() => this.#moveUp())
-    this.#gone.add(waiter)
+    if (this.#gone.length === 0) setImmediate(() => this.#release())
+    waiter.isGone = true
+    this.#gone.push(waiter)
   }
 
-  #moveUp(): void {
+  #release(): void {
     const now = this.#now()
-    const affected = this.#behindTheGone(now)
-    // what counts already goes on counting for those who stay, and only what they wait for is settled anew
-    const isOpen = (waiter: Waiter, receipt: Receipt): boolean => {
-      return this.#gone.has(waiter) || isPending(receipt, now)
-    }
-    for (const waiter of affected.toReversed()) {
-      for (const receipt of waiter.receipts.toReversed()) {
-        if (isOpen(waiter, receipt)) giveBack(receipt, now, 'all')
+    const gone = this.#gone.sort((a, b) => b.turn - a.turn)
+    this.#gone = []
+    const others: Waiter[] = []
+    for (const [lane, leaving] of this.#byLane(gone, others)) {
+      for (const receipt of leaving.flatMap(({ receipts }) => receipts.toReversed())) {
+        if (this.#groupAt(receipt) !== lane) giveBack(receipt, now, 'all')
       }
+      lane.shift(leaving, now)
+      if (lane.isEmpty) this.#dropGroup(leaving[0]!.receipts.find(receipt => this.#groupAt(receipt) === lane)!)
     }
+    if (others.length > 0) this.#moveUp(others, now)
+    this.#onFreed(gone.toReversed().flatMap(({ receipts }) => receipts))
+  }
+
+  /** The lanes that those who gave up can leave; the rest is put among `others`. */
+  #byLane(gone: readonly Waiter[], others: Waiter[]): Map<WaitingLane, Waiter[]> {
+    const byLane = new Map<WaitingLane, Waiter[]>()
+    for (const waiter of gone) {
+      const groups = waiter.receipts.flatMap(receipt => this.#groupAt(receipt) ?? [])
+      const [lane] = groups
+      if (groups.length !== 1 || !(lane instanceof WaitingLane)) others.push(waiter)
+      else getOrAdd(byLane, lane, () => []).push(waiter)
+    }
+    for (const [lane, leaving] of byLane) {
+      if (lane.canShift(leaving)) continue
+      byLane.delete(lane)
+      others.push(...leaving)
+    }
+    return byLane
+  }
+
+  /** Counts anew all who wait for the same counts as those who gave up, and for whatever these wait for besides. */
+  #moveUp(gone: readonly Waiter[], now: number): void {
+    const affected = new Set(gone)
     for (const waiter of affected) {
-      if (this.#gone.has(waiter)) continue
-      waiter.receipts = waiter.receipts.map(receipt => (isOpen(waiter, receipt) ? takeAgain(receipt, now) : receipt))
-      this.#arm(waiter, now)
-    }
-    const freed = [...this.#gone].flatMap(waiter => waiter.receipts)
-    this.#gone.clear()
-    this.#onFreed(freed)
-  }
-
-  /** Those who left and all who wait behind one of them for the same count, in the order they came. */
-  #behindTheGone(now: number): Waiter[] {
-    const touched = new Map<Table, Set<number>>()
-    const inOrder = [...this.#gone, ...this.#waiters].sort((a, b) => a.turn - b.turn)
-    return inOrder.filter(waiter => {
-      const open = this.#gone.has(waiter) ? waiter.receipts : waiter.receipts.filter(receipt => isPending(receipt, now))
-      const shares = open.some(({ counted, slot }) => touched.get(counted.table)?.has(slot))
-      if (!shares && !this.#gone.has(waiter)) return false
-      for (const { counted, slot } of open) {
-        touched.set(counted.table, (touched.get(counted.table) ?? new Set()).add(slot))
+      for (const receipt of waiter.receipts) {
+        const group = this.#groupAt(receipt)
+        if (group) for (const other of this.#setOf(receipt)) affected.add(other)
       }
-      return true
-    })
+    }
+    for (const waiter of moveUp([...affected], now)) this.#arm(waiter, now)
+    for (const waiter of gone) this.#forget(waiter)
   }
-}
 
-/** Counted here for a moment to come: such a charge can move up. */
-function isPending({ refund, passAt }: Receipt, now: number): boolean {
-  return refund === undefined && passAt > now
-}
+  #forget(waiter: Waiter): void {
+    for (const receipt of waiter.receipts) {
+      const group = this.#groupAt(receipt)
+      if (group instanceof Set) group.delete(waiter)
+      if (group instanceof Set ? group.size === 0 : group?.isEmpty) this.#dropGroup(receipt)
+    }
+  }
 
-function latest(receipts: readonly Receipt[]): number {
-  return Math.max(...receipts.map(receipt => receipt.passAt))
+  #groupAt({ counted, slot }: Receipt): Group | undefined {
+    return this.#groups.get(counted.table)?.get(slot)
+  }
+
+  /** Those who wait for a count, each by itself. */
+  #setOf(receipt: Receipt): Set<Waiter> {
+    const group = this.#groupAt(receipt)
+    if (group instanceof Set) return group
+    const waiters = new Set<Waiter>()
+    this.#setGroup(receipt, waiters)
+    const now = this.#now()
+    for (const waiter of group?.dissolve() ?? []) {
+      waiters.add(waiter)
+      if (!waiter.isGone) this.#arm(waiter, now)
+    }
+    return waiters
+  }
+
+  #setGroup({ counted, slot }: Receipt, group: Group): void {
+    const groups = this.#groups.get(counted.table) ?? new Map<number, Group>()
+    this.#groups.set(counted.table, groups.set(slot, group))
+  }
+
+  #dropGroup({ counted, slot }: Receipt): void {
+    const groups = this.#groups.get(counted.table)
+    groups?.delete(slot)
+    if (groups?.size === 0) this.#groups.delete(counted.table)
+  }
 }

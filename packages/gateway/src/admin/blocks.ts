@@ -1,16 +1,9 @@
-import { randomUUID } from 'node:crypto'
-import type { Call } from 'diana-limiter'
-
 /** A caller who was blocked by hand. */
 export interface Block {
+  /** The id under which the caller and their block are reported. */
   readonly id: string
-  readonly rule: string
-  /** How the limiter is told who it is. */
-  readonly who: Call | string
-  /** The id under which callers are told of him, where it is known. */
+  /** The id by which the caller was named, if they were. */
   readonly caller?: string | undefined
-  /** For people, masked. */
-  readonly key: string
   /** Milliseconds since 1970. */
   readonly since: number
   readonly until: number
@@ -18,17 +11,15 @@ export interface Block {
 
 const mostBlocks = 1000
 
-/** Who was blocked by hand, as long as this process runs; whoever it is, the block itself is kept by the limiter. */
+/** Since when callers are blocked who were blocked through this API; the blocks themselves are kept by the limiter. */
 export class Blocks {
   readonly #blocks = new Map<string, Block>()
 
-  add(block: Omit<Block, 'id'>): Block {
+  add(block: Block): void {
     this.list(block.since)
     const [oldest] = this.#blocks.keys()
     if (this.#blocks.size >= mostBlocks && oldest !== undefined) this.#blocks.delete(oldest)
-    const added = { ...block, id: randomUUID() }
-    this.#blocks.set(added.id, added)
-    return added
+    this.#blocks.set(block.id, block)
   }
 
   find(id: string): Block | undefined {

@@ -70,6 +70,8 @@ export interface Meter {
   drain?(state: Float64Array, at: number, now: number): void
   /** The moment from which this state equals that of a key never seen. */
   idleAt(state: Float64Array, at: number): number
+  /** For a meter whose costs set a moment instead of adding up: the cost that refuses calls for `us` microseconds. */
+  costLasting?(us: number): number
   /**
    * For speed, the moves above in one: takes what passes at once and returns true, or changes nothing; tells what is left
    * then. `cost` is 1 or more.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { blockMeter } from './block.ts'
+import { blockMeter, firstBlockCost } from './block.ts'
 
 const SECOND = 1_000_000
 const start = 1_794_712_345_678_901
@@ -24,5 +24,17 @@ describe('a block', () => {
     expect(asked(start + 11 * SECOND)).toEqual([0, 1])
     expect(blockMeter.idleAt(state, at)).toBe(start + 11 * SECOND)
     expect([state[0], state[2]]).toEqual([0, 0])
+  })
+
+  it('that is set only if none lasts leaves a block as it is, and begins once that is over', () => {
+    const fresh = new Float64Array(1)
+    const left = (now: number) => blockMeter.delay(fresh, 0, now, 0)
+    blockMeter.take(fresh, 0, start, firstBlockCost(6000), 0)
+    blockMeter.take(fresh, 0, start + 5_999_999, firstBlockCost(6000), 0)
+    expect(left(start + 5_999_999)).toBe(1)
+    blockMeter.take(fresh, 0, start + 6 * SECOND, firstBlockCost(6000), 0)
+    expect(left(start + 6 * SECOND)).toBe(6 * SECOND)
+    blockMeter.take(fresh, 0, start + 6 * SECOND, 7000, 0)
+    expect(left(start + 6 * SECOND)).toBe(7 * SECOND)
   })
 })

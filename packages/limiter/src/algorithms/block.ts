@@ -9,9 +9,19 @@ import type { Algorithm, Meter, Twin } from './algorithm.ts'
  *           +--+--------+------ time
  *              set      until
  *
- * A longer block takes the place of a shorter one, and never the other way round.
+ * A rule sets a block only if none lasts, so refused calls do not make it longer, also if several are refused before the
+ * first block has reached the store: its cost is higher by ONCE. A block set by hand takes the place of a shorter one, and
+ * never of a longer one.
  */
 const UNTIL = 0
+
+/** Longer than any block, and whole when doubled. */
+const ONCE = 2 ** 40
+
+/** The cost of a block of `ms` milliseconds that is set only if none lasts. */
+export function firstBlockCost(ms: number): number {
+  return ms + ONCE
+}
 
 /** No rule names it: the star keeps it apart from the names of algorithms. */
 export const blocking: Algorithm = { name: '*block', limit: 'count', options: {}, meter: () => blockMeter }
@@ -23,7 +33,7 @@ export const blockMeter: Meter = {
   twin: {
     name: 'block',
     lua: `
-local UNTIL = 1
+local UNTIL, ONCE = 1, 2 ^ 40
 local moves = {}
 
 function moves.delay(_, state, now, cost)
@@ -31,7 +41,11 @@ function moves.delay(_, state, now, cost)
 end
 
 function moves.take(_, state, now, cost)
-  state[UNTIL] = max(state[UNTIL], now + cost * 1000)
+  if cost < ONCE then
+    state[UNTIL] = max(state[UNTIL], now + cost * 1000)
+  elseif state[UNTIL] <= now then
+    state[UNTIL] = now + (cost - ONCE) * 1000
+  end
 end
 
 function moves.giveBack()
@@ -47,16 +61,21 @@ end
 
 return moves`,
   } satisfies Twin,
-  numbers: {},
+  numbers: { setsMoment: 1 },
   delay(state, at, now, cost) {
     return cost > 0 ? 0 : Math.max(0, state[at + UNTIL]! - now)
   },
   take(state, at, now, cost) {
-    state[at + UNTIL] = Math.max(state[at + UNTIL]!, now + cost * 1000)
+    const until = state[at + UNTIL]!
+    if (cost < ONCE) state[at + UNTIL] = Math.max(until, now + cost * 1000)
+    else if (until <= now) state[at + UNTIL] = now + (cost - ONCE) * 1000
   },
   giveBack() {},
   remaining(state, at, now) {
     return state[at + UNTIL]! > now ? 0 : 1
+  },
+  costLasting(us) {
+    return Math.ceil(us / 1000)
   },
   idleAt(state, at) {
     return state[at + UNTIL]!

@@ -84,6 +84,16 @@ export class Smooth implements Meter {
     return this.delay(state, at, now) === 0 ? 1 : 0
   }
 
+  /** How many calls of cost 1 would pass at once: those that find a stored permit for nothing, and one that pays later. */
+  passesAtOnce(state: Float64Array, at: number, now: number): number {
+    if (this.delay(state, at, now) > 0) return 0
+    const { largest, floorUs, coolDownUs } = this.#curve
+    if (floorUs > 0) return 1
+    const idle = this.#elapsed(state, at, now) - state[at + OWED]!
+    const spent = Math.max(0, state[at + SPENT]! - Math.max(0, idle) / coolDownUs)
+    return Math.floor(largest - spent + DUST) + 1
+  }
+
   inherit(old: ArrayLike<number>, oldScale: readonly number[], state: Float64Array, at: number, now: number): void {
     const [, oldLargest = 1, oldCoolDownUs = 1] = oldScale
     const moment = old[MOMENT]!
@@ -117,10 +127,11 @@ export class Smooth implements Meter {
   }
 }
 
-/** A state whose store is empty at `now`, as if all its permits had just been spent. */
-export function emptied(curve: Curve, now: number): Float64Array {
+/** A state whose store is empty at `now`, as if all its permits had just been spent; the next call passes after `owedUs`. */
+export function emptied(curve: Curve, now: number, owedUs = 0): Float64Array {
   const state = new Float64Array(SPENT + 1)
   state[MOMENT] = now
+  state[OWED] = owedUs
   state[SPENT] = curve.largest
   return state
 }

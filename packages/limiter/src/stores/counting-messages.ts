@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import type { LevelCatchUp } from './catch-up.ts'
 import type { Attendance } from './roll.ts'
 
 /** A rule as the counting process is told of it. */
@@ -32,6 +33,8 @@ export type Request =
   | readonly ['ask', batch: number, questions: readonly Question[]]
   | readonly ['giveBack', refunds: readonly (readonly [counter: number, key: string, cost: number, moment: number])[]]
   | readonly ['hold', held: readonly (readonly [counter: number, key: string, cost: number])[]]
+  | readonly ['catchUp', batch: number, counter: number, key: string, levels: readonly LevelCatchUp[]]
+  | readonly ['keys', batch: number, counter: number, most: number]
   | readonly ['reset', counter: number, key: string]
   | readonly ['attend', batch: number, isBack: boolean, withinMs: number]
   | readonly ['leave']
@@ -40,6 +43,8 @@ export type Request =
 export type Reply =
   | readonly ['answer', batch: number, now: number, answers: readonly AnsweredQuestion[]]
   | readonly ['attendance', batch: number, attendance: Attendance]
+  | readonly ['caughtUp', batch: number, unfit: readonly number[]]
+  | readonly ['keys', batch: number, keys: readonly string[]]
 
 const longestLine = 16 * 1024 * 1024
 const newline = 0x0a

@@ -4,6 +4,7 @@ import { rm } from 'node:fs/promises'
 import { createServer, type Server, type Socket } from 'node:net'
 import { isDeepStrictEqual } from 'node:util'
 import type { Algorithm, Limit, Meter, Patience } from '../algorithms/algorithm.ts'
+import { catchUpTable, type LevelCatchUp } from './catch-up.ts'
 import {
   type AnsweredQuestion,
   type CountingRule,
@@ -102,6 +103,17 @@ export class CountingServer {
       case 'hold':
         for (const [number, key, cost] of request[1]) this.#hold(asker, number, key, cost)
         return
+      case 'catchUp': {
+        const [, batch, number, key, levels] = request
+        socket.write(encode(['caughtUp', batch, this.#catchUp(asker, number, key, levels)]))
+        return
+      }
+      case 'keys': {
+        const [, batch, number, most] = request
+        const keys = Array.from(this.#countedBy(asker, number).table.entries(), ([key]) => key)
+        socket.write(encode(['keys', batch, keys.slice(0, most)]))
+        return
+      }
       case 'reset':
         this.#countedBy(asker, request[1]).table.reset(request[2])
         return
@@ -149,6 +161,16 @@ export class CountingServer {
     const charge: LocalCharge = { ...localCharge(table), key, cost, enforced: false, mayWait: true }
     this.#store.take([charge], 1, this.#options.now())
     if (charge.fits) asker.holdings.add(name, key, cost)
+  }
+
+  #catchUp(asker: Asker, number: number, key: string, levels: readonly LevelCatchUp[]): readonly number[] {
+    const { table } = this.#countedBy(asker, number)
+    const now = this.#options.now()
+    const missed = { counter: { meters: table.meters, held: false }, key, levels, unfit: [] }
+    const slot = this.#store.slotFor(table, key, now)
+    // with as many keys as there may be, this one is counted together with others
+    if (slot !== undefined) catchUpTable(table, slot, missed, now)
+    return missed.unfit
   }
 
   #giveBack(asker: Asker, number: number, key: string, cost: number, moment: number): void {

@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Meter } from '../algorithms/algorithm.ts'
+import type { CatchUp } from './catch-up.ts'
 import {
   type AnsweredCharge,
   type AnsweredQuestion,
@@ -30,8 +31,8 @@ interface Pending {
   readonly reject: (reason: Error) => void
 }
 
-interface Attending {
-  readonly resolve: (attendance: Attendance) => void
+interface Awaiting<Answer> {
+  readonly resolve: (answer: Answer) => void
   readonly reject: (reason: Error) => void
 }
 
@@ -54,7 +55,8 @@ export class CountingStore implements FleetStore, Roll {
   readonly #numbers = new Map<string, number>()
   readonly #holdings = new Holdings<Counter>()
   readonly #asked = new Map<number, readonly Pending[]>()
-  readonly #attending = new Map<number, Attending>()
+  readonly #attending = new Map<number, Awaiting<Attendance>>()
+  readonly #inquiries = new Map<number, Awaiting<unknown>>()
   #socket: Socket | undefined
   #pending: Pending[] = []
   #refunds: FleetRefund[] = []
@@ -108,8 +110,29 @@ export class CountingStore implements FleetStore, Roll {
     this.giveBack(counted.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait })))
   }
 
+  async catchUp({ counter, key, levels, unfit }: CatchUp<FleetCounter>): Promise<void> {
+    unfit.push(
+      ...(await this.#inquire<readonly number[]>(counter, batch => ['catchUp', batch, numberOf(counter), key, levels])),
+    )
+  }
+
+  async keys(counter: FleetCounter, most: number): Promise<string[]> {
+    return [...(await this.#inquire<readonly string[]>(counter, batch => ['keys', batch, numberOf(counter), most]))]
+  }
+
   async reset(counter: FleetCounter, key: string): Promise<void> {
     if (this.#socket) this.#send(this.#socket, [...this.#told(counter as Counter), ['reset', numberOf(counter), key]])
+  }
+
+  /** Asks something that is no call, and resolves to the answer. */
+  #inquire<Answer>(counter: FleetCounter, request: (batch: number) => Request): Promise<Answer> {
+    const socket = this.#socket
+    if (socket === undefined) return Promise.reject(new Error('the counting process is away'))
+    const batch = ++this.#batch
+    return new Promise((resolve, reject) => {
+      this.#inquiries.set(batch, { resolve: resolve as (answer: unknown) => void, reject })
+      this.#send(socket, [...this.#told(counter as Counter), request(batch)])
+    })
   }
 
   /** The counting process knows who asks it. */
@@ -149,7 +172,8 @@ export class CountingStore implements FleetStore, Roll {
   #leave(): void {
     this.#socket = undefined
     this.#refunds = []
-    const lost = [...[...this.#asked.values()].flat(), ...this.#attending.values()]
+    const lost = [...[...this.#asked.values()].flat(), ...this.#attending.values(), ...this.#inquiries.values()]
+    this.#inquiries.clear()
     this.#asked.clear()
     this.#attending.clear()
     for (const { reject } of lost) reject(new Error('the counting process went away'))
@@ -222,6 +246,11 @@ export class CountingStore implements FleetStore, Roll {
   #receive(reply: Reply): void {
     if (reply[0] === 'answer') {
       this.#fill(reply[1], reply[2], reply[3])
+      return
+    }
+    if (reply[0] === 'caughtUp' || reply[0] === 'keys') {
+      this.#inquiries.get(reply[1])?.resolve(reply[2])
+      this.#inquiries.delete(reply[1])
       return
     }
     this.#attending.get(reply[1])?.resolve(reply[2])

@@ -1,27 +1,33 @@
+import { type CatchUp, costLasting, type LevelCatchUp } from './catch-up.ts'
 import { within } from './deadline.ts'
 import { type FleetCounter, type FleetStore, fleetCharge } from './fleet-store.ts'
+import { KeyState } from './key-state.ts'
 import type { SharedCharge } from './shared-charge.ts'
 import { CROWD, type Table } from './table.ts'
 
+/** What one key was admitted here and the store has not counted. */
 interface Debt {
   readonly counter: FleetCounter
   readonly key: string
   readonly table: Table
   cost: number
+  /** What this process would count for the key if it had admitted none of that. */
+  before: KeyState
 }
 
 const MOST = 100_000
 const AT_ONCE = 64
-const TRIES = 3
 /** A store that takes longer for so few does not answer. */
 const CHUNK_MS = 1000
 
 /**
- * What was admitted in this process without the store, to be counted there when it can be asked again: as much as still
- * matters, and as fits. What does not fit was over the limit.
+ * What was admitted in this process without the store, to be counted there when it can be asked again. Each level is told
+ * what it would have counted itself: the difference between what this process counts for the key and what it would count
+ * without those calls, so calls that a short window has forgotten burden only the longer ones. What does not fit was over
+ * the limit.
  */
 export class Debts {
-  #debts = new Map<FleetCounter, Map<string, Debt>>()
+  readonly #debts = new Map<FleetCounter, Map<string, Debt>>()
   #size = 0
   /** Places that calls under way hold in this process only. */
   readonly #places = new Set<SharedCharge>()
@@ -30,47 +36,71 @@ export class Debts {
     return this.#size === 0 && this.#places.size === 0
   }
 
-  add(charge: SharedCharge): void {
+  /** What is counted for a key before a call of it is counted here; none if the key is in debt, or owes nothing later. */
+  stateBefore({ counter, key, table }: SharedCharge): KeyState | undefined {
+    if (counter.held || this.#find(counter, key)) return undefined
+    const slot = table.find(key)
+    return new KeyState(table, slot)
+  }
+
+  /** A charge was counted here, and the key's state was `before` until then. */
+  add(charge: SharedCharge, before: KeyState | undefined): void {
     const { counter, key, cost, table, slot } = charge
     if (counter.held) {
       this.#places.add(charge)
       return
     }
-    // whom this process could not tell apart from others, the store cannot be told of
+    // a key that this process could not tell apart from others cannot be told to the store
     if (slot === CROWD && key !== '') return
-    const known = this.#debts.get(counter) ?? new Map<string, Debt>()
-    this.#debts.set(counter, known)
-    const debt = known.get(key)
+    const debt = this.#find(counter, key)
     if (debt) debt.cost += cost
-    else if (this.#size < MOST) {
-      known.set(key, { counter, key, table, cost })
-      this.#size++
-    }
+    else if (before) this.#insert({ counter, key, table, cost, before })
   }
 
-  /** The store has counted it after all; or the place of a call that has ended is free. */
-  cancel(charge: SharedCharge): void {
-    if (charge.counter.held) this.#places.delete(charge)
-    else this.#pay(charge.counter, charge.key, charge.cost)
+  /** The store has counted a charge after all; or the place of a call that has ended is free. */
+  cancel(charge: SharedCharge, now: number): void {
+    const { counter, key, cost } = charge
+    if (counter.held) {
+      this.#places.delete(charge)
+      return
+    }
+    const debt = this.#find(counter, key)
+    if (!debt) return
+    debt.cost -= cost
+    if (debt.cost <= 0) this.#remove(debt)
+    else for (let level = 0; level < counter.meters.length; level++) this.follow(charge, level, cost, now)
+  }
+
+  /** The store has counted `cost` of a key, and this process counts it too: it is no debt. */
+  follow({ counter, key, table }: SharedCharge, level: number, cost: number, now: number): void {
+    const debt = this.#size === 0 ? undefined : this.#find(counter, key)
+    if (!debt) return
+    debt.before.use(table, now)
+    debt.before.take(level, cost, now)
   }
 
   forget(counter: FleetCounter, key: string): void {
-    this.#pay(counter, key, Number.POSITIVE_INFINITY)
+    const debt = this.#find(counter, key)
+    if (debt) this.#remove(debt)
   }
 
   /**
-   * Counts in the store what is owed; where the store `hasForgotten`, also what is known here of the time before. Returns
-   * what did not fit. Throws where the store cannot be asked; what was not counted is then still owed.
+   * Counts in the store what is owed, and reports each key that was told; returns what did not fit. Throws if the store
+   * cannot be asked; what was not counted is then still owed.
    */
-  async settle(store: FleetStore, now: () => number, hasForgotten: boolean): Promise<number> {
+  async settle(
+    store: FleetStore,
+    now: () => number,
+    onTold: (told: CatchUp<FleetCounter>, table: Table) => void,
+  ): Promise<number> {
     await within(Promise.all([...this.#places].map(charge => this.#hold(charge, store))), CHUNK_MS)
     const owed = [...this.#debts.values()].flatMap(known => [...known.values()])
     const failures: unknown[] = []
     let over = 0
     for (let from = 0; from < owed.length; from += AT_ONCE) {
       const some = owed.slice(from, from + AT_ONCE)
-      const counting = Promise.allSettled(some.map(debt => this.#count(debt, store, now(), hasForgotten)))
-      for (const outcome of await within(counting, CHUNK_MS)) {
+      const telling = Promise.allSettled(some.map(debt => this.#tell(debt, store, now(), onTold)))
+      for (const outcome of await within(telling, CHUNK_MS)) {
         if (outcome.status === 'fulfilled') over += outcome.value
         else failures.push(outcome.reason)
       }
@@ -79,21 +109,25 @@ export class Debts {
     return over
   }
 
-  async #count(debt: Debt, store: FleetStore, now: number, hasForgotten: boolean): Promise<number> {
-    const { counter, key, cost } = debt
-    const used = usedHere(debt, now)
-    const due = hasForgotten ? used : Math.min(cost, used)
-    let left = due
-    for (let tries = 0; left > 0 && tries < TRIES; tries++) {
-      const charge = Object.assign(fleetCharge(counter), { key, cost: 1, mayWait: false })
-      await store.look([charge])
-      const fitting = Math.min(left, ...charge.remaining)
-      if (fitting === 0) break
-      const taken = Object.assign(fleetCharge(counter), { key, cost: fitting, mayWait: false })
-      if ((await store.take([taken])).allowed) left -= fitting
+  async #tell(
+    debt: Debt,
+    store: FleetStore,
+    now: number,
+    onTold: (told: CatchUp<FleetCounter>, table: Table) => void,
+  ): Promise<number> {
+    const { counter, key, table } = debt
+    const told = { counter, key, levels: levelsOf(debt, now), unfit: [] }
+    // what is admitted from now on is another debt
+    this.#remove(debt)
+    if (told.levels.every(({ known, missing }) => known === 0 && missing === 0)) return 0
+    try {
+      await store.catchUp(told)
+    } catch (error) {
+      this.#restore(debt)
+      throw error
     }
-    this.#pay(counter, key, cost)
-    return left
+    onTold(told, table)
+    return Math.max(0, ...told.unfit)
   }
 
   /** Lets a place that is held here be held in the store, where its call gives it back. */
@@ -106,25 +140,47 @@ export class Debts {
     else Object.assign(charge, { countedBy: 'fleet', moment: now })
   }
 
-  #pay(counter: FleetCounter, key: string, cost: number): void {
+  #find(counter: FleetCounter, key: string): Debt | undefined {
+    return this.#debts.get(counter)?.get(key)
+  }
+
+  #insert(debt: Debt): void {
+    if (this.#size >= MOST) return
+    const known = this.#debts.get(debt.counter) ?? new Map<string, Debt>()
+    this.#debts.set(debt.counter, known)
+    known.set(debt.key, debt)
+    this.#size++
+  }
+
+  #remove({ counter, key }: Debt): void {
     const known = this.#debts.get(counter)
-    const debt = known?.get(key)
-    if (!known || !debt) return
-    debt.cost -= cost
-    if (debt.cost > 0) return
-    known.delete(key)
+    if (!known?.delete(key)) return
     this.#size--
     if (known.size === 0) this.#debts.delete(counter)
   }
+
+  #restore(debt: Debt): void {
+    const newer = this.#find(debt.counter, debt.key)
+    if (!newer) this.#insert(debt)
+    else {
+      newer.cost += debt.cost
+      newer.before = debt.before
+    }
+  }
 }
 
-/** The most that any level knows to be used. */
-function usedHere({ table, key }: Debt, now: number): number {
+/** What each level has counted of a debt and still counts. */
+function levelsOf({ table, key, cost, before }: Debt, now: number): LevelCatchUp[] {
   const slot = table.find(key)
-  if (slot === CROWD && key !== '') return 0
-  const used = table.meters.map((meter, level) => {
-    const capacity = meter.remaining(new Float64Array(meter.slots), 0, 0)
-    return capacity - meter.remaining(table.state(slot), table.base(slot) + table.offsets[level]!, now)
+  before.use(table, now)
+  return table.meters.map((meter, level) => {
+    // the key was forgotten because its count no longer matters
+    if (slot === CROWD && key !== '') return { known: 0, missing: 0 }
+    const state = table.state(slot)
+    const at = table.base(slot) + table.offsets[level]!
+    const lasts = costLasting(meter, state, at, now)
+    if (lasts !== undefined) return { known: lasts, missing: 0 }
+    const missing = before.remaining(level, now) - meter.remaining(state, at, now)
+    return { known: 0, missing: Math.min(cost, Math.max(0, missing)) }
   })
-  return Math.max(...used)
 }

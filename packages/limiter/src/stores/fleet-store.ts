@@ -1,4 +1,5 @@
 import type { Meter } from '../algorithms/algorithm.ts'
+import type { CatchUp } from './catch-up.ts'
 import { type Charge, perLevel } from './charge.ts'
 
 /** The parts of a rule that its counts depend on. */
@@ -65,6 +66,10 @@ export interface FleetStore {
   giveBack(refunds: readonly FleetRefund[]): void
   /** Takes back what a call was charged at `now`, by the clock of the store. */
   refund(charges: readonly FleetCharge[], now: number): void
+  /** Counts what it was not told of, as far as it fits, and writes down what does not. */
+  catchUp(missed: CatchUp<FleetCounter>): Promise<void>
+  /** Keys for which something is counted, at most so many; some of it may mean nothing any more. */
+  keys(counter: FleetCounter, most: number): Promise<string[]>
   /** Forgets what is counted for one key of a rule. */
   reset(counter: FleetCounter, key: string): Promise<void>
   /** Says again what this process holds, lest the store takes it for gone. */

@@ -55,6 +55,10 @@ export class KeyIndex {
     return undefined
   }
 
+  *entries(): Generator<readonly [key: string, slot: number]> {
+    for (const map of [this.#only, ...this.#shards, this.#rest]) if (map) yield* map.entries()
+  }
+
   #getSpread(key: string): number | undefined {
     return this.#shards[shardOf(key)]!.get(key) ?? this.#rest?.get(key)
   }

@@ -1,8 +1,10 @@
 import { fieldJsonOf, type RedisCounter, type RedisHome } from './redis-counter.ts'
-import type { Amendment, Asking } from './redis-question.ts'
+import type { Amendment, Asking, RedisCatchUp, Refund, Renewal } from './redis-question.ts'
 
 /** What the script is asked to do, in its words. */
-const CODES = { look: 0, take: 1, giveBack: 2, renew: 3 } as const
+const CODES = { look: 0, take: 1, giveBack: 2, renew: 3, catchUp: 4 } as const
+/** Above the codes, so that one number says what is asked and of how many charges. */
+const CODE_SPAN = 8
 
 const FIRST = '#'.charCodeAt(0)
 const ESCAPE = '~'
@@ -36,7 +38,7 @@ export class BatchWriter {
 
   /** Asks for all charges of a call at once. */
   ask({ what, charges }: Asking): void {
-    const code = CODES[what] + 4 * charges.length
+    const code = CODES[what] + CODE_SPAN * charges.length
     let isAlike = code === this.#code
     for (let c = 0; c < charges.length; c++) {
       const { counter, key, cost, mayWait } = charges[c]!
@@ -54,16 +56,15 @@ export class BatchWriter {
     }
   }
 
-  /** Takes charges back, or renews leases. */
+  /** Takes charges back, renews leases, or counts what was missed. */
   amend({ what, charges }: Amendment): void {
     this.#endRow()
-    this.#add(CODES[what] + 4 * charges.length)
+    this.#add(CODES[what] + CODE_SPAN * charges.length)
     charges.forEach((charge, c) => {
       const seat = this.#seatOf(c, charge.counter, charge.key)
       this.#add(seat.rule * 2)
       this.#add(seat.home.fieldOf(charge.key))
-      this.#add('moment' in charge ? charge.cost : charge.least)
-      this.#add('moment' in charge ? charge.moment : charge.most)
+      for (const number of numbersOf(charge)) this.#add(number)
     })
   }
 
@@ -127,6 +128,11 @@ export class BatchWriter {
     this.keys.push(home.young, home.old)
     return open
   }
+}
+
+function numbersOf(charge: Refund | Renewal | RedisCatchUp): readonly number[] {
+  if ('levels' in charge) return charge.levels.flatMap(({ known, missing }) => [known, missing])
+  return 'moment' in charge ? [charge.cost, charge.moment] : [charge.least, charge.most]
 }
 
 /** A rule in one of its homes. Rules, homes and fields are numbered from 1, as Lua counts. */

@@ -16,7 +16,7 @@ export function encodeBatch(questions: readonly Question[], now: number | undefi
   if (questions.length === 1 && isLone(questions[0]!)) return encodeLone(questions[0], clock)
   const batch = new BatchWriter()
   for (const question of questions) {
-    if (question.what === 'giveBack' || question.what === 'renew') batch.amend(question)
+    if (question.what === 'giveBack' || question.what === 'renew' || question.what === 'catchUp') batch.amend(question)
     else batch.ask(question)
   }
   return { keys: batch.keys, arg: `{${clock}${batch.end()}}` }
@@ -51,6 +51,10 @@ export function decodeBatch(questions: readonly Question[], reply: unknown): { n
   let next = 1
   const allowed = questions.map(({ what, charges }) => {
     if (what === 'giveBack' || what === 'renew') return true
+    if (what === 'catchUp') {
+      for (const { counter, unfit } of charges) for (const _ of counter.meters) unfit.push(numbers[next++]!)
+      return true
+    }
     let answer = true
     for (const charge of charges) {
       next = decodeCharge(charge, numbers, next)

@@ -27,11 +27,19 @@ export interface RedisCounter extends FleetCounter {
   readonly json: string
   readonly enforced: boolean
   homeOf(key: string): RedisHome
+  /** All of them. */
+  homes(): readonly RedisHome[]
 }
 
 /** A caller's key as a field of its home. What UTF-8 cannot tell apart is spelled out. */
 export function fieldOf(key: string): string {
   return key.isWellFormed() ? `:${key}` : `~${JSON.stringify(key)}`
+}
+
+/** The key of a field; none if the field says something of the home itself. */
+export function keyOf(field: string): string | undefined {
+  if (field.startsWith(':')) return field.slice(1)
+  return field.startsWith('~') ? (JSON.parse(field.slice(1)) as string) : undefined
 }
 
 /** The same in JSON. Most keys need nothing escaped, and asking them one by one is cheaper than JSON.stringify. */
@@ -86,24 +94,27 @@ export function redisCounter(rule: RedisCounterRule, options: RedisCounterOption
     json: JSON.stringify({ mark, levels, isWatching: enforced ? undefined : true }),
     enforced,
     held: meters.some(meter => meter.held),
-    homeOf: homesOf(tag, options),
+    ...homesOf(tag, options),
   }
 }
 
-function homesOf(tag: string, { prefix, isCluster }: RedisCounterOptions): RedisCounter['homeOf'] {
+function homesOf(tag: string, { prefix, isCluster }: RedisCounterOptions): Pick<RedisCounter, 'homeOf' | 'homes'> {
   const createHome = (name: string): RedisHome => {
     const young = `${prefix}:${VERSION}{${name}}`
     return { young, old: `${young}:old`, slot: slotOf(young) }
   }
   if (!isCluster) {
     const home = createHome(tag)
-    return () => home
+    return { homeOf: () => home, homes: () => [home] }
   }
   const homes: RedisHome[] = []
-  return key => {
-    const place = slotOf(key) % SPREAD
+  const homeAt = (place: number): RedisHome => {
     homes[place] ??= createHome(`${tag}:${place}`)
     return homes[place]
+  }
+  return {
+    homeOf: key => homeAt(slotOf(key) % SPREAD),
+    homes: () => Array.from({ length: SPREAD }, (_, place) => homeAt(place)),
   }
 }
 

@@ -1,6 +1,10 @@
+import type { CatchUp } from './catch-up.ts'
 import type { RedisCharge, RedisCounter } from './redis-counter.ts'
 
-/** One thing to ask of the script: to judge all charges of a call at once, to take charges back, or to renew leases. */
+/**
+ * One thing to ask of the script: to judge all charges of a call at once, to take charges back, to renew leases, or to
+ * count what it has missed.
+ */
 export type Question = Asking | Amendment
 
 export interface Asking {
@@ -11,6 +15,7 @@ export interface Asking {
 export type Amendment =
   | { readonly what: 'giveBack'; readonly charges: readonly Refund[] }
   | { readonly what: 'renew'; readonly charges: readonly Renewal[] }
+  | { readonly what: 'catchUp'; readonly charges: readonly RedisCatchUp[] }
 
 /** A charge that was counted as admitted at `moment`, by the clock of Redis, and is taken back. */
 export interface Refund {
@@ -27,3 +32,6 @@ export interface Renewal {
   readonly least: number
   readonly most: number
 }
+
+/** What the script has missed of one key. */
+export type RedisCatchUp = CatchUp<RedisCounter>

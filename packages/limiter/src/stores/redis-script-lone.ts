@@ -43,7 +43,7 @@ if lone then
     for c = 1, #rules do call('HSET', KEYS[c * 2 - 1], lone[c * 2 - 1], texts[c]) end
     return reply
   end
-  reply, request.homes, request.codes = { now }, {}, { TAKE + 4 * #rules + ZERO, 1 + ZERO }
+  reply, request.homes, request.codes = { now }, {}, { TAKE + SPAN * #rules + ZERO, 1 + ZERO }
   local codes = request.codes
   for c = 1, #rules do
     local mayWait = lone[c * 2] % 2

@@ -320,6 +320,29 @@ function seldom()
     end
   end
 
+  -- counts what was missed, as far as it fits, and replies with what does not; returns where the next question begins
+  function rare.catchUp(rules, calls, at, size)
+    for _ = 1, size do
+      local rule, key = rules[floor((calls[at] - ZERO) / 2)], calls[at + 1] - ZERO
+      local parts = partsOf(rule, key)
+      at = at + 2
+      for l, level in ipairs(rule.levels) do
+        local moves, state = movesOf(level), parts[l]
+        local known, missing = calls[at] - ZERO, calls[at + 1] - ZERO
+        local room = moves.remaining(level, state, now)
+        local due = max(0, known + room - moves.remaining(level, blank(level.slots), now)) + missing
+        if level.setsMoment then due, room = known, known end
+        local taken = min(due, room)
+        if taken > 0 then moves.take(level, state, now, taken, 0) end
+        n = n + 1
+        reply[n] = due - taken
+        at = at + 2
+      end
+      store(rule, key, parts)
+    end
+    return at
+  end
+
   function rare.amend(rules, calls, at, size, move)
     for from = at, at + size * 4 - 4, 4 do
       local rule, key = rules[floor((calls[from] - ZERO) / 2)], calls[from + 1] - ZERO

@@ -19,14 +19,15 @@ export const RESETS: number = 2 ** 27
  *            rules: [{ mark, isWatching?, levels: [{ name, slots, shape, patienceUs?, held?, … the meter's numbers }] }],
  *            places: the home of each rule (left out: each has one for itself, in their order),
  *            calls: a character for each number, from '#' for 0 up to '}'; '~' stands for the next of `numbers`:
- *              to take or look: what + 4 * the number of charges, how many calls in a row ask alike,
+ *              to take or look: what + 8 * the number of charges, how many calls in a row ask alike,
  *                for each charge 2 * rule (+ 1 where the call may wait) and cost, and for each call the field of each charge
- *              to give back: what + 4 * the number of charges, and for each 2 * rule, field, cost and moment
+ *              to give back: what + 8 * the number of charges, and for each 2 * rule, field, cost and moment
  *              to renew leases: the same with the least and the most places held
+ *              to catch up: the same with, for each level, what is known to be used and what is missing
  *            or, for a call that comes alone, rules and lone: the field and 2 * cost (+ 1 where it may wait) of each charge
  *   reply    numbers: now, then for each call that asks and each level where the call cannot pass at once the delay,
  *            negative and less 1 (the least there is: never), and then remaining * RESETS + reset; or, where one of them
- *            is too large for that, -1, remaining and reset (-1 is never)
+ *            is too large for that, -1, remaining and reset (-1 is never); for each level that catches up, what did not fit
  */
 export function redisScript(twins: readonly Twin[]): string {
   const makers = twins.map(
@@ -50,7 +51,8 @@ local MANY = 1000
 local LONGEST = 1e16
 -- what a character says is its code less this
 local ZERO, ESCAPE = 35, 126
-local TAKE, GIVE_BACK = 1, 2
+-- the codes of what is asked are below SPAN, and how many charges are asked about stands above them
+local TAKE, GIVE_BACK, CATCH_UP, SPAN = 1, 2, 4, 8
 -- replies are whole numbers; longer than 285 years is never
 local NEVER = 2 ^ 53
 local REMAINING, RESETS = ${REMAINING}, ${RESETS}
@@ -98,9 +100,11 @@ local firsts, seconds = {}, {}
 local at, last = 1, #calls
 while at <= last do
   local code = calls[at] - ZERO
-  local what = code % 4
-  local size = (code - what) / 4
-  if what > TAKE then
+  local what = code % SPAN
+  local size = (code - what) / SPAN
+  if what == CATCH_UP then
+    at = seldom().catchUp(rules, calls, at + 1, size)
+  elseif what > TAKE then
     seldom().amend(rules, calls, at + 1, size, what == GIVE_BACK and 'giveBack' or 'renew')
     at = at + 1 + size * 4
   else

@@ -5,6 +5,7 @@ import type { Answered, FleetStore } from './fleet-store.ts'
 import { decodeBatch, encodeBatch } from './redis-batch.ts'
 import {
   fieldOf,
+  keyOf,
   LEASE_MS,
   type RedisCharge,
   type RedisCounter,
@@ -12,7 +13,7 @@ import {
   redisCounter,
 } from './redis-counter.ts'
 import { RedisLeases } from './redis-leases.ts'
-import type { Question, Refund } from './redis-question.ts'
+import type { Question, RedisCatchUp, Refund } from './redis-question.ts'
 import { redisScript } from './redis-script.ts'
 
 /** Sends one command to Redis; all that Diana asks of a client. */
@@ -114,6 +115,28 @@ export class RedisStore implements FleetStore {
   refund(charges: readonly RedisCharge[], now: number): void {
     const counted = charges.filter(({ cost, fits }) => cost > 0 && fits)
     this.giveBack(counted.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait })))
+  }
+
+  /** Counts what Redis has missed of one key, and writes down what does not fit. */
+  async catchUp(missed: RedisCatchUp): Promise<void> {
+    await this.#ask({ what: 'catchUp', charges: [missed] })
+  }
+
+  /** Keys for which something is counted, at most so many. */
+  async keys(counter: RedisCounter, most: number): Promise<string[]> {
+    const found = new Set<string>()
+    for (const hash of counter.homes().flatMap(({ young, old }) => [young, old])) {
+      for (let cursor: string | undefined = '0'; cursor !== undefined && found.size < most; ) {
+        const reply: unknown = await this.#send(['HSCAN', hash, cursor, 'COUNT', '1000'])
+        const [next, pairs] = reply as [unknown, unknown[]]
+        for (let i = 0; i < pairs.length; i += 2) {
+          const key = keyOf(String(pairs[i]))
+          if (key !== undefined && found.size < most) found.add(key)
+        }
+        cursor = String(next) === '0' ? undefined : String(next)
+      }
+    }
+    return [...found]
   }
 
   /** Forgets what is counted for one key of a rule. */

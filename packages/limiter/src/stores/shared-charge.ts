@@ -14,6 +14,8 @@ export interface SharedCharge extends FleetCharge {
   slot: number
   /** When it was counted as passing, by the clock of whoever counted it. */
   moment: number
+  /** When this process followed the store's answer, by its own clock; 0 if it did not. */
+  followedAt: number
 }
 
 export function sharedCharge(counter: FleetCounter, table: Table, emergency: Emergency): SharedCharge {
@@ -35,6 +37,7 @@ export function sharedCharge(counter: FleetCounter, table: Table, emergency: Eme
     countedBy: 'nobody',
     slot: 0,
     moment: 0,
+    followedAt: 0,
   }
 }
 

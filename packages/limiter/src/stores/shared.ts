@@ -14,12 +14,15 @@ import {
   fleetCharge,
 } from './fleet-store.ts'
 import { Heartbeat } from './heartbeat.ts'
+import type { KeyState } from './key-state.ts'
 import type { MemoryStore } from './memory.ts'
 import { Recovery } from './recovery.ts'
+import { remind } from './remind.ts'
 import type { Roll } from './roll.ts'
 import { isCountedHere, type SharedCharge } from './shared-charge.ts'
 import { StandIn } from './stand-in.ts'
 import { StoreHealth, type StoreStatus } from './store-health.ts'
+import type { Table } from './table.ts'
 import { type Trouble, troubleOf } from './trouble.ts'
 
 export interface SharedStoreOptions {
@@ -69,6 +72,8 @@ export class SharedStore {
   /** The store can be asked, and others may not know it yet. */
   #isRejoining = false
   #isClosed = false
+  /** The life of the store in which this process has told it what it had forgotten. */
+  #remindedEra: string | undefined
   #settling: NodeJS.Timeout | undefined
   /** Charges as the store was last asked about, to ask it again. */
   #latest: readonly SharedCharge[] = []
@@ -77,7 +82,7 @@ export class SharedStore {
     const { timeoutMs, roll = ALONE, assumedFleet = 1, onPart } = options
     this.#store = store
     this.#options = options
-    this.#standIn = new StandIn(memory)
+    this.#standIn = new StandIn(memory, this.#debts)
     this.#deadline = new Deadline(timeoutMs)
     this.#breaker = new Breaker({ patienceMs: timeoutMs * 2 })
     this.#fleet = new Fleet(roll, { assumed: assumedFleet, onChange: onPart })
@@ -125,11 +130,12 @@ export class SharedStore {
     if (this.#denials.refuses(charges, now)) return false
     if (this.#health.isHealthy) {
       this.#latest = charges
-      return this.#ask(charges, now, { isCounted: false })
+      return this.#ask(charges, now)
     }
     if (!this.#isRejoining) return this.#takeHere(charges, now)
     // others may still count by themselves: this process keeps to its part, and the store knows of all it admits
-    return this.#standIn.take(charges, now) && this.#ask(charges, now, { isCounted: true })
+    const before = charges.map(charge => this.#debts.stateBefore(charge))
+    return this.#standIn.take(charges, now) && this.#ask(charges, now, before)
   }
 
   /** Judges all charges without counting any. */
@@ -148,15 +154,30 @@ export class SharedStore {
   giveBack(charge: SharedCharge, cost: number): void {
     const { counter, key, moment, countedBy } = charge
     this.#denials.forget(counter, key)
+    const now = this.#options.now()
     if (countedBy === 'fleet') this.#store.giveBack([{ counter, key, cost, moment }])
+    if (countedBy === 'fleet' && !counter.held) this.#standIn.giveBack(charge, cost, now)
     if (!counter.held) return
-    this.#debts.cancel(charge)
-    this.#standIn.release(charge, this.#options.now())
+    this.#debts.cancel(charge, now)
+    this.#standIn.release(charge, now)
+  }
+
+  /** The keys of a counter, at most so many; those that are known here while the store cannot be asked. */
+  async keys(counter: FleetCounter, table: Table, most: number): Promise<string[]> {
+    if (this.#health.isHealthy) {
+      try {
+        return await within(this.#store.keys(counter, most), this.#stepMs)
+      } catch (error) {
+        this.#failed(troubleOf(error))
+      }
+    }
+    return Array.from(table.entries(), ([key]) => key).slice(0, most)
   }
 
   async reset(counter: FleetCounter, key: string): Promise<void> {
     this.#denials.forget(counter, key)
     this.#debts.forget(counter, key)
+    this.#standIn.forget(counter, key)
     await this.#store.reset(counter, key)
   }
 
@@ -173,8 +194,12 @@ export class SharedStore {
     if (this.#health.isHealthy) await this.#fleet.leave().catch(() => {})
   }
 
-  /** Asks the store within the deadline; `isCounted` tells that the call is counted in this process already. */
-  #ask(charges: readonly SharedCharge[], now: number, { isCounted }: { isCounted: boolean }): Promise<boolean> {
+  /**
+   * Asks the store within the deadline. If the call is counted in this process already, `before` is what was counted there
+   * until then.
+   */
+  #ask(charges: readonly SharedCharge[], now: number, before?: readonly (KeyState | undefined)[]): Promise<boolean> {
+    const isCounted = before !== undefined
     return new Promise(resolve => {
       let isAdmitted = false
       const waiter: Waiter = {
@@ -184,7 +209,7 @@ export class SharedStore {
       const fail = (error: unknown): void => {
         waiter.isAnswered = true
         this.#failed(troubleOf(error))
-        isAdmitted = isCounted ? this.#owe(charges) : this.#takeHere(charges, now)
+        isAdmitted = before ? this.#owe(charges, before) : this.#takeHere(charges, now)
         resolve(isAdmitted)
       }
       this.#deadline.add(waiter)
@@ -196,7 +221,7 @@ export class SharedStore {
           }
           waiter.isAnswered = true
           this.#heard(charges, answer, now)
-          this.#standIn.follow(charges, answer.allowed && !isCounted, now)
+          this.#standIn.follow(charges, answer.allowed, isCounted, now)
           if (isCounted && !answer.allowed) for (const charge of charges) this.#standIn.release(charge, now)
           resolve(answer.allowed)
         },
@@ -217,16 +242,17 @@ export class SharedStore {
   }
 
   #takeHere(charges: readonly SharedCharge[], now: number): boolean {
-    const allowed = this.#standIn.take(charges, now) && this.#owe(charges)
+    const before = charges.map(charge => this.#debts.stateBefore(charge))
+    const allowed = this.#standIn.take(charges, now) && this.#owe(charges, before)
     this.#health.judged(allowed, charges.every(isCountedHere))
     return allowed
   }
 
   /** Remembers to tell the store of charges that were counted here. */
-  #owe(charges: readonly SharedCharge[]): true {
-    for (const charge of charges) {
-      if (charge.countedBy === 'memory' && charge.fits && charge.cost > 0) this.#debts.add(charge)
-    }
+  #owe(charges: readonly SharedCharge[], before: readonly (KeyState | undefined)[]): true {
+    charges.forEach((charge, i) => {
+      if (charge.countedBy === 'memory' && charge.fits && charge.cost > 0) this.#debts.add(charge, before[i])
+    })
     return true
   }
 
@@ -236,7 +262,10 @@ export class SharedStore {
     const unwanted = charges.filter(({ counter }) => !isAdmitted || counter.held)
     this.#store.refund(unwanted, now)
     if (!isAdmitted) return
-    for (const charge of charges) if (!charge.counter.held && isCountedHere(charge)) this.#debts.cancel(charge)
+    const here = this.#options.now()
+    for (const charge of charges) {
+      if (!charge.counter.held && isCountedHere(charge)) this.#debts.cancel(charge, here)
+    }
   }
 
   #failed(trouble: Trouble): void {
@@ -263,17 +292,25 @@ export class SharedStore {
   }
 
   async #gather(withinMs: number): Promise<boolean> {
-    const { isComplete } = await within(this.#fleet.knock(withinMs), this.#stepMs)
+    const { isComplete, era, hasForgotten } = await within(this.#fleet.knock(withinMs), this.#stepMs)
     this.#isRejoining = true
-    return isComplete
+    if (!hasForgotten || this.#remindedEra === era) return isComplete
+    // before any process adds what the store has never known
+    await remind(this.#store, this.#standIn.known(this.#options.now))
+    this.#remindedEra = era
+    return false
   }
 
   async #rejoin(withinMs: number): Promise<boolean> {
-    const { now } = this.#options
-    const { era, hasForgotten } = await within(this.#fleet.knock(withinMs), this.#stepMs)
+    const { era } = await within(this.#fleet.knock(withinMs), this.#stepMs)
     this.#store.renew?.()
-    this.#health.exceeded(await this.#debts.settle(this.#store, now, hasForgotten))
+    this.#health.exceeded(await this.#settle())
     return await within(this.#fleet.return(era, withinMs), this.#stepMs)
+  }
+
+  #settle(): Promise<number> {
+    const { now } = this.#options
+    return this.#debts.settle(this.#store, now, (told, table) => this.#standIn.told(told, table, now()))
   }
 
   #failedAgain(error: unknown): void {
@@ -303,7 +340,7 @@ export class SharedStore {
     this.#settling = setTimeout(async () => {
       this.#settling = undefined
       if (!this.#health.isHealthy || this.#debts.isEmpty) return
-      const over = await this.#debts.settle(this.#store, this.#options.now, false).catch(() => 0)
+      const over = await this.#settle().catch(() => 0)
       this.#health.exceeded(over)
       if (!this.#debts.isEmpty) this.#settleSoon()
     }, SETTLE_MS).unref()

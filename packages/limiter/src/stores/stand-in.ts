@@ -1,6 +1,9 @@
 import type { Meter } from '../algorithms/algorithm.ts'
+import { type CatchUp, costLasting } from './catch-up.ts'
+import type { Debts } from './debts.ts'
 import type { FleetCounter } from './fleet-store.ts'
 import { type LocalCharge, localCharge, type MemoryStore } from './memory.ts'
+import { capacityOf, SeenCounts } from './seen-counts.ts'
 import { isCountedHere, type SharedCharge } from './shared-charge.ts'
 import { CROWD, type Table } from './table.ts'
 
@@ -21,16 +24,23 @@ const MARGIN = 20
  */
 export class StandIn {
   readonly #memory: MemoryStore
+  readonly #debts: Debts
   readonly #capacities = new WeakMap<FleetCounter, Capacities>()
+  readonly #seen = new WeakMap<FleetCounter, SeenCounts>()
+  readonly #seenByTable = new WeakMap<Table, SeenCounts>()
+  #counters: WeakRef<FleetCounter>[] = []
 
-  constructor(memory: MemoryStore) {
+  constructor(memory: MemoryStore, debts: Debts) {
     this.#memory = memory
+    this.#debts = debts
   }
 
-  /** Follows what the store has judged. */
-  follow(charges: readonly SharedCharge[], allowed: boolean, now: number): void {
+  /** Follows what the store has judged; `isCounted` tells that this process has counted the call already. */
+  follow(charges: readonly SharedCharge[], allowed: boolean, isCounted: boolean, now: number): void {
     for (const charge of charges) {
-      if (charge.cost > 0 && isCountedHere(charge)) this.#follow(charge, allowed && charge.fits, now)
+      if (!isCountedHere(charge)) continue
+      if (charge.cost === 0) this.#followBlock(charge, now)
+      else this.#follow(charge, allowed && charge.fits, isCounted, now)
     }
   }
 
@@ -52,15 +62,73 @@ export class StandIn {
     })
   }
 
-  #follow(charge: SharedCharge, isCounted: boolean, now: number): void {
+  /** Gives back here what the store gives back. */
+  giveBack({ counter, table, key, slot, followedAt }: SharedCharge, cost: number, now: number): void {
+    if (followedAt === 0 || (slot === CROWD ? key !== '' : table.find(key) !== slot)) return
+    this.#seen.get(counter)?.giveBack(slot, cost, followedAt, now)
+    table.meters.forEach((meter, level) => {
+      if (!meter.held)
+        meter.giveBack(table.state(slot), table.base(slot) + table.offsets[level]!, now, cost, followedAt)
+    })
+  }
+
+  /** The counts of a key were reset. */
+  forget(counter: FleetCounter, key: string): void {
+    const seen = this.#seen.get(counter)
+    const slot = seen?.table.find(key)
+    if (slot !== undefined && (slot !== CROWD || key === '')) seen?.clear(slot)
+  }
+
+  /** The store was told of calls that this process had admitted. */
+  told({ counter, key, levels, unfit }: CatchUp<FleetCounter>, table: Table, now: number): void {
+    const slot = table.find(key)
+    if (slot === CROWD && key !== '') return
+    const counted = levels.map(({ missing }, level) => Math.max(0, missing - unfit[level]!))
+    this.#seenOf(counter, table, now).count(slot, counted, now)
+  }
+
+  /** What the store was last seen to have counted, key by key: all that it can be told if it has lost its memory. */
+  *known(now: () => number): Generator<CatchUp<FleetCounter>> {
+    for (const counter of this.#counters.flatMap(one => one.deref() ?? [])) {
+      const seen = this.#seen.get(counter)
+      if (!seen || counter.held) continue
+      for (const [key, slot] of seen.table.entries()) {
+        const used = seen.used(slot, now())
+        const levels = counter.meters.map((meter, level) => {
+          const at = seen.table.base(slot) + seen.table.offsets[level]!
+          const lasts = costLasting(meter, seen.table.state(slot), at, now())
+          return { known: lasts ?? used[level]!, missing: 0 }
+        })
+        if (levels.some(({ known }) => known > 0)) yield { counter, key, levels, unfit: [] }
+      }
+    }
+  }
+
+  /** A caller whom the store has blocked stays blocked while it cannot be asked. */
+  #followBlock(charge: SharedCharge, now: number): void {
+    const { table, counter, key, delays } = charge
+    const meter = table.meters[0]!
+    if (!meter.costLasting || !(delays[0]! > 0)) return
+    const slot = this.#slotFor(charge, now)
+    if (slot === undefined) return
+    this.#seenOf(counter, table, now)
+    if (slot !== CROWD || key === '')
+      meter.take(table.state(slot), table.base(slot), now, meter.costLasting(delays[0]!), 0)
+  }
+
+  #follow(charge: SharedCharge, isAdmitted: boolean, isCounted: boolean, now: number): void {
     const { table, counter, key, cost } = charge
-    const slot = this.#memory.slotFor(table, key, now)
+    const slot = this.#slotFor(charge, now)
     if (slot === undefined) return
     charge.slot = slot
+    charge.followedAt = now
+    if (!counter.held && (slot !== CROWD || key === '')) {
+      this.#seenOf(counter, table, now).see(slot, charge.remaining, now)
+    }
     const state = table.state(slot)
     const base = table.base(slot)
     const { here, fleet } = this.#capacitiesOf(counter, table)
-    const own = isCounted ? cost : 0
+    const own = isAdmitted && !isCounted ? cost : 0
     for (let level = 0; level < table.meters.length; level++) {
       const meter = table.meters[level]!
       const at = base + table.offsets[level]!
@@ -68,9 +136,12 @@ export class StandIn {
         if (own > 0) meter.take(state, at, now, own, 0)
         continue
       }
+      if (isCounted) this.#debts.follow(charge, level, cost, now)
+      const isWhole = here[level] === fleet[level]
       const part = Math.floor((charge.remaining[level]! * here[level]!) / fleet[level]!)
-      const left = Math.max(0, part - Math.floor(here[level]! / MARGIN))
-      if (left === 0 && meter.drain) {
+      // a process that has the whole limit to itself need not reckon with others
+      const left = isWhole ? part : Math.max(0, part - Math.floor(here[level]! / MARGIN))
+      if (left === 0 && meter.drain && !isWhole) {
         meter.drain(state, at, now)
         continue
       }
@@ -81,10 +152,36 @@ export class StandIn {
         continue
       }
       // beyond the whole permits there may be a fraction of one
-      const spare = meter.drain ? room - left + 1 : room - left
+      const spare = meter.drain && !isWhole ? room - left + 1 : room - left
       const gone = Math.min(room, Math.max(own, spare))
-      if (gone > 0) meter.take(state, at, now, gone, 0)
+      if (gone <= 0) continue
+      meter.take(state, at, now, gone, 0)
+      this.#debts.follow(charge, level, gone, now)
     }
+  }
+
+  /** The slot of a key that is followed here; none if there is no room for it. */
+  #slotFor({ table, key }: SharedCharge, now: number): number | undefined {
+    const isNew = key !== '' && table.find(key) === CROWD
+    const slot = this.#memory.slotFor(table, key, now)
+    if (isNew && slot !== undefined) this.#seenByTable.get(table)?.clear(slot)
+    return slot
+  }
+
+  #seenOf(counter: FleetCounter, table: Table, now: number): SeenCounts {
+    const known = this.#seen.get(counter)
+    if (known?.table === table) return known
+    const seen = this.#seenByTable.get(table) ?? new SeenCounts(table, counter.meters)
+    seen.use(counter.meters, now)
+    this.#seenByTable.set(table, seen)
+    this.#seen.set(counter, seen)
+    // the counter that the rule had before counts no more
+    const others = this.#counters.filter(one => {
+      const other = one.deref()
+      return other !== undefined && this.#seen.get(other)?.table !== table
+    })
+    this.#counters = [...others, new WeakRef(counter)]
+    return seen
   }
 
   #capacitiesOf(counter: FleetCounter, { meters }: Table): Capacities {
@@ -100,6 +197,7 @@ export class StandIn {
     const local = counted.map(({ table, key, cost, enforced, mayWait }): LocalCharge => {
       return { ...localCharge(table), key, cost, enforced, mayWait }
     })
+    const isNew = counting ? counted.map(({ table, key }) => key !== '' && table.find(key) === CROWD) : []
     const rest = charges.filter(charge => !isCountedHere(charge))
     for (const charge of rest) fill(charge, charge.emergency === 'refuse')
     const isShut = rest.some(({ fits, enforced }) => !fits && enforced)
@@ -108,13 +206,10 @@ export class StandIn {
     counted.forEach((charge, i) => {
       const { delays, wait, fits, remaining, resets, slot } = local[i]!
       Object.assign(charge, { delays, wait, fits, remaining, resets, slot, countedBy: 'memory', moment: now + wait })
+      if (isNew[i] && slot !== CROWD) this.#seenByTable.get(charge.table)?.clear(slot)
     })
     return allowed && !isShut
   }
-}
-
-function capacityOf(meter: Meter): number {
-  return meter.remaining(new Float64Array(meter.slots), 0, 0)
 }
 
 /** What a rule says that counts nothing. */

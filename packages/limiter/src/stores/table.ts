@@ -76,6 +76,12 @@ export class Table {
     return key.length === 0 ? CROWD : (this.#index.get(key) ?? CROWD)
   }
 
+  /** All keys and their slots; the crowd's has the empty key. */
+  *entries(): Generator<readonly [key: string, slot: number]> {
+    yield ['', CROWD]
+    yield* this.#index.entries()
+  }
+
   state(slot: number): Float64Array {
     return this.#chunks[slot >> CHUNK_BITS]!
   }

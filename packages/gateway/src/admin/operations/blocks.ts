@@ -1,13 +1,12 @@
-import { type Call, callOfKey, parseDuration } from 'diana-limiter'
+import { type BlockedCaller, type Call, callOfKey, parseDuration } from 'diana-limiter'
 import { z } from 'zod'
-import type { Block } from '../blocks.ts'
 import { Refusal } from '../refusal.ts'
-import { findCaller, showKey } from './callers.ts'
+import { findCaller, idOf, showKey } from './callers.ts'
 import { fromParts, toCall } from './explain.ts'
 import { type Desk, type Operation, operation } from './operation.ts'
 import { call, moment, ruleId } from './shapes.ts'
 
-/** Whom: by the id of a row of /callers, by his value of the rule's one dimension, or by a call of his. */
+/** A caller: by the id of a row of /callers, by their value of the rule's one dimension, or by a call of theirs. */
 const who = {
   rule: ruleId.optional().describe('needed unless caller is given'),
   caller: z.string().max(64).optional(),
@@ -15,15 +14,22 @@ const who = {
   call: call.optional(),
 }
 
-const blockShape = z.object({ id: z.string(), rule: z.string(), key: z.string(), since: moment, until: moment })
+const blockShape = z.object({
+  id: z.string(),
+  rule: z.string(),
+  key: z.string(),
+  since: moment.optional().describe('left out if another process has blocked the caller by hand'),
+  until: moment,
+})
 
 export const blockOperations: readonly Operation[] = [
   operation({
     method: 'GET',
     path: '/blocks',
-    summary: 'Who was blocked through this API and still is.',
+    summary:
+      'The callers who are blocked now, by a rule or by hand; of a rule counted in Redis, those of the whole fleet.',
     answer: z.object({ blocks: z.array(blockShape) }),
-    run: (_, { blocks }) => ({ blocks: blocks.list(Date.now()).map(show) }),
+    run: async (_, desk) => ({ blocks: (await desk.limiter.blocks()).map(blocked => show(blocked, desk)) }),
   }),
   operation({
     method: 'POST',
@@ -33,24 +39,27 @@ export const blockOperations: readonly Operation[] = [
     answer: blockShape,
     refusals: { 404: 'there is no such caller' },
     run: async ({ body }, desk) => {
-      const found = await find(body, desk)
+      const { rule, who } = await find(body, desk)
       const ms = parseDuration(body.for)
       if (ms === undefined) throw new Refusal(400, 'for: say how long, such as 10m.')
-      await desk.limiter.block(found.rule, found.who, ms)
+      await desk.limiter.block(rule, who, ms)
+      const blocked = { rule, key: desk.limiter.keyOf(rule, who), leftMs: ms }
       const since = Date.now()
-      return show(desk.blocks.add({ ...found, since, until: since + ms }))
+      const until = since + ms
+      desk.blocks.add({ id: idOf(blocked), caller: body.caller, since, until })
+      return { ...show(blocked, desk), since, until }
     },
   }),
   operation({
     method: 'DELETE',
     path: '/blocks/{id}',
-    summary: 'Lets a blocked caller in again.',
+    summary: 'Lets a blocked caller in again, and forgets what the rule has counted for them.',
     answer: z.object({ ended: z.literal(true) }),
     refusals: { 404: 'there is no such block' },
     run: async ({ id }, { limiter, blocks }) => {
-      const block = blocks.find(id)
-      if (!block) throw new Refusal(404, 'There is no such block.')
-      await limiter.unblock(block.rule, block.who)
+      const blocked = (await limiter.blocks()).find(one => idOf(one) === id)
+      if (!blocked) throw new Refusal(404, 'There is no such block.')
+      await limiter.unblock(blocked.rule, blocked)
       blocks.remove(id)
       return { ended: true }
     },
@@ -76,21 +85,20 @@ type Asked = z.output<z.ZodObject<typeof who>>
 async function find(
   asked: Asked,
   { limiter, processes }: Desk,
-): Promise<Pick<Block, 'rule' | 'who' | 'key' | 'caller'>> {
+): Promise<{ readonly rule: string; readonly who: Call | string }> {
   if (asked.caller !== undefined) {
     const caller = await findCaller(processes, asked.caller)
     if (!caller) throw new Refusal(404, 'There is no such caller: ask for the callers again.')
     const told = callOfKey(caller.key, caller.by)
-    if (!told) throw new Refusal(400, 'This caller is only known by a digest: say whom by a call of his.')
-    return { rule: caller.rule, who: told, key: showKey(caller.key, caller.by, false), caller: asked.caller }
+    if (!told) throw new Refusal(400, 'This caller is only known by a digest: name them by one of their calls.')
+    return { rule: caller.rule, who: told }
   }
   const { rule, key } = asked
   if (rule === undefined) throw new Refusal(400, 'rule: say by which rule.')
-  const known = limiter.rules.find(({ id }) => id === rule)
-  if (!known) throw new Refusal(404, 'There is no such rule.')
-  if (key !== undefined) return { rule, who: key, key: showKey(key, known.by, false) }
+  if (!limiter.rules.some(({ id }) => id === rule)) throw new Refusal(404, 'There is no such rule.')
+  if (key !== undefined) return { rule, who: key }
   if (asked.call === undefined) throw new Refusal(400, 'Say whom: by caller, key or call.')
-  return { rule, who: toCall(fromParts(asked.call), asked.call.ip, limiter), key: 'the caller of a call' }
+  return { rule, who: toCall(fromParts(asked.call), asked.call.ip, limiter) }
 }
 
 function callOfValue(value: string, by: readonly string[]): Call {
@@ -102,6 +110,15 @@ function callOfValue(value: string, by: readonly string[]): Call {
   return name === 'ip' ? { ...call, ip: value } : { ...call, attributes: { [name]: value } }
 }
 
-function show({ id, rule, key, since, until }: Block): object {
-  return { id, rule, key, since, until }
+function show(blocked: BlockedCaller, { limiter, blocks }: Desk): object {
+  const { rule: id, key, leftMs } = blocked
+  const rule = limiter.rules.find(one => one.id === id)
+  const now = Date.now()
+  const until = Math.round(now + leftMs)
+  const byHand = blocks.find(idOf(blocked))
+  // a rule blocks for a time of its own
+  const byRule = typeof rule?.block === 'number' ? Math.min(now, until - rule.block) : undefined
+  const since = byHand && byHand.until > now ? byHand.since : byRule
+  const shown = { id: idOf(blocked), rule: id, key: showKey(key, rule?.by ?? [], false), until }
+  return since === undefined ? shown : { ...shown, since }
 }

@@ -1,4 +1,5 @@
 import { DianaError } from '../../errors.ts'
+import { type CatchUp, catchUpTable } from '../catch-up.ts'
 import type { Answered, FleetCharge, FleetCounter, FleetRefund, FleetRule, FleetStore } from '../fleet-store.ts'
 import { type LocalCharge, localCharge, MemoryStore } from '../memory.ts'
 import type { Table } from '../table.ts'
@@ -11,6 +12,7 @@ interface DoubleCounter extends FleetCounter {
 export class FleetDouble implements FleetStore {
   now = 1e15
   asked = 0
+  era = 1
   /** What happens to each question before it is answered. */
   before: () => Promise<void> = async () => {}
   readonly #memory = new MemoryStore()
@@ -54,6 +56,24 @@ export class FleetDouble implements FleetStore {
     this.giveBack(charges.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait })))
   }
 
+  async catchUp(missed: CatchUp<FleetCounter>): Promise<void> {
+    this.asked++
+    await this.before()
+    const { table } = missed.counter as DoubleCounter
+    catchUpTable(table, this.#memory.slotFor(table, missed.key, this.now)!, missed, this.now)
+  }
+
+  /** Loses its memory, as a server does that is started without its data. */
+  forget(): void {
+    this.era++
+    for (const { table } of this.#counters.values()) for (const [key] of table.entries()) table.reset(key)
+  }
+
+  async keys(counter: FleetCounter, most: number): Promise<string[]> {
+    await this.before()
+    return Array.from((counter as DoubleCounter).table.entries(), ([key]) => key).slice(0, most)
+  }
+
   async reset(counter: FleetCounter, key: string): Promise<void> {
     ;(counter as DoubleCounter).table.reset(key)
   }
@@ -62,11 +82,11 @@ export class FleetDouble implements FleetStore {
     throw new DianaError('CLOSED', 'nobody closes what he was lent')
   }
 
-  /** What is left of a rule's first level. */
-  left(counter: FleetCounter, key: string): number {
+  /** What is left of a rule's level, of the first unless told. */
+  left(counter: FleetCounter, key: string, level = 0): number {
     const { table } = counter as DoubleCounter
     const slot = table.find(key)
-    return table.meters[0]!.remaining(table.state(slot), table.base(slot), this.now)
+    return table.meters[level]!.remaining(table.state(slot), table.base(slot) + table.offsets[level]!, this.now)
   }
 
   #answer(charges: readonly FleetCharge[], local: readonly LocalCharge[], allowed: boolean): Answered {

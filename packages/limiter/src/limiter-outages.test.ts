@@ -1,0 +1,96 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { createLimiter } from './create-limiter.ts'
+import type { Limiter } from './limiter.ts'
+import { type RedisServer, startRedis } from './sources/doubles/redis-server.ts'
+
+const closing: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+async function start(limit: string | readonly string[], { processes = 1, timeout = '50ms' } = {}) {
+  const redis = await startRedis()
+  closing.push(() => redis.close())
+  const limiters: Limiter[] = []
+  for (let i = 0; i < processes; i++) {
+    const limiter = await createLimiter({
+      store: { redis: `redis://${redis.authority}`, timeout, fleet: processes },
+      rules: [{ id: 'each', by: 'account', limit: limit as string }],
+    })
+    closing.push(() => limiter.close())
+    limiters.push(limiter)
+  }
+  return { redis, limiters, limiter: limiters[0]! }
+}
+
+const of = (account: string) => ({ method: 'GET', path: '/', attributes: { account } })
+
+async function admitted(limiter: Limiter, account: string, calls: number): Promise<number> {
+  let sum = 0
+  for (let i = 0; i < calls; i++) if ((await limiter.check(of(account))).allowed) sum++
+  return sum
+}
+
+async function restartEmpty(redis: RedisServer, limiters: readonly Limiter[], meanwhile: () => Promise<void>) {
+  // a server that is killed has all of it on disk, so it forgets first
+  await redis.client.flushall()
+  await redis.stop('SIGKILL')
+  await meanwhile()
+  await redis.start()
+  for (const limiter of limiters) await expect.poll(() => limiter.status().store?.healthy, { timeout: 5000 }).toBe(true)
+}
+
+const remaining = async (limiter: Limiter, account: string) =>
+  (await limiter.peek(of(account))).decisions.map(decision => decision.remaining)
+
+describe('after an outage of Redis', () => {
+  it('charges a caller of several levels exactly the calls that were admitted, when Redis comes back empty', async () => {
+    const { redis, limiter, limiters } = await start(['1000/s', '20000/m', '500000/h'])
+    expect(await admitted(limiter, 'ann', 5)).toBe(5)
+    await restartEmpty(redis, limiters, async () => {
+      expect(await admitted(limiter, 'ann', 6)).toBe(6)
+    })
+    const [, perMinute, perHour] = await remaining(limiter, 'ann')
+    expect([perMinute, perHour]).toEqual([20_000 - 11, 500_000 - 11])
+    expect(limiter.status().store?.outages).toMatchObject([{ calls: 6, over: 0 }])
+  })
+
+  it('charges exactly the calls that Redis was not told of, when Redis comes back with its memory', async () => {
+    const { redis, limiter } = await start(['1000/s', '20000/m', '500000/h'])
+    await admitted(limiter, 'ann', 5)
+    await redis.stop('SIGKILL')
+    await admitted(limiter, 'ann', 6)
+    await admitted(limiter, 'bob', 1)
+    await redis.start()
+    await expect.poll(() => limiter.status().store?.healthy, { timeout: 5000 }).toBe(true)
+    expect((await remaining(limiter, 'ann')).slice(1)).toEqual([20_000 - 11, 500_000 - 11])
+    expect((await remaining(limiter, 'bob')).slice(1)).toEqual([20_000 - 1, 500_000 - 1])
+    expect(limiter.status().store?.outages).toMatchObject([{ over: 0 }])
+  })
+
+  it('keeps an exhausted caller of several levels out when Redis comes back empty, also one who did not call meanwhile', async () => {
+    const { redis, limiter, limiters } = await start(['10/h', '20/d'])
+    expect(await admitted(limiter, 'ann', 12)).toBe(10)
+    expect(await admitted(limiter, 'bob', 12)).toBe(10)
+    await restartEmpty(redis, limiters, async () => {
+      expect(await admitted(limiter, 'ann', 3)).toBe(0)
+    })
+    expect(await admitted(limiter, 'ann', 3)).toBe(0)
+    expect(await admitted(limiter, 'bob', 3)).toBe(0)
+    expect(await remaining(limiter, 'bob')).toEqual([0, 10])
+  })
+
+  it('tells an empty Redis what the fleet has used, however the calls were spread over its processes', async () => {
+    const { redis, limiters } = await start(['100/h', '1000/d'], { processes: 2 })
+    const [one, other] = limiters as [Limiter, Limiter]
+    await admitted(one, 'ann', 30)
+    await admitted(other, 'ann', 7)
+    await admitted(one, 'bob', 60)
+    await restartEmpty(redis, limiters, async () => {
+      expect(await admitted(one, 'ann', 2)).toBe(2)
+      expect(await admitted(other, 'ann', 3)).toBe(3)
+    })
+    expect(await remaining(one, 'ann')).toEqual([100 - 42, 1000 - 42])
+    expect(await remaining(other, 'bob')).toEqual([100 - 60, 1000 - 60])
+  })
+})
