@@ -2,7 +2,9 @@ import { fieldJsonOf, type RedisCounter, type RedisHome } from './redis-counter.
 import type { Amendment, Asking } from './redis-question.ts'
 
 /** What the script is asked to do, in its words. */
-const CODES = { look: 0, take: 1, giveBack: 2, renew: 3 } as const
+const CODES = { look: 0, take: 1, giveBack: 2, renew: 3, reset: 4 } as const
+/** A code says besides how many charges there are. */
+const PER_CHARGE = 8
 
 const FIRST = '#'.charCodeAt(0)
 const ESCAPE = '~'
@@ -36,7 +38,7 @@ export class BatchWriter {
 
   /** Asks for all charges of a call at once. */
   ask({ what, charges }: Asking): void {
-    const code = CODES[what] + 4 * charges.length
+    const code = CODES[what] + PER_CHARGE * charges.length
     let isAlike = code === this.#code
     for (let c = 0; c < charges.length; c++) {
       const { counter, key, cost, mayWait } = charges[c]!
@@ -54,16 +56,15 @@ export class BatchWriter {
     }
   }
 
-  /** Takes charges back, or renews leases. */
+  /** Refunds charges, renews leases or resets keys. */
   amend({ what, charges }: Amendment): void {
     this.#endRow()
-    this.#add(CODES[what] + 4 * charges.length)
+    this.#add(CODES[what] + PER_CHARGE * charges.length)
     charges.forEach((charge, c) => {
       const seat = this.#seatOf(c, charge.counter, charge.key)
       this.#add(seat.rule * 2)
       this.#add(seat.home.fieldOf(charge.key))
-      this.#add('moment' in charge ? charge.cost : charge.least)
-      this.#add('moment' in charge ? charge.moment : charge.most)
+      for (const number of numbersOf(charge)) this.#add(number)
     })
   }
 
@@ -127,6 +128,11 @@ export class BatchWriter {
     this.keys.push(home.young, home.old)
     return open
   }
+}
+
+function numbersOf(charge: Amendment['charges'][number]): readonly [number, number, number] {
+  if ('moment' in charge) return [charge.cost, charge.moment, charge.wait ?? 0]
+  return 'least' in charge ? [charge.least, charge.most, 0] : [0, 0, 0]
 }
 
 /** A rule in one of its homes. Rules, homes and fields are numbered from 1, as Lua counts. */

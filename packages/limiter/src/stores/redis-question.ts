@@ -1,6 +1,6 @@
 import type { RedisCharge, RedisCounter } from './redis-counter.ts'
 
-/** One thing to ask of the script: to judge all charges of a call at once, to take charges back, or to renew leases. */
+/** One thing to ask of the script: to judge all charges of a call at once, to refund charges, to renew leases, or to reset a key. */
 export type Question = Asking | Amendment
 
 export interface Asking {
@@ -11,6 +11,7 @@ export interface Asking {
 export type Amendment =
   | { readonly what: 'giveBack'; readonly charges: readonly Refund[] }
   | { readonly what: 'renew'; readonly charges: readonly Renewal[] }
+  | { readonly what: 'reset'; readonly charges: readonly Reset[] }
 
 /** A charge that was counted as admitted at `moment`, by the clock of Redis, and is taken back. */
 export interface Refund {
@@ -18,6 +19,14 @@ export interface Refund {
   readonly key: string
   readonly cost: number
   readonly moment: number
+  /** How long before that moment it was charged. */
+  readonly wait?: number | undefined
+}
+
+/** A key whose counts are forgotten, with all that was charged so far. */
+export interface Reset {
+  readonly counter: RedisCounter
+  readonly key: string
 }
 
 /** The places that this process holds for one key; how many is not known while answers are under way. */

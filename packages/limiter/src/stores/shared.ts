@@ -146,9 +146,9 @@ export class SharedStore {
   }
 
   giveBack(charge: SharedCharge, cost: number): void {
-    const { counter, key, moment, countedBy } = charge
+    const { counter, key, moment, wait, countedBy } = charge
     this.#denials.forget(counter, key)
-    if (countedBy === 'fleet') this.#store.giveBack([{ counter, key, cost, moment }])
+    if (countedBy === 'fleet') this.#store.giveBack([{ counter, key, cost, moment, wait }])
     if (!counter.held) return
     this.#debts.cancel(charge)
     this.#standIn.release(charge, this.#options.now())
