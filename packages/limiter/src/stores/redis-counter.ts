@@ -31,6 +31,8 @@ export interface RedisCounter extends FleetCounter {
   readonly mark: number
   readonly enforced: boolean
   homeOf(key: string): RedisHome
+  /** A key that lives in each of its homes. */
+  keyPerHome(): readonly string[]
 }
 
 /** A caller's key as a field of its home. What UTF-8 cannot tell apart is spelled out. */
@@ -91,10 +93,16 @@ export function redisCounter(rule: RedisCounterRule, options: RedisCounterOption
     meters,
     tag,
     mark,
-    json: JSON.stringify({ mark, since: options.sinceOf?.(tag, mark), levels, isWatching: enforced ? undefined : true }),
+    json: JSON.stringify({
+      mark,
+      since: options.sinceOf?.(tag, mark),
+      levels,
+      isWatching: enforced ? undefined : true,
+    }),
     enforced,
     held: meters.some(meter => meter.held),
     homeOf: homesOf(tag, options),
+    keyPerHome: () => (options.isCluster ? KEY_PER_HOME : ['']),
   }
 }
 
@@ -113,6 +121,14 @@ function homesOf(tag: string, { prefix, isCluster }: RedisCounterOptions): Redis
     homes[place] ??= createHome(`${tag}:${place}`)
     return homes[place]
   }
+}
+
+const KEY_PER_HOME: readonly string[] = keyPerHome()
+
+function keyPerHome(): string[] {
+  const keys = new Map<number, string>()
+  for (let i = 0; keys.size < SPREAD; i++) keys.set(slotOf(String(i)) % SPREAD, String(i))
+  return [...keys.values()]
 }
 
 /** A whole number below 2^53 by which shapes of states are told apart. */

@@ -38,7 +38,7 @@ if lone then
     end
     if not remaining or idleAt > lasts or remaining >= REMAINING or idleAt - now >= RESETS then break end
     state[size] = version
-    texts[c], reply[c + 1] = pack(format, unpack(state, 1, size)), remaining * RESETS + idleAt - now
+    texts[c], reply[c + 1] = pack(format, unpack(state, 1, size)), remaining * RESETS + (idleAt - now)
   end
   if texts[#rules] then
     for c = 1, #rules do call('HSET', KEYS[c * 2 - 1], lone[c * 2 - 1], texts[c]) end

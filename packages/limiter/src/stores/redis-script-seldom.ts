@@ -76,6 +76,12 @@ function seldom()
     home.isOldKnown = true
   end
 
+  local function scaleIn(words)
+    local scale = {}
+    for word in words:gmatch('%S+') do scale[#scale + 1] = tonumber(word) end
+    return scale, table.remove(scale, 1)
+  end
+
   -- the versions that a home lists, as marks and the moments when each came up
   local function versionsOf(home)
     if home.marks then return home.marks, home.starts end
@@ -93,15 +99,16 @@ function seldom()
   function rare.takeOver(home, rule)
     local marks, starts = versionsOf(home)
     if home.mark ~= rule.mark then
-      local found
+      local found, before = nil, home.version
       for version = home.newest, home.first, -1 do
-        if marks[version] == rule.mark and (version == home.newest or starts[version] >= (rule.since or 0)) then
+        if marks[version] == rule.mark and (version == home.newest or starts[version] >= (rule.since or -1)) then
           found = version
           break
         end
       end
       -- a limit that was changed before the other one took over does so now
       local since = rule.since and rule.since > home.since and rule.since or now
+      if home.newest == 0 then since = rule.since or -1 end
       home.mark, home.since = rule.mark, min(now, since)
       if not found then
         found = home.newest + 1
@@ -109,13 +116,28 @@ function seldom()
         if found - home.first >= VERSIONS then home.first = found - VERSIONS + 1 end
       end
       home.version = found
-      -- what is counted so far is converted as of now, even if nothing else is written
-      home.isChanged = home.isKnown or home.oldLasts > now
-      if not home.isKnown then home.last = max(home.last, home.oldLasts) end
+      if home.isKnown or home.oldLasts > now then rare.goOn(home, rule, before) end
     end
     home.isSpelled = true
     home.spelling = home.spelling or {}
     home.spelling[home.version] = rule
+  end
+
+  -- what is counted so far is converted as of now, even if nothing else is written, and may matter for longer than it did
+  function rare.goOn(home, rule, before)
+    local leftUs, lasts = max(0, home.lasts - now, home.oldLasts - now), 0
+    for _, elder in ipairs(before > 0 and rare.levelsOf(home, before) or {}) do
+      for _, level in ipairs(rule.levels) do
+        local longest, scale = movesOf(level).longest, scaleIn(level.shape)
+        lasts = max(lasts, longest and longest(level, scaleIn(elder.shape), leftUs) or leftUs + (scale[1] or 0))
+      end
+    end
+    lasts = min(now + lasts, now + LONGEST)
+    home.isChanged, home.last = true, max(home.last, lasts)
+    if home.oldLasts > now and lasts > home.oldLasts then
+      home.oldLasts = lasts
+      expire(home.old, lasts)
+    end
   end
 
   -- spells out the versions that were used; returns the list of all of them
@@ -169,13 +191,7 @@ function seldom()
     return from + 1 == count and parts or nil
   end
 
-  local function scaleIn(words)
-    local scale = {}
-    for word in words:gmatch('%S+') do scale[#scale + 1] = tonumber(word) end
-    return scale, table.remove(scale, 1)
-  end
-
-  local function levelsOf(home, version)
+  function rare.levelsOf(home, version)
     -- one that took over in this batch is not spelled out yet
     if home.spelling and home.spelling[version] then return home.spelling[version].levels end
     local field = string.format('@%.0f', version)
@@ -239,11 +255,11 @@ function seldom()
   local function foreignParts(rule, numbers, count)
     local home, version = rule.home, numbers[count]
     local _, starts = versionsOf(home)
-    local levels = version and starts[version] and levelsOf(home, version)
+    local levels = version and starts[version] and rare.levelsOf(home, version)
     local parts = levels and laidOut(numbers, count, slotsOf(levels))
     if not parts then return {} end
     for between = version + 1, rule.version - 1 do
-      local heirs = levelsOf(home, between)
+      local heirs = rare.levelsOf(home, between)
       if heirs then
         parts = converted(parts, levels, heirs, starts[between])
         levels = heirs
@@ -414,7 +430,7 @@ function seldom()
         local parts = partsOf(rule, key)
         for l, level in ipairs(rule.levels) do
           local amending = movesOf(level)[move]
-          if amending then amending(level, parts[l], now, amount, moment) end
+          if amending then amending(level, parts[l], now, amount, moment, rule.since) end
         end
         store(rule, key, parts)
       end

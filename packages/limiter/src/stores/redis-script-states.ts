@@ -1,6 +1,3 @@
-/** Every key lives on for so long after it has stopped to matter, as margin for clocks that step. */
-const LINGER_MS = 1000
-
 /**
  * The part of the script that reads and writes states. All callers of a rule live in one hash, so that a batch reads and
  * writes them with one command each. A hash cannot forget single callers, so there are two of them, a young and an old:
@@ -96,6 +93,8 @@ local function charger(rule)
         known = version
       elseif #raw == bytes and size == 3 then
         state[1], state[2], known = fetch('<ddd', raw)
+      elseif #raw == bytes and size == 5 then
+        state[1], state[2], state[3], state[4], known = fetch('<ddddd', raw)
       elseif #raw == bytes then
         state = { fetch(format, raw) }
         known = state[size]
@@ -131,10 +130,7 @@ local function saveHome(home)
     n = n + 2
   end
   if n > 0 then call('HSET', home.young, unpack(written, 1, n)) end
-  if lastsLonger then
-    local ttlMs = ceil((home.lasts - now) / 1000) + (request.lingerMs or ${LINGER_MS})
-    call('PEXPIRE', home.young, string.format('%.0f', ttlMs))
-  end
+  if lastsLonger then expire(home.young, home.lasts) end
   if home.gone then seldom().forget(home) end
 end
 `

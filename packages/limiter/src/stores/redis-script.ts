@@ -8,6 +8,9 @@ import { STATES } from './redis-script-states.ts'
 export const REMAINING: number = 2 ** 26
 export const RESETS: number = 2 ** 27
 
+/** Every key lives on for so long after it has stopped to matter, as margin for clocks that step. */
+const LINGER_MS = 1000
+
 /**
  * The one script that counts in Redis: every meter's moves, and a wrapper that gives them their inputs and does their
  * effects. A batch of calls is judged in order, each by all its charges at once, on states read once and written once.
@@ -71,6 +74,11 @@ local makers, passes = {}, {}
 
 local function formatOf(numbers)
   return '<' .. string.rep('d', numbers)
+end
+
+local function expire(key, lasts)
+  local ttlMs = ceil((lasts - now) / 1000) + (request.lingerMs or ${LINGER_MS})
+  call('PEXPIRE', key, string.format('%.0f', ttlMs))
 end`
 
 const JUDGE = `

@@ -8,6 +8,7 @@ import {
   type RedisCharge,
   type RedisCounter,
   type RedisCounterRule,
+  redisCharge,
   redisCounter,
 } from './redis-counter.ts'
 import { RedisLeases } from './redis-leases.ts'
@@ -95,8 +96,17 @@ export class RedisStore implements FleetStore {
       holder: this.#holder,
       sinceOf: (tag, mark) => this.#sinceOf(tag, mark),
     })
+    const before = this.#counters.get(counter.tag)
     this.#counters.set(counter.tag, counter)
+    if (before && before.mark !== counter.mark) this.#announce(counter)
     return counter
+  }
+
+  /** Lets Redis convert what is counted so far before it expires by the limit of before. */
+  #announce(counter: RedisCounter): void {
+    for (const key of counter.keyPerHome()) {
+      this.#ask({ what: 'look', charges: [{ ...redisCharge(counter), key }] }).catch(() => {})
+    }
   }
 
   #sinceOf(tag: string, mark: number): number | undefined {

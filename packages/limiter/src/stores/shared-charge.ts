@@ -1,5 +1,5 @@
 import { type FleetCharge, type FleetCounter, fleetCharge } from './fleet-store.ts'
-import type { Table } from './table.ts'
+import { resetsSoFar, type Table } from './table.ts'
 
 /** What a rule does while the store cannot be asked: count its part here, or all of it, let all calls pass, or none. */
 export type Emergency = 'share' | 'local' | 'allow' | 'refuse'
@@ -14,6 +14,8 @@ export interface SharedCharge extends FleetCharge {
   slot: number
   /** When it was counted as passing, by the clock of whoever counted it. */
   moment: number
+  /** How many keys had been reset in this process when it was made. */
+  readonly resetsBefore: number
 }
 
 export function sharedCharge(counter: FleetCounter, table: Table, emergency: Emergency): SharedCharge {
@@ -35,6 +37,7 @@ export function sharedCharge(counter: FleetCounter, table: Table, emergency: Eme
     countedBy: 'nobody',
     slot: 0,
     moment: 0,
+    resetsBefore: resetsSoFar(),
   }
 }
 
