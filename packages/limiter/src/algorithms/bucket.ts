@@ -140,6 +140,7 @@ class Bucket implements Meter {
     const debt = this.#debt(state, at, then) + Math.max(0, last - then) * this.#perMicro
     const units = cost * this.#token
     const back = this.#unpaid(state, at, then, units, moment, changedAt)
+    if (back === 0) return
     // without this call the debt would have been lower all the time
     state[at + LOW] = Math.max(0, state[at + LOW]! - units)
     this.#write(state, at, then, Math.max(0, debt - back))
@@ -332,6 +333,7 @@ function moves.giveBack(meter, state, now, cost, moment, changedAt)
   local debt = debtAt(meter, state, at) + max(0, last - at) * meter.perMicro
   local units = cost * meter.token
   local back = unpaid(meter, state, at, units, moment, changedAt)
+  if back == 0 then return end
   state[LOW] = max(0, state[LOW] - units)
   write(meter, state, at, max(0, debt - back))
 end

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { giveBackHere } from '../judgement.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import { type LocalCharge, localCharge, MemoryStore } from '../stores/memory.ts'
 import type { RedisStore } from '../stores/redis.ts'
@@ -56,12 +57,7 @@ export function memoryStage(words: TimelineRule): Stage {
       const charge: LocalCharge = { ...localCharge(table), key, cost, mayWait: false }
       const allowed = store.take([charge], 1, now)
       const refund = (then: number, part: number): void => {
-        const slot = table.find(key)
-        if (table.isResetSince(slot, resetsBefore)) return
-        table.meters.forEach((meter, level) => {
-          const at = table.base(slot) + table.offsets[level]!
-          meter.giveBack(table.state(slot), at, then, part, now, table.changedAt)
-        })
+        giveBackHere({ ...charge, cost: part, moment: now, resetsBefore }, then, 'all')
       }
       return { allowed, remaining: Math.min(...charge.remaining), retryUs: charge.wait, refund }
     },
@@ -116,7 +112,7 @@ export async function runAmended({ title, moves }: AmendedTimeline, stage: Stage
           remaining === undefined ? undefined : answer.remaining,
           retryAfterMs === undefined ? undefined : answer.retryUs / 1000,
         ]
-        const place = `${title}: move ${index + 1}, call ${call} of ${times}, at ${move.at} ms`
+        const place: string = `${title}: move ${index + 1}, call ${call} of ${times}, at ${move.at} ms`
         assert.deepStrictEqual(seen, [expected, remaining, retryAfterMs], place)
       }
     }

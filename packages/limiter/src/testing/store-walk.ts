@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import type { Meter } from '../algorithms/algorithm.ts'
 import { blocking, blockMeter } from '../algorithms/block.ts'
 import { concurrency } from '../algorithms/concurrency.ts'
+import { giveBackHere } from '../judgement.ts'
 import { type LocalCharge, localCharge, MemoryStore } from '../stores/memory.ts'
 import { RedisStore, type SendCommand } from '../stores/redis.ts'
 import { LEASE_MS, type RedisCharge, type RedisCounter, redisCharge } from '../stores/redis-counter.ts'
-import { CROWD, resetsSoFar, type Table } from '../stores/table.ts'
+import { resetsSoFar, type Table } from '../stores/table.ts'
 import { subjects } from './subject.ts'
 import { costFrom, type Dice, nextMoment, pick, startFrom } from './walk.ts'
 
@@ -34,6 +35,7 @@ interface Receipt extends Pick<Rule, 'table' | 'counter'> {
   readonly cost: number
   readonly moment: number
   readonly wait: number
+  readonly slot: number
   readonly resetsBefore: number
 }
 
@@ -162,10 +164,10 @@ export class StoreWalk {
     // a changed limit may ask for thousands of years, which no clock counts in microseconds
     this.#retryUs = retryUs < 1e14 ? retryUs : 0
     if (what === 'look' || !allowed) return { allowed, locals }
-    locals.forEach(({ key, cost, fits, wait }, i) => {
+    locals.forEach(({ key, cost, fits, wait, slot }, i) => {
       const { table, counter } = asked[i]!
       if (cost === 0 || !fits) return
-      this.#receipts.push({ table, counter, key, cost, moment: this.#now + wait, wait, resetsBefore })
+      this.#receipts.push({ table, counter, key, cost, moment: this.#now + wait, wait, slot, resetsBefore })
     })
     return { allowed, locals }
   }
@@ -179,22 +181,13 @@ export class StoreWalk {
     const cost = Math.max(1, receipt!.cost - (share % receipt!.cost))
     if (cost < receipt!.cost) this.#receipts.push({ ...receipt!, cost: receipt!.cost - cost })
     this.#redis.giveBack([{ counter, key, cost, moment, wait }])
-    this.#refundHere({ ...receipt!, cost })
+    giveBackHere({ ...receipt!, cost }, this.#now, 'all')
     await this.#arrival(this.#rules.find(({ table }) => table === receipt!.table)!.counter)
   }
 
   /** No caller waits for a refund; the next question is answered after it. */
   async #arrival(counter: RedisCounter): Promise<void> {
     await this.#redis.look([redisCharge(counter)])
-  }
-
-  #refundHere({ table, key, cost, moment, resetsBefore }: Receipt): void {
-    const slot = table.find(key)
-    if ((slot === CROWD && key !== '') || table.isResetSince(slot, resetsBefore)) return
-    table.meters.forEach((meter, level) => {
-      const at = table.base(slot) + table.offsets[level]!
-      meter.giveBack(table.state(slot), at, this.#now, cost, moment, table.changedAt)
-    })
   }
 
   /** Charges more to a call that was admitted, as far as there is room. */
