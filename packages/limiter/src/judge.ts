@@ -225,10 +225,12 @@ export class Judge {
             reason = blockedUs >= over ? 'blocked' : delay <= meter.patienceUs ? 'queue-full' : 'limit'
           }
         }
+        // a bucket that holds more than its rate brings in a period is shown with the time in which it fills
+        const isLarger = meter.most !== undefined && meter.most > count
         decisions.push({
           rule: found.rule.id,
-          limit: count,
-          periodMs,
+          limit: isLarger ? meter.most! : count,
+          periodMs: isLarger ? (periodMs * meter.most!) / count : periodMs,
           allowed: late <= 0,
           shadow: !enforced,
           remaining,

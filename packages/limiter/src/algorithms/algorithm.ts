@@ -58,6 +58,8 @@ export interface Meter {
   readonly patienceUs: number
   /** A charge of this meter lasts until it is given back. */
   readonly held: boolean
+  /** The most that can ever pass at once, if that is another number than the count of the limit. */
+  readonly most?: number | undefined
   /** How long until `cost` fits, seen from `now`; Infinity when no moment can be named. Changes nothing. */
   delay(state: Float64Array, at: number, now: number, cost: number): number
   /** Counts `cost` as admitted at `now + delay`, where `delay` is no shorter than what the method above just said. */

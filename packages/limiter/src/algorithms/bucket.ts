@@ -63,6 +63,7 @@ class Bucket implements Meter {
   readonly twin: Twin = twin
   readonly numbers: Readonly<Record<string, number>>
   readonly patienceUs: number
+  readonly most: number
   readonly scale: readonly number[]
   readonly #token: number
   readonly #perMicro: number
@@ -75,6 +76,7 @@ class Bucket implements Meter {
 
   constructor(shape: BucketShape, { token, perMicro }: Rate, periodUs: number) {
     this.patienceUs = shape.ahead === 0 ? 0 : Math.min(shape.timeoutUs, Math.ceil((shape.ahead * token) / perMicro))
+    this.most = shape.capacity
     this.#token = token
     this.#perMicro = perMicro
     this.#capacity = shape.capacity * token

@@ -112,7 +112,7 @@ local function charger(rule)
     idleAt = nextIdleAt
     local reset = nextIdleAt - now
     if remaining < REMAINING and reset < RESETS then return remaining * RESETS + reset, first, second end
-    return -1, first, second, remaining, reset
+    return -1, first, second, remaining, reset > NEVER and -1 or reset
   end
 end
 
