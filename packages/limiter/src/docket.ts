@@ -3,7 +3,7 @@ import type { CountedRule, Gate, NamedRules } from './judgement.ts'
 import type { FleetCounter } from './stores/fleet-store.ts'
 import { type LocalCharge, localCharge } from './stores/memory.ts'
 import { type SharedCharge, sharedCharge } from './stores/shared-charge.ts'
-import type { Table } from './stores/table.ts'
+import { resetsSoFar, type Table } from './stores/table.ts'
 
 const NO_CALL: Call = { method: '', path: '' }
 
@@ -28,6 +28,8 @@ export class Docket {
   hasGates = false
   size = 0
   isDenied = false
+  /** How many keys had been reset when the call came. */
+  resetsBefore = 0
   call: Call = NO_CALL
   options: DocketOptions | undefined
 
@@ -37,6 +39,7 @@ export class Docket {
     this.call = call
     this.options = options
     this.isDenied = found < 0
+    this.resetsBefore = resetsSoFar()
     this.size = size
     this.locals = 0
     this.hasGates = false

@@ -163,7 +163,7 @@ export class Judge {
     const { deniedBy, deniedAs: reason } = this.#finder
     const answer = { ...(deniedBy?.rule.answer ?? this.#parts.answer), status: DENIED_STATUS[reason] }
     const why = { rule: deniedBy?.rule.id, reason, answer, retryAfterMs: Number.POSITIVE_INFINITY } as const
-    const rest = { waitMs: 0, decisions: [], holds: false, receipts: NOTHING, fullHouse: undefined }
+    const rest = { waitMs: 0, decisions: [], holds: false, receipts: NOTHING, fullHouse: undefined, resetsBefore: 0 }
     return new Judgement({ allowed: false, ...why, ...rest, call, now }, this.#clerk)
   }
 
@@ -228,10 +228,12 @@ export class Judge {
             reason = blockedUs >= over ? 'blocked' : delay <= meter.patienceUs ? 'queue-full' : 'limit'
           }
         }
+        // a bucket that holds more than its rate brings in a period is shown with the time in which it fills
+        const isLarger = meter.most !== undefined && meter.most > count
         decisions.push({
           rule: found.rule.id,
-          limit: count,
-          periodMs,
+          limit: isLarger ? meter.most! : count,
+          periodMs: isLarger ? (periodMs * meter.most!) / count : periodMs,
           allowed: late <= 0,
           shadow: !enforced,
           remaining,
@@ -260,13 +262,14 @@ export class Judge {
       fullHouse: onlyPlacesMissing ? binding : undefined,
       call,
       now,
+      resetsBefore: docket.resetsBefore,
     }
     docket.forget()
     return new Judgement(parts, this.#clerk)
   }
 
   /** What a call was charged here that passed at once: of shadow rules, only those that had room for it. */
-  #receiptsOf({ call, now, decisions }: JudgementParts): Receipt[] {
+  #receiptsOf({ call, now, resetsBefore, decisions }: JudgementParts): Receipt[] {
     const found: CountedRule[] = []
     const full = new Set(decisions.filter(decision => !decision.allowed).map(({ rule }) => rule))
     const size = this.#finder.find(call, found, undefined)
@@ -274,11 +277,11 @@ export class Judge {
       if (full.has(counted.rule.id)) return []
       const key = counted.rule.key(call)
       const slot = counted.table.find(key)
-      return [{ counted, key, cost: 1, slot, moment: now, passAt: now, settles: counted.rule.settles }]
+      return [{ counted, key, cost: 1, slot, moment: now, passAt: now, resetsBefore, settles: counted.rule.settles }]
     })
   }
 
-  #receipts({ size, charges, found }: Docket, now: number, answeredAt = now): Receipt[] {
+  #receipts({ size, charges, found, resetsBefore }: Docket, now: number, answeredAt = now): Receipt[] {
     const receipts: Receipt[] = []
     for (let i = 0; i < size; i++) {
       const charge = charges[i]!
@@ -286,7 +289,7 @@ export class Judge {
       if (cost === 0 || !fits) continue
       const counted = found[i]!
       const { settles } = counted.rule
-      const receipt = { counted, key, cost, slot, moment: now + wait, passAt: now + wait, settles }
+      const receipt = { counted, key, cost, slot, moment: now + wait, passAt: now + wait, resetsBefore, settles }
       if (!('countedBy' in charge)) receipts.push(receipt)
       else if (charge.countedBy === 'fleet') {
         receipts.push({ ...receipt, passAt: answeredAt + wait, refund: this.#refundOf(charge) })

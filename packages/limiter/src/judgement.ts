@@ -4,7 +4,7 @@ import type { Tally } from './figures/tally.ts'
 import type { CompiledRule } from './rules/compile.ts'
 import type { Answer, Match } from './rules/rule.ts'
 import type { FleetCounter } from './stores/fleet-store.ts'
-import { CROWD, type Table } from './stores/table.ts'
+import { CROWD, resetsSoFar, type Table } from './stores/table.ts'
 import type { Decision, Outcome, Reason, Verdict } from './verdict.ts'
 
 /** A rule with its counts, and how many of its calls are waiting in this process. It lives on when the rule changes. */
@@ -36,6 +36,8 @@ export interface Receipt {
   readonly moment: number
   /** The same moment by the clock of this process. */
   readonly passAt: number
+  /** How many keys had been reset when it was charged: after a later reset of its key nothing is given back. */
+  readonly resetsBefore: number
   /** Whether another cost than was charged can be settled: the rule counts what calls cost. */
   readonly settles: boolean
   /** How to take back what was counted elsewhere. */
@@ -74,6 +76,8 @@ export interface JudgementParts {
   readonly fullHouse: CountedRule | undefined
   readonly call: Call
   readonly now: number
+  /** How many keys had been reset by then. */
+  readonly resetsBefore: number
 }
 
 const RUNNING = 0
@@ -95,6 +99,7 @@ export class Judgement implements Verdict {
   readonly #clerk: Clerk
   readonly #call: Call
   readonly #now: number
+  readonly #resetsBefore: number
   #receipts: readonly Receipt[] | undefined
   #stage = RUNNING
 
@@ -112,6 +117,7 @@ export class Judgement implements Verdict {
     this.#clerk = clerk
     this.#call = parts.call
     this.#now = parts.now
+    this.#resetsBefore = parts.resetsBefore
     this.#receipts = parts.receipts
   }
 
@@ -160,7 +166,8 @@ export class Judgement implements Verdict {
   }
 
   #toParts(): JudgementParts {
-    return { ...this, call: this.#call, now: this.#now, receipts: this.#receipts, fullHouse: this.#fullHouse }
+    const parts = { call: this.#call, now: this.#now, resetsBefore: this.#resetsBefore, receipts: this.#receipts }
+    return { ...this, ...parts, fullHouse: this.#fullHouse }
   }
 }
 
@@ -175,16 +182,16 @@ export function giveBack(receipt: Receipt, now: number, which: 'held' | 'passed'
 
 /** The same for what was counted in a table of this process. */
 export function giveBackHere(
-  counted: Pick<Receipt, 'key' | 'cost' | 'slot' | 'moment'> & { readonly table: Table },
+  counted: Pick<Receipt, 'key' | 'cost' | 'slot' | 'moment' | 'resetsBefore'> & { readonly table: Table },
   now: number,
   which: 'held' | 'passed' | 'all',
 ): void {
-  const { table, key, cost, slot, moment } = counted
+  const { table, key, cost, slot, moment, resetsBefore } = counted
   // a slot that was swept may belong to somebody else by now
-  if (slot !== CROWD && table.find(key) !== slot) return
+  if ((slot !== CROWD && table.find(key) !== slot) || table.isResetSince(slot, resetsBefore)) return
   table.meters.forEach((meter, level) => {
     if (which !== 'all' && meter.held !== (which === 'held')) return
-    meter.giveBack(table.state(slot), table.base(slot) + table.offsets[level]!, now, cost, moment)
+    meter.giveBack(table.state(slot), table.base(slot) + table.offsets[level]!, now, cost, moment, table.changedAt)
   })
 }
 
@@ -201,5 +208,5 @@ export function takeAgain(receipt: Receipt, now: number): Receipt {
     meter.take(state, places[level]!, now, cost, wait)
   })
   // a smaller limit holds nobody back for longer than he was told
-  return { ...receipt, moment: now + wait, passAt: Math.min(receipt.passAt, now + wait) }
+  return { ...receipt, moment: now + wait, passAt: Math.min(receipt.passAt, now + wait), resetsBefore: resetsSoFar() }
 }

@@ -3,8 +3,9 @@ import type { Answer } from './rules/rule.ts'
 /** What one limit says of a call. Durations are Infinity where no moment can be named. */
 export interface Decision {
   readonly rule: string
+  /** How many calls of cost 1 may pass in the period; for a bucket with a larger burst, its size. */
   readonly limit: number
-  /** 0 for a limit on calls under way. */
+  /** In which so many pass, or such a bucket fills; 0 for a limit on calls under way. */
   readonly periodMs: number
   readonly allowed: boolean
   /** A shadow limit reports what it would have refused, and refuses nothing. */

@@ -58,12 +58,17 @@ export interface Meter {
   readonly patienceUs: number
   /** A charge of this meter lasts until it is given back. */
   readonly held: boolean
+  /** The most that can ever pass at once, if that is another number than the count of the limit. */
+  readonly most?: number | undefined
   /** How long until `cost` fits, seen from `now`; Infinity when no moment can be named. Changes nothing. */
   delay(state: Float64Array, at: number, now: number, cost: number): number
   /** Counts `cost` as admitted at `now + delay`, where `delay` is no shorter than what the method above just said. */
   take(state: Float64Array, at: number, now: number, cost: number, delay: number): void
-  /** Takes back what was counted as admitted at `moment`: exactly if it came last, never more than it took otherwise. */
-  giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number): void
+  /**
+   * Takes back what was counted as admitted at `moment`: exactly if it came last, never more than time has left of it
+   * otherwise. The limit is what it is since `changedAt`, if it was changed.
+   */
+  giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt?: number): void
   /** The largest cost that would pass at once. */
   remaining(state: Float64Array, at: number, now: number): number
   /** Takes all that is left at `now`, fractions of a permit too; a meter without this knows no fractions. */
@@ -101,7 +106,8 @@ export interface Told {
 /**
  * A meter's moves in Lua, for counting in Redis: the text of a table of functions with the names and the meaning of
  * the methods above, called as `moves.take(meter, state, now, cost, delay)`, and `moves.inherit(meter, old, oldScale, now)`
- * for a new state. `meter` holds the meter's `numbers` by name, `state` its slots counted from 1;
+ * for a new state; `moves.longest(meter, oldScale, leftUs)` says for how long a state may matter that was inherited from one
+ * that mattered for `leftUs` (left out: that and the period). `meter` holds the meter's `numbers` by name, `state` its slots counted from 1;
  * floor, ceil, max, min and huge are at hand. Every number is a double, as here.
  */
 export interface Twin {

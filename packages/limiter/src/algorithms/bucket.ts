@@ -13,11 +13,21 @@ import { exactRate } from './rate.ts'
  *
  * debt(now) = max(0, debt - perMicro * (now - moment))      delay = (debt + cost - capacity) / perMicro
  *
+ * A refund takes off the debt what time has not paid of it: the cost, but no more than the least debt there was since the
+ * call. A state knows that least debt for the last call, and for calls since one moment before it (`since`, `low`). For
+ * older calls it is at least the cost less what time can have paid.
+ *
+ *   debt |  /|\   /|           |\ = another call    without the first call the debt would have been 0 at the dip:
+ *        | / | \_/ |                                what is above the dip is all that time has left of it
+ *        +------------------ time
+ *
  * The debt is kept in whole units (a token is `token` units), so nothing is ever rounded. A call that waits moves the
  * state on to the moment it will pass, and the next one waits behind it: first come, first served, without a queue.
  */
 const DEBT = 0
 const MOMENT = 1
+const LOW = 2
+const SINCE = 3
 /** A bucket that never refills is remembered for so long. */
 const LONGEST_US = 86_400_000_000
 
@@ -48,27 +58,31 @@ export function bucketMeter(limit: Limit, shape: BucketShape): Meter {
 }
 
 class Bucket implements Meter {
-  readonly slots = 2
+  readonly slots = 4
   readonly held = false
   readonly twin: Twin = twin
   readonly numbers: Readonly<Record<string, number>>
   readonly patienceUs: number
+  readonly most: number
   readonly scale: readonly number[]
   readonly #token: number
   readonly #perMicro: number
   readonly #capacity: number
   readonly #largest: number
   readonly #startsEmpty: boolean
+  readonly #waits: boolean
   /** An emptied bucket is full again after so long; 0 where that does not matter. */
   readonly #fillUs: number
 
   constructor(shape: BucketShape, { token, perMicro }: Rate, periodUs: number) {
     this.patienceUs = shape.ahead === 0 ? 0 : Math.min(shape.timeoutUs, Math.ceil((shape.ahead * token) / perMicro))
+    this.most = shape.capacity
     this.#token = token
     this.#perMicro = perMicro
     this.#capacity = shape.capacity * token
     this.#largest = shape.largest
     this.#startsEmpty = shape.startsEmpty
+    this.#waits = shape.timeoutUs > 0
     this.#fillUs = shape.startsEmpty && perMicro > 0 ? Math.ceil(this.#capacity / perMicro) : 0
     this.scale = [periodUs, token, perMicro, this.#fillUs, this.#capacity]
     this.numbers = {
@@ -77,6 +91,7 @@ class Bucket implements Meter {
       capacity: this.#capacity,
       largest: shape.largest,
       startsEmpty: shape.startsEmpty ? 1 : 0,
+      waits: this.#waits ? 1 : 0,
       fillUs: this.#fillUs,
     }
   }
@@ -90,14 +105,13 @@ class Bucket implements Meter {
   }
 
   take(state: Float64Array, at: number, now: number, cost: number, delay: number): void {
-    const moment = now + delay
+    const moment = Math.max(now + delay, state[at + MOMENT]!)
     const fresh = this.#startsEmpty && this.#isNew(state, at, now)
     // a call larger than the bucket has been leaking while it waited, down to the brim
     const debt = fresh ? this.#capacity : Math.min(this.#capacity, this.#debt(state, at, moment) + cost * this.#token)
     // whoever waited leaves less than a microsecond's worth, and no token of it, lest another pass before him
     const brimful = delay > 0 && this.#capacity - debt < this.#perMicro
-    state[at + DEBT] = brimful ? Math.max(debt, this.#capacity - this.#token + 1) : debt
-    state[at + MOMENT] = Math.max(moment, state[at + MOMENT]!)
+    this.#write(state, at, moment, brimful ? Math.max(debt, this.#capacity - this.#token + 1) : debt)
   }
 
   pass(state: Float64Array, at: number, now: number, cost: number, told: Told): boolean {
@@ -112,6 +126,7 @@ class Bucket implements Meter {
       told.idleAt = this.idleAt(state, at)
       return delay === 0
     }
+    rememberLow(state, at, debt - cost * this.#token, now)
     state[at + DEBT] = debt
     state[at + MOMENT] = now
     told.remaining = Math.floor(left / this.#token)
@@ -119,20 +134,38 @@ class Bucket implements Meter {
     return true
   }
 
-  giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number): void {
+  giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt = -1): void {
     const last = state[at + MOMENT]!
+    // if no call ever waits, it is the clock that stepped back
+    const then = this.#waits ? now : Math.max(now, last)
     // what was expected to be paid off by the moment of a call that will not come is still owed now
-    const ahead = Math.max(0, last - now) * this.#perMicro
-    // time may have paid for an earlier call already, and what it paid is not there twice
-    const paid = moment === last ? 0 : Math.max(0, now - moment) * this.#perMicro
-    const back = Math.max(0, cost * this.#token - paid)
-    state[at + DEBT] = Math.max(0, this.#debt(state, at, now) + ahead - back)
-    state[at + MOMENT] = now
+    const debt = this.#debt(state, at, then) + Math.max(0, last - then) * this.#perMicro
+    const units = cost * this.#token
+    const back = this.#unpaid(state, at, then, units, moment, changedAt)
+    if (back === 0) return
+    // without this call the debt would have been lower all the time
+    state[at + LOW] = Math.max(0, state[at + LOW]! - units)
+    this.#write(state, at, then, Math.max(0, debt - back))
+  }
+
+  /** What time has not paid of a charge. */
+  #unpaid(state: Float64Array, at: number, now: number, units: number, moment: number, changedAt: number): number {
+    // no time has passed, or the debt itself says it
+    if (moment >= now || moment >= state[at + MOMENT]!) return units
+    // what time can have paid at most, if the rate was always this one
+    const least = moment > changedAt ? units - (now - moment) * this.#perMicro : 0
+    const low = moment >= state[at + SINCE]! ? state[at + LOW]! : 0
+    return Math.min(units, Math.max(0, least, low))
   }
 
   drain(state: Float64Array, at: number, now: number): void {
-    state[at + DEBT] = this.#capacity
-    state[at + MOMENT] = Math.max(now, state[at + MOMENT]!)
+    this.#write(state, at, Math.max(now, state[at + MOMENT]!), this.#capacity)
+  }
+
+  #write(state: Float64Array, at: number, moment: number, debt: number): void {
+    rememberLow(state, at, Math.min(debt, this.#debt(state, at, moment)), moment)
+    state[at + DEBT] = debt
+    state[at + MOMENT] = moment
   }
 
   remaining(state: Float64Array, at: number, now: number): number {
@@ -149,6 +182,11 @@ class Bucket implements Meter {
     // whoever is known to a bucket that starts empty is not taken for new
     state[at + DEBT] = Math.max(owed, this.#startsEmpty ? 1 : 0)
     state[at + MOMENT] = now
+    // the new rate says nothing of how much was paid by then, the least debt does
+    const left = debtAfter(now - moment, debt, oldPerMicro)
+    const isRaised = 2 * old[LOW]! < left
+    state[at + LOW] = inWholeUnits(this.#token, isRaised ? left : Math.min(left, old[LOW]!), oldToken)
+    state[at + SINCE] = Math.min(now, isRaised ? moment : old[SINCE]!)
   }
 
   idleAt(state: Float64Array, at: number): number {
@@ -171,6 +209,19 @@ function debtAfter(elapsedUs: number, debt: number, perMicro: number): number {
   return debt - elapsedUs * perMicro
 }
 
+/**
+ * Notes how low the debt was just before `moment`. There is room for one moment since when the least debt is known: an older
+ * one tells of more calls, and is kept unless a later one tells of much more.
+ */
+function rememberLow(state: Float64Array, at: number, debt: number, moment: number): void {
+  const last = state[at + MOMENT]!
+  const low = Math.min(state[at + LOW]!, debt)
+  const isRaised = moment > last && 2 * low < debt
+  state[at + LOW] = isRaised ? debt : low
+  if (isRaised) state[at + SINCE] = last
+  else if (state[at + SINCE]! > moment) state[at + SINCE] = moment
+}
+
 /** How long a debt is remembered; a bucket that starts empty also while full, or staying away would be the way to lose it. */
 function keptUs(debt: number, perMicro: number, fillUs: number): number {
   if (debt === 0) return 0
@@ -188,19 +239,28 @@ function inTokensOf(token: number, debt: number, oldToken: number): number {
   return whole * token + Math.min(token, part)
 }
 
+/** The same rounded down. */
+function inWholeUnits(token: number, debt: number, oldToken: number): number {
+  const whole = Math.floor(debt / oldToken)
+  return whole * token + Math.max(0, Math.floor(((debt - whole * oldToken) / oldToken) * token) - 1)
+}
+
 const twin: Twin = {
   name: 'bucket',
   pass: `
-local DEBT, MOMENT = 1, 2
+local DEBT, MOMENT, LOW, SINCE = 1, 2, 3, 4
 local perMicro, elapsedUs, debt = meter.perMicro, now - state[MOMENT], state[DEBT]
 if elapsedUs >= debt / perMicro then debt = 0 else debt = debt - elapsedUs * perMicro end
 debt = debt + cost * meter.token
 local left = meter.capacity - debt
 if left < 0 or elapsedUs < 0 or meter.startsEmpty == 1 or cost > meter.largest then return nil end
-state[DEBT], state[MOMENT] = debt, now
+local before, low = debt - cost * meter.token, state[LOW]
+if before < low then low = before end
+if elapsedUs > 0 and 2 * low < before then low, state[SINCE] = before, state[MOMENT] end
+state[DEBT], state[MOMENT], state[LOW] = debt, now, low
 return floor(left / meter.token), now + ceil(debt / perMicro)`,
   lua: `
-local DEBT, MOMENT, LONGEST_US = 1, 2, 86400000000
+local DEBT, MOMENT, LOW, SINCE, LONGEST_US = 1, 2, 3, 4, 86400000000
 local moves = {}
 
 local function debtAfter(elapsedUs, debt, perMicro)
@@ -226,6 +286,11 @@ local function inTokensOf(token, debt, oldToken)
   return whole * token + min(token, part)
 end
 
+local function inWholeUnits(token, debt, oldToken)
+  local whole = floor(debt / oldToken)
+  return whole * token + max(0, floor((debt - whole * oldToken) / oldToken * token) - 1)
+end
+
 local function isNew(meter, state, now)
   return state[DEBT] == 0 or now >= moves.idleAt(meter, state)
 end
@@ -238,22 +303,41 @@ function moves.delay(meter, state, now, cost)
   return max(0, state[MOMENT] - now) + ceil(missing / meter.perMicro)
 end
 
+local function write(meter, state, moment, debt)
+  local last, before = state[MOMENT], min(debt, debtAt(meter, state, moment))
+  local low = min(state[LOW], before)
+  if moment > last and 2 * low < before then
+    low, state[SINCE] = before, last
+  elseif state[SINCE] > moment then
+    state[SINCE] = moment
+  end
+  state[DEBT], state[MOMENT], state[LOW] = debt, moment, low
+end
+
 function moves.take(meter, state, now, cost, delay)
-  local moment = now + delay
+  local moment = max(now + delay, state[MOMENT])
   local fresh = meter.startsEmpty == 1 and isNew(meter, state, now)
   local debt = fresh and meter.capacity or min(meter.capacity, debtAt(meter, state, moment) + cost * meter.token)
   local brimful = delay > 0 and meter.capacity - debt < meter.perMicro
-  state[DEBT] = brimful and max(debt, meter.capacity - meter.token + 1) or debt
-  state[MOMENT] = max(moment, state[MOMENT])
+  write(meter, state, moment, brimful and max(debt, meter.capacity - meter.token + 1) or debt)
 end
 
-function moves.giveBack(meter, state, now, cost, moment)
+local function unpaid(meter, state, now, units, moment, changedAt)
+  if moment >= now or moment >= state[MOMENT] then return units end
+  local least = moment > changedAt and units - (now - moment) * meter.perMicro or 0
+  local low = moment >= state[SINCE] and state[LOW] or 0
+  return min(units, max(0, least, low))
+end
+
+function moves.giveBack(meter, state, now, cost, moment, changedAt)
   local last = state[MOMENT]
-  local ahead = max(0, last - now) * meter.perMicro
-  local paid = moment == last and 0 or max(0, now - moment) * meter.perMicro
-  local back = max(0, cost * meter.token - paid)
-  state[DEBT] = max(0, debtAt(meter, state, now) + ahead - back)
-  state[MOMENT] = now
+  local at = meter.waits == 1 and now or max(now, last)
+  local debt = debtAt(meter, state, at) + max(0, last - at) * meter.perMicro
+  local units = cost * meter.token
+  local back = unpaid(meter, state, at, units, moment, changedAt)
+  if back == 0 then return end
+  state[LOW] = max(0, state[LOW] - units)
+  write(meter, state, at, max(0, debt - back))
 end
 
 function moves.remaining(meter, state, now)
@@ -263,10 +347,19 @@ end
 function moves.inherit(meter, old, oldScale, now)
   local debt, moment = old[DEBT], old[MOMENT]
   local oldToken, oldPerMicro, oldFillUs = oldScale[2], oldScale[3], oldScale[4]
-  if now >= moment + keptUs(debt, oldPerMicro, oldFillUs) then return { 0, 0 } end
+  if now >= moment + keptUs(debt, oldPerMicro, oldFillUs) then return { 0, 0, 0, 0 } end
   local ahead = max(0, moment - now) * oldPerMicro
   local owed = inTokensOf(meter.token, debtAfter(now - moment, debt, oldPerMicro) + ahead, oldToken)
-  return { max(owed, meter.startsEmpty), now }
+  local left = debtAfter(now - moment, debt, oldPerMicro)
+  local isRaised = 2 * old[LOW] < left
+  local low = inWholeUnits(meter.token, isRaised and left or min(left, old[LOW]), oldToken)
+  return { max(owed, meter.startsEmpty), now, low, min(now, isRaised and moment or old[SINCE]) }
+end
+
+function moves.longest(meter, oldScale, leftUs)
+  if meter.perMicro == 0 then return LONGEST_US end
+  local tokens = (oldScale[5] + leftUs * oldScale[3]) / oldScale[2] + 1
+  return ceil(tokens * meter.token / meter.perMicro) + 2 * meter.fillUs
 end
 
 function moves.idleAt(meter, state)

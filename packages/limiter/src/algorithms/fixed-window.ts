@@ -94,7 +94,9 @@ class FixedWindow implements Meter {
     return true
   }
 
-  giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number): void {
+  giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt = -1): void {
+    // whether a window of another period, which may have ended by then, was counted on is not known
+    if (moment <= changedAt) return
     const start = state[at + START]!
     const ahead = this.#isAhead(start, now) ? Math.ceil((start - now) / this.#periodUs) : 0
     // what was counted in a window that has ended is forgotten already
@@ -216,7 +218,8 @@ function moves.take(meter, state, now, cost, delay)
   state[START] = passing
 end
 
-function moves.giveBack(meter, state, now, cost, moment)
+function moves.giveBack(meter, state, now, cost, moment, changedAt)
+  if moment <= changedAt then return end
   local start = state[START]
   local ahead = isAhead(meter.waits, start, now) and ceil((start - now) / meter.periodUs) or 0
   if moment < start - ahead * meter.periodUs or now >= start + meter.periodUs then return end

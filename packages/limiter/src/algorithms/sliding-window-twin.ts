@@ -123,8 +123,8 @@ function moves.take(meter, state, now, cost, delay)
   state[CALLS], state[LEAD] = calls + cost, max(0, state[LEAD] - (moment - last)) + cost * meter.gapUs
 end
 
-function moves.giveBack(meter, state, now, cost, moment)
-  if moment + meter.periodUs <= now then return end
+function moves.giveBack(meter, state, now, cost, moment, changedAt)
+  if moment <= changedAt or moment + meter.periodUs <= now then return end
   local stop, segment = endOf(state), SEGMENTS
   while segment < stop and lastOf(meter, state[segment], state[LAST]) < moment do segment = segment + 1 end
   local isOpen = segment == stop

@@ -146,8 +146,9 @@ class SlidingWindow implements Meter {
     return delay === 0
   }
 
-  giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number): void {
-    if (moment + this.#periodUs <= now) return
+  giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt = -1): void {
+    // whether it was still in the window when the period changed is not known
+    if (moment <= changedAt || moment + this.#periodUs <= now) return
     const end = at + SEGMENTS + state[at + CLOSED]!
     let segment = at + SEGMENTS
     while (segment < end && this.#packing.lastOf(state[segment]!, state[at + LAST]!) < moment) segment++

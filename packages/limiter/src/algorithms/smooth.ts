@@ -60,13 +60,17 @@ export class Smooth implements Meter {
     state[at + SPENT] = spent + stored
   }
 
-  giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number): void {
-    const { largest, floorUs, stableUs } = this.#curve
-    const spent = this.#settle(state, at, now)
+  giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt = -1): void {
+    const { largest, floorUs, stableUs, coolDownUs } = this.#curve
     const isOpen = moment > now
+    // what it cost by another limit is not known
+    if (!isOpen && moment <= changedAt) return
+    const spent = this.#settle(state, at, now)
+    // permits that may have come back by themselves do not come back twice
+    const permits = isOpen ? cost : Math.max(0, cost - (now - moment) / coolDownUs)
     // where stored permits are free, who waits has found none
     const tookNone = isOpen && floorUs < stableUs && spent === largest
-    const before = tookNone ? spent : Math.max(0, spent - cost)
+    const before = tookNone ? spent : Math.max(0, spent - permits)
     // what it cost is known while it waits, unless it took the last that was stored; else the least it can have cost
     let price = cost * (tookNone ? stableUs : floorUs)
     if (isOpen && spent < largest) price = priceUs(this.#curve, largest - before, spent - before)
@@ -204,11 +208,13 @@ function moves.take(meter, state, now, cost, delay)
   state[SPENT] = spent + stored
 end
 
-function moves.giveBack(meter, state, now, cost, moment)
-  local spent = settle(meter, state, now)
+function moves.giveBack(meter, state, now, cost, moment, changedAt)
   local isOpen = moment > now
+  if not isOpen and moment <= changedAt then return end
+  local spent = settle(meter, state, now)
+  local permits = isOpen and cost or max(0, cost - (now - moment) / meter.coolDownUs)
   local tookNone = isOpen and meter.floorUs < meter.stableUs and spent == meter.largest
-  local before = tookNone and spent or max(0, spent - cost)
+  local before = tookNone and spent or max(0, spent - permits)
   local price = cost * (tookNone and meter.stableUs or meter.floorUs)
   if isOpen and spent < meter.largest then price = priceUs(meter, meter.largest - before, spent - before) end
   state[SPENT] = before
@@ -226,6 +232,10 @@ function moves.inherit(meter, old, oldScale, now)
   if spent <= DUST then spent = 0 end
   if idle >= 0 and spent == 0 then return { 0, 0, 0 } end
   return { max(now, moment), max(0, -idle), spent / oldLargest * meter.largest }
+end
+
+function moves.longest(meter, _, leftUs)
+  return leftUs + ceil(meter.largest * meter.coolDownUs)
 end
 
 function moves.idleAt(meter, state)

@@ -27,11 +27,14 @@ export type AnsweredCharge = readonly [
 
 export type AnsweredQuestion = readonly [allowed: boolean, charges: readonly AnsweredCharge[]]
 
+/** A charge to take back: the moment at which it passed, and how long before that it was charged. */
+export type RefundedCharge = readonly [counter: number, key: string, cost: number, moment: number, wait: number]
+
 /** What processes say to the one that counts. */
 export type Request =
   | readonly ['define', counter: number, rule: CountingRule]
   | readonly ['ask', batch: number, questions: readonly Question[]]
-  | readonly ['giveBack', refunds: readonly (readonly [counter: number, key: string, cost: number, moment: number])[]]
+  | readonly ['giveBack', refunds: readonly RefundedCharge[]]
   | readonly ['hold', held: readonly (readonly [counter: number, key: string, cost: number])[]]
   | readonly ['catchUp', batch: number, counter: number, key: string, levels: readonly LevelCatchUp[]]
   | readonly ['keys', batch: number, counter: number, most: number]

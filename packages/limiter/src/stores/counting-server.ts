@@ -31,6 +31,14 @@ interface Counted {
   readonly table: Table
 }
 
+/** A charge to take back. */
+interface Given {
+  readonly key: string
+  readonly cost: number
+  readonly moment: number
+  readonly wait: number
+}
+
 /** One process that asks: the rules it has told, by number, and the places it holds. */
 interface Asker {
   readonly rules: Map<number, CountingRule>
@@ -52,6 +60,7 @@ export class CountingServer {
   readonly #askers = new Map<Socket, Asker>()
   readonly #era = randomUUID()
   #sweeping: NodeJS.Timeout | undefined
+  #resetAt = 0
 
   constructor(options: CountingServerOptions) {
     this.#options = options
@@ -92,13 +101,15 @@ export class CountingServer {
         this.#count(request[2])
         return
       case 'ask': {
-        const now = this.#options.now()
+        const now = this.#now()
         const answers = request[2].map(question => this.#judge(asker, question, now))
         socket.write(encode(['answer', request[1], now, answers]))
         return
       }
       case 'giveBack':
-        for (const [number, key, cost, moment] of request[1]) this.#giveBack(asker, number, key, cost, moment)
+        for (const [number, key, cost, moment, wait] of request[1]) {
+          this.#giveBack(asker, number, { key, cost, moment, wait })
+        }
         return
       case 'hold':
         for (const [number, key, cost] of request[1]) this.#hold(asker, number, key, cost)
@@ -115,7 +126,7 @@ export class CountingServer {
         return
       }
       case 'reset':
-        this.#countedBy(asker, request[1]).table.reset(request[2])
+        this.#reset(this.#countedBy(asker, request[1]), request[2])
         return
       case 'attend':
         asker.sign = { at: this.#options.now(), isBack: request[2] }
@@ -173,10 +184,23 @@ export class CountingServer {
     return missed.unfit
   }
 
-  #giveBack(asker: Asker, number: number, key: string, cost: number, moment: number): void {
+  #giveBack(asker: Asker, number: number, refund: Given): void {
     const { name, table } = this.#countedBy(asker, number)
+    const { key, cost, moment, wait } = refund
+    if (table.isResetSince(table.find(key), moment - wait)) return
     if (table.meters.some(meter => meter.held)) asker.holdings.add(name, key, -cost)
     giveBack(table, key, cost, this.#options.now(), moment)
+  }
+
+  /** Nothing that was charged before is given back any more; a charge in the same microsecond counts as later. */
+  #reset({ name, table }: Counted, key: string): void {
+    this.#resetAt = this.#now() + 1
+    table.reset(key, this.#resetAt)
+    for (const { holdings } of this.#askers.values()) holdings.drop(name, key)
+  }
+
+  #now(): number {
+    return Math.max(this.#options.now(), this.#resetAt)
   }
 
   #free({ holdings }: Asker): void {
@@ -250,6 +274,6 @@ function giveBack(
   if (slot === CROWD && key !== '' && !table.isCrowded(now)) return
   table.meters.forEach((meter, level) => {
     if (which === 'held' && !meter.held) return
-    meter.giveBack(table.state(slot), table.base(slot) + table.offsets[level]!, now, cost, moment)
+    meter.giveBack(table.state(slot), table.base(slot) + table.offsets[level]!, now, cost, moment, table.changedAt)
   })
 }

@@ -107,7 +107,7 @@ export class CountingStore implements FleetStore, Roll {
 
   refund(charges: readonly FleetCharge[], now: number): void {
     const counted = charges.filter(({ cost, fits }) => cost > 0 && fits)
-    this.giveBack(counted.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait })))
+    this.giveBack(counted.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait, wait })))
   }
 
   async catchUp({ counter, key, levels, unfit }: CatchUp<FleetCounter>): Promise<void> {
@@ -221,7 +221,9 @@ export class CountingStore implements FleetStore, Roll {
       for (const { counter } of charges) requests.push(...this.#told(counter as Counter))
     }
     if (refunds.length > 0) {
-      const given = refunds.map(({ counter, key, cost, moment }) => [numberOf(counter), key, cost, moment] as const)
+      const given = refunds.map(({ counter, key, cost, moment, wait = 0 }) => {
+        return [numberOf(counter), key, cost, moment, wait] as const
+      })
       requests.push(['giveBack', given])
     }
     if (pending.length > 0) {

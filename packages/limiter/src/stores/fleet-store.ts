@@ -47,6 +47,8 @@ export interface FleetRefund {
   readonly key: string
   readonly cost: number
   readonly moment: number
+  /** How long before that moment it was charged; 0 if left out. */
+  readonly wait?: number | undefined
 }
 
 /** A store's answer: whether the call may pass, by which clock. */

@@ -11,6 +11,12 @@ export class Holdings<Counter> {
     else this.#held.delete(counter)
   }
 
+  drop(counter: Counter, key: string): void {
+    const keys = this.#held.get(counter)
+    keys?.delete(key)
+    if (keys?.size === 0) this.#held.delete(counter)
+  }
+
   *[Symbol.iterator](): Generator<readonly [counter: Counter, key: string, cost: number]> {
     for (const [counter, keys] of this.#held) for (const [key, cost] of keys) yield [counter, key, cost]
   }

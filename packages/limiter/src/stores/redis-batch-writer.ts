@@ -1,10 +1,10 @@
 import { fieldJsonOf, type RedisCounter, type RedisHome } from './redis-counter.ts'
-import type { Amendment, Asking, RedisCatchUp, Refund, Renewal } from './redis-question.ts'
+import type { Amendment, Asking } from './redis-question.ts'
 
 /** What the script is asked to do, in its words. */
-const CODES = { look: 0, take: 1, giveBack: 2, renew: 3, catchUp: 4 } as const
-/** Above the codes, so that one number says what is asked and of how many charges. */
-const CODE_SPAN = 8
+const CODES = { look: 0, take: 1, giveBack: 2, renew: 3, reset: 4, catchUp: 5 } as const
+/** A code says besides how many charges there are. */
+const PER_CHARGE = 8
 
 const FIRST = '#'.charCodeAt(0)
 const ESCAPE = '~'
@@ -38,7 +38,7 @@ export class BatchWriter {
 
   /** Asks for all charges of a call at once. */
   ask({ what, charges }: Asking): void {
-    const code = CODES[what] + CODE_SPAN * charges.length
+    const code = CODES[what] + PER_CHARGE * charges.length
     let isAlike = code === this.#code
     for (let c = 0; c < charges.length; c++) {
       const { counter, key, cost, mayWait } = charges[c]!
@@ -56,10 +56,10 @@ export class BatchWriter {
     }
   }
 
-  /** Takes charges back, renews leases, or counts what was missed. */
+  /** Refunds charges, renews leases, resets keys, or counts what was missed. */
   amend({ what, charges }: Amendment): void {
     this.#endRow()
-    this.#add(CODES[what] + CODE_SPAN * charges.length)
+    this.#add(CODES[what] + PER_CHARGE * charges.length)
     charges.forEach((charge, c) => {
       const seat = this.#seatOf(c, charge.counter, charge.key)
       this.#add(seat.rule * 2)
@@ -130,9 +130,10 @@ export class BatchWriter {
   }
 }
 
-function numbersOf(charge: Refund | Renewal | RedisCatchUp): readonly number[] {
+function numbersOf(charge: Amendment['charges'][number]): readonly number[] {
   if ('levels' in charge) return charge.levels.flatMap(({ known, missing }) => [known, missing])
-  return 'moment' in charge ? [charge.cost, charge.moment] : [charge.least, charge.most]
+  if ('moment' in charge) return [charge.cost, charge.moment, charge.wait ?? 0]
+  return 'least' in charge ? [charge.least, charge.most, 0] : [0, 0, 0]
 }
 
 /** A rule in one of its homes. Rules, homes and fields are numbered from 1, as Lua counts. */

@@ -16,10 +16,14 @@ export function encodeBatch(questions: readonly Question[], now: number | undefi
   if (questions.length === 1 && isLone(questions[0]!)) return encodeLone(questions[0], clock)
   const batch = new BatchWriter()
   for (const question of questions) {
-    if (question.what === 'giveBack' || question.what === 'renew' || question.what === 'catchUp') batch.amend(question)
-    else batch.ask(question)
+    if (isAsking(question)) batch.ask(question)
+    else batch.amend(question)
   }
   return { keys: batch.keys, arg: `{${clock}${batch.end()}}` }
+}
+
+function isAsking(question: Question): question is Asking {
+  return question.what === 'take' || question.what === 'look'
 }
 
 /** A call to take, where no two charges go to one home; the script is quick with it. */
@@ -49,14 +53,14 @@ function encodeLone({ charges }: Asking, clock: string): { keys: string[]; arg: 
 export function decodeBatch(questions: readonly Question[], reply: unknown): { now: number; allowed: boolean[] } {
   const numbers = readNumbers(reply)
   let next = 1
-  const allowed = questions.map(({ what, charges }) => {
-    if (what === 'giveBack' || what === 'renew') return true
-    if (what === 'catchUp') {
-      for (const { counter, unfit } of charges) for (const _ of counter.meters) unfit.push(numbers[next++]!)
+  const allowed = questions.map(question => {
+    if (question.what === 'catchUp') {
+      for (const { counter, unfit } of question.charges) for (const _ of counter.meters) unfit.push(numbers[next++]!)
       return true
     }
+    if (!isAsking(question)) return true
     let answer = true
-    for (const charge of charges) {
+    for (const charge of question.charges) {
       next = decodeCharge(charge, numbers, next)
       if (!charge.fits && charge.counter.enforced) answer = false
     }

@@ -84,6 +84,19 @@ describe('a Cluster of three masters', () => {
     })
   })
 
+  it('charges nothing for calls that another slot refuses, while time passes and others call', async () => {
+    // every script call comes 100 µs after the one before
+    const store = await createStore({ now: () => (now += 100) })
+    const meters = [tokenBucket.meter({ count: 1000, periodMs: 1000 }, {})]
+    const rate = store.createCounter({ id: 'rate', meters, algorithm: 'token-bucket', enforced: true })
+    const full = createCounter(store, 'full', 0)
+    for (let round = 0; round < 100; round++) {
+      const calls = Array.from({ length: 5 }, () => take(store, [rate, full]))
+      for (const { allowed } of await Promise.all(calls)) expect(allowed).toBe(false)
+    }
+    expect(await left(store, rate)).toBeGreaterThanOrEqual(999)
+  })
+
   it('gives back what other slots took when one of them fails', async () => {
     const { send } = await connectRedis(cluster.client)
     const failing = createCounter(await createStore(), 'fails', 5)

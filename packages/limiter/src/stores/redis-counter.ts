@@ -4,7 +4,7 @@ import { type FleetCharge, type FleetCounter, type FleetRule, fleetCharge } from
 import { slotOf } from './redis-slot.ts'
 
 /** The format of the states; another format counts under other keys. */
-const VERSION = 'd3'
+const VERSION = 'd4'
 /** On a Cluster the callers of a rule are spread over so many slots. */
 const SPREAD = 64
 
@@ -25,10 +25,16 @@ export interface RedisHome {
 export interface RedisCounter extends FleetCounter {
   /** The rule as the script reads it. */
   readonly json: string
+  /** What its keys are called by: counters of one tag go on with the same counts. */
+  readonly tag: string
+  /** By what limits of one tag are told apart. */
+  readonly mark: number
   readonly enforced: boolean
   homeOf(key: string): RedisHome
   /** All of them. */
   homes(): readonly RedisHome[]
+  /** A key that lives in each of its homes. */
+  keyPerHome(): readonly string[]
 }
 
 /** A caller's key as a field of its home. What UTF-8 cannot tell apart is spelled out. */
@@ -69,10 +75,12 @@ export interface RedisCounterOptions {
   readonly isCluster?: boolean | undefined
   /** A number of this process's own, under which it holds places. */
   readonly holder: number
+  /** Since when the limit with this mark is in force, by the clock of Redis; undefined if that is not known. */
+  readonly sinceOf?: ((tag: string, mark: number) => number | undefined) | undefined
 }
 
 /**
- * Keys look like `diana:d3{rule:algorithm:by}`, so that a rule with another algorithm, or counted per somebody else,
+ * Keys look like `diana:d4{rule:algorithm:by}`, so that a rule with another algorithm, or counted per somebody else,
  * begins anew, while one with another limit goes on. The braces make the whole of it choose the slot, and what could end
  * a part too early is escaped: no two rules share a key, and nobody picks a slot by his name.
  */
@@ -91,10 +99,18 @@ export function redisCounter(rule: RedisCounterRule, options: RedisCounterOption
   const tag = `${escapePart(id)}:${escapePart(algorithm)}:${by.map(escapePart).join()}`
   return {
     meters,
-    json: JSON.stringify({ mark, levels, isWatching: enforced ? undefined : true }),
+    tag,
+    mark,
+    json: JSON.stringify({
+      mark,
+      since: options.sinceOf?.(tag, mark),
+      levels,
+      isWatching: enforced ? undefined : true,
+    }),
     enforced,
     held: meters.some(meter => meter.held),
     ...homesOf(tag, options),
+    keyPerHome: () => (options.isCluster ? KEY_PER_HOME : ['']),
   }
 }
 
@@ -116,6 +132,14 @@ function homesOf(tag: string, { prefix, isCluster }: RedisCounterOptions): Pick<
     homeOf: key => homeAt(slotOf(key) % SPREAD),
     homes: () => Array.from({ length: SPREAD }, (_, place) => homeAt(place)),
   }
+}
+
+const KEY_PER_HOME: readonly string[] = keyPerHome()
+
+function keyPerHome(): string[] {
+  const keys = new Map<number, string>()
+  for (let i = 0; keys.size < SPREAD; i++) keys.set(slotOf(String(i)) % SPREAD, String(i))
+  return [...keys.values()]
 }
 
 /** A whole number below 2^53 by which shapes of states are told apart. */

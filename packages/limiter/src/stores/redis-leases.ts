@@ -10,8 +10,13 @@ interface Holding {
   asked: number
 }
 
+/** So many resets are remembered. */
+const MOST_RESETS = 10_000
+
 /** Knows what this process holds in Redis, to say so again before the leases end. */
 export class RedisLeases {
+  /** When keys were reset, by the clock of Redis: what was held before is not given back again. */
+  readonly #resets = new Map<string, number>()
   readonly #holdings = new Map<string, Holding>()
 
   ask(charges: readonly RedisCharge[]): void {
@@ -39,12 +44,25 @@ export class RedisLeases {
   }
 
   giveBack(refunds: readonly Refund[]): void {
-    for (const { counter, key, cost } of refunds) if (counter.held) this.#change(idOf(counter, key), 0, -cost)
+    for (const { counter, key, cost, moment, wait = 0 } of refunds) {
+      if (!counter.held) continue
+      const id = idOf(counter, key)
+      if (moment - wait > (this.#resets.get(id) ?? -1)) this.#change(id, 0, -cost)
+    }
   }
 
   /** What is held under a key is forgotten there, and is not to be said again. */
   drop(counter: RedisCounter, key: string): void {
     this.#holdings.delete(idOf(counter, key))
+  }
+
+  /** Redis has forgotten at `now` what was held under a key. */
+  dropped(counter: RedisCounter, key: string, now: number): void {
+    if (!counter.held) return
+    const id = idOf(counter, key)
+    this.#resets.delete(id)
+    this.#resets.set(id, now)
+    if (this.#resets.size > MOST_RESETS) this.#resets.delete(this.#resets.keys().next().value!)
   }
 
   /** All that is held, as it is known now. */

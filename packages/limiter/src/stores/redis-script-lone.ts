@@ -1,6 +1,6 @@
 /**
  * The part of the script for a call that comes alone, where nothing is out of the ordinary: every rule has one level, and
- * every caller passes at once and lives, if at all, in the young hash, in the shape of today, no longer than the hash does
+ * every caller passes at once and lives, if at all, in the young hash, in the version in force, no longer than the hash does
  * anyway. Whatever else there is, nothing has been written, and the rest of the script is asked as for any batch.
  */
 export const LONE = `
@@ -13,8 +13,9 @@ if lone then
     local size = level.slots + 1
     local raws = redis.pcall('HMGET', KEYS[c * 2 - 1], '@', field)
     local about, raw = raws[1], raws[2]
-    if rule.levels[2] or size == 1 or size > MANY or not (about and #about == 40) then break end
-    local begun, lasts, oldLasts, latest = fetch(ABOUT, about)
+    if rule.levels[2] or size == 1 or size > MANY or not (about and #about >= ABOUT_BYTES) then break end
+    local begun, lasts, oldLasts, _, mark, _, version = fetch(ABOUT, about)
+    if mark ~= rule.mark then break end
     if now >= oldLasts and now - begun >= max(SECOND, lasts - now) then break end
     local format, state = size == 3 and '<ddd' or formatOf(size), nil
     if raw and #raw == size * 8 then
@@ -22,9 +23,9 @@ if lone then
     elseif not raw and now >= oldLasts then
       state = { 0, 0 }
       for slot = 3, level.slots do state[slot] = 0 end
-      state[size] = latest
+      state[size] = version
     end
-    if not state or state[size] ~= rule.mark then break end
+    if not state or state[size] ~= version then break end
     local pass, remaining, idleAt = passes[level.name], nil, nil
     if pass then
       remaining, idleAt = pass(level, state, now, cost)
@@ -36,14 +37,14 @@ if lone then
       end
     end
     if not remaining or idleAt > lasts or remaining >= REMAINING or idleAt - now >= RESETS then break end
-    state[size] = rule.mark
-    texts[c], reply[c + 1] = pack(format, unpack(state, 1, size)), remaining * RESETS + idleAt - now
+    state[size] = version
+    texts[c], reply[c + 1] = pack(format, unpack(state, 1, size)), remaining * RESETS + (idleAt - now)
   end
   if texts[#rules] then
     for c = 1, #rules do call('HSET', KEYS[c * 2 - 1], lone[c * 2 - 1], texts[c]) end
     return reply
   end
-  reply, request.homes, request.codes = { now }, {}, { TAKE + SPAN * #rules + ZERO, 1 + ZERO }
+  reply, request.homes, request.codes = { now }, {}, { TAKE + 8 * #rules + ZERO, 1 + ZERO }
   local codes = request.codes
   for c = 1, #rules do
     local mayWait = lone[c * 2] % 2

@@ -9,6 +9,10 @@ function seldom()
   rare = {}
   -- no state is as large
   local MOST = 100000
+  -- states of versions before the last so many count as nothing
+  local VERSIONS = 250
+  -- calls that hold a place may last for so long, and still free no place of others after a reset
+  local HELD_US = 600000000
 
   local made = {}
   local function movesOf(level)
@@ -41,9 +45,11 @@ function seldom()
       home.raws = {}
     end
     local about = readFields(home.old, '@')[1]
-    if about and #about == 40 then
-      local _, lasts = fetch(ABOUT, about)
-      home.oldLasts = lasts
+    home.isKnown, home.isSpelled, home.about = false, false, ''
+    if about and #about >= ABOUT_BYTES then
+      local _, lasts, _, resetAt, mark, since, version, first = fetch(ABOUT, about)
+      home.oldLasts, home.resetAt, home.about = lasts, resetAt, about
+      home.mark, home.since, home.version, home.first = mark, since, version, first
     end
     home.isOldKnown = home.oldLasts <= now
   end
@@ -52,7 +58,8 @@ function seldom()
   function rare.growOld(home)
     call('UNLINK', home.old)
     if home.lasts > now then call('RENAME', home.young, home.old) else call('UNLINK', home.young) end
-    home.begun, home.lasts, home.oldLasts, home.mark, home.marks = now, 0, home.lasts, 0, 0
+    home.begun, home.lasts, home.oldLasts, home.spelled = now, 0, home.lasts, 0
+    home.isKnown, home.isSpelled = false, false
   end
 
   -- adds what only the old hash knows
@@ -69,13 +76,80 @@ function seldom()
     home.isOldKnown = true
   end
 
-  function rare.learnShape(home, rule)
-    local shapes = {}
-    for l = 1, #rule.levels do shapes[l] = rule.levels[l].shape end
-    local field = string.format('@%.0f', rule.mark)
-    home.marks = home.marks + call('HSETNX', home.young, field, table.concat(shapes, ';'))
-    home.mark, home.hasLearnt = rule.mark, true
-    return true
+  local function scaleIn(words)
+    local scale = {}
+    for word in words:gmatch('%S+') do scale[#scale + 1] = tonumber(word) end
+    return scale, table.remove(scale, 1)
+  end
+
+  -- the versions that a home lists, as marks and the moments when each came up
+  local function versionsOf(home)
+    if home.marks then return home.marks, home.starts end
+    home.marks, home.starts = {}, {}
+    local version = home.first
+    for at = ABOUT_BYTES + 1, #home.about - 15, 16 do
+      home.marks[version], home.starts[version] = fetch('<dd', home.about, at)
+      version = version + 1
+    end
+    home.newest = version - 1
+    return home.marks, home.starts
+  end
+
+  -- lets the limit of a rule be the one in force: as a version that is known, or, if its limit was changed since, as a new one
+  function rare.takeOver(home, rule)
+    local marks, starts = versionsOf(home)
+    if home.mark ~= rule.mark then
+      local found, before = nil, home.version
+      for version = home.newest, home.first, -1 do
+        if marks[version] == rule.mark and (version == home.newest or starts[version] >= (rule.since or -1)) then
+          found = version
+          break
+        end
+      end
+      -- a limit that was changed before the other one took over does so now
+      local since = rule.since and rule.since > home.since and rule.since or now
+      if home.newest == 0 then since = rule.since or -1 end
+      home.mark, home.since = rule.mark, min(now, since)
+      if not found then
+        found = home.newest + 1
+        marks[found], starts[found], home.newest = rule.mark, home.since, found
+        if found - home.first >= VERSIONS then home.first = found - VERSIONS + 1 end
+      end
+      home.version = found
+      if home.isKnown or home.oldLasts > now then rare.goOn(home, rule, before) end
+    end
+    home.isSpelled = true
+    home.spelling = home.spelling or {}
+    home.spelling[home.version] = rule
+  end
+
+  -- what is counted so far is converted as of now, even if nothing else is written, and may matter for longer than it did
+  function rare.goOn(home, rule, before)
+    local leftUs, lasts = max(0, home.lasts - now, home.oldLasts - now), 0
+    for _, elder in ipairs(before > 0 and rare.levelsOf(home, before) or {}) do
+      for _, level in ipairs(rule.levels) do
+        local longest, scale = movesOf(level).longest, scaleIn(level.shape)
+        lasts = max(lasts, longest and longest(level, scaleIn(elder.shape), leftUs) or leftUs + (scale[1] or 0))
+      end
+    end
+    lasts = min(now + lasts, now + LONGEST)
+    home.isChanged, home.last = true, max(home.last, lasts)
+    if home.oldLasts > now and lasts > home.oldLasts then
+      home.oldLasts = lasts
+      expire(home.old, lasts)
+    end
+  end
+
+  -- spells out the versions that were used; returns the list of all of them
+  function rare.spell(home)
+    for version, rule in pairs(home.spelling) do
+      local field = string.format('@%.0f', version)
+      home.spelled = home.spelled + call('HSETNX', home.young, field, cmsgpack.pack(rule.levels))
+    end
+    local marks, starts = versionsOf(home)
+    local texts = {}
+    for version = home.first, home.newest do texts[#texts + 1] = pack('<dd', marks[version], starts[version]) end
+    return table.concat(texts)
   end
 
   function rare.forget(home)
@@ -84,8 +158,8 @@ function seldom()
     if #fields == 0 then return end
     call('HDEL', home.young, unpack(fields))
     if home.oldLasts > now then call('HDEL', home.old, unpack(fields)) end
-    -- nothing but what is said of itself
-    if call('HLEN', home.young) <= 1 + home.marks then call('UNLINK', home.young) end
+    -- what the home says of itself matters as long as the old hash does
+    if home.oldLasts <= now and call('HLEN', home.young) <= 1 + home.spelled then call('UNLINK', home.young) end
   end
 
   local function numbersIn(raw)
@@ -117,31 +191,12 @@ function seldom()
     return from + 1 == count and parts or nil
   end
 
-  local function scaleIn(words)
-    local scale = {}
-    for word in words:gmatch('%S+') do scale[#scale + 1] = tonumber(word) end
-    return scale, table.remove(scale, 1)
-  end
-
-  local function shapeOf(home, mark)
-    if not (mark and mark >= 0 and mark < 2 ^ 53) then return nil end
-    local field = string.format('@%.0f', mark)
-    local shape = call('HGET', home.young, field)
-    return shape or readFields(home.old, field)[1] or nil
-  end
-
-  -- what was stored by the same rule with another limit; what is none of that counts as nothing
-  local function foreignParts(home, numbers, count)
-    local shape = shapeOf(home, numbers[count])
-    if not shape then return {} end
-    local shapes, scales, slotsOf = {}, {}, {}
-    for words in shape:gmatch('[^;]+') do
-      local l = #shapes + 1
-      shapes[l], scales[l], slotsOf[l] = words, scaleIn(words)
-    end
-    local parts = laidOut(numbers, count, slotsOf) or {}
-    for l, part in ipairs(parts) do part.shape, part.scale = shapes[l], scales[l] end
-    return parts
+  function rare.levelsOf(home, version)
+    -- one that took over in this batch is not spelled out yet
+    if home.spelling and home.spelling[version] then return home.spelling[version].levels end
+    local field = string.format('@%.0f', version)
+    local text = call('HGET', home.young, field) or readFields(home.old, field)[1]
+    return text and cmsgpack.unpack(text)
   end
 
   -- the level whose counts a new one goes on with: that of its period, else the next longer one, else the longest
@@ -157,7 +212,7 @@ function seldom()
     return longer or longest
   end
 
-  local function inherited(level, scale, part)
+  local function inherited(level, scale, part, at)
     local copy, isKnown = { n = part.n }, false
     for slot = 1, part.n do
       copy[slot] = part[slot]
@@ -165,9 +220,9 @@ function seldom()
     end
     if not isKnown then return nil end
     if part.shape == level.shape then return copy end
-    local inherit = movesOf(level).inherit
+    local inherit = makers[level.name] and movesOf(level).inherit
     if not inherit or #part.scale ~= #scale then return nil end
-    local state = inherit(level, copy, part.scale, now)
+    local state = inherit(level, copy, part.scale, at)
     state.n = state.n or level.slots
     return state
   end
@@ -178,10 +233,39 @@ function seldom()
     return state
   end
 
-  local function slotsOf(rule)
+  local function slotsOf(levels)
     local slots = {}
-    for l = 1, #rule.levels do slots[l] = rule.levels[l].slots end
+    for l = 1, #levels do slots[l] = levels[l].slots end
     return slots
+  end
+
+  -- what the levels of a version make of the states of another, at the moment when it took over
+  local function converted(parts, elders, levels, at)
+    for l, part in pairs(parts) do part.shape, part.scale = elders[l].shape, scaleIn(elders[l].shape) end
+    local after = {}
+    for l, level in ipairs(levels) do
+      local scale = scaleIn(level.shape)
+      local ancestor = ancestorOf(scale, l, parts)
+      after[l] = ancestor and inherited(level, scale, ancestor, at) or blank(level.slots)
+    end
+    return after
+  end
+
+  -- the states of an older version, or of a process whose limit differs; what is none of these counts as nothing
+  local function foreignParts(rule, numbers, count)
+    local home, version = rule.home, numbers[count]
+    local _, starts = versionsOf(home)
+    local levels = version and starts[version] and rare.levelsOf(home, version)
+    local parts = levels and laidOut(numbers, count, slotsOf(levels))
+    if not parts then return {} end
+    for between = version + 1, rule.version - 1 do
+      local heirs = rare.levelsOf(home, between)
+      if heirs then
+        parts = converted(parts, levels, heirs, starts[between])
+        levels = heirs
+      end
+    end
+    return converted(parts, levels, rule.levels, rule.since)
   end
 
   -- the states of all levels, whatever it was that stored them
@@ -189,15 +273,10 @@ function seldom()
     local parts = {}
     if raw then
       local numbers, count = numbersIn(raw)
-      if numbers[count] == rule.mark then
-        parts = laidOut(numbers, count, slotsOf(rule)) or parts
+      if numbers[count] == rule.version then
+        parts = laidOut(numbers, count, slotsOf(rule.levels)) or parts
       else
-        local foreign = foreignParts(rule.home, numbers, count)
-        for l, level in ipairs(rule.levels) do
-          local scale = scaleIn(level.shape)
-          local ancestor = ancestorOf(scale, l, foreign)
-          parts[l] = ancestor and inherited(level, scale, ancestor)
-        end
+        parts = foreignParts(rule, numbers, count)
       end
     end
     for l, level in ipairs(rule.levels) do parts[l] = parts[l] or blank(level.slots) end
@@ -213,7 +292,7 @@ function seldom()
 
   local function textOf(rule, parts)
     local flat, n = {}, 0
-    for l, slots in ipairs(slotsOf(rule)) do
+    for l, slots in ipairs(slotsOf(rule.levels)) do
       local state = parts[l]
       local count = state.n or slots
       if slots == 0 then
@@ -223,7 +302,7 @@ function seldom()
       for slot = 1, count do flat[n + slot] = state[slot] end
       n = n + count
     end
-    flat[n + 1] = rule.mark
+    flat[n + 1] = rule.version
     local texts = {}
     for first = 1, n + 1, MANY do
       local size = min(MANY, n + 2 - first)
@@ -240,7 +319,6 @@ function seldom()
     home.gone = home.gone or {}
     home.gone[key] = idleAt <= now or nil
     if idleAt <= now then return end
-    if home.mark ~= rule.mark then rare.learnShape(home, rule) end
     home.written[home.n + 1], home.written[home.n + 2], home.n = home.fields[key], text, home.n + 2
     home.last = max(home.last, idleAt)
   end
@@ -343,15 +421,42 @@ function seldom()
     return at
   end
 
+  -- whether the caller was reset after a charge
+  local function isForgotten(home, key, chargedAt)
+    if chargedAt > home.resetAt then return false end
+    local field = '!' .. home.fields[key]
+    local raw = call('HGET', home.young, field) or readFields(home.old, field)[1]
+    return raw and #raw == 8 and chargedAt <= fetch('<d', raw) or false
+  end
+
+  -- forgets a caller, and remembers when, as long as what was charged before could be given back
+  local function reset(rule, key)
+    local home, parts, idleAt = rule.home, partsOf(rule, key), 0
+    if not home.raws[key + 1] then return end
+    for l, level in ipairs(rule.levels) do
+      idleAt = max(idleAt, movesOf(level).idleAt(level, parts[l]), level.held and now + HELD_US or 0)
+      parts[l] = blank(level.slots)
+    end
+    store(rule, key, parts)
+    if idleAt <= now then return end
+    home.written[home.n + 1], home.written[home.n + 2] = '!' .. home.fields[key], pack('<d', now)
+    home.n, home.last, home.resetAt, home.isChanged = home.n + 2, max(home.last, idleAt), now, true
+  end
+
   function rare.amend(rules, calls, at, size, move)
-    for from = at, at + size * 4 - 4, 4 do
+    for from = at, at + size * 5 - 5, 5 do
       local rule, key = rules[floor((calls[from] - ZERO) / 2)], calls[from + 1] - ZERO
-      local parts = partsOf(rule, key)
-      for l, level in ipairs(rule.levels) do
-        local amending = movesOf(level)[move]
-        if amending then amending(level, parts[l], now, calls[from + 2] - ZERO, calls[from + 3] - ZERO) end
+      local amount, moment, wait = calls[from + 2] - ZERO, calls[from + 3] - ZERO, calls[from + 4] - ZERO
+      if move == 'reset' then
+        reset(rule, key)
+      elseif move == 'renew' or not isForgotten(rule.home, key, moment - wait) then
+        local parts = partsOf(rule, key)
+        for l, level in ipairs(rule.levels) do
+          local amending = movesOf(level)[move]
+          if amending then amending(level, parts[l], now, amount, moment, rule.since) end
+        end
+        store(rule, key, parts)
       end
-      store(rule, key, parts)
     end
   end
 

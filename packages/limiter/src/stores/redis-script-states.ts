@@ -1,6 +1,3 @@
-/** Every key lives on for so long after it has stopped to matter, as margin for clocks that step. */
-const LINGER_MS = 1000
-
 /**
  * The part of the script that reads and writes states. All callers of a rule live in one hash, so that a batch reads and
  * writes them with one command each. A hash cannot forget single callers, so there are two of them, a young and an old:
@@ -9,10 +6,17 @@ const LINGER_MS = 1000
  *   old         |    `----> old |                it is looked for in the young one first, then in the old one
  *               `- dropped when nothing in it matters any more; then the young one becomes the old one
  *
- * The field '@' of a hash holds five numbers: when it was begun, until when anything in it matters, until when the old
- * one does, the mark of the latest shape in it, and how many shapes it knows. A shape ('2 60000000 1 0') says how the
- * states of the levels are laid out: slots and scale of each. Its mark ends every state, and the field '@' .. mark spells
- * it out, so that a rule with another limit can go on with what was counted. Other fields are callers.
+ * Every change of a rule's limit is a new version of the home, numbered from 1. The field '@' .. version holds the levels of
+ * that version, and every state ends with the number of the version that wrote it. A state of an older version is converted
+ * when it is read, version by version, each as of the moment when that version took over: the answer does not depend on when
+ * the caller comes, and a refusal needs to store nothing. Processes whose limits differ for a while make their version take
+ * over in turn; no version is added for a limit that the home knows.
+ *
+ * The field '@' of a hash holds numbers: when it was begun, until when anything in it matters, until when the old one does,
+ * when a caller was last reset; of the version in force its mark, since when it is, and its number; the number of the first
+ * version that is listed, and how many versions the hash spells out. Then follow mark and first moment of each version.
+ * The field '!' .. caller holds when the caller was reset: what was charged before is not given back any more.
+ * Other fields are callers.
  *
  * Within a batch a state is text, as Redis has it, but for the one that a rule has open just then.
  */
@@ -26,11 +30,13 @@ for h, fields in ipairs(request.homes) do
   local home = {
     young = young, old = KEYS[h * 2], fields = fields, raws = raws,
     written = {}, n = 0, last = 0, gone = false, rules = 0, charge = false,
-    begun = now, lasts = 0, oldLasts = 0, mark = 0, marks = 0, isOldKnown = false, hasLearnt = false
+    begun = now, lasts = 0, oldLasts = 0, resetAt = -1, mark = 0, since = 0, version = 0, first = 1, spelled = 0,
+    about = about, isOldKnown = false, isKnown = true, isSpelled = true, isChanged = false
   }
   homes[h] = home
-  if about and #about == 40 then
-    home.begun, home.lasts, home.oldLasts, home.mark, home.marks = fetch(ABOUT, about)
+  if about and #about >= ABOUT_BYTES then
+    home.begun, home.lasts, home.oldLasts, home.resetAt, home.mark, home.since, home.version, home.first, home.spelled =
+      fetch(ABOUT, about)
     if now >= home.oldLasts then
       home.isOldKnown = true
       if now - home.begun >= max(SECOND, home.lasts - now) then seldom().growOld(home) end
@@ -44,21 +50,22 @@ end
 -- open at a time, until another is charged. Returns what the reply says of it, and, where it is kept, what was found;
 -- nothing where the call does not pass at once.
 local function charger(rule)
-  local home, level, mark = rule.home, rule.levels[1], rule.mark
+  local home, level, version = rule.home, rule.levels[1], rule.version
   local fields, raws, written, size = home.fields, home.raws, home.written, level.slots + 1
   local pass = passes[level.name] or seldom().passOf(level)
   local format, bytes = size == 3 and '<ddd' or formatOf(size), size * 8
   local open, state, isChanged, idleAt = NOBODY, {}, false, 0
-  local n, last, isLearnt = 0, 0, home.mark == mark
+  local n, last = 0, 0
   return function(key, cost, isKept)
     if key ~= open or key == NOBODY then
       if isChanged then
-        if not isLearnt then isLearnt = seldom().learnShape(home, rule) end
         local text
         if size == 3 then
-          text = pack('<ddd', state[1], state[2], mark)
+          text = pack('<ddd', state[1], state[2], version)
+        elseif size == 5 then
+          text = pack('<ddddd', state[1], state[2], state[3], state[4], version)
         else
-          state[size] = mark
+          state[size] = version
           text = pack(format, unpack(state, 1, size))
         end
         raws[open + 1] = text
@@ -83,14 +90,16 @@ local function charger(rule)
       end
       if not raw then
         for slot = 1, size - 1 do state[slot] = 0 end
-        known = mark
+        known = version
       elseif #raw == bytes and size == 3 then
         state[1], state[2], known = fetch('<ddd', raw)
+      elseif #raw == bytes and size == 5 then
+        state[1], state[2], state[3], state[4], known = fetch('<ddddd', raw)
       elseif #raw == bytes then
         state = { fetch(format, raw) }
         known = state[size]
       end
-      if known ~= mark then state = seldom().open(rule, raw)[1] end
+      if known ~= version then state = seldom().open(rule, raw)[1] end
     end
     local first, second
     if isKept then
@@ -103,7 +112,7 @@ local function charger(rule)
     idleAt = nextIdleAt
     local reset = nextIdleAt - now
     if remaining < REMAINING and reset < RESETS then return remaining * RESETS + reset, first, second end
-    return -1, first, second, remaining, reset
+    return -1, first, second, remaining, reset > NEVER and -1 or reset
   end
 end
 
@@ -113,16 +122,15 @@ local function saveHome(home)
   local lastsLonger = home.last > home.lasts
   -- some more than is needed, so that it need not be said again for a while
   if lastsLonger then home.lasts = min(now + (home.last - now) * 1.25, now + LONGEST) end
-  if lastsLonger or home.hasLearnt then
-    written[n + 1] = '@'
-    written[n + 2] = pack(ABOUT, home.begun, home.lasts, home.oldLasts, home.mark, home.marks)
+  if lastsLonger or home.isChanged then
+    local versions = home.spelling and seldom().spell(home) or string.sub(home.about, ABOUT_BYTES + 1)
+    written[n + 1], written[n + 2] = '@', pack(
+      ABOUT, home.begun, home.lasts, home.oldLasts, home.resetAt, home.mark, home.since, home.version, home.first, home.spelled
+    ) .. versions
     n = n + 2
   end
   if n > 0 then call('HSET', home.young, unpack(written, 1, n)) end
-  if lastsLonger then
-    local ttlMs = ceil((home.lasts - now) / 1000) + (request.lingerMs or ${LINGER_MS})
-    call('PEXPIRE', home.young, string.format('%.0f', ttlMs))
-  end
+  if lastsLonger then expire(home.young, home.lasts) end
   if home.gone then seldom().forget(home) end
 end
 `

@@ -8,6 +8,9 @@ import { STATES } from './redis-script-states.ts'
 export const REMAINING: number = 2 ** 26
 export const RESETS: number = 2 ** 27
 
+/** Every key lives on for so long after it has stopped to matter, as margin for clocks that step. */
+const LINGER_MS = 1000
+
 /**
  * The one script that counts in Redis: every meter's moves, and a wrapper that gives them their inputs and does their
  * effects. A batch of calls is judged in order, each by all its charges at once, on states read once and written once.
@@ -16,14 +19,15 @@ export const RESETS: number = 2 ** 27
  *   KEYS     two per home, which is where the callers of a rule live: the young hash and the old one
  *   ARGV[1]  JSON: now (left out: the server's clock), lingerMs (left out: a second),
  *            homes: the fields of each home, one per key of the rule,
- *            rules: [{ mark, isWatching?, levels: [{ name, slots, shape, patienceUs?, held?, … the meter's numbers }] }],
+ *            rules: [{ mark, since?, isWatching?, levels: [{ name, slots, shape, patienceUs?, held?, … the meter's numbers }] }],
  *            places: the home of each rule (left out: each has one for itself, in their order),
  *            calls: a character for each number, from '#' for 0 up to '}'; '~' stands for the next of `numbers`:
  *              to take or look: what + 8 * the number of charges, how many calls in a row ask alike,
  *                for each charge 2 * rule (+ 1 where the call may wait) and cost, and for each call the field of each charge
- *              to give back: what + 8 * the number of charges, and for each 2 * rule, field, cost and moment
+ *              to give back: what + 8 * the number of charges, and for each 2 * rule, field, cost, moment and wait
  *              to renew leases: the same with the least and the most places held
- *              to catch up: the same with, for each level, what is known to be used and what is missing
+ *              to reset: the same, of which rule and field are read
+ *              to catch up: rule and field, and for each level what is known to be used and what is missing
  *            or, for a call that comes alone, rules and lone: the field and 2 * cost (+ 1 where it may wait) of each charge
  *   reply    numbers: now, then for each call that asks and each level where the call cannot pass at once the delay,
  *            negative and less 1 (the least there is: never), and then remaining * RESETS + reset; or, where one of them
@@ -51,12 +55,11 @@ local MANY = 1000
 local LONGEST = 1e16
 -- what a character says is its code less this
 local ZERO, ESCAPE = 35, 126
--- the codes of what is asked are below SPAN, and how many charges are asked about stands above them
-local TAKE, GIVE_BACK, CATCH_UP, SPAN = 1, 2, 4, 8
+local TAKE, GIVE_BACK, RENEW, CATCH_UP = 1, 2, 3, 5
 -- replies are whole numbers; longer than 285 years is never
 local NEVER = 2 ^ 53
 local REMAINING, RESETS = ${REMAINING}, ${RESETS}
-local ABOUT = '<ddddd'
+local ABOUT, ABOUT_BYTES = '<ddddddddd', 72
 -- opens no key, and puts back the one that is open
 local NOBODY = 0
 
@@ -72,13 +75,21 @@ local makers, passes = {}, {}
 
 local function formatOf(numbers)
   return '<' .. string.rep('d', numbers)
+end
+
+local function expire(key, lasts)
+  local ttlMs = ceil((lasts - now) / 1000) + (request.lingerMs or ${LINGER_MS})
+  call('PEXPIRE', key, string.format('%.0f', ttlMs))
 end`
 
 const JUDGE = `
 local rules, places = request.rules, request.places
 for r = 1, #rules do
   local home = homes[places and places[r] or r]
-  rules[r].home, home.rules = home, home.rules + 1
+  local rule = rules[r]
+  rule.home, home.rules = home, home.rules + 1
+  if home.mark ~= rule.mark or not home.isSpelled then seldom().takeOver(home, rule) end
+  rule.version, rule.since = home.version, home.since
 end
 -- by the word of a charge
 local chargers = {}
@@ -100,13 +111,13 @@ local firsts, seconds = {}, {}
 local at, last = 1, #calls
 while at <= last do
   local code = calls[at] - ZERO
-  local what = code % SPAN
-  local size = (code - what) / SPAN
+  local what = code % 8
+  local size = (code - what) / 8
   if what == CATCH_UP then
     at = seldom().catchUp(rules, calls, at + 1, size)
   elseif what > TAKE then
-    seldom().amend(rules, calls, at + 1, size, what == GIVE_BACK and 'giveBack' or 'renew')
-    at = at + 1 + size * 4
+    seldom().amend(rules, calls, at + 1, size, what == GIVE_BACK and 'giveBack' or what == RENEW and 'renew' or 'reset')
+    at = at + 1 + size * 5
   else
     local words, costs, charges, isSwift = {}, {}, {}, what == TAKE
     for c = 1, size do

@@ -4,12 +4,12 @@ import { DianaError } from '../errors.ts'
 import type { Answered, FleetStore } from './fleet-store.ts'
 import { decodeBatch, encodeBatch } from './redis-batch.ts'
 import {
-  fieldOf,
   keyOf,
   LEASE_MS,
   type RedisCharge,
   type RedisCounter,
   type RedisCounterRule,
+  redisCharge,
   redisCounter,
 } from './redis-counter.ts'
 import { RedisLeases } from './redis-leases.ts'
@@ -70,6 +70,12 @@ export class RedisStore implements FleetStore {
   /** As many were under way, or about to be, when answers came of late. */
   #load = 0
   #closed = false
+  /** The counter made last for each tag: late refunds go by the limit in force. */
+  readonly #counters = new Map<string, RedisCounter>()
+  /** Since when each tag has the limit it has, if that was changed in this process. */
+  readonly #changes = new Map<string, { readonly mark: number; readonly since: number | undefined }>()
+  /** The clock of Redis as it was told last, and the clock of this process then. */
+  #heard: { readonly now: number; readonly atMs: number } | undefined
 
   constructor(send: SendCommand, options: RedisStoreOptions = {}) {
     this.#send = send
@@ -85,7 +91,37 @@ export class RedisStore implements FleetStore {
       this.#twins.set(twin.name, twin)
       this.#script = undefined
     }
-    return redisCounter(rule, { prefix: this.#prefix, isCluster: this.#isCluster, holder: this.#holder })
+    const counter = redisCounter(rule, {
+      prefix: this.#prefix,
+      isCluster: this.#isCluster,
+      holder: this.#holder,
+      sinceOf: (tag, mark) => this.#sinceOf(tag, mark),
+    })
+    const before = this.#counters.get(counter.tag)
+    this.#counters.set(counter.tag, counter)
+    if (before && before.mark !== counter.mark) this.#announce(counter)
+    return counter
+  }
+
+  /** Lets Redis convert what is counted so far before it expires by the limit of before. */
+  #announce(counter: RedisCounter): void {
+    for (const key of counter.keyPerHome()) {
+      this.#ask({ what: 'look', charges: [{ ...redisCharge(counter), key }] }).catch(() => {})
+    }
+  }
+
+  #sinceOf(tag: string, mark: number): number | undefined {
+    const known = this.#changes.get(tag)
+    if (known?.mark === mark) return known.since
+    const since = known && this.#clock()
+    this.#changes.set(tag, { mark, since })
+    return since
+  }
+
+  /** The clock of Redis, or a little before it. */
+  #clock(): number | undefined {
+    if (this.#now) return this.#now()
+    return this.#heard && Math.floor(this.#heard.now + (performance.now() - this.#heard.atMs) * 1000)
   }
 
   /** Judges all charges at once: every one is counted, or, if one refuses, none. */
@@ -103,9 +139,10 @@ export class RedisStore implements FleetStore {
   }
 
   /** Takes charges back. Nobody waits for it, and if Redis does not hear of it the counts stay on the safe side. */
-  giveBack(refunds: readonly Refund[]): void {
-    if (this.#closed || refunds.length === 0) return
-    this.#leases.giveBack(refunds)
+  giveBack(charged: readonly Refund[]): void {
+    if (this.#closed || charged.length === 0) return
+    this.#leases.giveBack(charged)
+    const refunds = charged.map(one => ({ ...one, counter: this.#counters.get(one.counter.tag) ?? one.counter }))
     for (const charges of this.#isCluster ? bySlot(refunds, refund => refund) : [refunds]) {
       this.#ask({ what: 'giveBack', charges }).catch(() => {})
     }
@@ -114,7 +151,7 @@ export class RedisStore implements FleetStore {
   /** Takes back what a call was charged at `now`. */
   refund(charges: readonly RedisCharge[], now: number): void {
     const counted = charges.filter(({ cost, fits }) => cost > 0 && fits)
-    this.giveBack(counted.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait })))
+    this.giveBack(counted.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait, wait })))
   }
 
   /** Counts what Redis has missed of one key, and writes down what does not fit. */
@@ -141,11 +178,10 @@ export class RedisStore implements FleetStore {
 
   /** Forgets what is counted for one key of a rule. */
   async reset(counter: RedisCounter, key: string): Promise<void> {
+    const latest = this.#counters.get(counter.tag) ?? counter
     this.#leases.drop(counter, key)
-    const { young, old } = counter.homeOf(key)
-    const field = fieldOf(key)
-    await this.#send(['HDEL', young, field])
-    await this.#send(['HDEL', old, field])
+    const { now } = await this.#ask({ what: 'reset', charges: [{ counter: latest, key }] })
+    this.#leases.dropped(counter, key, now)
   }
 
   /** Answers what was asked, and renews no lease any more: what this process still holds is free again soon. */
@@ -207,6 +243,7 @@ export class RedisStore implements FleetStore {
   async #run(batch: readonly Pending[]): Promise<void> {
     try {
       const { now, allowed } = decodeBatch(batch, await this.#exchange(batch))
+      this.#heard = { now, atMs: performance.now() }
       batch.forEach((question, i) => {
         this.#settle(question, allowed[i]!)
         question.resolve({ allowed: allowed[i]!, now })

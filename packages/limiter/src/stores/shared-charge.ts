@@ -1,5 +1,5 @@
 import { type FleetCharge, type FleetCounter, fleetCharge } from './fleet-store.ts'
-import type { Table } from './table.ts'
+import { resetsSoFar, type Table } from './table.ts'
 
 /** What a rule does while the store cannot be asked: count its part here, or all of it, let all calls pass, or none. */
 export type Emergency = 'share' | 'local' | 'allow' | 'refuse'
@@ -16,6 +16,8 @@ export interface SharedCharge extends FleetCharge {
   moment: number
   /** When this process followed the store's answer, by its own clock; 0 if it did not. */
   followedAt: number
+  /** How many keys had been reset in this process when it was made. */
+  readonly resetsBefore: number
 }
 
 export function sharedCharge(counter: FleetCounter, table: Table, emergency: Emergency): SharedCharge {
@@ -38,6 +40,7 @@ export function sharedCharge(counter: FleetCounter, table: Table, emergency: Eme
     slot: 0,
     moment: 0,
     followedAt: 0,
+    resetsBefore: resetsSoFar(),
   }
 }
 

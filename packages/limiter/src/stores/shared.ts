@@ -152,10 +152,10 @@ export class SharedStore {
   }
 
   giveBack(charge: SharedCharge, cost: number): void {
-    const { counter, key, moment, countedBy } = charge
+    const { counter, key, moment, wait, countedBy } = charge
     this.#denials.forget(counter, key)
     const now = this.#options.now()
-    if (countedBy === 'fleet') this.#store.giveBack([{ counter, key, cost, moment }])
+    if (countedBy === 'fleet') this.#store.giveBack([{ counter, key, cost, moment, wait }])
     if (countedBy === 'fleet' && !counter.held) this.#standIn.giveBack(charge, cost, now)
     if (!counter.held) return
     this.#debts.cancel(charge, now)

@@ -55,8 +55,8 @@ export class StandIn {
   }
 
   /** Frees the places here of a call that has ended. */
-  release({ table, key, slot, cost }: SharedCharge, now: number): void {
-    if (slot === CROWD ? key !== '' : table.find(key) !== slot) return
+  release({ table, key, slot, cost, resetsBefore }: SharedCharge, now: number): void {
+    if ((slot === CROWD ? key !== '' : table.find(key) !== slot) || table.isResetSince(slot, resetsBefore)) return
     table.meters.forEach((meter, level) => {
       if (meter.held) meter.giveBack(table.state(slot), table.base(slot) + table.offsets[level]!, now, cost, now)
     })

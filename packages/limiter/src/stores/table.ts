@@ -10,6 +10,13 @@ export const CROWD = 0
 /** A state of no more numbers is cheaper to put back than to ask beforehand. */
 export const PASSING_SLOTS = 16
 
+let resets = 0
+
+/** How many keys were reset in this process so far. A charge remembers it, and is not refunded after a later reset. */
+export function resetsSoFar(): number {
+  return resets
+}
+
 /**
  * The counts of one rule: a slot of numbers per key, in chunks of typed arrays, so that a key costs no object, no timer,
  * and growing copies nothing.
@@ -24,6 +31,8 @@ export class Table {
   offsets: readonly number[] = []
   /** How many numbers a slot has. */
   stride = 0
+  /** Since when the limit is what it is; before all moments if it was never changed. */
+  changedAt = -1
   /** Whether a call can be counted by one move, and the move undone. */
   passes = false
   #held = false
@@ -32,6 +41,8 @@ export class Table {
   readonly #free = new FreeSlots()
   #slots = 1
   #hasStrangers = false
+  /** The last reset of each slot, by chunks; none for a chunk without any. */
+  readonly #resets: (Float64Array | undefined)[] = []
 
   constructor(meters: readonly Meter[]) {
     this.#use(layOut(meters))
@@ -49,12 +60,14 @@ export class Table {
     const chunks = isSameLayout(before, after)
       ? this.#chunks
       : this.#chunks.map(chunk => inheritStates(chunk, chunk.length / before.stride, before, after, now))
-    const undone = this.#chunks
+    const [undone, changedAt] = [this.#chunks, this.changedAt]
     this.#use(after)
+    if (chunks !== undone) this.changedAt = now
     this.#chunks = chunks
     return () => {
       this.#use(before)
       this.#chunks = undone
+      this.changedAt = changedAt
     }
   }
 
@@ -111,12 +124,23 @@ export class Table {
     return slot
   }
 
-  /** Forgets what is counted for a key; a key that shares a counter with others keeps it. */
-  reset(key: string): void {
+  /**
+   * Forgets what is counted for a key; a key that shares a counter with others keeps it. `stamp` is larger than that of every
+   * charge so far.
+   */
+  reset(key: string, stamp: number = ++resets): void {
     const slot = this.find(key)
     if (slot === CROWD && key !== '') return
     const base = this.base(slot)
     this.state(slot).fill(0, base, base + this.stride)
+    this.#resets[slot >> CHUNK_BITS] ??= new Float64Array(CHUNK_SLOTS)
+    this.#resets[slot >> CHUNK_BITS]![slot & (CHUNK_SLOTS - 1)] = stamp
+  }
+
+  /** Whether a slot was reset after a charge with this stamp. */
+  isResetSince(slot: number, stamp: number): boolean {
+    const chunk = this.#resets[slot >> CHUNK_BITS]
+    return chunk !== undefined && chunk[slot & (CHUNK_SLOTS - 1)]! > stamp
   }
 
   /** Looks at up to `count` keys and frees those whose state says nothing any more; returns how many it freed. */

@@ -47,7 +47,14 @@ export class FleetDouble implements FleetStore {
       const { table } = counter as DoubleCounter
       const slot = table.find(key)
       table.meters.forEach((meter, level) => {
-        meter.giveBack(table.state(slot), table.base(slot) + table.offsets[level]!, this.now, cost, moment)
+        meter.giveBack(
+          table.state(slot),
+          table.base(slot) + table.offsets[level]!,
+          this.now,
+          cost,
+          moment,
+          table.changedAt,
+        )
       })
     }
   }

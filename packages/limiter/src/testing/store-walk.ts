@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict'
+import type { Meter } from '../algorithms/algorithm.ts'
+import { blocking, blockMeter } from '../algorithms/block.ts'
+import { concurrency } from '../algorithms/concurrency.ts'
+import { giveBackHere } from '../judgement.ts'
+import { type LocalCharge, localCharge, MemoryStore } from '../stores/memory.ts'
+import { RedisStore, type SendCommand } from '../stores/redis.ts'
+import { LEASE_MS, type RedisCharge, type RedisCounter, redisCharge } from '../stores/redis-counter.ts'
+import { resetsSoFar, type Table } from '../stores/table.ts'
+import { subjects } from './subject.ts'
+import { costFrom, type Dice, nextMoment, pick, startFrom } from './walk.ts'
+
+/** What a walk can count by. */
+export const walkAlgorithms: readonly string[] = [...Object.keys(subjects), 'concurrency']
+
+const KEYS = ['one', 'other', 'third']
+
+interface Counted {
+  readonly table: Table
+  readonly counter: RedisCounter
+}
+
+interface Rule extends Counted {
+  readonly id: string
+  readonly algorithm: string
+  readonly enforced: boolean
+  readonly timeoutUs: number | undefined
+  readonly meters: readonly Meter[]
+  readonly gate: Counted
+}
+
+/** A charge that both stores have counted. */
+interface Receipt extends Pick<Rule, 'table' | 'counter'> {
+  readonly key: string
+  readonly cost: number
+  readonly moment: number
+  readonly wait: number
+  readonly slot: number
+  readonly resetsBefore: number
+}
+
+interface Asked extends Counted {
+  readonly key: string
+  readonly cost: number
+  readonly enforced: boolean
+  readonly mayWait: boolean
+}
+
+export interface StoreWalkOptions {
+  readonly send: SendCommand
+  readonly prefix: string
+  readonly start: number
+  /** The algorithm of each rule. */
+  readonly algorithms: readonly string[]
+  /** Numbers for each rule. */
+  readonly rules: readonly Dice[]
+}
+
+/**
+ * One and the same random walk on memory and Redis: calls alone and together, refunds, costs settled up and down, resets,
+ * blocks, and rules that change their limits, levels and algorithms. Every answer of the one is compared with the other's.
+ */
+export class StoreWalk {
+  readonly #memory = new MemoryStore()
+  readonly #redis: RedisStore
+  readonly #rules: Rule[]
+  readonly #usedAlgorithms: Set<string>[]
+  readonly #end: number
+  #receipts: Receipt[] = []
+  #now: number
+  #retryUs = 0
+
+  constructor({ send, prefix, start, algorithms, rules }: StoreWalkOptions) {
+    this.#now = startFrom(start)
+    // no process renews leases here, and in memory none ends
+    this.#end = this.#now + LEASE_MS * 1000 - 1000
+    this.#redis = new RedisStore(send, { prefix, now: () => this.#now })
+    this.#usedAlgorithms = rules.map((_, i) => new Set([pick(algorithms, i)]))
+    this.#rules = rules.map((dice, i) => this.#createRule(`rule${i}`, pick(algorithms, i), dice))
+  }
+
+  /** One move; throws an AssertionError if the stores differ. */
+  async step(dice: Dice): Promise<void> {
+    const [what = 0, who = 0, many = 0] = dice
+    const limit = { count: 1 + (many % 20), periodMs: pick([1, 100, 1000, 60_000], many) }
+    const next = nextMoment(this.#now, dice.slice(3), limit, this.#retryUs)
+    this.#now = this.#rules.some(({ counter }) => counter.held) ? Math.max(this.#now, Math.min(next, this.#end)) : next
+    const place = who % this.#rules.length
+    const rule = this.#rules[place]!
+    const key = pick(KEYS, many)
+    switch (what % 20) {
+      case 0:
+        return this.#refund(who, 1)
+      case 1:
+        return this.#refund(who, many)
+      case 2:
+        return this.#settleUp(who, 1 + (many % 9))
+      case 3:
+        return this.#change(place, dice)
+      case 4:
+        return many % 5 === 0 ? this.#changeAlgorithm(place, dice) : this.#change(place, dice)
+      case 5:
+        return this.#reset(rule, key)
+      case 6:
+        return many % 2 === 0 ? this.#block(rule, key, 1 + (many % 5000)) : this.#reset(rule.gate, key)
+      default: {
+        // calls of one turn travel together, one that comes alone goes another way through the script
+        const calls = pick([1, 1, 2, 5], many)
+        await Promise.all(Array.from({ length: calls }, (_, i) => this.#call(dice.map(die => die + i * 37))))
+      }
+    }
+  }
+
+  close(): void {
+    this.#redis.close()
+  }
+
+  #createRule(id: string, algorithm: string, dice: Dice): Rule {
+    const [levels = 0, wait = 0, shadow = 0] = dice
+    const enforced = shadow % 4 > 0
+    const timeoutUs = pick([undefined, undefined, 1, 1000, 1_000_000], wait)
+    const meters = metersOf(algorithm, limitsFrom(levels, dice), dice, timeoutUs)
+    const gateRule = { id, algorithm: blocking.name, enforced, meters: [blockMeter] }
+    return {
+      ...{ id, algorithm, enforced, timeoutUs, meters },
+      table: this.#memory.createTable(id, meters),
+      counter: this.#redis.createCounter({ id, algorithm, enforced, meters }),
+      gate: {
+        table: this.#memory.createTable(`${id} block`, gateRule.meters),
+        counter: this.#redis.createCounter(gateRule),
+      },
+    }
+  }
+
+  async #call(dice: Dice): Promise<void> {
+    const [kind = 0, who = 0, wait = 0] = dice
+    const what = kind % 20 === 7 ? 'look' : 'take'
+    const met = this.#rules.filter((_, i) => ((who >> i) & 1) === 0 || i === who % this.#rules.length)
+    const asked = met.flatMap((rule, i) => {
+      const { table, counter, enforced } = rule
+      const key = pick(KEYS, who >> (2 + i))
+      const mayWait = (wait >> i) % 3 > 0
+      const charge: Asked = { table, counter, key, cost: costFrom(dice.slice(2), 10), enforced, mayWait }
+      const gate: Asked = { ...rule.gate, key, cost: 0, enforced, mayWait: false }
+      return (kind >> 5) % 2 === 0 ? [charge] : [charge, gate]
+    })
+    await this.#ask(asked, what)
+  }
+
+  /** Asks both stores at once, and compares what they say. */
+  async #ask(asked: readonly Asked[], what: 'take' | 'look'): Promise<{ allowed: boolean; locals: LocalCharge[] }> {
+    const locals = asked.map(({ table, key, cost, enforced, mayWait }): LocalCharge => {
+      return { ...localCharge(table), key, cost, enforced, mayWait }
+    })
+    const shared = asked.map(({ counter, key, cost, enforced, mayWait }): RedisCharge => {
+      return { ...redisCharge(counter), key, cost, enforced, mayWait }
+    })
+    const resetsBefore = resetsSoFar()
+    const allowed = this.#memory[what](locals, locals.length, this.#now)
+    const expected = { allowed, now: this.#now, charges: locals.map(seen) }
+    const answer = await this.#redis[what](shared)
+    assert.deepStrictEqual({ ...answer, charges: shared.map(seen) }, expected)
+    const retryUs = Math.max(...locals.map(({ wait }) => wait))
+    // a changed limit may ask for thousands of years, which no clock counts in microseconds
+    this.#retryUs = retryUs < 1e14 ? retryUs : 0
+    if (what === 'look' || !allowed) return { allowed, locals }
+    locals.forEach(({ key, cost, fits, wait, slot }, i) => {
+      const { table, counter } = asked[i]!
+      if (cost === 0 || !fits) return
+      this.#receipts.push({ table, counter, key, cost, moment: this.#now + wait, wait, slot, resetsBefore })
+    })
+    return { allowed, locals }
+  }
+
+  /** Gives back a charge, or a part of it. */
+  async #refund(which: number, share: number): Promise<void> {
+    const last = this.#receipts.length - 1
+    if (last < 0) return
+    const [receipt] = this.#receipts.splice(which % 3 > 0 ? last : which % (last + 1), 1)
+    const { counter, key, moment, wait } = receipt!
+    const cost = Math.max(1, receipt!.cost - (share % receipt!.cost))
+    if (cost < receipt!.cost) this.#receipts.push({ ...receipt!, cost: receipt!.cost - cost })
+    this.#redis.giveBack([{ counter, key, cost, moment, wait }])
+    giveBackHere({ ...receipt!, cost }, this.#now, 'all')
+    await this.#arrival(this.#rules.find(({ table }) => table === receipt!.table)!.counter)
+  }
+
+  /** No caller waits for a refund; the next question is answered after it. */
+  async #arrival(counter: RedisCounter): Promise<void> {
+    await this.#redis.look([redisCharge(counter)])
+  }
+
+  /** Charges more to a call that was admitted, as far as there is room. */
+  async #settleUp(which: number, missing: number): Promise<void> {
+    const receipt = this.#receipts[which % Math.max(1, this.#receipts.length)]
+    if (!receipt || receipt.counter.held) return
+    const { table, key } = receipt
+    const { counter } = this.#rules.find(rule => rule.table === table)!
+    const charge: Asked = { table, counter, key, cost: missing, enforced: counter.enforced, mayWait: false }
+    const { locals } = await this.#ask([charge], 'take')
+    const room = Math.min(missing, ...locals[0]!.remaining)
+    if (!locals[0]!.fits && room > 0) await this.#ask([{ ...charge, cost: room }], 'take')
+  }
+
+  async #reset({ table, counter }: Counted, key: string): Promise<void> {
+    table.reset(key)
+    await this.#redis.reset(counter, key)
+    // by the clock of Redis a charge of the same microsecond may have come before
+    this.#now++
+  }
+
+  async #block({ gate }: Rule, key: string, ms: number): Promise<void> {
+    await this.#ask([{ ...gate, key, cost: ms, enforced: true, mayWait: false }], 'take')
+    this.#receipts.pop()
+  }
+
+  /** Gives a rule other limits, periods and levels. */
+  async #change(place: number, dice: Dice): Promise<void> {
+    const rule = this.#rules[place]!
+    const meters = metersOf(rule.algorithm, limitsFrom(dice[2]!, dice), dice, rule.timeoutUs)
+    const counter = this.#redis.createCounter({ ...rule, meters })
+    rule.table.adopt(meters, this.#now)
+    this.#rules[place] = { ...rule, meters, counter }
+    await this.#arrival(counter)
+  }
+
+  /** Gives a rule an algorithm that it did not have before: it starts again. */
+  async #changeAlgorithm(place: number, dice: Dice): Promise<void> {
+    const used = this.#usedAlgorithms[place]!
+    const algorithm = walkAlgorithms.find((name, i) => i >= dice[1]! % walkAlgorithms.length && !used.has(name))
+    if (algorithm === undefined) return
+    used.add(algorithm)
+    const { table, id } = this.#rules[place]!
+    this.#receipts = this.#receipts.filter(receipt => receipt.table !== table)
+    const { gate, ...rule } = this.#createRule(id, algorithm, dice)
+    this.#rules[place] = { ...rule, gate }
+    for (const key of KEYS) await this.#redis.reset(gate.counter, key)
+    this.#now++
+  }
+}
+
+function limitsFrom(levels: number, dice: Dice): Dice[] {
+  return Array.from({ length: 1 + (levels % 3) }, (_, level) => dice.slice(level, level + 2))
+}
+
+function metersOf(algorithm: string, limits: readonly Dice[], options: Dice, timeoutUs: number | undefined): Meter[] {
+  return limits.map(limit => {
+    if (algorithm === 'concurrency') return concurrency.meter({ count: limit[0]! % 7, periodMs: 0 }, {})
+    return subjects[algorithm]!(limit, options, timeoutUs).meter
+  })
+}
+
+/** What a store said of a charge; Redis says never for what is longer than 285 years. */
+function seen({ delays, wait, fits, remaining, resets }: LocalCharge | RedisCharge): object {
+  const sane = (us: number) => (us > Number.MAX_SAFE_INTEGER ? Number.POSITIVE_INFINITY : us)
+  return { delays: delays.map(sane), wait: sane(wait), fits, remaining: [...remaining], resets: resets.map(sane) }
+}
