@@ -12,7 +12,7 @@ import { knownTargets, randomTargets } from './paths/targets.ts'
 const count = Number(process.env.DIANA_PATHS_COUNT ?? 30)
 const seed = Number(process.env.DIANA_PATHS_SEED ?? 1)
 const atOnce = 16
-const timeout = 60_000 + count * 100
+const timeout = 120_000 + count * 100
 
 const rules = [
   { id: 'hello', match: { path: '/hello' }, limit: '60000000/s' },
