@@ -21,6 +21,7 @@ const repeatable: readonly string[] = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'
 
 const overdueMs = 5000
 const maxInterims = 10
+const maxBytesInARow = 131_072
 
 /** One call on its way to a service and back; undici tells it what happens. */
 export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfer {
@@ -35,6 +36,8 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   #client: Client | undefined
   #sentAt = 0
   #interims = 0
+  #bytesInARow = 0
+  #resume: () => void = () => {}
   #body: Body
   #headers: string[] = []
   #abort: ((error?: Error) => void) | undefined
@@ -124,13 +127,20 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     const headers = headersToCaller(received, this.#reply.getHeaders(), this.#route)
     if (this.#parts.isClosing() || this.#leavesBodyUnread()) headers.push('connection', 'close')
     this.#isWithoutBody = status === 204 || status === 304
+    this.#resume = resume
     this.#outlet.begin(status, reasonFor(status, text), headers, resume, () => this.#abort?.())
     this.#hasBegun = true
     return true
   }
 
   onData(chunk: Buffer): boolean {
-    return this.#outlet.write(chunk)
+    const hasRoom = this.#outlet.write(chunk)
+    this.#bytesInARow += chunk.length
+    if (this.#bytesInARow < maxBytesInARow) return hasRoom
+    this.#bytesInARow = 0
+    // the system reads megabytes at once; other calls come first
+    if (hasRoom) setImmediate(this.#resume)
+    return false
   }
 
   onComplete(): void {
