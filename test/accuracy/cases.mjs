@@ -40,6 +40,10 @@ token-bucket            1000/s     1  0.9  random  100
 token-bucket            3000/s     9  3    even    300
 token-bucket            5000/s     5  1.5  random  500
 token-bucket            10000/s    3  0.9  even    1000
+token-bucket, refunded  100/s      3  2    even    100
+token-bucket, refunded  300/s      5  1.5  random  300
+token-bucket, changed   100/s      3  2    even    10
+token-bucket, changed   1000/s     5  1.5  random  50
 leaky-bucket            10/s       3  3    even    0
 leaky-bucket            50/s       1  1.1  even    5
 leaky-bucket            100/s      9  1.5  random  20

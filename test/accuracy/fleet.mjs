@@ -6,6 +6,8 @@ import { clockUs } from './witness.mjs'
 
 const worker = fileURLToPath(new URL('worker.mjs', import.meta.url))
 const START_IN_US = 100_000
+/** The part of the time after which a limit is raised. */
+export const CHANGED_AT = 0.3
 
 /** What can be wrong with a fleet on purpose, to see that it is found. */
 export const faults = {
@@ -51,11 +53,23 @@ function startOf({ kind, limit: { periodUs } }) {
 
 function jobsOf(one, socket, fault = rule => rule) {
   const { kind, limit, spread, holdMs, endMs, seed } = one
-  const { words, stay } = kinds[kind]
+  const { words, stay, refundAfterMs, isRaised } = kinds[kind]
   const rule = { id: 'all', limit: stay ? limit.count : limit.text, ...words(limit) }
   return planned(one).map((parts, i) => {
     const plan = { parts, spread, seed: seed * 100 + i }
-    return { socket, rule: fault(rule, i), plan, joinMs: parts[0].fromMs, holdMs, endMs }
+    const before = isRaised ? { ...rule, limit: changed(rule.limit, count => count / 10) } : undefined
+    const changeMs = endMs * CHANGED_AT
+    return {
+      socket,
+      rule: fault(rule, i),
+      before,
+      changeMs,
+      plan,
+      joinMs: parts[0].fromMs,
+      holdMs,
+      refundAfterMs,
+      endMs,
+    }
   })
 }
 

@@ -1,3 +1,4 @@
+import { CHANGED_AT } from './fleet.mjs'
 import { kinds } from './kinds.mjs'
 import { percent } from './report.mjs'
 
@@ -5,10 +6,11 @@ const LEAST_USED = 0.98
 /** So many of the calls must come in time, which is to say this late at most, for a load to count as offered. */
 const LEAST_OFFERED = 0.97
 const IN_TIME_US = 100_000
+const RAISED_US = 500_000
 
 /** Holds what a fleet did against the marks; `faults` says which were missed. */
 export function judge(one, { startAt, calls, missed, failures }) {
-  const { over: overBy, stay, countedFor } = kinds[one.kind]
+  const { over: overBy, stay, countedFor, refundAfterMs } = kinds[one.kind]
   const isKnown = call => call.earliest <= call.latest && !(stay && call.allowed && !(call.granted <= call.ended))
   const seen = calls.filter(isKnown).sort((a, b) => middle(a) - middle(b))
   const admitted = seen.filter(({ allowed }) => allowed)
@@ -22,6 +24,10 @@ export function judge(one, { startAt, calls, missed, failures }) {
   const used = stay ? heldShare(seen, one, steady) : admittedShare(seen, one, steady, isSteady)
   const faults = [
     over > 0 && `${over} over the limit`,
+    refundAfterMs !== undefined &&
+      wasOffered &&
+      admitted.length < seen.length &&
+      `${seen.length - admitted.length} refused, though none counts`,
     failures.length > 0 && `counted without Redis: ${failures[0]}`,
     seen.length < calls.length && `of ${calls.length - seen.length} calls it is not known when Redis judged them`,
     !wasOffered && `load not reached: ${inTime} of ${due.length + missed} calls came in time`,
@@ -45,7 +51,9 @@ function middle({ earliest, latest }) {
  */
 function steadyTime({ kind, limit: { periodUs }, endMs, load }, startAt, seen) {
   const endAt = startAt + endMs * 1000
-  const { hasWindows, stay } = kinds[kind]
+  const { hasWindows, stay, isRaised } = kinds[kind]
+  // all processes have the new limit by then, and the bucket is empty
+  if (isRaised) return { from: startAt + endMs * 1000 * CHANGED_AT + RAISED_US, to: endAt }
   if (hasWindows) return { from: startAt + periodUs, to: endAt }
   if (stay) return { from: startAt + 2 * periodUs, to: endAt }
   const firstRefused = seen.find(({ allowed }) => !allowed)

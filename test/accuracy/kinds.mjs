@@ -4,7 +4,8 @@ import { idealBucket, idealInAnyWindow, idealPerWindow } from './ideal.mjs'
 /**
  * The kinds of limits that are measured: the words of the rule, how far the admitted calls went over it, and which of
  * all calls exact counting would have admitted, given when they came (left out: it would always be full). Calls
- * that hold a place are judged by their stay.
+ * that hold a place are judged by their stay. `refundAfterMs`: every call ends well after so long, and does not count then.
+ * `isRaised`: until a part of the time has passed, the limit is a tenth.
  */
 export const kinds = {
   'fixed-window': {
@@ -29,6 +30,20 @@ export const kinds = {
     words: ({ burst }) => ({ algorithm: 'token-bucket', burst }),
     over: overBucket,
     ideal: idealBucket,
+  },
+  // every call turns out not to count, so none may be refused as long as fewer are open than the bucket holds
+  'token-bucket, refunded': {
+    words: ({ burst }) => ({ algorithm: 'token-bucket', burst, countWhen: 'failed' }),
+    over: () => 0,
+    ideal: calls => calls.map(() => true),
+    refundAfterMs: 20,
+  },
+  // the limit is raised to ten times what it was while all are at it
+  'token-bucket, changed': {
+    words: ({ burst }) => ({ algorithm: 'token-bucket', burst }),
+    over: overBucket,
+    ideal: idealBucket,
+    isRaised: true,
   },
   'leaky-bucket': {
     words: ({ burst }) => ({ algorithm: 'leaky-bucket', burst }),

@@ -30,7 +30,8 @@ async function takePart(job) {
   process.send({ ready: true })
   const { startAt } = await told()
   if (!member) await until(startAt + joinMs * 1000 - JOINING_US)
-  const { limiter, witness, client, failures } = member ?? (await join(job))
+  const { limiter, witness, client, failures, raise } = member ?? (await join(job))
+  if (job.before) until(startAt + job.changeMs * 1000).then(() => raise(job.rule))
   const { calls, missed } = await offer(job, limiter, witness, startAt, startAt + endMs * 1000)
   await Promise.all(calls.map(({ done }) => done))
   // what was given back last is on its way
@@ -42,17 +43,37 @@ async function takePart(job) {
   process.send({ columns: columnsOf(calls, witness.aheadUs), missed, failures }, () => process.exit(0))
 }
 
-async function join({ socket, rule }) {
+async function join({ socket, rule, before = rule }) {
   const client = new Redis(socket, { maxRetriesPerRequest: 0 })
   // the command that fails tells of it
   client.on('error', () => {})
   const witness = new Witness(client)
-  const limiter = await createLimiter({ store: { redis: witness.send, timeout: '5s' }, rules: [rule] })
+  const { source, tell } = createSource(before)
+  const limiter = await createLimiter({
+    store: { redis: witness.send, timeout: '5s' },
+    rules: [],
+    remote: { told: 'here' },
+    sources: [source],
+  })
   const failures = []
   limiter.events.on('store', ({ healthy, trouble }) => healthy || failures.push(trouble))
   // the connection is there and the script is known before the first call comes
   await limiter.peek(CALL)
-  return { limiter, witness, client, failures }
+  return { limiter, witness, client, failures, raise: tell }
+}
+
+/** A source of rules in this process: one rule at first, and another one when told. */
+function createSource(first) {
+  let tell
+  const next = new Promise(resolve => {
+    tell = resolve
+  })
+  async function* watch() {
+    yield { text: JSON.stringify({ rules: [first] }), version: '1' }
+    yield { text: JSON.stringify({ rules: [await next] }), version: '2' }
+    await new Promise(() => {})
+  }
+  return { tell, source: { name: 'told', options: {}, create: () => ({ name: 'told', watch }) } }
 }
 
 async function until(at) {
@@ -60,7 +81,7 @@ async function until(at) {
   if (leftMs > 0) await pause(leftMs)
 }
 
-async function offer({ plan, holdMs }, limiter, witness, startAt, endAt) {
+async function offer({ plan, holdMs, refundAfterMs }, limiter, witness, startAt, endAt) {
   const calls = []
   let begun = 0
   let missed = 0
@@ -76,26 +97,30 @@ async function offer({ plan, holdMs }, limiter, witness, startAt, endAt) {
       continue
     }
     begun++
-    calls.push(begin({ due }, limiter, witness, holdMs))
+    calls.push(begin({ due }, limiter, witness, { holdMs, refundAfterMs }))
   }
   return { calls, missed }
 }
 
-function begin(call, limiter, witness, holdMs) {
+function begin(call, limiter, witness, ending) {
   witness.note(turn => {
     call.judged ??= turn
   })
-  call.done = limiter.check(CALL).then(verdict => finish(call, verdict, witness, holdMs))
+  call.done = limiter.check(CALL).then(verdict => finish(call, verdict, witness, ending))
   return call
 }
 
-async function finish(call, verdict, witness, holdMs) {
+async function finish(call, verdict, witness, { holdMs, refundAfterMs }) {
   call.passedAt = clockUs()
   // a key that is known to be empty is refused here, and Redis is not asked
   call.judged ??= { earliest: call.passedAt + witness.aheadUs.least, latest: call.passedAt + witness.aheadUs.most }
   call.granted = witness.answered
   call.allowed = verdict.allowed
   call.resetMs = verdict.decisions[0].resetAfterMs
+  if (verdict.allowed && refundAfterMs !== undefined) {
+    await pause(refundAfterMs)
+    verdict.end({ status: 200 })
+  }
   if (!verdict.allowed || holdMs === undefined) return
   await pause(holdMs)
   witness.note(turn => {

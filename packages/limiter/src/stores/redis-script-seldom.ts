@@ -52,6 +52,8 @@ function seldom()
       home.mark, home.since, home.version, home.first = mark, since, version, first
     end
     home.isOldKnown = home.oldLasts <= now
+    -- freed in the background, rather than at once when it expires
+    if about and home.isOldKnown then call('UNLINK', home.old) end
   end
 
   -- what is young becomes old, once nothing that is old matters any more
