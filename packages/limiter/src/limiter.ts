@@ -125,9 +125,12 @@ export class Limiter {
     const cost = costOf(call, options)
     this.#assertUsable(call, cost)
     if (this.#watch.observers.length === 0) return this.#decide(call, cost, options)
-    if (cost > 0) for (const observer of this.#watch.observers) observer.onCall?.(call, cost)
+    // observers are told of a request once, though several filters judge it; of its refusal by any of them
+    const isFirst = options?.after === undefined
+    if (cost > 0 && isFirst) for (const observer of this.#watch.observers) observer.onCall?.(call, cost)
     const verdict = this.#decide(call, cost, options)
-    return verdict instanceof Promise ? verdict.then(one => this.#lookout.tell(one)) : this.#lookout.tell(verdict)
+    const tell = (one: Verdict): Verdict => (isFirst || !one.allowed ? this.#lookout.tell(one) : one)
+    return verdict instanceof Promise ? verdict.then(tell) : tell(verdict)
   }
 
   #decide(call: Call, cost: number, options?: CheckOptions): Verdict | Promise<Verdict> {
@@ -340,8 +343,8 @@ export class Limiter {
       watch: this.#watch,
       now: this.#now,
       onShared: (rule, allowed) => this.#parts.statistics?.count(rule, allowed),
-      onRelease: receipts => {
-        for (const receipt of receipts) giveBack(receipt, this.#now(), 'held')
+      onRelease: (receipts, which) => {
+        for (const receipt of receipts) giveBack(receipt, this.#now(), which)
         this.#reception.freed(receipts)
       },
     })

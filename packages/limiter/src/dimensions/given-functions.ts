@@ -4,12 +4,19 @@ import type { Dimension } from './dimension.ts'
 /** What a program makes of a call, such as the account of a session. */
 export type CallReader = (call: Call) => string | number | undefined
 
+const NAME = 'function'
+
+/** Whether a dimension of a rule is a function of the program's own. */
+export function isFunctionWord(word: string): boolean {
+  return word.startsWith(`${NAME}:`)
+}
+
 /** Functions of the program's own: in rules each stands as the dimension `function:<name>`. */
 export class GivenFunctions {
   readonly #functions = new Map<string, CallReader>()
 
   readonly dimension: Dimension = {
-    name: 'function',
+    name: NAME,
     argument: 'required',
     read: (call, argument) => {
       try {

@@ -4,7 +4,7 @@ import { Visit } from './visit.ts'
 import { warnOnce } from './warn-once.ts'
 
 /** What became of a request, as later filters and the application ask it. */
-type PastVisit = Pick<Visit<never, never>, 'filter' | 'verdict'>
+type PastVisit = Pick<Visit<never, never>, 'filter' | 'verdict' | 'charged'>
 
 interface Visited {
   [visits]?: readonly PastVisit[] | PastVisit
@@ -37,11 +37,16 @@ export function admit<Request, Reply>(
   // what matches is counted once, whoever counts it
   const only = filter.only || (past !== undefined && pastOf(past).some(one => coversMatching(one.filter, filter)))
   const visit = new Visit(filter, request, reply, only)
-  visited[visits] = past === undefined ? visit : [...pastOf(past), visit]
+  if (past === undefined) visited[visits] = visit
+  else {
+    const all = pastOf(past)
+    visit.follow(all.findLast(one => one.verdict !== undefined)?.verdict, chargedBy(filter, all))
+    visited[visits] = [...all, visit]
+  }
   return visit.judge()
 }
 
-/** What Diana said of a request of any framework; of several filters, the last. */
+/** What Diana said of a request of any framework, by the rules of all filters that it has passed. */
 export function verdictOf(request: object): Verdict | undefined {
   const past = placeFor(request)[visits]
   return past === undefined ? undefined : pastOf(past).at(-1)?.verdict
@@ -57,6 +62,12 @@ function placeFor(identity: { readonly rawHeaders?: object }): Visited {
 
 function pastOf(past: readonly PastVisit[] | PastVisit): readonly PastVisit[] {
   return Array.isArray(past) ? past : [past as PastVisit]
+}
+
+/** The rules by which filters of the same limiter have charged the request; undefined if no such filter has seen it. */
+function chargedBy({ limiter }: Filter<never, never>, past: readonly PastVisit[]): string[] | undefined {
+  const same = past.filter(one => one.filter.limiter === limiter)
+  return same.length === 0 ? undefined : same.flatMap(one => one.charged)
 }
 
 function coversMatching(past: Filter<never, never>, { limiter }: Filter<never, never>): boolean {

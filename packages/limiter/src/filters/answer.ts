@@ -18,7 +18,10 @@ interface HeaderSink<Reply> {
   setHeader(reply: Reply, name: string, value: string): void
 }
 
-type HeaderWriter = <Reply>(verdict: Verdict, sink: HeaderSink<Reply>, reply: Reply, nowMs: () => number) => void
+/** What is told of limits in headers. */
+type Limits = Pick<Verdict, 'decisions' | 'answer'>
+
+type HeaderWriter = <Reply>(limits: Limits, sink: HeaderSink<Reply>, reply: Reply, nowMs: () => number) => void
 
 const intoLines: HeaderSink<HeaderLine[]> = {
   setHeader: (lines, name, value) => {
@@ -56,7 +59,7 @@ export function rateLimitHeaders(verdict: Verdict, nowMs: number): HeaderLine[] 
 }
 
 /** Writes the same where the answer is made, without a list in between: most calls pass, and each is told. */
-export function tellLimits<Reply>(verdict: Verdict, sink: HeaderSink<Reply>, reply: Reply, nowMs: () => number): void {
+export function tellLimits<Reply>(verdict: Limits, sink: HeaderSink<Reply>, reply: Reply, nowMs: () => number): void {
   writers[verdict.answer.headers](verdict, sink, reply, nowMs)
 }
 
@@ -84,7 +87,7 @@ export function refusal(verdict: Verdict, nowMs: number): Refusal {
 }
 
 /** draft-ietf-httpapi-ratelimit-headers-11: two lists, with one item per limit under the same name. */
-function writeDraft11<Reply>({ decisions }: Verdict, sink: HeaderSink<Reply>, reply: Reply): void {
+function writeDraft11<Reply>({ decisions }: Limits, sink: HeaderSink<Reply>, reply: Reply): void {
   let policies = PolicyList.empty
   let standings = ''
   for (let i = 0; i < decisions.length; i++) {
@@ -99,7 +102,7 @@ function writeDraft11<Reply>({ decisions }: Verdict, sink: HeaderSink<Reply>, re
 }
 
 /** draft 6: the policies without names, and the numbers of the limit that binds most. */
-function writeDraft6<Reply>(verdict: Verdict, sink: HeaderSink<Reply>, reply: Reply): void {
+function writeDraft6<Reply>(verdict: Limits, sink: HeaderSink<Reply>, reply: Reply): void {
   const tightest = tightestLimit(verdict)
   if (tightest === undefined) return
   let policies = ''
@@ -115,7 +118,7 @@ function writeDraft6<Reply>(verdict: Verdict, sink: HeaderSink<Reply>, reply: Re
 }
 
 /** X-RateLimit-*: servers disagree on Reset; this is seconds since 1970, as GitHub and express-rate-limit send it. */
-function writeLegacy<Reply>(verdict: Verdict, sink: HeaderSink<Reply>, reply: Reply, nowMs: () => number): void {
+function writeLegacy<Reply>(verdict: Limits, sink: HeaderSink<Reply>, reply: Reply, nowMs: () => number): void {
   const tightest = tightestLimit(verdict)
   if (tightest === undefined) return
   const afterMs = resetMs(tightest)
@@ -137,7 +140,7 @@ function violatedPolicies({ decisions, rule }: Verdict): string[] {
 }
 
 /** Of the limits that refuse, or else of all, the one with least left; of equals, the one that takes longest. */
-function tightestLimit({ decisions }: Verdict): Decision | undefined {
+function tightestLimit({ decisions }: Limits): Decision | undefined {
   let tightest: Decision | undefined
   for (const decision of decisions) {
     if (!decision.shadow && (tightest === undefined || isTighter(decision, tightest))) tightest = decision

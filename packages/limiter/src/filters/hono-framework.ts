@@ -36,7 +36,9 @@ export const honoFramework: Framework<Context, Context> = {
     else context.res.headers.set(name, value)
   },
   refuse: (_request, context, { status, headers, body }) => {
-    context.res = new Response(body, { status, headers: headers.map(([name, value]) => [name, value]) })
+    context.res = new Response(body, { status })
+    // Hono lets the headers that were set before, such as those of another filter, win over those of a new response
+    for (const [name, value] of headers) context.res.headers.set(name, value)
   },
   watch: (_request, context, watcher) => {
     const { incoming, outgoing } = serverOf(context)

@@ -4,6 +4,7 @@ import type { Verdict } from '../verdict.ts'
 import { refusal, tellLimits } from './answer.ts'
 import type { Filter } from './filter.ts'
 import type { Watcher } from './framework.ts'
+import { joinVerdicts } from './joined-verdict.ts'
 import { RequestCall } from './request-call.ts'
 import { warnOnce } from './warn-once.ts'
 
@@ -13,10 +14,15 @@ export class Visit<Request, Reply> implements CheckOptions, Watcher {
   readonly rule: readonly string[] | undefined
   readonly only: boolean
   cost: number | undefined
+  /** The rules that filters of the same limiter have charged before on this request. */
+  after: readonly string[] | undefined
   readonly #request: Request
   readonly #reply: Reply
   #controller: AbortController | undefined
   #verdict: Verdict | undefined
+  /** What this filter alone said, and what those before it did. */
+  #own: Verdict | undefined
+  #earlier: Verdict | undefined
   #isWatched = false
   #isOver = false
 
@@ -25,12 +31,24 @@ export class Visit<Request, Reply> implements CheckOptions, Watcher {
     this.rule = filter.rules.length === 0 ? undefined : filter.rules
     this.only = only
     this.cost = undefined
+    this.after = undefined
     this.#request = request
     this.#reply = reply
   }
 
   get verdict(): Verdict | undefined {
     return this.#verdict
+  }
+
+  /** Makes one judgement of this visit and of those to other filters before it. */
+  follow(earlier: Verdict | undefined, charged: readonly string[] | undefined): void {
+    this.#earlier = earlier
+    this.after = charged
+  }
+
+  /** The ids of the rules that have charged the request at this filter. */
+  get charged(): readonly string[] {
+    return this.cost === 0 || this.#own === undefined ? [] : this.#own.decisions.map(({ rule }) => rule)
   }
 
   /** Ends a wait when the caller leaves. The limiter asks for it only where there is one. */
@@ -59,7 +77,7 @@ export class Visit<Request, Reply> implements CheckOptions, Watcher {
   ended(status: number | undefined): void {
     this.#isOver = true
     this.#controller?.abort()
-    this.#verdict?.end({ status })
+    this.#own?.end({ status })
   }
 
   async #wait(pending: Promise<Verdict>): Promise<boolean> {
@@ -68,17 +86,29 @@ export class Visit<Request, Reply> implements CheckOptions, Watcher {
       verdict = await pending
     } catch (error) {
       if (!this.#isOver) return this.#passDespite(error)
+      this.#earlier?.refund()
       this.filter.framework.abandon(this.#reply)
       return false
     }
     return this.#answer(verdict)
   }
 
-  #answer(verdict: Verdict): boolean {
+  #answer(own: Verdict): boolean | Promise<boolean> {
+    this.#own = own
+    try {
+      const verdict = joinVerdicts(this.#earlier, own)
+      return verdict instanceof Promise ? verdict.then(one => this.#send(one)) : this.#send(verdict)
+    } catch (error) {
+      return this.#passDespite(error)
+    }
+  }
+
+  #send(verdict: Verdict): boolean {
     const { framework } = this.filter
     this.#verdict = verdict
     try {
       if (!verdict.allowed) {
+        this.#correctHeaders(verdict)
         framework.refuse(this.#request, this.#reply, refusal(verdict, Date.now()))
         return false
       }
@@ -88,6 +118,13 @@ export class Visit<Request, Reply> implements CheckOptions, Watcher {
     } catch (error) {
       return this.#passDespite(error)
     }
+  }
+
+  /** Headers that an earlier filter has written in another style are written again, after its charges are refunded. */
+  #correctHeaders({ decisions, answer }: Verdict): void {
+    const written = this.#earlier?.answer
+    if (written === undefined || written.headers === answer.headers) return
+    tellLimits({ decisions, answer: written }, this.filter.framework, this.#reply, Date.now)
   }
 
   #hold(verdict: Verdict): void {
