@@ -1,7 +1,7 @@
 import { METHODS } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Limiter } from 'diana-limiter'
-import { normaliseTarget } from 'diana-limiter'
+import { DianaError, normaliseTarget } from 'diana-limiter'
 import { diana } from 'diana-limiter/fastify'
 import fastify, {
   type FastifyError,
@@ -26,7 +26,7 @@ export { type GatewaySettings, gatewaySection } from './settings/gateway-setting
 
 export interface GatewayOptions {
   /** Made with `sections: [gatewaySection]`, its rule file may say all of the rest under `gateway:`. */
-  readonly limiter: Limiter
+  readonly limiter: Limiter | Promise<Limiter>
   /** Where calls go that no route takes: `http://127.0.0.1:3000`. */
   readonly upstream?: string | undefined
   /** What else calls must pass, behind Diana and in this order, before the filters that the rule file names. */
@@ -48,7 +48,13 @@ const notForwarded: readonly string[] = ['CONNECT', 'TRACE']
 
 /** Puts Diana in front of services: a Fastify application whose first filter is hers and whose only route is the proxy. */
 export async function createGateway(options: GatewayOptions): Promise<FastifyInstance> {
-  const { limiter, upstream, folder = '.', logger = false } = options
+  const { upstream, folder = '.', logger = false } = options
+  // a promise of a limiter is as good, since this waits anyway
+  const limiter = await options?.limiter
+  if (typeof limiter?.decide !== 'function') {
+    throw new DianaError('BAD_CALL', 'createGateway was given no limiter: pass { limiter: await createLimiter({ … }) }')
+  }
+  const judging = diana(limiter, { resource: 'path', caseSensitive: false })
   let app: FastifyInstance | undefined
   const live = new LiveSettings(upstream, ({ limits }) => {
     if (app) app.server.requestTimeout = limits.requestMs
@@ -91,7 +97,7 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     await live.upstreams.close()
   })
   app.setErrorHandler(sendError)
-  await app.register(diana(limiter, { resource: 'path', caseSensitive: false }))
+  await app.register(judging)
   app.addHook('onRequest', (request, reply, done) => {
     askForBody(request.raw, reply.raw)
     done()

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type AddressReader, createAddressReader, type ForwardedBy } from './address.ts'
 import type { Algorithm } from './algorithms/algorithm.ts'
+import { assertHeaders } from './assert-headers.ts'
 import { type Call, lazy } from './call.ts'
 import { type CheckOptions, costOf } from './check-options.ts'
 import { type Clock, inMicroseconds, steadyClock } from './clock.ts'
@@ -20,6 +21,7 @@ import { type CountedRule, giveBack, type NamedRules } from './judgement.ts'
 import type { LimiterEvents, Status } from './limiter-status.ts'
 import { LiveRules, type LiveRulesParts } from './live-rules.ts'
 import { Lookout } from './lookout.ts'
+import type { SourceStatus } from './origin.ts'
 import { type Preview, preview } from './preview.ts'
 import { Reception } from './reception.ts'
 import { type CompiledDocument, compileDocument } from './rules/compile.ts'
@@ -33,6 +35,7 @@ import type { MinuteOfTraffic, RedisStatistics } from './stores/redis-statistics
 import type { StoreStatus } from './stores/store-health.ts'
 import { type Trial, Trials } from './trials.ts'
 import type { Verdict } from './verdict.ts'
+import { warnOfEach, warnOnce } from './warn-once.ts'
 import { createWatch } from './watch.ts'
 
 export interface LimiterParts extends LiveRulesParts, SharingParts {
@@ -95,8 +98,12 @@ export class Limiter {
     this.#live = new LiveRules(parts, {
       onRules: document => this.#obey(document),
       onTaken: source => this.events.emit('rules', source),
-      onRejected: (source, mistakes) => this.events.emit('rejected', source, mistakes),
-      onFailure: source => this.events.emit('failure', source),
+      onRejected: (source, mistakes) => {
+        if (!this.events.emit('rejected', source, mistakes)) this.#warnLater('rejected', source)
+      },
+      onFailure: source => {
+        if (!this.events.emit('failure', source)) this.#warnLater('failure', source)
+      },
     })
     this.documents = new Documents(this.#live, parts.vocabulary, document => this.#compile(document))
     this.#document = this.#live.document
@@ -282,6 +289,15 @@ export class Limiter {
     this.#live.add(words, given ? ruleInWords(words, given) : words)
   }
 
+  /**
+   * Removes a rule that `addRule`, a route's filter or an annotation has added, and what it has counted; false if there is
+   * none of this id. Rules of a rule file, of a config center or of createLimiter's options are changed where they stand.
+   */
+  removeRule(id: string): boolean {
+    if (this.#closed) throw closed()
+    return this.#live.remove(id)
+  }
+
   /** A section of the rule file in force, as its schema read it. */
   section(name: string): unknown {
     return this.#document.sections?.[name]
@@ -312,10 +328,17 @@ export class Limiter {
 
   #tell(status: StoreStatus): void {
     const isHeard = this.events.emit('store', status)
-    // what no waiting mends must not stay unheard
-    if (!isHeard && status.kind === 'misconfigured') {
-      process.emitWarning(`Diana cannot count in Redis: ${status.trouble}; check user, password and ACL of store.redis`)
-    }
+    if (isHeard || status.healthy) return
+    if (status.kind === 'misconfigured') warnOnce('DIANA_STORE_MISCONFIGURED', status.trouble)
+    else warnOnce('DIANA_STORE_DOWN', status.trouble)
+  }
+
+  /** Warns of a source if nobody listens; whoever creates a limiter has a moment to begin to. */
+  #warnLater(event: 'rejected' | 'failure', { name, trouble = name }: SourceStatus): void {
+    setImmediate(() => {
+      if (this.events.listenerCount(event) > 0) return
+      warnOfEach(event === 'rejected' ? 'DIANA_RULES_REJECTED' : 'DIANA_SOURCE_FAILED', trouble)
+    })
   }
 
   /** Puts a new set of rules in force: compiled beside the old one, then swapped in by one assignment. */
@@ -359,6 +382,7 @@ export class Limiter {
     if (!isLazy(call) && (typeof call?.path !== 'string' || typeof call.method !== 'string')) {
       throw new DianaError('BAD_CALL', 'a call needs a method and a path, such as { method: "GET", path: "/orders" }')
     }
+    if (call.headers !== undefined && !isLazy(call)) assertHeaders(call.headers)
     if (!Number.isSafeInteger(cost) || cost < 0) {
       throw new DianaError('BAD_CALL', `cost must be a whole number of 0 or more, not ${String(cost)}`)
     }

@@ -1,7 +1,9 @@
+import { valueNow } from '../sync-function.ts'
 import type { Verdict } from '../verdict.ts'
+import { warnOnce } from '../warn-once.ts'
 import type { Filter } from './filter.ts'
+import { report } from './report.ts'
 import { Visit } from './visit.ts'
-import { warnOnce } from './warn-once.ts'
 
 /** What became of a request, as later filters and the application ask it. */
 type PastVisit = Pick<Visit<never, never>, 'filter' | 'verdict' | 'charged'>
@@ -21,7 +23,8 @@ export function admit<Request, Reply>(
   request: Request,
   reply: Reply,
 ): boolean | Promise<boolean> {
-  const { framework } = filter
+  const { framework, options } = filter
+  if (options.skip !== undefined && isSkipped(filter, options.skip, request)) return true
   const visited = placeFor(framework.identity(request))
   const past = visited[visits]
   const covering = past === undefined ? undefined : pastOf(past).find(one => coversAll(one.filter, filter))
@@ -44,6 +47,20 @@ export function admit<Request, Reply>(
     visited[visits] = [...all, visit]
   }
   return visit.judge()
+}
+
+/** If the application's function fails, the request is judged: a caller must not be able to make it fail and pass. */
+function isSkipped<Request>(
+  { framework, options }: Filter<Request, never>,
+  skip: (request: Request) => boolean,
+  request: Request,
+): boolean {
+  try {
+    return valueNow(skip(request), 'skip') === true
+  } catch (error) {
+    report(error, request, options, framework)
+    return false
+  }
 }
 
 /** What Diana said of a request of any framework, by the rules of all filters that it has passed. */

@@ -21,6 +21,9 @@ interface HeaderSink<Reply> {
 /** What is told of limits in headers. */
 type Limits = Pick<Verdict, 'decisions' | 'answer'>
 
+/** What a refusal is made of. */
+type RefusedVerdict = Pick<Verdict, 'decisions' | 'answer' | 'rule' | 'reason' | 'retryAfterMs'>
+
 type HeaderWriter = <Reply>(limits: Limits, sink: HeaderSink<Reply>, reply: Reply, nowMs: () => number) => void
 
 const intoLines: HeaderSink<HeaderLine[]> = {
@@ -46,13 +49,14 @@ const sentences: Readonly<Record<Reason, (rule: string) => string>> = {
 
 const writers: Readonly<Record<HeaderStyle, HeaderWriter>> = {
   'draft-11': writeDraft11,
+  'draft-7': writeDraft7,
   'draft-6': writeDraft6,
   legacy: writeLegacy,
   none: () => {},
 }
 
 /** What any caller, refused or not, is told of his limits. Shadow limits are not shown. */
-export function rateLimitHeaders(verdict: Verdict, nowMs: number): HeaderLine[] {
+export function rateLimitHeaders(verdict: Pick<Verdict, 'decisions' | 'answer'>, nowMs: number): HeaderLine[] {
   const lines: HeaderLine[] = []
   tellLimits(verdict, intoLines, lines, () => nowMs)
   return lines
@@ -64,11 +68,21 @@ export function tellLimits<Reply>(verdict: Limits, sink: HeaderSink<Reply>, repl
 }
 
 /** The answer to a caller whose call was refused. */
-export function refusal(verdict: Verdict, nowMs: number): Refusal {
+export function refusal(verdict: RefusedVerdict, nowMs: number): Refusal {
   const { status } = verdict.answer
   const retryAfter = retryAfterSeconds(verdict)
+  const { body, contentType } = bodyOf(verdict, retryAfter)
+  const headers = rateLimitHeaders(verdict, nowMs)
+  headers.push(['Retry-After', `${retryAfter}`], ['Cache-Control', 'no-store'], ['Content-Type', contentType])
+  return { status, headers, body }
+}
+
+function bodyOf(verdict: RefusedVerdict, retryAfter: number): { body: string; contentType: string } {
+  const { status, body, contentType } = verdict.answer
+  if (typeof body === 'string') return { body, contentType: contentType ?? 'text/plain; charset=utf-8' }
+  if (body !== undefined) return { body: JSON.stringify(body), contentType: contentType ?? 'application/json' }
   const rule = verdict.rule ?? ''
-  const body = {
+  const problem = {
     type: problemTypeOf[status] ?? 'about:blank',
     title: STATUS_CODES[status] ?? 'Refused',
     status,
@@ -77,13 +91,7 @@ export function refusal(verdict: Verdict, nowMs: number): Refusal {
     'violated-policies': violatedPolicies(verdict),
     retryAfter,
   }
-  const headers = rateLimitHeaders(verdict, nowMs)
-  headers.push(
-    ['Retry-After', `${retryAfter}`],
-    ['Cache-Control', 'no-store'],
-    ['Content-Type', 'application/problem+json'],
-  )
-  return { status, headers, body: JSON.stringify(body) }
+  return { body: JSON.stringify(problem), contentType: 'application/problem+json' }
 }
 
 /** draft-ietf-httpapi-ratelimit-headers-11: two lists, with one item per limit under the same name. */
@@ -101,20 +109,35 @@ function writeDraft11<Reply>({ decisions }: Limits, sink: HeaderSink<Reply>, rep
   sink.setHeader(reply, 'RateLimit', standings)
 }
 
+/** draft 7: the policies without names, and the numbers of the limit that binds most in one header. */
+function writeDraft7<Reply>(verdict: Limits, sink: HeaderSink<Reply>, reply: Reply): void {
+  const tightest = tightestLimit(verdict)
+  if (tightest === undefined) return
+  const seconds = resetSeconds(tightest)
+  const reset = seconds === undefined ? '' : `, reset=${seconds}`
+  sink.setHeader(reply, 'RateLimit-Policy', unnamedPolicies(verdict))
+  const numbers = `limit=${whole(tightest.limit)}, remaining=${whole(tightest.remaining)}${reset}`
+  sink.setHeader(reply, 'RateLimit', numbers)
+}
+
 /** draft 6: the policies without names, and the numbers of the limit that binds most. */
 function writeDraft6<Reply>(verdict: Limits, sink: HeaderSink<Reply>, reply: Reply): void {
   const tightest = tightestLimit(verdict)
   if (tightest === undefined) return
-  let policies = ''
-  for (const decision of verdict.decisions) {
-    if (decision.shadow) continue
-    policies += `${policies === '' ? '' : ', '}${whole(decision.limit)}${windowOf(decision)}`
-  }
   const seconds = resetSeconds(tightest)
-  sink.setHeader(reply, 'RateLimit-Policy', policies)
+  sink.setHeader(reply, 'RateLimit-Policy', unnamedPolicies(verdict))
   sink.setHeader(reply, 'RateLimit-Limit', `${whole(tightest.limit)}`)
   sink.setHeader(reply, 'RateLimit-Remaining', `${whole(tightest.remaining)}`)
   if (seconds !== undefined) sink.setHeader(reply, 'RateLimit-Reset', `${seconds}`)
+}
+
+function unnamedPolicies({ decisions }: Limits): string {
+  let policies = ''
+  for (const decision of decisions) {
+    if (decision.shadow) continue
+    policies += `${policies === '' ? '' : ', '}${whole(decision.limit)}${windowOf(decision)}`
+  }
+  return policies
 }
 
 /** X-RateLimit-*: servers disagree on Reset; this is seconds since 1970, as GitHub and express-rate-limit send it. */
@@ -128,7 +151,7 @@ function writeLegacy<Reply>(verdict: Limits, sink: HeaderSink<Reply>, reply: Rep
   sink.setHeader(reply, 'X-RateLimit-Reset', `${Math.ceil((nowMs() + afterMs) / 1000)}`)
 }
 
-function violatedPolicies({ decisions, rule }: Verdict): string[] {
+function violatedPolicies({ decisions, rule }: RefusedVerdict): string[] {
   const names: string[] = []
   let level = 0
   decisions.forEach((decision, index) => {
@@ -171,7 +194,7 @@ function resetSeconds(decision: Decision): number | undefined {
 }
 
 /** Whole seconds, never 0. Where no moment can be named, the longest period of the rule that refused. */
-function retryAfterSeconds({ retryAfterMs, decisions, rule }: Verdict): number {
+function retryAfterSeconds({ retryAfterMs, decisions, rule }: RefusedVerdict): number {
   let ms = retryAfterMs
   if (ms === Number.POSITIVE_INFINITY) {
     ms = 0

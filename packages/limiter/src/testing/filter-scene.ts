@@ -22,7 +22,7 @@ export interface FilterSuiteOptions {
   readonly judgesUnknownPaths?: boolean | undefined
   /**
    * Whether /login is served behind the filter of a route besides that of the application: `rateLimit(limiter, { rule: login })`
-   * with the exported rule `login`. It is not unless said.
+   * with a rule of the id `login`, whose place the rules of a test take. It is not unless said.
    */
   readonly limitsRoutes?: boolean | undefined
 }

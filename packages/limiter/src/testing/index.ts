@@ -1,5 +1,5 @@
 export { FilterService } from './filter-service.ts'
-export { type FilterSuiteOptions, type FilterTest, filterSuite, login, type ServerUnderTest } from './filter-suite.ts'
+export { type FilterSuiteOptions, type FilterTest, filterSuite, type ServerUnderTest } from './filter-suite.ts'
 export { type SourceSuiteOptions, type SourceTest, type SourceUnderTest, sourceSuite } from './source-suite.ts'
 export type { TimelineRule } from './timeline.ts'
 export {
