@@ -12,15 +12,14 @@ import fastify, {
 } from 'fastify'
 import { Closing } from './closing.ts'
 import type { FilterPlugin } from './filters/filter.ts'
-import { loadFilters } from './filters/load-filters.ts'
 import { LiveSettings } from './live-settings.ts'
+import { prepareGateway } from './prepare-gateway.ts'
 import { problemText, sendProblem } from './problem.ts'
 import { askForBody } from './proxy/body.ts'
 import { DirectOutlet } from './proxy/direct-outlet.ts'
 import { Forwarder } from './proxy/forwarder.ts'
 import { ReplyOutlet } from './proxy/reply-outlet.ts'
 import { createGatewayServer } from './server.ts'
-import { TlsFiles } from './tls-files.ts'
 
 export { type GatewaySettings, gatewaySection } from './settings/gateway-settings.ts'
 
@@ -62,8 +61,7 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
   limiter.followSection('gateway', live.follow)
   const { settings } = live
   const onTrouble = (trouble: string): void => app?.log.error(`the certificate stays as it was: ${trouble}`)
-  const tls = settings.tls && new TlsFiles(settings.tls, { folder, onTrouble })
-  const named = await loadFilters(settings.filters, { folder, now: Date.now })
+  const { tls, filters: named } = await prepareGateway(settings, { folder, onTrouble })
   const filters = [...(options.filters ?? []), ...named]
 
   app = fastify({

@@ -12,6 +12,7 @@ import type { GivenFunctions } from './dimensions/given-functions.ts'
 import { Documents } from './documents.ts'
 import { DianaError } from './errors.ts'
 import { explain, type RuleExplanation } from './explain.ts'
+import { explainMisses, type RuleMiss } from './explain-misses.ts'
 import type { Figures } from './figures/figures.ts'
 import type { Observer } from './figures/observer.ts'
 import type { RecordedCall } from './figures/recorder.ts'
@@ -173,6 +174,15 @@ export class Limiter {
   async explain(call: Call, options?: NamedRules): Promise<RuleExplanation[]> {
     const { decisions } = await this.peek(call, options)
     return explain(call, this.#judge.meets(call, options), decisions)
+  }
+
+  /** The rules that a call is not judged by, each with the reason. */
+  explainMisses(call: Call, options?: NamedRules): RuleMiss[] {
+    const met = new Set(this.#judge.meets(call, options).map(({ rule }) => rule.id))
+    return explainMisses(
+      call,
+      this.rules.filter(({ id }) => !met.has(id)),
+    )
   }
 
   status(): Status {

@@ -1,4 +1,6 @@
+export { assertRules } from './assert-rules.ts'
 export { duration } from './duration.ts'
 export { countedPath } from './path.ts'
 export { headerFault, hostFault, methodFault } from './rules/pattern.ts'
 export { listOf, textOf } from './rules/shape.ts'
+export { suggest } from './rules/suggest.ts'

@@ -69,7 +69,7 @@ describe.each(names)('the answer of the rule file, on %s', name => {
 const starts: Readonly<
   Record<
     string,
-    (limiter: Limiter, options: FilterOptions<never>) => Promise<{ port: number; close(): Promise<unknown> }>
+    (limiter: Limiter, options: FilterOptions<unknown>) => Promise<{ port: number; close(): Promise<unknown> }>
   >
 > = {
   http: (limiter, options) => listen(createServer(httpFilter(limiter, (_, response) => response.end('hi'), options))),
@@ -110,7 +110,7 @@ const starts: Readonly<
 }
 
 describe.each(Object.keys(starts))('onRefused and skip, on %s', name => {
-  const told = (options: FilterOptions<never>): Promise<Reply> =>
+  const told = (options: FilterOptions<unknown>): Promise<Reply> =>
     refusedBy(limiter => starts[name]!(limiter, options), {})
 
   test('onRefused gives status, headers and body, at once or later', async () => {
