@@ -68,10 +68,14 @@ describe('diana', () => {
 
   test.each([
     [[], 'diana: say what to do'],
-    [['chekc'], 'diana: there is no command "chekc"'],
-    [['help', 'chekc'], 'diana: there is no command "chekc"'],
+    [['chekc'], 'diana: there is no command "chekc"; did you mean check?'],
+    [['help', 'chekc'], 'diana: there is no command "chekc"; did you mean check?'],
+    [['strat'], 'diana: there is no command "strat"; did you mean start?'],
+    [['frobnicate'], 'diana: there is no command "frobnicate"'],
     [['check'], 'diana check: name at least one rule file'],
-    [['check', '--jsno', 'a'], "diana check: Unknown option '--jsno'"],
+    [['check', '--jsno', 'a'], 'diana check: unknown option --jsno; did you mean --json?'],
+    [['start', '--prot', '1'], 'diana start: unknown option --prot; did you mean --port?'],
+    [['start', '--frobnicate'], 'diana start: unknown option --frobnicate'],
     [['explain', demoRules, 'GET'], 'diana explain: name a rule file, a method and a path'],
     [['explain', demoRules, 'GET', '/a', '/b'], 'diana explain: name a rule file, a method and a path'],
     [['explain', demoRules, 'GET', 'hello'], 'diana explain: "hello" is no path: write one such as /orders/1'],
@@ -200,6 +204,12 @@ rule "hello" (sliding-window)
   key: account=ann
   limit 5/10s: 5 left, would pass
 
+rules that do not match:
+  "orders-written": its method is POST, PUT, PATCH, DELETE, not GET
+  "sms": its method is POST, not GET
+  "orders-read": its path is /orders/**, not /hello
+  "reports": its path is /reports, not /hello
+
 verdict: the call would pass
 `)
   })
@@ -250,6 +260,9 @@ rule "c" (sliding-window)
   key: header:x-odd="\\u001b[31m"
   limit 3/90s: 3 left, would pass
 
+rules that do not match:
+  "b": its host is other.test, not it.test
+
 verdict: the call would pass
 `)
   })
@@ -257,7 +270,8 @@ verdict: the call would pass
   test('says when no rule is about the call', async () => {
     const rules = file('few.yaml', 'rules:\n  - { id: a, match: { path: /a }, limit: 1/s }\n')
     const { out } = await diana(['explain', rules, 'GET', '/b'])
-    expect(out).toBe('GET /b from 127.0.0.1\n\nno rule is about this call\n\nverdict: the call would pass\n')
+    const why = 'rules that do not match:\n  "a": its path is /a, not /b\n'
+    expect(out).toBe(`GET /b from 127.0.0.1\n\nno rule is about this call\n\n${why}\nverdict: the call would pass\n`)
   })
 
   test('--json tells the same to a program', async () => {
@@ -291,6 +305,87 @@ verdict: the call would pass
     expect(lines).toHaveLength(3)
     expect(lines[0]).toMatch(`${rules}:2:21 rule "a": `)
     expect(lines[1]).toMatch(`${rules}:3:21 rule "b": `)
+  })
+})
+
+describe('diana explain of rules that do not match', () => {
+  const rules = `
+rules:
+  - { id: off, enabled: false, limit: 1/s }
+  - { id: named, match: none, limit: 1/s }
+  - { id: posts, match: { method: [POST, PUT] }, limit: 1/s }
+  - { id: host, match: { host: api.test }, limit: 1/s }
+  - { id: plan, match: { header: { x-plan: [gold, silver] } }, limit: 1/s }
+  - { id: inside, allow: 127.0.0.0/8, limit: 1/s }
+`
+  const reasons = {
+    off: 'it is off (enabled: false)',
+    named: 'only calls that name it are counted (match: none)',
+    posts: 'its method is POST, PUT, not GET',
+    host: 'its host is api.test, not given',
+    plan: 'its headers are x-plan: gold or silver',
+    inside: 'it lets this caller off (allow, or missing: skip)',
+  }
+
+  test('says why of each, and reads the rules from standard input', async () => {
+    const { code, out, err } = await diana(['explain', '-', 'GET', '/'], rules)
+    expect([code, err]).toEqual([0, ''])
+    for (const [id, reason] of Object.entries(reasons)) expect(out).toContain(`  "${id}": ${reason}\n`)
+    const json = await diana(['explain', '-', 'GET', '/', '--json'], rules)
+    expect(JSON.parse(json.out).misses).toEqual(Object.entries(reasons).map(([rule, reason]) => ({ rule, reason })))
+  })
+
+  test('judges by the rules that --rule names, and suggests one for a name that is not there', async () => {
+    const { out } = await diana(['explain', '-', 'GET', '/', '--rule', 'named'], rules)
+    expect(out).toContain('rule "named" (sliding-window)')
+    expect(out).not.toContain('"named": ')
+    expect(await diana(['explain', '-', 'GET', '/', '--rule', 'nemad'], rules)).toEqual({
+      code: 1,
+      out: '',
+      err: 'diana explain: there is no rule "nemad"; did you mean named?\n',
+    })
+  })
+
+  test('knows the words of plugins, and names standard input in mistakes', async () => {
+    const plugin = file('half.mjs', "export const dimensions = [{ name: 'half', argument: 'none', read: () => 'x' }]\n")
+    const text = 'rules: [{ id: a, by: half, limit: 1/s }]'
+    const { out } = await diana(['explain', '-', 'GET', '/', '--plugin', plugin], text)
+    expect(out).toContain('key: half=x')
+    const { code, err } = await diana(['explain', '-', 'GET', '/'], text)
+    expect([code, err]).toEqual([1, expect.stringMatching(/^stdin:1:22 rule "a": by "half" is not a dimension/)])
+  })
+})
+
+describe('diana check and diana start', () => {
+  const route = 'routes: [{ to: http://127.0.0.1:1 }]'
+  const gateway = (words: string): string => `${oneRule}gateway:\n  ${route}\n  ${words}\n`
+  test.each([
+    ['a JWT key that is too short', `jwt: { key: short }\nrules:\n  - { id: a, by: jwt:sub, limit: 1/s }\n`, 'key'],
+    [
+      'a JWT key in a variable that is not set',
+      `jwt: { key: env:DIANA_NO_KEY }\nrules: [{ id: a, by: jwt:sub, limit: 1/s }]\n`,
+      'DIANA_NO_KEY',
+    ],
+    ['a store in a variable that is not set', `store: { redis: env:DIANA_NO_URL }\n${oneRule}`, 'DIANA_NO_URL'],
+    ['a filter module that is not there', gateway('filters: [./none.mjs]'), 'cannot be loaded'],
+    ['TLS files that are not there', gateway('tls: { cert: none.pem, key: none.key }'), 'cannot be read'],
+    ['an admin API that everybody can reach', gateway('admin: { host: 0.0.0.0 }'), 'token'],
+    ['a plugin that is not there', `plugins: [./none.mjs]\n${oneRule}`, 'none.mjs'],
+    [
+      'a limit that cannot be read',
+      'rules: [{ id: a, limit: 3/M }]',
+      'did you mean 3/m, for minutes, or 3/30d, for months?',
+    ],
+  ])('both refuse %s, and say the same', async (_title, text, what) => {
+    const config = file('unusable.yaml', text)
+    const checked = await diana(['check', config])
+    const started = await diana(['start', '--config', config, '--upstream', 'http://127.0.0.1:1', '--port', '0'])
+    expect([checked.code, started.code]).toEqual([1, 1])
+    expect(checked.out).toContain(what)
+    expect(started.err).toContain(what)
+    // the same sentence, after the place that check names
+    const said = checked.out.trim().replace(/^\S+:\d+:\d+:? /, '')
+    expect(started.err.replaceAll('\n', ' ')).toContain(said)
   })
 })
 

@@ -18,6 +18,9 @@ const bottom = [
   'forwarded',
   'hex-digit',
   'regular-file',
+  'warn-once',
+  'sync-function',
+  'assert-limiter',
 ]
 
 /** Which other rooms a room may import, besides the bottom; what stands in no list here is the limiter itself, on top. */
@@ -29,7 +32,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   sources: ['rules'],
   figures: ['algorithms', 'dimensions', 'rules', 'verdict'],
   metrics: ['limiter', 'limiter-status', 'figures', 'verdict'],
-  filters: ['limiter', 'check-options', 'verdict', 'rules', 'rate-limit', 'annotation'],
+  filters: ['limiter', 'check-options', 'verdict', 'rules', 'rate-limit', 'rate-limited', 'annotation'],
 }
 
 function sourceFiles(folder: string): string[] {

@@ -11,8 +11,8 @@ import fastify, {
 } from 'fastify'
 import { Closing } from './closing.ts'
 import type { FilterPlugin } from './filters/filter.ts'
-import { loadFilters } from './filters/load-filters.ts'
 import { LiveSettings } from './live-settings.ts'
+import { prepareGateway } from './prepare-gateway.ts'
 import { problemText, sendProblem } from './problem.ts'
 import { askForBody } from './proxy/body.ts'
 import { DirectOutlet } from './proxy/direct-outlet.ts'
@@ -22,13 +22,12 @@ import { ReplyOutlet } from './proxy/reply-outlet.ts'
 import { faultOf, settleRequest } from './proxy/settle-request.ts'
 import { Transfers } from './proxy/transfers.ts'
 import { GatewayServer } from './server.ts'
-import { TlsFiles } from './tls-files.ts'
 
 export { type GatewaySettings, gatewaySection } from './settings/gateway-settings.ts'
 
 export interface GatewayOptions {
   /** Made with `sections: [gatewaySection]`, its rule file may say all of the rest under `gateway:`. */
-  readonly limiter: Limiter
+  readonly limiter: Limiter | Promise<Limiter>
   /** Where calls go that no route takes: `http://127.0.0.1:3000`. */
   readonly upstream?: string | undefined
   /** What else calls must pass, behind Diana and in this order, before the filters that the rule file names. */
@@ -46,7 +45,13 @@ const filterStartMs = 10_000
 
 /** Puts Diana in front of services: a Fastify application whose first filter is hers and whose only route is the proxy. */
 export async function createGateway(options: GatewayOptions): Promise<FastifyInstance> {
-  const { limiter, upstream, folder = '.', logger = false } = options
+  const { upstream, folder = '.', logger = false } = options
+  // a promise of a limiter is as good, since this waits anyway
+  const limiter = await options?.limiter
+  if (typeof limiter?.decide !== 'function') {
+    throw new DianaError('BAD_CALL', 'createGateway was given no limiter: pass { limiter: await createLimiter({ … }) }')
+  }
+  const judging = diana(limiter, { resource: 'path', caseSensitive: false })
   let app: FastifyInstance | undefined
   let gatewayServer: GatewayServer | undefined
   const live = new LiveSettings(upstream, ({ limits }) => {
@@ -55,8 +60,7 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
   limiter.followSection('gateway', live.follow)
   const { settings } = live
   const onTrouble = (trouble: string): void => app?.log.error(`the certificate stays as it was: ${trouble}`)
-  const tls = settings.tls && new TlsFiles(settings.tls, { folder, onTrouble })
-  const named = await loadFilters(settings.filters, { folder, now: Date.now })
+  const { tls, filters: named } = await prepareGateway(settings, { folder, onTrouble })
   const filters = [...(options.filters ?? []), ...named]
 
   app = fastify({
@@ -99,7 +103,7 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     await live.upstreams.close()
   })
   app.setErrorHandler(sendError)
-  await app.register(diana(limiter, { resource: 'path', caseSensitive: false }))
+  await app.register(judging)
   app.addHook('onRequest', (request, reply, done) => {
     askForBody(request.raw, reply.raw)
     done()

@@ -1,8 +1,10 @@
+import { assertLimiter } from './assert-limiter.ts'
 import type { Call } from './call.ts'
 import { defaultLimiter } from './default-limiter.ts'
 import { DianaError } from './errors.ts'
 import type { Limiter } from './limiter.ts'
 import type { RuleOptions } from './rules/options.ts'
+import { isAsyncFunction, valueNow } from './sync-function.ts'
 
 /** A limit on a function, in the words of a rule; what depends on the call is a function of its arguments. */
 export interface RateLimitWords<Args extends readonly unknown[] = never[]> {
@@ -35,18 +37,27 @@ export class Annotation {
   readonly #ids = new WeakMap<Limiter, string>()
 
   constructor(words: RateLimitWords) {
+    assertWords(words)
     this.words = words
-    if (words.by !== undefined && (words.key === undefined || typeof words.by !== 'string')) {
-      throw new DianaError(
-        'BAD_RULES',
-        `by: ${String(words.by)} is about callers of HTTP: say key, a function of the arguments that gives one`,
-      )
-    }
+  }
+
+  /** Throws for words that only a filter can obey. */
+  assertCallable(): void {
+    const { by, key } = this.words
+    if (by === undefined || (key !== undefined && typeof by === 'string')) return
+    throw new DianaError(
+      'BAD_RULES',
+      `by: ${String(by)} is about callers of HTTP: say key, a function of the arguments that gives one; on a controller of ` +
+        'Nest, import DianaModule.forRoot(limiter), whose guard obeys it',
+    )
   }
 
   get limiter(): Limiter {
     const { limiter = defaultLimiter } = this.words
-    return typeof limiter === 'function' ? limiter() : limiter
+    if (typeof limiter !== 'function') return limiter
+    const given = limiter()
+    assertLimiter(given, 'limiter: () => …')
+    return given
   }
 
   get hasFallback(): boolean {
@@ -74,11 +85,27 @@ export class Annotation {
     const { by, key } = this.words
     if (typeof by !== 'string' || key === undefined) return undefined
     try {
-      const value = apply(key, call)
+      const value = valueNow(apply(key, call), 'key')
       return [by, value === undefined ? undefined : String(value)]
     } catch {
       return [by, undefined]
     }
+  }
+}
+
+const example = "{ limit: '5/s' }"
+
+/** Throws, with the remedy, for what cannot be the words of a limit. */
+export function assertWords(words: RateLimitWords): void {
+  const fault = (message: string): DianaError => new DianaError('BAD_RULES', message)
+  if (typeof words !== 'object' || words === null) {
+    throw fault(`a limit on a function needs its words: write @RateLimit(${example}), or rateLimited(work, ${example})`)
+  }
+  const { limiter, limit, key, cost } = words
+  if (limiter !== undefined && typeof limiter !== 'function') assertLimiter(limiter, 'limiter:')
+  if (limit === undefined) throw fault(`limit is missing: say how many in how long, as in ${example}`)
+  for (const [name, value] of Object.entries({ key, cost })) {
+    if (isAsyncFunction(value)) throw fault(`${name} must not be async: return the value itself`)
   }
 }
 

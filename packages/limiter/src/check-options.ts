@@ -1,5 +1,6 @@
 import type { Call } from './call.ts'
 import type { NamedRules } from './judgement.ts'
+import { valueNow } from './sync-function.ts'
 
 /** How one call is judged. */
 export interface CheckOptions extends NamedRules {
@@ -21,8 +22,8 @@ export function costOf(call: Call, options: Pick<CheckOptions, 'cost'> | undefin
 /** What an application's function says of a call; what it makes of a hostile one must not let it pass for nothing. */
 function costBy(tell: (call: Call) => number, call: Call): number {
   try {
-    const cost = tell(call)
-    return Number.isSafeInteger(cost) && cost >= 0 ? cost : 1
+    const cost = valueNow(tell(call), 'cost')
+    return cost !== undefined && Number.isSafeInteger(cost) && cost >= 0 ? cost : 1
   } catch {
     return 1
   }

@@ -2,21 +2,25 @@ import { type Clerk, giveBack, type JudgementParts, type Receipt } from './judge
 import type { SharedStores } from './shared-stores.ts'
 import { localCharge, type MemoryStore } from './stores/memory.ts'
 import { sharedCharge } from './stores/shared-charge.ts'
+import type { Decision } from './verdict.ts'
 
 export interface ClerkParts {
   readonly store: MemoryStore
   readonly shared?: SharedStores | undefined
   readonly now: () => number
-  readonly onRelease: (receipts: readonly Receipt[]) => void
+  /** Gives back what is held, or everything. */
+  readonly onRelease: (receipts: readonly Receipt[], which: 'held' | 'passed' | 'all') => void
   /** The charges of a call as its rules read it. */
   readonly receiptsOf: (parts: JudgementParts) => readonly Receipt[]
+  /** What the rules of refunded decisions say now. */
+  readonly onRefund: (parts: JudgementParts) => readonly Decision[] | Promise<readonly Decision[]>
 }
 
 /**
  * Settles calls once they have ended. What was charged too much is given back; what was charged too little is charged
  * as far as there is room, since no count goes beyond its limit: a caller is never worse off than one who has used all.
  */
-export function createClerk({ store, shared, now, onRelease, receiptsOf }: ClerkParts): Clerk {
+export function createClerk({ store, shared, now, onRelease, receiptsOf, onRefund }: ClerkParts): Clerk {
   /** How much of `cost` there is room for in this process, after counting it. */
   const takeHere = ({ counted: { table }, key }: Receipt, cost: number): number => {
     const take = (amount: number) => {
@@ -54,7 +58,11 @@ export function createClerk({ store, shared, now, onRelease, receiptsOf }: Clerk
   }
 
   return {
-    release: onRelease,
+    release: receipts => onRelease(receipts, 'held'),
+    refund(receipts, parts, which) {
+      onRelease(receipts.toReversed(), which)
+      return onRefund(parts)
+    },
     receiptsOf,
     settle: (receipts, actualCost) => receipts.map(receipt => settleOne(receipt, actualCost)),
     close(receipts, outcome) {

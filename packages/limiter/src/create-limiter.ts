@@ -46,6 +46,7 @@ const COUNTING_START_MS = 2000
 
 /** Makes a limiter from a rule file or from rules in code; throws a DianaError that lists every mistake in them. */
 export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
+  assertOptionsGiven(options)
   const { config, clock, maxKeys, algorithms, dimensions, sources, sections, counting, ...words } = options
   assertSense(options, words)
   const text = config === undefined ? undefined : await readRules(config)
@@ -91,6 +92,29 @@ function targetOf(counting: string | CountingTarget): CountingTarget {
 /** As the file's source marks it, which reads past the mark that some editors put in front. */
 function versionOf(text: string): string {
   return hashText(text.replace(/^\uFEFF/, ''))
+}
+
+function assertOptionsGiven(options: unknown): void {
+  const fault = (message: string): DianaError => new DianaError('BAD_RULES', message)
+  if (typeof options === 'string') {
+    throw fault(`createLimiter takes options: write createLimiter({ config: ${JSON.stringify(options)} })`)
+  }
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw fault(
+      "createLimiter takes options: write createLimiter({ config: 'diana.yaml' }) or createLimiter({ rules })",
+    )
+  }
+  const { store } = options as LimiterOptions
+  if (store === undefined) return
+  if (typeof store !== 'object' || store === null || !('redis' in store)) {
+    throw fault("store must say where Redis is, as in store: { redis: 'redis://127.0.0.1:6379' }")
+  }
+  if (store.redis === undefined || store.redis === null || (store.redis as unknown) === '') {
+    throw fault(
+      'store.redis is empty, as when an environment variable is not set: give the URL of Redis, or leave store out to ' +
+        'count in this process',
+    )
+  }
 }
 
 function assertSense({ config, rules, maxKeys }: LimiterOptions, words: object): void {
@@ -143,13 +167,19 @@ async function connect(
 ): Promise<(Pick<LimiterParts, 'fleet' | 'roll' | 'hasParts' | 'reconnect' | 'lastError'> & Opened) | undefined> {
   if (!document.store) return undefined
   const { redis: urls } = document.store
-  const given = store?.redis ?? (urls.length === 1 ? urls[0]! : urls)
-  const { send, isCluster, close, reconnect, lastError } = await connectRedis(given)
+  const { send, isCluster, close, reconnect, lastError } = await connectRedis(targetIn(store?.redis, urls))
   const now = clock && inMicroseconds(clock)
   const fleet = new RedisStore(send, { isCluster, now })
   const statistics = new RedisStatistics(send, { isCluster })
   const roll = new RedisRoll(send)
   return { fleet, roll, hasParts: isCluster, statistics, disconnect: close, reconnect, lastError }
+}
+
+/** What was given in code, but for addresses, which are taken as they were read: they may stand in the environment. */
+function targetIn(given: RedisTarget | undefined, urls: readonly string[]): RedisTarget {
+  if (Array.isArray(given)) return urls
+  if (given !== undefined && typeof given !== 'string') return given
+  return urls.length === 1 ? urls[0]! : urls
 }
 
 function remoteOf({ remote }: RuleDocument, kinds: readonly SourceKind[]): Source | undefined {

@@ -1,6 +1,7 @@
 import { firstBlockCost } from './algorithms/block.ts'
 import type { Call } from './call.ts'
-import { createClerk } from './clerk.ts'
+import { type ClerkParts, createClerk } from './clerk.ts'
+import { isFunctionWord } from './dimensions/given-functions.ts'
 import { Docket, type DocketOptions } from './docket.ts'
 import { blockCaller } from './gate.ts'
 import {
@@ -31,7 +32,7 @@ export interface JudgeParts extends CallerScreens {
   /** Where rules are counted for the whole fleet, if any are. */
   readonly shared?: SharedStores | undefined
   readonly answer: Answer
-  readonly onRelease: (receipts: readonly Receipt[]) => void
+  readonly onRelease: ClerkParts['onRelease']
   /** Where it is counted what became of calls. */
   readonly watch?: Watch | undefined
   /** Told what each rule that the fleet shares said of a call. */
@@ -49,6 +50,8 @@ export class Judge {
   /** Whether any rule counts by how calls end, or has a word on what they cost. */
   readonly #hasEndings: boolean
   readonly #hasCosts: boolean
+  /** Whether any rule counts by what a function of the program says, which may say something else later. */
+  readonly #hasFunctions: boolean
   readonly #watch: Watch
   #docket = new Docket()
 
@@ -57,9 +60,14 @@ export class Judge {
     this.rules = parts.rules
     this.#hasEndings = parts.rules.some(({ rule }) => rule.countWhen !== undefined)
     this.#hasCosts = parts.rules.some(({ rule }) => rule.cost !== undefined)
+    this.#hasFunctions = parts.rules.some(({ rule }) => rule.by.some(isFunctionWord))
     this.#watch = parts.watch ?? createWatch()
     this.#finder = new RuleFinder(parts.rules, parts)
-    this.#clerk = createClerk({ ...parts, receiptsOf: judged => this.#receiptsOf(judged) })
+    this.#clerk = createClerk({
+      ...parts,
+      receiptsOf: judged => this.#receiptsOf(judged),
+      onRefund: judged => this.#refunded(judged),
+    })
   }
 
   /** The rules that a call meets, in document order, and then those that it names. */
@@ -176,6 +184,7 @@ export class Judge {
     let waitUs = 0
     let holds = false
     let keepsReceipts = docket.shared.length > 0 || options?.cost !== undefined || options?.rule !== undefined
+    keepsReceipts ||= this.#hasFunctions || options?.after !== undefined
     let onlyPlacesMissing = !allowed
     let isShadowed = false
     let degraded = false
@@ -242,9 +251,10 @@ export class Judge {
         })
       }
     }
-    if (passes) tallyPass(this.#watch.total, waitUs > 0, isShadowed, degraded)
+    // a request that several filters judge is one call
+    if (passes && options?.after === undefined) tallyPass(this.#watch.total, waitUs > 0, isShadowed, degraded)
     // whoever only lacks a place goes to stand in line
-    else if (counted && !(onlyPlacesMissing && binding)) tallyRefusal(docket, binding, this.#watch)
+    if (!passes && counted && !(onlyPlacesMissing && binding)) tallyRefusal(docket, binding, this.#watch)
     const parts: JudgementParts = {
       allowed,
       rule: binding?.rule.id,
@@ -279,6 +289,16 @@ export class Judge {
       const slot = counted.table.find(key)
       return [{ counted, key, cost: 1, slot, moment: now, passAt: now, resetsBefore, settles: counted.rule.settles }]
     })
+  }
+
+  /** Counts a refunded call as one that did not pass, and tells what its rules say now. */
+  #refunded({ call, decisions }: JudgementParts): readonly Decision[] | Promise<readonly Decision[]> {
+    const ids = [...new Set(decisions.map(({ rule }) => rule))]
+    const shadowed = new Set(decisions.filter(({ allowed }) => !allowed).map(({ rule }) => rule))
+    for (const { rule, tally } of this.rules) if (ids.includes(rule.id)) tally.undoPass(shadowed.has(rule.id))
+    this.#watch.total.undoPass(shadowed.size > 0)
+    const now = this.look(call, 0, this.#parts.now(), { rule: ids, only: true })
+    return now instanceof Promise ? now.then(one => one.decisions) : now.decisions
   }
 
   #receipts({ size, charges, found, resetsBefore }: Docket, now: number, answeredAt = now): Receipt[] {

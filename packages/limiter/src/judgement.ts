@@ -46,6 +46,11 @@ export interface Receipt {
 
 /** Rules that a call is judged by because it names them, besides those that match it, or alone. */
 export interface NamedRules {
+  /**
+   * Ids of rules that have charged the same request already, at another filter: they are left out, and the request is not
+   * counted as another call.
+   */
+  readonly after?: readonly string[] | undefined
   readonly rule?: string | readonly string[] | undefined
   readonly only?: boolean | undefined
 }
@@ -58,6 +63,12 @@ export interface Clerk {
   settle(receipts: readonly Receipt[], actualCost: number): readonly Receipt[]
   /** Takes back what counts only for calls that end otherwise; returns the receipts of the rest. */
   close(receipts: readonly Receipt[], outcome: Outcome): readonly Receipt[]
+  /** Takes back all charges; gives the decisions as they stand then. */
+  refund(
+    receipts: readonly Receipt[],
+    parts: JudgementParts,
+    which: 'passed' | 'all',
+  ): readonly Decision[] | Promise<readonly Decision[]>
   /** What a call was charged that passed at once, read anew from it: most calls are never settled, and keep no receipts. */
   receiptsOf(parts: JudgementParts): readonly Receipt[]
 }
@@ -83,6 +94,7 @@ export interface JudgementParts {
 const RUNNING = 0
 const RELEASED = 1
 const ENDED = 2
+const REFUNDED = 3
 const NOTHING: readonly Receipt[] = []
 
 /** A verdict, with what is needed to wait for it, to undo it and to end it. */
@@ -157,8 +169,18 @@ export class Judgement implements Verdict {
     this.#receipts = this.#clerk.settle(receipts, actualCost)
   }
 
+  refund(): readonly Decision[] | Promise<readonly Decision[]> {
+    if (!this.allowed || this.#stage === REFUNDED) return this.decisions
+    const which = this.#stage === RUNNING ? 'all' : 'passed'
+    const parts = this.#toParts()
+    const receipts = this.#receipts ?? this.#clerk.receiptsOf(parts)
+    this.#stage = REFUNDED
+    this.#receipts = NOTHING
+    return this.#clerk.refund(receipts, parts, which)
+  }
+
   end(outcome: Outcome = {}): void {
-    if (this.#stage === ENDED) return
+    if (this.#stage >= ENDED) return
     this.release()
     this.#stage = ENDED
     if (this.holds) this.#receipts = this.#clerk.close(this.receipts, outcome)

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, test, vi } from 'vitest'
 import { createLimiter } from './create-limiter.ts'
 import type { Limiter } from './limiter.ts'
 
@@ -131,4 +131,20 @@ describe('a rule added in code', () => {
       await rm(folder, { recursive: true })
     }
   })
+})
+
+test('a rule that was added can be removed, forgets its counts, and can be added again', async () => {
+  const limiter = await createLimiter({ rules: [{ id: 'kept', match: 'none', limit: '1/h' }] })
+  const call = { method: 'GET', path: '/' }
+  const login = { id: 'login', limit: '1/h' }
+  limiter.addRule(login)
+  const statuses = [(await limiter.check(call)).allowed, (await limiter.check(call)).allowed]
+  expect([statuses, limiter.removeRule('login'), limiter.removeRule('login')]).toEqual([[true, false], true, false])
+  expect([limiter.hasRule('login'), (await limiter.check(call)).allowed]).toEqual([false, true])
+  limiter.addRule({ ...login, limit: '2/h' })
+  expect((await limiter.check(call)).decisions[0]).toMatchObject({ rule: 'login', remaining: 1 })
+  // what createLimiter was given is not the program's to remove
+  expect([limiter.removeRule('kept'), limiter.hasRule('kept')]).toEqual([false, true])
+  await limiter.close()
+  expect(() => limiter.removeRule('login')).toThrow('closed')
 })

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { type AddressReader, createAddressReader, type ForwardedBy } from './address.ts'
 import type { Algorithm } from './algorithms/algorithm.ts'
+import { assertHeaders } from './assert-headers.ts'
 import { type Call, lazy } from './call.ts'
 import { type CheckOptions, costOf } from './check-options.ts'
 import { type Clock, inMicroseconds, steadyClock } from './clock.ts'
@@ -12,6 +13,7 @@ import { DocumentThread } from './document-thread.ts'
 import { Documents } from './documents.ts'
 import { DianaError } from './errors.ts'
 import { explain, type RuleExplanation } from './explain.ts'
+import { explainMisses, type RuleMiss } from './explain-misses.ts'
 import type { Figures } from './figures/figures.ts'
 import type { Observer } from './figures/observer.ts'
 import type { RecordedCall } from './figures/recorder.ts'
@@ -21,6 +23,7 @@ import { type CountedRule, giveBack, type NamedRules } from './judgement.ts'
 import type { LimiterEvents, Status } from './limiter-status.ts'
 import { LiveRules, type LiveRulesParts } from './live-rules.ts'
 import { Lookout } from './lookout.ts'
+import type { SourceStatus } from './origin.ts'
 import { type Preview, preview } from './preview.ts'
 import { Reception } from './reception.ts'
 import { type CompiledDocument, compileDocument } from './rules/compile.ts'
@@ -34,6 +37,7 @@ import type { MinuteOfTraffic, RedisStatistics } from './stores/redis-statistics
 import type { StoreStatus } from './stores/store-health.ts'
 import { type Trial, Trials } from './trials.ts'
 import type { Verdict } from './verdict.ts'
+import { warnOfEach, warnOnce } from './warn-once.ts'
 import { createWatch } from './watch.ts'
 
 export interface LimiterParts extends LiveRulesParts, SharingParts {
@@ -101,8 +105,12 @@ export class Limiter {
       {
         onRules: document => this.#obey(document),
         onTaken: source => this.events.emit('rules', source),
-        onRejected: (source, mistakes) => this.events.emit('rejected', source, mistakes),
-        onFailure: source => this.events.emit('failure', source),
+        onRejected: (source, mistakes) => {
+          if (!this.events.emit('rejected', source, mistakes)) this.#warnLater('rejected', source)
+        },
+        onFailure: source => {
+          if (!this.events.emit('failure', source)) this.#warnLater('failure', source)
+        },
       },
     )
     this.documents = new Documents(this.#live, parts.vocabulary, thread, document => this.#assertObeyable(document))
@@ -132,9 +140,12 @@ export class Limiter {
     const cost = costOf(call, options)
     this.#assertUsable(call, cost)
     if (this.#watch.observers.length === 0) return this.#decide(call, cost, options)
-    if (cost > 0) for (const observer of this.#watch.observers) observer.onCall?.(call, cost)
+    // observers are told of a request once, though several filters judge it; of its refusal by any of them
+    const isFirst = options?.after === undefined
+    if (cost > 0 && isFirst) for (const observer of this.#watch.observers) observer.onCall?.(call, cost)
     const verdict = this.#decide(call, cost, options)
-    return verdict instanceof Promise ? verdict.then(one => this.#lookout.tell(one)) : this.#lookout.tell(verdict)
+    const tell = (one: Verdict): Verdict => (isFirst || !one.allowed ? this.#lookout.tell(one) : one)
+    return verdict instanceof Promise ? verdict.then(tell) : tell(verdict)
   }
 
   #decide(call: Call, cost: number, options?: CheckOptions): Verdict | Promise<Verdict> {
@@ -170,6 +181,15 @@ export class Limiter {
   async explain(call: Call, options?: NamedRules): Promise<RuleExplanation[]> {
     const { decisions } = await this.peek(call, options)
     return explain(call, this.#judge.meets(call, options), decisions)
+  }
+
+  /** The rules that a call is not judged by, each with the reason. */
+  explainMisses(call: Call, options?: NamedRules): RuleMiss[] {
+    const met = new Set(this.#judge.meets(call, options).map(({ rule }) => rule.id))
+    return explainMisses(
+      call,
+      this.rules.filter(({ id }) => !met.has(id)),
+    )
   }
 
   status(): Status {
@@ -298,6 +318,15 @@ export class Limiter {
     this.#live.add(words, given ? ruleInWords(words, given) : words)
   }
 
+  /**
+   * Removes a rule that `addRule`, a route's filter or an annotation has added, and what it has counted; false if there is
+   * none of this id. Rules of a rule file, of a config center or of createLimiter's options are changed where they stand.
+   */
+  removeRule(id: string): boolean {
+    if (this.#closed) throw closed()
+    return this.#live.remove(id)
+  }
+
   /** A section of the rule file in force, as its schema read it. */
   section(name: string): unknown {
     return this.#document.sections?.[name]
@@ -328,10 +357,17 @@ export class Limiter {
 
   #tell(status: StoreStatus): void {
     const isHeard = this.events.emit('store', status)
-    // what no waiting mends must not stay unheard
-    if (!isHeard && status.kind === 'misconfigured') {
-      process.emitWarning(`Diana cannot count in Redis: ${status.trouble}; check user, password and ACL of store.redis`)
-    }
+    if (isHeard || status.healthy) return
+    if (status.kind === 'misconfigured') warnOnce('DIANA_STORE_MISCONFIGURED', status.trouble)
+    else warnOnce('DIANA_STORE_DOWN', status.trouble)
+  }
+
+  /** Warns of a source if nobody listens; whoever creates a limiter has a moment to begin to. */
+  #warnLater(event: 'rejected' | 'failure', { name, trouble = name }: SourceStatus): void {
+    setImmediate(() => {
+      if (this.events.listenerCount(event) > 0) return
+      warnOfEach(event === 'rejected' ? 'DIANA_RULES_REJECTED' : 'DIANA_SOURCE_FAILED', trouble)
+    })
   }
 
   /** Puts a new set of rules in force: compiled beside the old one, then swapped in by one assignment. */
@@ -373,8 +409,8 @@ export class Limiter {
       watch: this.#watch,
       now: this.#now,
       onShared: (rule, allowed) => this.#parts.statistics?.count(rule, allowed),
-      onRelease: receipts => {
-        for (const receipt of receipts) giveBack(receipt, this.#now(), 'held')
+      onRelease: (receipts, which) => {
+        for (const receipt of receipts) giveBack(receipt, this.#now(), which)
         this.#reception.freed(receipts)
       },
     })
@@ -389,6 +425,7 @@ export class Limiter {
     if (!isLazy(call) && (typeof call?.path !== 'string' || typeof call.method !== 'string')) {
       throw new DianaError('BAD_CALL', 'a call needs a method and a path, such as { method: "GET", path: "/orders" }')
     }
+    if (call.headers !== undefined && !isLazy(call)) assertHeaders(call.headers)
     if (!Number.isSafeInteger(cost) || cost < 0) {
       throw new DianaError('BAD_CALL', `cost must be a whole number of 0 or more, not ${String(cost)}`)
     }

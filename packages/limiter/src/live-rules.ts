@@ -50,6 +50,9 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1
 /** Several people may work on the document at once. */
 const MOST_READ = 3
 
+/** The origin of rules that the program itself has added. */
+const IN_CODE = 'code'
+
 /** Keeps the rules as their sources say: remote over local, rule by rule, and always the last good ones. */
 export class LiveRules {
   readonly #parts: LiveRulesParts
@@ -136,6 +139,24 @@ export class LiveRules {
       this.#added.delete(rule.id)
       throw error
     }
+  }
+
+  /** Takes away a rule that was added in code; false if there is none of this id. */
+  remove(id: string): boolean {
+    const added = this.#added.get(id)
+    if (added === undefined) return false
+    this.#added.delete(id)
+    const rules = this.#document.rules.filter(rule => rule.id !== id || rule.origin !== IN_CODE)
+    if (rules.length === this.#document.rules.length) return true
+    const document = { ...this.#document, rules }
+    try {
+      this.#listener.onRules(document)
+    } catch (error) {
+      this.#added.set(id, added)
+      throw error
+    }
+    this.#document = document
+    return true
   }
 
   #vocabularyInCode(): Vocabulary {
@@ -361,7 +382,7 @@ function withAdded(rules: readonly Rule[], added: readonly Rule[]): readonly Rul
     ...rules,
     ...from(
       added.filter(rule => !known.has(rule.id)),
-      'code',
+      IN_CODE,
     ),
   ]
 }

@@ -81,8 +81,8 @@ function replay(calls: readonly RecordedCall[], document: RuleDocument, compile:
     store,
     answer: document.answer,
     watch,
-    onRelease: receipts => {
-      for (const receipt of receipts) giveBack(receipt, now, 'held')
+    onRelease: (receipts, which) => {
+      for (const receipt of receipts) giveBack(receipt, now, which)
     },
   })
   for (const { at, call, cost } of calls) {

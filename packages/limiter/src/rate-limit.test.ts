@@ -50,10 +50,13 @@ function outcomeOf(call: () => unknown): unknown {
   }
 }
 
-describe('the annotation in the standard’s way', () => {
+describe.each([
+  ['the standard’s way', false],
+  ['TypeScript’s older way (experimentalDecorators)', true],
+])('the annotation in %s', (_way, experimentalDecorators) => {
   let define: typeof defineAnnotated
   beforeAll(async () => {
-    define = await compile(false)
+    define = await compile(experimentalDecorators)
   }, 60_000)
 
   it('limits the methods of a class together, and a method with a limit of its own by that alone', () => {
@@ -167,18 +170,35 @@ describe('the annotation in the standard’s way', () => {
   })
 })
 
-describe('the annotation in TypeScript’s older way', () => {
-  it('changes nothing, and tells its words to the guard', async () => {
-    const { Shop, Branch, Stacked, Statics } = (await compile(true))(RateLimit, limiter)
-    const shop = new Shop()
-    for (let i = 0; i < 9; i++) expect([shop.orders(), shop.sms('u1')]).toEqual(['shop orders', 'sms to u1'])
-    const limits = (...of: Parameters<typeof rateLimitsOf>) => rateLimitsOf(...of).map(({ limit }) => limit)
-    expect(limits(Shop, Shop.prototype.sms)).toEqual(['1/m'])
-    expect(limits(Shop, 'add')).toEqual(['5/m', '3/m'])
-    expect(limits(Shop, Shop.prototype.orders)).toEqual(['4/m'])
-    expect(limits(Branch, 'bills')).toEqual(['4/m'])
-    expect(limits(Stacked, Stacked.prototype.go)).toEqual(['9/m', '2/m'])
-    expect(limits(Statics, Statics.once)).toEqual(['1/m'])
-    expect(limiter.status().rules).toEqual([])
-  }, 60_000)
+describe('an annotation in TypeScript’s older way', () => {
+  type Decorate = (target: object, name?: string, descriptor?: PropertyDescriptor) => PropertyDescriptor | undefined
+
+  it('on a method that no guard knows throws if it is about callers of HTTP', () => {
+    class Orders {
+      list(): string {
+        return 'orders'
+      }
+    }
+    const descriptor = Object.getOwnPropertyDescriptor(Orders.prototype, 'list')!
+    const decorate = RateLimit({ limit: '1/m', by: 'ip', limiter }) as unknown as Decorate
+    Object.defineProperty(Orders.prototype, 'list', decorate(Orders.prototype, 'list', descriptor)!)
+    expect(() => new Orders().list()).toThrow('import DianaModule.forRoot(limiter), whose guard obeys it')
+  })
+})
+
+describe('an annotation that is not called', () => {
+  it('throws where it stands, in either way', () => {
+    const uncalled = RateLimit as unknown as (...args: unknown[]) => unknown
+    class Orders {}
+    expect(() => uncalled(() => 1, { kind: 'method', name: 'x' })).toThrow("write @RateLimit({ limit: '5/s' })")
+    expect(() => uncalled(Orders)).toThrow("write @RateLimit({ limit: '5/s' })")
+    expect(() => uncalled(Orders.prototype, 'x', {})).toThrow('limit is missing')
+    expect(() => uncalled()).toThrow("write @RateLimit({ limit: '5/s' })")
+  })
+
+  it('throws where it is given a promise of a limiter', async () => {
+    const promise = createLimiter({ rules: [] })
+    expect(() => RateLimit({ limit: '1/s', limiter: promise as never })).toThrow('await it first')
+    await (await promise).close()
+  })
 })

@@ -1,4 +1,4 @@
-import { Annotation, type RateLimitWords } from './annotation.ts'
+import { Annotation, assertWords, type RateLimitWords } from './annotation.ts'
 import { DianaError } from './errors.ts'
 import { limit } from './rate-limited.ts'
 
@@ -29,17 +29,22 @@ const limitedMethods = new WeakMap<object, Limited>()
  * Limits how often a method may be called, or the methods of a class together; a method's own limit wins over that of its
  * class. Several may be stacked: all must hold, and a call that one refuses is charged by none.
  *
- * In TypeScript's older way (`experimentalDecorators`), as Nest has it, it changes nothing: it notes its words, and the guard
- * obeys them.
+ * It works as the standard has decorators and as TypeScript had them before (`experimentalDecorators`). What stands on a
+ * controller of Nest is left to the guard, which knows the request.
  */
 export function RateLimit(words: RateLimitWords): RateLimitDecorator {
+  assertWords(words)
   const decorate = (target: object, context: unknown, descriptor?: PropertyDescriptor): unknown => {
     if (isStandard(context)) return decorateStandard(target, context, words)
-    if (context === undefined && typeof target === 'function') note(onClasses, target, words)
-    else if (typeof descriptor?.value === 'function')
-      noteMethod(target, context as PropertyKey, descriptor.value, words)
-    else throw misplaced()
-    return undefined
+    if (context === undefined && typeof target === 'function') {
+      note(onClasses, target, words)
+      limitClass(target as Class, new Annotation(words))
+      return undefined
+    }
+    if (typeof descriptor?.value !== 'function') throw misplaced()
+    const name = context as PropertyKey
+    noteMethod(target, name, descriptor.value, words)
+    return { ...descriptor, value: limitMethod(descriptor.value as Method, new Annotation(words), name) }
   }
   return decorate as RateLimitDecorator
 }
@@ -74,6 +79,7 @@ function isStandard(context: unknown): context is StandardContext {
 
 function decorateStandard(target: object, context: StandardContext, words: RateLimitWords): unknown {
   const annotation = new Annotation(words)
+  annotation.assertCallable()
   if (context.kind === 'method') return limitMethod(target as Method, annotation, context.name)
   if (context.kind !== 'class') throw misplaced()
   note(onClasses, target, words)
@@ -87,6 +93,7 @@ function limitMethod(method: Method, annotation: Annotation, name: PropertyKey):
   const work = inner?.work ?? method
   const limited = limit(work, annotations, (self, limited) => `${ownerOf(self, name, limited)}.${String(name)}`)
   limitedMethods.set(limited, { work, annotations, on: 'method' })
+  copyMetadata(method, limited)
   onFunctions.set(
     limited,
     annotations.map(one => one.words),
@@ -107,7 +114,22 @@ function limitClass(target: Class, annotation: Annotation): void {
     const work = inner?.work ?? (method as Method)
     const limited = limit(work, annotations, () => target.name)
     limitedMethods.set(limited, { work, annotations, on: 'class' })
+    copyMetadata(method, limited)
     Object.defineProperty(prototype, name, { ...descriptor, value: limited })
+  }
+}
+
+/** What other decorators have noted of a method, such as its route, in the way of the package reflect-metadata. */
+interface Metadata {
+  getOwnMetadataKeys?(target: object): unknown[]
+  getOwnMetadata?(key: unknown, target: object): unknown
+  defineMetadata?(key: unknown, value: unknown, target: object): void
+}
+
+function copyMetadata(from: object, to: object): void {
+  const metadata = Reflect as Metadata
+  for (const key of metadata.getOwnMetadataKeys?.(from) ?? []) {
+    metadata.defineMetadata?.(key, metadata.getOwnMetadata?.(key, from), to)
   }
 }
 

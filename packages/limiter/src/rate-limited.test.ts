@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLimiter } from './create-limiter.ts'
 import type { Limiter } from './limiter.ts'
+import { RateLimit } from './rate-limit.ts'
 import { LimitedError, rateLimited } from './rate-limited.ts'
 import { type RedisServer, startRedis } from './sources/doubles/redis-server.ts'
 
@@ -95,6 +96,38 @@ describe('a limited function', () => {
     await limiter.close()
     expect(one()).toBe(1)
     await other.close()
+  })
+})
+
+describe('a limited function that is async', () => {
+  const words = { limit: '1/h', algorithm: 'fixed-window' }
+  const outcome = async (call: () => unknown): Promise<unknown> => {
+    const promise = call() as Promise<unknown>
+    return await promise.then(String, (error: { code?: string }) => error.code)
+  }
+
+  it('rejects when it is refused, and never throws', async () => {
+    const declared = rateLimited(async () => 'done', words)
+    expect([await outcome(declared), await outcome(declared)]).toEqual(['done', 'LIMITED'])
+    const undeclared = rateLimited(() => Promise.resolve('done'), words)
+    expect([await outcome(undeclared), await outcome(undeclared)]).toEqual(['done', 'LIMITED'])
+  })
+
+  it('rejects for words that cannot be obeyed, and resolves to its fallback', async () => {
+    expect(await outcome(rateLimited(async () => 1, { limit: 'often' }))).toBe('BAD_RULES')
+    const falling = rateLimited(async () => 'done', { ...words, fallback: 'later' })
+    expect([await outcome(falling), await outcome(falling)]).toEqual(['done', 'later'])
+  })
+
+  it('rejects from the first call on where it is a method of a class that is limited', async () => {
+    class Jobs {
+      async run(): Promise<string> {
+        return 'ran'
+      }
+    }
+    const decorate = RateLimit({ ...words, cost: 2 }) as unknown as (target: object) => void
+    decorate(Jobs)
+    expect(await outcome(() => new Jobs().run())).toBe('LIMITED')
   })
 })
 

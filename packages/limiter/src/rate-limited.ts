@@ -1,6 +1,7 @@
 import { Annotation, type FunctionCall, type RateLimitWords } from './annotation.ts'
 import { DianaError } from './errors.ts'
 import type { Limiter } from './limiter.ts'
+import { isAsyncFunction } from './sync-function.ts'
 import type { Verdict } from './verdict.ts'
 
 /** A call of a limited function that its rules refuse, with their verdict; its code is LIMITED. */
@@ -17,17 +18,30 @@ export class LimitedError extends DianaError {
 type AnyFunction = (this: unknown, ...args: never[]) => unknown
 
 /**
- * The same function within limits; of several, all must hold. A refused call throws a LimitedError, or gives the fallback.
- * The result is a promise where it has to wait, or is counted for the fleet; else it is what the function returns.
+ * The same function within limits; of several, all must hold. A refused call throws a LimitedError, or gives the fallback;
+ * that of an async function rejects. The result is a promise where it has to wait, or is counted for the fleet; else it is
+ * what the function returns.
  */
 export function rateLimited<Args extends unknown[], Result>(
   work: (...args: Args) => Result,
   words: RateLimitWords<Args> | readonly RateLimitWords<Args>[],
 ): (...args: Args) => Result | Promise<Awaited<Result>> {
+  if (typeof work !== 'function') {
+    throw new DianaError('BAD_CALL', "rateLimited was given no function: write rateLimited(work, { limit: '5/s' })")
+  }
   const all = (Array.isArray(words) ? words : [words]) as readonly RateLimitWords[]
   const annotations = all.map(one => new Annotation(one))
+  if (annotations.length === 0) throw new DianaError('BAD_RULES', 'rateLimited was given no limits: give one at least')
+  for (const annotation of annotations) annotation.assertCallable()
   const limited: unknown = limit(work as unknown as AnyFunction, annotations, () => work.name)
   return limited as typeof work
+}
+
+const guarded = new WeakSet<object>()
+
+/** A guard obeys the annotations of this limited function, which then lets every call pass. */
+export function leaveToGuard(limited: object): void {
+  guarded.add(limited)
 }
 
 /** Puts annotations on a function, judged together; `nameOf` names it, given what it is called on. */
@@ -36,23 +50,46 @@ export function limit(
   annotations: readonly Annotation[],
   nameOf: (self: unknown, limited: AnyFunction) => string,
 ): AnyFunction {
-  const limited = function (this: unknown, ...args: never[]): unknown {
+  let isAsync = isAsyncFunction(work)
+
+  const attempt = (self: unknown, args: never[]): unknown => {
+    for (const annotation of annotations) annotation.assertCallable()
     const limiter = limiterOf(annotations)
-    const ids = annotations.map(annotation => annotation.idIn(limiter, () => nameOf(this, limited)))
+    const ids = annotations.map(annotation => annotation.idIn(limiter, () => nameOf(self, limited)))
     const proceed = (verdict: Verdict): unknown => {
-      if (verdict.allowed) return run(work, this, args, verdict)
+      if (verdict.allowed) {
+        const result = run(work, self, args, verdict)
+        // a function that has once returned a promise is expected to reject from then on, and not to throw
+        isAsync ||= isThenable(result)
+        return result
+      }
       const { words, hasFallback } = annotations[ids.indexOf(verdict.rule ?? '')] ?? annotations[0]!
       if (!hasFallback) throw new LimitedError(verdict)
-      return typeof words.fallback === 'function' ? words.fallback.apply(this, args) : words.fallback
+      return typeof words.fallback === 'function' ? words.fallback.apply(self, args) : words.fallback
     }
-    const verdict = judge(limiter, callOf(ids[0]!, this, args, annotations), ids)
-    // Diana never breaks what she guards: a limiter that was closed refuses nobody
-    if (verdict === undefined) return work.apply(this, args)
+    const verdict = judge(limiter, callOf(ids[0]!, self, args, annotations), ids)
+    // Diana never breaks what it guards: a limiter that was closed refuses nothing
+    if (verdict === undefined) return work.apply(self, args)
     return verdict instanceof Promise ? verdict.then(proceed) : proceed(verdict)
+  }
+
+  const limited = function (this: unknown, ...args: never[]): unknown {
+    if (guarded.has(limited)) return work.apply(this, args)
+    return isAsync ? settled(() => attempt(this, args)) : attempt(this, args)
   }
   Object.defineProperty(limited, 'name', { value: work.name, configurable: true })
   Object.defineProperty(limited, 'length', { value: work.length, configurable: true })
   return limited
+}
+
+/** What a function returns or throws, as a promise. */
+function settled(attempt: () => unknown): PromiseLike<unknown> {
+  try {
+    const result = attempt()
+    return isThenable(result) ? result : Promise.resolve(result)
+  } catch (error) {
+    return Promise.reject(error)
+  }
 }
 
 function judge(limiter: Limiter, call: FunctionCall, rule: readonly string[]): Verdict | Promise<Verdict> | undefined {

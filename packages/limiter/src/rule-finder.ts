@@ -39,7 +39,8 @@ export class RuleFinder {
       if (this.#screens.denies?.(call)) return DENIED
       if (this.#screens.allows?.(call)) return 0
     }
-    const size = options?.rule === undefined ? this.#match(call, found) : this.#findNamed(call, found, options)
+    let size = options?.rule === undefined ? this.#match(call, found) : this.#findNamed(call, found, options)
+    if (options?.after !== undefined) size = without(options.after, found, size)
     return this.#hasScreeningRules ? this.#screen(call, found, size) : size
   }
 
@@ -74,6 +75,16 @@ export class RuleFinder {
 
 function isScreening({ exempts, denies, isAmbiguous }: CountedRule['rule']): boolean {
   return exempts !== undefined || denies !== undefined || isAmbiguous !== undefined
+}
+
+/** Drops the rules of these ids from the list, and returns how many are left. */
+function without(ids: readonly string[], found: CountedRule[], size: number): number {
+  let kept = 0
+  for (let i = 0; i < size; i++) {
+    const counted = found[i]!
+    if (!ids.includes(counted.rule.id)) found[kept++] = counted
+  }
+  return kept
 }
 
 function isAmong(counted: CountedRule, found: readonly CountedRule[], size: number): boolean {

@@ -53,6 +53,11 @@ export interface Verdict {
    * as the limits still have room. Again, it goes from what was settled last.
    */
   settle(actualCost: number): void
+  /**
+   * Takes back everything that the call was charged, as if it had never come: something else has refused it. Gives the
+   * decisions as they stand then; a promise if they have to be read from a store.
+   */
+  refund(): readonly Decision[] | Promise<readonly Decision[]>
   /** The call has ended: settles what it cost if told, releases, and lets rules that count failures forget a success. */
   end(outcome?: Outcome): void
 }

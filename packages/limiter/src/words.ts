@@ -1,4 +1,5 @@
 export { canonicalAddress } from './address.ts'
+export { assertRules } from './assert-rules.ts'
 export { hostName } from './dimensions/host.ts'
 export { duration } from './duration.ts'
 export { countedPath } from './path.ts'
@@ -7,3 +8,4 @@ export { assertRegularFile, fileTrouble, readRegularFile, readRegularFileSync } 
 export { canonicalHost } from './rules/match-condition.ts'
 export { headerFault, hostFault, methodFault } from './rules/pattern.ts'
 export { listOf, textOf } from './rules/shape.ts'
+export { suggest } from './rules/suggest.ts'

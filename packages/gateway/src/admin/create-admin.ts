@@ -111,7 +111,8 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   return app
 }
 
-function assertSafe(host: string, token: string | undefined): void {
+/** Throws for a token that is too short, and for an address that others can reach without one. */
+export function assertSafe(host: string, token: string | undefined): void {
   if (token !== undefined && token.length < shortestToken) {
     throw new DianaError('BAD_RULES', `the admin token is too short: give it ${shortestToken} characters or more`)
   }

@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs'
-import { isAbsolute } from 'node:path'
+import { dirname, isAbsolute } from 'node:path'
 import {
   DianaError,
   formatMistake,
@@ -9,8 +9,13 @@ import {
   type Plugin,
   parseText,
   pluginsNamedIn,
+  type RuleDocument,
+  type Words,
 } from 'diana-limiter'
-import { gatewaySection } from '../settings/gateway-settings.ts'
+import { assertRules } from 'diana-limiter/words'
+import { assertSafe } from '../admin/create-admin.ts'
+import { assertStartable } from '../prepare-gateway.ts'
+import { type GatewaySettings, gatewaySection } from '../settings/gateway-settings.ts'
 import { type Command, Complaint, type Terminal } from './command.ts'
 
 type Checked = { readonly file: string } & (
@@ -45,7 +50,7 @@ export const check: Command = {
 }
 
 /** A path is seen from where the command was written, with or without ./ in front. */
-async function loadPlugins(paths: readonly string[]): Promise<Plugin[]> {
+export async function loadPlugins(paths: readonly string[]): Promise<Plugin[]> {
   const files = paths.map(path => (isAbsolute(path) || path.startsWith('.') ? path : `./${path}`))
   return await importPlugins(files, '--plugin')
 }
@@ -61,20 +66,28 @@ async function checkFile(name: string, given: readonly Plugin[], terminal: Termi
   }
   try {
     const named = await importPlugins(pluginsNamedIn(text), file)
-    const { document, mistakes } = parseText(text, file, {
-      ...gatherWords({}, [...given, ...named]),
-      sections: [gatewaySection],
-    })
+    const vocabulary = { ...gatherWords({}, [...given, ...named]), sections: [gatewaySection] }
+    const { document, mistakes } = parseText(text, file, vocabulary)
+    if (document) await assertUsable(document, vocabulary, dirname(name))
     return document ? { file, ok: true, rules: document.rules.length } : { file, ok: false, mistakes }
   } catch (error) {
     if (!(error instanceof DianaError)) throw error
     // a plugin that cannot be used is a mistake in the file that names it
-    const message = error.message.replace(`${file}: `, '')
+    const message = error.message.replace(`${file}: `, '').replaceAll('\n', ' ')
     return { file, ok: false, mistakes: [{ file, line: 1, column: 1, message }] }
   }
 }
 
-async function readText(input: Terminal['input']): Promise<string> {
+/** Throws what `diana start` would throw for a document that was read well. */
+async function assertUsable(document: RuleDocument, vocabulary: Words, folder: string): Promise<void> {
+  assertRules(document, vocabulary)
+  const settings = document.sections?.gateway as GatewaySettings | undefined
+  await assertStartable(settings, folder)
+  if (settings?.admin)
+    assertSafe(settings.admin.host ?? '127.0.0.1', settings.admin.token ?? process.env.DIANA_ADMIN_TOKEN)
+}
+
+export async function readText(input: Terminal['input']): Promise<string> {
   const pieces: Uint8Array[] = []
   let bytes = 0
   for await (const piece of input) {

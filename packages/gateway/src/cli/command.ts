@@ -6,6 +6,8 @@ export type ExitCode = 0 | 1 | 2
 /** Where a command reads and writes. */
 export interface Terminal {
   readonly input: AsyncIterable<string | Uint8Array>
+  /** Whether results are shown on a screen, which can be cleared; in a pipe or a file they are plain lines. */
+  readonly isScreen?: boolean | undefined
   /** Results, a line at a time. */
   print(line: string): void
   /** What went wrong, a line at a time. */

@@ -1,23 +1,32 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
-import { type Call, createLimiter, type Limiter, normaliseTarget } from 'diana-limiter'
-import { type Arguments, type Command, Complaint } from './command.ts'
-import { explainForMachines, explainForPeople } from './explanation.ts'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Call, createLimiter, DianaError, gatherWords, type Limiter, normaliseTarget } from 'diana-limiter'
+import { suggest } from 'diana-limiter/words'
+import { loadPlugins, readText } from './check.ts'
+import { type Arguments, type Command, Complaint, type Terminal } from './command.ts'
+import { type Explained, explainForMachines, explainForPeople } from './explanation.ts'
 
 /** `diana explain`: what would become of this call? */
 export const explain: Command = {
   name: 'explain',
   summary: 'Tells which rules a call meets, under which key and with which numbers; counts nothing.',
-  usage: "FILE METHOD PATH [-H 'name: value']… [--ip ADDRESS] [--json]",
+  usage: "FILE METHOD PATH [-H 'name: value']… [--ip ADDRESS] [--rule ID]… [--plugin FILE]… [--json]",
   details: [
-    '  FILE                a rule file',
+    '  FILE                a rule file; - is standard input',
     "  METHOD PATH         the call, such as GET '/orders/1?full=yes'",
     "  -H 'name: value'    a header of the call; may be repeated",
     '  --ip ADDRESS        where the call comes from; 127.0.0.1 unless given',
+    '  --rule ID           a rule that the call names, as the filter of a route does; may be repeated',
+    '  --plugin FILE       a module whose algorithms, dimensions and sources the rules may name; may be repeated',
     '  --json              print the result as JSON',
   ],
   options: {
     header: { type: 'string', short: 'H', multiple: true },
     ip: { type: 'string' },
+    rule: { type: 'string', multiple: true },
+    plugin: { type: 'string', multiple: true },
     json: { type: 'boolean' },
   },
   async run(args, terminal) {
@@ -26,14 +35,56 @@ export const explain: Command = {
       throw new Complaint(2, 'name a rule file, a method and a path')
     }
     const describe = readCall(method, path, args.options)
-    const limiter = await createLimiter({ config: file })
-    const call = describe(limiter)
-    const explained = { call, rules: await limiter.explain(call), verdict: await limiter.peek(call) }
-    await limiter.close()
+    const plugins = await loadPlugins((args.options.plugin as readonly string[] | undefined) ?? [])
+    const rules = file === '-' ? await keepInput(terminal) : { path: file, remove: async () => {} }
+    let explained: Explained
+    try {
+      const limiter = await createLimiter({ config: rules.path, ...gatherWords({}, plugins) })
+      explained = await ask(limiter, describe(limiter), args.options.rule as readonly string[] | undefined)
+      await limiter.close()
+    } catch (error) {
+      throw file === '-' ? ofInput(error, rules.path) : error
+    } finally {
+      await rules.remove()
+    }
     const lines = args.options.json === true ? [explainForMachines(explained)] : explainForPeople(explained)
     for (const line of lines) terminal.print(line)
     return 0
   },
+}
+
+async function ask(limiter: Limiter, call: Call, rule: readonly string[] | undefined): Promise<Explained> {
+  const unknown = rule?.find(id => !limiter.hasRule(id))
+  if (unknown !== undefined) {
+    await limiter.close()
+    throw new Complaint(1, `there is no rule "${unknown}"${didYouMean(unknown, limiter)}`)
+  }
+  const named = { rule }
+  const [rules, verdict] = [await limiter.explain(call, named), await limiter.peek(call, named)]
+  // whoever is denied is judged by no rule
+  const misses = verdict.reason === 'denied' ? [] : limiter.explainMisses(call, named)
+  return { call, rules, verdict, misses }
+}
+
+function didYouMean(id: string, { rules }: Limiter): string {
+  const meant = suggest(
+    id,
+    rules.map(rule => rule.id),
+  )
+  return meant === undefined ? '' : `; did you mean ${meant}?`
+}
+
+/** A limiter reads its rules from a file, so what comes from standard input is put into one. */
+async function keepInput({ input }: Terminal): Promise<{ path: string; remove(): Promise<void> }> {
+  const folder = await mkdtemp(join(tmpdir(), 'diana-explain-'))
+  const path = join(folder, 'stdin')
+  await writeFile(path, await readText(input))
+  return { path, remove: () => rm(folder, { recursive: true }) }
+}
+
+function ofInput(error: unknown, path: string): unknown {
+  if (!(error instanceof DianaError)) return error
+  return new DianaError(error.code, error.message.replaceAll(path, 'stdin'))
 }
 
 /** The call that was described; whose address is the caller's depends on the proxies that the rules trust. */

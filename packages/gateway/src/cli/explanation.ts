@@ -4,6 +4,7 @@ import {
   formatDuration,
   type KeyPart,
   type RuleExplanation,
+  type RuleMiss,
   type Verdict,
 } from 'diana-limiter'
 
@@ -12,9 +13,12 @@ export interface Explained {
   readonly call: Call
   readonly rules: readonly RuleExplanation[]
   readonly verdict: Verdict
+  readonly misses: readonly RuleMiss[]
 }
 
-export function explainForPeople({ call, rules, verdict }: Explained): string[] {
+const mostMisses = 100
+
+export function explainForPeople({ call, rules, verdict, misses }: Explained): string[] {
   const lines = [`${call.method} ${call.path} from ${call.ip}`, '']
   for (const { rule, algorithm, key, decisions } of rules) {
     lines.push(`rule "${rule}" (${algorithm})`)
@@ -25,16 +29,20 @@ export function explainForPeople({ call, rules, verdict }: Explained): string[] 
     }
   }
   if (rules.length === 0 && verdict.allowed) lines.push('no rule is about this call')
+  if (misses.length > 0) lines.push('', 'rules that do not match:')
+  for (const { rule, reason } of misses.slice(0, mostMisses)) lines.push(`  "${rule}": ${printable(reason)}`)
+  if (misses.length > mostMisses) lines.push(`  and ${misses.length - mostMisses} more`)
   lines.push('', `verdict: ${verdictInWords(verdict)}`)
   return lines
 }
 
-export function explainForMachines({ call, rules, verdict }: Explained): string {
+export function explainForMachines({ call, rules, verdict, misses }: Explained): string {
   const { method, path, query, ip, headers } = call
   const { allowed, rule, reason, retryAfterMs } = verdict
   const explained = {
     call: { method, path, query, ip, headers },
     rules,
+    misses,
     verdict: { allowed, rule, reason, retryAfterMs },
   }
   return JSON.stringify(explained, null, 2)

@@ -11,6 +11,7 @@ for (const stream of [process.stdout, process.stderr]) {
 
 process.exitCode = await run(process.argv.slice(2), {
   input: process.stdin,
+  isScreen: process.stdout.isTTY === true,
   print: line => process.stdout.write(`${line}\n`),
   complain: line => process.stderr.write(`${line}\n`),
 })

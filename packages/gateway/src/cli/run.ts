@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { DianaError } from 'diana-limiter'
+import { suggest } from 'diana-limiter/words'
 import { version } from '../version.ts'
 import { check } from './check.ts'
 import { type Arguments, type Command, Complaint, type ExitCode, type Terminal } from './command.ts'
@@ -19,9 +20,7 @@ export async function run(args: readonly string[], terminal: Terminal): Promise<
   if (name === '--help' || name === '-h' || name === 'help') return help(rest[0], terminal)
   const command = commands.find(one => one.name === name)
   if (command === undefined) {
-    terminal.complain(name === undefined ? 'diana: say what to do' : `diana: there is no command "${name}"`)
-    terminal.complain(usage())
-    return 2
+    return complainOfCommand(name, terminal)
   }
   return runCommand(command, rest, terminal)
 }
@@ -49,9 +48,16 @@ function parse(command: Command, rest: readonly string[]): Arguments {
     })
     return { words: positionals, options: values }
   } catch (error) {
+    const { message } = error as Error
+    const unknown = /^Unknown option '(-[^']*)'/.exec(message)?.[1]
     // Node's second sentence is about how to pass words that begin with a dash
-    throw new Complaint(2, (error as Error).message.split('. ')[0]!)
+    throw new Complaint(2, unknown === undefined ? message.split('. ')[0]! : explainOption(unknown, command))
   }
+}
+
+function explainOption(option: string, { options }: Command): string {
+  const meant = suggest(option.replace(/^-+/, ''), [...Object.keys(options), 'help'])
+  return `unknown option ${option}${meant === undefined ? '' : `; did you mean --${meant}?`}`
 }
 
 function isBadRules(error: unknown): boolean {
@@ -65,9 +71,7 @@ function help(name: string | undefined, terminal: Terminal): ExitCode {
     return 0
   }
   if (name !== undefined && !name.startsWith('-')) {
-    terminal.complain(`diana: there is no command "${name}"`)
-    terminal.complain(usage())
-    return 2
+    return complainOfCommand(name, terminal)
   }
   terminal.print(usage())
   terminal.print('')
@@ -75,6 +79,15 @@ function help(name: string | undefined, terminal: Terminal): ExitCode {
   terminal.print('')
   terminal.print('diana <command> --help tells more; diana --version tells which Diana this is.')
   return 0
+}
+
+function complainOfCommand(name: string | undefined, terminal: Terminal): ExitCode {
+  const names = [...commands.map(one => one.name), 'help']
+  const meant = name === undefined ? undefined : suggest(name, names)
+  const remedy = meant === undefined ? '' : `; did you mean ${meant}?`
+  terminal.complain(name === undefined ? 'diana: say what to do' : `diana: there is no command "${name}"${remedy}`)
+  terminal.complain(usage())
+  return 2
 }
 
 function usage(): string {

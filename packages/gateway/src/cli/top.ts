@@ -82,7 +82,9 @@ async function follow(
       if (event !== 'figures') continue
       const figures = data as LiveFigures
       if (isJson) terminal.print(JSON.stringify(figures))
-      else for (const line of drawTop(figures, status, { isClearing: !isOnce })) terminal.print(line)
+      else
+        for (const line of drawTop(figures, status, { isClearing: !isOnce && terminal.isScreen === true }))
+          terminal.print(line)
       if (isOnce) return undefined
     }
   } finally {

@@ -20,7 +20,7 @@ export const countNames: readonly (keyof Counts)[] = [
   'degradedRefused',
 ]
 
-/** Counts that only grow: plain numbers of one object, so that counting a call allocates nothing and looks nothing up. */
+/** Counts that only grow, as they are read: plain numbers of one object, so that counting a call allocates nothing and looks nothing up. */
 export class Tally implements Counts {
   allowed = 0
   refused = 0
@@ -28,6 +28,8 @@ export class Tally implements Counts {
   shadowRefused = 0
   degradedAllowed = 0
   degradedRefused = 0
+  #toldAllowed = 0
+  #toldShadowRefused = 0
   /** The least that any key had left of each level since somebody asked. */
   least: Float64Array
 
@@ -35,8 +37,18 @@ export class Tally implements Counts {
     this.least = new Float64Array(levels).fill(Number.POSITIVE_INFINITY)
   }
 
+  /** A call that was counted as allowed did not pass after all. */
+  undoPass(wasShadowed: boolean): void {
+    this.allowed--
+    if (wasShadowed) this.shadowRefused--
+  }
+
   read(): Counts {
-    const { allowed, refused, waited, shadowRefused, degradedAllowed, degradedRefused } = this
+    const { refused, waited, degradedAllowed, degradedRefused } = this
+    // what was told once is never told to be less, or a scraper takes it for a restart
+    this.#toldAllowed = Math.max(this.#toldAllowed, this.allowed)
+    this.#toldShadowRefused = Math.max(this.#toldShadowRefused, this.shadowRefused)
+    const [allowed, shadowRefused] = [this.#toldAllowed, this.#toldShadowRefused]
     return { allowed, refused, waited, shadowRefused, degradedAllowed, degradedRefused }
   }
 

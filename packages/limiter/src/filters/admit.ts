@@ -1,10 +1,12 @@
+import { valueNow } from '../sync-function.ts'
 import type { Verdict } from '../verdict.ts'
+import { warnOnce } from '../warn-once.ts'
 import type { Filter } from './filter.ts'
+import { report } from './report.ts'
 import { Visit } from './visit.ts'
-import { warnOnce } from './warn-once.ts'
 
 /** What became of a request, as later filters and the application ask it. */
-type PastVisit = Pick<Visit<never, never>, 'filter' | 'verdict'>
+type PastVisit = Pick<Visit<never, never>, 'filter' | 'verdict' | 'charged'>
 
 interface Visited {
   [visits]?: readonly PastVisit[] | PastVisit
@@ -21,7 +23,8 @@ export function admit<Request, Reply>(
   request: Request,
   reply: Reply,
 ): boolean | Promise<boolean> {
-  const { framework } = filter
+  const { framework, options } = filter
+  if (options.skip !== undefined && isSkipped(filter, options.skip, request)) return true
   const visited = placeFor(framework.identity(request))
   const past = visited[visits]
   const covering = past === undefined ? undefined : pastOf(past).find(one => coversAll(one.filter, filter))
@@ -37,11 +40,30 @@ export function admit<Request, Reply>(
   // what matches is counted once, whoever counts it
   const only = filter.only || (past !== undefined && pastOf(past).some(one => coversMatching(one.filter, filter)))
   const visit = new Visit(filter, request, reply, only)
-  visited[visits] = past === undefined ? visit : [...pastOf(past), visit]
+  if (past === undefined) visited[visits] = visit
+  else {
+    const all = pastOf(past)
+    visit.follow(all.findLast(one => one.verdict !== undefined)?.verdict, chargedBy(filter, all))
+    visited[visits] = [...all, visit]
+  }
   return visit.judge()
 }
 
-/** What Diana said of a request of any framework; of several filters, the last. */
+/** If the application's function fails, the request is judged: a caller must not be able to make it fail and pass. */
+function isSkipped<Request>(
+  { framework, options }: Filter<Request, never>,
+  skip: (request: Request) => boolean,
+  request: Request,
+): boolean {
+  try {
+    return valueNow(skip(request), 'skip') === true
+  } catch (error) {
+    report(error, request, options, framework)
+    return false
+  }
+}
+
+/** What Diana said of a request of any framework, by the rules of all filters that it has passed. */
 export function verdictOf(request: object): Verdict | undefined {
   const past = placeFor(request)[visits]
   return past === undefined ? undefined : pastOf(past).at(-1)?.verdict
@@ -57,6 +79,12 @@ function placeFor(identity: { readonly rawHeaders?: object }): Visited {
 
 function pastOf(past: readonly PastVisit[] | PastVisit): readonly PastVisit[] {
   return Array.isArray(past) ? past : [past as PastVisit]
+}
+
+/** The rules by which filters of the same limiter have charged the request; undefined if no such filter has seen it. */
+function chargedBy({ limiter }: Filter<never, never>, past: readonly PastVisit[]): string[] | undefined {
+  const same = past.filter(one => one.filter.limiter === limiter)
+  return same.length === 0 ? undefined : same.flatMap(one => one.charged)
 }
 
 function coversMatching(past: Filter<never, never>, { limiter }: Filter<never, never>): boolean {

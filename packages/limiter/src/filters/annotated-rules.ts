@@ -2,6 +2,7 @@ import type { RateLimitWords } from '../annotation.ts'
 import type { Call } from '../call.ts'
 import type { Limiter } from '../limiter.ts'
 import { rateLimitsOf } from '../rate-limit.ts'
+import { leaveToGuard } from '../rate-limited.ts'
 import { RequestCall } from './request-call.ts'
 
 type Controller = Parameters<typeof rateLimitsOf>[0]
@@ -20,6 +21,7 @@ export class AnnotatedRules {
 
   /** The ids of the rules of a handler: its own, or else those of its controller. They are added when first asked for. */
   of(controller: Controller, handler: Handler): string[] {
+    leaveToGuard(handler)
     return rateLimitsOf(controller, handler).map(words => this.#ids.get(words) ?? this.#add(words, controller, handler))
   }
 

@@ -27,7 +27,7 @@ function refusing(parts: Partial<Decision> = {}): Decision {
 
 function passed(decisions: readonly Decision[], headers: HeaderStyle = 'draft-11'): Verdict {
   const answer = { status: 503, headers }
-  const ending = { holds: false, release: () => {}, settle: () => {}, end: () => {} }
+  const ending = { holds: false, release: () => {}, settle: () => {}, refund: () => [], end: () => {} }
   return { allowed: true, waitMs: 0, retryAfterMs: 0, decisions, answer, ...ending }
 }
 

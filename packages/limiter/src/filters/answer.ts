@@ -18,7 +18,13 @@ interface HeaderSink<Reply> {
   setHeader(reply: Reply, name: string, value: string): void
 }
 
-type HeaderWriter = <Reply>(verdict: Verdict, sink: HeaderSink<Reply>, reply: Reply, nowMs: () => number) => void
+/** What is told of limits in headers. */
+type Limits = Pick<Verdict, 'decisions' | 'answer'>
+
+/** What a refusal is made of. */
+type RefusedVerdict = Pick<Verdict, 'decisions' | 'answer' | 'rule' | 'reason' | 'retryAfterMs'>
+
+type HeaderWriter = <Reply>(limits: Limits, sink: HeaderSink<Reply>, reply: Reply, nowMs: () => number) => void
 
 const intoLines: HeaderSink<HeaderLine[]> = {
   setHeader: (lines, name, value) => {
@@ -44,29 +50,40 @@ const sentences: Readonly<Record<Reason, (rule: string) => string>> = {
 
 const writers: Readonly<Record<HeaderStyle, HeaderWriter>> = {
   'draft-11': writeDraft11,
+  'draft-7': writeDraft7,
   'draft-6': writeDraft6,
   legacy: writeLegacy,
   none: () => {},
 }
 
 /** What any caller, refused or not, is told of his limits. Shadow limits are not shown. */
-export function rateLimitHeaders(verdict: Verdict, nowMs: number): HeaderLine[] {
+export function rateLimitHeaders(verdict: Pick<Verdict, 'decisions' | 'answer'>, nowMs: number): HeaderLine[] {
   const lines: HeaderLine[] = []
   tellLimits(verdict, intoLines, lines, () => nowMs)
   return lines
 }
 
 /** Writes the same where the answer is made, without a list in between: most calls pass, and each is told. */
-export function tellLimits<Reply>(verdict: Verdict, sink: HeaderSink<Reply>, reply: Reply, nowMs: () => number): void {
+export function tellLimits<Reply>(verdict: Limits, sink: HeaderSink<Reply>, reply: Reply, nowMs: () => number): void {
   writers[verdict.answer.headers](verdict, sink, reply, nowMs)
 }
 
 /** The answer to a caller whose call was refused. */
-export function refusal(verdict: Verdict, nowMs: number): Refusal {
+export function refusal(verdict: RefusedVerdict, nowMs: number): Refusal {
   const { status } = verdict.answer
   const retryAfter = retryAfterSeconds(verdict)
+  const { body, contentType } = bodyOf(verdict, retryAfter)
+  const headers = rateLimitHeaders(verdict, nowMs)
+  headers.push(['Retry-After', `${retryAfter}`], ['Cache-Control', 'no-store'], ['Content-Type', contentType])
+  return { status, headers, body }
+}
+
+function bodyOf(verdict: RefusedVerdict, retryAfter: number): { body: string; contentType: string } {
+  const { status, body, contentType } = verdict.answer
+  if (typeof body === 'string') return { body, contentType: contentType ?? 'text/plain; charset=utf-8' }
+  if (body !== undefined) return { body: JSON.stringify(body), contentType: contentType ?? 'application/json' }
   const rule = verdict.rule ?? ''
-  const body = {
+  const problem = {
     type: problemTypeOf[status] ?? 'about:blank',
     title: STATUS_CODES[status] ?? 'Refused',
     status,
@@ -75,17 +92,11 @@ export function refusal(verdict: Verdict, nowMs: number): Refusal {
     'violated-policies': violatedPolicies(verdict),
     retryAfter,
   }
-  const headers = rateLimitHeaders(verdict, nowMs)
-  headers.push(
-    ['Retry-After', `${retryAfter}`],
-    ['Cache-Control', 'no-store'],
-    ['Content-Type', 'application/problem+json'],
-  )
-  return { status, headers, body: JSON.stringify(body) }
+  return { body: JSON.stringify(problem), contentType: 'application/problem+json' }
 }
 
 /** draft-ietf-httpapi-ratelimit-headers-11: two lists, with one item per limit under the same name. */
-function writeDraft11<Reply>({ decisions }: Verdict, sink: HeaderSink<Reply>, reply: Reply): void {
+function writeDraft11<Reply>({ decisions }: Limits, sink: HeaderSink<Reply>, reply: Reply): void {
   let policies = PolicyList.empty
   let standings = ''
   for (let i = 0; i < decisions.length; i++) {
@@ -99,24 +110,39 @@ function writeDraft11<Reply>({ decisions }: Verdict, sink: HeaderSink<Reply>, re
   sink.setHeader(reply, 'RateLimit', standings)
 }
 
-/** draft 6: the policies without names, and the numbers of the limit that binds most. */
-function writeDraft6<Reply>(verdict: Verdict, sink: HeaderSink<Reply>, reply: Reply): void {
+/** draft 7: the policies without names, and the numbers of the limit that binds most in one header. */
+function writeDraft7<Reply>(verdict: Limits, sink: HeaderSink<Reply>, reply: Reply): void {
   const tightest = tightestLimit(verdict)
   if (tightest === undefined) return
-  let policies = ''
-  for (const decision of verdict.decisions) {
-    if (decision.shadow) continue
-    policies += `${policies === '' ? '' : ', '}${whole(decision.limit)}${windowOf(decision)}`
-  }
   const seconds = resetSeconds(tightest)
-  sink.setHeader(reply, 'RateLimit-Policy', policies)
+  const reset = seconds === undefined ? '' : `, reset=${seconds}`
+  sink.setHeader(reply, 'RateLimit-Policy', unnamedPolicies(verdict))
+  const numbers = `limit=${whole(tightest.limit)}, remaining=${whole(tightest.remaining)}${reset}`
+  sink.setHeader(reply, 'RateLimit', numbers)
+}
+
+/** draft 6: the policies without names, and the numbers of the limit that binds most. */
+function writeDraft6<Reply>(verdict: Limits, sink: HeaderSink<Reply>, reply: Reply): void {
+  const tightest = tightestLimit(verdict)
+  if (tightest === undefined) return
+  const seconds = resetSeconds(tightest)
+  sink.setHeader(reply, 'RateLimit-Policy', unnamedPolicies(verdict))
   sink.setHeader(reply, 'RateLimit-Limit', `${whole(tightest.limit)}`)
   sink.setHeader(reply, 'RateLimit-Remaining', `${whole(tightest.remaining)}`)
   if (seconds !== undefined) sink.setHeader(reply, 'RateLimit-Reset', `${seconds}`)
 }
 
+function unnamedPolicies({ decisions }: Limits): string {
+  let policies = ''
+  for (const decision of decisions) {
+    if (decision.shadow) continue
+    policies += `${policies === '' ? '' : ', '}${whole(decision.limit)}${windowOf(decision)}`
+  }
+  return policies
+}
+
 /** X-RateLimit-*: servers disagree on Reset; this is seconds since 1970, as GitHub and express-rate-limit send it. */
-function writeLegacy<Reply>(verdict: Verdict, sink: HeaderSink<Reply>, reply: Reply, nowMs: () => number): void {
+function writeLegacy<Reply>(verdict: Limits, sink: HeaderSink<Reply>, reply: Reply, nowMs: () => number): void {
   const tightest = tightestLimit(verdict)
   if (tightest === undefined) return
   const afterMs = resetMs(tightest)
@@ -126,7 +152,7 @@ function writeLegacy<Reply>(verdict: Verdict, sink: HeaderSink<Reply>, reply: Re
   sink.setHeader(reply, 'X-RateLimit-Reset', `${Math.ceil((nowMs() + afterMs) / 1000)}`)
 }
 
-function violatedPolicies({ decisions, rule }: Verdict): string[] {
+function violatedPolicies({ decisions, rule }: RefusedVerdict): string[] {
   const names: string[] = []
   let level = 0
   decisions.forEach((decision, index) => {
@@ -138,7 +164,7 @@ function violatedPolicies({ decisions, rule }: Verdict): string[] {
 }
 
 /** Of the limits that refuse, or else of all, the one with least left; of equals, the one that takes longest. */
-function tightestLimit({ decisions }: Verdict): Decision | undefined {
+function tightestLimit({ decisions }: Limits): Decision | undefined {
   let tightest: Decision | undefined
   for (const decision of decisions) {
     if (!decision.shadow && (tightest === undefined || isTighter(decision, tightest))) tightest = decision
@@ -169,7 +195,7 @@ function resetSeconds(decision: Decision): number | undefined {
 }
 
 /** Whole seconds, never 0. Where no moment can be named, the longest period of the rule that refused. */
-function retryAfterSeconds({ retryAfterMs, decisions, rule }: Verdict): number {
+function retryAfterSeconds({ retryAfterMs, decisions, rule }: RefusedVerdict): number {
   let ms = retryAfterMs
   if (ms === Number.POSITIVE_INFINITY) {
     ms = 0

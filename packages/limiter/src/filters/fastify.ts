@@ -1,4 +1,5 @@
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
+import { assertLimiter } from '../assert-limiter.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Verdict } from '../verdict.ts'
 import { admit, verdictOf as verdictOfRaw } from './admit.ts'
@@ -9,6 +10,8 @@ export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
 
 /** Judges every request to a Fastify application, before anything else is done for it: `app.register(diana(limiter))`. */
 export function diana(limiter: Limiter, options: FilterOptions<FastifyRequest> = {}): FastifyPluginCallback {
+  // register(diana) calls it with the application, and hears of errors through a promise only
+  if (isApplication(limiter)) return reject(limiter) as never
   const onRequest = hook(appFilter(limiter, fastifyFramework, options))
   const plugin: FastifyPluginCallback = (app, _options, done) => {
     app.addHook('onRequest', onRequest)
@@ -29,6 +32,14 @@ export function rateLimit(limiter: Limiter, options: RouteOptions<FastifyRequest
 /** What Diana said of a request; of several filters, the last. */
 export function verdictOf(request: FastifyRequest): Verdict | undefined {
   return verdictOfRaw(request.raw)
+}
+
+function isApplication(given: unknown): boolean {
+  return typeof given === 'object' && given !== null && 'addHook' in given
+}
+
+async function reject(given: unknown): Promise<void> {
+  assertLimiter(given, 'diana')
 }
 
 function hook(filter: Filter<FastifyRequest, FastifyReply>): onRequestHookHandler {

@@ -1,8 +1,12 @@
+import { assertLimiter } from '../assert-limiter.ts'
 import type { Call } from '../call.ts'
 import type { Limiter } from '../limiter.ts'
 import type { RuleOptions } from '../rules/options.ts'
+import type { Verdict } from '../verdict.ts'
+import { warnOfEach } from '../warn-once.ts'
+import { assertOptions, assertRouteOptions } from './assert-options.ts'
+import type { CustomAnswer } from './custom-answer.ts'
 import type { Framework } from './framework.ts'
-import { warnOfRule } from './warn-once.ts'
 
 /** What every filter can be told. `Request` is the framework's own. */
 export interface FilterOptions<Request> {
@@ -14,6 +18,12 @@ export interface FilterOptions<Request> {
   readonly resource?: 'route' | 'path' | undefined
   /** Whether `/A` and `/a` are two paths; the framework's own idea unless said. */
   readonly caseSensitive?: boolean | undefined
+  /** Requests that pass unjudged and uncounted: those for which it returns true. If it throws, the request is judged. */
+  readonly skip?: ((request: Request) => boolean) | undefined
+  /** What a refused call is answered instead; nothing for Diana's own answer. */
+  readonly onRefused?:
+    | ((verdict: Verdict, request: Request) => CustomAnswer | undefined | Promise<CustomAnswer | undefined>)
+    | undefined
   /** Told when Diana fails to judge a call, which then passes. */
   readonly onError?: ((error: unknown, request: Request) => void) | undefined
 }
@@ -38,12 +48,21 @@ export interface Filter<Request, Reply> {
   readonly only: boolean
 }
 
-/** A filter by all rules that match. */
+/** What a filter is called where it is mounted, and which options it has alone. */
+export interface Mount {
+  readonly name: string
+  readonly own?: readonly string[] | undefined
+}
+
+/** A filter by all rules that match. Throws if it is not given a limiter, or options that it cannot use. */
 export function appFilter<Request, Reply>(
   limiter: Limiter,
   framework: Framework<Request, Reply>,
   options: FilterOptions<Request>,
+  { name, own }: Mount = { name: 'diana' },
 ): Filter<Request, Reply> {
+  assertLimiter(limiter, name)
+  assertOptions(options, name, own)
   return { limiter, framework, options, rules: [], only: false }
 }
 
@@ -52,14 +71,17 @@ export function routeFilter<Request, Reply>(
   limiter: Limiter,
   framework: Framework<Request, Reply>,
   options: RouteOptions<Request>,
+  { own }: Pick<Mount, 'own'> = {},
 ): Filter<Request, Reply> {
+  assertLimiter(limiter, 'rateLimit')
+  assertRouteOptions(options, 'rateLimit', own)
   const rules = Array.isArray(options.rule) ? options.rule : [options.rule as RouteRule]
   return { limiter, framework, options, rules: rules.map(rule => known(limiter, rule)), only: true }
 }
 
 function known(limiter: Limiter, rule: RouteRule): string {
   if (typeof rule === 'string') {
-    if (!limiter.hasRule(rule)) warnOfRule(rule)
+    if (!limiter.hasRule(rule)) warnOfEach('DIANA_NO_SUCH_RULE', `"${rule}"`)
     return rule
   }
   limiter.addRule({ match: 'none', ...rule })

@@ -36,7 +36,9 @@ export const honoFramework: Framework<Context, Context> = {
     else context.res.headers.set(name, value)
   },
   refuse: (_request, context, { status, headers, body }) => {
-    context.res = new Response(body, { status, headers: headers.map(([name, value]) => [name, value]) })
+    context.res = new Response(bodiless.includes(status) ? null : body, { status })
+    // Hono lets the headers that were set before, such as those of another filter, win over those of a new response
+    for (const [name, value] of headers) context.res.headers.set(name, value)
   },
   watch: (_request, context, watcher) => {
     const { incoming, outgoing } = serverOf(context)
@@ -54,6 +56,9 @@ export const honoFramework: Framework<Context, Context> = {
   },
   tell: node.tell,
 }
+
+/** Statuses whose answers have no body; a Response with one cannot be made. */
+const bodiless: readonly number[] = [204, 205, 304]
 
 const followed = new WeakMap<Context, Watcher>()
 const records = new WeakMap<Request, Call['headers'] & object>()

@@ -15,12 +15,12 @@ export interface PeerOption {
 
 /** Judges every request to a Hono application: `app.use(diana(limiter))`, before anything else. */
 export function diana(limiter: Limiter, options: FilterOptions<Context> & PeerOption = {}): MiddlewareHandler {
-  return middleware(appFilter(limiter, frameworkFor(options), options))
+  return middleware(appFilter(limiter, frameworkFor(options), options, { name: 'diana', own: ['peer'] }))
 }
 
 /** Judges the requests to one route by rules of its own: `app.post('/login', rateLimit(limiter, { rule: 'login' }), …)`. */
 export function rateLimit(limiter: Limiter, options: RouteOptions<Context> & PeerOption): MiddlewareHandler {
-  return middleware(routeFilter(limiter, frameworkFor(options), options))
+  return middleware(routeFilter(limiter, frameworkFor(options), options, { own: ['peer'] }))
 }
 
 /** What Diana said of a request; of several filters, the last. */
@@ -28,7 +28,7 @@ export function verdictOf(context: Context): Verdict | undefined {
   return verdictOfRaw(honoFramework.identity(context))
 }
 
-function frameworkFor({ peer }: PeerOption): Framework<Context, Context> {
+function frameworkFor({ peer }: PeerOption = {}): Framework<Context, Context> {
   return peer === undefined ? honoFramework : { ...honoFramework, peer }
 }
 

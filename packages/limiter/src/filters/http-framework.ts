@@ -32,7 +32,7 @@ export const tunnelFramework: Framework<IncomingMessage, Duplex> = {
   refuse: (_request, socket, refusal) => {
     socket.on('error', ignore)
     // half a connection could otherwise be kept open for ever
-    socket.end(inBytes(refusal), () => socket.destroy())
+    socket.end(inBytes(asFailure(refusal)), () => socket.destroy())
   },
   watch: (_request, socket, watcher) => {
     // Node has left the socket to us, and nobody else listens yet
@@ -43,6 +43,11 @@ export const tunnelFramework: Framework<IncomingMessage, Duplex> = {
   abandon: socket => {
     socket.destroy()
   },
+}
+
+/** Whoever asks for a tunnel takes any success for one. */
+function asFailure(refusal: Refusal): Refusal {
+  return refusal.status < 400 ? { ...refusal, status: 503 } : refusal
 }
 
 function ignore(): void {}

@@ -1,8 +1,9 @@
 import type { EventEmitter } from 'node:events'
+import { DianaError } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import { admit } from './admit.ts'
 import type { Refusal } from './answer.ts'
-import { appFilter, type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
+import { appFilter, type Filter, type FilterOptions, type Mount, type RouteOptions, routeFilter } from './filter.ts'
 import { httpFramework, tunnelFramework } from './http-framework.ts'
 import { settleTarget } from './http-target.ts'
 import type { NodeRequest, NodeResponse } from './node-framework.ts'
@@ -36,6 +37,7 @@ export function diana<Request extends NodeRequest, Response extends NodeResponse
   listener: Listener<Request, Response>,
   options: FilterOptions<NodeRequest> = {},
 ): (request: Request, response: Response) => void {
+  assertListener('diana', listener)
   return wrap(appFilter(limiter, httpFramework, options), listener)
 }
 
@@ -45,7 +47,22 @@ export function rateLimit<Request extends NodeRequest, Response extends NodeResp
   listener: Listener<Request, Response>,
   options: RouteOptions<NodeRequest>,
 ): (request: Request, response: Response) => void {
+  assertListener('rateLimit', listener)
   return wrap(routeFilter(limiter, httpFramework, options), listener)
+}
+
+const guarding: Mount = { name: 'guard' }
+
+function assertServer(server: unknown): void {
+  if (typeof (server as Partial<EventEmitter> | undefined)?.emit === 'function') return
+  throw new DianaError('BAD_CALL', 'guard was given no server: write guard(server, limiter), the server first')
+}
+
+function assertListener(caller: string, listener: unknown): void {
+  if (typeof listener === 'function') return
+  const more = caller === 'diana' ? '' : ", { rule: 'login' }"
+  const example = `createServer(${caller}(limiter, (request, response) => …${more}))`
+  throw new DianaError('BAD_CALL', `${caller} was given no listener: write ${example}`)
 }
 
 function wrap<Request extends NodeRequest, Response extends NodeResponse>(
@@ -65,8 +82,9 @@ export function guard<Server extends EventEmitter>(
   limiter: Limiter,
   options: FilterOptions<NodeRequest> = {},
 ): Server {
-  const requests = appFilter(limiter, httpFramework, options)
-  const tunnels = appFilter(limiter, tunnelFramework, options)
+  assertServer(server)
+  const requests = appFilter(limiter, httpFramework, options, guarding)
+  const tunnels = appFilter(limiter, tunnelFramework, options, guarding)
   const emit = server.emit.bind(server) as (event: string | symbol, ...args: unknown[]) => boolean
   const next = (event: string) => (request: unknown, reply: unknown, head: unknown) => emit(event, request, reply, head)
   const [onRequest, onExpectation, onUpgrade, onConnect] = [

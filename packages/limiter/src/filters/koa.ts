@@ -25,10 +25,9 @@ const koa: Framework<Context, Context> = {
   setHeader: (context, name, value) => context.set(name, value),
   refuse: (_request, context, { status, headers, body }) => {
     context.status = status
-    for (const [name, value] of headers) context.set(name, value)
     // bytes, since Koa adds a charset to text, and JSON has none
     context.body = Buffer.from(body)
-    context.set('Content-Type', 'application/problem+json')
+    for (const [name, value] of headers) context.set(name, value)
   },
   watch: (_request, context, watcher) => node.watch(context.req, context.res, watcher),
   abandon: context => {

@@ -8,7 +8,7 @@ import type { Limiter } from '../limiter.ts'
 import { RateLimit } from '../rate-limit.ts'
 import { listen } from './doubles/listen.ts'
 import { diana } from './express.ts'
-import { DianaGuard, DianaModule, type NestRequest } from './nest.ts'
+import { DIANA_LIMITER, DianaGuard, DianaModule, type NestRequest, SkipRateLimit } from './nest.ts'
 
 const closing: (() => unknown)[] = []
 
@@ -150,7 +150,10 @@ test('a guard may stand on one controller, and counts once what another filter h
   const url = await start(guarded, [], app => {
     ;(app as { use(filter: unknown): void }).use(diana(limiter))
   })
-  expect(await statuses(url, '/buy', '/buy', '/buy', '/list', '/list', '/list')).toEqual([200, 200, 503, 200, 200, 503])
+  // the third is refused by its annotation, and costs nothing by the other rule
+  expect(await statuses(url, '/buy', '/buy', '/buy', '/list', '/list', '/list', '/list')).toEqual([
+    200, 200, 503, 200, 200, 200, 503,
+  ])
 })
 
 test('what is no HTTP is let through', async () => {
@@ -158,4 +161,56 @@ test('what is no HTTP is let through', async () => {
   const context = { getType: () => 'ws', switchToHttp: vi.fn() }
   expect([guard.canActivate(context as never), guard.canActivate(context as never)]).toEqual([true, true])
   expect(context.switchToHttp).not.toHaveBeenCalled()
+})
+
+test('a limiter is made from other providers, is injected, guards by class, and is closed with the application', async () => {
+  class Settings {
+    readonly limit = '1/h'
+  }
+  const made: Limiter[] = []
+  const module = DianaModule.forRootAsync({
+    imports: [{ module: class SettingsModule {}, providers: [Settings], exports: [Settings] }],
+    inject: [Settings],
+    useFactory: async (settings: Settings) => {
+      made.push(await createLimiter({ rules: [{ id: 'all', limit: settings.limit }] }))
+      return made[0]!
+    },
+  })
+  const seen: unknown[] = []
+  const spy = { provide: 'spy', useFactory: (limiter: Limiter) => seen.push(limiter), inject: [DIANA_LIMITER] }
+  const using = annotated([UseGuards(DianaGuard)], [])
+  class Application {}
+  Module({ imports: [module], controllers: [using], providers: [spy] })(Application)
+  const app = await NestFactory.create(Application, { logger: false, abortOnError: false })
+  await app.init()
+  const { port } = await listen(app.getHttpServer())
+  expect(await statuses(`http://127.0.0.1:${port}`, '/list', '/list')).toEqual([200, 503])
+  expect(seen).toEqual(made)
+  await app.close()
+  expect(() => made[0]!.decide({ method: 'GET', path: '/' })).toThrow('closed')
+})
+
+test('@SkipRateLimit on a handler or a controller lets its calls pass unjudged', async () => {
+  const limiter = await limit({ rules: [{ id: 'all', limit: '1/h' }] })
+  const some = annotated([RateLimit({ limit: '1/h', by: 'ip' })], [SkipRateLimit()])
+  const url = await start(some, [DianaModule.forRoot(limiter)])
+  expect(await statuses(url, '/buy', '/buy', '/list', '/list')).toEqual([200, 200, 200, 503])
+  const other = await limit({ rules: [{ id: 'all', limit: '1/h' }] })
+  const all = await start(annotated([SkipRateLimit()], []), [DianaModule.forRoot(other)])
+  expect(await statuses(all, '/list', '/list')).toEqual([200, 200])
+})
+
+test('an annotation on a provider limits its method, and a controller is counted by the guard alone', async () => {
+  const limiter = await limit()
+  class Mailer {
+    send(): string {
+      return 'sent'
+    }
+  }
+  const descriptor = Object.getOwnPropertyDescriptor(Mailer.prototype, 'send')!
+  const decorator = RateLimit({ limit: '1/h', limiter }) as unknown as (...args: unknown[]) => PropertyDescriptor
+  Object.defineProperty(Mailer.prototype, 'send', decorator(Mailer.prototype, 'send', descriptor))
+  const mailer = new Mailer()
+  expect(mailer.send()).toBe('sent')
+  expect(() => mailer.send()).toThrow('rule "Mailer.send" refuses this call')
 })

@@ -1,96 +1,93 @@
-import type { CanActivate, DynamicModule, ExecutionContext, Type } from '@nestjs/common'
+import type { DynamicModule, FactoryProvider, ModuleMetadata, Provider, Type } from '@nestjs/common'
 import type { ModulesContainer } from '@nestjs/core'
+import { assertLimiter } from '../assert-limiter.ts'
+import { DianaError } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
-import { admit } from './admit.ts'
-import { AnnotatedRules } from './annotated-rules.ts'
-import type { Filter, FilterOptions } from './filter.ts'
-import { frameworkUnder, type NestReply, type NestRequest, refusalOf } from './nest-framework.ts'
+import type { FilterOptions } from './filter.ts'
+import type { NestRequest } from './nest-framework.ts'
+import { DianaGuard } from './nest-guard.ts'
 
+export type { CustomAnswer } from './custom-answer.ts'
 export type { FilterOptions } from './filter.ts'
 export type { NestRequest } from './nest-framework.ts'
+export { DianaGuard } from './nest-guard.ts'
+export { SkipRateLimit } from './nest-skip.ts'
 
-/**
- * Judges the calls that reach a controller, by all rules that match and by those that `@RateLimit` states on the controller
- * or the handler. What is refused is thrown as an HttpException, which Nest answers.
- */
-export class DianaGuard implements CanActivate {
-  readonly #limiter: Limiter
-  readonly #options: FilterOptions<NestRequest>
-  readonly #rules: AnnotatedRules
-  readonly #filters = new WeakMap<object, WeakMap<object, Filter<NestRequest, NestReply>>>()
+/** What the limiter is injected by: `constructor(@Inject(DIANA_LIMITER) limiter: Limiter)`. */
+export const DIANA_LIMITER: unique symbol = Symbol('DIANA_LIMITER')
 
-  constructor(limiter: Limiter, options: FilterOptions<NestRequest> = {}) {
-    this.#limiter = limiter
-    this.#options = options
-    this.#rules = new AnnotatedRules(limiter)
-  }
-
-  canActivate(context: ExecutionContext): boolean | Promise<boolean> {
-    // messages and sockets have no request to judge
-    if (context.getType() !== 'http') return true
-    const http = context.switchToHttp()
-    const request = http.getRequest<NestRequest>()
-    const reply = http.getResponse<NestReply>()
-    const passes = admit(this.#filterFor(context, request), request, reply)
-    if (passes === true) return true
-    return passes === false ? refuse(reply) : passes.then(passed => passed || refuse(reply))
-  }
-
-  /** Reads the annotations of a controller, and throws where one cannot be obeyed. */
-  prepare(controller: Type): void {
-    for (const name of Object.getOwnPropertyNames(controller.prototype)) {
-      const handler: unknown = Object.getOwnPropertyDescriptor(controller.prototype, name)?.value
-      if (typeof handler === 'function') this.#rules.of(controller, handler as () => unknown)
-    }
-  }
-
-  #filterFor(context: ExecutionContext, request: NestRequest): Filter<NestRequest, NestReply> {
-    const controller = context.getClass()
-    const handler = context.getHandler() as () => unknown
-    let ofController = this.#filters.get(controller)
-    if (ofController === undefined) {
-      ofController = new WeakMap()
-      this.#filters.set(controller, ofController)
-    }
-    let filter = ofController.get(handler)
-    if (filter === undefined) {
-      const rules = this.#rules.of(controller, handler)
-      filter = {
-        limiter: this.#limiter,
-        framework: frameworkUnder(request),
-        options: this.#options,
-        rules,
-        only: false,
-      }
-      ofController.set(handler, filter)
-    }
-    return filter
-  }
+/** How the limiter of a module is made from other providers. */
+export interface DianaModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
+  readonly inject?: FactoryProvider['inject']
+  readonly useFactory: (...args: never[]) => Limiter | Promise<Limiter>
+  readonly options?: FilterOptions<NestRequest> | undefined
 }
 
 /**
  * Puts a guard before all controllers of an application: `imports: [DianaModule.forRoot(limiter)]`. Annotations that cannot
- * be obeyed are told when the application starts.
+ * be obeyed are reported when the application starts. The limiter is closed when the application has closed.
  */
-// biome-ignore lint/complexity/noStaticOnlyClass: Nest's modules are classes
 export class DianaModule {
-  static async forRoot(limiter: Limiter, options: FilterOptions<NestRequest> = {}): Promise<DynamicModule> {
-    const { APP_GUARD, ModulesContainer } = await import('@nestjs/core')
-    const guard = new DianaGuard(limiter, options)
-    const useFactory = (modules: ModulesContainer): DianaGuard => {
-      for (const { controllers } of modules.values()) {
-        for (const { metatype } of controllers.values()) guard.prepare(metatype as Type)
-      }
-      return guard
+  constructor() {
+    if (new.target !== DianaModule) return
+    const remedy = 'write imports: [DianaModule.forRoot(await createLimiter({ … }))]'
+    throw new DianaError('BAD_CALL', `DianaModule was imported without a limiter: ${remedy}`)
+  }
+
+  static async forRoot(
+    limiter: Limiter | Promise<Limiter>,
+    options: FilterOptions<NestRequest> = {},
+  ): Promise<DynamicModule> {
+    const ready = await limiter
+    assertLimiter(ready, 'DianaModule.forRoot')
+    return await dynamicModule({ provide: DIANA_LIMITER, useValue: ready }, options)
+  }
+
+  /** The same, with a limiter that is made from what other modules provide. */
+  static async forRootAsync(options: DianaModuleAsyncOptions): Promise<DynamicModule> {
+    const { imports, inject = [], useFactory, options: filterOptions = {} } = options ?? {}
+    if (typeof useFactory !== 'function') {
+      const example = 'useFactory: () => createLimiter({ … })'
+      throw new DianaError('BAD_CALL', `DianaModule.forRootAsync needs a function that makes the limiter: ${example}`)
     }
-    return { module: DianaModule, providers: [{ provide: APP_GUARD, useFactory, inject: [ModulesContainer] }] }
+    const create = async (...args: unknown[]): Promise<Limiter> => {
+      const limiter = await (useFactory as (...args: unknown[]) => unknown)(...args)
+      assertLimiter(limiter, 'useFactory')
+      return limiter as Limiter
+    }
+    const made = await dynamicModule({ provide: DIANA_LIMITER, useFactory: create, inject }, filterOptions)
+    return imports === undefined ? made : { ...made, imports }
   }
 }
 
-async function refuse(reply: NestReply): Promise<boolean> {
-  const refusal = refusalOf(reply)
-  // the caller left while he waited
-  if (refusal === undefined) return false
-  const { HttpException } = await import('@nestjs/common')
-  throw new HttpException(JSON.parse(refusal.body) as object, refusal.status)
+/** What is imported in place of DianaModule once there is a limiter. */
+class MountedDianaModule extends DianaModule {}
+
+async function dynamicModule(limiter: Provider, options: FilterOptions<NestRequest>): Promise<DynamicModule> {
+  const [{ APP_GUARD, ModulesContainer }, { Inject, Optional }] = await Promise.all([
+    import('@nestjs/core'),
+    import('@nestjs/common'),
+  ])
+  // so that @UseGuards(DianaGuard) finds the limiter too
+  Inject(DIANA_LIMITER)(DianaGuard, undefined, 0)
+  Optional()(DianaGuard, undefined, 1)
+  const guarding = (ready: Limiter, modules: ModulesContainer): DianaGuard => {
+    const guard = new DianaGuard(ready, options)
+    for (const { controllers } of modules.values()) {
+      for (const { metatype } of controllers.values()) guard.prepare(metatype as Type)
+    }
+    return guard
+  }
+  // after the server has closed, so that the last calls are judged as well
+  const closing = (ready: Limiter) => ({ onApplicationShutdown: () => ready.close() })
+  return {
+    module: MountedDianaModule,
+    global: true,
+    providers: [
+      limiter,
+      { provide: APP_GUARD, useFactory: guarding, inject: [DIANA_LIMITER, ModulesContainer] },
+      { provide: MountedDianaModule.name, useFactory: closing, inject: [DIANA_LIMITER] },
+    ],
+    exports: [DIANA_LIMITER],
+  }
 }

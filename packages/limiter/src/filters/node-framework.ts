@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { Socket } from 'node:net'
+import { warnOnce } from '../warn-once.ts'
 import type { Refusal } from './answer.ts'
 import type { Framework, Watcher } from './framework.ts'
-import { warnOnce } from './warn-once.ts'
 
 export type NodeRequest = IncomingMessage | Http2ServerRequest
 export type NodeResponse = ServerResponse | Http2ServerResponse

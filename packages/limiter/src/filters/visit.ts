@@ -1,11 +1,14 @@
 import type { Call } from '../call.ts'
 import type { CheckOptions } from '../check-options.ts'
+import { valueNow } from '../sync-function.ts'
 import type { Verdict } from '../verdict.ts'
-import { refusal, tellLimits } from './answer.ts'
+import { type Refusal, tellLimits } from './answer.ts'
+import { type CustomAnswer, customRefusal } from './custom-answer.ts'
 import type { Filter } from './filter.ts'
 import type { Watcher } from './framework.ts'
+import { joinVerdicts } from './joined-verdict.ts'
+import { report } from './report.ts'
 import { RequestCall } from './request-call.ts'
-import { warnOnce } from './warn-once.ts'
 
 /** One request on its way past Diana. It is watched until it ends only where it waits or its end matters. */
 export class Visit<Request, Reply> implements CheckOptions, Watcher {
@@ -13,10 +16,15 @@ export class Visit<Request, Reply> implements CheckOptions, Watcher {
   readonly rule: readonly string[] | undefined
   readonly only: boolean
   cost: number | undefined
+  /** The rules that filters of the same limiter have charged before on this request. */
+  after: readonly string[] | undefined
   readonly #request: Request
   readonly #reply: Reply
   #controller: AbortController | undefined
   #verdict: Verdict | undefined
+  /** What this filter alone said, and what those before it did. */
+  #own: Verdict | undefined
+  #earlier: Verdict | undefined
   #isWatched = false
   #isOver = false
 
@@ -25,12 +33,24 @@ export class Visit<Request, Reply> implements CheckOptions, Watcher {
     this.rule = filter.rules.length === 0 ? undefined : filter.rules
     this.only = only
     this.cost = undefined
+    this.after = undefined
     this.#request = request
     this.#reply = reply
   }
 
   get verdict(): Verdict | undefined {
     return this.#verdict
+  }
+
+  /** Makes one judgement of this visit and of those to other filters before it. */
+  follow(earlier: Verdict | undefined, charged: readonly string[] | undefined): void {
+    this.#earlier = earlier
+    this.after = charged
+  }
+
+  /** The ids of the rules that have charged the request at this filter. */
+  get charged(): readonly string[] {
+    return this.cost === 0 || this.#own === undefined ? [] : this.#own.decisions.map(({ rule }) => rule)
   }
 
   /** Ends a wait when the caller leaves. The limiter asks for it only where there is one. */
@@ -59,7 +79,7 @@ export class Visit<Request, Reply> implements CheckOptions, Watcher {
   ended(status: number | undefined): void {
     this.#isOver = true
     this.#controller?.abort()
-    this.#verdict?.end({ status })
+    this.#own?.end({ status })
   }
 
   async #wait(pending: Promise<Verdict>): Promise<boolean> {
@@ -68,26 +88,77 @@ export class Visit<Request, Reply> implements CheckOptions, Watcher {
       verdict = await pending
     } catch (error) {
       if (!this.#isOver) return this.#passDespite(error)
+      this.#earlier?.refund()
       this.filter.framework.abandon(this.#reply)
       return false
     }
     return this.#answer(verdict)
   }
 
-  #answer(verdict: Verdict): boolean {
+  #answer(own: Verdict): boolean | Promise<boolean> {
+    this.#own = own
+    try {
+      const verdict = joinVerdicts(this.#earlier, own)
+      return verdict instanceof Promise ? verdict.then(one => this.#send(one)) : this.#send(verdict)
+    } catch (error) {
+      return this.#passDespite(error)
+    }
+  }
+
+  #send(verdict: Verdict): boolean | Promise<boolean> {
     const { framework } = this.filter
     this.#verdict = verdict
     try {
-      if (!verdict.allowed) {
-        framework.refuse(this.#request, this.#reply, refusal(verdict, Date.now()))
-        return false
-      }
+      if (!verdict.allowed) return this.#refuse(verdict)
       if (verdict.holds) this.#hold(verdict)
       tellLimits(verdict, framework, this.#reply, Date.now)
       return true
     } catch (error) {
       return this.#passDespite(error)
     }
+  }
+
+  #refuse(verdict: Verdict): boolean | Promise<boolean> {
+    const custom = this.#customAnswer(verdict)
+    if (!(custom instanceof Promise)) return this.#refuseWith(verdict, custom)
+    return custom.then(answer => this.#refuseWith(verdict, answer))
+  }
+
+  #refuseWith(verdict: Verdict, custom: CustomAnswer | undefined): boolean {
+    this.#correctHeaders(verdict)
+    this.filter.framework.refuse(this.#request, this.#reply, this.#refusal(verdict, custom))
+    return false
+  }
+
+  #refusal(verdict: Verdict, custom: CustomAnswer | undefined): Refusal {
+    try {
+      return customRefusal(verdict, Date.now(), custom)
+    } catch (error) {
+      this.#tell(error)
+      return customRefusal(verdict, Date.now(), undefined)
+    }
+  }
+
+  /** What the application answers; if it fails, the refusal is answered as Diana does. */
+  #customAnswer(verdict: Verdict): CustomAnswer | undefined | Promise<CustomAnswer | undefined> {
+    const { onRefused } = this.filter.options
+    const failed = (error: unknown): undefined => {
+      this.#tell(error)
+      return undefined
+    }
+    try {
+      const answer = onRefused?.(verdict, this.#request)
+      return answer instanceof Promise ? answer.catch(failed) : answer
+    } catch (error) {
+      return failed(error)
+    }
+  }
+
+  /** Headers that an earlier filter has written in another style are written again, after its charges are refunded. */
+  #correctHeaders({ decisions, answer }: Verdict): void {
+    const written = this.#earlier?.answer
+    if (written === undefined || written.headers === answer.headers) return
+    tellLimits({ decisions, answer: written }, this.filter.framework, this.#reply, Date.now)
   }
 
   #hold(verdict: Verdict): void {
@@ -104,7 +175,7 @@ export class Visit<Request, Reply> implements CheckOptions, Watcher {
   /** A caller who makes the application throw must not go uncounted for it. */
   #ask(attributes: (request: Request) => Call['attributes']): Call['attributes'] {
     try {
-      return attributes(this.#request)
+      return valueNow(attributes(this.#request), 'attributes')
     } catch (error) {
       this.#tell(error)
       return undefined
@@ -114,8 +185,8 @@ export class Visit<Request, Reply> implements CheckOptions, Watcher {
   #costBy(cost: number | ((call: Call, request: Request) => number), call: Call): number {
     if (typeof cost === 'number') return cost
     try {
-      const told = cost(call, this.#request)
-      return Number.isSafeInteger(told) && told >= 0 ? told : 1
+      const told = valueNow(cost(call, this.#request), 'cost')
+      return told !== undefined && Number.isSafeInteger(told) && told >= 0 ? told : 1
     } catch (error) {
       this.#tell(error)
       return 1
@@ -129,12 +200,6 @@ export class Visit<Request, Reply> implements CheckOptions, Watcher {
   }
 
   #tell(error: unknown): void {
-    const { options, framework } = this.filter
-    try {
-      if (options.onError) options.onError(error, this.#request)
-      else framework.tell(this.#request, error)
-    } catch (failure) {
-      warnOnce('DIANA_FAILED', String(failure))
-    }
+    report(error, this.#request, this.filter.options, this.filter.framework)
   }
 }

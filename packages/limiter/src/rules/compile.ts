@@ -102,7 +102,7 @@ function compileRule(
     meters,
     partOf: part => rule.limits.map(limit => partMeter(algorithm, { limit, options: rule.options }, part, patience)),
     terms: [rule.limits, rule.options, patience],
-    answer: { ...document.answer, ...rule.answer },
+    answer: answerOf(document.answer, rule.answer),
     enforced: rule.whenFull !== 'shadow',
     distributed: rule.count === 'distributed',
     emergency: rule.whenStoreDown,
@@ -116,6 +116,12 @@ function compileRule(
     isAmbiguous: compileAmbiguity(rule.by, words),
     blockMs: rule.block === 'manual' ? 0 : rule.block,
   }
+}
+
+/** A body of the rule's own has a type of its own. */
+function answerOf({ contentType, ...answer }: Answer, own: Partial<Answer> = {}): Answer {
+  if (contentType === undefined || own.body !== undefined) return { ...answer, ...own }
+  return { ...answer, contentType, ...own }
 }
 
 /** A meter may be anybody's, and what has no place to count cannot count. */

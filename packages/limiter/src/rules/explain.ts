@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { hintForValue, hintForWord } from './hints.ts'
 import { joinWords, show } from './show.ts'
 import { suggest } from './suggest.ts'
 
@@ -57,11 +58,23 @@ function problemsOf(issue: Issue, unknownWord: (word: string, known: readonly st
 
 /** What to say of a word that no field has. */
 export function explainWord(word: string, known: readonly string[]): string {
+  const hint = known.includes(word) ? undefined : hintForWord(word, known)
+  if (hint !== undefined) return `is not a word known here: write ${hint}`
   const meant = suggest(word, known)
   return `is not a word known here: ${meant ? `did you mean ${meant}?` : `write ${joinWords(known)}`}`
 }
 
 function wordsFor(issue: Issue): string {
+  const hint = isKindOfValue(issue) ? hintForValue(issue.path.at(-1), issue.input) : undefined
+  return hint === undefined ? plainWordsFor(issue) : `${plainWordsFor(issue)}: ${hint}`
+}
+
+function isKindOfValue({ code, input }: Issue): boolean {
+  if (input === undefined || input === null) return false
+  return code === 'invalid_type' || code === 'invalid_union' || code === 'invalid_value'
+}
+
+function plainWordsFor(issue: Issue): string {
   const found = show(issue.input)
   switch (issue.code) {
     case 'invalid_type':

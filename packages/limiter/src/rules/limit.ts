@@ -50,6 +50,12 @@ function explainRate(input: unknown): string {
   if (typeof input === 'number' && Number.isInteger(input) && input >= 0) {
     return `${show(input)} has no period: write ${input}/s, ${input}/m or another <count>/<period>`
   }
+  const perM = typeof input === 'string' ? /^(\d{1,13})\/(\d*)M$/.exec(input) : null
+  if (perM) {
+    const [, count, times] = perM
+    const days = 30 * Number(times || 1)
+    return `${show(input)} is not a limit: did you mean ${count}/${times}m, for minutes, or ${count}/${days}d, for months?`
+  }
   const guess = typeof input === 'string' ? guessRate(input) : undefined
   if (guess !== undefined) return `${show(input)} is not a limit: did you mean ${guess}?`
   const remedy = `a whole count up to ${most} and a period from 1ms to 366d, such as 100/s or 20/100ms`

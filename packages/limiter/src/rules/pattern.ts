@@ -1,9 +1,11 @@
+import { isRegularExpression, patternOf } from './regular-expression.ts'
 import { joinWords, show } from './show.ts'
 import { suggest } from './suggest.ts'
 
 /** What is wrong with a path of `match`: literal segments, `*`, `**` and `:name`. */
 export function pathFault(path: string): string | undefined {
   if (path === '**') return undefined
+  if (isRegularExpression(path)) return regularExpressionFault(path)
   if (!path.startsWith('/')) return `${show(path)} must begin with /: write ${show(`/${path}`)}`
   const braces = path.replace(/\{(\w+)\}/g, ':$1')
   if (braces !== path) return `${show(path)} has braces: write ${show(braces)}`
@@ -15,6 +17,13 @@ export function pathFault(path: string): string | undefined {
     if (fault) return `${show(path)} ${fault}`
   }
   return undefined
+}
+
+function regularExpressionFault(path: string): string {
+  const pattern = patternOf(path)
+  const isPattern = !isRegularExpression(pattern) && pathFault(pattern) === undefined
+  const example = isPattern ? show(pattern) : '/orders/** for all below, /orders/* for one segment'
+  return `${show(path)} is a regular expression, and a path is a pattern: write ${example}`
 }
 
 function segmentFault(segment: string): string | undefined {

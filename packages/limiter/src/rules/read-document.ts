@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { readEnvironment } from './environment.ts'
 import { explain, type Problem } from './explain.ts'
 import { isMap } from './is-map.ts'
 import { createRuleReader } from './read-rule.ts'
@@ -14,24 +15,31 @@ const enough = 50
 
 /** A document out of plain values, or all that is wrong with it. */
 export function readDocument(
-  value: unknown,
-  given: Vocabulary,
+  given: unknown,
+  words: Vocabulary,
   leastRules: number,
 ): { readonly document?: RuleDocument; readonly problems: readonly Problem[] } {
-  if (!isMap(value)) {
-    const what = `must be a map with a list of rules in it (rules: …), not ${show(value)}`
+  if (!isMap(given)) {
+    const what = `must be a map with a list of rules in it (rules: …), not ${show(given)}`
     return { problems: [{ path: [], atWord: false, what }] }
   }
-  const vocabulary = { ...given, words: Object.keys(value) }
+  const { document: value, problems: unset } = readEnvironment(given)
+  const vocabulary = { ...words, words: Object.keys(value) }
   const remote = remoteSchemaFor(value.remote, vocabulary)
   const identified = isMap(value.identify) ? Object.keys(value.identify).slice(0, mostNames) : []
-  const words = explain(documentSchema(vocabulary, z.unknown(), remote, leastRules, identified), value)
+  const read = explain(documentSchema(vocabulary, z.unknown(), remote, leastRules, identified), value)
   const { rules, problems } = readRules(value, { vocabulary, identified, hasStore: value.store !== undefined })
-  if (!words.data) return { problems: [...words.problems, ...problems] }
+  if (unset.length > 0 || !read.data) return { problems: [...unset, ...besides(read.problems, unset), ...problems] }
   if (problems.length > 0) return { problems }
-  const { plugins, ...kept } = words.data
+  const { plugins, ...kept } = read.data
   const named = plugins.length > 0 ? { plugins } : {}
   return { document: { ...apart(kept, vocabulary), ...named, rules }, problems }
+}
+
+/** What else is wrong; what has no value is not also wrong for its value. */
+function besides(problems: readonly Problem[], unset: readonly Problem[]): Problem[] {
+  const places = unset.map(({ path }) => path.join('.'))
+  return problems.filter(({ path }) => !places.some(place => place.startsWith(path.join('.'))))
 }
 
 /** The words of rules, and apart from them those that other programs read. */

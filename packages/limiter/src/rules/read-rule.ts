@@ -1,5 +1,6 @@
 import { type Algorithm, Misfit } from '../algorithms/algorithm.ts'
 import { explain, explainWord, type Problem } from './explain.ts'
+import { hintForWord } from './hints.ts'
 import { isMap } from './is-map.ts'
 import type { Rule } from './rule.ts'
 import { anyRuleSchema, offRuleSchema, type RuleWords, ruleSchema } from './schema.ts'
@@ -83,6 +84,7 @@ function unknownWord(word: string, known: readonly string[], { algorithms }: Voc
   if (owners.length > 0) {
     return `belongs to ${owners.join(', ')}: set algorithm: ${joinWords(owners)}, or leave ${word} out`
   }
+  if (hintForWord(word, known) !== undefined) return explainWord(word, known)
   const words = algorithms.flatMap(one => Object.keys(one.options))
   const foreign = suggest(word, known) ? undefined : suggest(word, words)
   if (foreign === undefined) return explainWord(word, known)

@@ -19,12 +19,15 @@ export interface Match {
 export type WhenFull = 'refuse' | 'wait' | 'shadow'
 /** While the store is down: this process's part of the limit, the full limit counted here, all calls, or none. */
 export type WhenStoreDown = 'share' | 'local' | 'allow' | 'refuse'
-export type HeaderStyle = 'draft-11' | 'draft-6' | 'legacy' | 'none'
+export type HeaderStyle = 'draft-11' | 'draft-7' | 'draft-6' | 'legacy' | 'none'
 
 /** What a refused caller gets. */
 export interface Answer {
   readonly status: number
   readonly headers: HeaderStyle
+  /** Text, or what is sent as JSON, in place of the problem details. */
+  readonly body?: string | object | undefined
+  readonly contentType?: string | undefined
 }
 
 /** How many calls may wait in this process, and how long each. */

@@ -11,6 +11,7 @@ import type { StatusRange } from './count-when.ts'
 import { byFault, nameFault, sourceFault } from './dimension-name.ts'
 import { limitOf } from './limit.ts'
 import type { Answer, Match, RemoteAddress, Rule, StoreAddress, WhenFull, WhenStoreDown } from './rule.ts'
+import { documentAnswerSchema, ruleAnswerSchema } from './schema-answer.ts'
 import { blockSchema, callersSchema, costSchema, countWhenSchema, jwtSchema } from './schema-callers.ts'
 import { matchSchema } from './schema-match.ts'
 import { foreignSections } from './section.ts'
@@ -55,8 +56,6 @@ export interface RuleWords {
 
 export const mostRules = 10_000
 export const mostNames = 100
-const status = z.int().min(400).max(599).describe('The HTTP status of a refusal.')
-const headers = z.enum(['draft-11', 'draft-6', 'legacy', 'none']).describe('The form of the rate-limit headers.')
 
 const store = z
   .strictObject({
@@ -121,10 +120,7 @@ export function documentSchema(
     deny: callersSchema(vocabulary, identified).optional().describe('Callers who are always refused.'),
     store: store.optional().describe('Where distributed counts live; left out, all is counted in this process.'),
     remote: remote.optional().describe('A config centre, whose rules win over these.'),
-    answer: z
-      .strictObject({ status: status.default(503), headers: headers.default('draft-11') })
-      .default({ status: 503, headers: 'draft-11' })
-      .describe('What a refused caller gets.'),
+    answer: documentAnswerSchema.default({ status: 503, headers: 'draft-11' }).describe('What a refused caller gets.'),
     plugins: z
       .array(z.string().min(1).max(1024))
       .max(100)
@@ -220,8 +216,5 @@ const lastWords = {
     .enum(['share', 'local', 'allow', 'refuse'])
     .default('share')
     .describe("This process's part of the limit, the full limit, every call, or none."),
-  answer: z
-    .strictObject({ status: status.exactOptional(), headers: headers.exactOptional() })
-    .optional()
-    .describe('What a refused caller gets from this rule.'),
+  answer: ruleAnswerSchema.optional().describe('What a refused caller gets from this rule.'),
 }

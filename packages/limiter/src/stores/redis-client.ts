@@ -1,5 +1,6 @@
 import type { Cluster, Redis } from 'ioredis'
 import { DianaError } from '../errors.ts'
+import { warnOnce } from '../warn-once.ts'
 import type { SendCommand } from './redis.ts'
 
 /** An ioredis client of the application's own, single or Cluster. */
@@ -12,6 +13,8 @@ export interface IoredisClient {
 export interface NodeRedisClient {
   sendCommand(...args: never[]): Promise<unknown>
   readonly masters?: unknown
+  /** Whether connect() was called. */
+  readonly isOpen?: boolean
 }
 
 /** Where to count: a URL, the URLs of a Cluster's nodes, a client, or a function that sends a command. */
@@ -63,6 +66,7 @@ function overCall(client: IoredisClient): Omit<RedisConnection, 'close'> {
 }
 
 function overSendCommand(client: NodeRedisClient): RedisConnection {
+  if (client.isOpen === false) warnOnce('DIANA_STORE_NOT_CONNECTED')
   if (client.masters === undefined) {
     const send = client.sendCommand.bind(client) as unknown as SendCommand
     return { send: command => send(command), isCluster: false, close: leaveOpen }

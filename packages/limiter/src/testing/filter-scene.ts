@@ -20,6 +20,11 @@ export interface FilterSuiteOptions {
   readonly speaks?: 'http/1.1' | 'h2' | undefined
   /** Whether the filter meets calls to paths that nothing serves; it does unless said. */
   readonly judgesUnknownPaths?: boolean | undefined
+  /**
+   * Whether /login is served behind the filter of a route besides that of the application: `rateLimit(limiter, { rule: login })`
+   * with a rule of the id `login`, whose place the rules of a test take. It is not unless said.
+   */
+  readonly limitsRoutes?: boolean | undefined
 }
 
 export interface FilterTest {
@@ -37,6 +42,9 @@ export interface Scene {
   /** How many places of the first rule are free. */
   free(): Promise<number>
 }
+
+/** The rule of /login where the rules of a test have none of this id. */
+export const login: { readonly id: string; readonly limit: string } = { id: 'login', limit: '1000/h' }
 
 /** Calls that hold a place while they run. */
 export const places: Pick<RuleOptions, 'id' | 'match' | 'algorithm'> = {

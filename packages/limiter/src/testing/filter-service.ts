@@ -7,6 +7,7 @@
  *     GET  /stream      the pieces of stream(), sent as they come
  *     GET  /broken      throws what broken() throws
  *     POST /echo        the body that came
+ *     GET  /login       login(), behind the filter of a route with the rule `login`, if there is such a filter
  */
 export class FilterService {
   /** What reached a handler, in order. */
@@ -20,6 +21,11 @@ export class FilterService {
   hello(): string {
     this.served.push('hello')
     return 'hello'
+  }
+
+  login(): string {
+    this.served.push('login')
+    return 'welcome'
   }
 
   async slow(): Promise<string> {

@@ -4,10 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { LimiterOptions } from '../create-limiter.ts'
 import { ask, textOf } from './filter-client.ts'
 import { connectionTests } from './filter-connections.ts'
+import { routeTests } from './filter-routes.ts'
 import { type FilterSuiteOptions, type FilterTest, places, play, type Scene, until } from './filter-scene.ts'
 import { soon } from './source-watch.ts'
 
 export type { FilterSuiteOptions, FilterTest, ServerUnderTest } from './filter-scene.ts'
+export { login } from './filter-scene.ts'
 
 /** What every filter promises, seen through HTTP alone, as tests for any framework: each `run` throws where it is broken. */
 export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] {
@@ -250,6 +252,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] 
     },
   )
 
+  if (options.limitsRoutes) tests.push(...routeTests(options))
   if (!isHttp2) tests.push(...connectionTests(options))
   return tests
 }

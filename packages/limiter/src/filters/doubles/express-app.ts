@@ -1,9 +1,10 @@
 import { pipeline, Readable } from 'node:stream'
-import type { Express, Response } from 'express'
+import type { Express, RequestHandler, Response } from 'express'
 import type { FilterService } from '../../testing/filter-service.ts'
 
 /** The service of the filter suite, on Express of either kind. */
-export function serveOnExpress(app: Express, service: FilterService): Express {
+export function serveOnExpress(app: Express, service: FilterService, login: RequestHandler): Express {
+  app.get('/login', login, (_request, response) => void response.send(service.login()))
   app.get('/hello', (_request, response) => void response.send(service.hello()))
   app.get('/slow', (_request, response) => void service.slow().then(text => response.send(text)))
   app.get('/users/:id', (request, response) => void response.send(service.user(request.params.id)))

@@ -4,8 +4,9 @@ import { Controller, Get, HttpCode, Module, Post, Req, Res } from '@nestjs/commo
 import { NestFactory } from '@nestjs/core'
 import type { Request, Response } from 'express'
 import type { Limiter } from '../../limiter.ts'
+import { RateLimit } from '../../rate-limit.ts'
 import type { FilterService } from '../../testing/filter-service.ts'
-import type { ServerUnderTest } from '../../testing/filter-suite.ts'
+import { login, type ServerUnderTest } from '../../testing/filter-suite.ts'
 import { DianaModule } from '../nest.ts'
 import { listen } from './listen.ts'
 
@@ -14,6 +15,9 @@ export async function startNest(limiter: Limiter, service: FilterService): Promi
   class Calls {
     hello(): string {
       return service.hello()
+    }
+    login(): string {
+      return service.login()
     }
     slow(): Promise<string> {
       return service.slow()
@@ -33,6 +37,8 @@ export async function startNest(limiter: Limiter, service: FilterService): Promi
   }
   const routes = [
     [Get('hello'), 'hello'],
+    [Get('login'), 'login'],
+    [RateLimit(login), 'login'],
     [Get('slow'), 'slow'],
     [Get('users/:id'), 'user'],
     [Get('stream'), 'stream'],
@@ -41,7 +47,7 @@ export async function startNest(limiter: Limiter, service: FilterService): Promi
     [HttpCode(200), 'echo'],
   ] as const
   for (const [route, name] of routes) {
-    route(Calls.prototype, name, Object.getOwnPropertyDescriptor(Calls.prototype, name)!)
+    ;(route as MethodDecorator)(Calls.prototype, name, Object.getOwnPropertyDescriptor(Calls.prototype, name)!)
   }
   for (const name of ['user', 'stream', 'echo']) {
     Req()(Calls.prototype, name, 0)

@@ -11,12 +11,12 @@ import { stream } from 'hono/streaming'
 import Koa from 'koa'
 import type { Limiter } from '../../limiter.ts'
 import type { FilterService } from '../../testing/filter-service.ts'
-import type { FilterSuiteOptions, ServerUnderTest } from '../../testing/filter-suite.ts'
-import { diana as expressFilter } from '../express.ts'
-import { diana as fastifyFilter } from '../fastify.ts'
-import { diana as honoFilter } from '../hono.ts'
-import { guard, diana as httpFilter } from '../http.ts'
-import { diana as koaFilter } from '../koa.ts'
+import { type FilterSuiteOptions, login, type ServerUnderTest } from '../../testing/filter-suite.ts'
+import { diana as expressFilter, rateLimit as expressRoute } from '../express.ts'
+import { diana as fastifyFilter, rateLimit as fastifyRoute } from '../fastify.ts'
+import { diana as honoFilter, rateLimit as honoRoute } from '../hono.ts'
+import { guard, diana as httpFilter, rateLimit as httpRoute } from '../http.ts'
+import { diana as koaFilter, rateLimit as koaRoute } from '../koa.ts'
 import { serveOnExpress } from './express-app.ts'
 import { listen } from './listen.ts'
 import { startNest } from './nest-server.ts'
@@ -25,38 +25,37 @@ import { nodeListener } from './node-listener.ts'
 // it has the types of Express 5 as far as these servers need them
 const express4 = createRequire(import.meta.url)('express4') as typeof express5
 
-/** The service of the filter suite behind every filter. */
-export const servers: Readonly<Record<string, FilterSuiteOptions>> = {
-  'node:http': { start: (limiter, service) => listen(createServer(httpFilter(limiter, nodeListener(service)))) },
+const starts: Readonly<Record<string, FilterSuiteOptions>> = {
+  'node:http': { start: (limiter, service) => listen(createServer(httpFilter(limiter, withLogin(limiter, service)))) },
   'node:http, guarded': {
-    start: (limiter, service) => listen(guard(createServer(nodeListener(service)), limiter)),
+    start: (limiter, service) => listen(guard(createServer(withLogin(limiter, service)), limiter)),
   },
   'node:http2': {
     start: (limiter, service) => {
-      return listen(createHttp2Server(httpFilter(limiter, nodeListener(service) as never)))
+      return listen(createHttp2Server(httpFilter(limiter, withLogin(limiter, service) as never)))
     },
     speaks: 'h2',
   },
   'node:http2, guarded': {
-    start: (limiter, service) => listen(guard(createHttp2Server(nodeListener(service) as never), limiter)),
+    start: (limiter, service) => listen(guard(createHttp2Server(withLogin(limiter, service) as never), limiter)),
     speaks: 'h2',
   },
   'Express 5': {
     start: (limiter, service) => {
       const app = express5().use(expressFilter(limiter))
-      return listen(createServer(serveOnExpress(app, service)))
+      return listen(createServer(serveOnExpress(app, service, expressRoute(limiter, { rule: login }))))
     },
   },
   'Express 4': {
     start: (limiter, service) => {
       const app = express4().use(expressFilter(limiter))
-      return listen(createServer(serveOnExpress(app, service)))
+      return listen(createServer(serveOnExpress(app, service, expressRoute(limiter, { rule: login }))))
     },
   },
   'Fastify 5': { start: startFastify },
   'Koa 3': {
     start: (limiter, service) => {
-      const app = new Koa().use(koaFilter(limiter)).use(serveOnKoa(service))
+      const app = new Koa().use(koaFilter(limiter)).use(serveOnKoa(limiter, service))
       app.silent = true
       return listen(createServer(app.callback()))
     },
@@ -65,12 +64,17 @@ export const servers: Readonly<Record<string, FilterSuiteOptions>> = {
     start: (limiter, service) => {
       const app = new Hono()
       app.use(honoFilter(limiter))
-      return listen(createServer(getRequestListener(serveOnHono(app, service).fetch)))
+      return listen(createServer(getRequestListener(serveOnHono(app, limiter, service).fetch)))
     },
   },
   // guards meet what a controller serves, and nothing else
   'Nest 11': { start: startNest, judgesUnknownPaths: false },
 }
+
+/** The service of the filter suite behind every filter. */
+export const servers: Readonly<Record<string, FilterSuiteOptions>> = Object.fromEntries(
+  Object.entries(starts).map(([name, server]) => [name, { ...server, limitsRoutes: true }]),
+)
 
 async function startFastify(limiter: Limiter, service: FilterService): Promise<ServerUnderTest> {
   const app = fastify({ forceCloseConnections: true })
@@ -78,6 +82,7 @@ async function startFastify(limiter: Limiter, service: FilterService): Promise<S
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, body, done) => done(null, body))
   app.get('/hello', async () => service.hello())
+  app.get('/login', { onRequest: fastifyRoute(limiter, { rule: login }) }, async () => service.login())
   app.get('/slow', () => service.slow())
   app.get<{ Params: { id: string } }>('/users/:id', async ({ params }) => service.user(params.id))
   app.get('/stream', (_request, reply) => reply.send(Readable.from(service.stream())))
@@ -87,12 +92,25 @@ async function startFastify(limiter: Limiter, service: FilterService): Promise<S
   return { port: (app.server.address() as AddressInfo).port, close: () => app.close() }
 }
 
-function serveOnKoa(service: FilterService): Koa.Middleware {
-  return async context => {
+/** Node's own server has no routes: the filter of a route stands around the listener that serves it. */
+function withLogin(limiter: Limiter, service: FilterService): ReturnType<typeof nodeListener> {
+  const others = nodeListener(service)
+  const route = httpRoute(limiter, (_request, response) => response.end(service.login()), { rule: login })
+  return (request, response) => (request.url === '/login' ? route : others)(request, response)
+}
+
+function serveOnKoa(limiter: Limiter, service: FilterService): Koa.Middleware {
+  const route = koaRoute(limiter, { rule: login })
+  return async (context, next) => {
     const { path } = context
     const method = context.method === 'HEAD' ? 'GET' : context.method
     if (method !== (path === '/echo' ? 'POST' : 'GET')) context.status = 404
     else if (path === '/hello') context.body = service.hello()
+    else if (path === '/login')
+      await route(context, async () => {
+        context.body = service.login()
+        await next()
+      })
     else if (path === '/slow') context.body = await service.slow()
     else if (path === '/stream') context.body = Readable.from(service.stream())
     else if (path === '/broken') service.broken()
@@ -101,7 +119,8 @@ function serveOnKoa(service: FilterService): Koa.Middleware {
   }
 }
 
-function serveOnHono(app: Hono, service: FilterService): Hono {
+function serveOnHono(app: Hono, limiter: Limiter, service: FilterService): Hono {
+  app.get('/login', honoRoute(limiter, { rule: login }), context => context.text(service.login()))
   app.get('/hello', context => context.text(service.hello()))
   app.get('/slow', async context => context.text(await service.slow()))
   app.get('/users/:id', context => context.text(service.user(context.req.param('id'))))

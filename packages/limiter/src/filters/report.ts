@@ -1,0 +1,18 @@
+import { warnOnce } from '../warn-once.ts'
+import type { FilterOptions } from './filter.ts'
+import type { Framework } from './framework.ts'
+
+/** Reports an error to the application, or to the framework's log; never throws. */
+export function report<Request>(
+  error: unknown,
+  request: Request,
+  { onError }: FilterOptions<Request>,
+  framework: Pick<Framework<Request, never>, 'tell'>,
+): void {
+  try {
+    if (onError) onError(error, request)
+    else framework.tell(request, error)
+  } catch (failure) {
+    warnOnce('DIANA_FAILED', String(failure))
+  }
+}

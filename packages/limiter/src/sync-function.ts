@@ -1,0 +1,16 @@
+import { warnOfEach } from './warn-once.ts'
+
+/** Whether a function is declared async, and so can never return a value itself. */
+export function isAsyncFunction(value: unknown): boolean {
+  return typeof value === 'function' && /^Async(?:Generator)?Function$/.test(value.constructor.name)
+}
+
+/** What a function of the program's returned, unless that is a promise: the operator is told, and nothing was said. */
+export function valueNow<T>(value: T, name: string): T | undefined {
+  if (typeof value !== 'object' || value === null || typeof (value as { then?: unknown }).then !== 'function')
+    return value
+  warnOfEach('DIANA_ASYNC_FUNCTION', name)
+  // its rejection is of no more interest than its value
+  Promise.resolve(value).catch(() => {})
+  return undefined
+}

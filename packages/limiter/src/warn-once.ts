@@ -1,0 +1,75 @@
+/** The codes of the warnings. */
+export type WarningCode =
+  | 'DIANA_PROXY_NOT_TRUSTED'
+  | 'DIANA_TRUSTS_EVERYONE'
+  | 'DIANA_MOUNTED_TWICE'
+  | 'DIANA_MOUNTED_LATE'
+  | 'DIANA_FAILED'
+  | 'DIANA_NO_SUCH_RULE'
+  | 'DIANA_ASYNC_FUNCTION'
+  | 'DIANA_BAD_VALUE'
+  | 'DIANA_HEADER_CASE'
+  | 'DIANA_STORE_DOWN'
+  | 'DIANA_STORE_NOT_CONNECTED'
+  | 'DIANA_STORE_MISCONFIGURED'
+  | 'DIANA_RULES_REJECTED'
+  | 'DIANA_SOURCE_FAILED'
+
+/** Mistakes in how Diana is used that it can see while it runs, each with its remedy. */
+const mistakes: Readonly<Record<WarningCode, string>> = {
+  DIANA_PROXY_NOT_TRUSTED:
+    'a call carries X-Forwarded-For or Forwarded, but trustProxy trusts nobody, so all who come through your proxy are ' +
+    'counted as one caller: set trustProxy to the number of your proxies or to their networks',
+  DIANA_TRUSTS_EVERYONE:
+    'trustProxy trusts every address, so callers may choose the address that they are counted under: list the networks ' +
+    'of your own proxies only',
+  DIANA_MOUNTED_TWICE:
+    'a filter met a call that a filter of the same limiter and the same rules had judged already; it is counted once: ' +
+    'mount each filter once',
+  DIANA_MOUNTED_LATE:
+    'a filter met a call that was answered already, which is not judged any more: mount the filter before the handlers',
+  DIANA_FAILED: 'Diana failed to judge a call, so it passed without being counted',
+  DIANA_NO_SUCH_RULE:
+    'a filter names a rule that is not there, so it limits nothing: add the rule, or correct the name',
+  DIANA_ASYNC_FUNCTION:
+    'a function that must return a value returned a promise, which is ignored: return the value itself, and look up ' +
+    'what takes time before the filter',
+  DIANA_BAD_VALUE:
+    'a function returned something that cannot tell callers apart, which is ignored: return text, a number or undefined',
+  DIANA_HEADER_CASE:
+    'a call has headers with capital letters in their names, which no rule reads: pass the names in lower case',
+  DIANA_STORE_DOWN:
+    'Redis cannot be asked, so each process counts by itself: start Redis or correct store.redis; limiter.events.on("store") ' +
+    'reports when it is back',
+  DIANA_STORE_NOT_CONNECTED:
+    'the node-redis client in store.redis is not connected, so each process counts by itself: await client.connect() ' +
+    'before createLimiter()',
+  DIANA_STORE_MISCONFIGURED: 'Diana cannot count in Redis: check user, password and ACL of store.redis',
+  DIANA_RULES_REJECTED: 'new rules cannot be obeyed, so the last good ones stay: correct the document',
+  DIANA_SOURCE_FAILED: 'a source of rules cannot be read, so the last good ones stay',
+}
+
+const told = new Set<string>()
+
+/** Enough for any operator; more would be an attack of its own. */
+const mostDetails = 100
+
+/** Tells the operator of a mistake, once in the life of the process: a warning per call would be an attack of its own. */
+export function warnOnce(code: WarningCode, detail?: string): void {
+  if (told.has(code)) return
+  told.add(code)
+  warn(code, detail)
+}
+
+/** The same, once for each detail. */
+export function warnOfEach(code: WarningCode, detail: string): void {
+  const name = `${code} ${detail}`
+  if (told.has(name) || told.size >= mostDetails) return
+  told.add(name)
+  warn(code, detail)
+}
+
+function warn(code: WarningCode, detail: string | undefined): void {
+  const message = detail === undefined ? mistakes[code] : `${mistakes[code]}: ${detail}`
+  process.emitWarning(message, { type: 'DianaWarning', code })
+}
