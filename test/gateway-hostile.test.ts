@@ -1,3 +1,4 @@
+import { createHash, createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { request } from 'undici'
@@ -18,8 +19,8 @@ const handshake = [
   'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==',
 ]
 
-async function isServed(url: string): Promise<number> {
-  const { statusCode, body } = await request(url, { headersTimeout: 3000 })
+async function isServed(url: string, headersTimeout = 3000): Promise<number> {
+  const { statusCode, body } = await request(url, { headersTimeout })
   await body.dump()
   return statusCode
 }
@@ -358,6 +359,21 @@ describe('what a service may answer', () => {
     })
   })
 
+  test('headers for the connection end at the gateway, and its own do not', async () => {
+    const lines = ['Connection: x-one, ratelimit', 'Connection: X-Two', 'X-One: 1', 'X-Two: 2', 'Content-Length: 3']
+    const odd = await rig.serveRaw(socket => {
+      socket.once('data', () => socket.end(`HTTP/1.1 204 No Content\r\n${lines.join('\r\n')}\r\n\r\n`))
+    })
+    const guarded = await rig.guard({ gateway: { routes: [{ to: odd }] } })
+    const answer = (await sendRaw(guarded.port, call('/', ['Connection: close']))).toLowerCase()
+    expect(['x-one', 'x-two', 'content-length', '\r\nratelimit:'].map(name => answer.includes(name))).toEqual([
+      false,
+      false,
+      false,
+      true,
+    ])
+  })
+
   test('a hint before the answer reaches a caller of HTTP/1.1 and not one of HTTP/1.0', async () => {
     const odd = await rig.serveRaw(socket => {
       socket.once('data', () =>
@@ -410,6 +426,153 @@ describe('an answer before the whole call has arrived', () => {
     await expect.poll(() => socket.closed, { timeout: 5000 }).toBe(true)
     expect(received.map(({ url: target }) => target)).toEqual(['/', '/'])
   })
+})
+
+describe('what a call took is given back', () => {
+  const small = { connections: { max: 3, queue: { timeout: '8s' } }, limits: { grace: '2s' } }
+
+  test('by readers who take nothing of the answer to a WebSocket request that was declined', async () => {
+    const { url } = await rig.serve((incoming, response) =>
+      response.end(incoming.url === '/big' ? Buffer.alloc(8 * 1024 * 1024) : 'served'),
+    )
+    const guarded = await rig.guard({ gateway: { ...small, routes: [{ to: url }] } })
+    for (let i = 0; i < 3; i++) openSocket(guarded).pause().write(call('/big', handshake))
+    await new Promise(resolve => setTimeout(resolve, 300))
+    expect(await isServed(guarded.url, 10_000)).toBe(200)
+  })
+
+  test.each([
+    ['replaces the answer', async () => 'replaced'],
+    [
+      'throws',
+      async () => {
+        throw new Error('no')
+      },
+    ],
+  ])('by calls whose filter %s', async (_, onSend) => {
+    const { url } = await rig.serve((incoming, response) =>
+      response.end(incoming.url === '/big' ? Buffer.alloc(8 * 1024 * 1024) : 'served'),
+    )
+    const plugin = Object.assign(
+      (app: { addHook(name: string, hook: unknown): void }, _options: object, done: () => void) => {
+        app.addHook('onSend', onSend)
+        done()
+      },
+      { [Symbol.for('skip-override')]: true },
+    )
+    const guarded = await rig.guard({ gateway: { ...small, routes: [{ to: url }] } }, { filters: [plugin] } as never)
+    for (let i = 0; i < 9; i++) expect([200, 500]).toContain(await isServed(`${guarded.url}/big`))
+  })
+
+  test('by callers who pipeline small calls and read none of the answers', async () => {
+    const { url } = await rig.serve((_incoming, response) => response.end('x'.repeat(12_000)))
+    const rules = [{ id: 'few', limit: 2, algorithm: 'concurrency' }]
+    const guarded = await rig.guard({ rules, gateway: { ...small, routes: [{ to: url }] } })
+    for (let i = 0; i < 2; i++) openSocket(guarded).pause().write(call('/').repeat(499))
+    const left = async () => (await guarded.limiter.peek({ method: 'GET', path: '/' })).decisions[0]!.remaining
+    await expect.poll(left).toBe(0)
+    await expect.poll(left, { timeout: 15_000 }).toBe(2)
+  })
+
+  test.each([
+    ['a call', call('/x')],
+    ['two calls', call('/x') + call('/y')],
+    ['half a call', 'GET /x HT'],
+    ['a call with part of its body', `${call('/x', ['Content-Length: 1000'], 'POST')}some`],
+    ['CONNECT', call('a:1', [], 'CONNECT')],
+    ['an unknown expectation', call('/x', ['Expect: tea'])],
+    ['bytes that are no call', '\x00\x01\x02\r\n\r\n'],
+  ])('by a caller who leaves with %s behind an unanswered one', async (_, behind) => {
+    for (const how of ['end', 'destroy', 'resetAndDestroy'] as const) {
+      for (const pieces of [[call('/slow') + behind], [call('/slow'), behind]]) {
+        let open = 0
+        const { url } = await rig.serve((_incoming, response) => {
+          open++
+          response.on('close', () => open--)
+        })
+        const rules = [{ id: 'one', limit: 1, algorithm: 'concurrency' }]
+        const guarded = await rig.guard({ rules, gateway: { routes: [{ to: url }] } })
+        const socket = openSocket(guarded)
+        for (const piece of pieces) {
+          socket.write(piece, 'latin1')
+          await new Promise(resolve => setTimeout(resolve, 50))
+        }
+        socket[how]()
+        const left = async () => (await guarded.limiter.peek({ method: 'GET', path: '/' })).decisions[0]!.remaining
+        await expect.poll(left).toBe(1)
+        await expect.poll(() => open).toBe(0)
+      }
+    }
+  })
+
+  test.each(['end', 'destroy'] as const)(
+    'by a WebSocket caller who sent much too early and leaves by %s',
+    async how => {
+      const { url } = await rig.serve(() => {})
+      const rules = [{ id: 'one', limit: 1, algorithm: 'concurrency' }]
+      const guarded = await rig.guard({ rules, gateway: { routes: [{ to: url }] } })
+      const socket = openSocket(guarded)
+      socket.write(call('/', handshake) + 'x'.repeat(200_000))
+      await new Promise(resolve => setTimeout(resolve, 100))
+      socket[how]()
+      const left = async () => (await guarded.limiter.peek({ method: 'GET', path: '/' })).decisions[0]!.remaining
+      await expect.poll(left).toBe(1)
+    },
+  )
+
+  test.each(['end', 'destroy'] as const)(
+    'by an open WebSocket whose caller leaves by %s, though the service stays',
+    async how => {
+      const service = await rig.serveRaw(socket => {
+        socket.allowHalfOpen = true
+        socket.once('data', () => socket.write('HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'))
+      })
+      const rules = [{ id: 'one', limit: 1, algorithm: 'concurrency' }]
+      const guarded = await rig.guard({ rules, gateway: { routes: [{ to: service }] } })
+      const socket = openSocket(guarded)
+      socket.write(call('/', handshake))
+      expect(String((await once(socket, 'data'))[0])).toContain('101')
+      socket[how]()
+      const left = async () => (await guarded.limiter.peek({ method: 'GET', path: '/' })).decisions[0]!.remaining
+      await expect.poll(left, { timeout: 5000 }).toBe(1)
+    },
+  )
+})
+
+test('signed calls are served while others stall with bodies that claim a known secret', async () => {
+  const { url } = await rig.serve((incoming, response) => incoming.resume().on('end', () => response.end('served')))
+  const filters = [{ use: 'hmac-signature', secrets: { shop: 'a secret of some length' }, body: '8MiB' }]
+  const guarded = await rig.guard({ gateway: { filters, routes: [{ to: url }] } })
+  const headers = (nonce: string, signature: string): string[] => [
+    'X-Signature-Key: shop',
+    `X-Signature-Timestamp: ${Math.floor(Date.now() / 1000)}`,
+    `X-Signature-Nonce: ${nonce}`,
+    `X-Signature: ${signature}`,
+  ]
+  const size = 8 * 1024 * 1024
+  for (let i = 0; i < 9; i++) {
+    const socket = openSocket(guarded)
+    socket.write(call('/', [...headers(`nonce-of-a-guess-${i}`, '0'.repeat(64)), `Content-Length: ${size}`], 'POST'))
+    socket.write(Buffer.alloc(size - 1))
+  }
+  await new Promise(resolve => setTimeout(resolve, 2500))
+  const timestamp = Math.floor(Date.now() / 1000)
+  const nonce = 'nonce-of-an-honest-caller'
+  const digest = createHash('sha256').update('body').digest('hex')
+  const signature = createHmac('sha256', 'a secret of some length')
+    .update(['POST', '/', timestamp, nonce, digest].join('\n'))
+    .digest('hex')
+  const { statusCode, body } = await request(guarded.url, {
+    method: 'POST',
+    body: 'body',
+    headers: {
+      'x-signature-key': 'shop',
+      'x-signature-timestamp': String(timestamp),
+      'x-signature-nonce': nonce,
+      'x-signature': signature,
+    },
+  })
+  expect([statusCode, await body.text()]).toEqual([200, 'served'])
 })
 
 describe('upgraded connections that nobody needs any more', () => {

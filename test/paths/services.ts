@@ -30,7 +30,8 @@ export async function startServices(): Promise<PathService[]> {
     await serve('Express router', expressRouter()),
     await serve('express.static', express().use(express.static(join(folder, 'files')))),
     await serve('express.static below /dir', express().use('/dir', express.static(join(folder, 'files/dir')))),
-    await startFastify(),
+    await startFastify('Fastify', {}),
+    await startFastify('Fastify with ; as a delimiter', { useSemicolonDelimiter: true }),
     await serve(
       'node:http by URL',
       nodeListener(target => new URL(target, 'http://a').pathname),
@@ -101,8 +102,8 @@ function expressRouter(): RequestListener {
   return app
 }
 
-async function startFastify(): Promise<PathService> {
-  const app = fastify({ forceCloseConnections: true })
+async function startFastify(name: string, routerOptions: object): Promise<PathService> {
+  const app = fastify({ forceCloseConnections: true, routerOptions })
   app.get('/hello', async () => '/hello')
   app.get('/admin/*', async () => '/admin/secret')
   app.get('/dir/:name/file', async (request, reply) => {
@@ -110,7 +111,7 @@ async function startFastify(): Promise<PathService> {
     return name === 'deep' ? '/dir/deep/file' : reply.code(404).send()
   })
   await app.listen({ port: 0, host: '127.0.0.1' })
-  return { name: 'Fastify', port: Number(new URL(app.listeningOrigin).port), close: () => app.close() }
+  return { name, port: Number(new URL(app.listeningOrigin).port), close: () => app.close() }
 }
 
 function nodeListener(pathOf: (target: string) => string): RequestListener {

@@ -58,6 +58,13 @@ export const knownTargets: readonly string[] = [
   '/admin/%00/../../hello',
   '/dir/deep/file/%2e',
   '/dir/deep;a=b;c/file;d',
+  '/hello;x/y',
+  '/hello;/b',
+  '/hello%3Ba/b',
+  '/admin/secret;x/../../hello',
+  'javascript://hello',
+  'javascript://admin/secret',
+  'JavaScript://u@dir/deep/file',
 ]
 
 const slashes = ['/', '/', '/', '//', '/./', '%2F', '%2f', '\\', '%5C', '%5c', ';/', ';x/', '%3B/', '/;x/', '%2F;%2F']

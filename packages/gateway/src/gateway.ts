@@ -10,6 +10,7 @@ import fastify, {
   type FastifyServerOptions,
 } from 'fastify'
 import { Closing } from './closing.ts'
+import { Transfers } from './connections/transfers.ts'
 import type { FilterPlugin } from './filters/filter.ts'
 import { LiveSettings } from './live-settings.ts'
 import { prepareGateway } from './prepare-gateway.ts'
@@ -20,7 +21,6 @@ import { AnswerBroken } from './proxy/failure.ts'
 import { Forwarder } from './proxy/forwarder.ts'
 import { ReplyOutlet } from './proxy/reply-outlet.ts'
 import { faultOf, settleRequest } from './proxy/settle-request.ts'
-import { Transfers } from './proxy/transfers.ts'
 import { GatewayServer } from './server.ts'
 
 export { type GatewaySettings, gatewaySection } from './settings/gateway-settings.ts'

@@ -1,8 +1,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { Socket } from 'node:net'
+import { CallPace } from './connections/call-pace.ts'
 import { CallerConnections } from './connections/caller-connections.ts'
+import { EarlyBytes } from './connections/early-bytes.ts'
 import { closeLingering } from './connections/lingering-close.ts'
+import { Transfers } from './connections/transfers.ts'
 import { Turns } from './connections/turns.ts'
 import { serveUpgrades } from './connections/upgrades.ts'
 import { problemText } from './problem.ts'
@@ -36,13 +39,20 @@ export class GatewayServer {
   readonly server: Server
   readonly #connections: CallerConnections
   readonly #turns = new Turns()
+  readonly #transfers = new Transfers()
 
   constructor(listener: RequestListener, { settings, tls, isProxy, onError }: GatewayServerParts) {
     const { limits } = settings()
+    const paced: RequestListener = (request, response) => {
+      const pace = new CallPace(request, response, () => settings().limits)
+      this.#transfers.add(pace)
+      response.once('close', () => this.#transfers.delete(pace))
+      listener(request, response)
+    }
     const serve: RequestListener = (request, response) => {
       // after the last answer, bytes are read only to be dropped
       if (request.socket.writableEnded) return
-      this.#turns.take(request.socket, response, () => listener(request, response))
+      this.#turns.take(request.socket, response, () => paced(request, response))
     }
     const options = { maxHeaderSize: limits.headersBytes, keepAliveTimeout: keepAliveMs }
     const server: Server = tls
@@ -55,7 +65,7 @@ export class GatewayServer {
     server.maxHeadersCount = 0
     this.server = server
     const [readAsHttp] = server.listeners(tls ? 'secureConnection' : 'connection') as SocketListener[]
-    serveUpgrades(server, this.#turns, listener, socket => readAsHttp!.call(server, socket))
+    serveUpgrades(server, this.#turns, paced, socket => readAsHttp!.call(server, socket))
     this.#serveExpectations(serve)
     this.#refuseTunnels()
     // a connection that cannot be accepted, as when this process has no file left to open, is no reason to end
@@ -86,8 +96,11 @@ export class GatewayServer {
   }
 
   #refuseTunnels(): void {
-    this.server.on('connect', (_request: IncomingMessage, socket: Socket) => {
+    this.server.on('connect', (_request: IncomingMessage, socket: Socket, head: Buffer) => {
+      // only a socket that is read tells that its caller has left
+      const early = new EarlyBytes(socket, head)
       this.#turns.takeOver(socket, () => {
+        early.take()
         socket.resume().end(problemText(405, 'This gateway opens no tunnels.'))
         setTimeout(() => socket.destroy(), refusedMs).unref()
       })

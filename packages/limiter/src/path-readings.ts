@@ -37,8 +37,8 @@ function hasDelimiters(path: string): boolean {
 
 /**
  * Every path that a common server may take a path for. Servers differ in whether `%2F` and `%5C` are slashes, whether what
- * follows `;` or `%3B` is dropped, before or after that, whether dots are followed, and whether `..` leads out of an empty
- * segment.
+ * follows `;` or `%3B` is dropped, up to the next slash or to the end, before or after that, whether dots are followed, and
+ * whether `..` leads out of an empty segment.
  */
 export function readingsOf(path: string): Set<string> {
   const readings = formsOf(path)
@@ -50,6 +50,9 @@ export function readingsOf(path: string): Set<string> {
 function formsOf(path: string): Set<string> {
   const forms = new Set<string>()
   for (const text of new Set([path, path.replace(encodedSemicolon, ';')])) {
+    // to some routers a semicolon begins the query
+    const semicolon = text.indexOf(';')
+    if (semicolon > 0) forms.add(text.slice(0, semicolon))
     for (const opened of slashed(text)) forms.add(opened).add(withoutParameters(opened))
     for (const opened of slashed(withoutParameters(text))) forms.add(opened)
   }

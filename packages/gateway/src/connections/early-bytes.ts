@@ -31,7 +31,8 @@ export class EarlyBytes {
   readonly #add = (piece: Buffer): void => {
     this.#pieces.push(piece)
     this.#length += piece.length
-    if (this.#length > maxBytes) this.#socket.pause()
+    // a caller who waits for an answer, as it must, sends next to nothing
+    if (this.#length > maxBytes) this.#socket.destroy()
   }
 
   readonly #leave = (): void => {

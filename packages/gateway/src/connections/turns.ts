@@ -8,8 +8,6 @@ interface Connection {
   /** The call under way, if any. */
   current: ServerResponse | undefined
   readonly waiting: Serve[]
-  /** Whether something other than calls comes next, which reads the socket itself. */
-  isTakenOver: boolean
 }
 
 const maxPipelined = 500
@@ -17,7 +15,8 @@ const maxPipelined = 500
 /**
  * Serves the calls of one connection one after another, in the order they came. A caller may send many at once
  * (pipelining); without turns each of them would hold a connection to a service, and an upgrade would take the socket away
- * from an answer that is still being written. Calls that wait for their turn cost nothing and are dropped with the socket.
+ * from an answer that is still being written. Calls that wait for their turn cost nothing and are dropped with the socket. The
+ * socket is read all the while, since only a socket that is read tells that its caller has left.
  */
 export class Turns {
   readonly #connections = new WeakMap<Socket, Connection>()
@@ -32,13 +31,8 @@ export class Turns {
   /** Runs something that takes the whole connection over: what comes behind it is not read as calls. */
   takeOver(socket: Socket, serve: Serve): void {
     const connection = this.#of(socket)
-    const begin = (): void => {
-      connection.isTakenOver = false
-      serve()
-    }
-    connection.isTakenOver = true
-    if (connection.current === undefined) begin()
-    else this.#wait(socket, connection, begin)
+    if (connection.current === undefined) serve()
+    else this.#wait(socket, connection, serve)
   }
 
   /** The answer that is being given on a connection. */
@@ -49,7 +43,7 @@ export class Turns {
   #of(socket: Socket): Connection {
     const known = this.#connections.get(socket)
     if (known) return known
-    const connection: Connection = { current: undefined, waiting: [], isTakenOver: false }
+    const connection: Connection = { current: undefined, waiting: [] }
     this.#connections.set(socket, connection)
     socket.once('close', () => {
       connection.waiting.length = 0
@@ -64,13 +58,6 @@ export class Turns {
       return
     }
     waiting.push(serve)
-    // not within the parser: an upgrade may come in the same piece, after which Node would not read on
-    if (waiting.length === 1) process.nextTick(() => this.#pause(socket, connection))
-  }
-
-  /** What has been parsed is kept; more is read when that has been served. */
-  #pause(socket: Socket, { waiting, isTakenOver }: Connection): void {
-    if (waiting.length > 0 && !isTakenOver) socket.pause()
   }
 
   #begin(socket: Socket, connection: Connection, response: ServerResponse, serve: Serve): void {
@@ -78,9 +65,7 @@ export class Turns {
     response.once('close', () => {
       connection.current = undefined
       if (socket.destroyed) return
-      const next = connection.waiting.shift()
-      if (next) next()
-      if (connection.waiting.length === 0 && !connection.isTakenOver) socket.resume()
+      connection.waiting.shift()?.()
     })
     serve()
   }

@@ -1,6 +1,6 @@
 /** Why a call got no answer from a service. */
 export interface Failure {
-  readonly status: 400 | 408 | 413 | 502 | 503 | 504
+  readonly status: 400 | 413 | 502 | 503 | 504
   readonly detail: string
   /** Whether the address is to blame, rather than the caller. */
   readonly isOfService: boolean
@@ -38,13 +38,6 @@ const tooLarge: Failure = {
   isOfService: false,
   mayRetry: false,
 }
-const tooSlow: Failure = {
-  status: 408,
-  detail: 'The body of this call arrives too slowly.',
-  isOfService: false,
-  mayRetry: false,
-}
-
 /** All connections to the service are in use, and so is the queue for them. */
 export const busy: Failure = {
   status: 503,
@@ -55,9 +48,6 @@ export const busy: Failure = {
 
 /** The body of a call turned out larger than it may be. */
 export class BodyTooLarge extends Error {}
-
-/** The caller sends or reads too slowly. */
-export class CallerTooSlow extends Error {}
 
 /** A connection was not made, and nobody said so. */
 export class ConnectOverdue extends Error {
@@ -77,7 +67,6 @@ const byCode: Readonly<Record<string, Failure>> = {
 /** What an error on the way to a service means; `hasAnswered` if the service had begun to say something. */
 export function failureOf(error: Error, hasAnswered = false): Failure {
   if (error instanceof BodyTooLarge) return tooLarge
-  if (error instanceof CallerTooSlow) return tooSlow
   const code = String((error as NodeJS.ErrnoException).code ?? '')
   if (code.startsWith('HPE_') || code.startsWith('ERR_INVALID_CHAR') || code.startsWith('ERR_HTTP_')) return garbled
   return byCode[code] ?? (hasAnswered ? garbled : unreachable)

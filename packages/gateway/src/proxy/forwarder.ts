@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Transfers } from '../connections/transfers.ts'
 import { sendProblem } from '../problem.ts'
 import { calledPath } from '../routes/called-path.ts'
 import type { Route } from '../routes/route.ts'
@@ -8,7 +9,6 @@ import { hasBody } from './body.ts'
 import { Forwarding } from './forwarding.ts'
 import type { Trust } from './headers-to-service.ts'
 import type { Outlet } from './outlet.ts'
-import type { Transfers } from './transfers.ts'
 import { isUpgrading, Tunnels } from './tunnels.ts'
 
 /** What a forwarder works with; routes and settings change while it runs. */

@@ -1,20 +1,19 @@
-import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Client, Dispatcher } from 'undici'
+import { paceOf } from '../connections/call-pace.ts'
+import type { Transfer } from '../connections/transfers.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import { type Body, bodyOf } from './body.ts'
-import { busy, CallerTooSlow, ConnectOverdue, type Failure, failureOf } from './failure.ts'
+import { busy, ConnectOverdue, type Failure, failureOf } from './failure.ts'
 import type { ForwarderParts } from './forwarder.ts'
 import { headersToCaller } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
 import { sendInterim } from './interim.ts'
 import type { Outlet } from './outlet.ts'
-import { Pace } from './pace.ts'
 import { reasonFor } from './reason.ts'
-import type { Transfer } from './transfers.ts'
 
 /** Methods that mean the same once or twice (RFC 9110, section 9.2.2). */
 const repeatable: readonly string[] = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']
@@ -30,8 +29,6 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   readonly #route: Route
   readonly #parts: ForwarderParts
   readonly #outlet: Outlet
-  readonly #socket: Socket
-  readonly #pace: Pace
   #upstream: Upstream
   #client: Client | undefined
   #sentAt = 0
@@ -48,16 +45,12 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   #isGone = false
 
   constructor(request: FastifyRequest, reply: FastifyReply, route: Route, parts: ForwarderParts) {
-    const now = performance.now()
     this.#request = request
     this.#reply = reply
     this.#route = route
     this.#parts = parts
     this.#outlet = parts.outletFor(reply)
-    // a request that has been cut off has none any more
-    this.#socket = request.raw.socket
-    this.#pace = new Pace(now)
-    this.#upstream = route.next(now)
+    this.#upstream = route.next(performance.now())
   }
 
   begin(): void {
@@ -93,21 +86,17 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   }
 
   stalledMs(): number {
-    return this.#pace.stalledMs
+    return paceOf(this.#request.raw)?.stalledMs ?? 0
   }
 
-  /** The caller keeps the service waiting: it is told so if it can still be told anything. */
   evict(): void {
-    if (this.#hasBegun) this.#reply.raw.destroy()
-    else this.#abort?.(new CallerTooSlow())
+    paceOf(this.#request.raw)?.cut()
   }
 
   check(now: number): void {
-    if (this.#client === undefined) return
-    if (this.#abort === undefined) {
-      const { connectMs } = this.#route.settings.timeouts
-      if (now - this.#sentAt > connectMs + overdueMs) this.onError(new ConnectOverdue('no connection was made in time'))
-    } else if (this.#pace.isTooSlow(this.#progress(), now, this.#parts.settings.limits)) this.evict()
+    if (this.#client === undefined || this.#abort !== undefined) return
+    const { connectMs } = this.#route.settings.timeouts
+    if (now - this.#sentAt > connectMs + overdueMs) this.onError(new ConnectOverdue('no connection was made in time'))
   }
 
   onConnect(abort: (error?: Error) => void): void {
@@ -124,7 +113,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
       if (this.#interims++ < maxInterims) sendInterim(this.#reply.raw, status, received)
       return true
     }
-    const headers = headersToCaller(received, this.#reply.getHeaders(), this.#route)
+    const headers = headersToCaller({ status, received }, this.#reply.getHeaders(), this.#route)
     if (this.#parts.isClosing() || this.#leavesBodyUnread()) headers.push('connection', 'close')
     this.#isWithoutBody = status === 204 || status === 304
     this.#resume = resume
@@ -182,14 +171,6 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     else if (!this.#retries(failure)) this.#answerWith(failure, error)
   }
 
-  #progress(): { bytes: number; isAwaited: boolean } {
-    const { raw } = this.#request
-    const socket = this.#socket
-    const isSending = this.#body !== undefined && !raw.complete && raw.readableLength === 0
-    const isAwaited = this.#reply.raw.writableNeedDrain || (isSending && !this.#hasBegun)
-    return { bytes: socket.bytesRead + socket.bytesWritten - socket.writableLength, isAwaited }
-  }
-
   /** One second try, elsewhere; or at the only address there is, where a connection that was kept had been left. */
   #retries({ mayRetry }: Failure): boolean {
     const { method } = this.#request
@@ -213,9 +194,9 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     return this.#body !== undefined && !this.#request.raw.complete
   }
 
+  /** The answer is over, whoever gave it: what is still under way for it ends. */
   readonly #onClose = (): void => {
     this.#parts.transfers.delete(this)
-    if (this.#reply.raw.writableFinished) return
     this.#isGone = true
     if (this.#abort) this.#abort()
     // without a connection yet, the call is only in the queue for one

@@ -3,15 +3,22 @@ import { isOfTheConnection, namedByConnection } from './connection-headers.ts'
 
 type OwnHeaders = Readonly<Record<string, number | string | readonly string[] | undefined>>
 
+/** The head of a service's answer: names and values in turn, as bytes. */
+export interface AnswerHead {
+  readonly status: number
+  readonly received: readonly Buffer[]
+}
+
 /** What the caller is told: the service's headers, beside what Diana and the filters have said. Names and values in turn. */
-export function headersToCaller(received: readonly Buffer[], own: OwnHeaders, route: Route): string[] {
+export function headersToCaller({ status, received }: AnswerHead, own: OwnHeaders, route: Route): string[] {
   const flat: string[] = []
   let said: Set<string> | undefined
-  let named: ReadonlySet<string> | undefined
+  const ending = endingHere(received)
   for (let at = 0; at + 1 < received.length; at += 2) {
     const name = received[at]!.toString('latin1').toLowerCase()
-    if (name === 'connection') named = namedByConnection(received[at + 1]!.toString('latin1').toLowerCase())
-    if (isOfTheConnection(name) || (route.changesResponse && isChanged(name, route))) continue
+    if (isOfTheConnection(name) || ending?.has(name) || (route.changesResponse && isChanged(name, route))) continue
+    // an answer that has no body must not announce one (RFC 9110, section 8.6); __proto__ is no key of an object
+    if ((name === 'content-length' && status === 204) || name === '__proto__') continue
     const value = received[at + 1]!.toString('latin1')
     const mine = own[name]
     if (mine === undefined) flat.push(name, value)
@@ -31,7 +38,25 @@ export function headersToCaller(received: readonly Buffer[], own: OwnHeaders, ro
     const { set } = route.settings.responseHeaders
     for (const name in set) flat.push(name, set[name]!)
   }
-  return named === undefined ? flat : without(flat, named)
+  return flat
+}
+
+/** What the service says is for this connection only, on however many lines; throws for codings that nobody has taken off. */
+function endingHere(received: readonly Buffer[]): Set<string> | undefined {
+  let ending: Set<string> | undefined
+  for (let at = 0; at + 1 < received.length; at += 2) {
+    const { length } = received[at]!
+    // the names are ten and seventeen letters long, and most others are not
+    if (length !== 10 && length !== 17) continue
+    const name = received[at]!.toString('latin1').toLowerCase()
+    const value = (): string => received[at + 1]!.toString('latin1').toLowerCase()
+    if (name === 'connection') {
+      for (const one of namedByConnection(value()) ?? []) ending = (ending ?? new Set()).add(one)
+    } else if (name === 'transfer-encoding' && value().trim() !== 'chunked') {
+      throw Object.assign(new Error(`the coding ${value()}`), { code: 'ERR_HTTP_TRANSFER_CODING' })
+    }
+  }
+  return ending
 }
 
 /** Lists to which everybody on the way adds his own items. */
@@ -41,8 +66,4 @@ function isJoined(name: string): boolean {
 
 function isChanged(name: string, { settings: { responseHeaders } }: Route): boolean {
   return Object.hasOwn(responseHeaders.set, name) || responseHeaders.remove.includes(name)
-}
-
-function without(flat: readonly string[], named: ReadonlySet<string>): string[] {
-  return flat.filter((_, at) => !named.has(flat[at - (at % 2)]!))
 }

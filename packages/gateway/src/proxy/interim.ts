@@ -16,7 +16,7 @@ function hintsIn(received: readonly Buffer[]): Record<string, string | string[]>
   const hints: Record<string, string | string[]> = {}
   for (let at = 0; at + 1 < received.length; at += 2) {
     const name = received[at]!.toString('latin1').toLowerCase()
-    if (isOfTheConnection(name) || name === '__proto__') continue
+    if (isOfTheConnection(name) || name === 'content-length' || name === '__proto__') continue
     const value = received[at + 1]!.toString('latin1')
     const earlier = hints[name]
     hints[name] = earlier === undefined ? value : [...(Array.isArray(earlier) ? earlier : [earlier]), value]

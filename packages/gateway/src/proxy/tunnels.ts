@@ -2,6 +2,7 @@ import { type ClientRequest, type IncomingMessage, request as requestHttp, type 
 import { request as requestHttps } from 'node:https'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { paceOf } from '../connections/call-pace.ts'
 import type { EarlyBytes } from '../connections/early-bytes.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
@@ -9,11 +10,9 @@ import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import { busy, failureOf } from './failure.ts'
 import type { ForwarderParts } from './forwarder.ts'
-import { headersToCaller } from './headers-to-caller.ts'
+import { type AnswerHead, headersToCaller } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
-import { Pace } from './pace.ts'
 import { reasonFor } from './reason.ts'
-import type { Transfer } from './transfers.ts'
 
 const upgradingOf: unique symbol = Symbol('diana.upgrading')
 
@@ -52,7 +51,7 @@ export class Tunnels {
 }
 
 /** One WebSocket: asked of a service, then bytes both ways until one side ends. */
-class Tunnel implements SlotUser, Transfer {
+class Tunnel implements SlotUser {
   readonly #request: FastifyRequest
   readonly #reply: FastifyReply
   readonly #route: Route
@@ -60,20 +59,17 @@ class Tunnel implements SlotUser, Transfer {
   readonly #onEnd: () => void
   readonly #upstream: Upstream
   readonly #near: Socket
-  readonly #pace: Pace
   #asked: ClientRequest | undefined
   #far: Socket | undefined
 
   constructor(request: FastifyRequest, reply: FastifyReply, route: Route, parts: ForwarderParts, onEnd: () => void) {
-    const now = performance.now()
     this.#request = request
     this.#reply = reply
     this.#route = route
     this.#parts = parts
     this.#onEnd = onEnd
-    this.#upstream = route.next(now)
+    this.#upstream = route.next(performance.now())
     this.#near = (request.raw as Upgrading)[upgradingOf]!.socket
-    this.#pace = new Pace(now)
   }
 
   begin(): void {
@@ -110,17 +106,11 @@ class Tunnel implements SlotUser, Transfer {
   }
 
   stalledMs(): number {
-    return this.#pace.stalledMs
+    return paceOf(this.#request.raw)?.stalledMs ?? 0
   }
 
   evict(): void {
     this.destroy()
-  }
-
-  check(now: number): void {
-    const { bytesWritten, writableLength, writableNeedDrain } = this.#near
-    const progress = { bytes: bytesWritten - writableLength, isAwaited: writableNeedDrain }
-    if (this.#pace.isTooSlow(progress, now, this.#parts.settings.limits)) this.evict()
   }
 
   #ask(): ClientRequest {
@@ -146,8 +136,9 @@ class Tunnel implements SlotUser, Transfer {
   #decline(answer: IncomingMessage): void {
     this.#upstream.health.succeed()
     const { raw } = this.#reply
-    const headers = headersToCaller(rawHeadersOf(answer), this.#reply.getHeaders(), this.#route)
+    const headers = headersToCaller(headOf(answer), this.#reply.getHeaders(), this.#route)
     answer.on('error', () => raw.destroy())
+    answer.setTimeout(this.#route.settings.timeouts.bodyMs, () => raw.destroy())
     this.#reply.hijack()
     if (begin(raw, answer, [...headers, 'connection', 'close'])) answer.pipe(raw)
     else this.destroy()
@@ -164,7 +155,7 @@ class Tunnel implements SlotUser, Transfer {
       far.destroy()
       return
     }
-    const headers = headersToCaller(rawHeadersOf(answer), this.#reply.getHeaders(), this.#route)
+    const headers = headersToCaller(headOf(answer), this.#reply.getHeaders(), this.#route)
     this.#reply.hijack()
     const lines = [...headers, 'connection', 'Upgrade', 'upgrade', 'websocket']
       .map((text, at) => (at % 2 === 0 ? `${text}: ` : `${text}\r\n`))
@@ -175,7 +166,9 @@ class Tunnel implements SlotUser, Transfer {
     if (early.length > 0) far.write(early)
     near.pipe(far)
     far.pipe(near)
-    this.#parts.transfers.add(this)
+    // sockets stay open one way after the other has ended, which no WebSocket needs for long
+    near.once('end', () => this.#endSoon(near))
+    far.once('end', () => this.#endSoon(near))
   }
 
   /** What is on its way still arrives. */
@@ -187,14 +180,13 @@ class Tunnel implements SlotUser, Transfer {
   #close(): void {
     this.#asked?.destroy()
     if (this.#far) this.#endSoon(this.#far)
-    this.#parts.transfers.delete(this)
     this.#upstream.slots.release(this)
     this.#onEnd()
   }
 }
 
-function rawHeadersOf(answer: IncomingMessage): Buffer[] {
-  return answer.rawHeaders.map(text => Buffer.from(text, 'latin1'))
+function headOf({ statusCode = 502, rawHeaders }: IncomingMessage): AnswerHead {
+  return { status: statusCode, received: rawHeaders.map(text => Buffer.from(text, 'latin1')) }
 }
 
 /** False where the service's headers cannot be said. */

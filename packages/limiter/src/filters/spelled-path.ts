@@ -15,11 +15,12 @@ export function spelledPath(target: string): string {
 
 /**
  * The path behind a host that is none, such as `b%2Fc` in `http://b%2Fc/d`: Node's `url.parse`, and so Express, takes `/%2Fc/d`
- * for the path where others see `/d`. Undefined for all other targets.
+ * for the path where others see `/d`, and in `javascript://b/c`, which has no host to it, `//b/c`. Undefined for all other targets.
  */
 export function pathBehindHost(target: string): string | undefined {
   if (target.charCodeAt(0) === slash) return undefined
   const { host, end } = originOf(target)
+  if (host > 0 && !/^https?:/i.test(target)) return spelledFrom(`/${target.slice(target.indexOf('//') + 2)}`, 0)
   let at = host
   while (at < end && !notInHosts.test(target[at]!)) at++
   return at === end ? undefined : spelledFrom(`/${target.slice(at)}`, 0)

@@ -1,6 +1,6 @@
-/** Something under way between a caller and a service, looked at again and again. */
+/** Something under way, looked at again and again. */
 export interface Transfer {
-  /** Ends itself if its caller is too slow, or its service cannot be reached. */
+  /** Ends itself if it takes too long. */
   check(now: number): void
 }
 

@@ -1,0 +1,66 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { problemText } from '../problem.ts'
+import { Pace, type PaceLimits, type Progress } from './pace.ts'
+import type { Transfer } from './transfers.ts'
+
+const paces = new WeakMap<IncomingMessage, CallPace>()
+
+/** The pace at which the caller of a request sends and reads. */
+export function paceOf(request: IncomingMessage): CallPace | undefined {
+  return paces.get(request)
+}
+
+/** Watches one call from its turn until its answer is over, whoever reads its body and writes its answer. */
+export class CallPace implements Transfer {
+  readonly #request: IncomingMessage
+  readonly #response: ServerResponse
+  readonly #socket: Socket
+  readonly #limits: () => PaceLimits
+  readonly #pace: Pace
+
+  constructor(request: IncomingMessage, response: ServerResponse, limits: () => PaceLimits) {
+    this.#request = request
+    this.#response = response
+    // a request that has been cut off has none any more
+    this.#socket = request.socket
+    this.#limits = limits
+    this.#pace = new Pace(performance.now())
+    paces.set(request, this)
+  }
+
+  /** For how long somebody has been waiting for the caller. */
+  get stalledMs(): number {
+    return this.#pace.stalledMs
+  }
+
+  check(now: number): void {
+    if (this.#pace.isTooSlow(this.#progress(), now, this.#limits())) this.cut()
+  }
+
+  /** Ends the call and its connection; the caller is told why if it can still be told anything. */
+  cut(): void {
+    if (this.#response.headersSent || this.#response.writableEnded) this.#socket.destroy()
+    else this.#socket.end(problemText(408, 'This call arrives too slowly.'), () => this.#socket.destroy())
+  }
+
+  #progress(): Progress {
+    const { bytesRead, bytesWritten, writableLength } = this.#socket
+    return {
+      bytes: bytesRead + bytesWritten - writableLength,
+      isAwaited: this.#isReadingAwaited() || this.#isSendingAwaited(),
+    }
+  }
+
+  #isReadingAwaited(): boolean {
+    const { writableNeedDrain, writableEnded, writableFinished } = this.#response
+    return writableNeedDrain || this.#socket.writableNeedDrain || (writableEnded && !writableFinished)
+  }
+
+  /** A body counts only while somebody reads it, and has read all that has come. */
+  #isSendingAwaited(): boolean {
+    const request = this.#request
+    if (request.complete || request.readableLength > 0 || this.#response.writableEnded) return false
+    return request.readableFlowing === true || request.listenerCount('readable') > 0
+  }
+}
