@@ -18,6 +18,7 @@ export class Visit<Request, Reply> implements CheckOptions, Watcher {
   #controller: AbortController | undefined
   #verdict: Verdict | undefined
   #isWatched = false
+  #stopReading: (() => void) | undefined
   #isOver = false
 
   constructor(filter: Filter<Request, Reply>, request: Request, reply: Reply, only: boolean) {
@@ -35,7 +36,11 @@ export class Visit<Request, Reply> implements CheckOptions, Watcher {
 
   /** Ends a wait when the caller leaves. The limiter asks for it only where there is one. */
   get signal(): AbortSignal {
-    this.#controller ??= new AbortController()
+    if (!this.#controller) {
+      this.#controller = new AbortController()
+      const { framework } = this.filter
+      this.#stopReading = framework.watchLeaving?.(this.#request, this.#reply, () => this.ended(undefined))
+    }
     this.#watch()
     return this.#controller.signal
   }
@@ -66,7 +71,9 @@ export class Visit<Request, Reply> implements CheckOptions, Watcher {
     let verdict: Verdict
     try {
       verdict = await pending
+      this.#stopReading?.()
     } catch (error) {
+      this.#stopReading?.()
       if (!this.#isOver) return this.#passDespite(error)
       this.filter.framework.abandon(this.#reply)
       return false
