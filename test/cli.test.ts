@@ -229,11 +229,37 @@ rules:
       (await diana(['explain', rules, 'GET', '/', '-H', header])).out.split('\n')
     expect(await explain('forwarded: for=203.0.113.9')).toEqual([
       'GET / from 203.0.113.9',
-      ...['', '', 'verdict: rule "login" would refuse the call with status 403', ''],
+      '',
+      'the caller is on the deny list of rule "login": every call that this rule is about is refused with status 403, whatever was counted',
+      ...['', 'verdict: rule "login" would refuse the call with status 403', ''],
     ])
     const json = await diana(['explain', rules, 'GET', '/', '-H', 'forwarded: for=203.0.113.9', '--json'])
     expect(JSON.parse(json.out).verdict).toMatchObject({ allowed: false, rule: 'login', reason: 'denied' })
     expect(await explain('forwarded: for="[2001:db8::9]:80"')).toContain('  key: ip=2001:db8::/64')
+  })
+
+  test('says that a caller is on an allow list, and what that means', async () => {
+    const rules = file(
+      'allowed.yaml',
+      `
+allow: 10.0.0.0/8
+rules:
+  - { id: login, by: ip, limit: 5/s, allow: 192.0.2.7 }
+  - { id: all, limit: 9/s }
+`,
+    )
+    const explain = async (ip: string, ...more: string[]) =>
+      (await diana(['explain', rules, 'GET', '/', '--ip', ip, ...more])).out
+    expect(await explain('10.1.2.3')).toBe(`GET / from 10.1.2.3
+
+the caller is on the allow list: every call passes, and no rule counts it
+
+verdict: the call would pass
+`)
+    expect(await explain('192.0.2.7')).toContain(
+      'the caller is on the allow list of rule "login": this rule neither counts nor refuses the call, other rules do\nrule "all"',
+    )
+    expect(JSON.parse(await explain('10.1.2.3', '--json')).caller).toMatchObject([{ is: 'allowed' }])
   })
 
   test('tells in words what is counted in another way than it came', async () => {

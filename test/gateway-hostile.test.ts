@@ -136,6 +136,36 @@ describe('a target that no service can be asked for', () => {
   })
 })
 
+test.each([
+  ['garbage', '\x00\x01\r\n\r\n', 400],
+  ['headers that are too large', call('/b', [`X: ${'a'.repeat(20_000)}`]), 431],
+  ['two lengths', call('/b', ['Content-Length: 1', 'Content-Length: 2'], 'POST'), 400],
+])('%s behind an unanswered call are answered after it', async (_, bytes, status) => {
+  const { url } = await rig.serve((_incoming, response) => setTimeout(() => response.end('slow'), 200))
+  const guarded = await rig.guard({ gateway: { routes: [{ to: url }] } })
+  for (const pieces of [[call('/slow') + bytes], [call('/slow'), bytes]]) {
+    const answer = await sendRaw(guarded.port, ...pieces)
+    expect(statusesIn(answer)).toEqual([200, status])
+  }
+})
+
+test('a service is told nothing that only a trusted proxy may say', async () => {
+  const { url, received } = await rig.serve()
+  const guarded = await rig.guard({ gateway: { routes: [{ to: url }] } })
+  const names = ['x-real-ip', 'x-forwarded-port', 'x-forwarded-prefix', 'x-original-url', 'x-rewrite-url', 'forwarded']
+  await sendRaw(guarded.port, call('/free', [...names.map(name => `${name}: /hello`), 'Connection: close']))
+  expect(names.filter(name => name in received[0]!.headers)).toEqual([])
+})
+
+test('a path of more segments than any rule names is refused', async () => {
+  const { url } = await rig.serve()
+  const guarded = await rig.guard({ gateway: { routes: [{ to: url }] } })
+  const answers = await Promise.all(
+    [200, 300].map(segments => sendRaw(guarded.port, call('/a'.repeat(segments), ['Connection: close']))),
+  )
+  expect(answers.flatMap(statusesIn)).toEqual([200, 400])
+})
+
 describe('calls of a caller who left', () => {
   const large = Buffer.alloc(16 * 1024 * 1024, 'x')
 
@@ -226,6 +256,15 @@ describe('slow callers', () => {
         { status: 503 },
       ])
     }
+  })
+
+  test.each([1, 2, 5])('a proxy among %s that are trusted may have any number of connections', async trustProxy => {
+    const { url } = await rig.serve()
+    const gateway = { limits: { connectionsPerCaller: 2 }, routes: [{ to: url }] }
+    const guarded = await rig.guard({ trustProxy, gateway })
+    const sockets = Array.from({ length: 4 }, () => openSocket(guarded))
+    await Promise.all(sockets.map(socket => once(socket, 'connect')))
+    expect(statusesIn(await sendRaw(guarded.port, call('/', ['Connection: close'])))).toEqual([200])
   })
 
   test('one address can hold only so many connections, and another address is served', async () => {
@@ -439,6 +478,31 @@ describe('what a call took is given back', () => {
     for (let i = 0; i < 3; i++) openSocket(guarded).pause().write(call('/big', handshake))
     await new Promise(resolve => setTimeout(resolve, 300))
     expect(await isServed(guarded.url, 10_000)).toBe(200)
+  })
+
+  test.each([
+    ['declines', (url: string) => url],
+    ['cannot be reached', () => 'http://127.0.0.1:9'],
+  ])('by WebSocket callers who stay after the service %s', async (_, to) => {
+    const { url } = await rig.serve((_incoming, response) => response.writeHead(404).end('no'))
+    const rules = [{ id: 'few', limit: 3, algorithm: 'concurrency' }]
+    const guarded = await rig.guard({ rules, gateway: { ...small, routes: [{ to: to(url) }] } })
+    const sockets = Array.from({ length: 3 }, () => {
+      const socket = connect({ port: guarded.port, host: '127.0.0.1', allowHalfOpen: true })
+      rig.later(() => socket.destroy())
+      socket.on('error', () => {}).resume()
+      socket.write(call('/', handshake))
+      return socket
+    })
+    await Promise.all(sockets.map(socket => once(socket, 'end')))
+    const left = async () => (await guarded.limiter.peek({ method: 'GET', path: '/' })).decisions[0]!.remaining
+    await expect.poll(left).toBe(3)
+    expect([404, 502]).toContain(await isServed(guarded.url))
+    await expect
+      .poll(() => new Promise(resolve => guarded.gateway.server.getConnections((_error, count) => resolve(count))), {
+        timeout: 5000,
+      })
+      .toBeLessThan(3)
   })
 
   test.each([

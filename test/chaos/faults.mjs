@@ -103,6 +103,14 @@ export const faults = [
     end: ({ redis }) => redis.start({ isEmpty: true }),
   },
   {
+    name: 'silent for 80 ms, every 500 ms, with a shared pace',
+    isQuiet: true,
+    hasPace: true,
+    lastsMs: 0,
+    begin: ({ redis }) => repeatedly(4000, 500, () => redis.client.call('CLIENT', 'PAUSE', '80', 'ALL')),
+    end: () => {},
+  },
+  {
     name: 'frozen (SIGSTOP)',
     lastsMs: 10_000,
     begin: ({ redis }) => redis.kill('SIGSTOP'),

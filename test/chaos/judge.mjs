@@ -1,8 +1,10 @@
-import { rules } from './rules.mjs'
+import { pace, rules } from './rules.mjs'
 
 const WINDOW = { count: 120, periodMs: 1000 }
 const BUCKET = { perMs: 60 / 1000, burst: 30 }
 const QUOTA = 450
+/** Of the levels, the one that no fault outlasts. */
+const LEVELS = 60
 
 /** What every fault is held to. */
 export const marks = { failed: 0, p999Ms: 60, over: 0, recoverMs: 2000 }
@@ -13,10 +15,17 @@ const LAG_MS = 10
  * What became of a fleet's calls. When a call was judged is known only to lie between its start and its end, so it
  * counts as inside an interval only if it surely was; what no choice of moments can explain is over.
  */
-export function judge(reports, { deafSince, beganAt, endedAt }) {
+export function judge(reports, { deafSince, beganAt, endedAt, processes }) {
   const calls = reports.flatMap(rowsOf)
-  const admitted = id => calls.filter(({ path, allowed }) => allowed && rules[path].id === id).sort(byStart)
-  const overs = { window: overWindow, bucket: overBucket, quota: overQuota }
+  const admitted = id => calls.filter(({ path, allowed }) => allowed && idOf(path) === id).sort(byStart)
+  const overs = {
+    window: overWindow,
+    bucket: overBucket,
+    quota: calls => calls.length - QUOTA,
+    levels: calls => calls.length - LEVELS,
+    // permits saved in 100 ms, one that is paid for afterward, and one for each process that takes its turn without Redis
+    pace: permits => overRate(permits, { perMs: pace.perSecond / 1000, burst: pace.perSecond / 10 + 1 + processes }),
+  }
   const lost = id => admitted(id).filter(({ end }) => deafSince && end >= deafSince && end <= beganAt).length
   const over = Object.entries(overs).map(([id, overOf]) => Math.max(0, overOf(admitted(id)) - lost(id)))
   const events = reports.map(report => report.events)
@@ -26,7 +35,7 @@ export function judge(reports, { deafSince, beganAt, endedAt }) {
     calls: calls.length,
     failed: reports.reduce((sum, { failures, rejections }) => sum + failures.length + rejections, 0),
     p999Ms: percentile(
-      calls.map(({ start, end }) => end - start),
+      calls.filter(({ path }) => idOf(path) !== 'pace').map(({ start, end }) => end - start),
       0.999,
     ),
     lagMs: percentile(
@@ -58,6 +67,10 @@ export function isDisturbed({ lagMs }) {
   return lagMs > LAG_MS
 }
 
+function idOf(path) {
+  return rules[path]?.id ?? 'pace'
+}
+
 function rowsOf({ path, start, end, allowed }) {
   return path.map((_, i) => ({ path: path[i], start: start[i], end: end[i], allowed: allowed[i] === 1 }))
 }
@@ -86,8 +99,12 @@ function overWindow(calls) {
   return most - WINDOW.count
 }
 
-/** The most calls surely within any interval, less what the bucket holds and is refilled with meanwhile. */
 function overBucket(calls) {
+  return overRate(calls, BUCKET)
+}
+
+/** The most calls surely within any interval, less what a rate saves and brings meanwhile. */
+function overRate(calls, { perMs, burst }) {
   const byEnd = calls.toSorted((a, b) => a.end - b.end)
   let most = 0
   for (const { start } of calls) {
@@ -95,14 +112,10 @@ function overBucket(calls) {
     for (const call of byEnd) {
       if (call.start < start) continue
       inside++
-      most = Math.max(most, inside - BUCKET.burst - BUCKET.perMs * (call.end - start))
+      most = Math.max(most, inside - burst - perMs * (call.end - start))
     }
   }
   return Math.floor(most + 1e-6)
-}
-
-function overQuota(calls) {
-  return calls.length - QUOTA
 }
 
 /** The part of the window's limit that was not admitted from `from` to `to`, though more was offered. */

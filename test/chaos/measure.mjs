@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { moment } from './clock.mjs'
 import { startFleet } from './fleet.mjs'
 import { findings, isDisturbed, judge } from './judge.mjs'
-import { offers } from './rules.mjs'
+import { offers, pace } from './rules.mjs'
 
 const PROCESSES = 3
 const BEFORE_MS = 1700
@@ -24,7 +24,7 @@ async function liveThrough(fault) {
   let fleet
   try {
     if (fault.isDownAtStart) await scene.proxy.shut()
-    const job = { limiter: scene.limiter, offers }
+    const job = { limiter: scene.limiter, offers, pace: fault.hasPace ? pace : undefined }
     fleet = await startFleet({ processes: PROCESSES, job, shiftMs: fault.shiftMs })
     await pause(BEFORE_MS)
     const startedAt = moment()
@@ -33,7 +33,7 @@ async function liveThrough(fault) {
     await fault.end(scene)
     const endedAt = moment()
     await pause(AFTER_MS)
-    return { name: fault.name, ...judge(await fleet.stop(), { deafSince, beganAt, endedAt }) }
+    return { name: fault.name, ...judge(await fleet.stop(), { deafSince, beganAt, endedAt, processes: PROCESSES }) }
   } finally {
     fleet?.end()
     await scene.close()

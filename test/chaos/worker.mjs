@@ -1,6 +1,6 @@
 // One process of the fleet: makes a limiter, offers calls at an even pace until told to stop, and reports all of them.
 import { setTimeout as pause } from 'node:timers/promises'
-import { createLimiter } from 'diana-limiter'
+import { createLimiter, RateLimiter } from 'diana-limiter'
 import { moment } from './clock.mjs'
 
 const TICK_MS = 5
@@ -10,7 +10,7 @@ process.once('message', job =>
   takePart(job).catch(error => process.send({ error: error.stack }, () => process.exit(1))),
 )
 
-async function takePart({ limiter: options, offers }) {
+async function takePart({ limiter: options, offers, pace }) {
   const report = { path: [], start: [], end: [], allowed: [], failures: [], events: [], rejections: 0, lags: [] }
   process.on('unhandledRejection', () => report.rejections++)
   const limiter = await createLimiter(options)
@@ -24,6 +24,9 @@ async function takePart({ limiter: options, offers }) {
     isOver = true
   })
   const pending = new Set()
+  const pacer =
+    pace && RateLimiter.create(pace.perSecond, { ...pace, name: 'chaos', store: { redis: options.store.redis } })
+  const paced = pacer && followPace(pacer, offers.length, report, () => isOver)
   const since = moment()
   const offered = offers.map(() => 0)
   while (!isOver) {
@@ -40,9 +43,23 @@ async function takePart({ limiter: options, offers }) {
     report.lags.push(moment() - before - TICK_MS)
   }
   await Promise.all(pending)
+  await paced
+  await pacer?.close()
   report.status = limiter.status()
   await limiter.close()
   process.send({ report }, () => process.exit(0))
+}
+
+/** Takes permits all the time, and reports when each passed. */
+async function followPace(pacer, path, report, isOver) {
+  while (!isOver()) {
+    await pacer.acquire()
+    const at = moment()
+    report.path.push(path)
+    report.start.push(at)
+    report.end.push(at)
+    report.allowed.push(1)
+  }
 }
 
 async function ask(limiter, path, i, report) {

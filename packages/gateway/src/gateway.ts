@@ -42,6 +42,7 @@ export interface GatewayOptions {
 const notForwarded: readonly string[] = ['CONNECT', 'TRACE']
 
 const filterStartMs = 10_000
+const maxProxies = 64
 
 /** Puts Diana in front of services: a Fastify application whose first filter is hers and whose only route is the proxy. */
 export async function createGateway(options: GatewayOptions): Promise<FastifyInstance> {
@@ -136,7 +137,9 @@ async function within(ms: number, ready: Promise<void>): Promise<void> {
 /** Whether an address is believed about those it calls for, by what it would be believed about. */
 function proxyTest(limiter: Limiter): (address: string) => boolean {
   return address => {
-    const other = limiter.forwardedBy === 'forwarded' ? 'for=192.0.2.1' : '192.0.2.1'
+    const entry = limiter.forwardedBy === 'forwarded' ? 'for=192.0.2.1' : '192.0.2.1'
+    // as many as there may be trusted proxies
+    const other = Array(maxProxies).fill(entry).join()
     return limiter.addressOf(address, other) !== limiter.addressOf(address, undefined)
   }
 }
@@ -153,13 +156,31 @@ const statuses: Readonly<Record<string, [status: number, detail: string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'This call took too long to arrive.'],
 }
 
-/** Bytes that are no call: nothing behind them on the same connection can be trusted. */
-function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket & { _httpMessage?: FastifyReply['raw'] }): void {
+type CallerSocket = Socket & { _httpMessage?: FastifyReply['raw'] | null }
+
+const unreadable = new WeakSet<Socket>()
+
+/** Bytes that are no call: nothing behind them on the same connection can be trusted. They are answered in their turn. */
+function answerUnreadable(error: NodeJS.ErrnoException, socket: CallerSocket): void {
   const [status, detail] = statuses[error.code ?? ''] ?? [400, 'This call cannot be read.']
-  if (error.code !== 'ECONNRESET' && socket.writable && socket._httpMessage?.headersSent !== true) {
-    socket.write(problemText(status, detail))
+  const answer = (current: FastifyReply['raw'] | null | undefined): void => {
+    if (error.code !== 'ECONNRESET' && socket.writable && current?.headersSent !== true) {
+      socket.write(problemText(status, detail))
+    }
+    socket.destroySoon()
   }
-  socket.destroySoon()
+  const current = socket._httpMessage
+  // nothing follows what was begun: the caller has left
+  if (error.code === 'HPE_INVALID_EOF_STATE') {
+    socket.destroy()
+    return
+  }
+  // in the body of the call under way, which cannot be answered otherwise; or behind it, and then it comes first
+  if (!current?.req.complete || error.code === 'ECONNRESET') answer(current)
+  else if (!unreadable.has(socket)) {
+    unreadable.add(socket)
+    current.once('close', () => answer(undefined))
+  }
 }
 
 function sendError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {

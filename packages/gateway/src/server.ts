@@ -69,7 +69,9 @@ export class GatewayServer {
     this.#serveExpectations(serve)
     this.#refuseTunnels()
     // a connection that cannot be accepted, as when this process has no file left to open, is no reason to end
-    server.on('error', onError)
+    server.on('error', error => {
+      if (server.listening) onError(error)
+    })
     server.on(tls ? 'secureConnection' : 'connection', closeLingering)
     this.#connections = new CallerConnections({ limits: () => settings().limits, isProxy, tellsWhy: tls === undefined })
     this.#connections.guard(server)

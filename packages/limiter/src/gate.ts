@@ -79,6 +79,22 @@ export async function blockedBy(counted: CountedRule, { shared, now }: GateKeepi
   return charges.flatMap(({ key, delays }) => blockedFor(rule.id, key, delays[0] ?? 0))
 }
 
+/** For how long a rule still blocks the caller of a call; 0 if it does not. */
+export async function blockLeftMs({ rule, gate }: CountedRule, call: Call, keeping: GateKeeping): Promise<number> {
+  if (!gate) return 0
+  const { store, shared, now } = keeping
+  const { table, counter } = gate
+  const asked = { key: rule.key(call), mayWait: false }
+  if (counter && shared) {
+    const charge = { ...sharedCharge(counter, table, 'local'), ...asked }
+    await shared.look([charge], now())
+    return (charge.delays[0] ?? 0) / 1000
+  }
+  const charge = { ...localCharge(table), ...asked }
+  store.look([charge], 1, now())
+  return charge.delays[0]! / 1000
+}
+
 function blockedFor(rule: string, key: string, leftUs: number): BlockedCaller[] {
   return leftUs > 0 ? [{ rule, key, leftMs: leftUs / 1000 }] : []
 }

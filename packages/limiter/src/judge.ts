@@ -13,7 +13,7 @@ import {
   type NamedRules,
   type Receipt,
 } from './judgement.ts'
-import { type CallerScreens, RuleFinder } from './rule-finder.ts'
+import { type CallerScreens, type ListedCaller, RuleFinder } from './rule-finder.ts'
 import type { Answer } from './rules/rule.ts'
 import type { SharedStores } from './shared-stores.ts'
 import type { MemoryStore } from './stores/memory.ts'
@@ -74,6 +74,11 @@ export class Judge {
   meets(call: Call, options?: NamedRules): CountedRule[] {
     const { found } = this.#docket
     return found.slice(0, Math.max(0, this.#finder.find(call, found, options)))
+  }
+
+  /** The lists that the caller of a call is on. */
+  lists(call: Call, options?: NamedRules): ListedCaller[] {
+    return this.#finder.lists(call, options)
   }
 
   /** Judges and counts; at once unless some of the call's rules are counted elsewhere. */

@@ -120,6 +120,51 @@ describe('lists of callers', () => {
   })
 })
 
+describe('an explanation', () => {
+  it('says that a caller is on a list, and what that means', async () => {
+    const limiter = await make({
+      allow: '10.0.0.0/8',
+      deny: '203.0.113.9',
+      rules: [
+        { id: 'all', limit: '5/m' },
+        { id: 'login', by: 'ip', limit: '2/m', allow: '192.0.2.7', deny: '192.0.2.8' },
+      ],
+    })
+    const told = async (ip: string) => {
+      const { caller } = await limiter.explain(from(ip))
+      return caller.map(({ is, rule, means }) => [is, rule, means])
+    }
+    expect(await told('10.1.2.3')).toEqual([
+      ['allowed', undefined, 'on the allow list: every call passes, and no rule counts it'],
+    ])
+    expect(await told('203.0.113.9')).toEqual([
+      ['denied', undefined, expect.stringContaining('on the deny list: every call is refused with status 403')],
+    ])
+    expect(await told('192.0.2.7')).toEqual([
+      ['allowed', 'login', expect.stringContaining('on the allow list of rule "login": this rule neither counts')],
+    ])
+    expect(await told('192.0.2.8')).toEqual([['denied', 'login', expect.stringContaining('deny list of rule "login"')]])
+    expect(await told('192.0.2.9')).toEqual([])
+    expect((await limiter.explain(from('192.0.2.7'))).map(({ rule }) => rule)).toEqual(['all'])
+  })
+
+  it('says that a caller is blocked, by which rule and for how long', async () => {
+    const limiter = await make({ rules: [{ id: 'login', by: 'ip', limit: '2/m', block: '10m' }] })
+    for (let i = 0; i < 3; i++) await limiter.check(from('192.0.2.1'))
+    now += 60_000
+    const explained = await limiter.explain(from('192.0.2.1'))
+    expect(explained.caller).toEqual([
+      {
+        is: 'blocked',
+        rule: 'login',
+        leftMs: 540_000,
+        means: 'blocked by rule "login" for another 9m: every call that this rule is about is refused until then',
+      },
+    ])
+    expect(explained.map(({ rule }) => rule)).toEqual(['login'])
+  })
+})
+
 describe('a rule about callers who lack a dimension', () => {
   it('skips them, counts them together, or by address', async () => {
     const by = ['account', 'header:x-shop']

@@ -12,12 +12,12 @@ import type { GivenFunctions } from './dimensions/given-functions.ts'
 import { DocumentThread } from './document-thread.ts'
 import { Documents } from './documents.ts'
 import { DianaError } from './errors.ts'
-import { explain, type RuleExplanation } from './explain.ts'
+import { Explanation, explainBlock, explainList, explainRules } from './explain.ts'
 import { explainMisses, type RuleMiss } from './explain-misses.ts'
 import type { Figures } from './figures/figures.ts'
 import type { Observer } from './figures/observer.ts'
 import type { RecordedCall } from './figures/recorder.ts'
-import { type BlockedCaller, blockBy, blockedBy, keyOf, unblockBy, type Who } from './gate.ts'
+import { type BlockedCaller, blockBy, blockedBy, blockLeftMs, keyOf, unblockBy, type Who } from './gate.ts'
 import { Judge } from './judge.ts'
 import { type CountedRule, giveBack, type NamedRules } from './judgement.ts'
 import type { LimiterEvents, Status } from './limiter-status.ts'
@@ -177,10 +177,18 @@ export class Limiter {
     return this.#judge.look(call, cost, this.#now(), options)
   }
 
-  /** Which rules a call meets, under which key, with which numbers; counts nothing. */
-  async explain(call: Call, options?: NamedRules): Promise<RuleExplanation[]> {
+  /**
+   * Which rules a call meets, under which key, with which numbers, and whether its caller is on a list or blocked; counts
+   * nothing.
+   */
+  async explain(call: Call, options?: NamedRules): Promise<Explanation> {
     const { decisions } = await this.peek(call, options)
-    return explain(call, this.#judge.meets(call, options), decisions)
+    const met = this.#judge.meets(call, options)
+    const keeping = { store: this.#store, shared: this.#shared, now: this.#now }
+    const lefts = await Promise.all(met.map(counted => blockLeftMs(counted, call, keeping)))
+    const blocks = met.flatMap(({ rule }, i) => (lefts[i]! > 0 ? [explainBlock(rule.id, lefts[i]!)] : []))
+    const lists = this.#judge.lists(call, options).map(explainList)
+    return new Explanation(explainRules(call, met, decisions), [...lists, ...blocks])
   }
 
   /** The rules that a call is not judged by, each with the reason. */

@@ -8,6 +8,12 @@ export interface CallerScreens {
   readonly denies?: ((call: Call) => boolean) | undefined
 }
 
+/** A list that a caller is on: of a rule, or of the document. */
+export interface ListedCaller {
+  readonly list: 'allow' | 'deny'
+  readonly rule?: string | undefined
+}
+
 /** What `find` says of a call that is refused whatever was counted. */
 export const DENIED: number = -1
 
@@ -42,6 +48,18 @@ export class RuleFinder {
     let size = options?.rule === undefined ? this.#match(call, found) : this.#findNamed(call, found, options)
     if (options?.after !== undefined) size = without(options.after, found, size)
     return this.#hasScreeningRules ? this.#screen(call, found, size) : size
+  }
+
+  /** The lists that the caller of a call is on: those of the document, else those of the rules that the call meets. */
+  lists(call: Call, options: NamedRules | undefined): ListedCaller[] {
+    if (this.#screens.denies?.(call)) return [{ list: 'deny' }]
+    if (this.#screens.allows?.(call)) return [{ list: 'allow' }]
+    const found: CountedRule[] = []
+    const size = options?.rule === undefined ? this.#match(call, found) : this.#findNamed(call, found, options)
+    return found.slice(0, size).flatMap(({ rule }): ListedCaller[] => {
+      if (rule.enforced && rule.denies?.(call)) return [{ list: 'deny', rule: rule.id }]
+      return rule.exempts?.(call) ? [{ list: 'allow', rule: rule.id }] : []
+    })
   }
 
   #findNamed(call: Call, found: CountedRule[], { rule: names = [], only }: NamedRules): number {

@@ -1,5 +1,6 @@
 import {
   type Call,
+  type CallerStanding,
   type Decision,
   formatDuration,
   type KeyPart,
@@ -11,7 +12,7 @@ import {
 /** A call, the rules it meets, and what they say together. */
 export interface Explained {
   readonly call: Call
-  readonly rules: readonly RuleExplanation[]
+  readonly rules: readonly RuleExplanation[] & { readonly caller: readonly CallerStanding[] }
   readonly verdict: Verdict
   readonly misses: readonly RuleMiss[]
 }
@@ -20,6 +21,7 @@ const mostMisses = 100
 
 export function explainForPeople({ call, rules, verdict, misses }: Explained): string[] {
   const lines = [`${call.method} ${call.path} from ${call.ip}`, '']
+  for (const { means } of rules.caller) lines.push(`the caller is ${means}`)
   for (const { rule, algorithm, key, decisions } of rules) {
     lines.push(`rule "${rule}" (${algorithm})`)
     const parts = Object.entries(key).map(([name, part]) => keyInWords(name, part))
@@ -28,7 +30,7 @@ export function explainForPeople({ call, rules, verdict, misses }: Explained): s
       lines.push(`  limit ${limitInWords(decision)}: ${decision.remaining} left, ${decisionInWords(decision)}`)
     }
   }
-  if (rules.length === 0 && verdict.allowed) lines.push('no rule is about this call')
+  if (rules.length === 0 && verdict.allowed && rules.caller.length === 0) lines.push('no rule is about this call')
   if (misses.length > 0) lines.push('', 'rules that do not match:')
   for (const { rule, reason } of misses.slice(0, mostMisses)) lines.push(`  "${rule}": ${printable(reason)}`)
   if (misses.length > mostMisses) lines.push(`  and ${misses.length - mostMisses} more`)
@@ -41,6 +43,7 @@ export function explainForMachines({ call, rules, verdict, misses }: Explained):
   const { allowed, rule, reason, retryAfterMs } = verdict
   const explained = {
     call: { method, path, query, ip, headers },
+    caller: rules.caller,
     rules,
     misses,
     verdict: { allowed, rule, reason, retryAfterMs },
@@ -78,6 +81,6 @@ function decisionInWords({ allowed, shadow, retryAfterMs }: Decision): string {
 
 function verdictInWords({ allowed, rule, answer }: Verdict): string {
   if (allowed) return 'the call would pass'
-  const who = rule === undefined ? 'the list of callers to deny' : `rule "${rule}"`
+  const who = rule === undefined ? 'the deny list' : `rule "${rule}"`
   return `${who} would refuse the call with status ${answer.status}`
 }

@@ -46,10 +46,8 @@ export class CallPace implements Transfer {
 
   #progress(): Progress {
     const { bytesRead, bytesWritten, writableLength } = this.#socket
-    return {
-      bytes: bytesRead + bytesWritten - writableLength,
-      isAwaited: this.#isReadingAwaited() || this.#isSendingAwaited(),
-    }
+    const awaited = this.#isReadingAwaited() ? 'reading' : this.#isSendingAwaited() ? 'sending' : undefined
+    return { sent: bytesRead, read: bytesWritten - writableLength, awaited }
   }
 
   #isReadingAwaited(): boolean {

@@ -3,6 +3,8 @@ import { Pace, type Progress } from './pace.ts'
 
 const limits = { minBytesPerSecond: 500, graceMs: 3000 }
 
+const sending = (sent: number): Progress => ({ sent, read: 0, awaited: 'sending' })
+
 /** Looks at a caller every half second; gives the moment at which it is too slow. */
 function tooSlowAt(progressAt: (ms: number) => Progress, untilMs = 60_000, some = limits): number | undefined {
   const pace = new Pace(0)
@@ -12,44 +14,51 @@ function tooSlowAt(progressAt: (ms: number) => Progress, untilMs = 60_000, some 
 
 describe('the pace of a caller', () => {
   test('a caller who moves nothing while it is awaited is too slow after the grace period', () => {
-    expect(tooSlowAt(() => ({ bytes: 0, isAwaited: true }))).toBe(3500)
+    expect(tooSlowAt(() => sending(0))).toBe(3500)
   })
 
   test('a caller at the minimum rate is never too slow, whether it moves bytes steadily or in bursts', () => {
-    expect(tooSlowAt(ms => ({ bytes: ms / 2, isAwaited: true }))).toBeUndefined()
-    expect(tooSlowAt(ms => ({ bytes: Math.floor(ms / 2500) * 1250, isAwaited: true }))).toBeUndefined()
+    expect(tooSlowAt(ms => sending(ms / 2))).toBeUndefined()
+    expect(tooSlowAt(ms => sending(Math.floor(ms / 2500) * 1250))).toBeUndefined()
   })
 
   test('a caller at half the minimum rate is too slow after twice the grace period', () => {
-    expect(tooSlowAt(ms => ({ bytes: ms / 4, isAwaited: true }))).toBe(6500)
+    expect(tooSlowAt(ms => sending(ms / 4))).toBe(6500)
+  })
+
+  test('bytes that a caller sends do not make up for an answer that it does not read', () => {
+    expect(tooSlowAt(ms => ({ sent: ms * 10, read: 0, awaited: 'reading' }))).toBe(3500)
+    expect(tooSlowAt(ms => ({ sent: 0, read: ms / 2, awaited: 'reading' }))).toBeUndefined()
   })
 
   test('a byte now and then does not make up for the time that it took', () => {
-    expect(tooSlowAt(ms => ({ bytes: ms / 500, isAwaited: true }))).toBe(3500)
+    expect(tooSlowAt(ms => sending(ms / 500))).toBe(3500)
   })
 
   test('bytes beyond the minimum rate are no credit for later', () => {
-    expect(tooSlowAt(ms => ({ bytes: ms === 500 ? 0 : 1_000_000, isAwaited: true }))).toBe(4500)
+    expect(tooSlowAt(ms => sending(ms === 500 ? 0 : 1_000_000))).toBe(4500)
   })
 
   test('time in which nobody waits for the caller is not counted', () => {
-    expect(tooSlowAt(() => ({ bytes: 0, isAwaited: false }))).toBeUndefined()
-    expect(tooSlowAt(ms => ({ bytes: 0, isAwaited: ms % 2000 === 0 }))).toBe(14_000)
+    expect(tooSlowAt(() => ({ sent: 0, read: 0, awaited: undefined }))).toBeUndefined()
+    expect(tooSlowAt(ms => ({ sent: 0, read: 0, awaited: ms % 2000 === 0 ? ('sending' as const) : undefined }))).toBe(
+      14_000,
+    )
   })
 
   test('a minimum rate of nothing never cuts anybody off', () => {
     const none = { minBytesPerSecond: 0, graceMs: 0 }
-    expect(tooSlowAt(() => ({ bytes: 0, isAwaited: true }), 60_000, none)).toBeUndefined()
+    expect(tooSlowAt(() => sending(0), 60_000, none)).toBeUndefined()
   })
 
   test('the stall of a caller is the time since it last kept up', () => {
     const pace = new Pace(0)
-    pace.isTooSlow({ bytes: 1000, isAwaited: true }, 1000, limits)
+    pace.isTooSlow(sending(1000), 1000, limits)
     expect(pace.stalledMs).toBe(0)
-    pace.isTooSlow({ bytes: 1001, isAwaited: true }, 2000, limits)
-    pace.isTooSlow({ bytes: 1002, isAwaited: true }, 2500, limits)
+    pace.isTooSlow(sending(1001), 2000, limits)
+    pace.isTooSlow(sending(1002), 2500, limits)
     expect(pace.stalledMs).toBe(1500)
-    pace.isTooSlow({ bytes: 9000, isAwaited: true }, 3000, limits)
+    pace.isTooSlow(sending(9000), 3000, limits)
     expect(pace.stalledMs).toBe(0)
   })
 })

@@ -1,7 +1,8 @@
-/** What is counted of a caller: bytes that were moved so far, and whether a service waits for more. */
+/** What is counted of a caller: bytes that it has sent and read so far, and whether anybody waits for it to go on. */
 export interface Progress {
-  readonly bytes: number
-  readonly isAwaited: boolean
+  readonly sent: number
+  readonly read: number
+  readonly awaited: 'sending' | 'reading' | undefined
 }
 
 export interface PaceLimits {
@@ -16,7 +17,8 @@ export interface PaceLimits {
 export class Pace {
   #behindMs = 0
   #stalledMs = 0
-  #bytes = 0
+  #sent = 0
+  #read = 0
   #at: number
 
   constructor(now: number) {
@@ -29,12 +31,14 @@ export class Pace {
   }
 
   /** Takes note of the progress at a moment; true when the caller has used up its grace period. */
-  isTooSlow({ bytes, isAwaited }: Progress, now: number, { minBytesPerSecond, graceMs }: PaceLimits): boolean {
+  isTooSlow({ sent, read, awaited }: Progress, now: number, { minBytesPerSecond, graceMs }: PaceLimits): boolean {
     const elapsedMs = now - this.#at
-    const moved = bytes - this.#bytes
+    // what a caller sends does not make up for what it does not read
+    const moved = awaited === 'reading' ? read - this.#read : sent - this.#sent
     this.#at = now
-    this.#bytes = bytes
-    if (!isAwaited || minBytesPerSecond === 0) {
+    this.#sent = sent
+    this.#read = read
+    if (awaited === undefined || minBytesPerSecond === 0) {
       this.#stalledMs = 0
       return false
     }

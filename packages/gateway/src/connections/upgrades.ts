@@ -57,8 +57,14 @@ function openWebSocket(request: IncomingMessage, socket: Socket, early: EarlyByt
   const response = new ServerResponse(request)
   response.shouldKeepAlive = false
   response.assignSocket(socket)
-  // Node reads no further here, so an answer is the last on its connection
-  response.on('finish', () => socket.end())
+  // Node reads no further here, so an answer is the last on its connection, and nobody but us ends it
+  response.on('finish', () => {
+    response.detachSocket(socket)
+    response.emit('close')
+    socket.destroySoon()
+  })
+  // the filters would read the socket of an upgrade to notice that its caller leaves, which the early bytes tell already
+  Object.assign(request, { upgrade: false })
   markUpgrading(request, socket, early)
   listener(request, response)
 }

@@ -69,6 +69,7 @@ export const hmacSignature: Filter = {
       // before the body: names of secrets are no secrets, and nobody may have bodies held without one
       if (signer === undefined) return refuse(reply)
       const bytes = await bodies.read(request, reply)
+      if (bytes === 'gone') return reply.hijack()
       if (bytes === 'too large') {
         return sendProblem(reply.header('connection', 'close'), 413, 'The body of this call is too large.')
       }

@@ -22,7 +22,7 @@ export class BodyReader {
   }
 
   /** The whole body of a call, left for the proxy to send on; or why it is not read. */
-  async read(request: FastifyRequest, reply: FastifyReply): Promise<Buffer | 'too large' | 'no room'> {
+  async read(request: FastifyRequest, reply: FastifyReply): Promise<Buffer | 'too large' | 'no room' | 'gone'> {
     if (Buffer.isBuffer(request.body)) return request.body.length > this.#mostBytes ? 'too large' : request.body
     if (!hasBody(request.raw)) return Buffer.alloc(0)
     if (Number(request.headers['content-length'] ?? 0) > this.#mostBytes) return 'too large'
@@ -35,12 +35,17 @@ export class BodyReader {
       this.#held -= bytes
       bytes = 0
     })
-    for await (const piece of request.raw as AsyncIterable<Buffer>) {
-      if (bytes + piece.length > this.#mostBytes) return 'too large'
-      if (!this.#hasRoom(piece.length) && !(await this.#makeRoom(piece.length))) return 'no room'
-      this.#held += piece.length
-      bytes += piece.length
-      pieces.push(piece)
+    try {
+      for await (const piece of request.raw as AsyncIterable<Buffer>) {
+        if (bytes + piece.length > this.#mostBytes) return 'too large'
+        if (!this.#hasRoom(piece.length) && !(await this.#makeRoom(piece.length))) return 'no room'
+        this.#held += piece.length
+        bytes += piece.length
+        pieces.push(piece)
+      }
+    } catch {
+      // the caller left, or sent what is no body, and nobody waits for an answer
+      return 'gone'
     }
     const body = Buffer.concat(pieces)
     request.body = body

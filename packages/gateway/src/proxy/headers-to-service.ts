@@ -43,12 +43,15 @@ function isTold(name: string, isProxied: boolean): boolean {
     case 'expect':
     case 'x-forwarded-for':
       return true
+    // by these, some frameworks serve another path than the one that was judged
+    case 'x-original-url':
+    case 'x-rewrite-url':
+      return true
     case 'forwarded':
-    case 'x-forwarded-host':
-    case 'x-forwarded-proto':
+    case 'x-real-ip':
       return !isProxied
     default:
-      return false
+      return !isProxied && name.startsWith('x-forwarded-')
   }
 }
 

@@ -9,6 +9,8 @@ const unroutable = '/%'
 /** What many a URL parser would escape in a path, behind the back of whoever counts. */
 const escapedByUrl = /["<>^`{}]/g
 
+const maxSegments = 256
+
 /** No name in the DNS is longer, even with a port. */
 const longestHost = 262
 
@@ -23,6 +25,7 @@ export function settleRequest(raw: IncomingMessage): string {
   const { url = '/' } = raw
   const target = oneSpelling(url)
   if (target === undefined) return unroutable
+  if (hasManySegments(target)) return refuse(raw, 'The path of this call has too many segments.')
   const hosts = dropOddHeaders(raw)
   dropHeadersOfConnection(raw)
   // RFC 9112, section 3.2.2: the host of the target is the one that is called
@@ -44,6 +47,16 @@ export function oneSpelling(rawTarget: string): string | undefined {
   if (target === undefined) return undefined
   const path = target.path.replace(escapedByUrl, percentEncode)
   return target.query === undefined ? path : `${path}?${target.query}`
+}
+
+/** Matching a path costs time for each of its segments, and a caller decides how many there are. */
+function hasManySegments(target: string): boolean {
+  if (target.length <= maxSegments) return false
+  let segments = 0
+  for (let at = target.indexOf('/'); at >= 0; at = target.indexOf('/', at + 1)) {
+    if (++segments > maxSegments) return true
+  }
+  return false
 }
 
 function isHost(text: string): boolean {

@@ -73,7 +73,8 @@ class Tunnel implements SlotUser {
   }
 
   begin(): void {
-    this.#near.once('close', () => this.#close())
+    // the answer that declines it is over, or the connection is
+    this.#reply.raw.once('close', () => this.#close())
     this.#upstream.slots.take(this)
   }
 

@@ -32,6 +32,7 @@ export const fastifyFramework: Framework<FastifyRequest, FastifyReply> = {
     reply.code(status).send(Buffer.from(body))
   },
   watch: (request, reply, watcher) => node.watch(request.raw, reply.raw, watcher),
+  watchLeaving: (request, reply, left) => node.watchLeaving?.(request.raw, reply.raw, left),
   abandon: reply => {
     reply.hijack()
   },

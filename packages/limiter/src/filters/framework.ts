@@ -28,6 +28,11 @@ export interface Framework<Request, Reply> {
   refuse(request: Request, reply: Reply, refusal: Refusal): void
   /** Tells the watcher once, when the response is over or the caller has left; at once where he left before. */
   watch(request: Request, reply: Reply, watcher: Watcher): void
+  /**
+   * For a connection that nobody reads while its caller waits: reports that the caller has closed their half of it. Returns
+   * what stops this, once the wait is over.
+   */
+  watchLeaving?(request: Request, reply: Reply, left: () => void): (() => void) | undefined
   /** The caller left while he waited, so nothing is to be answered. */
   abandon(reply: Reply): void
   /** Where the application is told that Diana failed. */

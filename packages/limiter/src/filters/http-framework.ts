@@ -4,6 +4,7 @@ import type { Refusal } from './answer.ts'
 import type { Framework } from './framework.ts'
 import { type NodeRequest, type NodeResponse, node } from './node-framework.ts'
 import { spelledPath } from './spelled-path.ts'
+import { watchLeaving } from './watch-leaving.ts'
 
 /** Node's own servers: HTTP/1, and HTTP/2 through its compatible face. */
 export const httpFramework: Framework<NodeRequest, NodeResponse> = {
@@ -40,6 +41,7 @@ export const tunnelFramework: Framework<IncomingMessage, Duplex> = {
     if (socket.destroyed) watcher.ended(undefined)
     else socket.once('close', () => watcher.ended(101))
   },
+  watchLeaving: (_request, socket, left) => watchLeaving(socket, left),
   abandon: socket => {
     socket.destroy()
   },

@@ -125,6 +125,10 @@ describe('a guarded server', () => {
       )
       socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: chat\r\n\r\n')
     })
+    server.on('connect', (request: IncomingMessage, socket: Duplex) => {
+      served.push(request.url!)
+      sockets.push(socket)
+    })
     return { port: await open(server), limiter, sockets }
   }
 
@@ -192,6 +196,68 @@ describe('a guarded server', () => {
     expect(status(String(told))).toBe('101')
     expect(sockets).toHaveLength(2)
     third.destroy()
+  })
+
+  test.each(['upgrade', 'connect'])(
+    'a caller who closes their half of a connection leaves the wait for an %s at once',
+    async event => {
+      const rule = {
+        id: 'open',
+        algorithm: 'concurrency',
+        limit: 1,
+        whenFull: 'wait',
+        queue: { timeout: '20s' },
+      } as const
+      const { port, limiter, sockets } = await chat({ rules: [rule] })
+      const waiting = (): number => limiter.status().rules[0]!.waiting
+      const request = event === 'upgrade' ? toChat : 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'
+      const first = connect(port, '127.0.0.1')
+      first.write(toChat)
+      await once(first, 'data')
+      for (const early of ['', 'sent too early']) {
+        const second = connect(port, '127.0.0.1')
+        second.write(request + early)
+        await vi.waitFor(() => expect(waiting()).toBe(1))
+        const closed = once(second.resume(), 'close')
+        second.end()
+        await vi.waitFor(() => expect(waiting()).toBe(0))
+        // the connection is closed from the other side, too
+        await closed
+      }
+      first.destroy()
+      await vi.waitFor(async () => {
+        expect((await limiter.peek({ method: 'GET', path: '/' })).decisions[0]!.remaining).toBe(1)
+      })
+      expect(sockets).toHaveLength(1)
+    },
+  )
+
+  test('what a caller sends while they wait for an upgrade is there when they are let in', async () => {
+    const limiter = await limit({
+      rules: [{ id: 'paced', limit: '20/s', algorithm: 'leaky-bucket', burst: 5, whenFull: 'wait' }],
+    })
+    const server = guard(createServer(), limiter)
+    server.on('upgrade', (_request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: chat\r\n\r\n')
+      socket.write(head)
+      socket.on('data', data => socket.write(data)).on('end', () => socket.end())
+    })
+    const port = await open(server)
+    const echoed = async (text: string): Promise<string> => {
+      const socket = connect(port, '127.0.0.1')
+      socket.write(toChat)
+      let answer = ''
+      socket.on('data', data => {
+        answer += String(data)
+        if (answer.endsWith(text)) socket.end()
+      })
+      await once(socket, 'connect')
+      setTimeout(() => socket.write(text), 10)
+      await once(socket, 'close')
+      return answer.split('\r\n\r\n')[1]!
+    }
+    const answers = await Promise.all(['one', 'two', 'three'].map(echoed))
+    expect(answers).toEqual(['one', 'two', 'three'])
   })
 
   test('refuses a tunnel that is too many', async () => {

@@ -4,13 +4,14 @@ import type { Socket } from 'node:net'
 import { warnOnce } from '../warn-once.ts'
 import type { Refusal } from './answer.ts'
 import type { Framework, Watcher } from './framework.ts'
+import { watchLeaving } from './watch-leaving.ts'
 
 export type NodeRequest = IncomingMessage | Http2ServerRequest
 export type NodeResponse = ServerResponse | Http2ServerResponse
 
 type Node = Pick<
   Framework<NodeRequest, NodeResponse>,
-  'method' | 'headers' | 'target' | 'peer' | 'isAnswered' | 'refuse' | 'watch'
+  'method' | 'headers' | 'target' | 'peer' | 'isAnswered' | 'refuse' | 'watch' | 'watchLeaving'
 > & {
   abandon(): void
   tell(request: unknown, error: unknown): void
@@ -25,6 +26,7 @@ export const node: Node = {
   isAnswered: response => response.headersSent || response.writableEnded,
   refuse: refuseNode,
   watch: watchNode,
+  watchLeaving: watchUpgrading,
   abandon: () => {},
   tell: (_request, error) => warnOnce('DIANA_FAILED', String(error)),
 }
@@ -50,6 +52,17 @@ function watchNode(request: NodeRequest, response: NodeResponse, watcher: Watche
   }
   pipeline?.add(end)
   response.once('close', end)
+}
+
+/** Node reads no further on a connection that asks for another protocol, so nobody else notices that its caller leaves. */
+function watchUpgrading(request: NodeRequest, _response: NodeResponse, left: () => void): (() => void) | undefined {
+  if (!('upgrade' in request) || request.upgrade !== true) return undefined
+  const { socket } = request
+  return watchLeaving(socket, () => {
+    left()
+    // half a connection could otherwise be kept open for ever
+    socket.destroy()
+  })
 }
 
 /** Those who wait in the pipeline of a connection: one listener for all, however many a caller sends. */

@@ -26,6 +26,7 @@ export class Visit<Request, Reply> implements CheckOptions, Watcher {
   #own: Verdict | undefined
   #earlier: Verdict | undefined
   #isWatched = false
+  #stopReading: (() => void) | undefined
   #isOver = false
 
   constructor(filter: Filter<Request, Reply>, request: Request, reply: Reply, only: boolean) {
@@ -55,7 +56,11 @@ export class Visit<Request, Reply> implements CheckOptions, Watcher {
 
   /** Ends a wait when the caller leaves. The limiter asks for it only where there is one. */
   get signal(): AbortSignal {
-    this.#controller ??= new AbortController()
+    if (!this.#controller) {
+      this.#controller = new AbortController()
+      const { framework } = this.filter
+      this.#stopReading = framework.watchLeaving?.(this.#request, this.#reply, () => this.ended(undefined))
+    }
     this.#watch()
     return this.#controller.signal
   }
@@ -86,7 +91,9 @@ export class Visit<Request, Reply> implements CheckOptions, Watcher {
     let verdict: Verdict
     try {
       verdict = await pending
+      this.#stopReading?.()
     } catch (error) {
+      this.#stopReading?.()
       if (!this.#isOver) return this.#passDespite(error)
       this.#earlier?.refund()
       this.filter.framework.abandon(this.#reply)
