@@ -88,7 +88,7 @@ describe('the demo', () => {
 
     const first = answers[0]!
     expect(first.headers['ratelimit-policy']).toBe(
-      '"whole-system";q=1000;w=1, "per-account";q=10;w=1, "per-device";q=50;w=1, "hello";q=5;w=10',
+      '"whole-system";q=1000;w=1, "per-account";q=200;w=20, "per-device";q=50;w=1, "hello";q=5;w=10',
     )
     expect(first.headers.ratelimit).toBe(
       '"whole-system";r=999;t=1, "per-account";r=199;t=1, "per-device";r=49;t=1, "hello";r=4;t=10',

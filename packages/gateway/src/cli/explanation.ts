@@ -31,10 +31,17 @@ export function explainForPeople({ call, rules, verdict, misses }: Explained): s
     }
   }
   if (rules.length === 0 && verdict.allowed && rules.caller.length === 0) lines.push('no rule is about this call')
-  if (misses.length > 0) lines.push('', 'rules that do not match:')
+  // by the list of all rules, it is said already why no rule matters
+  const isListed = rules.caller.some(({ rule }) => rule === undefined)
+  if (!isListed) lines.push(...missesForPeople(misses))
+  lines.push('', `verdict: ${verdictInWords(verdict)}`)
+  return lines
+}
+
+function missesForPeople(misses: readonly RuleMiss[]): string[] {
+  const lines = misses.length > 0 ? ['', 'rules that do not match:'] : []
   for (const { rule, reason } of misses.slice(0, mostMisses)) lines.push(`  "${rule}": ${printable(reason)}`)
   if (misses.length > mostMisses) lines.push(`  and ${misses.length - mostMisses} more`)
-  lines.push('', `verdict: ${verdictInWords(verdict)}`)
   return lines
 }
 
