@@ -166,6 +166,33 @@ test('a path of more segments than any rule names is refused', async () => {
   expect(answers.flatMap(statusesIn)).toEqual([200, 400])
 })
 
+test('a call that its caller makes too large stays counted, since the service may have done its work', async () => {
+  const { url, received } = await rig.serve(() => {})
+  const rules = [{ id: 'sms', limit: '2/h', countWhen: '2xx' }]
+  const guarded = await rig.guard({ rules, gateway: { limits: { body: '1KiB' }, routes: [{ to: url }] } })
+  const statuses: number[] = []
+  for (let i = 0; i < 4; i++) {
+    const socket = openSocket(guarded).setEncoding('latin1')
+    socket.write(`${call('/sms', ['Transfer-Encoding: chunked'], 'POST')}5\r\nhello\r\n`)
+    await expect.poll(() => received.length > i || i > 1).toBe(true)
+    socket.write(`1000\r\n${'x'.repeat(4096)}\r\n`)
+    statuses.push(...statusesIn(String((await once(socket, 'data'))[0])))
+    socket.destroy()
+  }
+  expect(statuses).toEqual([413, 413, 503, 503])
+})
+
+test.each(['/a%7Cb', '/x%5B1%5D', '/%40me', '/%7euser'])('a rule for %s counts every spelling of it', async path => {
+  const { url } = await rig.serve()
+  const rules = [{ id: 'one', match: { path }, limit: '1/h' }]
+  const guarded = await rig.guard({ rules, gateway: { routes: [{ to: url }] } })
+  const spellings = [path, path.toLowerCase(), decodeURIComponent(path)]
+  const answers: number[] = []
+  for (const target of spellings)
+    answers.push(...statusesIn(await sendRaw(guarded.port, call(target, ['Connection: close']))))
+  expect(answers).toEqual([200, 503, 503])
+})
+
 describe('calls of a caller who left', () => {
   const large = Buffer.alloc(16 * 1024 * 1024, 'x')
 

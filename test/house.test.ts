@@ -17,6 +17,7 @@ const bottom = [
   'address-bits',
   'forwarded',
   'hex-digit',
+  'unknown-end',
   'regular-file',
   'warn-once',
   'sync-function',

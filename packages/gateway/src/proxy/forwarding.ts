@@ -1,3 +1,4 @@
+import { markUnknownEnd } from 'diana-limiter/words'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Client, Dispatcher } from 'undici'
 import { paceOf } from '../connections/call-pace.ts'
@@ -38,6 +39,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   #body: Body
   #headers: string[] = []
   #abort: ((error?: Error) => void) | undefined
+  #wasSent = false
   #isRetried = false
   #hasAnswered = false
   #hasBegun = false
@@ -100,6 +102,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   }
 
   onConnect(abort: (error?: Error) => void): void {
+    this.#wasSent = true
     if (this.#isGone) abort()
     else this.#abort = abort
   }
@@ -184,6 +187,8 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
 
   #answerWith({ status, detail, isOfService }: Failure, error: Error): void {
     this.#parts.transfers.delete(this)
+    // the service may have done its work before the caller broke the call off
+    if (!isOfService && this.#wasSent) markUnknownEnd(this.#reply.raw)
     if (isOfService) this.#request.log.warn({ err: error, service: this.#upstream.url.origin }, detail)
     if (this.#leavesBodyUnread()) this.#reply.header('connection', 'close')
     sendProblem(this.#reply, status, detail)

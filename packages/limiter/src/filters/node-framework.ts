@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { Socket } from 'node:net'
+import { isUnknownEnd } from '../unknown-end.ts'
 import { warnOnce } from '../warn-once.ts'
 import type { Refusal } from './answer.ts'
 import type { Framework, Watcher } from './framework.ts'
@@ -48,7 +49,7 @@ function watchNode(request: NodeRequest, response: NodeResponse, watcher: Watche
   const pipeline = isBehindOthers(response) ? pipelineOf(request.socket) : undefined
   const end = (): void => {
     pipeline?.delete(end)
-    watcher.ended(isWhole(response) ? response.statusCode : undefined)
+    watcher.ended(isWhole(response) && !isUnknownEnd(response) ? response.statusCode : undefined)
   }
   pipeline?.add(end)
   response.once('close', end)

@@ -74,12 +74,24 @@ function inLowerCase(byPattern: ReadonlyMap<string, Candidate[]>): Map<string, C
   return lower
 }
 
-/** A pattern as written, and as its letters arrive in a URL: people write `/订单`, calls say `/%E8%AE%A2%E5%8D%95`. */
+/**
+ * A pattern as written, and as its letters arrive in a URL: people write `/订单`, calls say `/%E8%AE%A2%E5%8D%95`. Filters read
+ * escapes of printable characters, so `/a%7Cb` is also `/a|b`.
+ */
 function spellings(pattern: string): string[] {
   const written = canonicalPattern(pattern)
   if (pattern.includes('?') || pattern.includes('#')) return [written]
   const sent = normaliseTarget(`/${encodeLetters(written)}`)
-  return sent === undefined ? [written] : [written, canonicalPattern(sent.path)]
+  const forms = sent === undefined ? [written] : [written, canonicalPattern(sent.path)]
+  return [...new Set([...forms, ...forms.map(readEscapes)])]
+}
+
+/** Printable characters, but for those that mean something in a path or a pattern. */
+function readEscapes(pattern: string): string {
+  return pattern.replaceAll(/%[2-7][\da-f]/gi, written => {
+    const character = String.fromCharCode(Number.parseInt(written.slice(1), 16))
+    return /[\s%/\\?#;*\x7f]/.test(character) ? written : character
+  })
 }
 
 function encodeLetters(text: string): string {
