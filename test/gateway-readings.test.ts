@@ -30,7 +30,8 @@ describe('a key of the api-key filter opens no path outside its own', () => {
     ['/orders', 200],
     ['/orders/7;v=1?x=/../admin', 200],
     ['/orders/a%2Fb', 200],
-    ['/orders;v=1/7', 200],
+    ['/orders;v=1/7', 400],
+    ['/orders/7;v=1', 200],
     ['/x/../orders/7', 200],
     ['/caf%C3%A9/1', 200],
     ['/orders/..%2Fadmin', 400],
@@ -60,10 +61,9 @@ describe('a route that rewrites its path takes whole segments out', () => {
     ['/v1/shop/x', '/shop/x'],
     ['/v1/shop', '/shop'],
     ['/v1/shop?a=/b', '/shop?a=/b'],
-    ['/v1;xxxx-admin/shop/x', '/shop/x'],
-    ['/v1;x/shop;y/z;w?q', '/shop/z;w?q'],
+    ['/v1/shop/z;w?q', '/shop/z;w?q'],
     ['/v1/shop;-admin', '/shop'],
-    ['/v1;a;b/shop;c?d=/e/f', '/shop?d=/e/f'],
+    ['/v1/shop;c?d=/e/f', '/shop?d=/e/f'],
   ])('%s reaches the service as %s', async (target, forwarded) => {
     const service = await rig.serve()
     const other = await rig.serve()
@@ -71,6 +71,12 @@ describe('a route that rewrites its path takes whole segments out', () => {
     const { port } = await rig.guard({ gateway: { routes } })
     expect(await sender(port)(target)).toBe(200)
     expect([service.received.map(({ url }) => url), other.received]).toEqual([[forwarded], []])
+  })
+
+  test.each(['/v1;xxxx-admin/shop/x', '/v1;x/shop/z', '/v1%3Bx/shop/z'])('%s is refused', async target => {
+    const service = await rig.serve()
+    const { port } = await rig.guard({ gateway: { routes: [{ path: '/v1/shop', rewrite: '/shop', to: service.url }] } })
+    expect([await sender(port)(target), service.received]).toEqual([400, []])
   })
 
   test('a route is found however its path is spelled in the file', async () => {

@@ -20,6 +20,10 @@ async function start(limit: string | readonly string[], { processes = 1, timeout
     closing.push(() => limiter.close())
     limiters.push(limiter)
   }
+  // each learns of the others with its next heartbeat
+  for (const limiter of limiters) {
+    await expect.poll(() => limiter.status().store?.fleet.size, { timeout: 5000 }).toBe(processes)
+  }
   return { redis, limiters, limiter: limiters[0]! }
 }
 

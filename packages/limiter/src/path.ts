@@ -91,7 +91,7 @@ function resolve(target: string, start: number, end: number): string | undefined
     let segmentEnd = at
     while (segmentEnd < end && !isSlash(target.charCodeAt(segmentEnd))) segmentEnd++
     const segment = decodeUnreserved(target, at, segmentEnd)
-    if (segment === undefined || isAmbiguous(segment, segmentEnd === end)) return undefined
+    if (segment === undefined || isAmbiguous(segment, () => isEndOf(target, segmentEnd, end))) return undefined
     if (segment === '..') segments.pop()
     else if (segment !== '' && segment !== '.') segments.push(segment)
     open = segmentEnd < end || segment === '.' || segment === '..'
@@ -123,10 +123,10 @@ const parameters = /;|%3B/
 
 /**
  * Whether servers disagree on where a segment leads. Some read `%2F` and `%5C` as slashes and some do not, so no dots may
- * stand beside them; some drop what follows a semicolon, so none may stand behind dots, in front of an encoded slash, or
- * where a whole segment would be dropped. At the end of a path `/;x` is harmless, and servlets write it.
+ * stand beside them; some drop what follows a semicolon, up to the next slash or to the end, so one may only stand in the last
+ * segment. There it is harmless, and servlets write it.
  */
-function isAmbiguous(segment: string, isLast: boolean): boolean {
+function isAmbiguous(segment: string, isLast: () => boolean): boolean {
   if (!segment.includes('%') && !segment.includes(';')) return false
   const pieces = segment.split(encodedSlash)
   return pieces.some((piece, at) => {
@@ -134,8 +134,15 @@ function isAmbiguous(segment: string, isLast: boolean): boolean {
     const [name] = piece.split(parameters, 1)
     const hasParameters = name !== piece
     if (name === '.' || name === '..') return hasParameters || pieces.length > 1
-    return hasParameters && (!isEnd || (name === '' && !isLast))
+    return hasParameters && !(isEnd && isLast())
   })
+}
+
+/** Whether nothing but slashes follows. */
+function isEndOf(target: string, from: number, end: number): boolean {
+  let at = from
+  while (at < end && isSlash(target.charCodeAt(at))) at++
+  return at === end
 }
 
 function isSlash(code: number): boolean {

@@ -20,7 +20,7 @@ export function spelledPath(target: string): string {
 export function pathBehindHost(target: string): string | undefined {
   if (target.charCodeAt(0) === slash) return undefined
   const { host, end } = originOf(target)
-  if (host > 0 && !/^https?:/i.test(target)) return spelledFrom(`/${target.slice(target.indexOf('//') + 2)}`, 0)
+  if (/^javascript:/i.test(target)) return spelledFrom(`/${target.slice(target.indexOf('//') + 2)}`, 0)
   let at = host
   while (at < end && !notInHosts.test(target[at]!)) at++
   return at === end ? undefined : spelledFrom(`/${target.slice(at)}`, 0)

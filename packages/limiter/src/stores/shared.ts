@@ -264,7 +264,9 @@ export class SharedStore {
     if (!isAdmitted) return
     const here = this.#options.now()
     for (const charge of charges) {
-      if (!charge.counter.held && isCountedHere(charge)) this.#debts.cancel(charge, here)
+      if (charge.counter.held || !isCountedHere(charge)) continue
+      this.#debts.cancel(charge, here)
+      this.#standIn.see(charge, here)
     }
   }
 

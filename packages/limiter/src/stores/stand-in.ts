@@ -44,6 +44,13 @@ export class StandIn {
     }
   }
 
+  /** Takes note of what the store says of a call that was judged here meanwhile. */
+  see(charge: SharedCharge, now: number): void {
+    const slot = this.#slotFor(charge, now)
+    if (slot === undefined || (slot === CROWD && charge.key !== '')) return
+    this.#seenOf(charge.counter, charge.table, now).see(slot, charge.remaining, now)
+  }
+
   /** Judges all charges at once: every one is counted, or, if one refuses, none. */
   take(charges: readonly SharedCharge[], now: number): boolean {
     return this.#judge(charges, now, true)
@@ -117,14 +124,12 @@ export class StandIn {
   }
 
   #follow(charge: SharedCharge, isAdmitted: boolean, isCounted: boolean, now: number): void {
-    const { table, counter, key, cost } = charge
+    const { table, counter, cost } = charge
     const slot = this.#slotFor(charge, now)
     if (slot === undefined) return
     charge.slot = slot
     charge.followedAt = now
-    if (!counter.held && (slot !== CROWD || key === '')) {
-      this.#seenOf(counter, table, now).see(slot, charge.remaining, now)
-    }
+    if (!counter.held) this.see(charge, now)
     const state = table.state(slot)
     const base = table.base(slot)
     const { here, fleet } = this.#capacitiesOf(counter, table)
