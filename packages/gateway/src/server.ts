@@ -29,6 +29,7 @@ export interface GatewayServerParts {
 const headersTimeoutMs = 30_000
 const keepAliveMs = 72_000
 const refusedMs = 1000
+const maxEarlyBytes = 65_536
 const tlsOptions = { minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'], handshakeTimeout: 20_000 } as const
 
 /**
@@ -100,7 +101,7 @@ export class GatewayServer {
   #refuseTunnels(): void {
     this.server.on('connect', (_request: IncomingMessage, socket: Socket, head: Buffer) => {
       // only a socket that is read tells that its caller has left
-      const early = new EarlyBytes(socket, head)
+      const early = new EarlyBytes(socket, head, maxEarlyBytes)
       this.#turns.takeOver(socket, () => {
         early.take()
         socket.resume().end(problemText(405, 'This gateway opens no tunnels.'))

@@ -1,18 +1,18 @@
 import type { Socket } from 'node:net'
 
-const maxBytes = 65_536
-
 /**
  * What a caller sends before it is known what its connection turns into. It is read, up to a bound, since only a socket that
  * is read tells that its caller has left.
  */
 export class EarlyBytes {
   readonly #socket: Socket
+  readonly #maxBytes: number
   readonly #pieces: Buffer[]
   #length: number
 
-  constructor(socket: Socket, head: Buffer) {
+  constructor(socket: Socket, head: Buffer, maxBytes: number) {
     this.#socket = socket
+    this.#maxBytes = maxBytes
     this.#pieces = head.length > 0 ? [head] : []
     this.#length = head.length
     socket.on('data', this.#add)
@@ -31,8 +31,7 @@ export class EarlyBytes {
   readonly #add = (piece: Buffer): void => {
     this.#pieces.push(piece)
     this.#length += piece.length
-    // a caller who waits for an answer, as it must, sends next to nothing
-    if (this.#length > maxBytes) this.#socket.destroy()
+    if (this.#length > this.#maxBytes) this.#socket.destroy()
   }
 
   readonly #leave = (): void => {

@@ -8,6 +8,11 @@ import type { Turns } from './turns.ts'
 type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
 type SocketListener = (socket: Socket) => void
 
+/** A caller who waits for a WebSocket, as it must, sends next to nothing. */
+const maxEarlyFrames = 65_536
+/** Calls behind an offer that is ignored, which itself stands behind an unanswered call. */
+const maxEarlyCalls = 1_048_576
+
 /** What belongs to the offer of another protocol, and goes with it. */
 const offer: readonly string[] = ['upgrade', 'http2-settings']
 
@@ -23,7 +28,7 @@ export function serveUpgrades(
   readAsHttp: SocketListener,
 ): void {
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    const early = new EarlyBytes(socket, head)
+    const early = new EarlyBytes(socket, head, isWebSocket(request) ? maxEarlyFrames : maxEarlyCalls)
     keepAnswersFlowing(socket, turns)
     turns.takeOver(socket, () => {
       if (socket.destroyed) return
