@@ -10,7 +10,8 @@ export async function startFleet({ processes, job, shiftMs = [] }) {
   const children = Array.from({ length: processes }, (_, i) => {
     const execArgv = shiftMs[i] ? ['--import', preload] : []
     const env = { ...process.env, SHIFT_MS: String(shiftMs[i] ?? 0) }
-    return fork(worker, { serialization: 'advanced', execArgv, env })
+    // what is warned of is what the faults do on purpose
+    return fork(worker, { serialization: 'advanced', execArgv, env: { ...env, NODE_NO_WARNINGS: '1' } })
   })
   const end = () => {
     for (const child of children) child.kill('SIGKILL')

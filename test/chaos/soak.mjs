@@ -31,7 +31,7 @@ spawnSync(process.execPath, [`${root}node_modules/typescript/bin/tsc`, '-b'], { 
 const usable = faults.filter(fault => fault.scene.name === 'single' && !fault.isDownAtStart && !fault.shiftMs)
 const scene = await usable[0].scene()
 const worker = fileURLToPath(new URL('soak-worker.mjs', import.meta.url))
-const children = Array.from({ length: PROCESSES }, () => fork(worker, { execArgv: ['--expose-gc'] }))
+const children = Array.from({ length: PROCESSES }, () => fork(worker, { execArgv: ['--expose-gc', '--no-warnings'] }))
 process.once('exit', () => {
   for (const child of children) child.kill('SIGKILL')
 })
