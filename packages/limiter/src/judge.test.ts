@@ -31,6 +31,7 @@ const rule: fc.Arbitrary<TimelineRule> = fc.constantFrom<TimelineRule>(
   { limit: ['9/s', '4/50ms'], algorithm: 'fixed-window', align: 'first-call' },
   { limit: '3/s', burst: 5, algorithm: 'token-bucket' },
   { limit: ['3/s', '2/100ms'], algorithm: 'token-bucket', start: 'empty' },
+  { limit: ['9/s', '2/100ms'], algorithm: 'token-bucket', refill: 'interval' },
   { limit: '3/s', burst: 2, algorithm: 'leaky-bucket' },
   { limit: '3/s', algorithm: 'warm-up', warmUp: '2s' },
   { limit: 4, algorithm: 'concurrency' },
@@ -40,6 +41,7 @@ const waitingRule: fc.Arbitrary<TimelineRule> = fc.constantFrom<TimelineRule>(
   { limit: ['30/s', '7/100ms'], whenFull: 'wait' },
   { limit: '2/s', algorithm: 'fixed-window', whenFull: 'wait' },
   { limit: '3/s', burst: 5, algorithm: 'token-bucket', whenFull: 'wait' },
+  { limit: '3/s', burst: 5, algorithm: 'token-bucket', refill: 'interval', whenFull: 'wait' },
   { limit: '3/s', burst: 2, algorithm: 'leaky-bucket', whenFull: 'wait' },
   { limit: '3/s', algorithm: 'warm-up', warmUp: '2s', whenFull: 'wait' },
 )
@@ -77,9 +79,10 @@ describe('a call judged by several rules', () => {
 
   it('leaves every bit as it was if it is refused or costs nothing, whatever the rules', () => {
     const property = fc.property(rules, steps, (rules, steps) => {
-      const judge = judgeWords(rules)
+      // a bucket that starts empty stores when its first call came
+      const judge = judgeWords(rules.filter(({ start }) => start !== 'empty'))
       let now = aMomentIn2026
-      for (const { key, gapUs, cost } of steps) {
+      for (const { key, gapUs, cost } of judge.rules.length === 0 ? [] : steps) {
         now += gapUs
         const before = bitsOf(judge, ['a', 'b'])
         const { allowed } = judge.takeHere(callOf(key), cost, now)
@@ -88,6 +91,21 @@ describe('a call judged by several rules', () => {
       }
     })
     fc.assert(property, { numRuns: 600 })
+  })
+
+  it('begins a bucket that starts empty once, also if another rule refuses it, and never by a look', () => {
+    const empty = { limit: '1/s', burst: 5, algorithm: 'token-bucket', start: 'empty' }
+    const judge = judgeWords([{ limit: '0/s', algorithm: 'fixed-window' }, empty])
+    const untouched = bitsOf(judge, ['a'])
+    judge.lookHere(callOf('a'), 1, aMomentIn2026)
+    judge.takeHere(callOf('a'), 0, aMomentIn2026)
+    expect(bitsOf(judge, ['a'])).toBe(untouched)
+    judge.takeHere(callOf('a'), 1, aMomentIn2026)
+    const begun = bitsOf(judge, ['a'])
+    expect(begun).not.toBe(untouched)
+    const { decisions } = judge.takeHere(callOf('a'), 1, aMomentIn2026 + 3 * SECOND)
+    expect(bitsOf(judge, ['a'])).toBe(begun)
+    expect(decisions.map(({ remaining }) => remaining)).toEqual([0, 3])
   })
 
   it('a look changes nothing and says what the call will be told', () => {

@@ -62,6 +62,42 @@ describe.each(rates)('in this process, by $algorithm', rule => {
   })
 })
 
+const buckets = [
+  { algorithm: 'token-bucket', limit: '100/s' },
+  { algorithm: 'leaky-bucket', limit: '100/s', burst: 99 },
+]
+const loads = [
+  { cost: 20, everyMs: 20, open: 3, settled: 1 },
+  { cost: 20, everyMs: 12, open: 3, settled: 1 },
+  { cost: 20, everyMs: 20, open: 4, settled: 1 },
+  { cost: 16, everyMs: 20, open: 5, settled: 1 },
+  { cost: 30, everyMs: 50, open: 3, settled: 4 },
+  { cost: 13, everyMs: 20, open: 6, settled: 1 },
+  { cost: 10, everyMs: 20, open: 8, settled: 1 },
+  { cost: 5, everyMs: 15, open: 15, settled: 1 },
+  { cost: 2, everyMs: 11, open: 30, settled: 1 },
+]
+const underLoad = buckets.flatMap(rule => loads.map(load => ({ ...load, rule, name: rule.algorithm })))
+
+it.each(underLoad)(
+  'a $name of 100/s refuses none of 1000 calls of cost $cost, one every $everyMs ms, settled to $settled with $open open',
+  async ({ rule, cost, everyMs, open, settled }) => {
+    let now = start
+    const limiter = await createLimiter({ clock: () => now, rules: [{ id: 'tokens', by: 'account', ...rule }] })
+    const calls: Verdict[] = []
+    let refused = 0
+    for (let i = 0; i < 1000; i++) {
+      now += everyMs
+      const verdict = await limiter.check(call, { cost })
+      if (verdict.allowed) calls.push(verdict)
+      else refused++
+      if (calls.length >= open) calls.shift()!.settle(settled)
+    }
+    expect(refused).toBe(0)
+    await limiter.close()
+  },
+)
+
 it.each(rates)('in Redis, by $algorithm, calls that do not count are never refused', async rule => {
   let now = start * 1000
   const store = new RedisStore(([command, ...args]) => server.client.call(command!, ...args), { now: () => now })

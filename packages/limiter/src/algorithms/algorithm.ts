@@ -75,6 +75,13 @@ export interface Meter {
   drain?(state: Float64Array, at: number, now: number): void
   /** The moment from which this state equals that of a key never seen. */
   idleAt(state: Float64Array, at: number): number
+  /** The moment at which all that was taken is back, if a key is remembered for longer than that. */
+  fullAt?(state: Float64Array, at: number): number
+  /**
+   * For a meter whose keys gain from the moment at which they are first seen: a call that is not admitted is stored as that
+   * moment. Returns false if the key is known already.
+   */
+  begin?(state: Float64Array, at: number, now: number): boolean
   /** For a meter whose costs set a moment instead of adding up: the cost that refuses calls for `us` microseconds. */
   costLasting?(us: number): number
   /**

@@ -1,6 +1,7 @@
 import type { Limit, Meter, Told, Twin } from './algorithm.ts'
 import { Misfit } from './algorithm.ts'
-import type { Rate } from './rate.ts'
+import { bucketTwin } from './bucket-twin.ts'
+import { lowerSteps, noteLow, type Refill, rewindSteps, STEPS, unpaidOf } from './low-points.ts'
 import { exactRate } from './rate.ts'
 
 /*
@@ -11,25 +12,24 @@ import { exactRate } from './rate.ts'
  *        | /  |/  | \___            a call fits while debt + cost <= capacity
  *        +------------------ time
  *
- * debt(now) = max(0, debt - perMicro * (now - moment))      delay = (debt + cost - capacity) / perMicro
+ * Time pays in steps: `perStep` units every `stepUs`, counted from the call that found the bucket full. A continuous refill
+ * has steps of 1 microsecond, an interval refill has steps of the limit's period.
  *
- * A refund takes off the debt what time has not paid of it: the cost, but no more than the least debt there was since the
- * call. A state knows that least debt for the last call, and for calls since one moment before it (`since`, `low`). For
- * older calls it is at least the cost less what time can have paid.
+ * debt(now) = max(0, debt - perStep * floor((now - moment) / stepUs))      moment: when the last step began
  *
- *   debt |  /|\   /|           |\ = another call    without the first call the debt would have been 0 at the dip:
- *        | / | \_/ |                                what is above the dip is all that time has left of it
- *        +------------------ time
+ * A refund takes off the debt what time has not paid of the call (low-points.ts).
  *
  * The debt is kept in whole units (a token is `token` units), so nothing is ever rounded. A call that waits moves the
  * state on to the moment it will pass, and the next one waits behind it: first come, first served, without a queue.
  */
 const DEBT = 0
 const MOMENT = 1
-const LOW = 2
-const SINCE = 3
+/** Where the low points begin. */
+const LOWS = 2
 /** A bucket that never refills is remembered for so long. */
 const LONGEST_US = 86_400_000_000
+/** A bucket that starts empty is remembered for at least so long after it has filled. */
+const KEPT_FULL_US = 3_600_000_000
 
 export interface BucketShape {
   /** Tokens that may be taken at once. */
@@ -40,84 +40,101 @@ export interface BucketShape {
   readonly timeoutUs: number
   /** The largest cost one call may have. */
   readonly largest: number
-  /** A new key begins with its first call paid for and nothing left. */
+  /** A new key begins with no tokens. */
   readonly startsEmpty: boolean
+  /** All tokens of a period come at once when it ends. */
+  readonly isInterval: boolean
+}
+
+/** A refill in whole units. */
+interface Rate extends Refill {
+  readonly token: number
 }
 
 export function bucketMeter(limit: Limit, shape: BucketShape): Meter {
   const periodUs = limit.periodMs * 1000
   if (limit.count === 0) {
-    return new Bucket({ ...shape, capacity: 0, largest: 0, ahead: 0 }, { token: 1_000_000, perMicro: 0 }, periodUs)
+    const rate = { token: 1_000_000, perStep: 0, stepUs: 1 }
+    return new Bucket({ ...shape, capacity: 0, largest: 0, ahead: 0 }, rate, periodUs)
   }
-  const tokens = shape.capacity + shape.ahead + shape.largest
-  const rate = exactRate(limit.count, periodUs, tokens)
+  return new Bucket(shape, rateOf(limit.count, periodUs, shape), periodUs)
+}
+
+function rateOf(count: number, periodUs: number, { capacity, ahead, largest, isInterval }: BucketShape): Rate {
+  if (isInterval) return { token: 1, perStep: count, stepUs: periodUs }
+  const rate = exactRate(count, periodUs, capacity + ahead + largest)
   if (rate === undefined) {
     throw new Misfit('limit', 'is too slow for so large a bucket; use a shorter period or a smaller burst')
   }
-  return new Bucket(shape, rate, periodUs)
+  return { token: rate.token, perStep: rate.perMicro, stepUs: 1 }
 }
 
 class Bucket implements Meter {
-  readonly slots = 4
+  readonly slots: number = LOWS + 2 * STEPS
   readonly held = false
-  readonly twin: Twin = twin
+  readonly twin: Twin = bucketTwin
   readonly numbers: Readonly<Record<string, number>>
   readonly patienceUs: number
   readonly most: number
   readonly scale: readonly number[]
-  readonly #token: number
-  readonly #perMicro: number
+  readonly begin?: NonNullable<Meter['begin']>
+  readonly #rate: Rate
   readonly #capacity: number
   readonly #largest: number
   readonly #startsEmpty: boolean
   readonly #waits: boolean
-  /** An emptied bucket is full again after so long; 0 where that does not matter. */
-  readonly #fillUs: number
+  /** How long a bucket that starts empty is remembered after it has filled. */
+  readonly #keptUs: number
 
-  constructor(shape: BucketShape, { token, perMicro }: Rate, periodUs: number) {
-    this.patienceUs = shape.ahead === 0 ? 0 : Math.min(shape.timeoutUs, Math.ceil((shape.ahead * token) / perMicro))
+  constructor(shape: BucketShape, rate: Rate, periodUs: number) {
+    const { token, perStep, stepUs } = rate
+    const aheadUs = shape.ahead === 0 ? 0 : Math.ceil((shape.ahead * token) / perStep) * stepUs
+    this.patienceUs = Math.min(shape.timeoutUs, aheadUs)
     this.most = shape.capacity
-    this.#token = token
-    this.#perMicro = perMicro
+    this.#rate = rate
     this.#capacity = shape.capacity * token
     this.#largest = shape.largest
     this.#startsEmpty = shape.startsEmpty
     this.#waits = shape.timeoutUs > 0
-    this.#fillUs = shape.startsEmpty && perMicro > 0 ? Math.ceil(this.#capacity / perMicro) : 0
-    this.scale = [periodUs, token, perMicro, this.#fillUs, this.#capacity]
+    this.#keptUs = shape.startsEmpty ? Math.max(KEPT_FULL_US, paidOffUs(this.#capacity, rate)) : 0
+    this.scale = [periodUs, token, perStep, stepUs, this.#keptUs, this.#capacity]
     this.numbers = {
-      token,
-      perMicro,
+      ...rate,
       capacity: this.#capacity,
+      most: shape.capacity,
       largest: shape.largest,
       startsEmpty: shape.startsEmpty ? 1 : 0,
       waits: this.#waits ? 1 : 0,
-      fillUs: this.#fillUs,
+      keptUs: this.#keptUs,
     }
+    if (shape.startsEmpty) this.begin = (state, at, now) => this.#begin(state, at, now)
   }
 
   delay(state: Float64Array, at: number, now: number, cost: number): number {
     if (cost > this.#largest) return Number.POSITIVE_INFINITY
     if (cost === 0) return 0
-    const missing = this.#debt(state, at, now) + cost * this.#token - this.#capacity
-    if (missing <= 0) return 0
-    return Math.max(0, state[at + MOMENT]! - now) + Math.ceil(missing / this.#perMicro)
+    const { token, perStep, stepUs } = this.#rate
+    const missing = this.#debt(state, at, now) + cost * token - this.#capacity
+    if (missing <= 0) return this.#isAhead(state, at, now) ? state[at + MOMENT]! - now : 0
+    const begun = this.#isNew(state, at, now) ? now : stepBefore(state[at + MOMENT]!, now, stepUs)
+    return begun + Math.ceil(missing / perStep) * stepUs - now
   }
 
   take(state: Float64Array, at: number, now: number, cost: number, delay: number): void {
-    const moment = Math.max(now + delay, state[at + MOMENT]!)
-    const fresh = this.#startsEmpty && this.#isNew(state, at, now)
+    this.#begin(state, at, now)
+    this.#advance(state, at, Math.max(now + delay, state[at + MOMENT]!))
     // a call larger than the bucket has been leaking while it waited, down to the brim
-    const debt = fresh ? this.#capacity : Math.min(this.#capacity, this.#debt(state, at, moment) + cost * this.#token)
-    // whoever waited leaves less than a microsecond's worth, and no token of it, lest another pass before him
-    const brimful = delay > 0 && this.#capacity - debt < this.#perMicro
-    this.#write(state, at, moment, brimful ? Math.max(debt, this.#capacity - this.#token + 1) : debt)
+    const debt = Math.min(this.#capacity, state[at + DEBT]! + cost * this.#rate.token)
+    // a call that waited leaves less than a microsecond's worth, and no whole token that another call could take before it
+    const isBrimful = delay > 0 && this.#rate.stepUs === 1 && this.#capacity - debt < this.#rate.perStep
+    state[at + DEBT] = isBrimful ? Math.max(debt, this.#capacity - this.#rate.token + 1) : debt
   }
 
   pass(state: Float64Array, at: number, now: number, cost: number, told: Told): boolean {
+    const { token, perStep, stepUs } = this.#rate
     const elapsedUs = now - state[at + MOMENT]!
-    const debt = debtAfter(elapsedUs, state[at + DEBT]!, this.#perMicro) + cost * this.#token
-    const left = this.#capacity - debt
+    const debt = debtAfter(elapsedUs, state[at + DEBT]!, this.#rate)
+    const left = this.#capacity - debt - cost * token
     if (left < 0 || elapsedUs < 0 || this.#startsEmpty || cost > this.#largest) {
       const delay = this.delay(state, at, now, cost)
       if (delay === 0) this.take(state, at, now, cost, 0)
@@ -126,11 +143,10 @@ class Bucket implements Meter {
       told.idleAt = this.idleAt(state, at)
       return delay === 0
     }
-    rememberLow(state, at, debt - cost * this.#token, now)
-    state[at + DEBT] = debt
-    state[at + MOMENT] = now
-    told.remaining = Math.floor(left / this.#token)
-    told.idleAt = now + Math.ceil(debt / this.#perMicro)
+    this.#advance(state, at, now)
+    state[at + DEBT] = debt + cost * token
+    told.remaining = Math.floor(left / token)
+    told.idleAt = state[at + MOMENT]! + Math.ceil(state[at + DEBT]! / perStep) * stepUs
     return true
   }
 
@@ -138,95 +154,133 @@ class Bucket implements Meter {
     const last = state[at + MOMENT]!
     // if no call ever waits, it is the clock that stepped back
     const then = this.#waits ? now : Math.max(now, last)
-    // what was expected to be paid off by the moment of a call that will not come is still owed now
-    const debt = this.#debt(state, at, then) + Math.max(0, last - then) * this.#perMicro
-    const units = cost * this.#token
-    const back = this.#unpaid(state, at, then, units, moment, changedAt)
-    if (back === 0) return
-    // without this call the debt would have been lower all the time
-    state[at + LOW] = Math.max(0, state[at + LOW]! - units)
-    this.#write(state, at, then, Math.max(0, debt - back))
-  }
-
-  /** What time has not paid of a charge. */
-  #unpaid(state: Float64Array, at: number, now: number, units: number, moment: number, changedAt: number): number {
-    // no time has passed, or the debt itself says it
-    if (moment >= now || moment >= state[at + MOMENT]!) return units
-    // what time can have paid at most, if the rate was always this one
-    const least = moment > changedAt ? units - (now - moment) * this.#perMicro : 0
-    const low = moment >= state[at + SINCE]! ? state[at + LOW]! : 0
-    return Math.min(units, Math.max(0, least, low))
+    const isLast = moment >= then || moment >= last
+    if (then < last) this.#rewind(state, at, then)
+    else this.#advance(state, at, then)
+    const debt = state[at + DEBT]!
+    const units = cost * this.#rate.token
+    const charge = { units: Math.min(units, this.#capacity), moment, isRefill: moment > changedAt }
+    // of the last call the debt itself says what time has left
+    const unpaid = isLast
+      ? { units: Math.min(units, debt), low: debt }
+      : unpaidOf(state, at + LOWS, this.#rate, charge, debt, then)
+    if (unpaid.units <= 0) return
+    lowerSteps(state, at + LOWS, moment, unpaid.units, unpaid.low)
+    state[at + DEBT] = debt - unpaid.units
   }
 
   drain(state: Float64Array, at: number, now: number): void {
-    this.#write(state, at, Math.max(now, state[at + MOMENT]!), this.#capacity)
-  }
-
-  #write(state: Float64Array, at: number, moment: number, debt: number): void {
-    rememberLow(state, at, Math.min(debt, this.#debt(state, at, moment)), moment)
-    state[at + DEBT] = debt
-    state[at + MOMENT] = moment
+    this.#advance(state, at, now)
+    state[at + DEBT] = this.#capacity
   }
 
   remaining(state: Float64Array, at: number, now: number): number {
-    return Math.max(0, Math.floor((this.#capacity - this.#debt(state, at, now)) / this.#token))
+    if (this.#isAhead(state, at, now)) return 0
+    return Math.max(0, Math.floor((this.#capacity - this.#debt(state, at, now)) / this.#rate.token))
   }
 
   inherit(old: ArrayLike<number>, oldScale: readonly number[], state: Float64Array, at: number, now: number): void {
-    const [, oldToken = 1, oldPerMicro = 0, oldFillUs = 0] = oldScale
-    const [debt, moment] = [old[DEBT]!, old[MOMENT]!]
-    if (now >= moment + keptUs(debt, oldPerMicro, oldFillUs)) return
-    // what calls that wait were to find paid by then is owed now, and paid at the new rate
-    const ahead = Math.max(0, moment - now) * oldPerMicro
-    const owed = inTokensOf(this.#token, debtAfter(now - moment, debt, oldPerMicro) + ahead, oldToken)
-    // whoever is known to a bucket that starts empty is not taken for new
-    state[at + DEBT] = Math.max(owed, this.#startsEmpty ? 1 : 0)
-    state[at + MOMENT] = now
-    // the new rate says nothing of how much was paid by then, the least debt does
-    const left = debtAfter(now - moment, debt, oldPerMicro)
-    const isRaised = 2 * old[LOW]! < left
-    state[at + LOW] = inWholeUnits(this.#token, isRaised ? left : Math.min(left, old[LOW]!), oldToken)
-    state[at + SINCE] = Math.min(now, isRaised ? moment : old[SINCE]!)
+    const [, oldToken = 1, perStep = 0, stepUs = 1, keptUs = 0] = oldScale
+    const { token } = this.#rate
+    const oldRate = { perStep, stepUs }
+    const before = new Float64Array(this.slots)
+    for (let slot = 0; slot < old.length; slot++) before[slot] = old[slot]!
+    if (now >= before[MOMENT]! + paidOffUs(before[DEBT]!, oldRate) + keptUs) return
+    if (before[MOMENT]! > now) rewind(before, 0, now, oldRate)
+    else advance(before, 0, now, oldRate)
+    state[at + DEBT] = inTokensOf(token, before[DEBT]!, oldToken)
+    // steps of the same length go on where they are, others begin now
+    state[at + MOMENT] = stepUs === this.#rate.stepUs ? before[MOMENT]! : now
+    for (let slot = LOWS; slot < this.slots; slot += 2) {
+      state[at + slot] = inWholeUnits(token, before[slot]!, oldToken)
+      if (state[at + slot]! > 0) state[at + slot + 1] = before[slot + 1]!
+    }
+    // lows that rounding has made 0 are no steps any more
+    lowerSteps(state, at + LOWS, Number.NEGATIVE_INFINITY, 0, 0)
   }
 
   idleAt(state: Float64Array, at: number): number {
-    return state[at + MOMENT]! + keptUs(state[at + DEBT]!, this.#perMicro, this.#fillUs)
+    if (isBlank(state, at)) return 0
+    return state[at + MOMENT]! + paidOffUs(state[at + DEBT]!, this.#rate) + this.#keptUs
   }
 
-  #debt(state: Float64Array, at: number, now: number): number {
-    return debtAfter(now - state[at + MOMENT]!, state[at + DEBT]!, this.#perMicro)
+  fullAt(state: Float64Array, at: number): number {
+    return state[at + MOMENT]! + paidOffUs(state[at + DEBT]!, this.#rate)
+  }
+
+  /** A new key of a bucket that starts empty owes all that the bucket holds. */
+  #begin(state: Float64Array, at: number, now: number): boolean {
+    if (!this.#isNew(state, at, now)) return false
+    state.fill(0, at, at + this.slots)
+    state[at + DEBT] = this.#capacity
+    state[at + MOMENT] = now
+    return true
   }
 
   #isNew(state: Float64Array, at: number, now: number): boolean {
-    return state[at + DEBT] === 0 || now >= this.idleAt(state, at)
+    return this.#startsEmpty && now >= this.idleAt(state, at)
+  }
+
+  /** Whether calls that wait have taken the next step already: no call passes before them. */
+  #isAhead(state: Float64Array, at: number, now: number): boolean {
+    return this.#waits && this.#rate.stepUs > 1 && state[at + MOMENT]! > now
+  }
+
+  #debt(state: Float64Array, at: number, now: number): number {
+    if (this.#isNew(state, at, now)) return this.#capacity
+    return debtAfter(now - state[at + MOMENT]!, state[at + DEBT]!, this.#rate)
+  }
+
+  #advance(state: Float64Array, at: number, moment: number): void {
+    advance(state, at, moment, this.#rate)
+  }
+
+  #rewind(state: Float64Array, at: number, moment: number): void {
+    rewind(state, at, moment, this.#rate)
   }
 }
 
-function debtAfter(elapsedUs: number, debt: number, perMicro: number): number {
-  if (elapsedUs <= 0) return debt
+function isBlank(state: Float64Array, at: number): boolean {
+  return state[at + DEBT] === 0 && state[at + MOMENT] === 0
+}
+
+function debtAfter(elapsedUs: number, debt: number, { perStep, stepUs }: Refill): number {
+  if (elapsedUs < stepUs) return debt
+  const steps = stepUs === 1 ? elapsedUs : Math.floor(elapsedUs / stepUs)
   // the first test keeps the product below within exact integers
-  if (elapsedUs >= debt / perMicro) return 0
-  return debt - elapsedUs * perMicro
+  return steps >= debt / perStep ? 0 : debt - steps * perStep
 }
 
-/**
- * Notes how low the debt was just before `moment`. There is room for one moment since when the least debt is known: an older
- * one tells of more calls, and is kept unless a later one tells of much more.
- */
-function rememberLow(state: Float64Array, at: number, debt: number, moment: number): void {
+/** The beginning of the step in which `now` lies; that of the last one if that is still to come. */
+function stepBefore(moment: number, now: number, stepUs: number): number {
+  return now <= moment ? moment : moment + Math.floor((now - moment) / stepUs) * stepUs
+}
+
+/** Moves a state on to a moment, and notes how low the debt is just before it. */
+function advance(state: Float64Array, at: number, moment: number, refill: Refill): void {
   const last = state[at + MOMENT]!
-  const low = Math.min(state[at + LOW]!, debt)
-  const isRaised = moment > last && 2 * low < debt
-  state[at + LOW] = isRaised ? debt : low
-  if (isRaised) state[at + SINCE] = last
-  else if (state[at + SINCE]! > moment) state[at + SINCE] = moment
+  if (moment <= last) return
+  const debt = debtAfter(moment - last, state[at + DEBT]!, refill)
+  // a full bucket begins its next step with the next call
+  const begun = debt === 0 ? moment : stepBefore(last, moment, refill.stepUs)
+  if (begun === last) return
+  noteLow(state, at + LOWS, last, debt)
+  state[at + DEBT] = debt
+  state[at + MOMENT] = begun
 }
 
-/** How long a debt is remembered; a bucket that starts empty also while full, or staying away would be the way to lose it. */
-function keptUs(debt: number, perMicro: number, fillUs: number): number {
+/** Moves a state back: what calls that wait were to find paid by then is still owed. */
+function rewind(state: Float64Array, at: number, moment: number, { perStep, stepUs }: Refill): void {
+  const steps = Math.ceil((state[at + MOMENT]! - moment) / stepUs)
+  state[at + DEBT] = state[at + DEBT]! + steps * perStep
+  state[at + MOMENT] = state[at + MOMENT]! - steps * stepUs
+  rewindSteps(state, at + LOWS, state[at + MOMENT]!)
+}
+
+/** How long time takes to pay a debt. */
+function paidOffUs(debt: number, { perStep, stepUs }: Refill): number {
   if (debt === 0) return 0
-  const paidOffUs = perMicro === 0 ? LONGEST_US : Math.ceil(debt / perMicro)
-  return Math.max(paidOffUs, fillUs) + fillUs
+  return perStep === 0 ? LONGEST_US : Math.ceil(debt / perStep) * stepUs
 }
 
 /** A debt in units of another token, rounded against the caller. */
@@ -243,128 +297,4 @@ function inTokensOf(token: number, debt: number, oldToken: number): number {
 function inWholeUnits(token: number, debt: number, oldToken: number): number {
   const whole = Math.floor(debt / oldToken)
   return whole * token + Math.max(0, Math.floor(((debt - whole * oldToken) / oldToken) * token) - 1)
-}
-
-const twin: Twin = {
-  name: 'bucket',
-  pass: `
-local DEBT, MOMENT, LOW, SINCE = 1, 2, 3, 4
-local perMicro, elapsedUs, debt = meter.perMicro, now - state[MOMENT], state[DEBT]
-if elapsedUs >= debt / perMicro then debt = 0 else debt = debt - elapsedUs * perMicro end
-debt = debt + cost * meter.token
-local left = meter.capacity - debt
-if left < 0 or elapsedUs < 0 or meter.startsEmpty == 1 or cost > meter.largest then return nil end
-local before, low = debt - cost * meter.token, state[LOW]
-if before < low then low = before end
-if elapsedUs > 0 and 2 * low < before then low, state[SINCE] = before, state[MOMENT] end
-state[DEBT], state[MOMENT], state[LOW] = debt, now, low
-return floor(left / meter.token), now + ceil(debt / perMicro)`,
-  lua: `
-local DEBT, MOMENT, LOW, SINCE, LONGEST_US = 1, 2, 3, 4, 86400000000
-local moves = {}
-
-local function debtAfter(elapsedUs, debt, perMicro)
-  if elapsedUs <= 0 then return debt end
-  if elapsedUs >= debt / perMicro then return 0 end
-  return debt - elapsedUs * perMicro
-end
-
-local function debtAt(meter, state, now)
-  return debtAfter(now - state[MOMENT], state[DEBT], meter.perMicro)
-end
-
-local function keptUs(debt, perMicro, fillUs)
-  if debt == 0 then return 0 end
-  local paidOffUs = perMicro == 0 and LONGEST_US or ceil(debt / perMicro)
-  return max(paidOffUs, fillUs) + fillUs
-end
-
-local function inTokensOf(token, debt, oldToken)
-  local whole = floor(debt / oldToken)
-  local rest = debt - whole * oldToken
-  local part = rest * token < 2 ^ 53 and ceil(rest * token / oldToken) or floor(rest / oldToken * token) + 1
-  return whole * token + min(token, part)
-end
-
-local function inWholeUnits(token, debt, oldToken)
-  local whole = floor(debt / oldToken)
-  return whole * token + max(0, floor((debt - whole * oldToken) / oldToken * token) - 1)
-end
-
-local function isNew(meter, state, now)
-  return state[DEBT] == 0 or now >= moves.idleAt(meter, state)
-end
-
-function moves.delay(meter, state, now, cost)
-  if cost > meter.largest then return huge end
-  if cost == 0 then return 0 end
-  local missing = debtAt(meter, state, now) + cost * meter.token - meter.capacity
-  if missing <= 0 then return 0 end
-  return max(0, state[MOMENT] - now) + ceil(missing / meter.perMicro)
-end
-
-local function write(meter, state, moment, debt)
-  local last, before = state[MOMENT], min(debt, debtAt(meter, state, moment))
-  local low = min(state[LOW], before)
-  if moment > last and 2 * low < before then
-    low, state[SINCE] = before, last
-  elseif state[SINCE] > moment then
-    state[SINCE] = moment
-  end
-  state[DEBT], state[MOMENT], state[LOW] = debt, moment, low
-end
-
-function moves.take(meter, state, now, cost, delay)
-  local moment = max(now + delay, state[MOMENT])
-  local fresh = meter.startsEmpty == 1 and isNew(meter, state, now)
-  local debt = fresh and meter.capacity or min(meter.capacity, debtAt(meter, state, moment) + cost * meter.token)
-  local brimful = delay > 0 and meter.capacity - debt < meter.perMicro
-  write(meter, state, moment, brimful and max(debt, meter.capacity - meter.token + 1) or debt)
-end
-
-local function unpaid(meter, state, now, units, moment, changedAt)
-  if moment >= now or moment >= state[MOMENT] then return units end
-  local least = moment > changedAt and units - (now - moment) * meter.perMicro or 0
-  local low = moment >= state[SINCE] and state[LOW] or 0
-  return min(units, max(0, least, low))
-end
-
-function moves.giveBack(meter, state, now, cost, moment, changedAt)
-  local last = state[MOMENT]
-  local at = meter.waits == 1 and now or max(now, last)
-  local debt = debtAt(meter, state, at) + max(0, last - at) * meter.perMicro
-  local units = cost * meter.token
-  local back = unpaid(meter, state, at, units, moment, changedAt)
-  if back == 0 then return end
-  state[LOW] = max(0, state[LOW] - units)
-  write(meter, state, at, max(0, debt - back))
-end
-
-function moves.remaining(meter, state, now)
-  return max(0, floor((meter.capacity - debtAt(meter, state, now)) / meter.token))
-end
-
-function moves.inherit(meter, old, oldScale, now)
-  local debt, moment = old[DEBT], old[MOMENT]
-  local oldToken, oldPerMicro, oldFillUs = oldScale[2], oldScale[3], oldScale[4]
-  if now >= moment + keptUs(debt, oldPerMicro, oldFillUs) then return { 0, 0, 0, 0 } end
-  local ahead = max(0, moment - now) * oldPerMicro
-  local owed = inTokensOf(meter.token, debtAfter(now - moment, debt, oldPerMicro) + ahead, oldToken)
-  local left = debtAfter(now - moment, debt, oldPerMicro)
-  local isRaised = 2 * old[LOW] < left
-  local low = inWholeUnits(meter.token, isRaised and left or min(left, old[LOW]), oldToken)
-  return { max(owed, meter.startsEmpty), now, low, min(now, isRaised and moment or old[SINCE]) }
-end
-
-function moves.longest(meter, oldScale, leftUs)
-  if meter.perMicro == 0 then return LONGEST_US end
-  local tokens = (oldScale[5] + leftUs * oldScale[3]) / oldScale[2] + 1
-  return ceil(tokens * meter.token / meter.perMicro) + 2 * meter.fillUs
-end
-
-function moves.idleAt(meter, state)
-  return state[MOMENT] + keptUs(state[DEBT], meter.perMicro, meter.fillUs)
-end
-
-return moves`,
 }

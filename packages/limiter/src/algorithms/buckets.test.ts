@@ -5,6 +5,7 @@ import { leakyBucket } from './leaky-bucket.ts'
 import { tokenBucket } from './token-bucket.ts'
 
 const tenPerSecond = { count: 10, periodMs: 1000 }
+const HOUR = 3_600_000_000
 
 describe('token bucket', () => {
   it('cannot hold tokens that never come', () => {
@@ -26,27 +27,60 @@ describe('token bucket', () => {
 
   it('that was made smaller while it was in use still lets one look', () => {
     const [large, small] = [100, 5].map(burst => tokenBucket.meter(tenPerSecond, { burst }))
-    const [old, state] = [new Float64Array(2), new Float64Array(2)]
+    const [old, state] = [new Float64Array(large!.slots), new Float64Array(small!.slots)]
     large!.take(old, 0, 0, 100, 0)
     small!.inherit!(old, large!.scale!, state, 0, 0)
     expect([small!.delay(state, 0, 0, 0), small!.remaining(state, 0, 0)]).toEqual([0, 0])
     expect(small!.delay(state, 0, 0, 1)).toBe(9_600_000)
   })
 
-  it('a key that started empty and was forgotten starts empty again', () => {
+  it('a key that starts empty is admitted as many as time has brought since it was first seen', () => {
+    const key = new OneKey(tokenBucket.meter(tenPerSecond, { burst: 5, start: 'empty' }))
+    expect([0, 99_999, 100_000, 100_000, 450_000].map(now => key.take(now, 1))).toEqual([
+      undefined,
+      undefined,
+      100_000,
+      undefined,
+      450_000,
+    ])
+    expect(key.remaining(450_000)).toBe(2)
+  })
+
+  it('a key that starts empty is remembered for an hour after it is full, and then starts empty again', () => {
     const key = new OneKey(tokenBucket.meter(tenPerSecond, { burst: 5, start: 'empty' }))
     key.take(0, 1)
-    expect(key.idleAt()).toBe(1_000_000)
-    expect(key.remaining(500_000)).toBe(5)
-    key.take(999_999, 1)
-    expect(key.remaining(999_999)).toBe(4)
-    const back = key.idleAt()
-    key.take(back, 1)
-    expect(key.remaining(back)).toBe(0)
+    expect(key.idleAt()).toBe(500_000 + HOUR)
+    expect(key.remaining(key.idleAt() - 1)).toBe(5)
+    expect([key.remaining(key.idleAt()), key.delay(key.idleAt(), 1)]).toEqual([0, 100_000])
+  })
+
+  it('a slow bucket that starts empty is remembered for as long as it takes to fill', () => {
+    const key = new OneKey(tokenBucket.meter({ count: 1, periodMs: 3_600_000 }, { burst: 5, start: 'empty' }))
+    key.take(0, 1)
+    expect(key.idleAt()).toBe(10 * HOUR)
+  })
+
+  it('a key whose only call is refunded does not start empty again', () => {
+    const key = new OneKey(tokenBucket.meter(tenPerSecond, { burst: 5, start: 'empty' }))
+    key.take(1, 1)
+    key.take(600_000, 1)
+    key.giveBack(600_000, 1, 600_000)
+    expect(key.remaining(600_000)).toBe(5)
   })
 
   it('an untouched key that would start empty is idle at any moment', () => {
     expect(new OneKey(tokenBucket.meter(tenPerSecond, { burst: 5, start: 'empty' })).idleAt()).toBe(0)
+  })
+
+  it('interval refill gives the processes of a fleet parts that add up to the limit and to the burst', () => {
+    const parts = [0, 1, 2].map(rank =>
+      tokenBucket.part!({ count: 10, periodMs: 1000 }, { burst: 20, refill: 'interval' }, { rank, size: 3 }),
+    )
+    expect(parts.map(part => [part!.limit, part!.options.burst])).toEqual([
+      [{ count: 4, periodMs: 1000 }, 7],
+      [{ count: 3, periodMs: 1000 }, 7],
+      [{ count: 3, periodMs: 1000 }, 6],
+    ])
   })
 })
 

@@ -24,6 +24,7 @@ function walk(
     now = nextMoment(now, step, limit, retryUs)
     const cost = costFrom(step, most)
     retryUs = key.delay(now, cost) - meter.patienceUs
+    key.begin(now)
     visit(key, now, cost, step)
     key.take(now, cost)
   }
@@ -91,6 +92,7 @@ describe.each(Object.entries(subjects))('%s', (name, subjectFrom) => {
       const forgetful = new OneKey(subject.meter)
       walk(subject, start, steps, (key, now, cost, [sweep = 0]) => {
         if (sweep % 2 === 0 && forgetful.idleAt() <= now) forgetful.forget()
+        forgetful.begin(now)
         expect(answersOf(forgetful, now, subject)).toEqual(answersOf(key, now, subject))
         forgetful.take(now, cost)
       })
@@ -108,6 +110,8 @@ describe.each(Object.entries(subjects))('%s', (name, subjectFrom) => {
         const given = kept.clone()
         const later = nextMoment(now, [laterDie % 8, laterDie], subject.limit, 0)
         given.giveBack(later, cost, moment)
+        // a bucket that starts empty remembers a key for longer because of the call, and so does not start again
+        if (subject.meter.begin && momentsAfter(later, subject).some(moment => never.idleAt() <= moment)) return
         const [earliest, latest] = [passesOf(never, later, subject), passesOf(kept, later, subject)]
         const isBetween = (passes: number, i: number) =>
           passes >= earliest[i]! - doubtUs && passes <= latest[i]! + doubtUs
@@ -151,7 +155,10 @@ describe.each(Object.entries(counting))('%s', (_name, subjectFrom) => {
   })
 })
 
-const exact = ['fixed-window', 'fixed-window from the first call', 'sliding-log', 'token-bucket', 'leaky-bucket']
+const exact = [
+  ...['fixed-window', 'fixed-window from the first call', 'sliding-log'],
+  ...['token-bucket', 'token-bucket by intervals', 'leaky-bucket'],
+]
 
 describe.each(exact)('%s', name => {
   it('a call of cost 1 given back at once was never there', () => {
@@ -161,6 +168,7 @@ describe.each(exact)('%s', name => {
       fc.pre(!name.endsWith('bucket') || (subject.limit.periodMs * 1000) % subject.limit.count === 0)
       const undone = new OneKey(subject.meter)
       walk(subject, start, steps, (key, now, cost, [extra = 0]) => {
+        undone.begin(now)
         const moment = extra % 2 === 0 ? undone.take(now, 1) : undefined
         if (moment !== undefined) undone.giveBack(now, 1, moment)
         expect(answersOf(undone, now, subject)).toEqual(answersOf(key, now, subject))

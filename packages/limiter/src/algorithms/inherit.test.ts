@@ -44,6 +44,7 @@ class ChangingKey {
   /** The moment at which the call passes, if it does. */
   take(now: number, cost = 1): number | undefined {
     const delay = this.delay(now, cost)
+    this.meter.begin?.(this.state, 0, now)
     if (delay > this.meter.patienceUs) return undefined
     this.meter.take(this.state, 0, now, cost, delay)
     return now + delay
@@ -296,7 +297,7 @@ describe('token-bucket, when its rule changes', () => {
     expect([key.remaining(3600 * SECOND), key.remaining(3606 * SECOND)]).toEqual([0, 1])
   })
 
-  it('whoever has saved up in a bucket that starts empty keeps it, and is not taken for new', () => {
+  it('a caller who has saved up in a bucket that starts empty keeps it, and is not taken for new', () => {
     const [slow, fast] = [1, 2].map(count =>
       tokenBucket.meter({ count, periodMs: 1000 }, { burst: 10, start: 'empty' }),
     )
@@ -304,10 +305,10 @@ describe('token-bucket, when its rule changes', () => {
     key.take(0)
     expect(key.remaining(15 * SECOND)).toBe(10)
     key.change(fast!, 15 * SECOND)
-    expect([key.take(15 * SECOND), key.remaining(15 * SECOND)]).toEqual([15 * SECOND, 8])
-    // an hour later he is forgotten, and starts empty again
-    const back = 3600 * SECOND
-    expect([key.change(slow!, back).take(back), key.remaining(back)]).toEqual([back, 0])
+    expect([key.take(15 * SECOND), key.remaining(15 * SECOND)]).toEqual([15 * SECOND, 9])
+    // more than an hour later the key is forgotten, and starts empty again
+    const back = 3700 * SECOND
+    expect([key.change(slow!, back).take(back), key.remaining(back)]).toEqual([undefined, 0])
   })
 })
 
@@ -360,7 +361,10 @@ const families: Readonly<Record<string, readonly [Algorithm, readonly Readonly<R
   'sliding-window': [slidingWindow, [{}, { segments: 3 }]],
   'sliding-log': [slidingLog, [{}]],
   'fixed-window': [fixedWindow, [{}, { align: 'first-call' }]],
-  'token-bucket': [tokenBucket, [{ burst: 3 }, { burst: 50 }, { burst: 7, start: 'empty' }]],
+  'token-bucket': [
+    tokenBucket,
+    [{ burst: 3 }, { burst: 50 }, { burst: 7, start: 'empty' }, { burst: 7, refill: 'interval' }],
+  ],
   'leaky-bucket': [leakyBucket, [{ burst: 3 }, { burst: 50 }]],
 }
 

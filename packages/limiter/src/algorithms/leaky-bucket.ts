@@ -26,7 +26,7 @@ export const leakyBucket: Algorithm = {
   },
   meter(limit: Limit, options: { burst?: number; delay?: number }, patience?: Patience): Meter {
     const { burst = 0, delay = 0 } = options
-    const room = { largest: burst + 1, startsEmpty: false }
+    const room = { largest: burst + 1, startsEmpty: false, isInterval: false }
     if (!patience) {
       if (options.delay !== undefined) throw new Misfit('delay', 'paces calls that wait; add whenFull: wait')
       return bucketMeter(limit, { ...room, capacity: burst + 1, ahead: 0, timeoutUs: 0 })

@@ -4,6 +4,12 @@ import { longestWaitUs, Misfit } from './algorithm.ts'
 import { bucketMeter } from './bucket.ts'
 import { deal, partOfRate } from './part.ts'
 
+interface TokenBucketOptions {
+  readonly burst?: number
+  readonly start?: 'full' | 'empty'
+  readonly refill?: 'continuous' | 'interval'
+}
+
 /*
  * Token bucket (the same thing as GCRA, seen from the other side): a bucket holds `burst` tokens, the limit refills it,
  * and a call takes as many as it costs. In any interval t at most burst + rate * t pass.
@@ -13,6 +19,16 @@ import { deal, partOfRate } from './part.ts'
  *          |   \__/   |_/  |     3 at once, then one every 100 ms
  *          +--------------------- time
  *
+ * `refill: interval` brings all tokens of a period at once, when the period ends. Periods are counted from the call that
+ * found the bucket full; in any interval t at most burst + count * (t / period, rounded up) pass.
+ *
+ *   tokens |\       |\      |       limit: 4/s   burst: 4   refill: interval
+ *          | \__    | \_    |       4 at once, then nothing until a second after the first of them
+ *          |    \___|   \___|
+ *          +---------------------- time
+ *
+ * `start: empty` gives a new caller no tokens; they come from the moment of the first call on, which is refused and remembered.
+ *
  * When a rule changes, the debt stays and the new numbers count from there: no change refills a bucket.
  */
 export const tokenBucket: Algorithm = {
@@ -21,8 +37,12 @@ export const tokenBucket: Algorithm = {
   options: {
     burst: z.int().min(1).max(1e9).optional().describe('tokens the bucket holds; default: the count of the limit'),
     start: z.enum(['full', 'empty']).optional().describe('what a new caller finds; default: full'),
+    refill: z
+      .enum(['continuous', 'interval'])
+      .optional()
+      .describe('whether tokens come one by one, or all at once when a period ends; default: continuous'),
   },
-  meter(limit: Limit, options: { burst?: number; start?: 'full' | 'empty' }, patience?: Patience): Meter {
+  meter(limit: Limit, options: TokenBucketOptions, patience?: Patience): Meter {
     const capacity = options.burst ?? limit.count
     if (limit.count === 0 && capacity > 0)
       throw new Misfit('limit', 'of 0 never refills; leave burst out to refuse all')
@@ -33,11 +53,17 @@ export const tokenBucket: Algorithm = {
       ahead: Math.ceil((timeoutUs * limit.count) / (limit.periodMs * 1000)),
       timeoutUs,
       startsEmpty: options.start === 'empty',
+      isInterval: options.refill === 'interval',
     })
   },
-  part(limit: Limit, options: { burst?: number }, part: Part): Terms | undefined {
+  part(limit: Limit, options: TokenBucketOptions, part: Part): Terms | undefined {
     const capacity = options.burst ?? limit.count
     const burst = deal(capacity, part)
+    // what comes at once is dealt out as it is, or the parts of several periods would come together
+    if (options.refill === 'interval') {
+      const count = deal(limit.count, part)
+      return burst === 0 || count === 0 ? undefined : { limit: { ...limit, count }, options: { ...options, burst } }
+    }
     return burst === 0 ? undefined : { limit: partOfRate(limit, burst, capacity), options: { ...options, burst } }
   },
 }

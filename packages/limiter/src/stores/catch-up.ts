@@ -33,12 +33,17 @@ export function catchUpTable(
       return
     }
     const room = meter.remaining(state, at, now)
-    const used = meter.remaining(new Float64Array(meter.slots), 0, now) - room
+    const used = capacityOf(meter, now) - room
     const due = Math.max(0, known - used) + missing
     const taken = Math.min(due, room)
     if (taken > 0) meter.take(state, at, now, taken, 0)
     unfit[level] = due - taken
   })
+}
+
+/** What a meter can admit at once to a key that has used nothing. */
+export function capacityOf(meter: Meter, now = 0): number {
+  return meter.most ?? meter.remaining(new Float64Array(meter.slots), 0, now)
 }
 
 /** For a meter that refuses until a moment: the cost that sets the same moment again, 0 if it has passed. */

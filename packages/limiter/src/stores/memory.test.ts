@@ -112,6 +112,7 @@ describe('a store that is swept', () => {
       { limit: '2/s', algorithm: 'fixed-window', align: 'first-call' },
       { limit: '3/s', burst: 5, algorithm: 'token-bucket' },
       { limit: '3/s', burst: 5, algorithm: 'token-bucket', start: 'empty' },
+      { limit: '3/s', burst: 5, algorithm: 'token-bucket', refill: 'interval' },
       { limit: '3/s', burst: 2, algorithm: 'leaky-bucket' },
       { limit: '3/s', algorithm: 'warm-up', warmUp: '2s' },
     ]

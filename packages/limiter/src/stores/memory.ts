@@ -102,8 +102,12 @@ export class MemoryStore {
     for (let i = 0; i < size; i++) {
       const charge = charges[i]!
       const counts = allowed && charge.cost > 0 && charge.fits
-      if (counts && charge.slot === CROWD && charge.key !== '') charge.slot = this.#place(charge.table, charge.key, now)
+      const begins = !counts && charge.cost > 0 && charge.table.begins
+      if ((counts || begins) && charge.slot === CROWD && charge.key !== '') {
+        charge.slot = this.#place(charge.table, charge.key, now)
+      }
       if (counts) count(charge, now)
+      else if (begins) begin(charge, now)
       report(charge, now)
     }
     return allowed
@@ -214,6 +218,15 @@ function count({ table, slot, cost, wait }: LocalCharge, now: number): void {
   }
 }
 
+/** Stores that a key was first seen at `now`, in every level that gains from it. */
+function begin({ table, slot }: LocalCharge, now: number): void {
+  const state = table.state(slot)
+  const base = table.base(slot)
+  for (let level = 0; level < table.meters.length; level++) {
+    table.meters[level]!.begin?.(state, base + table.offsets[level]!, now)
+  }
+}
+
 function measureAll(charges: readonly LocalCharge[], size: number, now: number): boolean {
   let allowed = true
   for (let i = 0; i < size; i++) {
@@ -251,6 +264,7 @@ function report(charge: LocalCharge, now: number): void {
     const meter = table.meters[level]!
     const at = base + table.offsets[level]!
     remaining[level] = meter.remaining(state, at, now)
-    resets[level] = Math.max(0, meter.idleAt(state, at) - now)
+    const resetAt = meter.fullAt ? meter.fullAt(state, at) : meter.idleAt(state, at)
+    resets[level] = Math.max(0, resetAt - now)
   }
 }

@@ -49,7 +49,7 @@ const rules: readonly [TimelineRule, (admitted: readonly Admission[]) => void][]
   [{ algorithm: 'token-bucket', limit: '10/s', burst: 20 }, bucket(20, 10)],
   [{ algorithm: 'token-bucket', limit: '1/s', burst: 1 }, bucket(1, 1)],
   [{ algorithm: 'token-bucket', limit: '1/2s', burst: 3 }, bucket(3, 0.5)],
-  [{ algorithm: 'token-bucket', limit: '100/s', burst: 30, start: 'empty' }, bucket(30, 100)],
+  [{ algorithm: 'token-bucket', limit: '10/500ms', burst: 20, refill: 'interval' }, bucket(30, 20)],
   [{ algorithm: 'leaky-bucket', limit: '5/s', burst: 5 }, bucket(6, 5)],
   [{ algorithm: 'leaky-bucket', limit: '20/s', burst: 10, whenFull: 'wait' }, bucket(1, 20)],
   [{ algorithm: 'fixed-window', limit: '10/500ms', align: 'first-call' }, bucket(20, 20)],

@@ -390,13 +390,18 @@ function seldom()
       local parts, counts = opened[c], counting and allowed and cost > 0 and fitting[c]
       -- an earlier charge of this call may have been to the same key
       if counts and c > 1 then parts = partsOf(rule, key) end
+      local isStored = counts
       for l, level in ipairs(rule.levels) do
         local moves, state = movesOf(level), parts[l]
-        if counts then moves.take(level, state, now, cost, waits[c]) end
+        if counts then
+          moves.take(level, state, now, cost, waits[c])
+        elseif counting and cost > 0 and moves.begin and moves.begin(level, state, now) then
+          isStored = true
+        end
         d = d + 1
-        report(level, delays[d], moves.remaining(level, state, now), moves.idleAt(level, state))
+        report(level, delays[d], moves.remaining(level, state, now), (moves.fullAt or moves.idleAt)(level, state))
       end
-      if counts then store(rule, key, parts) end
+      if isStored then store(rule, key, parts) end
     end
   end
 
@@ -410,7 +415,7 @@ function seldom()
         local moves, state = movesOf(level), parts[l]
         local known, missing = calls[at] - ZERO, calls[at + 1] - ZERO
         local room = moves.remaining(level, state, now)
-        local due = max(0, known + room - moves.remaining(level, blank(level.slots), now)) + missing
+        local due = max(0, known + room - (level.most or moves.remaining(level, blank(level.slots), now))) + missing
         if level.setsMoment then due, room = known, known end
         local taken = min(due, room)
         if taken > 0 then moves.take(level, state, now, taken, 0) end

@@ -1,4 +1,5 @@
 import type { Meter } from '../algorithms/algorithm.ts'
+import { capacityOf } from './catch-up.ts'
 import { inheritStates, type Layout, layOut } from './inherit-states.ts'
 import type { Table } from './table.ts'
 
@@ -98,9 +99,4 @@ export class SeenCounts {
   #baseOf(slot: number): number {
     return (slot % CHUNK_SLOTS) * this.#layout.stride
   }
-}
-
-/** What a meter admits at once to a key never seen. */
-export function capacityOf(meter: Meter): number {
-  return meter.remaining(new Float64Array(meter.slots), 0, 0)
 }

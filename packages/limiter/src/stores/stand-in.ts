@@ -1,9 +1,9 @@
 import type { Meter } from '../algorithms/algorithm.ts'
-import { type CatchUp, costLasting } from './catch-up.ts'
+import { type CatchUp, capacityOf, costLasting } from './catch-up.ts'
 import type { Debts } from './debts.ts'
 import type { FleetCounter } from './fleet-store.ts'
 import { type LocalCharge, localCharge, type MemoryStore } from './memory.ts'
-import { capacityOf, SeenCounts } from './seen-counts.ts'
+import { SeenCounts } from './seen-counts.ts'
 import { isCountedHere, type SharedCharge } from './shared-charge.ts'
 import { CROWD, type Table } from './table.ts'
 

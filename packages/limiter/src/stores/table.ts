@@ -35,6 +35,8 @@ export class Table {
   changedAt = -1
   /** Whether a call can be counted by one move, and the move undone. */
   passes = false
+  /** Whether calls that are not admitted are stored as the moment at which a key was first seen. */
+  begins = false
   #held = false
   readonly #index = new KeyIndex()
   #chunks: Float64Array[] = []
@@ -75,7 +77,8 @@ export class Table {
     this.meters = meters
     this.offsets = offsets
     this.stride = stride
-    this.passes = meters.length === 1 && meters[0]!.pass !== undefined && stride <= PASSING_SLOTS
+    this.begins = meters.some(meter => meter.begin !== undefined)
+    this.passes = meters.length === 1 && meters[0]!.pass !== undefined && stride <= PASSING_SLOTS && !this.begins
     this.#held = meters.some(meter => meter.held)
   }
 

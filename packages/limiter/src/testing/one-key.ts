@@ -28,10 +28,17 @@ export class OneKey {
   /** Counts a call if it fits, as a store does; answers with the moment at which it passes, or undefined. */
   take(now: number, cost: number): number | undefined {
     const delay = this.delay(now, cost)
+    if (cost > 0) this.begin(now)
     if (delay > this.meter.patienceUs) return undefined
     if (cost > 0) this.meter.take(this.#state, AT, now, cost, delay)
     this.#assertFenced()
     return now + delay
+  }
+
+  /** Stores the moment at which the key is first seen, as a call does whether or not it is admitted. */
+  begin(now: number): void {
+    this.meter.begin?.(this.#state, AT, now)
+    this.#assertFenced()
   }
 
   giveBack(now: number, cost: number, moment: number): void {

@@ -30,6 +30,33 @@ export function bucketOracle({ count, periodUs, patienceUs }: Numbers, capacity:
   }
 }
 
+/** `count` tokens come at once at the end of every period; periods follow on from the call that found the bucket full. */
+export function intervalOracle({ count, periodUs, patienceUs }: Numbers, capacity: number): Oracle {
+  let tokens = capacity
+  let refilledAt = 0
+  let last = 0
+  return (now, cost) => {
+    if (cost === 0) return now
+    if (cost > capacity) return undefined
+    const from = Math.max(now, last)
+    const past = Math.max(0, Math.floor((from - refilledAt) / periodUs))
+    const there = Math.min(capacity, tokens + past * count)
+    let after = there
+    let refills = past
+    while (after < cost) {
+      after = Math.min(capacity, after + count)
+      refills++
+    }
+    const waitsFor = there >= cost ? from : refilledAt + refills * periodUs
+    if (waitsFor - now > patienceUs) return undefined
+    // a full bucket begins its next period with the call that finds it full
+    refilledAt = there === capacity ? waitsFor : refilledAt + refills * periodUs
+    tokens = after - cost
+    last = refilledAt > now ? refilledAt : 0
+    return waitsFor
+  }
+}
+
 /** nginx's own formula, in parts of a call instead of thousandths: counted when a call arrives, not when it passes. */
 export function nginxOracle({ count, periodUs }: Numbers, burst: number, delay: number): Oracle {
   const [rate, call] = [BigInt(count), BigInt(periodUs)]

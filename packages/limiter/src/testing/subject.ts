@@ -6,7 +6,15 @@ import { slidingLog } from '../algorithms/sliding-log.ts'
 import { slidingWindow } from '../algorithms/sliding-window.ts'
 import { tokenBucket } from '../algorithms/token-bucket.ts'
 import { warmUp } from '../algorithms/warm-up.ts'
-import { bucketOracle, logOracle, type Numbers, nginxOracle, type Oracle, windowOracle } from './oracle.ts'
+import {
+  bucketOracle,
+  intervalOracle,
+  logOracle,
+  type Numbers,
+  nginxOracle,
+  type Oracle,
+  windowOracle,
+} from './oracle.ts'
 import { type Dice, limitFrom, pick } from './walk.ts'
 
 /** A call that was let through. */
@@ -102,6 +110,27 @@ export const subjects: Readonly<Record<string, SubjectMaker>> = {
     }
   },
 
+  'token-bucket by intervals': (dice, [burstDie = 0], timeoutUs = 0) => {
+    const limit = limitFrom(dice, LARGEST)
+    const burst = pick([limit.count, 1, 2, 3, 17, limit.count * 3], burstDie)
+    const numbers = { count: limit.count, periodUs: limit.periodMs * 1000, patienceUs: timeoutUs }
+    return {
+      ...{ limit, most: burst, meter: tokenBucket.meter(limit, { burst, refill: 'interval' }, patience(timeoutUs)) },
+      oracle: intervalOracle(numbers, burst),
+      assertBound: admitted => assertIntervalBound(admitted, burst, limit),
+    }
+  },
+
+  'token-bucket by intervals that starts empty': (dice, [burstDie = 0], timeoutUs = 0) => {
+    const limit = limitFrom(dice, LARGEST)
+    const burst = pick([limit.count, 1, 2, 3, 17, limit.count * 3], burstDie)
+    const options = { burst, refill: 'interval', start: 'empty' }
+    return {
+      ...{ limit, most: burst, meter: tokenBucket.meter(limit, options, patience(timeoutUs)) },
+      assertBound: admitted => assertIntervalBound(admitted, burst, limit),
+    }
+  },
+
   'leaky-bucket': (dice, [burstDie = 0, delayDie = 0], timeoutUs) => {
     const limit = limitFrom(dice, LARGEST)
     const burst = pick([0, 1, 2, 5, 30, limit.count], burstDie)
@@ -157,6 +186,18 @@ function assertBucketBound(admitted: readonly Admission[], burst: number, limit:
       total += BigInt(cost)
       const most = BigInt(burst) * periodUs + BigInt(moment - start) * BigInt(limit.count)
       assert.ok(total * periodUs <= most, `${total} with a burst of ${burst} within ${moment - start} µs`)
+    }
+  }
+}
+
+/** In any interval t at most burst + count for every period begun in it. */
+function assertIntervalBound(admitted: readonly Admission[], burst: number, { count, periodMs }: Limit): void {
+  for (const [from, { moment: start }] of admitted.entries()) {
+    let total = 0
+    for (const { moment, cost } of admitted.slice(from)) {
+      total += cost
+      const most = burst + count * Math.ceil((moment - start) / (periodMs * 1000))
+      assert.ok(total <= most, `${total} of ${most} with a burst of ${burst} within ${moment - start} µs`)
     }
   }
 }

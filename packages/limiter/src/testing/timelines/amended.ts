@@ -154,6 +154,115 @@ const refunds: readonly AmendedTimeline[] = [
   },
 ]
 
+const interval = (limit: string, burst: number): TimelineRule => ({ ...bucket(limit, burst), refill: 'interval' })
+const empty = (limit: string, burst: number): TimelineRule => ({ ...bucket(limit, burst), start: 'empty' })
+
+/** Buckets that are refilled by intervals, or start empty. */
+const refills: readonly AmendedTimeline[] = [
+  {
+    title: 'three large costs that are open at once are all refunded exactly, in any order',
+    rule: bucket('100/s', 100),
+    moves: [
+      { at: 0, cost: 20, name: 'first', expected: 'pass' },
+      { at: 20, cost: 20, name: 'second', expected: 'pass' },
+      { at: 40, cost: 20, name: 'third', expected: 'pass', remaining: 44 },
+      { at: 60, refund: 'second', cost: 19 },
+      { at: 60, cost: 0, expected: 'pass', remaining: 65 },
+      { at: 60, refund: 'first', cost: 19 },
+      // as if 1, 1 and 20 had been charged
+      { at: 60, cost: 0, expected: 'pass', remaining: 82 },
+      { at: 60, refund: 'third', cost: 19 },
+      { at: 60, cost: 0, expected: 'pass', remaining: 100 },
+    ],
+  },
+  {
+    title: 'a refund to an interval refill gives back what no period has brought yet',
+    rule: interval('5/s', 10),
+    moves: [
+      { at: 0, cost: 8, name: 'early', expected: 'pass' },
+      { at: 900, cost: 2, name: 'late', expected: 'pass', remaining: 0 },
+      { at: 950, refund: 'late' },
+      { at: 950, cost: 2, expected: 'pass', remaining: 0 },
+      { at: 1000, cost: 3, expected: 'pass', remaining: 2 },
+      // without the early call the period had filled the bucket before 3 were charged
+      { at: 1500, refund: 'early' },
+      { at: 1500, cost: 0, expected: 'pass', remaining: 7 },
+      { at: 2000, cost: 0, expected: 'pass', remaining: 10 },
+    ],
+  },
+  {
+    title: 'an interval refill whose burst is changed keeps its debt and the end of its period',
+    rule: interval('5/s', 10),
+    moves: [
+      { at: 0, cost: 10, expected: 'pass' },
+      { at: 400, change: interval('5/s', 20) },
+      { at: 400, expected: 'pass', remaining: 9 },
+      { at: 400, cost: 10, expected: 'refuse', retryAfterMs: 600 },
+      { at: 500, change: interval('1/s', 11) },
+      { at: 500, cost: 1, expected: 'refuse', remaining: 0, retryAfterMs: 500 },
+      { at: 1000, cost: 1, expected: 'pass', remaining: 0 },
+    ],
+  },
+  {
+    title: 'a bucket that is refilled by intervals from now on begins its first period with the change',
+    rule: bucket('5/s', 5),
+    moves: [
+      { at: 0, cost: 5, expected: 'pass' },
+      { at: 300, change: interval('5/s', 5) },
+      { at: 300, cost: 1, expected: 'pass', remaining: 0 },
+      { at: 1299.999, cost: 1, expected: 'refuse', retryAfterMs: 0.001 },
+      { at: 1300, cost: 5, expected: 'pass', remaining: 0 },
+      { at: 1400, change: bucket('5/s', 5) },
+      { at: 1599.999, cost: 1, expected: 'refuse' },
+      { at: 1600, cost: 1, expected: 'pass', remaining: 0 },
+    ],
+  },
+  {
+    title: 'a reset lets an interval refill begin its period with the next call',
+    rule: interval('5/s', 5),
+    moves: [
+      { at: 0, cost: 5, expected: 'pass' },
+      { at: 500, reset: 'caller' },
+      { at: 501, cost: 5, expected: 'pass', remaining: 0 },
+      { at: 1500.999, cost: 1, expected: 'refuse', retryAfterMs: 0.001 },
+      { at: 1501, cost: 5, expected: 'pass' },
+    ],
+  },
+  {
+    title: 'a reset of a bucket that starts empty starts it again with the next call',
+    rule: empty('10/s', 5),
+    moves: [
+      { at: 0, expected: 'refuse' },
+      { at: 500, cost: 2, name: 'early', expected: 'pass', remaining: 3 },
+      { at: 600, reset: 'caller' },
+      { at: 700, expected: 'refuse', remaining: 0, retryAfterMs: 100 },
+      { at: 750, refund: 'early' },
+      { at: 750, expected: 'refuse', remaining: 0, retryAfterMs: 50 },
+      { at: 800, expected: 'pass', remaining: 0 },
+    ],
+  },
+  {
+    title: 'a bucket that starts empty is refunded in full and is not taken for new',
+    rule: empty('10/s', 5),
+    moves: [
+      { at: 0, expected: 'refuse' },
+      { at: 500, cost: 5, name: 'all', expected: 'pass', remaining: 0 },
+      { at: 500, refund: 'all' },
+      { at: 500, cost: 5, expected: 'pass', remaining: 0 },
+    ],
+  },
+  {
+    title: 'a caller of a bucket that starts empty keeps what was saved when the limit changes',
+    rule: empty('1/s', 10),
+    moves: [
+      { at: 0, expected: 'refuse' },
+      { at: 15_000, change: empty('2/s', 10) },
+      { at: 15_000, cost: 1, expected: 'pass', remaining: 9 },
+      { at: 15_000, cost: 1, key: 'another', expected: 'refuse', retryAfterMs: 500 },
+    ],
+  },
+]
+
 /** A refund gives back what its own charge put there, and nothing that came after a reset. */
 const resets: readonly AmendedTimeline[] = algorithms.map(rule => {
   const charges = (at: number, names: string): Move[] =>
@@ -177,4 +286,4 @@ const resets: readonly AmendedTimeline[] = algorithms.map(rule => {
 })
 
 /** Tables of refunds, resets and changed limits; every store answers them alike. */
-export const amendedTimelines: readonly AmendedTimeline[] = [...changes, ...refunds, ...resets]
+export const amendedTimelines: readonly AmendedTimeline[] = [...changes, ...refunds, ...refills, ...resets]

@@ -1,6 +1,6 @@
 import type { Timeline } from '../timeline.ts'
 
-/** Token buckets: fractions, large costs, empty starts, and calls that wait. */
+/** Token buckets: fractions, large costs, empty starts, refills by intervals, and calls that wait. */
 export const bucketTimelines: readonly Timeline[] = [
   {
     title: 'a token bucket serves a burst, then its rate',
@@ -28,14 +28,82 @@ export const bucketTimelines: readonly Timeline[] = [
     ],
   },
   {
-    title: 'a bucket that starts empty lets the first call through, and nothing on top of it',
+    title: 'a token bucket that starts empty admits none at first, and then as many as time has brought',
     rule: { algorithm: 'token-bucket', limit: '10/s', burst: 5, start: 'empty' },
     rows: [
-      { at: 0, expected: 'pass', remaining: 0 },
-      { at: 0, expected: 'refuse', retryAfterMs: 100 },
+      { at: 0, expected: 'refuse', remaining: 0, retryAfterMs: 100, resetAfterMs: 500 },
+      { at: 0, cost: 3, expected: 'refuse', retryAfterMs: 300 },
+      { at: 0, cost: 6, expected: 'refuse', retryAfterMs: Number.POSITIVE_INFINITY },
+      { at: 99.999, expected: 'refuse', retryAfterMs: 0.001 },
       { at: 100, expected: 'pass', remaining: 0 },
+      { at: 100, expected: 'refuse', retryAfterMs: 100 },
       { at: 400, cost: 3, expected: 'pass', remaining: 0 },
+      { at: 400, key: 'another', expected: 'refuse', retryAfterMs: 100 },
       { at: 900, cost: 5, expected: 'pass', remaining: 0 },
+      { at: 1_800_000, cost: 5, expected: 'pass', remaining: 0 },
+      // an hour after the bucket is full again the caller is new
+      { at: 5_400_499.999, cost: 0, expected: 'pass', remaining: 5 },
+      { at: 5_400_500, expected: 'refuse', remaining: 0, retryAfterMs: 100 },
+    ],
+  },
+  {
+    title: 'a token bucket refilled by intervals brings all tokens of a period at once when it ends',
+    rule: { algorithm: 'token-bucket', limit: '5/s', refill: 'interval' },
+    rows: [
+      { at: 0, cost: 6, expected: 'refuse', remaining: 5, retryAfterMs: Number.POSITIVE_INFINITY },
+      { at: 200, times: 3, expected: 'pass' },
+      { at: 700, cost: 2, expected: 'pass', remaining: 0, resetAfterMs: 500 },
+      { at: 700, expected: 'refuse', remaining: 0, retryAfterMs: 500, resetAfterMs: 500 },
+      { at: 1199.999, expected: 'refuse', retryAfterMs: 0.001 },
+      // full again: the next period begins with the next call
+      { at: 1300, cost: 5, expected: 'pass', remaining: 0 },
+      { at: 2299.999, expected: 'refuse', retryAfterMs: 0.001 },
+      { at: 2300, cost: 5, expected: 'pass', remaining: 0 },
+      { at: 86_400_123, cost: 5, expected: 'pass', remaining: 0 },
+      { at: 86_400_124, cost: 5, expected: 'refuse', retryAfterMs: 999 },
+    ],
+  },
+  {
+    title: 'an interval refill keeps its periods while the bucket is not full, and adds up to the burst',
+    rule: { algorithm: 'token-bucket', limit: '2/s', burst: 5, refill: 'interval' },
+    rows: [
+      { at: 500, cost: 5, expected: 'pass', remaining: 0, resetAfterMs: 3000 },
+      { at: 500, cost: 1, expected: 'refuse', retryAfterMs: 1000 },
+      { at: 500, cost: 2, expected: 'refuse', retryAfterMs: 1000 },
+      { at: 500, cost: 3, expected: 'refuse', retryAfterMs: 2000 },
+      { at: 500, cost: 5, expected: 'refuse', retryAfterMs: 3000 },
+      { at: 1600, cost: 1, expected: 'pass', remaining: 1, resetAfterMs: 1900 },
+      { at: 2499.999, cost: 2, expected: 'refuse', remaining: 1, retryAfterMs: 0.001 },
+      { at: 2500, cost: 3, expected: 'pass', remaining: 0 },
+      { at: 4499, cost: 2, expected: 'pass', remaining: 0 },
+      { at: 4500, cost: 2, expected: 'pass', remaining: 0 },
+    ],
+  },
+  {
+    title: 'calls wait for the end of the period in which an interval refill brings their tokens',
+    rule: {
+      ...{ algorithm: 'token-bucket', limit: '3/s', refill: 'interval' },
+      ...{ whenFull: 'wait', queue: { timeout: '1500ms' } },
+    },
+    rows: [
+      { at: 0, cost: 2, expected: 'pass', remaining: 1 },
+      { at: 100, cost: 2, expected: 900, remaining: 0 },
+      { at: 100, cost: 1, expected: 900, remaining: 0 },
+      { at: 100, cost: 1, expected: 'refuse', retryAfterMs: 400 },
+      { at: 500, cost: 1, expected: 1500 },
+      { at: 900, cost: 2, expected: 1100 },
+      { at: 900, cost: 1, expected: 'refuse', retryAfterMs: 600 },
+    ],
+  },
+  {
+    title: 'an interval refill that starts empty brings its first tokens a period after the first call',
+    rule: { algorithm: 'token-bucket', limit: '2/s', burst: 3, refill: 'interval', start: 'empty' },
+    rows: [
+      { at: 300, cost: 3, expected: 'refuse', remaining: 0, retryAfterMs: 2000, resetAfterMs: 2000 },
+      { at: 1299.999, expected: 'refuse', retryAfterMs: 0.001 },
+      { at: 1300, cost: 2, expected: 'pass', remaining: 0 },
+      { at: 2300, cost: 1, expected: 'pass', remaining: 1 },
+      { at: 3300, cost: 3, expected: 'pass', remaining: 0 },
     ],
   },
   {
