@@ -6,7 +6,7 @@ import { slotOf } from './redis-slot.ts'
 /** The format of the states; another format counts under other keys. */
 const VERSION = 'd4'
 /** On a Cluster the callers of a rule are spread over so many slots. */
-const SPREAD = 64
+export const HOMES_ON_CLUSTER = 64
 
 const [SPACE, LAST_OF_ASCII, QUOTE, BACKSLASH] = [0x20, 0x7e, 0x22, 0x5c]
 
@@ -129,8 +129,8 @@ function homesOf(tag: string, { prefix, isCluster }: RedisCounterOptions): Pick<
     return homes[place]
   }
   return {
-    homeOf: key => homeAt(slotOf(key) % SPREAD),
-    homes: () => Array.from({ length: SPREAD }, (_, place) => homeAt(place)),
+    homeOf: key => homeAt(slotOf(key) % HOMES_ON_CLUSTER),
+    homes: () => Array.from({ length: HOMES_ON_CLUSTER }, (_, place) => homeAt(place)),
   }
 }
 
@@ -138,7 +138,7 @@ const KEY_PER_HOME: readonly string[] = keyPerHome()
 
 function keyPerHome(): string[] {
   const keys = new Map<number, string>()
-  for (let i = 0; keys.size < SPREAD; i++) keys.set(slotOf(String(i)) % SPREAD, String(i))
+  for (let i = 0; keys.size < HOMES_ON_CLUSTER; i++) keys.set(slotOf(String(i)) % HOMES_ON_CLUSTER, String(i))
   return [...keys.values()]
 }
 

@@ -2,8 +2,9 @@ import { createHash, randomInt } from 'node:crypto'
 import type { Twin } from '../algorithms/algorithm.ts'
 import { DianaError } from '../errors.ts'
 import type { Answered, FleetStore } from './fleet-store.ts'
-import { decodeBatch, encodeBatch } from './redis-batch.ts'
+import { decodeBatch, decodeLayouts, encodeBatch } from './redis-batch.ts'
 import {
+  HOMES_ON_CLUSTER,
   keyOf,
   LEASE_MS,
   type RedisCharge,
@@ -12,6 +13,7 @@ import {
   redisCharge,
   redisCounter,
 } from './redis-counter.ts'
+import type { RedisLayout } from './redis-layout.ts'
 import { RedisLeases } from './redis-leases.ts'
 import type { Question, RedisCatchUp, Refund } from './redis-question.ts'
 import { redisScript } from './redis-script.ts'
@@ -25,6 +27,8 @@ export interface RedisStoreOptions {
   readonly isCluster?: boolean | undefined
   /** Whole microseconds, for tests and replays; default: the clock of Redis. */
   readonly now?: (() => number) | undefined
+  /** So many callers live in a hash before they are spread over several, for tests; default: some thousand. */
+  readonly callersPerHash?: number | undefined
 }
 
 interface Script {
@@ -46,6 +50,8 @@ const BATCH_CALLS = 32
 const BATCH_CHARGES = 128
 /** Where nothing is under way, and of late no more calls were than these, none waits for the turn to end. */
 const FEW_CALLS = 8
+/** Redis spreads callers further one level at a time, and seldom. */
+const MOST_TRIES = 10
 
 /**
  * Counts in Redis, for the whole fleet. All calls of one turn of the event loop travel in one script call, or in two where
@@ -62,6 +68,9 @@ export class RedisStore implements FleetStore {
   readonly #isCluster: boolean
   readonly #holder = randomInt(2 ** 47)
   readonly #now: (() => number) | undefined
+  readonly #callersPerHash: number | undefined
+  /** How callers are spread, for homes that have many: what Redis said last, by the name of the young hash. */
+  readonly #layouts = new Map<string, RedisLayout>()
   readonly #leases = new RedisLeases()
   readonly #renewing: NodeJS.Timeout
   readonly #flushSoon = (): void => this.#flush()
@@ -82,6 +91,7 @@ export class RedisStore implements FleetStore {
     this.#prefix = options.prefix ?? 'diana'
     this.#isCluster = options.isCluster ?? false
     this.#now = options.now
+    this.#callersPerHash = options.callersPerHash
     this.#renewing = setInterval(() => this.renew(), LEASE_MS / 3).unref()
   }
 
@@ -260,21 +270,44 @@ export class RedisStore implements FleetStore {
     if (question.what === 'take') this.#leases.settle(question.charges, allowed)
   }
 
+  /** Asks again as long as Redis has callers spread otherwise than this process knew; nothing is counted until both agree. */
   async #exchange(questions: readonly Question[]): Promise<unknown> {
+    this.#underWay += questions.length
+    try {
+      for (let tries = 0; tries < MOST_TRIES; tries++) {
+        const { keys, arg } = encodeBatch(questions, {
+          layouts: this.#layouts,
+          homesPerRule: this.#isCluster ? HOMES_ON_CLUSTER : 1,
+          now: this.#now?.(),
+          callersPerHash: this.#callersPerHash,
+        })
+        const reply = await this.#evaluate([String(keys.length), ...keys, arg])
+        const layouts = decodeLayouts(reply)
+        if (!layouts) return reply
+        for (const [h, layout] of layouts.entries()) this.#learn(keys[h * 2], layout)
+      }
+      throw new Error(`the script answered ${MOST_TRIES} times that callers are spread otherwise`)
+    } finally {
+      // answers that come together would each make it seem less than it is
+      this.#load = Math.max(this.#underWay + this.#pending.length, this.#load - 1)
+      this.#underWay -= questions.length
+    }
+  }
+
+  #learn(young: string | undefined, layout: RedisLayout): void {
+    if (young === undefined) return
+    if (layout.code === 0) this.#layouts.delete(young)
+    else this.#layouts.set(young, layout)
+  }
+
+  async #evaluate(rest: readonly string[]): Promise<unknown> {
     this.#script ??= scriptOf([...this.#twins.values()])
     const { text, sha } = this.#script
-    const { keys, arg } = encodeBatch(questions, this.#now?.())
-    const rest = [String(keys.length), ...keys, arg]
-    this.#underWay += questions.length
     try {
       return await this.#send(['EVALSHA', sha, ...rest])
     } catch (error) {
       if (!String(error).includes('NOSCRIPT')) throw error
       return await this.#send(['EVAL', text, ...rest])
-    } finally {
-      // answers that come together would each make it seem less than it is
-      this.#load = Math.max(this.#underWay + this.#pending.length, this.#load - 1)
-      this.#underWay -= questions.length
     }
   }
 }
