@@ -24,10 +24,8 @@ export interface BatchTerms {
 
 /** Questions as the script reads them: its keys, and its argument. */
 export function encodeBatch(questions: readonly Question[], terms: BatchTerms): { keys: string[]; arg: string } {
-  const { layouts, homesPerRule, now, callersPerHash } = terms
-  let clock = now === undefined ? '' : `"now":${now},"lingerMs":${TEST_LINGER_MS},`
-  if (homesPerRule > 1) clock += `"perRule":${homesPerRule},`
-  if (callersPerHash !== undefined) clock += `"most":${callersPerHash},`
+  const { layouts } = terms
+  const clock = encodeTerms(terms)
   if (questions.length === 1 && isLone(questions[0]!, layouts)) return encodeLone(questions[0], clock)
   const batch = new BatchWriter(layouts)
   for (const question of questions) {
@@ -36,6 +34,18 @@ export function encodeBatch(questions: readonly Question[], terms: BatchTerms): 
   }
   const text = batch.end()
   return { keys: batch.keys, arg: `{${clock}${text}}` }
+}
+
+/** Lets parts of a home, of so many, live on for as long as the home matters. */
+export function encodeKeep(parts: number, terms: BatchTerms): string {
+  return `{${encodeTerms(terms)}"keep":${parts}}`
+}
+
+function encodeTerms({ homesPerRule, now, callersPerHash }: BatchTerms): string {
+  let text = now === undefined ? '' : `"now":${now},"lingerMs":${TEST_LINGER_MS},`
+  if (homesPerRule > 1) text += `"perRule":${homesPerRule},`
+  if (callersPerHash !== undefined) text += `"most":${callersPerHash},`
+  return text
 }
 
 function isAsking(question: Question): question is Asking {

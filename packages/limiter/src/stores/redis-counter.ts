@@ -31,8 +31,6 @@ export interface RedisCounter extends FleetCounter {
   readonly mark: number
   readonly enforced: boolean
   homeOf(key: string): RedisHome
-  /** All of them. */
-  homes(): readonly RedisHome[]
   /** A key that lives in each of its homes. */
   keyPerHome(): readonly string[]
 }
@@ -109,29 +107,26 @@ export function redisCounter(rule: RedisCounterRule, options: RedisCounterOption
     }),
     enforced,
     held: meters.some(meter => meter.held),
-    ...homesOf(tag, options),
+    homeOf: homesOf(tag, options),
     keyPerHome: () => (options.isCluster ? KEY_PER_HOME : ['']),
   }
 }
 
-function homesOf(tag: string, { prefix, isCluster }: RedisCounterOptions): Pick<RedisCounter, 'homeOf' | 'homes'> {
+function homesOf(tag: string, { prefix, isCluster }: RedisCounterOptions): RedisCounter['homeOf'] {
   const createHome = (name: string): RedisHome => {
     const young = `${prefix}:${VERSION}{${name}}`
     return { young, old: `${young}:old`, slot: slotOf(young) }
   }
   if (!isCluster) {
     const home = createHome(tag)
-    return { homeOf: () => home, homes: () => [home] }
+    return () => home
   }
   const homes: RedisHome[] = []
   const homeAt = (place: number): RedisHome => {
     homes[place] ??= createHome(`${tag}:${place}`)
     return homes[place]
   }
-  return {
-    homeOf: key => homeAt(slotOf(key) % HOMES_ON_CLUSTER),
-    homes: () => Array.from({ length: HOMES_ON_CLUSTER }, (_, place) => homeAt(place)),
-  }
+  return key => homeAt(slotOf(key) % HOMES_ON_CLUSTER)
 }
 
 const KEY_PER_HOME: readonly string[] = keyPerHome()

@@ -12,6 +12,7 @@ export interface RedisLayout {
 
 export const FAN_OUT = 16
 export const HIGHEST_LEVEL = 4
+const PARTS_AT_A_TIME = 64
 /** Every part has two names, so that a new generation needs no renaming. */
 export const BANKS: readonly string[] = ['a', 'b']
 
@@ -30,6 +31,17 @@ export function partOf(hash: number, level: number): number {
 /** The names of a part; the braces in the name of the home keep all of them in its slot. */
 export function partNames(young: string, level: number, part: number): string[] {
   return BANKS.map(bank => `${young}:${level}${bank}:${part}`)
+}
+
+/** The names of all parts, level by level, some at a time. */
+export function* allParts(young: string, layout: RedisLayout): Generator<{ level: number; names: string[] }> {
+  for (const level of spreadLevels(layout)) {
+    const parts = FAN_OUT ** level
+    for (let first = 0; first < parts; first += PARTS_AT_A_TIME) {
+      const length = Math.min(PARTS_AT_A_TIME, parts - first)
+      yield { level, names: Array.from({ length }, (_, i) => partNames(young, level, first + i)).flat() }
+    }
+  }
 }
 
 /** HalfSipHash-1-3 of a key with the layout's seed: without the seed, callers cannot tell which keys share a part. */

@@ -114,6 +114,18 @@ export const SPREAD: string = `
     return names
   end
 
+  -- after a change of the limit, parts live on for as long as the home does
+  function rare.keepParts(count)
+    local about = readFields(KEYS[1], '@')[1]
+    if not (about and #about >= ABOUT_BYTES) then return reply end
+    local _, lasts, oldLasts = fetch(ABOUT, about)
+    for k = 2, #KEYS do
+      local leftMs = call('PTTL', KEYS[k])
+      if leftMs >= 0 and leftMs < (max(lasts, oldLasts) - now) / 1000 then expire(KEYS[k], max(lasts, oldLasts), count) end
+    end
+    return reply
+  end
+
   function rare.layoutsOf(homes)
     local layouts = { -1 }
     for _, home in ipairs(homes) do

@@ -27,6 +27,7 @@
  * Within a batch a state is text, as Redis has it, but for the one that a rule has open just then.
  */
 export const STATES: string = `
+if request.keep then return seldom().keepParts(request.keep) end
 local homes, isStale = {}, false
 for h, fields in ipairs(request.homes) do
   local young, layout = KEYS[h * 2 - 1], request.layouts and request.layouts[h]

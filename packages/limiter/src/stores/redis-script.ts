@@ -40,6 +40,7 @@ const LEAST_APART = 10
  *              to renew leases: the same with the least and the most places held
  *              to reset: the same, of which rule and field are read
  *              to catch up: rule and field, and for each level what is known to be used and what is missing
+ *            or keep: KEYS are a home and some of its parts, of so many; they live on for as long as the home matters
  *            or, for a call that comes alone, rules and lone: the field and 2 * cost (+ 1 where it may wait) of each charge
  *   reply    numbers: now, then for each call that asks and each level where the call cannot pass at once the delay,
  *            negative and less 1 (the least there is: never), and then remaining * RESETS + reset; or, where one of them

@@ -2,7 +2,7 @@ import { createHash, randomInt } from 'node:crypto'
 import type { Twin } from '../algorithms/algorithm.ts'
 import { DianaError } from '../errors.ts'
 import type { Answered, FleetStore } from './fleet-store.ts'
-import { decodeBatch, decodeLayouts, encodeBatch } from './redis-batch.ts'
+import { type BatchTerms, decodeBatch, decodeLayouts, encodeBatch, encodeKeep } from './redis-batch.ts'
 import {
   HOMES_ON_CLUSTER,
   keyOf,
@@ -10,10 +10,11 @@ import {
   type RedisCharge,
   type RedisCounter,
   type RedisCounterRule,
+  type RedisHome,
   redisCharge,
   redisCounter,
 } from './redis-counter.ts'
-import type { RedisLayout } from './redis-layout.ts'
+import { allParts, FAN_OUT, type RedisLayout } from './redis-layout.ts'
 import { RedisLeases } from './redis-leases.ts'
 import type { Question, RedisCatchUp, Refund } from './redis-question.ts'
 import { redisScript } from './redis-script.ts'
@@ -116,7 +117,17 @@ export class RedisStore implements FleetStore {
   /** Lets Redis convert what is counted so far before it expires by the limit of before. */
   #announce(counter: RedisCounter): void {
     for (const key of counter.keyPerHome()) {
-      this.#ask({ what: 'look', charges: [{ ...redisCharge(counter), key }] }).catch(() => {})
+      this.#ask({ what: 'look', charges: [{ ...redisCharge(counter), key }] })
+        .then(() => this.#keepParts(counter.homeOf(key)))
+        .catch(() => {})
+    }
+  }
+
+  async #keepParts({ young }: RedisHome): Promise<void> {
+    const layout = this.#layouts.get(young)
+    if (!layout) return
+    for (const { level, names } of allParts(young, layout)) {
+      await this.#evaluate([String(names.length + 1), young, ...names, encodeKeep(FAN_OUT ** level, this.#terms())])
     }
   }
 
@@ -172,7 +183,8 @@ export class RedisStore implements FleetStore {
   /** Keys for which something is counted, at most so many. */
   async keys(counter: RedisCounter, most: number): Promise<string[]> {
     const found = new Set<string>()
-    for (const hash of counter.homes().flatMap(({ young, old }) => [young, old])) {
+    for await (const hash of this.#hashesOf(counter)) {
+      if (found.size >= most) break
       for (let cursor: string | undefined = '0'; cursor !== undefined && found.size < most; ) {
         const reply: unknown = await this.#send(['HSCAN', hash, cursor, 'COUNT', '1000'])
         const [next, pairs] = reply as [unknown, unknown[]]
@@ -184,6 +196,18 @@ export class RedisStore implements FleetStore {
       }
     }
     return [...found]
+  }
+
+  /** All hashes in which callers may be. */
+  async *#hashesOf(counter: RedisCounter): AsyncGenerator<string> {
+    for (const key of counter.keyPerHome()) {
+      const { young, old } = counter.homeOf(key)
+      // the answer tells how the callers of this home are spread
+      await this.#ask({ what: 'look', charges: [{ ...redisCharge(counter), key }] })
+      yield* [young, old]
+      const layout = this.#layouts.get(young)
+      for (const { names } of layout ? allParts(young, layout) : []) yield* names
+    }
   }
 
   /** Forgets what is counted for one key of a rule. */
@@ -275,12 +299,7 @@ export class RedisStore implements FleetStore {
     this.#underWay += questions.length
     try {
       for (let tries = 0; tries < MOST_TRIES; tries++) {
-        const { keys, arg } = encodeBatch(questions, {
-          layouts: this.#layouts,
-          homesPerRule: this.#isCluster ? HOMES_ON_CLUSTER : 1,
-          now: this.#now?.(),
-          callersPerHash: this.#callersPerHash,
-        })
+        const { keys, arg } = encodeBatch(questions, this.#terms())
         const reply = await this.#evaluate([String(keys.length), ...keys, arg])
         const layouts = decodeLayouts(reply)
         if (!layouts) return reply
@@ -291,6 +310,15 @@ export class RedisStore implements FleetStore {
       // answers that come together would each make it seem less than it is
       this.#load = Math.max(this.#underWay + this.#pending.length, this.#load - 1)
       this.#underWay -= questions.length
+    }
+  }
+
+  #terms(): BatchTerms {
+    return {
+      layouts: this.#layouts,
+      homesPerRule: this.#isCluster ? HOMES_ON_CLUSTER : 1,
+      now: this.#now?.(),
+      callersPerHash: this.#callersPerHash,
     }
   }
 
