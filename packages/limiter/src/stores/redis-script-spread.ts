@@ -21,8 +21,7 @@ export const SPREAD: string = `
   local function nextLevel(home, level, bank)
     local callers = call('HLEN', KEYS[home.layout.parts[level][1] + bank]) * FAN_OUT ^ level
     while level > 0 do
-      local room = level == 1 and homeCallers or partCallers * FAN_OUT ^ (level - 1)
-      if callers * 4 > room then break end
+      if callers * 4 > callersPerHash * FAN_OUT ^ (level - 1) then break end
       level = level - 1
     end
     return level
@@ -30,26 +29,32 @@ export const SPREAD: string = `
 
   -- reads callers that one generation has at one level; returns those that are not there
   local function readLevel(home, level, bank, begun, root, keys)
-    local groups, names, missing = {}, {}, {}
-    for _, key in ipairs(keys) do
-      local at = level == 0 and 0 or home.layout.parts[level][key] + bank
-      if not groups[at] then
-        groups[at], names[#names + 1] = {}, at
+    local places, fields, raws, seen = home.layout.parts[level], home.fields, home.raws, home.seen
+    local questions, askers, names, missing = {}, {}, {}, {}
+    for i = 1, #keys do
+      local key = keys[i]
+      local at = level == 0 and 0 or places[key] + bank
+      local question = questions[at]
+      if question then
+        local size = #question
+        question[size + 1], askers[at][size] = fields[key], key
+      else
+        questions[at], askers[at], names[#names + 1] = { '@', fields[key] }, { key }, at
       end
-      table.insert(groups[at], key)
     end
-    for _, at in ipairs(names) do
-      local fields = {}
-      for i, key in ipairs(groups[at]) do fields[i] = home.fields[key] end
-      local found = readFields(at == 0 and root or KEYS[at], '@', unpack(fields))
-      local about, isOurs, lasts = found[1], at == 0, -1
+    for i = 1, #names do
+      local at = names[i]
+      local found = readFields(at == 0 and root or KEYS[at], unpack(questions[at]))
+      local about, isOurs = found[1], at == 0
+      seen[at] = -1
       if at > 0 and about and #about >= PART_BYTES then
-        local written, last = fetch('<dd', about)
-        if written == begun then isOurs, lasts = true, last end
+        local written, lasts = fetch('<dd', about)
+        if written == begun then isOurs, seen[at] = true, lasts end
       end
-      home.seen[at] = lasts
-      for i, key in ipairs(groups[at]) do
-        if isOurs and found[i + 1] then home.raws[key + 1] = found[i + 1] else missing[#missing + 1] = key end
+      local asking = askers[at]
+      for j = 1, #asking do
+        local raw = isOurs and found[j + 1]
+        if raw then raws[asking[j] + 1] = raw else missing[#missing + 1] = asking[j] end
       end
     end
     return missing
@@ -74,32 +79,36 @@ export const SPREAD: string = `
 
   function rare.saveParts(home, count)
     local _, to, _, _, bank = levelsIn(home.code)
-    local keys, groups, names, isFull = {}, {}, {}, false
-    local lasts = max(home.lasts, home.oldLasts)
-    for key, field in ipairs(home.fields) do keys[field] = key end
+    local places, written, seen, last = home.layout.parts[to], home.written, home.seen, home.last
+    local lasts, grown = max(home.lasts, home.oldLasts), nil
+    local about, keys, groups, names = pack('<dd', home.begun, lasts), {}, {}, {}
+    for key = 1, #home.fields do keys[home.fields[key]] = key end
     for i = 1, count, 2 do
-      local field, text = home.written[i], home.written[i + 1]
+      local field = written[i]
       if field == '@' then
-        call('HSET', home.young, field, text)
+        call('HSET', home.young, field, written[i + 1])
       else
-        local at = home.layout.parts[to][keys[field] or keys[string.sub(field, 2)]] + bank
+        -- a reset has its moment beside its caller
+        local at = places[keys[field] or keys[string.sub(field, 2)]] + bank
         local group = groups[at]
         if not group then
-          group = home.seen[at] < home.last and { '@', pack('<dd', home.begun, lasts) } or {}
+          group = seen[at] < last and { '@', about } or {}
           groups[at], names[#names + 1] = group, at
         end
-        table.insert(group, field)
-        table.insert(group, text)
+        local size = #group
+        group[size + 1], group[size + 2] = field, written[i + 1]
       end
     end
-    for _, at in ipairs(names) do
-      local name, seen = KEYS[at], home.seen[at]
-      if seen < 0 then call('UNLINK', name) end
+    for i = 1, #names do
+      local at = names[i]
+      local name = KEYS[at]
+      if seen[at] < 0 then call('UNLINK', name) end
       local added = call('HSET', name, unpack(groups[at]))
-      if seen < home.last then expire(name, lasts, FAN_OUT ^ to) end
-      if added > 0 and call('HLEN', name) > partCallers + 1 then isFull = true end
+      if seen[at] < last then expire(name, lasts, FAN_OUT ^ to) end
+      if added > 0 then grown = name end
     end
-    if isFull then spreadFurther(home.young, home.about) end
+    -- parts grow alike, so one of them speaks for all
+    if grown and call('HLEN', grown) > callersPerHash then spreadFurther(home.young, home.about) end
   end
 
   -- every part in which a caller could be, whatever generation it is of

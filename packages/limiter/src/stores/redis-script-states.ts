@@ -153,7 +153,7 @@ local function saveHome(home)
     if n > 0 then seldom().saveParts(home, n) end
   elseif n > 0 then
     local added = call('HSET', home.young, unpack(written, 1, n))
-    if added > 0 and call('HLEN', home.young) > homeCallers then spreadFurther(home.young, home.about) end
+    if added > 0 and call('HLEN', home.young) > callersPerHash then spreadFurther(home.young, home.about) end
   end
   if lastsLonger then expire(home.young, home.lasts) end
   if home.gone then seldom().forget(home) end

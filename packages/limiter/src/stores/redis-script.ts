@@ -11,13 +11,12 @@ export const RESETS: number = 2 ** 27
 
 /** Every key lives on for so long after it has stopped to matter, as margin for clocks that step. */
 const LINGER_MS = 1000
-/** A hash with more callers than this is spread; to free one takes Redis well below a millisecond. */
-export const HOME_CALLERS = 2000
-export const PART_CALLERS = 500
+/** A hash with more callers than this is spread; to free so many takes Redis a millisecond at most. */
+const CALLERS_PER_HASH = 2000
 /** Redis frees what expires in its main thread, so the hashes of a rule expire one after the other, so far apart on average. */
-const APART_MS = 50
+const APART_MS = 100
 /** Few hashes expire within so many times that, since those of other rules may expire with them. */
-const LEAST_APART = 10
+const LEAST_APART = 5
 
 /**
  * The one script that counts in Redis: every meter's moves, and a wrapper that gives them their inputs and does their
@@ -79,7 +78,7 @@ local PART_BYTES, FAN_OUT = 16, ${FAN_OUT}
 local NOBODY = 0
 
 local request = cjson.decode(ARGV[1])
-local homeCallers, partCallers = request.most or ${HOME_CALLERS}, request.most or ${PART_CALLERS}
+local callersPerHash = request.most or ${CALLERS_PER_HASH}
 local now = request.now
 if not now then
   local time = call('TIME')
