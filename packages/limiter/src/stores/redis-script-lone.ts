@@ -45,7 +45,7 @@ if lone then
     for c = 1, #rules do
       local young = KEYS[c * 2 - 1]
       local added = call('HSET', young, lone[c * 2 - 1], texts[c])
-      if added > 0 and call('HLEN', young) > callersPerHash then spreadFurther(young, abouts[c]) end
+      if added > 0 and call('HLEN', young) > homeCallers then spreadFurther(young, abouts[c]) end
     end
     return reply
   end

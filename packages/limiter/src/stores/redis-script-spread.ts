@@ -21,7 +21,8 @@ export const SPREAD: string = `
   local function nextLevel(home, level, bank)
     local callers = call('HLEN', KEYS[home.layout.parts[level][1] + bank]) * FAN_OUT ^ level
     while level > 0 do
-      if callers * 4 > callersPerHash * FAN_OUT ^ (level - 1) then break end
+      local room = level == 1 and homeCallers or partCallers * FAN_OUT ^ (level - 1)
+      if callers * 4 > room then break end
       level = level - 1
     end
     return level
@@ -108,7 +109,7 @@ export const SPREAD: string = `
       if added > 0 then grown = name end
     end
     -- parts grow alike, so one of them speaks for all
-    if grown and call('HLEN', grown) > callersPerHash then spreadFurther(home.young, home.about) end
+    if grown and call('HLEN', grown) > partCallers then spreadFurther(home.young, home.about) end
   end
 
   -- every part in which a caller could be, whatever generation it is of

@@ -21,8 +21,8 @@
  * The field '!' .. caller holds when the caller was reset: what was charged before is not given back any more.
  * Other fields are callers.
  *
- * Redis frees a hash that expires in its main thread, a third of a microsecond for each caller, and all commands wait
- * meanwhile. So a hash that has become large is spread: from then on callers are written to parts, see redis-script-spread.ts.
+ * Redis frees a hash that expires in its main thread, some tenths of a microsecond for each caller, and all commands
+ * wait meanwhile. So a hash that has become large is spread: from then on callers are written to parts, see redis-script-spread.ts.
  *
  * Within a batch a state is text, as Redis has it, but for the one that a rule has open just then.
  */
@@ -153,7 +153,7 @@ local function saveHome(home)
     if n > 0 then seldom().saveParts(home, n) end
   elseif n > 0 then
     local added = call('HSET', home.young, unpack(written, 1, n))
-    if added > 0 and call('HLEN', home.young) > callersPerHash then spreadFurther(home.young, home.about) end
+    if added > 0 and call('HLEN', home.young) > homeCallers then spreadFurther(home.young, home.about) end
   end
   if lastsLonger then expire(home.young, home.lasts) end
   if home.gone then seldom().forget(home) end

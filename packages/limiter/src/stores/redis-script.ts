@@ -11,12 +11,18 @@ export const RESETS: number = 2 ** 27
 
 /** Every key lives on for so long after it has stopped to matter, as margin for clocks that step. */
 const LINGER_MS = 1000
-/** A hash with more callers than this is spread; to free so many takes Redis a millisecond at most. */
-const CALLERS_PER_HASH = 2000
-/** Redis frees what expires in its main thread, so the hashes of a rule expire one after the other, so far apart on average. */
-const APART_MS = 100
-/** Few hashes expire within so many times that, since those of other rules may expire with them. */
-const LEAST_APART = 5
+/** A home with more callers than this is spread, and one whose parts have more is spread further; to free so many takes Redis a millisecond at most. */
+const HOME_CALLERS = 2000
+const PART_CALLERS = 1000
+/**
+ * Redis frees what expires in its main thread, and looks for it ten times a second; so the hashes of a rule expire one after the
+ * other, so far apart on average. Where they are many, that would take long, and they are smaller.
+ */
+const APART_MS = 400
+const MANY_APART_MS = 100
+const LONG_MS = 100_000
+/** The hash of a home expires within so long, since those of other rules may expire with it. */
+const HOME_WITHIN_MS = 500
 
 /**
  * The one script that counts in Redis: every meter's moves, and a wrapper that gives them their inputs and does their
@@ -78,7 +84,7 @@ local PART_BYTES, FAN_OUT = 16, ${FAN_OUT}
 local NOBODY = 0
 
 local request = cjson.decode(ARGV[1])
-local callersPerHash = request.most or ${CALLERS_PER_HASH}
+local homeCallers, partCallers = request.most or ${HOME_CALLERS}, request.most or ${PART_CALLERS}
 local now = request.now
 if not now then
   local time = call('TIME')
@@ -95,8 +101,9 @@ end
 -- hashes that stop to matter together expire one after the other, in an order by their names
 local function expire(key, lasts, parts)
   local place = tonumber(string.sub(redis.sha1hex(key), 1, 6), 16) / 2 ^ 24
-  local laterMs = place * ${APART_MS} * max(${LEAST_APART}, (parts or 1) * (request.perRule or 1))
-  local ttlMs = ceil((lasts - now) / 1000 + laterMs) + (request.lingerMs or ${LINGER_MS})
+  local hashes = (parts or 1) * (request.perRule or 1)
+  local withinMs = max(${HOME_WITHIN_MS}, min(hashes * ${APART_MS}, ${LONG_MS}), hashes * ${MANY_APART_MS})
+  local ttlMs = ceil((lasts - now) / 1000 + place * withinMs) + (request.lingerMs or ${LINGER_MS})
   call('PEXPIRE', key, string.format('%.0f', ttlMs))
 end
 

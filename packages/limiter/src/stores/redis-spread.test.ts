@@ -192,7 +192,7 @@ describe('expiry', () => {
     await flood(
       store,
       createCounter(store, fixedWindow.meter({ count: 1, periodMs: 1000 }, {})),
-      callersFrom(0, 20_000),
+      callersFrom(0, 10_000),
     )
     await server.client.latency('RESET')
     await vi.waitFor(async () => expect(await server.client.dbsize()).toBe(0), { timeout: 15_000, interval: 50 })

@@ -28,7 +28,7 @@ export interface RedisStoreOptions {
   readonly isCluster?: boolean | undefined
   /** Whole microseconds, for tests and replays; default: the clock of Redis. */
   readonly now?: (() => number) | undefined
-  /** So many callers live in a hash before they are spread over several, for tests; default: some thousand. */
+  /** So many callers live in a hash before they are spread over several, for tests; default: 2000, or 1000 in a part. */
   readonly callersPerHash?: number | undefined
 }
 
