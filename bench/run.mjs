@@ -13,10 +13,10 @@ import { judge, summarise } from './results.mjs'
 import { writePage } from './write-page.mjs'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
-const topics = ['memory', 'rules', 'filters', 'gateway', 'redis', 'outage']
+const topics = ['memory', 'rules', 'filters', 'gateway', 'redis', 'expiry', 'outage']
 const usage = `usage: npm run bench [-- ${topics.join('|')}] [--rounds N] [--json FILE] [--write] [--check]`
 const DEFAULT_ROUNDS = 3
-// no measurement takes a quarter of it
+// unless its case says otherwise; no other measurement takes a quarter of it
 const MEASUREMENT_MS_AT_MOST = 120_000
 
 function fail(message, code) {
@@ -70,7 +70,7 @@ async function measureTopic(topic, { cases, marks, about, charted, allOurs, prog
       if (round >= (one.rounds ?? rounds)) continue
       for (const subject of one.subjects) {
         process.stderr.write(`\r\u001b[K${topic}, round ${round + 1}/${rounds}  ${one.name}: ${subject}`)
-        samples.get(`${one.name}\n${subject}`).push(await measureOnce(topic, one.name, subject))
+        samples.get(`${one.name}\n${subject}`).push(await measureOnce(topic, one, subject))
       }
     }
   }
@@ -82,9 +82,9 @@ async function measureTopic(topic, { cases, marks, about, charted, allOurs, prog
   return { topic, about, charted, allOurs, machine, results, marks: marks.map(mark => judge(mark, results)) }
 }
 
-async function measureOnce(topic, name, subject) {
+async function measureOnce(topic, { name, longestMs = MEASUREMENT_MS_AT_MOST }, subject) {
   const args = ['--expose-gc', '--max-old-space-size=6144', `${here}measure.mjs`, topic, name, subject]
-  const options = { cwd: here, timeout: MEASUREMENT_MS_AT_MOST }
+  const options = { cwd: here, timeout: longestMs }
   try {
     return JSON.parse((await promisify(execFile)(process.execPath, args, options)).stdout)
   } catch (error) {

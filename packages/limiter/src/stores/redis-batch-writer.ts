@@ -1,4 +1,5 @@
 import { fieldJsonOf, type RedisCounter, type RedisHome } from './redis-counter.ts'
+import { hashOf, partNames, partOf, type RedisLayout, spreadLevels } from './redis-layout.ts'
 import type { Amendment, Asking } from './redis-question.ts'
 
 /** What the script is asked to do, in its words. */
@@ -18,8 +19,9 @@ const LONGEST_ROW = 50
 
 /** Writes the calls of a batch in the words of the script: numbers as characters, and what calls in a row have in common once. */
 export class BatchWriter {
-  /** The keys of all homes, in their order. */
+  /** The keys of all homes, in their order; and, in the end, their parts. */
   readonly keys: string[] = []
+  readonly #layouts: ReadonlyMap<string, RedisLayout>
   readonly #homes = new Map<string, OpenHome>()
   readonly #rules: string[] = []
   readonly #places: number[] = []
@@ -35,6 +37,10 @@ export class BatchWriter {
   #row = 0
   #head = ''
   #fields = ''
+
+  constructor(layouts: ReadonlyMap<string, RedisLayout>) {
+    this.#layouts = layouts
+  }
 
   /** Asks for all charges of a call at once. */
   ask({ what, charges }: Asking): void {
@@ -74,7 +80,16 @@ export class BatchWriter {
     const homes = Array.from(this.#homes.values(), home => `[${home.fields}]`)
     const places = this.#places.every((place, r) => place === r + 1) ? '' : `,"places":[${this.#places}]`
     const numbers = this.#numbers.length === 0 ? '' : `,"numbers":[${this.#numbers}]`
-    return `"homes":[${homes}],"rules":[${this.#rules}]${places},"calls":"${this.#text}"${numbers}`
+    return `"homes":[${homes}]${this.#endLayouts()},"rules":[${this.#rules}]${places},"calls":"${this.#text}"${numbers}`
+  }
+
+  /** How the callers of each home are spread, if those of any are; adds their parts to the keys. */
+  #endLayouts(): string {
+    const layouts = Array.from(this.#homes.values(), home => {
+      const layout = this.#layouts.get(home.young)
+      return layout && { ...layout, parts: home.addParts(layout, this.keys) }
+    })
+    return layouts.some(Boolean) ? `,"layouts":${JSON.stringify(layouts.map(layout => layout ?? false))}` : ''
   }
 
   #beginRow(code: number, charges: number): void {
@@ -165,5 +180,24 @@ class OpenHome {
       this.#known.set(key, index)
     }
     return index
+  }
+
+  /** Adds the parts of all callers to the keys of the script; returns for each level where the part of each caller begins there. */
+  addParts(layout: RedisLayout, keys: string[]): number[][] {
+    const hashes = Array.from(this.#known.keys(), key => hashOf(key, layout.seed))
+    const parts: number[][] = [[], [], [], []]
+    for (const level of spreadLevels(layout)) {
+      const added = new Map<number, number>()
+      parts[level - 1] = hashes.map(hash => {
+        const part = partOf(hash, level)
+        const at = added.get(part) ?? keys.length + 1
+        if (!added.has(part)) {
+          added.set(part, at)
+          keys.push(...partNames(this.young, level, part))
+        }
+        return at
+      })
+    }
+    return parts
   }
 }

@@ -1,5 +1,6 @@
 import { BatchWriter } from './redis-batch-writer.ts'
 import { fieldJsonOf, type RedisCharge } from './redis-counter.ts'
+import type { RedisLayout } from './redis-layout.ts'
 import type { Asking, Question } from './redis-question.ts'
 import { RESETS } from './redis-script.ts'
 
@@ -10,16 +11,41 @@ const LARGEST_COST = 2 ** 52 - 1
 /** With a clock given from outside, time in Redis and time in the test run at different speeds. */
 const TEST_LINGER_MS = 600_000
 
+/** What a batch depends on besides its questions. */
+export interface BatchTerms {
+  /** How the callers of homes are spread, by the name of the young hash, as far as this process knows. */
+  readonly layouts: ReadonlyMap<string, RedisLayout>
+  readonly homesPerRule: number
+  /** Left out: the clock of Redis. */
+  readonly now?: number | undefined
+  /** Left out: what the script has. */
+  readonly callersPerHash?: number | undefined
+}
+
 /** Questions as the script reads them: its keys, and its argument. */
-export function encodeBatch(questions: readonly Question[], now: number | undefined): { keys: string[]; arg: string } {
-  const clock = now === undefined ? '' : `"now":${now},"lingerMs":${TEST_LINGER_MS},`
-  if (questions.length === 1 && isLone(questions[0]!)) return encodeLone(questions[0], clock)
-  const batch = new BatchWriter()
+export function encodeBatch(questions: readonly Question[], terms: BatchTerms): { keys: string[]; arg: string } {
+  const { layouts } = terms
+  const clock = encodeTerms(terms)
+  if (questions.length === 1 && isLone(questions[0]!, layouts)) return encodeLone(questions[0], clock)
+  const batch = new BatchWriter(layouts)
   for (const question of questions) {
     if (isAsking(question)) batch.ask(question)
     else batch.amend(question)
   }
-  return { keys: batch.keys, arg: `{${clock}${batch.end()}}` }
+  const text = batch.end()
+  return { keys: batch.keys, arg: `{${clock}${text}}` }
+}
+
+/** Lets parts of a home, of so many, live on for as long as the home matters. */
+export function encodeKeep(parts: number, terms: BatchTerms): string {
+  return `{${encodeTerms(terms)}"keep":${parts}}`
+}
+
+function encodeTerms({ homesPerRule, now, callersPerHash }: BatchTerms): string {
+  let text = now === undefined ? '' : `"now":${now},"lingerMs":${TEST_LINGER_MS},`
+  if (homesPerRule > 1) text += `"perRule":${homesPerRule},`
+  if (callersPerHash !== undefined) text += `"most":${callersPerHash},`
+  return text
 }
 
 function isAsking(question: Question): question is Asking {
@@ -27,11 +53,12 @@ function isAsking(question: Question): question is Asking {
 }
 
 /** A call to take, where no two charges go to one home; the script is quick with it. */
-function isLone(question: Question): question is Asking {
+function isLone(question: Question, layouts: BatchTerms['layouts']): question is Asking {
   if (question.what !== 'take') return false
   const homes = new Set<string>()
   for (const { counter, key, cost } of question.charges) {
-    if (cost > 0 && cost <= LARGEST_COST) homes.add(counter.homeOf(key).young)
+    const { young } = counter.homeOf(key)
+    if (cost > 0 && cost <= LARGEST_COST && !layouts.has(young)) homes.add(young)
   }
   return homes.size === question.charges.length
 }
@@ -47,6 +74,15 @@ function encodeLone({ charges }: Asking, clock: string): { keys: string[]; arg: 
     lone += `${lone === '' ? '' : ','}${fieldJsonOf(key)},${cost * 2 + (mayWait ? 1 : 0)}`
   }
   return { keys, arg: `{${clock}"rules":[${rules}],"lone":[${lone}]}` }
+}
+
+/** How the callers of each home are spread, where the reply says that the request had it otherwise. */
+export function decodeLayouts(reply: unknown): RedisLayout[] | undefined {
+  if (!Array.isArray(reply) || Number(reply[0]) !== -1 || reply.length % 2 === 0) return undefined
+  const numbers = readNumbers(reply)
+  return Array.from({ length: (numbers.length - 1) / 2 }, (_, h) => {
+    return { code: numbers[h * 2 + 1]!, seed: numbers[h * 2 + 2]! }
+  })
 }
 
 /** Writes the script's answers into the charges; returns the server's clock and whether each question was allowed. */

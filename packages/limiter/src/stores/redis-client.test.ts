@@ -78,6 +78,7 @@ describe('Redis is reached', () => {
       '+unlink',
       '+rename',
       '+pexpire',
+      '+pttl',
       '+time',
       '+info',
     ]

@@ -6,7 +6,7 @@ import { slotOf } from './redis-slot.ts'
 /** The format of the states; another format counts under other keys. */
 const VERSION = 'd4'
 /** On a Cluster the callers of a rule are spread over so many slots. */
-const SPREAD = 64
+export const HOMES_ON_CLUSTER = 64
 
 const [SPACE, LAST_OF_ASCII, QUOTE, BACKSLASH] = [0x20, 0x7e, 0x22, 0x5c]
 
@@ -31,8 +31,6 @@ export interface RedisCounter extends FleetCounter {
   readonly mark: number
   readonly enforced: boolean
   homeOf(key: string): RedisHome
-  /** All of them. */
-  homes(): readonly RedisHome[]
   /** A key that lives in each of its homes. */
   keyPerHome(): readonly string[]
 }
@@ -109,36 +107,33 @@ export function redisCounter(rule: RedisCounterRule, options: RedisCounterOption
     }),
     enforced,
     held: meters.some(meter => meter.held),
-    ...homesOf(tag, options),
+    homeOf: homesOf(tag, options),
     keyPerHome: () => (options.isCluster ? KEY_PER_HOME : ['']),
   }
 }
 
-function homesOf(tag: string, { prefix, isCluster }: RedisCounterOptions): Pick<RedisCounter, 'homeOf' | 'homes'> {
+function homesOf(tag: string, { prefix, isCluster }: RedisCounterOptions): RedisCounter['homeOf'] {
   const createHome = (name: string): RedisHome => {
     const young = `${prefix}:${VERSION}{${name}}`
     return { young, old: `${young}:old`, slot: slotOf(young) }
   }
   if (!isCluster) {
     const home = createHome(tag)
-    return { homeOf: () => home, homes: () => [home] }
+    return () => home
   }
   const homes: RedisHome[] = []
   const homeAt = (place: number): RedisHome => {
     homes[place] ??= createHome(`${tag}:${place}`)
     return homes[place]
   }
-  return {
-    homeOf: key => homeAt(slotOf(key) % SPREAD),
-    homes: () => Array.from({ length: SPREAD }, (_, place) => homeAt(place)),
-  }
+  return key => homeAt(slotOf(key) % HOMES_ON_CLUSTER)
 }
 
 const KEY_PER_HOME: readonly string[] = keyPerHome()
 
 function keyPerHome(): string[] {
   const keys = new Map<number, string>()
-  for (let i = 0; keys.size < SPREAD; i++) keys.set(slotOf(String(i)) % SPREAD, String(i))
+  for (let i = 0; keys.size < HOMES_ON_CLUSTER; i++) keys.set(slotOf(String(i)) % HOMES_ON_CLUSTER, String(i))
   return [...keys.values()]
 }
 

@@ -8,7 +8,7 @@ import { RedisStore } from './redis.ts'
 import { type RedisCounter, redisCharge } from './redis-counter.ts'
 
 // Expiry is the server's own, and so is the clock: here time really passes, for all rules at once.
-const LENGTH_MS = 5000
+const LENGTH_MS = 6500
 
 interface Admission {
   readonly moment: number

@@ -6,7 +6,7 @@
 export const LONE = `
 local lone = request.lone
 if lone then
-  local rules, texts = request.rules, {}
+  local rules, texts, abouts = request.rules, {}, {}
   for c = 1, #rules do
     local rule, field, cost = rules[c], lone[c * 2 - 1], floor(lone[c * 2] / 2)
     local level = rule.levels[1]
@@ -14,8 +14,9 @@ if lone then
     local raws = redis.pcall('HMGET', KEYS[c * 2 - 1], '@', field)
     local about, raw = raws[1], raws[2]
     if rule.levels[2] or size == 1 or size > MANY or not (about and #about >= ABOUT_BYTES) then break end
-    local begun, lasts, oldLasts, _, mark, _, version = fetch(ABOUT, about)
-    if mark ~= rule.mark then break end
+    local begun, lasts, oldLasts, _, mark, _, version, _, _, _, code = fetch(ABOUT, about)
+    if mark ~= rule.mark or code % 4096 ~= 0 then break end
+    abouts[c] = about
     if now >= oldLasts and now - begun >= max(SECOND, lasts - now) then break end
     local format, state = size == 3 and '<ddd' or formatOf(size), nil
     if raw and #raw == size * 8 then
@@ -41,7 +42,11 @@ if lone then
     texts[c], reply[c + 1] = pack(format, unpack(state, 1, size)), remaining * RESETS + (idleAt - now)
   end
   if texts[#rules] then
-    for c = 1, #rules do call('HSET', KEYS[c * 2 - 1], lone[c * 2 - 1], texts[c]) end
+    for c = 1, #rules do
+      local young = KEYS[c * 2 - 1]
+      local added = call('HSET', young, lone[c * 2 - 1], texts[c])
+      if added > 0 and call('HLEN', young) > homeCallers then spreadFurther(young, abouts[c]) end
+    end
     return reply
   end
   reply, request.homes, request.codes = { now }, {}, { TAKE + 8 * #rules + ZERO, 1 + ZERO }

@@ -1,8 +1,10 @@
+import { SPREAD } from './redis-script-spread.ts'
+
 /**
  * The part of the script that few batches need: rules of several levels and places held, calls that are not let pass at
  * once, what is taken back, hashes that begin or grow old, and states of another shape.
  */
-export const SELDOM = `
+export const SELDOM: string = `
 local rare
 function seldom()
   if rare then return rare end
@@ -38,6 +40,8 @@ function seldom()
     return call('HMGET', key, ...)
   end
 
+${SPREAD}
+  -- returns whether the request has its callers spread otherwise
   function rare.begin(home)
     if home.raws.err or home.raws[1] then
       readFields(home.young, '@')
@@ -47,35 +51,55 @@ function seldom()
     local about = readFields(home.old, '@')[1]
     home.isKnown, home.isSpelled, home.about = false, false, ''
     if about and #about >= ABOUT_BYTES then
-      local _, lasts, _, resetAt, mark, since, version, first = fetch(ABOUT, about)
+      local begun, lasts, _, resetAt, mark, since, version, first, _, _, code, seed = fetch(ABOUT, about)
       home.oldLasts, home.resetAt, home.about = lasts, resetAt, about
       home.mark, home.since, home.version, home.first = mark, since, version, first
+      if lasts > now then
+        local from, to, _, _, bank = levelsIn(code)
+        home.oldBegun, home.seed, home.code = begun, seed, codeOf(floor(code / 4096) % 8, from, to, 1 - bank)
+      end
     end
     home.isOldKnown = home.oldLasts <= now
     -- freed in the background, rather than at once when it expires
     if about and home.isOldKnown then call('UNLINK', home.old) end
+    local layout = home.layout
+    return home.code % 4096 ~= (layout and layout.code or 0) or (layout and layout.seed ~= home.seed)
   end
 
-  -- what is young becomes old, once nothing that is old matters any more
+  -- what is young becomes old, once nothing that is old matters any more; returns whether callers are spread otherwise then
   function rare.growOld(home)
+    local from, to, _, _, bank = levelsIn(home.code)
+    local level = to > 0 and nextLevel(home, to, bank) or 0
+    if level ~= to then
+      local code = home.code + 4096 * (level - floor(home.code / 4096) % 8)
+      local head, rest = string.sub(home.about, 1, ABOUT_BYTES - 16), string.sub(home.about, ABOUT_BYTES - 7)
+      call('HSET', home.young, '@', head .. pack('<d', code) .. rest)
+    end
     call('UNLINK', home.old)
     if home.lasts > now then call('RENAME', home.young, home.old) else call('UNLINK', home.young) end
-    home.begun, home.lasts, home.oldLasts, home.spelled = now, 0, home.lasts, 0
+    home.code = codeOf(level, from, to, 1 - bank)
+    home.oldBegun, home.begun, home.lasts, home.oldLasts, home.spelled = home.begun, now, 0, home.lasts, 0
     home.isKnown, home.isSpelled = false, false
+    if to > 0 and home.oldLasts <= now then
+      home.code, home.seed = 0, 0
+      return true
+    end
+    return level ~= to
   end
 
   -- adds what only the old hash knows
   function rare.readOld(home)
-    local raws, fields, places, n = home.raws, {}, {}, 0
+    local raws, fields, keys, n = home.raws, {}, {}, 0
     for key = 1, #home.fields do
       if not raws[key + 1] then
         n = n + 1
-        fields[n], places[n] = home.fields[key], key + 1
+        fields[n], keys[n] = home.fields[key], key
       end
     end
-    local found = readFields(home.old, unpack(fields))
-    for i = 1, n do raws[places[i]] = found[i] end
     home.isOldKnown = true
+    if home.layout then return readOlder(home, keys) end
+    local found = readFields(home.old, unpack(fields))
+    for i = 1, n do raws[keys[i] + 1] = found[i] end
   end
 
   local function scaleIn(words)
@@ -156,12 +180,15 @@ function seldom()
 
   function rare.forget(home)
     local fields = {}
-    for key in pairs(home.gone) do fields[#fields + 1] = home.fields[key] end
+    for key in pairs(home.gone) do
+      fields[#fields + 1] = home.fields[key]
+      for _, part in ipairs(partsWith(home, key)) do call('HDEL', part, home.fields[key]) end
+    end
     if #fields == 0 then return end
     call('HDEL', home.young, unpack(fields))
     if home.oldLasts > now then call('HDEL', home.old, unpack(fields)) end
     -- what the home says of itself matters as long as the old hash does
-    if home.oldLasts <= now and call('HLEN', home.young) <= 1 + home.spelled then call('UNLINK', home.young) end
+    if not home.layout and home.oldLasts <= now and call('HLEN', home.young) <= 1 + home.spelled then call('UNLINK', home.young) end
   end
 
   local function numbersIn(raw)
@@ -432,8 +459,14 @@ function seldom()
   local function isForgotten(home, key, chargedAt)
     if chargedAt > home.resetAt then return false end
     local field = '!' .. home.fields[key]
-    local raw = call('HGET', home.young, field) or readFields(home.old, field)[1]
-    return raw and #raw == 8 and chargedAt <= fetch('<d', raw) or false
+    local hashes = partsWith(home, key)
+    table.insert(hashes, home.young)
+    table.insert(hashes, home.old)
+    for _, hash in ipairs(hashes) do
+      local raw = readFields(hash, field)[1]
+      if raw and #raw == 8 and chargedAt <= fetch('<d', raw) then return true end
+    end
+    return false
   end
 
   -- forgets a caller, and remembers when, as long as what was charged before could be given back

@@ -14,37 +14,55 @@
  *
  * The field '@' of a hash holds numbers: when it was begun, until when anything in it matters, until when the old one does,
  * when a caller was last reset; of the version in force its mark, since when it is, and its number; the number of the first
- * version that is listed, and how many versions the hash spells out. Then follow mark and first moment of each version.
+ * version that is listed, and how many versions the hash spells out; when the old hash was begun; and how callers are spread
+ * (see redis-layout.ts): a code and a seed. The code has two digits more than processes know: the level at which the next
+ * generation begins, and which of the two names of each part is that of the young generation. Then follow mark and first
+ * moment of each version.
  * The field '!' .. caller holds when the caller was reset: what was charged before is not given back any more.
  * Other fields are callers.
+ *
+ * Redis frees a hash that expires in its main thread, some tenths of a microsecond for each caller, and all commands
+ * wait meanwhile. So a hash that has become large is spread: from then on callers are written to parts, see redis-script-spread.ts.
  *
  * Within a batch a state is text, as Redis has it, but for the one that a rule has open just then.
  */
 export const STATES: string = `
-local homes = {}
+if request.keep then return seldom().keepParts(request.keep) end
+local homes, isStale = {}, false
 for h, fields in ipairs(request.homes) do
-  local young = KEYS[h * 2 - 1]
-  -- what is no hash has no first field
-  local raws = redis.pcall('HMGET', young, '@', unpack(fields))
+  local young, layout = KEYS[h * 2 - 1], request.layouts and request.layouts[h]
+  -- a key of another type has no first field
+  local raws
+  if layout and floor(layout.code / 8) % 8 > 0 then
+    raws = redis.pcall('HMGET', young, '@')
+  else
+    raws = redis.pcall('HMGET', young, '@', unpack(fields))
+  end
   local about = raws[1]
   local home = {
     young = young, old = KEYS[h * 2], fields = fields, raws = raws,
     written = {}, n = 0, last = 0, gone = false, rules = 0, charge = false,
     begun = now, lasts = 0, oldLasts = 0, resetAt = -1, mark = 0, since = 0, version = 0, first = 1, spelled = 0,
+    oldBegun = 0, code = 0, seed = 0, layout = layout, isSpread = false,
     about = about, isOldKnown = false, isKnown = true, isSpelled = true, isChanged = false
   }
   homes[h] = home
   if about and #about >= ABOUT_BYTES then
-    home.begun, home.lasts, home.oldLasts, home.resetAt, home.mark, home.since, home.version, home.first, home.spelled =
-      fetch(ABOUT, about)
-    if now >= home.oldLasts then
+    home.begun, home.lasts, home.oldLasts, home.resetAt, home.mark, home.since, home.version, home.first, home.spelled,
+      home.oldBegun, home.code, home.seed = fetch(ABOUT, about)
+    if home.code % 4096 ~= (layout and layout.code or 0) or (layout and layout.seed ~= home.seed) then
+      isStale = true
+    elseif now >= home.oldLasts then
       home.isOldKnown = true
-      if now - home.begun >= max(SECOND, home.lasts - now) then seldom().growOld(home) end
+      if now - home.begun >= max(SECOND, home.lasts - now) then isStale = seldom().growOld(home) or isStale end
     end
   else
-    seldom().begin(home)
+    isStale = seldom().begin(home) or isStale
   end
+  if layout and not isStale then seldom().readParts(home) end
 end
+-- nothing is written that the next request would not find out for itself
+if isStale then return seldom().layoutsOf(homes) end
 
 -- charges callers of a rule that has one level of few numbers, and its home for itself, as most have. One of them is
 -- open at a time, until another is charged. Returns what the reply says of it, and, where it is kept, what was found;
@@ -124,12 +142,19 @@ local function saveHome(home)
   if lastsLonger then home.lasts = min(now + (home.last - now) * 1.25, now + LONGEST) end
   if lastsLonger or home.isChanged then
     local versions = home.spelling and seldom().spell(home) or string.sub(home.about, ABOUT_BYTES + 1)
-    written[n + 1], written[n + 2] = '@', pack(
-      ABOUT, home.begun, home.lasts, home.oldLasts, home.resetAt, home.mark, home.since, home.version, home.first, home.spelled
+    home.about = pack(
+      ABOUT, home.begun, home.lasts, home.oldLasts, home.resetAt, home.mark, home.since, home.version, home.first, home.spelled,
+      home.oldBegun, home.code, home.seed
     ) .. versions
+    written[n + 1], written[n + 2] = '@', home.about
     n = n + 2
   end
-  if n > 0 then call('HSET', home.young, unpack(written, 1, n)) end
+  if home.isSpread then
+    if n > 0 then seldom().saveParts(home, n) end
+  elseif n > 0 then
+    local added = call('HSET', home.young, unpack(written, 1, n))
+    if added > 0 and call('HLEN', home.young) > homeCallers then spreadFurther(home.young, home.about) end
+  end
   if lastsLonger then expire(home.young, home.lasts) end
   if home.gone then seldom().forget(home) end
 end

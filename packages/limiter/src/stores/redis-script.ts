@@ -1,5 +1,6 @@
 import type { Twin } from '../algorithms/algorithm.ts'
 import { inlineConstants } from './lua-constants.ts'
+import { FAN_OUT, HIGHEST_LEVEL } from './redis-layout.ts'
 import { LONE } from './redis-script-lone.ts'
 import { SELDOM } from './redis-script-seldom.ts'
 import { STATES } from './redis-script-states.ts'
@@ -10,15 +11,31 @@ export const RESETS: number = 2 ** 27
 
 /** Every key lives on for so long after it has stopped to matter, as margin for clocks that step. */
 const LINGER_MS = 1000
+/** A home with more callers than this is spread, and one whose parts have more is spread further; to free so many takes Redis a millisecond at most. */
+const HOME_CALLERS = 2000
+const PART_CALLERS = 1000
+/**
+ * Redis frees what expires in its main thread, and looks for it ten times a second; so the hashes of a rule expire one after the
+ * other, so far apart on average. Where they are many, that would take long, and they are smaller.
+ */
+const APART_MS = 400
+const MANY_APART_MS = 100
+const LONG_MS = 100_000
+/** The hash of a home expires within so long, since those of other rules may expire with it. */
+const HOME_WITHIN_MS = 500
 
 /**
  * The one script that counts in Redis: every meter's moves, and a wrapper that gives them their inputs and does their
  * effects. A batch of calls is judged in order, each by all its charges at once, on states read once and written once.
  * It is begun anew for each batch, so what is seldom needed is only defined when it is.
  *
- *   KEYS     two per home, which is where the callers of a rule live: the young hash and the old one
+ *   KEYS     two per home, which is where the callers of a rule live: the young hash and the old one; then the parts of homes
+ *            that are spread, two names each
  *   ARGV[1]  JSON: now (left out: the server's clock), lingerMs (left out: a second),
  *            homes: the fields of each home, one per key of the rule,
+ *            layouts (left out: none is spread): for each home false, or { code, seed, parts: for each level where in KEYS the
+ *              part of each field is }, perRule: how many homes a rule has (left out: 1),
+ *            most: so many callers live in a hash before they are spread, for tests,
  *            rules: [{ mark, since?, isWatching?, levels: [{ name, slots, shape, patienceUs?, held?, … the meter's numbers }] }],
  *            places: the home of each rule (left out: each has one for itself, in their order),
  *            calls: a character for each number, from '#' for 0 up to '}'; '~' stands for the next of `numbers`:
@@ -28,10 +45,12 @@ const LINGER_MS = 1000
  *              to renew leases: the same with the least and the most places held
  *              to reset: the same, of which rule and field are read
  *              to catch up: rule and field, and for each level what is known to be used and what is missing
+ *            or keep: KEYS are a home and some of its parts, of so many; they live on for as long as the home matters
  *            or, for a call that comes alone, rules and lone: the field and 2 * cost (+ 1 where it may wait) of each charge
  *   reply    numbers: now, then for each call that asks and each level where the call cannot pass at once the delay,
  *            negative and less 1 (the least there is: never), and then remaining * RESETS + reset; or, where one of them
- *            is too large for that, -1, remaining and reset (-1 is never); for each level that catches up, what did not fit
+ *            is too large for that, -1, remaining and reset (-1 is never); for each level that catches up, what did not fit;
+ *            or, where a home is spread otherwise than the request has it, -1 and the code and the seed of each home
  */
 export function redisScript(twins: readonly Twin[]): string {
   const makers = twins.map(
@@ -59,11 +78,13 @@ local TAKE, GIVE_BACK, RENEW, CATCH_UP = 1, 2, 3, 5
 -- replies are whole numbers; longer than 285 years is never
 local NEVER = 2 ^ 53
 local REMAINING, RESETS = ${REMAINING}, ${RESETS}
-local ABOUT, ABOUT_BYTES = '<ddddddddd', 72
+local ABOUT, ABOUT_BYTES = '<dddddddddddd', 96
+local PART_BYTES, FAN_OUT = 16, ${FAN_OUT}
 -- opens no key, and puts back the one that is open
 local NOBODY = 0
 
 local request = cjson.decode(ARGV[1])
+local homeCallers, partCallers = request.most or ${HOME_CALLERS}, request.most or ${PART_CALLERS}
 local now = request.now
 if not now then
   local time = call('TIME')
@@ -77,9 +98,24 @@ local function formatOf(numbers)
   return '<' .. string.rep('d', numbers)
 end
 
-local function expire(key, lasts)
-  local ttlMs = ceil((lasts - now) / 1000) + (request.lingerMs or ${LINGER_MS})
+-- hashes that stop to matter together expire one after the other, in an order by their names
+local function expire(key, lasts, parts)
+  local place = tonumber(string.sub(redis.sha1hex(key), 1, 6), 16) / 2 ^ 24
+  local hashes = (parts or 1) * (request.perRule or 1)
+  local withinMs = max(${HOME_WITHIN_MS}, min(hashes * ${APART_MS}, ${LONG_MS}), hashes * ${MANY_APART_MS})
+  local ttlMs = ceil((lasts - now) / 1000 + place * withinMs) + (request.lingerMs or ${LINGER_MS})
   call('PEXPIRE', key, string.format('%.0f', ttlMs))
+end
+
+-- spreads the callers of a home, from now on, over more parts than before
+local function spreadFurther(young, about)
+  local code, seed = fetch('<dd', about, ABOUT_BYTES - 15)
+  local level = floor(code / 8) % 8
+  if level == ${HIGHEST_LEVEL} then return end
+  -- where a table is in memory cannot be told from outside
+  if seed == 0 then seed = tonumber(string.sub(redis.sha1hex(tostring({}) .. young .. now), 1, 12), 16) end
+  local layout = pack('<dd', code + 8 + 4096, seed)
+  call('HSET', young, '@', string.sub(about, 1, ABOUT_BYTES - 16) .. layout .. string.sub(about, ABOUT_BYTES + 1))
 end`
 
 const JUDGE = `

@@ -2,16 +2,19 @@ import { createHash, randomInt } from 'node:crypto'
 import type { Twin } from '../algorithms/algorithm.ts'
 import { DianaError } from '../errors.ts'
 import type { Answered, FleetStore } from './fleet-store.ts'
-import { decodeBatch, encodeBatch } from './redis-batch.ts'
+import { type BatchTerms, decodeBatch, decodeLayouts, encodeBatch, encodeKeep } from './redis-batch.ts'
 import {
+  HOMES_ON_CLUSTER,
   keyOf,
   LEASE_MS,
   type RedisCharge,
   type RedisCounter,
   type RedisCounterRule,
+  type RedisHome,
   redisCharge,
   redisCounter,
 } from './redis-counter.ts'
+import { allParts, FAN_OUT, type RedisLayout } from './redis-layout.ts'
 import { RedisLeases } from './redis-leases.ts'
 import type { Question, RedisCatchUp, Refund } from './redis-question.ts'
 import { redisScript } from './redis-script.ts'
@@ -25,6 +28,8 @@ export interface RedisStoreOptions {
   readonly isCluster?: boolean | undefined
   /** Whole microseconds, for tests and replays; default: the clock of Redis. */
   readonly now?: (() => number) | undefined
+  /** So many callers live in a hash before they are spread over several, for tests; default: 2000, or 1000 in a part. */
+  readonly callersPerHash?: number | undefined
 }
 
 interface Script {
@@ -46,6 +51,8 @@ const BATCH_CALLS = 32
 const BATCH_CHARGES = 128
 /** Where nothing is under way, and of late no more calls were than these, none waits for the turn to end. */
 const FEW_CALLS = 8
+/** Redis spreads callers further one level at a time, and seldom. */
+const MOST_TRIES = 10
 
 /**
  * Counts in Redis, for the whole fleet. All calls of one turn of the event loop travel in one script call, or in two where
@@ -62,6 +69,9 @@ export class RedisStore implements FleetStore {
   readonly #isCluster: boolean
   readonly #holder = randomInt(2 ** 47)
   readonly #now: (() => number) | undefined
+  readonly #callersPerHash: number | undefined
+  /** How callers are spread, for homes that have many: what Redis said last, by the name of the young hash. */
+  readonly #layouts = new Map<string, RedisLayout>()
   readonly #leases = new RedisLeases()
   readonly #renewing: NodeJS.Timeout
   readonly #flushSoon = (): void => this.#flush()
@@ -82,6 +92,7 @@ export class RedisStore implements FleetStore {
     this.#prefix = options.prefix ?? 'diana'
     this.#isCluster = options.isCluster ?? false
     this.#now = options.now
+    this.#callersPerHash = options.callersPerHash
     this.#renewing = setInterval(() => this.renew(), LEASE_MS / 3).unref()
   }
 
@@ -106,7 +117,17 @@ export class RedisStore implements FleetStore {
   /** Lets Redis convert what is counted so far before it expires by the limit of before. */
   #announce(counter: RedisCounter): void {
     for (const key of counter.keyPerHome()) {
-      this.#ask({ what: 'look', charges: [{ ...redisCharge(counter), key }] }).catch(() => {})
+      this.#ask({ what: 'look', charges: [{ ...redisCharge(counter), key }] })
+        .then(() => this.#keepParts(counter.homeOf(key)))
+        .catch(() => {})
+    }
+  }
+
+  async #keepParts({ young }: RedisHome): Promise<void> {
+    const layout = this.#layouts.get(young)
+    if (!layout) return
+    for (const { level, names } of allParts(young, layout)) {
+      await this.#evaluate([String(names.length + 1), young, ...names, encodeKeep(FAN_OUT ** level, this.#terms())])
     }
   }
 
@@ -162,7 +183,8 @@ export class RedisStore implements FleetStore {
   /** Keys for which something is counted, at most so many. */
   async keys(counter: RedisCounter, most: number): Promise<string[]> {
     const found = new Set<string>()
-    for (const hash of counter.homes().flatMap(({ young, old }) => [young, old])) {
+    for await (const hash of this.#hashesOf(counter)) {
+      if (found.size >= most) break
       for (let cursor: string | undefined = '0'; cursor !== undefined && found.size < most; ) {
         const reply: unknown = await this.#send(['HSCAN', hash, cursor, 'COUNT', '1000'])
         const [next, pairs] = reply as [unknown, unknown[]]
@@ -174,6 +196,18 @@ export class RedisStore implements FleetStore {
       }
     }
     return [...found]
+  }
+
+  /** All hashes in which callers may be. */
+  async *#hashesOf(counter: RedisCounter): AsyncGenerator<string> {
+    for (const key of counter.keyPerHome()) {
+      const { young, old } = counter.homeOf(key)
+      // the answer tells how the callers of this home are spread
+      await this.#ask({ what: 'look', charges: [{ ...redisCharge(counter), key }] })
+      yield* [young, old]
+      const layout = this.#layouts.get(young)
+      for (const { names } of layout ? allParts(young, layout) : []) yield* names
+    }
   }
 
   /** Forgets what is counted for one key of a rule. */
@@ -260,21 +294,48 @@ export class RedisStore implements FleetStore {
     if (question.what === 'take') this.#leases.settle(question.charges, allowed)
   }
 
+  /** Asks again as long as Redis has callers spread otherwise than this process knew; nothing is counted until both agree. */
   async #exchange(questions: readonly Question[]): Promise<unknown> {
+    this.#underWay += questions.length
+    try {
+      for (let tries = 0; tries < MOST_TRIES; tries++) {
+        const { keys, arg } = encodeBatch(questions, this.#terms())
+        const reply = await this.#evaluate([String(keys.length), ...keys, arg])
+        const layouts = decodeLayouts(reply)
+        if (!layouts) return reply
+        for (const [h, layout] of layouts.entries()) this.#learn(keys[h * 2], layout)
+      }
+      throw new Error(`the script answered ${MOST_TRIES} times that callers are spread otherwise`)
+    } finally {
+      // answers that come together would each make it seem less than it is
+      this.#load = Math.max(this.#underWay + this.#pending.length, this.#load - 1)
+      this.#underWay -= questions.length
+    }
+  }
+
+  #terms(): BatchTerms {
+    return {
+      layouts: this.#layouts,
+      homesPerRule: this.#isCluster ? HOMES_ON_CLUSTER : 1,
+      now: this.#now?.(),
+      callersPerHash: this.#callersPerHash,
+    }
+  }
+
+  #learn(young: string | undefined, layout: RedisLayout): void {
+    if (young === undefined) return
+    if (layout.code === 0) this.#layouts.delete(young)
+    else this.#layouts.set(young, layout)
+  }
+
+  async #evaluate(rest: readonly string[]): Promise<unknown> {
     this.#script ??= scriptOf([...this.#twins.values()])
     const { text, sha } = this.#script
-    const { keys, arg } = encodeBatch(questions, this.#now?.())
-    const rest = [String(keys.length), ...keys, arg]
-    this.#underWay += questions.length
     try {
       return await this.#send(['EVALSHA', sha, ...rest])
     } catch (error) {
       if (!String(error).includes('NOSCRIPT')) throw error
       return await this.#send(['EVAL', text, ...rest])
-    } finally {
-      // answers that come together would each make it seem less than it is
-      this.#load = Math.max(this.#underWay + this.#pending.length, this.#load - 1)
-      this.#underWay -= questions.length
     }
   }
 }

@@ -49,6 +49,8 @@ interface Asked extends Counted {
 export interface StoreWalkOptions {
   readonly send: SendCommand
   readonly prefix: string
+  /** So many callers live in a hash of Redis before they are spread; default: as for all stores. */
+  readonly callersPerHash?: number | undefined
   readonly start: number
   /** The algorithm of each rule. */
   readonly algorithms: readonly string[]
@@ -70,11 +72,11 @@ export class StoreWalk {
   #now: number
   #retryUs = 0
 
-  constructor({ send, prefix, start, algorithms, rules }: StoreWalkOptions) {
+  constructor({ send, prefix, callersPerHash, start, algorithms, rules }: StoreWalkOptions) {
     this.#now = startFrom(start)
     // no process renews leases here, and in memory none ends
     this.#end = this.#now + LEASE_MS * 1000 - 1000
-    this.#redis = new RedisStore(send, { prefix, now: () => this.#now })
+    this.#redis = new RedisStore(send, { prefix, callersPerHash, now: () => this.#now })
     this.#usedAlgorithms = rules.map((_, i) => new Set([pick(algorithms, i)]))
     this.#rules = rules.map((dice, i) => this.#createRule(`rule${i}`, pick(algorithms, i), dice))
   }
