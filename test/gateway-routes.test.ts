@@ -36,7 +36,7 @@ describe('a call goes', () => {
     expect(await where('/', 'SHOP.test:8080')).toBe('shop')
     expect(await where('/cart', 'shop.test')).toBe('cart')
     expect(await where('/cart/1?x=/', 'shop.test')).toBe('cart')
-    expect(await where('/cart;x=1/1', 'shop.test')).toBe('cart')
+    expect(await where('/cart/1;x=1', 'shop.test')).toBe('cart')
     expect(await where('/cartoon', 'shop.test')).toBe('shop')
     expect(await where('/', 'a.b.shop.test')).toBe('wild')
     expect(await where('/', 'notshop.test')).toBe('rest')

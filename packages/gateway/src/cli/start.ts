@@ -51,7 +51,7 @@ export const start: Command = {
   async run(args, terminal) {
     const settings = readSettings(args)
     const isDemo = settings.guarded === undefined
-    surviveErrors({ report: terminal.complain, giveUp: () => process.exit(1) })
+    const endSurviving = surviveErrors({ report: terminal.complain, giveUp: () => process.exit(1) })
     const service = isDemo ? createDemoService() : undefined
     const rules = isDemo ? await copyDemoRules() : undefined
     try {
@@ -73,6 +73,7 @@ export const start: Command = {
       await admin?.close()
       return 0
     } finally {
+      endSurviving()
       await service?.close()
       await rules?.remove()
     }
