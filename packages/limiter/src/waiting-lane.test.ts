@@ -86,6 +86,16 @@ const rules: Readonly<Record<string, readonly TimelineRule[]>> = {
   'a leak': [{ limit: '10/s', algorithm: 'leaky-bucket', burst: 30, whenFull: 'wait', queue }],
   'a leak of an odd rate': [{ limit: '7/s', algorithm: 'leaky-bucket', burst: 30, whenFull: 'wait', queue }],
   'a bucket': [{ limit: '10/s', algorithm: 'token-bucket', burst: 3, whenFull: 'wait', queue }],
+  'a bucket that starts empty': [
+    { limit: '10/s', algorithm: 'token-bucket', burst: 3, start: 'empty', whenFull: 'wait', queue },
+  ],
+  'an interval refill': [{ limit: '3/s', algorithm: 'token-bucket', refill: 'interval', whenFull: 'wait', queue }],
+  'an interval refill with a small bucket': [
+    { limit: '9/s', algorithm: 'token-bucket', burst: 2, refill: 'interval', whenFull: 'wait', queue },
+  ],
+  'an interval refill with a large bucket': [
+    { limit: '2/500ms', algorithm: 'token-bucket', burst: 5, refill: 'interval', whenFull: 'wait', queue },
+  ],
   'a sliding log': [{ limit: '3/s', algorithm: 'sliding-log', whenFull: 'wait', queue }],
   'a sliding window': [{ limit: '5/s', whenFull: 'wait', queue }],
   'fixed windows': [{ limit: '3/s', algorithm: 'fixed-window', whenFull: 'wait', queue }],

@@ -203,6 +203,12 @@ describe('however calls come and give up', () => {
     // one that is full to its end may be followed by one full from its start
     'fixed windows': [{ limit: '3/s', algorithm: 'fixed-window' }, 6, 1000],
     'a bucket': [{ limit: '10/s', algorithm: 'token-bucket', burst: 3 }, 3 + 10, 1000],
+    'a bucket that starts empty': [
+      { limit: '10/s', algorithm: 'token-bucket', burst: 3, start: 'empty' },
+      3 + 10,
+      1000,
+    ],
+    'an interval refill': [{ limit: '3/s', algorithm: 'token-bucket', burst: 4, refill: 'interval' }, 4 + 3, 1000],
     'a leak': [{ limit: '10/s', algorithm: 'leaky-bucket', burst: 9, delay: 2 }, 10 + 10, 1000],
     'two levels': [{ limit: ['5/s', '2/200ms'], algorithm: 'sliding-log' }, 5, 1000],
   }

@@ -4,7 +4,7 @@ import type { Twin } from './algorithm.ts'
 export const bucketTwin: Twin = {
   name: 'bucket',
   pass: `
-local DEBT, MOMENT, LOWS, NEXT, LAST, AFTER = 1, 2, 3, 5, 9, 11
+local DEBT, MOMENT, LOWS, NEXT, LAST, FLAT = 1, 2, 3, 5, 9, 0.75
 local perStep, stepUs, last, owed = meter.perStep, meter.stepUs, state[MOMENT], state[DEBT]
 local elapsedUs, debt = now - last, owed
 if elapsedUs >= stepUs then
@@ -17,25 +17,26 @@ if left < 0 or elapsedUs < 0 or meter.startsEmpty == 1 or cost > meter.largest t
 if elapsedUs > 0 then
   local begun = debt == 0 and now or last + floor(elapsedUs / stepUs) * stepUs
   if begun > last then
-    local at, since = LOWS, last
-    while at <= LAST and state[at] > 0 do at = at + 2 end
-    while at > LOWS and state[at - 2] >= debt do
-      at = at - 2
-      since = min(since, state[at + 1])
-      state[at], state[at + 1] = 0, 0
-    end
-    if debt > 0 and at > LAST then
-      local flattest, largest = AFTER, state[LAST] / debt
-      for place = LAST, NEXT, -2 do
-        local ratio = state[place - 2] / state[place]
-        if ratio >= largest then flattest, largest = place, ratio end
+    local top = state[LAST]
+    if top >= debt or top < debt * FLAT then
+      local at, since = LOWS, last
+      while at <= LAST and state[at] > 0 do at = at + 2 end
+      while at > LOWS and state[at - 2] >= debt do
+        at = at - 2
+        since = min(since, state[at + 1])
+        state[at], state[at + 1] = 0, 0
       end
-      if flattest <= LAST then
+      if debt > 0 and at > LAST then
+        local flattest, largest = LAST, 0
+        for place = LAST, NEXT, -2 do
+          local ratio = state[place - 2] / state[place]
+          if ratio >= largest then flattest, largest = place, ratio end
+        end
         for slot = flattest, LAST - 1 do state[slot] = state[slot + 2] end
         at = LAST
       end
+      if debt > 0 then state[at], state[at + 1] = debt, since end
     end
-    if debt > 0 and at <= LAST then state[at], state[at + 1] = debt, since end
     state[MOMENT] = begun
   end
 end
@@ -43,26 +44,25 @@ owed = debt + units
 state[DEBT] = owed
 return floor(left / meter.token), state[MOMENT] + ceil(owed / perStep) * stepUs`,
   lua: `
-local DEBT, MOMENT, LOWS, LAST, SLOTS, LONGEST_US = 1, 2, 3, 9, 10, 86400000000
+local DEBT, MOMENT, LOWS, LAST, SLOTS, FLAT, LONGEST_US = 1, 2, 3, 9, 10, 0.75, 86400000000
 local moves = {}
 
 local function refillBetween(refill, from, to)
   return to <= from and 0 or ceil((to - from) / refill.stepUs) * refill.perStep
 end
 
-local function makeRoom(state, low)
-  local flattest, largest = LAST + 2, state[LAST] / low
+local function makeRoom(state)
+  local flattest, largest = LAST, 0
   for at = LAST, LOWS + 2, -2 do
     local ratio = state[at - 2] / state[at]
     if ratio >= largest then flattest, largest = at, ratio end
   end
-  if flattest > LAST then return false end
   for slot = flattest, LAST - 1 do state[slot] = state[slot + 2] end
-  return true
 end
 
 local function noteLow(state, since, low)
-  local at = LOWS
+  local at, top = LOWS, state[LAST]
+  if top < low and top >= low * FLAT then return end
   while at <= LAST and state[at] > 0 do at = at + 2 end
   while at > LOWS and state[at - 2] >= low do
     at = at - 2
@@ -70,8 +70,10 @@ local function noteLow(state, since, low)
     state[at], state[at + 1] = 0, 0
   end
   if low <= 0 then return end
-  if at > LAST and not makeRoom(state, low) then return end
-  at = min(at, LAST)
+  if at > LAST then
+    makeRoom(state)
+    at = LAST
+  end
   state[at], state[at + 1] = low, since
 end
 

@@ -61,7 +61,8 @@ export function bucketMeter(limit: Limit, shape: BucketShape): Meter {
 }
 
 function rateOf(count: number, periodUs: number, { capacity, ahead, largest, isInterval }: BucketShape): Rate {
-  if (isInterval) return { token: 1, perStep: count, stepUs: periodUs }
+  // a period brings no more than the bucket holds
+  if (isInterval) return { token: 1, perStep: Math.min(count, capacity), stepUs: periodUs }
   const rate = exactRate(count, periodUs, capacity + ahead + largest)
   if (rate === undefined) {
     throw new Misfit('limit', 'is too slow for so large a bucket; use a shorter period or a smaller burst')
@@ -143,10 +144,11 @@ class Bucket implements Meter {
       told.idleAt = this.idleAt(state, at)
       return delay === 0
     }
-    this.#advance(state, at, now)
-    state[at + DEBT] = debt + cost * token
+    moveTo(state, at, now, debt, stepUs)
+    const owed = debt + cost * token
+    state[at + DEBT] = owed
     told.remaining = Math.floor(left / token)
-    told.idleAt = state[at + MOMENT]! + Math.ceil(state[at + DEBT]! / perStep) * stepUs
+    told.idleAt = state[at + MOMENT]! + Math.ceil(owed / perStep) * stepUs
     return true
   }
 
@@ -253,16 +255,22 @@ function debtAfter(elapsedUs: number, debt: number, { perStep, stepUs }: Refill)
 
 /** The beginning of the step in which `now` lies; that of the last one if that is still to come. */
 function stepBefore(moment: number, now: number, stepUs: number): number {
+  if (stepUs === 1) return Math.max(now, moment)
   return now <= moment ? moment : moment + Math.floor((now - moment) / stepUs) * stepUs
 }
 
-/** Moves a state on to a moment, and notes how low the debt is just before it. */
+/** Moves a state on to a moment. */
 function advance(state: Float64Array, at: number, moment: number, refill: Refill): void {
+  const debt = debtAfter(moment - state[at + MOMENT]!, state[at + DEBT]!, refill)
+  moveTo(state, at, moment, debt, refill.stepUs)
+}
+
+/** Moves a state on to a moment just before which the debt is `debt`, and notes how low that is. */
+function moveTo(state: Float64Array, at: number, moment: number, debt: number, stepUs: number): void {
   const last = state[at + MOMENT]!
   if (moment <= last) return
-  const debt = debtAfter(moment - last, state[at + DEBT]!, refill)
   // a full bucket begins its next step with the next call
-  const begun = debt === 0 ? moment : stepBefore(last, moment, refill.stepUs)
+  const begun = debt === 0 ? moment : stepBefore(last, moment, stepUs)
   if (begun === last) return
   noteLow(state, at + LOWS, last, debt)
   state[at + DEBT] = debt

@@ -11,9 +11,10 @@
  * the first moment since which it holds. A new low removes all steps above it, so a bucket whose calls are not refunded
  * rarely has more than two. A refund lowers every step by what it gives back, which is exact in any order of refunds.
  *
- * There is room for STEPS of them. Where there is one more, the one is removed that is least above the step before it, in
- * proportion. A charge of its time is then known to be unpaid as far as the step before it says, or as far as the refill up
- * to the step after it does not cover it: a refund may give back too little, never too much.
+ * There is room for STEPS of them. If there is none, a step that is hardly above the one before it is left out, and else the
+ * one is removed that is least above the one before it, in proportion. A charge of its time is then known to be unpaid as far
+ * as the step before it says, or as far as the refill up to the step after it does not cover it: a refund may give back too
+ * little, never too much.
  *
  * Steps are (LOW, SINCE) pairs from `at` on, oldest first; unused ones are zeros.
  */
@@ -21,6 +22,8 @@ export const STEPS = 4
 const LOW = 0
 const SINCE = 1
 const PAIR = 2
+/** If there is no room, a step is left out to which the one before it stands in this proportion or a larger one. */
+const FLAT = 3 / 4
 
 /** How a bucket refills: `perStep` units at once every `stepUs` microseconds. A continuous refill has steps of 1 microsecond. */
 export interface Refill {
@@ -35,36 +38,40 @@ export function refillBetween({ perStep, stepUs }: Refill, from: number, to: num
 
 /** Notes that the debt has fallen to `low` since the moment `since`. */
 export function noteLow(steps: Float64Array, at: number, since: number, low: number): void {
-  let size = 0
-  while (size < STEPS && steps[at + size * PAIR + LOW]! > 0) size++
+  const end = at + STEPS * PAIR
+  const top = steps[end - PAIR + LOW]!
+  if (top < low && top >= low * FLAT) return
+  let place = at
+  while (place < end && steps[place + LOW]! > 0) place += PAIR
   let from = since
-  while (size > 0 && steps[at + (size - 1) * PAIR + LOW]! >= low) {
-    const top = at + --size * PAIR
-    from = Math.min(from, steps[top + SINCE]!)
-    steps[top + LOW] = 0
-    steps[top + SINCE] = 0
+  while (place > at && steps[place - PAIR + LOW]! >= low) {
+    place -= PAIR
+    if (steps[place + SINCE]! < from) from = steps[place + SINCE]!
+    steps[place + LOW] = 0
+    steps[place + SINCE] = 0
   }
   if (low <= 0) return
-  if (size === STEPS) {
-    if (!makeRoom(steps, at, low)) return
-    size--
+  if (place === end) {
+    makeRoom(steps, at)
+    place -= PAIR
   }
-  steps[at + size * PAIR + LOW] = low
-  steps[at + size * PAIR + SINCE] = from
+  steps[place + LOW] = low
+  steps[place + SINCE] = from
 }
 
-/** Removes the step that is least above the one before it and returns true; false if that is the one to be added. */
-function makeRoom(steps: Float64Array, at: number, low: number): boolean {
-  let flattest = STEPS
-  let largest = steps[at + (STEPS - 1) * PAIR + LOW]! / low
-  for (let step = STEPS - 1; step > 0; step--) {
-    const place = at + step * PAIR
+/** Removes the step that is least above the one before it. */
+function makeRoom(steps: Float64Array, at: number): void {
+  const last = at + (STEPS - 1) * PAIR
+  let flattest = last
+  let largest = 0
+  for (let place = last; place > at; place -= PAIR) {
     const ratio = steps[place - PAIR + LOW]! / steps[place + LOW]!
-    if (ratio >= largest) [flattest, largest] = [step, ratio]
+    if (ratio < largest) continue
+    flattest = place
+    largest = ratio
   }
-  if (flattest === STEPS) return false
-  steps.copyWithin(at + flattest * PAIR, at + (flattest + 1) * PAIR, at + STEPS * PAIR)
-  return true
+  // by hand, since copyWithin takes several times as long for so few numbers
+  for (let slot = flattest; slot < last; slot++) steps[slot] = steps[slot + PAIR]!
 }
 
 /** What is known of a charge. */

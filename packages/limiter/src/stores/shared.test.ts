@@ -20,6 +20,7 @@ interface Words {
   readonly count?: number
   readonly periodMs?: number
   readonly emergency?: Emergency
+  readonly options?: Readonly<Record<string, unknown>>
 }
 
 /** A roll that everybody reads alike, as long as the store can be asked. */
@@ -35,10 +36,16 @@ function rollOf(fleet: FleetDouble, rank: number, size: number): Roll {
 
 /** One process of a fleet, with one rule. */
 async function join(fleet: FleetDouble, { rank = 0, size = 1 }: Partial<Part> = {}, words: Words = {}) {
-  const { algorithm: name = 'sliding-window', count = 10, periodMs = 3_600_000, emergency = 'share' } = words
+  const {
+    algorithm: name = 'sliding-window',
+    count = 10,
+    periodMs = 3_600_000,
+    emergency = 'share',
+    options = {},
+  } = words
   const algorithm = algorithms.find(candidate => candidate.name === name)!
-  const terms = { limit: { count, periodMs }, options: {} }
-  const meters = [algorithm.meter(terms.limit, {})]
+  const terms = { limit: { count, periodMs }, options }
+  const meters = [algorithm.meter(terms.limit, options)]
   const memory = new MemoryStore()
   const table = memory.createTable('rule', meters)
   const counter = fleet.createCounter({ id: 'rule', meters, algorithm: name, enforced: true })
@@ -102,6 +109,17 @@ describe('a store that the fleet shares', () => {
     expect(await admitted(7)).toBe(7)
     fleet.before = refuse
     expect(await admitted(9)).toBe(3)
+  })
+
+  it('lets a caller of a bucket that starts empty keep what was saved up before the outage', async () => {
+    const fleet = new FleetDouble()
+    const words = { algorithm: 'token-bucket', periodMs: 1000, options: { start: 'empty' } }
+    const { admitted } = await join(fleet, {}, words)
+    expect(await admitted(1)).toBe(0)
+    fleet.now += 2_000_000
+    expect(await admitted(3)).toBe(3)
+    fleet.before = refuse
+    expect(await admitted(9)).toBe(7)
   })
 
   it('counts in the store what was admitted without it', async () => {

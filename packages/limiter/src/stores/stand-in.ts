@@ -150,6 +150,7 @@ export class StandIn {
         meter.drain(state, at, now)
         continue
       }
+      meter.begin?.(state, at, now)
       const room = meter.remaining(state, at, now)
       if (own > room && meter.delay(state, at, now, own) === 0) {
         // it counts something else than permits
