@@ -16,7 +16,8 @@ afterEach(async () => {
 
 /** A limiter whose rules a centre in this process changes. */
 async function house(...rules: readonly RuleOptions[]) {
-  let tell = (_document: SourceDocument): void => {}
+  const told: SourceDocument[] = []
+  let wake = (): void => {}
   let version = 0
   const documentOf = (rules: readonly RuleOptions[]): SourceDocument => {
     return { text: JSON.stringify({ rules }), version: `${++version}` }
@@ -29,8 +30,9 @@ async function house(...rules: readonly RuleOptions[]) {
       async *watch() {
         yield documentOf(rules)
         while (true) {
-          yield await new Promise<SourceDocument>(resolve => {
-            tell = resolve
+          while (told.length > 0) yield told.shift()!
+          await new Promise<void>(resolve => {
+            wake = resolve
           })
         }
       },
@@ -45,7 +47,8 @@ async function house(...rules: readonly RuleOptions[]) {
   limiters.push(limiter)
   const change = async (...rules: readonly RuleOptions[]): Promise<void> => {
     const taken = once(limiter.events, 'rules')
-    tell(documentOf(rules))
+    told.push(documentOf(rules))
+    wake()
     await taken
   }
   const call = (options?: { cost?: number; signal?: AbortSignal }): Verdict | Promise<Verdict> =>
