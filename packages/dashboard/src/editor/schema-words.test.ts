@@ -51,7 +51,7 @@ describe('completion by the schema of the rule file', () => {
     expect(at('rules:\n  - id: a\n    algorithm: t|').words).toEqual(
       expect.arrayContaining(['token-bucket', 'sliding-window', 'concurrency']),
     )
-    expect(at('answer:\n  headers: d|').words).toEqual(['draft-11', 'draft-6', 'legacy', 'none'])
+    expect(at('answer:\n  headers: d|').words).toEqual(['draft-11', 'draft-7', 'draft-6', 'legacy', 'none'])
     expect(at('rules:\n  - id: a\n    limit: 5|').words).toEqual([])
   })
 

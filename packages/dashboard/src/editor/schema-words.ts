@@ -36,8 +36,12 @@ export function suggest(schema: Schema, { path, kind }: Place): Suggestion[] {
 function alternatives(schema: Schema): Schema[] {
   const inner = [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])]
   if (inner.length === 0) return [schema]
-  const { description } = schema
-  return inner.flatMap(alternatives).map(one => (description === undefined ? one : { description, ...one }))
+  const { description, properties } = schema
+  // alternatives may only narrow what the words themselves say
+  const own = properties === undefined ? [] : [schema]
+  return [...own, ...inner.flatMap(alternatives)].map(one =>
+    description === undefined ? one : { description, ...one },
+  )
 }
 
 function below(schema: Schema, step: string): Schema[] {
