@@ -186,6 +186,11 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: CallerSocket): v
 function sendError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   // Fastify asks here only if nothing of the answer has been sent
   if (error instanceof AnswerBroken) return sendProblem(reply, error.failure.status, error.failure.detail)
+  // the caller left before anything of the answer was sent
+  if (error.code === 'ERR_STREAM_PREMATURE_CLOSE') {
+    reply.raw.destroy()
+    return reply.hijack()
+  }
   const status = error.statusCode ?? 500
   if (status < 500) return sendProblem(reply, status, error.message)
   request.log.error({ err: error }, 'the gateway failed')
