@@ -133,23 +133,31 @@ class Bucket implements Meter {
 
   pass(state: Float64Array, at: number, now: number, cost: number, told: Told): boolean {
     const { token, perStep, stepUs } = this.#rate
-    const elapsedUs = now - state[at + MOMENT]!
-    const debt = debtAfter(elapsedUs, state[at + DEBT]!, this.#rate)
+    const last = state[at + MOMENT]!
+    if (now < last || this.#startsEmpty || cost > this.#largest) return this.#passApart(state, at, now, cost, told)
+    const debt = debtAfter(now - last, state[at + DEBT]!, this.#rate)
     const left = this.#capacity - debt - cost * token
-    if (left < 0 || elapsedUs < 0 || this.#startsEmpty || cost > this.#largest) {
-      const delay = this.delay(state, at, now, cost)
-      if (delay === 0) this.take(state, at, now, cost, 0)
-      told.delay = delay
-      told.remaining = this.remaining(state, at, now)
-      told.idleAt = this.idleAt(state, at)
-      return delay === 0
+    if (left < 0) {
+      const begun = stepUs === 1 ? now : stepBefore(last, now, stepUs)
+      told.delay = begun - now + Math.ceil(-left / perStep) * stepUs
+      told.remaining = Math.max(0, Math.floor((this.#capacity - debt) / token))
+      told.idleAt = last + Math.ceil(state[at + DEBT]! / perStep) * stepUs
+      return false
     }
     moveTo(state, at, now, debt, stepUs)
-    const owed = debt + cost * token
-    state[at + DEBT] = owed
+    state[at + DEBT] = debt + cost * token
     told.remaining = Math.floor(left / token)
-    told.idleAt = state[at + MOMENT]! + Math.ceil(owed / perStep) * stepUs
+    told.idleAt = state[at + MOMENT]! + Math.ceil((debt + cost * token) / perStep) * stepUs
     return true
+  }
+
+  #passApart(state: Float64Array, at: number, now: number, cost: number, told: Told): boolean {
+    const delay = this.delay(state, at, now, cost)
+    if (delay === 0) this.take(state, at, now, cost, 0)
+    told.delay = delay
+    told.remaining = this.remaining(state, at, now)
+    told.idleAt = this.idleAt(state, at)
+    return delay === 0
   }
 
   giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt = -1): void {
@@ -255,7 +263,6 @@ function debtAfter(elapsedUs: number, debt: number, { perStep, stepUs }: Refill)
 
 /** The beginning of the step in which `now` lies; that of the last one if that is still to come. */
 function stepBefore(moment: number, now: number, stepUs: number): number {
-  if (stepUs === 1) return Math.max(now, moment)
   return now <= moment ? moment : moment + Math.floor((now - moment) / stepUs) * stepUs
 }
 
@@ -270,7 +277,7 @@ function moveTo(state: Float64Array, at: number, moment: number, debt: number, s
   const last = state[at + MOMENT]!
   if (moment <= last) return
   // a full bucket begins its next step with the next call
-  const begun = debt === 0 ? moment : stepBefore(last, moment, stepUs)
+  const begun = debt === 0 || stepUs === 1 ? moment : stepBefore(last, moment, stepUs)
   if (begun === last) return
   noteLow(state, at + LOWS, last, debt)
   state[at + DEBT] = debt

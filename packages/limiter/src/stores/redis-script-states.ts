@@ -80,8 +80,11 @@ local function charger(rule)
         local text
         if size == 3 then
           text = pack('<ddd', state[1], state[2], version)
-        elseif size == 5 then
-          text = pack('<ddddd', state[1], state[2], state[3], state[4], version)
+        elseif size == 11 then
+          text = pack(
+            '<ddddddddddd', state[1], state[2], state[3], state[4], state[5], state[6], state[7], state[8], state[9],
+            state[10], version
+          )
         else
           state[size] = version
           text = pack(format, unpack(state, 1, size))
@@ -111,8 +114,9 @@ local function charger(rule)
         known = version
       elseif #raw == bytes and size == 3 then
         state[1], state[2], known = fetch('<ddd', raw)
-      elseif #raw == bytes and size == 5 then
-        state[1], state[2], state[3], state[4], known = fetch('<ddddd', raw)
+      elseif #raw == bytes and size == 11 then
+        state[1], state[2], state[3], state[4], state[5], state[6], state[7], state[8], state[9], state[10], known =
+          fetch('<ddddddddddd', raw)
       elseif #raw == bytes then
         state = { fetch(format, raw) }
         known = state[size]
