@@ -220,6 +220,14 @@ describe('a store that is full of live keys', () => {
     }
   })
 
+  it('remembers refused callers of a bucket that starts empty, and counts those beyond its bound together', () => {
+    const { store, take } = oneRule({ limit: '1/s', burst: 5, algorithm: 'token-bucket', start: 'empty' }, 2)
+    const later = aMomentIn2026 + SECOND
+    for (const key of ['a', 'b', 'c', 'd']) expect(take(key, aMomentIn2026)).toBe(false)
+    expect(store.keys).toBe(2)
+    expect(['a', 'b', 'c', 'd'].map(key => take(key, later))).toEqual([true, true, true, false])
+  })
+
   it('lets a newcomer begin with what the crowd has used', () => {
     const { store, take, remaining } = oneRule({ limit: '5/h', algorithm: 'token-bucket' }, 2)
     take('a', aMomentIn2026)
