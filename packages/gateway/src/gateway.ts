@@ -10,6 +10,7 @@ import fastify, {
   type FastifyServerOptions,
 } from 'fastify'
 import { Closing } from './closing.ts'
+import { BulkQueue } from './connections/bulk-queue.ts'
 import { Transfers } from './connections/transfers.ts'
 import type { FilterPlugin } from './filters/filter.ts'
 import { LiveSettings } from './live-settings.ts'
@@ -88,6 +89,7 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     },
     trust: limiter,
     transfers: new Transfers(),
+    bulk: new BulkQueue(),
     // whoever stands in the chain may want to see answers as well
     outletFor: filters.length > 0 ? reply => new ReplyOutlet(reply) : reply => new DirectOutlet(reply),
     isClosing: () => closing.hasBegun,

@@ -1,5 +1,6 @@
 import { adminTokenGuesses } from './admin-token-guesses.mjs'
 import { connectionFlood } from './connection-flood.mjs'
+import { largeBodies } from './large-bodies.mjs'
 import { optionsAsterisk } from './options-asterisk.mjs'
 import { pathSpellings } from './path-spellings.mjs'
 import { pipelinedThenGone } from './pipelined-then-gone.mjs'
@@ -15,6 +16,7 @@ export const attacks = [
   slowHeaders,
   slowBodies,
   slowReaders,
+  largeBodies,
   connectionFlood,
   optionsAsterisk,
   pipelinedThenGone,

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyRequest } from 'fastify'
+import { type BulkQueue, bulkBytes } from '../connections/bulk-queue.ts'
 import { BodyTooLarge } from './failure.ts'
 
 /** The body of a call as it is sent on: bytes that a filter has read, or the caller's own stream. */
@@ -11,21 +12,30 @@ export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean 
   return headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0')
 }
 
-/** A stream whose length is not told is counted as it flows. */
-export function bodyOf({ raw, body }: FastifyRequest, mostBytes: number): Body {
+/** A stream that is long, or whose length is not told, is counted as it flows. */
+export function bodyOf({ raw, body }: FastifyRequest, mostBytes: number, bulk: BulkQueue): Body {
   if (Buffer.isBuffer(body)) return body
   if (!hasBody(raw)) return undefined
-  return raw.headers['content-length'] === undefined && mostBytes !== Number.POSITIVE_INFINITY
-    ? counted(raw, mostBytes)
+  return Number(raw.headers['content-length'] ?? Number.POSITIVE_INFINITY) > bulkBytes
+    ? counted(raw, mostBytes, bulk)
     : raw
 }
 
-async function* counted(body: AsyncIterable<Uint8Array>, mostBytes: number): AsyncGenerator<Uint8Array> {
+async function* counted(
+  body: AsyncIterable<Uint8Array>,
+  mostBytes: number,
+  bulk: BulkQueue,
+): AsyncGenerator<Uint8Array> {
   let bytes = 0
+  let bytesInTurn = 0
   for await (const piece of body) {
     bytes += piece.length
     if (bytes > mostBytes) throw new BodyTooLarge()
     yield piece
+    bytesInTurn += piece.length
+    if (bytesInTurn < bulkBytes) continue
+    await bulk.turn()
+    bytesInTurn = 0
   }
 }
 

@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { BulkQueue } from '../connections/bulk-queue.ts'
 import type { Transfers } from '../connections/transfers.ts'
 import { sendProblem } from '../problem.ts'
 import { calledPath } from '../routes/called-path.ts'
@@ -17,6 +18,7 @@ export interface ForwarderParts {
   readonly routes: RouteTable
   readonly trust: Trust
   readonly transfers: Transfers
+  readonly bulk: BulkQueue
   outletFor(reply: FastifyReply): Outlet
   /** Whether the gateway takes its leave, so that connections are not kept. */
   isClosing(): boolean

@@ -1,6 +1,7 @@
 import { markUnknownEnd } from 'diana-limiter/words'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Client, Dispatcher } from 'undici'
+import { bulkBytes } from '../connections/bulk-queue.ts'
 import { paceOf } from '../connections/call-pace.ts'
 import type { Transfer } from '../connections/transfers.ts'
 import { sendProblem } from '../problem.ts'
@@ -21,7 +22,6 @@ const repeatable: readonly string[] = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'
 
 const overdueMs = 5000
 const maxInterims = 10
-const maxBytesInARow = 131_072
 
 /** One call on its way to a service and back; undici tells it what happens. */
 export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfer {
@@ -34,7 +34,8 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   #client: Client | undefined
   #sentAt = 0
   #interims = 0
-  #bytesInARow = 0
+  #bytesInTurn = 0
+  #isWaitingForTurn = false
   #resume: () => void = () => {}
   #body: Body
   #headers: string[] = []
@@ -57,7 +58,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
 
   begin(): void {
     this.#headers = headersToService(this.#request, this.#route, this.#parts.trust)
-    this.#body = bodyOf(this.#request, this.#parts.settings.limits.bodyBytes)
+    this.#body = bodyOf(this.#request, this.#parts.settings.limits.bodyBytes, this.#parts.bulk)
     this.#reply.raw.once('close', this.#onClose)
     this.#parts.transfers.add(this)
     this.#upstream.slots.take(this)
@@ -120,19 +121,29 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     if (this.#parts.isClosing() || this.#leavesBodyUnread()) headers.push('connection', 'close')
     this.#isWithoutBody = status === 204 || status === 304
     this.#resume = resume
-    this.#outlet.begin(status, reasonFor(status, text), headers, resume, () => this.#abort?.())
+    this.#outlet.begin(status, reasonFor(status, text), headers, this.#waitForTurn, () => this.#abort?.())
     this.#hasBegun = true
     return true
   }
 
   onData(chunk: Buffer): boolean {
     const hasRoom = this.#outlet.write(chunk)
-    this.#bytesInARow += chunk.length
-    if (this.#bytesInARow < maxBytesInARow) return hasRoom
-    this.#bytesInARow = 0
-    // the system reads megabytes at once; other calls come first
-    if (hasRoom) setImmediate(this.#resume)
+    this.#bytesInTurn += chunk.length
+    if (hasRoom && this.#bytesInTurn < bulkBytes) return true
+    if (hasRoom) this.#waitForTurn()
     return false
+  }
+
+  /** The system reads megabytes at once; other calls come first. */
+  readonly #waitForTurn = (): void => {
+    if (this.#isWaitingForTurn) return
+    this.#isWaitingForTurn = true
+    this.#parts.bulk.join(() => {
+      this.#isWaitingForTurn = false
+      this.#bytesInTurn = 0
+      // a connection whose answer has ended may carry another call by now
+      if (this.#client !== undefined) this.#resume()
+    })
   }
 
   onComplete(): void {

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { paceOf } from '../connections/call-pace.ts'
 import type { EarlyBytes } from '../connections/early-bytes.ts'
+import { relay } from '../connections/relay.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
@@ -165,8 +166,8 @@ class Tunnel implements SlotUser {
     if (farHead.length > 0) near.write(farHead)
     const early = (this.#request.raw as Upgrading)[upgradingOf]!.early.take()
     if (early.length > 0) far.write(early)
-    near.pipe(far)
-    far.pipe(near)
+    relay(near, far, this.#parts.bulk)
+    relay(far, near, this.#parts.bulk)
     // sockets stay open one way after the other has ended, which no WebSocket needs for long
     near.once('end', () => this.#endSoon(near))
     far.once('end', () => this.#endSoon(near))
