@@ -1,4 +1,4 @@
-import { STATUS_CODES } from 'node:http'
+import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { FastifyReply } from 'fastify'
 
 /** Answers with a problem document (RFC 9457) that says no more than `detail`. */
@@ -13,6 +13,12 @@ export function sendProblem(reply: FastifyReply, status: number, detail: string)
       // bytes, since Fastify adds a charset to JSON text, and JSON has none
       .send(Buffer.from(problemOf(status, detail)))
   )
+}
+
+/** The same without Fastify. */
+export function writeProblem(response: ServerResponse, status: number, detail: string): void {
+  const headers = { 'Cache-Control': 'no-store', 'Content-Type': 'application/problem+json' }
+  response.writeHead(status, headers).end(problemOf(status, detail))
 }
 
 /** The same as it stands on the connection, where there is no call to answer; the last on it. */

@@ -8,7 +8,7 @@ import { closeLingering } from './connections/lingering-close.ts'
 import { Transfers } from './connections/transfers.ts'
 import { Turns } from './connections/turns.ts'
 import { serveUpgrades } from './connections/upgrades.ts'
-import { problemText } from './problem.ts'
+import { problemText, writeProblem } from './problem.ts'
 import { hasBody, waitToContinue } from './proxy/body.ts'
 import type { GatewaySettings } from './settings/gateway-settings.ts'
 import type { TlsFiles } from './tls-files.ts'
@@ -53,9 +53,11 @@ export class GatewayServer {
     const serve: RequestListener = (request, response) => {
       // after the last answer, bytes are read only to be dropped
       if (request.socket.writableEnded) return
-      this.#turns.take(request.socket, response, () => paced(request, response))
+      const listen = lacksHost(request) ? refuseWithoutHost : paced
+      this.#turns.take(request.socket, response, () => listen(request, response))
     }
-    const options = { maxHeaderSize: limits.headersBytes, keepAliveTimeout: keepAliveMs }
+    // Node would answer calls without a Host itself, and out of turn
+    const options = { maxHeaderSize: limits.headersBytes, keepAliveTimeout: keepAliveMs, requireHostHeader: false }
     const server: Server = tls
       ? createTlsServer({ ...options, ...tlsOptions, ...tls.current }, serve)
       : createServer(options, serve)
@@ -109,4 +111,15 @@ export class GatewayServer {
       })
     })
   }
+}
+
+/** RFC 9112, section 3.2: only calls of HTTP/1.0 may have none. */
+function lacksHost({ headers, httpVersion }: IncomingMessage): boolean {
+  return headers.host === undefined && httpVersion === '1.1'
+}
+
+function refuseWithoutHost(_request: IncomingMessage, response: ServerResponse): void {
+  // what follows may be a body
+  response.setHeader('Connection', 'close')
+  writeProblem(response, 400, 'This call has no Host header.')
 }

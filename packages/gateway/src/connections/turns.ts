@@ -47,6 +47,9 @@ export class Turns {
     this.#connections.set(socket, connection)
     socket.once('close', () => {
       connection.waiting.length = 0
+      const { current } = connection
+      // Node tells only the answer that has the socket
+      if (current !== undefined && current.socket !== socket && !current.closed) current.emit('close')
     })
     return connection
   }
@@ -64,7 +67,8 @@ export class Turns {
     connection.current = response
     response.once('close', () => {
       connection.current = undefined
-      if (socket.destroyed) return
+      // nothing can be answered any more once the socket has ended
+      if (socket.destroyed || socket.writableEnded) return
       connection.waiting.shift()?.()
     })
     serve()
