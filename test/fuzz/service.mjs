@@ -62,6 +62,7 @@ class ServiceConnection {
   #bodyLeft = 0
   #answer
   #isAnswering = false
+  #isOver = false
 
   constructor(socket, hooks) {
     this.socket = socket
@@ -70,12 +71,13 @@ class ServiceConnection {
     socket.on('error', () => {})
     socket.on('end', () => socket.destroy())
     socket.on('data', text => {
-      this.#received += text
+      this.#received = this.#isOver ? '' : this.#received + text
       this.#read()
     })
   }
 
   #read() {
+    if (this.#isOver) return
     if (this.#received !== '') this.isBusy = true
     if (this.#state === 'head') this.#readHead()
     if (this.#state === 'length') {
@@ -117,7 +119,7 @@ class ServiceConnection {
     for (const step of this.#answer.steps) {
       if (this.socket.destroyed) return
       if (step === 'hang') return
-      if (step === 'end') this.socket.end()
+      if (step === 'end') this.#end()
       else if (step === 'reset') this.socket.resetAndDestroy()
       else if (step.pause !== undefined) await pause(step.pause)
       else await this.#send(step)
@@ -129,6 +131,13 @@ class ServiceConnection {
       this.isBusy = false
       this.#read()
     }
+  }
+
+  /** What comes now, as through a WebSocket, is no request. */
+  #end() {
+    this.socket.end()
+    this.#isOver = true
+    this.isBusy = false
   }
 
   async #send({ send, times = 1 }) {
