@@ -6,16 +6,33 @@ import { startProxy } from './proxy.mjs'
 import { startCluster, startRedis, untilWhole } from './redis.mjs'
 import { rules } from './rules.mjs'
 
+const limiterBy = ({ port }) => ({ store: { redis: `redis://127.0.0.1:${port}`, fleet: 3 }, rules })
+
 /** One Redis behind a way that can fail. */
 async function single() {
   const redis = await startRedis()
   const proxy = await startProxy(redis.port)
   return {
     ...{ redis, proxy },
-    limiter: { store: { redis: `redis://127.0.0.1:${proxy.port}`, fleet: 3 }, rules },
+    limiter: limiterBy(proxy),
     async close() {
       await proxy.close()
       await redis.close()
+    },
+  }
+}
+
+/** One Redis, and a way of its own for the first process. */
+async function apart() {
+  const scene = await single()
+  const own = await startProxy(scene.redis.port)
+  return {
+    ...scene,
+    own,
+    limiterOf: index => (index === 0 ? limiterBy(own) : scene.limiter),
+    async close() {
+      await own.close()
+      await scene.close()
     },
   }
 }
@@ -85,10 +102,13 @@ async function repeatedly(ms, everyMs, move) {
   }
 }
 
+const usual = { scene: single, processes: 3, beforeMs: 1700, lastsMs: 2000, isQuiet: false, isShort: false }
+
 /**
  * Everything that goes wrong: `begin` breaks it, and after `lastsMs` `end` mends it. What Redis forgets of itself, since a
  * replica has not heard of it, is what it counted since `deafSince`; no limiter can know. A fault is quiet where calls go
- * on being counted by the fleet. Those that are `isShort` run with the tests.
+ * on being counted by the fleet, and stalling where the processes themselves stand still. Its `allowance` is how many calls of a
+ * rule may be over, as docs/reliability.md states it. Those that are `isShort` run with the tests.
  */
 export const faults = [
   {
@@ -109,6 +129,64 @@ export const faults = [
     lastsMs: 0,
     begin: ({ redis }) => repeatedly(4000, 500, () => redis.client.call('CLIENT', 'PAUSE', '80', 'ALL')),
     end: () => {},
+  },
+  {
+    name: 'FLUSHALL',
+    isQuiet: true,
+    begin: ({ redis }) => redis.client.flushall(),
+    end: () => {},
+  },
+  {
+    name: 'FLUSHALL three times a second',
+    isQuiet: true,
+    lastsMs: 0,
+    begin: ({ redis }) => repeatedly(2000, 330, () => redis.client.flushall()),
+    end: () => {},
+  },
+  {
+    name: 'answers late by up to 150 ms',
+    begin: ({ proxy }) => proxy.delay(() => Math.random() * 75),
+    end: ({ proxy }) => proxy.delay(0),
+  },
+  {
+    name: 'each process stands still for 150 ms, again and again',
+    isQuiet: true,
+    isStalling: true,
+    lastsMs: 0,
+    begin: ({ fleet }) =>
+      repeatedly(3000, 100, async turn => {
+        fleet.signal(turn % 3, 'SIGSTOP')
+        await pause(150)
+        fleet.signal(turn % 3, 'SIGCONT')
+      }),
+    end: () => {},
+  },
+  {
+    name: 'five processes have just started, then silence',
+    processes: 5,
+    beforeMs: 100,
+    begin: ({ proxy }) => proxy.silence(true),
+    end: ({ proxy }) => proxy.silence(false),
+  },
+  {
+    name: 'eight processes have just started, then connection refused',
+    isShort: true,
+    processes: 8,
+    beforeMs: 100,
+    begin: ({ proxy }) => proxy.shut(),
+    end: ({ proxy }) => proxy.open(),
+  },
+  {
+    name: 'one process cut off alone',
+    scene: apart,
+    begin: ({ own }) => own.shut(),
+    end: ({ own }) => own.open(),
+  },
+  {
+    name: 'kill -9, and callers move to other processes',
+    callersMove: true,
+    begin: ({ redis }) => redis.stop(),
+    end: ({ redis }) => redis.start(),
   },
   {
     name: 'frozen (SIGSTOP)',
@@ -236,4 +314,4 @@ export const faults = [
     begin: ({ say }) => say(() => {}),
     end: ({ say }) => say(response => response.end(JSON.stringify({ rules }))),
   },
-].map(fault => ({ scene: single, lastsMs: 2000, isQuiet: false, isShort: false, ...fault }))
+].map(fault => ({ ...usual, ...fault }))

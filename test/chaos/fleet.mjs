@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url'
 const worker = fileURLToPath(new URL('worker.mjs', import.meta.url))
 const preload = fileURLToPath(new URL('shift-clock.mjs', import.meta.url))
 
-/** Starts real processes that offer calls until `stop`, which returns what each reports. */
-export async function startFleet({ processes, job, shiftMs = [] }) {
+/** Starts real processes that offer calls until `stop`, which returns what each reports. `jobOf` tells each what to do. */
+export async function startFleet({ processes, jobOf, shiftMs = [] }) {
   const children = Array.from({ length: processes }, (_, i) => {
     const execArgv = shiftMs[i] ? ['--import', preload] : []
     const env = { ...process.env, SHIFT_MS: String(shiftMs[i] ?? 0) }
@@ -17,8 +17,12 @@ export async function startFleet({ processes, job, shiftMs = [] }) {
     for (const child of children) child.kill('SIGKILL')
   }
   process.once('exit', end)
-  await Promise.all(children.map(child => ask(child, job)))
+  await Promise.all(children.map((child, index) => ask(child, { ...jobOf(index), index, processes })))
   return {
+    /** Sends one of the processes a signal. */
+    signal(index, name) {
+      children[index].kill(name)
+    },
     async stop() {
       const answers = await Promise.all(children.map(child => ask(child, { stop: true })))
       process.removeListener('exit', end)

@@ -26,12 +26,20 @@ export async function startProxy(targetPort) {
         // what a silent way has swallowed is gone, so it stays dead
         if (isSilent) pair.isDead = true
         if (pair.isDead) return
-        if (delayMs > 0) setTimeout(() => to.writable && to.write(data), delayMs)
-        else to.write(data)
+        if (delayMs === 0) to.write(data)
+        else forwardLater(pair, to, data)
       })
       from.on('error', end)
       from.on('close', end)
     }
+  }
+
+  /** Bytes arrive in the order they were sent, however late. */
+  function forwardLater(pair, to, data) {
+    const key = to === pair.client ? 'toClient' : 'toServer'
+    const at = Math.max(performance.now() + (typeof delayMs === 'function' ? delayMs() : delayMs), pair[key] ?? 0)
+    pair[key] = at
+    setTimeout(() => to.writable && to.write(data), at - performance.now())
   }
 
   let listener = createServer(accept).listen(0, '127.0.0.1')
@@ -45,6 +53,7 @@ export async function startProxy(targetPort) {
   }
   return {
     port,
+    /** By a number of milliseconds, or by what a function says for each piece of data. */
     delay(ms) {
       delayMs = ms
     },

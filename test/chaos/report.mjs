@@ -1,23 +1,31 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 
-const heads = ['fault', 'calls', 'failed', 'p99.9', 'over', 'under', 'noticed', 'back', 'findings']
+const heads = ['fault', 'calls', 'failed', 'p99.9', 'over', 'under', 'noticed', 'back', 'stalls', 'findings']
 const BEGIN = '<!-- measured -->'
 const END = '<!-- /measured -->'
 
 const inMs = ms => (ms === undefined ? '–' : `${Math.round(ms)} ms`)
 
-function cellsOf({ name, calls, failed, p999Ms, over, lost, under, noticeMs, recoverMs, missed, lagMs, tried }) {
-  const found = [...missed, ...(missed.length > 0 || tried > 1 ? [`lag ${Math.round(lagMs)} ms, try ${tried}`] : [])]
+function cellsOf(result) {
+  const { name, calls, failed, p999Ms, over, overRules, lost, under, noticeMs, recoverMs, missed, lagMs, tried } =
+    result
+  const { runs, runsOver } = result
+  const found = [...missed, ...(tried > 1 ? [`try ${tried}`] : [])]
   return [
     name,
     String(calls),
     String(failed),
     inMs(p999Ms),
-    lost > 0 ? `${over} (+ ${lost} lost)` : String(over),
+    [
+      overRules.length === 0 ? String(over) : overRules.join(', '),
+      ...(runs > 1 && runsOver > 0 ? [`in ${runsOver} of ${runs}`] : []),
+      ...(lost > 0 ? [`(+ ${lost} lost)`] : []),
+    ].join(' '),
     `${Math.round(under * 100)} %`,
     inMs(noticeMs),
     inMs(recoverMs),
+    inMs(lagMs),
     found.join('; '),
   ]
 }

@@ -1,18 +1,27 @@
-/** What the fleet is held to, each under a path of its own, and how many calls each process offers in a second. */
-export const rules = [
-  { id: 'window', match: { path: '/window' }, limit: '120/s' },
-  { id: 'bucket', match: { path: '/bucket' }, limit: '60/s', algorithm: 'token-bucket', burst: 30 },
-  { id: 'quota', match: { path: '/quota' }, limit: '450/h' },
+const hour = 3_600_000
+
+/**
+ * What the fleet is held to: each rule under a path of its own, how many calls each process offers in a second, and what may pass.
+ * Limits are small, so that one call too many shows.
+ */
+export const subjects = [
+  { rule: { id: 'window', limit: '60/s' }, perSecond: 40, bound: { calls: 60, periodMs: 1000 } },
+  { rule: { id: 'short', limit: '30/500ms' }, perSecond: 40, bound: { calls: 30, periodMs: 500 } },
+  {
+    rule: { id: 'bucket', limit: '60/s', algorithm: 'token-bucket', burst: 30 },
+    perSecond: 50,
+    bound: { burst: 30, perMs: 0.06 },
+  },
   // used up before anything breaks
-  { id: 'levels', match: { path: '/levels' }, limit: ['45/s', '60/m', '90/h'] },
+  { rule: { id: 'quota', limit: '24/h' }, perSecond: 15, bound: { calls: 24, periodMs: hour } },
+  // used for the first time shortly before something breaks
+  { rule: { id: 'fresh', limit: '24/h' }, perSecond: 8, fromMs: -250, bound: { calls: 24, periodMs: hour } },
+  { rule: { id: 'levels', limit: ['45/s', '60/m', '90/h'] }, perSecond: 20, bound: { calls: 60, periodMs: 60_000 } },
+  { rule: { id: 'slots', algorithm: 'concurrency', limit: 10 }, perSecond: 40, holdMs: 100, bound: { held: 10 } },
+  { rule: { id: 'callers', by: 'ip', limit: '5/s' }, perSecond: 40, callers: 10, bound: { calls: 5, periodMs: 1000 } },
 ]
 
-export const offers = [
-  { path: '/window', perSecond: 80 },
-  { path: '/bucket', perSecond: 50 },
-  { path: '/quota', perSecond: 15 },
-  { path: '/levels', perSecond: 20 },
-]
+export const rules = subjects.map(({ rule }) => ({ ...rule, match: { path: `/${rule.id}` } }))
 
 /** A pace that the processes share, for faults that ask for it; its permits are reported after the calls of all rules. */
 export const pace = { perSecond: 60, maxBurst: '100ms' }

@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { createLimiter, RateLimiter } from 'diana-limiter'
 import { moment } from './clock.mjs'
+import { subjects } from './rules.mjs'
 
 const TICK_MS = 5
 
@@ -10,8 +11,11 @@ process.once('message', job =>
   takePart(job).catch(error => process.send({ error: error.stack }, () => process.exit(1))),
 )
 
-async function takePart({ limiter: options, offers, pace }) {
-  const report = { path: [], start: [], end: [], allowed: [], failures: [], events: [], rejections: 0, lags: [] }
+async function takePart({ limiter: options, pace, beforeMs, callersMove, index, processes }) {
+  const report = {
+    ...{ path: [], caller: [], start: [], end: [], released: [], allowed: [] },
+    ...{ failures: [], events: [], rejections: 0, lags: [] },
+  }
   process.on('unhandledRejection', () => report.rejections++)
   const limiter = await createLimiter(options)
   limiter.events.on('store', ({ healthy, kind, trouble }) => {
@@ -26,14 +30,18 @@ async function takePart({ limiter: options, offers, pace }) {
   const pending = new Set()
   const pacer =
     pace && RateLimiter.create(pace.perSecond, { ...pace, name: 'chaos', store: { redis: options.store.redis } })
-  const paced = pacer && followPace(pacer, offers.length, report, () => isOver)
+  const paced = pacer && followPace(pacer, report, () => isOver)
   const since = moment()
-  const offered = offers.map(() => 0)
+  const offered = subjects.map(() => 0)
   while (!isOver) {
-    const elapsed = (moment() - since) / 1000
-    offers.forEach(({ path, perSecond }, i) => {
-      for (; offered[i] < elapsed * perSecond; offered[i]++) {
-        const call = ask(limiter, path, i, report)
+    const elapsedMs = moment() - since
+    subjects.forEach(({ perSecond, fromMs = -beforeMs, callers = 1 }, path) => {
+      const due = ((elapsedMs - Math.max(0, beforeMs + fromMs)) / 1000) * perSecond
+      for (; offered[path] < due; offered[path]++) {
+        const caller = offered[path] % callers
+        const home = (caller + (elapsedMs > beforeMs ? 1 : 0)) % processes
+        if (callersMove && callers > 1 && home !== index) continue
+        const call = ask(limiter, { path, caller }, report)
         pending.add(call)
         call.finally(() => pending.delete(call))
       }
@@ -51,26 +59,34 @@ async function takePart({ limiter: options, offers, pace }) {
 }
 
 /** Takes permits all the time, and reports when each passed. */
-async function followPace(pacer, path, report, isOver) {
+async function followPace(pacer, report, isOver) {
   while (!isOver()) {
     await pacer.acquire()
     const at = moment()
-    report.path.push(path)
-    report.start.push(at)
-    report.end.push(at)
-    report.allowed.push(1)
+    note(report, { path: subjects.length, caller: 0, start: at, end: at, released: at, allowed: true })
   }
 }
 
-async function ask(limiter, path, i, report) {
+async function ask(limiter, { path, caller }, report) {
+  const { rule, holdMs = 0 } = subjects[path]
   const start = moment()
   try {
-    const { allowed } = await limiter.check({ method: 'GET', path })
-    report.path.push(i)
-    report.start.push(start)
-    report.end.push(moment())
-    report.allowed.push(allowed ? 1 : 0)
+    const verdict = await limiter.check({ method: 'GET', path: `/${rule.id}`, ip: `192.0.2.${caller + 1}` })
+    const end = moment()
+    if (verdict.allowed && holdMs > 0) await pause(holdMs)
+    const released = moment()
+    verdict.end({ status: 200 })
+    note(report, { path, caller, start, end, released, allowed: verdict.allowed })
   } catch (error) {
     report.failures.push(String(error))
   }
+}
+
+function note(report, { path, caller, start, end, released, allowed }) {
+  report.path.push(path)
+  report.caller.push(caller)
+  report.start.push(start)
+  report.end.push(end)
+  report.released.push(released)
+  report.allowed.push(allowed ? 1 : 0)
 }
