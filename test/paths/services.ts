@@ -51,7 +51,7 @@ export async function startServices(): Promise<PathService[]> {
 }
 
 /** nginx as a file server, as a router by location, and as a proxy that sends on the path as it reads it. */
-async function startNginx(folder: string): Promise<PathService[]> {
+export async function startNginx(folder: string): Promise<PathService[]> {
   const [files, locations, proxy] = [await freePort(), await freePort(), await freePort()]
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     kind => `${kind}_temp_path ${join(folder, kind)};`,

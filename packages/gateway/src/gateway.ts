@@ -64,12 +64,12 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
   const onTrouble = (trouble: string): void => app?.log.error(`the certificate stays as it was: ${trouble}`)
   const { tls, filters: named } = await prepareGateway(settings, { folder, onTrouble })
   const filters = [...(options.filters ?? []), ...named]
+  const isProxy = proxyTest(limiter)
 
   app = fastify({
     logger,
     serverFactory: listener => {
       const onError = (error: Error): void => app?.log.error({ err: error }, 'a connection could not be accepted')
-      const isProxy = proxyTest(limiter)
       gatewayServer = new GatewayServer(listener, { settings: () => live.settings, tls, isProxy, onError })
       return gatewayServer.server
     },
@@ -87,7 +87,13 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     get routes() {
       return live.routes
     },
-    trust: limiter,
+    trust: {
+      get forwardedBy() {
+        return limiter.forwardedBy
+      },
+      addressOf: (remote, forwarded) => limiter.addressOf(remote, forwarded),
+      isProxy,
+    },
     transfers: new Transfers(),
     bulk: new BulkQueue(),
     // whoever stands in the chain may want to see answers as well

@@ -78,7 +78,9 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
         body: (this.#body ?? null) as NonNullable<Dispatcher.DispatchOptions['body']> | null,
         headersTimeout: headersMs,
         bodyTimeout: bodyMs,
-      },
+        // by the Host of the caller, undici would ask for another certificate
+        servername: this.#upstream.serverName,
+      } as Dispatcher.DispatchOptions,
       this,
     )
   }
@@ -117,7 +119,11 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
       if (this.#interims++ < maxInterims) sendInterim(this.#reply.raw, status, received)
       return true
     }
-    const headers = headersToCaller({ status, received }, this.#reply.getHeaders(), this.#route)
+    const headers = headersToCaller({ status, received }, this.#reply.getHeaders(), {
+      route: this.#route,
+      upstream: this.#upstream,
+      host: this.#request.headers.host,
+    })
     if (this.#parts.isClosing() || this.#leavesBodyUnread()) headers.push('connection', 'close')
     this.#isWithoutBody = status === 204 || status === 304
     this.#resume = resume

@@ -1,5 +1,6 @@
 import type { Route } from '../routes/route.ts'
 import { isOfTheConnection, namedByConnection } from './connection-headers.ts'
+import { asCallerSees, type Exchange, namesAddress } from './own-addresses.ts'
 
 type OwnHeaders = Readonly<Record<string, number | string | readonly string[] | undefined>>
 
@@ -10,7 +11,8 @@ export interface AnswerHead {
 }
 
 /** What the caller is told: the service's headers, beside what Diana and the filters have said. Names and values in turn. */
-export function headersToCaller({ status, received }: AnswerHead, own: OwnHeaders, route: Route): string[] {
+export function headersToCaller({ status, received }: AnswerHead, own: OwnHeaders, exchange: Exchange): string[] {
+  const { route } = exchange
   const flat: string[] = []
   let said: Set<string> | undefined
   const ending = endingHere(received)
@@ -19,7 +21,8 @@ export function headersToCaller({ status, received }: AnswerHead, own: OwnHeader
     if (isOfTheConnection(name) || ending?.has(name) || (route.changesResponse && isChanged(name, route))) continue
     // an answer that has no body must not announce one (RFC 9110, section 8.6); __proto__ is no key of an object
     if ((name === 'content-length' && status === 204) || name === '__proto__') continue
-    const value = received[at + 1]!.toString('latin1')
+    const text = received[at + 1]!.toString('latin1')
+    const value = namesAddress(name) ? asCallerSees(name, text, exchange) : text
     const mine = own[name]
     if (mine === undefined) flat.push(name, value)
     else {

@@ -4,7 +4,10 @@ import type { Route } from '../routes/route.ts'
 import { isOfTheConnection } from './connection-headers.ts'
 
 /** Who is believed about the caller's address, in which header. */
-export type Trust = Pick<Limiter, 'addressOf' | 'forwardedBy'>
+export interface Trust extends Pick<Limiter, 'addressOf' | 'forwardedBy'> {
+  /** Whether an address is that of a trusted proxy. */
+  isProxy(address: string): boolean
+}
 
 /** What the service is told: the caller's headers as Diana saw them, and who called by which name. Names and values in turn. */
 export function headersToService(request: FastifyRequest, route: Route, trust: Trust): string[] {
@@ -15,7 +18,9 @@ export function headersToService(request: FastifyRequest, route: Route, trust: T
   const earlier = headers['x-forwarded-for']
   const believed = headers[trust.forwardedBy]
   // a proxy that is believed about the address is believed about the rest
-  const isProxied = believed !== undefined && trust.addressOf(socket.remoteAddress, believed) !== peer
+  const isProxied =
+    believed !== undefined &&
+    (trust.addressOf(socket.remoteAddress, believed) !== peer || trust.isProxy(String(socket.remoteAddress)))
   for (const name in headers) {
     const value = headers[name]
     if (value === undefined || isOfTheConnection(name) || isTold(name, isProxied)) continue
@@ -28,7 +33,7 @@ export function headersToService(request: FastifyRequest, route: Route, trust: T
   if (!isProxied || headers['x-forwarded-proto'] === undefined) {
     flat.push('x-forwarded-proto', 'encrypted' in socket ? 'https' : 'http')
   }
-  if (route.settings.keepHost && headers.host !== undefined) flat.push('host', headers.host)
+  if (route.keepsHost && headers.host !== undefined) flat.push('host', headers.host)
   if (route.changesRequest) {
     const { set } = route.settings.requestHeaders
     for (const name in set) flat.push(name, set[name]!)

@@ -13,6 +13,7 @@ import { busy, failureOf } from './failure.ts'
 import type { ForwarderParts } from './forwarder.ts'
 import { type AnswerHead, headersToCaller } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
+import type { Exchange } from './own-addresses.ts'
 import { reasonFor } from './reason.ts'
 
 const upgradingOf: unique symbol = Symbol('diana.upgrading')
@@ -118,12 +119,19 @@ class Tunnel implements SlotUser {
   #ask(): ClientRequest {
     const { url } = this.#upstream
     const headers = headersToService(this.#request, this.#route, this.#parts.trust)
-    if (!this.#route.settings.keepHost) headers.push('host', url.host)
+    if (!this.#route.keepsHost) headers.push('host', url.host)
     headers.push('connection', 'Upgrade', 'upgrade', 'websocket')
     this.#upstream.health.begin(performance.now())
     const send = url.protocol === 'https:' ? requestHttps : requestHttp
     const path = this.#route.targetAt(this.#upstream, this.#request.url)
-    return send(url, { method: 'GET', path, headers: headers as readonly string[], agent: false, setHost: false })
+    return send(url, {
+      ...{ method: 'GET', path, headers: headers as readonly string[], agent: false, setHost: false },
+      ...(this.#upstream.serverName === undefined ? {} : { servername: this.#upstream.serverName }),
+    })
+  }
+
+  #exchange(): Exchange {
+    return { route: this.#route, upstream: this.#upstream, host: this.#request.headers.host }
   }
 
   #fail(error: Error): void {
@@ -138,7 +146,7 @@ class Tunnel implements SlotUser {
   #decline(answer: IncomingMessage): void {
     this.#upstream.health.succeed()
     const { raw } = this.#reply
-    const headers = headersToCaller(headOf(answer), this.#reply.getHeaders(), this.#route)
+    const headers = headersToCaller(headOf(answer), this.#reply.getHeaders(), this.#exchange())
     answer.on('error', () => raw.destroy())
     answer.setTimeout(this.#route.settings.timeouts.bodyMs, () => raw.destroy())
     this.#reply.hijack()
@@ -157,7 +165,7 @@ class Tunnel implements SlotUser {
       far.destroy()
       return
     }
-    const headers = headersToCaller(headOf(answer), this.#reply.getHeaders(), this.#route)
+    const headers = headersToCaller(headOf(answer), this.#reply.getHeaders(), this.#exchange())
     this.#reply.hijack()
     const lines = [...headers, 'connection', 'Upgrade', 'upgrade', 'websocket']
       .map((text, at) => (at % 2 === 0 ? `${text}: ` : `${text}\r\n`))

@@ -10,15 +10,19 @@ export class Route {
   /** Whether headers are changed on the way, which few routes do. */
   readonly changesRequest: boolean
   readonly changesResponse: boolean
+  /** Whether the service is told the Host that the caller asked for. */
+  readonly keepsHost: boolean
   /** How many segments the path has that `rewrite` takes the place of. */
   readonly #depth: number
   #turn = -1
 
   constructor(settings: RouteSettings, upstreams: Upstreams) {
-    const { to, path, requestHeaders, responseHeaders } = settings
+    const { to, path, keepHost, requestHeaders, responseHeaders } = settings
     this.#depth = path === '/' ? 0 : path.split('/').length - 1
     this.settings = settings
     this.upstreams = to.map(address => upstreams.find(address, settings))
+    // a service behind https is likely to be somebody else's, and known by its own name only
+    this.keepsHost = keepHost ?? to.every(address => new URL(address).protocol === 'http:')
     this.changesRequest = requestHeaders.remove.length > 0 || Object.keys(requestHeaders.set).length > 0
     this.changesResponse = responseHeaders.remove.length > 0 || Object.keys(responseHeaders.set).length > 0
   }

@@ -31,7 +31,8 @@ export interface RouteSettings {
   readonly to: readonly string[]
   /** What takes the place of `path`; none leaves it. */
   readonly rewrite?: string | undefined
-  readonly keepHost: boolean
+  /** Whether the caller's Host is sent on; left out, it is to services over http. */
+  readonly keepHost?: boolean | undefined
   readonly requestHeaders: HeaderChanges
   readonly responseHeaders: HeaderChanges
   readonly timeouts: Timeouts
@@ -140,7 +141,10 @@ export const routeSchema: z.ZodType<RouteWords> = z
       'Addresses of the service, asked in turn: http://10.0.0.1:3000.',
     ),
     rewrite: path.optional().describe('What takes the place of path: / takes it out.'),
-    keepHost: z.boolean().default(false).describe("true sends the caller's Host on, not the service's own."),
+    keepHost: z
+      .boolean()
+      .optional()
+      .describe("true sends the caller's Host on, false the service's own; default: true for http, false for https."),
     requestHeaders: headerChanges.describe('Changes to what the service gets.'),
     responseHeaders: headerChanges.describe('Changes to what the caller gets.'),
     timeouts: timeoutsSchema.default({}).describe('How long the service may take.'),

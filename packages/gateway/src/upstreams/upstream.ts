@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import type { RouteSettings } from '../settings/route-settings.ts'
 import { Clients } from './clients.ts'
 import { Health } from './health.ts'
@@ -14,6 +15,8 @@ export class Upstream {
   readonly url: URL
   /** What stands in front of every path there; no slash at its end. */
   readonly basePath: string
+  /** The name that its certificate is for; none for an address. */
+  readonly serverName: string | undefined
   readonly clients: Clients
   readonly slots: Slots
   readonly health: Health
@@ -21,6 +24,7 @@ export class Upstream {
   constructor(address: string, { health, timeouts, connections }: UpstreamOptions) {
     this.url = new URL(address)
     this.basePath = this.url.pathname.replace(/\/$/, '')
+    this.serverName = isIP(this.url.hostname.replace(/^\[|\]$/g, '')) === 0 ? this.url.hostname : undefined
     this.health = new Health(health)
     this.clients = new Clients(this.url.origin, timeouts.connectMs)
     this.slots = new Slots(connections)
