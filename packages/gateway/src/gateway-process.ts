@@ -40,10 +40,14 @@ export async function startGatewayProcess(
 ): Promise<GatewayProcess> {
   const { config, upstream, counting, logger = false } = options
   const limiter = await createLimiter({ config, counting, sections: [gatewaySection] })
+  let ready = true
   try {
     onLimiter(limiter)
     if (logger !== false) logRefusals(limiter, pino({ name: 'diana', level: process.env.DIANA_LOG_LEVEL ?? 'info' }))
-    const gateway = await createGateway({ limiter, upstream, logger, folder: dirname(config) })
+    const gateway = await createGateway({
+      ...{ limiter, upstream, logger, folder: dirname(config) },
+      isReady: () => ready,
+    })
     const { listen } = settingsOf(limiter)
     const host = options.host ?? listen.host ?? usualHost
     const port = options.port ?? listen.port ?? usualPort
@@ -51,7 +55,6 @@ export async function startGatewayProcess(
       await gateway.close()
       throw Object.assign(error, { host, port })
     })
-    let ready = true
     const close = async (): Promise<void> => {
       ready = false
       await pause(settingsOf(limiter).shutdown.delayMs)

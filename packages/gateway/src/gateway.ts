@@ -37,6 +37,8 @@ export interface GatewayOptions {
   readonly folder?: string | undefined
   /** Fastify's logger; none unless given. */
   readonly logger?: FastifyServerOptions['logger']
+  /** Whether more calls should be sent here, as `healthPath` tells; until it closes, unless given. */
+  readonly isReady?: (() => boolean) | undefined
 }
 
 // a tunnel is no call, and TRACE shows a caller what only the service should see
@@ -70,7 +72,10 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     logger,
     serverFactory: listener => {
       const onError = (error: Error): void => app?.log.error({ err: error }, 'a connection could not be accepted')
-      gatewayServer = new GatewayServer(listener, { settings: () => live.settings, tls, isProxy, onError })
+      gatewayServer = new GatewayServer(listener, {
+        ...{ settings: () => live.settings, tls, isProxy, onError },
+        isReady: () => !closing.hasBegun && (options.isReady?.() ?? true),
+      })
       return gatewayServer.server
     },
     return503OnClosing: false,

@@ -22,6 +22,8 @@ export interface GatewayServerParts {
   readonly tls: TlsFiles | undefined
   /** Whether an address is that of a trusted proxy. */
   readonly isProxy: (address: string) => boolean
+  /** Whether more calls should be sent here. */
+  readonly isReady: () => boolean
   /** Told of connections that could not be accepted. */
   readonly onError: (error: Error) => void
 }
@@ -42,7 +44,7 @@ export class GatewayServer {
   readonly #turns = new Turns()
   readonly #transfers = new Transfers()
 
-  constructor(listener: RequestListener, { settings, tls, isProxy, onError }: GatewayServerParts) {
+  constructor(listener: RequestListener, { settings, tls, isProxy, isReady, onError }: GatewayServerParts) {
     const { limits } = settings()
     const paced: RequestListener = (request, response) => {
       const pace = new CallPace(request, response, () => settings().limits)
@@ -53,9 +55,14 @@ export class GatewayServer {
     const serve: RequestListener = (request, response) => {
       // after the last answer, bytes are read only to be dropped
       if (request.socket.writableEnded) return
-      const listen = lacksHost(request) ? refuseWithoutHost : paced
+      const listen = asksForHealth(request, settings().healthPath)
+        ? tellHealth
+        : lacksHost(request)
+          ? refuseWithoutHost
+          : paced
       this.#turns.take(request.socket, response, () => listen(request, response))
     }
+    const tellHealth: RequestListener = (_request, response) => answerHealth(response, isReady())
     // Node would answer calls without a Host itself, and out of turn
     const options = { maxHeaderSize: limits.headersBytes, keepAliveTimeout: keepAliveMs, requireHostHeader: false }
     const server: Server = tls
@@ -111,6 +118,17 @@ export class GatewayServer {
       })
     })
   }
+}
+
+/** By the target as it came: no other spelling of the path is meant by it. */
+function asksForHealth({ url, method }: IncomingMessage, path: string | undefined): boolean {
+  return path !== undefined && url === path && (method === 'GET' || method === 'HEAD' || method === 'OPTIONS')
+}
+
+function answerHealth(response: ServerResponse, isReady: boolean): void {
+  const headers = { 'Cache-Control': 'no-store', 'Content-Type': 'application/json' }
+  const status = isReady ? 'ready' : 'shutting down'
+  response.writeHead(isReady ? 200 : 503, headers).end(JSON.stringify({ status }))
 }
 
 /** RFC 9112, section 3.2: only calls of HTTP/1.0 may have none. */

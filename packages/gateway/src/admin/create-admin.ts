@@ -40,6 +40,7 @@ const headersTimeoutMs = 10_000
 
 /** What needs no token besides the page: each of them is named here, and tells nothing of callers or documents. */
 const openPaths = ['/', '/healthz', '/readyz', '/metrics']
+const healthPaths = ['/healthz', '/readyz']
 
 /** What the page needs, and nothing from anywhere else. */
 const policy =
@@ -79,7 +80,8 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
     await guesses.close()
   })
   const page = readPage(options.page)
-  const guard = createGuard({ ...options, openRoutes: new Set([...openPaths, ...page.keys()]), guesses })
+  const openRoutes = new Set([...openPaths, ...page.keys()])
+  const guard = createGuard({ ...options, openRoutes, healthRoutes: new Set(healthPaths), guesses })
   const connections = new Connections(app.server)
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({

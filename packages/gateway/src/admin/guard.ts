@@ -13,6 +13,8 @@ export interface GuardOptions {
 interface GuardParts extends GuardOptions {
   /** The routes that need no token, by the URL they are registered under; everything else needs it. */
   readonly openRoutes: ReadonlySet<string>
+  /** Those of them that may be asked under any name, since they tell only whether the process is well. */
+  readonly healthRoutes: ReadonlySet<string>
   readonly guesses: Guesses
 }
 
@@ -26,11 +28,14 @@ export function createGuard({
   token,
   hosts = [],
   openRoutes,
+  healthRoutes,
   guesses,
 }: GuardParts): (request: FastifyRequest) => 'open' | 'admitted' {
   const names = new Set(['localhost', ...hosts.map(name => name.toLowerCase())])
   const expected = token === undefined ? undefined : digest(token)
   return request => {
+    // load balancers ask by any name, or by none
+    if (isOpen(request, healthRoutes)) return 'open'
     const { headers } = request
     const host = hostOf(request)
     if (!isOwnHost(host, names)) {

@@ -58,7 +58,7 @@ export const start: Command = {
       const upstream = settings.guarded?.upstream ?? (await service?.listen({ port: 0, host: '127.0.0.1' }))
       const config = settings.guarded?.config ?? rules!.path
       const gateway = await startGateway({ ...settings, config, upstream }, terminal)
-      const stopped = untilSignalled()
+      const stopped = untilSignalled(terminal)
       const admin = await startAdminOf(gateway, settings).catch(async error => {
         await gateway.close()
         throw error
@@ -179,14 +179,23 @@ function complaintOf(error: ListenError): Error {
   return new Complaint(1, `cannot listen on port ${port} of ${host} (${code ?? message}): choose another with --port N`)
 }
 
-/** Resolves at the first SIGINT or SIGTERM; the second one does not wait for calls under way. */
-function untilSignalled(): Promise<void> {
+/**
+ * Resolves at the first SIGINT or SIGTERM; the second one does not wait for calls under way. SIGHUP says that a terminal is gone;
+ * to a process without one, it asks to read its files again, which happens by itself whenever they change.
+ */
+function untilSignalled({ print }: Terminal): Promise<void> {
+  const ending = process.stdin.isTTY ? ['SIGINT', 'SIGTERM', 'SIGHUP'] : ['SIGINT', 'SIGTERM']
+  if (!process.stdin.isTTY) {
+    process.on('SIGHUP', () =>
+      print('SIGHUP: the rule file and certificates are read whenever they change; nothing else is to be done.'),
+    )
+  }
   return new Promise(resolve => {
     const stop = () => {
-      for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1))
+      for (const signal of ending) process.on(signal, () => process.exit(1))
       resolve()
     }
-    for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, stop)
+    for (const signal of ending) process.once(signal, stop)
   })
 }
 

@@ -5,6 +5,7 @@ import { type FilterSettings, filterSchema } from './filter-settings.ts'
 import {
   type ConnectionSettings,
   connectionsSchema,
+  pathFault,
   type RouteSettings,
   type RouteWords,
   routeSchema,
@@ -35,6 +36,8 @@ export interface GatewaySettings {
   readonly admin?: AdminSettings | undefined
   readonly limits: CallerLimits
   readonly shutdown: { readonly delayMs: number; readonly timeoutMs: number }
+  /** A path of the traffic port at which the gateway tells whether it takes calls; none unless given. */
+  readonly healthPath?: string | undefined
   readonly filters: readonly FilterSettings[]
   readonly routes: readonly RouteSettings[]
 }
@@ -125,6 +128,11 @@ const schema = z
       })
       .default({ timeout: 30_000 })
       .describe('How the gateway ends.'),
+    healthPath: textOf(pathFault, 1024)
+      .optional()
+      .describe(
+        'A path such as /healthz that the gateway answers itself: 200, or 503 once it ends; no rule counts it.',
+      ),
     filters: z
       .array(filterSchema)
       .max(100)

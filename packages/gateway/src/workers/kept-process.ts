@@ -19,6 +19,7 @@ export class KeptProcess {
   #child: ChildProcess
   #pauseMs = firstPauseMs
   #hasBegun = false
+  #isReady = false
   #ending = false
   #restarting: NodeJS.Timeout | undefined
 
@@ -29,6 +30,11 @@ export class KeptProcess {
 
   get pid(): number | undefined {
     return this.#child.pid
+  }
+
+  /** Whether it has said so, and has not ended since. */
+  get isReady(): boolean {
+    return this.#isReady
   }
 
   send(order: Order): boolean {
@@ -47,7 +53,9 @@ export class KeptProcess {
         clearTimeout(late)
         resolve()
       })
-      if (!this.send({ what: 'end' })) child.kill('SIGKILL')
+      // one that has not begun yet hears no order, but signals
+      if (!this.#isReady) child.kill('SIGTERM')
+      else if (!this.send({ what: 'end' })) child.kill('SIGKILL')
     })
   }
 
@@ -56,11 +64,15 @@ export class KeptProcess {
     const startedAt = performance.now()
     child.on('error', () => {})
     child.on('message', (told: Told) => {
-      if (told.what === 'ready') this.#hasBegun = true
+      if (told.what === 'ready') {
+        this.#hasBegun = true
+        this.#isReady = true
+      }
       if (told.what === 'failed' && !this.#hasBegun) this.#parts.onFailed(errorOf(told))
       this.#parts.onTold(told)
     })
     child.once('exit', (code, signal) => {
+      this.#isReady = false
       if (this.#ending) return
       if (!this.#hasBegun) this.#parts.onFailed(new Error(`a process ended before it began (${signal ?? code})`))
       const isSteady = performance.now() - startedAt > steadyMs

@@ -3,7 +3,6 @@ import cluster from 'node:cluster'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { createLimiter, type Limiter } from 'diana-limiter'
 import { type GatewayProcess, type GatewayProcessOptions, settingsOf } from '../gateway-process.ts'
@@ -74,7 +73,7 @@ export class Supervisor implements GatewayProcess {
   }
 
   isReady(): boolean {
-    return this.#ready
+    return this.#ready && this.#workers.some(worker => worker.isReady)
   }
 
   /** What the workers answer, those that do in time; see questions.ts. */
@@ -86,9 +85,8 @@ export class Supervisor implements GatewayProcess {
   async close(): Promise<void> {
     this.#ready = false
     const { delayMs, timeoutMs } = this.#limiter ? settingsOf(this.#limiter).shutdown : { delayMs: 0, timeoutMs: 0 }
-    await pause(this.#address === '' ? 0 : delayMs)
-    // a worker ends by its own bound, and is killed only if it does not
-    await Promise.all(this.#workers.map(worker => worker.end(timeoutMs + endingMs)))
+    // a worker takes calls for as long as the delay says, ends by its own bound, and is killed only if it does not
+    await Promise.all(this.#workers.map(worker => worker.end(delayMs + timeoutMs + endingMs)))
     await this.#limiter?.close()
     await this.#counting?.end(0)
     await rm(this.#folder, { recursive: true, force: true })

@@ -1,3 +1,5 @@
+import cluster from 'node:cluster'
+import type { Limiter } from 'diana-limiter'
 import type { GatewayProcess } from '../gateway-process.ts'
 import { startGatewayProcess } from '../gateway-process.ts'
 import { surviveErrors } from '../survive.ts'
@@ -8,6 +10,7 @@ import { answerQuestion } from './questions.ts'
 let gateway: GatewayProcess | undefined
 let ending = false
 
+/** Ends when the calls under way have; one that has not begun yet has none. */
 async function end(): Promise<void> {
   if (ending) return
   ending = true
@@ -15,10 +18,21 @@ async function end(): Promise<void> {
   process.exit(0)
 }
 
-// Ctrl-C reaches every process of a terminal; the supervisor says when
-process.on('SIGINT', () => {})
+// Ctrl-C and the end of a terminal reach every process of it; the supervisor says when
+for (const signal of ['SIGINT', 'SIGHUP']) process.on(signal, () => {})
 process.on('SIGTERM', () => void end())
+// cluster would end this process at once, with its calls, when the supervisor is gone
+cluster.worker!.exitedAfterDisconnect = true
 process.on('disconnect', () => void end())
+// an order may come before the gateway has begun
+process.on('message', (order: Order) => {
+  if (order.what === 'end') void end()
+  else if (gateway) answer(gateway.limiter, order)
+})
+
+function answer(limiter: Limiter, { question, about, details }: Extract<Order, { what: 'ask' }>): void {
+  void answerQuestion(limiter, about, details).then(told => tell({ what: 'answer', question, answer: told }))
+}
 
 try {
   const { logLevel, ...settings } = readProcessSettings<WorkerSettings>()
@@ -29,15 +43,7 @@ try {
   const logger = logLevel === undefined ? false : { level: logLevel }
   surviveErrors({ report: lines.complain, giveUp: () => process.exit(1) })
   gateway = await startGatewayProcess({ ...settings, logger }, limiter => tellOfChanges(limiter, lines))
-  const { limiter, address } = gateway
-  process.on('message', (order: Order) => {
-    if (order.what === 'end') void end()
-    else {
-      const { question, about, details } = order
-      answerQuestion(limiter, about, details).then(answer => tell({ what: 'answer', question, answer }))
-    }
-  })
-  tell({ what: 'ready', address })
+  tell({ what: 'ready', address: gateway.address })
 } catch (error) {
   fail(error)
 }
