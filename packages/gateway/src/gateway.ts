@@ -12,6 +12,7 @@ import fastify, {
 import { Closing } from './closing.ts'
 import { BulkQueue } from './connections/bulk-queue.ts'
 import { Transfers } from './connections/transfers.ts'
+import { answerCors } from './cors.ts'
 import type { FilterPlugin } from './filters/filter.ts'
 import { LiveSettings } from './live-settings.ts'
 import { prepareGateway } from './prepare-gateway.ts'
@@ -117,6 +118,12 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     await live.upstreams.close()
   })
   app.setErrorHandler(sendError)
+  // before any rule counts: refusals carry these headers as well
+  app.addHook('onRequest', (request, reply, done) => {
+    const { cors, answerHeaders } = live.settings
+    for (const name in answerHeaders) reply.header(name, answerHeaders[name])
+    if (cors === undefined || !answerCors(request, reply, cors)) done()
+  })
   await app.register(judging)
   app.addHook('onRequest', (request, reply, done) => {
     askForBody(request.raw, reply.raw)

@@ -1,10 +1,12 @@
 import type { Section } from 'diana-limiter'
 import { duration, listOf, textOf } from 'diana-limiter/words'
 import { z } from 'zod'
+import { type CorsSettings, corsSchema } from './cors-settings.ts'
 import { type FilterSettings, filterSchema } from './filter-settings.ts'
 import {
   type ConnectionSettings,
   connectionsSchema,
+  headersToSet,
   pathFault,
   type RouteSettings,
   type RouteWords,
@@ -38,6 +40,9 @@ export interface GatewaySettings {
   readonly shutdown: { readonly delayMs: number; readonly timeoutMs: number }
   /** A path of the traffic port at which the gateway tells whether it takes calls; none unless given. */
   readonly healthPath?: string | undefined
+  readonly cors?: CorsSettings | undefined
+  /** Headers of every answer, unless the service says its own. */
+  readonly answerHeaders: Readonly<Record<string, string>>
   readonly filters: readonly FilterSettings[]
   readonly routes: readonly RouteSettings[]
 }
@@ -133,6 +138,10 @@ const schema = z
       .describe(
         'A path such as /healthz that the gateway answers itself: 200, or 503 once it ends; no rule counts it.',
       ),
+    cors: corsSchema.optional().describe('Pages of other origins that may read answers, refusals included.'),
+    answerHeaders: headersToSet
+      .default({})
+      .describe('Headers of every answer, also of refusals, where the service has not said its own.'),
     filters: z
       .array(filterSchema)
       .max(100)

@@ -65,9 +65,12 @@ const headerValue = z
   .max(4096)
   .regex(/^[\t\x20-\x7e\x80-\xff]*$/, { error: 'has a character that no header may have: take it out' })
 
+/** Headers by name, with the value of each. */
+export const headersToSet: z.ZodType<Record<string, string>> = z.record(headerName, headerValue)
+
 const headerChanges = z
   .strictObject({
-    set: z.record(headerName, headerValue).default({}).describe('Headers to put in place of what was there.'),
+    set: headersToSet.default({}).describe('Headers to put in place of what was there.'),
     remove: listOf(headerName, { min: 0, max: 100 }).default([]).describe('Headers to take out.'),
   })
   .default({ set: {}, remove: [] })
