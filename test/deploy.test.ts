@@ -91,6 +91,11 @@ describe('the compose file', () => {
 describe('the unit of systemd', () => {
   const unit = read('systemd/diana.service')
 
+  it('lets Node protect the code that it compiles, and answers other system calls with an error', () => {
+    expect(unit).toMatch(/^SystemCallFilter=.*@pkey/m)
+    expect(unit).toContain('SystemCallErrorNumber=EPERM')
+  })
+
   it('is what systemd takes, wherever there is one', () => {
     const path = join(root, 'deploy/systemd/diana.service')
     const { error, status, stderr } = spawnSync('systemd-analyze', ['verify', path], { encoding: 'utf8' })

@@ -49,7 +49,8 @@ export async function startGatewayProcess(
       isReady: () => ready,
     })
     const { listen } = settingsOf(limiter)
-    const host = options.host ?? listen.host ?? usualHost
+    // empty is not set, as in a shell
+    const host = options.host ?? listen.host ?? (process.env.DIANA_HOST || usualHost)
     const port = options.port ?? listen.port ?? usualPort
     const address = await gateway.listen({ host, port }).catch(async error => {
       await gateway.close()

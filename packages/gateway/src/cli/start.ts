@@ -36,7 +36,7 @@ export const start: Command = {
     '  --config FILE     the rules, and under gateway: the routes',
     '  --upstream URL    the service for calls that no route takes, such as http://127.0.0.1:3000',
     '  --port N          where to listen; 8080 unless given here or in the file, 0 for any free port',
-    '  --host ADDRESS    127.0.0.1 unless given here or in the file; 0.0.0.0 for every address of this machine',
+    '  --host ADDRESS    127.0.0.1 unless given here, in the file or in DIANA_HOST; 0.0.0.0 for every address',
     '  --workers N       so many processes take calls, and one more counts for them; 1 unless given',
     '  --admin-port N    where operators look, on this machine; 8081 unless given here or in the file, off for nowhere',
   ],
