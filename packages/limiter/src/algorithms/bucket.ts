@@ -72,6 +72,7 @@ function rateOf(count: number, periodUs: number, { capacity, ahead, largest, isI
 
 class Bucket implements Meter {
   readonly slots: number = LOWS + 2 * STEPS
+  readonly coreSlots = LOWS
   readonly held = false
   readonly twin: Twin = bucketTwin
   readonly numbers: Readonly<Record<string, number>>
