@@ -162,6 +162,8 @@ class Bucket implements Meter {
   }
 
   giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt = -1): void {
+    // a key that is forgotten starts again, and owes nothing for what it had before
+    if (this.#isNew(state, at, now)) return
     const last = state[at + MOMENT]!
     // if no call ever waits, it is the clock that stepped back
     const then = this.#waits ? now : Math.max(now, last)

@@ -204,6 +204,16 @@ const refills: readonly AmendedTimeline[] = [
     ],
   },
   {
+    title: 'a refund to a key that was forgotten does not fill a bucket that starts empty',
+    rule: empty('10/s', 10),
+    moves: [
+      { at: 0, expected: 'refuse', remaining: 0 },
+      { at: 1000, cost: 5, name: 'early', expected: 'pass', remaining: 5 },
+      { at: 2 * HOUR, refund: 'early' },
+      { at: 2 * HOUR, expected: 'refuse', remaining: 0, retryAfterMs: 100 },
+    ],
+  },
+  {
     title: 'an interval refill whose burst is changed keeps its debt and the end of its period',
     rule: interval('5/s', 10),
     moves: [
