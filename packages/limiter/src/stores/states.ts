@@ -55,6 +55,11 @@ export class States {
     this.#openChunk = new Float64Array(layout.stride)
   }
 
+  /** The arrays that hold all states, for speed; undefined if states are read as copies. */
+  get chunks(): readonly (Float64Array | undefined)[] | undefined {
+    return this.#isSparse ? undefined : this.#chunks
+  }
+
   /** The array that holds the state of a slot from `base` on; the chunk of the slot must be there. */
   state(slot: number): Float64Array {
     if (!this.#isSparse) return this.#chunks[slot >> this.#chunkBits]!

@@ -40,6 +40,9 @@ export class Table {
   #held = false
   readonly #index = new KeyIndex()
   #states: States
+  /** Those of `#states`, one step nearer. */
+  #chunks: States['chunks']
+  #step = 0
   readonly #free = new FreeSlots()
   #slots = 1
   #hasStrangers = false
@@ -50,6 +53,7 @@ export class Table {
     const layout = layOut(meters)
     this.#use(layout)
     this.#states = new States(layout, CHUNK_BITS)
+    this.#useStates(this.#states)
     // a table of the crowd alone, such as a global rule's, needs no whole chunk
     this.#states.addChunk(CROWD, 1)
   }
@@ -65,10 +69,10 @@ export class Table {
     const states = isSameLayout(before, after) ? undone : undone.inherit(after, now)
     this.#use(after)
     if (states !== undone) this.changedAt = now
-    this.#states = states
+    this.#useStates(states)
     return () => {
       this.#use(before)
-      this.#states = undone
+      this.#useStates(undone)
       this.changedAt = changedAt
     }
   }
@@ -80,6 +84,12 @@ export class Table {
     this.begins = meters.some(meter => meter.begin !== undefined)
     this.passes = meters.length === 1 && meters[0]!.pass !== undefined && stride <= PASSING_SLOTS && !this.begins
     this.#held = meters.some(meter => meter.held)
+  }
+
+  #useStates(states: States): void {
+    this.#states = states
+    this.#chunks = states.chunks
+    this.#step = states.base(1)
   }
 
   /** Keys with a slot of their own. */
@@ -100,11 +110,12 @@ export class Table {
 
   /** The array with the state of a slot, from `base` on; it is not to be used after that of another slot was asked for. */
   state(slot: number): Float64Array {
-    return this.#states.state(slot)
+    const chunks = this.#chunks
+    return chunks === undefined ? this.#states.state(slot) : chunks[slot >> CHUNK_BITS]!
   }
 
   base(slot: number): number {
-    return this.#states.base(slot)
+    return (slot & (CHUNK_SLOTS - 1)) * this.#step
   }
 
   /** Whether strangers are being counted together at this moment. */
