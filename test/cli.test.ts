@@ -196,7 +196,7 @@ rule "whole-system" (sliding-window)
   limit 1000/s: 1000 left, would pass
 rule "per-account" (token-bucket)
   key: account=ann
-  limit 200/20s: 200 left, would pass
+  limit 10/s, burst 200: 200 left, would pass
 rule "per-device" (sliding-window)
   key: device: absent, counted by address 203.0.113.9
   limit 50/s: 50 left, would pass

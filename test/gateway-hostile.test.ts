@@ -182,6 +182,23 @@ test('a call that its caller makes too large stays counted, since the service ma
   expect(statuses).toEqual([413, 413, 503, 503])
 })
 
+test.each([
+  ['2xx', [504, 504, 504]],
+  [
+    ['2xx', '504'],
+    [504, 504, 503],
+  ],
+])('countWhen: %j reads the 504 of the gateway as a status like any other', async (countWhen, expected) => {
+  const { url } = await rig.serve(() => {})
+  const rules = [{ id: 'sms', limit: '2/h', countWhen }]
+  const guarded = await rig.guard({ rules, gateway: { routes: [{ to: url, timeouts: { headers: '50ms' } }] } })
+  const statuses: number[] = []
+  for (let i = 0; i < 3; i++) {
+    statuses.push(...statusesIn(await sendRaw(guarded.port, call('/sms', ['Connection: close'], 'POST'))))
+  }
+  expect(statuses).toEqual(expected)
+})
+
 test.each(['/a%7Cb', '/x%5B1%5D', '/%40me', '/%7euser'])('a rule for %s counts every spelling of it', async path => {
   const { url } = await rig.serve()
   const rules = [{ id: 'one', match: { path }, limit: '1/h' }]

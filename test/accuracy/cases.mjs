@@ -42,8 +42,21 @@ token-bucket            5000/s     5  1.5  random  500
 token-bucket            10000/s    3  0.9  even    1000
 token-bucket, refunded  100/s      3  2    even    100
 token-bucket, refunded  300/s      5  1.5  random  300
-token-bucket, changed   100/s      3  2    even    10
-token-bucket, changed   1000/s     5  1.5  random  50
+token-bucket, refunded, Cluster  100/s  3  2  even  100
+token-bucket, refunded, Cluster  300/s  5  1.5  random  300
+token-bucket, refused elsewhere, Cluster  100/s  3  4  even  20
+token-bucket, refused elsewhere, Cluster  60/s  5  4  random  20
+sliding-log, refused elsewhere, Cluster  20/250ms  3  4  random
+token-bucket, raised    100/s      3  2    even    10
+token-bucket, raised    1000/s     5  1.5  random  50
+leaky-bucket, raised    500/s      3  2    even    20
+fixed-window, raised    100/250ms  3  2    even
+sliding-window, raised  100/250ms  5  1.5  random
+sliding-log, raised     100/250ms  3  2    random
+token-bucket, lowered   100/s      3  2    even    10
+fixed-window, lowered   100/250ms  5  1.5  random
+sliding-window, lowered  100/250ms  3  2    even
+sliding-log, lowered    50/250ms   3  3    random
 leaky-bucket            10/s       3  3    even    0
 leaky-bucket            50/s       1  1.1  even    5
 leaky-bucket            100/s      9  1.5  random  20
@@ -70,6 +83,7 @@ sliding-window          5/50ms     3  2    even
 sliding-log             10/100ms   1  3    random
 token-bucket            100/s      3  2    random  10
 leaky-bucket, waiting   50/s       3  2    even    10
+token-bucket, refunded  50/s       3  2    even    50
 concurrency             10         3  3    random  150ms
 `
 

@@ -6,7 +6,7 @@ import { clockUs } from './witness.mjs'
 
 const worker = fileURLToPath(new URL('worker.mjs', import.meta.url))
 const START_IN_US = 100_000
-/** The part of the time after which a limit is raised. */
+/** The part of the time after which a limit is changed. */
 export const CHANGED_AT = 0.3
 
 /** What can be wrong with a fleet on purpose, to see that it is found. */
@@ -17,8 +17,8 @@ export const faults = {
 }
 
 /** Lets a fleet of real processes offer the calls of one case, and returns what became of each. */
-export async function runFleet(one, socket, fault) {
-  const jobs = jobsOf(one, socket, fault)
+export async function runFleet(one, redis, fault) {
+  const jobs = jobsOf(one, redis, fault)
   const children = jobs.map(() => fork(worker, { serialization: 'advanced' }))
   try {
     await Promise.all(children.map((child, i) => ask(child, jobs[i])))
@@ -28,6 +28,7 @@ export async function runFleet(one, socket, fault) {
       startAt,
       calls: reports.flatMap(({ columns }) => rowsOf(columns)),
       missed: reports.reduce((sum, { missed }) => sum + missed, 0),
+      slipped: reports.reduce((sum, { slipped }) => sum + slipped, 0),
       failures: reports.flatMap(({ failures }) => failures),
     }
   } finally {
@@ -51,23 +52,26 @@ function startOf({ kind, limit: { periodUs } }) {
   return kinds[kind].hasWindows ? Math.ceil(soon / periodUs) * periodUs : soon
 }
 
-function jobsOf(one, socket, fault = rule => rule) {
+function jobsOf(one, redis, fault = rule => rule) {
   const { kind, limit, spread, holdMs, endMs, seed } = one
-  const { words, stay, refundAfterMs, isRaised } = kinds[kind]
+  const { words, stay, refundAfterMs, timesBefore, isRefusedElsewhere } = kinds[kind]
   const rule = { id: 'all', limit: stay ? limit.count : limit.text, ...words(limit) }
   return planned(one).map((parts, i) => {
     const plan = { parts, spread, seed: seed * 100 + i }
-    const before = isRaised ? { ...rule, limit: changed(rule.limit, count => count / 10) } : undefined
+    const joinMs = parts[0].fromMs
+    const isChanged = timesBefore && joinMs < endMs * CHANGED_AT
+    const before = isChanged ? { ...rule, limit: changed(rule.limit, count => count * timesBefore) } : undefined
     const changeMs = endMs * CHANGED_AT
     return {
-      socket,
+      redis,
       rule: fault(rule, i),
       before,
       changeMs,
       plan,
-      joinMs: parts[0].fromMs,
+      joinMs,
       holdMs,
       refundAfterMs,
+      isRefusedElsewhere,
       endMs,
     }
   })

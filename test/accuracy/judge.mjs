@@ -6,16 +6,19 @@ const LEAST_USED = 0.98
 /** So many of the calls must come in time, which is to say this late at most, for a load to count as offered. */
 const LEAST_OFFERED = 0.97
 const IN_TIME_US = 100_000
-const RAISED_US = 500_000
+/** All processes have a changed limit by then, and what was counted before fits it. */
+const CHANGED_US = 500_000
 
 /** Holds what a fleet did against the marks; `faults` says which were missed. */
-export function judge(one, { startAt, calls, missed, failures }) {
-  const { over: overBy, stay, countedFor, refundAfterMs } = kinds[one.kind]
+export function judge(one, { startAt, calls, missed, slipped, failures }) {
+  const { over: overBy, stay, countedFor, refundAfterMs, timesBefore = 1 } = kinds[one.kind]
   const isKnown = call => call.earliest <= call.latest && !(stay && call.allowed && !(call.granted <= call.ended))
   const seen = calls.filter(isKnown).sort((a, b) => middle(a) - middle(b))
   const admitted = seen.filter(({ allowed }) => allowed)
-  const over = overBy(stay ? admitted.map(stay) : admitted, one.limit)
   const steady = steadyTime(one, startAt, seen)
+  // a larger limit is no bound for what was admitted before
+  const bound = timesBefore > 1 ? admitted.filter(call => call.earliest >= steady.from) : admitted
+  const over = overBy(stay ? bound.map(stay) : bound, one.limit)
   const isSteady = at => at >= steady.from && at < steady.to
   const offered = seen.filter(call => isSteady(middle(call)))
   const due = calls.filter(call => isSteady(call.due))
@@ -28,6 +31,7 @@ export function judge(one, { startAt, calls, missed, failures }) {
       wasOffered &&
       admitted.length < seen.length &&
       `${seen.length - admitted.length} refused, though none counts`,
+    slipped > 0 && `${slipped} admitted, though another rule refuses them`,
     failures.length > 0 && `counted without Redis: ${failures[0]}`,
     seen.length < calls.length && `of ${calls.length - seen.length} calls it is not known when Redis judged them`,
     !wasOffered && `load not reached: ${inTime} of ${due.length + missed} calls came in time`,
@@ -51,9 +55,11 @@ function middle({ earliest, latest }) {
  */
 function steadyTime({ kind, limit: { periodUs }, endMs, load }, startAt, seen) {
   const endAt = startAt + endMs * 1000
-  const { hasWindows, stay, isRaised } = kinds[kind]
-  // all processes have the new limit by then, and the bucket is empty
-  if (isRaised) return { from: startAt + endMs * 1000 * CHANGED_AT + RAISED_US, to: endAt }
+  const { hasWindows, stay, timesBefore } = kinds[kind]
+  if (timesBefore) {
+    const from = startAt + endMs * 1000 * CHANGED_AT + CHANGED_US
+    return { from: hasWindows ? startAt + Math.ceil((from - startAt) / periodUs) * periodUs : from, to: endAt }
+  }
   if (hasWindows) return { from: startAt + periodUs, to: endAt }
   if (stay) return { from: startAt + 2 * periodUs, to: endAt }
   const firstRefused = seen.find(({ allowed }) => !allowed)

@@ -5,9 +5,10 @@ import { idealBucket, idealInAnyWindow, idealPerWindow } from './ideal.mjs'
  * The kinds of limits that are measured: the words of the rule, how far the admitted calls went over it, and which of
  * all calls exact counting would have admitted, given when they came (left out: it would always be full). Calls
  * that hold a place are judged by their stay. `refundAfterMs`: every call ends well after so long, and does not count then.
- * `isRaised`: until a part of the time has passed, the limit is a tenth.
+ * `timesBefore`: until a part of the time has passed, the limit is so many times as large. `isOnCluster`: counted in a Cluster of
+ * three masters instead of one Redis. `isRefusedElsewhere`: every other call is refused by a rule in another slot of it.
  */
-export const kinds = {
+const plain = {
   'fixed-window': {
     hasWindows: true,
     words: () => ({ algorithm: 'fixed-window' }),
@@ -37,13 +38,6 @@ export const kinds = {
     over: () => 0,
     ideal: calls => calls.map(() => true),
     refundAfterMs: 20,
-  },
-  // the limit is raised to ten times what it was while all are at it
-  'token-bucket, changed': {
-    words: ({ burst }) => ({ algorithm: 'token-bucket', burst }),
-    over: overBucket,
-    ideal: idealBucket,
-    isRaised: true,
   },
   'leaky-bucket': {
     words: ({ burst }) => ({ algorithm: 'leaky-bucket', burst }),
@@ -75,6 +69,27 @@ export const kinds = {
     over: overAtOnce,
     stay,
   },
+}
+
+/** A kind whose limit is another one at first. */
+const changed = (name, timesBefore) => ({ ...plain[name], timesBefore })
+
+export const kinds = {
+  ...plain,
+  // the limit is raised to ten times what it was while all are at it
+  'token-bucket, raised': changed('token-bucket', 1 / 10),
+  'leaky-bucket, raised': changed('leaky-bucket', 1 / 10),
+  'fixed-window, raised': changed('fixed-window', 1 / 10),
+  'sliding-window, raised': changed('sliding-window', 1 / 10),
+  'sliding-log, raised': changed('sliding-log', 1 / 10),
+  // the limit is lowered to a tenth of what it was
+  'token-bucket, lowered': changed('token-bucket', 10),
+  'fixed-window, lowered': changed('fixed-window', 10),
+  'sliding-window, lowered': changed('sliding-window', 10),
+  'sliding-log, lowered': changed('sliding-log', 10),
+  'token-bucket, refunded, Cluster': { ...plain['token-bucket, refunded'], isOnCluster: true },
+  'token-bucket, refused elsewhere, Cluster': { ...plain['token-bucket'], isOnCluster: true, isRefusedElsewhere: true },
+  'sliding-log, refused elsewhere, Cluster': { ...plain['sliding-log'], isOnCluster: true, isRefusedElsewhere: true },
 }
 
 function stay({ granted, ended }) {

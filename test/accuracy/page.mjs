@@ -42,6 +42,11 @@ admitted is compared with what exact counting in one place would have admitted o
 moments, or with the limit, whichever is less. \`sliding-window\` is compared with a log of every call; it keeps segments instead,
 always on the safe side, and calls that come in clumps can cost it a few percent of its limit.
 
+Of some kinds more is asked. *Refunded*: every call ends well and does not count then, so none may be refused. *Raised* and *lowered*: the
+limit was a tenth, or ten times as large, until 30 % of the time had passed; what is measured begins half a second after
+that. *Cluster*: counted in a Cluster of three masters. *Refused elsewhere*: every other call is refused by a rule that another slot
+counts; those calls must cost nothing, and do not appear in the table.
+
 ## How it is measured
 
 Each command that Diana sends to Redis goes out between two \`TIME\` commands on the same connection, so a call was judged

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Redis } from 'ioredis'
+import { startCluster as startNodes } from '../chaos/redis.mjs'
 
 /** Starts a Redis of our own that writes nothing to disk; it ends with this process, or when closed. */
 export async function startRedis() {
@@ -29,13 +30,26 @@ export async function startRedis() {
   missing.catch(() => {})
   exited.catch(() => {})
   return {
-    socket,
+    target: { socket },
     client,
+    clear: () => client.flushall(),
     async close() {
       process.removeListener('exit', end)
       client.disconnect()
       end()
       while (server.exitCode === null && server.signalCode === null) await pause(5)
     },
+  }
+}
+
+/** Starts a Cluster of three masters that write nothing to disk. */
+export async function startCluster() {
+  const { nodes } = await startNodes()
+  const onAll = act => Promise.all(nodes.map(act))
+  await onAll(({ client }) => client.config('SET', 'appendonly', 'no'))
+  return {
+    target: { ports: nodes.map(({ port }) => port) },
+    clear: () => onAll(({ client }) => client.flushall()),
+    close: () => onAll(node => node.close()),
   }
 }

@@ -4,7 +4,7 @@ export const percent = share => `${(share * 100).toFixed(1)} %`
 
 const columns = [
   ['case', 4, ({ number }) => number],
-  ['algorithm', -21, ({ kind }) => kind],
+  ['algorithm', -40, ({ kind }) => kind],
   ['limit', -9, ({ limit }) => limit.text],
   ['processes', 9, ({ processes }) => processes],
   ['load', 4, ({ load }) => load],

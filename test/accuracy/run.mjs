@@ -7,8 +7,9 @@ import { parseArgs } from 'node:util'
 import { cases, shortCases } from './cases.mjs'
 import { faults, runFleet } from './fleet.mjs'
 import { judge } from './judge.mjs'
+import { kinds } from './kinds.mjs'
 import { writePage } from './page.mjs'
-import { startRedis } from './redis.mjs'
+import { startCluster, startRedis } from './redis.mjs'
 import { headLine, rowLine, summaryOf } from './report.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -35,7 +36,9 @@ function readArguments() {
     if (values.help) fail(usage, 0)
     if (values.fault && !faults[values.fault]) fail(`there is no fault "${values.fault}"; ${usage}`, 2)
     const all = values.short ? shortCases : cases
-    const chosen = all.filter(({ kind }) => !values.only || kind.includes(values.only))
+    const isNamed = all.some(({ kind }) => kind === values.only)
+    const isChosen = kind => !values.only || (isNamed ? kind === values.only : kind.includes(values.only))
+    const chosen = all.filter(({ kind }) => isChosen(kind))
     if (chosen.length === 0) fail(`there is no case of "${values.only}"; ${usage}`, 2)
     if (values.write && (values.short || values.only || values.fault)) fail(`--write takes all cases; ${usage}`, 2)
     return { ...values, chosen }
@@ -52,8 +55,8 @@ function build() {
 
 async function measure(one, redis, fault) {
   for (let tried = 1; ; tried++) {
-    await redis.client.flushall()
-    const result = judge(one, await runFleet(one, redis.socket, fault))
+    await redis.clear()
+    const result = judge(one, await runFleet(one, redis.target, fault))
     if (result.over > 0 || result.wasOffered || tried === TRIES) return { ...one, ...result, tried }
   }
 }
@@ -63,11 +66,15 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () =>
 build()
 const startedAt = performance.now()
 const redis = await startRedis()
+const cluster = chosen.some(({ kind }) => kinds[kind].isOnCluster) ? await startCluster() : undefined
 const results = []
 try {
   console.log(headLine())
   for (const [i, one] of chosen.entries()) {
-    const result = { number: i + 1, ...(await measure(one, redis, faults[fault])) }
+    const result = {
+      number: i + 1,
+      ...(await measure(one, kinds[one.kind].isOnCluster ? cluster : redis, faults[fault])),
+    }
     console.log(rowLine(result))
     results.push(result)
   }
@@ -76,5 +83,6 @@ try {
   if (write) writePage(`${root}docs/accuracy.md`, results, about)
 } finally {
   await redis.close()
+  await cluster?.close()
 }
 if (results.some(result => result.faults.length > 0)) process.exitCode = 1

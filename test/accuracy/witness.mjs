@@ -12,7 +12,7 @@ export const clockUs = () => (performance.timeOrigin + performance.now()) * 1000
  * the commands that Diana sends next.
  */
 export class Witness {
-  #client
+  #clientOf
   #begun = []
   #turn
   /** The turn that Redis answered last. */
@@ -20,8 +20,9 @@ export class Witness {
   /** By how much the clock of Redis is ahead of this process's: surely not less, surely not more. */
   aheadUs = { least: Number.NEGATIVE_INFINITY, most: Number.POSITIVE_INFINITY }
 
-  constructor(client) {
-    this.#client = client
+  /** `clientOf` gives the connection that a command is to be sent on. */
+  constructor(clientOf) {
+    this.#clientOf = clientOf
   }
 
   /** Calls `tell` with the turn in which Redis learns of what happens now. */
@@ -31,10 +32,11 @@ export class Witness {
 
   send = async command => {
     // who is there, and what was counted by the minute, judges nobody
-    if (!command.some(word => word.includes(COUNTS))) return await this.#client.call(...command)
+    const client = this.#clientOf(command)
+    if (!command.some(word => word.includes(COUNTS))) return await client.call(...command)
     const turn = this.#currentTurn()
     const sentAt = clockUs()
-    const answers = await this.#client.pipeline([['time'], ['call', ...command], ['time']]).exec()
+    const answers = await client.pipeline([['time'], ['call', ...command], ['time']]).exec()
     const receivedAt = clockUs()
     for (const [error] of answers) if (error) throw error
     const [before, answer, after] = answers.map(([, value]) => value)

@@ -1,7 +1,10 @@
 // One process of the fleet: makes a limiter, offers its calls when told to, and reports what became of each.
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
+import calculateSlot from 'cluster-key-slot'
 import { createLimiter } from 'diana-limiter'
-import { Redis } from 'ioredis'
+import { Cluster, Redis } from 'ioredis'
 import { arrivals } from './arrivals.mjs'
 import { clockUs, Witness } from './witness.mjs'
 
@@ -12,6 +15,14 @@ const GRACE_US = 1e6
 /** Whoever joins late makes his limiter so long before his first call. */
 const JOINING_US = 250_000
 const CALL = { method: 'GET', path: '/' }
+/** Refuses every call to its path. Each caller is new, so that Redis is asked; on a Cluster they are in many slots. */
+const ELSEWHERE = {
+  id: 'elsewhere',
+  match: { path: '/elsewhere' },
+  by: 'header:x-caller',
+  limit: '0/h',
+  algorithm: 'token-bucket',
+}
 
 process.once('disconnect', () => process.exit())
 process.once('message', job => takePart(job).catch(fail))
@@ -32,7 +43,8 @@ async function takePart(job) {
   if (!member) await until(startAt + joinMs * 1000 - JOINING_US)
   const { limiter, witness, client, failures, raise } = member ?? (await join(job))
   if (job.before) until(startAt + job.changeMs * 1000).then(() => raise(job.rule))
-  const { calls, missed } = await offer(job, limiter, witness, startAt, startAt + endMs * 1000)
+  const { calls, missed, refused } = await offer(job, limiter, witness, startAt, startAt + endMs * 1000)
+  const slipped = (await Promise.all(refused)).filter(({ allowed }) => allowed).length
   await Promise.all(calls.map(({ done }) => done))
   // what was given back last is on its way
   await nextTurn()
@@ -40,17 +52,16 @@ async function takePart(job) {
   await client.ping()
   await limiter.close()
   client.disconnect()
-  process.send({ columns: columnsOf(calls, witness.aheadUs), missed, failures }, () => process.exit(0))
+  process.send({ columns: columnsOf(calls, witness.aheadUs), missed, slipped, failures }, () => process.exit(0))
 }
 
-async function join({ socket, rule, before = rule }) {
-  const client = new Redis(socket, { maxRetriesPerRequest: 0 })
-  // the command that fails tells of it
-  client.on('error', () => {})
-  const witness = new Witness(client)
-  const { source, tell } = createSource(before)
+async function join({ redis, rule, before = rule, isRefusedElsewhere }) {
+  const { client, clientOf } = await connect(redis)
+  const witness = new Witness(clientOf)
+  const others = isRefusedElsewhere ? [ELSEWHERE] : []
+  const { source, tell } = createSource(before, others)
   const limiter = await createLimiter({
-    store: { redis: witness.send, timeout: '5s' },
+    store: { redis: { call: (...command) => witness.send(command), isCluster: client.isCluster }, timeout: '5s' },
     rules: [],
     remote: { told: 'here' },
     sources: [source],
@@ -62,15 +73,29 @@ async function join({ socket, rule, before = rule }) {
   return { limiter, witness, client, failures, raise: tell }
 }
 
+/** A connection to one Redis, or to a Cluster, where each command goes to the node that has its key. */
+async function connect({ socket, ports }) {
+  const client = socket
+    ? new Redis(socket, { maxRetriesPerRequest: 0 })
+    : new Cluster(ports.map(port => ({ host: '127.0.0.1', port })))
+  // the command that fails reports it
+  client.on('error', () => {})
+  if (socket) return { client, clientOf: () => client }
+  await once(client, 'ready')
+  const nodes = new Map(client.nodes('master').map(node => [`${node.options.host}:${node.options.port}`, node]))
+  const keyOf = command => (command[0].startsWith('EVAL') ? command[3] : command[1])
+  return { client, clientOf: command => nodes.get(client.slots[calculateSlot(keyOf(command))][0]) }
+}
+
 /** A source of rules in this process: one rule at first, and another one when told. */
-function createSource(first) {
+function createSource(first, others) {
   let tell
   const next = new Promise(resolve => {
     tell = resolve
   })
   async function* watch() {
-    yield { text: JSON.stringify({ rules: [first] }), version: '1' }
-    yield { text: JSON.stringify({ rules: [await next] }), version: '2' }
+    yield { text: JSON.stringify({ rules: [first, ...others] }), version: '1' }
+    yield { text: JSON.stringify({ rules: [await next, ...others] }), version: '2' }
     await new Promise(() => {})
   }
   return { tell, source: { name: 'told', options: {}, create: () => ({ name: 'told', watch }) } }
@@ -81,8 +106,9 @@ async function until(at) {
   if (leftMs > 0) await pause(leftMs)
 }
 
-async function offer({ plan, holdMs, refundAfterMs }, limiter, witness, startAt, endAt) {
+async function offer({ plan, holdMs, refundAfterMs, isRefusedElsewhere }, limiter, witness, startAt, endAt) {
   const calls = []
+  const refused = []
   let begun = 0
   let missed = 0
   for (const atMs of arrivals(plan)) {
@@ -97,9 +123,13 @@ async function offer({ plan, holdMs, refundAfterMs }, limiter, witness, startAt,
       continue
     }
     begun++
+    if (isRefusedElsewhere && refused.length <= calls.length) {
+      refused.push(limiter.check({ ...CALL, path: '/elsewhere', headers: { 'x-caller': randomUUID() } }))
+      continue
+    }
     calls.push(begin({ due }, limiter, witness, { holdMs, refundAfterMs }))
   }
-  return { calls, missed }
+  return { calls, missed, refused }
 }
 
 function begin(call, limiter, witness, ending) {

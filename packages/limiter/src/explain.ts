@@ -1,3 +1,4 @@
+import type { Limit } from './algorithms/algorithm.ts'
 import type { Call } from './call.ts'
 import { describePart, type KeyPart } from './dimensions/key.ts'
 import { formatDuration } from './duration.ts'
@@ -11,6 +12,10 @@ export interface RuleExplanation {
   readonly algorithm: string
   /** Dimension by dimension, what the call is counted under; empty for a rule that counts all calls together. */
   readonly key: Readonly<Record<string, KeyPart>>
+  /** The rule's own limit, level by level as the decisions are; those show the size of a bucket whose burst is larger. */
+  readonly limits: readonly Limit[]
+  /** The burst that the rule states. */
+  readonly burst?: number | undefined
   readonly decisions: readonly Decision[]
 }
 
@@ -57,6 +62,8 @@ export function explainRules(
       rule: rule.id,
       algorithm: rule.algorithm,
       key: Object.fromEntries(parts),
+      limits: rule.limits,
+      ...(rule.burst === undefined ? {} : { burst: rule.burst }),
       decisions: decisions.filter(decision => decision.rule === rule.id),
     }
   })

@@ -1,23 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { RateLimiter, type RateLimiterOptions } from './rate-limiter.ts'
-import { type RedisServer, startRedis } from './sources/doubles/redis-server.ts'
+import { startRedis } from './sources/doubles/redis-server.ts'
+import { useRedis } from './sources/doubles/use-redis.ts'
 
-let server: RedisServer
-const limiters: RateLimiter[] = []
-beforeAll(async () => {
-  server = await startRedis()
-  await server.client.config('SET', 'appendonly', 'no')
-})
-afterAll(() => server.close())
-afterEach(async () => {
-  for (const limiter of limiters.splice(0)) await limiter.close()
-})
+const redis = useRedis()
 
 function create(rate: number, options: RateLimiterOptions): RateLimiter {
-  const limiter = RateLimiter.create(rate, { store: { redis: `redis://${server.authority}` }, ...options })
-  limiters.push(limiter)
-  return limiter
+  return redis.closeLater(RateLimiter.create(rate, { store: { redis: redis.url }, ...options }))
 }
 
 /** How often any of them passed, with all of them asking all the time. */

@@ -1,19 +1,9 @@
 import fc from 'fast-check'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createLimiter } from './create-limiter.ts'
-import type { Limiter } from './limiter.ts'
-import { type RedisServer, startRedis } from './sources/doubles/redis-server.ts'
+import { useRedis } from './sources/doubles/use-redis.ts'
 
-let server: RedisServer
-const limiters: Limiter[] = []
-beforeAll(async () => {
-  server = await startRedis()
-  await server.client.config('SET', 'appendonly', 'no')
-})
-afterAll(() => server.close())
-afterEach(async () => {
-  for (const limiter of limiters.splice(0)) await limiter.close()
-})
+const redis = useRedis()
 
 type Kind = 'memory' | 'Redis'
 const kinds: Kind[] = ['memory', 'Redis']
@@ -26,9 +16,9 @@ async function start(kind: Kind, words: { limit?: string; block?: string; algori
   const limiter = await createLimiter({
     clock: () => time.ms,
     rules: [{ id: rule, by: 'account', limit: '2/10s', block: '6s', algorithm: 'fixed-window', ...words } as never],
-    ...(kind === 'Redis' ? { store: { redis: server.client, timeout: '5s' } } : {}),
+    ...(kind === 'Redis' ? { store: { redis: redis.server.client, timeout: '5s' } } : {}),
   })
-  limiters.push(limiter)
+  redis.closeLater(limiter)
   const settled = async () => {
     // a block is set by a message of its own, which is answered before what is asked later
     if (kind === 'Redis') await limiter.peek(of('nobody'))

@@ -1,15 +1,10 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createLimiter } from './create-limiter.ts'
-import { type RedisServer, startRedis } from './sources/doubles/redis-server.ts'
+import { useRedis } from './sources/doubles/use-redis.ts'
 import type { Verdict } from './verdict.ts'
 
-let server: RedisServer
-beforeAll(async () => {
-  server = await startRedis()
-  await server.client.config('SET', 'appendonly', 'no')
-})
-afterAll(() => server.close())
+const redis = useRedis()
 
 interface Words {
   readonly by?: string
@@ -25,7 +20,7 @@ async function startBoth(words: readonly Words[]) {
   walks++
   const rules = words.map((rule, i) => ({ id: `walk-${walks}-rule-${i}`, ...rule }) as never)
   const clock = () => time.ms
-  const distributed = await createLimiter({ rules, clock, store: { redis: server.client, timeout: '5s' } })
+  const distributed = await createLimiter({ rules, clock, store: { redis: redis.server.client, timeout: '5s' } })
   const local = await createLimiter({ rules, clock })
   const check = async (account: string, cost: number) => {
     const call = { method: 'GET', path: '/', attributes: { account } }

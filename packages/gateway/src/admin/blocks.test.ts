@@ -7,6 +7,7 @@ let limiter: Limiter
 let app: FastifyInstance
 beforeEach(async () => {
   limiter = await createLimiter({
+    identify: { account: ['header:x-account-id'] },
     rules: [
       { id: 'login', by: ['account', 'ip'], limit: '2/h', block: '10m' },
       { id: 'other', by: 'account', limit: '9/h', block: 'manual' },
@@ -25,6 +26,53 @@ const ask = async (method: 'GET' | 'POST' | 'DELETE', path: string, payload?: ob
   const reply = await app.inject({ method, url: `/api/v1${path}`, headers, ...(payload ? { payload } : {}) })
   return { status: reply.statusCode, body: reply.json() }
 }
+
+describe('an explained call of the admin API', () => {
+  const request = { method: 'GET', path: '/', headers: { 'x-account-id': 'annabel' }, ip: '203.0.113.9' }
+
+  it('says that its caller is blocked, by which rule and for how long', async () => {
+    for (let i = 0; i < 3; i++) await limiter.check(of('annabel'))
+    const { body } = await ask('POST', '/explain', request)
+    expect(body).toMatchObject({ allowed: false, refusedBy: 'login' })
+    expect(body.caller).toEqual([
+      { is: 'blocked', rule: 'login', leftMs: expect.any(Number), means: expect.stringContaining('blocked by rule') },
+    ])
+    expect((await ask('POST', '/explain', { ...request, ip: '203.0.113.10' })).body.caller).toEqual([])
+  })
+
+  it('says that its caller is on a list, and which rules are not about the call', async () => {
+    await limiter.close()
+    limiter = await createLimiter({
+      deny: { ip: ['203.0.113.66'] },
+      rules: [
+        { id: 'burst', limit: '10/s', algorithm: 'token-bucket', burst: 200 },
+        { id: 'orders', match: { path: '/orders/**' }, limit: '5/s' },
+      ],
+    })
+    await app.close()
+    app = await createAdmin({ limiter, host: '127.0.0.1', page: '/nowhere' })
+    const { body: denied } = await ask('POST', '/explain', { ...request, ip: '203.0.113.66' })
+    expect(denied.caller).toMatchObject([{ is: 'denied', means: expect.stringContaining('deny list') }])
+    const { body } = await ask('POST', '/explain', request)
+    expect(body.rules).toMatchObject([{ rule: 'burst', limits: [{ count: 10, periodMs: 1000 }], burst: 200 }])
+    expect(body.misses).toMatchObject([{ rule: 'orders', reason: expect.stringContaining('path') }])
+  })
+
+  it('reads the address from the header that the rules trust', async () => {
+    await limiter.close()
+    limiter = await createLimiter({
+      trustProxy: ['10.0.0.0/8'],
+      forwardedBy: 'forwarded',
+      rules: [{ id: 'each', by: 'ip', limit: '5/s' }],
+    })
+    await app.close()
+    app = await createAdmin({ limiter, host: '127.0.0.1', page: '/nowhere' })
+    const headers = { Forwarded: 'for=203.0.113.5', 'X-Forwarded-For': '198.51.100.1' }
+    const { body } = await ask('POST', '/explain', { ...request, headers, ip: '10.0.0.1' })
+    expect(body.call.ip).toBe('203.0.113.5')
+    expect(body.rules[0].key).toEqual({ ip: { countedBy: 'value', value: '203.0.113.5' } })
+  })
+})
 
 describe('the blocks of the admin API', () => {
   it('list a caller whom a rule has blocked itself, masked, with the time', async () => {
@@ -58,6 +106,16 @@ describe('the blocks of the admin API', () => {
     const { blocks } = (await ask('GET', '/blocks')).body
     expect(blocks).toMatchObject([{ id: body.id, rule: 'other', key: body.key, since: body.since }])
     expect(Math.abs(blocks[0].until - body.until)).toBeLessThan(1000)
+  })
+
+  it('are shown beside the refused callers, also if a rule has set them', async () => {
+    for (let i = 0; i < 3; i++) await limiter.check(of('annabel'))
+    const { blocks } = (await ask('GET', '/blocks')).body
+    const { callers } = (await ask('GET', '/callers')).body
+    expect(callers).toMatchObject([{ id: blocks[0].id, rule: 'login', blockedUntil: expect.any(Number) }])
+    expect(Math.abs(callers[0].blockedUntil - blocks[0].until)).toBeLessThan(1000)
+    await ask('DELETE', `/blocks/${blocks[0].id}`)
+    expect((await ask('GET', '/callers')).body.callers[0]).not.toHaveProperty('blockedUntil')
   })
 
   it('can be ended for a caller who is only known by a digest', async () => {

@@ -2,8 +2,6 @@
 export interface Block {
   /** The id under which the caller and their block are reported. */
   readonly id: string
-  /** The id by which the caller was named, if they were. */
-  readonly caller?: string | undefined
   /** Milliseconds since 1970. */
   readonly since: number
   readonly until: number
@@ -16,7 +14,7 @@ export class Blocks {
   readonly #blocks = new Map<string, Block>()
 
   add(block: Block): void {
-    this.list(block.since)
+    for (const { id, until } of this.#blocks.values()) if (until <= block.since) this.#blocks.delete(id)
     const [oldest] = this.#blocks.keys()
     if (this.#blocks.size >= mostBlocks && oldest !== undefined) this.#blocks.delete(oldest)
     this.#blocks.set(block.id, block)
@@ -30,9 +28,9 @@ export class Blocks {
     this.#blocks.delete(id)
   }
 
-  /** Those that last beyond `now`, the newest first; the others are forgotten. */
-  list(now: number): Block[] {
-    for (const { id, until } of this.#blocks.values()) if (until <= now) this.#blocks.delete(id)
-    return [...this.#blocks.values()].reverse()
+  /** When a block ends that lasts for another `leftMs`: as it was answered, if it was set through this API. */
+  untilOf(id: string, now: number, leftMs: number): number {
+    const until = this.#blocks.get(id)?.until ?? 0
+    return until > now ? until : Math.round(now + leftMs)
   }
 }

@@ -4,6 +4,7 @@ import {
   type Decision,
   formatDuration,
   type KeyPart,
+  type Limit,
   type RuleExplanation,
   type RuleMiss,
   type Verdict,
@@ -22,12 +23,14 @@ const mostMisses = 100
 export function explainForPeople({ call, rules, verdict, misses }: Explained): string[] {
   const lines = [`${call.method} ${call.path} from ${call.ip}`, '']
   for (const { means } of rules.caller) lines.push(`the caller is ${means}`)
-  for (const { rule, algorithm, key, decisions } of rules) {
+  for (const { rule, algorithm, key, limits, burst, decisions } of rules) {
     lines.push(`rule "${rule}" (${algorithm})`)
     const parts = Object.entries(key).map(([name, part]) => keyInWords(name, part))
     lines.push(`  key: ${parts.length === 0 ? 'all calls together' : parts.join('; ')}`)
-    for (const decision of decisions) {
-      lines.push(`  limit ${limitInWords(decision)}: ${decision.remaining} left, ${decisionInWords(decision)}`)
+    for (const [level, decision] of decisions.entries()) {
+      lines.push(
+        `  limit ${limitInWords(limits[level], burst)}: ${decision.remaining} left, ${decisionInWords(decision)}`,
+      )
     }
   }
   if (rules.length === 0 && verdict.allowed && rules.caller.length === 0) lines.push('no rule is about this call')
@@ -76,8 +79,11 @@ function printable(value: string): string {
   return /[\p{Cc}\p{Cf}]/u.test(value) ? JSON.stringify(value) : value
 }
 
-function limitInWords({ limit, periodMs }: Decision): string {
-  return periodMs === 0 ? `${limit} at a time` : `${limit}/${formatDuration(periodMs).replace(/^1(?=[a-z])/, '')}`
+function limitInWords(limit: Limit | undefined, burst: number | undefined): string {
+  const { count, periodMs } = limit!
+  if (periodMs === 0) return `${count} at a time`
+  const period = formatDuration(periodMs).replace(/^1(?=[a-z])/, '')
+  return `${count}/${period}${burst === undefined ? '' : `, burst ${burst}`}`
 }
 
 function decisionInWords({ allowed, shadow, retryAfterMs }: Decision): string {

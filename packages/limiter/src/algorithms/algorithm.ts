@@ -54,6 +54,11 @@ export interface Algorithm {
  */
 export interface Meter {
   readonly slots: number
+  /**
+   * So many of the numbers are always stored, the first ones; the others only while the first of them is not 0, and are all 0
+   * otherwise. All of them are stored if this is left out.
+   */
+  readonly coreSlots?: number | undefined
   /** The longest delay a call is admitted with; 0 refuses whatever cannot pass at once. */
   readonly patienceUs: number
   /** A charge of this meter lasts until it is given back. */

@@ -179,6 +179,7 @@ function moves.take(meter, state, now, cost, delay)
 end
 
 function moves.giveBack(meter, state, now, cost, moment, changedAt)
+  if isNew(meter, state, now) then return end
   local last = state[MOMENT]
   local at = meter.waits == 1 and now or max(now, last)
   local isLast = moment >= at or moment >= last

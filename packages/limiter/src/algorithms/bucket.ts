@@ -72,6 +72,7 @@ function rateOf(count: number, periodUs: number, { capacity, ahead, largest, isI
 
 class Bucket implements Meter {
   readonly slots: number = LOWS + 2 * STEPS
+  readonly coreSlots = LOWS
   readonly held = false
   readonly twin: Twin = bucketTwin
   readonly numbers: Readonly<Record<string, number>>
@@ -161,6 +162,8 @@ class Bucket implements Meter {
   }
 
   giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt = -1): void {
+    // a key that is forgotten starts again, and owes nothing for what it had before
+    if (this.#isNew(state, at, now)) return
     const last = state[at + MOMENT]!
     // if no call ever waits, it is the clock that stepped back
     const then = this.#waits ? now : Math.max(now, last)

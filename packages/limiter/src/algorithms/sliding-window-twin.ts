@@ -125,10 +125,11 @@ end
 
 function moves.giveBack(meter, state, now, cost, moment, changedAt)
   if moment <= changedAt or moment + meter.periodUs <= now then return end
-  local stop, segment = endOf(state), SEGMENTS
-  while segment < stop and lastOf(meter, state[segment], state[LAST]) < moment do segment = segment + 1 end
+  local newest, stop = state[LAST], endOf(state)
+  if newest < moment then return end
+  local segment = newest == moment and stop or SEGMENTS
+  while segment < stop and lastOf(meter, state[segment], newest) < moment do segment = segment + 1 end
   local isOpen = segment == stop
-  if isOpen and state[LAST] < moment then return end
   local calls = isOpen and state[CALLS] or callsOf(meter, state[segment])
   local undone = min(cost, calls)
   state[HELD] = state[HELD] - undone
@@ -136,7 +137,7 @@ function moves.giveBack(meter, state, now, cost, moment, changedAt)
     reopen(meter, state)
   elseif isOpen then
     state[CALLS] = calls - undone
-    if state[LAST] == moment then state[LEAD] = state[LEAD] - undone * meter.gapUs end
+    if newest == moment then state[LEAD] = state[LEAD] - undone * meter.gapUs end
   elseif undone == calls then
     drop(state, segment, 1)
   else

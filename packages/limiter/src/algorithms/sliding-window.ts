@@ -150,10 +150,13 @@ class SlidingWindow implements Meter {
     // whether it was still in the window when the period changed is not known
     if (moment <= changedAt || moment + this.#periodUs <= now) return
     const end = at + SEGMENTS + state[at + CLOSED]!
-    let segment = at + SEGMENTS
-    while (segment < end && this.#packing.lastOf(state[segment]!, state[at + LAST]!) < moment) segment++
+    const newest = state[at + LAST]!
+    if (newest < moment) return
+    // the moment of a closed segment may be rounded up to that of the newest call, which is in the open one; if it is rounded
+    // up to that of another call, an older call is taken out, and the other one is held for longer than it could be
+    let segment = newest === moment ? end : at + SEGMENTS
+    while (segment < end && this.#packing.lastOf(state[segment]!, newest) < moment) segment++
     const isOpen = segment === end
-    if (isOpen && state[at + LAST]! < moment) return
     const calls = isOpen ? state[at + CALLS]! : this.#packing.callsOf(state[segment]!)
     const undone = Math.min(cost, calls)
     state[at + HELD] = state[at + HELD]! - undone
@@ -161,7 +164,7 @@ class SlidingWindow implements Meter {
     else if (isOpen) {
       state[at + CALLS] = calls - undone
       // only the last calls of all can be told apart from the others, and their part of the lead
-      if (state[at + LAST] === moment) state[at + LEAD] = state[at + LEAD]! - undone * this.#gapUs
+      if (newest === moment) state[at + LEAD] = state[at + LEAD]! - undone * this.#gapUs
     } else if (undone === calls) this.#drop(state, at, segment, 1)
     else state[segment] = this.#packing.without(state[segment]!, undone)
   }

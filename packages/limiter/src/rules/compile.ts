@@ -21,6 +21,8 @@ export interface CompiledRule {
   readonly algorithm: string
   readonly origin: string | undefined
   readonly limits: readonly Limit[]
+  /** The burst that the rule states, as it is explained. */
+  readonly burst?: number | undefined
   readonly meters: readonly Meter[]
   /** The meters of one process's part of the limit. */
   readonly partOf: (part: Part) => readonly Meter[]
@@ -99,6 +101,7 @@ function compileRule(
     key: compileKey(rule.by, words),
     keyParts: rule.by.map(name => [name, compilePart(name, words)] as const),
     limits: rule.limits,
+    burst: typeof rule.options.burst === 'number' ? rule.options.burst : undefined,
     meters,
     partOf: part => rule.limits.map(limit => partMeter(algorithm, { limit, options: rule.options }, part, patience)),
     terms: [rule.limits, rule.options, patience],

@@ -84,14 +84,15 @@ export interface RedisCounterOptions {
  */
 export function redisCounter(rule: RedisCounterRule, options: RedisCounterOptions): RedisCounter {
   const { id, meters, algorithm, by = [], enforced } = rule
-  const levels = meters.map(({ twin, numbers, slots: usual, scale = [], patienceUs, held }) => {
+  const levels = meters.map(({ twin, numbers, slots: usual, coreSlots, scale = [], patienceUs, held }) => {
     if (!twin)
       throw new DianaError('BAD_RULES', `rule "${id}": its algorithm cannot count in Redis; write count: local`)
     // what is held in Redis is a list of leases, empty at first
     const slots = held ? 0 : usual
     const lease = held ? { held, holder: options.holder, leaseUs: LEASE_MS * 1000 } : {}
     const patience = patienceUs > 0 ? { patienceUs } : {}
-    return { ...numbers, ...lease, ...patience, name: twin.name, slots, shape: [slots, ...scale].join(' ') }
+    const stored = { slots, coreSlots: coreSlots === slots ? undefined : coreSlots }
+    return { ...numbers, ...lease, ...patience, name: twin.name, ...stored, shape: [slots, ...scale].join(' ') }
   })
   const mark = markOf(levels.map(({ shape }) => shape).join(';'))
   const tag = `${escapePart(id)}:${escapePart(algorithm)}:${by.map(escapePart).join()}`

@@ -11,6 +11,7 @@ if lone then
     local rule, field, cost = rules[c], lone[c * 2 - 1], floor(lone[c * 2] / 2)
     local level = rule.levels[1]
     local size = level.slots + 1
+    local core = (level.coreSlots or level.slots) + 1
     local raws = redis.pcall('HMGET', KEYS[c * 2 - 1], '@', field)
     local about, raw = raws[1], raws[2]
     if rule.levels[2] or size == 1 or size > MANY or not (about and #about >= ABOUT_BYTES) then break end
@@ -18,15 +19,19 @@ if lone then
     if mark ~= rule.mark or code % 4096 ~= 0 then break end
     abouts[c] = about
     if now >= oldLasts and now - begun >= max(SECOND, lasts - now) then break end
-    local format, state = size == 3 and '<ddd' or formatOf(size), nil
-    if raw and #raw == size * 8 then
-      state = { fetch(format, raw) }
+    local state, known = nil, version
+    if raw and #raw == core * 8 then
+      state = { fetch(core == 3 and '<ddd' or formatOf(core), raw) }
+      known = state[core]
+      for slot = core, level.slots do state[slot] = 0 end
+    elseif raw and #raw == size * 8 then
+      state = { fetch(formatOf(size), raw) }
+      known = state[size]
     elseif not raw and now >= oldLasts then
       state = { 0, 0 }
       for slot = 3, level.slots do state[slot] = 0 end
-      state[size] = version
     end
-    if not state or state[size] ~= version then break end
+    if not state or known ~= version then break end
     local pass, remaining, idleAt = passes[level.name], nil, nil
     if pass then
       remaining, idleAt = pass(level, state, now, cost)
@@ -38,8 +43,10 @@ if lone then
       end
     end
     if not remaining or idleAt > lasts or remaining >= REMAINING or idleAt - now >= RESETS then break end
-    state[size] = version
-    texts[c], reply[c + 1] = pack(format, unpack(state, 1, size)), remaining * RESETS + (idleAt - now)
+    local stored = core < size and state[core] == 0 and core or size
+    state[stored] = version
+    local format = stored == 3 and '<ddd' or formatOf(stored)
+    texts[c], reply[c + 1] = pack(format, unpack(state, 1, stored)), remaining * RESETS + (idleAt - now)
   end
   if texts[#rules] then
     for c = 1, #rules do

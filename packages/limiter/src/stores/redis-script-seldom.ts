@@ -262,10 +262,26 @@ ${SPREAD}
     return state
   end
 
-  local function slotsOf(levels)
-    local slots = {}
-    for l = 1, #levels do slots[l] = levels[l].slots end
-    return slots
+  -- how many numbers each level has, all of them or those that are always stored
+  local function slotsOf(levels, isShort)
+    local slots, sum = {}, 0
+    for l, level in ipairs(levels) do
+      slots[l] = isShort and level.coreSlots or level.slots
+      sum = sum + slots[l]
+    end
+    return slots, sum
+  end
+
+  -- the states of all levels; numbers that are not stored are 0
+  local function partsIn(numbers, count, levels)
+    local slots, sum = slotsOf(levels, true)
+    local isShort = count == sum + 1
+    local parts = laidOut(numbers, count, isShort and slots or slotsOf(levels))
+    for l, part in ipairs(isShort and parts or {}) do
+      for slot = part.n + 1, levels[l].slots do part[slot] = 0 end
+      part.n = max(part.n, levels[l].slots)
+    end
+    return parts
   end
 
   -- what the levels of a version make of the states of another, at the moment when it took over
@@ -285,7 +301,7 @@ ${SPREAD}
     local home, version = rule.home, numbers[count]
     local _, starts = versionsOf(home)
     local levels = version and starts[version] and rare.levelsOf(home, version)
-    local parts = levels and laidOut(numbers, count, slotsOf(levels))
+    local parts = levels and partsIn(numbers, count, levels)
     if not parts then return {} end
     for between = version + 1, rule.version - 1 do
       local heirs = rare.levelsOf(home, between)
@@ -303,7 +319,7 @@ ${SPREAD}
     if raw then
       local numbers, count = numbersIn(raw)
       if numbers[count] == rule.version then
-        parts = laidOut(numbers, count, slotsOf(rule.levels)) or parts
+        parts = partsIn(numbers, count, rule.levels) or parts
       else
         parts = foreignParts(rule, numbers, count)
       end
@@ -320,10 +336,13 @@ ${SPREAD}
   end
 
   local function textOf(rule, parts)
-    local flat, n = {}, 0
-    for l, slots in ipairs(slotsOf(rule.levels)) do
+    local flat, n, isShort = {}, 0, true
+    for l, level in ipairs(rule.levels) do
+      if level.coreSlots and parts[l][level.coreSlots + 1] ~= 0 then isShort = false end
+    end
+    for l, slots in ipairs(slotsOf(rule.levels, isShort)) do
       local state = parts[l]
-      local count = state.n or slots
+      local count = slots == 0 and state.n or slots
       if slots == 0 then
         n = n + 1
         flat[n] = count

@@ -72,19 +72,25 @@ local function charger(rule)
   local fields, raws, written, size = home.fields, home.raws, home.written, level.slots + 1
   local pass = passes[level.name] or seldom().passOf(level)
   local format, bytes = size == 3 and '<ddd' or formatOf(size), size * 8
+  -- how many numbers there are if those that are not always stored are left out
+  local core = (level.coreSlots or level.slots) + 1
+  local isShort = core == 3
   local open, state, isChanged, idleAt = NOBODY, {}, false, 0
   local n, last = 0, 0
   return function(key, cost, isKept)
     if key ~= open or key == NOBODY then
       if isChanged then
         local text
-        if size == 3 then
+        if isShort and (size == 3 or state[3] == 0) then
           text = pack('<ddd', state[1], state[2], version)
         elseif size == 11 then
           text = pack(
             '<ddddddddddd', state[1], state[2], state[3], state[4], state[5], state[6], state[7], state[8], state[9],
             state[10], version
           )
+        elseif core < size and state[core] == 0 then
+          state[core] = version
+          text = pack(formatOf(core), unpack(state, 1, core))
         else
           state[size] = version
           text = pack(format, unpack(state, 1, size))
@@ -112,8 +118,9 @@ local function charger(rule)
       if not raw then
         for slot = 1, size - 1 do state[slot] = 0 end
         known = version
-      elseif #raw == bytes and size == 3 then
+      elseif #raw == 24 and isShort then
         state[1], state[2], known = fetch('<ddd', raw)
+        for slot = 3, size - 1 do state[slot] = 0 end
       elseif #raw == bytes and size == 11 then
         state[1], state[2], state[3], state[4], state[5], state[6], state[7], state[8], state[9], state[10], known =
           fetch('<ddddddddddd', raw)

@@ -1,9 +1,10 @@
 import type { Meter } from '../algorithms/algorithm.ts'
 import { capacityOf } from './catch-up.ts'
-import { inheritStates, type Layout, layOut } from './inherit-states.ts'
+import { layOut } from './inherit-states.ts'
+import { States } from './states.ts'
 import type { Table } from './table.ts'
 
-const CHUNK_SLOTS = 32
+const CHUNK_BITS = 5
 /** The clocks of the store and of this process, and the way between them, may differ by so much. */
 const SLACK_US = 50_000
 
@@ -14,89 +15,76 @@ const SLACK_US = 50_000
  */
 export class SeenCounts {
   readonly table: Table
-  #layout: Layout
+  #states: States
   #capacities: readonly number[]
-  readonly #chunks: (Float64Array | undefined)[] = []
 
   constructor(table: Table, meters: readonly Meter[]) {
     this.table = table
-    this.#layout = layOut(meters)
+    this.#states = new States(layOut(meters), CHUNK_BITS)
     this.#capacities = meters.map(capacityOf)
   }
 
   /** Goes on with the meters of a changed rule. */
   use(meters: readonly Meter[], now: number): void {
-    if (meters === this.#layout.meters) return
-    const after = layOut(meters)
-    this.#chunks.forEach((chunk, i) => {
-      if (chunk) this.#chunks[i] = inheritStates(chunk, CHUNK_SLOTS, this.#layout, after, now)
-    })
-    this.#layout = after
+    if (meters === this.#states.layout.meters) return
+    this.#states = this.#states.inherit(layOut(meters), now)
     this.#capacities = meters.map(capacityOf)
   }
 
   /** The slot belongs to a key that was not seen yet. */
   clear(slot: number): void {
-    const { stride } = this.#layout
-    const from = (slot % CHUNK_SLOTS) * stride
-    this.#chunks[Math.floor(slot / CHUNK_SLOTS)]?.fill(0, from, from + stride)
+    if (this.#states.hasChunk(slot)) this.#states.clear(slot)
   }
 
   /** The store has said what is left of each level. */
   see(slot: number, remaining: readonly number[], now: number): void {
-    const { meters, offsets } = this.#layout
-    const chunk = this.#chunkFor(slot)
+    const { meters, offsets } = this.#states.layout
+    const state = this.#stateOf(slot)
     for (let level = 0; level < meters.length; level++) {
       const meter = meters[level]!
       if (meter.held || meter.costLasting) continue
-      const at = this.#baseOf(slot) + offsets[level]!
+      const at = this.#states.base(slot) + offsets[level]!
       const left = remaining[level]!
       // something was given back or reset elsewhere; when the rest was counted is not known
-      const isLess = meter.remaining(chunk, at, now + SLACK_US) < left
-      if (isLess) chunk.fill(0, at, at + meter.slots)
-      const room = isLess ? this.#capacities[level]! : meter.remaining(chunk, at, now)
-      if (room > left) meter.take(chunk, at, now, room - left, 0)
+      const isLess = meter.remaining(state, at, now + SLACK_US) < left
+      if (isLess) state.fill(0, at, at + meter.slots)
+      const room = isLess ? this.#capacities[level]! : meter.remaining(state, at, now)
+      if (room > left) meter.take(state, at, now, room - left, 0)
     }
   }
 
   /** The store was told of calls that this process had admitted without it. */
   count(slot: number, costs: readonly number[], now: number): void {
-    const { meters, offsets } = this.#layout
-    const chunk = this.#chunkFor(slot)
+    const { meters, offsets } = this.#states.layout
+    const state = this.#stateOf(slot)
     meters.forEach((meter, level) => {
-      const at = this.#baseOf(slot) + offsets[level]!
-      const cost = Math.min(costs[level] ?? 0, meter.remaining(chunk, at, now))
-      if (cost > 0 && !meter.held) meter.take(chunk, at, now, cost, 0)
+      const at = this.#states.base(slot) + offsets[level]!
+      const cost = Math.min(costs[level] ?? 0, meter.remaining(state, at, now))
+      if (cost > 0 && !meter.held) meter.take(state, at, now, cost, 0)
     })
   }
 
   /** The store takes back what it counted at `moment`, by the clock of this process. */
   giveBack(slot: number, cost: number, moment: number, now: number): void {
-    const { meters, offsets } = this.#layout
-    const chunk = this.#chunkFor(slot)
+    const { meters, offsets } = this.#states.layout
+    const state = this.#stateOf(slot)
     meters.forEach((meter, level) => {
-      if (!meter.held) meter.giveBack(chunk, this.#baseOf(slot) + offsets[level]!, now, cost, moment)
+      if (!meter.held) meter.giveBack(state, this.#states.base(slot) + offsets[level]!, now, cost, moment)
     })
   }
 
   /** What the store had counted for a key, level by level, as far as it still matters. */
   used(slot: number, now: number): number[] {
-    const { meters, offsets } = this.#layout
-    const chunk = this.#chunks[Math.floor(slot / CHUNK_SLOTS)]
+    const { meters, offsets } = this.#states.layout
+    const state = this.#states.hasChunk(slot) ? this.#states.state(slot) : undefined
     return meters.map((meter, level) => {
-      const at = this.#baseOf(slot) + offsets[level]!
-      return chunk && !meter.held ? this.#capacities[level]! - meter.remaining(chunk, at, now) : 0
+      const at = this.#states.base(slot) + offsets[level]!
+      return state && !meter.held ? this.#capacities[level]! - meter.remaining(state, at, now) : 0
     })
   }
 
-  #chunkFor(slot: number): Float64Array {
-    const place = Math.floor(slot / CHUNK_SLOTS)
-    const chunk = this.#chunks[place] ?? new Float64Array(CHUNK_SLOTS * this.#layout.stride)
-    this.#chunks[place] = chunk
-    return chunk
-  }
-
-  #baseOf(slot: number): number {
-    return (slot % CHUNK_SLOTS) * this.#layout.stride
+  #stateOf(slot: number): Float64Array {
+    if (!this.#states.hasChunk(slot)) this.#states.addChunk(slot)
+    return this.#states.state(slot)
   }
 }

@@ -1,7 +1,8 @@
 import type { Meter } from '../algorithms/algorithm.ts'
 import { FreeSlots } from './free-slots.ts'
-import { inheritStates, isSameLayout, type Layout, layOut } from './inherit-states.ts'
+import { isSameLayout, type Layout, layOut } from './inherit-states.ts'
 import { KeyIndex } from './key-index.ts'
+import { States } from './states.ts'
 
 const CHUNK_BITS = 10
 const CHUNK_SLOTS = 1 << CHUNK_BITS
@@ -18,8 +19,7 @@ export function resetsSoFar(): number {
 }
 
 /**
- * The counts of one rule: a slot of numbers per key, in chunks of typed arrays, so that a key costs no object, no timer,
- * and growing copies nothing.
+ * The counts of one rule: a slot of numbers per key (states.ts).
  *
  * A key that is not here reads as the crowd does. The crowd is all zeros, a key never seen, unless the store was full
  * and strangers had to be counted together; then a newcomer begins with what the crowd has used, since he may have
@@ -39,7 +39,10 @@ export class Table {
   begins = false
   #held = false
   readonly #index = new KeyIndex()
-  #chunks: Float64Array[] = []
+  #states: States
+  /** Those of `#states`, one step nearer. */
+  #chunks: States['chunks']
+  #step = 0
   readonly #free = new FreeSlots()
   #slots = 1
   #hasStrangers = false
@@ -47,9 +50,12 @@ export class Table {
   readonly #resets: (Float64Array | undefined)[] = []
 
   constructor(meters: readonly Meter[]) {
-    this.#use(layOut(meters))
+    const layout = layOut(meters)
+    this.#use(layout)
+    this.#states = new States(layout, CHUNK_BITS)
+    this.#useStates(this.#states)
     // a table of the crowd alone, such as a global rule's, needs no whole chunk
-    this.#chunks.push(new Float64Array(this.stride))
+    this.#states.addChunk(CROWD, 1)
   }
 
   /**
@@ -59,16 +65,14 @@ export class Table {
   adopt(meters: readonly Meter[], now: number): () => void {
     const before: Layout = { meters: this.meters, offsets: this.offsets, stride: this.stride }
     const after = layOut(meters)
-    const chunks = isSameLayout(before, after)
-      ? this.#chunks
-      : this.#chunks.map(chunk => inheritStates(chunk, chunk.length / before.stride, before, after, now))
-    const [undone, changedAt] = [this.#chunks, this.changedAt]
+    const [undone, changedAt] = [this.#states, this.changedAt]
+    const states = isSameLayout(before, after) ? undone : undone.inherit(after, now)
     this.#use(after)
-    if (chunks !== undone) this.changedAt = now
-    this.#chunks = chunks
+    if (states !== undone) this.changedAt = now
+    this.#useStates(states)
     return () => {
       this.#use(before)
-      this.#chunks = undone
+      this.#useStates(undone)
       this.changedAt = changedAt
     }
   }
@@ -80,6 +84,12 @@ export class Table {
     this.begins = meters.some(meter => meter.begin !== undefined)
     this.passes = meters.length === 1 && meters[0]!.pass !== undefined && stride <= PASSING_SLOTS && !this.begins
     this.#held = meters.some(meter => meter.held)
+  }
+
+  #useStates(states: States): void {
+    this.#states = states
+    this.#chunks = states.chunks
+    this.#step = states.base(1)
   }
 
   /** Keys with a slot of their own. */
@@ -98,12 +108,14 @@ export class Table {
     yield* this.#index.entries()
   }
 
+  /** The array with the state of a slot, from `base` on; it is not to be used after that of another slot was asked for. */
   state(slot: number): Float64Array {
-    return this.#chunks[slot >> CHUNK_BITS]!
+    const chunks = this.#chunks
+    return chunks === undefined ? this.#states.state(slot) : chunks[slot >> CHUNK_BITS]!
   }
 
   base(slot: number): number {
-    return (slot & (CHUNK_SLOTS - 1)) * this.stride
+    return (slot & (CHUNK_SLOTS - 1)) * this.#step
   }
 
   /** Whether strangers are being counted together at this moment. */
@@ -123,7 +135,7 @@ export class Table {
     if (crowded && this.#held) return CROWD
     const slot = this.#free.pop() ?? this.#grow()
     this.#index.add(key, slot)
-    if (crowded) this.state(slot).set(this.state(CROWD).subarray(0, this.stride), this.base(slot))
+    if (crowded) this.#states.copy(CROWD, slot)
     return slot
   }
 
@@ -134,8 +146,7 @@ export class Table {
   reset(key: string, stamp: number = ++resets): void {
     const slot = this.find(key)
     if (slot === CROWD && key !== '') return
-    const base = this.base(slot)
-    this.state(slot).fill(0, base, base + this.stride)
+    this.#states.clear(slot)
     this.#resets[slot >> CHUNK_BITS] ??= new Float64Array(CHUNK_SLOTS)
     this.#resets[slot >> CHUNK_BITS]![slot & (CHUNK_SLOTS - 1)] = stamp
   }
@@ -154,8 +165,7 @@ export class Table {
       if (entry === undefined || this.#isLive(entry[1], now)) continue
       const [key, slot] = entry
       this.#index.delete(key)
-      const base = this.base(slot)
-      this.state(slot).fill(0, base, base + this.stride)
+      this.#states.clear(slot)
       this.#free.push(slot)
       freed++
     }
@@ -164,11 +174,7 @@ export class Table {
 
   #grow(): number {
     const slot = this.#slots++
-    const isFirst = slot === CROWD + 1
-    if (!isFirst && slot >> CHUNK_BITS < this.#chunks.length) return slot
-    const chunk = new Float64Array(CHUNK_SLOTS * this.stride)
-    if (isFirst) chunk.set(this.#chunks.pop()!)
-    this.#chunks.push(chunk)
+    if (slot === CROWD + 1 || !this.#states.hasChunk(slot)) this.#states.addChunk(slot)
     return slot
   }
 

@@ -104,7 +104,7 @@ export class StoreWalk {
       case 5:
         return this.#reset(rule, key)
       case 6:
-        return many % 2 === 0 ? this.#block(rule, key, 1 + (many % 5000)) : this.#reset(rule.gate, key)
+        return many % 2 === 0 ? this.#block(rule, key, 1 + (many % 5000)) : this.#unblock(rule, key, many % 4 === 1)
       default: {
         // calls of one turn travel together, one that comes alone goes another way through the script
         const calls = pick([1, 1, 2, 5], many)
@@ -209,6 +209,12 @@ export class StoreWalk {
     await this.#redis.reset(counter, key)
     // by the clock of Redis a charge of the same microsecond may have come before
     this.#now++
+  }
+
+  /** Ends a block; as a limiter does it, with what the rule has counted, or alone. */
+  async #unblock(rule: Rule, key: string, isAlone: boolean): Promise<void> {
+    if (!isAlone && !rule.counter.held) await this.#reset(rule, key)
+    await this.#reset(rule.gate, key)
   }
 
   async #block({ gate }: Rule, key: string, ms: number): Promise<void> {

@@ -46,7 +46,7 @@ export const blockOperations: readonly Operation[] = [
       const blocked = { rule, key: desk.limiter.keyOf(rule, who), leftMs: ms }
       const since = Date.now()
       const until = since + ms
-      desk.blocks.add({ id: idOf(blocked), caller: body.caller, since, until })
+      desk.blocks.add({ id: idOf(blocked), since, until })
       return { ...show(blocked, desk), since, until }
     },
   }),
@@ -114,7 +114,7 @@ function show(blocked: BlockedCaller, { limiter, blocks }: Desk): object {
   const { rule: id, key, leftMs } = blocked
   const rule = limiter.rules.find(one => one.id === id)
   const now = Date.now()
-  const until = Math.round(now + leftMs)
+  const until = blocks.untilOf(idOf(blocked), now, leftMs)
   const byHand = blocks.find(idOf(blocked))
   // a rule blocks for a time of its own
   const byRule = typeof rule?.block === 'number' ? Math.min(now, until - rule.block) : undefined

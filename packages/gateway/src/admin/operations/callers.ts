@@ -34,9 +34,11 @@ export const callerOperations: readonly Operation[] = [
         }),
       ),
     }),
-    run: async ({ query }, { processes, blocks }) => {
+    run: async ({ query }, { limiter, processes, blocks }) => {
       const found = await processes.callers(query.top, query.rule)
-      const until = new Map(blocks.list(Date.now()).map(block => [block.caller, block.until]))
+      const blocked = found.length === 0 ? [] : await limiter.blocks()
+      const now = Date.now()
+      const until = new Map(blocked.map(block => [idOf(block), blocks.untilOf(idOf(block), now, block.leftMs)]))
       return {
         callers: found.map(caller => {
           const blockedUntil = until.get(idOf(caller))

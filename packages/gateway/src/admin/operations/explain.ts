@@ -6,6 +6,8 @@ import { Refusal } from '../refusal.ts'
 import { type Operation, operation } from './operation.ts'
 import { call, milliseconds } from './shapes.ts'
 
+const MOST_MISSES = 100
+
 const written = z.strictObject({
   request: z.string().max(65_536).describe('a curl command, or METHOD path and headers as they stand on the wire'),
   ip: z.string().max(64).optional(),
@@ -26,18 +28,31 @@ const explanation = z.looseObject({
   rule: z.string(),
   algorithm: z.string(),
   key: z.record(z.string(), z.object({ countedBy: z.string(), value: z.string() })),
+  limits: z.array(z.object({ count: z.number(), periodMs: z.number() })),
+  burst: z.number().optional(),
   decisions: z.array(decision),
+})
+
+/** Something that decides about the caller besides what was counted. */
+const standing = z.object({
+  is: z.enum(['allowed', 'denied', 'blocked']),
+  rule: z.string().optional(),
+  leftMs: z.number().optional(),
+  means: z.string(),
 })
 
 export const explainOperations: readonly Operation[] = [
   operation({
     method: 'POST',
     path: '/explain',
-    summary: 'Which rules a call meets, under which key, with which numbers; counts nothing.',
+    summary:
+      'Which rules a call meets, under which key, with which numbers, and whether its caller is on a list or blocked; counts nothing.',
     body: z.union([written, call]),
     answer: z.object({
       call: z.object({ method: z.string(), path: z.string(), ip: z.string().optional() }).loose(),
+      caller: z.array(standing),
       rules: z.array(explanation),
+      misses: z.array(z.object({ rule: z.string(), reason: z.string() })).describe('rules that do not match, and why'),
       allowed: z.boolean(),
       refusedBy: z.string().optional(),
       reason: z.string().optional(),
@@ -48,10 +63,14 @@ export const explainOperations: readonly Operation[] = [
       const request = 'request' in body ? readRequest(body.request) : fromParts(body)
       const asked = toCall(request, body.ip, limiter)
       const [rules, verdict] = [await limiter.explain(asked), await limiter.peek(asked)]
+      // no rule is asked about a caller who is denied
+      const misses = verdict.reason === 'denied' ? [] : limiter.explainMisses(asked).slice(0, MOST_MISSES)
       const { method, path, query, ip, host, headers } = asked
       return {
         call: { method, path, query, ip, host, headers },
+        caller: rules.caller,
         rules,
+        misses,
         allowed: verdict.allowed,
         refusedBy: verdict.rule,
         reason: verdict.reason,
@@ -73,6 +92,6 @@ export function toCall({ method, target, headers }: WrittenRequest, ip: string |
   if (place === undefined) throw new Refusal(400, 'This path cannot be read: write one such as /orders/1.')
   const peer = ip ?? '127.0.0.1'
   if (isIP(peer) === 0) throw new Refusal(400, 'This is no address: write one such as 203.0.113.9.')
-  const address = limiter.addressOf(peer, headers['x-forwarded-for'])
-  return { method, path: place.path, query: place.query, ip: address, host: headers.host, headers }
+  const address = limiter.addressOf(peer, headers[limiter.forwardedBy])
+  return { method, path: place.path, anyCase: true, query: place.query, ip: address, host: headers.host, headers }
 }

@@ -152,6 +152,19 @@ const refunds: readonly AmendedTimeline[] = [
       { at: 2500, cost: 6, expected: 'refuse', remaining: 5 },
     ],
   },
+  {
+    // the moment of a closed segment is rounded up to that of the newest call
+    title: 'a refund of the newest call of a sliding window takes it out of the newest segment',
+    rule: { algorithm: 'sliding-window', limit: '1000/d', segments: 7 },
+    moves: [
+      { at: 12_342_857.142, expected: 'pass' },
+      { at: 12_342_857.143, expected: 'pass' },
+      { at: 12_342_857.144, expected: 'pass' },
+      { at: 12_342_857.144, name: 'newest', expected: 'pass' },
+      { at: 12_342_857.144, refund: 'newest' },
+      { at: 12_342_857.144, cost: 998, expected: 'refuse', remaining: 997, retryAfterMs: 24 * HOUR },
+    ],
+  },
 ]
 
 const interval = (limit: string, burst: number): TimelineRule => ({ ...bucket(limit, burst), refill: 'interval' })
@@ -188,6 +201,16 @@ const refills: readonly AmendedTimeline[] = [
       { at: 1500, refund: 'early' },
       { at: 1500, cost: 0, expected: 'pass', remaining: 7 },
       { at: 2000, cost: 0, expected: 'pass', remaining: 10 },
+    ],
+  },
+  {
+    title: 'a refund to a key that was forgotten does not fill a bucket that starts empty',
+    rule: empty('10/s', 10),
+    moves: [
+      { at: 0, expected: 'refuse', remaining: 0 },
+      { at: 1000, cost: 5, name: 'early', expected: 'pass', remaining: 5 },
+      { at: 2 * HOUR, refund: 'early' },
+      { at: 2 * HOUR, expected: 'refuse', remaining: 0, retryAfterMs: 100 },
     ],
   },
   {
