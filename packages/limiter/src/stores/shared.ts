@@ -74,6 +74,8 @@ export class SharedStore {
   #isClosed = false
   /** The life of the store in which this process has told it what it had forgotten. */
   #remindedEra: string | undefined
+  /** The life of the store in which the fleet gathers. */
+  #gatheredEra = ''
   #settling: NodeJS.Timeout | undefined
   /** Charges as the store was last asked about, to ask it again. */
   #latest: readonly SharedCharge[] = []
@@ -92,6 +94,7 @@ export class SharedStore {
       onTrouble: trouble => this.#switch(trouble),
     })
     this.#recovery = new Recovery({
+      fleetSize: () => this.#fleet.part.size,
       probe: () => this.#probe(),
       gather: withinMs => this.#gather(withinMs),
       rejoin: withinMs => this.#rejoin(withinMs),
@@ -296,6 +299,7 @@ export class SharedStore {
   async #gather(withinMs: number): Promise<boolean> {
     const { isComplete, era, hasForgotten } = await within(this.#fleet.knock(withinMs), this.#stepMs)
     this.#isRejoining = true
+    this.#gatheredEra = era
     if (!hasForgotten || this.#remindedEra === era) return isComplete
     // before any process adds what the store has never known
     await remind(this.#store, this.#standIn.known(this.#options.now))
@@ -304,10 +308,10 @@ export class SharedStore {
   }
 
   async #rejoin(withinMs: number): Promise<boolean> {
-    const { era } = await within(this.#fleet.knock(withinMs), this.#stepMs)
     this.#store.renew?.()
     this.#health.exceeded(await this.#settle())
-    return await within(this.#fleet.return(era, withinMs), this.#stepMs)
+    // a process that is back stays back: were it to knock again, others would see it as not back
+    return await within(this.#fleet.return(this.#gatheredEra, withinMs), this.#stepMs)
   }
 
   #settle(): Promise<number> {
