@@ -164,15 +164,17 @@ interface Opened {
 async function connect(
   { store, clock }: LimiterOptions,
   document: RuleDocument,
-): Promise<(Pick<LimiterParts, 'fleet' | 'roll' | 'hasParts' | 'reconnect' | 'lastError'> & Opened) | undefined> {
+): Promise<
+  (Pick<LimiterParts, 'fleet' | 'roll' | 'hasParts' | 'reconnect' | 'onReady' | 'lastError'> & Opened) | undefined
+> {
   if (!document.store) return undefined
   const { redis: urls } = document.store
-  const { send, isCluster, close, reconnect, lastError } = await connectRedis(targetIn(store?.redis, urls))
+  const { send, isCluster, close, reconnect, onReady, lastError } = await connectRedis(targetIn(store?.redis, urls))
   const now = clock && inMicroseconds(clock)
   const fleet = new RedisStore(send, { isCluster, now })
   const statistics = new RedisStatistics(send, { isCluster })
   const roll = new RedisRoll(send)
-  return { fleet, roll, hasParts: isCluster, statistics, disconnect: close, reconnect, lastError }
+  return { fleet, roll, hasParts: isCluster, statistics, disconnect: close, reconnect, onReady, lastError }
 }
 
 /** What was given in code, but for addresses, which are taken as they were read: they may stand in the environment. */

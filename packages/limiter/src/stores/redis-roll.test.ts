@@ -37,7 +37,8 @@ describe('the roll in Redis', () => {
     for (const roll of [one, other, silent]) await roll.attend(here)
     await other.leave()
     expect(await one.attend(here)).toMatchObject({ size: 2 })
-    for (const id of await server.client.zrange(HEARD, 0, -1)) await server.client.zadd(HEARD, 1000, id)
+    for (const id of (await server.client.zrange(HEARD, '0', '-1')).map(String))
+      await server.client.zadd(HEARD, '1000', String(id))
     expect(await one.attend(here)).toMatchObject({ size: 1, rank: 0 })
     for (const key of KEYS) expect(await server.client.zcard(key), key).toBe(1)
   })
@@ -46,7 +47,7 @@ describe('the roll in Redis', () => {
     const [one, other] = [join(), join()]
     await other.attend({ ...here, isBack: false })
     expect(await one.attend(here)).toMatchObject({ size: 2, heard: 2, back: 1 })
-    const [seconds] = await server.client.time()
+    const seconds = Number((await server.client.time())[0])
     for (const key of KEYS) await server.client.zadd(key, key.endsWith('ids') ? 0 : (seconds - 3) * 1000, 'zzz')
     expect(await one.attend(here)).toMatchObject({ size: 3, heard: 2, back: 1 })
   })
@@ -63,7 +64,7 @@ describe('the roll in Redis', () => {
   })
 
   it('survives what others write into it', async () => {
-    for (const key of KEYS) await server.client.zadd(key, 5, 'junk', Number.POSITIVE_INFINITY, '')
+    for (const key of KEYS) await server.client.zadd(key, '5', 'junk', '+inf', '')
     expect(await join().attend(here)).toMatchObject({ size: 1, rank: 0 })
     for (const key of [...KEYS, ERA]) {
       await server.client.del(key)
@@ -88,7 +89,7 @@ describe('the roll in Redis', () => {
   })
 
   it('forgets heartbeats from the future, which a clock that has stepped back left behind', async () => {
-    const [seconds] = await server.client.time()
+    const seconds = Number((await server.client.time())[0])
     await server.client.zadd(HEARD, (seconds + 3600) * 1000, 'zzz')
     await server.client.zadd(IDS, 0, 'zzz')
     expect(await join().attend(here)).toMatchObject({ size: 1, rank: 0, heard: 1 })

@@ -35,6 +35,8 @@ export interface SharedStoreOptions {
   /** The store has parts that fail one by one, such as the nodes of a Cluster. */
   readonly hasParts?: boolean | undefined
   readonly reconnect?: (() => void) | undefined
+  /** Calls the listener whenever there is a new connection. */
+  readonly onReady?: ((listener: () => void) => void) | undefined
   /** Why the way to the store is closed, where it is. */
   readonly lastError?: (() => unknown) | undefined
   /** Whole microseconds, by the clock that counts here. */
@@ -102,6 +104,7 @@ export class SharedStore {
       reconnect: () => this.#options.reconnect?.(),
       recovered: () => this.#recovered(),
     })
+    options.onReady?.(() => this.#recovery.wake())
   }
 
   /** Joins the fleet; resolves soon, also where the store cannot be asked. */
