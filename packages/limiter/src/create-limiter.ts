@@ -6,6 +6,7 @@ import { GivenFunctions } from './dimensions/given-functions.ts'
 import { DianaError } from './errors.ts'
 import { Limiter, type LimiterParts } from './limiter.ts'
 import { gatherWords, importPlugins, pluginsNamedIn } from './plugins.ts'
+import { DEFAULT_PREFIX } from './redis-url.ts'
 import { documentInWords } from './rules/in-words.ts'
 import { formatMistake } from './rules/mistake.ts'
 import type { StoreOptions } from './rules/options.ts'
@@ -17,7 +18,7 @@ import { hashText } from './sources/text.ts'
 import { CountingStore, type CountingTarget } from './stores/counting-store.ts'
 import { RedisStore } from './stores/redis.ts'
 import { connectRedis, type RedisTarget } from './stores/redis-client.ts'
-import { RedisRoll } from './stores/redis-roll.ts'
+import { fleetName, RedisRoll } from './stores/redis-roll.ts'
 import { RedisStatistics } from './stores/redis-statistics.ts'
 
 /** A rule file's path, or the words of a rule file in code; and what is not a word of rules. */
@@ -168,12 +169,12 @@ async function connect(
   (Pick<LimiterParts, 'fleet' | 'roll' | 'hasParts' | 'reconnect' | 'onReady' | 'lastError'> & Opened) | undefined
 > {
   if (!document.store) return undefined
-  const { redis: urls } = document.store
+  const { redis: urls, prefix = DEFAULT_PREFIX } = document.store
   const { send, isCluster, close, reconnect, onReady, lastError } = await connectRedis(targetIn(store?.redis, urls))
   const now = clock && inMicroseconds(clock)
-  const fleet = new RedisStore(send, { isCluster, now })
-  const statistics = new RedisStatistics(send, { isCluster })
-  const roll = new RedisRoll(send)
+  const fleet = new RedisStore(send, { prefix, isCluster, now })
+  const statistics = new RedisStatistics(send, { prefix, isCluster })
+  const roll = new RedisRoll(send, fleetName(prefix))
   return { fleet, roll, hasParts: isCluster, statistics, disconnect: close, reconnect, onReady, lastError }
 }
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../sources/doubles/redis-server.ts'
-import { RedisRoll } from './redis-roll.ts'
+import { fleetName, RedisRoll } from './redis-roll.ts'
 
 let server: RedisServer
 const [HEARD, BACK, IDS, ERA] = ['heard', 'back', 'ids', 'era'].map(name => `diana:d2{fleet}:${name}`) as [
@@ -19,7 +19,7 @@ afterAll(() => server.close())
 beforeEach(() => server.client.flushall())
 
 function join(): RedisRoll {
-  return new RedisRoll(([command, ...args]) => server.client.call(command!, ...args))
+  return new RedisRoll(([command, ...args]) => server.client.call(command!, ...args), fleetName('diana'))
 }
 
 describe('the roll in Redis', () => {
@@ -113,7 +113,7 @@ describe('the roll in Redis', () => {
   })
 
   it('is told in one line when what answers is no Redis', async () => {
-    const roll = new RedisRoll(async () => 'nonsense')
+    const roll = new RedisRoll(async () => 'nonsense', fleetName('diana'))
     await expect(roll.attend(here)).rejects.toThrow('the script answered something other than who is there')
   })
 })

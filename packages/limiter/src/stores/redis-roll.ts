@@ -2,6 +2,11 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { SendCommand } from './redis.ts'
 import type { Attendance, Roll, Sign } from './roll.ts'
 
+/** The name of the members of all processes that count under a prefix. */
+export function fleetName(prefix: string): string {
+  return `${prefix}:d2{fleet}`
+}
+
 const KEPT_MS = 86_400_000
 /** So many members that are gone are removed by one heartbeat, so that none takes long. */
 const MOST_REMOVED = 100
@@ -62,9 +67,9 @@ export class RedisRoll implements Roll {
   readonly #keys: readonly string[]
   readonly #id = randomBytes(8).toString('hex')
 
-  constructor(send: SendCommand, options: { readonly prefix?: string | undefined } = {}) {
+  /** `name` is what the names of its keys begin with; braces in it keep them in one slot. */
+  constructor(send: SendCommand, name: string) {
     this.#send = send
-    const name = `${options.prefix ?? 'diana'}:d2{fleet}`
     this.#keys = [`${name}:heard`, `${name}:back`, `${name}:ids`, `${name}:era`]
   }
 
