@@ -366,8 +366,13 @@ export class Limiter {
   #tell(status: StoreStatus): void {
     const isHeard = this.events.emit('store', status)
     if (isHeard || status.healthy) return
-    if (status.kind === 'misconfigured') warnOnce('DIANA_STORE_MISCONFIGURED', status.trouble)
-    else warnOnce('DIANA_STORE_DOWN', status.trouble)
+    const { kind, code = 'STORE_FAILED', trouble, remedy } = status
+    // whoever creates a limiter has a moment to begin to listen
+    setImmediate(() => {
+      if (this.events.listenerCount('store') > 0) return
+      const warning = kind === 'misconfigured' ? 'DIANA_STORE_MISCONFIGURED' : 'DIANA_STORE_DOWN'
+      warnOnce(warning, `${code}: ${trouble}; ${remedy}`, code)
+    })
   }
 
   /** Warns of a source if nobody listens; whoever creates a limiter has a moment to begin to. */

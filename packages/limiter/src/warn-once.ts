@@ -44,7 +44,7 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
   DIANA_STORE_NOT_CONNECTED:
     'the node-redis client in store.redis is not connected, so each process counts by itself: await client.connect() ' +
     'before createLimiter()',
-  DIANA_STORE_MISCONFIGURED: 'Diana cannot count in Redis: check user, password and ACL of store.redis',
+  DIANA_STORE_MISCONFIGURED: 'Redis cannot be used as it is configured, so each process counts by itself',
   DIANA_RULES_REJECTED: 'new rules cannot be obeyed, so the last good ones stay: correct the document',
   DIANA_SOURCE_FAILED: 'a source of rules cannot be read, so the last good ones stay',
 }
@@ -54,10 +54,14 @@ const told = new Set<string>()
 /** Enough for any operator; more would be an attack of its own. */
 const mostDetails = 100
 
-/** Tells the operator of a mistake, once in the life of the process: a warning per call would be an attack of its own. */
-export function warnOnce(code: WarningCode, detail?: string): void {
-  if (told.has(code)) return
-  told.add(code)
+/**
+ * Tells the operator of a mistake, once in the life of the process: a warning per call would be an attack of its own. With
+ * a cause, once for each cause.
+ */
+export function warnOnce(code: WarningCode, detail?: string, cause = ''): void {
+  const name = `${code} ${cause}`
+  if (told.has(name)) return
+  told.add(name)
   warn(code, detail)
 }
 

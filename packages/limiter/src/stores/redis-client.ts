@@ -1,6 +1,6 @@
 import { warnOnce } from '../warn-once.ts'
 import type { SendCommand } from './redis.ts'
-import { type OpenedClient, openCluster, openSingle, unusable } from './redis-open.ts'
+import { type Opened, openCluster, openSingle, unusable } from './redis-open.ts'
 
 /** An ioredis client of the application's own, single or Cluster. */
 export interface IoredisClient {
@@ -68,20 +68,14 @@ function firstKey(command: readonly string[]): string {
   return command[0]!.startsWith('EVAL') ? command[3]! : command[1]!
 }
 
-function ofIoredis(client: OpenedClient): RedisConnection {
-  let lastError: unknown
-  // without a listener it would be thrown
-  client.on('error', error => {
-    lastError = error
-  })
-  client.on('ready', () => {
-    lastError = undefined
-  })
+function ofIoredis({ client, trouble, isBarred }: Opened): RedisConnection {
+  const { send, isCluster } = overCall(client as unknown as IoredisClient)
   return {
-    ...overCall(client as unknown as IoredisClient),
+    send: command => (isBarred() ? Promise.reject(trouble()) : send(command)),
+    isCluster,
     close: () => client.disconnect(),
     ...(client.isCluster ? { reconnect: () => client.disconnect(true) } : {}),
     onReady: listener => client.on('ready', listener),
-    lastError: () => lastError,
+    lastError: trouble,
   }
 }

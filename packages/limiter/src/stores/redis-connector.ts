@@ -47,6 +47,11 @@ export class RedisConnector {
     return this.#socket
   }
 
+  /** What a connect that is under way waits for, if that says more than that it is under way. */
+  get pending(): Error | undefined {
+    return this.#race?.isInHandshake ? noHandshake() : undefined
+  }
+
   disconnect(): void {
     this.#race?.end(new Error('Connection is closed.'))
     this.#socket?.destroySoon()
@@ -61,6 +66,8 @@ class Race {
   #addresses: readonly string[] = []
   #attempts = 0
   #isOver = false
+  /** The server has accepted a connection and has not answered the TLS handshake. */
+  isInHandshake = false
   #resolve: (socket: Socket) => void = () => {}
   #reject: (error: Error) => void = () => {}
 
@@ -72,7 +79,7 @@ class Race {
     return new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
-      this.#timers.push(setTimeout(() => this.end(timedOut()), CONNECT_MS))
+      this.#timers.push(setTimeout(() => this.end(this.isInHandshake ? noHandshake() : timedOut()), CONNECT_MS))
       this.#findAddresses().then(
         addresses => this.#begin(addresses),
         error => this.end(error),
@@ -104,6 +111,11 @@ class Race {
     const address = this.#addresses[this.#attempts++ % this.#addresses.length]!
     const socket = this.#open(address)
     this.#sockets.add(socket)
+    if (this.#place.tls) {
+      socket.once('connect', () => {
+        this.isInHandshake = true
+      })
+    }
     socket.once(this.#place.tls ? 'secureConnect' : 'connect', () => {
       this.#sockets.delete(socket)
       this.#finish()
@@ -132,6 +144,10 @@ class Race {
     for (const timer of this.#timers) clearTimeout(timer)
     for (const socket of this.#sockets) socket.destroy()
   }
+}
+
+function noHandshake(): Error {
+  return new Error('no answer to the TLS handshake')
 }
 
 function timedOut(): Error {

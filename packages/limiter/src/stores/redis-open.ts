@@ -1,10 +1,16 @@
 import type { Cluster, Redis } from 'ioredis'
 import { DianaError } from '../errors.ts'
+import { databaseFault } from '../redis-url.ts'
 import { RedisConnector } from './redis-connector.ts'
 import { endWhenSilent } from './silence-watch.ts'
 
-/** A client that Diana has opened. */
-export type OpenedClient = Redis | Cluster
+/** A client that Diana has opened, and why it cannot be used at this moment. */
+export interface Opened {
+  readonly client: Redis | Cluster
+  trouble(): unknown
+  /** Whether it is connected and must not be used. */
+  isBarred(): boolean
+}
 
 export function unusable(): DianaError {
   return new DianaError(
@@ -35,9 +41,10 @@ function backOff(attempt: number): number {
 }
 
 /** `redis://user:password@host:6379/0`, `rediss://` for TLS, a socket's path, or `redis+sentinel://a:26379,b:26379/name`. */
-export async function openSingle(url: string): Promise<Redis> {
+export async function openSingle(url: string): Promise<Opened> {
   const { Redis: Client } = await importIoredis()
   let wasSilent = false
+  let connector: RedisConnector | undefined
   const options = {
     ...SAFE,
     retryStrategy: (attempt: number): number => {
@@ -46,23 +53,56 @@ export async function openSingle(url: string): Promise<Redis> {
       return ms * (0.5 + Math.random() / 2)
     },
   }
-  const client = createSingle(Client, url, options)
-  client.on('connect', () => endWhenSilent(client.stream as never, () => (wasSilent = true)))
-  return client
+  class Connector extends RedisConnector {
+    constructor(place: unknown) {
+      super(place)
+      connector = this
+    }
+  }
+  const client = createSingle(Client, url, { ...options, Connector: Connector as never })
+  client.on('connect', () => {
+    endWhenSilent(client.stream as never, () => {
+      wasSilent = true
+    })
+  })
+  const { trouble, isBarred } = watchTrouble(client)
+  return { client, trouble: () => connector?.pending ?? trouble(), isBarred }
 }
 
-type SingleOptions = typeof SAFE & { readonly retryStrategy: (attempt: number) => number }
+/** The last error of a client until it is ready; one that could not select its database is never ready. */
+function watchTrouble(client: Redis | Cluster): Omit<Opened, 'client'> {
+  let last: unknown
+  let selectError: Error | undefined
+  client.on('error', (error: Error) => {
+    last = error
+    if (isDatabaseError(error)) selectError = error
+  })
+  // without its own database it would count in database 0
+  client.on('ready', () => {
+    last = selectError
+    if (selectError) client.disconnect(true)
+    selectError = undefined
+  })
+  return { trouble: () => last, isBarred: () => isDatabaseError(last) }
+}
+
+function isDatabaseError(error: unknown): boolean {
+  return error instanceof Error && /DB index is out of range|invalid DB index/i.test(error.message)
+}
+
+type SingleOptions = typeof SAFE & { readonly retryStrategy: (attempt: number) => number; readonly Connector: never }
 
 function createSingle(Client: typeof Redis, url: string, options: SingleOptions): Redis {
   const sentinel = /^redis\+sentinel:\/\/(?:([^@/]*)@)?([^/]+)\/([^/?]+)(?:\/(\d+))?$/.exec(url)
   if (!sentinel) {
     if (!url.startsWith('/')) parseUrl(url)
-    return new Client(url, { ...options, Connector: RedisConnector as never })
+    return new Client(url, options)
   }
   const [, credentials, hosts, name, db] = sentinel
   const [username, password] = (credentials ?? '').split(':').map(decodeURIComponent)
+  const { Connector: _, ...rest } = options
   return new Client({
-    ...options,
+    ...rest,
     sentinels: hosts!.split(',').map(hostAndPort),
     name: name!,
     db: Number(db ?? 0),
@@ -71,7 +111,7 @@ function createSingle(Client: typeof Redis, url: string, options: SingleOptions)
   })
 }
 
-export async function openCluster(urls: readonly string[]): Promise<Cluster> {
+export async function openCluster(urls: readonly string[]): Promise<Opened> {
   const { Cluster: Client } = await importIoredis()
   const nodes = urls.map(parseUrl)
   if (!nodes[0]) throw unusable()
@@ -96,12 +136,14 @@ export async function openCluster(urls: readonly string[]): Promise<Cluster> {
   client.on('+node', (node: Redis) => {
     node.on('connect', () => endWhenSilent(node.stream as never, () => {}))
   })
-  return client
+  return { client, ...watchTrouble(client) }
 }
 
 function parseUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url?.hostname || !['redis:', 'rediss:'].includes(url.protocol)) throw unusable()
+  const fault = databaseFault(text)
+  if (fault) throw new DianaError('BAD_RULES', `store.redis ${fault}`)
   return url
 }
 
