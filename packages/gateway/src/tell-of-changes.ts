@@ -26,6 +26,7 @@ export function tellOfChanges(limiter: Limiter, lines: Lines): void {
     if (healthy) lines.print('The workers count together again')
     else lines.complain(`The workers count by themselves, since the counting process cannot be asked: ${trouble}`)
   })
+  events.on('missing', ({ trouble }) => lines.complain(`Diana has no remote rules: ${trouble}`))
   events.on('failure', ({ trouble }) => lines.complain(`Diana keeps her last good rules: ${trouble}`))
 }
 

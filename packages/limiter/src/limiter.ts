@@ -57,6 +57,11 @@ export type SectionFollower = (value: unknown) => () => void
 const SWEEP_EVERY_MS = 200
 const SWEEP_KEYS = 2048
 const CLOSING_MS = 1000
+const SOURCE_WARNINGS = {
+  rejected: 'DIANA_RULES_REJECTED',
+  failure: 'DIANA_SOURCE_FAILED',
+  missing: 'DIANA_RULES_MISSING',
+} as const
 /** So many rules are compiled between two calls, where nothing hurries. */
 const COMPILE_RULES = 250
 /** One call in so many is timed; a power of two. */
@@ -107,6 +112,9 @@ export class Limiter {
         onTaken: source => this.events.emit('rules', source),
         onRejected: (source, mistakes) => {
           if (!this.events.emit('rejected', source, mistakes)) this.#warnLater('rejected', source)
+        },
+        onMissing: source => {
+          if (!this.events.emit('missing', source)) this.#warnLater('missing', source)
         },
         onFailure: source => {
           if (!this.events.emit('failure', source)) this.#warnLater('failure', source)
@@ -376,10 +384,10 @@ export class Limiter {
   }
 
   /** Warns of a source if nobody listens; whoever creates a limiter has a moment to begin to. */
-  #warnLater(event: 'rejected' | 'failure', { name, trouble = name }: SourceStatus): void {
+  #warnLater(event: keyof typeof SOURCE_WARNINGS, { name, trouble = name }: SourceStatus): void {
     setImmediate(() => {
       if (this.events.listenerCount(event) > 0) return
-      warnOfEach(event === 'rejected' ? 'DIANA_RULES_REJECTED' : 'DIANA_SOURCE_FAILED', trouble)
+      warnOfEach(SOURCE_WARNINGS[event], trouble)
     })
   }
 

@@ -14,6 +14,7 @@ export type WarningCode =
   | 'DIANA_STORE_MISCONFIGURED'
   | 'DIANA_RULES_REJECTED'
   | 'DIANA_SOURCE_FAILED'
+  | 'DIANA_RULES_MISSING'
 
 /** Mistakes in how Diana is used that it can see while it runs, each with its remedy. */
 const mistakes: Readonly<Record<WarningCode, string>> = {
@@ -46,6 +47,7 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
     'before createLimiter()',
   DIANA_STORE_MISCONFIGURED: 'Redis cannot be used as it is configured, so each process counts by itself',
   DIANA_RULES_REJECTED: 'new rules cannot be obeyed, so the last good ones stay: correct the document',
+  DIANA_RULES_MISSING: 'the config center has no document of rules',
   DIANA_SOURCE_FAILED: 'a source of rules cannot be read, so the last good ones stay',
 }
 
