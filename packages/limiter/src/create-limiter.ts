@@ -18,6 +18,7 @@ import { hashText } from './sources/text.ts'
 import { CountingStore, type CountingTarget } from './stores/counting-store.ts'
 import { RedisStore } from './stores/redis.ts'
 import { connectRedis, type RedisTarget } from './stores/redis-client.ts'
+import { warnOfEviction } from './stores/redis-memory.ts'
 import { fleetName, RedisRoll } from './stores/redis-roll.ts'
 import { RedisStatistics } from './stores/redis-statistics.ts'
 
@@ -76,6 +77,7 @@ export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
     })
     await machine?.waitUntilConnected(COUNTING_START_MS)
     await limiter.start()
+    connection?.adviseOnMemory()
     return limiter
   } catch (error) {
     if (limiter) await limiter.close()
@@ -160,6 +162,7 @@ function inWords<Words extends Pick<LimiterOptions, 'store'>>(options: Words): W
 interface Opened {
   readonly statistics: RedisStatistics
   readonly disconnect: () => void
+  readonly adviseOnMemory: () => void
 }
 
 async function connect(
@@ -175,7 +178,19 @@ async function connect(
   const fleet = new RedisStore(send, { prefix, isCluster, now })
   const statistics = new RedisStatistics(send, { prefix, isCluster })
   const roll = new RedisRoll(send, fleetName(prefix))
-  return { fleet, roll, hasParts: isCluster, statistics, disconnect: close, reconnect, onReady, lastError }
+  const adviseOnMemory = (): void => void warnOfEviction(send)
+  onReady?.(adviseOnMemory)
+  return {
+    fleet,
+    roll,
+    hasParts: isCluster,
+    statistics,
+    disconnect: close,
+    reconnect,
+    onReady,
+    lastError,
+    adviseOnMemory,
+  }
 }
 
 /** What was given in code, but for addresses, which are taken as they were read: they may stand in the environment. */

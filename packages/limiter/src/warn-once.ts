@@ -12,6 +12,7 @@ export type WarningCode =
   | 'DIANA_STORE_DOWN'
   | 'DIANA_STORE_NOT_CONNECTED'
   | 'DIANA_STORE_MISCONFIGURED'
+  | 'DIANA_STORE_EVICTS'
   | 'DIANA_RULES_REJECTED'
   | 'DIANA_SOURCE_FAILED'
   | 'DIANA_RULES_MISSING'
@@ -46,6 +47,9 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
     'the node-redis client in store.redis is not connected, so each process counts by itself: await client.connect() ' +
     'before createLimiter()',
   DIANA_STORE_MISCONFIGURED: 'Redis cannot be used as it is configured, so each process counts by itself',
+  DIANA_STORE_EVICTS:
+    'Redis may evict counts when its memory is full, which frees callers of their limits: set maxmemory-policy to ' +
+    'noeviction, and let Diana have a Redis of its own if others need eviction',
   DIANA_RULES_REJECTED: 'new rules cannot be obeyed, so the last good ones stay: correct the document',
   DIANA_RULES_MISSING: 'the config center has no document of rules',
   DIANA_SOURCE_FAILED: 'a source of rules cannot be read, so the last good ones stay',
