@@ -377,7 +377,7 @@ export class Limiter {
     const { kind, code = 'STORE_FAILED', trouble, remedy } = status
     // whoever creates a limiter has a moment to begin to listen
     setImmediate(() => {
-      if (this.events.listenerCount('store') > 0) return
+      if (this.#closed || this.events.listenerCount('store') > 0) return
       const warning = kind === 'misconfigured' ? 'DIANA_STORE_MISCONFIGURED' : 'DIANA_STORE_DOWN'
       warnOnce(warning, `${code}: ${trouble}; ${remedy}`, code)
     })

@@ -1,4 +1,8 @@
-import type { TroubleKind } from './trouble.ts'
+/**
+ * What is wrong with a store: it is `down`; it `refuses` to write, since it is full, a replica, or cannot save; it is
+ * `misconfigured`, which no waiting mends; or it failed in some other way, which is a `bug` of somebody.
+ */
+export type TroubleKind = 'down' | 'refuses' | 'misconfigured' | 'bug'
 
 /** Why a store cannot be asked, and what to do. */
 export interface Cause {

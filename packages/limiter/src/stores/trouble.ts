@@ -1,11 +1,7 @@
 import { TooLate } from './deadline.ts'
 import { type Cause, causes, UNKNOWN_BUG, UNREACHABLE } from './trouble-causes.ts'
 
-/**
- * What is wrong with a store: it is `down`; it `refuses` to write, since it is full, a replica, or cannot save; it is
- * `misconfigured`, which no waiting mends; or it failed in some other way, which is a `bug` of somebody.
- */
-export type TroubleKind = 'down' | 'refuses' | 'misconfigured' | 'bug'
+export type { TroubleKind } from './trouble-causes.ts'
 
 export interface Trouble extends Pick<Cause, 'code' | 'kind' | 'remedy'> {
   readonly message: string
