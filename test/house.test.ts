@@ -19,6 +19,7 @@ const bottom = [
   'hex-digit',
   'unknown-end',
   'regular-file',
+  'redis-url',
   'warn-once',
   'sync-function',
   'assert-limiter',

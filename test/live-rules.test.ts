@@ -201,13 +201,20 @@ describe.each(Object.entries(centres))('rules from a real %s', (_name, startCent
     expect([(await ask('/gate')).status, remote().trouble]).toEqual([200, undefined])
   })
 
-  test('that are deleted disarm nothing', async () => {
+  test('that are deleted leave the local rules to running and to new processes', async () => {
     await centre.put(shut)
-    const { ask, remote } = await house(centre)
+    const running = await house(centre)
+    expect(await running.ask('/gate')).toEqual({ status: 503, rule: 'gate' })
     await centre.remove()
-    await until(() => remote().rejected === 1)
-    expect(await ask('/gate')).toEqual({ status: 503, rule: 'gate' })
-    expect(remote().trouble).toContain('the document is empty')
+    await until(() => running.remote().trouble !== undefined)
+    const starting = await house(centre)
+    for (const { ask, remote } of [running, starting]) {
+      expect([(await ask('/gate')).status, (await ask('/local')).status]).toEqual([200, 200])
+      expect(await ask('/local')).toEqual({ status: 503, rule: 'local' })
+      expect(remote().trouble).toContain('there is no document, so the local rules are in force')
+    }
+    await centre.put(shut)
+    for (const { ask } of [running, starting]) await until(async () => (await ask('/gate')).status === 503)
   })
 
   test('stay while the centre is killed, and are followed again when it is back', async () => {

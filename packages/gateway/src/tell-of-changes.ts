@@ -1,4 +1,4 @@
-import type { Limiter } from 'diana-limiter'
+import type { Limiter, StoreStatus } from 'diana-limiter'
 
 interface Lines {
   print(line: string): void
@@ -16,18 +16,22 @@ export function tellOfChanges(limiter: Limiter, lines: Lines): void {
   events.on('rejected', ({ name, trouble }) => {
     lines.complain(`Diana keeps her last good rules, since the new ones from ${name} cannot be obeyed:\n${trouble}`)
   })
-  events.on('store', ({ healthy, kind, trouble, fleet }) => {
-    if (healthy) lines.print('Diana counts in Redis again')
-    else if (kind === 'misconfigured') {
-      lines.complain(`Diana cannot count in Redis until store.redis is mended, its user, password or ACL: ${trouble}`)
-    } else {
-      const part = fleet.size === 1 ? '' : `, her part of ${fleet.size}`
-      lines.complain(`Diana counts in this process${part}, since Redis cannot be asked: ${trouble}`)
-    }
+  const { store } = limiter.status()
+  if (store && !store.healthy) lines.complain(describeTrouble(store))
+  events.on('store', status => {
+    if (status.healthy) lines.print('Diana counts in Redis again')
+    else lines.complain(describeTrouble(status))
   })
   events.on('counting', ({ healthy, trouble }) => {
     if (healthy) lines.print('The workers count together again')
     else lines.complain(`The workers count by themselves, since the counting process cannot be asked: ${trouble}`)
   })
+  events.on('missing', ({ trouble }) => lines.complain(`Diana has no remote rules: ${trouble}`))
   events.on('failure', ({ trouble }) => lines.complain(`Diana keeps her last good rules: ${trouble}`))
+}
+
+function describeTrouble({ kind, code, trouble, remedy, fleet }: StoreStatus): string {
+  const part = fleet.size === 1 ? '' : `, its part of ${fleet.size}`
+  const why = kind === 'misconfigured' ? 'Redis cannot be used as it is configured' : 'Redis cannot be asked'
+  return `Diana counts in this process${part}, since ${why} (${code}: ${trouble}): ${remedy}`
 }

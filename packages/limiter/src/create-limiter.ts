@@ -6,6 +6,7 @@ import { GivenFunctions } from './dimensions/given-functions.ts'
 import { DianaError } from './errors.ts'
 import { Limiter, type LimiterParts } from './limiter.ts'
 import { gatherWords, importPlugins, pluginsNamedIn } from './plugins.ts'
+import { DEFAULT_PREFIX } from './redis-url.ts'
 import { documentInWords } from './rules/in-words.ts'
 import { formatMistake } from './rules/mistake.ts'
 import type { StoreOptions } from './rules/options.ts'
@@ -17,7 +18,8 @@ import { hashText } from './sources/text.ts'
 import { CountingStore, type CountingTarget } from './stores/counting-store.ts'
 import { RedisStore } from './stores/redis.ts'
 import { connectRedis, type RedisTarget } from './stores/redis-client.ts'
-import { RedisRoll } from './stores/redis-roll.ts'
+import { warnOfEviction } from './stores/redis-memory.ts'
+import { fleetName, RedisRoll } from './stores/redis-roll.ts'
 import { RedisStatistics } from './stores/redis-statistics.ts'
 
 /** A rule file's path, or the words of a rule file in code; and what is not a word of rules. */
@@ -75,6 +77,7 @@ export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
     })
     await machine?.waitUntilConnected(COUNTING_START_MS)
     await limiter.start()
+    connection?.adviseOnMemory()
     return limiter
   } catch (error) {
     if (limiter) await limiter.close()
@@ -159,20 +162,35 @@ function inWords<Words extends Pick<LimiterOptions, 'store'>>(options: Words): W
 interface Opened {
   readonly statistics: RedisStatistics
   readonly disconnect: () => void
+  readonly adviseOnMemory: () => void
 }
 
 async function connect(
   { store, clock }: LimiterOptions,
   document: RuleDocument,
-): Promise<(Pick<LimiterParts, 'fleet' | 'roll' | 'hasParts' | 'reconnect' | 'lastError'> & Opened) | undefined> {
+): Promise<
+  (Pick<LimiterParts, 'fleet' | 'roll' | 'hasParts' | 'reconnect' | 'onReady' | 'lastError'> & Opened) | undefined
+> {
   if (!document.store) return undefined
-  const { redis: urls } = document.store
-  const { send, isCluster, close, reconnect, lastError } = await connectRedis(targetIn(store?.redis, urls))
+  const { redis: urls, prefix = DEFAULT_PREFIX } = document.store
+  const { send, isCluster, close, reconnect, onReady, lastError } = await connectRedis(targetIn(store?.redis, urls))
   const now = clock && inMicroseconds(clock)
-  const fleet = new RedisStore(send, { isCluster, now })
-  const statistics = new RedisStatistics(send, { isCluster })
-  const roll = new RedisRoll(send)
-  return { fleet, roll, hasParts: isCluster, statistics, disconnect: close, reconnect, lastError }
+  const fleet = new RedisStore(send, { prefix, isCluster, now })
+  const statistics = new RedisStatistics(send, { prefix, isCluster })
+  const roll = new RedisRoll(send, fleetName(prefix))
+  const adviseOnMemory = (): void => void warnOfEviction(send)
+  onReady?.(adviseOnMemory)
+  return {
+    fleet,
+    roll,
+    hasParts: isCluster,
+    statistics,
+    disconnect: close,
+    reconnect,
+    onReady,
+    lastError,
+    adviseOnMemory,
+  }
 }
 
 /** What was given in code, but for addresses, which are taken as they were read: they may stand in the environment. */

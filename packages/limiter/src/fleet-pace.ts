@@ -1,12 +1,12 @@
 import { performance } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Curve, emptied, Smooth } from './algorithms/smooth.ts'
+import { DEFAULT_PREFIX } from './redis-url.ts'
 import { within } from './stores/deadline.ts'
 import { Fleet } from './stores/fleet.ts'
 import { Heartbeat } from './stores/heartbeat.ts'
 import { connectRedis, type RedisConnection, type RedisTarget } from './stores/redis-client.ts'
-import { escapePart } from './stores/redis-counter.ts'
-import { type PaceAnswer, type PaceRequest, RedisPace } from './stores/redis-pace.ts'
+import { type PaceAnswer, type PaceRequest, paceKey, RedisPace } from './stores/redis-pace.ts'
 import { RedisRoll } from './stores/redis-roll.ts'
 
 /** Permits that were taken: how long until they are there, and how to give them back. */
@@ -19,6 +19,8 @@ export interface Reservation {
 
 export interface FleetPaceOptions {
   readonly redis: RedisTarget
+  /** What its keys begin with; default: diana. */
+  readonly prefix?: string | undefined
   /** All processes that use this name share the pace. */
   readonly name: string
   readonly timeoutMs: number
@@ -230,11 +232,12 @@ export class FleetPace {
   }
 
   async #connect(): Promise<Connected> {
-    const { redis, name, timeoutMs, curveAt } = this.#options
+    const { redis, prefix = DEFAULT_PREFIX, name, timeoutMs, curveAt } = this.#options
     const connection = await connectRedis(redis)
     const { send } = connection
-    const pace = new RedisPace(send, name, curveAt)
-    const roll = new RedisRoll(send, { prefix: `diana:pace:${escapePart(name)}` })
+    const key = paceKey(prefix, name)
+    const pace = new RedisPace(send, key, curveAt)
+    const roll = new RedisRoll(send, key)
     let isAnnounced = false
     // with every heartbeat this process also hears of the rate
     const attend: RedisRoll['attend'] = async sign => {

@@ -31,6 +31,8 @@ export interface LimiterEvents {
   rules: [source: SourceStatus]
   /** A source's new document cannot be obeyed; the last good one stays. */
   rejected: [source: SourceStatus, mistakes: readonly Mistake[]]
+  /** The config center has no document, or none any more: the local rules are in force. */
+  missing: [source: SourceStatus]
   /** A source cannot be read; the last good rules stay. */
   failure: [source: SourceStatus]
   /** Redis can no longer be asked, or can be asked again. */

@@ -57,6 +57,11 @@ export type SectionFollower = (value: unknown) => () => void
 const SWEEP_EVERY_MS = 200
 const SWEEP_KEYS = 2048
 const CLOSING_MS = 1000
+const SOURCE_WARNINGS = {
+  rejected: 'DIANA_RULES_REJECTED',
+  failure: 'DIANA_SOURCE_FAILED',
+  missing: 'DIANA_RULES_MISSING',
+} as const
 /** So many rules are compiled between two calls, where nothing hurries. */
 const COMPILE_RULES = 250
 /** One call in so many is timed; a power of two. */
@@ -107,6 +112,9 @@ export class Limiter {
         onTaken: source => this.events.emit('rules', source),
         onRejected: (source, mistakes) => {
           if (!this.events.emit('rejected', source, mistakes)) this.#warnLater('rejected', source)
+        },
+        onMissing: source => {
+          if (!this.events.emit('missing', source)) this.#warnLater('missing', source)
         },
         onFailure: source => {
           if (!this.events.emit('failure', source)) this.#warnLater('failure', source)
@@ -366,15 +374,20 @@ export class Limiter {
   #tell(status: StoreStatus): void {
     const isHeard = this.events.emit('store', status)
     if (isHeard || status.healthy) return
-    if (status.kind === 'misconfigured') warnOnce('DIANA_STORE_MISCONFIGURED', status.trouble)
-    else warnOnce('DIANA_STORE_DOWN', status.trouble)
+    const { kind, code = 'STORE_FAILED', trouble, remedy } = status
+    // whoever creates a limiter has a moment to begin to listen
+    setImmediate(() => {
+      if (this.#closed || this.events.listenerCount('store') > 0) return
+      const warning = kind === 'misconfigured' ? 'DIANA_STORE_MISCONFIGURED' : 'DIANA_STORE_DOWN'
+      warnOnce(warning, `${code}: ${trouble}; ${remedy}`, code)
+    })
   }
 
   /** Warns of a source if nobody listens; whoever creates a limiter has a moment to begin to. */
-  #warnLater(event: 'rejected' | 'failure', { name, trouble = name }: SourceStatus): void {
+  #warnLater(event: keyof typeof SOURCE_WARNINGS, { name, trouble = name }: SourceStatus): void {
     setImmediate(() => {
       if (this.events.listenerCount(event) > 0) return
-      warnOfEach(event === 'rejected' ? 'DIANA_RULES_REJECTED' : 'DIANA_SOURCE_FAILED', trouble)
+      warnOfEach(SOURCE_WARNINGS[event], trouble)
     })
   }
 

@@ -56,6 +56,11 @@ class Centre implements Source {
     this.#wake()
   }
 
+  delete(): void {
+    this.#news.push({ text: '', version: '', isMissing: true })
+    this.#wake()
+  }
+
   fail(message: string): void {
     this.#news.push(new Error(message))
     this.#wake()
@@ -82,6 +87,7 @@ interface Told {
   taken: [SourceStatus]
   rejected: [SourceStatus, readonly Mistake[]]
   failure: [SourceStatus]
+  missing: [SourceStatus]
 }
 
 const local = 'rules:\n  - { id: all, limit: 10/s }\n  - { id: sms, limit: 1/m }\n'
@@ -109,6 +115,7 @@ function house(options: { text?: string; snapshot?: string; startTimeout?: strin
       onTaken: source => events.emit('taken', source),
       onRejected: (source, mistakes) => events.emit('rejected', source, mistakes),
       onFailure: source => events.emit('failure', source),
+      onMissing: source => events.emit('missing', source),
     },
   )
   closing.push(live)
@@ -187,11 +194,93 @@ describe('remote rules', () => {
   })
 })
 
+describe('a document of the centre that is deleted', () => {
+  const remoteText = 'rules: [{ id: all, limit: 20/s }, { id: more, limit: 7/s }]'
+  const remoteLimits = { ...localLimits, all: '20/1000 centre', more: '7/1000 centre' }
+
+  it('leaves running and new processes with the same rules, the local ones, and says so once', async () => {
+    const [running, starting] = [new Centre(), new Centre()]
+    const { live, after, events, remoteStatus } = house({ centre: running })
+    running.say(remoteText)
+    await live.start()
+    expect(limitsOf(live)).toEqual(remoteLimits)
+    const [status] = await after('missing', () => running.delete())
+    expect(status.trouble).toContain('there is no document, so the local rules are in force')
+    expect(status).toMatchObject({ version: undefined, rejected: 0 })
+    const missing = vi.fn()
+    events.on('missing', missing)
+    running.delete()
+    const other = house({ centre: starting })
+    starting.delete()
+    await other.after('missing', () => other.live.start())
+    expect(limitsOf(live)).toEqual(localLimits)
+    expect(limitsOf(other.live)).toEqual(localLimits)
+    expect(other.remoteStatus().trouble).toBe(remoteStatus().trouble)
+    expect(missing).not.toHaveBeenCalled()
+  })
+
+  it('is obeyed again once it is back, even if it is the same', async () => {
+    const centre = new Centre()
+    const { live, after, remoteStatus } = house({ centre })
+    centre.say(remoteText)
+    await live.start()
+    await after('missing', () => centre.delete())
+    await after('taken', () => centre.say(remoteText))
+    expect(limitsOf(live)).toEqual(remoteLimits)
+    expect(remoteStatus().trouble).toBeUndefined()
+  })
+
+  it('has no snapshot any more, so that a start without the centre begins with the local rules too', async () => {
+    const path = join(folder, 'deleted.json')
+    const centre = new Centre()
+    const { live, after } = house({ centre, snapshot: path })
+    centre.say(remoteText)
+    await live.start()
+    await after('missing', () => centre.delete())
+    await live.close()
+    expect(() => statSync(path)).toThrow('ENOENT')
+  })
+
+  it('takes the rules of a snapshot with it', async () => {
+    const path = join(folder, 'recalled.json')
+    writeFileSync(path, JSON.stringify({ source: 'centre', version: '1', text: remoteText }), { mode: 0o600 })
+    const centre = new Centre()
+    const { live } = house({ centre, snapshot: path })
+    centre.delete()
+    await live.start()
+    expect(limitsOf(live)).toEqual(localLimits)
+    await live.close()
+    expect(() => statSync(path)).toThrow('ENOENT')
+  })
+
+  it('lets local rules in that could not be obeyed beside it', async () => {
+    const centre = new Centre()
+    const { live, after, write } = house({ centre, text: `identify: { tenant: header:x-tenant }\n${local}` })
+    centre.say('rules: [{ id: t, by: tenant, limit: 1/s }]')
+    await live.start()
+    await after('rejected', () => write('rules: [{ id: all, limit: 99/s }]'))
+    await after('missing', () => centre.delete())
+    expect(limitsOf(live)).toEqual({ all: '99/1000 file' })
+  })
+
+  it('stays in force if what would be left cannot be obeyed', async () => {
+    const centre = new Centre()
+    const { live, after, onRules } = house({ centre })
+    centre.say(remoteText)
+    await live.start()
+    onRules.mockImplementation(() => {
+      throw new Error('no')
+    })
+    await after('rejected', () => centre.delete())
+    expect(limitsOf(live)).toEqual(remoteLimits)
+  })
+})
+
 const bomb = `a: &a [x,x,x,x,x,x,x,x,x,x]\n${[...'bcdefgh'].map((name, i) => `${name}: &${name} [${`*${'abcdefg'[i]},`.repeat(10)}]\n`).join('')}rules: *h\n`
 
 describe('a document of the centre that cannot be obeyed', () => {
   it.each([
-    ['empty or deleted', '', 'centre:1:1: no rules: the document is empty'],
+    ['empty', '', 'centre:1:1: no rules: the document is empty'],
     ['without rules', 'rules: []', 'centre:1:8: rules is an empty list'],
     ['null', 'null', 'centre:1:1: the document must be a map'],
     ['a list', '[]', 'centre:1:1: the document must be a map'],
@@ -425,7 +514,6 @@ describe('a snapshot', () => {
   })
 
   it.each([
-    ['is not there', () => undefined],
     ['is empty', (path: string) => writeFileSync(path, '')],
     ['is half a one', (path: string) => writeFileSync(path, '{"source":"centre","version":"1","text":"rul')],
     ['is of another shape', (path: string) => writeFileSync(path, '{"source":"centre","version":1,"text":[]}')],
@@ -448,15 +536,32 @@ describe('a snapshot', () => {
     ],
     ['is a directory', (path: string) => execFileSync('mkdir', [path])],
     ['is a pipe', (path: string) => execFileSync('mkfifo', [path])],
-  ])('is passed over if it %s', async (_, make) => {
+  ])('is ignored with a warning if it %s', async (_, make) => {
     const path = newPath()
     make(path)
     const centre = new Centre()
     const { live, remoteStatus } = house({ centre, snapshot: path, startTimeout: '1m' })
     centre.fail('connection refused')
+    const warned = new Promise<Error>(resolve => process.once('warning', resolve))
     await live.start()
     expect(limitsOf(live)).toEqual(localLimits)
     expect(remoteStatus()).toMatchObject({ fromSnapshot: false, taken: 0 })
+    expect(await warned).toMatchObject({
+      code: 'DIANA_SNAPSHOT_IGNORED',
+      message: expect.stringContaining(`the snapshot ${path} is ignored (`),
+    })
+  })
+
+  it('is no matter if it is not there', async () => {
+    const warned = vi.fn()
+    process.once('warning', warned)
+    const centre = new Centre()
+    const { live } = house({ centre, snapshot: newPath(), startTimeout: '1m' })
+    centre.fail('connection refused')
+    await live.start()
+    await turn()
+    process.removeListener('warning', warned)
+    expect(warned).not.toHaveBeenCalled()
   })
 
   const foreign = (path: string): void => chownSync(path, 54_321, 54_321)

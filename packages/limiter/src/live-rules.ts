@@ -9,7 +9,7 @@ import { overlay } from './rules/overlay.ts'
 import { type Parsed, parseRemote, parseRule, parseText, type Vocabulary } from './rules/parse.ts'
 import type { Rule, RuleDocument } from './rules/rule.ts'
 import { mostRules } from './rules/schema.ts'
-import { readSnapshot, writeSnapshot } from './rules/snapshot.ts'
+import { readSnapshot, removeSnapshot, writeSnapshot } from './rules/snapshot.ts'
 import { fileSource } from './sources/file.ts'
 import { follow } from './sources/follow.ts'
 import { pause } from './sources/pause.ts'
@@ -262,13 +262,22 @@ export class LiveRules {
 
   /** Goes on with what the centre said before the last stop, until it says something again. */
   async #recall(path: string): Promise<void> {
-    const snapshot = await readSnapshot(path, reason => {
-      const remedy = 'it must be a regular file of this user or root that nobody else may write; remove it'
+    const ignore = (reason: string, remedy: string): void => {
       process.emitWarning(`the snapshot ${path} is ignored (${reason}): ${remedy}`, { code: 'DIANA_SNAPSHOT_IGNORED' })
-    })
-    if (snapshot?.source !== this.#remote.name || this.#inForce.remote) return
-    const { text, version } = snapshot
-    this.#take({ local: this.#inForce.local, remote: { text, version } }, this.#remote, { fromSnapshot: true })
+    }
+    const snapshot = await readSnapshot(path, ignore)
+    if (!snapshot || this.#inForce.remote) return
+    const { source, text, version } = snapshot
+    if (source !== this.#remote.name) {
+      ignore(
+        `it is of ${source}, not of ${this.#remote.name}`,
+        'name another file for each config center, or remove it',
+      )
+      return
+    }
+    const pair = { local: this.#inForce.local, remote: { text, version } }
+    const [mistake] = this.#take(pair, this.#remote, { fromSnapshot: true })
+    if (mistake) ignore(formatMistake(mistake), 'its rules cannot be obeyed with the local ones; remove it')
   }
 
   readonly #onLocal = ({ text, version }: SourceDocument): void => {
@@ -308,6 +317,10 @@ export class LiveRules {
   #onRemote(remote: SourceDocument): void {
     const { local } = this.#inForce
     this.#waitingRemote = undefined
+    if (remote.isMissing) {
+      this.#onMissing()
+      return
+    }
     if (remote.text === this.#inForce.remote?.text) {
       this.#inForce = { local, remote }
       this.#remote.confirm(remote.version)
@@ -318,6 +331,18 @@ export class LiveRules {
     if (mistakes.length === 0) return
     this.#waitingRemote = remote
     this.#remote.reject(mistakes)
+  }
+
+  /** Processes that start now find no document either: running ones obey the same rules, the local ones. */
+  #onMissing(): void {
+    const { local, remote } = this.#inForce
+    if (remote === undefined) {
+      this.#remote.miss()
+      return
+    }
+    if (this.#waitingLocal && this.#take({ local: this.#waitingLocal }, this.#remote).length === 0) return
+    const mistakes = this.#take({ local }, this.#remote)
+    if (mistakes.length > 0) this.#remote.reject(mistakes)
   }
 
   /** Puts a pair in force, whole; or says what is wrong with it, and changes nothing. */
@@ -335,7 +360,8 @@ export class LiveRules {
     if (pair.local === this.#waitingLocal) this.#waitingLocal = undefined
     if (pair.remote === this.#waitingRemote) this.#waitingRemote = undefined
     if (pair.local !== before.local) this.#local.take(pair.local.version)
-    if (pair.remote !== before.remote) this.#remote.take(pair.remote?.version, options)
+    if (pair.remote === undefined && before.remote !== undefined) this.#remote.miss()
+    else if (pair.remote !== before.remote) this.#remote.take(pair.remote?.version, options)
     this.#remember(options)
     return []
   }
@@ -359,10 +385,14 @@ export class LiveRules {
   /** Writes what the centre said last; while it writes, the centre may say more. */
   async #write(path: string): Promise<void> {
     const source = this.#remote.name
-    let written: SourceDocument | undefined
-    while (this.#inForce.remote && this.#inForce.remote !== written) {
-      written = this.#inForce.remote
-      await writeSnapshot(path, { source, ...written }).catch(({ message }: Error) => {
+    let isWritten = (_: SourceDocument | undefined): boolean => false
+    while (!isWritten(this.#inForce.remote)) {
+      const document = this.#inForce.remote
+      isWritten = remote => remote === document
+      const done = document
+        ? writeSnapshot(path, { source, text: document.text, version: document.version })
+        : removeSnapshot(path)
+      await done.catch(({ message }: Error) => {
         this.#remote.fail(new Error(`the snapshot ${path} cannot be written: ${message}`))
       })
     }

@@ -22,6 +22,8 @@ export interface OriginListener {
   onTaken(source: SourceStatus): void
   onRejected(source: SourceStatus, mistakes: readonly Mistake[]): void
   onFailure(source: SourceStatus): void
+  /** The source has no document: the rules of the other side are in force. */
+  onMissing(source: SourceStatus): void
 }
 
 /** Keeps account of one source: each event is counted, remembered and told. */
@@ -55,6 +57,14 @@ export class Origin {
   confirm(version: string | undefined): void {
     if (this.#status.fromSnapshot) this.take(version)
     else this.#status = { ...this.#status, version, trouble: undefined }
+  }
+
+  /** There is no document, or none any more. */
+  miss(): void {
+    const trouble = `${this.name}: there is no document, so the local rules are in force; write it, or remove remote`
+    const isKnown = this.#status.trouble === trouble
+    this.#status = { ...this.#status, version: undefined, takenAt: undefined, fromSnapshot: false, trouble }
+    if (!isKnown) this.#listener.onMissing(this.#status)
   }
 
   reject(mistakes: readonly Mistake[]): void {

@@ -4,6 +4,7 @@ import { type Clock, inMicroseconds, steadyClock } from './clock.ts'
 import { parseDuration } from './duration.ts'
 import { DianaError } from './errors.ts'
 import { FleetPace } from './fleet-pace.ts'
+import { prefixFault } from './redis-url.ts'
 import type { RedisTarget } from './stores/redis-client.ts'
 
 /** `warmUp` and `maxBurst` are durations such as `4s`. */
@@ -15,7 +16,9 @@ export interface RateLimiterOptions {
   /** Permits not asked for are saved for so long; default `1s`. Not with `warmUp`, whose saved permits are dear. */
   readonly maxBurst?: string | undefined
   /** Shares the rate with every process that says the same name to the same Redis; default: this process alone. */
-  readonly store?: { readonly redis: RedisTarget; readonly timeout?: string | undefined } | undefined
+  readonly store?:
+    | { readonly redis: RedisTarget; readonly timeout?: string | undefined; readonly prefix?: string | undefined }
+    | undefined
   /** Under which name the rate is shared. */
   readonly name?: string | undefined
   readonly clock?: Clock | undefined
@@ -204,8 +207,10 @@ function fleetPace(
 ): FleetPace | undefined {
   if (!store) return undefined
   if (!name) throw new DianaError('BAD_CALL', 'a rate that processes share needs a name: say { store, name: "mail" }')
+  const fault = store.prefix === undefined ? undefined : prefixFault(store.prefix)
+  if (fault) throw new DianaError('BAD_CALL', `store.prefix ${fault}`)
   const timeoutMs = milliseconds('store.timeout', store.timeout ?? '50ms')
-  return new FleetPace(rate, { redis: store.redis, name, timeoutMs, curveAt, now })
+  return new FleetPace(rate, { redis: store.redis, prefix: store.prefix, name, timeoutMs, curveAt, now })
 }
 
 function arm(waiter: Waiter, now: number): void {

@@ -17,6 +17,7 @@ export interface SharingParts {
   readonly roll?: Roll | undefined
   readonly hasParts?: boolean | undefined
   readonly reconnect?: (() => void) | undefined
+  readonly onReady?: ((listener: () => void) => void) | undefined
   readonly lastError?: (() => unknown) | undefined
   /** Where the processes of this machine count together what is not the fleet's. */
   readonly machine?: (FleetStore & Roll) | undefined

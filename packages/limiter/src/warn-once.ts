@@ -12,8 +12,10 @@ export type WarningCode =
   | 'DIANA_STORE_DOWN'
   | 'DIANA_STORE_NOT_CONNECTED'
   | 'DIANA_STORE_MISCONFIGURED'
+  | 'DIANA_STORE_EVICTS'
   | 'DIANA_RULES_REJECTED'
   | 'DIANA_SOURCE_FAILED'
+  | 'DIANA_RULES_MISSING'
 
 /** Mistakes in how Diana is used that it can see while it runs, each with its remedy. */
 const mistakes: Readonly<Record<WarningCode, string>> = {
@@ -44,8 +46,12 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
   DIANA_STORE_NOT_CONNECTED:
     'the node-redis client in store.redis is not connected, so each process counts by itself: await client.connect() ' +
     'before createLimiter()',
-  DIANA_STORE_MISCONFIGURED: 'Diana cannot count in Redis: check user, password and ACL of store.redis',
+  DIANA_STORE_MISCONFIGURED: 'Redis cannot be used as it is configured, so each process counts by itself',
+  DIANA_STORE_EVICTS:
+    'Redis may evict counts when its memory is full, which frees callers of their limits: set maxmemory-policy to ' +
+    'noeviction, and let Diana have a Redis of its own if others need eviction',
   DIANA_RULES_REJECTED: 'new rules cannot be obeyed, so the last good ones stay: correct the document',
+  DIANA_RULES_MISSING: 'the config center has no document of rules',
   DIANA_SOURCE_FAILED: 'a source of rules cannot be read, so the last good ones stay',
 }
 
@@ -54,10 +60,14 @@ const told = new Set<string>()
 /** Enough for any operator; more would be an attack of its own. */
 const mostDetails = 100
 
-/** Tells the operator of a mistake, once in the life of the process: a warning per call would be an attack of its own. */
-export function warnOnce(code: WarningCode, detail?: string): void {
-  if (told.has(code)) return
-  told.add(code)
+/**
+ * Tells the operator of a mistake, once in the life of the process: a warning per call would be an attack of its own. With
+ * a cause, once for each cause.
+ */
+export function warnOnce(code: WarningCode, detail?: string, cause = ''): void {
+  const name = `${code} ${cause}`
+  if (told.has(name)) return
+  told.add(name)
   warn(code, detail)
 }
 

@@ -141,6 +141,22 @@ describe('health', () => {
     expect((await ask({ url: '/readyz' })).status).toBe(503)
     expect((await ask({ url: '/healthz' })).status).toBe(200)
   })
+
+  it('says why Redis cannot be used, and stays green, since calls are answered', async () => {
+    await app.close()
+    const limiter = await createLimiter({
+      store: { redis: 'redis://127.0.0.1:1' },
+      rules: [{ id: 'all', limit: '5/s' }],
+    })
+    limiter.events.on('store', () => {})
+    app = await create({ limiter })
+    const { status, body } = await ask({ url: '/readyz' })
+    expect(status).toBe(200)
+    expect(body).toEqual({ status: 'ready', store: 'STORE_UNREACHABLE' })
+    const metrics = await app.inject({ url: '/metrics', headers: { host: '127.0.0.1:8081' } })
+    expect(metrics.body).toMatch(/diana_store_trouble\{.*code="STORE_UNREACHABLE".*\} 1/)
+    await limiter.close()
+  })
 })
 
 describe('what is told', () => {

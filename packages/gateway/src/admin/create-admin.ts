@@ -102,7 +102,10 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   app.get('/healthz', async () => ({ status: 'ok' }))
   app.get('/readyz', async (_request, reply) => {
     const ready = isReady()
-    return reply.code(ready ? 200 : 503).send({ status: ready ? 'ready' : 'shutting down' })
+    const { healthy, code } = limiter.status().store ?? {}
+    // without Redis calls are still answered; the code says no more than that to those without a token
+    const store = healthy === undefined ? {} : { store: healthy ? 'ok' : code }
+    return reply.code(ready ? 200 : 503).send({ status: ready ? 'ready' : 'shutting down', ...store })
   })
   app.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()))
   app.get('/api/v1/openapi.json', async () => openApiOf(operations, version))

@@ -87,6 +87,14 @@ export const measures: readonly Measure[] = [
     read: (_, { store }) => (store ? [{ labels: none, value: store.healthy ? 1 : 0 }] : []),
   },
   {
+    name: 'diana_store_trouble',
+    otelName: 'diana.rate_limiting.store.trouble',
+    unit: '1',
+    kind: 'gauge',
+    help: 'Why the store cannot be asked, by code; absent while it can be.',
+    read: (_, { store }) => (store?.code === undefined ? [] : [{ labels: { code: store.code }, value: 1 }]),
+  },
+  {
     name: 'diana_rules',
     otelName: 'diana.rate_limiting.rules',
     unit: '{rule}',

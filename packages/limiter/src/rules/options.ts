@@ -10,6 +10,7 @@ type OneOrList<T> = T | readonly T[]
 export interface StoreOptions {
   readonly timeout?: string | undefined
   readonly fleet?: number | undefined
+  readonly prefix?: string | undefined
 }
 
 /** The words of a rule file, given in code. */

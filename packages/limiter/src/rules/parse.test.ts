@@ -136,7 +136,11 @@ describe('a good file', () => {
         plan: [],
       },
       trustProxy: ['10.0.0.0/8', '192.168.1.1', 'fd00::/8', '::1'],
-      store: { redis: ['redis://127.0.0.1:7000', 'rediss://user:secret@127.0.0.1:7001/1'], timeoutMs: 20 },
+      store: {
+        redis: ['redis://127.0.0.1:7000', 'rediss://user:secret@127.0.0.1:7001/1'],
+        timeoutMs: 20,
+        prefix: 'shop',
+      },
       remote: { centre: 'http', address: 'https://127.0.0.1/rules.yaml' },
       answer: { status: 429, headers: 'draft-6' },
     })

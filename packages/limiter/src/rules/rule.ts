@@ -74,6 +74,8 @@ export interface StoreAddress {
   readonly timeoutMs: number
   /** How many processes share the limits, as long as the store has not told. */
   readonly fleet?: number | undefined
+  /** What every key in Redis begins with. */
+  readonly prefix?: string | undefined
 }
 
 /** The config centre whose rules win over local ones. */

@@ -4,6 +4,7 @@ import type { Algorithm, Limit } from '../algorithms/algorithm.ts'
 import type { JwtSettings } from '../dimensions/dimension.ts'
 import type { Missing } from '../dimensions/key.ts'
 import { duration } from '../duration.ts'
+import { prefixFault } from '../redis-url.ts'
 import { networkFault } from './address.ts'
 import type { CallerList } from './callers.ts'
 import type { CostWords } from './cost.ts'
@@ -69,8 +70,16 @@ const store = z
       .max(100_000)
       .optional()
       .describe('How many processes share the limits, for a start without the store; default: 1.'),
+    prefix: textOf(prefixFault)
+      .optional()
+      .describe('What every key in Redis begins with; services of different prefixes share nothing; default: diana.'),
   })
-  .transform(({ redis, timeout, fleet }) => ({ redis, timeoutMs: timeout, fleet }))
+  .transform(({ redis, timeout, fleet, prefix }) => ({
+    redis,
+    timeoutMs: timeout,
+    fleet,
+    ...(prefix === undefined ? {} : { prefix }),
+  }))
 
 const noRules = 'must be a list of at least one rule, each with id and limit: - { id: all, limit: 100/s }'
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { databaseFault } from '../redis-url.ts'
 import { show } from './show.ts'
 
 /** Text of which a function says what is wrong, if anything. */
@@ -37,5 +38,5 @@ export function redisAddress(): z.ZodType<string, string> {
     return /^rediss?:\/\//.test(text) && URL.canParse(text) && new URL(text).host !== ''
   }
   const remedy = 'must be a URL that begins with redis:// or rediss://, such as redis://127.0.0.1'
-  return textOf(text => (fits(text) ? undefined : remedy))
+  return textOf(text => (fits(text) ? databaseFault(text) : remedy))
 }

@@ -14,21 +14,38 @@ export interface Snapshot {
 const mostBytes = 32 * 1024 * 1024
 const writableByOthers = 0o022
 
-/** The snapshot, if there is one that can be read; `onIgnored` is told why one that is there is not trusted. */
+const ownRemedy = 'it must be a regular file of this user or root that nobody else may write; remove it'
+
+/** The snapshot, if there is one that can be read; `onIgnored` is told why one that is there is not used, and what to do. */
 export async function readSnapshot(
   path: string,
-  onIgnored: (reason: string) => void = () => {},
+  onIgnored: (reason: string, remedy: string) => void = () => {},
 ): Promise<Snapshot | undefined> {
   try {
     const bytes = await readRegularFile(path, { mostBytes, noLinks: true, accept: assertOwn })
-    const snapshot: unknown = JSON.parse(bytes.toString())
-    return isSnapshot(snapshot) ? snapshot : undefined
+    const snapshot = parseSnapshot(bytes.toString())
+    if (!snapshot)
+      onIgnored('it is torn or no snapshot', 'remove it; the next document of the config center is written there')
+    return snapshot
   } catch (error) {
     const trouble = fileTrouble(error)
-    // none yet, or half a one: the centre or the local rules will do
-    if (trouble !== 'ENOENT' && !(error instanceof SyntaxError)) onIgnored(trouble)
+    if (trouble !== 'ENOENT') onIgnored(trouble, ownRemedy)
     return undefined
   }
+}
+
+function parseSnapshot(text: string): Snapshot | undefined {
+  try {
+    const snapshot: unknown = JSON.parse(text)
+    return isSnapshot(snapshot) ? snapshot : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The config center has no document any more: a start without it begins with the local rules. */
+export async function removeSnapshot(path: string): Promise<void> {
+  await rm(path, { force: true })
 }
 
 /** Rules that another user could have written are not obeyed. */

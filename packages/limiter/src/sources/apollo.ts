@@ -42,10 +42,11 @@ export const apollo: SourceKind = sourceKind({
       // without a releaseKey the answer is always whole; with one it may be a list of differences
       const messages = notice?.messages === undefined ? undefined : { messages: JSON.stringify(notice.messages) }
       const reply = await get(below(url, path, messages), signal)
-      if (reply.status === 404) return { text: '', version: '' }
+      if (reply.status === 404) return { text: '', version: '', isMissing: true }
       if (reply.status !== 200) throw statusError(reply)
       const { configurations, releaseKey } = parseReply(reply.text, configShape)
-      return { text: configurations[key] ?? '', version: releaseKey }
+      const text = configurations[key]
+      return text === undefined ? { text: '', version: releaseKey, isMissing: true } : { text, version: releaseKey }
     }
 
     async function poll(notificationId: number, signal: AbortSignal): Promise<Notice | undefined> {

@@ -12,12 +12,12 @@ export async function* changes(
   source: { readonly name: string; readonly secrets?: readonly string[] },
 ): AsyncGenerator<SourceDocument, void, undefined> {
   if (signal.aborted) return
-  let last: string | undefined
+  let last: SourceDocument | undefined
   try {
     for await (const document of readings(signal)) {
       if (signal.aborted) return
-      if (document.text === last) continue
-      last = document.text
+      if (document.text === last?.text && document.isMissing === last.isMissing) continue
+      last = document
       yield document
     }
   } catch (cause) {

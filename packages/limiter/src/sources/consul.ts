@@ -57,7 +57,7 @@ export const consul: SourceKind = sourceKind({
 })
 
 function parseDocument(reply: Reply): SourceDocument {
-  if (reply.status === 404) return { text: '', version: `${parseIndex(reply)}` }
+  if (reply.status === 404) return { text: '', version: `${parseIndex(reply)}`, isMissing: true }
   if (reply.status !== 200) throw statusError(reply)
   const { Value, ModifyIndex } = parseReply(reply.text, shape)[0]!
   return { text: decodeText(Buffer.from(Value ?? '', 'base64')), version: `${ModifyIndex}` }

@@ -80,7 +80,7 @@ describe('etcd', () => {
   it('gives each document the revision that wrote it', async () => {
     const key = newKey()
     const watch = read(`http://${server.authority}`, { key })
-    expect((await watch.next()).value).toEqual({ text: '', version: '0' })
+    expect((await watch.next()).value).toEqual({ text: '', version: '0', isMissing: true })
     await server.put(key, 'one')
     await server.remove(key)
     await server.put(key, 'two')

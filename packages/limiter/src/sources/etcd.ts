@@ -48,7 +48,7 @@ export const etcd: SourceKind = sourceKind({
     async function* readings(signal: AbortSignal): AsyncGenerator<SourceDocument> {
       for (;;) {
         const { header, kvs } = parseReply(await session.ask('/v3/kv/range', { key }, signal), rangeShape)
-        yield kvs[0] ? toDocument(kvs[0]) : { text: '', version: '0' }
+        yield kvs[0] ? toDocument(kvs[0]) : { text: '', version: '0', isMissing: true }
         yield* events(BigInt(header.revision) + 1n, signal)
         await pause(100, signal)
       }
@@ -61,7 +61,9 @@ export const etcd: SourceKind = sourceKind({
       for await (const line of fetchLines(below(at.url, '/v3/watch'), signal, question)) {
         const { result, error } = parseReply(line, watchShape)
         if (!result) throw new Error(`ended the watch: ${error?.message ?? 'no reason given'}`)
-        for (const { type, kv } of result.events) yield toDocument(type === 'PUT' ? kv : { ...kv, value: '' })
+        for (const { type, kv } of result.events) {
+          yield type === 'PUT' ? toDocument(kv) : { text: '', version: kv.mod_revision, isMissing: true }
+        }
         if (!result.canceled) continue
         // the revision to begin from was compacted away, so the changes since are only found by reading
         if (result.compact_revision !== undefined) return

@@ -36,6 +36,18 @@ function spyOnWatch() {
   return spy
 }
 
+it('an empty file is a document, one that does not exist is none', async () => {
+  const path = join(await newFolder(), 'rules.yaml')
+  const controller = new AbortController()
+  const watch = fileSource(path, { intervalMs: 50 }).watch(controller.signal)[Symbol.asyncIterator]()
+  expect((await watch.next()).value).toMatchObject({ text: '', isMissing: true })
+  await writeFile(path, '')
+  expect((await watch.next()).value).toEqual({ text: '', version: expect.any(String) })
+  await rm(path)
+  expect((await watch.next()).value).toMatchObject({ text: '', isMissing: true })
+  controller.abort()
+})
+
 describe('a file keeps the promises of a source', () => {
   const tests = sourceSuite({
     writes: true,

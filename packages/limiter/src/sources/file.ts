@@ -39,8 +39,7 @@ export function fileSource(path: string, options: { readonly intervalMs?: number
     try {
       for (;;) {
         watcher ??= watchDirectory(path, bell)
-        const text = await readStill(path, signal, isRung)
-        yield { text, version: hashText(text) }
+        yield await readStill(path, signal, isRung)
         isRung = await bell.wait(intervalMs, signal, unref)
         if (signal.aborted) return
         if (isRung) continue
@@ -55,7 +54,7 @@ export function fileSource(path: string, options: { readonly intervalMs?: number
   }
   const write = (text: string, base: SourceDocument, signal: AbortSignal) =>
     writeGuarded(text, { name }, async () => {
-      if ((await readStill(path, signal, false)) !== base.text) throw conflict(name)
+      if ((await readStill(path, signal, false)).text !== base.text) throw conflict(name)
       await replaceFile(path, text)
       return hashText(text)
     })
@@ -97,14 +96,16 @@ function watchDirectory(path: string, bell: Bell): FSWatcher | undefined {
 }
 
 /** What the file holds once it stands still: its writer may be half way, or between taking it away and bringing it back. */
-async function readStill(path: string, signal: AbortSignal, isChanging: boolean): Promise<string> {
+async function readStill(path: string, signal: AbortSignal, isChanging: boolean): Promise<SourceDocument> {
   for (let looks = 0; looks < mostLooks && !signal.aborted; looks += 1) {
     const before = await look(path)
     if (isChanging || looks > 0) await pause(settleMs, signal, unref)
     const bytes =
       before === undefined ? Buffer.alloc(0) : await readRegularFile(path, { mostBytes: largestBytes }).catch(orAbsent)
     const after = await look(path)
-    if (bytes !== undefined && isSame(before, after)) return decodeText(bytes)
+    if (bytes === undefined || !isSame(before, after)) continue
+    const text = decodeText(bytes)
+    return { text, version: hashText(text), ...(before === undefined ? { isMissing: true } : {}) }
   }
   throw new Error('is being written all the time; write it elsewhere and rename it into place')
 }

@@ -70,7 +70,7 @@ async function get(url: URL, headers: Readonly<Record<string, string>>, signal: 
 }
 
 function parseDocument({ status, headers, text }: Reply): SourceDocument {
-  if (status === 404) return { text: '', version: hashText('') }
+  if (status === 404) return { text: '', version: hashText(''), isMissing: true }
   if (status !== 200) throw statusError({ status })
   return { text, version: headers.get('etag') ?? hashText(text) }
 }

@@ -74,7 +74,7 @@ function isGone({ status }: Reply): boolean {
 }
 
 function parseV1(reply: Reply): SourceDocument {
-  if (reply.status === 404) return { text: '', version: '' }
+  if (reply.status === 404) return { text: '', version: '', isMissing: true }
   if (reply.status !== 200) throw statusError(reply)
   const md5 = reply.headers.get('content-md5') ?? createHash('md5').update(reply.text).digest('hex')
   return { text: reply.text, version: md5 }
@@ -83,7 +83,7 @@ function parseV1(reply: Reply): SourceDocument {
 function parseV3(reply: Reply): SourceDocument {
   if (reply.status !== 200 && reply.status !== 404) throw statusError(reply)
   const { code, data } = parseReply(reply.text, v3Shape)
-  if (code === notFound) return { text: '', version: '' }
+  if (code === notFound) return { text: '', version: '', isMissing: true }
   if (code !== 0 || !data) throw new Error(`answered with the code ${code}; check the names of the configuration`)
   return { text: data.content, version: data.md5 }
 }

@@ -19,6 +19,16 @@ function read(address: string, words: Readonly<Record<string, unknown>>) {
   return createSource(redis, address, words).watch(controller.signal)[Symbol.asyncIterator]()
 }
 
+it('a key that holds an empty text is a document, one that does not exist is none', async () => {
+  const key = newKey()
+  const watch = read(`redis://${server.authority}`, { key, interval: '100ms' })
+  expect((await watch.next()).value).toMatchObject({ text: '', isMissing: true })
+  await server.client.set(key, '')
+  expect((await watch.next()).value).toEqual({ text: '', version: expect.any(String) })
+  await server.client.del(key)
+  expect((await watch.next()).value).toMatchObject({ text: '', isMissing: true })
+})
+
 describe('redis keeps the promises of a source', () => {
   const tests = sourceSuite({
     writes: true,

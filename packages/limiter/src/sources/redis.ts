@@ -65,8 +65,7 @@ export const redis: SourceKind = sourceKind({
           await listener.subscribe(`__keyspace@${place.db}__:${key}`).catch(() => undefined)
         })
         while (!signal.aborted) {
-          const text = await within(patienceMs, signal, () => readText(reader, key))
-          yield { text, version: hashText(text) }
+          yield await within(patienceMs, signal, () => readDocument(reader, key))
           await bell.wait(interval, signal)
           // so that a flood of messages does not become a flood of readings
           await pause(20, signal)
@@ -90,7 +89,7 @@ export const redis: SourceKind = sourceKind({
           return await within(patienceMs, signal, async () => {
             await writer.connect()
             await writer.watch(key)
-            if ((await readText(writer, key)) !== base.text) throw conflict(name)
+            if ((await readDocument(writer, key)).text !== base.text) throw conflict(name)
             // told in the same breath, so that whoever hears of it finds it
             const done = await writer.multi().set(key, text).publish(channel, 'changed').exec()
             if (done === null) throw conflict(name)
@@ -107,9 +106,12 @@ export const redis: SourceKind = sourceKind({
   },
 })
 
-/** Reads no more of a key than a document may hold; a key that does not exist is empty. */
-async function readText(reader: Redis, key: string): Promise<string> {
-  return decodeText(await reader.getrangeBuffer(key, 0, largestBytes))
+/** Reads no more of a key than a document may hold. */
+async function readDocument(reader: Redis, key: string): Promise<SourceDocument> {
+  const text = decodeText(await reader.getrangeBuffer(key, 0, largestBytes))
+  // a user who may not ask whether the key exists finds an empty document
+  const isMissing = text === '' && (await reader.exists(key).catch(() => 1)) === 0
+  return { text, version: hashText(text), ...(isMissing ? { isMissing } : {}) }
 }
 
 /** A connection that fails once and for all: whoever watches begins anew. */

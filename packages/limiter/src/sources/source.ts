@@ -1,8 +1,13 @@
 import type { z } from 'zod'
 
-/** A rule document as a source holds it; the text is empty where there is none. */
+/** A rule document as a source holds it. */
 export interface SourceDocument {
   readonly text: string
+  /**
+   * The source has no document: it was deleted, or never written. The text is then empty. An empty text without this word
+   * is a document that cannot be obeyed.
+   */
+  readonly isMissing?: true | undefined
   /** The source's own mark of this content, for people. */
   readonly version: string
 }

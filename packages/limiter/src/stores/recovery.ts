@@ -3,6 +3,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 
 /** What a recovery asks of the store. */
 export interface Patient {
+  /** How many processes count together, as this one knows it. */
+  fleetSize(): number
   /** Asks the store once, in a way that shows whether it counts; throws where it does not. */
   probe(): Promise<void>
   /** Says that this process is there again, and whether all others have said so within the last `withinMs`. */
@@ -17,11 +19,31 @@ export interface Patient {
   recovered(): void
 }
 
+/** Time and chance, which a simulation replaces. */
+export interface RecoveryTimers {
+  /** Milliseconds that never step. */
+  now(): number
+  /** Rejects if the signal aborts it. */
+  pause(ms: number, signal: AbortSignal): Promise<void>
+  /** From 0 to 1. */
+  random(): number
+}
+
 const PROBE_MS = 200
 const RECONNECT_MS = 1000
 /** So long after the first answer, all who can reach the store have been answered; nobody waits longer for the others. */
 const MOST_REJOIN_MS = 1500
-const REJOIN_STEP_MS = 20
+const LEAST_STEP_MS = 20
+/** All processes together ask the store 2,000 times a second at most, however many there are. */
+const STEP_MS_EACH = 0.5
+/** Between its first answer and its return, a process asks at least so often. */
+const LEAST_STEPS = 5
+
+const realTimers: RecoveryTimers = {
+  now: () => performance.now(),
+  pause: (ms, signal) => pause(ms, undefined, { signal, ref: false }),
+  random: Math.random,
+}
 
 /**
  * Brings a process back to a store that could not be asked: single probes with jitter; then all wait for each other, tell
@@ -29,30 +51,42 @@ const REJOIN_STEP_MS = 20
  */
 export class Recovery {
   readonly #patient: Patient
+  readonly #timers: RecoveryTimers
   #stopping = new AbortController()
   #isRunning = false
+  #endPause = (): void => {}
 
-  constructor(patient: Patient) {
+  constructor(patient: Patient, timers: RecoveryTimers = realTimers) {
     this.#patient = patient
+    this.#timers = timers
   }
 
   begin(): void {
     if (this.#isRunning) return
     this.#isRunning = true
     this.#stopping = new AbortController()
-    void this.#run(performance.now()).catch(() => {
+    void this.#run().catch(() => {
       // closed while it paused
     })
+  }
+
+  /** Probes at once: there is a new connection. */
+  wake(): void {
+    this.#endPause()
   }
 
   stop(): void {
     this.#stopping.abort()
   }
 
-  async #run(since: number): Promise<void> {
-    let connectedAt = since
+  get #stepMs(): number {
+    return Math.max(LEAST_STEP_MS, this.#patient.fleetSize() * STEP_MS_EACH)
+  }
+
+  async #run(): Promise<void> {
+    let connectedAt = this.#timers.now()
     for (;;) {
-      await this.#pause(PROBE_MS * (0.5 + Math.random()))
+      await this.#pauseUntilWoken(Math.max(PROBE_MS, this.#stepMs))
       try {
         await this.#patient.probe()
         await this.#rejoin()
@@ -60,8 +94,8 @@ export class Recovery {
       } catch (error) {
         this.#stopping.signal.throwIfAborted()
         this.#patient.failed(error)
-        if (performance.now() - connectedAt < RECONNECT_MS) continue
-        connectedAt = performance.now()
+        if (this.#timers.now() - connectedAt < RECONNECT_MS) continue
+        connectedAt = this.#timers.now()
         this.#patient.reconnect()
       }
     }
@@ -70,14 +104,33 @@ export class Recovery {
   }
 
   async #rejoin(): Promise<void> {
-    const answeredAt = performance.now()
-    const isOver = (isComplete: boolean): boolean => isComplete || performance.now() - answeredAt >= MOST_REJOIN_MS
+    const answeredAt = this.#timers.now()
+    const passedMs = (): number => this.#timers.now() - answeredAt
+    const mostMs = Math.max(MOST_REJOIN_MS, this.#stepMs * LEAST_STEPS)
+    const isOver = (isComplete: boolean): boolean => isComplete || passedMs() >= mostMs
     // what is told at one moment is not half forgotten when the rest is told
-    while (!isOver(await this.#patient.gather(performance.now() - answeredAt))) await this.#pause(REJOIN_STEP_MS)
-    while (!isOver(await this.#patient.rejoin(performance.now() - answeredAt))) await this.#pause(REJOIN_STEP_MS)
+    while (!isOver(await this.#tryTwice(() => this.#patient.gather(passedMs())))) await this.#pause(this.#stepMs)
+    while (!isOver(await this.#tryTwice(() => this.#patient.rejoin(passedMs())))) await this.#pause(this.#stepMs)
   }
 
+  /** One late answer is no outage; a process that begins again would come back after all others. */
+  async #tryTwice(ask: () => Promise<boolean>): Promise<boolean> {
+    return await ask().catch(async () => {
+      await this.#pause(this.#stepMs)
+      return await ask()
+    })
+  }
+
+  async #pauseUntilWoken(ms: number): Promise<void> {
+    const woken = new Promise<void>(resolve => {
+      this.#endPause = resolve
+    })
+    await Promise.race([this.#pause(ms), woken])
+    this.#stopping.signal.throwIfAborted()
+  }
+
+  /** Pauses for half to one and a half times as long, so that processes do not ask at the same moment. */
   async #pause(ms: number): Promise<void> {
-    await pause(ms, undefined, { signal: this.#stopping.signal, ref: false })
+    await this.#timers.pause(ms * (0.5 + this.#timers.random()), this.#stopping.signal)
   }
 }

@@ -21,9 +21,18 @@ describe('a home in Redis', () => {
 
   it('is one of many on a Cluster, in the slot of both its hashes, whatever a caller is called', () => {
     const counter = redisCounter(plain, { prefix: 'diana', isCluster: true, holder: 1 })
-    const homes = Array.from({ length: 2000 }, (_, i) => counter.homeOf(i % 2 ? `{x}${i}` : `}${i}{`))
-    expect(new Set(homes).size).toBe(64)
+    const homes = Array.from({ length: 5000 }, (_, i) => counter.homeOf(i % 2 ? `{x}${i}` : `}${i}{`))
+    expect(new Set(homes).size).toBe(256)
     for (const { young, old, slot } of homes) expect([slotOf(young), slotOf(old)]).toEqual([slot, slot])
+  })
+
+  it.each([3, 64, 65, 100, 128])('of one rule at least is on each of %d masters', masters => {
+    for (const id of ['a', 'per-account', 'é{}', 'x'.repeat(100)]) {
+      const counter = redisCounter({ ...plain, id }, { prefix: 'shop', isCluster: true, holder: 1 })
+      const slots = counter.keyPerHome().map(key => counter.homeOf(key).slot)
+      // as redis-cli deals out the slots
+      expect(new Set(slots.map(slot => Math.floor((slot * masters) / 16_384))).size).toBe(masters)
+    }
   })
 
   it.each([

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
 import { DianaError } from '../errors.ts'
 import { type FleetCharge, type FleetCounter, type FleetRule, fleetCharge } from './fleet-store.ts'
-import { slotOf } from './redis-slot.ts'
+import { numberInSlots, SLOTS, slotOf } from './redis-slot.ts'
 
 /** The format of the states; another format counts under other keys. */
 const VERSION = 'd4'
-/** On a Cluster the callers of a rule are spread over so many slots. */
-export const HOMES_ON_CLUSTER = 64
+/** On a Cluster the callers of a rule are spread over so many slots, evenly, so that as many masters have a part of them. */
+export const HOMES_ON_CLUSTER = 256
+const SLOTS_PER_HOME = SLOTS / HOMES_ON_CLUSTER
 
 const [SPACE, LAST_OF_ASCII, QUOTE, BACKSLASH] = [0x20, 0x7e, 0x22, 0x5c]
 
@@ -124,10 +125,16 @@ function homesOf(tag: string, { prefix, isCluster }: RedisCounterOptions): Redis
   }
   const homes: RedisHome[] = []
   const homeAt = (place: number): RedisHome => {
-    homes[place] ??= createHome(`${tag}:${place}`)
+    homes[place] ??= createHome(nameOfPlace(tag, place))
     return homes[place]
   }
   return key => homeAt(slotOf(key) % HOMES_ON_CLUSTER)
+}
+
+/** A name within the part of the slots that belongs to a place. */
+function nameOfPlace(tag: string, place: number): string {
+  const name = `${tag}:${place}.`
+  return `${name}${numberInSlots(name, place * SLOTS_PER_HOME, (place + 1) * SLOTS_PER_HOME)}`
 }
 
 const KEY_PER_HOME: readonly string[] = keyPerHome()

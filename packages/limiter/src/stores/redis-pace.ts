@@ -27,6 +27,11 @@ export interface OtherRate {
   readonly rate: number
 }
 
+/** The key of the pace that all processes share who give one name under one prefix. */
+export function paceKey(prefix: string, name: string): string {
+  return `${prefix}:d2:pace{${escapePart(name)}}`
+}
+
 const KEPT_MS = 86_400_000
 /** Redis reads no number without an end. */
 const ENDLESS_US = 2 ** 52
@@ -112,9 +117,9 @@ export class RedisPace {
   readonly #key: string
   readonly #curveAt: (rate: number) => Curve
 
-  constructor(send: SendCommand, name: string, curveAt: (rate: number) => Curve) {
+  constructor(send: SendCommand, key: string, curveAt: (rate: number) => Curve) {
     this.#send = send
-    this.#key = `diana:pace:d2{${escapePart(name)}}`
+    this.#key = key
     this.#curveAt = curveAt
   }
 

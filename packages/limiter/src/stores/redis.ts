@@ -53,6 +53,8 @@ const BATCH_CHARGES = 128
 const FEW_CALLS = 8
 /** Redis spreads callers further one level at a time, and seldom. */
 const MOST_TRIES = 10
+/** The keys of so many homes of a rule are listed at the same time. */
+const HOMES_AT_A_TIME = 32
 
 /**
  * Counts in Redis, for the whole fleet. All calls of one turn of the event loop travel in one script call, or in two where
@@ -183,8 +185,17 @@ export class RedisStore implements FleetStore {
   /** Keys for which something is counted, at most so many. */
   async keys(counter: RedisCounter, most: number): Promise<string[]> {
     const found = new Set<string>()
-    for await (const hash of this.#hashesOf(counter)) {
-      if (found.size >= most) break
+    const homes = counter.keyPerHome()
+    for (let i = 0; i < homes.length && found.size < most; i += HOMES_AT_A_TIME) {
+      await Promise.all(homes.slice(i, i + HOMES_AT_A_TIME).map(key => this.#addKeysOfHome(counter, key, most, found)))
+    }
+    return [...found]
+  }
+
+  /** Adds the keys that live in the home of one key, at most so many. */
+  async #addKeysOfHome(counter: RedisCounter, one: string, most: number, found: Set<string>): Promise<void> {
+    for await (const hash of this.#hashesOf(counter, one)) {
+      if (found.size >= most) return
       for (let cursor: string | undefined = '0'; cursor !== undefined && found.size < most; ) {
         const reply: unknown = await this.#send(['HSCAN', hash, cursor, 'COUNT', '1000'])
         const [next, pairs] = reply as [unknown, unknown[]]
@@ -195,19 +206,16 @@ export class RedisStore implements FleetStore {
         cursor = String(next) === '0' ? undefined : String(next)
       }
     }
-    return [...found]
   }
 
-  /** All hashes in which callers may be. */
-  async *#hashesOf(counter: RedisCounter): AsyncGenerator<string> {
-    for (const key of counter.keyPerHome()) {
-      const { young, old } = counter.homeOf(key)
-      // the answer tells how the callers of this home are spread
-      await this.#ask({ what: 'look', charges: [{ ...redisCharge(counter), key }] })
-      yield* [young, old]
-      const layout = this.#layouts.get(young)
-      for (const { names } of layout ? allParts(young, layout) : []) yield* names
-    }
+  /** All hashes of the home of a key in which callers may be. */
+  async *#hashesOf(counter: RedisCounter, key: string): AsyncGenerator<string> {
+    const { young, old } = counter.homeOf(key)
+    // the answer tells how the callers of this home are spread
+    await this.#ask({ what: 'look', charges: [{ ...redisCharge(counter), key }] })
+    yield* [young, old]
+    const layout = this.#layouts.get(young)
+    for (const { names } of layout ? allParts(young, layout) : []) yield* names
   }
 
   /** Forgets what is counted for one key of a rule. */

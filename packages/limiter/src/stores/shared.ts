@@ -35,6 +35,8 @@ export interface SharedStoreOptions {
   /** The store has parts that fail one by one, such as the nodes of a Cluster. */
   readonly hasParts?: boolean | undefined
   readonly reconnect?: (() => void) | undefined
+  /** Calls the listener whenever there is a new connection. */
+  readonly onReady?: ((listener: () => void) => void) | undefined
   /** Why the way to the store is closed, where it is. */
   readonly lastError?: (() => unknown) | undefined
   /** Whole microseconds, by the clock that counts here. */
@@ -74,6 +76,8 @@ export class SharedStore {
   #isClosed = false
   /** The life of the store in which this process has told it what it had forgotten. */
   #remindedEra: string | undefined
+  /** The life of the store in which the fleet gathers. */
+  #gatheredEra = ''
   #settling: NodeJS.Timeout | undefined
   /** Charges as the store was last asked about, to ask it again. */
   #latest: readonly SharedCharge[] = []
@@ -92,6 +96,7 @@ export class SharedStore {
       onTrouble: trouble => this.#switch(trouble),
     })
     this.#recovery = new Recovery({
+      fleetSize: () => this.#fleet.part.size,
       probe: () => this.#probe(),
       gather: withinMs => this.#gather(withinMs),
       rejoin: withinMs => this.#rejoin(withinMs),
@@ -99,6 +104,7 @@ export class SharedStore {
       reconnect: () => this.#options.reconnect?.(),
       recovered: () => this.#recovered(),
     })
+    options.onReady?.(() => this.#recovery.wake())
   }
 
   /** Joins the fleet; resolves soon, also where the store cannot be asked. */
@@ -296,6 +302,7 @@ export class SharedStore {
   async #gather(withinMs: number): Promise<boolean> {
     const { isComplete, era, hasForgotten } = await within(this.#fleet.knock(withinMs), this.#stepMs)
     this.#isRejoining = true
+    this.#gatheredEra = era
     if (!hasForgotten || this.#remindedEra === era) return isComplete
     // before any process adds what the store has never known
     await remind(this.#store, this.#standIn.known(this.#options.now))
@@ -304,10 +311,10 @@ export class SharedStore {
   }
 
   async #rejoin(withinMs: number): Promise<boolean> {
-    const { era } = await within(this.#fleet.knock(withinMs), this.#stepMs)
     this.#store.renew?.()
     this.#health.exceeded(await this.#settle())
-    return await within(this.#fleet.return(era, withinMs), this.#stepMs)
+    // a process that is back stays back: were it to knock again, others would see it as not back
+    return await within(this.#fleet.return(this.#gatheredEra, withinMs), this.#stepMs)
   }
 
   #settle(): Promise<number> {

@@ -1,4 +1,5 @@
 import type { Trouble, TroubleKind } from './trouble.ts'
+import type { StoreCode } from './trouble-causes.ts'
 
 /** A time without the store. */
 export interface Outage {
@@ -7,7 +8,9 @@ export interface Outage {
   /** When it was over; none while it lasts. */
   readonly until?: number | undefined
   readonly kind: TroubleKind
+  readonly code: StoreCode
   readonly trouble: string
+  readonly remedy: string
   /** Calls judged in this process meanwhile. */
   readonly calls: number
   /** Of these, as far as can be told: admitted beyond the limit, and refused where the fleet might have had room. */
@@ -22,7 +25,10 @@ export interface StoreStatus {
   readonly since: number
   /** Why it is not healthy: what kind of trouble, and in which words. */
   readonly kind?: TroubleKind | undefined
+  readonly code?: StoreCode | undefined
   readonly trouble?: string | undefined
+  /** What to do about it. */
+  readonly remedy?: string | undefined
   /** How many processes count together; `known` is false as long as the store has not told. */
   readonly fleet: { readonly size: number; readonly rank: number; readonly known: boolean }
   /** The rules that are counted in this process at this moment, though they belong to the fleet. */
@@ -52,24 +58,24 @@ export class StoreHealth {
     return this.#outages.map(outage => ({ ...outage }))
   }
 
-  get trouble(): Pick<Outage, 'kind' | 'trouble'> | undefined {
+  get trouble(): Pick<Outage, 'kind' | 'code' | 'trouble' | 'remedy'> | undefined {
     const current = this.#current
-    return current && { kind: current.kind, trouble: current.trouble }
+    return current && { kind: current.kind, code: current.code, trouble: current.trouble, remedy: current.remedy }
   }
 
-  begin({ kind, message }: Trouble): void {
+  begin({ kind, code, message, remedy }: Trouble): void {
     this.#since = Date.now()
-    this.#outages.push({ since: this.#since, kind, trouble: message, calls: 0, over: 0, under: 0 })
+    this.#outages.push({ since: this.#since, kind, code, trouble: message, remedy, calls: 0, over: 0, under: 0 })
     if (this.#outages.length > REMEMBERED) this.#outages.shift()
   }
 
-  /** What is wrong is of another kind than was thought; false where it is the same. */
-  explain({ kind, message }: Trouble): boolean {
+  /** The cause is another one than was thought, and more is known of it; false if not. */
+  explain({ kind, code, message, remedy }: Trouble): boolean {
     const current = this.#current
-    if (!current || current.kind === kind) return false
-    // that nobody answers any more tells less than what was answered
-    if (kind === 'down') return false
-    Object.assign(current, { kind, trouble: message })
+    if (!current || current.code === code || isVague(code)) return false
+    // that the server is away says less than what it answered before
+    if (kind === 'down' && !isVague(current.code)) return false
+    Object.assign(current, { kind, code, trouble: message, remedy })
     return true
   }
 
@@ -98,4 +104,9 @@ export class StoreHealth {
     const latest = this.#outages.at(-1)
     return latest?.until === undefined ? latest : undefined
   }
+}
+
+/** Codes of what is only known not to be answered. */
+function isVague(code: StoreCode): boolean {
+  return code === 'STORE_UNREACHABLE' || code === 'STORE_SILENT'
 }

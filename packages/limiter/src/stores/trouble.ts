@@ -1,41 +1,26 @@
 import { TooLate } from './deadline.ts'
+import { type Cause, causes, UNKNOWN_BUG, UNREACHABLE } from './trouble-causes.ts'
 
-/**
- * What is wrong with a store: it is `down`; it `refuses` to write, since it is full, a replica, or cannot save; it is
- * `misconfigured`, which no waiting mends; or it failed in some other way, which is a `bug` of somebody.
- */
-export type TroubleKind = 'down' | 'refuses' | 'misconfigured' | 'bug'
+export type { TroubleKind } from './trouble-causes.ts'
 
-export interface Trouble {
-  readonly kind: TroubleKind
+export interface Trouble extends Pick<Cause, 'code' | 'kind' | 'remedy'> {
   readonly message: string
   /** The store said nothing: whoever asks again waits again. */
   readonly isSilent: boolean
 }
 
-/** The first word of what Redis answers says what it is about. */
-const KINDS: Readonly<Record<string, TroubleKind>> = {
-  LOADING: 'down',
-  BUSY: 'down',
-  MASTERDOWN: 'down',
-  CLUSTERDOWN: 'down',
-  TRYAGAIN: 'down',
-  OOM: 'refuses',
-  READONLY: 'refuses',
-  MISCONF: 'refuses',
-  NOREPLICAS: 'refuses',
-  NOAUTH: 'misconfigured',
-  WRONGPASS: 'misconfigured',
-  NOPERM: 'misconfigured',
-}
 const LONGEST = 300
 
 export function troubleOf(error: unknown): Trouble {
   const text = error instanceof Error ? error.message : String(error)
-  const word = /^(?:ERR )?([A-Z]{3,})\b/.exec(text)?.[1] ?? ''
-  // what no server has said is about the way to it
-  const kind = KINDS[word] ?? (isReply(error, word) ? 'bug' : 'down')
-  return { kind, message: text.slice(0, LONGEST), isSilent: error instanceof TooLate }
+  const isSilent = error instanceof TooLate
+  const { code, kind, remedy } = causes.find(({ pattern }) => pattern.test(text)) ?? unknownCause(error, text)
+  return { code, kind, remedy, message: text.slice(0, LONGEST), isSilent }
+}
+
+/** What no server has said is about the way to it. */
+function unknownCause(error: unknown, text: string): Pick<Cause, 'code' | 'kind' | 'remedy'> {
+  return isReply(error, /^(?:ERR )?([A-Z]{3,})\b/.exec(text)?.[1] ?? '') ? UNKNOWN_BUG : UNREACHABLE
 }
 
 /** Clients name what a server answered; a reply that makes no sense is told by what reads it. */

@@ -51,13 +51,17 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     })
   })
 
-  add('yields an empty text where there is no document, and the document once it comes', async ({ source, put }) => {
-    await using(source, async watch => {
-      assert.equal((await watch.next()).text, '')
-      await put('rules: []')
-      assert.equal((await watch.next()).text, 'rules: []')
-    })
-  })
+  add(
+    'yields that the document is missing if there is none, and the document once it comes',
+    async ({ source, put }) => {
+      await using(source, async watch => {
+        const { text, isMissing } = await watch.next()
+        assert.deepEqual([text, isMissing], ['', true])
+        await put('rules: []')
+        assert.equal((await watch.next()).text, 'rules: []')
+      })
+    },
+  )
 
   add('yields each change once, with another version', async ({ source, put }) => {
     await using(source, async watch => {
@@ -83,14 +87,16 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     })
   })
 
-  add('yields an empty text when the document is deleted, and the document when it is back', async subject => {
+  add('yields that the document is missing when it is deleted, and the document when it is back', async subject => {
     await subject.put('one')
     await using(subject.source, async watch => {
       await watch.next()
       await subject.remove()
-      assert.equal((await watch.next()).text, '')
+      const { text, isMissing } = await watch.next()
+      assert.deepEqual([text, isMissing], ['', true])
       await subject.put('one')
-      assert.equal((await watch.next()).text, 'one')
+      const back = await watch.next()
+      assert.deepEqual([back.text, back.isMissing ?? false], ['one', false])
     })
   })
 

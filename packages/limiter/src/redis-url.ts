@@ -1,0 +1,18 @@
+/** What every key begins with unless `store.prefix` says otherwise. */
+export const DEFAULT_PREFIX = 'diana'
+const PREFIX = /^[A-Za-z0-9._:/-]{1,64}$/
+
+/** What is wrong with a prefix of keys in Redis, if anything. */
+export function prefixFault(prefix: string): string | undefined {
+  if (PREFIX.test(prefix)) return undefined
+  return 'must be 1 to 64 letters, digits, dots, colons, slashes, underscores or hyphens, such as shop'
+}
+
+/** What is wrong with the database of a Redis URL, if anything: it must be a number, or nothing. */
+export function databaseFault(url: string): string | undefined {
+  if (!URL.canParse(url) || !/^rediss?:/.test(url)) return undefined
+  const { pathname, searchParams } = new URL(url)
+  const database = searchParams.get('db') ?? pathname.replace(/^\/+/, '')
+  if (/^\d{0,6}$/.test(database)) return undefined
+  return 'must end with the number of a database or nothing, such as redis://127.0.0.1/0'
+}

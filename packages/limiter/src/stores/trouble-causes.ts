@@ -1,0 +1,135 @@
+/**
+ * What is wrong with a store: it is `down`; it `refuses` to write, since it is full, a replica, or cannot save; it is
+ * `misconfigured`, which no waiting mends; or it failed in some other way, which is a `bug` of somebody.
+ */
+export type TroubleKind = 'down' | 'refuses' | 'misconfigured' | 'bug'
+
+/** Why a store cannot be asked, and what to do. */
+export interface Cause {
+  readonly code: StoreCode
+  readonly kind: TroubleKind
+  /** Of the message of an error. */
+  readonly pattern: RegExp
+  readonly remedy: string
+}
+
+export type StoreCode =
+  | 'STORE_UNREACHABLE'
+  | 'STORE_SILENT'
+  | 'STORE_NAME_UNKNOWN'
+  | 'STORE_SPEAKS_NO_TLS'
+  | 'STORE_CLOSES_CONNECTIONS'
+  | 'STORE_CERTIFICATE'
+  | 'STORE_IS_NOT_REDIS'
+  | 'STORE_PASSWORD'
+  | 'STORE_PERMISSION'
+  | 'STORE_DATABASE'
+  | 'STORE_TOO_OLD'
+  | 'STORE_BUSY'
+  | 'STORE_FULL'
+  | 'STORE_READONLY'
+  | 'STORE_CANNOT_SAVE'
+  | 'STORE_FAILED'
+
+/** What is assumed of an error that nothing else is known of. */
+export const UNREACHABLE: Omit<Cause, 'pattern'> = {
+  code: 'STORE_UNREACHABLE',
+  kind: 'down',
+  remedy: 'start Redis, or correct host and port in store.redis',
+}
+
+export const UNKNOWN_BUG: Omit<Cause, 'pattern'> = {
+  code: 'STORE_FAILED',
+  kind: 'bug',
+  remedy: 'look for the message in the log of Redis, and check that nothing else writes keys of this prefix',
+}
+
+/** The words that Redis, ioredis, node-redis and Node use; the first that fits is the cause. */
+export const causes: readonly Cause[] = [
+  {
+    code: 'STORE_SILENT',
+    kind: 'down',
+    pattern: /^no answer (?:within|for) \d/,
+    remedy: 'check the load of Redis and the network between; a longer store.timeout lets calls wait for a slow one',
+  },
+  {
+    code: 'STORE_NAME_UNKNOWN',
+    kind: 'down',
+    pattern: /\b(?:ENOTFOUND|EAI_AGAIN|EAI_NODATA|EAI_NONAME)\b/,
+    remedy: 'correct the host in store.redis, or check the name server',
+  },
+  {
+    code: 'STORE_SPEAKS_NO_TLS',
+    kind: 'misconfigured',
+    pattern: /wrong version number|packet length too long|no answer to the TLS handshake|before secure TLS connection/,
+    remedy: 'the port speaks no TLS: write redis:// instead of rediss://, or name the port with TLS',
+  },
+  {
+    code: 'STORE_CERTIFICATE',
+    kind: 'misconfigured',
+    pattern: /certificate|\bCERT_|Hostname\/IP does not match/i,
+    remedy: 'name the CA of Redis in NODE_EXTRA_CA_CERTS, and the host that the certificate is for in store.redis',
+  },
+  {
+    code: 'STORE_CLOSES_CONNECTIONS',
+    kind: 'down',
+    pattern: /ECONNRESET|EPIPE|closes? (?:each|every) connection|RESP type 21\b/,
+    remedy:
+      'the server closes connections before it answers: if the port speaks TLS, write rediss:// instead of redis://',
+  },
+  {
+    code: 'STORE_IS_NOT_REDIS',
+    kind: 'misconfigured',
+    pattern: /Unknown RESP type|Protocol error, got/,
+    remedy: 'what answers at this address is not Redis: correct host and port in store.redis',
+  },
+  {
+    code: 'STORE_PASSWORD',
+    kind: 'misconfigured',
+    pattern: /^(?:ERR )?(?:NOAUTH|WRONGPASS)\b|invalid password|without any password configured/,
+    remedy: 'correct user and password in store.redis',
+  },
+  {
+    code: 'STORE_PERMISSION',
+    kind: 'misconfigured',
+    pattern: /^(?:ERR )?NOPERM\b|can't run this command or subcommand|permissions to (?:run|access)/,
+    remedy: 'let the user run the commands that docs/distributed.md lists, on the keys of the prefix',
+  },
+  {
+    code: 'STORE_DATABASE',
+    kind: 'misconfigured',
+    pattern: /DB index is out of range|invalid DB index|SELECT is not allowed/i,
+    remedy: 'name a database that Redis has at the end of store.redis, such as /0',
+  },
+  {
+    code: 'STORE_TOO_OLD',
+    kind: 'misconfigured',
+    pattern:
+      /unknown (?:redis )?command|after non[- ]deterministic commands|unknown subcommand|is not allowed from script/i,
+    remedy: 'use Redis 6.2 or later with scripts (EVAL) and without renamed commands',
+  },
+  {
+    code: 'STORE_BUSY',
+    kind: 'down',
+    pattern: /^(?:ERR )?(?:LOADING|BUSY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN)\b|max number of clients/,
+    remedy: 'wait until Redis has started or finished its script',
+  },
+  {
+    code: 'STORE_FULL',
+    kind: 'refuses',
+    pattern: /^(?:ERR )?OOM\b/,
+    remedy: 'raise maxmemory of Redis',
+  },
+  {
+    code: 'STORE_READONLY',
+    kind: 'refuses',
+    pattern: /^(?:ERR )?(?:-)?READONLY\b/,
+    remedy: 'name the master in store.redis, or the Sentinels, who know it',
+  },
+  {
+    code: 'STORE_CANNOT_SAVE',
+    kind: 'refuses',
+    pattern: /^(?:ERR )?(?:MISCONF|NOREPLICAS)\b/,
+    remedy: 'mend the disk or the replicas of Redis, or let it write without them',
+  },
+]

@@ -1,0 +1,86 @@
+#!/usr/bin/env node
+// npm run simulate -- recovery [--processes 10,100,300,1000] [--seeds N] [--loss 0.02] [--latency MS] [--real N]
+// How long a fleet needs to come back to its store, and what that costs the store: with the code of production on virtual
+// time; with --real, N limiters in three processes on a real Redis.
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { MOST_BUSY_MS, markOf } from './marks.mjs'
+import { realRecovery } from './real-recovery.mjs'
+import { simulateRecovery } from './recovery.mjs'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const usage =
+  'usage: npm run simulate -- recovery [--processes N,N,…] [--seeds N] [--loss 0…0.2] [--latency MS] [--real N]'
+
+function fail(message, code) {
+  console.error(message)
+  process.exit(code)
+}
+
+function readArguments() {
+  const option = { type: 'string' }
+  const options = { processes: option, seeds: option, loss: option, latency: option, real: option }
+  try {
+    const { values, positionals } = parseArgs({ options, allowPositionals: true })
+    if (positionals.length !== 1 || positionals[0] !== 'recovery') fail(usage, 2)
+    const { processes = '3,10,100,300,1000', seeds = '5', loss = '0', latency = '2', real } = values
+    const sizes = processes.split(',').map(Number)
+    const isWhole = (number, most) => Number.isInteger(number) && number >= 1 && number <= most
+    if (!sizes.every(size => isWhole(size, 5000))) fail(`--processes must be whole numbers from 1 to 5000; ${usage}`, 2)
+    if (!isWhole(Number(seeds), 1000)) fail(`--seeds must be a whole number from 1 to 1000; ${usage}`, 2)
+    if (!(Number(loss) >= 0 && Number(loss) <= 0.2)) fail(`--loss must be a number from 0 to 0.2; ${usage}`, 2)
+    if (!(Number(latency) > 0 && Number(latency) <= 50)) fail(`--latency must be from 0 to 50; ${usage}`, 2)
+    if (real !== undefined && !isWhole(Number(real), 1000)) fail(`--real must be from 1 to 1000; ${usage}`, 2)
+    return { sizes, seeds: Number(seeds), loss: Number(loss), latencyMs: Number(latency), real: real && Number(real) }
+  } catch (error) {
+    return fail(`${error.message}; ${usage}`, 2)
+  }
+}
+
+const { sizes, seeds, loss, latencyMs, real } = readArguments()
+const tsc = spawnSync(process.execPath, [`${root}node_modules/typescript/bin/tsc`, '-b'], {
+  cwd: root,
+  stdio: 'inherit',
+})
+if (tsc.status !== 0) fail('tsc -b failed', 1)
+let missed = 0
+
+function report(name, backMs, mark, rest) {
+  const isMissed = !(backMs <= mark)
+  if (isMissed) missed++
+  console.log(`${name}: back within ${Math.round(backMs)} ms (mark ${mark} ms${isMissed ? ', missed' : ''}), ${rest}`)
+}
+
+if (real) {
+  const { backMs, spreadMs, redisMs, lateMs } = await realRecovery({ limiters: real })
+  const rest = `${Math.round(spreadMs)} ms from the first to the last, ${Math.round(redisMs)} ms of Redis for scripts`
+  report(
+    `${real} real limiters`,
+    backMs,
+    markOf(real),
+    `${rest}; the processes were late by up to ${Math.round(lateMs)} ms`,
+  )
+} else {
+  const { Recovery } = await import('../../packages/limiter/dist/stores/recovery.js')
+  const { Fleet } = await import('../../packages/limiter/dist/stores/fleet.js')
+  for (const kind of ['refused', 'silent']) {
+    for (const processes of sizes) {
+      const runs = []
+      for (let seed = 1; seed <= seeds; seed++) {
+        runs.push(await simulateRecovery({ Recovery, Fleet }, { processes, seed, latencyMs, loss, kind }))
+      }
+      const most = name => Math.max(...runs.map(run => run[name]))
+      const backMs = most('missing') > 0 ? Number.POSITIVE_INFINITY : most('backMs')
+      const rest = `${Math.round(most('spreadMs'))} ms from the first to the last, ${most('commands')} commands`
+      report(
+        `${processes} processes, ${kind}`,
+        backMs,
+        markOf(processes),
+        `${rest}, ${Math.round(most('busiestMs'))} ms of Redis in the busiest second`,
+      )
+      if (most('busiestMs') > MOST_BUSY_MS) missed++
+    }
+  }
+}
+process.exit(missed === 0 ? 0 : 1)
