@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createLimiter } from './create-limiter.ts'
 import type { Limiter } from './limiter.ts'
@@ -19,10 +20,6 @@ async function start(limit: string | readonly string[], { processes = 1, timeout
     })
     closing.push(() => limiter.close())
     limiters.push(limiter)
-  }
-  // each learns of the others with its next heartbeat
-  for (const limiter of limiters) {
-    await expect.poll(() => limiter.status().store?.fleet.size, { timeout: 5000 }).toBe(processes)
   }
   return { redis, limiters, limiter: limiters[0]! }
 }
@@ -46,6 +43,50 @@ async function restartEmpty(redis: RedisServer, limiters: readonly Limiter[], me
 
 const remaining = async (limiter: Limiter, account: string) =>
   (await limiter.peek(of(account))).decisions.map(decision => decision.remaining)
+
+/** Calls at full speed, with some under way at any time, until told to stop; returns how many were admitted. */
+function hammer(limiters: readonly Limiter[], account: string): () => Promise<number> {
+  let isOver = false
+  let sum = 0
+  const work = async (limiter: Limiter): Promise<void> => {
+    while (!isOver) {
+      if ((await limiter.check(of(account))).allowed) sum++
+      else await new Promise(setImmediate)
+    }
+  }
+  const working = limiters.flatMap(limiter => Array.from({ length: 4 }, () => work(limiter)))
+  return async () => {
+    isOver = true
+    await Promise.all(working)
+    return sum
+  }
+}
+
+describe('processes that have just started', () => {
+  it.each([
+    [5, 0],
+    [5, 100],
+    [8, 30],
+    [8, 1100],
+  ])('%i of them hold the limit of all when Redis goes away %i ms later', async (processes, ms) => {
+    const redis = await startRedis()
+    closing.push(() => redis.close())
+    const store = { redis: `redis://${redis.authority}` }
+    const rules = [{ id: 'each', by: 'account', limit: '500/h' }]
+    const limiters = await Promise.all(Array.from({ length: processes }, () => createLimiter({ store, rules })))
+    for (const limiter of limiters) closing.push(() => limiter.close())
+    await pause(ms)
+    // every process has heard of the caller, and knows how much is left but for the calls under way
+    let before = 0
+    for (let i = 0; i < 5; i++) for (const limiter of limiters) before += await admitted(limiter, 'ann', 1)
+    const stop = hammer(limiters, 'ann')
+    await redis.stop('SIGKILL')
+    await pause(200)
+    const total = before + (await stop())
+    expect(total).toBeLessThanOrEqual(500)
+    expect(total).toBeGreaterThan(450)
+  })
+})
 
 describe('after an outage of Redis', () => {
   it('charges a caller of several levels exactly the calls that were admitted, when Redis comes back empty', async () => {

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import type { SendCommand } from './redis.ts'
+import { RedisShares } from './redis-shares.ts'
 import type { Attendance, Roll, Sign } from './roll.ts'
+import type { ShareClaim, ShareGrant } from './shares.ts'
 
 const KEPT_MS = 86_400_000
 
@@ -43,10 +45,13 @@ export class RedisRoll implements Roll {
   readonly #send: SendCommand
   readonly #key: string
   readonly #id = randomBytes(8).toString('hex')
+  readonly #shares: RedisShares
 
   constructor(send: SendCommand, options: { readonly prefix?: string | undefined } = {}) {
     this.#send = send
-    this.#key = `${options.prefix ?? 'diana'}:d1:fleet`
+    const prefix = options.prefix ?? 'diana'
+    this.#key = `${prefix}:d1:fleet`
+    this.#shares = new RedisShares(send, { prefix })
   }
 
   async attend({ isBack, withinMs, memberMs }: Sign): Promise<Attendance> {
@@ -61,7 +66,12 @@ export class RedisRoll implements Roll {
     return { era: mark, size: size!, rank: rank!, heard: heard!, back: back! }
   }
 
+  async share(claim: ShareClaim): Promise<ShareGrant | undefined> {
+    return await this.#shares.claim(this.#id, claim)
+  }
+
   async leave(): Promise<void> {
+    await this.#shares.leave(this.#id)
     await this.#send(['HDEL', this.#key, this.#id])
   }
 }

@@ -1,3 +1,5 @@
+import type { ShareClaim, ShareGrant } from './shares.ts'
+
 /** Who counts together, as the store knows it. */
 export interface Attendance {
   /** Changes when the store has lost what it knew. */
@@ -22,6 +24,11 @@ export interface Sign {
 /** Where the processes that count together are known to each other. */
 export interface Roll {
   attend(sign: Sign): Promise<Attendance>
+  /**
+   * Claims a share of every limit, for the time when the store cannot be asked; undefined if a later claim came first. A
+   * roll without it grants every process that attends its share.
+   */
+  share?(claim: ShareClaim): Promise<ShareGrant | undefined>
   /** Says that it goes. */
   leave(): Promise<void>
 }

@@ -82,10 +82,10 @@ export class SharedStore {
     const { timeoutMs, roll = ALONE, assumedFleet = 1, onPart } = options
     this.#store = store
     this.#options = options
-    this.#standIn = new StandIn(memory, this.#debts)
     this.#deadline = new Deadline(timeoutMs)
     this.#breaker = new Breaker({ patienceMs: timeoutMs * 2 })
     this.#fleet = new Fleet(roll, { assumed: assumedFleet, onChange: onPart })
+    this.#standIn = new StandIn(memory, this.#debts, this.#fleet)
     this.#heartbeat = new Heartbeat(this.#fleet, {
       timeoutMs,
       isPaused: () => !this.#health.isHealthy,

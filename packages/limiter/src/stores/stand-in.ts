@@ -14,6 +14,14 @@ interface Capacities {
   readonly fleet: readonly number[]
 }
 
+/** What is known of the processes that count together. */
+export interface FleetView {
+  /** Whether this process may take its part of limits that are dealt out. */
+  readonly hasShare: boolean
+  /** Whether there are no others. */
+  readonly isAlone: boolean
+}
+
 /** One in so many permits is left to what others are admitted between the last answer and an outage. */
 const MARGIN = 20
 
@@ -25,14 +33,16 @@ const MARGIN = 20
 export class StandIn {
   readonly #memory: MemoryStore
   readonly #debts: Debts
+  readonly #fleet: FleetView
   readonly #capacities = new WeakMap<FleetCounter, Capacities>()
   readonly #seen = new WeakMap<FleetCounter, SeenCounts>()
   readonly #seenByTable = new WeakMap<Table, SeenCounts>()
   #counters: WeakRef<FleetCounter>[] = []
 
-  constructor(memory: MemoryStore, debts: Debts) {
+  constructor(memory: MemoryStore, debts: Debts, fleet: FleetView = { hasShare: true, isAlone: true }) {
     this.#memory = memory
     this.#debts = debts
+    this.#fleet = fleet
   }
 
   /** Follows what the store has judged; `isCounted` tells that this process has counted the call already. */
@@ -133,6 +143,7 @@ export class StandIn {
     const state = table.state(slot)
     const base = table.base(slot)
     const { here, fleet } = this.#capacitiesOf(counter, table)
+    const { isAlone } = this.#fleet
     const own = isAdmitted && !isCounted ? cost : 0
     for (let level = 0; level < table.meters.length; level++) {
       const meter = table.meters[level]!
@@ -142,7 +153,7 @@ export class StandIn {
         continue
       }
       if (isCounted) this.#debts.follow(charge, level, cost, now)
-      const isWhole = here[level] === fleet[level]
+      const isWhole = here[level] === fleet[level] && (isAlone || charge.emergency === 'local')
       const part = Math.floor((charge.remaining[level]! * here[level]!) / fleet[level]!)
       // a process that has the whole limit to itself need not reckon with others
       const left = isWhole ? part : Math.max(0, part - Math.floor(here[level]! / MARGIN))
@@ -199,13 +210,16 @@ export class StandIn {
   }
 
   #judge(charges: readonly SharedCharge[], now: number, counting: boolean): boolean {
-    const counted = charges.filter(isCountedHere)
+    const { hasShare } = this.#fleet
+    const isCounted = (charge: SharedCharge): boolean =>
+      isCountedHere(charge) && (hasShare || charge.emergency !== 'share')
+    const counted = charges.filter(isCounted)
     const local = counted.map(({ table, key, cost, enforced, mayWait }): LocalCharge => {
       return { ...localCharge(table), key, cost, enforced, mayWait }
     })
     const isNew = counting ? counted.map(({ table, key }) => key !== '' && table.find(key) === CROWD) : []
-    const rest = charges.filter(charge => !isCountedHere(charge))
-    for (const charge of rest) fill(charge, charge.emergency === 'refuse')
+    const rest = charges.filter(charge => !isCounted(charge))
+    for (const charge of rest) fill(charge, charge.emergency !== 'allow')
     const isShut = rest.some(({ fits, enforced }) => !fits && enforced)
     const takes = counting && !isShut
     const allowed = takes ? this.#memory.take(local, local.length, now) : this.#memory.look(local, local.length, now)
