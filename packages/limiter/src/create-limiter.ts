@@ -19,6 +19,7 @@ import { RedisStore } from './stores/redis.ts'
 import { connectRedis, type RedisTarget } from './stores/redis-client.ts'
 import { RedisRoll } from './stores/redis-roll.ts'
 import { RedisStatistics } from './stores/redis-statistics.ts'
+import { observerRoll } from './stores/roll.ts'
 
 /** A rule file's path, or the words of a rule file in code; and what is not a word of rules. */
 export interface LimiterOptions extends Omit<DocumentOptions, 'store'> {
@@ -162,7 +163,7 @@ interface Opened {
 }
 
 async function connect(
-  { store, clock }: LimiterOptions,
+  { store, clock, counting }: LimiterOptions,
   document: RuleDocument,
 ): Promise<(Pick<LimiterParts, 'fleet' | 'roll' | 'hasParts' | 'reconnect' | 'lastError'> & Opened) | undefined> {
   if (!document.store) return undefined
@@ -171,7 +172,9 @@ async function connect(
   const now = clock && inMicroseconds(clock)
   const fleet = new RedisStore(send, { isCluster, now })
   const statistics = new RedisStatistics(send, { isCluster })
-  const roll = new RedisRoll(send)
+  const members = new RedisRoll(send)
+  const isObserver = counting !== undefined && targetOf(counting).isObserver
+  const roll = isObserver ? observerRoll(() => members.count()) : members
   return { fleet, roll, hasParts: isCluster, statistics, disconnect: close, reconnect, lastError }
 }
 

@@ -70,6 +70,11 @@ export class RedisRoll implements Roll {
     return await this.#shares.claim(this.#id, claim)
   }
 
+  /** How many processes take part. */
+  async count(): Promise<number> {
+    return await this.#shares.count()
+  }
+
   async leave(): Promise<void> {
     await this.#shares.leave(this.#id)
     await this.#send(['HDEL', this.#key, this.#id])

@@ -32,3 +32,14 @@ export interface Roll {
   /** Says that it goes. */
   leave(): Promise<void>
 }
+
+/** For a process that judges no calls: it learns how many others there are, and takes no part. */
+export function observerRoll(count: () => Promise<number>): Roll {
+  return {
+    async attend() {
+      const size = Math.max(1, await count())
+      return { era: '', size, rank: size, heard: size, back: size }
+    },
+    leave: async () => {},
+  }
+}
