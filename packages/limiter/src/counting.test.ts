@@ -47,7 +47,7 @@ describe('a process that judges no calls', () => {
       store: { redis: `redis://${redis.authority}`, fleet: 2 },
       rules: [{ id: 'all', limit: '240/h' }],
     }
-    const observer = await createLimiter({ ...options, counting: { socket, isObserver: true } })
+    const observer = await createLimiter({ ...options, counting: socket, isObserver: true })
     closing.push(() => observer.close())
     const workers = await join2(options)
     const sizes = () => [observer, ...workers].map(limiter => limiter.status().store!.fleet.size)
