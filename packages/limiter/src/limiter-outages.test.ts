@@ -88,6 +88,79 @@ describe('processes that have just started', () => {
   })
 })
 
+/** Processes that reach Redis each by a connection of its own, which can be cut. */
+async function startApart(limit: string, processes: number) {
+  const redis = await startRedis()
+  closing.push(() => redis.close())
+  const all = await Promise.all(
+    Array.from({ length: processes }, async () => {
+      const way = { isCut: false }
+      const send = async ([command, ...args]: readonly string[]) => {
+        if (way.isCut) throw new Error('connect ECONNREFUSED')
+        return await redis.client.call(command!, ...args)
+      }
+      const limiter = await createLimiter({
+        store: { redis: send, fleet: processes },
+        rules: [{ id: 'each', by: 'account', limit }],
+      })
+      closing.push(() => limiter.close())
+      return { limiter, way }
+    }),
+  )
+  const cut = (isCut: boolean, which = all) => {
+    for (const { way } of which) way.isCut = isCut
+  }
+  const back = async () => {
+    for (const { limiter } of all)
+      await expect.poll(() => limiter.status().store?.healthy, { timeout: 5000 }).toBe(true)
+  }
+  return { limiters: all.map(({ limiter }) => limiter), all, cut, back }
+}
+
+async function sumOf(limiters: readonly Limiter[], account: string, calls: number): Promise<number> {
+  let sum = 0
+  for (let i = 0; i < calls; i++) for (const limiter of limiters) sum += await admitted(limiter, account, 1)
+  return sum
+}
+
+describe('what an outage can cost', () => {
+  it('is one share of the limit if one of three processes is cut off alone, also after it is back', async () => {
+    const { limiters, all, cut, back } = await startApart('24/h', 3)
+    let total = await sumOf(limiters, 'ann', 3)
+    cut(true, [all[2]!])
+    total += await sumOf(limiters.slice(0, 2), 'ann', 24)
+    expect(total).toBe(24)
+    total += await sumOf([limiters[2]!], 'ann', 24)
+    expect(total).toBeLessThanOrEqual(24 + 8)
+    cut(false)
+    await back()
+    expect(await sumOf(limiters, 'ann', 5)).toBe(0)
+  })
+
+  it('is the shares of the processes that had not heard of a caller who moves to them', async () => {
+    const { limiters, cut } = await startApart('24/h', 3)
+    let total = await sumOf([limiters[0]!], 'ann', 30)
+    expect(total).toBe(24)
+    cut(true)
+    total += await sumOf(limiters, 'ann', 30)
+    expect(total).toBeLessThanOrEqual(24 + 8 + 8)
+  })
+
+  it('is nothing for callers who come only then, or whom all processes knew', async () => {
+    const { limiters, cut, back } = await startApart('24/h', 3)
+    let total = await sumOf(limiters, 'ann', 2)
+    cut(true)
+    total += await sumOf(limiters, 'ann', 24)
+    const meanwhile = await sumOf(limiters, 'new', 24)
+    expect(meanwhile).toBe(24)
+    cut(false)
+    await back()
+    total += await sumOf(limiters, 'ann', 24)
+    expect(total).toBe(24)
+    expect(await sumOf(limiters, 'new', 3)).toBe(0)
+  })
+})
+
 describe('after an outage of Redis', () => {
   it('charges a caller of several levels exactly the calls that were admitted, when Redis comes back empty', async () => {
     const { redis, limiter, limiters } = await start(['1000/s', '20000/m', '500000/h'])

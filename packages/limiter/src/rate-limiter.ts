@@ -204,7 +204,7 @@ function fleetPace(
 ): FleetPace | undefined {
   if (!store) return undefined
   if (!name) throw new DianaError('BAD_CALL', 'a rate that processes share needs a name: say { store, name: "mail" }')
-  const timeoutMs = milliseconds('store.timeout', store.timeout ?? '50ms')
+  const timeoutMs = milliseconds('store.timeout', store.timeout ?? '400ms')
   return new FleetPace(rate, { redis: store.redis, name, timeoutMs, curveAt, now })
 }
 

@@ -12,6 +12,8 @@ const JOIN_BEAT_MS_EACH = 2
 /** Whoever is not heard of for so many beats is gone. */
 const MEMBER_BEATS = 5
 
+type PartListener = (part: Part, before: Part) => void
+
 /**
  * Knows how many processes count together, and remembers it while the store cannot be asked; and knows whether this one
  * may take its share then. Before the store has told, the number is the one assumed, and nobody gets what cannot be dealt
@@ -20,7 +22,7 @@ const MEMBER_BEATS = 5
 export class Fleet {
   readonly #roll: Roll
   readonly #assumed: number
-  readonly #onChange: (part: Part) => void
+  readonly #onChange: PartListener
   #part: Part
   /** Whether the store has granted this process its part. */
   #isGranted = false
@@ -29,7 +31,7 @@ export class Fleet {
   #smallerSince: number | undefined
   #sequence = 0
 
-  constructor(roll: Roll, options: { readonly assumed: number; readonly onChange: (part: Part) => void }) {
+  constructor(roll: Roll, options: { readonly assumed: number; readonly onChange: PartListener }) {
     const { assumed, onChange } = options
     this.#roll = roll
     this.#assumed = assumed
@@ -64,11 +66,11 @@ export class Fleet {
 
   /** Says that this process is there, and learns who else is, and which share it may take. */
   async attend(now: number): Promise<void> {
-    const attendance = await this.#attend(true, 0)
-    const isLess = await this.#claim(attendance, now)
-    this.#era = attendance.era
+    const attending = this.#attend(true, 0)
+    const [{ era }, isLess] = await Promise.all([attending, this.#claim(attending, now)])
+    this.#era = era
     // others wait until the store knows that this process takes less
-    if (isLess) await this.#claim(attendance, now)
+    if (isLess) void this.#claim(attending, now).catch(() => {})
   }
 
   /**
@@ -100,7 +102,7 @@ export class Fleet {
   }
 
   /** Claims a share and takes what is granted; tells whether this is less than before. */
-  async #claim(attendance: Attendance, now: number): Promise<boolean> {
+  async #claim(attending: Promise<Attendance>, now: number): Promise<boolean> {
     const takes = this.#isGranted
     const sequence = ++this.#sequence
     const claim: ShareClaim = {
@@ -111,7 +113,7 @@ export class Fleet {
       mayGrow: !takes || (this.#smallerSince !== undefined && now - this.#smallerSince >= SHRINK_MS),
       memberMs: this.#memberMs,
     }
-    const grant = this.#roll.share ? await this.#roll.share(claim) : this.#grantBy(attendance, claim)
+    const grant = this.#roll.share ? await this.#roll.share(claim) : this.#grantBy(await attending, claim)
     // an answer that a later claim has overtaken says nothing of what is recorded
     if (!grant || sequence !== this.#sequence) return false
     return this.#take(grant, now)
@@ -141,10 +143,10 @@ export class Fleet {
   }
 
   #use(part: Part): void {
-    const { rank, size } = this.#part
-    if (part.size === size && part.rank === rank) return
+    const before = this.#part
+    if (part.size === before.size && part.rank === before.rank) return
     this.#part = part
-    this.#onChange(part)
+    this.#onChange(part, before)
   }
 }
 

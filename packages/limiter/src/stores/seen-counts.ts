@@ -6,6 +6,8 @@ import type { Table } from './table.ts'
 const CHUNK_SLOTS = 32
 /** The clocks of the store and of this process, and the way between them, may differ by so much. */
 const SLACK_US = 50_000
+/** What was said at most this part of a period ago differs by the oldest calls only. */
+const CLOSE = 20
 
 /**
  * What a store that several processes share was last seen to have counted for each key: the whole fleet's calls, against
@@ -42,8 +44,8 @@ export class SeenCounts {
     this.#chunks[Math.floor(slot / CHUNK_SLOTS)]?.fill(0, from, from + stride)
   }
 
-  /** The store has said what is left of each level. */
-  see(slot: number, remaining: readonly number[], now: number): void {
+  /** The store has said what is left of each level, and had last done so `sinceUs` ago. */
+  see(slot: number, remaining: readonly number[], now: number, sinceUs: number = Number.POSITIVE_INFINITY): void {
     const { meters, offsets } = this.#layout
     const chunk = this.#chunkFor(slot)
     for (let level = 0; level < meters.length; level++) {
@@ -51,10 +53,12 @@ export class SeenCounts {
       if (meter.held || meter.costLasting) continue
       const at = this.#baseOf(slot) + offsets[level]!
       const left = remaining[level]!
-      // something was given back or reset elsewhere; when the rest was counted is not known
+      // calls have left the window sooner than they were seen to come, or were given back or reset elsewhere; after a while
+      // others may have come instead, and when the rest was counted is not known
       const isLess = meter.remaining(chunk, at, now + SLACK_US) < left
-      if (isLess) chunk.fill(0, at, at + meter.slots)
-      const room = isLess ? this.#capacities[level]! : meter.remaining(chunk, at, now)
+      const isKnown = isLess && sinceUs * CLOSE <= (meter.scale?.[0] ?? 0) && forgetOldest(meter, chunk, at, left, now)
+      if (isLess && !isKnown) chunk.fill(0, at, at + meter.slots)
+      const room = meter.remaining(chunk, at, now)
       if (room > left) meter.take(chunk, at, now, room - left, 0)
     }
   }
@@ -99,4 +103,16 @@ export class SeenCounts {
   #baseOf(slot: number): number {
     return (slot % CHUNK_SLOTS) * this.#layout.stride
   }
+}
+
+/** Takes back the oldest calls until so much is left; false if this cannot be told, as when a key was reset. */
+function forgetOldest(meter: Meter, state: Float64Array, at: number, left: number, now: number): boolean {
+  const periodUs = meter.scale?.[0] ?? 0
+  for (let room = meter.remaining(state, at, now); room < left; ) {
+    meter.giveBack(state, at, now, left - room, now - periodUs + 1)
+    const roomThen = meter.remaining(state, at, now)
+    if (roomThen <= room) return false
+    room = roomThen
+  }
+  return true
 }
