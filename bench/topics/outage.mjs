@@ -20,7 +20,7 @@ worked was stopped in mid-air (SIGSTOP), and the slowest of the ${NEXT_CALLS} de
 ${PATIENCE_MS} ms here: that figure means "still waiting". What is timed is an answer of any kind, an error too: a limiter that fails
 at once leaves it to the application to let the call pass.
 
-- Diana: \`store: { redis, timeout: ${DIANA_TIMEOUT_MS}ms }\`, which is her default; she goes on counting in this process.
+- Diana: \`store: { redis, timeout: ${DIANA_TIMEOUT_MS}ms }\`; she goes on counting in this process.
 - rate-limiter-flexible: ioredis with \`enableOfflineQueue: false\`, as its documentation asks for; it rejects. "Insured" has an
   \`insuranceLimiter\` in memory.
 - express-rate-limit with rate-limit-redis: an ioredis client with its defaults, as in its README.

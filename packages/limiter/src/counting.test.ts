@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Counting, serveCounting } from './counting.ts'
 import { createLimiter, type LimiterOptions } from './create-limiter.ts'
 import type { Limiter } from './limiter.ts'
+import { startRedis } from './sources/doubles/redis-server.ts'
 
 let folder: string
 let socket: string
@@ -36,6 +37,27 @@ async function join2(options: LimiterOptions): Promise<[Limiter, Limiter]> {
 }
 
 const call = { method: 'GET', path: '/', ip: '203.0.113.9' }
+
+describe('a process that judges no calls', () => {
+  it('takes no share of the limits of the fleet, and sees how many others do', async () => {
+    await count()
+    const redis = await startRedis()
+    closing.push(() => redis.close())
+    const options = {
+      store: { redis: `redis://${redis.authority}`, fleet: 2 },
+      rules: [{ id: 'all', limit: '240/h' }],
+    }
+    const observer = await createLimiter({ ...options, counting: socket, isObserver: true })
+    closing.push(() => observer.close())
+    const workers = await join2(options)
+    const sizes = () => [observer, ...workers].map(limiter => limiter.status().store!.fleet.size)
+    await expect.poll(sizes, { timeout: 5000 }).toEqual([2, 2, 2])
+    await redis.stop('SIGKILL')
+    let allowed = 0
+    for (let i = 0; i < 240; i++) for (const worker of workers) if ((await worker.check(call)).allowed) allowed++
+    expect(allowed).toBe(240)
+  })
+})
 
 describe('processes that count together', () => {
   it('admit exactly the limit, whoever is asked', async () => {

@@ -15,12 +15,13 @@ import type { RuleDocument } from './rules/rule.ts'
 import type { Section } from './rules/section.ts'
 import type { Source, SourceKind } from './sources/source.ts'
 import { hashText } from './sources/text.ts'
-import { CountingStore, type CountingTarget } from './stores/counting-store.ts'
+import { CountingStore } from './stores/counting-store.ts'
 import { RedisStore } from './stores/redis.ts'
 import { connectRedis, type RedisTarget } from './stores/redis-client.ts'
 import { warnOfEviction } from './stores/redis-memory.ts'
 import { fleetName, RedisRoll } from './stores/redis-roll.ts'
 import { RedisStatistics } from './stores/redis-statistics.ts'
+import { observerRoll } from './stores/roll.ts'
 
 /** A rule file's path, or the words of a rule file in code; and what is not a word of rules. */
 export interface LimiterOptions extends Omit<DocumentOptions, 'store'> {
@@ -39,7 +40,9 @@ export interface LimiterOptions extends Omit<DocumentOptions, 'store'> {
   /** Further parts of the rule file, for `limiter.followSection`. */
   readonly sections?: readonly Section[] | undefined
   /** The socket of a counting process, with which other processes of this machine count together; see `serveCounting`. */
-  readonly counting?: string | CountingTarget | undefined
+  readonly counting?: string | undefined
+  /** Whether this process judges no calls and only looks: no share of a limit is set aside for it. */
+  readonly isObserver?: boolean | undefined
   /** How many keys are counted apart in this process; default a million. */
   readonly maxKeys?: number | undefined
 }
@@ -49,7 +52,7 @@ const COUNTING_START_MS = 2000
 /** Makes a limiter from a rule file or from rules in code; throws a DianaError that lists every mistake in them. */
 export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
   assertOptionsGiven(options)
-  const { config, clock, maxKeys, algorithms, dimensions, sources, sections, counting, ...words } = options
+  const { config, clock, maxKeys, algorithms, dimensions, sources, sections, counting, isObserver, ...words } = options
   assertSense(options, words)
   const text = config === undefined ? undefined : await readRules(config)
   const plugins = text === undefined ? [] : await importPlugins(pluginsNamedIn(text), config!)
@@ -59,7 +62,7 @@ export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
     text === undefined ? parseInCode(words, vocabulary, given) : parseText(text, config!, vocabulary),
   )
   const connection = await connect(options, document)
-  const machine = counting === undefined ? undefined : new CountingStore(targetOf(counting))
+  const machine = counting === undefined ? undefined : new CountingStore({ socket: counting, isObserver })
   let limiter: Limiter | undefined
   try {
     limiter = new Limiter({
@@ -86,10 +89,6 @@ export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
     await connection?.statistics.close()
     throw error
   }
-}
-
-function targetOf(counting: string | CountingTarget): CountingTarget {
-  return typeof counting === 'string' ? { socket: counting } : counting
 }
 
 /** As the file's source marks it, which reads past the mark that some editors put in front. */
@@ -166,7 +165,7 @@ interface Opened {
 }
 
 async function connect(
-  { store, clock }: LimiterOptions,
+  { store, clock, isObserver }: LimiterOptions,
   document: RuleDocument,
 ): Promise<
   (Pick<LimiterParts, 'fleet' | 'roll' | 'hasParts' | 'reconnect' | 'onReady' | 'lastError'> & Opened) | undefined
@@ -177,7 +176,8 @@ async function connect(
   const now = clock && inMicroseconds(clock)
   const fleet = new RedisStore(send, { prefix, isCluster, now })
   const statistics = new RedisStatistics(send, { prefix, isCluster })
-  const roll = new RedisRoll(send, fleetName(prefix))
+  const members = new RedisRoll(send, fleetName(prefix))
+  const roll = isObserver ? observerRoll(() => members.count()) : members
   const adviseOnMemory = (): void => void warnOfEviction(send)
   onReady?.(adviseOnMemory)
   return {

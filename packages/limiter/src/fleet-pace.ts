@@ -106,6 +106,7 @@ export class FleetPace {
     } catch {
       this.#retryAt = performance.now() + RETRY_MS
     }
+    if (!fleet.hasShare) return 0
     const { smooth, state } = this.#stateHere(fleet)
     return smooth.passesAtOnce(state, 0, this.#options.now())
   }
@@ -200,6 +201,7 @@ export class FleetPace {
   }
 
   #takeHere(permits: number, patienceUs: number, fleet: Fleet, waitedUs: number): Reservation | undefined {
+    if (!fleet.hasShare) return undefined
     const clock = this.#options.now
     const now = clock()
     const { smooth, state } = this.#stateHere(fleet)
@@ -248,7 +250,7 @@ export class FleetPace {
       return attendance
     }
     const fleet = new Fleet(
-      { attend, leave: () => roll.leave() },
+      { attend, share: claim => roll.share(claim), leave: () => roll.leave() },
       {
         assumed: 1,
         onChange: () => {

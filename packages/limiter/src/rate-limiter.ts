@@ -209,7 +209,7 @@ function fleetPace(
   if (!name) throw new DianaError('BAD_CALL', 'a rate that processes share needs a name: say { store, name: "mail" }')
   const fault = store.prefix === undefined ? undefined : prefixFault(store.prefix)
   if (fault) throw new DianaError('BAD_CALL', `store.prefix ${fault}`)
-  const timeoutMs = milliseconds('store.timeout', store.timeout ?? '50ms')
+  const timeoutMs = milliseconds('store.timeout', store.timeout ?? '400ms')
   return new FleetPace(rate, { redis: store.redis, prefix: store.prefix, name, timeoutMs, curveAt, now })
 }
 

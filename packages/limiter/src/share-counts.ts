@@ -31,7 +31,7 @@ export interface SharingHooks {
   readonly onMachine: (status: StoreStatus) => void
 }
 
-const DEFAULT_STORE_TIMEOUT_MS = 50
+const DEFAULT_STORE_TIMEOUT_MS = 400
 /** A counting process that dies is noticed at once; this is for one that hangs, and must outlast a busy machine. */
 const COUNTING_TIMEOUT_MS = 500
 

@@ -39,7 +39,7 @@ export const explain: Command = {
     const rules = file === '-' ? await keepInput(terminal) : { path: file, remove: async () => {} }
     let explained: Explained
     try {
-      const limiter = await createLimiter({ config: rules.path, ...gatherWords({}, plugins) })
+      const limiter = await createLimiter({ config: rules.path, isObserver: true, ...gatherWords({}, plugins) })
       explained = await ask(limiter, describe(limiter), args.options.rule as readonly string[] | undefined)
       await limiter.close()
     } catch (error) {

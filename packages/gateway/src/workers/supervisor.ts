@@ -99,7 +99,7 @@ export class Supervisor implements GatewayProcess {
       const counting = new KeptProcess({ ...parts, start: () => startCounting(config, socket) })
       this.#counting = counting
     })
-    this.#limiter = await createLimiter({ config, counting: { socket, isObserver: true }, sections: [gatewaySection] })
+    this.#limiter = await createLimiter({ config, counting: socket, isObserver: true, sections: [gatewaySection] })
     this.#limiter.followSection('gateway', followFixedSettings())
     this.#options.onLimiter?.(this.#limiter)
     // workers take connections from the system themselves: one that is just handed to a worker that dies would be nobody's

@@ -63,7 +63,7 @@ const store = z
     redis: listOf(redisAddress(), { min: 1, max: 100 }).describe(
       'The URL of Redis, the path of its socket, or the URLs of its nodes.',
     ),
-    timeout: duration.default(50).describe('How long a call may wait for the store.'),
+    timeout: duration.default(400).describe('How long a call may wait for the store.'),
     fleet: z
       .int()
       .min(1)

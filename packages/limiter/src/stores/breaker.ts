@@ -1,9 +1,11 @@
 const SECONDS = 5
 const FLOOR = 20
+const LATE_MS = 1000
 
 /**
- * Says when to stop asking a store: when half of at least 20 calls in 5 seconds have failed, 20 in a row while none
- * succeeded for `patienceMs`, or one that waited in vain while nobody else was answered either. Moments are milliseconds.
+ * Says when to stop asking a store: when half of at least 20 calls in 5 seconds have failed, or 20 in a row while none
+ * succeeded for `patienceMs`. Answers that are late together, after one pause of the store, are no reason to stop: they count
+ * only if answers have been late for a second. Moments are milliseconds.
  */
 export class Breaker {
   readonly #patienceMs: number
@@ -12,6 +14,9 @@ export class Breaker {
   #second = 0
   #row = 0
   #lastSuccess = Number.NEGATIVE_INFINITY
+  /** When the first of the answers was late that were late within the last seconds, and when the last. */
+  #lateSince = Number.NEGATIVE_INFINITY
+  #lastLate = Number.NEGATIVE_INFINITY
 
   constructor(options: { readonly patienceMs: number }) {
     this.#patienceMs = options.patienceMs
@@ -23,13 +28,19 @@ export class Breaker {
     this.#lastSuccess = now
   }
 
-  /** Whether so many have failed that nobody should ask any more; `askedAt` where the store said nothing since. */
-  failed(now: number, askedAt?: number): boolean {
+  /** A call has not got its answer in time; whether to stop asking. */
+  late(now: number): boolean {
+    if (now - this.#lastLate > SECONDS * 1000) this.#lateSince = now
+    this.#lastLate = now
+    return this.failed(now) && now - this.#lateSince >= LATE_MS
+  }
+
+  /** A call has failed; whether to stop asking. */
+  failed(now: number): boolean {
     const slot = this.#slotAt(now)
     this.#calls[slot]!++
     this.#failures[slot]!++
     this.#row++
-    if (askedAt !== undefined && this.#lastSuccess < askedAt) return true
     if (this.#row >= FLOOR && now - this.#lastSuccess >= this.#patienceMs) return true
     const calls = sum(this.#calls)
     return calls >= FLOOR && sum(this.#failures) * 2 >= calls
@@ -39,6 +50,7 @@ export class Breaker {
     this.#calls.fill(0)
     this.#failures.fill(0)
     this.#row = 0
+    this.#lastLate = Number.NEGATIVE_INFINITY
   }
 
   #slotAt(now: number): number {

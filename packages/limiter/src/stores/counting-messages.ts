@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { LevelCatchUp } from './catch-up.ts'
 import type { Attendance } from './roll.ts'
+import type { ShareClaim, ShareGrant } from './shares.ts'
 
 /** A rule as the counting process is told of it. */
 export interface CountingRule {
@@ -40,6 +41,7 @@ export type Request =
   | readonly ['keys', batch: number, counter: number, most: number]
   | readonly ['reset', counter: number, key: string]
   | readonly ['attend', batch: number, isBack: boolean, withinMs: number]
+  | readonly ['share', batch: number, claim: ShareClaim]
   | readonly ['leave']
 
 /** What it answers, by its own clock. */
@@ -48,6 +50,7 @@ export type Reply =
   | readonly ['attendance', batch: number, attendance: Attendance]
   | readonly ['caughtUp', batch: number, unfit: readonly number[]]
   | readonly ['keys', batch: number, keys: readonly string[]]
+  | readonly ['grant', batch: number, grant: ShareGrant | undefined]
 
 const longestLine = 16 * 1024 * 1024
 const newline = 0x0a

@@ -16,6 +16,7 @@ import {
 import { Holdings } from './holdings.ts'
 import { type LocalCharge, localCharge, MemoryStore } from './memory.ts'
 import type { Attendance } from './roll.ts'
+import { ShareBook } from './shares.ts'
 import { CROWD, type Table } from './table.ts'
 
 export interface CountingServerOptions {
@@ -41,6 +42,7 @@ interface Given {
 
 /** One process that asks: the rules it has told, by number, and the places it holds. */
 interface Asker {
+  readonly id: string
   readonly rules: Map<number, CountingRule>
   readonly holdings: Holdings<string>
   /** When it last said that it is there, and whether all it had counted is known here; undefined for one that only looks. */
@@ -59,6 +61,7 @@ export class CountingServer {
   /** In the order in which they came, which is their rank. */
   readonly #askers = new Map<Socket, Asker>()
   readonly #era = randomUUID()
+  readonly #shares = new ShareBook()
   #sweeping: NodeJS.Timeout | undefined
   #resetAt = 0
 
@@ -84,11 +87,12 @@ export class CountingServer {
   }
 
   #serve(socket: Socket): void {
-    const asker: Asker = { rules: new Map(), holdings: new Holdings() }
+    const asker: Asker = { id: randomUUID(), rules: new Map(), holdings: new Holdings() }
     this.#askers.set(socket, asker)
     socket.on('error', () => {})
     socket.on('close', () => {
       this.#askers.delete(socket)
+      this.#shares.leave(asker.id)
       this.#free(asker)
     })
     readMessages<Request>(socket, request => this.#obey(asker, request, socket))
@@ -132,8 +136,15 @@ export class CountingServer {
         asker.sign = { at: this.#options.now(), isBack: request[2] }
         socket.write(encode(['attendance', request[1], this.#attendance(asker, request[3])]))
         return
+      case 'share': {
+        const [, batch, claim] = request
+        const grant = this.#shares.claim(asker.id, claim, this.#options.now() / 1000)
+        socket.write(encode(['grant', batch, grant]))
+        return
+      }
       case 'leave':
         asker.sign = undefined
+        this.#shares.leave(asker.id)
     }
   }
 

@@ -16,6 +16,7 @@ import {
 import type { Answered, FleetCharge, FleetCounter, FleetRefund, FleetRule, FleetStore } from './fleet-store.ts'
 import { Holdings } from './holdings.ts'
 import type { Attendance, Roll, Sign } from './roll.ts'
+import type { ShareClaim, ShareGrant } from './shares.ts'
 
 interface Counter extends FleetCounter {
   readonly number: number
@@ -112,12 +113,20 @@ export class CountingStore implements FleetStore, Roll {
 
   async catchUp({ counter, key, levels, unfit }: CatchUp<FleetCounter>): Promise<void> {
     unfit.push(
-      ...(await this.#inquire<readonly number[]>(counter, batch => ['catchUp', batch, numberOf(counter), key, levels])),
+      ...(await this.#inquire<readonly number[]>(batch => [
+        ...this.#told(counter as Counter),
+        ['catchUp', batch, numberOf(counter), key, levels],
+      ])),
     )
   }
 
   async keys(counter: FleetCounter, most: number): Promise<string[]> {
-    return [...(await this.#inquire<readonly string[]>(counter, batch => ['keys', batch, numberOf(counter), most]))]
+    return [
+      ...(await this.#inquire<readonly string[]>(batch => [
+        ...this.#told(counter as Counter),
+        ['keys', batch, numberOf(counter), most],
+      ])),
+    ]
   }
 
   async reset(counter: FleetCounter, key: string): Promise<void> {
@@ -125,13 +134,13 @@ export class CountingStore implements FleetStore, Roll {
   }
 
   /** Asks something that is no call, and resolves to the answer. */
-  #inquire<Answer>(counter: FleetCounter, request: (batch: number) => Request): Promise<Answer> {
+  #inquire<Answer>(requests: (batch: number) => readonly Request[]): Promise<Answer> {
     const socket = this.#socket
     if (socket === undefined) return Promise.reject(new Error('the counting process is away'))
     const batch = ++this.#batch
     return new Promise((resolve, reject) => {
       this.#inquiries.set(batch, { resolve: resolve as (answer: unknown) => void, reject })
-      this.#send(socket, [...this.#told(counter as Counter), request(batch)])
+      this.#send(socket, requests(batch))
     })
   }
 
@@ -145,6 +154,11 @@ export class CountingStore implements FleetStore, Roll {
       this.#attending.set(batch, { resolve, reject })
       this.#send(socket, [['attend', batch, isBack, withinMs]])
     })
+  }
+
+  share(claim: ShareClaim): Promise<ShareGrant | undefined> {
+    if (this.#target.isObserver) return Promise.resolve({ seat: 0, size: 1, isGranted: true })
+    return this.#inquire(batch => [['share', batch, claim]])
   }
 
   async leave(): Promise<void> {
@@ -250,7 +264,7 @@ export class CountingStore implements FleetStore, Roll {
       this.#fill(reply[1], reply[2], reply[3])
       return
     }
-    if (reply[0] === 'caughtUp' || reply[0] === 'keys') {
+    if (reply[0] === 'caughtUp' || reply[0] === 'keys' || reply[0] === 'grant') {
       this.#inquiries.get(reply[1])?.resolve(reply[2])
       this.#inquiries.delete(reply[1])
       return

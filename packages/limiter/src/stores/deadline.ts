@@ -1,67 +1,131 @@
-import { performance } from 'node:perf_hooks'
-
-/** Somebody who waits for an answer. */
+/** A call that waits for an answer. */
 export interface Waiter {
-  /** Set by whoever has got it. */
+  /** Set when the answer is there, in time or not. */
   isAnswered: boolean
+  /** When it is late; the deadline writes it. */
+  dueTick: number
+  /** The answer is late. */
   late(): void
+  /** The answer is so late that there is no use in waiting for it. */
+  giveUp(): void
 }
 
-interface Due {
-  readonly waiter: Waiter
-  readonly at: number
+export interface DeadlineOptions {
+  /** After so long an answer is late. */
+  readonly timeoutMs: number
+  /** A store that has not answered anything for so long is away; an answer that is not there by then is given up. */
+  readonly silentMs: number
+  readonly onSilent: () => void
+}
+
+/** An answer is late after so many ticks, or fewer of the least length: ticks of a busy machine are longer than asked for. */
+const MOST_TICKS = 8
+const LEAST_TICK_MS = 5
+
+function ticksOf(ms: number): number {
+  return Math.min(MOST_TICKS, Math.max(1, Math.floor(ms / LEAST_TICK_MS)))
 }
 
 /**
- * Tells everybody who has waited for `ms` that it is too late, by one timer for all of them. Whose answer has come while
- * this process was busy is not late: answers that have arrived are read first.
+ * Reports calls whose answer is late, and a store that is silent, by one timer for all of them. Time is measured in ticks of
+ * this timer: a process that was stalled, by its own work or for want of a processor, counts the stall as one tick, and reads
+ * what has arrived meanwhile before it calls an answer late.
  */
 export class Deadline {
-  readonly #ms: number
-  #queue: Due[] = []
+  readonly #options: DeadlineOptions
+  readonly #tickMs: number
+  readonly #ticks: number
+  readonly #silentTicks: number
+  #tick = 0
+  #heardTick = 0
+  #waiting: Waiter[] = []
+  /** Those whose answer is late and still not there. */
+  #overdue: Waiter[] = []
   #timer: NodeJS.Timeout | undefined
 
-  constructor(ms: number) {
-    this.#ms = ms
+  constructor(options: DeadlineOptions) {
+    this.#options = options
+    this.#ticks = ticksOf(options.timeoutMs)
+    this.#tickMs = options.timeoutMs / this.#ticks
+    this.#silentTicks = Math.ceil(options.silentMs / this.#tickMs)
   }
 
   add(waiter: Waiter): void {
-    this.#queue.push({ waiter, at: performance.now() + this.#ms })
-    this.#timer ??= this.#arm(this.#ms)
+    waiter.dueTick = this.#tick + this.#ticks
+    this.#waiting.push(waiter)
+    if (this.#timer !== undefined) return
+    this.#heardTick = this.#tick
+    this.#arm()
   }
 
-  #arm(ms: number): NodeJS.Timeout {
-    // timers come before answers in a turn of the event loop, and this after both
-    return setTimeout(() => setImmediate(() => this.#look()), ms)
+  /** The store has answered something. */
+  heard(): void {
+    this.#heardTick = this.#tick
+  }
+
+  /** There is no use in waiting for any answer. */
+  giveUpAll(): void {
+    const waiting = [...this.#overdue, ...this.#waiting]
+    this.#overdue = []
+    this.#waiting = []
+    for (const waiter of waiting) if (!waiter.isAnswered) waiter.giveUp()
+  }
+
+  #arm(): void {
+    // in a turn of the event loop timers come first, then answers that have arrived, then this
+    this.#timer = setTimeout(() => setImmediate(() => this.#look()), this.#tickMs)
   }
 
   #look(): void {
-    const now = performance.now()
-    const queue = this.#queue
-    let next = 0
-    while (next < queue.length && (queue[next]!.waiter.isAnswered || queue[next]!.at <= now)) next++
-    this.#queue = queue.slice(next)
-    const first = this.#queue[0]
-    this.#timer = first && this.#arm(Math.max(1, Math.ceil(first.at - now)))
-    for (let i = 0; i < next; i++) {
-      const { waiter } = queue[i]!
-      if (!waiter.isAnswered) waiter.late()
+    this.#tick++
+    const isWaiting = this.#overdue.length > 0 || this.#waiting.some(({ isAnswered }) => !isAnswered)
+    if (isWaiting && this.#tick - this.#heardTick >= this.#silentTicks) {
+      this.#options.onSilent()
+      this.giveUpAll()
     }
+    const waiting = this.#waiting
+    let next = 0
+    while (next < waiting.length && (waiting[next]!.isAnswered || waiting[next]!.dueTick <= this.#tick)) next++
+    const due = next === 0 ? [] : waiting.splice(0, next)
+    this.#overdue = this.#overdue.filter(({ isAnswered }) => !isAnswered)
+    for (const waiter of due) {
+      if (waiter.isAnswered) continue
+      this.#overdue.push(waiter)
+      waiter.late()
+    }
+    const givenUp = this.#tick + this.#ticks - this.#silentTicks
+    while (this.#overdue.length > 0 && this.#overdue[0]!.dueTick <= givenUp) this.#overdue.shift()!.giveUp()
+    this.#timer = undefined
+    if (this.#waiting.length > 0 || this.#overdue.length > 0) this.#arm()
   }
 }
 
-/** Nobody has answered in time. */
+/** An answer was not there in time. */
 export class TooLate extends Error {
   constructor(ms: number) {
     super(`no answer within ${ms} ms`)
   }
 }
 
-/** The same for one answer. */
+/** The same for one answer: `ms` of time in which this process could have read it. */
 export async function within<T>(answer: Promise<T>, ms: number): Promise<T> {
   return await new Promise((resolve, reject) => {
-    const tooLate = () => setImmediate(() => reject(new TooLate(ms)))
-    const timer = setTimeout(tooLate, ms)
-    void answer.then(resolve, reject).finally(() => clearTimeout(timer))
+    let left = ticksOf(ms)
+    const tickMs = ms / left
+    let timer: NodeJS.Timeout | undefined
+    let isOver = false
+    const arm = (): void => {
+      timer = setTimeout(() => setImmediate(look), tickMs)
+    }
+    const look = (): void => {
+      if (isOver) return
+      if (--left > 0) arm()
+      else reject(new TooLate(ms))
+    }
+    arm()
+    void answer.then(resolve, reject).finally(() => {
+      isOver = true
+      clearTimeout(timer)
+    })
   })
 }

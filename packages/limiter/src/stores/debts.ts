@@ -72,11 +72,22 @@ export class Debts {
   }
 
   /** The store has counted `cost` of a key, and this process counts it too: it is no debt. */
-  follow({ counter, key, table }: SharedCharge, level: number, cost: number, now: number): void {
+  follow(
+    { counter, key, table }: Pick<SharedCharge, 'counter' | 'key' | 'table'>,
+    level: number,
+    cost: number,
+    now: number,
+  ): void {
     const debt = this.#size === 0 ? undefined : this.#find(counter, key)
     if (!debt) return
     debt.before.use(table, now)
     debt.before.take(level, cost, now)
+  }
+
+  /** What a key was admitted here without the store, level by level, as far as it still counts. */
+  owed({ counter, key }: Pick<SharedCharge, 'counter' | 'key'>, now: number): readonly LevelCatchUp[] {
+    const debt = this.#find(counter, key)
+    return debt ? levelsOf(debt, now) : []
   }
 
   forget(counter: FleetCounter, key: string): void {

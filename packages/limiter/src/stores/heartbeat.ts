@@ -8,12 +8,16 @@ export interface HeartbeatOptions {
   readonly timeoutMs: number
   /** Nobody says that he is there while the store cannot be asked. */
   readonly isPaused: () => boolean
+  /** Whether the connection is being opened and has not failed. */
+  readonly isOpening?: (() => boolean) | undefined
   readonly onTrouble: (trouble: Trouble) => void
 }
 
-/** A way that is only being opened is open within this time; it is asked whether it is in steps. */
+/** A connection that is only being opened is open within this time; it is tried in steps. */
 const START_MS = 400
 const START_STEP_MS = 20
+/** One that has not failed either gets more time: on a busy machine it takes long. */
+const MOST_START_MS = 3000
 /** Who does not answer a heartbeat for so long does not answer calls. */
 const LEAST_TIMEOUT_MS = 500
 
@@ -31,11 +35,13 @@ export class Heartbeat {
 
   /** Joins the fleet; resolves soon, also where the store cannot be asked, which is then an outage like any other. */
   async start(): Promise<void> {
-    const until = performance.now() + START_MS
+    // steps, not time: a process that gets no processor for a while has not tried
+    let steps = 0
     let trouble = await this.#attend(START_MS)
-    while (trouble && performance.now() + START_STEP_MS < until) {
+    while (trouble && !this.#isOver && steps < this.#mostSteps(trouble)) {
       await pause(START_STEP_MS)
-      trouble = await this.#attend(Math.max(1, until - performance.now()))
+      steps++
+      trouble = await this.#attend(START_MS)
     }
     if (trouble) this.#options.onTrouble(trouble)
     this.#beatLater()
@@ -50,6 +56,12 @@ export class Heartbeat {
   stop(): void {
     this.#isOver = true
     clearTimeout(this.#timer)
+  }
+
+  #mostSteps({ isSilent }: Trouble): number {
+    // an attempt that was not answered has taken all of that time
+    if (isSilent) return 0
+    return (this.#options.isOpening?.() ? MOST_START_MS : START_MS) / START_STEP_MS
   }
 
   async #attend(ms: number): Promise<Trouble | undefined> {

@@ -1,6 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { SendCommand } from './redis.ts'
+import { RedisShares } from './redis-shares.ts'
 import type { Attendance, Roll, Sign } from './roll.ts'
+import type { ShareClaim, ShareGrant } from './shares.ts'
 
 /** The name of the members of all processes that count under a prefix. */
 export function fleetName(prefix: string): string {
@@ -66,11 +68,13 @@ export class RedisRoll implements Roll {
   readonly #send: SendCommand
   readonly #keys: readonly string[]
   readonly #id = randomBytes(8).toString('hex')
+  readonly #shares: RedisShares
 
   /** `name` is what the names of its keys begin with; braces in it keep them in one slot. */
   constructor(send: SendCommand, name: string) {
     this.#send = send
     this.#keys = [`${name}:heard`, `${name}:back`, `${name}:ids`, `${name}:era`]
+    this.#shares = new RedisShares(send, { name })
   }
 
   async attend({ isBack, withinMs, memberMs }: Sign): Promise<Attendance> {
@@ -85,7 +89,17 @@ export class RedisRoll implements Roll {
     return { era: mark, size: size!, rank: rank!, heard: heard!, back: back! }
   }
 
+  async share(claim: ShareClaim): Promise<ShareGrant | undefined> {
+    return await this.#shares.claim(this.#id, claim)
+  }
+
+  /** How many processes take part. */
+  async count(): Promise<number> {
+    return await this.#shares.count()
+  }
+
   async leave(): Promise<void> {
+    await this.#shares.leave(this.#id)
     // the heartbeat last: an id that stays behind goes with it when it is too old
     for (const key of this.#keys.slice(0, 3).reverse()) await this.#send(['ZREM', key, this.#id])
   }

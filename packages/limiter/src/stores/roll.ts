@@ -1,3 +1,5 @@
+import type { ShareClaim, ShareGrant } from './shares.ts'
+
 /** Who counts together, as the store knows it. */
 export interface Attendance {
   /** Changes when the store has lost what it knew. */
@@ -22,6 +24,22 @@ export interface Sign {
 /** Where the processes that count together are known to each other. */
 export interface Roll {
   attend(sign: Sign): Promise<Attendance>
+  /**
+   * Claims a share of every limit, for the time when the store cannot be asked; undefined if a later claim came first. A
+   * roll without it grants every process that attends its share.
+   */
+  share?(claim: ShareClaim): Promise<ShareGrant | undefined>
   /** Says that it goes. */
   leave(): Promise<void>
+}
+
+/** For a process that judges no calls: it learns how many others there are, and takes no part. */
+export function observerRoll(count: () => Promise<number>): Roll {
+  return {
+    async attend() {
+      const size = Math.max(1, await count())
+      return { era: '', size, rank: size, heard: size, back: size }
+    },
+    leave: async () => {},
+  }
 }

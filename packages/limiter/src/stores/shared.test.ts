@@ -168,7 +168,7 @@ describe('a store that the fleet shares', () => {
     await Promise.all(waiting)
     await pause(25)
     while (store.status.healthy) await take(0)
-    expect(performance.now() - since).toBeLessThan(1000)
+    expect(performance.now() - since).toBeLessThan(3000)
     const asked = fleet.asked
     await Promise.all(Array.from({ length: 100 }, () => take(0)))
     expect(fleet.asked).toBe(asked)

@@ -48,6 +48,8 @@ export interface SharedStoreOptions {
 }
 
 const SETTLE_MS = 20
+/** A store that has answered nothing for so long, or for as long as a call waits, is away. */
+const LEAST_SILENT_MS = 200
 /** No call waits for a step on the way back, and who stumbles begins again. */
 const LEAST_STEP_MS = 250
 const ALONE: Roll = {
@@ -63,6 +65,7 @@ export class SharedStore {
   readonly #store: FleetStore
   readonly #options: SharedStoreOptions
   readonly #standIn: StandIn
+  readonly #silentMs: number
   readonly #deadline: Deadline
   readonly #breaker: Breaker
   readonly #fleet: Fleet
@@ -86,13 +89,25 @@ export class SharedStore {
     const { timeoutMs, roll = ALONE, assumedFleet = 1, onPart } = options
     this.#store = store
     this.#options = options
-    this.#standIn = new StandIn(memory, this.#debts)
-    this.#deadline = new Deadline(timeoutMs)
+    this.#silentMs = Math.max(LEAST_SILENT_MS, timeoutMs)
+    this.#deadline = new Deadline({
+      timeoutMs,
+      silentMs: this.#silentMs,
+      onSilent: () => this.#switch(troubleOf(new TooLate(this.#silentMs))),
+    })
     this.#breaker = new Breaker({ patienceMs: timeoutMs * 2 })
-    this.#fleet = new Fleet(roll, { assumed: assumedFleet, onChange: onPart })
+    this.#fleet = new Fleet(roll, {
+      assumed: assumedFleet,
+      onChange: (part, before) => {
+        onPart(part)
+        if (part.size < before.size) this.#standIn.reshare(options.now())
+      },
+    })
+    this.#standIn = new StandIn(memory, this.#debts, this.#fleet)
     this.#heartbeat = new Heartbeat(this.#fleet, {
       timeoutMs,
       isPaused: () => !this.#health.isHealthy,
+      isOpening: () => options.lastError !== undefined && options.lastError() === undefined,
       onTrouble: trouble => this.#switch(trouble),
     })
     this.#recovery = new Recovery({
@@ -149,7 +164,7 @@ export class SharedStore {
     if (!this.#health.isHealthy) return this.#standIn.look(charges, now)
     try {
       const { allowed } = await within(this.#store.look(charges), this.#options.timeoutMs)
-      this.#breaker.succeeded(performance.now())
+      this.#heardInTime()
       return allowed
     } catch (error) {
       this.#failed(troubleOf(error))
@@ -207,44 +222,72 @@ export class SharedStore {
   #ask(charges: readonly SharedCharge[], now: number, before?: readonly (KeyState | undefined)[]): Promise<boolean> {
     const isCounted = before !== undefined
     return new Promise(resolve => {
-      let isAdmitted = false
+      let isAdmitted: boolean | undefined
+      const decide = (allowed: boolean): void => {
+        isAdmitted = allowed
+        resolve(allowed)
+      }
+      const decideHere = (): void => {
+        if (isAdmitted === undefined)
+          decide(before ? this.#owe(charges, before) : this.#takeHere(charges, this.#options.now()))
+      }
       const waiter: Waiter = {
         isAnswered: false,
-        late: () => fail(new TooLate(this.#options.timeoutMs)),
-      }
-      const fail = (error: unknown): void => {
-        waiter.isAnswered = true
-        this.#failed(troubleOf(error))
-        isAdmitted = before ? this.#owe(charges, before) : this.#takeHere(charges, now)
-        resolve(isAdmitted)
+        dueTick: 0,
+        late: () => {
+          this.#failed(troubleOf(new TooLate(this.#options.timeoutMs)))
+          if (isAdmitted !== undefined) return
+          if (isCounted || !this.#health.isHealthy) return decideHere()
+          const allowed = this.#takeLate(charges, this.#options.now())
+          if (allowed !== undefined) decide(allowed)
+        },
+        giveUp: decideHere,
       }
       this.#deadline.add(waiter)
       this.#store.take(charges).then(
         answer => {
-          if (waiter.isAnswered) {
+          waiter.isAnswered = true
+          if (isAdmitted !== undefined) {
+            this.#deadline.heard()
             this.#heardLate(charges, answer, isAdmitted)
             return
           }
-          waiter.isAnswered = true
           this.#heard(charges, answer, now)
-          this.#standIn.follow(charges, answer.allowed, isCounted, now)
-          if (isCounted && !answer.allowed) for (const charge of charges) this.#standIn.release(charge, now)
+          // the store has counted the call no later than now: what is forgotten here is forgotten there
+          const heardAt = this.#options.now()
+          this.#standIn.follow(charges, answer.allowed, isCounted, heardAt)
+          if (isCounted && !answer.allowed) for (const charge of charges) this.#standIn.release(charge, heardAt)
           resolve(answer.allowed)
         },
         error => {
-          if (!waiter.isAnswered) fail(error)
+          waiter.isAnswered = true
+          if (isAdmitted !== undefined) return
+          this.#failed(troubleOf(error))
+          decideHere()
         },
       )
     })
   }
 
-  #heard(charges: readonly SharedCharge[], { allowed, now: judgedAt }: Answered, now: number): void {
+  #heardInTime(): void {
+    this.#deadline.heard()
     this.#breaker.succeeded(performance.now())
+  }
+
+  #heard(charges: readonly SharedCharge[], { allowed, now: judgedAt }: Answered, now: number): void {
+    this.#heardInTime()
     for (const charge of charges) {
       charge.countedBy = 'fleet'
       charge.moment = judgedAt + charge.wait
     }
     if (!allowed) this.#denials.learn(charges, now)
+  }
+
+  /** Judges a call whose answer is late by what the store last said is left; undefined if it has not said that. */
+  #takeLate(charges: readonly SharedCharge[], now: number): boolean | undefined {
+    if (!this.#standIn.knows(charges, now)) return undefined
+    const before = charges.map(charge => this.#debts.stateBefore(charge))
+    return this.#standIn.takeLate(charges, now) && this.#owe(charges, before)
   }
 
   #takeHere(charges: readonly SharedCharge[], now: number): boolean {
@@ -277,19 +320,20 @@ export class SharedStore {
   }
 
   #failed(trouble: Trouble): void {
-    const { timeoutMs, hasParts } = this.#options
     const now = performance.now()
-    // of parts, one may be silent while the others answer
-    const isHopeless = this.#breaker.failed(now, trouble.isSilent && !hasParts ? now - timeoutMs : undefined)
-    const isPlain = !trouble.isSilent && trouble.kind !== 'bug' && !hasParts
+    const isHopeless = trouble.isSilent ? this.#breaker.late(now) : this.#breaker.failed(now)
+    // of parts, one may fail while the others answer
+    const isPlain = !trouble.isSilent && trouble.kind !== 'bug' && !this.#options.hasParts
     if (isHopeless || isPlain) this.#switch(trouble)
-    else this.#settleSoon()
+    // an answer that is only late may still count its call
+    else this.#settleSoon(trouble.isSilent ? this.#silentMs : SETTLE_MS)
   }
 
   #switch(trouble: Trouble): void {
     if (!this.#health.isHealthy || this.#isClosed) return
     this.#health.begin(this.#causeOf(trouble))
     this.#recovery.begin()
+    this.#deadline.giveUpAll()
     this.#options.onChange(this.status)
   }
 
@@ -344,7 +388,7 @@ export class SharedStore {
   }
 
   /** Tells the store of calls that were judged here though it could be asked. */
-  #settleSoon(): void {
+  #settleSoon(ms = SETTLE_MS): void {
     if (this.#settling) return
     this.#settling = setTimeout(async () => {
       this.#settling = undefined
@@ -352,7 +396,7 @@ export class SharedStore {
       const over = await this.#settle().catch(() => 0)
       this.#health.exceeded(over)
       if (!this.#debts.isEmpty) this.#settleSoon()
-    }, SETTLE_MS).unref()
+    }, ms).unref()
   }
 }
 

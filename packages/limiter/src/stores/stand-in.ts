@@ -2,6 +2,7 @@ import type { Meter } from '../algorithms/algorithm.ts'
 import { type CatchUp, capacityOf, costLasting } from './catch-up.ts'
 import type { Debts } from './debts.ts'
 import type { FleetCounter } from './fleet-store.ts'
+import { LateAllowance } from './late-allowance.ts'
 import { type LocalCharge, localCharge, type MemoryStore } from './memory.ts'
 import { SeenCounts } from './seen-counts.ts'
 import { isCountedHere, type SharedCharge } from './shared-charge.ts'
@@ -12,10 +13,21 @@ interface Capacities {
   readonly meters: readonly Meter[]
   readonly here: readonly number[]
   readonly fleet: readonly number[]
+  readonly late: LateAllowance
+}
+
+/** What is known of the processes that count together. */
+export interface FleetView {
+  /** Whether this process may take its part of limits that are dealt out. */
+  readonly hasShare: boolean
+  /** Whether there are no others. */
+  readonly isAlone: boolean
 }
 
 /** One in so many permits is left to what others are admitted between the last answer and an outage. */
 const MARGIN = 20
+/** A call that was refused because an answer is late may be tried again after so long. */
+const RETRY_US = 1_000_000
 
 /**
  * Judges calls in this process while the store cannot be asked. As long as it can, this follows along: it counts what
@@ -25,14 +37,16 @@ const MARGIN = 20
 export class StandIn {
   readonly #memory: MemoryStore
   readonly #debts: Debts
+  readonly #fleet: FleetView
   readonly #capacities = new WeakMap<FleetCounter, Capacities>()
   readonly #seen = new WeakMap<FleetCounter, SeenCounts>()
   readonly #seenByTable = new WeakMap<Table, SeenCounts>()
   #counters: WeakRef<FleetCounter>[] = []
 
-  constructor(memory: MemoryStore, debts: Debts) {
+  constructor(memory: MemoryStore, debts: Debts, fleet: FleetView = { hasShare: true, isAlone: true }) {
     this.#memory = memory
     this.#debts = debts
+    this.#fleet = fleet
   }
 
   /** Follows what the store has judged; `isCounted` tells that this process has counted the call already. */
@@ -45,15 +59,44 @@ export class StandIn {
   }
 
   /** Takes note of what the store says of a call that was judged here meanwhile. */
-  see(charge: SharedCharge, now: number): void {
+  see(charge: SharedCharge, now: number, sinceUs?: number): void {
     const slot = this.#slotFor(charge, now)
     if (slot === undefined || (slot === CROWD && charge.key !== '')) return
-    this.#seenOf(charge.counter, charge.table, now).see(slot, charge.remaining, now)
+    this.#seenOf(charge.counter, charge.table, now).see(slot, charge.remaining, now, sinceUs)
   }
 
   /** Judges all charges at once: every one is counted, or, if one refuses, none. */
   take(charges: readonly SharedCharge[], now: number): boolean {
     return this.#judge(charges, now, true)
+  }
+
+  /** Whether the store has said lately what is left of every charge that is counted. */
+  knows(charges: readonly SharedCharge[], now: number): boolean {
+    return charges.every(charge => {
+      if (!isCountedHere(charge) || charge.cost === 0) return true
+      const { table, key, counter } = charge
+      if (charge.emergency === 'share' && !this.#fleet.hasShare) return false
+      const slot = table.find(key)
+      return (slot !== CROWD || key === '') && this.#capacitiesOf(counter, table).late.isKnown(slot, now)
+    })
+  }
+
+  /** Judges all charges by what the store last said is left, and counts every one or none. */
+  takeLate(charges: readonly SharedCharge[], now: number): boolean {
+    const counted = charges.filter(charge => isCountedHere(charge) && charge.cost > 0)
+    const short = counted.filter(({ counter, table, key, cost, enforced }) => {
+      return enforced && !this.#capacitiesOf(counter, table).late.covers(table.find(key), cost, now)
+    })
+    if (short.length > 0) {
+      this.look(charges, now)
+      for (const charge of short) refuseFor(charge, RETRY_US)
+      return false
+    }
+    if (!this.take(charges, now)) return false
+    for (const { counter, table, key, cost } of counted) {
+      this.#capacitiesOf(counter, table).late.spend(table.find(key), cost)
+    }
+    return true
   }
 
   /** Judges all charges without counting any. */
@@ -129,23 +172,26 @@ export class StandIn {
     if (slot === undefined) return
     charge.slot = slot
     charge.followedAt = now
-    if (!counter.held) this.see(charge, now)
     const state = table.state(slot)
     const base = table.base(slot)
-    const { here, fleet } = this.#capacitiesOf(counter, table)
+    const { here, fleet, late } = this.#capacitiesOf(counter, table)
+    const { isAlone } = this.#fleet
+    if (!counter.held) this.see(charge, now, late.sinceUs(slot, now))
+    const isNext = late.begin(slot, now)
     const own = isAdmitted && !isCounted ? cost : 0
     for (let level = 0; level < table.meters.length; level++) {
       const meter = table.meters[level]!
       const at = base + table.offsets[level]!
+      const isWhole = here[level] === fleet[level] && (isAlone || charge.emergency === 'local')
+      const part = Math.floor((charge.remaining[level]! * here[level]!) / fleet[level]!)
+      // a process that has the whole limit to itself need not reckon with others
+      const left = isWhole ? part : Math.max(0, part - Math.floor(here[level]! / MARGIN))
+      late.note(slot, level, left, isNext)
       if (meter.held) {
         if (own > 0) meter.take(state, at, now, own, 0)
         continue
       }
       if (isCounted) this.#debts.follow(charge, level, cost, now)
-      const isWhole = here[level] === fleet[level]
-      const part = Math.floor((charge.remaining[level]! * here[level]!) / fleet[level]!)
-      // a process that has the whole limit to itself need not reckon with others
-      const left = isWhole ? part : Math.max(0, part - Math.floor(here[level]! / MARGIN))
       if (left === 0 && meter.drain && !isWhole) {
         meter.drain(state, at, now)
         continue
@@ -166,11 +212,36 @@ export class StandIn {
     }
   }
 
+  /** This process takes a larger part now: of no key more than that part of what the store last said is left. */
+  reshare(now: number): void {
+    for (const counter of this.#counters.flatMap(one => one.deref() ?? [])) {
+      const seen = this.#seen.get(counter)
+      if (!seen || counter.held) continue
+      const { table } = seen
+      const { here, fleet } = this.#capacitiesOf(counter, table)
+      for (const [key, slot] of table.entries()) {
+        seen.used(slot, now).forEach((used, level) => {
+          const meter = table.meters[level]
+          if (used <= 0 || !meter || meter.costLasting) return
+          const at = table.base(slot) + table.offsets[level]!
+          const left = Math.floor((Math.max(0, fleet[level]! - used) * here[level]!) / fleet[level]!)
+          const gone = meter.remaining(table.state(slot), at, now) - left
+          if (gone <= 0) return
+          meter.take(table.state(slot), at, now, gone, 0)
+          this.#debts.follow({ counter, key, table }, level, gone, now)
+        })
+      }
+    }
+  }
+
   /** The slot of a key that is followed here; none if there is no room for it. */
-  #slotFor({ table, key }: SharedCharge, now: number): number | undefined {
+  #slotFor({ table, key, counter }: SharedCharge, now: number): number | undefined {
     const isNew = key !== '' && table.find(key) === CROWD
     const slot = this.#memory.slotFor(table, key, now)
-    if (isNew && slot !== undefined) this.#seenByTable.get(table)?.clear(slot)
+    if (isNew && slot !== undefined) {
+      this.#seenByTable.get(table)?.clear(slot)
+      this.#capacitiesOf(counter, table).late.clear(slot)
+    }
     return slot
   }
 
@@ -193,29 +264,69 @@ export class StandIn {
   #capacitiesOf(counter: FleetCounter, { meters }: Table): Capacities {
     const known = this.#capacities.get(counter)
     if (known?.meters === meters) return known
-    const capacities = { meters, here: meters.map(capacityOf), fleet: counter.meters.map(capacityOf) }
+    const capacities = {
+      meters,
+      here: meters.map(capacityOf),
+      fleet: counter.meters.map(capacityOf),
+      late: new LateAllowance(meters.length),
+    }
     this.#capacities.set(counter, capacities)
     return capacities
   }
 
   #judge(charges: readonly SharedCharge[], now: number, counting: boolean): boolean {
-    const counted = charges.filter(isCountedHere)
+    const { hasShare } = this.#fleet
+    const isCounted = (charge: SharedCharge): boolean =>
+      isCountedHere(charge) && (hasShare || charge.emergency !== 'share')
+    const counted = charges.filter(isCounted)
     const local = counted.map(({ table, key, cost, enforced, mayWait }): LocalCharge => {
       return { ...localCharge(table), key, cost, enforced, mayWait }
     })
     const isNew = counting ? counted.map(({ table, key }) => key !== '' && table.find(key) === CROWD) : []
-    const rest = charges.filter(charge => !isCountedHere(charge))
-    for (const charge of rest) fill(charge, charge.emergency === 'refuse')
-    const isShut = rest.some(({ fits, enforced }) => !fits && enforced)
+    const rest = charges.filter(charge => !isCounted(charge))
+    for (const charge of rest) fill(charge, charge.emergency !== 'allow')
+    const beyond = counted.filter(charge => charge.enforced && this.#isBeyondSeen(charge, now))
+    const isShut = beyond.length > 0 || rest.some(({ fits, enforced }) => !fits && enforced)
     const takes = counting && !isShut
     const allowed = takes ? this.#memory.take(local, local.length, now) : this.#memory.look(local, local.length, now)
     counted.forEach((charge, i) => {
       const { delays, wait, fits, remaining, resets, slot } = local[i]!
       Object.assign(charge, { delays, wait, fits, remaining, resets, slot, countedBy: 'memory', moment: now + wait })
-      if (isNew[i] && slot !== CROWD) this.#seenByTable.get(charge.table)?.clear(slot)
+      if (!isNew[i] || slot === CROWD) return
+      this.#seenByTable.get(charge.table)?.clear(slot)
+      this.#capacitiesOf(charge.counter, charge.table).late.clear(slot)
     })
+    for (const charge of beyond) refuseFor(charge, RETRY_US)
     return allowed && !isShut
   }
+
+  /**
+   * Whether a call would exceed this process's part of what the store has left as far as this process saw it counting. The
+   * count here alone cannot tell: it forgets this process's calls when they are a period old, and others may have called
+   * later.
+   */
+  #isBeyondSeen(charge: SharedCharge, now: number): boolean {
+    const { counter, table, key, cost } = charge
+    const seen = this.#seen.get(counter)
+    if (cost === 0 || !seen || seen.table !== table) return false
+    const slot = table.find(key)
+    if (slot === CROWD && key !== '') return false
+    const { here, fleet } = this.#capacitiesOf(counter, table)
+    const used = seen.used(slot, now)
+    const owed = this.#debts.owed(charge, now)
+    return table.meters.some((meter, level) => {
+      if (meter.held || meter.costLasting || meter.patienceUs > 0 || here[level]! >= fleet[level]!) return false
+      const part = Math.floor(((fleet[level]! - used[level]!) * here[level]!) / fleet[level]!)
+      return (owed[level]?.missing ?? 0) + cost > part
+    })
+  }
+}
+
+/** Refuses a charge that might fit, since it is not known whether it does. */
+function refuseFor(charge: SharedCharge, us: number): void {
+  charge.fits = false
+  charge.wait = Math.max(charge.wait, us)
+  charge.delays[0] = Math.max(charge.delays[0] ?? 0, us)
 }
 
 /** What a rule says that counts nothing. */

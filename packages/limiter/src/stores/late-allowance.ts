@@ -1,0 +1,95 @@
+const CHUNK_BITS = 8
+const CHUNK_SLOTS = 1 << CHUNK_BITS
+/** What was said of a key longer ago says nothing of what is left now. */
+const FRESH_US = 5_000_000
+const APART_US = 10_000
+/** Others may be admitted calls twice as fast as before, and half of what is left after that is theirs. */
+const CAUTION = 2
+
+/**
+ * How many permits of each key this process may admit while answers of the store are late, though the store is not away:
+ * its share of what the store last said is left, less what the fleet will have used since if it goes on as before, and half
+ * of that; and nothing that time has brought back. All numbers are in slots of the table that stands in for the store: when
+ * the store last said something of a key, when before that, and for each level the share of what was left at both times.
+ */
+export class LateAllowance {
+  readonly #levels: number
+  readonly #stride: number
+  readonly #chunks: (Float64Array | undefined)[] = []
+
+  constructor(levels: number) {
+    this.#levels = levels
+    this.#stride = 2 + 2 * levels
+  }
+
+  /**
+   * The store has said something of the key at `slot`: what, `note` tells for each level. Returns whether what it said before
+   * was so long ago that the two show how fast the key is used.
+   */
+  begin(slot: number, now: number): boolean {
+    const chunk = this.#chunkFor(slot)
+    const at = this.#baseOf(slot)
+    const isNext = now - chunk[at]! >= APART_US
+    if (isNext) chunk[at + 1] = chunk[at]!
+    chunk[at] = now
+    return isNext
+  }
+
+  /** This process's share of what is left of a level. */
+  note(slot: number, level: number, share: number, isNext: boolean): void {
+    const chunk = this.#chunkFor(slot)
+    const at = this.#baseOf(slot) + 2 + 2 * level
+    if (isNext) chunk[at + 1] = chunk[at]!
+    chunk[at] = share
+  }
+
+  /** How long ago the store has last said something of a key. */
+  sinceUs(slot: number, now: number): number {
+    return now - (this.#chunks[slot >> CHUNK_BITS]?.[this.#baseOf(slot)] ?? 0)
+  }
+
+  /** Whether the store has said lately what is left of a key, twice, so that it is known how fast it is used. */
+  isKnown(slot: number, now: number): boolean {
+    const before = this.#chunks[slot >> CHUNK_BITS]?.[this.#baseOf(slot) + 1] ?? 0
+    return before > 0 && now - before < FRESH_US
+  }
+
+  /** Whether `cost` permits may be admitted by all levels. */
+  covers(slot: number, cost: number, now: number): boolean {
+    const chunk = this.#chunkFor(slot)
+    const at = this.#baseOf(slot)
+    const [saidAt, before] = [chunk[at]!, chunk[at + 1]!]
+    for (let level = 0; level < this.#levels; level++) {
+      const left = chunk[at + 2 + 2 * level]!
+      const used = Math.max(0, chunk[at + 3 + 2 * level]! - left)
+      const since = (used / Math.max(1, saidAt - before)) * (now - saidAt)
+      if ((left - since * CAUTION) / CAUTION < cost) return false
+    }
+    return true
+  }
+
+  spend(slot: number, cost: number): void {
+    const chunk = this.#chunkFor(slot)
+    const at = this.#baseOf(slot) + 2
+    for (let level = 0; level < this.#levels; level++) chunk[at + 2 * level]! -= cost * CAUTION
+  }
+
+  /** The slot belongs to another key. */
+  clear(slot: number): void {
+    const at = this.#baseOf(slot)
+    this.#chunks[slot >> CHUNK_BITS]?.fill(0, at, at + this.#stride)
+  }
+
+  #chunkFor(slot: number): Float64Array {
+    const place = slot >> CHUNK_BITS
+    const known = this.#chunks[place]
+    if (known) return known
+    const chunk = new Float64Array(CHUNK_SLOTS * this.#stride)
+    this.#chunks[place] = chunk
+    return chunk
+  }
+
+  #baseOf(slot: number): number {
+    return (slot & (CHUNK_SLOTS - 1)) * this.#stride
+  }
+}
