@@ -56,7 +56,7 @@ sliding-log, raised     100/250ms  3  2    random
 token-bucket, lowered   100/s      3  2    even    10
 fixed-window, lowered   100/250ms  5  1.5  random
 sliding-window, lowered  100/250ms  3  2    even
-sliding-log, lowered    50/250ms   3  3    random
+sliding-log, lowered    50/250ms   3  2    even
 leaky-bucket            10/s       3  3    even    0
 leaky-bucket            50/s       1  1.1  even    5
 leaky-bucket            100/s      9  1.5  random  20

@@ -68,9 +68,11 @@ function steadyTime({ kind, limit: { periodUs }, endMs, load }, startAt, seen) {
 
 /** The share of the limit that was admitted, and the share of what there was room for when calls came. */
 function admittedShare(seen, { kind, limit }, { from, to }, isSteady) {
-  const ideal = kinds[kind].ideal(seen, limit)
+  // where the limit was another one before, exact counting goes on from what was admitted until then
+  const offered = kinds[kind].timesBefore ? seen.filter(call => call.allowed || middle(call) >= from) : seen
+  const ideal = kinds[kind].ideal(offered, limit)
   const admitted = seen.filter(call => call.allowed && isSteady(middle(call))).length
-  const possible = seen.filter((call, i) => ideal[i] && isSteady(middle(call))).length
+  const possible = offered.filter((call, i) => ideal[i] && isSteady(middle(call))).length
   const most = (limit.count * (to - from)) / limit.periodUs
   return { ofLimit: admitted / most, used: admitted / Math.min(most, possible) }
 }

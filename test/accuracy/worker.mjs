@@ -2,9 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
-import calculateSlot from 'cluster-key-slot'
 import { createLimiter } from 'diana-limiter'
 import { Cluster, Redis } from 'ioredis'
+import { slotOf } from '../../packages/limiter/dist/stores/redis-slot.js'
 import { arrivals } from './arrivals.mjs'
 import { clockUs, Witness } from './witness.mjs'
 
@@ -84,7 +84,7 @@ async function connect({ socket, ports }) {
   await once(client, 'ready')
   const nodes = new Map(client.nodes('master').map(node => [`${node.options.host}:${node.options.port}`, node]))
   const keyOf = command => (command[0].startsWith('EVAL') ? command[3] : command[1])
-  return { client, clientOf: command => nodes.get(client.slots[calculateSlot(keyOf(command))][0]) }
+  return { client, clientOf: command => nodes.get(client.slots[slotOf(keyOf(command))][0]) }
 }
 
 /** A source of rules in this process: one rule at first, and another one when told. */
