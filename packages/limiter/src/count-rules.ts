@@ -5,6 +5,7 @@ import { Tally } from './figures/tally.ts'
 import type { CountedRule, Gate } from './judgement.ts'
 import type { CompiledRule } from './rules/compile.ts'
 import type { SharedStores } from './shared-stores.ts'
+import type { FleetCounter } from './stores/fleet-store.ts'
 import type { MemoryStore } from './stores/memory.ts'
 
 /**
@@ -25,7 +26,7 @@ export function countRules(
     return same && countsAlike(same.rule, rule) ? same : undefined
   })
   const counters = rules.map(rule => shared?.createCounter(rule))
-  adoptAll(rules, elders, now, shared)
+  adoptAll(rules, elders, counters, now, shared)
   const kept = new Set(rules.map(rule => rule.id))
   for (const [id, { gate }] of known) {
     if (kept.has(id)) continue
@@ -99,6 +100,7 @@ export function shareRules(rules: readonly CountedRule[], shared: SharedStores, 
 function adoptAll(
   rules: readonly CompiledRule[],
   elders: readonly (CountedRule | undefined)[],
+  counters: readonly (FleetCounter | undefined)[],
   now: number,
   shared: SharedStores | undefined,
 ): void {
@@ -107,7 +109,10 @@ function adoptAll(
     for (const [i, same] of elders.entries()) {
       const rule = rules[i]!
       const isKept = same && isDeepStrictEqual(same.rule.terms, rule.terms) && isSharedAlike(same.rule, rule)
-      if (same && !isKept) undoing.push(same.table.adopt(metersHere(rule, shared?.partOf(rule)), now))
+      if (!same || isKept) continue
+      // if a store counts for several processes, it keeps the versions of the rule
+      const keepsPast = counters[i] === undefined
+      undoing.push(same.table.adopt(metersHere(rule, shared?.partOf(rule)), now, { keepsPast }))
     }
   } catch (error) {
     for (const undo of undoing) undo()

@@ -232,6 +232,10 @@ function moves.longest(meter, oldScale, leftUs)
   return (ceil(tokens * meter.token / meter.perStep) + 1) * meter.stepUs + meter.keptUs
 end
 
+function moves.perUs(meter)
+  return meter.perStep / (meter.token * meter.stepUs)
+end
+
 function moves.idleAt(meter, state)
   if state[DEBT] == 0 and state[MOMENT] == 0 then return 0 end
   return state[MOMENT] + paidOffUs(state[DEBT], meter) + meter.keptUs

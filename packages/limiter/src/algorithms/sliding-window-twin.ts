@@ -184,6 +184,10 @@ function moves.inherit(meter, old, oldScale, now)
   return state
 end
 
+function moves.perUs(meter)
+  return meter.count / meter.periodUs
+end
+
 function moves.idleAt(meter, state)
   return state[CALLS] == 0 and 0 or state[LAST] + meter.periodUs
 end

@@ -25,22 +25,42 @@ export function inheritStates(
   after: Layout,
   now: number,
 ): Float64Array {
-  const states = new Float64Array(slots * after.stride)
-  after.meters.forEach((meter, level) => {
+  const moves = after.meters.map((meter, level): LevelMove => {
     const ancestor = ancestorOf(meter, level, before.meters)
-    const elder = before.meters[ancestor]
-    if (elder === undefined) return
-    const isKept = hasScaleOf(meter, elder)
-    if (!isKept && !meter.inherit) return
+    return { meter, to: after.offsets[level]!, elder: before.meters[ancestor], from: before.offsets[ancestor] }
+  })
+  return moveStates(chunk, slots, before.stride, after.stride, moves, now)
+}
+
+/** Which numbers of a slot become those of a meter: those of the `elder` at `from`, or none. */
+export interface LevelMove {
+  readonly meter: Meter
+  readonly to: number
+  readonly elder?: Meter | undefined
+  readonly from?: number | undefined
+}
+
+/** What meters make of the `slots` states in a chunk; the chunk itself stays as it is. */
+export function moveStates(
+  chunk: Float64Array,
+  slots: number,
+  stride: number,
+  newStride: number,
+  moves: readonly LevelMove[],
+  now: number,
+): Float64Array {
+  const states = new Float64Array(slots * newStride)
+  for (const { meter, to, elder, from } of moves) {
+    if (elder === undefined || from === undefined) continue
+    const isKept = meter === elder || hasScaleOf(meter, elder)
+    if (!isKept && !meter.inherit) continue
     const old = new Float64Array(elder.slots)
     for (let slot = 0; slot < slots; slot++) {
-      const from = slot * before.stride + before.offsets[ancestor]!
-      const to = slot * after.stride + after.offsets[level]!
-      if (!copyState(chunk, from, old)) continue
-      if (isKept) states.set(old, to)
-      else meter.inherit?.(old, elder.scale ?? [], states, to, now)
+      if (!copyState(chunk, slot * stride + from, old)) continue
+      if (isKept) states.set(old, slot * newStride + to)
+      else meter.inherit?.(old, elder.scale ?? [], states, slot * newStride + to, now)
     }
-  })
+  }
   return states
 }
 
@@ -54,7 +74,7 @@ export function isSameLayout(before: Layout, after: Layout): boolean {
  * The level whose counts a new one goes on with: that of its period; else the next longer one, which knows all of the
  * calls that matter; else the longest.
  */
-function ancestorOf({ scale }: Meter, level: number, before: readonly Meter[]): number {
+export function ancestorOf({ scale }: Meter, level: number, before: readonly Meter[]): number {
   const periods = before.map(meter => meter.scale?.[0])
   const period = scale?.[0]
   if (period === undefined || periods.includes(undefined) || periods[level] === period) return level

@@ -18,6 +18,8 @@ export interface BatchTerms {
   readonly homesPerRule: number
   /** Left out: the clock of Redis. */
   readonly now?: number | undefined
+  /** Versions of rules that are no longer used are forgotten at once, for tests. */
+  readonly forgetsVersions?: boolean | undefined
   /** Left out: what the script has. */
   readonly callersPerHash?: number | undefined
 }
@@ -41,10 +43,11 @@ export function encodeKeep(parts: number, terms: BatchTerms): string {
   return `{${encodeTerms(terms)}"keep":${parts}}`
 }
 
-function encodeTerms({ homesPerRule, now, callersPerHash }: BatchTerms): string {
+function encodeTerms({ homesPerRule, now, callersPerHash, forgetsVersions }: BatchTerms): string {
   let text = now === undefined ? '' : `"now":${now},"lingerMs":${TEST_LINGER_MS},`
   if (homesPerRule > 1) text += `"perRule":${homesPerRule},`
   if (callersPerHash !== undefined) text += `"most":${callersPerHash},`
+  if (forgetsVersions) text += '"forgets":true,'
   return text
 }
 

@@ -4,7 +4,7 @@ import { type FleetCharge, type FleetCounter, type FleetRule, fleetCharge } from
 import { slotOf } from './redis-slot.ts'
 
 /** The format of the states; another format counts under other keys. */
-const VERSION = 'd4'
+const VERSION = 'd5'
 /** On a Cluster the callers of a rule are spread over so many slots. */
 export const HOMES_ON_CLUSTER = 64
 
@@ -78,7 +78,7 @@ export interface RedisCounterOptions {
 }
 
 /**
- * Keys look like `diana:d4{rule:algorithm:by}`, so that a rule with another algorithm, or counted per somebody else,
+ * Keys look like `diana:d5{rule:algorithm:by}`, so that a rule with another algorithm, or counted per somebody else,
  * begins anew, while one with another limit goes on. The braces make the whole of it choose the slot, and what could end
  * a part too early is escaped: no two rules share a key, and nobody picks a slot by his name.
  */

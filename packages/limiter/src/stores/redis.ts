@@ -30,6 +30,8 @@ export interface RedisStoreOptions {
   readonly now?: (() => number) | undefined
   /** So many callers live in a hash before they are spread over several, for tests; default: 2000, or 1000 in a part. */
   readonly callersPerHash?: number | undefined
+  /** Versions of rules that are no longer used are forgotten at once, for tests; default: false. */
+  readonly forgetsVersions?: boolean | undefined
 }
 
 interface Script {
@@ -70,6 +72,7 @@ export class RedisStore implements FleetStore {
   readonly #holder = randomInt(2 ** 47)
   readonly #now: (() => number) | undefined
   readonly #callersPerHash: number | undefined
+  readonly #forgetsVersions: boolean | undefined
   /** How callers are spread, for homes that have many: what Redis said last, by the name of the young hash. */
   readonly #layouts = new Map<string, RedisLayout>()
   readonly #leases = new RedisLeases()
@@ -93,6 +96,7 @@ export class RedisStore implements FleetStore {
     this.#isCluster = options.isCluster ?? false
     this.#now = options.now
     this.#callersPerHash = options.callersPerHash
+    this.#forgetsVersions = options.forgetsVersions
     this.#renewing = setInterval(() => this.renew(), LEASE_MS / 3).unref()
   }
 
@@ -319,6 +323,7 @@ export class RedisStore implements FleetStore {
       homesPerRule: this.#isCluster ? HOMES_ON_CLUSTER : 1,
       now: this.#now?.(),
       callersPerHash: this.#callersPerHash,
+      forgetsVersions: this.#forgetsVersions,
     }
   }
 

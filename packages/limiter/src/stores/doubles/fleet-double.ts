@@ -46,16 +46,7 @@ export class FleetDouble implements FleetStore {
     for (const { counter, key, cost, moment } of refunds) {
       const { table } = counter as DoubleCounter
       const slot = table.find(key)
-      table.meters.forEach((meter, level) => {
-        meter.giveBack(
-          table.state(slot),
-          table.base(slot) + table.offsets[level]!,
-          this.now,
-          cost,
-          moment,
-          table.changedAt,
-        )
-      })
+      table.giveBack(slot, this.now, cost, moment)
     }
   }
 
