@@ -367,6 +367,7 @@ export class Limiter {
     const isHeard = this.events.emit('store', status)
     if (isHeard || status.healthy) return
     if (status.kind === 'misconfigured') warnOnce('DIANA_STORE_MISCONFIGURED', status.trouble)
+    else if (status.kind === 'lost') warnOnce('DIANA_STORE_LOST_COUNTS')
     else warnOnce('DIANA_STORE_DOWN', status.trouble)
   }
 

@@ -119,7 +119,8 @@ export interface Told {
 
 /**
  * A meter's moves in Lua, for counting in Redis: the text of a table of functions with the names and the meaning of
- * the methods above, called as `moves.take(meter, state, now, cost, delay)` `moves.record(meter, state, now, cost, delay, carries)`, `moves.perUs(meter)`, and `moves.inherit(meter, old, oldScale, now)`
+ * the methods above, called as `moves.take(meter, state, now, cost, delay)` `moves.record(meter, state, now, cost, delay, carries)`, `moves.perUs(meter)`, `moves.shift(meter, state, us)`,
+ * which moves a state back in time when the clock has stepped back, and `moves.inherit(meter, old, oldScale, now)`
  * for a new state; `moves.longest(meter, oldScale, leftUs)` says for how long a state may matter that was inherited from one
  * that mattered for `leftUs` (left out: that and the period). `meter` holds the meter's `numbers` by name, `state` its slots counted from 1;
  * floor, ceil, max, min and huge are at hand. Every number is a double, as here.

@@ -232,6 +232,13 @@ function moves.longest(meter, oldScale, leftUs)
   return (ceil(tokens * meter.token / meter.perStep) + 1) * meter.stepUs + meter.keptUs
 end
 
+function moves.shift(_, state, us)
+  state[MOMENT] = state[MOMENT] - us
+  for at = LOWS, LAST, 2 do
+    if state[at] > 0 then state[at + 1] = state[at + 1] - us end
+  end
+end
+
 function moves.perUs(meter)
   return meter.perStep / (meter.token * meter.stepUs)
 end

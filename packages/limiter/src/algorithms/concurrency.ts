@@ -126,6 +126,10 @@ function moves.inherit(_, old)
   return old
 end
 
+function moves.shift(_, state, us)
+  for at = 1, state.n, 3 do state[at + 2] = state[at + 2] - us end
+end
+
 function moves.idleAt(_, state)
   local last = 0
   for at = 1, state.n, 3 do

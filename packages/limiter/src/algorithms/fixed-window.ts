@@ -277,6 +277,10 @@ function moves.inherit(meter, old, oldScale, now)
   return { latest < start + meter.periodUs and start or latest, count }
 end
 
+function moves.shift(_, state, us)
+  state[START] = state[START] - us
+end
+
 function moves.perUs(meter)
   return meter.count / meter.periodUs
 end

@@ -249,6 +249,10 @@ function moves.inherit(meter, old, oldScale, now)
   return state
 end
 
+function moves.shift(meter, state, us)
+  for offset = 0, meter.places - 1 do state[RING + offset] = max(0, state[RING + offset] - us) end
+end
+
 function moves.perUs(meter)
   return meter.count / meter.periodUs
 end

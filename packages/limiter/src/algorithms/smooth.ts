@@ -244,6 +244,10 @@ function moves.longest(meter, _, leftUs)
   return leftUs + ceil(meter.largest * meter.coolDownUs)
 end
 
+function moves.shift(_, state, us)
+  state[MOMENT] = state[MOMENT] - us
+end
+
 function moves.perUs(meter)
   return 1 / meter.stableUs
 end

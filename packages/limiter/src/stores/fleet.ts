@@ -40,11 +40,13 @@ export class Fleet {
     return Math.max(LEAST_BEAT_MS, this.#part.size * BEAT_MS_EACH)
   }
 
-  /** Says that this process is there, and learns who else is. */
-  async attend(now: number): Promise<void> {
+  /** Says that this process is there, and learns who else is; tells whether the store has forgotten what it knew. */
+  async attend(now: number): Promise<boolean> {
     const attendance = await this.#attend(true, 0)
+    const hasForgotten = this.isKnown && attendance.era !== this.#era
     this.#believe(attendance, now)
     this.#era = attendance.era
+    return hasForgotten
   }
 
   /**

@@ -9,6 +9,8 @@ export interface HeartbeatOptions {
   /** Nobody says that he is there while the store cannot be asked. */
   readonly isPaused: () => boolean
   readonly onTrouble: (trouble: Trouble) => void
+  /** The store has forgotten what it knew. */
+  readonly onForgotten: () => void
 }
 
 /** A way that is only being opened is open within this time; it is asked whether it is in steps. */
@@ -53,7 +55,10 @@ export class Heartbeat {
   }
 
   async #attend(ms: number): Promise<Trouble | undefined> {
-    return await within(this.#fleet.attend(performance.now()), ms).then(() => undefined, troubleOf)
+    const attending = this.#fleet.attend(performance.now()).then(hasForgotten => {
+      if (hasForgotten) this.#options.onForgotten()
+    })
+    return await within(attending, ms).then(() => undefined, troubleOf)
   }
 
   #beatLater(): void {

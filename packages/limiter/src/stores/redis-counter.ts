@@ -19,6 +19,12 @@ export interface RedisHome {
   readonly old: string
   /** The slot of a Cluster that both belong to. */
   readonly slot: number
+  /** When Redis says that it was born, which is another moment once Redis has lost it; 0 as long as that is not known. */
+  born: number
+  /** When the home was born that Redis has lost; 0 if it has lost none. */
+  lost: number
+  /** Until when something that this process was told of matters there, by its own clock, in milliseconds. */
+  mattersUntil: number
 }
 
 /** What is counted in Redis for one rule. */
@@ -71,6 +77,8 @@ export type RedisCounterRule = FleetRule
 export interface RedisCounterOptions {
   readonly prefix: string
   readonly isCluster?: boolean | undefined
+  /** The homes that the store knows, by the name of the young hash. */
+  readonly homes?: Map<string, RedisHome> | undefined
   /** A number of this process's own, under which it holds places. */
   readonly holder: number
   /** Since when the limit with this mark is in force, by the clock of Redis; undefined if that is not known. */
@@ -112,10 +120,22 @@ export function redisCounter(rule: RedisCounterRule, options: RedisCounterOption
   }
 }
 
-function homesOf(tag: string, { prefix, isCluster }: RedisCounterOptions): RedisCounter['homeOf'] {
+function homesOf(
+  tag: string,
+  { prefix, isCluster, homes: known = new Map() }: RedisCounterOptions,
+): RedisCounter['homeOf'] {
   const createHome = (name: string): RedisHome => {
     const young = `${prefix}:${VERSION}{${name}}`
-    return { young, old: `${young}:old`, slot: slotOf(young) }
+    const home = known.get(young) ?? {
+      young,
+      old: `${young}:old`,
+      slot: slotOf(young),
+      born: 0,
+      lost: 0,
+      mattersUntil: 0,
+    }
+    known.set(young, home)
+    return home
   }
   if (!isCluster) {
     const home = createHome(tag)

@@ -67,6 +67,12 @@ ${SPREAD}
         home.oldBegun, home.seed, home.code = begun, seed, codeOf(floor(code / 4096) % 8, from, to, 1 - bank)
       end
     end
+    if home.about == '' then
+      local time = call('TIME')
+      home.born = time[1] * SECOND + time[2]
+    elseif now < home.saved then
+      rare.stepBack(home)
+    end
     home.isOldKnown = home.oldLasts <= now
     -- freed in the background, rather than at once when it expires
     if about and home.isOldKnown then call('UNLINK', home.old) end
@@ -158,13 +164,17 @@ ${VERSIONS}
     return from + 1 == count and parts or nil
   end
 
-  local function inherited(level, scale, part, at)
-    local copy, isKnown = { n = part.n }, false
+  local function isUsed(part)
     for slot = 1, part.n do
-      copy[slot] = part[slot]
-      if part[slot] ~= 0 then isKnown = true end
+      if part[slot] ~= 0 then return true end
     end
-    if not isKnown then return nil end
+    return false
+  end
+
+  local function inherited(level, scale, part, at)
+    if not isUsed(part) then return nil end
+    local copy = { n = part.n }
+    for slot = 1, part.n do copy[slot] = part[slot] end
     if part.shape == level.shape then return copy end
     local inherit = makers[level.name] and movesOf(level).inherit
     if not inherit or #part.scale ~= #scale then return nil end
@@ -193,7 +203,7 @@ ${VERSIONS}
       if part and not level.keeps then
         local elder = elders[level.from]
         part.shape, part.scale = elder.shape, scaleIn(elder.shape)
-        part = inherited(level, scaleIn(level.shape), part, level.start)
+        part = inherited(level, scaleIn(level.shape), part, min(now, level.start))
       end
       after[l] = part or blank(level.slots)
     end
@@ -210,6 +220,10 @@ ${VERSIONS}
       local heirs = rare.levelsOf(home, later)
       if not heirs then return {} end
       parts, levels = converted(parts, levels, heirs), heirs
+      for l, level in ipairs(levels) do
+        local shift = level.behindUs and movesOf(level).shift
+        if shift and level.keeps and isUsed(parts[l]) then shift(level, parts[l], level.behindUs) end
+      end
     end
     return parts or {}
   end

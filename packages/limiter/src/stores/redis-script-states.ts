@@ -25,7 +25,7 @@
  */
 export const STATES: string = `
 if request.keep then return seldom().keepParts(request.keep) end
-local homes, isStale = {}, false
+local homes, isStale, isLost = {}, false, false
 for h, fields in ipairs(request.homes) do
   local young, layout = KEYS[h * 2 - 1], request.layouts and request.layouts[h]
   -- a key of another type has no first field
@@ -47,17 +47,22 @@ for h, fields in ipairs(request.homes) do
   if about and #about >= ABOUT_BYTES then
     home.begun, home.lasts, home.oldLasts, home.resetAt, home.mark, home.since, home.version, home.born, home.saved,
       home.oldBegun, home.code, home.seed = fetch(ABOUT, about)
+    if now < home.saved then seldom().stepBack(home) end
     if home.code % 4096 ~= (layout and layout.code or 0) or (layout and layout.seed ~= home.seed) then
       isStale = true
     elseif now >= home.oldLasts then
       home.isOldKnown = true
-      if now - home.begun >= max(SECOND, home.lasts - now) then isStale = seldom().growOld(home) or isStale end
+      local age = now - home.begun
+      if age < 0 or age >= max(SECOND, home.lasts - now) then isStale = seldom().growOld(home) or isStale end
     end
   else
     isStale = seldom().begin(home) or isStale
   end
+  local born = request.born and request.born[h] or 0
+  if born ~= 0 and born ~= home.born then isLost = true end
   if layout and not isStale then seldom().readParts(home) end
 end
+if isLost then return seldom().birthsOf(homes) end
 -- nothing is written that the next request would not find out for itself
 if isStale then return seldom().layoutsOf(homes) end
 
@@ -141,7 +146,8 @@ local function saveHome(home)
   local lastsLonger = home.last > home.lasts
   -- some more than is needed, so that it need not be said again for a while
   if lastsLonger then home.lasts = min(now + (home.last - now) * 1.25, now + LONGEST) end
-  if lastsLonger or home.isChanged then
+  local isOutdated = n > 0 and now - home.saved >= SECOND
+  if lastsLonger or home.isChanged or isOutdated then
     local isPlain = not (home.spelling or home.untils)
     local versions = isPlain and string.sub(home.about, ABOUT_BYTES + 1) or seldom().spell(home)
     home.about = pack(

@@ -85,7 +85,7 @@ export const VERSIONS: string = `
   local function copyOf(level, of, start, from, keeps)
     local copy = {}
     for name, value in pairs(level) do copy[name] = value end
-    copy.of, copy.start, copy.from, copy.keeps = of, start, from, keeps
+    copy.of, copy.start, copy.from, copy.keeps, copy.behindUs = of, start, from, keeps, nil
     return copy
   end
 
@@ -206,6 +206,27 @@ export const VERSIONS: string = `
     end
     kept[rule.mark] = 0
     home.untils = isAlone and {} or kept
+  end
+
+  -- the clock of Redis has stepped back: what was counted by it is moved back as far, as a version of its own
+  function rare.stepBack(home)
+    local levels, behindUs, after = home.version > 0 and rare.levelsOf(home, home.version), home.saved - now, {}
+    for l, level in ipairs(levels or {}) do
+      after[l] = copyOf(level, level.of, min(level.start, now), l, true)
+      after[l].behindUs = behindUs
+    end
+    if levels then define(home, after) end
+    local untils = untilsOf(home)
+    for mark, lasts in pairs(untils) do untils[mark] = lasts - behindUs end
+    home.lasts, home.oldLasts = max(0, home.lasts - behindUs), max(0, home.oldLasts - behindUs)
+    home.last = max(home.last, home.lasts, home.oldLasts)
+    home.since, home.resetAt, home.saved, home.isChanged = min(home.since, now), min(home.resetAt, now), now, true
+  end
+
+  function rare.birthsOf(homes)
+    local births = { -2 }
+    for h, home in ipairs(homes) do births[h + 1] = home.about ~= '' and home.born or 0 end
+    return births
   end
 
   -- lets a rule know where its levels are among those of all versions

@@ -47,12 +47,14 @@ const HOME_WITHIN_MS = 500
  *              to renew leases: the same with the least and the most places held
  *              to reset: the same, of which rule and field are read
  *              to catch up: rule and field, and for each level what is known to be used and what is missing
+ *            born: when each home was born, as the process knows it, or 0; tell: the reply is to say so at its end,
  *            or keep: KEYS are a home and some of its parts, of so many; they live on for as long as the home matters
  *            or, for a call that comes alone, rules and lone: the field and 2 * cost (+ 1 where it may wait) of each charge
  *   reply    numbers: now, then for each call that asks and each level where the call cannot pass at once the delay,
  *            negative and less 1 (the least there is: never), and then remaining * RESETS + reset; or, where one of them
  *            is too large for that, -1, remaining and reset (-1 is never); for each level that catches up, what did not fit;
- *            or, where a home is spread otherwise than the request has it, -1 and the code and the seed of each home
+ *            or, where a home is spread otherwise than the request has it, -1 and the code and the seed of each home;
+ *            or, where a home was born at another moment than the request has it, -2 and the moment of each, 0 if it is not there
  */
 export function redisScript(twins: readonly Twin[]): string {
   const makers = twins.map(makerOf)
@@ -197,5 +199,8 @@ while at <= last do
   end
 end
 for h = 1, #homes do saveHome(homes[h]) end
+if request.tell then
+  for h = 1, #homes do reply[n + h] = homes[h].about ~= '' and homes[h].born or 0 end
+end
 return reply
 `

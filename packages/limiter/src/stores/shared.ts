@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import type { Part } from '../algorithms/algorithm.ts'
+import { warnOnce } from '../warn-once.ts'
 import { Breaker } from './breaker.ts'
 import { Deadline, TooLate, type Waiter, within } from './deadline.ts'
 import { Debts } from './debts.ts'
@@ -23,7 +24,7 @@ import { isCountedHere, type SharedCharge } from './shared-charge.ts'
 import { StandIn } from './stand-in.ts'
 import { StoreHealth, type StoreStatus } from './store-health.ts'
 import type { Table } from './table.ts'
-import { type Trouble, troubleOf } from './trouble.ts'
+import { CountsLost, type Trouble, troubleOf } from './trouble.ts'
 
 export interface SharedStoreOptions {
   /** How long a call waits for the store. */
@@ -74,6 +75,8 @@ export class SharedStore {
   #isClosed = false
   /** The life of the store in which this process has told it what it had forgotten. */
   #remindedEra: string | undefined
+  /** The store has lost what it had counted, and is yet to be reminded. */
+  #hasLost = false
   #settling: NodeJS.Timeout | undefined
   /** Charges as the store was last asked about, to ask it again. */
   #latest: readonly SharedCharge[] = []
@@ -90,6 +93,11 @@ export class SharedStore {
       timeoutMs,
       isPaused: () => !this.#health.isHealthy,
       onTrouble: trouble => this.#switch(trouble),
+      onForgotten: () => this.#lost(),
+    })
+    this.#store.watch?.({
+      countsLost: () => this.#lost(),
+      clockStepped: byMs => this.#clockStepped(byMs),
     })
     this.#recovery = new Recovery({
       probe: () => this.#probe(),
@@ -120,9 +128,10 @@ export class SharedStore {
   }
 
   get status(): StoreStatus {
-    const { isHealthy, since, trouble, outages } = this.#health
+    const { isHealthy, since, trouble, outages, clockSteps } = this.#health
     const fleet = { ...this.#fleet.part, known: this.#fleet.isKnown }
-    return { healthy: isHealthy, since, ...trouble, fleet, rules: isHealthy ? [] : this.#options.rules(), outages }
+    const rules = isHealthy ? [] : this.#options.rules()
+    return { healthy: isHealthy, since, ...trouble, fleet, rules, outages, clockSteps }
   }
 
   /** Judges all charges at once: every one is counted, or, if one refuses, none. */
@@ -287,6 +296,17 @@ export class SharedStore {
     this.#options.onChange(this.status)
   }
 
+  /** What the store had counted is told to it again, by all processes together as after any outage. */
+  #lost(): void {
+    this.#hasLost = true
+    this.#switch(troubleOf(new CountsLost()))
+  }
+
+  #clockStepped(byMs: number): void {
+    this.#health.clockStepped(byMs)
+    warnOnce('DIANA_CLOCK_STEPPED', `that of Redis, ${byMs < 0 ? 'back' : 'forward'} by ${Math.abs(byMs) / 1000} s`)
+  }
+
   async #probe(): Promise<void> {
     const { timeoutMs } = this.#options
     await within(this.#fleet.knock(0), timeoutMs)
@@ -296,9 +316,13 @@ export class SharedStore {
   async #gather(withinMs: number): Promise<boolean> {
     const { isComplete, era, hasForgotten } = await within(this.#fleet.knock(withinMs), this.#stepMs)
     this.#isRejoining = true
-    if (!hasForgotten || this.#remindedEra === era) return isComplete
+    if (!this.#hasLost && (!hasForgotten || this.#remindedEra === era)) return isComplete
+    this.#hasLost = false
     // before any process adds what the store has never known
-    await remind(this.#store, this.#standIn.known(this.#options.now))
+    await remind(this.#store, this.#standIn.known(this.#options.now)).catch(error => {
+      this.#hasLost = true
+      throw error
+    })
     this.#remindedEra = era
     return false
   }

@@ -16,6 +16,8 @@ interface Capacities {
 
 /** One in so many permits is left to what others are admitted between the last answer and an outage. */
 const MARGIN = 20
+/** A store that has lost its memory is told of so many keys by each process; more would take too long. */
+const MOST_KNOWN = 50_000
 
 /**
  * Judges calls in this process while the store cannot be asked. As long as it can, this follows along: it counts what
@@ -94,8 +96,26 @@ export class StandIn {
     this.#seenOf(counter, table, now).count(slot, counted, now)
   }
 
-  /** What the store was last seen to have counted, key by key: all that it can be told if it has lost its memory. */
+  /**
+   * What the store was last seen to have counted, key by key: all that it can be told if it has lost its memory. Keys with nothing
+   * left come first, and there are at most MOST_KNOWN.
+   */
   *known(now: () => number): Generator<CatchUp<FleetCounter>> {
+    let left = MOST_KNOWN
+    for (const isExhausted of [true, false]) {
+      for (const known of this.#known(now)) {
+        if (this.#isExhausted(known) !== isExhausted) continue
+        if (left-- === 0) return
+        yield known
+      }
+    }
+  }
+
+  #isExhausted({ counter, levels }: CatchUp<FleetCounter>): boolean {
+    return counter.meters.some((meter, level) => meter.costLasting || levels[level]!.known >= capacityOf(meter))
+  }
+
+  *#known(now: () => number): Generator<CatchUp<FleetCounter>> {
     for (const counter of this.#counters.flatMap(one => one.deref() ?? [])) {
       const seen = this.#seen.get(counter)
       if (!seen || counter.held) continue
