@@ -10,7 +10,8 @@ import type { MemoryStore } from './stores/memory.ts'
 
 /**
  * Gives each rule its counts. A rule that was there before goes on with what it has counted, whatever its limit was; one
- * with another algorithm, or counted per somebody else, starts anew; the counts of a rule that is gone go with it.
+ * with another algorithm starts anew, and goes on with its counts if it is changed back soon; one that is counted per somebody
+ * else starts anew; the counts of a rule that is gone go with it.
  * Where a rule cannot be counted it throws, and all counts are as before.
  */
 export function countRules(
@@ -80,8 +81,11 @@ function gateId(id: string): string {
   return `${id} block`
 }
 
+/** Rules of other algorithms go on too, with nothing counted at first; but calls that hold places are counted apart. */
 function countsAlike(one: CompiledRule, other: CompiledRule): boolean {
-  return one.algorithm === other.algorithm && one.by.join('\n') === other.by.join('\n')
+  if (one.by.join('\n') !== other.by.join('\n')) return false
+  const holds = ({ meters }: CompiledRule): boolean => meters.some(({ held }) => held)
+  return one.algorithm === other.algorithm || !(holds(one) || holds(other))
 }
 
 /** By what a rule is counted in this process: its part of the limit, for the times when its store cannot be asked. */
@@ -108,7 +112,11 @@ function adoptAll(
   try {
     for (const [i, same] of elders.entries()) {
       const rule = rules[i]!
-      const isKept = same && isDeepStrictEqual(same.rule.terms, rule.terms) && isSharedAlike(same.rule, rule)
+      const isKept =
+        same &&
+        same.rule.algorithm === rule.algorithm &&
+        isDeepStrictEqual(same.rule.terms, rule.terms) &&
+        isSharedAlike(same.rule, rule)
       if (!same || isKept) continue
       // if a store counts for several processes, it keeps the versions of the rule
       const keepsPast = counters[i] === undefined

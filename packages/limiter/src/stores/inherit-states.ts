@@ -53,7 +53,7 @@ export function moveStates(
   for (const { meter, to, elder, from } of moves) {
     if (elder === undefined || from === undefined) continue
     const isKept = meter === elder || hasScaleOf(meter, elder)
-    if (!isKept && !meter.inherit) continue
+    if (!isKept && !(meter.inherit && isKin(meter, elder))) continue
     const old = new Float64Array(elder.slots)
     for (let slot = 0; slot < slots; slot++) {
       if (!copyState(chunk, slot * stride + from, old)) continue
@@ -83,7 +83,14 @@ export function ancestorOf({ scale }: Meter, level: number, before: readonly Met
   return known.indexOf(longer.length > 0 ? Math.min(...longer) : Math.max(...known))
 }
 
-function hasScaleOf({ slots, scale }: Meter, other: Meter): boolean {
+/** Whether meters are of one algorithm, so that one can go on with the counts of the other. */
+export function isKin(one: Meter, other: Meter): boolean {
+  return one.constructor === other.constructor && one.twin?.name === other.twin?.name
+}
+
+function hasScaleOf(meter: Meter, other: Meter): boolean {
+  const { slots, scale } = meter
+  if (!isKin(meter, other)) return false
   if (scale === undefined || slots !== other.slots || scale.length !== other.scale?.length) return false
   return scale.every((number, i) => number === other.scale![i])
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { Meter } from '../algorithms/algorithm.ts'
 import { DianaError } from '../errors.ts'
 import { type FleetCharge, type FleetCounter, type FleetRule, fleetCharge } from './fleet-store.ts'
 import { slotOf } from './redis-slot.ts'
@@ -86,8 +87,8 @@ export interface RedisCounterOptions {
 }
 
 /**
- * Keys look like `diana:d5{rule:algorithm:by}`, so that a rule with another algorithm, or counted per somebody else,
- * begins anew, while one with another limit goes on. The braces make the whole of it choose the slot, and what could end
+ * Keys look like `diana:d5{rule:kind:by}`: a rule that is counted per somebody else begins anew, while one with another limit
+ * goes on, and one with another algorithm knows of the calls that the other admits. The braces make the whole of it choose the slot, and what could end
  * a part too early is escaped: no two rules share a key, and nobody picks a slot by his name.
  */
 export function redisCounter(rule: RedisCounterRule, options: RedisCounterOptions): RedisCounter {
@@ -99,10 +100,17 @@ export function redisCounter(rule: RedisCounterRule, options: RedisCounterOption
     const slots = held ? 0 : usual
     const lease = held ? { held, holder: options.holder, leaseUs: LEASE_MS * 1000 } : {}
     const patience = patienceUs > 0 ? { patienceUs } : {}
-    return { ...numbers, ...lease, ...patience, name: twin.name, slots, shape: [slots, ...scale].join(' ') }
+    return {
+      ...numbers,
+      ...lease,
+      ...patience,
+      name: twin.name,
+      slots,
+      shape: [slots, ...scale, `=${algorithm}`].join(' '),
+    }
   })
   const mark = markOf(levels.map(({ shape }) => shape).join(';'))
-  const tag = `${escapePart(id)}:${escapePart(algorithm)}:${by.map(escapePart).join()}`
+  const tag = `${escapePart(id)}:${kindOf(meters)}:${by.map(escapePart).join()}`
   return {
     meters,
     tag,
@@ -118,6 +126,12 @@ export function redisCounter(rule: RedisCounterRule, options: RedisCounterOption
     homeOf: homesOf(tag, options),
     keyPerHome: () => (options.isCluster ? KEY_PER_HOME : ['']),
   }
+}
+
+/** What is counted: calls over time, calls under way, or nothing but until when a caller is refused. */
+function kindOf(meters: readonly Meter[]): string {
+  if (meters.some(({ held }) => held)) return 'held'
+  return meters.some(({ costLasting }) => costLasting) ? 'block' : 'rate'
 }
 
 function homesOf(

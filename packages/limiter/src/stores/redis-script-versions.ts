@@ -30,6 +30,12 @@ export const VERSIONS: string = `
     return home.lists[number]
   end
 
+  local periodOf = rare.periodOf
+
+  local function algorithmOf(level)
+    return string.match(level.shape, '=(.*)$')
+  end
+
   local function versionsIn(levels)
     local versions = {}
     for l, level in ipairs(levels) do
@@ -39,14 +45,17 @@ export const VERSIONS: string = `
         versions[#versions + 1] = version
       end
       version.levels[#version.levels + 1] = level
-      version.longest = max(version.longest, scaleIn(level.shape)[1] or 0)
+      version.longest = max(version.longest, periodOf(level) or 0)
     end
     return versions
   end
 
   -- the place of the level whose counts a new one goes on with: that of its period, else the next longer one, else the longest
-  local function ancestorIn(levels, period, l)
+  local function ancestorIn(levels, period, l, algorithm)
     local longer, longest
+    for _, level in ipairs(levels) do
+      if algorithmOf(level) ~= algorithm then return nil end
+    end
     if not period then return levels[l] and l end
     if levels[l] and scaleIn(levels[l].shape)[1] == period then return l end
     for p, level in ipairs(levels) do
@@ -61,15 +70,18 @@ export const VERSIONS: string = `
   -- the version that was used last knows best; unless it has forgotten what another one, of a longer period, still knows
   local function ancestorOf(versions, latest, level, l)
     local period = scaleIn(level.shape)[1]
-    local place = ancestorIn(latest.levels, period, l)
+    local algorithm = algorithmOf(level)
+    local place = ancestorIn(latest.levels, period, l, algorithm)
     local known = place and scaleIn(latest.levels[place].shape)[1]
-    if period and known and known < period then
+    if period and (known or 0) < period then
       local levels, places = {}, {}
       for _, version in ipairs(versions) do
-        for p, other in ipairs(version.levels) do levels[#levels + 1], places[#places + 1] = other, version.at + p end
+        for p, other in ipairs(version.levels) do
+          if algorithmOf(other) == algorithm then levels[#levels + 1], places[#places + 1] = other, version.at + p end
+        end
       end
-      local other = ancestorIn(levels, period, 0)
-      if scaleIn(levels[other].shape)[1] > known then return places[other] end
+      local other = ancestorIn(levels, period, 0, algorithm)
+      if other and (periodOf(levels[other]) or 0) > (known or 0) then return places[other] end
     end
     return place and latest.at + place
   end
@@ -113,7 +125,7 @@ export const VERSIONS: string = `
     for _, elder in ipairs(elders) do
       for _, level in ipairs(rule.levels) do
         local longest, scale = movesOf(level).longest, scaleIn(level.shape)
-        longest = elder.name == level.name and longest
+        longest = algorithmOf(elder) == algorithmOf(level) and longest
         lasts = max(lasts, longest and longest(level, scaleIn(elder.shape), leftUs) or leftUs + (scale[1] or 0))
       end
     end
@@ -168,7 +180,7 @@ export const VERSIONS: string = `
     local start = min(now, rule.since and rule.since > home.since and rule.since or now)
     if mark ~= rule.mark then
       local joining = versionsIn({ copyOf(rule.levels[1], rule.mark) })[1]
-      for _, level in ipairs(rule.levels) do joining.longest = max(joining.longest, scaleIn(level.shape)[1] or 0) end
+      for _, level in ipairs(rule.levels) do joining.longest = max(joining.longest, periodOf(level) or 0) end
       local all, isKnown = {}, false
       for v, version in ipairs(versions) do
         all[v], isKnown = version, isKnown or version.mark == rule.mark

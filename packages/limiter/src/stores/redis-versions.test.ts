@@ -83,8 +83,8 @@ class Processes {
     return store
   }
 
-  counter(store: RedisStore, meters: readonly Meter[]): RedisCounter {
-    return store.createCounter({ id: 'rule', algorithm: this.#algorithm, enforced: true, meters })
+  counter(store: RedisStore, meters: readonly Meter[], algorithm = this.#algorithm): RedisCounter {
+    return store.createCounter({ id: 'rule', algorithm, enforced: true, meters })
   }
 
   async take(store: RedisStore, counter: RedisCounter, cost = 1, key = 'someone'): Promise<boolean> {
@@ -156,6 +156,35 @@ describe.each(subjects)('versions of a %s side by side', (name, algorithm, allow
       }),
       { numRuns: 25, endOnFailure: true },
     )
+  })
+})
+
+describe('versions of different algorithms side by side', () => {
+  const pairs = subjects.flatMap(([one], i) => subjects.slice(i + 1).map(([other]) => [one, other] as const))
+
+  it.each(pairs)('%s and %s admit no more than the larger limit', async (...names) => {
+    const processes = new Processes('')
+    const counted = names.map((name, i) => {
+      const [, algorithm, allows] = subjects.find(subject => subject[0] === name)!
+      const limit = limits[i]!
+      const store = processes.start()
+      return { store, limit, allows, counter: processes.counter(store, [algorithm.meter(limit, {})], name) }
+    })
+    for (const { store, counter } of counted) await processes.take(store, counter, 1, 'another')
+    const calls: Call[] = []
+    for (let step = 0; step < 60; step++) {
+      processes.now += 500_000
+      for (const { store, counter, limit, allows } of counted) {
+        for (let call = 0; call < 8; call++) {
+          if (!(await processes.take(store, counter))) break
+          calls.push({ at: processes.now, cost: 1, perUs: limit.count / (limit.periodMs * 1000) })
+          expect(allows(limit, calls)).toBe(true)
+        }
+      }
+    }
+    processes.close()
+    expect(calls.length).toBeLessThanOrEqual(310)
+    expect(calls.length).toBeGreaterThan(25)
   })
 })
 

@@ -1,5 +1,5 @@
 import type { Meter } from '../algorithms/algorithm.ts'
-import { ancestorOf, isSameLayout, type LevelMove, layOut } from './inherit-states.ts'
+import { ancestorOf, isKin, isSameLayout, type LevelMove, layOut } from './inherit-states.ts'
 
 /**
  * A rule whose limit has changed may be changed back, and processes that have not heard of the change go on with the old limit.
@@ -126,12 +126,15 @@ function ancestor(
   meter: Meter,
   level: number,
 ): Omit<LevelMove, 'to' | 'meter'> {
-  const place = ancestorOf(meter, level, used.meters)
+  const isOther = used.meters.some(other => !isKin(meter, other))
+  const place = isOther ? -1 : ancestorOf(meter, level, used.meters)
   const elder = used.meters[place]
   const period = meter.scale?.[0]
-  const known = elder?.scale?.[0]
-  if (period !== undefined && known !== undefined && known < period) {
-    const levels = all.flatMap(version => version.meters.map((elder, i) => ({ elder, from: version.offsets[i]! })))
+  const known = elder?.scale?.[0] ?? 0
+  if (period !== undefined && known < period) {
+    const levels = all
+      .flatMap(version => version.meters.map((elder, i) => ({ elder, from: version.offsets[i]! })))
+      .filter(({ elder }) => isKin(meter, elder))
     const other =
       levels[
         ancestorOf(
