@@ -20,6 +20,8 @@ export function tellOfChanges(limiter: Limiter, lines: Lines): void {
     if (healthy) lines.print('Diana counts in Redis again')
     else if (kind === 'misconfigured') {
       lines.complain(`Diana cannot count in Redis until store.redis is mended, its user, password or ACL: ${trouble}`)
+    } else if (kind === 'lost') {
+      lines.complain(`Diana tells Redis again what was counted: ${trouble}`)
     } else {
       const part = fleet.size === 1 ? '' : `, her part of ${fleet.size}`
       lines.complain(`Diana counts in this process${part}, since Redis cannot be asked: ${trouble}`)

@@ -12,6 +12,7 @@ import { localCharge, MemoryStore } from './memory.ts'
 import { RedisStore } from './redis.ts'
 import { type RedisCounter, redisCharge } from './redis-counter.ts'
 import { resetsSoFar } from './table.ts'
+import { CountsLost } from './trouble.ts'
 
 const START = 1_794_744_000_123_456
 
@@ -185,6 +186,66 @@ describe('versions of different algorithms side by side', () => {
     processes.close()
     expect(calls.length).toBeLessThanOrEqual(310)
     expect(calls.length).toBeGreaterThan(25)
+  })
+})
+
+describe.each(subjects)('versions of a %s, while the clock steps and Redis is flushed', (name, algorithm, allows) => {
+  it('never admit more than since the last loss or step forward, and all that they may after one period', async () => {
+    const step = fc.record({
+      what: fc.constantFrom('call', 'call', 'call', 'call', 'call', 'back', 'forward', 'flush'),
+      who: fc.nat(1),
+      passUs: fc.constantFrom(0, 1, 30_000, 400_000, 1_100_000),
+      stepUs: fc.constantFrom(2_000_000, 90_000_000, 86_400_000_000),
+    })
+    const walk = fc.array(step, { minLength: 20, maxLength: 60, size: 'max' })
+    await fc.assert(
+      fc.asyncProperty(walk, async steps => {
+        const processes = new Processes(name)
+        const counted = [limits[0]!, limits[2]!].map(limit => {
+          const store = processes.start()
+          return { limit, store, counter: processes.counter(store, [algorithm.meter(limit, {})]) }
+        })
+        // a process whose counts were lost is refused once, and told so
+        const take = ({ store, counter }: (typeof counted)[number], key?: string) =>
+          processes.take(store, counter, 1, key).catch((error: unknown) => {
+            expect(error).toBeInstanceOf(CountsLost)
+            return false
+          })
+        const meet = async () => {
+          for (const one of [...counted, ...counted]) await take(one, 'another')
+        }
+        await meet()
+        let calls: Call[] = []
+        for (const { what, who, passUs, stepUs } of steps) {
+          processes.now += passUs
+          const one = counted[who]!
+          const { count, periodMs } = one.limit
+          if (what === 'call' && (await take(one))) {
+            calls.push({ at: processes.now, cost: 1, perUs: count / (periodMs * 1000) })
+            expect(allows(one.limit, calls), JSON.stringify({ limit: one.limit, calls })).toBe(true)
+          }
+          if (what === 'back') {
+            processes.now -= stepUs
+            calls = calls.map(call => ({ ...call, at: call.at - stepUs }))
+          } else if (what === 'forward') {
+            processes.now += stepUs
+          } else if (what === 'flush') {
+            await server.client.flushall()
+            calls = []
+          }
+          if (what !== 'call') await meet()
+        }
+        for (const one of counted) {
+          processes.now += 61_000_000
+          await meet()
+          let admitted = 0
+          while (await take(one)) admitted++
+          expect(admitted).toBe(name === 'leaky-bucket' ? 1 : one.limit.count)
+        }
+        processes.close()
+      }),
+      { numRuns: 15, endOnFailure: true },
+    )
   })
 })
 
