@@ -31,6 +31,7 @@ export function tellOfChanges(limiter: Limiter, lines: Lines): void {
 }
 
 function describeTrouble({ kind, code, trouble, remedy, fleet }: StoreStatus): string {
+  if (kind === 'lost') return `Diana tells Redis again what was counted (${code}: ${trouble}): ${remedy}`
   const part = fleet.size === 1 ? '' : `, its part of ${fleet.size}`
   const why = kind === 'misconfigured' ? 'Redis cannot be used as it is configured' : 'Redis cannot be asked'
   return `Diana counts in this process${part}, since ${why} (${code}: ${trouble}): ${remedy}`

@@ -1,4 +1,5 @@
 import { performance } from 'node:perf_hooks'
+import { warnOnce } from './warn-once.ts'
 
 /** Milliseconds since 1970; fractions allowed. */
 export type Clock = () => number
@@ -8,12 +9,23 @@ const { timeOrigin } = performance
 /** Starts at the wall clock and never steps, whatever is done to the machine's time. */
 export const steadyClock: Clock = () => timeOrigin + performance.now()
 
-/** The clock in whole microseconds, as meters count; a clock that says nonsense is taken to stand still. */
+/** A clock that is behind by no more has not been set back; who waits, waits for so long at most. */
+const STEP_US = 1_000_000
+
+/**
+ * The clock in whole microseconds, as meters count; a clock that says nonsense is taken to stand still, and one that steps back
+ * goes on from where it was.
+ */
 export function inMicroseconds(clock: Clock): () => number {
   let latest = 0
+  let aheadUs = 0
   return () => {
-    const now = Math.round(clock() * 1000)
-    if (now >= 0 && now <= Number.MAX_SAFE_INTEGER) latest = now
+    const now = Math.round(clock() * 1000) + aheadUs
+    if (!(now >= 0 && now <= Number.MAX_SAFE_INTEGER)) return latest
+    if (now < latest - STEP_US) {
+      aheadUs += latest - now
+      warnOnce('DIANA_CLOCK_STEPPED', `the clock option, back by ${(latest - now) / 1e6} s`)
+    } else latest = now
     return latest
   }
 }

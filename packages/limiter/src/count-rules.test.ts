@@ -65,7 +65,7 @@ describe('when the rules change', () => {
     expect([find('a').gate, store.keys]).toEqual([undefined, 0])
     change(blocking('5/h'))
     block()
-    change(blocking('5/h', { algorithm: 'other' }))
+    change(blocking('5/h', { by: ['other'] }))
     expect([find('a').gate!.table.keys, store.keys]).toEqual([0, 0])
     block()
     change(ruleOf('a', { limit: '5/h' }))
@@ -106,12 +106,21 @@ describe('when the rules change', () => {
     expect([take('u'), take('v'), take('known')]).toEqual([true, false, true])
   })
 
-  it('a rule with another algorithm, or counted per somebody else, starts anew', () => {
-    const { change, take, left, store } = house(ruleOf('a', { limit: '10/h' }), ruleOf('b', { limit: '10/h' }))
+  it('a rule with another algorithm starts anew, and goes on with its counts if it is changed back', () => {
+    const { change, take, left } = house(ruleOf('a', { limit: '10/h' }))
     take('a')
+    change(ruleOf('a', { limit: '10/h', algorithm: 'sliding-log' }))
+    expect(left('a')).toEqual([10])
+    take('a')
+    change(ruleOf('a', { limit: '10/h' }))
+    expect(left('a')).toEqual([8])
+  })
+
+  it('a rule that is counted per somebody else starts anew', () => {
+    const { change, take, left, store } = house(ruleOf('b', { limit: '10/h' }))
     take('b')
-    change(ruleOf('a', { limit: '10/h', algorithm: 'sliding-log' }), ruleOf('b', { limit: '10/h' }, { by: ['ip'] }))
-    expect([left('a'), left('b'), store.keys]).toEqual([[10], [10], 0])
+    change(ruleOf('b', { limit: '10/h' }, { by: ['ip'] }))
+    expect([left('b'), store.keys]).toEqual([[10], 0])
   })
 
   it('the counts of a rule that is gone are gone, also when it comes back', () => {

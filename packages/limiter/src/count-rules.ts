@@ -5,11 +5,13 @@ import { Tally } from './figures/tally.ts'
 import type { CountedRule, Gate } from './judgement.ts'
 import type { CompiledRule } from './rules/compile.ts'
 import type { SharedStores } from './shared-stores.ts'
+import type { FleetCounter } from './stores/fleet-store.ts'
 import type { MemoryStore } from './stores/memory.ts'
 
 /**
  * Gives each rule its counts. A rule that was there before goes on with what it has counted, whatever its limit was; one
- * with another algorithm, or counted per somebody else, starts anew; the counts of a rule that is gone go with it.
+ * with another algorithm starts anew, and goes on with its counts if it is changed back soon; one that is counted per somebody
+ * else starts anew; the counts of a rule that is gone go with it.
  * Where a rule cannot be counted it throws, and all counts are as before.
  */
 export function countRules(
@@ -25,7 +27,7 @@ export function countRules(
     return same && countsAlike(same.rule, rule) ? same : undefined
   })
   const counters = rules.map(rule => shared?.createCounter(rule))
-  adoptAll(rules, elders, now, shared)
+  adoptAll(rules, elders, counters, now, shared)
   const kept = new Set(rules.map(rule => rule.id))
   for (const [id, { gate }] of known) {
     if (kept.has(id)) continue
@@ -79,8 +81,11 @@ function gateId(id: string): string {
   return `${id} block`
 }
 
+/** Rules of other algorithms go on too, with nothing counted at first; but calls that hold places are counted apart. */
 function countsAlike(one: CompiledRule, other: CompiledRule): boolean {
-  return one.algorithm === other.algorithm && one.by.join('\n') === other.by.join('\n')
+  if (one.by.join('\n') !== other.by.join('\n')) return false
+  const holds = ({ meters }: CompiledRule): boolean => meters.some(({ held }) => held)
+  return one.algorithm === other.algorithm || !(holds(one) || holds(other))
 }
 
 /** By what a rule is counted in this process: its part of the limit, for the times when its store cannot be asked. */
@@ -99,6 +104,7 @@ export function shareRules(rules: readonly CountedRule[], shared: SharedStores, 
 function adoptAll(
   rules: readonly CompiledRule[],
   elders: readonly (CountedRule | undefined)[],
+  counters: readonly (FleetCounter | undefined)[],
   now: number,
   shared: SharedStores | undefined,
 ): void {
@@ -106,8 +112,15 @@ function adoptAll(
   try {
     for (const [i, same] of elders.entries()) {
       const rule = rules[i]!
-      const isKept = same && isDeepStrictEqual(same.rule.terms, rule.terms) && isSharedAlike(same.rule, rule)
-      if (same && !isKept) undoing.push(same.table.adopt(metersHere(rule, shared?.partOf(rule)), now))
+      const isKept =
+        same &&
+        same.rule.algorithm === rule.algorithm &&
+        isDeepStrictEqual(same.rule.terms, rule.terms) &&
+        isSharedAlike(same.rule, rule)
+      if (!same || isKept) continue
+      // if a store counts for several processes, it keeps the versions of the rule
+      const keepsPast = counters[i] === undefined
+      undoing.push(same.table.adopt(metersHere(rule, shared?.partOf(rule)), now, { keepsPast }))
     }
   } catch (error) {
     for (const undo of undoing) undo()

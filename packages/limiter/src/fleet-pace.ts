@@ -258,7 +258,12 @@ export class FleetPace {
         },
       },
     )
-    const heartbeat = new Heartbeat(fleet, { timeoutMs, isPaused: () => false, onTrouble: () => {} })
+    const heartbeat = new Heartbeat(fleet, {
+      timeoutMs,
+      isPaused: () => false,
+      onTrouble: () => {},
+      onForgotten: () => {},
+    })
     await heartbeat.start()
     return { connection, pace, fleet, heartbeat }
   }

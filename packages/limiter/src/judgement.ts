@@ -211,10 +211,7 @@ export function giveBackHere(
   const { table, key, cost, slot, moment, resetsBefore } = counted
   // a slot that was swept may belong to somebody else by now
   if ((slot !== CROWD && table.find(key) !== slot) || table.isResetSince(slot, resetsBefore)) return
-  table.meters.forEach((meter, level) => {
-    if (which !== 'all' && meter.held !== (which === 'held')) return
-    meter.giveBack(table.state(slot), table.base(slot) + table.offsets[level]!, now, cost, moment, table.changedAt)
-  })
+  table.giveBack(slot, now, cost, moment, meter => which === 'all' || meter.held === (which === 'held'))
 }
 
 /** Counts anew, as early as it fits, a charge that was just given back: whoever was admitted is not refused later. */

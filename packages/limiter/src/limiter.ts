@@ -378,6 +378,10 @@ export class Limiter {
     // whoever creates a limiter has a moment to begin to listen
     setImmediate(() => {
       if (this.#closed || this.events.listenerCount('store') > 0) return
+      if (kind === 'lost') {
+        warnOnce('DIANA_STORE_LOST_COUNTS')
+        return
+      }
       const warning = kind === 'misconfigured' ? 'DIANA_STORE_MISCONFIGURED' : 'DIANA_STORE_DOWN'
       warnOnce(warning, `${code}: ${trouble}; ${remedy}`, code)
     })

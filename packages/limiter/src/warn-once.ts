@@ -13,6 +13,8 @@ export type WarningCode =
   | 'DIANA_STORE_NOT_CONNECTED'
   | 'DIANA_STORE_MISCONFIGURED'
   | 'DIANA_STORE_EVICTS'
+  | 'DIANA_STORE_LOST_COUNTS'
+  | 'DIANA_CLOCK_STEPPED'
   | 'DIANA_RULES_REJECTED'
   | 'DIANA_SOURCE_FAILED'
   | 'DIANA_RULES_MISSING'
@@ -50,6 +52,12 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
   DIANA_STORE_EVICTS:
     'Redis may evict counts when its memory is full, which frees callers of their limits: set maxmemory-policy to ' +
     'noeviction, and let Diana have a Redis of its own if others need eviction',
+  DIANA_STORE_LOST_COUNTS:
+    'Redis has lost what was counted, and the processes tell it what they know: flush no database that Diana counts in, let Redis ' +
+    'save to disk, and set maxmemory-policy to noeviction',
+  DIANA_CLOCK_STEPPED:
+    'the clock that calls are counted by has stepped, so callers at their limit may wait for up to one period longer (a step ' +
+    'back) or be admitted one burst more (a step forward): let ntpd or chronyd slew that clock instead of setting it',
   DIANA_RULES_REJECTED: 'new rules cannot be obeyed, so the last good ones stay: correct the document',
   DIANA_RULES_MISSING: 'the config center has no document of rules',
   DIANA_SOURCE_FAILED: 'a source of rules cannot be read, so the last good ones stay',

@@ -70,10 +70,17 @@ export interface Meter {
   /** Counts `cost` as admitted at `now + delay`, where `delay` is no shorter than what the method above just said. */
   take(state: Float64Array, at: number, now: number, cost: number, delay: number): void
   /**
+   * Counts a call that another version of the rule has admitted to pass at `now + delay`, whether or not it fits here; what does not
+   * fit is counted as late as it does if `carries` is true. A meter without this counts it with `take`.
+   */
+  record?(state: Float64Array, at: number, now: number, cost: number, delay: number, carries: boolean): void
+  /**
    * Takes back what was counted as admitted at `moment`: exactly if it came last, never more than time has left of it
    * otherwise. The limit is what it is since `changedAt`, if it was changed.
    */
   giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt?: number): void
+  /** How much it admits in a microsecond in the long run; a meter without this frees nothing by time. */
+  readonly perUs?: number | undefined
   /** The largest cost that would pass at once. */
   remaining(state: Float64Array, at: number, now: number): number
   /** Takes all that is left at `now`, fractions of a permit too; a meter without this knows no fractions. */
@@ -117,7 +124,8 @@ export interface Told {
 
 /**
  * A meter's moves in Lua, for counting in Redis: the text of a table of functions with the names and the meaning of
- * the methods above, called as `moves.take(meter, state, now, cost, delay)`, and `moves.inherit(meter, old, oldScale, now)`
+ * the methods above, called as `moves.take(meter, state, now, cost, delay)` `moves.record(meter, state, now, cost, delay, carries)`, `moves.perUs(meter)`, `moves.shift(meter, state, us)`,
+ * which moves a state back in time when the clock has stepped back, and `moves.inherit(meter, old, oldScale, now)`
  * for a new state; `moves.longest(meter, oldScale, leftUs)` says for how long a state may matter that was inherited from one
  * that mattered for `leftUs` (left out: that and the period). `meter` holds the meter's `numbers` by name, `state` its slots counted from 1;
  * floor, ceil, max, min and huge are at hand. Every number is a double, as here.

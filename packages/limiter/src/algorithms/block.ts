@@ -55,6 +55,10 @@ function moves.remaining(_, state, now)
   return state[UNTIL] > now and 0 or 1
 end
 
+function moves.shift(_, state, us)
+  state[UNTIL] = max(0, state[UNTIL] - us)
+end
+
 function moves.idleAt(_, state)
   return state[UNTIL]
 end

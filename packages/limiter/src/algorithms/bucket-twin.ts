@@ -233,6 +233,17 @@ function moves.longest(meter, oldScale, leftUs)
   return (ceil(tokens * meter.token / meter.perStep) + 1) * meter.stepUs + meter.keptUs
 end
 
+function moves.shift(_, state, us)
+  state[MOMENT] = state[MOMENT] - us
+  for at = LOWS, LAST, 2 do
+    if state[at] > 0 then state[at + 1] = state[at + 1] - us end
+  end
+end
+
+function moves.perUs(meter)
+  return meter.perStep / (meter.token * meter.stepUs)
+end
+
 function moves.idleAt(meter, state)
   if state[DEBT] == 0 and state[MOMENT] == 0 then return 0 end
   return state[MOMENT] + paidOffUs(state[DEBT], meter) + meter.keptUs

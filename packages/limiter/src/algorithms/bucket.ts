@@ -79,6 +79,7 @@ class Bucket implements Meter {
   readonly patienceUs: number
   readonly most: number
   readonly scale: readonly number[]
+  readonly perUs: number
   readonly begin?: NonNullable<Meter['begin']>
   readonly #rate: Rate
   readonly #capacity: number
@@ -99,6 +100,7 @@ class Bucket implements Meter {
     this.#startsEmpty = shape.startsEmpty
     this.#waits = shape.timeoutUs > 0
     this.#keptUs = shape.startsEmpty ? Math.max(KEPT_FULL_US, paidOffUs(this.#capacity, rate)) : 0
+    this.perUs = perStep / (token * stepUs)
     this.scale = [periodUs, token, perStep, stepUs, this.#keptUs, this.#capacity]
     this.numbers = {
       ...rate,

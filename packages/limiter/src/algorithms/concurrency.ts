@@ -24,7 +24,7 @@ export const concurrency: Algorithm = {
 class Concurrency implements Meter {
   readonly slots = 1
   readonly held = true
-  readonly twin: Twin = twin
+  readonly twin: Twin = concurrencyTwin
   readonly numbers: Readonly<Record<string, number>>
   readonly patienceUs = 0
   readonly scale: readonly number[] = [0]
@@ -65,7 +65,7 @@ class Concurrency implements Meter {
  * places, end of the lease; and so on. The places of a process that died are free again when its lease has ended. A
  * renewal says how many places the process holds, at least and at most, since answers may be under way or lost.
  */
-const twin: Twin = {
+export const concurrencyTwin: Twin = {
   name: 'concurrency',
   lua: `
 local moves = {}
@@ -124,6 +124,10 @@ end
 
 function moves.inherit(_, old)
   return old
+end
+
+function moves.shift(_, state, us)
+  for at = 1, state.n, 3 do state[at + 2] = state[at + 2] - us end
 end
 
 function moves.idleAt(_, state)

@@ -34,10 +34,11 @@ export const fixedWindow: Algorithm = {
 class FixedWindow implements Meter {
   readonly slots = 2
   readonly held = false
-  readonly twin: Twin = twin
+  readonly twin: Twin = fixedWindowTwin
   readonly numbers: Readonly<Record<string, number>>
   readonly patienceUs: number
   readonly scale: readonly number[]
+  readonly perUs: number
   readonly #count: number
   readonly #periodUs: number
   readonly #aligned: boolean
@@ -50,6 +51,7 @@ class FixedWindow implements Meter {
     this.#waits = patienceUs > 0
     this.patienceUs = patienceUs
     const words = { aligned: aligned ? 1 : 0, waits: patienceUs > 0 ? 1 : 0 }
+    this.perUs = limit.count / this.#periodUs
     this.scale = [this.#periodUs, words.aligned, words.waits]
     this.numbers = { count: this.#count, periodUs: this.#periodUs, ...words }
   }
@@ -70,6 +72,20 @@ class FixedWindow implements Meter {
     const passing = window + Math.max(0, later)
     state[at + COUNT] = this.#used(state, at, passing) + cost
     state[at + START] = passing
+  }
+
+  record(state: Float64Array, at: number, now: number, cost: number, delay: number, carries: boolean): void {
+    let window = this.#window(state, at, now)
+    let used = this.#used(state, at, window) % FULL
+    if (carries && used + cost > this.#count && cost <= this.#count) {
+      window += this.#periodUs
+      used = 0
+    }
+    const later = Math.max(0, Math.floor((now + delay - window) / this.#periodUs)) * this.#periodUs
+    state[at + START] = window + later
+    // no call passes before a window to come has ended, unless calls wait for it
+    const isShut = window + later > now && !this.#waits
+    state[at + COUNT] = (later > 0 ? 0 : used) + cost + (isShut ? FULL : 0)
   }
 
   pass(state: Float64Array, at: number, now: number, cost: number, told: Told): boolean {
@@ -165,7 +181,7 @@ class FixedWindow implements Meter {
   }
 }
 
-const twin: Twin = {
+export const fixedWindowTwin: Twin = {
   name: 'fixed-window',
   pass: `
 local START, COUNT = 1, 2
@@ -218,6 +234,18 @@ function moves.take(meter, state, now, cost, delay)
   state[START] = passing
 end
 
+function moves.record(meter, state, now, cost, delay, carries)
+  local window = windowAt(meter, state, now)
+  local used = usedIn(state, window) % FULL
+  if carries and used + cost > meter.count and cost <= meter.count then
+    window, used = window + meter.periodUs, 0
+  end
+  local later = max(0, floor((now + delay - window) / meter.periodUs)) * meter.periodUs
+  local isShut = window + later > now and meter.waits == 0
+  state[START] = window + later
+  state[COUNT] = (later > 0 and 0 or used) + cost + (isShut and FULL or 0)
+end
+
 function moves.giveBack(meter, state, now, cost, moment, changedAt)
   if moment <= changedAt then return end
   local start = state[START]
@@ -247,6 +275,14 @@ function moves.inherit(meter, old, oldScale, now)
   local latest = max(now, start)
   if meter.aligned == 1 then return { windowOf(meter, latest), count } end
   return { latest < start + meter.periodUs and start or latest, count }
+end
+
+function moves.shift(_, state, us)
+  state[START] = state[START] - us
+end
+
+function moves.perUs(meter)
+  return meter.count / meter.periodUs
 end
 
 function moves.idleAt(meter, state)

@@ -35,10 +35,11 @@ export const slidingLog: Algorithm = {
 class SlidingLog implements Meter {
   readonly slots: number
   readonly held = false
-  readonly twin: Twin = twin
+  readonly twin: Twin = slidingLogTwin
   readonly numbers: Readonly<Record<string, number>>
   readonly patienceUs: number
   readonly scale: readonly number[]
+  readonly perUs: number
   readonly #count: number
   readonly #places: number
   readonly #periodUs: number
@@ -50,6 +51,7 @@ class SlidingLog implements Meter {
     this.patienceUs = patienceUs
     this.#count = limit.count
     this.#periodUs = limit.periodMs * 1000
+    this.perUs = limit.count / this.#periodUs
     this.scale = [this.#periodUs]
     this.numbers = { count: this.#count, places: this.#places, periodUs: this.#periodUs }
   }
@@ -67,6 +69,23 @@ class SlidingLog implements Meter {
     // where a kept call has left, so have all that were dropped
     const dropped = delay === 0 ? 0 : Math.min(LARGEST, droppedIn(state[at + NEXT]!) + cost)
     state[at + NEXT] = this.#place(state, at, cost) + dropped * DROPPED
+  }
+
+  record(state: Float64Array, at: number, now: number, cost: number, delay: number, carries: boolean): void {
+    const fitsIn = carries && cost <= this.#count ? this.delay(state, at, now, cost) : 0
+    const leaves = Math.max(
+      now + Math.max(delay, fitsIn) + this.#periodUs,
+      state[at + RING + this.#place(state, at, -1)]!,
+    )
+    let dropped = this.#isFull(state, at, now) ? droppedIn(state[at + NEXT]!) : 0
+    const places = Math.min(cost, this.#places)
+    for (let offset = 0; offset < places; offset++) {
+      const place = at + RING + this.#place(state, at, offset)
+      if (state[place]! > now) dropped++
+      state[place] = leaves
+    }
+    dropped = Math.min(LARGEST, dropped + cost - places)
+    state[at + NEXT] = (((state[at + NEXT]! % DROPPED) + places) % this.#places) + dropped * DROPPED
   }
 
   giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number): void {
@@ -124,6 +143,10 @@ class SlidingLog implements Meter {
     return true
   }
 
+  #isFull(state: Float64Array, at: number, now: number): boolean {
+    return state[at + RING + this.#place(state, at, 0)]! > now
+  }
+
   #place(state: Float64Array, at: number, offset: number): number {
     const place = (state[at + NEXT]! % DROPPED) + offset
     if (place < 0) return place + this.#places
@@ -135,7 +158,7 @@ function droppedIn(next: number): number {
   return Math.floor(next / DROPPED)
 }
 
-const twin: Twin = {
+export const slidingLogTwin: Twin = {
   name: 'sliding-log',
   lua: `
 local NEXT, RING, LARGEST, DROPPED = 1, 2, 1000, 1024
@@ -176,6 +199,20 @@ function moves.take(meter, state, now, cost, delay)
   state[NEXT] = place(meter, state, cost) - RING + dropped * DROPPED
 end
 
+function moves.record(meter, state, now, cost, delay, carries)
+  local fitsIn = carries and cost <= meter.count and moves.delay(meter, state, now, cost) or 0
+  local leaves = max(now + max(delay, fitsIn) + meter.periodUs, state[place(meter, state, -1)])
+  local dropped = state[place(meter, state, 0)] > now and floor(state[NEXT] / DROPPED) or 0
+  local places = min(cost, meter.places)
+  for offset = 0, places - 1 do
+    local at = place(meter, state, offset)
+    if state[at] > now then dropped = dropped + 1 end
+    state[at] = leaves
+  end
+  dropped = min(LARGEST, dropped + cost - places)
+  state[NEXT] = (state[NEXT] % DROPPED + places) % meter.places + dropped * DROPPED
+end
+
 function moves.giveBack(meter, state, now, cost, moment)
   if moment + meter.periodUs <= now then return end
   for _ = 1, cost do
@@ -210,6 +247,14 @@ function moves.inherit(meter, old, oldScale, now)
   end
   state[NEXT] = dropped * DROPPED
   return state
+end
+
+function moves.shift(meter, state, us)
+  for offset = 0, meter.places - 1 do state[RING + offset] = max(0, state[RING + offset] - us) end
+end
+
+function moves.perUs(meter)
+  return meter.count / meter.periodUs
 end
 
 function moves.idleAt(meter, state)

@@ -185,6 +185,20 @@ function moves.inherit(meter, old, oldScale, now)
   return state
 end
 
+function moves.shift(meter, state, us)
+  -- closed segments are dated by the newest one, in ticks
+  local ticks = floor(us / meter.tickUs) * meter.tickUs
+  state[LAST] = state[LAST] - ticks
+  for segment = SEGMENTS, endOf(state) - 1 do
+    local packed, inTick = state[segment], meter.room * meter.leads
+    state[segment] = packed % inTick + (floor(packed / inTick) - ticks / meter.tickUs) % meter.ticks * inTick
+  end
+end
+
+function moves.perUs(meter)
+  return meter.count / meter.periodUs
+end
+
 function moves.idleAt(meter, state)
   return state[CALLS] == 0 and 0 or state[LAST] + meter.periodUs
 end

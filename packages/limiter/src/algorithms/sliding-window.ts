@@ -70,6 +70,7 @@ class SlidingWindow implements Meter {
   readonly numbers: Readonly<Record<string, number>>
   readonly patienceUs: number
   readonly scale: readonly number[]
+  readonly perUs: number
   readonly #count: number
   readonly #periodUs: number
   readonly #segments: number
@@ -87,6 +88,7 @@ class SlidingWindow implements Meter {
     this.#gapUs = Math.max(1, Math.floor(this.#periodUs / Math.max(1, limit.count)))
     this.#packing = packing
     const { tickUs, ticks, room, stepUs, leads } = packing.numbers
+    this.perUs = limit.count / this.#periodUs
     this.scale = [this.#periodUs, this.#gapUs, tickUs, ticks, room, stepUs, leads]
     this.numbers = {
       ...{ count: this.#count, periodUs: this.#periodUs, patienceUs, segments, segmentUs: this.#segmentUs },

@@ -33,16 +33,18 @@ export interface Curve {
 export class Smooth implements Meter {
   readonly slots = 3
   readonly held = false
-  readonly twin: Twin = twin
+  readonly twin: Twin = smoothTwin
   readonly numbers: Readonly<Record<string, number>>
   readonly patienceUs: number
   readonly scale: readonly number[]
+  readonly perUs: number
   readonly #curve: Curve
 
   constructor(curve: Curve, patienceUs: number, periodUs = 0) {
     this.#curve = curve
     this.patienceUs = patienceUs
     this.numbers = { ...curve }
+    this.perUs = 1 / curve.stableUs
     this.scale = [periodUs, curve.largest, curve.coolDownUs]
   }
 
@@ -58,6 +60,10 @@ export class Smooth implements Meter {
     const price = priceUs(this.#curve, this.#curve.largest - spent, stored) + (cost - stored) * this.#curve.stableUs
     state[at + OWED] = Math.max(now + delay - state[at + MOMENT]!, state[at + OWED]!) + price
     state[at + SPENT] = spent + stored
+  }
+
+  record(state: Float64Array, at: number, now: number, cost: number, delay: number, carries: boolean): void {
+    if (carries || this.delay(state, at, now, cost) <= delay) this.take(state, at, now, cost, delay)
   }
 
   giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt = -1): void {
@@ -169,7 +175,7 @@ function priceUs({ threshold, floorUs, slope }: Curve, stored: number, permits: 
   return above * (floorUs + (stored - threshold - above / 2) * slope) + (permits - above) * floorUs
 }
 
-const twin: Twin = {
+export const smoothTwin: Twin = {
   name: 'smooth',
   lua: `
 local MOMENT, OWED, SPENT, DUST = 1, 2, 3, 1e-9
@@ -236,6 +242,18 @@ end
 
 function moves.longest(meter, _, leftUs)
   return leftUs + ceil(meter.largest * meter.coolDownUs)
+end
+
+function moves.shift(_, state, us)
+  state[MOMENT] = state[MOMENT] - us
+end
+
+function moves.perUs(meter)
+  return 1 / meter.stableUs
+end
+
+function moves.record(meter, state, now, cost, delay, carries)
+  if carries or moves.delay(meter, state, now, cost) <= delay then moves.take(meter, state, now, cost, delay) end
 end
 
 function moves.idleAt(meter, state)

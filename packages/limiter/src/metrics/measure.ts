@@ -95,6 +95,14 @@ export const measures: readonly Measure[] = [
     read: (_, { store }) => (store?.code === undefined ? [] : [{ labels: { code: store.code }, value: 1 }]),
   },
   {
+    name: 'diana_store_clock_steps',
+    otelName: 'diana.rate_limiting.store.clock_steps',
+    unit: '{step}',
+    kind: 'gauge',
+    help: 'Steps of the clock of the store that this process has noticed, the last 20 at most.',
+    read: (_, { store }) => (store ? [{ labels: none, value: store.clockSteps.length }] : []),
+  },
+  {
     name: 'diana_rules',
     otelName: 'diana.rate_limiting.rules',
     unit: '{rule}',

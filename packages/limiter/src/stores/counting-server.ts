@@ -235,7 +235,7 @@ export class CountingServer {
     if (known && isDeepStrictEqual(known.terms, rule.terms)) return known
     const meters = this.#metersOf(rule)
     if (known) {
-      known.table.adopt(meters, this.#options.now())
+      known.table.adopt(meters, this.#options.now(), { keepsPast: true })
       known.terms = rule.terms
       return known
     }
@@ -283,8 +283,5 @@ function giveBack(
   const slot = table.find(key)
   // the key was forgotten, and what is not counted cannot be taken back
   if (slot === CROWD && key !== '' && !table.isCrowded(now)) return
-  table.meters.forEach((meter, level) => {
-    if (which === 'held' && !meter.held) return
-    meter.giveBack(table.state(slot), table.base(slot) + table.offsets[level]!, now, cost, moment, table.changedAt)
-  })
+  table.giveBack(slot, now, cost, moment, meter => which === 'all' || meter.held)
 }

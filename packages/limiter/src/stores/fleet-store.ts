@@ -57,6 +57,14 @@ export interface Answered {
   readonly now: number
 }
 
+/** What a store reports of itself, besides its answers. */
+export interface StoreWatcher {
+  /** What the store had counted is gone; nothing is counted there before this process has heard of it. */
+  countsLost(): void
+  /** The clock of the store has stepped, forward if the number is positive. */
+  clockStepped(byMs: number): void
+}
+
 /** Where several processes count together: Redis, or anything else that judges all charges of a call at once. */
 export interface FleetStore {
   createCounter(rule: FleetRule): FleetCounter
@@ -76,5 +84,7 @@ export interface FleetStore {
   reset(counter: FleetCounter, key: string): Promise<void>
   /** Says again what this process holds, lest the store takes it for gone. */
   renew?(): void
+  /** Reports to one watcher from now on. */
+  watch?(watcher: StoreWatcher): void
   close(): void
 }

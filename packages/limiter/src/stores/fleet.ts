@@ -64,13 +64,18 @@ export class Fleet {
     return this.hasShare ? regularBeatMs(size) : Math.max(LEAST_JOIN_BEAT_MS, size * JOIN_BEAT_MS_EACH)
   }
 
-  /** Says that this process is there, and learns who else is, and which share it may take. */
-  async attend(now: number): Promise<void> {
+  /**
+   * Says that this process is there, and learns who else is, and which share it may take; tells whether the store has forgotten what
+   * it knew.
+   */
+  async attend(now: number): Promise<boolean> {
     const attending = this.#attend(true, 0)
     const [{ era }, isLess] = await Promise.all([attending, this.#claim(attending, now)])
+    const hasForgotten = this.isKnown && era !== this.#era
     this.#era = era
     // others wait until the store knows that this process takes less
     if (isLess) void this.#claim(attending, now).catch(() => {})
+    return hasForgotten
   }
 
   /**

@@ -11,6 +11,8 @@ export interface HeartbeatOptions {
   /** Whether the connection is being opened and has not failed. */
   readonly isOpening?: (() => boolean) | undefined
   readonly onTrouble: (trouble: Trouble) => void
+  /** The store has forgotten what it knew. */
+  readonly onForgotten: () => void
 }
 
 /** A connection that is only being opened is open within this time; it is tried in steps. */
@@ -65,7 +67,10 @@ export class Heartbeat {
   }
 
   async #attend(ms: number): Promise<Trouble | undefined> {
-    return await within(this.#fleet.attend(performance.now()), ms).then(() => undefined, troubleOf)
+    const attending = this.#fleet.attend(performance.now()).then(hasForgotten => {
+      if (hasForgotten) this.#options.onForgotten()
+    })
+    return await within(attending, ms).then(() => undefined, troubleOf)
   }
 
   #beatLater(): void {

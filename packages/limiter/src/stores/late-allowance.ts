@@ -43,11 +43,6 @@ export class LateAllowance {
     chunk[at] = share
   }
 
-  /** How long ago the store has last said something of a key. */
-  sinceUs(slot: number, now: number): number {
-    return now - (this.#chunks[slot >> CHUNK_BITS]?.[this.#baseOf(slot)] ?? 0)
-  }
-
   /** Whether the store has said lately what is left of a key, twice, so that it is known how fast it is used. */
   isKnown(slot: number, now: number): boolean {
     const before = this.#chunks[slot >> CHUNK_BITS]?.[this.#baseOf(slot) + 1] ?? 0

@@ -211,6 +211,7 @@ function passAt(charge: LocalCharge, now: number): boolean {
 
 /** Takes a charge from every level. */
 function count({ table, slot, cost, wait }: LocalCharge, now: number): void {
+  if (table.past.length > 0) table.record(slot, now, cost, wait)
   const state = table.state(slot)
   const base = table.base(slot)
   for (let level = 0; level < table.meters.length; level++) {
@@ -224,6 +225,9 @@ function begin({ table, slot }: LocalCharge, now: number): void {
   const base = table.base(slot)
   for (let level = 0; level < table.meters.length; level++) {
     table.meters[level]!.begin?.(state, base + table.offsets[level]!, now)
+  }
+  for (const { meters, offsets } of table.past) {
+    meters.forEach((meter, level) => void meter.begin?.(state, base + offsets[level]!, now))
   }
 }
 

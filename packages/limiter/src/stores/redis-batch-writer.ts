@@ -21,6 +21,7 @@ const LONGEST_ROW = 50
 export class BatchWriter {
   /** The keys of all homes, in their order; and, in the end, their parts. */
   readonly keys: string[] = []
+  readonly homes: RedisHome[] = []
   readonly #layouts: ReadonlyMap<string, RedisLayout>
   readonly #homes = new Map<string, OpenHome>()
   readonly #rules: string[] = []
@@ -141,6 +142,7 @@ export class BatchWriter {
     const open = new OpenHome(home.young, this.#homes.size + 1)
     this.#homes.set(home.young, open)
     this.keys.push(home.young, home.old)
+    this.homes.push(home)
     return open
   }
 }

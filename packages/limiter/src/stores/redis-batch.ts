@@ -1,5 +1,5 @@
 import { BatchWriter } from './redis-batch-writer.ts'
-import { fieldJsonOf, type RedisCharge } from './redis-counter.ts'
+import { fieldJsonOf, type RedisCharge, type RedisHome } from './redis-counter.ts'
 import type { RedisLayout } from './redis-layout.ts'
 import type { Asking, Question } from './redis-question.ts'
 import { RESETS } from './redis-script.ts'
@@ -18,12 +18,20 @@ export interface BatchTerms {
   readonly homesPerRule: number
   /** Left out: the clock of Redis. */
   readonly now?: number | undefined
+  /** Versions of rules that are no longer used are forgotten at once, for tests. */
+  readonly forgetsVersions?: boolean | undefined
   /** Left out: what the script has. */
   readonly callersPerHash?: number | undefined
 }
 
-/** Questions as the script reads them: its keys, and its argument. */
-export function encodeBatch(questions: readonly Question[], terms: BatchTerms): { keys: string[]; arg: string } {
+/** Questions as the script reads them: its keys, and its argument; and the homes that they are about. */
+export interface EncodedBatch {
+  readonly keys: readonly string[]
+  readonly arg: string
+  readonly homes: readonly RedisHome[]
+}
+
+export function encodeBatch(questions: readonly Question[], terms: BatchTerms): EncodedBatch {
   const { layouts } = terms
   const clock = encodeTerms(terms)
   if (questions.length === 1 && isLone(questions[0]!, layouts)) return encodeLone(questions[0], clock)
@@ -33,7 +41,7 @@ export function encodeBatch(questions: readonly Question[], terms: BatchTerms): 
     else batch.amend(question)
   }
   const text = batch.end()
-  return { keys: batch.keys, arg: `{${clock}${text}}` }
+  return { keys: batch.keys, arg: `{${clock}${encodeBirths(batch.homes)}${text}}`, homes: batch.homes }
 }
 
 /** Lets parts of a home, of so many, live on for as long as the home matters. */
@@ -41,10 +49,11 @@ export function encodeKeep(parts: number, terms: BatchTerms): string {
   return `{${encodeTerms(terms)}"keep":${parts}}`
 }
 
-function encodeTerms({ homesPerRule, now, callersPerHash }: BatchTerms): string {
+function encodeTerms({ homesPerRule, now, callersPerHash, forgetsVersions }: BatchTerms): string {
   let text = now === undefined ? '' : `"now":${now},"lingerMs":${TEST_LINGER_MS},`
   if (homesPerRule > 1) text += `"perRule":${homesPerRule},`
   if (callersPerHash !== undefined) text += `"most":${callersPerHash},`
+  if (forgetsVersions) text += '"forgets":true,'
   return text
 }
 
@@ -63,17 +72,30 @@ function isLone(question: Question, layouts: BatchTerms['layouts']): question is
   return homes.size === question.charges.length
 }
 
-function encodeLone({ charges }: Asking, clock: string): { keys: string[]; arg: string } {
+/** When homes were born, as this process knows it; the reply is to say it of all of them if one is not known. */
+function encodeBirths(homes: readonly RedisHome[]): string {
+  let births = ''
+  let isKnown = true
+  for (const { born } of homes) {
+    births += births === '' ? born : `,${born}`
+    if (born === 0) isKnown = false
+  }
+  return `"born":[${births}],${isKnown ? '' : '"tell":1,'}`
+}
+
+function encodeLone({ charges }: Asking, clock: string): EncodedBatch {
   const keys: string[] = []
+  const homes: RedisHome[] = []
   const rules: string[] = []
   let lone = ''
   for (const { counter, key, cost, mayWait } of charges) {
-    const { young, old } = counter.homeOf(key)
-    keys.push(young, old)
+    const home = counter.homeOf(key)
+    keys.push(home.young, home.old)
+    homes.push(home)
     rules.push(counter.json)
     lone += `${lone === '' ? '' : ','}${fieldJsonOf(key)},${cost * 2 + (mayWait ? 1 : 0)}`
   }
-  return { keys, arg: `{${clock}"rules":[${rules}],"lone":[${lone}]}` }
+  return { keys, arg: `{${clock}${encodeBirths(homes)}"rules":[${rules}],"lone":[${lone}]}`, homes }
 }
 
 /** How the callers of each home are spread, where the reply says that the request had it otherwise. */
@@ -85,8 +107,18 @@ export function decodeLayouts(reply: unknown): RedisLayout[] | undefined {
   })
 }
 
+/** When each home was born, where the reply says that the request had it otherwise. */
+export function decodeBirths(reply: unknown): readonly number[] | undefined {
+  if (!Array.isArray(reply) || Number(reply[0]) !== -2) return undefined
+  return readNumbers(reply).slice(1)
+}
+
 /** Writes the script's answers into the charges; returns the server's clock and whether each question was allowed. */
-export function decodeBatch(questions: readonly Question[], reply: unknown): { now: number; allowed: boolean[] } {
+export function decodeBatch(
+  questions: readonly Question[],
+  reply: unknown,
+  homes: readonly RedisHome[] = [],
+): { now: number; allowed: boolean[] } {
   const numbers = readNumbers(reply)
   let next = 1
   const allowed = questions.map(question => {
@@ -102,6 +134,7 @@ export function decodeBatch(questions: readonly Question[], reply: unknown): { n
     }
     return answer
   })
+  if (next + homes.length === numbers.length) for (const home of homes) home.born = numbers[next++]!
   if (next !== numbers.length) throw new Error(`the script answered ${numbers.length} numbers where ${next} were due`)
   return { now: numbers[0]!, allowed }
 }

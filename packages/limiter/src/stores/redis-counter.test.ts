@@ -1,6 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Meter } from '../algorithms/algorithm.ts'
+import { blockMeter } from '../algorithms/block.ts'
+import { concurrency } from '../algorithms/concurrency.ts'
 import { fixedWindow } from '../algorithms/fixed-window.ts'
 import { fieldOf, type RedisCounterRule, redisCounter } from './redis-counter.ts'
 import { slotOf } from './redis-slot.ts'
@@ -14,9 +16,9 @@ function keyOf(change: Partial<RedisCounterRule>, value: string, isCluster = fal
 
 describe('a home in Redis', () => {
   it('can be read by people', () => {
-    expect(keyOf({}, 'u1')).toBe('diana:d4{per-account:fixed-window:account}')
-    expect(keyOf({ by: [] }, '')).toBe('diana:d4{per-account:fixed-window:}')
-    expect(keyOf({ by: ['header:x-a', 'ip'] }, '2:u1::1')).toBe('diana:d4{per-account:fixed-window:header%3Ax-a,ip}')
+    expect(keyOf({}, 'u1')).toBe('diana:d5{per-account:rate:account}')
+    expect(keyOf({ by: [] }, '')).toBe('diana:d5{per-account:rate:}')
+    expect(keyOf({ by: ['header:x-a', 'ip'] }, '2:u1::1')).toBe('diana:d5{per-account:rate:header%3Ax-a,ip}')
   })
 
   it('is one of many on a Cluster, in the slot of both its hashes, whatever a caller is called', () => {
@@ -36,11 +38,12 @@ describe('a home in Redis', () => {
   })
 
   it.each([
-    [{ id: 'a:fixed-window' }, { id: 'a' }],
+    [{ id: 'a:rate' }, { id: 'a' }],
     [{ by: ['a,b'] }, { by: ['a', 'b'] }],
     [{ id: '{' }, { id: '%7B' }],
     [{ id: '\ud800' }, { id: '\udbff' }],
-    [{ algorithm: 'fixed-window' }, { algorithm: 'token-bucket' }],
+    [{}, { meters: [concurrency.meter({ count: 1, periodMs: 0 }, {})] }],
+    [{}, { meters: [blockMeter] }],
   ])('of %o is not that of %o', (one, other) => {
     expect(Buffer.from(keyOf(one, 'x'))).not.toEqual(Buffer.from(keyOf(other, 'x')))
   })

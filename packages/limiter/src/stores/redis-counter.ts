@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
+import type { Meter } from '../algorithms/algorithm.ts'
 import { DianaError } from '../errors.ts'
 import { type FleetCharge, type FleetCounter, type FleetRule, fleetCharge } from './fleet-store.ts'
 import { numberInSlots, SLOTS, slotOf } from './redis-slot.ts'
 
 /** The format of the states; another format counts under other keys. */
-const VERSION = 'd4'
+const VERSION = 'd5'
 /** On a Cluster the callers of a rule are spread over so many slots, evenly, so that as many masters have a part of them. */
 export const HOMES_ON_CLUSTER = 256
 const SLOTS_PER_HOME = SLOTS / HOMES_ON_CLUSTER
@@ -20,6 +21,12 @@ export interface RedisHome {
   readonly old: string
   /** The slot of a Cluster that both belong to. */
   readonly slot: number
+  /** When Redis says that it was born, which is another moment once Redis has lost it; 0 as long as that is not known. */
+  born: number
+  /** When the home was born that Redis has lost; 0 if it has lost none. */
+  lost: number
+  /** Until when something that this process was told of matters there, by its own clock, in milliseconds. */
+  mattersUntil: number
 }
 
 /** What is counted in Redis for one rule. */
@@ -72,6 +79,8 @@ export type RedisCounterRule = FleetRule
 export interface RedisCounterOptions {
   readonly prefix: string
   readonly isCluster?: boolean | undefined
+  /** The homes that the store knows, by the name of the young hash. */
+  readonly homes?: Map<string, RedisHome> | undefined
   /** A number of this process's own, under which it holds places. */
   readonly holder: number
   /** Since when the limit with this mark is in force, by the clock of Redis; undefined if that is not known. */
@@ -79,8 +88,8 @@ export interface RedisCounterOptions {
 }
 
 /**
- * Keys look like `diana:d4{rule:algorithm:by}`, so that a rule with another algorithm, or counted per somebody else,
- * begins anew, while one with another limit goes on. The braces make the whole of it choose the slot, and what could end
+ * Keys look like `diana:d5{rule:kind:by}`: a rule that is counted per somebody else begins anew, while one with another limit
+ * goes on, and one with another algorithm knows of the calls that the other admits. The braces make the whole of it choose the slot, and what could end
  * a part too early is escaped: no two rules share a key, and nobody picks a slot by his name.
  */
 export function redisCounter(rule: RedisCounterRule, options: RedisCounterOptions): RedisCounter {
@@ -93,10 +102,11 @@ export function redisCounter(rule: RedisCounterRule, options: RedisCounterOption
     const lease = held ? { held, holder: options.holder, leaseUs: LEASE_MS * 1000 } : {}
     const patience = patienceUs > 0 ? { patienceUs } : {}
     const stored = { slots, coreSlots: coreSlots === slots ? undefined : coreSlots }
-    return { ...numbers, ...lease, ...patience, name: twin.name, ...stored, shape: [slots, ...scale].join(' ') }
+    const shape = [slots, ...scale, `=${algorithm}`].join(' ')
+    return { ...numbers, ...lease, ...patience, name: twin.name, ...stored, shape }
   })
   const mark = markOf(levels.map(({ shape }) => shape).join(';'))
-  const tag = `${escapePart(id)}:${escapePart(algorithm)}:${by.map(escapePart).join()}`
+  const tag = `${escapePart(id)}:${kindOf(meters)}:${by.map(escapePart).join()}`
   return {
     meters,
     tag,
@@ -114,10 +124,28 @@ export function redisCounter(rule: RedisCounterRule, options: RedisCounterOption
   }
 }
 
-function homesOf(tag: string, { prefix, isCluster }: RedisCounterOptions): RedisCounter['homeOf'] {
+/** What is counted: calls over time, calls under way, or nothing but until when a caller is refused. */
+function kindOf(meters: readonly Meter[]): string {
+  if (meters.some(({ held }) => held)) return 'held'
+  return meters.some(({ costLasting }) => costLasting) ? 'block' : 'rate'
+}
+
+function homesOf(
+  tag: string,
+  { prefix, isCluster, homes: known = new Map() }: RedisCounterOptions,
+): RedisCounter['homeOf'] {
   const createHome = (name: string): RedisHome => {
     const young = `${prefix}:${VERSION}{${name}}`
-    return { young, old: `${young}:old`, slot: slotOf(young) }
+    const home = known.get(young) ?? {
+      young,
+      old: `${young}:old`,
+      slot: slotOf(young),
+      born: 0,
+      lost: 0,
+      mattersUntil: 0,
+    }
+    known.set(young, home)
+    return home
   }
   if (!isCluster) {
     const home = createHome(tag)

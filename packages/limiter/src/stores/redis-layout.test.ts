@@ -37,7 +37,7 @@ describe('a caller’s part', () => {
   })
 
   it('is in the slot of its home', () => {
-    const young = 'diana:d4{rule:any:account:17}'
+    const young = 'diana:d5{rule:any:account:17}'
     for (const name of partNames(young, 3, 4095)) expect(slotOf(name)).toBe(slotOf(young))
   })
 })

@@ -65,6 +65,11 @@ export class RedisLeases {
     if (this.#resets.size > MOST_RESETS) this.#resets.delete(this.#resets.keys().next().value!)
   }
 
+  /** The clock of Redis has stepped back: by when resets were is not known any more. */
+  forgetResets(): void {
+    this.#resets.clear()
+  }
+
   /** All that is held, as it is known now. */
   renewals(): Renewal[] {
     return [...this.#holdings.values()].map(({ counter, key, granted, asked }) => {

@@ -54,7 +54,7 @@ local key, what, rate = KEYS[1], ARGV[1], ARGV[2]
 local curve = cjson.decode(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local known = redis.call('HMGET', key, 'announced', 'rate', 'moment', 'owed', 'spent', 'largest', 'coolDownUs')
+local known = redis.call('HMGET', key, 'announced', 'rate', 'moment', 'owed', 'spent', 'largest', 'coolDownUs', 'at')
 local fleetRate = known[2] or rate
 local moves = (function()${new Smooth({ stableUs: 1, largest: 1, coolDownUs: 1, threshold: 1, floorUs: 0, slope: 0 }, 0).twin.lua}
 end)()
@@ -72,6 +72,8 @@ local isFree = curve.floorUs < curve.stableUs
 local state = { now, 0, 0 }
 if known[3] then
   local old, scale = { tonumber(known[3]), tonumber(known[4]), tonumber(known[5]) }, { 0, tonumber(known[6]), tonumber(known[7]) }
+  -- a clock that stepped back takes the pace with it
+  if known[8] and tonumber(known[8]) > now then old[1] = old[1] - (tonumber(known[8]) - now) end
   if scale[2] == curve.largest and scale[3] == curve.coolDownUs then state = old
   elseif what ~= 'announce' or fleetRate == rate then state = moves.inherit(curve, old, scale, now)
   else
@@ -98,7 +100,7 @@ elseif what == 'back' then
   moves.giveBack(curve, state, now, tonumber(ARGV[4]), tonumber(ARGV[5]))
 end
 
-redis.call('HSET', key, 'rate', fleetRate)
+redis.call('HSET', key, 'rate', fleetRate, 'at', string.format('%.0f', now))
 if curve then
   redis.call('HSET', key, 'moment', string.format('%.0f', state[1]), 'owed', string.format('%.17g', state[2]),
     'spent', string.format('%.17g', state[3]), 'largest', string.format('%.17g', curve.largest),

@@ -7,7 +7,7 @@ export const LONE = `
 local lone = request.lone
 if lone then
   local rules, texts, abouts = request.rules, {}, {}
-  for c = 1, #rules do
+  for c = 1, request.born and #rules or 0 do
     local rule, field, cost = rules[c], lone[c * 2 - 1], floor(lone[c * 2] / 2)
     local level = rule.levels[1]
     local size = level.slots + 1
@@ -15,8 +15,9 @@ if lone then
     local raws = redis.pcall('HMGET', KEYS[c * 2 - 1], '@', field)
     local about, raw = raws[1], raws[2]
     if rule.levels[2] or size == 1 or size > MANY or not (about and #about >= ABOUT_BYTES) then break end
-    local begun, lasts, oldLasts, _, mark, _, version, _, _, _, code = fetch(ABOUT, about)
-    if mark ~= rule.mark or code % 4096 ~= 0 then break end
+    local begun, lasts, oldLasts, _, mark, _, version, born, saved, _, code = fetch(ABOUT, about)
+    if mark ~= rule.mark or code % 4096 ~= 0 or born ~= request.born[c] then break end
+    if now < saved or now - saved >= SECOND then break end
     abouts[c] = about
     if now >= oldLasts and now - begun >= max(SECOND, lasts - now) then break end
     local state, known = nil, version

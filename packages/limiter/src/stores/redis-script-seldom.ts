@@ -1,24 +1,38 @@
 import { SPREAD } from './redis-script-spread.ts'
+import { VERSIONS } from './redis-script-versions.ts'
 
 /**
  * The part of the script that few batches need: rules of several levels and places held, calls that are not let pass at
  * once, what is taken back, hashes that begin or grow old, and states of another shape.
  */
-export const SELDOM: string = `
+export function seldomScript(otherMakers: string): string {
+  return `
 local rare
 function seldom()
   if rare then return rare end
   rare = {}
   -- no state is as large
   local MOST = 100000
-  -- states of versions before the last so many count as nothing
+  -- a state that so many versions came after counts as nothing
   local VERSIONS = 250
   -- calls that hold a place may last for so long, and still free no place of others after a reset
   local HELD_US = 600000000
 
+  -- moves of algorithms that this process has no rule of, but other processes may
+  local function learnOthers()
+${otherMakers}
+  end
+
+  -- levels of an algorithm that only other processes know are kept as they are
+  local function strange()
+    local none = function() end
+    return { take = none, giveBack = none, idleAt = function(level) return now + (rare.periodOf(level) or 0) end }
+  end
+
   local made = {}
   local function movesOf(level)
-    local moves = made[level.name] or makers[level.name]()
+    if not makers[level.name] then learnOthers() end
+    local moves = made[level.name] or (makers[level.name] or strange)()
     made[level.name] = moves
     return moves
   end
@@ -51,13 +65,19 @@ ${SPREAD}
     local about = readFields(home.old, '@')[1]
     home.isKnown, home.isSpelled, home.about = false, false, ''
     if about and #about >= ABOUT_BYTES then
-      local begun, lasts, _, resetAt, mark, since, version, first, _, _, code, seed = fetch(ABOUT, about)
+      local begun, lasts, _, resetAt, mark, since, version, born, saved, _, code, seed = fetch(ABOUT, about)
       home.oldLasts, home.resetAt, home.about = lasts, resetAt, about
-      home.mark, home.since, home.version, home.first = mark, since, version, first
+      home.mark, home.since, home.version, home.born, home.saved = mark, since, version, born, saved
       if lasts > now then
         local from, to, _, _, bank = levelsIn(code)
         home.oldBegun, home.seed, home.code = begun, seed, codeOf(floor(code / 4096) % 8, from, to, 1 - bank)
       end
+    end
+    if home.about == '' then
+      local time = call('TIME')
+      home.born = time[1] * SECOND + time[2]
+    elseif now < home.saved then
+      rare.stepBack(home)
     end
     home.isOldKnown = home.oldLasts <= now
     -- freed in the background, rather than at once when it expires
@@ -75,10 +95,11 @@ ${SPREAD}
       local head, rest = string.sub(home.about, 1, ABOUT_BYTES - 16), string.sub(home.about, ABOUT_BYTES - 7)
       call('HSET', home.young, '@', head .. pack('<d', code) .. rest)
     end
+    if home.version > 0 then rare.levelsOf(home, home.version) end
     call('UNLINK', home.old)
     if home.lasts > now then call('RENAME', home.young, home.old) else call('UNLINK', home.young) end
     home.code = codeOf(level, from, to, 1 - bank)
-    home.oldBegun, home.begun, home.lasts, home.oldLasts, home.spelled = home.begun, now, 0, home.lasts, 0
+    home.oldBegun, home.begun, home.lasts, home.oldLasts = home.begun, now, 0, home.lasts
     home.isKnown, home.isSpelled = false, false
     if to > 0 and home.oldLasts <= now then
       home.code, home.seed = 0, 0
@@ -108,76 +129,11 @@ ${SPREAD}
     return scale, table.remove(scale, 1)
   end
 
-  -- the versions that a home lists, as marks and the moments when each came up
-  local function versionsOf(home)
-    if home.marks then return home.marks, home.starts end
-    home.marks, home.starts = {}, {}
-    local version = home.first
-    for at = ABOUT_BYTES + 1, #home.about - 15, 16 do
-      home.marks[version], home.starts[version] = fetch('<dd', home.about, at)
-      version = version + 1
-    end
-    home.newest = version - 1
-    return home.marks, home.starts
+  function rare.periodOf(level)
+    return scaleIn(level.shape)[1]
   end
 
-  -- lets the limit of a rule be the one in force: as a version that is known, or, if its limit was changed since, as a new one
-  function rare.takeOver(home, rule)
-    local marks, starts = versionsOf(home)
-    if home.mark ~= rule.mark then
-      local found, before = nil, home.version
-      for version = home.newest, home.first, -1 do
-        if marks[version] == rule.mark and (version == home.newest or starts[version] >= (rule.since or -1)) then
-          found = version
-          break
-        end
-      end
-      -- a limit that was changed before the other one took over does so now
-      local since = rule.since and rule.since > home.since and rule.since or now
-      if home.newest == 0 then since = rule.since or -1 end
-      home.mark, home.since = rule.mark, min(now, since)
-      if not found then
-        found = home.newest + 1
-        marks[found], starts[found], home.newest = rule.mark, home.since, found
-        if found - home.first >= VERSIONS then home.first = found - VERSIONS + 1 end
-      end
-      home.version = found
-      if home.isKnown or home.oldLasts > now then rare.goOn(home, rule, before) end
-    end
-    home.isSpelled = true
-    home.spelling = home.spelling or {}
-    home.spelling[home.version] = rule
-  end
-
-  -- what is counted so far is converted as of now, even if nothing else is written, and may matter for longer than it did
-  function rare.goOn(home, rule, before)
-    local leftUs, lasts = max(0, home.lasts - now, home.oldLasts - now), 0
-    for _, elder in ipairs(before > 0 and rare.levelsOf(home, before) or {}) do
-      for _, level in ipairs(rule.levels) do
-        local longest, scale = movesOf(level).longest, scaleIn(level.shape)
-        lasts = max(lasts, longest and longest(level, scaleIn(elder.shape), leftUs) or leftUs + (scale[1] or 0))
-      end
-    end
-    lasts = min(now + lasts, now + LONGEST)
-    home.isChanged, home.last = true, max(home.last, lasts)
-    if home.oldLasts > now and lasts > home.oldLasts then
-      home.oldLasts = lasts
-      expire(home.old, lasts)
-    end
-  end
-
-  -- spells out the versions that were used; returns the list of all of them
-  function rare.spell(home)
-    for version, rule in pairs(home.spelling) do
-      local field = string.format('@%.0f', version)
-      home.spelled = home.spelled + call('HSETNX', home.young, field, cmsgpack.pack(rule.levels))
-    end
-    local marks, starts = versionsOf(home)
-    local texts = {}
-    for version = home.first, home.newest do texts[#texts + 1] = pack('<dd', marks[version], starts[version]) end
-    return table.concat(texts)
-  end
-
+${VERSIONS}
   function rare.forget(home)
     local fields = {}
     for key in pairs(home.gone) do
@@ -187,8 +143,6 @@ ${SPREAD}
     if #fields == 0 then return end
     call('HDEL', home.young, unpack(fields))
     if home.oldLasts > now then call('HDEL', home.old, unpack(fields)) end
-    -- what the home says of itself matters as long as the old hash does
-    if not home.layout and home.oldLasts <= now and call('HLEN', home.young) <= 1 + home.spelled then call('UNLINK', home.young) end
   end
 
   local function numbersIn(raw)
@@ -220,34 +174,17 @@ ${SPREAD}
     return from + 1 == count and parts or nil
   end
 
-  function rare.levelsOf(home, version)
-    -- one that took over in this batch is not spelled out yet
-    if home.spelling and home.spelling[version] then return home.spelling[version].levels end
-    local field = string.format('@%.0f', version)
-    local text = call('HGET', home.young, field) or readFields(home.old, field)[1]
-    return text and cmsgpack.unpack(text)
-  end
-
-  -- the level whose counts a new one goes on with: that of its period, else the next longer one, else the longest
-  local function ancestorOf(scale, l, parts)
-    local period, longer, longest = scale[1], nil, nil
-    if not period or (parts[l] and parts[l].scale[1] == period) then return parts[l] end
-    for p = 1, #parts do
-      local other = parts[p].scale[1]
-      if not other then return parts[l] end
-      if other >= period and (not longer or other < longer.scale[1]) then longer = parts[p] end
-      if not longest or other > longest.scale[1] then longest = parts[p] end
+  local function isUsed(part)
+    for slot = 1, part.n do
+      if part[slot] ~= 0 then return true end
     end
-    return longer or longest
+    return false
   end
 
   local function inherited(level, scale, part, at)
-    local copy, isKnown = { n = part.n }, false
-    for slot = 1, part.n do
-      copy[slot] = part[slot]
-      if part[slot] ~= 0 then isKnown = true end
-    end
-    if not isKnown then return nil end
+    if not isUsed(part) then return nil end
+    local copy = { n = part.n }
+    for slot = 1, part.n do copy[slot] = part[slot] end
     if part.shape == level.shape then return copy end
     local inherit = makers[level.name] and movesOf(level).inherit
     if not inherit or #part.scale ~= #scale then return nil end
@@ -284,33 +221,37 @@ ${SPREAD}
     return parts
   end
 
-  -- what the levels of a version make of the states of another, at the moment when it took over
-  local function converted(parts, elders, levels, at)
-    for l, part in pairs(parts) do part.shape, part.scale = elders[l].shape, scaleIn(elders[l].shape) end
+  -- what a version makes of the states of the version before
+  local function converted(parts, elders, levels)
     local after = {}
     for l, level in ipairs(levels) do
-      local scale = scaleIn(level.shape)
-      local ancestor = ancestorOf(scale, l, parts)
-      after[l] = ancestor and inherited(level, scale, ancestor, at) or blank(level.slots)
+      local part = level.from and parts[level.from]
+      if part and not level.keeps then
+        local elder = elders[level.from]
+        part.shape, part.scale = elder.shape, scaleIn(elder.shape)
+        part = inherited(level, scaleIn(level.shape), part, min(now, level.start))
+      end
+      after[l] = part or blank(level.slots)
     end
     return after
   end
 
-  -- the states of an older version, or of a process whose limit differs; what is none of these counts as nothing
-  local function foreignParts(rule, numbers, count)
-    local home, version = rule.home, numbers[count]
-    local _, starts = versionsOf(home)
-    local levels = version and starts[version] and rare.levelsOf(home, version)
+  -- the states of an older version, as the one in force reads them; what is none of these counts as nothing
+  local function foreignParts(home, numbers, count)
+    local version = numbers[count]
+    local isKnown = version and version < home.version and version >= home.version - VERSIONS
+    local levels = isKnown and rare.levelsOf(home, version)
     local parts = levels and partsIn(numbers, count, levels)
-    if not parts then return {} end
-    for between = version + 1, rule.version - 1 do
-      local heirs = rare.levelsOf(home, between)
-      if heirs then
-        parts = converted(parts, levels, heirs, starts[between])
-        levels = heirs
+    for later = (version or 0) + 1, parts and home.version or 0 do
+      local heirs = rare.levelsOf(home, later)
+      if not heirs then return {} end
+      parts, levels = converted(parts, levels, heirs), heirs
+      for l, level in ipairs(levels) do
+        local shift = level.behindUs and movesOf(level).shift
+        if shift and level.keeps and isUsed(parts[l]) then shift(level, parts[l], level.behindUs) end
       end
     end
-    return converted(parts, levels, rule.levels, rule.since)
+    return parts or {}
   end
 
   -- the states of all levels, whatever it was that stored them
@@ -319,12 +260,12 @@ ${SPREAD}
     if raw then
       local numbers, count = numbersIn(raw)
       if numbers[count] == rule.version then
-        parts = partsIn(numbers, count, rule.levels) or parts
+        parts = partsIn(numbers, count, rule.all) or parts
       else
-        parts = foreignParts(rule, numbers, count)
+        parts = foreignParts(rule.home, numbers, count)
       end
     end
-    for l, level in ipairs(rule.levels) do parts[l] = parts[l] or blank(level.slots) end
+    for l, level in ipairs(rule.all) do parts[l] = parts[l] or blank(level.slots) end
     return parts
   end
 
@@ -337,10 +278,10 @@ ${SPREAD}
 
   local function textOf(rule, parts)
     local flat, n, isShort = {}, 0, true
-    for l, level in ipairs(rule.levels) do
+    for l, level in ipairs(rule.all) do
       if level.coreSlots and parts[l][level.coreSlots + 1] ~= 0 then isShort = false end
     end
-    for l, slots in ipairs(slotsOf(rule.levels, isShort)) do
+    for l, slots in ipairs(slotsOf(rule.all, isShort)) do
       local state = parts[l]
       local count = slots == 0 and state.n or slots
       if slots == 0 then
@@ -361,7 +302,7 @@ ${SPREAD}
 
   local function store(rule, key, parts)
     local home, idleAt = rule.home, 0
-    for l, level in ipairs(rule.levels) do idleAt = max(idleAt, movesOf(level).idleAt(level, parts[l])) end
+    for l, level in ipairs(rule.all) do idleAt = max(idleAt, movesOf(level).idleAt(level, parts[l])) end
     local text = textOf(rule, parts)
     home.raws[key + 1] = text
     home.gone = home.gone or {}
@@ -420,7 +361,7 @@ ${SPREAD}
       local rule = rules[(word - mayWait) / 2]
       local parts, wait, fits = partsOf(rule, calls[from + c - 1] - ZERO), 0, true
       for l, level in ipairs(rule.levels) do
-        local delay = movesOf(level).delay(level, parts[l], now, costs[c])
+        local delay = movesOf(level).delay(level, parts[rule.at + l], now, costs[c])
         delays[#delays + 1] = delay
         if delay > 0 then
           wait = max(wait, delay)
@@ -437,15 +378,19 @@ ${SPREAD}
       -- an earlier charge of this call may have been to the same key
       if counts and c > 1 then parts = partsOf(rule, key) end
       local isStored = counts
-      for l, level in ipairs(rule.levels) do
-        local moves, state = movesOf(level), parts[l]
-        if counts then
+      for l, level in ipairs(rule.all) do
+        local moves, state, isOwn = movesOf(level), parts[l], l > rule.at and l <= rule.at + #rule.levels
+        if counts and isOwn then
           moves.take(level, state, now, cost, waits[c])
+        elseif counts then
+          record(rule, level, state, cost, waits[c])
         elseif counting and cost > 0 and moves.begin and moves.begin(level, state, now) then
           isStored = true
         end
-        d = d + 1
-        report(level, delays[d], moves.remaining(level, state, now), (moves.fullAt or moves.idleAt)(level, state))
+        if isOwn then
+          d = d + 1
+          report(level, delays[d], moves.remaining(level, state, now), (moves.fullAt or moves.idleAt)(level, state))
+        end
       end
       if isStored then store(rule, key, parts) end
     end
@@ -455,19 +400,24 @@ ${SPREAD}
   function rare.catchUp(rules, calls, at, size)
     for _ = 1, size do
       local rule, key = rules[floor((calls[at] - ZERO) / 2)], calls[at + 1] - ZERO
-      local parts = partsOf(rule, key)
+      local parts, missed = partsOf(rule, key), 0
       at = at + 2
       for l, level in ipairs(rule.levels) do
-        local moves, state = movesOf(level), parts[l]
+        local moves, state = movesOf(level), parts[rule.at + l]
         local known, missing = calls[at] - ZERO, calls[at + 1] - ZERO
         local room = moves.remaining(level, state, now)
         local due = max(0, known + room - (level.most or moves.remaining(level, blank(level.slots), now))) + missing
         if level.setsMoment then due, room = known, known end
         local taken = min(due, room)
         if taken > 0 then moves.take(level, state, now, taken, 0) end
+        missed = max(missed, missing)
         n = n + 1
         reply[n] = due - taken
         at = at + 2
+      end
+      -- what is known to be used, other versions are told by their own processes
+      for l, level in ipairs(missed > 0 and rule.all or {}) do
+        if l <= rule.at or l > rule.at + #rule.levels then record(rule, level, parts[l], missed, 0) end
       end
       store(rule, key, parts)
     end
@@ -492,7 +442,7 @@ ${SPREAD}
   local function reset(rule, key)
     local home, parts, idleAt = rule.home, partsOf(rule, key), 0
     if not home.raws[key + 1] then return end
-    for l, level in ipairs(rule.levels) do
+    for l, level in ipairs(rule.all) do
       idleAt = max(idleAt, movesOf(level).idleAt(level, parts[l]), level.held and now + HELD_US or 0)
       parts[l] = blank(level.slots)
     end
@@ -510,9 +460,9 @@ ${SPREAD}
         reset(rule, key)
       elseif move == 'renew' or not isForgotten(rule.home, key, moment - wait) then
         local parts = partsOf(rule, key)
-        for l, level in ipairs(rule.levels) do
+        for l, level in ipairs(rule.all) do
           local amending = movesOf(level)[move]
-          if amending then amending(level, parts[l], now, amount, moment, rule.since) end
+          if amending then amending(level, parts[l], now, amount, moment, level.start or rule.since) end
         end
         store(rule, key, parts)
       end
@@ -522,3 +472,4 @@ ${SPREAD}
   return rare
 end
 `
+}

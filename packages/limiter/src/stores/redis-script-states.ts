@@ -6,18 +6,15 @@
  *   old         |    `----> old |                it is looked for in the young one first, then in the old one
  *               `- dropped when nothing in it matters any more; then the young one becomes the old one
  *
- * Every change of a rule's limit is a new version of the home, numbered from 1. The field '@' .. version holds the levels of
- * that version, and every state ends with the number of the version that wrote it. A state of an older version is converted
- * when it is read, version by version, each as of the moment when that version took over: the answer does not depend on when
- * the caller comes, and a refusal needs to store nothing. Processes whose limits differ for a while make their version take
- * over in turn; no version is added for a limit that the home knows.
+ * A rule whose limit is changed, or differs between processes, has several versions (redis-script-versions.ts). Every state ends
+ * with a number that says which versions it holds.
  *
  * The field '@' of a hash holds numbers: when it was begun, until when anything in it matters, until when the old one does,
- * when a caller was last reset; of the version in force its mark, since when it is, and its number; the number of the first
- * version that is listed, and how many versions the hash spells out; when the old hash was begun; and how callers are spread
+ * when a caller was last reset; the mark of the rule's version, since when it counts, and the number that states end with; when
+ * the home was born, and when this field was last written; when the old hash was begun; and how callers are spread
  * (see redis-layout.ts): a code and a seed. The code has two digits more than processes know: the level at which the next
- * generation begins, and which of the two names of each part is that of the young generation. Then follow mark and first
- * moment of each version.
+ * generation begins, and which of the two names of each part is that of the young generation. Then follow the versions, if
+ * there are several.
  * The field '!' .. caller holds when the caller was reset: what was charged before is not given back any more.
  * Other fields are callers.
  *
@@ -28,7 +25,7 @@
  */
 export const STATES: string = `
 if request.keep then return seldom().keepParts(request.keep) end
-local homes, isStale = {}, false
+local homes, isStale, isLost = {}, false, false
 for h, fields in ipairs(request.homes) do
   local young, layout = KEYS[h * 2 - 1], request.layouts and request.layouts[h]
   -- a key of another type has no first field
@@ -42,25 +39,30 @@ for h, fields in ipairs(request.homes) do
   local home = {
     young = young, old = KEYS[h * 2], fields = fields, raws = raws,
     written = {}, n = 0, last = 0, gone = false, rules = 0, charge = false,
-    begun = now, lasts = 0, oldLasts = 0, resetAt = -1, mark = 0, since = 0, version = 0, first = 1, spelled = 0,
+    begun = now, lasts = 0, oldLasts = 0, resetAt = -1, mark = 0, since = 0, version = 0, born = now, saved = now,
     oldBegun = 0, code = 0, seed = 0, layout = layout, isSpread = false,
     about = about, isOldKnown = false, isKnown = true, isSpelled = true, isChanged = false
   }
   homes[h] = home
   if about and #about >= ABOUT_BYTES then
-    home.begun, home.lasts, home.oldLasts, home.resetAt, home.mark, home.since, home.version, home.first, home.spelled,
+    home.begun, home.lasts, home.oldLasts, home.resetAt, home.mark, home.since, home.version, home.born, home.saved,
       home.oldBegun, home.code, home.seed = fetch(ABOUT, about)
+    if now < home.saved then seldom().stepBack(home) end
     if home.code % 4096 ~= (layout and layout.code or 0) or (layout and layout.seed ~= home.seed) then
       isStale = true
     elseif now >= home.oldLasts then
       home.isOldKnown = true
-      if now - home.begun >= max(SECOND, home.lasts - now) then isStale = seldom().growOld(home) or isStale end
+      local age = now - home.begun
+      if age < 0 or age >= max(SECOND, home.lasts - now) then isStale = seldom().growOld(home) or isStale end
     end
   else
     isStale = seldom().begin(home) or isStale
   end
+  local born = request.born and request.born[h] or 0
+  if born ~= 0 and born ~= home.born then isLost = true end
   if layout and not isStale then seldom().readParts(home) end
 end
+if isLost then return seldom().birthsOf(homes) end
 -- nothing is written that the next request would not find out for itself
 if isStale then return seldom().layoutsOf(homes) end
 
@@ -151,10 +153,12 @@ local function saveHome(home)
   local lastsLonger = home.last > home.lasts
   -- some more than is needed, so that it need not be said again for a while
   if lastsLonger then home.lasts = min(now + (home.last - now) * 1.25, now + LONGEST) end
-  if lastsLonger or home.isChanged then
-    local versions = home.spelling and seldom().spell(home) or string.sub(home.about, ABOUT_BYTES + 1)
+  local isOutdated = n > 0 and now - home.saved >= SECOND
+  if lastsLonger or home.isChanged or isOutdated then
+    local isPlain = not (home.spelling or home.untils)
+    local versions = isPlain and string.sub(home.about, ABOUT_BYTES + 1) or seldom().spell(home)
     home.about = pack(
-      ABOUT, home.begun, home.lasts, home.oldLasts, home.resetAt, home.mark, home.since, home.version, home.first, home.spelled,
+      ABOUT, home.begun, home.lasts, home.oldLasts, home.resetAt, home.mark, home.since, home.version, home.born, now,
       home.oldBegun, home.code, home.seed
     ) .. versions
     written[n + 1], written[n + 2] = '@', home.about

@@ -1,8 +1,9 @@
 import type { Twin } from '../algorithms/algorithm.ts'
+import { twins as knownTwins } from '../algorithms/twins.ts'
 import { inlineConstants } from './lua-constants.ts'
 import { FAN_OUT, HIGHEST_LEVEL } from './redis-layout.ts'
 import { LONE } from './redis-script-lone.ts'
-import { SELDOM } from './redis-script-seldom.ts'
+import { seldomScript } from './redis-script-seldom.ts'
 import { STATES } from './redis-script-states.ts'
 
 /** A reply holds what remains and its reset in one number, where the one is below the first and the other below the second. */
@@ -36,6 +37,7 @@ const HOME_WITHIN_MS = 500
  *            layouts (left out: none is spread): for each home false, or { code, seed, parts: for each level where in KEYS the
  *              part of each field is }, perRule: how many homes a rule has (left out: 1),
  *            most: so many callers live in a hash before they are spread, for tests,
+ *            forgets: versions of rules that are no longer used are forgotten at once, for tests,
  *            rules: [{ mark, since?, isWatching?, levels: [{ name, slots, shape, patienceUs?, held?, … the meter's numbers }] }],
  *            places: the home of each rule (left out: each has one for itself, in their order),
  *            calls: a character for each number, from '#' for 0 up to '}'; '~' stands for the next of `numbers`:
@@ -45,23 +47,28 @@ const HOME_WITHIN_MS = 500
  *              to renew leases: the same with the least and the most places held
  *              to reset: the same, of which rule and field are read
  *              to catch up: rule and field, and for each level what is known to be used and what is missing
+ *            born: when each home was born, as the process knows it, or 0; tell: the reply is to say so at its end,
  *            or keep: KEYS are a home and some of its parts, of so many; they live on for as long as the home matters
  *            or, for a call that comes alone, rules and lone: the field and 2 * cost (+ 1 where it may wait) of each charge
  *   reply    numbers: now, then for each call that asks and each level where the call cannot pass at once the delay,
  *            negative and less 1 (the least there is: never), and then remaining * RESETS + reset; or, where one of them
  *            is too large for that, -1, remaining and reset (-1 is never); for each level that catches up, what did not fit;
- *            or, where a home is spread otherwise than the request has it, -1 and the code and the seed of each home
+ *            or, where a home is spread otherwise than the request has it, -1 and the code and the seed of each home;
+ *            or, where a home was born at another moment than the request has it, -2 and the moment of each, 0 if it is not there
  */
 export function redisScript(twins: readonly Twin[]): string {
-  const makers = twins.map(
-    ({ name, lua }) => `makers[${JSON.stringify(name)}] = function()${inlineConstants(lua)}\nend`,
-  )
+  const makers = twins.map(makerOf)
+  const others = knownTwins.filter(({ name }) => !twins.some(twin => twin.name === name)).map(makerOf)
   const passes = twins.map(({ name, pass }) => {
     if (pass === undefined) return ''
     return `passes[${JSON.stringify(name)}] = function(meter, state, now, cost)${inlineConstants(pass)}\nend`
   })
   const moves = [...makers, ...passes].join('\n')
-  return inlineConstants(`${HEAD}\n${moves}\n${LONE}\n${SELDOM}\n${STATES}\n${JUDGE}`)
+  return inlineConstants(`${HEAD}\n${moves}\n${LONE}\n${seldomScript(others.join('\n'))}\n${STATES}\n${JUDGE}`)
+}
+
+function makerOf({ name, lua }: Twin): string {
+  return `makers[${JSON.stringify(name)}] = function()${inlineConstants(lua)}\nend`
 }
 
 const HEAD = `
@@ -125,14 +132,19 @@ for r = 1, #rules do
   local rule = rules[r]
   rule.home, home.rules = home, home.rules + 1
   if home.mark ~= rule.mark or not home.isSpelled then seldom().takeOver(home, rule) end
-  rule.version, rule.since = home.version, home.since
+end
+for r = 1, #rules do
+  local rule = rules[r]
+  local home = rule.home
+  rule.version, rule.since, rule.at, rule.all = home.version, home.since, 0, rule.levels
+  if home.mark ~= rule.mark then seldom().bind(home, rule) end
 end
 -- by the word of a charge
 local chargers = {}
 for r = 1, #rules do
   local rule = rules[r]
   local home, level = rule.home, rule.levels[1]
-  if home.rules == 1 and not rule.levels[2] and level.slots > 0 and level.slots < MANY then
+  if home.rules == 1 and home.mark == rule.mark and not rule.levels[2] and level.slots > 0 and level.slots < MANY then
     local charge = charger(rule)
     home.charge, chargers[r * 2], chargers[r * 2 + 1] = charge, charge, charge
   end
@@ -187,5 +199,8 @@ while at <= last do
   end
 end
 for h = 1, #homes do saveHome(homes[h]) end
+if request.tell then
+  for h = 1, #homes do reply[n + h] = homes[h].about ~= '' and homes[h].born or 0 end
+end
 return reply
 `

@@ -167,7 +167,7 @@ describe('a call by several rules', () => {
     const charges = counters.map(counter => charge(counter, 'someone', 2))
     store.refund(charges, (await store.take(charges)).now)
     expect(await Promise.all(counters.map(counter => left(store, counter)))).toEqual([10, 5])
-    expect(await server.client.dbsize()).toBe(0)
+    expect(await Promise.all(counters.map(counter => store.keys(counter, 10)))).toEqual([[], []])
   })
 
   it('is forgotten by a reset', async () => {
@@ -202,7 +202,7 @@ describe('what may go wrong', () => {
     }
   })
 
-  it.each([[undefined], ['OK'], [[]], [[1]], [[NOON, 1, 5]], [[NOON, -1, 0]], [[NOON, -9]], [[NOON, 'x']]])(
+  it.each([[undefined], ['OK'], [[]], [[1]], [[NOON, 1, 5, 6]], [[NOON, -1, 0]], [[NOON, -9]], [[NOON, 'x']]])(
     'a reply of %j is an error',
     async reply => {
       const store = new RedisStore(() => Promise.resolve(reply))
@@ -267,7 +267,8 @@ describe('what may go wrong', () => {
       ]) {
         await server.client.flushall()
         await spoil()
-        await store.take([charge(counter)])
+        // the first to ask after the counts were lost is told so
+        await store.take([charge(counter)]).catch(() => store.take([charge(counter)]))
         expect(await left(store, counter)).toBe(9)
       }
     },

@@ -1,8 +1,9 @@
 import { createHash, randomInt } from 'node:crypto'
 import type { Twin } from '../algorithms/algorithm.ts'
 import { DianaError } from '../errors.ts'
-import type { Answered, FleetStore } from './fleet-store.ts'
-import { type BatchTerms, decodeBatch, decodeLayouts, encodeBatch, encodeKeep } from './redis-batch.ts'
+import { ClockSteps } from './clock-steps.ts'
+import type { Answered, FleetStore, StoreWatcher } from './fleet-store.ts'
+import { type BatchTerms, decodeBatch, decodeBirths, decodeLayouts, encodeBatch, encodeKeep } from './redis-batch.ts'
 import {
   HOMES_ON_CLUSTER,
   keyOf,
@@ -18,6 +19,7 @@ import { allParts, FAN_OUT, type RedisLayout } from './redis-layout.ts'
 import { RedisLeases } from './redis-leases.ts'
 import type { Question, RedisCatchUp, Refund } from './redis-question.ts'
 import { redisScript } from './redis-script.ts'
+import { CountsLost } from './trouble.ts'
 
 /** Sends one command to Redis; all that Diana asks of a client. */
 export type SendCommand = (command: readonly string[]) => Promise<unknown>
@@ -30,6 +32,8 @@ export interface RedisStoreOptions {
   readonly now?: (() => number) | undefined
   /** So many callers live in a hash before they are spread over several, for tests; default: 2000, or 1000 in a part. */
   readonly callersPerHash?: number | undefined
+  /** Versions of rules that are no longer used are forgotten at once, for tests; default: false. */
+  readonly forgetsVersions?: boolean | undefined
 }
 
 interface Script {
@@ -72,8 +76,12 @@ export class RedisStore implements FleetStore {
   readonly #holder = randomInt(2 ** 47)
   readonly #now: (() => number) | undefined
   readonly #callersPerHash: number | undefined
+  readonly #forgetsVersions: boolean | undefined
   /** How callers are spread, for homes that have many: what Redis said last, by the name of the young hash. */
   readonly #layouts = new Map<string, RedisLayout>()
+  readonly #homes = new Map<string, RedisHome>()
+  readonly #clockSteps = new ClockSteps()
+  #watcher: StoreWatcher | undefined
   readonly #leases = new RedisLeases()
   readonly #renewing: NodeJS.Timeout
   readonly #flushSoon = (): void => this.#flush()
@@ -95,6 +103,7 @@ export class RedisStore implements FleetStore {
     this.#isCluster = options.isCluster ?? false
     this.#now = options.now
     this.#callersPerHash = options.callersPerHash
+    this.#forgetsVersions = options.forgetsVersions
     this.#renewing = setInterval(() => this.renew(), LEASE_MS / 3).unref()
   }
 
@@ -108,6 +117,7 @@ export class RedisStore implements FleetStore {
       prefix: this.#prefix,
       isCluster: this.#isCluster,
       holder: this.#holder,
+      homes: this.#homes,
       sinceOf: (tag, mark) => this.#sinceOf(tag, mark),
     })
     const before = this.#counters.get(counter.tag)
@@ -226,6 +236,10 @@ export class RedisStore implements FleetStore {
     this.#leases.dropped(counter, key, now)
   }
 
+  watch(watcher: StoreWatcher): void {
+    this.#watcher = watcher
+  }
+
   /** Answers what was asked, and renews no lease any more: what this process still holds is free again soon. */
   close(): void {
     this.#closed = true
@@ -284,8 +298,7 @@ export class RedisStore implements FleetStore {
 
   async #run(batch: readonly Pending[]): Promise<void> {
     try {
-      const { now, allowed } = decodeBatch(batch, await this.#exchange(batch))
-      this.#heard = { now, atMs: performance.now() }
+      const { now, allowed } = await this.#exchange(batch)
       batch.forEach((question, i) => {
         this.#settle(question, allowed[i]!)
         question.resolve({ allowed: allowed[i]!, now })
@@ -303,14 +316,26 @@ export class RedisStore implements FleetStore {
   }
 
   /** Asks again as long as Redis has callers spread otherwise than this process knew; nothing is counted until both agree. */
-  async #exchange(questions: readonly Question[]): Promise<unknown> {
+  async #exchange(questions: readonly Question[]): Promise<{ now: number; allowed: boolean[] }> {
     this.#underWay += questions.length
     try {
       for (let tries = 0; tries < MOST_TRIES; tries++) {
-        const { keys, arg } = encodeBatch(questions, this.#terms())
+        const { keys, arg, homes } = encodeBatch(questions, this.#terms())
+        const sent = homes.map(({ born }) => born)
+        const [sentAtMs, askedAtMs] = [performance.now(), this.#steadyMs()]
         const reply = await this.#evaluate([String(keys.length), ...keys, arg])
+        const births = decodeBirths(reply)
+        if (births) {
+          this.#compareBirths(homes, sent, births)
+          continue
+        }
         const layouts = decodeLayouts(reply)
-        if (!layouts) return reply
+        if (!layouts) {
+          const answer = decodeBatch(questions, reply, sent.includes(0) ? homes : [])
+          this.#hear(answer.now, sentAtMs)
+          noteWhatMatters(questions, askedAtMs)
+          return answer
+        }
         for (const [h, layout] of layouts.entries()) this.#learn(keys[h * 2], layout)
       }
       throw new Error(`the script answered ${MOST_TRIES} times that callers are spread otherwise`)
@@ -321,12 +346,44 @@ export class RedisStore implements FleetStore {
     }
   }
 
+  /** Throws if Redis has lost homes in which something mattered that this process was told of; others may have expired. */
+  #compareBirths(homes: readonly RedisHome[], sent: readonly number[], births: readonly number[]): void {
+    let isLost = false
+    homes.forEach((home, h) => {
+      if (sent[h] === 0 || sent[h] === births[h]) return
+      if (sent[h] === home.born) {
+        if (this.#steadyMs() < home.mattersUntil) home.lost = home.born
+        home.born = 0
+        home.mattersUntil = 0
+      }
+      if (sent[h] === home.lost) isLost = true
+    })
+    if (!isLost) return
+    this.#watcher?.countsLost()
+    throw new CountsLost()
+  }
+
+  /** A clock that never steps, unless one is given from outside. */
+  #steadyMs(): number {
+    return this.#now ? this.#now() / 1000 : performance.now()
+  }
+
+  #hear(now: number, sentAtMs: number): void {
+    const atMs = performance.now()
+    this.#heard = { now, atMs }
+    const stepMs = this.#clockSteps.observe(now / 1000, sentAtMs, atMs)
+    if (stepMs === 0) return
+    if (stepMs < 0) this.#leases.forgetResets()
+    this.#watcher?.clockStepped(stepMs)
+  }
+
   #terms(): BatchTerms {
     return {
       layouts: this.#layouts,
       homesPerRule: this.#isCluster ? HOMES_ON_CLUSTER : 1,
       now: this.#now?.(),
       callersPerHash: this.#callersPerHash,
+      forgetsVersions: this.#forgetsVersions,
     }
   }
 
@@ -344,6 +401,20 @@ export class RedisStore implements FleetStore {
     } catch (error) {
       if (!String(error).includes('NOSCRIPT')) throw error
       return await this.#send(['EVAL', text, ...rest])
+    }
+  }
+}
+
+/** Until when what Redis has said matters at least: the script ran after it was asked. */
+function noteWhatMatters(questions: readonly Question[], askedAtMs: number): void {
+  for (const question of questions) {
+    if (question.what !== 'take') continue
+    for (const { counter, key, resets } of question.charges) {
+      const home = counter.homeOf(key)
+      for (const reset of resets) {
+        const untilMs = askedAtMs + Math.min(reset / 1000, counter.held ? LEASE_MS : reset / 1000)
+        if (untilMs > home.mattersUntil) home.mattersUntil = untilMs
+      }
     }
   }
 }

@@ -7,8 +7,6 @@ import type { Table } from './table.ts'
 const CHUNK_BITS = 5
 /** The clocks of the store and of this process, and the way between them, may differ by so much. */
 const SLACK_US = 50_000
-/** What was said at most this part of a period ago differs by the oldest calls only. */
-const CLOSE = 20
 
 /**
  * What a store that several processes share was last seen to have counted for each key: the whole fleet's calls, against
@@ -38,8 +36,8 @@ export class SeenCounts {
     if (this.#states.hasChunk(slot)) this.#states.clear(slot)
   }
 
-  /** The store has said what is left of each level, and had last done so `sinceUs` ago. */
-  see(slot: number, remaining: readonly number[], now: number, sinceUs: number = Number.POSITIVE_INFINITY): void {
+  /** The store has said what is left of each level. */
+  see(slot: number, remaining: readonly number[], now: number): void {
     const { meters, offsets } = this.#states.layout
     const state = this.#stateOf(slot)
     for (let level = 0; level < meters.length; level++) {
@@ -47,12 +45,10 @@ export class SeenCounts {
       if (meter.held || meter.costLasting) continue
       const at = this.#states.base(slot) + offsets[level]!
       const left = remaining[level]!
-      // calls have left the window sooner than they were seen to come, or were given back or reset elsewhere; after a while
-      // others may have come instead, and when the rest was counted is not known
+      // something was given back or reset elsewhere; when the rest was counted is not known
       const isLess = meter.remaining(state, at, now + SLACK_US) < left
-      const isKnown = isLess && sinceUs * CLOSE <= (meter.scale?.[0] ?? 0) && forgetOldest(meter, state, at, left, now)
-      if (isLess && !isKnown) state.fill(0, at, at + meter.slots)
-      const room = isLess && !isKnown ? this.#capacities[level]! : meter.remaining(state, at, now)
+      if (isLess) state.fill(0, at, at + meter.slots)
+      const room = isLess ? this.#capacities[level]! : meter.remaining(state, at, now)
       if (room > left) meter.take(state, at, now, room - left, 0)
     }
   }
@@ -91,16 +87,4 @@ export class SeenCounts {
     if (!this.#states.hasChunk(slot)) this.#states.addChunk(slot)
     return this.#states.state(slot)
   }
-}
-
-/** Takes back the oldest calls until so much is left; false if this cannot be told, as when a key was reset. */
-function forgetOldest(meter: Meter, state: Float64Array, at: number, left: number, now: number): boolean {
-  const periodUs = meter.scale?.[0] ?? 0
-  for (let room = meter.remaining(state, at, now); room < left; ) {
-    meter.giveBack(state, at, now, left - room, now - periodUs + 1)
-    const roomThen = meter.remaining(state, at, now)
-    if (roomThen <= room) return false
-    room = roomThen
-  }
-  return true
 }

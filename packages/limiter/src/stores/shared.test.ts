@@ -238,6 +238,24 @@ describe('a store that the fleet shares', () => {
     expect(await store.take([charge(3)], fleet.now)).toBe(true)
   })
 
+  it('tells a store that has lost its counts what it had counted, though the store can be asked', async () => {
+    const fleet = new FleetDouble()
+    const { admitted, back, counter, store } = await join(fleet)
+    expect(await admitted(7)).toBe(7)
+    fleet.forget()
+    fleet.watcher!.countsLost()
+    expect(store.status).toMatchObject({ healthy: false, kind: 'lost' })
+    await back()
+    expect(fleet.left(counter, 'a')).toBe(3)
+  })
+
+  it('reports in its status that the clock of the store has stepped', async () => {
+    const fleet = new FleetDouble()
+    const { store } = await join(fleet)
+    fleet.watcher!.clockStepped(-3_600_000)
+    expect(store.status).toMatchObject({ healthy: true, clockSteps: [{ byMs: -3_600_000 }] })
+  })
+
   it('starts without the store as in an outage that began before', async () => {
     const fleet = new FleetDouble()
     fleet.before = refuse

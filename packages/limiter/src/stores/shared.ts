@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import type { Part } from '../algorithms/algorithm.ts'
+import { warnOnce } from '../warn-once.ts'
 import { Breaker } from './breaker.ts'
 import { Deadline, TooLate, type Waiter, within } from './deadline.ts'
 import { Debts } from './debts.ts'
@@ -23,7 +24,7 @@ import { isCountedHere, type SharedCharge } from './shared-charge.ts'
 import { StandIn } from './stand-in.ts'
 import { StoreHealth, type StoreStatus } from './store-health.ts'
 import type { Table } from './table.ts'
-import { type Trouble, troubleOf } from './trouble.ts'
+import { CountsLost, type Trouble, troubleOf } from './trouble.ts'
 
 export interface SharedStoreOptions {
   /** How long a call waits for the store. */
@@ -81,6 +82,8 @@ export class SharedStore {
   #remindedEra: string | undefined
   /** The life of the store in which the fleet gathers. */
   #gatheredEra = ''
+  /** The store has lost what it had counted, and is yet to be reminded. */
+  #hasLost = false
   #settling: NodeJS.Timeout | undefined
   /** Charges as the store was last asked about, to ask it again. */
   #latest: readonly SharedCharge[] = []
@@ -109,6 +112,11 @@ export class SharedStore {
       isPaused: () => !this.#health.isHealthy,
       isOpening: () => options.lastError !== undefined && options.lastError() === undefined,
       onTrouble: trouble => this.#switch(trouble),
+      onForgotten: () => this.#lost(),
+    })
+    this.#store.watch?.({
+      countsLost: () => this.#lost(),
+      clockStepped: byMs => this.#clockStepped(byMs),
     })
     this.#recovery = new Recovery({
       fleetSize: () => this.#fleet.part.size,
@@ -141,9 +149,10 @@ export class SharedStore {
   }
 
   get status(): StoreStatus {
-    const { isHealthy, since, trouble, outages } = this.#health
+    const { isHealthy, since, trouble, outages, clockSteps } = this.#health
     const fleet = { ...this.#fleet.part, known: this.#fleet.isKnown }
-    return { healthy: isHealthy, since, ...trouble, fleet, rules: isHealthy ? [] : this.#options.rules(), outages }
+    const rules = isHealthy ? [] : this.#options.rules()
+    return { healthy: isHealthy, since, ...trouble, fleet, rules, outages, clockSteps }
   }
 
   /** Judges all charges at once: every one is counted, or, if one refuses, none. */
@@ -337,6 +346,17 @@ export class SharedStore {
     this.#options.onChange(this.status)
   }
 
+  /** What the store had counted is told to it again, by all processes together as after any outage. */
+  #lost(): void {
+    this.#hasLost = true
+    this.#switch(troubleOf(new CountsLost()))
+  }
+
+  #clockStepped(byMs: number): void {
+    this.#health.clockStepped(byMs)
+    warnOnce('DIANA_CLOCK_STEPPED', `that of Redis, ${byMs < 0 ? 'back' : 'forward'} by ${Math.abs(byMs) / 1000} s`)
+  }
+
   async #probe(): Promise<void> {
     const { timeoutMs } = this.#options
     await within(this.#fleet.knock(0), timeoutMs)
@@ -347,9 +367,13 @@ export class SharedStore {
     const { isComplete, era, hasForgotten } = await within(this.#fleet.knock(withinMs), this.#stepMs)
     this.#isRejoining = true
     this.#gatheredEra = era
-    if (!hasForgotten || this.#remindedEra === era) return isComplete
+    if (!this.#hasLost && (!hasForgotten || this.#remindedEra === era)) return isComplete
+    this.#hasLost = false
     // before any process adds what the store has never known
-    await remind(this.#store, this.#standIn.known(this.#options.now))
+    await remind(this.#store, this.#standIn.known(this.#options.now)).catch(error => {
+      this.#hasLost = true
+      throw error
+    })
     this.#remindedEra = era
     return false
   }

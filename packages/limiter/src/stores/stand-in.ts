@@ -28,6 +28,8 @@ export interface FleetView {
 const MARGIN = 20
 /** A call that was refused because an answer is late may be tried again after so long. */
 const RETRY_US = 1_000_000
+/** A store that has lost its memory is told of so many keys by each process; more would take too long. */
+const MOST_KNOWN = 50_000
 
 /**
  * Judges calls in this process while the store cannot be asked. As long as it can, this follows along: it counts what
@@ -59,10 +61,10 @@ export class StandIn {
   }
 
   /** Takes note of what the store says of a call that was judged here meanwhile. */
-  see(charge: SharedCharge, now: number, sinceUs?: number): void {
+  see(charge: SharedCharge, now: number): void {
     const slot = this.#slotFor(charge, now)
     if (slot === undefined || (slot === CROWD && charge.key !== '')) return
-    this.#seenOf(charge.counter, charge.table, now).see(slot, charge.remaining, now, sinceUs)
+    this.#seenOf(charge.counter, charge.table, now).see(slot, charge.remaining, now)
   }
 
   /** Judges all charges at once: every one is counted, or, if one refuses, none. */
@@ -137,8 +139,26 @@ export class StandIn {
     this.#seenOf(counter, table, now).count(slot, counted, now)
   }
 
-  /** What the store was last seen to have counted, key by key: all that it can be told if it has lost its memory. */
+  /**
+   * What the store was last seen to have counted, key by key: all that it can be told if it has lost its memory. Keys with nothing
+   * left come first, and there are at most MOST_KNOWN.
+   */
   *known(now: () => number): Generator<CatchUp<FleetCounter>> {
+    let left = MOST_KNOWN
+    for (const isExhausted of [true, false]) {
+      for (const known of this.#known(now)) {
+        if (this.#isExhausted(known) !== isExhausted) continue
+        if (left-- === 0) return
+        yield known
+      }
+    }
+  }
+
+  #isExhausted({ counter, levels }: CatchUp<FleetCounter>): boolean {
+    return counter.meters.some((meter, level) => meter.costLasting || levels[level]!.known >= capacityOf(meter))
+  }
+
+  *#known(now: () => number): Generator<CatchUp<FleetCounter>> {
     for (const counter of this.#counters.flatMap(one => one.deref() ?? [])) {
       const seen = this.#seen.get(counter)
       if (!seen || counter.held) continue
@@ -176,7 +196,7 @@ export class StandIn {
     const base = table.base(slot)
     const { here, fleet, late } = this.#capacitiesOf(counter, table)
     const { isAlone } = this.#fleet
-    if (!counter.held) this.see(charge, now, late.sinceUs(slot, now))
+    if (!counter.held) this.see(charge, now)
     const isNext = late.begin(slot, now)
     const own = isAdmitted && !isCounted ? cost : 0
     for (let level = 0; level < table.meters.length; level++) {

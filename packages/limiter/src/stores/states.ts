@@ -1,5 +1,5 @@
 import { FreeSlots } from './free-slots.ts'
-import { inheritStates, type Layout } from './inherit-states.ts'
+import { inheritMoves, type Layout, type LevelMove, moveStates } from './inherit-states.ts'
 
 const EXTRAS_BITS = 10
 const EXTRAS_SLOTS = 1 << EXTRAS_BITS
@@ -99,12 +99,17 @@ export class States {
 
   /** What the meters of another layout make of all states; these here stay as they are. */
   inherit(after: Layout, now: number): States {
+    return this.move(after, inheritMoves(this.layout, after), now)
+  }
+
+  /** The states in another layout, where each level becomes what `moves` says; these here stay as they are. */
+  move(after: Layout, moves: readonly LevelMove[], now: number): States {
     const heirs = new States(after, this.#chunkBits)
     this.#chunks.forEach((chunk, place) => {
       if (!chunk) return
       const first = place << this.#chunkBits
       const slots = chunk.length / this.#coreAt.length
-      const states = inheritStates(this.#wholeChunk(first, slots), slots, this.layout, after, now)
+      const states = moveStates(this.#wholeChunk(first, slots), slots, this.layout.stride, after.stride, moves, now)
       heirs.#chunks[place] = heirs.#isSparse ? new Float64Array(slots * heirs.#coreAt.length) : states
       for (let slot = 0; heirs.#isSparse && slot < slots; slot++) {
         heirs.state(first + slot).set(states.subarray(slot * after.stride, (slot + 1) * after.stride))

@@ -35,6 +35,16 @@ export interface StoreStatus {
   readonly rules: readonly string[]
   /** The last times without the store, the latest last. */
   readonly outages: readonly Outage[]
+  /** The last times when the clock of the store stepped, the latest last. */
+  readonly clockSteps: readonly ClockStep[]
+}
+
+/** A step of the clock of the store. */
+export interface ClockStep {
+  /** When it was noticed; milliseconds since 1970, by the clock of this process. */
+  readonly at: number
+  /** How far, in milliseconds; negative if the clock stepped back. */
+  readonly byMs: number
 }
 
 type Changing<T> = { -readonly [K in keyof T]: T[K] }
@@ -44,6 +54,7 @@ const REMEMBERED = 20
 /** Remembers when the store could not be asked, and what that cost. */
 export class StoreHealth {
   readonly #outages: Changing<Outage>[] = []
+  readonly #clockSteps: ClockStep[] = []
   #since = Date.now()
 
   get isHealthy(): boolean {
@@ -56,6 +67,15 @@ export class StoreHealth {
 
   get outages(): readonly Outage[] {
     return this.#outages.map(outage => ({ ...outage }))
+  }
+
+  get clockSteps(): readonly ClockStep[] {
+    return [...this.#clockSteps]
+  }
+
+  clockStepped(byMs: number): void {
+    this.#clockSteps.push({ at: Date.now(), byMs })
+    if (this.#clockSteps.length > REMEMBERED) this.#clockSteps.shift()
   }
 
   get trouble(): Pick<Outage, 'kind' | 'code' | 'trouble' | 'remedy'> | undefined {

@@ -1,7 +1,15 @@
 import type { Meter } from '../algorithms/algorithm.ts'
 import { FreeSlots } from './free-slots.ts'
-import { isSameLayout, type Layout, layOut } from './inherit-states.ts'
+import { inheritMoves, isSameLayout, type Layout, type LevelMove, layOut } from './inherit-states.ts'
 import { KeyIndex } from './key-index.ts'
+import {
+  onlyVersion,
+  type RuleVersion,
+  type RuleVersions,
+  recordCall,
+  useVersion,
+  withoutPast,
+} from './rule-versions.ts'
 import { States } from './states.ts'
 
 const CHUNK_BITS = 10
@@ -37,6 +45,9 @@ export class Table {
   passes = false
   /** Whether calls that are not admitted are stored as the moment at which a key was first seen. */
   begins = false
+  /** Versions of the rule that are not used any more, and still record all calls; most tables have none. */
+  past: readonly RuleVersion[] = []
+  #versions: RuleVersions
   #held = false
   readonly #index = new KeyIndex()
   #states: States
@@ -50,39 +61,82 @@ export class Table {
   readonly #resets: (Float64Array | undefined)[] = []
 
   constructor(meters: readonly Meter[]) {
-    const layout = layOut(meters)
-    this.#use(layout)
-    this.#states = new States(layout, CHUNK_BITS)
+    this.#versions = onlyVersion(meters, -1)
+    this.#use(this.#versions)
+    this.#states = new States(layoutOf(this.#versions), CHUNK_BITS)
     this.#useStates(this.#states)
     // a table of the crowd alone, such as a global rule's, needs no whole chunk
     this.#states.addChunk(CROWD, 1)
   }
 
   /**
-   * Goes on counting with other numbers: every key's state is what the new meters make of it. Returns what undoes this, as
-   * long as nothing was counted since; where a meter throws, nothing has changed.
+   * Goes on counting with other numbers: every key's state is what the new meters make of it. If `keepsPast` is true, the meters
+   * of before record calls for a while longer, in case they are used again. Returns what undoes this, as long as nothing was
+   * counted since; where a meter throws, nothing has changed.
    */
-  adopt(meters: readonly Meter[], now: number): () => void {
-    const before: Layout = { meters: this.meters, offsets: this.offsets, stride: this.stride }
-    const after = layOut(meters)
-    const [undone, changedAt] = [this.#states, this.changedAt]
-    const states = isSameLayout(before, after) ? undone : undone.inherit(after, now)
-    this.#use(after)
-    if (states !== undone) this.changedAt = now
-    this.#useStates(states)
+  adopt(meters: readonly Meter[], now: number, { keepsPast = false }: { keepsPast?: boolean } = {}): () => void {
+    const [versions, states] = [this.#versions, this.#states]
+    const { used, stride } = versions
+    if (isSameLayout(layOut(used.meters), layOut(meters))) {
+      const next = { ...used, meters }
+      this.#use({ all: versions.all.map(version => (version === used ? next : version)), used: next, stride })
+    } else if (keepsPast) {
+      this.#move(useVersion(versions, meters, now), now)
+    } else {
+      const after = onlyVersion(meters, now)
+      const before = { meters: used.meters, offsets: used.offsets, stride }
+      this.#move({ versions: after, moves: inheritMoves(before, layoutOf(after)) }, now)
+    }
     return () => {
-      this.#use(before)
-      this.#useStates(undone)
-      this.changedAt = changedAt
+      this.#use(versions)
+      this.#useStates(states)
     }
   }
 
-  #use({ meters, offsets, stride }: Layout): void {
+  /** Counts in all versions that are kept a call which the one in use has admitted. */
+  record(slot: number, now: number, cost: number, delay: number): void {
+    const kept = withoutPast(this.#versions, now)
+    if (kept) this.#move(kept, now)
+    const [state, base] = [this.state(slot), this.base(slot)]
+    for (const { meters, offsets } of this.past) {
+      meters.forEach(
+        (meter, level) => void recordCall(this.meters, meter, state, base + offsets[level]!, now, cost, delay),
+      )
+    }
+  }
+
+  /** Takes back what was counted as admitted at `moment`, in all levels or in those that `applies` names. */
+  giveBack(
+    slot: number,
+    now: number,
+    cost: number,
+    moment: number,
+    applies: (meter: Meter) => boolean = () => true,
+  ): void {
+    const [state, base] = [this.state(slot), this.base(slot)]
+    for (const { meters, offsets, changedAt } of this.#versions.all) {
+      meters.forEach((meter, level) => {
+        if (applies(meter)) meter.giveBack(state, base + offsets[level]!, now, cost, moment, changedAt)
+      })
+    }
+  }
+
+  #move({ versions, moves }: { versions: RuleVersions; moves: readonly LevelMove[] }, now: number): void {
+    this.#useStates(this.#states.move(layoutOf(versions), moves, now))
+    this.#use(versions)
+  }
+
+  #use(versions: RuleVersions): void {
+    const { meters, offsets, changedAt } = versions.used
+    this.#versions = versions
     this.meters = meters
     this.offsets = offsets
-    this.stride = stride
-    this.begins = meters.some(meter => meter.begin !== undefined)
-    this.passes = meters.length === 1 && meters[0]!.pass !== undefined && stride <= PASSING_SLOTS && !this.begins
+    this.stride = versions.stride
+    this.changedAt = changedAt
+    this.past = versions.all.filter(version => version !== versions.used)
+    this.begins = versions.all.some(version => version.meters.some(meter => meter.begin !== undefined))
+    const isPlain = meters.length === 1 && this.past.length === 0 && !this.begins
+    this.passes = isPlain && meters[0]!.pass !== undefined && this.stride <= PASSING_SLOTS
     this.#held = meters.some(meter => meter.held)
   }
 
@@ -181,6 +235,13 @@ export class Table {
   #isLive(slot: number, now: number): boolean {
     const state = this.state(slot)
     const base = this.base(slot)
-    return this.meters.some((meter, level) => meter.idleAt(state, base + this.offsets[level]!) > now)
+    return this.#versions.all.some(({ meters, offsets }) => {
+      return meters.some((meter, level) => meter.idleAt(state, base + offsets[level]!) > now)
+    })
   }
+}
+
+/** Where the numbers of all versions are within a slot. */
+function layoutOf({ all, stride }: RuleVersions): Layout {
+  return { meters: all.flatMap(({ meters }) => meters), offsets: all.flatMap(({ offsets }) => offsets), stride }
 }

@@ -1,8 +1,9 @@
 /**
  * What is wrong with a store: it is `down`; it `refuses` to write, since it is full, a replica, or cannot save; it is
- * `misconfigured`, which no waiting mends; or it failed in some other way, which is a `bug` of somebody.
+ * `misconfigured`, which no waiting mends; it has `lost` what it had counted, and is told again; or it failed in some other
+ * way, which is a `bug` of somebody.
  */
-export type TroubleKind = 'down' | 'refuses' | 'misconfigured' | 'bug'
+export type TroubleKind = 'down' | 'refuses' | 'misconfigured' | 'lost' | 'bug'
 
 /** Why a store cannot be asked, and what to do. */
 export interface Cause {
@@ -29,6 +30,7 @@ export type StoreCode =
   | 'STORE_FULL'
   | 'STORE_READONLY'
   | 'STORE_CANNOT_SAVE'
+  | 'STORE_LOST_COUNTS'
   | 'STORE_FAILED'
 
 /** What is assumed of an error that nothing else is known of. */
@@ -42,6 +44,12 @@ export const UNKNOWN_BUG: Omit<Cause, 'pattern'> = {
   code: 'STORE_FAILED',
   kind: 'bug',
   remedy: 'look for the message in the log of Redis, and check that nothing else writes keys of this prefix',
+}
+
+export const LOST_COUNTS: Omit<Cause, 'pattern'> = {
+  code: 'STORE_LOST_COUNTS',
+  kind: 'lost',
+  remedy: 'flush no database that Diana counts in, let Redis save to disk, and set maxmemory-policy to noeviction',
 }
 
 /** The words that Redis, ioredis, node-redis and Node use; the first that fits is the cause. */

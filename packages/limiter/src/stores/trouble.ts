@@ -1,5 +1,5 @@
 import { TooLate } from './deadline.ts'
-import { type Cause, causes, UNKNOWN_BUG, UNREACHABLE } from './trouble-causes.ts'
+import { type Cause, causes, LOST_COUNTS, UNKNOWN_BUG, UNREACHABLE } from './trouble-causes.ts'
 
 export type { TroubleKind } from './trouble-causes.ts'
 
@@ -9,13 +9,25 @@ export interface Trouble extends Pick<Cause, 'code' | 'kind' | 'remedy'> {
   readonly isSilent: boolean
 }
 
+/** The store has lost what it had counted. */
+export class CountsLost extends Error {
+  constructor() {
+    super('Redis has lost its counts: it was flushed, started empty, or has evicted them')
+  }
+}
+
 const LONGEST = 300
 
 export function troubleOf(error: unknown): Trouble {
   const text = error instanceof Error ? error.message : String(error)
   const isSilent = error instanceof TooLate
-  const { code, kind, remedy } = causes.find(({ pattern }) => pattern.test(text)) ?? unknownCause(error, text)
+  const { code, kind, remedy } = causeOf(error, text)
   return { code, kind, remedy, message: text.slice(0, LONGEST), isSilent }
+}
+
+function causeOf(error: unknown, text: string): Pick<Cause, 'code' | 'kind' | 'remedy'> {
+  if (error instanceof CountsLost) return LOST_COUNTS
+  return causes.find(({ pattern }) => pattern.test(text)) ?? unknownCause(error, text)
 }
 
 /** What no server has said is about the way to it. */

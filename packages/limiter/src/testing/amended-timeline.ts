@@ -50,7 +50,7 @@ export function memoryStage(words: TimelineRule): Stage {
   const store = new MemoryStore()
   const table: Table = store.createTable('rule', compileWords(words).meters)
   return {
-    change: (rule, now) => void table.adopt(rule.meters, now),
+    change: (rule, now) => void table.adopt(rule.meters, now, { keepsPast: true }),
     reset: (_now, key) => table.reset(key),
     take(now, cost, key) {
       const resetsBefore = resetsSoFar()

@@ -52,6 +52,8 @@ export interface StoreWalkOptions {
   /** So many callers live in a hash of Redis before they are spread; default: as for all stores. */
   readonly callersPerHash?: number | undefined
   readonly start: number
+  /** Versions of rules are kept for a while after a change; default: they are forgotten at once. */
+  readonly keepsVersions?: boolean | undefined
   /** The algorithm of each rule. */
   readonly algorithms: readonly string[]
   /** Numbers for each rule. */
@@ -68,15 +70,20 @@ export class StoreWalk {
   readonly #rules: Rule[]
   readonly #usedAlgorithms: Set<string>[]
   readonly #end: number
+  readonly #keepsVersions: boolean
   #receipts: Receipt[] = []
   #now: number
   #retryUs = 0
 
-  constructor({ send, prefix, callersPerHash, start, algorithms, rules }: StoreWalkOptions) {
+  constructor({ send, prefix, callersPerHash, start, keepsVersions = false, algorithms, rules }: StoreWalkOptions) {
     this.#now = startFrom(start)
     // no process renews leases here, and in memory none ends
     this.#end = this.#now + LEASE_MS * 1000 - 1000
-    this.#redis = new RedisStore(send, { prefix, callersPerHash, now: () => this.#now })
+    this.#keepsVersions = keepsVersions
+    this.#redis = new RedisStore(send, {
+      ...{ prefix, callersPerHash, now: () => this.#now },
+      forgetsVersions: !keepsVersions,
+    })
     this.#usedAlgorithms = rules.map((_, i) => new Set([pick(algorithms, i)]))
     this.#rules = rules.map((dice, i) => this.#createRule(`rule${i}`, pick(algorithms, i), dice))
   }
@@ -227,7 +234,7 @@ export class StoreWalk {
     const rule = this.#rules[place]!
     const meters = metersOf(rule.algorithm, limitsFrom(dice[2]!, dice), dice, rule.timeoutUs)
     const counter = this.#redis.createCounter({ ...rule, meters })
-    rule.table.adopt(meters, this.#now)
+    rule.table.adopt(meters, this.#now, { keepsPast: this.#keepsVersions })
     this.#rules[place] = { ...rule, meters, counter }
     await this.#arrival(counter)
   }

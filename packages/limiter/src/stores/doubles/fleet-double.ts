@@ -1,6 +1,14 @@
 import { DianaError } from '../../errors.ts'
 import { type CatchUp, catchUpTable } from '../catch-up.ts'
-import type { Answered, FleetCharge, FleetCounter, FleetRefund, FleetRule, FleetStore } from '../fleet-store.ts'
+import type {
+  Answered,
+  FleetCharge,
+  FleetCounter,
+  FleetRefund,
+  FleetRule,
+  FleetStore,
+  StoreWatcher,
+} from '../fleet-store.ts'
 import { type LocalCharge, localCharge, MemoryStore } from '../memory.ts'
 import type { Table } from '../table.ts'
 
@@ -13,6 +21,7 @@ export class FleetDouble implements FleetStore {
   now = 1e15
   asked = 0
   era = 1
+  watcher: StoreWatcher | undefined
   /** What happens to each question before it is answered. */
   before: () => Promise<void> = async () => {}
   readonly #memory = new MemoryStore()
@@ -46,16 +55,7 @@ export class FleetDouble implements FleetStore {
     for (const { counter, key, cost, moment } of refunds) {
       const { table } = counter as DoubleCounter
       const slot = table.find(key)
-      table.meters.forEach((meter, level) => {
-        meter.giveBack(
-          table.state(slot),
-          table.base(slot) + table.offsets[level]!,
-          this.now,
-          cost,
-          moment,
-          table.changedAt,
-        )
-      })
+      table.giveBack(slot, this.now, cost, moment)
     }
   }
 
@@ -68,6 +68,10 @@ export class FleetDouble implements FleetStore {
     await this.before()
     const { table } = missed.counter as DoubleCounter
     catchUpTable(table, this.#memory.slotFor(table, missed.key, this.now)!, missed, this.now)
+  }
+
+  watch(watcher: StoreWatcher): void {
+    this.watcher = watcher
   }
 
   /** Loses its memory, as a server does that is started without its data. */

@@ -63,13 +63,37 @@ const changes: readonly AmendedTimeline[] = [
     ],
   },
   {
-    title: 'a limit that is changed and changed back is converted at each of the moments',
+    title: 'a limit that is changed back goes on as if it had never been changed, with the calls admitted meanwhile',
     rule: bucket('10/h'),
     moves: [
       { at: 0, times: 10, expected: 'pass' },
       { at: 0, change: bucket('10/m') },
+      { at: 6000, expected: 'pass', remaining: 0 },
       { at: 30_000, change: bucket('10/h') },
-      { at: 30_000, expected: 'pass', remaining: 4 },
+      { at: 30_000, expected: 'refuse', retryAfterMs: 336_000 },
+    ],
+  },
+  {
+    title: 'a long window that is changed back knows the calls that a short one admitted meanwhile',
+    rule: { algorithm: 'sliding-window', limit: '20/h' },
+    moves: [
+      { at: 0, times: 5, expected: 'pass' },
+      { at: 1000, change: { algorithm: 'sliding-window', limit: '10/s' } },
+      { at: 3000, times: 10, expected: 'pass' },
+      { at: 60_000, change: { algorithm: 'sliding-window', limit: '20/h' } },
+      { at: 60_000, times: 5, expected: 'pass' },
+      { at: 60_000, expected: 'refuse' },
+    ],
+  },
+  {
+    title: 'a limit that is changed back after an hour without use is converted, as any other',
+    rule: bucket('10/m'),
+    moves: [
+      { at: 0, times: 10, expected: 'pass' },
+      { at: 0, change: bucket('10/h') },
+      { at: HOUR, times: 10, expected: 'pass' },
+      { at: HOUR, change: bucket('10/m') },
+      { at: HOUR, expected: 'refuse', retryAfterMs: 6000 },
     ],
   },
   {
@@ -236,8 +260,9 @@ const refills: readonly AmendedTimeline[] = [
       { at: 1299.999, cost: 1, expected: 'refuse', retryAfterMs: 0.001 },
       { at: 1300, cost: 5, expected: 'pass', remaining: 0 },
       { at: 1400, change: bucket('5/s', 5) },
-      { at: 1599.999, cost: 1, expected: 'refuse' },
-      { at: 1600, cost: 1, expected: 'pass', remaining: 0 },
+      // as if it had been a bucket of tokens all the time
+      { at: 1499.999, cost: 1, expected: 'refuse' },
+      { at: 1500, cost: 1, expected: 'pass', remaining: 0 },
     ],
   },
   {
