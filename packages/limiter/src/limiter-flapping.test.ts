@@ -23,53 +23,57 @@ const cases = [
 describe.each(['memory', 'Redis'] as const)(
   'a rule that flaps between two versions every 400 ms, counted in %s',
   where => {
-    it.each(cases)('admits no more than the larger limit: %s', async (_, one, other) => {
-      let redis: RedisServer | undefined
-      if (where === 'Redis') {
-        redis = await startRedis()
-        closing.push(() => redis!.close())
-      }
-      let nowMs = 1_794_744_000_123
-      let version = 0
-      let change = (_: SourceDocument): void => {}
-      const documentOf = (rule: object) => ({ text: JSON.stringify({ rules: [rule] }), version: `${++version}` })
-      const center: SourceKind = {
-        name: 'centre',
-        options: {},
-        create: () => ({
+    // two of them show that Redis does the same; its own tests know all
+    it.each(where === 'Redis' ? [cases[0], cases[4]] : cases)(
+      'admits no more than the larger limit: %s',
+      async (_, one, other) => {
+        let redis: RedisServer | undefined
+        if (where === 'Redis') {
+          redis = await startRedis()
+          closing.push(() => redis!.close())
+        }
+        let nowMs = 1_794_744_000_123
+        let version = 0
+        let change = (_: SourceDocument): void => {}
+        const documentOf = (rule: object) => ({ text: JSON.stringify({ rules: [rule] }), version: `${++version}` })
+        const center: SourceKind = {
           name: 'centre',
-          async *watch() {
-            yield documentOf(one)
-            while (true) {
-              yield await new Promise<SourceDocument>(resolve => {
-                change = resolve
-              })
-            }
-          },
-        }),
-      }
-      const limiter = await createLimiter({
-        clock: () => nowMs,
-        ...(redis && { store: { redis: `redis://${redis.authority}`, timeout: '5s' } }),
-        rules: [],
-        remote: { centre: 'here' },
-        sources: [center],
-      })
-      closing.push(() => limiter.close())
-      let admitted = 0
-      for (let step = 0; step < 25; step++) {
-        nowMs += 400
-        if (step > 0) {
-          const taken = once(limiter.events, 'rules')
-          change(documentOf(step % 2 === 0 ? one : other))
-          await taken
+          options: {},
+          create: () => ({
+            name: 'centre',
+            async *watch() {
+              yield documentOf(one)
+              while (true) {
+                yield await new Promise<SourceDocument>(resolve => {
+                  change = resolve
+                })
+              }
+            },
+          }),
         }
-        for (let call = 0; call < 30; call++) {
-          if ((await limiter.check({ method: 'GET', path: '/' })).allowed) admitted++
+        const limiter = await createLimiter({
+          clock: () => nowMs,
+          ...(redis && { store: { redis: `redis://${redis.authority}`, timeout: '5s' } }),
+          rules: [],
+          remote: { centre: 'here' },
+          sources: [center],
+        })
+        closing.push(() => limiter.close())
+        let admitted = 0
+        for (let step = 0; step < 25; step++) {
+          nowMs += 400
+          if (step > 0) {
+            const taken = once(limiter.events, 'rules')
+            change(documentOf(step % 2 === 0 ? one : other))
+            await taken
+          }
+          for (let call = 0; call < 30; call++) {
+            if ((await limiter.check({ method: 'GET', path: '/' })).allowed) admitted++
+          }
         }
-      }
-      expect(admitted).toBeLessThanOrEqual(110)
-      expect(admitted).toBeGreaterThan(40)
-    })
+        expect(admitted).toBeLessThanOrEqual(110)
+        expect(admitted).toBeGreaterThan(40)
+      },
+    )
   },
 )

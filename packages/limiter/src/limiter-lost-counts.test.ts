@@ -91,6 +91,18 @@ describe('a Redis that is flushed while processes are connected', () => {
     expect(await isAllowed(other, 'ann')).toBe(false)
   })
 
+  it('is told again too if it has evicted the counts of a single rule', async () => {
+    const { redis, limiters } = await start([{ id: 'each', by: 'account', limit: '20/h' }], 1)
+    const one = limiters[0]!
+    for (let i = 0; i < 15; i++) await isAllowed(one, 'ann')
+    await redis.client.del('diana:d5{each:rate:account}')
+    let admitted = 0
+    for (let i = 0; i < 10; i++) if (await isAllowed(one, 'ann')) admitted++
+    await areHealthy(limiters)
+    for (let i = 0; i < 10; i++) if (await isAllowed(one, 'ann')) admitted++
+    expect(admitted).toBe(5)
+  })
+
   it('admits no more than the limit of three busy processes, and the few calls under way', async () => {
     const { redis, limiters } = await start([{ id: 'all', limit: '450/h' }], 3)
     let [admitted, calls] = [0, 0]

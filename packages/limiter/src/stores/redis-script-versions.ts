@@ -154,6 +154,15 @@ export const VERSIONS: string = `
     return staying, own
   end
 
+  -- whether all versions but the rule's own are still kept
+  local function areKept(home, rule)
+    for at = ABOUT_BYTES + 1, #home.about - 15, 16 do
+      local mark, lasts = fetch('<dd', home.about, at)
+      if mark ~= rule.mark and lasts <= now then return false end
+    end
+    return not home.untils
+  end
+
   -- lets the version of a rule be the one that was used last; it joins those in use, and those that are not used any more leave
   function rare.takeOver(home, rule)
     local levels = home.version > 0 and rare.levelsOf(home, home.version)
@@ -168,7 +177,7 @@ export const VERSIONS: string = `
       home.spelling = home.spelling or {}
       home.spelling[home.version], home.isSpelled = levels, true
     end
-    if home.mark == rule.mark then return end
+    if home.mark == rule.mark or (home.mark == -rule.mark and areKept(home, rule)) then return end
     local untils, latest = untilsOf(home), nil
     local mark = home.mark < 0 and -home.mark or home.mark
     local versions, listed = {}, versionsIn(levels)
@@ -259,12 +268,15 @@ export const VERSIONS: string = `
   -- counts, in a level of another version, a call that a rule has admitted. A level that admits more in the long run counts ahead
   -- what does not fit: a burst of the slower version is not to come on top of what the faster one admits
   local function record(rule, level, state, cost, wait)
-    local moves, slowest = movesOf(level), huge
-    for _, own in ipairs(rule.levels) do
-      local perUs = movesOf(own).perUs
-      if perUs then slowest = min(slowest, perUs(own)) end
+    local moves = movesOf(level)
+    if not rule.slowest then
+      rule.slowest = huge
+      for _, own in ipairs(rule.levels) do
+        local perUs = movesOf(own).perUs
+        if perUs then rule.slowest = min(rule.slowest, perUs(own)) end
+      end
     end
-    local carries = moves.perUs and moves.perUs(level) > slowest or false
+    local carries = moves.perUs and moves.perUs(level) > rule.slowest or false
     if moves.record then return moves.record(level, state, now, cost, wait, carries) end
     local fitsIn = carries and moves.delay(level, state, now, cost) or 0
     moves.take(level, state, now, cost, fitsIn < huge and max(wait, fitsIn) or wait)

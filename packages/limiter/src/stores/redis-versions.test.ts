@@ -155,7 +155,7 @@ describe.each(subjects)('versions of a %s side by side', (name, algorithm, allow
         }
         processes.close()
       }),
-      { numRuns: 25, endOnFailure: true },
+      { numRuns: 10, endOnFailure: true },
     )
   })
 })
@@ -244,7 +244,7 @@ describe.each(subjects)('versions of a %s, while the clock steps and Redis is fl
         }
         processes.close()
       }),
-      { numRuns: 15, endOnFailure: true },
+      { numRuns: 8, endOnFailure: true },
     )
   })
 })
@@ -302,7 +302,7 @@ describe.each(subjects)('a %s whose limit is changed to and fro', (name, algorit
         }
         processes.close()
       }),
-      { numRuns: 20, endOnFailure: true },
+      { numRuns: 8, endOnFailure: true },
     )
   })
 })

@@ -6,7 +6,7 @@ import { ancestorOf, isKin, isSameLayout, type LevelMove, layOut } from './inher
  * So a version of a rule that is no longer used is kept for a while, and records all calls meanwhile: for this long; or, if no other
  * version counts over as long a period, for its own period, since no other could tell it later what it has missed.
  */
-export const KEPT_US = 300_000_000
+export const KEPT_US = 60_000_000
 /** So many versions are kept at most, the one in use among them. */
 export const MOST_VERSIONS = 4
 
