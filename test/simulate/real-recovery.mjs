@@ -19,8 +19,10 @@ export async function realRecovery({ limiters, processes = 3, awayMs = 1500, cal
       children.push(child)
     }
     await Promise.all(children.map(child => untilSays(child, 'ready')))
+    const noticed = Promise.all(children.map(child => untilSays(child, 'noticed')))
     await redis.stop()
-    await pause(awayMs)
+    // one that has not noticed would have nothing to come back from
+    await Promise.all([noticed, pause(awayMs)])
     await redis.start()
     const backAt = Date.now()
     const reports = await Promise.all(children.map(child => untilSays(child, 'back')))

@@ -13,11 +13,17 @@ const limiters = await Promise.all(
     })
   }),
 )
-const recovered = []
-for (const { events } of limiters) {
-  events.on('store', ({ healthy }) => {
-    if (healthy) recovered.push(Date.now())
-    if (recovered.length === count) process.send({ what: 'back', recovered, lateMs })
+const recovered = new Map()
+const noticed = new Set()
+for (const limiter of limiters) {
+  limiter.events.on('store', ({ healthy }) => {
+    if (healthy) recovered.set(limiter, Date.now())
+    else {
+      recovered.delete(limiter)
+      noticed.add(limiter)
+      if (noticed.size === count) process.send({ what: 'noticed' })
+    }
+    if (recovered.size === count) process.send({ what: 'back', recovered: [...recovered.values()], lateMs })
   })
 }
 let lateMs = 0
@@ -25,7 +31,8 @@ void callNowAndThen()
 while (!limiters.every(limiter => limiter.status().store.healthy && limiter.status().store.fleet.size === fleet)) {
   await pause(50)
 }
-recovered.length = 0
+recovered.clear()
+noticed.clear()
 lateMs = 0
 process.send({ what: 'ready' })
 

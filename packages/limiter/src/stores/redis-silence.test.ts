@@ -1,38 +1,38 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, type TestContext, vi } from 'vitest'
 import { createLimiter } from '../create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
 import { type RedisServer, startRedis } from '../sources/doubles/redis-server.ts'
 import { type Relay, startRelay } from './doubles/relay.ts'
 
 let server: RedisServer
-const closing: (() => Promise<void>)[] = []
+let fleets = 0
 
 beforeAll(async () => {
   server = await startRedis()
   await server.client.config('SET', 'appendonly', 'no')
 }, 30_000)
 afterAll(() => server.close())
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close()
-  await server.client.flushall()
-})
 
-async function startFleet(processes: number): Promise<{ relay: Relay; limiters: Limiter[] }> {
+type Finish = TestContext['onTestFinished']
+
+/** Limiters that are a fleet of their own, behind a relay of their own. */
+async function startFleet(processes: number, onFinish: Finish): Promise<{ relay: Relay; limiters: Limiter[] }> {
   const relay = await startRelay(server.authority)
-  closing.push(() => relay.close())
+  onFinish(() => relay.close())
+  const prefix = `fleet${++fleets}`
   const limiters: Limiter[] = []
   for (let i = 0; i < processes; i++) {
     const limiter = await createLimiter({
-      store: { redis: `redis://127.0.0.1:${relay.port}`, fleet: processes },
+      store: { redis: `redis://127.0.0.1:${relay.port}`, fleet: processes, prefix },
       rules: [{ id: 'all', limit: '1000/s' }],
     })
-    closing.push(() => limiter.close())
+    onFinish(() => limiter.close())
     limiters.push(limiter)
   }
   for (const limiter of limiters) {
     limiter.events.on('store', () => {})
-    await expect.poll(() => limiter.status().store?.fleet.size, { timeout: 5000 }).toBe(processes)
+    await vi.waitFor(() => expect(limiter.status().store?.fleet.size).toBe(processes), { timeout: 5000 })
   }
   return { relay, limiters }
 }
@@ -53,21 +53,26 @@ async function untilBack(limiters: readonly Limiter[]): Promise<number[]> {
   )
 }
 
-describe('a connection to Redis that has become silent', () => {
-  it.each([700, 1900])('lets 3 limiters come back together within a second after %d ms of silence', async ms => {
-    const { relay, limiters } = await startFleet(3)
-    relay.silence(true)
-    await Promise.all(limiters.map(ask))
-    await expect.poll(() => areHealthy(limiters)).toEqual([false, false, false])
-    await pause(ms)
-    relay.silence(false)
-    const back = await untilBack(limiters)
-    expect(Math.max(...back), `${back}`).toBeLessThan(1000)
-    expect(Math.max(...back) - Math.min(...back), `${back}`).toBeLessThan(200)
-  })
+describe.concurrent('a connection to Redis that has become silent', () => {
+  it.for([700, 1900])(
+    'lets 3 limiters come back together within a second after %d ms of silence',
+    async (ms, { onTestFinished }) => {
+      const { relay, limiters } = await startFleet(3, onTestFinished)
+      relay.silence(true)
+      await Promise.all(limiters.map(ask))
+      await vi.waitFor(() => expect(areHealthy(limiters)).toEqual([false, false, false]))
+      await pause(ms)
+      relay.silence(false)
+      const back = await untilBack(limiters)
+      expect(Math.max(...back), `${back}`).toBeLessThan(1000)
+      expect(Math.max(...back) - Math.min(...back), `${back}`).toBeLessThan(200)
+    },
+  )
 
-  it('is replaced within a second when a NAT has forgotten it, while new connections work', async () => {
-    const { relay, limiters } = await startFleet(1)
+  it('is replaced within a second when a NAT has forgotten it, while new connections work', async ({
+    onTestFinished,
+  }) => {
+    const { relay, limiters } = await startFleet(1, onTestFinished)
     relay.forgetConnections()
     await Promise.all(limiters.map(ask))
     expect(areHealthy(limiters)).toEqual([false])
@@ -75,15 +80,15 @@ describe('a connection to Redis that has become silent', () => {
     expect(Math.max(...back), `${back}`).toBeLessThan(1000)
   })
 
-  it('is replaced if it never answers from the start', async () => {
+  it('is replaced if it never answers from the start', async ({ onTestFinished }) => {
     const relay = await startRelay(server.authority)
-    closing.push(() => relay.close())
+    onTestFinished(() => relay.close())
     relay.silence(true)
     const limiter = await createLimiter({
-      store: { redis: `redis://127.0.0.1:${relay.port}` },
+      store: { redis: `redis://127.0.0.1:${relay.port}`, prefix: 'never' },
       rules: [{ id: 'all', limit: '1000/s' }],
     })
-    closing.push(() => limiter.close())
+    onTestFinished(() => limiter.close())
     expect((await ask(limiter)).allowed).toBe(true)
     await pause(600)
     relay.silence(false)
@@ -91,8 +96,8 @@ describe('a connection to Redis that has become silent', () => {
     expect(Math.max(...back), `${back}`).toBeLessThan(1000)
   })
 
-  it('is replaced about twice a second as long as the new ones are silent too', async () => {
-    const { relay, limiters } = await startFleet(1)
+  it('is replaced about twice a second as long as the new ones are silent too', async ({ onTestFinished }) => {
+    const { relay, limiters } = await startFleet(1, onTestFinished)
     const before = relay.accepted
     relay.silence(true)
     await Promise.all(limiters.map(ask))
