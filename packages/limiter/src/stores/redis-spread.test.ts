@@ -155,7 +155,9 @@ describe('several processes', () => {
             const local = { ...localCharge(table), key, cost: 1, enforced: true, mayWait: false }
             return memory.take([local], 1, now)
           })
-          expect(answers.map(({ allowed }) => allowed)).toEqual(expected)
+          // which of a caller's simultaneous calls pass is not promised: a request that did not know the spread is sent again
+          const passed = (results: readonly boolean[]): string[] => callers.filter((_, i) => results[i]).map(String)
+          expect(passed(answers.map(({ allowed }) => allowed)).sort()).toEqual(passed(expected).sort())
         }
         for (const store of fleet) store.close()
       },
