@@ -2,7 +2,7 @@ import { overBound, overRate } from './bounds.mjs'
 import { pace, subjects } from './rules.mjs'
 
 /** What every fault is held to. */
-export const marks = { failed: 0, p999Ms: 60, over: 0, recoverMs: 1000 }
+export const marks = { failed: 0, p999Ms: 450, over: 0, recoverMs: 1000 }
 /** Where the processes themselves were late by so much, the machine was measured and not Diana. */
 const LAG_MS = 10
 
