@@ -102,7 +102,21 @@ async function repeatedly(ms, everyMs, move) {
   }
 }
 
-const usual = { scene: single, processes: 3, beforeMs: 1700, lastsMs: 2000, isQuiet: false, isShort: false }
+/** What calls in flight at each of some flushes can cost. */
+const inFlight = flushes => Object.fromEntries(rules.map(({ id }) => [id, 4 * flushes]))
+
+/** Calls under way beyond a process's share when an outage begins are not sent away. */
+const underWay = { slots: 3 }
+
+const usual = {
+  allowance: underWay,
+  scene: single,
+  processes: 3,
+  beforeMs: 1700,
+  lastsMs: 2000,
+  isQuiet: false,
+  isShort: false,
+}
 
 /**
  * Everything that goes wrong: `begin` breaks it, and after `lastsMs` `end` mends it. What Redis forgets of itself, since a
@@ -133,12 +147,14 @@ export const faults = [
   {
     name: 'FLUSHALL',
     isQuiet: true,
+    allowance: inFlight(1),
     begin: ({ redis }) => redis.client.flushall(),
     end: () => {},
   },
   {
     name: 'FLUSHALL three times a second',
     isQuiet: true,
+    allowance: inFlight(7),
     lastsMs: 0,
     begin: ({ redis }) => repeatedly(2000, 330, () => redis.client.flushall()),
     end: () => {},
@@ -179,12 +195,16 @@ export const faults = [
   {
     name: 'one process cut off alone',
     scene: apart,
+    // a share of each limit in each period
+    allowance: { window: 20, short: 10, bucket: 90, quota: 8, fresh: 8, levels: 20, slots: 4, callers: 2 },
     begin: ({ own }) => own.shut(),
     end: ({ own }) => own.open(),
   },
   {
     name: 'kill -9, and callers move to other processes',
     callersMove: true,
+    // a share of each process that did not know the caller
+    allowance: { slots: 3, callers: 4 },
     begin: ({ redis }) => redis.stop(),
     end: ({ redis }) => redis.start(),
   },

@@ -205,7 +205,7 @@ export class StandIn {
       const isWhole = here[level] === fleet[level] && (isAlone || charge.emergency === 'local')
       const part = Math.floor((charge.remaining[level]! * here[level]!) / fleet[level]!)
       // a process that has the whole limit to itself need not reckon with others
-      const left = isWhole ? part : Math.max(0, part - Math.floor(here[level]! / MARGIN))
+      const left = isWhole ? part : Math.max(0, part - Math.ceil(here[level]! / MARGIN))
       late.note(slot, level, left, isNext)
       if (meter.held) {
         if (own > 0) meter.take(state, at, now, own, 0)
