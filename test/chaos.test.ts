@@ -13,13 +13,31 @@ function run(program: string, ...args: string[]): Promise<{ code: number; out: s
   })
 }
 
+interface Result {
+  readonly name: string
+  readonly failed: number
+  readonly isBack: boolean
+  /** By how many calls a rule was over, beyond what the docs allow. */
+  readonly beyondBy: number
+  /** How late the processes themselves were. */
+  readonly lagMs: number
+}
+
 describe('a fleet whose Redis fails', { timeout: 180_000 }, () => {
-  test('fails no call, is never over its limits, and comes back', async () => {
-    const { out } = await run('run.mjs', '--short')
-    const rows = out.trim().split('\n').slice(1)
-    expect(rows, out).toHaveLength(5)
-    // how long calls take is the machine's affair as well; and where it let the processes wait, so is what that costs
-    for (const row of rows) expect(row).not.toMatch(row.includes('lag') ? /calls failed/ : /calls failed|over|not back/)
+  test('fails no call, is not over its limits by more than calls under way, and comes back', async () => {
+    const { out } = await run('run.mjs', '--short', '--json')
+    const results = out
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line) as Result)
+    expect(results, out).toHaveLength(5)
+    for (const { name, failed, isBack, beyondBy, lagMs } of results) {
+      expect([name, failed]).toEqual([name, 0])
+      // where the machine let the processes wait, what that costs is its affair as well
+      if (lagMs > 10) continue
+      // calls under way when an outage begins may be over, as docs/reliability.md says
+      expect([name, isBack, beyondBy <= 2]).toEqual([name, true, true])
+    }
   })
 
   test.each([

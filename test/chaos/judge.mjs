@@ -40,6 +40,7 @@ export function judge(reports, { deafSince, beganAt, endedAt, processes, allowan
     over: worst.over,
     overRules: overs.filter(({ over }) => over > 0).map(({ id, over }) => `${id} ${over}`),
     beyond: overs.filter(({ id, over }) => over > (allowance[id] ?? 0)).map(({ id, over }) => `${id} by ${over}`),
+    beyondBy: Math.max(...overs.map(({ id, over }) => over - (allowance[id] ?? 0))),
     lost: Math.max(...overs.map(one => one.lost)),
     under: underOf(
       calls.filter(({ allowed, path }) => allowed && path === 0),

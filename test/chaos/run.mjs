@@ -9,7 +9,7 @@ import { headLine, rowLine, writeTable } from './report.mjs'
 import { startSpinning } from './spin.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const usage = `usage: npm run chaos -- [--short] [--write] [--only TEXT] [--runs 1] [--tries 3] [--busy]
+const usage = `usage: npm run chaos -- [--short] [--write] [--only TEXT] [--runs 1] [--tries 3] [--busy] [--json]
 
 Real processes share limits in a real Redis, which is broken and mended; every call is held against its limit.
 
@@ -18,6 +18,7 @@ Real processes share limits in a real Redis, which is broken and mended; every c
   --runs N      each fault so many times; the worst is shown
   --tries N     a run that misses a mark while the machine was busy is made again, up to so many times
   --busy        keeps all cores busy meanwhile: how long things take is not judged then
+  --json        prints a line of JSON for each fault
   --write       writes the table to docs/reliability.md
 
 Exit codes: 0 every row meets the marks, 1 one does not, 2 a mistake in the command.`
@@ -37,6 +38,7 @@ function readArguments() {
         tries: { type: 'string', default: '3' },
         runs: { type: 'string', default: '1' },
         busy: { type: 'boolean', default: false },
+        json: { type: 'boolean', default: false },
         help: { type: 'boolean', default: false },
       },
     })
@@ -53,17 +55,17 @@ function readArguments() {
   }
 }
 
-const { chosen, write, tries, runs, busy } = readArguments()
+const { chosen, write, tries, runs, busy, json } = readArguments()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
 const tsc = `${root}node_modules/typescript/bin/tsc`
 const built = spawnSync(process.execPath, [tsc, '-b'], { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] })
 if (built.status !== 0) fail('tsc -b failed', 1)
 const stopSpinning = busy ? startSpinning() : undefined
-console.log(headLine())
+if (!json) console.log(headLine())
 const results = []
 for (const fault of chosen) {
   const result = await measure(fault, { tries, runs, isBusy: busy })
-  console.log(rowLine(result))
+  console.log(json ? JSON.stringify(result) : rowLine(result))
   results.push(result)
 }
 await stopSpinning?.()
