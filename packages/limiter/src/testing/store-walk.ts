@@ -267,6 +267,10 @@ function metersOf(algorithm: string, limits: readonly Dice[], options: Dice, tim
 
 /** What a store said of a charge; Redis says never for what is longer than 285 years. */
 function seen({ delays, wait, fits, remaining, resets }: LocalCharge | RedisCharge): object {
-  const sane = (us: number) => (us > Number.MAX_SAFE_INTEGER ? Number.POSITIVE_INFINITY : us)
+  const sane = (us: number) => {
+    if (us > Number.MAX_SAFE_INTEGER) return Number.POSITIVE_INFINITY
+    // of a hundred years and more, a number has no room for the fractions that both sides round
+    return us < 3e15 ? us : Math.round(us / 1000) * 1000
+  }
   return { delays: delays.map(sane), wait: sane(wait), fits, remaining: [...remaining], resets: resets.map(sane) }
 }
