@@ -4,8 +4,10 @@ type Continue = () => void
 /** What a transfer may move before it has to wait for its next turn: about what one read of a socket returns. */
 export const bulkBytes = 65_536
 
-const transfersPerTurn = 16
-const turnMs = 1
+const minPerTurn = 2
+const maxPerTurn = 16
+/** How long a turn may take while transfers wait. */
+const turnMs = 3
 
 /**
  * Lets large transfers move a bounded amount of bytes in each turn of the event loop, all of them together. Node accepts one new
@@ -15,6 +17,9 @@ const turnMs = 1
 export class BulkQueue {
   #waiting: Continue[] = []
   #isScheduled = false
+  /** How many transfers continue in a turn, as the length of the turns allows. */
+  #perTurn = maxPerTurn
+  #ranAt = Number.NEGATIVE_INFINITY
 
   join(goOn: Continue): void {
     this.#waiting.push(goOn)
@@ -34,12 +39,16 @@ export class BulkQueue {
 
   #run(): void {
     this.#isScheduled = false
-    const until = performance.now() + turnMs
+    const now = performance.now()
+    const tookMs = now - this.#ranAt
+    this.#ranAt = now
+    if (tookMs > turnMs) this.#perTurn = Math.max(minPerTurn, this.#perTurn >> 1)
+    else if (this.#perTurn < maxPerTurn) this.#perTurn++
     // those that join meanwhile come in a later turn
-    const waiting = Math.min(this.#waiting.length, transfersPerTurn)
+    const waiting = Math.min(this.#waiting.length, this.#perTurn)
     let done = 0
     do this.#waiting[done++]!()
-    while (done < waiting && performance.now() < until)
+    while (done < waiting && performance.now() < now + turnMs)
     this.#waiting.splice(0, done)
     if (this.#waiting.length > 0) this.#schedule()
   }
