@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
 import { type Curve, Smooth } from '../algorithms/smooth.ts'
+import { evaluate, scriptOf } from './evaluate-script.ts'
 import type { SendCommand } from './redis.ts'
 import { escapePart } from './redis-counter.ts'
 
@@ -48,7 +48,7 @@ const ENDLESS_US = 2 ** 52
  *   reply  the rate of the fleet, now; and for take, if it was asked with that rate: 1 if the permits are taken, how long
  *          until they are there, and how many calls for one permit would pass at once
  */
-const SCRIPT = `
+const SCRIPT = scriptOf(`
 local floor, ceil, max, min, huge = math.floor, math.ceil, math.max, math.min, math.huge
 local key, what, rate = KEYS[1], ARGV[1], ARGV[2]
 local curve = cjson.decode(ARGV[3])
@@ -109,9 +109,7 @@ if curve then
 else
   redis.call('PEXPIRE', key, ${KEPT_MS})
 end
-return reply`
-
-const SHA = createHash('sha1').update(SCRIPT).digest('hex')
+return reply`)
 
 /** A shared pace in Redis. */
 export class RedisPace {
@@ -158,10 +156,7 @@ export class RedisPace {
 
   async #run(what: string, rate: number, numbers: readonly number[] = []) {
     const args = [what, String(rate), JSON.stringify(this.#curveAt(rate)), ...numbers.map(String)]
-    const reply = await this.#send(['EVALSHA', SHA, '1', this.#key, ...args]).catch((error: unknown) => {
-      if (!String(error).includes('NOSCRIPT')) throw error
-      return this.#send(['EVAL', SCRIPT, '1', this.#key, ...args])
-    })
+    const reply = await evaluate(this.#send, SCRIPT, [this.#key], args)
     const [current, now, ...rest] = Array.isArray(reply) ? reply.map(Number) : []
     if (!(current! > 0) || !(now! > 0)) throw new Error(`the script answered something else: ${String(reply)}`)
     return { rate: current!, now: now!, rest }

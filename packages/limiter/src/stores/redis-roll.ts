@@ -1,4 +1,5 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
+import { evaluate, scriptOf } from './evaluate-script.ts'
 import type { SendCommand } from './redis.ts'
 import { RedisShares } from './redis-shares.ts'
 import type { Attendance, Roll, Sign } from './roll.ts'
@@ -22,7 +23,7 @@ const MOST_REMOVED = 100
  *   KEYS[3]  sorted set: each member with the score 0, hence in the order of their ids, which gives the ranks
  *   KEYS[4]  the era: created once, and another one when Redis has lost its memory
  */
-const ATTEND = `
+const ATTEND = scriptOf(`
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local id, withinMs, memberMs, era, keptMs = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
@@ -60,8 +61,7 @@ local since = text(now - withinMs)
 return {
   era, redis.call('ZCARD', ids), redis.call('ZRANK', ids, id),
   redis.call('ZCOUNT', heard, since, '+inf'), redis.call('ZCOUNT', back, since, '+inf'),
-}`
-const SHA = createHash('sha1').update(ATTEND).digest('hex')
+}`)
 
 /** The members of all processes that count in one Redis under one prefix. */
 export class RedisRoll implements Roll {
@@ -80,7 +80,7 @@ export class RedisRoll implements Roll {
   async attend({ isBack, withinMs, memberMs }: Sign): Promise<Attendance> {
     const era = randomBytes(8).toString('hex')
     const args = [this.#id, String(Math.ceil(withinMs)), String(memberMs), era, String(KEPT_MS), isBack ? '1' : '0']
-    const reply = await this.#evaluate(args)
+    const reply = await evaluate(this.#send, ATTEND, this.#keys, args)
     const [mark, ...numbers] = Array.isArray(reply) ? reply : []
     const [size, rank, heard, back] = numbers.map(Number)
     if (typeof mark !== 'string' || ![size, rank, heard, back].every(Number.isInteger)) {
@@ -102,15 +102,5 @@ export class RedisRoll implements Roll {
     await this.#shares.leave(this.#id)
     // the heartbeat last: an id that stays behind goes with it when it is too old
     for (const key of this.#keys.slice(0, 3).reverse()) await this.#send(['ZREM', key, this.#id])
-  }
-
-  async #evaluate(args: readonly string[]): Promise<unknown> {
-    const rest = [String(this.#keys.length), ...this.#keys, ...args]
-    try {
-      return await this.#send(['EVALSHA', SHA, ...rest])
-    } catch (error) {
-      if (!String(error).includes('NOSCRIPT')) throw error
-      return await this.#send(['EVAL', ATTEND, ...rest])
-    }
   }
 }

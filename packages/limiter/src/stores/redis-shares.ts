@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { evaluate, scriptOf } from './evaluate-script.ts'
 import type { SendCommand } from './redis.ts'
 import { type ShareClaim, type ShareGrant, SILENT_PART } from './shares.ts'
 
@@ -14,7 +14,7 @@ const MOST_REMOVED = 100
  *   KEYS[3]  sorted set: each member that takes a share with the size it takes it by
  *   KEYS[4]  hash: the sequence number of each member's last claim; `:heard`, when any process last claimed; `:resumed`
  */
-const CLAIM = `
+const CLAIM = scriptOf(`
 local heard, seats, sizes, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, sequence, seat, used = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local leastSize, mayGrow, memberMs = tonumber(ARGV[5]), ARGV[6] == '1', tonumber(ARGV[7])
@@ -87,8 +87,7 @@ if mayGrow then
 end
 if size > 0 then save(sizes, size) else redis.call('ZREM', sizes, id) end
 for k = 1, 4 do redis.call('PEXPIRE', KEYS[k], ${KEPT_MS}) end
-return { own, target, isGranted }`
-const SHA = createHash('sha1').update(CLAIM).digest('hex')
+return { own, target, isGranted }`)
 
 /** The shares of all processes that count in one Redis under one prefix. */
 export class RedisShares {
@@ -106,7 +105,11 @@ export class RedisShares {
   async claim(id: string, claim: ShareClaim): Promise<ShareGrant | undefined> {
     const { sequence, seat, size, leastSize, mayGrow, memberMs } = claim
     const numbers = [sequence, seat, size, leastSize, mayGrow ? 1 : 0, memberMs]
-    const reply = await this.#evaluate([id, ...numbers.map(String), String(this.#now?.() ?? '')])
+    const reply = await evaluate(this.#send, CLAIM, this.#keys, [
+      id,
+      ...numbers.map(String),
+      String(this.#now?.() ?? ''),
+    ])
     const answer = Array.isArray(reply) ? reply.map(Number) : [Number.NaN]
     if (answer.length === 0) return undefined
     if (answer.length !== 3 || !answer.every(Number.isInteger)) {
@@ -127,15 +130,5 @@ export class RedisShares {
     await this.#send(['ZREM', seats, id])
     await this.#send(['HDEL', notes, id])
     await this.#send(['ZREM', heard, id])
-  }
-
-  async #evaluate(args: readonly string[]): Promise<unknown> {
-    const rest = [String(this.#keys.length), ...this.#keys, ...args]
-    try {
-      return await this.#send(['EVALSHA', SHA, ...rest])
-    } catch (error) {
-      if (!String(error).includes('NOSCRIPT')) throw error
-      return await this.#send(['EVAL', CLAIM, ...rest])
-    }
   }
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { evaluate, scriptOf } from './evaluate-script.ts'
 import type { SendCommand } from './redis.ts'
 import { escapePart } from './redis-counter.ts'
 import { slotOf } from './redis-slot.ts'
@@ -55,7 +55,8 @@ export class RedisStatistics {
 
   /** The last `minutes`, oldest first, without those in which nothing happened; at most 24 hours. */
   async read(rule: string, minutes: number): Promise<MinuteOfTraffic[]> {
-    const reply = (await this.#evaluate(
+    const reply = (await evaluate(
+      this.#send,
       READ,
       [this.#keyOf(rule)],
       [String(Math.min(minutes, KEPT_MINUTES))],
@@ -84,7 +85,7 @@ export class RedisStatistics {
     const keys = batch.map(([rule]) => this.#keyOf(rule))
     const numbers = batch.flatMap(([, { allowed, refused }]) => [String(allowed), String(refused)])
     try {
-      await this.#evaluate(ADD, keys, numbers)
+      await evaluate(this.#send, ADD, keys, numbers)
     } catch {
       // the next flush tells it; if the answer alone was lost, it is told twice, which statistics can bear
       for (const [rule, { allowed, refused }] of batch) {
@@ -118,29 +119,10 @@ export class RedisStatistics {
   #keyOf(rule: string): string {
     return `${this.#prefix}:d1:traffic{${escapePart(rule)}}`
   }
-
-  async #evaluate({ text, sha }: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    const rest = [String(keys.length), ...keys, ...args]
-    try {
-      return await this.#send(['EVALSHA', sha, ...rest])
-    } catch (error) {
-      if (!String(error).includes('NOSCRIPT')) throw error
-      return await this.#send(['EVAL', text, ...rest])
-    }
-  }
-}
-
-interface Script {
-  readonly text: string
-  readonly sha: string
-}
-
-function script(text: string): Script {
-  return { text, sha: createHash('sha1').update(text).digest('hex') }
 }
 
 /** A rule's hash is a ring: a minute of the day, and in it which minute that was, what it allowed and what it refused. */
-const ADD = script(`
+const ADD = scriptOf(`
 local minute = math.floor(redis.call('TIME')[1] / 60)
 local field = minute % ${KEPT_MINUTES}
 for k = 1, #KEYS do
@@ -151,7 +133,7 @@ for k = 1, #KEYS do
   redis.call('EXPIRE', KEYS[k], ${KEPT_MINUTES * 60})
 end`)
 
-const READ = script(`
+const READ = scriptOf(`
 local minute, reply = math.floor(redis.call('TIME')[1] / 60), {}
 for _, value in ipairs(redis.call('HVALS', KEYS[1])) do
   local known, allowed, refused = value:match('^(%d+) (%d+) (%d+)$')
