@@ -24,6 +24,8 @@ import { Forwarder } from './proxy/forwarder.ts'
 import { ReplyOutlet } from './proxy/reply-outlet.ts'
 import { faultOf, settleRequest } from './proxy/settle-request.ts'
 import { GatewayServer } from './server.ts'
+import type { GatewaySettings } from './settings/gateway-settings.ts'
+import type { Lookup } from './upstreams/names.ts'
 
 export { type GatewaySettings, gatewaySection } from './settings/gateway-settings.ts'
 
@@ -38,6 +40,8 @@ export interface GatewayOptions {
   readonly folder?: string | undefined
   /** Fastify's logger; none unless given. */
   readonly logger?: FastifyServerOptions['logger']
+  /** Finds all addresses of a service's name; the system's resolver unless given. */
+  readonly lookup?: Lookup | undefined
   /** Whether more calls should be sent here, as `healthPath` tells; until it closes, unless given. */
   readonly isReady?: (() => boolean) | undefined
 }
@@ -59,9 +63,10 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
   const judging = diana(limiter, { resource: 'path', caseSensitive: false })
   let app: FastifyInstance | undefined
   let gatewayServer: GatewayServer | undefined
-  const live = new LiveSettings(upstream, ({ limits }) => {
+  const onSettings = ({ limits }: GatewaySettings): void => {
     if (app) app.server.requestTimeout = limits.requestMs
-  })
+  }
+  const live = new LiveSettings(upstream, onSettings, options.lookup)
   limiter.followSection('gateway', live.follow)
   const { settings } = live
   const onTrouble = (trouble: string): void => app?.log.error(`the certificate stays as it was: ${trouble}`)

@@ -54,8 +54,26 @@ export class ConnectOverdue extends Error {
   readonly code = 'UND_ERR_CONNECT_TIMEOUT'
 }
 
+/** A service has answered, and the call is tried elsewhere all the same. */
+export class AnswerNotTaken extends Error {
+  readonly code = 'DIANA_ANSWER_NOT_TAKEN'
+}
+
+/**
+ * Whether an answer is that of a service which closes a connection without a call, as HAProxy and Apache do, and which a call has
+ * met on its way (RFC 9110, section 15.5.9).
+ */
+export function isLateClosing(status: number, received: readonly Buffer[]): boolean {
+  if (status !== 408) return false
+  return received.some((name, at) => {
+    if (at % 2 === 1 || name.toString('latin1').toLowerCase() !== 'connection') return false
+    return /\bclose\b/i.test(received[at + 1]?.toString('latin1') ?? '')
+  })
+}
+
 const byCode: Readonly<Record<string, Failure>> = {
   UND_ERR_CONNECT_TIMEOUT: { ...late, mayRetry: true },
+  DIANA_ANSWER_NOT_TAKEN: { ...garbled, isOfService: false },
   UND_ERR_HEADERS_TIMEOUT: late,
   UND_ERR_BODY_TIMEOUT: late,
   UND_ERR_HEADERS_OVERFLOW: garbled,

@@ -1,15 +1,17 @@
 import { markUnknownEnd } from 'diana-limiter/words'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Client, Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import { bulkBytes } from '../connections/bulk-queue.ts'
 import { paceOf } from '../connections/call-pace.ts'
 import type { Transfer } from '../connections/transfers.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
+import type { Affinity } from '../upstreams/affinity.ts'
+import type { Connection } from '../upstreams/clients.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import { type Body, bodyOf } from './body.ts'
-import { busy, ConnectOverdue, type Failure, failureOf } from './failure.ts'
+import { AnswerNotTaken, busy, ConnectOverdue, type Failure, failureOf, isLateClosing } from './failure.ts'
 import type { ForwarderParts } from './forwarder.ts'
 import { headersToCaller } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
@@ -30,8 +32,12 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   readonly #route: Route
   readonly #parts: ForwarderParts
   readonly #outlet: Outlet
+  readonly #affinity: Affinity | undefined
+  readonly #tried: Upstream[] = []
   #upstream: Upstream
-  #client: Client | undefined
+  /** Where the call goes if the answer that came is not taken. */
+  #next: Upstream | undefined
+  #client: Connection | undefined
   #sentAt = 0
   #interims = 0
   #bytesInTurn = 0
@@ -40,8 +46,11 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   #body: Body
   #headers: string[] = []
   #abort: ((error?: Error) => void) | undefined
+  /** Whether any of it has been sent, at this address and at any. */
+  #isSent = false
   #wasSent = false
-  #isRetried = false
+  #isRepeated = false
+  #status = 0
   #hasAnswered = false
   #hasBegun = false
   #isWithoutBody = false
@@ -53,7 +62,8 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     this.#route = route
     this.#parts = parts
     this.#outlet = parts.outletFor(reply)
-    this.#upstream = route.next(performance.now())
+    this.#affinity = route.affinityOf(request, parts.trust)
+    this.#upstream = route.first(performance.now(), this.#affinity)
   }
 
   begin(): void {
@@ -68,7 +78,9 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     const { url, method } = this.#request
     const { headersMs, bodyMs } = this.#route.settings.timeouts
     this.#sentAt = performance.now()
-    this.#client = this.#upstream.clients.take()
+    this.#isSent = false
+    // of connections that are kept, others may have been closed like the one that failed
+    this.#client = this.#tried.length === 0 ? this.#upstream.clients.take() : this.#upstream.clients.open()
     this.#upstream.health.begin(this.#sentAt)
     this.#client.dispatch(
       {
@@ -105,6 +117,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   }
 
   onConnect(abort: (error?: Error) => void): void {
+    this.#isSent = true
     this.#wasSent = true
     if (this.#isGone) abort()
     else this.#abort = abort
@@ -119,11 +132,18 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
       if (this.#interims++ < maxInterims) sendInterim(this.#reply.raw, status, received)
       return true
     }
+    this.#status = status
+    if (this.#isNotTaken(status, received)) {
+      this.#abort?.(new AnswerNotTaken(`status ${status}`))
+      return false
+    }
     const headers = headersToCaller({ status, received }, this.#reply.getHeaders(), {
       route: this.#route,
       upstream: this.#upstream,
       host: this.#request.headers.host,
     })
+    const cookie = this.#affinity && this.#route.cookieFor(this.#affinity, this.#upstream, this.#request)
+    if (cookie !== undefined) headers.push('set-cookie', cookie)
     if (this.#parts.isClosing() || this.#leavesBodyUnread()) headers.push('connection', 'close')
     this.#isWithoutBody = status === 204 || status === 304
     this.#resume = resume
@@ -153,7 +173,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   }
 
   onComplete(): void {
-    this.#upstream.health.succeed()
+    this.#tellHealth()
     this.#outlet.end()
     this.#endAttempt(client => this.#upstream.clients.giveBack(client))
   }
@@ -167,7 +187,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   }
 
   /** Lets go of the connection. Not at once: undici allows no new call while it tells of the end of this one. */
-  #endAttempt(release: (client: Client) => void, then: () => void = () => {}): void {
+  #endAttempt(release: (client: Connection) => void, then: () => void = () => {}): void {
     const client = this.#client!
     this.#client = undefined
     this.#abort = undefined
@@ -186,27 +206,58 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
       return
     }
     const failure = failureOf(error, this.#hasAnswered)
-    if (failure.isOfService) this.#upstream.health.fail(performance.now())
+    if (failure.isOfService) this.#upstream.health.fail(performance.now(), error.message)
     if (this.#hasBegun) this.#outlet.breakOff(error)
-    else if (!this.#retries(failure)) this.#answerWith(failure, error)
+    else if (!this.#triesAgain(failure)) this.#answerWith(failure, error)
   }
 
-  /** One second try, elsewhere; or at the only address there is, where a connection that was kept had been left. */
-  #retries({ mayRetry }: Failure): boolean {
-    const { method } = this.#request
-    if (!mayRetry || this.#isRetried || this.#body !== undefined || !this.#route.settings.retry) return false
-    if (!repeatable.includes(method)) return false
-    this.#isRetried = true
-    this.#upstream = this.#route.next(performance.now(), this.#upstream)
-    this.#upstream.slots.take(this)
+  #triesAgain({ mayRetry }: Failure): boolean {
+    const next = this.#next ?? (mayRetry ? this.#nextTry() : undefined)
+    if (next === undefined) return false
+    this.#next = undefined
+    this.#hasAnswered = false
+    this.#tried.push(this.#upstream)
+    this.#upstream = next
+    next.slots.take(this)
     return true
+  }
+
+  /** Where this call may be tried again. */
+  #nextTry(): Upstream | undefined {
+    if (this.#isSent && (this.#isRepeated || !this.#mayBeRepeated())) return undefined
+    const tried = [...this.#tried, this.#upstream]
+    const next = this.#route.again(performance.now(), { tried, isUnsent: !this.#isSent, affinity: this.#affinity })
+    if (next !== undefined) this.#isRepeated ||= this.#isSent
+    return next
+  }
+
+  #mayBeRepeated(): boolean {
+    return this.#body === undefined && repeatable.includes(this.#request.method)
+  }
+
+  /** Whether the call is tried again rather than answered with what the service says. */
+  #isNotTaken(status: number, received: readonly Buffer[]): boolean {
+    const isFailure = this.#route.settings.health.failStatuses.includes(status)
+    if (!isFailure && !(this.#client!.isReused && isLateClosing(status, received))) return false
+    const next = this.#nextTry()
+    if (next === undefined || (isFailure && next === this.#upstream)) return false
+    if (isFailure) this.#tellHealth()
+    this.#next = next
+    return true
+  }
+
+  #tellHealth(): void {
+    const { health } = this.#upstream
+    const isFailure = this.#route.settings.health.failStatuses.includes(this.#status)
+    if (isFailure) health.fail(performance.now(), `status ${this.#status}`)
+    else health.succeed(performance.now())
   }
 
   #answerWith({ status, detail, isOfService }: Failure, error: Error): void {
     this.#parts.transfers.delete(this)
     // the service may have done its work before the caller broke the call off
     if (!isOfService && this.#wasSent) markUnknownEnd(this.#reply.raw)
-    if (isOfService) this.#request.log.warn({ err: error, service: this.#upstream.url.origin }, detail)
+    if (isOfService) this.#request.log.warn({ err: error, service: this.#upstream.name }, detail)
     if (this.#leavesBodyUnread()) this.#reply.header('connection', 'close')
     sendProblem(this.#reply, status, detail)
   }

@@ -7,9 +7,10 @@ import type { EarlyBytes } from '../connections/early-bytes.ts'
 import { relay } from '../connections/relay.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
+import type { Affinity } from '../upstreams/affinity.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
-import { busy, failureOf } from './failure.ts'
+import { busy, type Failure, failureOf } from './failure.ts'
 import type { ForwarderParts } from './forwarder.ts'
 import { type AnswerHead, headersToCaller } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
@@ -59,8 +60,12 @@ class Tunnel implements SlotUser {
   readonly #route: Route
   readonly #parts: ForwarderParts
   readonly #onEnd: () => void
-  readonly #upstream: Upstream
+  readonly #affinity: Affinity | undefined
+  readonly #tried: Upstream[] = []
   readonly #near: Socket
+  #upstream: Upstream
+  #isSent = false
+  #isRepeated = false
   #asked: ClientRequest | undefined
   #far: Socket | undefined
 
@@ -70,7 +75,8 @@ class Tunnel implements SlotUser {
     this.#route = route
     this.#parts = parts
     this.#onEnd = onEnd
-    this.#upstream = route.next(performance.now())
+    this.#affinity = route.affinityOf(request, parts.trust)
+    this.#upstream = route.first(performance.now(), this.#affinity)
     this.#near = (request.raw as Upgrading)[upgradingOf]!.socket
   }
 
@@ -91,6 +97,13 @@ class Tunnel implements SlotUser {
     const late = Object.assign(new Error('no answer'), { code: 'UND_ERR_HEADERS_TIMEOUT' })
     const timer = setTimeout(() => asked.destroy(late), connectMs + headersMs)
     asked.on('close', () => clearTimeout(timer))
+    // what is written is sent once the socket is connected
+    this.#isSent = false
+    asked.once('socket', socket =>
+      socket.once('encrypted' in socket ? 'secureConnect' : 'connect', () => {
+        this.#isSent = true
+      }),
+    )
     asked.on('error', error => this.#fail(error))
     asked.on('response', answer => {
       clearTimeout(timer)
@@ -126,8 +139,15 @@ class Tunnel implements SlotUser {
     const path = this.#route.targetAt(this.#upstream, this.#request.url)
     return send(url, {
       ...{ method: 'GET', path, headers: headers as readonly string[], agent: false, setHost: false },
+      ...this.#upstream.connect,
       ...(this.#upstream.serverName === undefined ? {} : { servername: this.#upstream.serverName }),
     })
+  }
+
+  #headersOf(answer: IncomingMessage): string[] {
+    const headers = headersToCaller(headOf(answer), this.#reply.getHeaders(), this.#exchange())
+    const cookie = this.#affinity && this.#route.cookieFor(this.#affinity, this.#upstream, this.#request)
+    return cookie === undefined ? headers : [...headers, 'set-cookie', cookie]
   }
 
   #exchange(): Exchange {
@@ -137,16 +157,32 @@ class Tunnel implements SlotUser {
   #fail(error: Error): void {
     if (this.#reply.sent || this.#near.destroyed) return
     const failure = failureOf(error)
-    if (failure.isOfService) this.#upstream.health.fail(performance.now())
+    if (failure.isOfService) this.#upstream.health.fail(performance.now(), error.message)
+    if (this.#triesAgain(failure)) return
+    if (failure.isOfService) this.#request.log.warn({ err: error, service: this.#upstream.name }, failure.detail)
     this.#reply.header('connection', 'close')
     sendProblem(this.#reply, failure.status, failure.detail)
   }
 
+  /** A WebSocket is asked for by a GET without a body, which may be repeated. */
+  #triesAgain({ mayRetry }: Failure): boolean {
+    if (!mayRetry || (this.#isSent && this.#isRepeated)) return false
+    const tried = [...this.#tried, this.#upstream]
+    const next = this.#route.again(performance.now(), { tried, isUnsent: !this.#isSent, affinity: this.#affinity })
+    if (next === undefined) return false
+    this.#isRepeated ||= this.#isSent
+    this.#tried.push(this.#upstream)
+    this.#upstream.slots.release(this)
+    this.#upstream = next
+    next.slots.take(this)
+    return true
+  }
+
   /** The service would rather not: its answer is passed on, and the connection has no further use. */
   #decline(answer: IncomingMessage): void {
-    this.#upstream.health.succeed()
+    this.#upstream.health.succeed(performance.now())
     const { raw } = this.#reply
-    const headers = headersToCaller(headOf(answer), this.#reply.getHeaders(), this.#exchange())
+    const headers = this.#headersOf(answer)
     answer.on('error', () => raw.destroy())
     answer.setTimeout(this.#route.settings.timeouts.bodyMs, () => raw.destroy())
     this.#reply.hijack()
@@ -157,7 +193,7 @@ class Tunnel implements SlotUser {
   #join(answer: IncomingMessage, far: Socket, farHead: Buffer): void {
     const near = this.#near
     this.#far = far
-    this.#upstream.health.succeed()
+    this.#upstream.health.succeed(performance.now())
     // either side may break at any moment, and both end then
     far.on('error', () => near.destroy())
     far.once('close', () => this.#endSoon(near))
@@ -165,7 +201,7 @@ class Tunnel implements SlotUser {
       far.destroy()
       return
     }
-    const headers = headersToCaller(headOf(answer), this.#reply.getHeaders(), this.#exchange())
+    const headers = this.#headersOf(answer)
     this.#reply.hijack()
     const lines = [...headers, 'connection', 'Upgrade', 'upgrade', 'websocket']
       .map((text, at) => (at % 2 === 0 ? `${text}: ` : `${text}\r\n`))
