@@ -46,6 +46,18 @@ export const busy: Failure = {
   mayRetry: false,
 }
 
+/** What an operator is told of a service that failed: what the caller is told, and what to do if that is known. */
+export function adviceOn({ detail }: Failure, error: Error): string {
+  const { code, message } = error as NodeJS.ErrnoException
+  if (code === 'ENOENT' && message.includes('connect')) {
+    return `${detail} It should listen on a Unix socket, and there is no socket at this path: start it, or check the path.`
+  }
+  if (code === 'EACCES' && message.includes('connect')) {
+    return `${detail} This user may not use its Unix socket: give the user the right to write to it.`
+  }
+  return detail
+}
+
 /** The body of a call turned out larger than it may be. */
 export class BodyTooLarge extends Error {}
 

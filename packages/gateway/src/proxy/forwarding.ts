@@ -11,7 +11,7 @@ import type { Connection } from '../upstreams/clients.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import { type Body, bodyOf } from './body.ts'
-import { AnswerNotTaken, busy, ConnectOverdue, type Failure, failureOf, isLateClosing } from './failure.ts'
+import { AnswerNotTaken, adviceOn, busy, ConnectOverdue, type Failure, failureOf, isLateClosing } from './failure.ts'
 import type { ForwarderParts } from './forwarder.ts'
 import { headersToCaller } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
@@ -253,11 +253,12 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     else health.succeed(performance.now())
   }
 
-  #answerWith({ status, detail, isOfService }: Failure, error: Error): void {
+  #answerWith(failure: Failure, error: Error): void {
+    const { status, detail, isOfService } = failure
     this.#parts.transfers.delete(this)
     // the service may have done its work before the caller broke the call off
     if (!isOfService && this.#wasSent) markUnknownEnd(this.#reply.raw)
-    if (isOfService) this.#request.log.warn({ err: error, service: this.#upstream.name }, detail)
+    if (isOfService) this.#request.log.warn({ err: error, service: this.#upstream.name }, adviceOn(failure, error))
     if (this.#leavesBodyUnread()) this.#reply.header('connection', 'close')
     sendProblem(this.#reply, status, detail)
   }

@@ -10,7 +10,7 @@ import type { Route } from '../routes/route.ts'
 import type { Affinity } from '../upstreams/affinity.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
-import { busy, type Failure, failureOf } from './failure.ts'
+import { adviceOn, busy, type Failure, failureOf } from './failure.ts'
 import type { ForwarderParts } from './forwarder.ts'
 import { type AnswerHead, headersToCaller } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
@@ -159,7 +159,8 @@ class Tunnel implements SlotUser {
     const failure = failureOf(error)
     if (failure.isOfService) this.#upstream.health.fail(performance.now(), error.message)
     if (this.#triesAgain(failure)) return
-    if (failure.isOfService) this.#request.log.warn({ err: error, service: this.#upstream.name }, failure.detail)
+    if (failure.isOfService)
+      this.#request.log.warn({ err: error, service: this.#upstream.name }, adviceOn(failure, error))
     this.#reply.header('connection', 'close')
     sendProblem(this.#reply, failure.status, failure.detail)
   }

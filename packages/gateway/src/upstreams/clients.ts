@@ -32,13 +32,16 @@ export class Clients {
 
   /** A connection for one call: the one used last, since it is the least likely to have been closed. */
   take(): Connection {
-    return this.#idle.pop() ?? this.open()
+    for (let kept = this.#idle.pop(); kept !== undefined; kept = this.#idle.pop()) {
+      if (!this.#isTooOld(kept)) return kept
+      this.discard(kept)
+    }
+    return this.open()
   }
 
   /** The call on a connection has ended. */
   giveBack(connection: Connection): void {
     if (connection.destroyed || connection.closed) this.#all.delete(connection)
-    else if (this.#isTooOld(connection)) this.discard(connection)
     else {
       connection.isReused = true
       this.#idle.push(connection)
