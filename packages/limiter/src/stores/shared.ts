@@ -96,7 +96,7 @@ export class SharedStore {
     this.#deadline = new Deadline({
       timeoutMs,
       silentMs: this.#silentMs,
-      onSilent: () => this.#switch(troubleOf(new TooLate(this.#silentMs))),
+      onSilent: askedAt => this.#switch(troubleOf(new TooLate(this.#silentMs)), askedAt),
     })
     this.#breaker = new Breaker({ patienceMs: timeoutMs * 2 })
     this.#fleet = new Fleet(roll, {
@@ -243,6 +243,7 @@ export class SharedStore {
       const waiter: Waiter = {
         isAnswered: false,
         dueTick: 0,
+        askedAt: now,
         late: () => {
           this.#failed(troubleOf(new TooLate(this.#options.timeoutMs)))
           if (isAdmitted !== undefined) return
@@ -338,9 +339,11 @@ export class SharedStore {
     else this.#settleSoon(trouble.isSilent ? this.#silentMs : SETTLE_MS)
   }
 
-  #switch(trouble: Trouble): void {
+  /** From now on this process judges calls; the store is away since it was asked at `askedAt`. */
+  #switch(trouble: Trouble, askedAt = this.#options.now()): void {
     if (!this.#health.isHealthy || this.#isClosed) return
     this.#health.begin(this.#causeOf(trouble))
+    this.#standIn.begin(askedAt)
     this.#recovery.begin()
     this.#deadline.giveUpAll()
     this.#options.onChange(this.status)

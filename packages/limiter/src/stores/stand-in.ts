@@ -26,6 +26,8 @@ export interface FleetView {
 
 /** One in so many permits is left to what others are admitted between the last answer and an outage. */
 const MARGIN = 20
+/** A process that has heard nothing for so long, and called before and after, was stalled. */
+const STALL_US = 20_000
 /** A call that was refused because an answer is late may be tried again after so long. */
 const RETRY_US = 1_000_000
 /** A store that has lost its memory is told of so many keys by each process; more would take too long. */
@@ -44,6 +46,10 @@ export class StandIn {
   readonly #seen = new WeakMap<FleetCounter, SeenCounts>()
   readonly #seenByTable = new WeakMap<Table, SeenCounts>()
   #counters: WeakRef<FleetCounter>[] = []
+  /** When this process sent the first call that was not answered. */
+  #awaySince = 0
+  /** When it last heard an answer. */
+  #followedAt = 0
 
   constructor(memory: MemoryStore, debts: Debts, fleet: FleetView = { hasShare: true, isAlone: true }) {
     this.#memory = memory
@@ -53,6 +59,7 @@ export class StandIn {
 
   /** Follows what the store has judged; `isCounted` tells that this process has counted the call already. */
   follow(charges: readonly SharedCharge[], allowed: boolean, isCounted: boolean, now: number): void {
+    this.#followedAt = now
     for (const charge of charges) {
       if (!isCountedHere(charge)) continue
       if (charge.cost === 0) this.#followBlock(charge, now)
@@ -65,6 +72,14 @@ export class StandIn {
     const slot = this.#slotFor(charge, now)
     if (slot === undefined || (slot === CROWD && charge.key !== '')) return
     this.#seenOf(charge.counter, charge.table, now).see(slot, charge.remaining, now)
+  }
+
+  /**
+   * The store is away since a call that this process sent at `sentAt`. What other processes were admitted between its last
+   * answer here and that moment is not known here, so nothing that time has brought back until then may be admitted again.
+   */
+  begin(sentAt: number): void {
+    this.#awaySince = sentAt
   }
 
   /** Judges all charges at once: every one is counted, or, if one refuses, none. */
@@ -305,6 +320,7 @@ export class StandIn {
     const isNew = counting ? counted.map(({ table, key }) => key !== '' && table.find(key) === CROWD) : []
     const rest = charges.filter(charge => !isCounted(charge))
     for (const charge of rest) fill(charge, charge.emergency !== 'allow')
+    for (const charge of counted) this.#leaveToOthers(charge)
     const beyond = counted.filter(charge => charge.enforced && this.#isBeyondSeen(charge, now))
     const isShut = beyond.length > 0 || rest.some(({ fits, enforced }) => !fits && enforced)
     const takes = counting && !isShut
@@ -318,6 +334,44 @@ export class StandIn {
     })
     for (const charge of beyond) refuseFor(charge, RETRY_US)
     return allowed && !isShut
+  }
+
+  /** Keeps of a key no more than what the store last said is left, less what others have used until it went away. */
+  #leaveToOthers(charge: SharedCharge): void {
+    const { counter, table, key, cost } = charge
+    if (cost === 0 || counter.held || (this.#fleet.isAlone && charge.emergency === 'share')) return
+    const slot = table.find(key)
+    if (slot === CROWD && key !== '') return
+    const { here, fleet, late } = this.#capacitiesOf(counter, table)
+    const since = this.#awaySince
+    const saidAt = late.saidBefore(slot, since)
+    if (saidAt === 0) return
+    // the caller may have paused; what others use meanwhile is reckoned with only if this process has heard nothing at all
+    const isMissed = since - this.#followedAt > STALL_US && this.#followedAt - saidAt < STALL_US
+    for (let level = 0; level < table.meters.length; level++) {
+      const meter = table.meters[level]!
+      if (meter.costLasting || (here[level] === fleet[level] && charge.emergency === 'local')) continue
+      const left = Math.floor(late.leftAt(slot, level, isMissed ? since : saidAt))
+      this.#keepAtMost(charge, slot, level, left, since)
+    }
+    late.catchUp(slot, since)
+  }
+
+  /** Lets a key have no more than `left` permits of a level at `now`, and no part of another one. */
+  #keepAtMost(charge: SharedCharge, slot: number, level: number, left: number, now: number): void {
+    const { table } = charge
+    const meter = table.meters[level]!
+    const state = table.state(slot)
+    const at = table.base(slot) + table.offsets[level]!
+    if (left <= 0 && meter.drain) {
+      meter.drain(state, at, now)
+      return
+    }
+    const room = meter.remaining(state, at, now)
+    const gone = Math.min(room, meter.drain ? room - left + 1 : room - left)
+    if (gone <= 0) return
+    meter.take(state, at, now, gone, 0)
+    this.#debts.follow(charge, level, gone, now)
   }
 
   /**
