@@ -46,6 +46,6 @@ export const addressesSchema: z.ZodType<{ readonly url: string; readonly weight:
   ]),
   { min: 1, max: 100 },
 ).superRefine((addresses, context) => {
-  if (addresses.some(one => one.weight > 0)) return
+  if (addresses.length === 0 || addresses.some(one => one.weight !== 0)) return
   context.addIssue({ code: 'custom', message: 'has no address with a weight above 0: give one to some address' })
 })
