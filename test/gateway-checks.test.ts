@@ -1,5 +1,6 @@
 import { request } from 'undici'
 import { afterEach, describe, expect, test } from 'vitest'
+import { createAdmin } from '../packages/gateway/src/admin/create-admin.ts'
 import { GatewayRig } from './rigs/gateway-rig.ts'
 
 const rig = new GatewayRig()
@@ -79,5 +80,58 @@ describe('an address that is checked', () => {
     const after = two.mood.checks
     await new Promise(resolve => setTimeout(resolve, 200))
     expect(two.mood.checks - after).toBeLessThanOrEqual(1)
+  })
+})
+
+describe('the admin API', () => {
+  test('tells how the addresses of every route are doing', async () => {
+    const held: (() => void)[] = []
+    const slow = await rig.serve((_request, response) => void held.push(() => response.end()))
+    const { url: dead, server } = await rig.serve()
+    server.close()
+    const lookup = async () => {
+      throw new Error('getaddrinfo ENOTFOUND app.invalid')
+    }
+    const guarded = await rig.guard(
+      {
+        gateway: {
+          routes: [
+            { to: [{ url: dead, weight: 2 }, slow.url], health: { failures: 1, rest: '1m' }, slowStart: '1m' },
+            { host: 'shop.test', path: '/api', to: 'http://app.invalid' },
+          ],
+        },
+      },
+      { lookup },
+    )
+    const admin = await createAdmin({ limiter: guarded.limiter, host: '127.0.0.1' })
+    rig.later(() => admin.close())
+    const calls = [statusOf(guarded.url), statusOf(guarded.url, 'POST')]
+    await expect.poll(() => held.length).toBe(2)
+    const { statusCode, body } = await admin.inject({ url: '/api/v1/upstreams', headers: { host: 'localhost' } })
+    expect(statusCode).toBe(200)
+    expect(JSON.parse(body)).toEqual({
+      routes: [
+        {
+          host: [],
+          path: '/',
+          addresses: [
+            {
+              ...{ address: dead, state: 'resting', weight: 2, share: 2, underWay: 0, waiting: 0 },
+              ...{ restMs: expect.any(Number), why: expect.stringContaining('ECONNREFUSED') },
+            },
+            { address: slow.url, state: 'healthy', weight: 1, share: 1, underWay: 2, waiting: 0 },
+          ],
+          troubles: [],
+        },
+        {
+          host: ['shop.test'],
+          path: '/api',
+          addresses: [expect.objectContaining({ address: 'http://app.invalid', state: 'healthy' })],
+          troubles: ['app.invalid: getaddrinfo ENOTFOUND app.invalid'],
+        },
+      ],
+    })
+    for (const end of held) end()
+    expect(await Promise.all(calls)).toEqual([200, 200])
   })
 })

@@ -26,6 +26,7 @@ import { faultOf, settleRequest } from './proxy/settle-request.ts'
 import { GatewayServer } from './server.ts'
 import type { GatewaySettings } from './settings/gateway-settings.ts'
 import type { Lookup } from './upstreams/names.ts'
+import { reportUpstreams } from './upstreams/reports.ts'
 
 export { type GatewaySettings, gatewaySection } from './settings/gateway-settings.ts'
 
@@ -67,6 +68,11 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     if (app) app.server.requestTimeout = limits.requestMs
   }
   const live = new LiveSettings(upstream, onSettings, options.lookup)
+  live.upstreams.onHealth = (address, { state, why }) => {
+    if (state === 'healthy') app?.log.info({ address }, 'an address of a service is healthy again')
+    else app?.log.warn({ address, state, why }, 'an address of a service is left alone')
+  }
+  reportUpstreams(limiter, () => live.upstreams.report(performance.now()))
   limiter.followSection('gateway', live.follow)
   const { settings } = live
   const onTrouble = (trouble: string): void => app?.log.error(`the certificate stays as it was: ${trouble}`)

@@ -49,7 +49,11 @@ it('checks change the state of an address only after so many in a row, as a mode
       let expected = true
       let changedAt = 0
       for (const [at, passed] of passes.entries()) {
-        const changed = health.check(at, passed ? undefined : 'status 500')
+        let changed = false
+        health.onChange = () => {
+          changed = true
+        }
+        health.check(at, passed ? undefined : 'status 500')
         const since = passes.slice(changedAt, at + 1)
         const last = since.slice(-(expected ? unhealthy : healthy))
         const isLong = last.length === (expected ? unhealthy : healthy)
@@ -81,4 +85,18 @@ it('an address is new again when it has come back from a rest or from failed che
   expect(health.state(200)).toEqual({ state: 'unhealthy', why: 'no answer' })
   health.check(300, undefined)
   expect([health.healthySince, health.isResting(300)]).toEqual([300, false])
+})
+
+it('a change of state is reported once: when calls stay away, and when they come again', () => {
+  const health = new Health({ ...options, check: { healthy: 1, unhealthy: 1 } })
+  const states: string[] = []
+  health.onChange = ({ state, why }) => states.push(why === undefined ? state : `${state}: ${why}`)
+  for (let now = 0; now < 1000; now += 100) health.fail(now, 'reset')
+  health.succeed(2000)
+  health.succeed(2000)
+  health.check(3000, undefined)
+  health.check(3000, 'status 500')
+  health.check(3000, 'status 500')
+  health.check(3000, undefined)
+  expect(states).toEqual(['resting: reset', 'healthy', 'unhealthy: status 500', 'healthy'])
 })

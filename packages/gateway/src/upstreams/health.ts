@@ -32,6 +32,8 @@ export class Health {
   #checksAgainst = 0
   #why: string | undefined
   #healthySince: number
+  /** Told when calls begin to stay away, and when they come again. */
+  onChange: (state: HealthState) => void = () => {}
 
   /** An address that was added while calls came is new at `since`. */
   constructor(options: HealthOptions, since: number = Number.NEGATIVE_INFINITY) {
@@ -60,10 +62,12 @@ export class Health {
   }
 
   succeed(now: number): void {
-    if (this.#rests > 0) this.#healthySince = now
+    const wasResting = this.#rests > 0
+    if (wasResting) this.#healthySince = now
     this.#failures = 0
     this.#rests = 0
     this.#restsUntil = 0
+    if (wasResting) this.onChange(this.state(now))
   }
 
   fail(now: number, why?: string): void {
@@ -72,18 +76,19 @@ export class Health {
     if (this.#rests === 0 && this.#failures < this.#options.failures) return
     this.#restsUntil = now + this.#options.restMs * 2 ** Math.min(this.#rests, mostDoublings)
     this.#rests++
+    if (this.#rests === 1) this.onChange(this.state(now))
   }
 
-  /** A health check has ended; `fault` is what was wrong, if anything. True if the state has changed by it. */
-  check(now: number, fault: string | undefined): boolean {
+  /** A health check has ended; `fault` is what was wrong, if anything. */
+  check(now: number, fault: string | undefined): void {
     const isAgainst = (fault === undefined) === this.#isUnhealthy
     this.#checksAgainst = isAgainst ? this.#checksAgainst + 1 : 0
     const { healthy, unhealthy } = this.#options.check!
     if (fault !== undefined) this.#why = fault
-    if (this.#checksAgainst < (this.#isUnhealthy ? healthy : unhealthy)) return false
+    if (this.#checksAgainst < (this.#isUnhealthy ? healthy : unhealthy)) return
     this.#checksAgainst = 0
     this.#isUnhealthy = !this.#isUnhealthy
     if (!this.#isUnhealthy) this.#healthySince = now
-    return true
+    this.onChange(this.state(now))
   }
 }

@@ -7,6 +7,7 @@ import { balancers } from './balancing/index.ts'
 import { hashOf, rendezvous } from './balancing/rendezvous.ts'
 import { rampedShare } from './balancing/slow-start.ts'
 import type { Endpoint } from './endpoints.ts'
+import type { AddressReport, RouteReport } from './reports.ts'
 import { tagOf } from './sticky-cookie.ts'
 import type { Upstream, UpstreamPlace } from './upstream.ts'
 import type { Upstreams } from './upstreams.ts'
@@ -104,7 +105,17 @@ export class Pool {
   }
 
   /** How the addresses are doing. */
-  report(now: number): object[] {
+  report(now: number): RouteReport {
+    const { host, path, to } = this.#settings
+    const names = [...new Set(to.map(nameIn))].filter(name => name !== undefined)
+    const troubles = names.flatMap(name => {
+      const trouble = this.#upstreams.names.troubleOf(name)
+      return trouble === undefined ? [] : [`${name}: ${trouble}`]
+    })
+    return { host, path, addresses: this.#addresses(now), troubles }
+  }
+
+  #addresses(now: number): AddressReport[] {
     return this.#members.map(({ upstream, weight }) => {
       const { slots, health } = upstream
       const share = rampedShare(weight, now - health.healthySince, this.#settings.slowStartMs)

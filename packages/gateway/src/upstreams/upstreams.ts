@@ -1,6 +1,8 @@
 import { endpointName } from './endpoints.ts'
+import type { HealthState } from './health.ts'
 import { type Lookup, Names } from './names.ts'
 import type { Pool } from './pool.ts'
+import type { RouteReport } from './reports.ts'
 import { Upstream, type UpstreamOptions, type UpstreamPlace } from './upstream.ts'
 
 /** All addresses in use. They live on when routes change, with their connections and what is known of them. */
@@ -8,6 +10,8 @@ export class Upstreams {
   readonly names: Names
   readonly #known = new Map<string, Upstream>()
   #pools: readonly Pool[] = []
+  /** Told when an address is left alone, and when it gets calls again. */
+  onHealth: (address: string, state: HealthState) => void = () => {}
 
   constructor(lookup?: Lookup) {
     this.names = new Names(lookup)
@@ -21,6 +25,7 @@ export class Upstreams {
     const known = this.#known.get(name)
     if (known) return known
     const upstream = new Upstream(place, options, since)
+    upstream.health.onChange = state => this.onHealth(upstream.name, state)
     this.#known.set(name, upstream)
     return upstream
   }
@@ -43,6 +48,10 @@ export class Upstreams {
       this.#known.delete(name)
       upstream.retire()
     }
+  }
+
+  report(now: number): RouteReport[] {
+    return this.#pools.map(pool => pool.report(now))
   }
 
   async close(): Promise<void> {
