@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { gatherWords, parseText } from 'diana-limiter'
 import { describe, expect, test } from 'vitest'
 import { gatewaySection } from './gateway-settings.ts'
@@ -55,4 +56,11 @@ describe('a route whose addresses make no sense is refused with the place and th
   ])('and one that does is taken: %s', route => {
     expect(mistakesIn(route)).toEqual([])
   })
+})
+
+test('the example of docs/upstreams.md is a rule file without a mistake', () => {
+  const page = readFileSync(new URL('../../../../docs/upstreams.md', import.meta.url), 'utf8')
+  const [, example] = /^```yaml\n([\s\S]*?)^```$/m.exec(page)!
+  const words = { ...gatherWords({}, []), sections: [gatewaySection] }
+  expect(parseText(example!, 'docs/upstreams.md', words).mistakes).toEqual([])
 })
