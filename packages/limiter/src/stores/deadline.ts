@@ -66,12 +66,22 @@ export class Deadline {
     this.#heardTick = this.#tick
   }
 
+  /** When the oldest call that is not answered was sent. */
+  get waitingSince(): number | undefined {
+    return this.#oldest()?.askedAt
+  }
+
   /** There is no use in waiting for any answer. */
   giveUpAll(): void {
     const waiting = [...this.#overdue, ...this.#waiting]
     this.#overdue = []
     this.#waiting = []
     for (const waiter of waiting) if (!waiter.isAnswered) waiter.giveUp()
+  }
+
+  #oldest(): Waiter | undefined {
+    const isOpen = ({ isAnswered }: Waiter): boolean => !isAnswered
+    return this.#overdue.find(isOpen) ?? this.#waiting.find(isOpen)
   }
 
   #arm(): void {
@@ -81,7 +91,7 @@ export class Deadline {
 
   #look(): void {
     this.#tick++
-    const oldest = [...this.#overdue, ...this.#waiting].find(({ isAnswered }) => !isAnswered)
+    const oldest = this.#oldest()
     if (oldest && this.#tick - this.#heardTick >= this.#silentTicks) {
       this.#options.onSilent(oldest.askedAt)
       this.giveUpAll()

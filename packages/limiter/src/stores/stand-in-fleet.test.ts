@@ -31,8 +31,8 @@ function startFleet(name: string, { count, burst, processes }: { count: number; 
         standIn.follow([asked], allowed, false, store.now)
         return allowed
       },
-      notice(since: number): void {
-        standIn.begin(since)
+      notice(awayAt: number, wasStalled: boolean): void {
+        standIn.begin(awayAt, wasStalled)
       },
       takeHere(): boolean {
         const asked = charge()
@@ -101,7 +101,7 @@ async function admittedIn(name: string, scene: Scene): Promise<number[]> {
       sentAt[i] ??= store.now
       // a refused connection is known at once, silence only after a while
       if (isSilent && store.now - sentAt[i] < 400_000) continue
-      if (!noticed[i]) member.notice(sentAt[i])
+      if (!noticed[i]) member.notice(sentAt[i], stallMs[i]! > 20)
       noticed[i] = true
       if (member.takeHere()) admitted.push(store.now)
     }

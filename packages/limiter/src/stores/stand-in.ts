@@ -26,8 +26,6 @@ export interface FleetView {
 
 /** One in so many permits is left to what others are admitted between the last answer and an outage. */
 const MARGIN = 20
-/** A process that has heard nothing for so long, and called before and after, was stalled. */
-const STALL_US = 20_000
 /** A call that was refused because an answer is late may be tried again after so long. */
 const RETRY_US = 1_000_000
 /** A store that has lost its memory is told of so many keys by each process; more would take too long. */
@@ -46,10 +44,8 @@ export class StandIn {
   readonly #seen = new WeakMap<FleetCounter, SeenCounts>()
   readonly #seenByTable = new WeakMap<Table, SeenCounts>()
   #counters: WeakRef<FleetCounter>[] = []
-  /** When this process sent the first call that was not answered. */
-  #awaySince = 0
-  /** When it last heard an answer. */
-  #followedAt = 0
+  #awayAt = 0
+  #wasStalled = false
 
   constructor(memory: MemoryStore, debts: Debts, fleet: FleetView = { hasShare: true, isAlone: true }) {
     this.#memory = memory
@@ -59,7 +55,6 @@ export class StandIn {
 
   /** Follows what the store has judged; `isCounted` tells that this process has counted the call already. */
   follow(charges: readonly SharedCharge[], allowed: boolean, isCounted: boolean, now: number): void {
-    this.#followedAt = now
     for (const charge of charges) {
       if (!isCountedHere(charge)) continue
       if (charge.cost === 0) this.#followBlock(charge, now)
@@ -75,11 +70,13 @@ export class StandIn {
   }
 
   /**
-   * The store is away since a call that this process sent at `sentAt`. What other processes were admitted between its last
-   * answer here and that moment is not known here, so nothing that time has brought back until then may be admitted again.
+   * The store is away, and was so at `awayAt`. What other processes were admitted between its last answer here and that moment is
+   * not known here, so nothing that time has brought back until then may be admitted again. Of a process that was stalled
+   * meanwhile, others may also have used what was left.
    */
-  begin(sentAt: number): void {
-    this.#awaySince = sentAt
+  begin(awayAt: number, wasStalled: boolean): void {
+    this.#awayAt = awayAt
+    this.#wasStalled = wasStalled
   }
 
   /** Judges all charges at once: every one is counted, or, if one refuses, none. */
@@ -343,15 +340,13 @@ export class StandIn {
     const slot = table.find(key)
     if (slot === CROWD && key !== '') return
     const { here, fleet, late } = this.#capacitiesOf(counter, table)
-    const since = this.#awaySince
+    const since = this.#awayAt
     const saidAt = late.saidBefore(slot, since)
     if (saidAt === 0) return
-    // the caller may have paused; what others use meanwhile is reckoned with only if this process has heard nothing at all
-    const isMissed = since - this.#followedAt > STALL_US && this.#followedAt - saidAt < STALL_US
     for (let level = 0; level < table.meters.length; level++) {
       const meter = table.meters[level]!
       if (meter.costLasting || (here[level] === fleet[level] && charge.emergency === 'local')) continue
-      const left = Math.floor(late.leftAt(slot, level, isMissed ? since : saidAt))
+      const left = Math.floor(late.leftAt(slot, level, this.#wasStalled ? since : saidAt))
       this.#keepAtMost(charge, slot, level, left, since)
     }
     late.catchUp(slot, since)
