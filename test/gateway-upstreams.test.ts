@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { request } from 'undici'
 import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
+import { readUpstreams } from '../packages/gateway/src/upstreams/reports.ts'
 import { GatewayRig, type Service } from './rigs/gateway-rig.ts'
 
 const rig = new GatewayRig()
@@ -85,6 +86,19 @@ describe('a call of which nothing was sent', () => {
     for (let i = 0; i < 6; i++) {
       const socket = new WebSocket(url.replace('http', 'ws'))
       const [message] = await once(socket, 'message')
+      expect(String(message)).toBe('hello')
+      socket.terminate()
+    }
+  })
+
+  test('goes to another address if it asks for a WebSocket and a black hole does not connect', async () => {
+    const { server, url: good } = await rig.serve()
+    new WebSocketServer({ server }).on('connection', socket => socket.send('hello'))
+    const route = { to: [await blackHole(), good], timeouts: { connect: '200ms' } }
+    const { url } = await rig.guard({ gateway: { routes: [route] } })
+    for (let i = 0; i < 2; i++) {
+      const socket = new WebSocket(url.replace('http', 'ws'))
+      const [message] = await once(socket, 'message', { signal: AbortSignal.timeout(5000) })
       expect(String(message)).toBe('hello')
       socket.terminate()
     }
@@ -238,6 +252,32 @@ describe('of several addresses', () => {
     for (let i = 0; i < 6; i++) expect((await call(url)).status).toBe(200)
     held[0]!()
     await first
+  })
+
+  test('a call that has waited for one in vain goes to another that has room by then', async () => {
+    const held: (() => void)[][] = [[], []]
+    const services = await Promise.all(
+      held.map(list => rig.serve((_request, response) => void list.push(() => response.end()))),
+    )
+    const connections = { max: 1, queue: { size: 1, timeout: '1s' } }
+    const guarded = await rig.guard({ gateway: { routes: [{ to: services.map(one => one.url), connections }] } })
+    const { url } = guarded
+    const waiting = () => readUpstreams(guarded.limiter)[0]!.addresses.map(one => one.waiting)
+    const first = [call(url), call(url)]
+    rig.later(() => {
+      for (const end of held.flat()) end()
+    })
+    await expect.poll(() => held.flat().length).toBe(2)
+    // the address that it waits for stays busy; the other one becomes free
+    const third = call(url, { method: 'POST', body: 'x' })
+    await expect.poll(() => Math.max(...waiting())).toBe(1)
+    const other = waiting().indexOf(0)
+    held[other]![0]!()
+    await expect.poll(() => held[other]!.length, { timeout: 5000 }).toBe(2)
+    held[other]![1]!()
+    held[1 - other]![0]!()
+    const answers = await Promise.all([...first, third])
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
   })
 
   test('a black hole, a dead one and one that is killed and comes back cost no call', { timeout: 60_000 }, async () => {

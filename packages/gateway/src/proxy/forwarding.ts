@@ -98,6 +98,12 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   }
 
   onNoSlot(): void {
+    const other = this.#wasSent ? undefined : this.#route.elsewhere(performance.now(), this.#upstream)
+    if (other !== undefined) {
+      this.#upstream = other
+      other.slots.take(this)
+      return
+    }
     this.#reply.header('retry-after', '1')
     this.#answerWith(busy, new Error('no connection became free'))
   }

@@ -10,7 +10,7 @@ import type { Route } from '../routes/route.ts'
 import type { Affinity } from '../upstreams/affinity.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
-import { adviceOn, busy, type Failure, failureOf } from './failure.ts'
+import { adviceOn, busy, ConnectOverdue, type Failure, failureOf } from './failure.ts'
 import type { ForwarderParts } from './forwarder.ts'
 import { type AnswerHead, headersToCaller } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
@@ -94,14 +94,16 @@ class Tunnel implements SlotUser {
     const { connectMs, headersMs } = this.#route.settings.timeouts
     const asked = this.#ask()
     this.#asked = asked
-    const late = Object.assign(new Error('no answer'), { code: 'UND_ERR_HEADERS_TIMEOUT' })
-    const timer = setTimeout(() => asked.destroy(late), connectMs + headersMs)
+    let timer = setTimeout(() => asked.destroy(new ConnectOverdue('no connection was made in time')), connectMs)
     asked.on('close', () => clearTimeout(timer))
     // what is written is sent once the socket is connected
     this.#isSent = false
     asked.once('socket', socket =>
       socket.once('encrypted' in socket ? 'secureConnect' : 'connect', () => {
         this.#isSent = true
+        clearTimeout(timer)
+        const late = Object.assign(new Error('no answer'), { code: 'UND_ERR_HEADERS_TIMEOUT' })
+        timer = setTimeout(() => asked.destroy(late), headersMs)
       }),
     )
     asked.on('error', error => this.#fail(error))
@@ -117,6 +119,12 @@ class Tunnel implements SlotUser {
   }
 
   onNoSlot(): void {
+    const other = this.#route.elsewhere(performance.now(), this.#upstream)
+    if (other !== undefined) {
+      this.#upstream = other
+      other.slots.take(this)
+      return
+    }
     this.#reply.header('retry-after', '1').header('connection', 'close')
     sendProblem(this.#reply, busy.status, busy.detail)
   }

@@ -62,6 +62,12 @@ export class Route {
     return (isUnsent && !next.health.isResting(now)) || this.#budget.take(now) ? next : undefined
   }
 
+  /** A healthy address with room, for a call that has waited in vain for another. */
+  elsewhere(now: number, full: Upstream): Upstream | undefined {
+    const other = this.pool.next(now, undefined, [full])
+    return other?.slots.hasRoom && !other.health.isResting(now) ? other : undefined
+  }
+
   /** What binds a call to one of the addresses. */
   affinityOf({ headers, raw: { socket } }: FastifyRequest, trust: Trust): Affinity | undefined {
     const { sticky } = this.settings

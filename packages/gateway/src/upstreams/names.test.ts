@@ -98,6 +98,29 @@ describe('names', () => {
   })
 })
 
+test('a name that was left and followed again while it waited for its lookup is looked up once each time', async () => {
+  vi.useFakeTimers()
+  try {
+    let asked = 0
+    const held: (() => void)[] = []
+    const names = new Names(async name => {
+      if (name !== 'app.test' && held.length < 2) await new Promise<void>(resolve => held.push(resolve))
+      else if (name === 'app.test') asked++
+      return v4('10.0.0.1')
+    })
+    names.intervalMs = 1000
+    for (const name of ['slow1.test', 'slow2.test']) names.follow(name, () => {})
+    for (let i = 0; i < 5; i++) names.follow('app.test', () => {})()
+    names.follow('app.test', () => {})
+    for (const end of held) end()
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(asked).toBeGreaterThan(8)
+    expect(asked).toBeLessThan(13)
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
 function raise(message: string): never {
   throw new Error(message)
 }

@@ -9,6 +9,7 @@ export type Lookup = (name: string) => Promise<readonly LookupAddress[]>
 type Follower = (endpoints: readonly Endpoint[]) => void
 
 interface Followed {
+  readonly name: string
   readonly followers: Set<Follower>
   /** The last good answer. */
   endpoints: readonly Endpoint[]
@@ -25,7 +26,7 @@ export class Names {
   intervalMs = 5000
   readonly #lookup: Lookup
   readonly #names = new Map<string, Followed>()
-  readonly #due: string[] = []
+  readonly #due: Followed[] = []
   #running = 0
 
   constructor(lookup: Lookup = name => systemLookup(name, { all: true })) {
@@ -54,39 +55,42 @@ export class Names {
   }
 
   #begin(name: string): Followed {
-    const followed: Followed = { followers: new Set(), endpoints: [], trouble: undefined, timer: undefined }
+    const followed: Followed = { name, followers: new Set(), endpoints: [], trouble: undefined, timer: undefined }
     this.#names.set(name, followed)
-    this.#due.push(name)
+    this.#due.push(followed)
     this.#run()
     return followed
   }
 
   #run(): void {
     while (this.#running < mostAtOnce && this.#due.length > 0) {
-      const name = this.#due.shift()!
-      const followed = this.#names.get(name)
-      if (followed === undefined) continue
+      const followed = this.#due.shift()!
+      if (!this.#isFollowed(followed)) continue
       this.#running++
-      void this.#ask(name, followed).finally(() => {
+      void this.#ask(followed).finally(() => {
         this.#running--
         this.#run()
       })
     }
   }
 
-  async #ask(name: string, followed: Followed): Promise<void> {
+  async #ask(followed: Followed): Promise<void> {
     try {
-      this.#take(followed, endpointsOf(await this.#lookup(name)))
+      this.#take(followed, endpointsOf(await this.#lookup(followed.name)))
     } catch (error) {
       followed.trouble = (error as Error).message
     }
-    if (this.#names.get(name) !== followed) return
+    if (!this.#isFollowed(followed)) return
     // not all names at one moment
     const pauseMs = this.intervalMs * (0.9 + Math.random() * 0.2)
     followed.timer = setTimeout(() => {
-      this.#due.push(name)
+      this.#due.push(followed)
       this.#run()
     }, pauseMs).unref()
+  }
+
+  #isFollowed(followed: Followed): boolean {
+    return this.#names.get(followed.name) === followed
   }
 
   #take(followed: Followed, endpoints: readonly Endpoint[]): void {
