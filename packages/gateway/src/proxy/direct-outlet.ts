@@ -1,14 +1,14 @@
 import type { ServerResponse } from 'node:http'
-import type { FastifyReply } from 'fastify'
+import type { CallReply } from '../calls/call.ts'
 import type { Outlet } from './outlet.ts'
 
 /** Writes to the caller's connection itself, past the hooks of Fastify that could change an answer. */
 export class DirectOutlet implements Outlet {
-  readonly #reply: FastifyReply
+  readonly #reply: CallReply
   readonly #raw: ServerResponse
   #onReady: () => void = () => {}
 
-  constructor(reply: FastifyReply) {
+  constructor(reply: CallReply) {
     this.#reply = reply
     this.#raw = reply.raw
   }

@@ -1,6 +1,6 @@
 import { markUnknownEnd } from 'diana-limiter/words'
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Client, Dispatcher } from 'undici'
+import type { CallReply, CallRequest } from '../calls/call.ts'
 import { bulkBytes } from '../connections/bulk-queue.ts'
 import { paceOf } from '../connections/call-pace.ts'
 import type { Transfer } from '../connections/transfers.ts'
@@ -25,8 +25,8 @@ const maxInterims = 10
 
 /** One call on its way to a service and back; undici tells it what happens. */
 export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfer {
-  readonly #request: FastifyRequest
-  readonly #reply: FastifyReply
+  readonly #request: CallRequest
+  readonly #reply: CallReply
   readonly #route: Route
   readonly #parts: ForwarderParts
   readonly #outlet: Outlet
@@ -47,7 +47,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   #isWithoutBody = false
   #isGone = false
 
-  constructor(request: FastifyRequest, reply: FastifyReply, route: Route, parts: ForwarderParts) {
+  constructor(request: CallRequest, reply: CallReply, route: Route, parts: ForwarderParts) {
     this.#request = request
     this.#reply = reply
     this.#route = route
