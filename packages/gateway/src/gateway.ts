@@ -9,7 +9,6 @@ import { plainListener } from './calls/plain-listener.ts'
 import { watchHooks } from './calls/watch-hooks.ts'
 import { Closing } from './closing.ts'
 import { BulkQueue } from './connections/bulk-queue.ts'
-import { Transfers } from './connections/transfers.ts'
 import type { FilterPlugin } from './filters/filter.ts'
 import { LiveSettings } from './live-settings.ts'
 import { prepareGateway } from './prepare-gateway.ts'
@@ -104,7 +103,6 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
       addressOf: (remote, forwarded) => limiter.addressOf(remote, forwarded),
       isProxy,
     },
-    transfers: new Transfers(),
     bulk: new BulkQueue(),
     // whoever stands in the chain may want to see answers as well
     outletFor: reply => (filters.length > 0 ? new ReplyOutlet(reply as FastifyReply) : new DirectOutlet(reply)),

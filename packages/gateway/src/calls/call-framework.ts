@@ -1,6 +1,9 @@
 import { type Framework, httpFramework } from 'diana-limiter/words'
 import type { CallReply, CallRequest } from './call.ts'
 
+/** Replies keep names so; told them so, they need not make them again for every call. */
+const inLowerCase: Readonly<Record<string, string>> = { RateLimit: 'ratelimit', 'RateLimit-Policy': 'ratelimit-policy' }
+
 /** How rules read a request to the gateway, and how a refusal answers it. */
 export const callFramework: Framework<CallRequest, CallReply> = {
   identity: request => request.raw,
@@ -14,7 +17,7 @@ export const callFramework: Framework<CallRequest, CallReply> = {
   anyCase: () => true,
   isAnswered: reply => reply.sent,
   setHeader: (reply, name, value) => {
-    reply.header(name, value)
+    reply.header(inLowerCase[name] ?? name, value)
   },
   refuse: (_request, reply, { status, headers, body }) => {
     for (const [name, value] of headers) reply.header(name, value)

@@ -1,6 +1,5 @@
 import type { CallReply, CallRequest } from '../calls/call.ts'
 import type { BulkQueue } from '../connections/bulk-queue.ts'
-import type { Transfers } from '../connections/transfers.ts'
 import { sendProblem } from '../problem.ts'
 import { calledPath } from '../routes/called-path.ts'
 import type { Route } from '../routes/route.ts'
@@ -17,7 +16,6 @@ export interface ForwarderParts {
   readonly settings: GatewaySettings
   readonly routes: RouteTable
   readonly trust: Trust
-  readonly transfers: Transfers
   readonly bulk: BulkQueue
   outletFor(reply: CallReply): Outlet
   /** Whether the gateway takes its leave, so that connections are not kept. */
