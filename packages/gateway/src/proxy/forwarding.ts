@@ -1,12 +1,11 @@
 import { markUnknownEnd } from 'diana-limiter/words'
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Dispatcher } from 'undici'
+import type { CallReply, CallRequest } from '../calls/call.ts'
 import { bulkBytes } from '../connections/bulk-queue.ts'
 import { paceOf } from '../connections/call-pace.ts'
 import type { Transfer } from '../connections/transfers.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
-import type { Affinity } from '../upstreams/affinity.ts'
 import type { Connection } from '../upstreams/clients.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
@@ -16,8 +15,9 @@ import type { ForwarderParts } from './forwarder.ts'
 import { headersToCaller } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
 import { sendInterim } from './interim.ts'
-import type { Outlet } from './outlet.ts'
+import type { Outlet, OutletSource } from './outlet.ts'
 import { reasonFor } from './reason.ts'
+import { Tries } from './tries.ts'
 
 /** Methods that mean the same once or twice (RFC 9110, section 9.2.2). */
 const repeatable: readonly string[] = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']
@@ -26,15 +26,13 @@ const overdueMs = 5000
 const maxInterims = 10
 
 /** One call on its way to a service and back; undici tells it what happens. */
-export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfer {
-  readonly #request: FastifyRequest
-  readonly #reply: FastifyReply
+export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfer, OutletSource {
+  readonly #request: CallRequest
+  readonly #reply: CallReply
   readonly #route: Route
   readonly #parts: ForwarderParts
   readonly #outlet: Outlet
-  readonly #affinity: Affinity | undefined
-  readonly #tried: Upstream[] = []
-  #upstream: Upstream
+  readonly #tries: Tries
   /** Where the call goes if the answer that came is not taken. */
   #next: Upstream | undefined
   #client: Connection | undefined
@@ -42,35 +40,35 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   #interims = 0
   #bytesInTurn = 0
   #isWaitingForTurn = false
-  #resume: () => void = () => {}
+  #resume: (() => void) | undefined
   #body: Body
   #headers: string[] = []
   #abort: ((error?: Error) => void) | undefined
-  /** Whether any of it has been sent, at this address and at any. */
-  #isSent = false
-  #wasSent = false
-  #isRepeated = false
   #status = 0
   #hasAnswered = false
   #hasBegun = false
   #isWithoutBody = false
   #isGone = false
 
-  constructor(request: FastifyRequest, reply: FastifyReply, route: Route, parts: ForwarderParts) {
+  constructor(request: CallRequest, reply: CallReply, route: Route, parts: ForwarderParts) {
     this.#request = request
     this.#reply = reply
     this.#route = route
     this.#parts = parts
     this.#outlet = parts.outletFor(reply)
-    this.#affinity = route.affinityOf(request, parts.trust)
-    this.#upstream = route.first(performance.now(), this.#affinity)
+    this.#tries = new Tries(request, route, parts.trust)
+  }
+
+  get #upstream(): Upstream {
+    return this.#tries.upstream
   }
 
   begin(): void {
     this.#headers = headersToService(this.#request, this.#route, this.#parts.trust)
     this.#body = bodyOf(this.#request, this.#parts.settings.limits.bodyBytes, this.#parts.bulk)
-    this.#reply.raw.once('close', this.#onClose)
-    this.#parts.transfers.add(this)
+    this.#reply.raw.on('close', this.#onClose)
+    const pace = paceOf(this.#request.raw)
+    if (pace !== undefined) pace.work = this
     this.#upstream.slots.take(this)
   }
 
@@ -78,9 +76,8 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     const { url, method } = this.#request
     const { headersMs, bodyMs } = this.#route.settings.timeouts
     this.#sentAt = performance.now()
-    this.#isSent = false
     // of connections that are kept, others may have been closed like the one that failed
-    this.#client = this.#tried.length === 0 ? this.#upstream.clients.take() : this.#upstream.clients.open()
+    this.#client = this.#tries.isFirst ? this.#upstream.clients.take() : this.#upstream.clients.open()
     this.#upstream.health.begin(this.#sentAt)
     this.#client.dispatch(
       {
@@ -98,10 +95,8 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   }
 
   onNoSlot(): void {
-    const other = this.#wasSent ? undefined : this.#route.elsewhere(performance.now(), this.#upstream)
-    if (other !== undefined) {
-      this.#upstream = other
-      other.slots.take(this)
+    if (this.#tries.moveToRoom()) {
+      this.#upstream.slots.take(this)
       return
     }
     this.#reply.header('retry-after', '1')
@@ -123,8 +118,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   }
 
   onConnect(abort: (error?: Error) => void): void {
-    this.#isSent = true
-    this.#wasSent = true
+    this.#tries.send()
     if (this.#isGone) abort()
     else this.#abort = abort
   }
@@ -148,12 +142,12 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
       upstream: this.#upstream,
       host: this.#request.headers.host,
     })
-    const cookie = this.#affinity && this.#route.cookieFor(this.#affinity, this.#upstream, this.#request)
+    const cookie = this.#tries.cookie()
     if (cookie !== undefined) headers.push('set-cookie', cookie)
     if (this.#parts.isClosing() || this.#leavesBodyUnread()) headers.push('connection', 'close')
     this.#isWithoutBody = status === 204 || status === 304
     this.#resume = resume
-    this.#outlet.begin(status, reasonFor(status, text), headers, this.#waitForTurn, () => this.#abort?.())
+    this.#outlet.begin(status, reasonFor(status, text), headers, this)
     this.#hasBegun = true
     return true
   }
@@ -162,45 +156,46 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     const hasRoom = this.#outlet.write(chunk)
     this.#bytesInTurn += chunk.length
     if (hasRoom && this.#bytesInTurn < bulkBytes) return true
-    if (hasRoom) this.#waitForTurn()
+    if (hasRoom) this.onReady()
     return false
   }
 
   /** The system reads megabytes at once; other calls come first. */
-  readonly #waitForTurn = (): void => {
+  onReady(): void {
     if (this.#isWaitingForTurn) return
     this.#isWaitingForTurn = true
     this.#parts.bulk.join(() => {
       this.#isWaitingForTurn = false
       this.#bytesInTurn = 0
       // a connection whose answer has ended may carry another call by now
-      if (this.#client !== undefined) this.#resume()
+      if (this.#client !== undefined) this.#resume?.()
     })
+  }
+
+  onGone(): void {
+    this.#abort?.()
   }
 
   onComplete(): void {
     this.#tellHealth()
     this.#outlet.end()
-    this.#endAttempt(client => this.#upstream.clients.giveBack(client))
+    this.#endAttempt(undefined)
   }
 
   onError(error: Error): void {
-    if (this.#client === undefined) return
-    this.#endAttempt(
-      client => this.#upstream.clients.discard(client),
-      () => this.#fail(error),
-    )
+    if (this.#client !== undefined) this.#endAttempt(error)
   }
 
   /** Lets go of the connection. Not at once: undici allows no new call while it tells of the end of this one. */
-  #endAttempt(release: (client: Connection) => void, then: () => void = () => {}): void {
+  #endAttempt(error: Error | undefined): void {
     const client = this.#client!
     this.#client = undefined
     this.#abort = undefined
-    queueMicrotask(() => {
-      release(client)
+    process.nextTick(() => {
+      if (error === undefined) this.#upstream.clients.giveBack(client)
+      else this.#upstream.clients.discard(client)
       this.#upstream.slots.release(this)
-      then()
+      if (error !== undefined) this.#fail(error)
     })
   }
 
@@ -218,37 +213,27 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   }
 
   #triesAgain({ mayRetry }: Failure): boolean {
-    const next = this.#next ?? (mayRetry ? this.#nextTry() : undefined)
+    const next = this.#next ?? (mayRetry ? this.#nextTry({ mayStay: true }) : undefined)
     if (next === undefined) return false
     this.#next = undefined
     this.#hasAnswered = false
-    this.#tried.push(this.#upstream)
-    this.#upstream = next
+    this.#tries.move(next)
     next.slots.take(this)
     return true
   }
 
-  /** Where this call may be tried again. */
-  #nextTry(): Upstream | undefined {
-    if (this.#isSent && (this.#isRepeated || !this.#mayBeRepeated())) return undefined
-    const tried = [...this.#tried, this.#upstream]
-    const next = this.#route.again(performance.now(), { tried, isUnsent: !this.#isSent, affinity: this.#affinity })
-    if (next !== undefined) this.#isRepeated ||= this.#isSent
-    return next
-  }
-
-  #mayBeRepeated(): boolean {
-    return this.#body === undefined && repeatable.includes(this.#request.method)
+  #nextTry({ mayStay }: { mayStay: boolean }): Upstream | undefined {
+    const isRepeatable = this.#body === undefined && repeatable.includes(this.#request.method)
+    return this.#tries.again({ isRepeatable, mayStay })
   }
 
   /** Whether the call is tried again rather than answered with what the service says. */
   #isNotTaken(status: number, received: readonly Buffer[]): boolean {
     const isFailure = this.#route.settings.health.failStatuses.includes(status)
     if (!isFailure && !(this.#client!.isReused && isLateClosing(status, received))) return false
-    const next = this.#nextTry()
-    if (next === undefined || (isFailure && next === this.#upstream)) return false
+    this.#next = this.#nextTry({ mayStay: !isFailure })
+    if (this.#next === undefined) return false
     if (isFailure) this.#tellHealth()
-    this.#next = next
     return true
   }
 
@@ -261,9 +246,8 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
 
   #answerWith(failure: Failure, error: Error): void {
     const { status, detail, isOfService } = failure
-    this.#parts.transfers.delete(this)
     // the service may have done its work before the caller broke the call off
-    if (!isOfService && this.#wasSent) markUnknownEnd(this.#reply.raw)
+    if (!isOfService && this.#tries.wasSent) markUnknownEnd(this.#reply.raw)
     if (isOfService) this.#request.log.warn({ err: error, service: this.#upstream.name }, adviceOn(failure, error))
     if (this.#leavesBodyUnread()) this.#reply.header('connection', 'close')
     sendProblem(this.#reply, status, detail)
@@ -276,7 +260,6 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
 
   /** The answer is over, whoever gave it: what is still under way for it ends. */
   readonly #onClose = (): void => {
-    this.#parts.transfers.delete(this)
     this.#isGone = true
     if (this.#abort) this.#abort()
     // without a connection yet, the call is only in the queue for one

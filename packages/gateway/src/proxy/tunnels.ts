@@ -1,13 +1,12 @@
 import { type ClientRequest, type IncomingMessage, request as requestHttp, type ServerResponse } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import type { Socket } from 'node:net'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { CallReply, CallRequest } from '../calls/call.ts'
 import { paceOf } from '../connections/call-pace.ts'
 import type { EarlyBytes } from '../connections/early-bytes.ts'
 import { relay } from '../connections/relay.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
-import type { Affinity } from '../upstreams/affinity.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import { adviceOn, busy, ConnectOverdue, type Failure, failureOf } from './failure.ts'
@@ -16,6 +15,7 @@ import { type AnswerHead, headersToCaller } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
 import type { Exchange } from './own-addresses.ts'
 import { reasonFor } from './reason.ts'
+import { Tries } from './tries.ts'
 
 const upgradingOf: unique symbol = Symbol('diana.upgrading')
 
@@ -38,7 +38,7 @@ const endingMs = 1000
 export class Tunnels {
   readonly #open = new Set<Tunnel>()
 
-  open(request: FastifyRequest, reply: FastifyReply, route: Route, parts: ForwarderParts): void {
+  open(request: CallRequest, reply: CallReply, route: Route, parts: ForwarderParts): void {
     const tunnel = new Tunnel(request, reply, route, parts, () => this.#open.delete(tunnel))
     this.#open.add(tunnel)
     tunnel.begin()
@@ -55,29 +55,28 @@ export class Tunnels {
 
 /** One WebSocket: asked of a service, then bytes both ways until one side ends. */
 class Tunnel implements SlotUser {
-  readonly #request: FastifyRequest
-  readonly #reply: FastifyReply
+  readonly #request: CallRequest
+  readonly #reply: CallReply
   readonly #route: Route
   readonly #parts: ForwarderParts
   readonly #onEnd: () => void
-  readonly #affinity: Affinity | undefined
-  readonly #tried: Upstream[] = []
+  readonly #tries: Tries
   readonly #near: Socket
-  #upstream: Upstream
-  #isSent = false
-  #isRepeated = false
   #asked: ClientRequest | undefined
   #far: Socket | undefined
 
-  constructor(request: FastifyRequest, reply: FastifyReply, route: Route, parts: ForwarderParts, onEnd: () => void) {
+  constructor(request: CallRequest, reply: CallReply, route: Route, parts: ForwarderParts, onEnd: () => void) {
     this.#request = request
     this.#reply = reply
     this.#route = route
     this.#parts = parts
     this.#onEnd = onEnd
-    this.#affinity = route.affinityOf(request, parts.trust)
-    this.#upstream = route.first(performance.now(), this.#affinity)
+    this.#tries = new Tries(request, route, parts.trust)
     this.#near = (request.raw as Upgrading)[upgradingOf]!.socket
+  }
+
+  get #upstream(): Upstream {
+    return this.#tries.upstream
   }
 
   begin(): void {
@@ -97,10 +96,9 @@ class Tunnel implements SlotUser {
     let timer = setTimeout(() => asked.destroy(new ConnectOverdue('no connection was made in time')), connectMs)
     asked.on('close', () => clearTimeout(timer))
     // what is written is sent once the socket is connected
-    this.#isSent = false
     asked.once('socket', socket =>
       socket.once('encrypted' in socket ? 'secureConnect' : 'connect', () => {
-        this.#isSent = true
+        this.#tries.send()
         clearTimeout(timer)
         const late = Object.assign(new Error('no answer'), { code: 'UND_ERR_HEADERS_TIMEOUT' })
         timer = setTimeout(() => asked.destroy(late), headersMs)
@@ -119,10 +117,8 @@ class Tunnel implements SlotUser {
   }
 
   onNoSlot(): void {
-    const other = this.#route.elsewhere(performance.now(), this.#upstream)
-    if (other !== undefined) {
-      this.#upstream = other
-      other.slots.take(this)
+    if (this.#tries.moveToRoom()) {
+      this.#upstream.slots.take(this)
       return
     }
     this.#reply.header('retry-after', '1').header('connection', 'close')
@@ -154,7 +150,7 @@ class Tunnel implements SlotUser {
 
   #headersOf(answer: IncomingMessage): string[] {
     const headers = headersToCaller(headOf(answer), this.#reply.getHeaders(), this.#exchange())
-    const cookie = this.#affinity && this.#route.cookieFor(this.#affinity, this.#upstream, this.#request)
+    const cookie = this.#tries.cookie()
     return cookie === undefined ? headers : [...headers, 'set-cookie', cookie]
   }
 
@@ -175,14 +171,10 @@ class Tunnel implements SlotUser {
 
   /** A WebSocket is asked for by a GET without a body, which may be repeated. */
   #triesAgain({ mayRetry }: Failure): boolean {
-    if (!mayRetry || (this.#isSent && this.#isRepeated)) return false
-    const tried = [...this.#tried, this.#upstream]
-    const next = this.#route.again(performance.now(), { tried, isUnsent: !this.#isSent, affinity: this.#affinity })
+    const next = mayRetry ? this.#tries.again({ isRepeatable: true, mayStay: true }) : undefined
     if (next === undefined) return false
-    this.#isRepeated ||= this.#isSent
-    this.#tried.push(this.#upstream)
     this.#upstream.slots.release(this)
-    this.#upstream = next
+    this.#tries.move(next)
     next.slots.take(this)
     return true
   }

@@ -1,4 +1,4 @@
-import type { FastifyRequest } from 'fastify'
+import type { CallRequest } from '../calls/call.ts'
 import type { Trust } from '../proxy/headers-to-service.ts'
 import type { RouteSettings } from '../settings/route-settings.ts'
 import { type Affinity, affinityOf, cookieFor } from '../upstreams/affinity.ts'
@@ -13,6 +13,8 @@ export interface Trying {
   readonly tried: readonly Upstream[]
   /** Whether nothing of the call was sent at the last of them. */
   readonly isUnsent: boolean
+  /** Whether the last of them may be asked again if there is no other. */
+  readonly mayStay: boolean
   readonly affinity?: Affinity | undefined
 }
 
@@ -51,13 +53,12 @@ export class Route {
   }
 
   /**
-   * Where a call is tried again that failed at all of `tried`: elsewhere, or at the last one if the call was sent there and
-   * there is no other. Nothing was sent of an unsent call, so that it costs no service anything twice: it may go to every
+   * Where a call is tried again that failed at all of `tried`. Nothing was sent of an unsent call, so that it costs no service anything twice: it may go to every
    * healthy address. All other second tries are bounded by the budget.
    */
-  again(now: number, { tried, isUnsent, affinity }: Trying): Upstream | undefined {
+  again(now: number, { tried, isUnsent, mayStay, affinity }: Trying): Upstream | undefined {
     if (!this.settings.retry || tried.length >= mostTries) return undefined
-    const next = this.pool.next(now, affinity, tried) ?? (isUnsent ? undefined : tried.at(-1))
+    const next = this.pool.next(now, affinity, tried) ?? (mayStay ? tried.at(-1) : undefined)
     if (next === undefined) return undefined
     return (isUnsent && !next.health.isResting(now)) || this.#budget.take(now) ? next : undefined
   }
@@ -69,7 +70,7 @@ export class Route {
   }
 
   /** What binds a call to one of the addresses. */
-  affinityOf({ headers, raw: { socket } }: FastifyRequest, trust: Trust): Affinity | undefined {
+  affinityOf({ headers, raw: { socket } }: CallRequest, trust: Trust): Affinity | undefined {
     const { sticky } = this.settings
     if (sticky === undefined) return undefined
     const address = (): string | undefined => trust.addressOf(socket.remoteAddress, headers[trust.forwardedBy])
@@ -77,7 +78,7 @@ export class Route {
   }
 
   /** The cookie that binds the caller of a call to the address that has answered it, if one is due. */
-  cookieFor(affinity: Affinity, upstream: Upstream, { raw: { socket } }: FastifyRequest): string | undefined {
+  cookieFor(affinity: Affinity, upstream: Upstream, { raw: { socket } }: CallRequest): string | undefined {
     const { sticky, path } = this.settings
     return (
       sticky && cookieFor(sticky, affinity, { tag: this.pool.tagOf(upstream), path, isSecure: 'encrypted' in socket })
