@@ -196,6 +196,24 @@ describe('statuses that count as failures', () => {
     expect(bad.received).toHaveLength(3)
   })
 
+  test('send a caller that asks for a WebSocket to another address, and count against the address', async () => {
+    const bad = await rig.serve()
+    bad.server.on('upgrade', (incoming, socket) => {
+      bad.received.push(incoming)
+      socket.end('HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\naway')
+    })
+    const good = await rig.serve()
+    new WebSocketServer({ server: good.server }).on('connection', socket => socket.send('hello'))
+    const health = { failures: 2, rest: '1m', failStatuses: 503 }
+    const { url } = await rig.guard({ gateway: { routes: [{ to: [bad.url, good.url], health }] } })
+    for (let i = 0; i < 8; i++) {
+      const socket = new WebSocket(url.replace('http', 'ws'))
+      expect(String((await once(socket, 'message'))[0])).toBe('hello')
+      socket.terminate()
+    }
+    expect(bad.received).toHaveLength(2)
+  })
+
   test('are passed on with their body if the call may not be repeated, or no other address is there', async () => {
     const bad = await rig.serve((_request, response) => response.writeHead(503).end('away'))
     const { url } = await rig.guard({
