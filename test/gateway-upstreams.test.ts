@@ -119,6 +119,24 @@ describe('a call of which nothing was sent', () => {
   })
 })
 
+test('timeouts of a month are as good as none, for calls that wait and for WebSockets', async () => {
+  const held: (() => void)[] = []
+  const { url: service, server } = await rig.serve((_request, response) => void held.push(() => response.end('ok')))
+  new WebSocketServer({ server }).on('connection', socket => socket.send('hello'))
+  const timeouts = { connect: '30d', headers: '30d', body: '30d' }
+  const connections = { max: 1, queue: { timeout: '30d' }, idle: '30d', maxAge: '30d' }
+  const { url } = await rig.guard({ gateway: { routes: [{ to: service, timeouts, connections }] } })
+  const calls = [call(url), call(url)]
+  await expect.poll(() => held.length).toBe(1)
+  held[0]!()
+  await expect.poll(() => held.length).toBe(2)
+  held[1]!()
+  expect((await Promise.all(calls)).map(({ status }) => status)).toEqual([200, 200])
+  const socket = new WebSocket(url.replace('http', 'ws'))
+  expect(String((await once(socket, 'message'))[0])).toBe('hello')
+  socket.terminate()
+})
+
 describe('second tries', () => {
   test('are bounded by the budget, so that an outage is not doubled', async () => {
     let reached = 0
