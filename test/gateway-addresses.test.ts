@@ -79,6 +79,17 @@ describe('callers of a sticky route', () => {
     },
   )
 
+  test.each(['with', 'without'])('get their cookie beside those of the service, %s filters in the chain', async how => {
+    const cookies = ['a=1', 'b=2; Path=/']
+    const serve = () => rig.serve((_request, response) => response.setHeader('set-cookie', cookies).end())
+    const to = [(await serve()).url, (await serve()).url]
+    const filters = how === 'with' ? [async () => {}] : []
+    const { url } = await rig.guard({ gateway: { routes: [{ to, sticky: { cookie: 'route' } }] } }, { filters })
+    const { headers, body } = await request(url)
+    await body.dump()
+    expect(headers['set-cookie']).toEqual([...cookies, expect.stringMatching(/^route=/)])
+  })
+
   test('stay together by a header, wherever they come from, and without it are spread', async () => {
     const services = await named('a', 'b', 'c')
     const to = services.map(({ url }) => url)
