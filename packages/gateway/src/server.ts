@@ -50,7 +50,10 @@ export class GatewayServer {
     const paced: RequestListener = (request, response) => {
       const pace = new CallPace(request, response, limitsInForce)
       this.#transfers.add(pace)
-      response.on('close', () => this.#transfers.delete(pace))
+      response.on('close', () => {
+        this.#transfers.delete(pace)
+        pace.work?.onEnd()
+      })
       listener(request, response)
     }
     const serve: RequestListener = (request, response) => {
