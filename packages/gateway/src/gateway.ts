@@ -24,6 +24,9 @@ import { Forwarder } from './proxy/forwarder.ts'
 import { ReplyOutlet } from './proxy/reply-outlet.ts'
 import { faultOf, settleRequest } from './proxy/settle-request.ts'
 import { GatewayServer } from './server.ts'
+import { recordOf } from './telemetry/call-record.ts'
+import type { HttpFigures } from './telemetry/http-figures.ts'
+import { Telemetry } from './telemetry/telemetry.ts'
 
 export { type GatewaySettings, gatewaySection } from './settings/gateway-settings.ts'
 
@@ -50,6 +53,18 @@ const maxProxies = 64
 
 /** Puts Diana in front of services: a Fastify application whose first filter is hers and whose only route is the proxy. */
 export async function createGateway(options: GatewayOptions): Promise<FastifyInstance> {
+  return (await openGateway(options)).app
+}
+
+/** A gateway with what only its own process may ask of it. */
+export interface OpenGateway {
+  readonly app: FastifyInstance
+  httpFigures(): HttpFigures
+  /** Goes on with new log files where the present ones were renamed. */
+  reopenLogs(): Promise<void>
+}
+
+export async function openGateway(options: GatewayOptions): Promise<OpenGateway> {
   const { upstream, folder = '.', logger = false } = options
   // a promise of a limiter is as good, since this waits anyway
   const limiter = await options?.limiter
@@ -68,13 +83,18 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
   const { tls, filters: named } = await prepareGateway(settings, { folder, onTrouble })
   const filters = [...(options.filters ?? []), ...named]
   const isProxy = proxyTest(limiter)
+  const telemetry = await Telemetry.open({
+    ...{ settings, folder, isProxy },
+    addressOf: ({ peer, request }) => limiter.addressOf(peer, request.headers[limiter.forwardedBy]),
+    onTrouble: trouble => app?.log.warn(trouble),
+  })
 
   app = fastify({
     logger,
     serverFactory: listener => {
       const onError = (error: Error): void => app?.log.error({ err: error }, 'a connection could not be accepted')
       gatewayServer = new GatewayServer(listener, {
-        ...{ settings: () => live.settings, tls, isProxy, onError },
+        ...{ settings: () => live.settings, tls, isProxy, onError, telemetry },
         isReady: () => !closing.hasBegun && (options.isReady?.() ?? true),
       })
       return gatewayServer.server
@@ -83,8 +103,11 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     // it would also bound how long calls under way may take at the end, which is for shutdown.timeout to say
     pluginTimeout: 0,
     rewriteUrl: settleRequest,
-    frameworkErrors: (_error, request, reply) => sendProblem(reply, 400, faultOf(request.raw)),
-    clientErrorHandler: answerUnreadable,
+    frameworkErrors: (_error, request, reply) => {
+      tellRequestId(request, reply)
+      sendProblem(reply, 400, faultOf(request.raw))
+    },
+    clientErrorHandler: (error, socket) => answerUnreadable(error, socket, telemetry),
   })
   const forwarder = new Forwarder({
     get settings() {
@@ -116,11 +139,13 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
   app.addHook('onClose', async () => {
     tls?.close()
     await live.upstreams.close()
+    await telemetry.close()
   })
   app.setErrorHandler(sendError)
   // before any rule counts: refusals carry these headers as well
   app.addHook('onRequest', (request, reply, done) => {
     const { cors, answerHeaders } = live.settings
+    tellRequestId(request, reply)
     for (const name in answerHeaders) reply.header(name, answerHeaders[name])
     if (cors === undefined || !answerCors(request, reply, cors)) done()
   })
@@ -134,7 +159,17 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
   for (const filter of filters) await within(filterStartMs, registered(app, filter))
   const method = allowMethods(app)
   for (const url of ['/', '/*']) app.route({ method, url, exposeHeadRoute: false, handler: forwarder.forward })
-  return app
+  const connections = (): number => gatewayServer?.connections ?? 0
+  return {
+    app,
+    httpFigures: () => telemetry.figures({ connections, upstreams: () => live.routes.upstreams }),
+    reopenLogs: () => telemetry.reopen(),
+  }
+}
+
+function tellRequestId({ raw }: FastifyRequest, reply: FastifyReply): void {
+  const id = recordOf(raw)?.requestId
+  if (id !== undefined) reply.header('x-request-id', id)
 }
 
 async function registered(app: FastifyInstance, filter: FilterPlugin): Promise<void> {
@@ -181,11 +216,17 @@ type CallerSocket = Socket & { _httpMessage?: FastifyReply['raw'] | null }
 const unreadable = new WeakSet<Socket>()
 
 /** Bytes that are no call: nothing behind them on the same connection can be trusted. They are answered in their turn. */
-function answerUnreadable(error: NodeJS.ErrnoException, socket: CallerSocket): void {
+function answerUnreadable(error: NodeJS.ErrnoException, socket: CallerSocket, telemetry: Telemetry): void {
   const [status, detail] = statuses[error.code ?? ''] ?? [400, 'This call cannot be read.']
   const answer = (current: FastifyReply['raw'] | null | undefined): void => {
     if (error.code !== 'ECONNRESET' && socket.writable && current?.headersSent !== true) {
-      socket.write(problemText(status, detail))
+      const write = (): boolean => socket.write(problemText(status, detail))
+      const record = current ? recordOf(current.req) : undefined
+      if (record === undefined) telemetry.answer(socket, status, write)
+      else {
+        write()
+        record.answered(status)
+      }
     }
     socket.destroySoon()
   }

@@ -11,6 +11,7 @@ import { serveUpgrades } from './connections/upgrades.ts'
 import { problemText, writeProblem } from './problem.ts'
 import { hasBody, waitToContinue } from './proxy/body.ts'
 import type { GatewaySettings } from './settings/gateway-settings.ts'
+import type { Telemetry } from './telemetry/telemetry.ts'
 import type { TlsFiles } from './tls-files.ts'
 
 type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
@@ -24,6 +25,7 @@ export interface GatewayServerParts {
   readonly isProxy: (address: string) => boolean
   /** Whether more calls should be sent here. */
   readonly isReady: () => boolean
+  readonly telemetry: Telemetry
   /** Told of connections that could not be accepted. */
   readonly onError: (error: Error) => void
 }
@@ -43,9 +45,12 @@ export class GatewayServer {
   readonly #connections: CallerConnections
   readonly #turns = new Turns()
   readonly #transfers = new Transfers()
+  readonly #telemetry: Telemetry
 
-  constructor(listener: RequestListener, { settings, tls, isProxy, isReady, onError }: GatewayServerParts) {
+  constructor(listener: RequestListener, parts: GatewayServerParts) {
+    const { settings, tls, isProxy, isReady, onError, telemetry } = parts
     const { limits } = settings()
+    this.#telemetry = telemetry
     const paced: RequestListener = (request, response) => {
       const pace = new CallPace(request, response, () => settings().limits)
       this.#transfers.add(pace)
@@ -60,7 +65,14 @@ export class GatewayServer {
         : lacksHost(request)
           ? refuseWithoutHost
           : paced
-      this.#turns.take(request.socket, response, () => listen(request, response))
+      this.#turns.take(request.socket, response, () => {
+        telemetry.begin(request, response)
+        listen(request, response)
+      })
+    }
+    const serveUpgrade: RequestListener = (request, response) => {
+      telemetry.begin(request, response)
+      paced(request, response)
     }
     const tellHealth: RequestListener = (_request, response) => answerHealth(response, isReady())
     // Node would answer calls without a Host itself, and out of turn
@@ -75,7 +87,7 @@ export class GatewayServer {
     server.maxHeadersCount = 0
     this.server = server
     const [readAsHttp] = server.listeners(tls ? 'secureConnection' : 'connection') as SocketListener[]
-    serveUpgrades(server, this.#turns, paced, socket => readAsHttp!.call(server, socket))
+    serveUpgrades(server, this.#turns, serveUpgrade, socket => readAsHttp!.call(server, socket))
     this.#serveExpectations(serve)
     this.#refuseTunnels()
     // a connection that cannot be accepted, as when this process has no file left to open, is no reason to end
@@ -83,8 +95,16 @@ export class GatewayServer {
       if (server.listening) onError(error)
     })
     server.on(tls ? 'secureConnection' : 'connection', closeLingering)
-    this.#connections = new CallerConnections({ limits: () => settings().limits, isProxy, tellsWhy: tls === undefined })
+    this.#connections = new CallerConnections({
+      ...{ limits: () => settings().limits, isProxy, tellsWhy: tls === undefined },
+      onRefused: reason => telemetry.reject(reason),
+    })
     this.#connections.guard(server)
+  }
+
+  /** How many connections are open. */
+  get connections(): number {
+    return this.#connections.size
   }
 
   /** Cuts every connection, also those that have left HTTP. */
@@ -100,6 +120,7 @@ export class GatewayServer {
     })
     this.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
       this.#turns.take(request.socket, response, () => {
+        this.#telemetry.begin(request, response)
         // the caller may send its body or not, so what follows could be taken for a call
         if (hasBody(request)) response.setHeader('Connection', 'close')
         response.writeHead(417, { 'Content-Length': 0 }).end()
@@ -108,12 +129,13 @@ export class GatewayServer {
   }
 
   #refuseTunnels(): void {
-    this.server.on('connect', (_request: IncomingMessage, socket: Socket, head: Buffer) => {
+    this.server.on('connect', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       // only a socket that is read tells that its caller has left
       const early = new EarlyBytes(socket, head, maxEarlyBytes)
       this.#turns.takeOver(socket, () => {
         early.take()
-        socket.resume().end(problemText(405, 'This gateway opens no tunnels.'))
+        const refusal = problemText(405, 'This gateway opens no tunnels.')
+        this.#telemetry.answer(socket, 405, () => socket.resume().end(refusal), request)
         setTimeout(() => socket.destroy(), refusedMs).unref()
       })
     })

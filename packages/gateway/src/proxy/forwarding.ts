@@ -6,6 +6,7 @@ import { paceOf } from '../connections/call-pace.ts'
 import type { Transfer } from '../connections/transfers.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
+import { type CallRecord, recordOf } from '../telemetry/call-record.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import { type Body, bodyOf } from './body.ts'
@@ -30,6 +31,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   readonly #route: Route
   readonly #parts: ForwarderParts
   readonly #outlet: Outlet
+  readonly #record: CallRecord | undefined
   #upstream: Upstream
   #client: Client | undefined
   #sentAt = 0
@@ -53,6 +55,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     this.#route = route
     this.#parts = parts
     this.#outlet = parts.outletFor(reply)
+    this.#record = recordOf(request.raw)
     this.#upstream = route.next(performance.now())
   }
 
@@ -61,13 +64,15 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     this.#body = bodyOf(this.#request, this.#parts.settings.limits.bodyBytes, this.#parts.bulk)
     this.#reply.raw.once('close', this.#onClose)
     this.#parts.transfers.add(this)
-    this.#upstream.slots.take(this)
+    this.#takeSlot()
   }
 
   onSlot(): void {
     const { url, method } = this.#request
     const { headersMs, bodyMs } = this.#route.settings.timeouts
     this.#sentAt = performance.now()
+    this.#record?.sent(this.#upstream, this.#sentAt)
+    this.#record?.trace?.tellService(this.#headers)
     this.#client = this.#upstream.clients.take()
     this.#upstream.health.begin(this.#sentAt)
     this.#client.dispatch(
@@ -119,6 +124,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
       if (this.#interims++ < maxInterims) sendInterim(this.#reply.raw, status, received)
       return true
     }
+    this.#record?.firstByte(status, performance.now())
     const headers = headersToCaller({ status, received }, this.#reply.getHeaders(), {
       route: this.#route,
       upstream: this.#upstream,
@@ -154,12 +160,14 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
 
   onComplete(): void {
     this.#upstream.health.succeed()
+    this.#record?.tryEnded(performance.now())
     this.#outlet.end()
     this.#endAttempt(client => this.#upstream.clients.giveBack(client))
   }
 
   onError(error: Error): void {
     if (this.#client === undefined) return
+    this.#record?.tryEnded(performance.now(), error)
     this.#endAttempt(
       client => this.#upstream.clients.discard(client),
       () => this.#fail(error),
@@ -187,8 +195,10 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     }
     const failure = failureOf(error, this.#hasAnswered)
     if (failure.isOfService) this.#upstream.health.fail(performance.now())
-    if (this.#hasBegun) this.#outlet.breakOff(error)
-    else if (!this.#retries(failure)) this.#answerWith(failure, error)
+    if (this.#hasBegun) {
+      this.#record?.broken()
+      this.#outlet.breakOff(error)
+    } else if (!this.#retries(failure)) this.#answerWith(failure, error)
   }
 
   /** One second try, elsewhere; or at the only address there is, where a connection that was kept had been left. */
@@ -198,8 +208,13 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     if (!repeatable.includes(method)) return false
     this.#isRetried = true
     this.#upstream = this.#route.next(performance.now(), this.#upstream)
-    this.#upstream.slots.take(this)
+    this.#takeSlot()
     return true
+  }
+
+  #takeSlot(): void {
+    this.#record?.queued(performance.now())
+    this.#upstream.slots.take(this)
   }
 
   #answerWith({ status, detail, isOfService }: Failure, error: Error): void {

@@ -7,6 +7,7 @@ import type { EarlyBytes } from '../connections/early-bytes.ts'
 import { relay } from '../connections/relay.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
+import { type CallRecord, recordOf } from '../telemetry/call-record.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import { busy, failureOf } from './failure.ts'
@@ -61,6 +62,7 @@ class Tunnel implements SlotUser {
   readonly #onEnd: () => void
   readonly #upstream: Upstream
   readonly #near: Socket
+  readonly #record: CallRecord | undefined
   #asked: ClientRequest | undefined
   #far: Socket | undefined
 
@@ -71,12 +73,14 @@ class Tunnel implements SlotUser {
     this.#parts = parts
     this.#onEnd = onEnd
     this.#upstream = route.next(performance.now())
+    this.#record = recordOf(request.raw)
     this.#near = (request.raw as Upgrading)[upgradingOf]!.socket
   }
 
   begin(): void {
     // the answer that declines it is over, or the connection is
     this.#reply.raw.once('close', () => this.#close())
+    this.#record?.queued(performance.now())
     this.#upstream.slots.take(this)
   }
 
@@ -86,6 +90,7 @@ class Tunnel implements SlotUser {
 
   onSlot(): void {
     const { connectMs, headersMs } = this.#route.settings.timeouts
+    this.#record?.sent(this.#upstream, performance.now())
     const asked = this.#ask()
     this.#asked = asked
     const late = Object.assign(new Error('no answer'), { code: 'UND_ERR_HEADERS_TIMEOUT' })
@@ -119,6 +124,7 @@ class Tunnel implements SlotUser {
   #ask(): ClientRequest {
     const { url } = this.#upstream
     const headers = headersToService(this.#request, this.#route, this.#parts.trust)
+    this.#record?.trace?.tellService(headers)
     if (!this.#route.keepsHost) headers.push('host', url.host)
     headers.push('connection', 'Upgrade', 'upgrade', 'websocket')
     this.#upstream.health.begin(performance.now())
@@ -138,6 +144,7 @@ class Tunnel implements SlotUser {
     if (this.#reply.sent || this.#near.destroyed) return
     const failure = failureOf(error)
     if (failure.isOfService) this.#upstream.health.fail(performance.now())
+    this.#record?.tryEnded(performance.now(), error)
     this.#reply.header('connection', 'close')
     sendProblem(this.#reply, failure.status, failure.detail)
   }
@@ -145,6 +152,7 @@ class Tunnel implements SlotUser {
   /** The service would rather not: its answer is passed on, and the connection has no further use. */
   #decline(answer: IncomingMessage): void {
     this.#upstream.health.succeed()
+    this.#record?.firstByte(answer.statusCode ?? 502, performance.now())
     const { raw } = this.#reply
     const headers = headersToCaller(headOf(answer), this.#reply.getHeaders(), this.#exchange())
     answer.on('error', () => raw.destroy())
@@ -167,6 +175,8 @@ class Tunnel implements SlotUser {
     }
     const headers = headersToCaller(headOf(answer), this.#reply.getHeaders(), this.#exchange())
     this.#reply.hijack()
+    this.#record?.firstByte(101, performance.now())
+    this.#record?.answered(101)
     const lines = [...headers, 'connection', 'Upgrade', 'upgrade', 'websocket']
       .map((text, at) => (at % 2 === 0 ? `${text}: ` : `${text}\r\n`))
       .join('')

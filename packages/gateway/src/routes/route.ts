@@ -3,9 +3,13 @@ import type { Upstream } from '../upstreams/upstream.ts'
 import type { Upstreams } from '../upstreams/upstreams.ts'
 import { pathOf } from './called-path.ts'
 
+const maxLabel = 128
+
 /** Calls that go to one service, at one of its addresses in turn. */
 export class Route {
   readonly settings: RouteSettings
+  /** The name of this route in logs and metrics. */
+  readonly label: string
   readonly upstreams: readonly Upstream[]
   /** Whether headers are changed on the way, which few routes do. */
   readonly changesRequest: boolean
@@ -20,6 +24,7 @@ export class Route {
     const { to, path, keepHost, requestHeaders, responseHeaders } = settings
     this.#depth = path === '/' ? 0 : path.split('/').length - 1
     this.settings = settings
+    this.label = `${settings.host.join()}${path}`.slice(0, maxLabel)
     this.upstreams = to.map(address => upstreams.find(address, settings))
     // a service behind https is likely to be somebody else's, and known by its own name only
     this.keepsHost = keepHost ?? to.every(address => new URL(address).protocol === 'http:')

@@ -13,6 +13,8 @@ const retiringMs = 10_000
 /** One address of a service: its connections, how many calls may use them, and how it is doing. */
 export class Upstream {
   readonly url: URL
+  /** Its name in logs and metrics. */
+  readonly label: string
   /** What stands in front of every path there; no slash at its end. */
   readonly basePath: string
   /** The name that its certificate is for; none for an address. */
@@ -23,6 +25,7 @@ export class Upstream {
 
   constructor(address: string, { health, timeouts, connections }: UpstreamOptions) {
     this.url = new URL(address)
+    this.label = this.url.origin
     this.basePath = this.url.pathname.replace(/\/$/, '')
     this.serverName = isIP(this.url.hostname.replace(/^\[|\]$/g, '')) === 0 ? this.url.hostname : undefined
     this.health = new Health(health)
