@@ -1,5 +1,6 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
@@ -36,6 +37,35 @@ async function firstBytes(socket: Socket): Promise<string> {
   socket.on('error', () => {})
   const [piece] = await Promise.race([once(socket, 'data'), once(socket, 'close').then(() => [''])])
   return String(piece)
+}
+
+/** A real nginx in front of the service, which logs as it does by default; its port. */
+async function startNginx(folder: string, log: string, service: string): Promise<number> {
+  const port = await rig.freePort()
+  const config = join(folder, 'nginx.conf')
+  writeFileSync(
+    config,
+    `daemon off; worker_processes 1; pid ${folder}/nginx.pid; error_log ${folder}/error.log;
+     events {} http { access_log ${log} combined; client_body_temp_path ${folder}/b; proxy_temp_path ${folder}/p;
+     fastcgi_temp_path ${folder}/f; uwsgi_temp_path ${folder}/u; scgi_temp_path ${folder}/s;
+     server { listen 127.0.0.1:${port}; location / { proxy_pass ${service}; proxy_http_version 1.1; } } }`,
+  )
+  const child = spawn('/usr/sbin/nginx', ['-c', config, '-e', join(folder, 'error.log')], { stdio: 'ignore' })
+  rig.later(async () => {
+    child.kill('SIGTERM')
+    await once(child, 'close')
+  })
+  await expect
+    .poll(
+      async () =>
+        await fetch(`http://127.0.0.1:${port}/`, { method: 'HEAD' }).then(
+          () => true,
+          () => false,
+        ),
+    )
+    .toBe(true)
+  writeFileSync(log, '')
+  return port
 }
 
 async function startAll() {
@@ -241,6 +271,124 @@ describe('the access log', () => {
     expect(lines.map(({ bytesIn }) => bytesIn)).toEqual(pieces.map(piece => piece.length))
     expect(lines.reduce((sum, { bytesOut }) => sum + bytesOut, 0)).toBe(received.length)
   })
+})
+
+describe('hostile bytes', () => {
+  test('never make a second line or break one, in either format', async () => {
+    const service = await rig.serve()
+    const texts = [
+      '\\"} \\n{\\"status\\":200}',
+      '" 200 0 "-" "-"',
+      '\x80\t\xff[31m',
+      '\u0085\u00a0\u00ad',
+      "'; drop table logs; --",
+      '%0d%0aforged',
+      '\\',
+      'x'.repeat(3000),
+      '"'.repeat(1000),
+    ]
+    for (const format of ['json', 'combined']) {
+      const path = join(rig.folder(), 'access.log')
+      const { port, gateway } = await rig.guard({
+        gateway: { accessLog: { to: path, format }, routes: [{ to: service.url }] },
+      })
+      for (const text of texts) {
+        const headers = `Host: a\r\nUser-Agent: ${text}\r\nReferer: ${text}\r\nX-Request-Id: ${text}\r\nTraceparent: ${text}\r\n`
+        const target = `/${text.replaceAll(/[^\x21-\x7e]/g, '')}`
+        const bytes = Buffer.from(`GET ${target} HTTP/1.1\r\nConnection: close\r\n${headers}\r\n`, 'latin1')
+        expect(statusesIn(await sendRaw(port, bytes))).toHaveLength(1)
+      }
+      await gateway.close()
+      const log = readFileSync(path, 'latin1')
+      expect(log).toMatch(/^(?:[\x20-\x7e]{1,4095}\n)*$/)
+      const lines = log.split('\n').slice(0, -1)
+      expect(lines).toHaveLength(texts.length)
+      if (format === 'json') {
+        expect(lines.map(line => JSON.parse(line).status)).not.toContain(undefined)
+        const agents = lines.map(line => JSON.parse(line).userAgent)
+        expect(agents.slice(0, 6)).toEqual(texts.slice(0, 6))
+      } else for (const line of lines) expect(line).toMatch(combined)
+    }
+  })
+
+  test('secrets are not logged: no header but those that are named, and no query where it is left out', async () => {
+    const service = await rig.serve()
+    const path = join(rig.folder(), 'access.log')
+    const { url, gateway } = await rig.guard({
+      gateway: { accessLog: { to: path, query: false }, routes: [{ to: service.url }] },
+    })
+    const headers = {
+      authorization: 'Bearer secret',
+      cookie: 'a=secret',
+      'x-api-key': 'secret',
+      referer: 'http://a/?secret',
+    }
+    await (await fetch(`${url}/a?token=secret`, { headers })).text()
+    await gateway.close()
+    expect(readFileSync(path, 'utf8')).not.toContain('secret')
+    expect(linesOf(path)).toMatchObject([{ path: '/a', referer: 'http://a/' }])
+  })
+})
+
+/** The combined format, as those who read it take it apart. */
+const combined =
+  /^(\S+) - - \[(\d\d\/\w{3}\/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\] "((?:[^"\\]|\\x[\dA-F]{2})*)" (\d{3}) (\d+) "((?:[^"\\]|\\x[\dA-F]{2})*)" "((?:[^"\\]|\\x[\dA-F]{2})*)"$/
+
+test('the combined format is what nginx writes of the same calls', async () => {
+  const service = await rig.serve(({ url }, response) => {
+    if (url === '/empty') response.end()
+    else if (url === '/chunked') response.write('served', () => response.end())
+    else response.end('served')
+  })
+  const folder = rig.folder()
+  const [ours, theirs] = [join(folder, 'diana.log'), join(folder, 'nginx.log')]
+  const { url, gateway } = await rig.guard({
+    gateway: { accessLog: { to: ours, format: 'combined' }, routes: [{ to: service.url }] },
+  })
+  const nginx = await startNginx(folder, theirs, service.url)
+  for (const port of [new URL(url).port, nginx]) {
+    const call = (target: string, more = '', method = 'GET') =>
+      sendRaw(
+        Number(port),
+        Buffer.from(`${method} ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${more}\r\n`, 'latin1'),
+      )
+    await call('/a?b=c')
+    await call('/a', 'User-Agent: "quoted" \\ \xe9\r\nReferer: http://b/?c\r\n')
+    await call('/a', '', 'HEAD')
+    await call('/empty', 'User-Agent: \r\n')
+    await call('/chunked')
+    await call('/%22%20')
+  }
+  await gateway.close()
+  await expect.poll(() => readFileSync(theirs, 'latin1').split('\n').length).toBe(7)
+  const comparable = (path: string): (string | undefined)[][] =>
+    readFileSync(path, 'latin1')
+      .split('\n')
+      .slice(0, -1)
+      .map(line => {
+        const [, address, , ...rest] = combined.exec(line) ?? [line]
+        return [address, ...rest]
+      })
+  expect(comparable(ours)).toEqual(comparable(theirs))
+})
+
+test('an id from a trusted proxy is kept, and every other one replaced', async () => {
+  const service = await rig.serve((_request, response) => response.end())
+  const own = /^[\da-f]{32}$/
+  for (const trustProxy of [0, 1]) {
+    service.received.length = 0
+    const { url } = await rig.guard({ trustProxy, gateway: { routes: [{ path: '/a', to: service.url }] } })
+    const ask = async (id: string, target = '/a') => await fetch(url + target, { headers: { 'x-request-id': id } })
+    const answer = await ask('proxy-1:a/b=+@c.d')
+    expect(service.received[0]!.headers['x-request-id']).toBe(answer.headers.get('x-request-id'))
+    if (trustProxy === 1) expect(answer.headers.get('x-request-id')).toBe('proxy-1:a/b=+@c.d')
+    else expect(answer.headers.get('x-request-id')).toMatch(own)
+    for (const id of ['', 'x'.repeat(129), 'with space', '<script>', 'a,b', '\xe9']) {
+      expect((await ask(id)).headers.get('x-request-id')).toMatch(own)
+    }
+    const problem = await ask('of-a-problem', '/nowhere')
+    expect(((await problem.json()) as { requestId: string }).requestId).toBe(problem.headers.get('x-request-id'))
+  }
 })
 
 test('an aborted upload leaves a line with status 499', async () => {

@@ -65,7 +65,7 @@ function combinedLine(call: LoggedCall): string {
   const request =
     method === undefined ? '-' : `${method} ${escapeLog(target(call) ?? '', maxTarget)} HTTP/${httpVersion}`
   const time = combinedTime(call.endedTime - record.totalMs)
-  const said = `"${escapeLog(referer(call) || '-', maxReferer)}" "${escapeLog(headers['user-agent'] || '-', maxAgent)}"`
+  const said = `"${escapeLog(referer(call) ?? '-', maxReferer)}" "${escapeLog(headers['user-agent'] ?? '-', maxAgent)}"`
   return `${escapeLog(address, maxHost)} - - [${time}] "${request}" ${record.status} ${record.bodyBytesOut} ${said}\n`
 }
 

@@ -1,4 +1,4 @@
-import { request } from 'undici'
+import { Agent, request } from 'undici'
 import type { TracingSettings } from '../settings/tracing-settings.ts'
 import { exportRequest, type OtlpSpan } from './otlp.ts'
 
@@ -21,6 +21,7 @@ export class SpanExporter {
   readonly #url: string
   readonly #settings: TracingSettings
   readonly #onTrouble: (trouble: string) => void
+  readonly #agent = new Agent({ connections: 1 })
   #queue: OtlpSpan[] = []
   #timer: NodeJS.Timeout | undefined
   #sending: Promise<void> | undefined
@@ -63,6 +64,7 @@ export class SpanExporter {
     clearTimeout(this.#timer)
     this.#dropped += this.#queue.length
     this.#queue = []
+    await this.#agent.destroy()
   }
 
   #flush(): Promise<void> {
@@ -100,6 +102,7 @@ export class SpanExporter {
         method: 'POST',
         headers: { ...headers, 'content-type': 'application/json' },
         body: exportRequest(serviceName, batch),
+        dispatcher: this.#agent,
         signal: AbortSignal.timeout(timeoutMs),
       })
       await body.dump()
