@@ -25,6 +25,7 @@ export class LineWriter {
   #lines: string[] = []
   #pendingBytes = 0
   #dropped = 0
+  #unreported = 0
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> | undefined
   #refreshAt = 0
@@ -45,7 +46,8 @@ export class LineWriter {
   /** Takes a line of ASCII characters that ends with a line feed. */
   write(line: string): void {
     if (this.#pendingBytes + line.length > this.#maxPendingBytes) {
-      this.#drop(1, 'they are not read or written fast enough')
+      this.#dropped++
+      this.#unreported++
       return
     }
     this.#lines.push(line)
@@ -88,8 +90,10 @@ export class LineWriter {
       const { lines, bytes } = this.#takeChunk()
       try {
         await this.#sink.write(bytes)
+        this.#reportDropped()
       } catch (error) {
-        this.#drop(lines, (error as Error).message)
+        this.#dropped += lines
+        this.#report(`lines of the access log cannot be written: ${(error as Error).message}`)
       }
       this.#pendingBytes -= bytes.length
     }
@@ -114,9 +118,11 @@ export class LineWriter {
     return { lines: count, bytes: Buffer.from(lines.join(''), 'latin1') }
   }
 
-  #drop(lines: number, reason: string): void {
-    this.#dropped += lines
-    this.#report(`lines of the access log are dropped: ${reason}`)
+  /** Not before something was written: a message to a reader who has stalled could wait for that reader itself. */
+  #reportDropped(): void {
+    if (this.#unreported === 0) return
+    this.#report(`${this.#unreported} lines of the access log were dropped: they are not read or written fast enough`)
+    this.#unreported = 0
   }
 
   #report(trouble: string): void {
