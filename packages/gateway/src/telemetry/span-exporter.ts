@@ -45,12 +45,13 @@ export class SpanExporter {
     return this.#dropped
   }
 
-  add(spans: readonly OtlpSpan[]): void {
-    if (this.#queue.length + spans.length > maxQueued) {
-      this.#drop(spans.length, 'the collector is too slow')
+  /** Takes as many spans as `count` says; they are made only if there is room for them. */
+  add(count: number, create: () => readonly OtlpSpan[]): void {
+    if (this.#queue.length + count > maxQueued) {
+      this.#drop(count, 'the collector is too slow')
       return
     }
-    this.#queue.push(...spans)
+    this.#queue.push(...create())
     this.#timer ??= setTimeout(() => void this.#flush(), this.#pauseMs).unref()
   }
 

@@ -56,12 +56,13 @@ export class Tracing {
   end(record: CallRecord): void {
     const { trace } = record
     if (trace === undefined || !trace.isSampled) return
-    const details = {
-      address: this.#options.addressOf(record),
-      verdict: verdictOf(record.request),
-      timeOrigin: Date.now() - performance.now(),
-    }
-    this.#exporter.add(spansOf(record, trace, details))
+    this.#exporter.add(trace.tries.length + 1, () =>
+      spansOf(record, trace, {
+        address: this.#options.addressOf(record),
+        verdict: verdictOf(record.request),
+        timeOrigin: Date.now() - performance.now(),
+      }),
+    )
   }
 
   close(): Promise<void> {
