@@ -21,5 +21,7 @@ export const tracingSchema: z.ZodType<TracingSettings> = z.strictObject({
   endpoint: textOf(endpointFault, 2048).describe('A collector that takes OTLP over HTTP: http://127.0.0.1:4318.'),
   sample: z.number().min(0).max(1).default(0.01).describe('The share of calls that are recorded; default: 0.01.'),
   serviceName: z.string().min(1).max(255).default('diana-gateway').describe('service.name of the spans.'),
-  headers: headersToSet.default({}).describe('Headers for the collector, such as an API key.'),
+  headers: headersToSet
+    .default({})
+    .describe('Headers for the collector, such as an API key; env:NAME and file:PATH name where a value is.'),
 })

@@ -1,4 +1,5 @@
 import { verdictOf } from 'diana-limiter/http'
+import { findSecret } from '../filters/secret.ts'
 import type { TracingSettings } from '../settings/tracing-settings.ts'
 import type { CallRecord } from './call-record.ts'
 import { CallTrace } from './call-trace.ts'
@@ -8,6 +9,8 @@ import { SpanExporter } from './span-exporter.ts'
 import { isInShare, parseTraceparent } from './trace-context.ts'
 
 export interface TracingOptions {
+  /** The folder that files of secrets are seen from. */
+  readonly folder: string
   /** The caller's address as rules count it. */
   readonly addressOf: (record: CallRecord) => string | undefined
   /** Whether a call comes from a trusted proxy. */
@@ -27,7 +30,10 @@ export class Tracing {
   constructor(settings: TracingSettings, options: TracingOptions) {
     this.#settings = settings
     this.#options = options
-    this.#exporter = new SpanExporter(settings, options.onTrouble)
+    const headers = Object.entries(settings.headers).map(([name, value]) => {
+      return [name, findSecret(value, `gateway.tracing.headers.${name}`, options.folder)]
+    })
+    this.#exporter = new SpanExporter({ ...settings, headers: Object.fromEntries(headers) }, options.onTrouble)
   }
 
   get exported(): number {
