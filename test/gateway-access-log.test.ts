@@ -68,7 +68,7 @@ async function startNginx(folder: string, log: string, service: string): Promise
   return port
 }
 
-async function startAll() {
+async function startAll({ accessLog = {}, limits = {} }: { accessLog?: object; limits?: object } = {}) {
   const folder = rig.folder()
   const path = join(folder, 'access.log')
   const service = await rig.serve((incoming, response) => {
@@ -100,8 +100,8 @@ async function startAll() {
       { id: 'watched', match: { path: '/shadowed/**' }, limit: '0/h', whenFull: 'shadow' },
     ],
     gateway: {
-      accessLog: { to: path },
-      limits: { headers: '4KiB' },
+      accessLog: { to: path, ...accessLog },
+      limits: { headers: '4KiB', ...limits },
       routes: [
         { path: '/a', to: service.url },
         { path: '/limited', to: service.url },
@@ -389,6 +389,48 @@ test('an id from a trusted proxy is kept, and every other one replaced', async (
     const problem = await ask('of-a-problem', '/nowhere')
     expect(((await problem.json()) as { requestId: string }).requestId).toBe(problem.headers.get('x-request-id'))
   }
+})
+
+test('a caller that sends too slowly leaves a line with status 408', async () => {
+  const { path, port, gateway, httpFigures } = await startAll({ limits: { minRate: '1GiB', grace: '1ms' } })
+  const upload = connect(port, '127.0.0.1')
+  upload.write('POST /a/hang HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n')
+  expect(await firstBytes(upload)).toMatch(/^HTTP\/1.1 408/)
+  await expect.poll(() => httpFigures().inProgress).toBe(0)
+  await gateway.close()
+  expect(linesOf(path)).toMatchObject([{ status: 408, method: 'POST', route: '/a' }])
+})
+
+test('queueMs is the time in the queue of a rule and in that for a connection', async () => {
+  const service = await rig.serve((_request, response) => setTimeout(() => response.end(), 60))
+  const path = join(rig.folder(), 'access.log')
+  const { url, gateway } = await rig.guard({
+    rules: [
+      {
+        id: 'one-by-one',
+        match: { path: '/rule' },
+        limit: 1,
+        algorithm: 'concurrency',
+        whenFull: 'wait',
+        queue: { timeout: '9s' },
+      },
+    ],
+    gateway: { accessLog: { to: path }, routes: [{ to: service.url, connections: { max: 1 } }] },
+  })
+  for (const target of ['/slot', '/rule']) {
+    await Promise.all([1, 2].map(async () => await (await fetch(url + target)).text()))
+  }
+  await gateway.close()
+  const waits = linesOf(path).map(({ queueMs }) => queueMs as number)
+  expect(waits).toHaveLength(4)
+  expect([waits[0]! < 30, waits[1]! > 30, waits[2]! < 30, waits[3]! > 30]).toEqual([true, true, true, true])
+})
+
+test('with a sample, all calls with a status of 400 and above are logged, and a share of the others', async () => {
+  const { path, url, gateway } = await startAll({ accessLog: { sample: 0 } })
+  for (const target of ['/a/1', '/a/teapot', '/a/2', '/limited/1']) await (await fetch(url + target)).text()
+  await gateway.close()
+  expect(linesOf(path).map(({ status }) => status)).toEqual([418, 503])
 })
 
 test('an aborted upload leaves a line with status 499', async () => {
