@@ -250,6 +250,20 @@ describe('the access log', () => {
     expect(retried.every(({ upstream }) => upstream === service.url)).toBe(true)
   })
 
+  test('counts the bytes of calls that were sent at once as those of each answer', async () => {
+    const { path, port, gateway } = await startAll()
+    const get = (target: string, more = '') => `GET ${target} HTTP/1.1\r\nHost: a\r\n${more}\r\n`
+    // the second is answered in the turn of the event loop in which the first ends
+    const last = get('/nowhere', 'Connection: close\r\n')
+    const answer = await sendRaw(port, get('/a/1') + get('/a/%zz') + get('/limited/1') + last)
+    await gateway.close()
+    const answers = answer.split(/(?=HTTP\/1\.1 )/)
+    expect(linesOf(path).map(({ status, bytesOut }) => [status, bytesOut])).toEqual(
+      answers.map(text => [statusesIn(text)[0], text.length]),
+    )
+    expect(answers).toHaveLength(4)
+  })
+
   test('counts the bytes of each call on a kept connection as its own', async () => {
     const { path, port, gateway } = await startAll()
     const post = (body: string, more = '') =>
