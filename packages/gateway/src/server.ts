@@ -51,30 +51,25 @@ export class GatewayServer {
     const { settings, tls, isProxy, isReady, onError, telemetry } = parts
     const { limits } = settings()
     this.#telemetry = telemetry
-    const paced: RequestListener = (request, response) => {
-      const pace = new CallPace(request, response, () => settings().limits)
+    const limitsInForce = (): GatewaySettings['limits'] => settings().limits
+    const paced = telemetry.recording((request, response) => {
+      const pace = new CallPace(request, response, limitsInForce)
       this.#transfers.add(pace)
-      response.once('close', () => this.#transfers.delete(pace))
+      response.on('close', () => this.#transfers.delete(pace))
       listener(request, response)
-    }
+    })
+    const refuseHostless = telemetry.recording(refuseWithoutHost)
     const serve: RequestListener = (request, response) => {
       // after the last answer, bytes are read only to be dropped
       if (request.socket.writableEnded) return
       const listen = asksForHealth(request, settings().healthPath)
         ? tellHealth
         : lacksHost(request)
-          ? refuseWithoutHost
+          ? refuseHostless
           : paced
-      this.#turns.take(request.socket, response, () => {
-        telemetry.begin(request, response)
-        listen(request, response)
-      })
+      this.#turns.take(request, response, listen)
     }
-    const serveUpgrade: RequestListener = (request, response) => {
-      telemetry.begin(request, response)
-      paced(request, response)
-    }
-    const tellHealth: RequestListener = (_request, response) => answerHealth(response, isReady())
+    const tellHealth = telemetry.recording((_request, response) => answerHealth(response, isReady()))
     // Node would answer calls without a Host itself, and out of turn
     const options = { maxHeaderSize: limits.headersBytes, keepAliveTimeout: keepAliveMs, requireHostHeader: false }
     const server: Server = tls
@@ -87,7 +82,7 @@ export class GatewayServer {
     server.maxHeadersCount = 0
     this.server = server
     const [readAsHttp] = server.listeners(tls ? 'secureConnection' : 'connection') as SocketListener[]
-    serveUpgrades(server, this.#turns, serveUpgrade, socket => readAsHttp!.call(server, socket))
+    serveUpgrades(server, this.#turns, paced, socket => readAsHttp!.call(server, socket))
     this.#serveExpectations(serve)
     this.#refuseTunnels()
     // a connection that cannot be accepted, as when this process has no file left to open, is no reason to end
@@ -118,13 +113,9 @@ export class GatewayServer {
       waitToContinue(request)
       serve(request, response)
     })
+    const refuse = this.#telemetry.recording(refuseExpectation)
     this.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-      this.#turns.take(request.socket, response, () => {
-        this.#telemetry.begin(request, response)
-        // the caller may send its body or not, so what follows could be taken for a call
-        if (hasBody(request)) response.setHeader('Connection', 'close')
-        response.writeHead(417, { 'Content-Length': 0 }).end()
-      })
+      this.#turns.take(request, response, refuse)
     })
   }
 
@@ -156,6 +147,12 @@ function answerHealth(response: ServerResponse, isReady: boolean): void {
 /** RFC 9112, section 3.2: only calls of HTTP/1.0 may have none. */
 function lacksHost({ headers, httpVersion }: IncomingMessage): boolean {
   return headers.host === undefined && httpVersion === '1.1'
+}
+
+function refuseExpectation(request: IncomingMessage, response: ServerResponse): void {
+  // the caller may send its body or not, so what follows could be taken for a call
+  if (hasBody(request)) response.setHeader('Connection', 'close')
+  response.writeHead(417, { 'Content-Length': 0 }).end()
 }
 
 function refuseWithoutHost(_request: IncomingMessage, response: ServerResponse): void {

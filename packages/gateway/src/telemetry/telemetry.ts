@@ -5,11 +5,13 @@ import type { AccessLogSettings } from '../settings/access-log-settings.ts'
 import type { TracingSettings } from '../settings/tracing-settings.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import { AccessLog } from './access-log.ts'
-import { CallRecord } from './call-record.ts'
+import { CallRecord, recordOf } from './call-record.ts'
 import type { HttpFigures, UpstreamFigures } from './http-figures.ts'
 import { createRequestId, isRequestId } from './request-ids.ts'
 import { Tracing } from './tracing.ts'
 import { TrafficCounts } from './traffic-counts.ts'
+
+type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
 
 export interface TelemetryOptions {
   readonly settings: {
@@ -63,18 +65,22 @@ export class Telemetry {
     return telemetry
   }
 
-  /** Begins the record of a call whose turn it is; the end of its response ends it. */
-  begin(request: IncomingMessage, response: ServerResponse): CallRecord {
-    const record = new CallRecord(request, response, performance.now())
-    this.#inProgress++
-    this.#identify(record)
-    this.#tracing?.begin(record)
-    // before the next call of the connection begins, whose bytes are its own
-    response.prependOnceListener('close', () => {
-      this.#inProgress--
-      this.#finish(record)
-    })
-    return record
+  /** Records calls from the moment at which a listener gets them until their response is over. */
+  recording(listener: RequestListener): RequestListener {
+    const telemetry = this
+    // one for all responses
+    const onClose = function (this: ServerResponse): void {
+      telemetry.#end(recordOf(this.req))
+    }
+    return (request, response) => {
+      const record = new CallRecord(request, response, performance.now())
+      this.#inProgress++
+      this.#identify(record)
+      this.#tracing?.begin(record)
+      // before the next call of the connection begins, whose bytes are its own
+      response.prependListener('close', onClose)
+      listener(request, response)
+    }
   }
 
   /** Records an answer that `write` writes to a socket itself; `request` is unknown if its bytes could not be read. */
@@ -128,6 +134,13 @@ export class Telemetry {
       // what the service is sent, and what every part of the gateway sees
       headers['x-request-id'] = record.requestId
     }
+  }
+
+  #end(record: CallRecord | undefined): void {
+    // a response may close twice
+    if (record === undefined || record.endedAt !== 0) return
+    this.#inProgress--
+    this.#finish(record)
   }
 
   #finish(record: CallRecord): void {
