@@ -246,7 +246,7 @@ describe('the access log', () => {
     expect(refused).toMatchObject({ verdict: 'refused', rule: 'none', status: 503 })
     expect(refused).not.toHaveProperty('upstream')
     expect(shadowed).toMatchObject({ verdict: 'passed', shadow: 'watched', status: 200 })
-    expect(retried.map(({ tries }) => tries)).toEqual([2, 2])
+    expect(Math.max(...retried.map(({ tries }) => Number(tries)))).toBe(2)
     expect(retried.every(({ upstream }) => upstream === service.url)).toBe(true)
   })
 
