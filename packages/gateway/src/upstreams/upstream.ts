@@ -47,7 +47,7 @@ export class Upstream {
     this.label = unix ? `unix:${unix.socketPath}` : this.url.origin
     this.basePath = this.url.pathname.replace(/\/$/, '')
     this.serverName = isIP(this.url.hostname.replace(/^\[|\]$/g, '')) === 0 ? this.url.hostname : undefined
-    this.name = unix ? `unix:${unix.socketPath}` : endpoint ? `${address} at ${endpointName(endpoint)}` : address
+    this.name = endpoint ? `${address} at ${endpointName(endpoint)}` : address
     this.connect = {
       ...(unix === undefined ? {} : { socketPath: unix.socketPath }),
       ...(endpoint === undefined ? {} : { lookup: lookupFor(endpoint) }),
