@@ -109,6 +109,8 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
   const closing: Closing = new Closing({
     app,
     shutdown: () => live.settings.shutdown,
+    announceClosing: () => gatewayServer?.announceClosing(),
+    closeIdleConnections: () => gatewayServer?.closeIdleConnections(),
     closeTunnels: () => forwarder.closeTunnels(),
     tunnels: () => forwarder.tunnels,
     destroyConnections: () => gatewayServer?.destroyConnections(),

@@ -3,11 +3,14 @@ import { createServer as createTlsServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { CallPace } from './connections/call-pace.ts'
 import { CallerConnections } from './connections/caller-connections.ts'
+import { type CallerSide, SocketSide } from './connections/caller-side.ts'
 import { EarlyBytes } from './connections/early-bytes.ts'
 import { closeLingering } from './connections/lingering-close.ts'
 import { Transfers } from './connections/transfers.ts'
 import { Turns } from './connections/turns.ts'
 import { serveUpgrades } from './connections/upgrades.ts'
+import { CallerSessions } from './http2/caller-sessions.ts'
+import { streamSideOf } from './http2/stream-side.ts'
 import { problemText, writeProblem } from './problem.ts'
 import { hasBody, waitToContinue } from './proxy/body.ts'
 import type { GatewaySettings } from './settings/gateway-settings.ts'
@@ -32,7 +35,7 @@ const headersTimeoutMs = 30_000
 const keepAliveMs = 72_000
 const refusedMs = 1000
 const maxEarlyBytes = 65_536
-const tlsOptions = { minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'], handshakeTimeout: 20_000 } as const
+const tlsOptions = { minVersion: 'TLSv1.2', handshakeTimeout: 20_000 } as const
 
 /**
  * The HTTP server under Fastify: bounded in what it reads and in how many connections a caller has; the calls of one
@@ -43,30 +46,33 @@ export class GatewayServer {
   readonly #connections: CallerConnections
   readonly #turns = new Turns()
   readonly #transfers = new Transfers()
+  readonly #sessions: CallerSessions | undefined
 
   constructor(listener: RequestListener, { settings, tls, isProxy, isReady, onError }: GatewayServerParts) {
     const { limits } = settings()
-    const paced: RequestListener = (request, response) => {
-      const pace = new CallPace(request, response, () => settings().limits)
+    const pacedBy = (side: CallerSide, request: IncomingMessage, response: ServerResponse): void => {
+      const pace = new CallPace(request, response, side, () => settings().limits)
       this.#transfers.add(pace)
       response.once('close', () => this.#transfers.delete(pace))
       listener(request, response)
     }
+    const paced: RequestListener = (request, response) => pacedBy(new SocketSide(request), request, response)
+    const listenerFor = (request: IncomingMessage, other: RequestListener): RequestListener =>
+      asksForHealth(request, settings().healthPath) ? tellHealth : lacksHost(request) ? refuseWithoutHost : other
     const serve: RequestListener = (request, response) => {
       // after the last answer, bytes are read only to be dropped
       if (request.socket.writableEnded) return
-      const listen = asksForHealth(request, settings().healthPath)
-        ? tellHealth
-        : lacksHost(request)
-          ? refuseWithoutHost
-          : paced
+      const listen = listenerFor(request, paced)
       this.#turns.take(request.socket, response, () => listen(request, response))
     }
+    const serveStream: RequestListener = (request, response) =>
+      listenerFor(request, () => pacedBy(streamSideOf(request, response), request, response))(request, response)
     const tellHealth: RequestListener = (_request, response) => answerHealth(response, isReady())
     // Node would answer calls without a Host itself, and out of turn
     const options = { maxHeaderSize: limits.headersBytes, keepAliveTimeout: keepAliveMs, requireHostHeader: false }
+    const protocols = settings().http2 ? ['h2', 'http/1.1'] : ['http/1.1']
     const server: Server = tls
-      ? createTlsServer({ ...options, ...tlsOptions, ...tls.current }, serve)
+      ? createTlsServer({ ...options, ...tlsOptions, ALPNProtocols: protocols, ...tls.current }, serve)
       : createServer(options, serve)
     if (tls) tls.follow(pair => (server as ReturnType<typeof createTlsServer>).setSecureContext(pair))
     server.requestTimeout = limits.requestMs
@@ -83,8 +89,24 @@ export class GatewayServer {
       if (server.listening) onError(error)
     })
     server.on(tls ? 'secureConnection' : 'connection', closeLingering)
+    if (settings().http2) {
+      this.#sessions = new CallerSessions(serveStream, {
+        ...{ limits, isTls: tls !== undefined, firstBytesMs: server.headersTimeout, idleMs: keepAliveMs },
+      })
+      this.#sessions.join(server)
+    }
     this.#connections = new CallerConnections({ limits: () => settings().limits, isProxy, tellsWhy: tls === undefined })
     this.#connections.guard(server)
+  }
+
+  /** Tells callers that can be told to take further calls elsewhere. */
+  announceClosing(): void {
+    this.#sessions?.announceClosing()
+  }
+
+  closeIdleConnections(): void {
+    this.server.closeIdleConnections()
+    this.#sessions?.closeIdle()
   }
 
   /** Cuts every connection, also those that have left HTTP. */
@@ -133,7 +155,7 @@ function answerHealth(response: ServerResponse, isReady: boolean): void {
 
 /** RFC 9112, section 3.2: only calls of HTTP/1.0 may have none. */
 function lacksHost({ headers, httpVersion }: IncomingMessage): boolean {
-  return headers.host === undefined && httpVersion === '1.1'
+  return headers.host === undefined && httpVersion !== '1.0'
 }
 
 function refuseWithoutHost(_request: IncomingMessage, response: ServerResponse): void {

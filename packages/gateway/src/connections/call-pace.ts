@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
-import { problemText } from '../problem.ts'
+import type { CallerSide } from './caller-side.ts'
 import { Pace, type PaceLimits, type Progress } from './pace.ts'
 import type { Transfer } from './transfers.ts'
 
@@ -15,15 +14,14 @@ export function paceOf(request: IncomingMessage): CallPace | undefined {
 export class CallPace implements Transfer {
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
-  readonly #socket: Socket
+  readonly #side: CallerSide
   readonly #limits: () => PaceLimits
   readonly #pace: Pace
 
-  constructor(request: IncomingMessage, response: ServerResponse, limits: () => PaceLimits) {
+  constructor(request: IncomingMessage, response: ServerResponse, side: CallerSide, limits: () => PaceLimits) {
     this.#request = request
     this.#response = response
-    // a request that has been cut off has none any more
-    this.#socket = request.socket
+    this.#side = side
     this.#limits = limits
     this.#pace = new Pace(performance.now())
     paces.set(request, this)
@@ -40,19 +38,19 @@ export class CallPace implements Transfer {
 
   /** Ends the call and its connection; the caller is told why if it can still be told anything. */
   cut(): void {
-    if (this.#response.headersSent || this.#response.writableEnded) this.#socket.destroy()
-    else this.#socket.end(problemText(408, 'This call arrives too slowly.'), () => this.#socket.destroy())
+    if (this.#response.headersSent || this.#response.writableEnded) this.#side.destroy()
+    else this.#side.refuse(408, 'This call arrives too slowly.')
   }
 
   #progress(): Progress {
-    const { bytesRead, bytesWritten, writableLength } = this.#socket
+    const { bytesReceived, bytesSent } = this.#side
     const awaited = this.#isReadingAwaited() ? 'reading' : this.#isSendingAwaited() ? 'sending' : undefined
-    return { sent: bytesRead, read: bytesWritten - writableLength, awaited }
+    return { sent: bytesReceived, read: bytesSent, awaited }
   }
 
   #isReadingAwaited(): boolean {
     const { writableNeedDrain, writableEnded, writableFinished } = this.#response
-    return writableNeedDrain || this.#socket.writableNeedDrain || (writableEnded && !writableFinished)
+    return writableNeedDrain || this.#side.isFull || (writableEnded && !writableFinished)
   }
 
   /** A body counts only while somebody reads it, and has read all that has come. */

@@ -1,0 +1,145 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { constants, createServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
+import type { Socket } from 'node:net'
+import { problemText } from '../problem.ts'
+import type { CallerLimits } from '../settings/gateway-settings.ts'
+import { Http2Request, rememberSocket } from './http2-request.ts'
+import { Http2Response } from './http2-response.ts'
+import { readPreface } from './preface.ts'
+
+type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
+type SocketListener = (this: Server, socket: Socket) => void
+
+export interface CallerSessionsOptions {
+  readonly limits: Pick<CallerLimits, 'headersBytes'>
+  /** How long a connection may take to send the bytes that tell HTTP/1.1 and HTTP/2 apart. */
+  readonly firstBytesMs: number
+  /** How long a connection may be without a call. */
+  readonly idleMs: number
+  readonly isTls: boolean
+}
+
+const maxStreams = 128
+const maxInvalidFrames = 100
+/** A header takes at least this many bytes, as HTTP/2 counts them. */
+const bytesPerHeader = 32
+/** In a GOAWAY: every call that has been sent is still served. */
+const anyStream = 2 ** 31 - 1
+
+/**
+ * The callers' connections that speak HTTP/2. They come in at the same port as those of HTTP/1.1, which have told them
+ * apart by ALPN, or by the first bytes that a caller with prior knowledge sends (RFC 9113, section 3.4).
+ */
+export class CallerSessions {
+  readonly #options: CallerSessionsOptions
+  readonly #server: Http2Server
+  readonly #sessions = new Set<ServerHttp2Session>()
+  /** Connections that have not sent enough to tell what they speak. */
+  readonly #undecided = new Set<Socket>()
+  #isClosing = false
+
+  constructor(listener: RequestListener, options: CallerSessionsOptions) {
+    this.#options = options
+    const { headersBytes } = options.limits
+    this.#server = createServer({
+      Http2ServerRequest: Http2Request as never,
+      Http2ServerResponse: Http2Response as never,
+      maxHeaderListPairs: Math.ceil(headersBytes / bytesPerHeader),
+      maxSessionInvalidFrames: maxInvalidFrames,
+      settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: headersBytes },
+    })
+    this.#server.on('request', listener as never)
+    this.#server.on('session', session => this.#watch(session))
+    this.#server.on('sessionError', () => {})
+    this.#server.on('checkExpectation', (_request, response) => response.writeHead(417).end())
+  }
+
+  /** Asked before a call's body: see `checkContinue` of Node's server. */
+  onContinue(listener: RequestListener): void {
+    this.#server.on('checkContinue', listener as never)
+  }
+
+  onTunnel(listener: RequestListener): void {
+    this.#server.on('connect', listener as never)
+  }
+
+  /** Stands between a server and its own listeners: connections that speak HTTP/2 never reach them. */
+  join(server: Server): void {
+    const { isTls } = this.#options
+    const event = isTls ? 'secureConnection' : 'connection'
+    const listeners = server.listeners(event) as SocketListener[]
+    const readAsHttp1 = (socket: Socket): void => {
+      for (const listener of listeners) listener.call(server, socket)
+    }
+    server.removeAllListeners(event)
+    server.on(event, (socket: Socket & { alpnProtocol?: string | false }) => {
+      if (isTls) socket.alpnProtocol === 'h2' ? this.#begin(socket) : readAsHttp1(socket)
+      else this.#tellApart(socket, readAsHttp1)
+    })
+  }
+
+  /** Tells callers to open no further calls here; those on their way are still served. */
+  announceClosing(): void {
+    this.#isClosing = true
+    for (const session of this.#sessions) announce(session)
+  }
+
+  /** Takes no further calls. Connections end with their last call, and at once if they have none. */
+  closeIdle(): void {
+    for (const session of this.#sessions) session.close()
+    for (const socket of this.#undecided) socket.destroy()
+  }
+
+  #tellApart(socket: Socket, readAsHttp1: (socket: Socket) => void): void {
+    const timer = setTimeout(() => {
+      socket.end(problemText(408, 'This call took too long to arrive.'), () => socket.destroy())
+    }, this.#options.firstBytesMs)
+    const forget = (): void => {
+      clearTimeout(timer)
+      this.#undecided.delete(socket)
+    }
+    this.#undecided.add(socket)
+    socket.once('close', forget)
+    readPreface(socket, isHttp2 => {
+      forget()
+      socket.off('close', forget)
+      if (isHttp2) this.#begin(socket)
+      else {
+        readAsHttp1(socket)
+        socket.resume()
+      }
+    })
+  }
+
+  #begin(socket: Socket): void {
+    this.#server.once('session', session => rememberSocket(session, socket))
+    this.#server.emit('connection', socket)
+  }
+
+  #watch(session: ServerHttp2Session): void {
+    let streams = 0
+    let timer: NodeJS.Timeout | undefined
+    const awaitCalls = (): void => {
+      timer = setTimeout(() => session.close(), this.#options.idleMs)
+    }
+    this.#sessions.add(session)
+    session.on('error', () => {})
+    session.on('stream', stream => {
+      streams++
+      clearTimeout(timer)
+      stream.once('close', () => {
+        if (--streams === 0 && !session.destroyed) awaitCalls()
+      })
+    })
+    session.once('close', () => {
+      clearTimeout(timer)
+      this.#sessions.delete(session)
+    })
+    awaitCalls()
+    if (this.#isClosing) announce(session)
+  }
+}
+
+function announce(session: ServerHttp2Session): void {
+  if (!session.destroyed && !session.closed) session.goaway(constants.NGHTTP2_NO_ERROR, anyStream)
+}
