@@ -84,7 +84,9 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     pluginTimeout: 0,
     rewriteUrl: settleRequest,
     frameworkErrors: (_error, request, reply) => sendProblem(reply, 400, faultOf(request.raw)),
-    clientErrorHandler: answerUnreadable,
+    clientErrorHandler: (error, socket) => {
+      if (!gatewayServer?.takeHttp2(error, socket)) answerUnreadable(error, socket)
+    },
   })
   const forwarder = new Forwarder({
     get settings() {

@@ -91,12 +91,18 @@ export class GatewayServer {
     server.on(tls ? 'secureConnection' : 'connection', closeLingering)
     if (settings().http2) {
       this.#sessions = new CallerSessions(serveStream, {
-        ...{ limits, isTls: tls !== undefined, firstBytesMs: server.headersTimeout, idleMs: keepAliveMs },
+        limits,
+        idleMs: keepAliveMs,
       })
-      this.#sessions.join(server)
+      if (tls) this.#sessions.join(server)
     }
     this.#connections = new CallerConnections({ limits: () => settings().limits, isProxy, tellsWhy: tls === undefined })
     this.#connections.guard(server)
+  }
+
+  /** Whether a connection that cannot be read as HTTP/1.1 is served as HTTP/2. */
+  takeHttp2(error: NodeJS.ErrnoException, socket: Socket): boolean {
+    return this.#sessions?.take(error, socket) ?? false
   }
 
   /** Tells callers that can be told to take further calls elsewhere. */

@@ -1,22 +1,19 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { constants, createServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
-import { problemText } from '../problem.ts'
+import type { TLSSocket } from 'node:tls'
 import type { CallerLimits } from '../settings/gateway-settings.ts'
 import { Http2Request, rememberSocket } from './http2-request.ts'
 import { Http2Response } from './http2-response.ts'
-import { readPreface } from './preface.ts'
+import { isPreface, takeFromParser } from './prior-knowledge.ts'
 
 type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
 type SocketListener = (this: Server, socket: Socket) => void
 
 export interface CallerSessionsOptions {
   readonly limits: Pick<CallerLimits, 'headersBytes'>
-  /** How long a connection may take to send the bytes that tell HTTP/1.1 and HTTP/2 apart. */
-  readonly firstBytesMs: number
   /** How long a connection may be without a call. */
   readonly idleMs: number
-  readonly isTls: boolean
 }
 
 const maxStreams = 128
@@ -34,8 +31,6 @@ export class CallerSessions {
   readonly #options: CallerSessionsOptions
   readonly #server: Http2Server
   readonly #sessions = new Set<ServerHttp2Session>()
-  /** Connections that have not sent enough to tell what they speak. */
-  readonly #undecided = new Set<Socket>()
   #isClosing = false
 
   constructor(listener: RequestListener, options: CallerSessionsOptions) {
@@ -63,19 +58,22 @@ export class CallerSessions {
     this.#server.on('connect', listener as never)
   }
 
-  /** Stands between a server and its own listeners: connections that speak HTTP/2 never reach them. */
+  /** Takes connections that have agreed on HTTP/2 by ALPN before the listeners of the server see them. */
   join(server: Server): void {
-    const { isTls } = this.#options
-    const event = isTls ? 'secureConnection' : 'connection'
-    const listeners = server.listeners(event) as SocketListener[]
-    const readAsHttp1 = (socket: Socket): void => {
-      for (const listener of listeners) listener.call(server, socket)
-    }
-    server.removeAllListeners(event)
-    server.on(event, (socket: Socket & { alpnProtocol?: string | false }) => {
-      if (isTls) socket.alpnProtocol === 'h2' ? this.#begin(socket) : readAsHttp1(socket)
-      else this.#tellApart(socket, readAsHttp1)
+    const listeners = server.listeners('secureConnection') as SocketListener[]
+    server.removeAllListeners('secureConnection')
+    server.on('secureConnection', (socket: TLSSocket) => {
+      if (socket.alpnProtocol === 'h2') this.#begin(socket)
+      else for (const listener of listeners) listener.call(server, socket)
     })
+  }
+
+  /** Takes a connection that the server of HTTP/1.1 cannot read, if it begins as HTTP/2 does. */
+  take(error: NodeJS.ErrnoException, socket: Socket): boolean {
+    if (!isPreface(error, socket)) return false
+    takeFromParser(socket, error)
+    this.#begin(socket)
+    return true
   }
 
   /** Tells callers to open no further calls here; those on their way are still served. */
@@ -87,28 +85,6 @@ export class CallerSessions {
   /** Takes no further calls. Connections end with their last call, and at once if they have none. */
   closeIdle(): void {
     for (const session of this.#sessions) session.close()
-    for (const socket of this.#undecided) socket.destroy()
-  }
-
-  #tellApart(socket: Socket, readAsHttp1: (socket: Socket) => void): void {
-    const timer = setTimeout(() => {
-      socket.end(problemText(408, 'This call took too long to arrive.'), () => socket.destroy())
-    }, this.#options.firstBytesMs)
-    const forget = (): void => {
-      clearTimeout(timer)
-      this.#undecided.delete(socket)
-    }
-    this.#undecided.add(socket)
-    socket.once('close', forget)
-    readPreface(socket, isHttp2 => {
-      forget()
-      socket.off('close', forget)
-      if (isHttp2) this.#begin(socket)
-      else {
-        readAsHttp1(socket)
-        socket.resume()
-      }
-    })
   }
 
   #begin(socket: Socket): void {

@@ -2,6 +2,7 @@ import { type OutgoingHttpHeader, type OutgoingHttpHeaders, validateHeaderName, 
 import { constants, Http2ServerResponse, type ServerHttp2Stream } from 'node:http2'
 import type { Stream } from 'node:stream'
 import { isOfTheConnection } from '../proxy/connection-headers.ts'
+import { isSingleHeader } from './single-headers.ts'
 
 type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[] | readonly string[]
 
@@ -105,6 +106,7 @@ function merged(headers: Headers | undefined): OutgoingHttpHeaders {
     if (value === undefined || isOfTheConnection(lower)) return
     const values = Array.isArray(value) ? value.map(String) : [String(value)]
     const earlier = byName[lower]
+    if (earlier !== undefined && isSingleHeader(lower)) return
     const all = earlier === undefined ? values : [...[earlier].flat(), ...values]
     byName[lower] = all.length === 1 ? all[0]! : all
   }

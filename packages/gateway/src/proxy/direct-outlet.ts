@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import type { Outlet } from './outlet.ts'
+import { addTrailers } from './trailers.ts'
 
 /** Writes to the caller's connection itself, past the hooks of Fastify that could change an answer. */
 export class DirectOutlet implements Outlet {
@@ -32,7 +33,8 @@ export class DirectOutlet implements Outlet {
     return false
   }
 
-  end(): void {
+  end(trailers: readonly (string | Buffer)[] | null = null): void {
+    addTrailers(this.#raw, trailers)
     this.#raw.end()
   }
 

@@ -61,6 +61,8 @@ const byCode: Readonly<Record<string, Failure>> = {
   UND_ERR_HEADERS_OVERFLOW: garbled,
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: garbled,
   UND_ERR_INVALID_ARG: unsendable,
+  DIANA_HTTP2_REFUSED: unreachable,
+  DIANA_HTTP2_GARBLED: garbled,
   UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: unsendable,
 }
 
@@ -68,7 +70,7 @@ const byCode: Readonly<Record<string, Failure>> = {
 export function failureOf(error: Error, hasAnswered = false): Failure {
   if (error instanceof BodyTooLarge) return tooLarge
   const code = String((error as NodeJS.ErrnoException).code ?? '')
-  if (code.startsWith('HPE_') || code.startsWith('ERR_INVALID_CHAR') || code.startsWith('ERR_HTTP_')) return garbled
+  if (code.startsWith('HPE_') || code.startsWith('ERR_INVALID_CHAR') || code.startsWith('ERR_HTTP')) return garbled
   return byCode[code] ?? (hasAnswered ? garbled : unreachable)
 }
 

@@ -16,6 +16,7 @@ import { headersToService } from './headers-to-service.ts'
 import { sendInterim } from './interim.ts'
 import type { Outlet } from './outlet.ts'
 import { reasonFor } from './reason.ts'
+import { trailersOf } from './trailers.ts'
 
 /** Methods that mean the same once or twice (RFC 9110, section 9.2.2). */
 const repeatable: readonly string[] = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']
@@ -80,6 +81,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
         bodyTimeout: bodyMs,
         // by the Host of the caller, undici would ask for another certificate
         servername: this.#upstream.serverName,
+        ...(this.#body === undefined ? {} : { trailers: () => trailersOf(this.#request.raw) }),
       } as Dispatcher.DispatchOptions,
       this,
     )
@@ -152,9 +154,9 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     })
   }
 
-  onComplete(): void {
+  onComplete(trailers: string[] | null): void {
     this.#upstream.health.succeed()
-    this.#outlet.end()
+    this.#outlet.end(trailers)
     this.#endAttempt(client => this.#upstream.clients.giveBack(client))
   }
 

@@ -1,5 +1,6 @@
 import { duration, headerFault, hostFault, listOf, textOf } from 'diana-limiter/words'
 import { z } from 'zod'
+import { protocolSchema, type ServiceProtocol } from './protocol-settings.ts'
 
 /** How long a service may take: to be reached, to begin its answer, and between two pieces of it. */
 export interface Timeouts {
@@ -29,6 +30,8 @@ export interface RouteSettings {
   readonly path: string
   /** The addresses of the service. */
   readonly to: readonly string[]
+  /** The version of HTTP that the service speaks; none finds out over TLS, and is HTTP/1.1 without. */
+  readonly protocol?: ServiceProtocol | undefined
   /** What takes the place of `path`; none leaves it. */
   readonly rewrite?: string | undefined
   /** Whether the caller's Host is sent on; left out, it is to services over http. */
@@ -144,6 +147,7 @@ export const routeSchema: z.ZodType<RouteWords> = z
     to: listOf(textOf(upstreamFault, 2048), { min: 1, max: 100 }).describe(
       'Addresses of the service, asked in turn: http://10.0.0.1:3000.',
     ),
+    protocol: protocolSchema,
     rewrite: path.optional().describe('What takes the place of path: / takes it out.'),
     keepHost: z
       .boolean()
