@@ -14,6 +14,7 @@ import { BulkQueue } from './connections/bulk-queue.ts'
 import { Transfers } from './connections/transfers.ts'
 import { answerCors } from './cors.ts'
 import type { FilterPlugin } from './filters/filter.ts'
+import { answerGrpc } from './grpc/answer-grpc.ts'
 import { LiveSettings } from './live-settings.ts'
 import { prepareGateway } from './prepare-gateway.ts'
 import { problemText, sendProblem } from './problem.ts'
@@ -128,6 +129,7 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     for (const name in answerHeaders) reply.header(name, answerHeaders[name])
     if (cors === undefined || !answerCors(request, reply, cors)) done()
   })
+  app.addHook('onSend', answerGrpc)
   await app.register(judging)
   app.addHook('onRequest', (request, reply, done) => {
     askForBody(request.raw, reply.raw)

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { grpcTypeOf } from '../grpc/grpc-call.ts'
 import type { CallerSide } from './caller-side.ts'
 import { Pace, type PaceLimits, type Progress } from './pace.ts'
 import type { Transfer } from './transfers.ts'
@@ -57,6 +58,8 @@ export class CallPace implements Transfer {
   #isSendingAwaited(): boolean {
     const request = this.#request
     if (request.complete || request.readableLength > 0 || this.#response.writableEnded) return false
+    // a gRPC caller may keep its stream open and send nothing until it has something to say
+    if (grpcTypeOf(request.headers) !== undefined) return false
     return request.readableFlowing === true || request.listenerCount('readable') > 0
   }
 }

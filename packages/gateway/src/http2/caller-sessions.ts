@@ -2,6 +2,8 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { constants, createServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { writeProblem } from '../problem.ts'
+import { waitToContinue } from '../proxy/body.ts'
 import type { CallerLimits } from '../settings/gateway-settings.ts'
 import { Http2Request, rememberSocket } from './http2-request.ts'
 import { Http2Response } from './http2-response.ts'
@@ -46,16 +48,16 @@ export class CallerSessions {
     this.#server.on('request', listener as never)
     this.#server.on('session', session => this.#watch(session))
     this.#server.on('sessionError', () => {})
+    this.#server.on('checkContinue', (request, response) => {
+      waitToContinue(request as never)
+      listener(request as never, response as never)
+    })
+    this.#server.on(
+      'connect' as never,
+      ((_request: Http2Request, response: Http2Response) =>
+        writeProblem(response as never, 405, 'This gateway opens no tunnels.')) as never,
+    )
     this.#server.on('checkExpectation', (_request, response) => response.writeHead(417).end())
-  }
-
-  /** Asked before a call's body: see `checkContinue` of Node's server. */
-  onContinue(listener: RequestListener): void {
-    this.#server.on('checkContinue', listener as never)
-  }
-
-  onTunnel(listener: RequestListener): void {
-    this.#server.on('connect', listener as never)
   }
 
   /** Takes connections that have agreed on HTTP/2 by ALPN before the listeners of the server see them. */

@@ -45,7 +45,7 @@ export class Http2Response extends NodeResponse {
   }
 
   get destroyed(): boolean {
-    return this.stream.destroyed
+    return this.stream.destroyed || this.stream.closed
   }
 
   get closed(): boolean {
@@ -73,7 +73,9 @@ export class Http2Response extends NodeResponse {
       for (const value of [said[name]].flat()) validateHeaderValue(name, String(value))
     }
     this.statusCode = status
-    stream.respond({ ':status': status, ...said }, { endStream: this.writableEnded, waitForTrailers: true })
+    // headers with a status of gRPC are all of the answer, and must say so
+    const isAll = this.writableEnded || said['grpc-status'] !== undefined
+    stream.respond({ ':status': status, ...said }, { endStream: isAll, waitForTrailers: !isAll })
     return this
   }
 
@@ -82,7 +84,7 @@ export class Http2Response extends NodeResponse {
   }
 
   override write(chunk: string | Uint8Array, ...rest: unknown[]): boolean {
-    if (this.stream.headRequest || bodiless.includes(this.statusCode)) return true
+    if (this.stream.headRequest || this.stream.writableEnded || bodiless.includes(this.statusCode)) return true
     this.#bytesWritten += typeof chunk === 'string' ? Buffer.byteLength(chunk) : chunk.length
     return super.write(chunk, ...rest)
   }

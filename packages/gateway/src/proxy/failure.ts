@@ -49,6 +49,11 @@ export const busy: Failure = {
 /** The body of a call turned out larger than it may be. */
 export class BodyTooLarge extends Error {}
 
+/** The time is over that the caller gives for the whole call. */
+export class DeadlinePassed extends Error {
+  readonly code = 'DIANA_DEADLINE'
+}
+
 /** A connection was not made, and nobody said so. */
 export class ConnectOverdue extends Error {
   readonly code = 'UND_ERR_CONNECT_TIMEOUT'
@@ -61,6 +66,7 @@ const byCode: Readonly<Record<string, Failure>> = {
   UND_ERR_HEADERS_OVERFLOW: garbled,
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: garbled,
   UND_ERR_INVALID_ARG: unsendable,
+  DIANA_DEADLINE: { ...late, detail: 'The deadline of this call has passed.', isOfService: false },
   DIANA_HTTP2_REFUSED: unreachable,
   DIANA_HTTP2_GARBLED: garbled,
   UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: unsendable,

@@ -4,12 +4,13 @@ import type { Client, Dispatcher } from 'undici'
 import { bulkBytes } from '../connections/bulk-queue.ts'
 import { paceOf } from '../connections/call-pace.ts'
 import type { Transfer } from '../connections/transfers.ts'
+import { deadlineTrailers, grpcTimeoutMs } from '../grpc/grpc-call.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import { type Body, bodyOf } from './body.ts'
-import { busy, ConnectOverdue, type Failure, failureOf } from './failure.ts'
+import { busy, ConnectOverdue, DeadlinePassed, type Failure, failureOf } from './failure.ts'
 import type { ForwarderParts } from './forwarder.ts'
 import { headersToCaller } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
@@ -47,6 +48,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   #hasBegun = false
   #isWithoutBody = false
   #isGone = false
+  #deadline: NodeJS.Timeout | undefined
 
   constructor(request: FastifyRequest, reply: FastifyReply, route: Route, parts: ForwarderParts) {
     this.#request = request
@@ -58,10 +60,17 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   }
 
   begin(): void {
+    if (this.#reply.raw.destroyed) {
+      // the caller has left while the call was judged
+      this.#reply.hijack()
+      return
+    }
     this.#headers = headersToService(this.#request, this.#route, this.#parts.trust)
     this.#body = bodyOf(this.#request, this.#parts.settings.limits.bodyBytes, this.#parts.bulk)
     this.#reply.raw.once('close', this.#onClose)
     this.#parts.transfers.add(this)
+    const timeoutMs = grpcTimeoutMs(this.#request.headers)
+    if (timeoutMs !== undefined) this.#deadline = setTimeout(this.#onDeadline, timeoutMs)
     this.#upstream.slots.take(this)
   }
 
@@ -218,9 +227,26 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     return this.#body !== undefined && !this.#request.raw.complete
   }
 
+  /** The time is over that a gRPC caller gives for the whole call. */
+  readonly #onDeadline = (): void => {
+    const passed = new DeadlinePassed('the deadline of the call has passed')
+    if (this.#hasBegun) {
+      this.#isGone = true
+      this.#outlet.end(deadlineTrailers)
+      this.#abort?.(passed)
+    } else if (this.#client !== undefined) {
+      if (this.#abort) this.#abort(passed)
+      else this.onError(passed)
+    } else {
+      this.#upstream.slots.release(this)
+      this.#answerWith(failureOf(passed), passed)
+    }
+  }
+
   /** The answer is over, whoever gave it: what is still under way for it ends. */
   readonly #onClose = (): void => {
     this.#parts.transfers.delete(this)
+    clearTimeout(this.#deadline)
     this.#isGone = true
     if (this.#abort) this.#abort()
     // without a connection yet, the call is only in the queue for one
