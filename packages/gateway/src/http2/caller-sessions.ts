@@ -90,6 +90,8 @@ export class CallerSessions {
   }
 
   #begin(socket: Socket): void {
+    // a server of HTTP/1.1 answers callers that have closed their side, which ends a connection of HTTP/2
+    socket.allowHalfOpen = false
     this.#server.once('session', session => rememberSocket(session, socket))
     this.#server.emit('connection', socket)
   }

@@ -31,7 +31,12 @@ export class Http2Response extends NodeResponse {
     super(stream)
     // what the caller still sends is of no use once it has its answer (RFC 9113, section 8.1)
     stream.once('finish', () => {
-      if (stream.state.remoteClose !== 1) stream.close(constants.NGHTTP2_NO_ERROR)
+      // not at once: Node sends the end of the answer in a turn of its own
+      setImmediate(() => {
+        if (stream.state.remoteClose !== 1) stream.close(constants.NGHTTP2_NO_ERROR)
+        // a stream is over only when all that came has been read
+        stream.removeAllListeners('data').resume()
+      })
     })
   }
 
