@@ -6,6 +6,8 @@ export interface Failure {
   readonly isOfService: boolean
   /** Whether the service has surely not begun to answer, so that a call which may be repeated is sent again. */
   readonly mayRetry: boolean
+  /** Whether the service has said that it did not begin with the call, so that any call may be sent again. */
+  readonly isUnprocessed?: true
 }
 
 const unreachable: Failure = {
@@ -67,7 +69,7 @@ const byCode: Readonly<Record<string, Failure>> = {
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: garbled,
   UND_ERR_INVALID_ARG: unsendable,
   DIANA_DEADLINE: { ...late, detail: 'The deadline of this call has passed.', isOfService: false },
-  DIANA_HTTP2_REFUSED: unreachable,
+  DIANA_HTTP2_REFUSED: { ...unreachable, isUnprocessed: true },
   DIANA_HTTP2_GARBLED: garbled,
   UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: unsendable,
 }

@@ -203,10 +203,10 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   }
 
   /** One second try, elsewhere; or at the only address there is, where a connection that was kept had been left. */
-  #retries({ mayRetry }: Failure): boolean {
+  #retries({ mayRetry, isUnprocessed = false }: Failure): boolean {
     const { method } = this.#request
     if (!mayRetry || this.#isRetried || this.#body !== undefined || !this.#route.settings.retry) return false
-    if (!repeatable.includes(method)) return false
+    if (!isUnprocessed && !repeatable.includes(method)) return false
     this.#isRetried = true
     this.#upstream = this.#route.next(performance.now(), this.#upstream)
     this.#upstream.slots.take(this)
