@@ -50,10 +50,11 @@ export class GatewayServer {
 
   constructor(listener: RequestListener, { settings, tls, isProxy, isReady, onError }: GatewayServerParts) {
     const { limits } = settings()
+    const limitsInForce = (): GatewaySettings['limits'] => settings().limits
     const pacedBy = (side: CallerSide, request: IncomingMessage, response: ServerResponse): void => {
-      const pace = new CallPace(request, response, side, () => settings().limits)
+      const pace = new CallPace(request, response, side, limitsInForce)
       this.#transfers.add(pace)
-      response.once('close', () => this.#transfers.delete(pace))
+      response.on('close', () => this.#transfers.delete(pace))
       listener(request, response)
     }
     const paced: RequestListener = (request, response) => pacedBy(new SocketSide(request), request, response)
@@ -62,8 +63,7 @@ export class GatewayServer {
     const serve: RequestListener = (request, response) => {
       // after the last answer, bytes are read only to be dropped
       if (request.socket.writableEnded) return
-      const listen = listenerFor(request, paced)
-      this.#turns.take(request.socket, response, () => listen(request, response))
+      this.#turns.take(request, response, listenerFor(request, paced))
     }
     const serveStream: RequestListener = (request, response) =>
       listenerFor(request, () => pacedBy(streamSideOf(request, response), request, response))(request, response)
@@ -127,11 +127,7 @@ export class GatewayServer {
       serve(request, response)
     })
     this.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-      this.#turns.take(request.socket, response, () => {
-        // the caller may send its body or not, so what follows could be taken for a call
-        if (hasBody(request)) response.setHeader('Connection', 'close')
-        response.writeHead(417, { 'Content-Length': 0 }).end()
-      })
+      this.#turns.take(request, response, refuseExpectation)
     })
   }
 
@@ -162,6 +158,12 @@ function answerHealth(response: ServerResponse, isReady: boolean): void {
 /** RFC 9112, section 3.2: only calls of HTTP/1.0 may have none. */
 function lacksHost({ headers, httpVersion }: IncomingMessage): boolean {
   return headers.host === undefined && httpVersion !== '1.0'
+}
+
+function refuseExpectation(request: IncomingMessage, response: ServerResponse): void {
+  // the caller may send its body or not, so what follows could be taken for a call
+  if (hasBody(request)) response.setHeader('Connection', 'close')
+  response.writeHead(417, { 'Content-Length': 0 }).end()
 }
 
 function refuseWithoutHost(_request: IncomingMessage, response: ServerResponse): void {

@@ -21,7 +21,9 @@ export function grpcTypeOf({ 'content-type': type }: IncomingHttpHeaders): strin
 
 /** How long the caller waits for the whole call; undefined for no bound. */
 export function grpcTimeoutMs(headers: IncomingHttpHeaders): number | undefined {
-  const [, amount, unit] = /^(\d{1,8})([HMSmun])$/.exec(String(headers['grpc-timeout'] ?? '')) ?? []
+  const text = headers['grpc-timeout']
+  if (typeof text !== 'string') return undefined
+  const [, amount, unit] = /^(\d{1,8})([HMSmun])$/.exec(text) ?? []
   if (amount === undefined || unit === undefined || grpcTypeOf(headers) === undefined) return undefined
   return Math.min(Math.ceil(Number(amount) * unitMs[unit]!), maxTimerMs)
 }

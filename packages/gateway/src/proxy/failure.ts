@@ -7,7 +7,7 @@ export interface Failure {
   /** Whether the service has surely not begun to answer, so that a call which may be repeated is sent again. */
   readonly mayRetry: boolean
   /** Whether the service has said that it did not begin with the call, so that any call may be sent again. */
-  readonly isUnprocessed?: true
+  readonly isUnprocessed?: boolean
 }
 
 const unreachable: Failure = {
