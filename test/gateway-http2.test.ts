@@ -82,15 +82,6 @@ describe('a caller with prior knowledge of HTTP/2', () => {
     const off = await guardEcho({ http2: false })
     expect(statusesIn(await sendRaw(off.port, hello))).toEqual([400])
   })
-
-  test('may send the preface in pieces, and may use the connection for longer than a call of HTTP/1.1 may take', async () => {
-    const { port } = await guardEcho({ limits: { time: '1s' } })
-    const caller = call(`http://127.0.0.1:${port}`)
-    expect((await caller.call({ ':path': '/a' })).status).toBe(200)
-    await new Promise(resolve => setTimeout(resolve, 2500))
-    expect((await caller.call({ ':path': '/b' })).status).toBe(200)
-    expect(caller.session.destroyed).toBe(false)
-  })
 })
 
 describe('over TLS', () => {

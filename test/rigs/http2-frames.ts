@@ -9,7 +9,12 @@ export const frameTypes = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6,
 export const flags = { none: 0, endStream: 1, ack: 1, endHeaders: 4 } as const
 
 /** One frame as it stands on the wire. */
-export function frame(type: keyof typeof frameTypes, flag: number, stream: number, payload = Buffer.alloc(0)): Buffer {
+export function frame(
+  type: keyof typeof frameTypes,
+  flag: number,
+  stream: number,
+  payload: Buffer = Buffer.alloc(0),
+): Buffer {
   const head = Buffer.alloc(9)
   head.writeUIntBE(payload.length, 0, 3)
   head[3] = frameTypes[type]
