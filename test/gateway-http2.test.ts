@@ -231,7 +231,8 @@ describe('a body over HTTP/2', () => {
   })
 
   test('that breaks off is not taken for a whole one, and ends the call at the service', async () => {
-    const [begun, ends]: string[][] = [[], []]
+    const begun: string[] = []
+    const ends: string[] = []
     const half = Buffer.from('half')
     const { url } = await rig.serve(incoming => {
       incoming.once('data', () => begun.push('begun'))
