@@ -145,6 +145,32 @@ describe('a service that speaks HTTP/2', () => {
     expect(calls).toBe(2)
   })
 
+  test.each([
+    ['answers', 200, 'fine'],
+    ['fails', 500, 'failing'],
+    ['is silent', undefined, 'failing'],
+  ])('is asked how it is over HTTP/2, and %s', async (_, status) => {
+    const { url, seen } = await serve((stream, { ':path': path }) => {
+      if (path !== '/up') stream.respond({ ':status': 200 }, { endStream: true })
+      else if (status !== undefined) stream.respond({ ':status': status }, { endStream: true })
+    })
+    const other = await rig.serve((_request, response) => response.end('other'))
+    const check = { path: '/up', interval: '100ms', timeout: '100ms' }
+    const guarded = await rig.guard({
+      gateway: {
+        routes: [
+          { to: url, protocol: 'http2', health: { failures: 1, check } },
+          { path: '/o', to: other.url },
+        ],
+      },
+    })
+    await expect
+      .poll(() => seen.filter(headers => headers[':path'] === '/up').length, { timeout: 5000 })
+      .toBeGreaterThan(2)
+    expect((await fetch(`${guarded.url}/a`)).status).toBe(200)
+    expect((await fetch(`${guarded.url}/o`)).status).toBe(200)
+  })
+
   test('is left when the caller leaves, and no other call of its connection ends', async () => {
     const waiting: ServerHttp2Stream[] = []
     const { url } = await serve(stream => waiting.push(stream))

@@ -1,76 +1,118 @@
-import { Client } from 'undici'
+import type { LookupFunction } from 'node:net'
+import { type buildConnector, Client } from 'undici'
 import type { ServiceProtocol } from '../settings/protocol-settings.ts'
 import { ServiceSessions, sendByHttp2 } from './service-sessions.ts'
 
-const keepAliveMs = 4000
-
-export interface ClientsOptions {
+/** How an address is reached. */
+export interface ConnectOptions {
+  readonly origin: string
   readonly connectMs: number
-  readonly protocol: ServiceProtocol | undefined
+  readonly idleMs: number
+  readonly maxAgeMs?: number | undefined
+  /** The socket of this machine, in place of a port. */
+  readonly socketPath?: string | undefined
+  /** Says which addresses the name has; the system is asked unless given. */
+  readonly lookup?: LookupFunction | undefined
+  /** What the service speaks; left out, TLS finds out. */
+  readonly protocol?: ServiceProtocol | undefined
+}
+
+/** One connection to a service. */
+export class Connection extends Client {
+  readonly openedAt: number = performance.now()
+  /** Whether it has carried a call to its end, and been kept since. */
+  isReused = false
 }
 
 /** The connections to one address. Each carries one call at a time; those without a call are kept for the next one. */
 export class Clients {
-  readonly #origin: string
-  readonly #connect: { readonly timeout: number; readonly rejectUnauthorized: boolean }
+  readonly #options: ConnectOptions
+  readonly #idle: Connection[] = []
+  readonly #all = new Set<Connection>()
   readonly #sessions: ServiceSessions | undefined
-  readonly #idle: Client[] = []
-  readonly #all = new Set<Client>()
 
-  constructor(url: URL, { connectMs, protocol }: ClientsOptions) {
-    this.#origin = url.origin
-    this.#connect = { timeout: connectMs, rejectUnauthorized: true }
-    if (protocol === 'http2' || (protocol === undefined && url.protocol === 'https:')) {
-      this.#sessions = new ServiceSessions({ url, isKnown: protocol === 'http2', connect: this.#connect })
-    }
+  constructor(options: ConnectOptions) {
+    this.#options = options
+    this.#sessions = sessionsFor(options)
   }
 
   /** A connection for one call: the one used last, since it is the least likely to have been closed. */
-  take(): Client {
-    return this.#idle.pop() ?? this.#open()
+  take(): Connection {
+    for (let kept = this.#idle.pop(); kept !== undefined; kept = this.#idle.pop()) {
+      if (!this.#isTooOld(kept)) return kept
+      this.discard(kept)
+    }
+    return this.open()
   }
 
   /** The call on a connection has ended. */
-  giveBack(client: Client): void {
-    if (client.destroyed || client.closed) this.#all.delete(client)
-    else this.#idle.push(client)
+  giveBack(connection: Connection): void {
+    if (connection.destroyed || connection.closed) this.#all.delete(connection)
+    else {
+      connection.isReused = true
+      this.#idle.push(connection)
+    }
   }
 
-  /** Takes a connection out of use whose call does not end. */
-  discard(client: Client): void {
-    this.#all.delete(client)
-    void client.destroy().catch(() => {})
+  /** Takes a connection out of use, with the call on it. */
+  discard(connection: Connection): void {
+    this.#all.delete(connection)
+    void connection.destroy().catch(() => {})
+  }
+
+  /** A connection that has carried no call yet. */
+  open(): Connection {
+    const { origin, idleMs } = this.#options
+    const connection = new Connection(origin, {
+      pipelining: 1,
+      connect: connectorOptions(this.#options),
+      // a service that closes idle connections after five seconds, as Node's do, says so; others are believed
+      keepAliveTimeout: idleMs,
+    })
+    if (this.#sessions) sendByHttp2(connection, this.#sessions)
+    // a connection that was closed while nobody used it is of no use any more
+    connection.on('disconnect', () => this.#forget(connection))
+    this.#all.add(connection)
+    return connection
   }
 
   /** Lets calls under way finish. */
   async close(): Promise<void> {
     this.#sessions?.close()
-    await Promise.allSettled([...this.#all].map(client => client.close()))
+    await Promise.allSettled([...this.#all].map(connection => connection.close()))
   }
 
   async destroy(): Promise<void> {
     this.#sessions?.destroy()
-    await Promise.allSettled([...this.#all].map(client => client.destroy()))
+    await Promise.allSettled([...this.#all].map(connection => connection.destroy()))
   }
 
-  #open(): Client {
-    const client = new Client(this.#origin, {
-      pipelining: 1,
-      connect: this.#connect,
-      // a service that closes idle connections after five seconds, as Node's do, says so; others are believed
-      keepAliveTimeout: keepAliveMs,
-    })
-    if (this.#sessions) sendByHttp2(client, this.#sessions)
-    // a connection that was closed while nobody used it is of no use any more
-    client.on('disconnect', () => this.#forget(client))
-    this.#all.add(client)
-    return client
+  #isTooOld({ openedAt }: Connection): boolean {
+    const { maxAgeMs } = this.#options
+    return maxAgeMs !== undefined && performance.now() - openedAt >= maxAgeMs
   }
 
-  #forget(client: Client): void {
-    const at = this.#idle.indexOf(client)
+  #forget(connection: Connection): void {
+    const at = this.#idle.indexOf(connection)
     if (at < 0) return
     this.#idle.splice(at, 1)
-    this.discard(client)
+    this.discard(connection)
   }
+}
+
+function connectorOptions({ connectMs, socketPath, lookup }: ConnectOptions): buildConnector.BuildOptions {
+  return {
+    timeout: connectMs,
+    rejectUnauthorized: true,
+    ...(socketPath === undefined ? {} : { socketPath }),
+    ...(lookup === undefined ? {} : { lookup }),
+  }
+}
+
+/** None for a service that speaks HTTP/1.1. */
+function sessionsFor(options: ConnectOptions): ServiceSessions | undefined {
+  const { origin, protocol, maxAgeMs } = options
+  const url = new URL(origin)
+  if (protocol === 'http1' || (protocol === undefined && url.protocol === 'http:')) return undefined
+  return new ServiceSessions({ url, isKnown: protocol === 'http2', connect: connectorOptions(options), maxAgeMs })
 }

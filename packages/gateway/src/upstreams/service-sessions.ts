@@ -10,6 +10,7 @@ export interface ServiceSessionsOptions {
   readonly isKnown: boolean
   /** How a connection is opened, in undici's words. */
   readonly connect: buildConnector.BuildOptions
+  readonly maxAgeMs?: number | undefined
 }
 
 /** Sends a call by HTTP/1.1 instead. */
@@ -23,6 +24,7 @@ interface Waiting {
 
 interface Session {
   readonly http2: ClientHttp2Session
+  readonly openedAt: number
   streams: number
   isRetired: boolean
 }
@@ -43,6 +45,7 @@ export class ServiceSessions {
   readonly #sessions = new Set<Session>()
   readonly #waiting: Waiting[] = []
   #isConnecting = false
+  #isDestroyed = false
   #speaksHttp1 = false
 
   constructor(options: ServiceSessionsOptions) {
@@ -50,15 +53,15 @@ export class ServiceSessions {
     this.#connect = buildConnector({ ...options.connect, allowH2: true })
   }
 
-  /** Does what `dispatch` of an undici client does. */
+  /** Does what `dispatch` of an undici client does; returns the call unless it is sent by HTTP/1.1. */
   dispatch(
     call: StreamCall & { readonly servername?: string | undefined },
     handler: Dispatcher.DispatchHandler,
     sendByHttp1: SendByHttp1,
-  ): boolean {
+  ): ServiceStream | undefined {
     if (this.#speaksHttp1) {
       sendByHttp1()
-      return true
+      return undefined
     }
     const stream = new ServiceStream(call, handler)
     const begin = (session: Session): void => {
@@ -78,7 +81,7 @@ export class ServiceSessions {
       })
       this.#open(call.servername)
     }
-    return true
+    return stream
   }
 
   /** Lets calls under way finish. */
@@ -87,11 +90,15 @@ export class ServiceSessions {
   }
 
   destroy(): void {
+    this.#isDestroyed = true
     for (const { http2 } of this.#sessions) http2.destroy()
   }
 
   #free(): Session | undefined {
+    const { maxAgeMs = Number.POSITIVE_INFINITY } = this.#options
+    const oldest = performance.now() - maxAgeMs
     for (const session of this.#sessions) {
+      if (session.openedAt < oldest) this.#retire(session)
       if (!session.isRetired && session.streams < maxStreamsOf(session.http2)) return session
     }
     return undefined
@@ -110,6 +117,10 @@ export class ServiceSessions {
   }
 
   #connected(socket: TLSSocket, servername: string | undefined): void {
+    if (this.#isDestroyed) {
+      socket.destroy()
+      return
+    }
     const isHttp2 = socket.alpnProtocol === 'h2' || this.#options.url.protocol === 'http:'
     if (isHttp2) {
       const session = this.#add(socket)
@@ -137,7 +148,7 @@ export class ServiceSessions {
       maxHeaderListPairs: maxHeaders,
       settings: { enablePush: false, maxHeaderListSize: maxHeaderBytes },
     })
-    const session: Session = { http2, streams: 0, isRetired: false }
+    const session: Session = { http2, openedAt: performance.now(), streams: 0, isRetired: false }
     this.#sessions.add(session)
     // its calls are told by their own streams
     http2.on('error', () => {})
@@ -169,8 +180,16 @@ export class ServiceSessions {
 /** Makes a client send its calls over these sessions; over a connection of its own if the service wants HTTP/1.1. */
 export function sendByHttp2(client: Client, sessions: ServiceSessions): void {
   const sendByHttp1 = client.dispatch.bind(client)
-  client.dispatch = (options, handler) =>
-    sessions.dispatch(options as unknown as StreamCall, handler, () => sendByHttp1(options, handler))
+  const destroy = client.destroy.bind(client) as (...args: unknown[]) => Promise<void>
+  let stream: ServiceStream | undefined
+  client.dispatch = (options, handler) => {
+    stream = sessions.dispatch(options as unknown as StreamCall, handler, () => sendByHttp1(options, handler))
+    return true
+  }
+  client.destroy = (...args: unknown[]) => {
+    stream?.fail(args[0] instanceof Error ? args[0] : new Error('the connection was destroyed'))
+    return destroy(...args)
+  }
 }
 
 function maxStreamsOf({ remoteSettings }: ClientHttp2Session): number {

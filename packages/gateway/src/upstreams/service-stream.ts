@@ -8,17 +8,18 @@ import {
 import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import { isSingleHeader } from '../http2/single-headers.ts'
+import { isOfTheConnection } from '../proxy/connection-headers.ts'
 import { http2Failure, ServiceGarbled, ServiceLate } from './http2-failure.ts'
 
 /** A call as undici's clients take it; trailers are asked for when the body has been sent. */
 export interface StreamCall {
   readonly path: string
   readonly method: string
-  /** Names in lower case and values in turn. */
-  readonly headers: readonly string[]
-  readonly body: Buffer | AsyncIterable<Uint8Array> | null
-  readonly headersTimeout: number
-  readonly bodyTimeout: number
+  /** Names in lower case and values in turn, or by name. */
+  readonly headers?: readonly string[] | Readonly<Record<string, string>> | undefined
+  readonly body?: Buffer | AsyncIterable<Uint8Array> | null | undefined
+  readonly headersTimeout?: number | undefined
+  readonly bodyTimeout?: number | undefined
   readonly trailers?: (() => OutgoingHttpHeaders) | undefined
 }
 
@@ -44,9 +45,11 @@ export class ServiceStream {
 
   /** False if the call has been given up before it was sent. */
   begin(session: ClientHttp2Session, origin: URL): boolean {
+    if (this.#isOver) return false
     this.#handler.onConnect?.(error => this.fail(error ?? new Error('the call was aborted')))
     if (this.#isOver) return false
-    const { body, headersTimeout, trailers } = this.#call
+    const { headersTimeout, trailers } = this.#call
+    const body = this.#call.body ?? null
     let stream: ClientHttp2Stream
     try {
       stream = session.request(headersFor(this.#call, origin), { endStream: body === null, waitForTrailers: true })
@@ -138,7 +141,7 @@ export class ServiceStream {
     this.#stream!.resume()
   }
 
-  #setTimeout(ms: number): void {
+  #setTimeout(ms = 0): void {
     clearTimeout(this.#timer)
     this.#timer = ms > 0 ? setTimeout(() => this.#onTimeout(), ms) : undefined
   }
@@ -200,7 +203,8 @@ function rawOf(raw: unknown): readonly string[] {
   return flat.filter((_, at) => !flat[at - (at % 2)]!.startsWith(':'))
 }
 
-function headersFor({ method, path, headers }: StreamCall, origin: URL): OutgoingHttpHeaders {
+function headersFor({ method, path, headers = [] }: StreamCall, origin: URL): OutgoingHttpHeaders {
+  const flat: readonly string[] = Array.isArray(headers) ? headers : Object.entries(headers).flat()
   const all: OutgoingHttpHeaders = {
     ':method': method,
     ':scheme': origin.protocol.slice(0, -1),
@@ -209,10 +213,11 @@ function headersFor({ method, path, headers }: StreamCall, origin: URL): Outgoin
     // trailers are passed on, and gRPC asks for it
     te: 'trailers',
   }
-  for (let at = 0; at + 1 < headers.length; at += 2) {
-    const name = headers[at]!
-    const value = headers[at + 1]!
+  for (let at = 0; at + 1 < flat.length; at += 2) {
+    const name = flat[at]!
+    const value = flat[at + 1]!
     const earlier = all[name]
+    if (isOfTheConnection(name)) continue
     if (name === 'host') all[':authority'] = value
     else if (earlier === undefined) all[name] = value
     else if (!isSingleHeader(name)) all[name] = [...(Array.isArray(earlier) ? earlier : [String(earlier)]), value]
