@@ -146,9 +146,9 @@ describe('a service that speaks HTTP/2', () => {
   })
 
   test.each([
-    ['answers', 200, 'fine'],
-    ['fails', 500, 'failing'],
-    ['is silent', undefined, 'failing'],
+    ['answers', 200],
+    ['fails', 500],
+    ['is silent', undefined],
   ])('is asked how it is over HTTP/2, and %s', async (_, status) => {
     const { url, seen } = await serve((stream, { ':path': path }) => {
       if (path !== '/up') stream.respond({ ':status': 200 }, { endStream: true })

@@ -4,7 +4,16 @@ import { connect, type Socket } from 'node:net'
 /** What every connection of HTTP/2 begins with. */
 export const preface: Buffer = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 
-export const frameTypes = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, goaway: 7, continuation: 9 } as const
+export const frameTypes = {
+  data: 0,
+  headers: 1,
+  reset: 3,
+  settings: 4,
+  ping: 6,
+  goaway: 7,
+  windowUpdate: 8,
+  continuation: 9,
+} as const
 
 export const flags = { none: 0, endStream: 1, ack: 1, endHeaders: 4 } as const
 

@@ -4,6 +4,7 @@ import { connect as connectHttp2 } from 'node:http2'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
+import { frame, get, preface } from '../../../../test/rigs/http2-frames.ts'
 import { CallerSessions } from './caller-sessions.ts'
 
 const closing: (() => unknown)[] = []
@@ -12,12 +13,15 @@ afterEach(() => {
 })
 
 /** A server of HTTP/1.1 whose timeouts are short, and that gives connections of HTTP/2 away. */
-async function start(idleMs: number): Promise<number> {
-  const sessions = new CallerSessions((request, response) => response.end(request.url), {
+async function start(
+  idleMs: number,
+  listener: ConstructorParameters<typeof CallerSessions>[0] = (request, response) => response.end(request.url),
+): Promise<number> {
+  const sessions = new CallerSessions(listener, {
     limits: { headersBytes: 16_384 },
     idleMs,
   })
-  const server = createServer({ connectionsCheckingInterval: 50, headersTimeout: 200, requestTimeout: 200 })
+  const server = createServer({ connectionsCheckingInterval: 50, headersTimeout: 400, requestTimeout: 400 })
   server.on('clientError', (error, socket) => {
     if (!sessions.take(error, socket as Socket)) socket.destroy()
   })
@@ -39,7 +43,7 @@ test('a connection of HTTP/2 does not fall under the timeouts for calls of HTTP/
     return body
   }
   expect(await call('/a')).toBe('/a')
-  await pause(600)
+  await pause(900)
   expect(await call('/b')).toBe('/b')
 })
 
@@ -49,13 +53,45 @@ test('a connection of HTTP/2 without calls is closed after a time', async () => 
   await once(session, 'close')
 })
 
-test('the preface may come byte by byte', async () => {
-  const socket = connect(await start(60_000), '127.0.0.1').setNoDelay()
-  closing.push(() => socket.destroy())
-  for (const byte of Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\u0004\0\0\0\0\0')) {
-    socket.write(Buffer.from([byte]))
-    await pause(1)
+test('a caller that reads nothing is cut once it has no call any more', async () => {
+  const open: Socket[] = []
+  const listener: ConstructorParameters<typeof CallerSessions>[0] = (request, response) => {
+    open.push(request.socket)
+    // more than the system buffers
+    response.write(Buffer.alloc(30_000_000))
+    setTimeout(() => response.destroy(), 50)
   }
-  const [settings] = await once(socket, 'data')
-  expect((settings as Buffer)[3]).toBe(4)
+  const socket = connect(await start(100, listener), '127.0.0.1').pause()
+  closing.push(() => socket.destroy())
+  socket.on('error', () => {})
+  const window = Buffer.from([0x7f, 0xff, 0, 0])
+  socket.write(
+    Buffer.concat([
+      preface,
+      frame('settings', 0, 0, Buffer.concat([Buffer.from([0, 4]), window])),
+      frame('windowUpdate', 0, 0, window),
+      frame('headers', 5, 1, get),
+    ]),
+  )
+  await expect.poll(() => open.length).toBe(1)
+  await expect.poll(() => open[0]!.destroyed, { timeout: 5000 }).toBe(true)
+})
+
+test('the preface may come in pieces', async () => {
+  const socket = connect(await start(60_000), '127.0.0.1').setNoDelay()
+  socket.on('error', () => {})
+  closing.push(() => socket.destroy())
+  const settings = once(socket, 'data')
+  const bytes = Buffer.concat([preface, frame('settings', 0, 0)])
+  for (const [from, to] of [
+    [0, 1],
+    [1, 15],
+    [15, 23],
+    [23, 30],
+    [30, 33],
+  ]) {
+    socket.write(bytes.subarray(from, to))
+    await pause(2)
+  }
+  expect((await settings)[0][3]).toBe(4)
 })

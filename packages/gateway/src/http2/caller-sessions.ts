@@ -5,7 +5,7 @@ import type { TLSSocket } from 'node:tls'
 import { writeProblem } from '../problem.ts'
 import { waitToContinue } from '../proxy/body.ts'
 import type { CallerLimits } from '../settings/gateway-settings.ts'
-import { Http2Request, rememberSocket } from './http2-request.ts'
+import { Http2Request, rememberSocket, socketOf } from './http2-request.ts'
 import { Http2Response } from './http2-response.ts'
 import { isPreface, takeFromParser } from './prior-knowledge.ts'
 
@@ -20,6 +20,7 @@ export interface CallerSessionsOptions {
 
 const maxStreams = 128
 const maxInvalidFrames = 100
+const lingerMs = 2000
 /** A header takes at least this many bytes, as HTTP/2 counts them. */
 const bytesPerHeader = 32
 /** In a GOAWAY: every call that has been sent is still served. */
@@ -100,7 +101,7 @@ export class CallerSessions {
     let streams = 0
     let timer: NodeJS.Timeout | undefined
     const awaitCalls = (): void => {
-      timer = setTimeout(() => session.close(), this.#options.idleMs)
+      timer = setTimeout(() => closeSoon(session), this.#options.idleMs)
     }
     this.#sessions.add(session)
     session.on('error', () => {})
@@ -118,6 +119,12 @@ export class CallerSessions {
     awaitCalls()
     if (this.#isClosing) announce(session)
   }
+}
+
+/** Closes a session; one whose caller reads nothing cannot even be told, and is cut. */
+function closeSoon(session: ServerHttp2Session): void {
+  session.close()
+  setTimeout(() => socketOf(session)?.destroy(), lingerMs).unref()
 }
 
 function announce(session: ServerHttp2Session): void {

@@ -10,6 +10,11 @@ const NodeRequest: new (...parts: Parts) => Readable = Http2ServerRequest
 
 const sockets = new WeakMap<object, Socket>()
 
+/** The connection of a session. */
+export function socketOf(session: object): Socket | undefined {
+  return sockets.get(session)
+}
+
 /** Remembers the connection of a session, since Node gives access to a stand-in only. */
 export function rememberSocket(session: object, socket: Socket): void {
   sockets.set(session, socket)

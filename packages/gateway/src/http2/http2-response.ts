@@ -96,8 +96,14 @@ export class Http2Response extends NodeResponse {
 
   /** Without an end, the caller must not take the answer for a whole one. */
   destroy(): this {
-    this.stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+    this.reset(constants.NGHTTP2_INTERNAL_ERROR)
     return this
+  }
+
+  /** Ends the stream, also if its caller reads nothing, not even that. */
+  reset(code: number): void {
+    this.stream.close(code)
+    setImmediate(() => this.stream.destroy())
   }
 }
 

@@ -37,6 +37,6 @@ class StreamSide implements CallerSide {
   }
 
   destroy(): void {
-    this.#response.stream.close(constants.NGHTTP2_CANCEL)
+    this.#response.reset(constants.NGHTTP2_CANCEL)
   }
 }
