@@ -75,7 +75,12 @@ export class ServiceStream {
   fail(error: Error): void {
     if (this.#isOver) return
     this.#end()
-    if (this.#stream && !this.#stream.destroyed) this.#stream.close(NGHTTP2_CANCEL)
+    const stream = this.#stream
+    if (stream && !stream.destroyed) {
+      stream.close(NGHTTP2_CANCEL)
+      // also if the service reads nothing, not even that
+      setImmediate(() => stream.destroy())
+    }
     this.#handler.onError?.(error)
   }
 
