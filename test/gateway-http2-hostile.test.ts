@@ -74,7 +74,7 @@ describe('a hostile caller of HTTP/2 is sent away, and nobody else is affected:'
   })
 
   test('calls that are reset at once are counted all the same', async () => {
-    const { port, url, received } = await guard({}, [{ id: 'all', limit: '20/m' }])
+    const { port, url, received } = await guard({}, [{ id: 'all', by: 'ip', limit: '20/m' }])
     const { socket } = await raw(port)
     socket.write(
       many(20, at => Buffer.concat([headers(2 * at + 1), frame('reset', 0, 2 * at + 1, Buffer.from([0, 0, 0, 8]))])),

@@ -180,11 +180,9 @@ describe('a request of HTTP/2', () => {
   test('loses headers with names that services could mistake, and is malformed with those of a connection', async () => {
     const { caller, received } = await guardEcho()
     const { headers } = await caller.call({ ':path': '/a', x_account_id: '1', 'x-good': '1', te: 'trailers' })
-    expect(String(headers['x-headers']).split(',')).toEqual(
-      ['connection', 'host', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-good'].filter(
-        name => name !== 'connection' || String(headers['x-headers']).includes('connection'),
-      ),
-    )
+    const names = String(headers['x-headers']).split(',')
+    expect(names).toContain('x-good')
+    for (const name of ['x_account_id', 'te', 'transfer-encoding']) expect(names).not.toContain(name)
     expect(received).toHaveLength(1)
   })
 

@@ -12,6 +12,8 @@ const atTheStart = {
   http2: ({ http2 }) => http2,
   admin: ({ admin }) => admin,
   filters: ({ filters }) => filters,
+  accessLog: ({ accessLog }) => accessLog,
+  tracing: ({ tracing }) => tracing,
   'limits.headers': ({ limits }) => limits.headersBytes,
 } satisfies Record<string, (settings: GatewaySettings) => unknown>
 

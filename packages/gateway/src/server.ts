@@ -3,17 +3,16 @@ import { createServer as createTlsServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { CallPace } from './connections/call-pace.ts'
 import { CallerConnections } from './connections/caller-connections.ts'
-import { type CallerSide, SocketSide } from './connections/caller-side.ts'
 import { EarlyBytes } from './connections/early-bytes.ts'
 import { closeLingering } from './connections/lingering-close.ts'
 import { Transfers } from './connections/transfers.ts'
 import { Turns } from './connections/turns.ts'
 import { serveUpgrades } from './connections/upgrades.ts'
 import { CallerSessions } from './http2/caller-sessions.ts'
-import { streamSideOf } from './http2/stream-side.ts'
 import { problemText, writeProblem } from './problem.ts'
 import { hasBody, waitToContinue } from './proxy/body.ts'
 import type { GatewaySettings } from './settings/gateway-settings.ts'
+import type { Telemetry } from './telemetry/telemetry.ts'
 import type { TlsFiles } from './tls-files.ts'
 
 type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
@@ -27,6 +26,7 @@ export interface GatewayServerParts {
   readonly isProxy: (address: string) => boolean
   /** Whether more calls should be sent here. */
   readonly isReady: () => boolean
+  readonly telemetry: Telemetry
   /** Told of connections that could not be accepted. */
   readonly onError: (error: Error) => void
 }
@@ -47,27 +47,32 @@ export class GatewayServer {
   readonly #turns = new Turns()
   readonly #transfers = new Transfers()
   readonly #sessions: CallerSessions | undefined
+  readonly #telemetry: Telemetry
 
-  constructor(listener: RequestListener, { settings, tls, isProxy, isReady, onError }: GatewayServerParts) {
+  constructor(listener: RequestListener, parts: GatewayServerParts) {
+    const { settings, tls, isProxy, isReady, onError, telemetry } = parts
     const { limits } = settings()
+    this.#telemetry = telemetry
     const limitsInForce = (): GatewaySettings['limits'] => settings().limits
-    const pacedBy = (side: CallerSide, request: IncomingMessage, response: ServerResponse): void => {
-      const pace = new CallPace(request, response, side, limitsInForce)
+    const paced = telemetry.recording((request, response) => {
+      const pace = new CallPace(request, response, limitsInForce)
       this.#transfers.add(pace)
-      response.on('close', () => this.#transfers.delete(pace))
+      response.on('close', () => {
+        this.#transfers.delete(pace)
+        pace.work?.onEnd()
+      })
       listener(request, response)
-    }
-    const paced: RequestListener = (request, response) => pacedBy(new SocketSide(request), request, response)
-    const listenerFor = (request: IncomingMessage, other: RequestListener): RequestListener =>
-      asksForHealth(request, settings().healthPath) ? tellHealth : lacksHost(request) ? refuseWithoutHost : other
+    })
+    const refuseHostless = telemetry.recording(refuseWithoutHost)
+    const listenerFor = (request: IncomingMessage): RequestListener =>
+      asksForHealth(request, settings().healthPath) ? tellHealth : lacksHost(request) ? refuseHostless : paced
     const serve: RequestListener = (request, response) => {
       // after the last answer, bytes are read only to be dropped
       if (request.socket.writableEnded) return
-      this.#turns.take(request, response, listenerFor(request, paced))
+      this.#turns.take(request, response, listenerFor(request))
     }
-    const serveStream: RequestListener = (request, response) =>
-      listenerFor(request, () => pacedBy(streamSideOf(request, response), request, response))(request, response)
-    const tellHealth: RequestListener = (_request, response) => answerHealth(response, isReady())
+    const serveStream: RequestListener = (request, response) => listenerFor(request)(request, response)
+    const tellHealth = telemetry.recording((_request, response) => answerHealth(response, isReady()))
     // Node would answer calls without a Host itself, and out of turn
     const options = { maxHeaderSize: limits.headersBytes, keepAliveTimeout: keepAliveMs, requireHostHeader: false }
     const protocols = settings().http2 ? ['h2', 'http/1.1'] : ['http/1.1']
@@ -90,13 +95,13 @@ export class GatewayServer {
     })
     server.on(tls ? 'secureConnection' : 'connection', closeLingering)
     if (settings().http2) {
-      this.#sessions = new CallerSessions(serveStream, {
-        limits,
-        idleMs: keepAliveMs,
-      })
+      this.#sessions = new CallerSessions(serveStream, { limits, idleMs: keepAliveMs })
       if (tls) this.#sessions.join(server)
     }
-    this.#connections = new CallerConnections({ limits: () => settings().limits, isProxy, tellsWhy: tls === undefined })
+    this.#connections = new CallerConnections({
+      ...{ limits: () => settings().limits, isProxy, tellsWhy: tls === undefined },
+      onRefused: reason => telemetry.reject(reason),
+    })
     this.#connections.guard(server)
   }
 
@@ -115,6 +120,11 @@ export class GatewayServer {
     this.#sessions?.closeIdle()
   }
 
+  /** How many connections are open. */
+  get connections(): number {
+    return this.#connections.size
+  }
+
   /** Cuts every connection, also those that have left HTTP. */
   destroyConnections(): void {
     this.#connections.destroyAll()
@@ -126,18 +136,20 @@ export class GatewayServer {
       waitToContinue(request)
       serve(request, response)
     })
+    const refuse = this.#telemetry.recording(refuseExpectation)
     this.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-      this.#turns.take(request, response, refuseExpectation)
+      this.#turns.take(request, response, refuse)
     })
   }
 
   #refuseTunnels(): void {
-    this.server.on('connect', (_request: IncomingMessage, socket: Socket, head: Buffer) => {
+    this.server.on('connect', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       // only a socket that is read tells that its caller has left
       const early = new EarlyBytes(socket, head, maxEarlyBytes)
       this.#turns.takeOver(socket, () => {
         early.take()
-        socket.resume().end(problemText(405, 'This gateway opens no tunnels.'))
+        const refusal = problemText(405, 'This gateway opens no tunnels.')
+        this.#telemetry.answer(socket, 405, () => socket.resume().end(refusal), request)
         setTimeout(() => socket.destroy(), refusedMs).unref()
       })
     })

@@ -1,5 +1,6 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { streamSideOf } from '../http2/stream-side.ts'
 import { problemText } from '../problem.ts'
 
 /** What a call has of its caller's connection: all of it with HTTP/1.1, one stream of it with HTTP/2. */
@@ -13,8 +14,12 @@ export interface CallerSide {
   destroy(): void
 }
 
+export function callerSideOf(request: IncomingMessage, response: ServerResponse): CallerSide {
+  return request.httpVersionMajor === 2 ? streamSideOf(request, response) : new SocketSide(request)
+}
+
 /** A connection of HTTP/1.1, which carries one call at a time. */
-export class SocketSide implements CallerSide {
+class SocketSide implements CallerSide {
   readonly #socket: Socket
 
   constructor(request: IncomingMessage) {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { verdictOf } from 'diana-limiter/fastify'
+import { verdictOf } from 'diana-limiter/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { grpcTypeOf } from './grpc-call.ts'
 import { grpcMessage, grpcStatus, grpcStatusFor } from './grpc-status.ts'
@@ -47,7 +47,7 @@ export function answerGrpc(
 
 /** A limit that is reached is told as such, whatever status its rule answers with. */
 function statusOf(raw: IncomingMessage, status: number): number {
-  const isRefused = verdictOf({ raw } as FastifyRequest)?.allowed === false
+  const isRefused = verdictOf(raw)?.allowed === false
   return isRefused && status === 503 ? grpcStatus.resourceExhausted : grpcStatusFor(status)
 }
 

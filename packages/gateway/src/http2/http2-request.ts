@@ -1,5 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type IncomingHttpHeaders as Http2Headers, Http2ServerRequest, type ServerHttp2Stream } from 'node:http2'
+import {
+  type IncomingHttpHeaders as Http2Headers,
+  Http2ServerRequest,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2'
 import type { Socket } from 'node:net'
 import type { Readable, ReadableOptions } from 'node:stream'
 
@@ -10,14 +15,15 @@ const NodeRequest: new (...parts: Parts) => Readable = Http2ServerRequest
 
 const sockets = new WeakMap<object, Socket>()
 
-/** The connection of a session. */
-export function socketOf(session: object): Socket | undefined {
-  return sockets.get(session)
+/** The connection of a session or stream. */
+export function socketOf(owner: object): Socket | undefined {
+  return sockets.get(owner)
 }
 
-/** Remembers the connection of a session, since Node gives access to a stand-in only. */
-export function rememberSocket(session: object, socket: Socket): void {
+/** Remembers the connection of a session and its streams: of a stream that is reset at once, Node knows nothing any more. */
+export function rememberSocket(session: ServerHttp2Session, socket: Socket): void {
   sockets.set(session, socket)
+  session.prependListener('stream', stream => sockets.set(stream, socket))
 }
 
 /**
@@ -39,7 +45,7 @@ export class Http2Request extends NodeRequest {
     this.#url = String(headers[':path'] ?? '*')
     this.#headers = plainHeaders(headers)
     this.#rawHeaders = plainRawHeaders(rawHeaders)
-    this.#socket = sockets.get(stream.session ?? {})!
+    this.#socket = socketOf(stream)!
     if (this.#headers['content-length'] === undefined && !stream.endAfterHeaders) {
       this.#headers['transfer-encoding'] = 'chunked'
     }

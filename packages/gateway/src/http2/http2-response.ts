@@ -29,6 +29,7 @@ export class Http2Response extends NodeResponse {
 
   constructor(stream: ServerHttp2Stream) {
     super(stream)
+    if (stream.destroyed) this.#closeSoon()
     // what the caller still sends is of no use once it has its answer (RFC 9113, section 8.1)
     stream.once('finish', () => {
       // not at once: Node sends the end of the answer in a turn of its own
@@ -47,6 +48,11 @@ export class Http2Response extends NodeResponse {
 
   get writableNeedDrain(): boolean {
     return this.stream.writableNeedDrain
+  }
+
+  /** A stream that is reset is finished too, in its own view. */
+  get writableFinished(): boolean {
+    return this.writableEnded && this.stream.writableFinished && this.stream.rstCode === constants.NGHTTP2_NO_ERROR
   }
 
   get destroyed(): boolean {
@@ -82,6 +88,17 @@ export class Http2Response extends NodeResponse {
     const isAll = this.writableEnded || said['grpc-status'] !== undefined
     stream.respond({ ':status': status, ...said }, { endStream: isAll, waitForTrailers: !isAll })
     return this
+  }
+
+  /** A stream that was reset before it could be served may not tell of its end again. */
+  #closeSoon(): void {
+    let isClosed = false
+    this.once('close', () => {
+      isClosed = true
+    })
+    setImmediate(() => {
+      if (!isClosed) this.emit('close')
+    })
   }
 
   writeProcessing(): void {

@@ -2,11 +2,11 @@ import { markUnknownEnd } from 'diana-limiter/words'
 import type { Dispatcher } from 'undici'
 import type { CallReply, CallRequest } from '../calls/call.ts'
 import { bulkBytes } from '../connections/bulk-queue.ts'
-import { paceOf } from '../connections/call-pace.ts'
-import type { Transfer } from '../connections/transfers.ts'
+import { paceOf, type Work } from '../connections/call-pace.ts'
 import { deadlineTrailers, grpcTimeoutMs } from '../grpc/grpc-call.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
+import { type CallRecord, recordOf } from '../telemetry/call-record.ts'
 import type { Connection } from '../upstreams/clients.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
@@ -37,12 +37,13 @@ const overdueMs = 5000
 const maxInterims = 10
 
 /** One call on its way to a service and back; undici tells it what happens. */
-export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfer, OutletSource {
+export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, OutletSource {
   readonly #request: CallRequest
   readonly #reply: CallReply
   readonly #route: Route
   readonly #parts: ForwarderParts
   readonly #outlet: Outlet
+  readonly #record: CallRecord | undefined
   readonly #tries: Tries
   /** Where the call goes if the answer that came is not taken. */
   #next: Upstream | undefined
@@ -68,6 +69,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     this.#route = route
     this.#parts = parts
     this.#outlet = parts.outletFor(reply)
+    this.#record = recordOf(request.raw)
     this.#tries = new Tries(request, route, parts.trust)
   }
 
@@ -83,18 +85,20 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     }
     this.#headers = headersToService(this.#request, this.#route, this.#parts.trust)
     this.#body = bodyOf(this.#request, this.#parts.settings.limits.bodyBytes, this.#parts.bulk)
-    this.#reply.raw.on('close', this.#onClose)
     const pace = paceOf(this.#request.raw)
-    if (pace !== undefined) pace.work = this
+    if (pace === undefined) this.#reply.raw.on('close', () => this.onEnd())
+    else pace.work = this
     const timeoutMs = grpcTimeoutMs(this.#request.headers)
     if (timeoutMs !== undefined) this.#deadline = setTimeout(this.#onDeadline, timeoutMs)
-    this.#upstream.slots.take(this)
+    this.#takeSlot()
   }
 
   onSlot(): void {
     const { url, method } = this.#request
     const { headersMs, bodyMs } = this.#route.settings.timeouts
     this.#sentAt = performance.now()
+    this.#record?.sent(this.#upstream, this.#sentAt)
+    this.#record?.trace?.tellService(this.#headers)
     // of connections that are kept, others may have been closed like the one that failed
     this.#client = this.#tries.isFirst ? this.#upstream.clients.take() : this.#upstream.clients.open()
     this.#upstream.health.begin(this.#sentAt)
@@ -157,6 +161,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
       this.#abort?.(new AnswerNotTaken(`status ${status}`))
       return false
     }
+    this.#record?.firstByte(status, performance.now())
     const headers = headersToCaller({ status, received }, this.#reply.getHeaders(), {
       route: this.#route,
       upstream: this.#upstream,
@@ -198,12 +203,15 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
 
   onComplete(trailers: string[] | null): void {
     this.#tellHealth()
+    this.#record?.tryEnded(performance.now())
     this.#outlet.end(trailers)
     this.#endAttempt(undefined)
   }
 
   onError(error: Error): void {
-    if (this.#client !== undefined) this.#endAttempt(error)
+    if (this.#client === undefined) return
+    this.#record?.tryEnded(performance.now(), error)
+    this.#endAttempt(error)
   }
 
   /** Lets go of the connection. Not at once: undici allows no new call while it tells of the end of this one. */
@@ -228,8 +236,10 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     }
     const failure = failureOf(error, this.#hasAnswered)
     if (failure.isOfService) this.#upstream.health.fail(performance.now(), error.message)
-    if (this.#hasBegun) this.#outlet.breakOff(error)
-    else if (!this.#triesAgain(failure)) this.#answerWith(failure, error)
+    if (this.#hasBegun) {
+      this.#record?.broken()
+      this.#outlet.breakOff(error)
+    } else if (!this.#triesAgain(failure)) this.#answerWith(failure, error)
   }
 
   #triesAgain({ mayRetry, isUnprocessed = false }: Failure): boolean {
@@ -238,8 +248,13 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     this.#next = undefined
     this.#hasAnswered = false
     this.#tries.move(next)
-    next.slots.take(this)
+    this.#takeSlot()
     return true
+  }
+
+  #takeSlot(): void {
+    this.#record?.queued(performance.now())
+    this.#upstream.slots.take(this)
   }
 
   #nextTry({ mayStay, isUnprocessed }: { mayStay: boolean; isUnprocessed: boolean }): Upstream | undefined {
@@ -295,7 +310,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   }
 
   /** The answer is over, whoever gave it: what is still under way for it ends. */
-  readonly #onClose = (): void => {
+  onEnd(): void {
     clearTimeout(this.#deadline)
     this.#isGone = true
     if (this.#abort) this.#abort()

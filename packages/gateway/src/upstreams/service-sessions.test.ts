@@ -42,10 +42,7 @@ async function serve(kind: Kind): Promise<{ url: URL; connections: () => number 
   return { url: new URL(`https://localhost:${(server.address() as AddressInfo).port}`), connections: () => connections }
 }
 
-function clientOf(
-  url: URL,
-  { isKnown = false, ca = readFileSync(file('cert.pem')) as Buffer | null } = {},
-): Client {
+function clientOf(url: URL, { isKnown = false, ca = readFileSync(file('cert.pem')) as Buffer | null } = {}): Client {
   const connect = { timeout: 5000, rejectUnauthorized: true, ...(ca ? { ca } : {}) }
   const sessions = new ServiceSessions({ url, isKnown, connect })
   const client = new Client(url, { connect })
