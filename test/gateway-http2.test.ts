@@ -1,5 +1,6 @@
 import { execFile, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 import { constants } from 'node:http2'
 import { join } from 'node:path'
@@ -337,6 +338,22 @@ describe('a caller of HTTP/2 that leaves', () => {
     stays!.end('whole')
     expect((await second).body).toBe('whole')
   })
+})
+
+test('the access log has each call of a connection of HTTP/2 with its own bytes and end', async () => {
+  const log = join(rig.folder(), 'access.log')
+  const { caller } = await guardEcho({ accessLog: { to: log } })
+  const bodies = [1, 20, 300]
+  await Promise.all(bodies.map(size => caller.call({ ':path': `/${size}`, ':method': 'POST' }, 'x'.repeat(size))))
+  const lines = () =>
+    readFileSync(log, 'latin1')
+      .split('\n')
+      .filter(line => line !== '')
+      .map(line => JSON.parse(line))
+  await expect.poll(() => lines().length, { timeout: 5000 }).toBe(3)
+  const seen = lines().toSorted((a, b) => a.bytesIn - b.bytesIn)
+  expect(seen.map(({ bytesIn, bytesOut }) => [bytesIn, bytesOut])).toEqual(bodies.map(size => [size, size]))
+  expect(seen[0]).toMatchObject({ protocol: 'HTTP/2.0', status: 200, end: 'complete', path: '/1' })
 })
 
 describe('a gateway that ends', () => {

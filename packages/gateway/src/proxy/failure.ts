@@ -57,6 +57,9 @@ export function adviceOn({ detail }: Failure, error: Error): string {
   if (code === 'EACCES' && message.includes('connect')) {
     return `${detail} This user may not use its Unix socket: give the user the right to write to it.`
   }
+  if (code === 'DIANA_HTTP2_GARBLED') {
+    return `${detail} It was sent HTTP/2: if it speaks HTTP/1.1, write protocol: http1 in its route.`
+  }
   return detail
 }
 

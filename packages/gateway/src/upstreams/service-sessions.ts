@@ -30,6 +30,8 @@ interface Session {
 }
 
 const idleMs = 60_000
+/** How long a service that has chosen HTTP/1.1 is not asked again. */
+const rememberedMs = 600_000
 /** Until the service says its own. */
 const usualMaxStreams = 100
 const maxHeaderBytes = 65_536
@@ -46,7 +48,7 @@ export class ServiceSessions {
   readonly #waiting: Waiting[] = []
   #isConnecting = false
   #isDestroyed = false
-  #speaksHttp1 = false
+  #http1Until = 0
 
   constructor(options: ServiceSessionsOptions) {
     this.#options = options
@@ -59,7 +61,7 @@ export class ServiceSessions {
     handler: Dispatcher.DispatchHandler,
     sendByHttp1: SendByHttp1,
   ): ServiceStream | undefined {
-    if (this.#speaksHttp1) {
+    if (performance.now() < this.#http1Until) {
       sendByHttp1()
       return undefined
     }
@@ -134,7 +136,7 @@ export class ServiceSessions {
       this.#settle(waiting => waiting.fail(new ServiceGarbled('the service does not speak HTTP/2')))
       return
     }
-    this.#speaksHttp1 = true
+    this.#http1Until = performance.now() + rememberedMs
     this.#settle(waiting => waiting.sendByHttp1())
   }
 
