@@ -10,6 +10,7 @@ import { watchHooks } from './calls/watch-hooks.ts'
 import { Closing } from './closing.ts'
 import { BulkQueue } from './connections/bulk-queue.ts'
 import type { FilterPlugin } from './filters/filter.ts'
+import { answerGrpc } from './grpc/answer-grpc.ts'
 import { LiveSettings } from './live-settings.ts'
 import { prepareGateway } from './prepare-gateway.ts'
 import { problemText, sendProblem } from './problem.ts'
@@ -121,7 +122,9 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
       tellRequestId(request, reply as FastifyReply)
       sendProblem(reply as FastifyReply, 400, faultOf(request.raw))
     },
-    clientErrorHandler: (error, socket) => answerUnreadable(error, socket, telemetry),
+    clientErrorHandler: (error, socket) => {
+      if (!gatewayServer?.takeHttp2(error, socket)) answerUnreadable(error, socket, telemetry)
+    },
   })
   // Fastify then logs each call
   if ((app.log as Partial<pino.Logger>).isLevelEnabled?.('info')) isHooked = true
@@ -147,6 +150,8 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
   const closing: Closing = new Closing({
     app,
     shutdown: () => live.settings.shutdown,
+    announceClosing: () => gatewayServer?.announceClosing(),
+    closeIdleConnections: () => gatewayServer?.closeIdleConnections(),
     closeTunnels: () => forwarder.closeTunnels(),
     tunnels: () => forwarder.tunnels,
     destroyConnections: () => gatewayServer?.destroyConnections(),
@@ -167,6 +172,7 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
   })
   app.setErrorHandler(sendError)
   app.addHook('onRequest', (request, reply, done) => admission.admit(request, reply, done))
+  app.addHook('onSend', answerGrpc)
   app.setNotFoundHandler(serve)
   watchHooks(app, serve, () => {
     isHooked = true

@@ -8,6 +8,7 @@ import { closeLingering } from './connections/lingering-close.ts'
 import { Transfers } from './connections/transfers.ts'
 import { Turns } from './connections/turns.ts'
 import { serveUpgrades } from './connections/upgrades.ts'
+import { CallerSessions } from './http2/caller-sessions.ts'
 import { problemText, writeProblem } from './problem.ts'
 import { hasBody, waitToContinue } from './proxy/body.ts'
 import type { GatewaySettings } from './settings/gateway-settings.ts'
@@ -34,7 +35,7 @@ const headersTimeoutMs = 30_000
 const keepAliveMs = 72_000
 const refusedMs = 1000
 const maxEarlyBytes = 65_536
-const tlsOptions = { minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'], handshakeTimeout: 20_000 } as const
+const tlsOptions = { minVersion: 'TLSv1.2', handshakeTimeout: 20_000 } as const
 
 /**
  * The HTTP server under Fastify: bounded in what it reads and in how many connections a caller has; the calls of one
@@ -45,6 +46,7 @@ export class GatewayServer {
   readonly #connections: CallerConnections
   readonly #turns = new Turns()
   readonly #transfers = new Transfers()
+  readonly #sessions: CallerSessions | undefined
   readonly #telemetry: Telemetry
 
   constructor(listener: RequestListener, parts: GatewayServerParts) {
@@ -62,21 +64,20 @@ export class GatewayServer {
       listener(request, response)
     })
     const refuseHostless = telemetry.recording(refuseWithoutHost)
+    const listenerFor = (request: IncomingMessage): RequestListener =>
+      asksForHealth(request, settings().healthPath) ? tellHealth : lacksHost(request) ? refuseHostless : paced
     const serve: RequestListener = (request, response) => {
       // after the last answer, bytes are read only to be dropped
       if (request.socket.writableEnded) return
-      const listen = asksForHealth(request, settings().healthPath)
-        ? tellHealth
-        : lacksHost(request)
-          ? refuseHostless
-          : paced
-      this.#turns.take(request, response, listen)
+      this.#turns.take(request, response, listenerFor(request))
     }
+    const serveStream: RequestListener = (request, response) => listenerFor(request)(request, response)
     const tellHealth = telemetry.recording((_request, response) => answerHealth(response, isReady()))
     // Node would answer calls without a Host itself, and out of turn
     const options = { maxHeaderSize: limits.headersBytes, keepAliveTimeout: keepAliveMs, requireHostHeader: false }
+    const protocols = settings().http2 ? ['h2', 'http/1.1'] : ['http/1.1']
     const server: Server = tls
-      ? createTlsServer({ ...options, ...tlsOptions, ...tls.current }, serve)
+      ? createTlsServer({ ...options, ...tlsOptions, ALPNProtocols: protocols, ...tls.current }, serve)
       : createServer(options, serve)
     if (tls) tls.follow(pair => (server as ReturnType<typeof createTlsServer>).setSecureContext(pair))
     server.requestTimeout = limits.requestMs
@@ -93,11 +94,30 @@ export class GatewayServer {
       if (server.listening) onError(error)
     })
     server.on(tls ? 'secureConnection' : 'connection', closeLingering)
+    if (settings().http2) {
+      this.#sessions = new CallerSessions(serveStream, { limits, idleMs: keepAliveMs })
+      if (tls) this.#sessions.join(server)
+    }
     this.#connections = new CallerConnections({
       ...{ limits: () => settings().limits, isProxy, tellsWhy: tls === undefined },
       onRefused: reason => telemetry.reject(reason),
     })
     this.#connections.guard(server)
+  }
+
+  /** Whether a connection that cannot be read as HTTP/1.1 is served as HTTP/2. */
+  takeHttp2(error: NodeJS.ErrnoException, socket: Socket): boolean {
+    return this.#sessions?.take(error, socket) ?? false
+  }
+
+  /** Tells callers that can be told to take further calls elsewhere. */
+  announceClosing(): void {
+    this.#sessions?.announceClosing()
+  }
+
+  closeIdleConnections(): void {
+    this.server.closeIdleConnections()
+    this.#sessions?.closeIdle()
   }
 
   /** How many connections are open. */
@@ -149,7 +169,7 @@ function answerHealth(response: ServerResponse, isReady: boolean): void {
 
 /** RFC 9112, section 3.2: only calls of HTTP/1.0 may have none. */
 function lacksHost({ headers, httpVersion }: IncomingMessage): boolean {
-  return headers.host === undefined && httpVersion === '1.1'
+  return headers.host === undefined && httpVersion !== '1.0'
 }
 
 function refuseExpectation(request: IncomingMessage, response: ServerResponse): void {

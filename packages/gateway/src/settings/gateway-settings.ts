@@ -5,6 +5,7 @@ import { type AccessLogSettings, accessLogSchema } from './access-log-settings.t
 import { type CorsSettings, corsSchema } from './cors-settings.ts'
 import { type DnsSettings, dnsSchema } from './dns-settings.ts'
 import { type FilterSettings, filterSchema } from './filter-settings.ts'
+import { http2Schema } from './http2-settings.ts'
 import {
   type ConnectionSettings,
   connectionsSchema,
@@ -38,6 +39,8 @@ export interface CallerLimits {
 export interface GatewaySettings {
   readonly listen: { readonly host?: string | undefined; readonly port?: number | undefined }
   readonly tls?: { readonly cert: string; readonly key: string } | undefined
+  /** Whether callers may use HTTP/2. */
+  readonly http2: boolean
   readonly admin?: AdminSettings | undefined
   readonly limits: CallerLimits
   readonly shutdown: { readonly delayMs: number; readonly timeoutMs: number }
@@ -87,6 +90,7 @@ const schema = z
       })
       .optional()
       .describe('Paths as seen from this file; left out, callers come in over plain HTTP.'),
+    http2: http2Schema,
     admin: z
       .strictObject({
         host: host.optional().describe('127.0.0.1 unless given.'),

@@ -1,6 +1,7 @@
 import { headerFault, hostFault, listOf, textOf } from 'diana-limiter/words'
 import { z } from 'zod'
 import { addressesSchema } from './address-settings.ts'
+import { protocolSchema, type ServiceProtocol } from './protocol-settings.ts'
 import { timerDuration } from './timer-duration.ts'
 import { type UpstreamSettings, upstreamWords } from './upstream-settings.ts'
 
@@ -36,6 +37,8 @@ export interface RouteSettings extends UpstreamSettings {
   readonly path: string
   /** The addresses of the service. */
   readonly to: readonly string[]
+  /** The version of HTTP that the service speaks; none finds out over TLS, and is HTTP/1.1 without. */
+  readonly protocol?: ServiceProtocol | undefined
   /** What takes the place of `path`; none leaves it. */
   readonly rewrite?: string | undefined
   /** Whether the caller's Host is sent on; left out, it is to services over http. */
@@ -145,6 +148,7 @@ export const routeSchema: z.ZodType<RouteWords> = z
     to: addressesSchema.describe(
       'Addresses of the service: http://10.0.0.1:3000, unix:/run/app.sock, or { url, weight }; a name is all its addresses.',
     ),
+    protocol: protocolSchema,
     rewrite: path.optional().describe('What takes the place of path: / takes it out.'),
     keepHost: z
       .boolean()

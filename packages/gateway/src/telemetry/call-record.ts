@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { callerSideOf } from '../connections/caller-side.ts'
 import type { Route } from '../routes/route.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import type { CallTrace } from './call-trace.ts'
@@ -132,15 +133,29 @@ export class CallRecord {
 
   /** The response is over: what can only be known now is read. */
   finish(now: number): void {
-    const { response, socket } = this
+    const { response } = this
     this.endedAt = now
+    if (this.request.httpVersionMajor === 2) this.#countStream()
+    else this.#countSocket()
+    if (this.#isBroken) this.end = 'broken'
+    else if (this.#status === 0 && !response.writableFinished) this.end = 'aborted'
+  }
+
+  #countSocket(): void {
+    const { response, socket } = this
     const { bytesRead } = socket
     this.bytesIn = bytesRead - (socket[bytesReadKey] ?? 0)
     socket[bytesReadKey] = bytesRead
     this.bytesOut = Math.max(0, socket.bytesWritten - socket.writableLength - this.#written)
     this.bodyBytesOut = Math.max(0, this.bytesOut - headLength(response))
-    if (this.#isBroken) this.end = 'broken'
-    else if (this.#status === 0 && !response.writableFinished) this.end = 'aborted'
+  }
+
+  /** The connection is shared with other calls, so bodies are all that can be counted. */
+  #countStream(): void {
+    const { bytesReceived, bytesSent } = callerSideOf(this.request, this.response)
+    this.bytesIn = bytesReceived
+    this.bytesOut = bytesSent
+    this.bodyBytesOut = bytesSent
   }
 }
 

@@ -1,5 +1,7 @@
 import type { LookupFunction } from 'node:net'
-import { Client } from 'undici'
+import { type buildConnector, Client } from 'undici'
+import type { ServiceProtocol } from '../settings/protocol-settings.ts'
+import { ServiceSessions, sendByHttp2 } from './service-sessions.ts'
 
 /** How an address is reached. */
 export interface ConnectOptions {
@@ -11,6 +13,8 @@ export interface ConnectOptions {
   readonly socketPath?: string | undefined
   /** Says which addresses the name has; the system is asked unless given. */
   readonly lookup?: LookupFunction | undefined
+  /** What the service speaks; left out, TLS finds out. */
+  readonly protocol?: ServiceProtocol | undefined
 }
 
 /** One connection to a service. */
@@ -25,9 +29,11 @@ export class Clients {
   readonly #options: ConnectOptions
   readonly #idle: Connection[] = []
   readonly #all = new Set<Connection>()
+  readonly #sessions: ServiceSessions | undefined
 
   constructor(options: ConnectOptions) {
     this.#options = options
+    this.#sessions = sessionsFor(options)
   }
 
   /** A connection for one call: the one used last, since it is the least likely to have been closed. */
@@ -56,18 +62,14 @@ export class Clients {
 
   /** A connection that has carried no call yet. */
   open(): Connection {
-    const { origin, connectMs, idleMs, socketPath, lookup } = this.#options
+    const { origin, idleMs } = this.#options
     const connection = new Connection(origin, {
       pipelining: 1,
-      connect: {
-        timeout: connectMs,
-        rejectUnauthorized: true,
-        ...(socketPath === undefined ? {} : { socketPath }),
-        ...(lookup === undefined ? {} : { lookup }),
-      },
+      connect: connectorOptions(this.#options),
       // a service that closes idle connections after five seconds, as Node's do, says so; others are believed
       keepAliveTimeout: idleMs,
     })
+    if (this.#sessions) sendByHttp2(connection, this.#sessions)
     // a connection that was closed while nobody used it is of no use any more
     connection.on('disconnect', () => this.#forget(connection))
     this.#all.add(connection)
@@ -76,10 +78,12 @@ export class Clients {
 
   /** Lets calls under way finish. */
   async close(): Promise<void> {
+    this.#sessions?.close()
     await Promise.allSettled([...this.#all].map(connection => connection.close()))
   }
 
   async destroy(): Promise<void> {
+    this.#sessions?.destroy()
     await Promise.allSettled([...this.#all].map(connection => connection.destroy()))
   }
 
@@ -94,4 +98,21 @@ export class Clients {
     this.#idle.splice(at, 1)
     this.discard(connection)
   }
+}
+
+function connectorOptions({ connectMs, socketPath, lookup }: ConnectOptions): buildConnector.BuildOptions {
+  return {
+    timeout: connectMs,
+    rejectUnauthorized: true,
+    ...(socketPath === undefined ? {} : { socketPath }),
+    ...(lookup === undefined ? {} : { lookup }),
+  }
+}
+
+/** None for a service that speaks HTTP/1.1. */
+function sessionsFor(options: ConnectOptions): ServiceSessions | undefined {
+  const { origin, protocol, maxAgeMs } = options
+  const url = new URL(origin)
+  if (protocol === 'http1' || (protocol === undefined && url.protocol === 'http:')) return undefined
+  return new ServiceSessions({ url, isKnown: protocol === 'http2', connect: connectorOptions(options), maxAgeMs })
 }
