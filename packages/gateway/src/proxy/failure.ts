@@ -20,6 +20,10 @@ const garbled: Failure = {
   isOfService: true,
   mayRetry: false,
 }
+const overflowing: Failure = {
+  ...garbled,
+  detail: 'The headers of the service are larger than limits.responseHeaders allows.',
+}
 const late: Failure = {
   status: 504,
   detail: 'The service did not answer in time.',
@@ -58,7 +62,7 @@ const byCode: Readonly<Record<string, Failure>> = {
   UND_ERR_CONNECT_TIMEOUT: { ...late, mayRetry: true },
   UND_ERR_HEADERS_TIMEOUT: late,
   UND_ERR_BODY_TIMEOUT: late,
-  UND_ERR_HEADERS_OVERFLOW: garbled,
+  UND_ERR_HEADERS_OVERFLOW: overflowing,
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: garbled,
   UND_ERR_INVALID_ARG: unsendable,
   UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: unsendable,

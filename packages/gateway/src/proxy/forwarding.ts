@@ -1,11 +1,12 @@
 import { markUnknownEnd } from 'diana-limiter/words'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Client, Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import { bulkBytes } from '../connections/bulk-queue.ts'
 import { paceOf } from '../connections/call-pace.ts'
 import type { Transfer } from '../connections/transfers.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
+import type { ServiceClient } from '../upstreams/service-client.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import { type Body, bodyOf } from './body.ts'
@@ -31,7 +32,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   readonly #parts: ForwarderParts
   readonly #outlet: Outlet
   #upstream: Upstream
-  #client: Client | undefined
+  #client: ServiceClient | undefined
   #sentAt = 0
   #interims = 0
   #bytesInTurn = 0
@@ -78,6 +79,8 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
         body: (this.#body ?? null) as NonNullable<Dispatcher.DispatchOptions['body']> | null,
         headersTimeout: headersMs,
         bodyTimeout: bodyMs,
+        // undici would close the connection after HEAD, and after bodies of methods that it expects none of
+        reset: false,
         // by the Host of the caller, undici would ask for another certificate
         servername: this.#upstream.serverName,
       } as Dispatcher.DispatchOptions,
@@ -106,12 +109,9 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
 
   onConnect(abort: (error?: Error) => void): void {
     this.#wasSent = true
+    this.#client?.answers.expect()
     if (this.#isGone) abort()
     else this.#abort = abort
-  }
-
-  onResponseStarted(): void {
-    this.#hasAnswered = true
   }
 
   onHeaders(status: number, received: Buffer[], resume: () => void, text: string): boolean {
@@ -167,8 +167,9 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   }
 
   /** Lets go of the connection. Not at once: undici allows no new call while it tells of the end of this one. */
-  #endAttempt(release: (client: Client) => void, then: () => void = () => {}): void {
+  #endAttempt(release: (client: ServiceClient) => void, then: () => void = () => {}): void {
     const client = this.#client!
+    this.#hasAnswered = client.answers.hasBegun
     this.#client = undefined
     this.#abort = undefined
     queueMicrotask(() => {

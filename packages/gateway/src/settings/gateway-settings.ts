@@ -94,6 +94,9 @@ const schema = z
     limits: z
       .strictObject({
         headers: sizeOf({ least: '1KiB', most: '1MiB' }).default(16_384).describe('All headers of a call together.'),
+        responseHeaders: sizeOf({ least: '1KiB', most: '16MiB' })
+          .default(65_536)
+          .describe('All headers of an answer of a service together; default: 64KiB.'),
         body: sizeOf({ least: '1B', most: '999GiB' }).optional().describe('The body of a call; left out, any size.'),
         time: duration.default(300_000).describe('How long a caller may take to send a call; default: 5m.'),
         connections: z
@@ -115,6 +118,7 @@ const schema = z
       })
       .default({
         headers: 16_384,
+        responseHeaders: 65_536,
         time: 300_000,
         connections: 50_000,
         connectionsPerCaller: 512,
@@ -171,6 +175,7 @@ const schema = z
         ...route,
         timeouts: { ...usual, ...timeouts, ...route.timeouts },
         connections: { ...usualConnections, ...connections, ...route.connections },
+        maxHeadBytes: limits.responseHeaders,
       })),
     }),
   )

@@ -37,6 +37,8 @@ export interface RouteSettings {
   readonly responseHeaders: HeaderChanges
   readonly timeouts: Timeouts
   readonly connections: ConnectionSettings
+  /** How large the headers of an answer may be. */
+  readonly maxHeadBytes: number
   readonly retry: boolean
   /** After how many failures in a row an address rests, and for how long at first. */
   readonly health: { readonly failures: number; readonly restMs: number }
@@ -127,7 +129,7 @@ export const connectionsSchema: z.ZodType<Partial<ConnectionSettings>> = z
   }))
 
 /** A route with only those timeouts and connection settings that it says itself. */
-export type RouteWords = Omit<RouteSettings, 'timeouts' | 'connections'> & {
+export type RouteWords = Omit<RouteSettings, 'timeouts' | 'connections' | 'maxHeadBytes'> & {
   readonly timeouts: Partial<Timeouts>
   readonly connections: Partial<ConnectionSettings>
 }

@@ -1,32 +1,30 @@
-import { Client } from 'undici'
-
-const keepAliveMs = 4000
+import { ServiceClient, type ServiceClientOptions } from './service-client.ts'
 
 /** The connections to one address. Each carries one call at a time; those without a call are kept for the next one. */
 export class Clients {
   readonly #origin: string
-  readonly #connectMs: number
-  readonly #idle: Client[] = []
-  readonly #all = new Set<Client>()
+  readonly #options: ServiceClientOptions
+  readonly #idle: ServiceClient[] = []
+  readonly #all = new Set<ServiceClient>()
 
-  constructor(origin: string, connectMs: number) {
+  constructor(origin: string, options: ServiceClientOptions) {
     this.#origin = origin
-    this.#connectMs = connectMs
+    this.#options = options
   }
 
   /** A connection for one call: the one used last, since it is the least likely to have been closed. */
-  take(): Client {
+  take(): ServiceClient {
     return this.#idle.pop() ?? this.#open()
   }
 
   /** The call on a connection has ended. */
-  giveBack(client: Client): void {
+  giveBack(client: ServiceClient): void {
     if (client.destroyed || client.closed) this.#all.delete(client)
     else this.#idle.push(client)
   }
 
   /** Takes a connection out of use whose call does not end. */
-  discard(client: Client): void {
+  discard(client: ServiceClient): void {
     this.#all.delete(client)
     void client.destroy().catch(() => {})
   }
@@ -40,20 +38,15 @@ export class Clients {
     await Promise.allSettled([...this.#all].map(client => client.destroy()))
   }
 
-  #open(): Client {
-    const client = new Client(this.#origin, {
-      pipelining: 1,
-      connect: { timeout: this.#connectMs, rejectUnauthorized: true },
-      // a service that closes idle connections after five seconds, as Node's do, says so; others are believed
-      keepAliveTimeout: keepAliveMs,
-    })
+  #open(): ServiceClient {
+    const client = new ServiceClient(this.#origin, this.#options)
     // a connection that was closed while nobody used it is of no use any more
     client.on('disconnect', () => this.#forget(client))
     this.#all.add(client)
     return client
   }
 
-  #forget(client: Client): void {
+  #forget(client: ServiceClient): void {
     const at = this.#idle.indexOf(client)
     if (at < 0) return
     this.#idle.splice(at, 1)

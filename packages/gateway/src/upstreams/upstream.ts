@@ -4,7 +4,7 @@ import { Clients } from './clients.ts'
 import { Health } from './health.ts'
 import { Slots } from './slots.ts'
 
-export type UpstreamOptions = Pick<RouteSettings, 'health' | 'connections'> & {
+export type UpstreamOptions = Pick<RouteSettings, 'health' | 'connections' | 'maxHeadBytes'> & {
   readonly timeouts: Pick<RouteSettings['timeouts'], 'connectMs'>
 }
 
@@ -21,12 +21,12 @@ export class Upstream {
   readonly slots: Slots
   readonly health: Health
 
-  constructor(address: string, { health, timeouts, connections }: UpstreamOptions) {
+  constructor(address: string, { health, timeouts, connections, maxHeadBytes }: UpstreamOptions) {
     this.url = new URL(address)
     this.basePath = this.url.pathname.replace(/\/$/, '')
     this.serverName = isIP(this.url.hostname.replace(/^\[|\]$/g, '')) === 0 ? this.url.hostname : undefined
     this.health = new Health(health)
-    this.clients = new Clients(this.url.origin, timeouts.connectMs)
+    this.clients = new Clients(this.url.origin, { connectMs: timeouts.connectMs, maxHeadBytes })
     this.slots = new Slots(connections)
   }
 

@@ -5,8 +5,14 @@ export class Upstreams {
   readonly #known = new Map<string, Upstream>()
 
   find(address: string, options: UpstreamOptions): Upstream {
-    const { health, timeouts, connections } = options
-    const name = [address, timeouts.connectMs, ...Object.values(health), ...Object.values(connections)].join(' ')
+    const { health, timeouts, connections, maxHeadBytes } = options
+    const name = [
+      address,
+      timeouts.connectMs,
+      maxHeadBytes,
+      ...Object.values(health),
+      ...Object.values(connections),
+    ].join(' ')
     const known = this.#known.get(name)
     if (known) return known
     const upstream = new Upstream(address, options)

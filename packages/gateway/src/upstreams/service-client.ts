@@ -1,0 +1,32 @@
+import { buildConnector, Client } from 'undici'
+import { AnswerHeads } from './answer-heads.ts'
+
+export interface ServiceClientOptions {
+  readonly connectMs: number
+  /** How large the headers of an answer may be. */
+  readonly maxHeadBytes: number
+}
+
+const keepAliveMs = 4000
+
+/** One connection to a service, and what is read of its answers before undici does. */
+export class ServiceClient extends Client {
+  readonly answers: AnswerHeads
+
+  constructor(origin: string, { connectMs, maxHeadBytes }: ServiceClientOptions) {
+    const answers = new AnswerHeads()
+    const connect = buildConnector({ timeout: connectMs, rejectUnauthorized: true })
+    super(origin, {
+      pipelining: 1,
+      connect: (options, done) =>
+        connect(options, (...result) => {
+          if (result[1]) answers.attach(result[1])
+          done(...result)
+        }),
+      maxHeaderSize: maxHeadBytes,
+      // a service that closes idle connections after five seconds, as Node's do, says so; others are believed
+      keepAliveTimeout: keepAliveMs,
+    })
+    this.answers = answers
+  }
+}
