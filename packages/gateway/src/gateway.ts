@@ -23,7 +23,7 @@ import { AnswerBroken } from './proxy/failure.ts'
 import { Forwarder } from './proxy/forwarder.ts'
 import { ReplyOutlet } from './proxy/reply-outlet.ts'
 import { faultOf, settleRequest } from './proxy/settle-request.ts'
-import { GatewayServer } from './server.ts'
+import { GatewayServer, headersMsOf } from './server.ts'
 
 export { type GatewaySettings, gatewaySection } from './settings/gateway-settings.ts'
 
@@ -60,7 +60,7 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
   let app: FastifyInstance | undefined
   let gatewayServer: GatewayServer | undefined
   const live = new LiveSettings(upstream, ({ limits }) => {
-    if (app) app.server.requestTimeout = limits.requestMs
+    if (app) app.server.headersTimeout = headersMsOf(limits)
   })
   limiter.followSection('gateway', live.follow)
   const { settings } = live

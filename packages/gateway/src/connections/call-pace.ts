@@ -11,7 +11,7 @@ export function paceOf(request: IncomingMessage): CallPace | undefined {
   return paces.get(request)
 }
 
-/** Watches one call from its turn until its answer is over, whoever reads its body and writes its answer. */
+/** Watches one call from its turn until its answer is over and all of its body has arrived. */
 export class CallPace implements Transfer {
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
@@ -27,6 +27,11 @@ export class CallPace implements Transfer {
     this.#limits = limits
     this.#pace = new Pace(performance.now())
     paces.set(request, this)
+  }
+
+  /** Whether there is nothing to watch any more. */
+  get isOver(): boolean {
+    return this.#socket.destroyed || (this.#response.closed && this.#request.complete)
   }
 
   /** For how long somebody has been waiting for the caller. */
@@ -58,7 +63,10 @@ export class CallPace implements Transfer {
   /** A body counts only while somebody reads it, and has read all that has come. */
   #isSendingAwaited(): boolean {
     const request = this.#request
-    if (request.complete || request.readableLength > 0 || this.#response.writableEnded) return false
+    if (request.complete) return false
+    // Node drops the rest, so that the next call can be read
+    if (this.#response.writableFinished) return true
+    if (request.readableLength > 0 || this.#response.writableEnded) return false
     return request.readableFlowing === true || request.listenerCount('readable') > 0
   }
 }

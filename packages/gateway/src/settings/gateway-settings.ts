@@ -20,7 +20,7 @@ import { sizeOf } from './size.ts'
 export interface CallerLimits {
   readonly headersBytes: number
   readonly bodyBytes: number
-  readonly requestMs: number
+  readonly pauseMs: number
   /** Connections that this process may have open at a time. */
   readonly connections: number
   /** Connections that one address may have open at a time; Infinity for any number. */
@@ -98,7 +98,9 @@ const schema = z
           .default(65_536)
           .describe('All headers of an answer of a service together; default: 64KiB.'),
         body: sizeOf({ least: '1B', most: '999GiB' }).optional().describe('The body of a call; left out, any size.'),
-        time: duration.default(300_000).describe('How long a caller may take to send a call; default: 5m.'),
+        time: duration
+          .default(300_000)
+          .describe('How long a caller may take to send the headers of a call, and to pause in its body; default: 5m.'),
         connections: z
           .int()
           .min(1)
@@ -164,7 +166,7 @@ const schema = z
       limits: {
         headersBytes: limits.headers,
         bodyBytes: limits.body ?? Number.POSITIVE_INFINITY,
-        requestMs: limits.time,
+        pauseMs: limits.time,
         connections: limits.connections,
         connectionsPerCaller: limits.connectionsPerCaller || Number.POSITIVE_INFINITY,
         minBytesPerSecond: limits.minRate,

@@ -1,5 +1,6 @@
 import { buildConnector, Client } from 'undici'
 import { AnswerHeads } from './answer-heads.ts'
+import { readAfterFailedWrites } from './failed-writes.ts'
 
 export interface ServiceClientOptions {
   readonly connectMs: number
@@ -20,7 +21,11 @@ export class ServiceClient extends Client {
       pipelining: 1,
       connect: (options, done) =>
         connect(options, (...result) => {
-          if (result[1]) answers.attach(result[1])
+          const [, socket] = result
+          if (socket) {
+            answers.attach(socket)
+            readAfterFailedWrites(socket)
+          }
           done(...result)
         }),
       maxHeaderSize: maxHeadBytes,
