@@ -162,7 +162,7 @@ describe('a service that', () => {
     ['has two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab'],
     ['breaks off within its headers', 'HTTP/1.1 200 OK\r\nContent-Le'],
     ['sends a header without a name', 'HTTP/1.1 200 OK\r\n: x\r\n\r\n'],
-    ['has endless headers', `HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(50_000)}\r\n`],
+    ['has endless headers', `HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(10_000)}\r\n`],
     ['upgrades though nobody asked', 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n'],
   ])('%s is answered for with 502', async (_, bytes) => {
     const url = await rig.serveRaw(socket => socket.once('data', () => socket.end(bytes)))

@@ -22,7 +22,7 @@ const garbled: Failure = {
 }
 const overflowing: Failure = {
   ...garbled,
-  detail: 'The headers of the service are larger than limits.responseHeaders allows.',
+  detail: 'The headers of the service are more than limits.responseHeaders allows.',
 }
 const late: Failure = {
   status: 504,

@@ -1,3 +1,4 @@
+import type { OutgoingHttpHeaders } from 'node:http'
 import { markUnknownEnd } from 'diana-limiter/words'
 import type { Dispatcher } from 'undici'
 import type { CallReply, CallRequest } from '../calls/call.ts'
@@ -17,6 +18,7 @@ import { headersToService } from './headers-to-service.ts'
 import { sendInterim } from './interim.ts'
 import type { Outlet, OutletSource } from './outlet.ts'
 import { reasonFor } from './reason.ts'
+import { trailersOf } from './trailers.ts'
 
 /** Methods that mean the same once or twice (RFC 9110, section 9.2.2). */
 const repeatable: readonly string[] = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']
@@ -110,14 +112,14 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
 
   onConnect(abort: (error?: Error) => void): void {
     this.#wasSent = true
-    this.#client?.answers.expect()
+    this.#client?.expectAnswer(this)
     if (this.#isGone) abort()
     else this.#abort = abort
   }
 
   onHeaders(status: number, received: Buffer[], resume: () => void, text: string): boolean {
     if (status < 200) {
-      if (this.#interims++ < maxInterims) sendInterim(this.#reply.raw, status, received)
+      if (this.#interims++ < maxInterims) sendInterim(this.#reply.raw, status, received, text)
       return true
     }
     const headers = headersToCaller({ status, received }, this.#reply.getHeaders(), {
@@ -157,10 +159,15 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     this.#abort?.()
   }
 
-  onComplete(): void {
+  onComplete(trailers: string[] | null): void {
     this.#upstream.health.succeed()
-    this.#outlet.end()
+    this.#outlet.end(trailers)
     this.#endAttempt(undefined)
+  }
+
+  /** The caller's trailers, which stand behind its body. */
+  trailers(): OutgoingHttpHeaders {
+    return trailersOf(this.#request.raw)
   }
 
   onError(error: Error): void {

@@ -7,6 +7,13 @@ const crlf = Buffer.from('\r\n')
 const nothing = Buffer.alloc(0)
 /** `HTTP/1.1 100` */
 const statusEnd = 12
+/** As many as Node reads of a call. */
+const maxLines = 2000
+
+/** Short lines cost far more memory than they have bytes. */
+class TooManyHeaders extends Error {
+  readonly code = 'UND_ERR_HEADERS_OVERFLOW'
+}
 
 /**
  * Changes the heads of answers before undici parses them, since undici fails on two things that other proxies accept: a `100
@@ -24,6 +31,7 @@ export class AnswerHeads {
   /** The line that is being read, as far as it came in earlier pieces. */
   #lineLength = 0
   #lastByte = 0
+  #lines = 0
 
   /** A call is sent: what the service sends next is the head of its answer. */
   expect(): void {
@@ -31,6 +39,7 @@ export class AnswerHeads {
     this.#isOver = false
     this.#isAtStart = true
     this.#held = nothing
+    this.#lines = 0
   }
 
   /** Whether the service has sent anything since the call was sent. */
@@ -43,7 +52,11 @@ export class AnswerHeads {
     const push = socket.push.bind(socket)
     socket.push = (piece: Buffer | null, encoding?: BufferEncoding) => {
       if (this.#isOver) return push(piece, encoding)
-      if (piece !== null) return push(this.read(piece))
+      if (piece !== null) {
+        const isTaken = push(this.read(piece))
+        if (this.#lines > maxLines) socket.destroy(new TooManyHeaders('the head of an answer has too many lines'))
+        return isTaken
+      }
       if (this.#held.length > 0) push(this.#held)
       return push(null)
     }
@@ -79,6 +92,7 @@ export class AnswerHeads {
         from = end + 1
       }
       at = end + 1
+      this.#lines++
       this.#lineLength = 0
       if (length > (hasReturn ? 1 : 0)) continue
       if (this.#isDropped) from = at

@@ -1,6 +1,8 @@
+import type { OutgoingHttpHeaders } from 'node:http'
 import { buildConnector, Client } from 'undici'
 import { AnswerHeads } from './answer-heads.ts'
 import { readAfterFailedWrites } from './failed-writes.ts'
+import { sendTrailers } from './request-trailers.ts'
 
 export interface ServiceClientOptions {
   readonly connectMs: number
@@ -8,11 +10,18 @@ export interface ServiceClientOptions {
   readonly maxHeadBytes: number
 }
 
+/** What a connection asks of the call that it carries. */
+export interface ServiceCall {
+  /** The trailers behind its body, asked for when the body has ended. */
+  trailers(): OutgoingHttpHeaders
+}
+
 const keepAliveMs = 4000
 
 /** One connection to a service, and what is read of its answers before undici does. */
 export class ServiceClient extends Client {
   readonly answers: AnswerHeads
+  #call: ServiceCall | undefined
 
   constructor(origin: string, { connectMs, maxHeadBytes }: ServiceClientOptions) {
     const answers = new AnswerHeads()
@@ -25,6 +34,7 @@ export class ServiceClient extends Client {
           if (socket) {
             answers.attach(socket)
             readAfterFailedWrites(socket)
+            sendTrailers(socket, () => this.#call?.trailers() ?? {})
           }
           done(...result)
         }),
@@ -33,5 +43,11 @@ export class ServiceClient extends Client {
       keepAliveTimeout: keepAliveMs,
     })
     this.answers = answers
+  }
+
+  /** A call is sent now: what comes next is its answer. */
+  expectAnswer(call: ServiceCall): void {
+    this.#call = call
+    this.answers.expect()
   }
 }
