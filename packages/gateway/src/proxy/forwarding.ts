@@ -3,15 +3,15 @@ import { markUnknownEnd } from 'diana-limiter/words'
 import type { Dispatcher } from 'undici'
 import type { CallReply, CallRequest } from '../calls/call.ts'
 import { bulkBytes } from '../connections/bulk-queue.ts'
-import { paceOf } from '../connections/call-pace.ts'
-import type { Transfer } from '../connections/transfers.ts'
+import { paceOf, type Work } from '../connections/call-pace.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
-import type { ServiceClient } from '../upstreams/service-client.ts'
+import { type CallRecord, recordOf } from '../telemetry/call-record.ts'
+import type { Connection } from '../upstreams/clients.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import { type Body, bodyOf } from './body.ts'
-import { busy, ConnectOverdue, type Failure, failureOf } from './failure.ts'
+import { AnswerNotTaken, adviceOn, busy, ConnectOverdue, type Failure, failureOf, isLateClosing } from './failure.ts'
 import type { ForwarderParts } from './forwarder.ts'
 import { headersToCaller } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
@@ -19,6 +19,7 @@ import { sendInterim } from './interim.ts'
 import type { Outlet, OutletSource } from './outlet.ts'
 import { reasonFor } from './reason.ts'
 import { trailersOf } from './trailers.ts'
+import { Tries } from './tries.ts'
 
 /** Methods that mean the same once or twice (RFC 9110, section 9.2.2). */
 const repeatable: readonly string[] = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']
@@ -27,14 +28,17 @@ const overdueMs = 5000
 const maxInterims = 10
 
 /** One call on its way to a service and back; undici tells it what happens. */
-export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfer, OutletSource {
+export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, OutletSource {
   readonly #request: CallRequest
   readonly #reply: CallReply
   readonly #route: Route
   readonly #parts: ForwarderParts
   readonly #outlet: Outlet
-  #upstream: Upstream
-  #client: ServiceClient | undefined
+  readonly #record: CallRecord | undefined
+  readonly #tries: Tries
+  /** Where the call goes if the answer that came is not taken. */
+  #next: Upstream | undefined
+  #client: Connection | undefined
   #sentAt = 0
   #interims = 0
   #bytesInTurn = 0
@@ -43,8 +47,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   #body: Body
   #headers: string[] = []
   #abort: ((error?: Error) => void) | undefined
-  #wasSent = false
-  #isRetried = false
+  #status = 0
   #hasAnswered = false
   #hasBegun = false
   #isWithoutBody = false
@@ -56,23 +59,31 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     this.#route = route
     this.#parts = parts
     this.#outlet = parts.outletFor(reply)
-    this.#upstream = route.next(performance.now())
+    this.#record = recordOf(request.raw)
+    this.#tries = new Tries(request, route, parts.trust)
+  }
+
+  get #upstream(): Upstream {
+    return this.#tries.upstream
   }
 
   begin(): void {
     this.#headers = headersToService(this.#request, this.#route, this.#parts.trust)
     this.#body = bodyOf(this.#request, this.#parts.settings.limits.bodyBytes, this.#parts.bulk)
-    this.#reply.raw.on('close', this.#onClose)
     const pace = paceOf(this.#request.raw)
-    if (pace !== undefined) pace.work = this
-    this.#upstream.slots.take(this)
+    if (pace === undefined) this.#reply.raw.on('close', () => this.onEnd())
+    else pace.work = this
+    this.#takeSlot()
   }
 
   onSlot(): void {
     const { url, method } = this.#request
     const { headersMs, bodyMs } = this.#route.settings.timeouts
     this.#sentAt = performance.now()
-    this.#client = this.#upstream.clients.take()
+    this.#record?.sent(this.#upstream, this.#sentAt)
+    this.#record?.trace?.tellService(this.#headers)
+    // of connections that are kept, others may have been closed like the one that failed
+    this.#client = this.#tries.isFirst ? this.#upstream.clients.take() : this.#upstream.clients.open()
     this.#upstream.health.begin(this.#sentAt)
     this.#client.dispatch(
       {
@@ -92,6 +103,10 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   }
 
   onNoSlot(): void {
+    if (this.#tries.moveToRoom()) {
+      this.#upstream.slots.take(this)
+      return
+    }
     this.#reply.header('retry-after', '1')
     this.#answerWith(busy, new Error('no connection became free'))
   }
@@ -111,7 +126,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   }
 
   onConnect(abort: (error?: Error) => void): void {
-    this.#wasSent = true
+    this.#tries.send()
     this.#client?.expectAnswer(this)
     if (this.#isGone) abort()
     else this.#abort = abort
@@ -122,11 +137,19 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
       if (this.#interims++ < maxInterims) sendInterim(this.#reply.raw, status, received, text)
       return true
     }
+    this.#status = status
+    if (this.#isNotTaken(status, received)) {
+      this.#abort?.(new AnswerNotTaken(`status ${status}`))
+      return false
+    }
+    this.#record?.firstByte(status, performance.now())
     const headers = headersToCaller({ status, received }, this.#reply.getHeaders(), {
       route: this.#route,
       upstream: this.#upstream,
       host: this.#request.headers.host,
     })
+    const cookie = this.#tries.cookie()
+    if (cookie !== undefined) headers.push('set-cookie', cookie)
     if (this.#parts.isClosing() || this.#leavesBodyUnread()) headers.push('connection', 'close')
     this.#isWithoutBody = status === 204 || status === 304
     this.#resume = resume
@@ -160,7 +183,8 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   }
 
   onComplete(trailers: string[] | null): void {
-    this.#upstream.health.succeed()
+    this.#tellHealth()
+    this.#record?.tryEnded(performance.now())
     this.#outlet.end(trailers)
     this.#endAttempt(undefined)
   }
@@ -171,13 +195,15 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   }
 
   onError(error: Error): void {
-    if (this.#client !== undefined) this.#endAttempt(error)
+    if (this.#client === undefined) return
+    this.#record?.tryEnded(performance.now(), error)
+    this.#endAttempt(error)
   }
 
   /** Lets go of the connection. Not at once: undici allows no new call while it tells of the end of this one. */
   #endAttempt(error: Error | undefined): void {
     const client = this.#client!
-    this.#hasAnswered = client.answers.hasBegun
+    this.#hasAnswered = client.answers.end()
     this.#client = undefined
     this.#abort = undefined
     process.nextTick(() => {
@@ -196,26 +222,55 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
       return
     }
     const failure = failureOf(error, this.#hasAnswered)
-    if (failure.isOfService) this.#upstream.health.fail(performance.now())
-    if (this.#hasBegun) this.#outlet.breakOff(error)
-    else if (!this.#retries(failure)) this.#answerWith(failure, error)
+    if (failure.isOfService) this.#upstream.health.fail(performance.now(), error.message)
+    if (this.#hasBegun) {
+      this.#record?.broken()
+      this.#outlet.breakOff(error)
+    } else if (!this.#triesAgain(failure)) this.#answerWith(failure, error)
   }
 
-  /** One second try, elsewhere; or at the only address there is, where a connection that was kept had been left. */
-  #retries({ mayRetry }: Failure): boolean {
-    const { method } = this.#request
-    if (!mayRetry || this.#isRetried || this.#body !== undefined || !this.#route.settings.retry) return false
-    if (!repeatable.includes(method)) return false
-    this.#isRetried = true
-    this.#upstream = this.#route.next(performance.now(), this.#upstream)
-    this.#upstream.slots.take(this)
+  #triesAgain({ mayRetry }: Failure): boolean {
+    const next = this.#next ?? (mayRetry ? this.#nextTry({ mayStay: true }) : undefined)
+    if (next === undefined) return false
+    this.#next = undefined
+    this.#hasAnswered = false
+    this.#tries.move(next)
+    this.#takeSlot()
     return true
   }
 
-  #answerWith({ status, detail, isOfService }: Failure, error: Error): void {
+  #takeSlot(): void {
+    this.#record?.queued(performance.now())
+    this.#upstream.slots.take(this)
+  }
+
+  #nextTry({ mayStay }: { mayStay: boolean }): Upstream | undefined {
+    const isRepeatable = this.#body === undefined && repeatable.includes(this.#request.method)
+    return this.#tries.again({ isRepeatable, mayStay })
+  }
+
+  /** Whether the call is tried again rather than answered with what the service says. */
+  #isNotTaken(status: number, received: readonly Buffer[]): boolean {
+    const isFailure = this.#route.settings.health.failStatuses.includes(status)
+    if (!isFailure && !(this.#client!.isReused && isLateClosing(status, received))) return false
+    this.#next = this.#nextTry({ mayStay: !isFailure })
+    if (this.#next === undefined) return false
+    if (isFailure) this.#tellHealth()
+    return true
+  }
+
+  #tellHealth(): void {
+    const { health } = this.#upstream
+    const isFailure = this.#route.settings.health.failStatuses.includes(this.#status)
+    if (isFailure) health.fail(performance.now(), `status ${this.#status}`)
+    else health.succeed(performance.now())
+  }
+
+  #answerWith(failure: Failure, error: Error): void {
+    const { status, detail, isOfService } = failure
     // the service may have done its work before the caller broke the call off
-    if (!isOfService && this.#wasSent) markUnknownEnd(this.#reply.raw)
-    if (isOfService) this.#request.log.warn({ err: error, service: this.#upstream.url.origin }, detail)
+    if (!isOfService && this.#tries.wasSent) markUnknownEnd(this.#reply.raw)
+    if (isOfService) this.#request.log.warn({ err: error, service: this.#upstream.name }, adviceOn(failure, error))
     if (this.#leavesBodyUnread()) this.#reply.header('connection', 'close')
     sendProblem(this.#reply, status, detail)
   }
@@ -226,7 +281,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   }
 
   /** The answer is over, whoever gave it: what is still under way for it ends. */
-  readonly #onClose = (): void => {
+  onEnd(): void {
     this.#isGone = true
     if (this.#abort) this.#abort()
     // without a connection yet, the call is only in the queue for one

@@ -7,14 +7,16 @@ import type { EarlyBytes } from '../connections/early-bytes.ts'
 import { relay } from '../connections/relay.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
+import { type CallRecord, recordOf } from '../telemetry/call-record.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
-import { busy, failureOf } from './failure.ts'
+import { adviceOn, busy, ConnectOverdue, failureOf } from './failure.ts'
 import type { ForwarderParts } from './forwarder.ts'
 import { type AnswerHead, headersToCaller } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
 import type { Exchange } from './own-addresses.ts'
 import { reasonFor } from './reason.ts'
+import { Tries } from './tries.ts'
 
 const upgradingOf: unique symbol = Symbol('diana.upgrading')
 
@@ -59,8 +61,9 @@ class Tunnel implements SlotUser {
   readonly #route: Route
   readonly #parts: ForwarderParts
   readonly #onEnd: () => void
-  readonly #upstream: Upstream
+  readonly #tries: Tries
   readonly #near: Socket
+  readonly #record: CallRecord | undefined
   #asked: ClientRequest | undefined
   #far: Socket | undefined
 
@@ -70,13 +73,19 @@ class Tunnel implements SlotUser {
     this.#route = route
     this.#parts = parts
     this.#onEnd = onEnd
-    this.#upstream = route.next(performance.now())
+    this.#record = recordOf(request.raw)
+    this.#tries = new Tries(request, route, parts.trust)
     this.#near = (request.raw as Upgrading)[upgradingOf]!.socket
+  }
+
+  get #upstream(): Upstream {
+    return this.#tries.upstream
   }
 
   begin(): void {
     // the answer that declines it is over, or the connection is
     this.#reply.raw.once('close', () => this.#close())
+    this.#record?.queued(performance.now())
     this.#upstream.slots.take(this)
   }
 
@@ -86,15 +95,27 @@ class Tunnel implements SlotUser {
 
   onSlot(): void {
     const { connectMs, headersMs } = this.#route.settings.timeouts
+    this.#record?.sent(this.#upstream, performance.now())
     const asked = this.#ask()
     this.#asked = asked
-    const late = Object.assign(new Error('no answer'), { code: 'UND_ERR_HEADERS_TIMEOUT' })
-    const timer = setTimeout(() => asked.destroy(late), connectMs + headersMs)
+    let timer = setTimeout(() => asked.destroy(new ConnectOverdue('no connection was made in time')), connectMs)
     asked.on('close', () => clearTimeout(timer))
-    asked.on('error', error => this.#fail(error))
+    // what is written is sent once the socket is connected
+    asked.once('socket', socket =>
+      socket.once('encrypted' in socket ? 'secureConnect' : 'connect', () => {
+        this.#tries.send()
+        clearTimeout(timer)
+        const late = Object.assign(new Error('no answer'), { code: 'UND_ERR_HEADERS_TIMEOUT' })
+        timer = setTimeout(() => asked.destroy(late), headersMs)
+      }),
+    )
+    // one that was given up for another says nothing more
+    asked.on('error', error => {
+      if (asked === this.#asked) this.#fail(error)
+    })
     asked.on('response', answer => {
       clearTimeout(timer)
-      this.#decline(answer)
+      this.#hear(answer)
     })
     asked.on('upgrade', (answer, far, head) => {
       clearTimeout(timer)
@@ -104,6 +125,10 @@ class Tunnel implements SlotUser {
   }
 
   onNoSlot(): void {
+    if (this.#tries.moveToRoom()) {
+      this.#upstream.slots.take(this)
+      return
+    }
     this.#reply.header('retry-after', '1').header('connection', 'close')
     sendProblem(this.#reply, busy.status, busy.detail)
   }
@@ -119,6 +144,7 @@ class Tunnel implements SlotUser {
   #ask(): ClientRequest {
     const { url } = this.#upstream
     const headers = headersToService(this.#request, this.#route, this.#parts.trust)
+    this.#record?.trace?.tellService(headers)
     if (!this.#route.keepsHost) headers.push('host', url.host)
     headers.push('connection', 'Upgrade', 'upgrade', 'websocket')
     this.#upstream.health.begin(performance.now())
@@ -126,8 +152,15 @@ class Tunnel implements SlotUser {
     const path = this.#route.targetAt(this.#upstream, this.#request.url)
     return send(url, {
       ...{ method: 'GET', path, headers: headers as readonly string[], agent: false, setHost: false },
+      ...this.#upstream.connect,
       ...(this.#upstream.serverName === undefined ? {} : { servername: this.#upstream.serverName }),
     })
+  }
+
+  #headersOf(answer: IncomingMessage): string[] {
+    const headers = headersToCaller(headOf(answer), this.#reply.getHeaders(), this.#exchange())
+    const cookie = this.#tries.cookie()
+    return cookie === undefined ? headers : [...headers, 'set-cookie', cookie]
   }
 
   #exchange(): Exchange {
@@ -137,16 +170,44 @@ class Tunnel implements SlotUser {
   #fail(error: Error): void {
     if (this.#reply.sent || this.#near.destroyed) return
     const failure = failureOf(error)
-    if (failure.isOfService) this.#upstream.health.fail(performance.now())
+    if (failure.isOfService) this.#upstream.health.fail(performance.now(), error.message)
+    this.#record?.tryEnded(performance.now(), error)
+    if (failure.mayRetry && this.#triesAgain({ mayStay: true })) return
+    if (failure.isOfService)
+      this.#request.log.warn({ err: error, service: this.#upstream.name }, adviceOn(failure, error))
     this.#reply.header('connection', 'close')
     sendProblem(this.#reply, failure.status, failure.detail)
   }
 
-  /** The service would rather not: its answer is passed on, and the connection has no further use. */
+  /** A WebSocket is asked for by a GET without a body, which may be repeated. */
+  #triesAgain({ mayStay }: { mayStay: boolean }): boolean {
+    const next = this.#tries.again({ isRepeatable: true, mayStay })
+    if (next === undefined) return false
+    this.#asked = undefined
+    this.#upstream.slots.release(this)
+    this.#tries.move(next)
+    next.slots.take(this)
+    return true
+  }
+
+  /** The service would rather not; where its status is a failure of the address, another one may like to. */
+  #hear(answer: IncomingMessage): void {
+    const { statusCode = 502 } = answer
+    if (!this.#route.settings.health.failStatuses.includes(statusCode)) {
+      this.#upstream.health.succeed(performance.now())
+      this.#decline(answer)
+      return
+    }
+    this.#upstream.health.fail(performance.now(), `status ${statusCode}`)
+    if (this.#triesAgain({ mayStay: false })) answer.destroy()
+    else this.#decline(answer)
+  }
+
+  /** The answer of the service is passed on, and the connection has no further use. */
   #decline(answer: IncomingMessage): void {
-    this.#upstream.health.succeed()
+    this.#record?.firstByte(answer.statusCode ?? 502, performance.now())
     const { raw } = this.#reply
-    const headers = headersToCaller(headOf(answer), this.#reply.getHeaders(), this.#exchange())
+    const headers = this.#headersOf(answer)
     answer.on('error', () => raw.destroy())
     answer.setTimeout(this.#route.settings.timeouts.bodyMs, () => raw.destroy())
     this.#reply.hijack()
@@ -157,7 +218,7 @@ class Tunnel implements SlotUser {
   #join(answer: IncomingMessage, far: Socket, farHead: Buffer): void {
     const near = this.#near
     this.#far = far
-    this.#upstream.health.succeed()
+    this.#upstream.health.succeed(performance.now())
     // either side may break at any moment, and both end then
     far.on('error', () => near.destroy())
     far.once('close', () => this.#endSoon(near))
@@ -165,8 +226,10 @@ class Tunnel implements SlotUser {
       far.destroy()
       return
     }
-    const headers = headersToCaller(headOf(answer), this.#reply.getHeaders(), this.#exchange())
+    const headers = this.#headersOf(answer)
     this.#reply.hijack()
+    this.#record?.firstByte(101, performance.now())
+    this.#record?.answered(101)
     const lines = [...headers, 'connection', 'Upgrade', 'upgrade', 'websocket']
       .map((text, at) => (at % 2 === 0 ? `${text}: ` : `${text}\r\n`))
       .join('')

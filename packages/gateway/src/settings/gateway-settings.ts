@@ -1,7 +1,9 @@
 import type { Section } from 'diana-limiter'
 import { duration, listOf, textOf } from 'diana-limiter/words'
 import { z } from 'zod'
+import { type AccessLogSettings, accessLogSchema } from './access-log-settings.ts'
 import { type CorsSettings, corsSchema } from './cors-settings.ts'
+import { type DnsSettings, dnsSchema } from './dns-settings.ts'
 import { type FilterSettings, filterSchema } from './filter-settings.ts'
 import {
   type ConnectionSettings,
@@ -15,6 +17,7 @@ import {
   timeoutsSchema,
 } from './route-settings.ts'
 import { sizeOf } from './size.ts'
+import { type TracingSettings, tracingSchema } from './tracing-settings.ts'
 
 /** What a call may be, and what a caller may take. */
 export interface CallerLimits {
@@ -43,6 +46,10 @@ export interface GatewaySettings {
   readonly cors?: CorsSettings | undefined
   /** Headers of every answer, unless the service says its own. */
   readonly answerHeaders: Readonly<Record<string, string>>
+  /** How often names of services are looked up again. */
+  readonly dns: DnsSettings
+  readonly accessLog?: AccessLogSettings | undefined
+  readonly tracing?: TracingSettings | undefined
   readonly filters: readonly FilterSettings[]
   readonly routes: readonly RouteSettings[]
 }
@@ -56,7 +63,7 @@ export interface AdminSettings {
 }
 
 const usual: Timeouts = { connectMs: 5000, headersMs: 60_000, bodyMs: 60_000 }
-const usualConnections: ConnectionSettings = { max: 1024, queueSize: 1024, queueMs: 5000 }
+const usualConnections: ConnectionSettings = { max: 1024, queueSize: 1024, queueMs: 5000, idleMs: 4000 }
 
 const host = z.string().min(1).max(255)
 const hostName = textOf(text =>
@@ -131,6 +138,7 @@ const schema = z
     connections: connectionsSchema
       .default({})
       .describe('Connections to each address of a service; a route may say its own.'),
+    dns: dnsSchema.prefault({}).describe('How names of services are followed.'),
     timeouts: timeoutsSchema.default({}).describe('How long services may take; a route may say its own.'),
     shutdown: z
       .strictObject({
@@ -148,6 +156,8 @@ const schema = z
     answerHeaders: headersToSet
       .default({})
       .describe('Headers of every answer, also of refusals, where the service has not said its own.'),
+    accessLog: accessLogSchema.optional().describe('A line for each call; left out, none. Read at the start.'),
+    tracing: tracingSchema.optional().describe('Spans of calls for OpenTelemetry; left out, none. Read at the start.'),
     filters: z
       .array(filterSchema)
       .max(100)

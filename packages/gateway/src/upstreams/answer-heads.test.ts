@@ -51,13 +51,14 @@ describe('heads of answers', () => {
     expect(heads.read(bytes)).toBe(bytes)
   })
 
-  test('have begun with the first byte, whatever it is', () => {
+  test('have begun with the first byte, whatever it is, and each call begins anew', () => {
     const heads = new AnswerHeads()
     heads.expect()
-    expect(heads.hasBegun).toBe(false)
-    heads.read(Buffer.from('\n'))
-    expect(heads.hasBegun).toBe(true)
+    expect(heads.end()).toBe(false)
     heads.expect()
-    expect(heads.hasBegun).toBe(false)
+    heads.read(Buffer.from('\n'))
+    expect(heads.end()).toBe(true)
+    // a connection that could not be opened again has sent nothing
+    expect(heads.end()).toBe(false)
   })
 })

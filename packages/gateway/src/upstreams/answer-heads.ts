@@ -42,9 +42,12 @@ export class AnswerHeads {
     this.#lines = 0
   }
 
-  /** Whether the service has sent anything since the call was sent. */
-  get hasBegun(): boolean {
-    return this.#hasBegun
+  /** The call is over; true if the service has sent anything for it. */
+  end(): boolean {
+    const hasBegun = this.#hasBegun
+    this.#hasBegun = false
+    this.#isOver = true
+    return hasBegun
   }
 
   /** Reads what a socket receives before anything else does. */

@@ -4,11 +4,8 @@ import { AnswerHeads } from './answer-heads.ts'
 import { readAfterFailedWrites } from './failed-writes.ts'
 import { sendTrailers } from './request-trailers.ts'
 
-export interface ServiceClientOptions {
-  readonly connectMs: number
-  /** How large the headers of an answer may be. */
-  readonly maxHeadBytes: number
-}
+/** As undici's, with how a socket is opened. */
+export type ServiceClientOptions = Omit<Client.Options, 'connect'> & { readonly connect: buildConnector.BuildOptions }
 
 /** What a connection asks of the call that it carries. */
 export interface ServiceCall {
@@ -16,20 +13,18 @@ export interface ServiceCall {
   trailers(): OutgoingHttpHeaders
 }
 
-const keepAliveMs = 4000
-
 /** One connection to a service, and what is read of its answers before undici does. */
 export class ServiceClient extends Client {
   readonly answers: AnswerHeads
   #call: ServiceCall | undefined
 
-  constructor(origin: string, { connectMs, maxHeadBytes }: ServiceClientOptions) {
+  constructor(origin: string, { connect, ...options }: ServiceClientOptions) {
     const answers = new AnswerHeads()
-    const connect = buildConnector({ timeout: connectMs, rejectUnauthorized: true })
+    const open = buildConnector(connect)
     super(origin, {
-      pipelining: 1,
-      connect: (options, done) =>
-        connect(options, (...result) => {
+      ...options,
+      connect: (place, done) =>
+        open(place, (...result) => {
           const [, socket] = result
           if (socket) {
             answers.attach(socket)
@@ -38,9 +33,6 @@ export class ServiceClient extends Client {
           }
           done(...result)
         }),
-      maxHeaderSize: maxHeadBytes,
-      // a service that closes idle connections after five seconds, as Node's do, says so; others are believed
-      keepAliveTimeout: keepAliveMs,
     })
     this.answers = answers
   }

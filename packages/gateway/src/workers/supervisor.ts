@@ -8,6 +8,8 @@ import { createLimiter, type Limiter } from 'diana-limiter'
 import { type GatewayProcess, type GatewayProcessOptions, settingsOf } from '../gateway-process.ts'
 import { followFixedSettings } from '../live-settings.ts'
 import { gatewaySection } from '../settings/gateway-settings.ts'
+import { type HttpFigures, mergeHttpFigures } from '../telemetry/http-figures.ts'
+import { shareStickySecret } from '../upstreams/sticky-cookie.ts'
 import { KeptProcess, type KeptProcessParts } from './kept-process.ts'
 import { settingsVariable, type Told, type WorkerSettings } from './messages.ts'
 
@@ -82,6 +84,14 @@ export class Supervisor implements GatewayProcess {
     return answers.filter(answer => answer !== undefined)
   }
 
+  async httpFigures(): Promise<HttpFigures> {
+    return mergeHttpFigures((await this.ask('http')) as HttpFigures[])
+  }
+
+  reopenLogs(): void {
+    for (const worker of this.#workers) worker.send({ what: 'reopen' })
+  }
+
   async close(): Promise<void> {
     this.#ready = false
     const { delayMs, timeoutMs } = this.#limiter ? settingsOf(this.#limiter).shutdown : { delayMs: 0, timeoutMs: 0 }
@@ -104,6 +114,8 @@ export class Supervisor implements GatewayProcess {
     this.#options.onLimiter?.(this.#limiter)
     // workers take connections from the system themselves: one that is just handed to a worker that dies would be nobody's
     cluster.schedulingPolicy = cluster.SCHED_NONE
+    // cookies that one worker has set lead to the same address at the others
+    shareStickySecret()
     cluster.setupPrimary({ exec: pathOf('worker-main'), args: [] })
     // one first: what it cannot do, none can
     for (let i = 0; i < workers; i++) {
