@@ -52,6 +52,21 @@ export const programs = [
     packages: everywhere('nginx'),
   },
   {
+    name: 'curl',
+    home: 'https://curl.se/download.html',
+    packages: everywhere('curl'),
+  },
+  {
+    name: 'git',
+    home: 'https://git-scm.com/downloads',
+    packages: everywhere('git'),
+  },
+  {
+    name: 'python3',
+    home: 'https://www.python.org/downloads',
+    packages: { ...everywhere('python3'), pacman: 'python', brew: 'python' },
+  },
+  {
     name: 'openssl',
     home: 'https://openssl-library.org',
     packages: everywhere('openssl'),

@@ -19,7 +19,7 @@ import { AnswerBroken } from './proxy/failure.ts'
 import { Forwarder } from './proxy/forwarder.ts'
 import { ReplyOutlet } from './proxy/reply-outlet.ts'
 import { faultOf, settleRequest } from './proxy/settle-request.ts'
-import { GatewayServer } from './server.ts'
+import { GatewayServer, headersMsOf } from './server.ts'
 import type { GatewaySettings } from './settings/gateway-settings.ts'
 import { recordOf } from './telemetry/call-record.ts'
 import type { HttpFigures } from './telemetry/http-figures.ts'
@@ -80,7 +80,7 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
   let app: FastifyInstance | undefined
   let gatewayServer: GatewayServer | undefined
   const onSettings = ({ limits }: GatewaySettings): void => {
-    if (app) app.server.requestTimeout = limits.requestMs
+    if (app) app.server.headersTimeout = headersMsOf(limits)
   }
   const live = new LiveSettings(upstream, onSettings, options.lookup)
   live.upstreams.onHealth = (address, { state, why }) => {

@@ -31,7 +31,7 @@ export interface GatewayServerParts {
   readonly onError: (error: Error) => void
 }
 
-const headersTimeoutMs = 30_000
+const maxHeadersMs = 30_000
 const keepAliveMs = 72_000
 const refusedMs = 1000
 const maxEarlyBytes = 65_536
@@ -58,7 +58,8 @@ export class GatewayServer {
       const pace = new CallPace(request, response, limitsInForce)
       this.#transfers.add(pace)
       response.on('close', () => {
-        this.#transfers.delete(pace)
+        // after an early answer, the rest of the body is still to come
+        if (pace.isOver) this.#transfers.delete(pace)
         pace.work?.onEnd()
       })
       listener(request, response)
@@ -80,8 +81,9 @@ export class GatewayServer {
       ? createTlsServer({ ...options, ...tlsOptions, ALPNProtocols: protocols, ...tls.current }, serve)
       : createServer(options, serve)
     if (tls) tls.follow(pair => (server as ReturnType<typeof createTlsServer>).setSecureContext(pair))
-    server.requestTimeout = limits.requestMs
-    server.headersTimeout = Math.min(headersTimeoutMs, limits.requestMs)
+    // bodies may take as long as they keep coming, which CallPace watches
+    server.requestTimeout = 0
+    server.headersTimeout = headersMsOf(limits)
     // Node would leave out what is beyond a number of headers; their size is bounded above
     server.maxHeadersCount = 0
     this.server = server
@@ -154,6 +156,11 @@ export class GatewayServer {
       })
     })
   }
+}
+
+/** How long a caller may take to send the headers of a call. */
+export function headersMsOf({ pauseMs }: Pick<GatewaySettings['limits'], 'pauseMs'>): number {
+  return Math.min(maxHeadersMs, pauseMs)
 }
 
 /** By the target as it came: no other spelling of the path is meant by it. */

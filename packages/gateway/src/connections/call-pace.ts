@@ -21,7 +21,7 @@ export interface Work extends Transfer {
   onEnd(): void
 }
 
-/** Watches one call from its turn until its answer is over, whoever reads its body and writes its answer. */
+/** Watches one call from its turn until its answer is over and all of its body has arrived. */
 export class CallPace implements Transfer {
   /** What is done for the call meanwhile. */
   work: Work | undefined
@@ -39,6 +39,11 @@ export class CallPace implements Transfer {
     this.#side = callerSideOf(request, response)
     this.#limits = limits
     ;(request as Paced)[paceKey] = this
+  }
+
+  /** Whether there is nothing to watch any more. */
+  get isOver(): boolean {
+    return this.#side.isGone || (this.#response.closed && this.#request.complete)
   }
 
   /** For how long somebody has been waiting for the caller. */
@@ -75,7 +80,10 @@ export class CallPace implements Transfer {
   /** A body counts only while somebody reads it, and has read all that has come. */
   #isSendingAwaited(): boolean {
     const request = this.#request
-    if (request.complete || request.readableLength > 0 || this.#response.writableEnded) return false
+    if (request.complete) return false
+    // Node drops the rest, so that the next call can be read
+    if (this.#response.writableFinished) return true
+    if (request.readableLength > 0 || this.#response.writableEnded) return false
     // a gRPC caller may keep its stream open and send nothing until it has something to say
     if (grpcTypeOf(request.headers) !== undefined) return false
     return request.readableFlowing === true || request.listenerCount('readable') > 0

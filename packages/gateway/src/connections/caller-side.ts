@@ -7,6 +7,8 @@ import { problemText } from '../problem.ts'
 export interface CallerSide {
   readonly bytesReceived: number
   readonly bytesSent: number
+  /** Whether nothing can be read or written any more. */
+  readonly isGone: boolean
   /** Whether bytes wait for the caller to read. */
   readonly isFull: boolean
   /** Answers instead of the service, and ends the call. */
@@ -33,6 +35,10 @@ class SocketSide implements CallerSide {
 
   get bytesSent(): number {
     return this.#socket.bytesWritten - this.#socket.writableLength
+  }
+
+  get isGone(): boolean {
+    return this.#socket.destroyed
   }
 
   get isFull(): boolean {

@@ -28,6 +28,10 @@ class StreamSide implements CallerSide {
     return this.#response.bytesSent
   }
 
+  get isGone(): boolean {
+    return this.#response.stream.destroyed || this.#response.stream.closed
+  }
+
   get isFull(): boolean {
     return this.#response.stream.bufferSize > 0
   }

@@ -22,6 +22,10 @@ const garbled: Failure = {
   isOfService: true,
   mayRetry: false,
 }
+const overflowing: Failure = {
+  ...garbled,
+  detail: 'The headers of the service are more than limits.responseHeaders allows.',
+}
 const late: Failure = {
   status: 504,
   detail: 'The service did not answer in time.',
@@ -98,7 +102,7 @@ const byCode: Readonly<Record<string, Failure>> = {
   DIANA_ANSWER_NOT_TAKEN: { ...garbled, isOfService: false },
   UND_ERR_HEADERS_TIMEOUT: late,
   UND_ERR_BODY_TIMEOUT: late,
-  UND_ERR_HEADERS_OVERFLOW: garbled,
+  UND_ERR_HEADERS_OVERFLOW: overflowing,
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: garbled,
   UND_ERR_INVALID_ARG: unsendable,
   DIANA_DEADLINE: { ...late, detail: 'The deadline of this call has passed.', isOfService: false },

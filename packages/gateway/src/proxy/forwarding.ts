@@ -1,3 +1,4 @@
+import type { OutgoingHttpHeaders } from 'node:http'
 import { markUnknownEnd } from 'diana-limiter/words'
 import type { Dispatcher } from 'undici'
 import type { CallReply, CallRequest } from '../calls/call.ts'
@@ -110,6 +111,8 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
         body: (this.#body ?? null) as NonNullable<Dispatcher.DispatchOptions['body']> | null,
         headersTimeout: headersMs,
         bodyTimeout: bodyMs,
+        // undici would close the connection after HEAD, and after bodies of methods that it expects none of
+        reset: false,
         // by the Host of the caller, undici would ask for another certificate
         servername: this.#upstream.serverName,
         ...(this.#body === undefined ? {} : { trailers: () => trailersOf(this.#request.raw) }),
@@ -143,17 +146,14 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
 
   onConnect(abort: (error?: Error) => void): void {
     this.#tries.send()
+    this.#client?.expectAnswer(this)
     if (this.#isGone) abort()
     else this.#abort = abort
   }
 
-  onResponseStarted(): void {
-    this.#hasAnswered = true
-  }
-
   onHeaders(status: number, received: Buffer[], resume: () => void, text: string): boolean {
     if (status < 200) {
-      if (this.#interims++ < maxInterims) sendInterim(this.#reply.raw, status, received)
+      if (this.#interims++ < maxInterims) sendInterim(this.#reply.raw, status, received, text)
       return true
     }
     this.#status = status
@@ -208,6 +208,11 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
     this.#endAttempt(undefined)
   }
 
+  /** The caller's trailers, which stand behind its body. */
+  trailers(): OutgoingHttpHeaders {
+    return trailersOf(this.#request.raw)
+  }
+
   onError(error: Error): void {
     if (this.#client === undefined) return
     this.#record?.tryEnded(performance.now(), error)
@@ -217,6 +222,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
   /** Lets go of the connection. Not at once: undici allows no new call while it tells of the end of this one. */
   #endAttempt(error: Error | undefined): void {
     const client = this.#client!
+    this.#hasAnswered = client.answers.end()
     this.#client = undefined
     this.#abort = undefined
     process.nextTick(() => {

@@ -24,7 +24,7 @@ import { type TracingSettings, tracingSchema } from './tracing-settings.ts'
 export interface CallerLimits {
   readonly headersBytes: number
   readonly bodyBytes: number
-  readonly requestMs: number
+  readonly pauseMs: number
   /** Connections that this process may have open at a time. */
   readonly connections: number
   /** Connections that one address may have open at a time; Infinity for any number. */
@@ -105,8 +105,13 @@ const schema = z
     limits: z
       .strictObject({
         headers: sizeOf({ least: '1KiB', most: '1MiB' }).default(16_384).describe('All headers of a call together.'),
+        responseHeaders: sizeOf({ least: '1KiB', most: '16MiB' })
+          .default(65_536)
+          .describe('All headers of an answer of a service together; default: 64KiB.'),
         body: sizeOf({ least: '1B', most: '999GiB' }).optional().describe('The body of a call; left out, any size.'),
-        time: duration.default(300_000).describe('How long a caller may take to send a call; default: 5m.'),
+        time: duration
+          .default(300_000)
+          .describe('How long a caller may take to send the headers of a call, and to pause in its body; default: 5m.'),
         connections: z
           .int()
           .min(1)
@@ -126,6 +131,7 @@ const schema = z
       })
       .default({
         headers: 16_384,
+        responseHeaders: 65_536,
         time: 300_000,
         connections: 50_000,
         connectionsPerCaller: 512,
@@ -174,7 +180,7 @@ const schema = z
       limits: {
         headersBytes: limits.headers,
         bodyBytes: limits.body ?? Number.POSITIVE_INFINITY,
-        requestMs: limits.time,
+        pauseMs: limits.time,
         connections: limits.connections,
         connectionsPerCaller: limits.connectionsPerCaller || Number.POSITIVE_INFINITY,
         minBytesPerSecond: limits.minRate,
@@ -185,6 +191,7 @@ const schema = z
         ...route,
         timeouts: { ...usual, ...timeouts, ...route.timeouts },
         connections: { ...usualConnections, ...connections, ...route.connections },
+        maxHeadBytes: limits.responseHeaders,
       })),
     }),
   )

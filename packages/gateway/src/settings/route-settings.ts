@@ -47,6 +47,8 @@ export interface RouteSettings extends UpstreamSettings {
   readonly responseHeaders: HeaderChanges
   readonly timeouts: Timeouts
   readonly connections: ConnectionSettings
+  /** How large the headers of an answer may be; as Node's own limit unless given. */
+  readonly maxHeadBytes?: number | undefined
   readonly retry: boolean
 }
 
@@ -131,7 +133,7 @@ export const connectionsSchema: z.ZodType<Partial<ConnectionSettings>> = z
   }))
 
 /** A route with only those timeouts and connection settings that it says itself. */
-export type RouteWords = Omit<RouteSettings, 'timeouts' | 'connections'> & {
+export type RouteWords = Omit<RouteSettings, 'timeouts' | 'connections' | 'maxHeadBytes'> & {
   readonly timeouts: Partial<Timeouts>
   readonly connections: Partial<ConnectionSettings>
 }

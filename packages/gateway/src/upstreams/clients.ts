@@ -1,6 +1,7 @@
 import type { LookupFunction } from 'node:net'
-import { type buildConnector, Client } from 'undici'
+import type { buildConnector } from 'undici'
 import type { ServiceProtocol } from '../settings/protocol-settings.ts'
+import { ServiceClient } from './service-client.ts'
 import { ServiceSessions, sendByHttp2 } from './service-sessions.ts'
 
 /** How an address is reached. */
@@ -9,6 +10,8 @@ export interface ConnectOptions {
   readonly connectMs: number
   readonly idleMs: number
   readonly maxAgeMs?: number | undefined
+  /** How large the headers of an answer may be. */
+  readonly maxHeadBytes?: number | undefined
   /** The socket of this machine, in place of a port. */
   readonly socketPath?: string | undefined
   /** Says which addresses the name has; the system is asked unless given. */
@@ -18,7 +21,7 @@ export interface ConnectOptions {
 }
 
 /** One connection to a service. */
-export class Connection extends Client {
+export class Connection extends ServiceClient {
   readonly openedAt: number = performance.now()
   /** Whether it has carried a call to its end, and been kept since. */
   isReused = false
@@ -62,10 +65,11 @@ export class Clients {
 
   /** A connection that has carried no call yet. */
   open(): Connection {
-    const { origin, idleMs } = this.#options
+    const { origin, idleMs, maxHeadBytes } = this.#options
     const connection = new Connection(origin, {
       pipelining: 1,
       connect: connectorOptions(this.#options),
+      ...(maxHeadBytes === undefined ? {} : { maxHeaderSize: maxHeadBytes }),
       // a service that closes idle connections after five seconds, as Node's do, says so; others are believed
       keepAliveTimeout: idleMs,
     })

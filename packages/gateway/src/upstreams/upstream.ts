@@ -7,7 +7,7 @@ import { Health } from './health.ts'
 import { HealthChecks } from './health-checks.ts'
 import { Slots } from './slots.ts'
 
-export type UpstreamOptions = Pick<RouteSettings, 'health' | 'connections' | 'protocol'> & {
+export type UpstreamOptions = Pick<RouteSettings, 'health' | 'connections' | 'protocol' | 'maxHeadBytes'> & {
   readonly timeouts: Pick<RouteSettings['timeouts'], 'connectMs'>
 }
 
@@ -41,7 +41,7 @@ export class Upstream {
 
   /** An address that was added while calls came is new at `since`. */
   constructor({ address, endpoint }: UpstreamPlace, options: UpstreamOptions, since?: number) {
-    const { health, timeouts, connections, protocol } = options
+    const { health, timeouts, connections, protocol, maxHeadBytes } = options
     const unix = parseUnixAddress(address)
     this.url = new URL(unix === undefined ? address : `http://localhost${unix.path}`)
     this.label = unix ? `unix:${unix.socketPath}` : this.url.origin
@@ -55,7 +55,7 @@ export class Upstream {
     this.health = new Health(health, since)
     const { idleMs, maxAgeMs } = connections
     this.clients = new Clients({
-      ...{ origin: this.url.origin, connectMs: timeouts.connectMs, idleMs, maxAgeMs, protocol },
+      ...{ origin: this.url.origin, connectMs: timeouts.connectMs, idleMs, maxAgeMs, protocol, maxHeadBytes },
       ...this.connect,
     })
     this.slots = new Slots(connections)

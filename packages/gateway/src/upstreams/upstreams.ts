@@ -19,9 +19,10 @@ export class Upstreams {
 
   /** The address that is known already, or else one that is new at `since`. */
   find(place: UpstreamPlace, options: UpstreamOptions, since?: number): Upstream {
-    const { health, timeouts, connections, protocol } = options
+    const { health, timeouts, connections, protocol, maxHeadBytes } = options
     const { address, endpoint = [] } = place
-    const name = JSON.stringify([address, protocol, endpointName(endpoint), timeouts.connectMs, health, connections])
+    const settings = [protocol, timeouts.connectMs, health, connections, maxHeadBytes]
+    const name = JSON.stringify([address, endpointName(endpoint), settings])
     const known = this.#known.get(name)
     if (known) return known
     const upstream = new Upstream(place, options, since)
