@@ -3,6 +3,7 @@ import { duration, listOf, textOf } from 'diana-limiter/words'
 import { z } from 'zod'
 import { type AccessLogSettings, accessLogSchema } from './access-log-settings.ts'
 import { type CorsSettings, corsSchema } from './cors-settings.ts'
+import { type DnsSettings, dnsSchema } from './dns-settings.ts'
 import { type FilterSettings, filterSchema } from './filter-settings.ts'
 import {
   type ConnectionSettings,
@@ -47,6 +48,8 @@ export interface GatewaySettings {
   readonly answerHeaders: Readonly<Record<string, string>>
   readonly accessLog?: AccessLogSettings | undefined
   readonly tracing?: TracingSettings | undefined
+  /** How often names of services are looked up again. */
+  readonly dns: DnsSettings
   readonly filters: readonly FilterSettings[]
   readonly routes: readonly RouteSettings[]
 }
@@ -60,7 +63,7 @@ export interface AdminSettings {
 }
 
 const usual: Timeouts = { connectMs: 5000, headersMs: 60_000, bodyMs: 60_000 }
-const usualConnections: ConnectionSettings = { max: 1024, queueSize: 1024, queueMs: 5000 }
+const usualConnections: ConnectionSettings = { max: 1024, queueSize: 1024, queueMs: 5000, idleMs: 4000 }
 
 const host = z.string().min(1).max(255)
 const hostName = textOf(text =>
@@ -129,6 +132,7 @@ const schema = z
     connections: connectionsSchema
       .default({})
       .describe('Connections to each address of a service; a route may say its own.'),
+    dns: dnsSchema.prefault({}).describe('How names of services are followed.'),
     timeouts: timeoutsSchema.default({}).describe('How long services may take; a route may say its own.'),
     shutdown: z
       .strictObject({

@@ -47,7 +47,7 @@ function jsonLine(call: LoggedCall): string {
   line += milliseconds('upstreamFirstByteMs', record.firstByteMs)
   line += milliseconds('upstreamMs', record.upstreamMs)
   line += text('route', route?.label, maxName)
-  line += text('upstream', upstream?.label, maxName)
+  line += text('upstream', upstream?.name, maxName)
   if (record.tries > 0) line += `,"tries":${record.tries}`
   line += verdictFields(verdict)
   line += text('requestId', record.requestId, maxName)

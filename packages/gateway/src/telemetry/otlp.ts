@@ -95,7 +95,7 @@ function clientSpan(record: CallRecord, trace: CallTrace, at: number, { timeOrig
       ...methodAttributes(method),
       'server.address': url.hostname,
       'server.port': Number(url.port) || (url.protocol === 'https:' ? 443 : 80),
-      'url.full': upstream.label,
+      'url.full': url.origin,
       'http.response.status_code': status === 0 ? undefined : status,
       'http.request.resend_count': at === 0 ? undefined : at,
       'error.type': failure,

@@ -155,6 +155,6 @@ export class Telemetry {
   }
 }
 
-function upstreamFigures({ label, slots }: Upstream): UpstreamFigures {
-  return { upstream: label, inProgress: slots.inUse, waiting: slots.waiting }
+function upstreamFigures({ name, slots }: Upstream): UpstreamFigures {
+  return { upstream: name, inProgress: slots.inUse, waiting: slots.waiting }
 }

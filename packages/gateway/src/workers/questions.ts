@@ -1,6 +1,7 @@
 import type { Limiter } from 'diana-limiter'
 import { type AdminQuestion, createWorkerAnswers } from '../admin/worker-answers.ts'
 import type { GatewayProcess } from '../gateway-process.ts'
+import { readUpstreams } from '../upstreams/reports.ts'
 
 type AskedGateway = Pick<GatewayProcess, 'limiter' | 'httpFigures'>
 type Answering = (question: AdminQuestion) => unknown
@@ -11,6 +12,7 @@ const answering = new WeakMap<Limiter, Answering>()
 export const questions: Readonly<Record<string, (gateway: AskedGateway, details: unknown) => unknown>> = {
   status: ({ limiter }) => limiter.status(),
   http: gateway => gateway.httpFigures(),
+  upstreams: ({ limiter }) => readUpstreams(limiter),
   /** Asked for the first time, a worker begins to remember what it takes to answer. */
   admin: ({ limiter }, details) => {
     const answer = answering.get(limiter) ?? createWorkerAnswers(limiter)
