@@ -1,6 +1,6 @@
 import type { Verdict } from 'diana-limiter'
-import { version } from '../version.ts'
-import type { CallRecord } from './call-record.ts'
+import { version } from '../../version.ts'
+import type { CallRecord } from '../call-record.ts'
 import type { CallTrace, TrySpan } from './call-trace.ts'
 
 /** A span in the JSON of OTLP. */
