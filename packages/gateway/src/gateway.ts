@@ -28,6 +28,7 @@ import type { Lookup } from './upstreams/names.ts'
 import { reportUpstreams } from './upstreams/reports.ts'
 
 export { type GatewaySettings, gatewaySection } from './settings/gateway-settings.ts'
+export type { Lookup } from './upstreams/names.ts'
 
 export interface GatewayOptions {
   /** Made with `sections: [gatewaySection]`, its rule file may say all of the rest under `gateway:`. */

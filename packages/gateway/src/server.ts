@@ -55,7 +55,10 @@ export class GatewayServer {
     const paced = telemetry.recording((request, response) => {
       const pace = new CallPace(request, response, limitsInForce)
       this.#transfers.add(pace)
-      response.on('close', () => this.#transfers.delete(pace))
+      response.on('close', () => {
+        this.#transfers.delete(pace)
+        pace.work?.onEnd()
+      })
       listener(request, response)
     })
     const refuseHostless = telemetry.recording(refuseWithoutHost)

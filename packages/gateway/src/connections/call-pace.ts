@@ -16,10 +16,15 @@ export function paceOf(request: IncomingMessage): CallPace | undefined {
   return (request as Paced)[paceKey]
 }
 
+/** What is done for a call: looked at together with its caller, and told when the answer is over. */
+export interface Work extends Transfer {
+  onEnd(): void
+}
+
 /** Watches one call from its turn until its answer is over, whoever reads its body and writes its answer. */
 export class CallPace implements Transfer {
-  /** What is done for the call meanwhile, and watched together with its caller. */
-  work: Transfer | undefined
+  /** What is done for the call meanwhile. */
+  work: Work | undefined
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
   readonly #socket: Socket

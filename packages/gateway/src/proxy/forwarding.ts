@@ -2,8 +2,7 @@ import { markUnknownEnd } from 'diana-limiter/words'
 import type { Dispatcher } from 'undici'
 import type { CallReply, CallRequest } from '../calls/call.ts'
 import { bulkBytes } from '../connections/bulk-queue.ts'
-import { paceOf } from '../connections/call-pace.ts'
-import type { Transfer } from '../connections/transfers.ts'
+import { paceOf, type Work } from '../connections/call-pace.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
 import { type CallRecord, recordOf } from '../telemetry/call-record.ts'
@@ -27,7 +26,7 @@ const overdueMs = 5000
 const maxInterims = 10
 
 /** One call on its way to a service and back; undici tells it what happens. */
-export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfer, OutletSource {
+export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, OutletSource {
   readonly #request: CallRequest
   readonly #reply: CallReply
   readonly #route: Route
@@ -69,9 +68,9 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   begin(): void {
     this.#headers = headersToService(this.#request, this.#route, this.#parts.trust)
     this.#body = bodyOf(this.#request, this.#parts.settings.limits.bodyBytes, this.#parts.bulk)
-    this.#reply.raw.on('close', this.#onClose)
     const pace = paceOf(this.#request.raw)
-    if (pace !== undefined) pace.work = this
+    if (pace === undefined) this.#reply.raw.on('close', () => this.onEnd())
+    else pace.work = this
     this.#takeSlot()
   }
 
@@ -276,7 +275,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   }
 
   /** The answer is over, whoever gave it: what is still under way for it ends. */
-  readonly #onClose = (): void => {
+  onEnd(): void {
     this.#isGone = true
     if (this.#abort) this.#abort()
     // without a connection yet, the call is only in the queue for one

@@ -10,7 +10,7 @@ import type { Route } from '../routes/route.ts'
 import { type CallRecord, recordOf } from '../telemetry/call-record.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
-import { adviceOn, busy, ConnectOverdue, type Failure, failureOf } from './failure.ts'
+import { adviceOn, busy, ConnectOverdue, failureOf } from './failure.ts'
 import type { ForwarderParts } from './forwarder.ts'
 import { type AnswerHead, headersToCaller } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
@@ -109,10 +109,13 @@ class Tunnel implements SlotUser {
         timer = setTimeout(() => asked.destroy(late), headersMs)
       }),
     )
-    asked.on('error', error => this.#fail(error))
+    // one that was given up for another says nothing more
+    asked.on('error', error => {
+      if (asked === this.#asked) this.#fail(error)
+    })
     asked.on('response', answer => {
       clearTimeout(timer)
-      this.#decline(answer)
+      this.#hear(answer)
     })
     asked.on('upgrade', (answer, far, head) => {
       clearTimeout(timer)
@@ -167,9 +170,9 @@ class Tunnel implements SlotUser {
   #fail(error: Error): void {
     if (this.#reply.sent || this.#near.destroyed) return
     const failure = failureOf(error)
-    this.#record?.tryEnded(performance.now(), error)
     if (failure.isOfService) this.#upstream.health.fail(performance.now(), error.message)
-    if (this.#triesAgain(failure)) return
+    this.#record?.tryEnded(performance.now(), error)
+    if (failure.mayRetry && this.#triesAgain({ mayStay: true })) return
     if (failure.isOfService)
       this.#request.log.warn({ err: error, service: this.#upstream.name }, adviceOn(failure, error))
     this.#reply.header('connection', 'close')
@@ -177,9 +180,10 @@ class Tunnel implements SlotUser {
   }
 
   /** A WebSocket is asked for by a GET without a body, which may be repeated. */
-  #triesAgain({ mayRetry }: Failure): boolean {
-    const next = mayRetry ? this.#tries.again({ isRepeatable: true, mayStay: true }) : undefined
+  #triesAgain({ mayStay }: { mayStay: boolean }): boolean {
+    const next = this.#tries.again({ isRepeatable: true, mayStay })
     if (next === undefined) return false
+    this.#asked = undefined
     this.#upstream.slots.release(this)
     this.#tries.move(next)
     this.#record?.queued(performance.now())
@@ -187,9 +191,21 @@ class Tunnel implements SlotUser {
     return true
   }
 
-  /** The service would rather not: its answer is passed on, and the connection has no further use. */
+  /** The service would rather not; where its status is a failure of the address, another one may like to. */
+  #hear(answer: IncomingMessage): void {
+    const { statusCode = 502 } = answer
+    if (!this.#route.settings.health.failStatuses.includes(statusCode)) {
+      this.#upstream.health.succeed(performance.now())
+      this.#decline(answer)
+      return
+    }
+    this.#upstream.health.fail(performance.now(), `status ${statusCode}`)
+    if (this.#triesAgain({ mayStay: false })) answer.destroy()
+    else this.#decline(answer)
+  }
+
+  /** The answer of the service is passed on, and the connection has no further use. */
   #decline(answer: IncomingMessage): void {
-    this.#upstream.health.succeed(performance.now())
     this.#record?.firstByte(answer.statusCode ?? 502, performance.now())
     const { raw } = this.#reply
     const headers = this.#headersOf(answer)

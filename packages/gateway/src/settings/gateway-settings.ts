@@ -46,10 +46,10 @@ export interface GatewaySettings {
   readonly cors?: CorsSettings | undefined
   /** Headers of every answer, unless the service says its own. */
   readonly answerHeaders: Readonly<Record<string, string>>
-  readonly accessLog?: AccessLogSettings | undefined
-  readonly tracing?: TracingSettings | undefined
   /** How often names of services are looked up again. */
   readonly dns: DnsSettings
+  readonly accessLog?: AccessLogSettings | undefined
+  readonly tracing?: TracingSettings | undefined
   readonly filters: readonly FilterSettings[]
   readonly routes: readonly RouteSettings[]
 }

@@ -5,7 +5,7 @@ import type { AccessLogSettings } from '../settings/access-log-settings.ts'
 import type { TracingSettings } from '../settings/tracing-settings.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import { CallRecord, recordOf } from './call-record.ts'
-import type { HttpFigures, UpstreamFigures } from './http-figures.ts'
+import { type HttpFigures, mergeHttpFigures, type UpstreamFigures } from './http-figures.ts'
 import { AccessLog } from './logging/access-log.ts'
 import { createRequestId, isRequestId } from './request-ids.ts'
 import { Tracing } from './tracing/tracing.ts'
@@ -103,9 +103,9 @@ export class Telemetry {
   }
 
   figures({ connections, upstreams }: TelemetrySources): HttpFigures {
-    return {
+    const figures = {
       traffic: this.#counts.figures(),
-      upstreams: [...upstreams()].map(upstreamFigures),
+      upstreams: Array.from(new Set(upstreams()), upstreamFigures),
       rejected: Object.fromEntries(this.#rejected),
       inProgress: this.#inProgress,
       connections: connections(),
@@ -113,6 +113,8 @@ export class Telemetry {
       exportedSpans: this.#tracing?.exported ?? 0,
       droppedSpans: this.#tracing?.dropped ?? 0,
     }
+    // a name in DNS may have several addresses, which are one here
+    return mergeHttpFigures([figures])
   }
 
   /** Goes on with a new file for the access log, if the present one was renamed. */
@@ -155,6 +157,6 @@ export class Telemetry {
   }
 }
 
-function upstreamFigures({ name, slots }: Upstream): UpstreamFigures {
-  return { upstream: name, inProgress: slots.inUse, waiting: slots.waiting }
+function upstreamFigures({ label, slots }: Upstream): UpstreamFigures {
+  return { upstream: label, inProgress: slots.inUse, waiting: slots.waiting }
 }

@@ -57,7 +57,7 @@ export class TrafficCounts {
   #last: Series | undefined
 
   add(record: CallRecord): void {
-    this.#find(record.route?.label ?? '', record.upstream?.name ?? '').add(record)
+    this.#find(record.route?.label ?? '', record.upstream?.label ?? '').add(record)
   }
 
   figures(): TrafficFigures[] {

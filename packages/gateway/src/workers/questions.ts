@@ -11,8 +11,8 @@ const answering = new WeakMap<Limiter, Answering>()
 /** What a supervisor may ask a worker about; the answer is plain values, and undefined where it fails. */
 export const questions: Readonly<Record<string, (gateway: AskedGateway, details: unknown) => unknown>> = {
   status: ({ limiter }) => limiter.status(),
-  http: gateway => gateway.httpFigures(),
   upstreams: ({ limiter }) => readUpstreams(limiter),
+  http: gateway => gateway.httpFigures(),
   /** Asked for the first time, a worker begins to remember what it takes to answer. */
   admin: ({ limiter }, details) => {
     const answer = answering.get(limiter) ?? createWorkerAnswers(limiter)
