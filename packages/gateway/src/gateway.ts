@@ -183,8 +183,7 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
   const connections = (): number => gatewayServer?.connections ?? 0
   return {
     app,
-    httpFigures: () =>
-      telemetry.figures({ connections, upstreams: () => live.routes.routes.flatMap(({ pool }) => pool.upstreams) }),
+    httpFigures: () => telemetry.figures({ connections, upstreams: () => live.upstreams.all }),
     reopenLogs: () => telemetry.reopen(),
   }
 }

@@ -157,6 +157,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
       return true
     }
     this.#status = status
+    this.#record?.trace?.tryAnswered(status)
     if (this.#isNotTaken(status, received)) {
       this.#abort?.(new AnswerNotTaken(`status ${status}`))
       return false

@@ -24,7 +24,7 @@ const retiringMs = 10_000
 /** One address of a service: its connections, how many calls may use them, and how it is doing. */
 export class Upstream {
   readonly url: URL
-  /** Its name in logs and metrics. */
+  /** Its name in metrics: that of all machines behind one name is the same. */
   readonly label: string
   /** What stands in front of every path there; no slash at its end. */
   readonly basePath: string

@@ -51,6 +51,10 @@ export class Upstreams {
     }
   }
 
+  get all(): Iterable<Upstream> {
+    return this.#known.values()
+  }
+
   report(now: number): RouteReport[] {
     return this.#pools.map(pool => pool.report(now))
   }
