@@ -18,6 +18,8 @@ export interface GatewayProcessOptions {
   /** The socket of a counting process. */
   readonly counting?: string | undefined
   readonly logger?: FastifyServerOptions['logger']
+  /** Told at the start of certificates that are used although something is wrong with them. */
+  readonly onWarning?: ((warning: string) => void) | undefined
 }
 
 /** A gateway that takes calls. */
@@ -45,7 +47,7 @@ export async function startGatewayProcess(
     onLimiter(limiter)
     if (logger !== false) logRefusals(limiter, pino({ name: 'diana', level: process.env.DIANA_LOG_LEVEL ?? 'info' }))
     const gateway = await createGateway({
-      ...{ limiter, upstream, logger, folder: dirname(config) },
+      ...{ limiter, upstream, logger, folder: dirname(config), onWarning: options.onWarning },
       isReady: () => ready,
     })
     const { listen } = settingsOf(limiter)

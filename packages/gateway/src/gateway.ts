@@ -24,6 +24,7 @@ import { Forwarder } from './proxy/forwarder.ts'
 import { ReplyOutlet } from './proxy/reply-outlet.ts'
 import { faultOf, settleRequest } from './proxy/settle-request.ts'
 import { GatewayServer } from './server.ts'
+import { writeClientCert } from './tls/client-cert-header.ts'
 
 export { type GatewaySettings, gatewaySection } from './settings/gateway-settings.ts'
 
@@ -38,6 +39,8 @@ export interface GatewayOptions {
   readonly folder?: string | undefined
   /** Fastify's logger; none unless given. */
   readonly logger?: FastifyServerOptions['logger']
+  /** Told at the start of what is wrong with certificates that are used all the same; later, the logger is. */
+  readonly onWarning?: ((warning: string) => void) | undefined
   /** Whether more calls should be sent here, as `healthPath` tells; until it closes, unless given. */
   readonly isReady?: (() => boolean) | undefined
 }
@@ -59,13 +62,21 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
   const judging = diana(limiter, { resource: 'path', caseSensitive: false })
   let app: FastifyInstance | undefined
   let gatewayServer: GatewayServer | undefined
-  const live = new LiveSettings(upstream, ({ limits }) => {
-    if (app) app.server.requestTimeout = limits.requestMs
-  })
+  const onTrouble = (trouble: string): void => app?.log.error(`the certificate stays as it was: ${trouble}`)
+  const onWarning = (warning: string): void => {
+    if (app) app.log.warn(warning)
+    else options.onWarning?.(warning)
+  }
+  const live = new LiveSettings(
+    upstream,
+    ({ limits }) => {
+      if (app) app.server.requestTimeout = limits.requestMs
+    },
+    { folder, onTrouble, onWarning },
+  )
   limiter.followSection('gateway', live.follow)
   const { settings } = live
-  const onTrouble = (trouble: string): void => app?.log.error(`the certificate stays as it was: ${trouble}`)
-  const { tls, filters: named } = await prepareGateway(settings, { folder, onTrouble })
+  const { tls, filters: named } = await prepareGateway(settings, { folder, onTrouble, onWarning })
   const filters = [...(options.filters ?? []), ...named]
   const isProxy = proxyTest(limiter)
 
@@ -118,6 +129,13 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     await live.upstreams.close()
   })
   app.setErrorHandler(sendError)
+  const { clients } = settings.tls ?? {}
+  if (clients) {
+    app.addHook('onRequest', (request, _reply, done) => {
+      writeClientCert(request, clients)
+      done()
+    })
+  }
   // before any rule counts: refusals carry these headers as well
   app.addHook('onRequest', (request, reply, done) => {
     const { cors, answerHeaders } = live.settings

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { DianaError, type SectionFollower } from 'diana-limiter'
 import { RouteTable } from './routes/route-table.ts'
 import { type GatewaySettings, parseGatewaySettings } from './settings/gateway-settings.ts'
+import type { TlsOptionsOfFiles } from './tls/server-tls.ts'
 import { Upstreams } from './upstreams/upstreams.ts'
 
 /** What a running gateway cannot change: its server and its chain of filters are built once. */
@@ -15,14 +16,19 @@ const atTheStart = {
 
 /** The settings and routes in force. They change together, by one assignment each, and calls under way keep theirs. */
 export class LiveSettings {
-  readonly upstreams: Upstreams = new Upstreams()
+  readonly upstreams: Upstreams
   readonly #fallback: string | undefined
   readonly #onChange: (settings: GatewaySettings) => void
   #settings: GatewaySettings | undefined
   #routes: RouteTable | undefined
 
   /** Calls that no route takes go to `fallback`, if it is given. */
-  constructor(fallback: string | undefined, onChange: (settings: GatewaySettings) => void) {
+  constructor(
+    fallback: string | undefined,
+    onChange: (settings: GatewaySettings) => void,
+    tlsFiles: TlsOptionsOfFiles,
+  ) {
+    this.upstreams = new Upstreams(tlsFiles)
     this.#fallback = fallback
     this.#onChange = onChange
   }

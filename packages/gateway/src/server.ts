@@ -11,7 +11,7 @@ import { serveUpgrades } from './connections/upgrades.ts'
 import { problemText, writeProblem } from './problem.ts'
 import { hasBody, waitToContinue } from './proxy/body.ts'
 import type { GatewaySettings } from './settings/gateway-settings.ts'
-import type { TlsFiles } from './tls-files.ts'
+import type { ServerTls } from './tls/server-tls.ts'
 
 type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
 type SocketListener = (this: Server, socket: Socket) => void
@@ -19,7 +19,7 @@ type SocketListener = (this: Server, socket: Socket) => void
 export interface GatewayServerParts {
   /** The settings in force; those that a server reads at its start are read once. */
   readonly settings: () => GatewaySettings
-  readonly tls: TlsFiles | undefined
+  readonly tls: ServerTls | undefined
   /** Whether an address is that of a trusted proxy. */
   readonly isProxy: (address: string) => boolean
   /** Whether more calls should be sent here. */
@@ -32,7 +32,7 @@ const headersTimeoutMs = 30_000
 const keepAliveMs = 72_000
 const refusedMs = 1000
 const maxEarlyBytes = 65_536
-const tlsOptions = { minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'], handshakeTimeout: 20_000 } as const
+const tlsOptions = { ALPNProtocols: ['http/1.1'], handshakeTimeout: 20_000 } as const
 
 /**
  * The HTTP server under Fastify: bounded in what it reads and in how many connections a caller has; the calls of one
@@ -66,9 +66,9 @@ export class GatewayServer {
     // Node would answer calls without a Host itself, and out of turn
     const options = { maxHeaderSize: limits.headersBytes, keepAliveTimeout: keepAliveMs, requireHostHeader: false }
     const server: Server = tls
-      ? createTlsServer({ ...options, ...tlsOptions, ...tls.current }, serve)
+      ? createTlsServer({ ...options, ...tlsOptions, ...tls.serverOptions }, serve)
       : createServer(options, serve)
-    if (tls) tls.follow(pair => (server as ReturnType<typeof createTlsServer>).setSecureContext(pair))
+    tls?.attach(server as ReturnType<typeof createTlsServer>)
     server.requestTimeout = limits.requestMs
     server.headersTimeout = Math.min(headersTimeoutMs, limits.requestMs)
     // Node would leave out what is beyond a number of headers; their size is bounded above

@@ -86,11 +86,12 @@ async function startGateway(
 ): Promise<GatewayProcess> {
   const options: GatewayProcessOptions = { config, upstream, host, port }
   const logLevel = guarded && 'warn'
+  const warn = (warning: string): void => terminal.complain(`warning: ${warning}`)
   try {
     const onLimiter = (limiter: Limiter): void => assertRoutes(settingsOf(limiter).routes, upstream)
     if (workers > 1) return await Supervisor.start({ ...options, workers, logLevel, onLimiter, ...terminal })
     const logger = logLevel === undefined ? false : { level: logLevel }
-    return await startGatewayProcess({ ...options, logger }, limiter => {
+    return await startGatewayProcess({ ...options, logger, onWarning: warn }, limiter => {
       onLimiter(limiter)
       tellOfChanges(limiter, terminal)
     })

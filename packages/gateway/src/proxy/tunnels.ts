@@ -126,6 +126,7 @@ class Tunnel implements SlotUser {
     const path = this.#route.targetAt(this.#upstream, this.#request.url)
     return send(url, {
       ...{ method: 'GET', path, headers: headers as readonly string[], agent: false, setHost: false },
+      ...this.#upstream.tls?.options,
       ...(this.#upstream.serverName === undefined ? {} : { servername: this.#upstream.serverName }),
     })
   }

@@ -15,6 +15,7 @@ import {
   timeoutsSchema,
 } from './route-settings.ts'
 import { sizeOf } from './size.ts'
+import { type TlsSettings, tlsSchema } from './tls-settings.ts'
 
 /** What a call may be, and what a caller may take. */
 export interface CallerLimits {
@@ -34,7 +35,7 @@ export interface CallerLimits {
 /** What stands under `gateway:`, validated. */
 export interface GatewaySettings {
   readonly listen: { readonly host?: string | undefined; readonly port?: number | undefined }
-  readonly tls?: { readonly cert: string; readonly key: string } | undefined
+  readonly tls?: TlsSettings | undefined
   readonly admin?: AdminSettings | undefined
   readonly limits: CallerLimits
   readonly shutdown: { readonly delayMs: number; readonly timeoutMs: number }
@@ -65,7 +66,6 @@ const hostName = textOf(text =>
     : 'must be a host name such as gateway.example, without a port',
 )
 const port = z.int().min(0).max(65_535)
-const file = z.string().min(1).max(4096)
 
 const schema = z
   .strictObject({
@@ -73,13 +73,7 @@ const schema = z
       .strictObject({ host: host.optional(), port: port.optional() })
       .default({})
       .describe('Where callers come in, unless the command line says; read at the start.'),
-    tls: z
-      .strictObject({
-        cert: file.describe('The certificate with its chain (PEM); read again when it changes.'),
-        key: file.describe('Its private key (PEM).'),
-      })
-      .optional()
-      .describe('Paths as seen from this file; left out, callers come in over plain HTTP.'),
+    tls: tlsSchema.optional().describe('Paths as seen from this file; left out, callers come in over plain HTTP.'),
     admin: z
       .strictObject({
         host: host.optional().describe('127.0.0.1 unless given.'),

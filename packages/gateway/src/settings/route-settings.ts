@@ -1,5 +1,6 @@
 import { duration, headerFault, hostFault, listOf, textOf } from 'diana-limiter/words'
 import { z } from 'zod'
+import { type ServiceTlsSettings, serviceTlsSchema } from './tls-settings.ts'
 
 /** How long a service may take: to be reached, to begin its answer, and between two pieces of it. */
 export interface Timeouts {
@@ -35,6 +36,8 @@ export interface RouteSettings {
   readonly keepHost?: boolean | undefined
   readonly requestHeaders: HeaderChanges
   readonly responseHeaders: HeaderChanges
+  /** How the service is verified, and the gateway to it. */
+  readonly tls?: ServiceTlsSettings | undefined
   readonly timeouts: Timeouts
   readonly connections: ConnectionSettings
   readonly retry: boolean
@@ -153,6 +156,9 @@ export const routeSchema: z.ZodType<RouteWords> = z
     responseHeaders: headerChanges.describe('Changes to what the caller gets.'),
     timeouts: timeoutsSchema.default({}).describe('How long the service may take.'),
     connections: connectionsSchema.default({}).describe('How many connections each address may have.'),
+    tls: serviceTlsSchema
+      .optional()
+      .describe('For services over https: how they are verified, and the gateway to them.'),
     retry: z
       .boolean()
       .default(true)
@@ -164,5 +170,10 @@ export const routeSchema: z.ZodType<RouteWords> = z
       })
       .default({ failures: 3, rest: 5000 })
       .describe('When an address that fails is left alone.'),
+  })
+  .superRefine(({ to, tls }, context) => {
+    if (tls === undefined || to.some(address => address.startsWith('https:'))) return
+    const message = 'is only for services over https, and this route has none: leave tls out'
+    context.addIssue({ code: 'custom', path: ['tls'], message })
   })
   .transform(({ health: { failures, rest }, ...words }) => ({ ...words, health: { failures, restMs: rest } }))

@@ -1,4 +1,5 @@
 import { Client } from 'undici'
+import type { ServiceTls } from '../tls/service-tls.ts'
 
 const keepAliveMs = 4000
 
@@ -6,10 +7,12 @@ const keepAliveMs = 4000
 export class Clients {
   readonly #origin: string
   readonly #connectMs: number
+  readonly #tls: ServiceTls | undefined
   readonly #idle: Client[] = []
   readonly #all = new Set<Client>()
 
-  constructor(origin: string, connectMs: number) {
+  constructor(origin: string, connectMs: number, tls: ServiceTls | undefined) {
+    this.#tls = tls
     this.#origin = origin
     this.#connectMs = connectMs
   }
@@ -43,7 +46,7 @@ export class Clients {
   #open(): Client {
     const client = new Client(this.#origin, {
       pipelining: 1,
-      connect: { timeout: this.#connectMs, rejectUnauthorized: true },
+      connect: { timeout: this.#connectMs, rejectUnauthorized: true, ...this.#tls?.options },
       // a service that closes idle connections after five seconds, as Node's do, says so; others are believed
       keepAliveTimeout: keepAliveMs,
     })

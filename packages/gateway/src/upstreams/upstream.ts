@@ -1,10 +1,11 @@
 import { isIP } from 'node:net'
 import type { RouteSettings } from '../settings/route-settings.ts'
+import type { ServiceTls } from '../tls/service-tls.ts'
 import { Clients } from './clients.ts'
 import { Health } from './health.ts'
 import { Slots } from './slots.ts'
 
-export type UpstreamOptions = Pick<RouteSettings, 'health' | 'connections'> & {
+export type UpstreamOptions = Pick<RouteSettings, 'health' | 'connections' | 'tls'> & {
   readonly timeouts: Pick<RouteSettings['timeouts'], 'connectMs'>
 }
 
@@ -17,16 +18,20 @@ export class Upstream {
   readonly basePath: string
   /** The name that its certificate is for; none for an address. */
   readonly serverName: string | undefined
+  /** How it is verified, if its routes say so. */
+  readonly tls: ServiceTls | undefined
   readonly clients: Clients
   readonly slots: Slots
   readonly health: Health
 
-  constructor(address: string, { health, timeouts, connections }: UpstreamOptions) {
+  constructor(address: string, { health, timeouts, connections }: UpstreamOptions, tls: ServiceTls | undefined) {
     this.url = new URL(address)
     this.basePath = this.url.pathname.replace(/\/$/, '')
-    this.serverName = isIP(this.url.hostname.replace(/^\[|\]$/g, '')) === 0 ? this.url.hostname : undefined
+    const isName = isIP(this.url.hostname.replace(/^\[|\]$/g, '')) === 0
+    this.tls = tls
+    this.serverName = tls?.serverName ?? (isName ? this.url.hostname : undefined)
     this.health = new Health(health)
-    this.clients = new Clients(this.url.origin, timeouts.connectMs)
+    this.clients = new Clients(this.url.origin, timeouts.connectMs, tls)
     this.slots = new Slots(connections)
   }
 

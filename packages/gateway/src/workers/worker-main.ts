@@ -40,9 +40,10 @@ try {
     print: (line: string) => tell({ what: 'print', line }),
     complain: (line: string) => tell({ what: 'complain', line }),
   }
+  const onWarning = (warning: string): void => lines.complain(`warning: ${warning}`)
   const logger = logLevel === undefined ? false : { level: logLevel }
   surviveErrors({ report: lines.complain, giveUp: () => process.exit(1) })
-  gateway = await startGatewayProcess({ ...settings, logger }, limiter => tellOfChanges(limiter, lines))
+  gateway = await startGatewayProcess({ ...settings, logger, onWarning }, limiter => tellOfChanges(limiter, lines))
   tell({ what: 'ready', address: gateway.address })
 } catch (error) {
   fail(error)
