@@ -5,6 +5,7 @@ import { CallPace } from './connections/call-pace.ts'
 import { CallerConnections } from './connections/caller-connections.ts'
 import { EarlyBytes } from './connections/early-bytes.ts'
 import { closeLingering } from './connections/lingering-close.ts'
+import { ProxyHeaders } from './connections/proxy-headers.ts'
 import { Transfers } from './connections/transfers.ts'
 import { Turns } from './connections/turns.ts'
 import { serveUpgrades } from './connections/upgrades.ts'
@@ -41,11 +42,13 @@ const tlsOptions = { ALPNProtocols: ['http/1.1'], handshakeTimeout: 20_000 } as 
 export class GatewayServer {
   readonly server: Server
   readonly #connections: CallerConnections
+  readonly #proxyHeaders: ProxyHeaders
   readonly #turns = new Turns()
   readonly #transfers = new Transfers()
 
   constructor(listener: RequestListener, { settings, tls, isProxy, isReady, onError }: GatewayServerParts) {
     const { limits } = settings()
+    this.#proxyHeaders = new ProxyHeaders({ isProxy, onRefused: (count, reason) => onError(refusal(count, reason)) })
     const paced: RequestListener = (request, response) => {
       const pace = new CallPace(request, response, () => settings().limits)
       this.#transfers.add(pace)
@@ -85,11 +88,13 @@ export class GatewayServer {
     server.on(tls ? 'secureConnection' : 'connection', closeLingering)
     this.#connections = new CallerConnections({ limits: () => settings().limits, isProxy, tellsWhy: tls === undefined })
     this.#connections.guard(server)
+    if (settings().listen.proxyProtocol) this.#proxyHeaders.guard(server)
   }
 
   /** Cuts every connection, also those that have left HTTP. */
   destroyConnections(): void {
     this.#connections.destroyAll()
+    this.#proxyHeaders.destroyAll()
   }
 
   #serveExpectations(serve: RequestListener): void {
@@ -118,6 +123,10 @@ export class GatewayServer {
       })
     })
   }
+}
+
+function refusal(count: number, reason: string): Error {
+  return new Error(`${reason} (${count} connections closed for lack of a PROXY header since the start)`)
 }
 
 /** By the target as it came: no other spelling of the path is meant by it. */

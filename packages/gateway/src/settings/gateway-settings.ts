@@ -34,7 +34,12 @@ export interface CallerLimits {
 
 /** What stands under `gateway:`, validated. */
 export interface GatewaySettings {
-  readonly listen: { readonly host?: string | undefined; readonly port?: number | undefined }
+  readonly listen: {
+    readonly host?: string | undefined
+    readonly port?: number | undefined
+    /** Whether every connection begins with a PROXY header. */
+    readonly proxyProtocol?: boolean | undefined
+  }
   readonly tls?: TlsSettings | undefined
   readonly admin?: AdminSettings | undefined
   readonly limits: CallerLimits
@@ -70,7 +75,16 @@ const port = z.int().min(0).max(65_535)
 const schema = z
   .strictObject({
     listen: z
-      .strictObject({ host: host.optional(), port: port.optional() })
+      .strictObject({
+        host: host.optional(),
+        port: port.optional(),
+        proxyProtocol: z
+          .boolean()
+          .optional()
+          .describe(
+            'true: every connection comes from a proxy of trustProxy and begins with a PROXY header (v1 or v2).',
+          ),
+      })
       .default({})
       .describe('Where callers come in, unless the command line says; read at the start.'),
     tls: tlsSchema.optional().describe('Paths as seen from this file; left out, callers come in over plain HTTP.'),

@@ -33,7 +33,7 @@ beforeAll(async () => {
     asked.push(String(servername))
     response.end((socket as TLSSocket).getPeerCertificate().subject?.CN ?? 'nobody')
   })
-  service.on('connection', socket => sockets.add(socket))
+  service.on('connection', (socket: Socket) => sockets.add(socket))
   service.on('upgrade', (_request, socket) => {
     const { subject } = (socket as TLSSocket).getPeerCertificate()
     socket.end(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n${subject?.CN}`)
@@ -140,7 +140,9 @@ it('a route to services over plain HTTP has no use for tls, and the file says so
 
 it('a file with a route whose authority cannot be read is not taken while the gateway runs', async () => {
   const url = await start(own)
-  const rejected = new Promise<string>(resolve => limiter.events.on('rejected', ({ trouble }) => resolve(trouble)))
+  const rejected = new Promise<string>(resolve =>
+    limiter.events.on('rejected', ({ trouble }) => resolve(String(trouble))),
+  )
   writeFileSync(
     config(),
     stringify({ rules, gateway: { routes: [{ to: 'https://127.0.0.1:1', tls: { ca: 'none.pem' } }] } }),

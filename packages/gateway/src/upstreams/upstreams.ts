@@ -9,7 +9,7 @@ export class Upstreams {
   readonly #tlsFiles: TlsOptionsOfFiles
 
   /** `tlsFiles` says where the files of routes with TLS of their own are. */
-  constructor(tlsFiles: TlsOptionsOfFiles) {
+  constructor(tlsFiles: TlsOptionsOfFiles = { folder: '.', onTrouble: () => {} }) {
     this.#tlsFiles = tlsFiles
   }
 
