@@ -24,7 +24,7 @@ import { Forwarder } from './proxy/forwarder.ts'
 import { ReplyOutlet } from './proxy/reply-outlet.ts'
 import { faultOf, settleRequest } from './proxy/settle-request.ts'
 import { GatewayServer } from './server.ts'
-import { writeClientCert } from './tls/client-cert-header.ts'
+import { withClientCert } from './tls/client-cert-header.ts'
 
 export { type GatewaySettings, gatewaySection } from './settings/gateway-settings.ts'
 
@@ -84,7 +84,7 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     logger,
     serverFactory: listener => {
       const onError = (error: Error): void => app?.log.error({ err: error }, 'a connection could not be accepted')
-      gatewayServer = new GatewayServer(listener, {
+      gatewayServer = new GatewayServer(withClientCert(listener, settings.tls?.clients), {
         ...{ settings: () => live.settings, tls, isProxy, onError },
         isReady: () => !closing.hasBegun && (options.isReady?.() ?? true),
       })
@@ -129,13 +129,6 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     await live.upstreams.close()
   })
   app.setErrorHandler(sendError)
-  const { clients } = settings.tls ?? {}
-  if (clients) {
-    app.addHook('onRequest', (request, _reply, done) => {
-      writeClientCert(request, clients)
-      done()
-    })
-  }
   // before any rule counts: refusals carry these headers as well
   app.addHook('onRequest', (request, reply, done) => {
     const { cors, answerHeaders } = live.settings

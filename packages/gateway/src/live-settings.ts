@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { DianaError, type SectionFollower } from 'diana-limiter'
 import { RouteTable } from './routes/route-table.ts'
 import { type GatewaySettings, parseGatewaySettings } from './settings/gateway-settings.ts'
+import type { RouteSettings } from './settings/route-settings.ts'
 import type { TlsOptionsOfFiles } from './tls/server-tls.ts'
 import { Upstreams } from './upstreams/upstreams.ts'
 
@@ -57,7 +58,7 @@ export class LiveSettings {
 
   #complete(settings: GatewaySettings): GatewaySettings {
     if (this.#fallback === undefined) return settings
-    if (settings.routes.some(({ host, path }) => host.length === 0 && path === '/')) return settings
+    if (settings.routes.some(takesEveryCall)) return settings
     const { routes } = parseGatewaySettings({ routes: [{ to: this.#fallback }] })
     return { ...settings, routes: [...settings.routes, ...routes] }
   }
@@ -73,6 +74,10 @@ export function followFixedSettings(): SectionFollower {
       inForce = settings
     }
   }
+}
+
+function takesEveryCall({ host, path, method, header }: RouteSettings): boolean {
+  return host.length === 0 && path === '/' && method.length === 0 && Object.keys(header).length === 0
 }
 
 function settingsIn(value: unknown): GatewaySettings {

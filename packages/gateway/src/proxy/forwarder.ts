@@ -47,6 +47,8 @@ export class Forwarder {
     }
     const route = this.#routeOf(request)
     if (route === undefined) sendProblem(reply, 404, 'The gateway forwards no such call.')
+    else if (hasLongBody(request, route)) sendProblem(reply, 413, 'The body of this call is too large.')
+    else if (route.ownAnswer) route.ownAnswer(request.url, reply)
     else if (isUpgrading(request.raw)) this.#tunnels.open(request, reply, route, this.#parts)
     else new Forwarding(request, reply, route, this.#parts).begin()
   }
@@ -61,8 +63,8 @@ export class Forwarder {
     return this.#tunnels.size
   }
 
-  #routeOf({ url, headers }: FastifyRequest): Route | undefined {
-    return this.#parts.routes.find(headers.host, calledPath(url))
+  #routeOf(request: FastifyRequest): Route | undefined {
+    return this.#parts.routes.find(calledPath(request.url), request)
   }
 
   #faultIn({ raw, url, method }: FastifyRequest): [status: number, detail: string] | undefined {
@@ -75,9 +77,10 @@ export class Forwarder {
     if ((headers['transfer-encoding'] ?? 'chunked').toLowerCase() !== 'chunked') {
       return [501, 'Of transfer codings, only chunked is understood.']
     }
-    if (Number(headers['content-length'] ?? 0) > this.#parts.settings.limits.bodyBytes) {
-      return [413, 'The body of this call is too large.']
-    }
     return undefined
   }
+}
+
+function hasLongBody({ headers }: FastifyRequest, { settings }: Route): boolean {
+  return Number(headers['content-length'] ?? 0) > settings.bodyBytes
 }

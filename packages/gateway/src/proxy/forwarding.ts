@@ -58,7 +58,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
 
   begin(): void {
     this.#headers = headersToService(this.#request, this.#route, this.#parts.trust)
-    this.#body = bodyOf(this.#request, this.#parts.settings.limits.bodyBytes, this.#parts.bulk)
+    this.#body = bodyOf(this.#request, this.#route.settings.bodyBytes, this.#parts.bulk)
     this.#reply.raw.once('close', this.#onClose)
     this.#parts.transfers.add(this)
     this.#upstream.slots.take(this)

@@ -4,7 +4,11 @@ import { routeSchema } from '../settings/route-settings.ts'
 import { Upstreams } from '../upstreams/upstreams.ts'
 import { asCallerSees, type Exchange } from './own-addresses.ts'
 
-const rest = { timeouts: { connectMs: 1, headersMs: 1, bodyMs: 1 }, connections: { max: 1, queueSize: 0, queueMs: 1 } }
+const rest = {
+  bodyBytes: 1,
+  timeouts: { connectMs: 1, headersMs: 1, bodyMs: 1 },
+  connections: { max: 1, queueSize: 0, queueMs: 1 },
+}
 
 function exchange(words: object, host = 'shop.example:8080'): Exchange {
   const route = new Route({ ...routeSchema.parse(words), ...rest }, new Upstreams())

@@ -2,6 +2,8 @@ import type { RouteSettings } from '../settings/route-settings.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import type { Upstreams } from '../upstreams/upstreams.ts'
 import { pathOf } from './called-path.ts'
+import { Conditions } from './conditions.ts'
+import { type OwnAnswer, redirectAnswer, staticAnswer } from './own-answer.ts'
 
 /** Calls that go to one service, at one of its addresses in turn. */
 export class Route {
@@ -12,6 +14,10 @@ export class Route {
   readonly changesResponse: boolean
   /** Whether the service is told the Host that the caller asked for. */
   readonly keepsHost: boolean
+  /** What a call must have besides its host and path. */
+  readonly conditions: Conditions
+  /** How the gateway answers itself, in place of a service. */
+  readonly ownAnswer: OwnAnswer | undefined
   /** How many segments the path has that `rewrite` takes the place of. */
   readonly #depth: number
   #turn = -1
@@ -20,6 +26,8 @@ export class Route {
     const { to, path, keepHost, requestHeaders, responseHeaders } = settings
     this.#depth = path === '/' ? 0 : path.split('/').length - 1
     this.settings = settings
+    this.conditions = new Conditions(settings)
+    this.ownAnswer = this.#ownAnswerOf(settings)
     this.upstreams = to.map(address => upstreams.find(address, settings))
     // a service behind https is likely to be somebody else's, and known by its own name only
     this.keepsHost = keepHost ?? to.every(address => new URL(address).protocol === 'http:')
@@ -39,6 +47,11 @@ export class Route {
       resting ??= upstream
     }
     return resting ?? except!
+  }
+
+  #ownAnswerOf({ answer, redirect }: RouteSettings): OwnAnswer | undefined {
+    if (answer) return staticAnswer(answer)
+    return redirect && redirectAnswer(redirect, target => target.slice(endOfSegments(target, this.#depth)))
   }
 
   /** Where a call to `target` goes at an address; `target` begins with the path of this route, perhaps with parameters. */

@@ -1,13 +1,15 @@
 import type { Section } from 'diana-limiter'
-import { duration, listOf, textOf } from 'diana-limiter/words'
+import { canonicalHost, duration, listOf, textOf } from 'diana-limiter/words'
 import { z } from 'zod'
+import { oneSpelling } from '../proxy/settle-request.ts'
+import { conditionsKey } from '../routes/conditions.ts'
 import { type CorsSettings, corsSchema } from './cors-settings.ts'
 import { type FilterSettings, filterSchema } from './filter-settings.ts'
+import { headersToSet } from './header-settings.ts'
+import { pathFault } from './path-settings.ts'
 import {
   type ConnectionSettings,
   connectionsSchema,
-  headersToSet,
-  pathFault,
   type RouteSettings,
   type RouteWords,
   routeSchema,
@@ -177,22 +179,28 @@ const schema = z
       shutdown: { delayMs: shutdown.delay ?? 0, timeoutMs: shutdown.timeout },
       routes: routes.map(route => ({
         ...route,
+        bodyBytes: route.bodyBytes ?? limits.body ?? Number.POSITIVE_INFINITY,
         timeouts: { ...usual, ...timeouts, ...route.timeouts },
         connections: { ...usualConnections, ...connections, ...route.connections },
       })),
     }),
   )
 
-/** Routes that could never be taken, since an earlier one has the same host and path. */
+/** Routes of which only one could ever be taken, since they have the same host, path and conditions; each is named. */
 function* doubles(routes: readonly RouteWords[]): Generator<[index: number, what: string]> {
   const taken = new Map<string, number>()
-  for (const [index, { host, path }] of routes.entries()) {
-    for (const name of host.length === 0 ? ['every host'] : host) {
-      const earlier = taken.get(`${name} ${path}`)
+  for (const [index, route] of routes.entries()) {
+    const { host, path } = route
+    const conditions = conditionsKey(route)
+    for (const name of host.length === 0 ? ['every host'] : host.map(canonicalHost)) {
+      const key = `${name} ${oneSpelling(path) ?? path} ${conditions}`
+      const earlier = taken.get(key)
       if (earlier !== undefined && earlier !== index) {
-        yield [index, `has the path ${path} of ${name}, as routes[${earlier}] does: leave one out`]
+        const what = `the path ${path} of ${name}${route.method.length + Object.keys(route.header).length > 0 ? ', and the same conditions' : ''}`
+        yield [earlier, `has ${what}, as routes[${index}] does: leave one out`]
+        yield [index, `has ${what}, as routes[${earlier}] does: leave one out`]
       }
-      taken.set(`${name} ${path}`, index)
+      taken.set(key, index)
     }
   }
 }

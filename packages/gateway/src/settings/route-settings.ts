@@ -1,5 +1,10 @@
-import { duration, headerFault, hostFault, listOf, textOf } from 'diana-limiter/words'
+import { duration, hostFault, listOf, textOf } from 'diana-limiter/words'
 import { z } from 'zod'
+import { headerName, headersToSet } from './header-settings.ts'
+import { pathFault } from './path-settings.ts'
+import { type AnswerSettings, answerSchema, type RedirectSettings, redirectSchema } from './route-answer-settings.ts'
+import { headersSchema, methodsSchema, type RouteConditions } from './route-match-settings.ts'
+import { sizeOf } from './size.ts'
 import { type ServiceTlsSettings, serviceTlsSchema } from './tls-settings.ts'
 
 /** How long a service may take: to be reached, to begin its answer, and between two pieces of it. */
@@ -23,13 +28,18 @@ export interface HeaderChanges {
 }
 
 /** Which calls go to which service, and how they are changed on the way. */
-export interface RouteSettings {
+export interface RouteSettings extends RouteConditions {
   /** Host names, or `*.` and a name; none is every host. */
   readonly host: readonly string[]
   /** The path itself and everything below it. */
   readonly path: string
-  /** The addresses of the service. */
+  /** The addresses of the service; none if the gateway answers itself. */
   readonly to: readonly string[]
+  /** What the gateway answers itself. */
+  readonly answer?: AnswerSettings | undefined
+  readonly redirect?: RedirectSettings | undefined
+  /** How large the body of a call may be. */
+  readonly bodyBytes: number
   /** What takes the place of `path`; none leaves it. */
   readonly rewrite?: string | undefined
   /** Whether the caller's Host is sent on; left out, it is to services over http. */
@@ -45,46 +55,12 @@ export interface RouteSettings {
   readonly health: { readonly failures: number; readonly restMs: number }
 }
 
-/** What a proxy says itself, or what would break the framing of a message. */
-const ours: readonly string[] = [
-  'connection',
-  'content-length',
-  'host',
-  'keep-alive',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]
-
-function changedHeaderFault(name: string): string | undefined {
-  if (!ours.includes(name.toLowerCase())) return headerFault(name)
-  return name.toLowerCase() === 'host' ? 'is set by keepHost: leave it out' : 'belongs to the connection: leave it out'
-}
-
-const headerName = textOf(changedHeaderFault, 128).transform(name => name.toLowerCase())
-const headerValue = z
-  .string()
-  .max(4096)
-  .regex(/^[\t\x20-\x7e\x80-\xff]*$/, { error: 'has a character that no header may have: take it out' })
-
-/** Headers by name, with the value of each. */
-export const headersToSet: z.ZodType<Record<string, string>> = z.record(headerName, headerValue)
-
 const headerChanges = z
   .strictObject({
     set: headersToSet.default({}).describe('Headers to put in place of what was there.'),
     remove: listOf(headerName, { min: 0, max: 100 }).default([]).describe('Headers to take out.'),
   })
   .default({ set: {}, remove: [] })
-
-/** What is wrong with a plain path. */
-export function pathFault(path: string): string | undefined {
-  if (!path.startsWith('/')) return `must begin with /: write "/${path}"`
-  if (/[^\x21-\x7e]|[?#*;\\]|\/\/|\/\.\.?(?:\/|$)/.test(path))
-    return 'must be a plain path such as /api, without patterns, queries or dots'
-  return undefined
-}
 
 const path = textOf(pathFault).transform(text => (text.length > 1 ? text.replace(/\/$/, '') : text))
 
@@ -130,7 +106,8 @@ export const connectionsSchema: z.ZodType<Partial<ConnectionSettings>> = z
   }))
 
 /** A route with only those timeouts and connection settings that it says itself. */
-export type RouteWords = Omit<RouteSettings, 'timeouts' | 'connections'> & {
+export type RouteWords = Omit<RouteSettings, 'timeouts' | 'connections' | 'bodyBytes'> & {
+  readonly bodyBytes: number | undefined
   readonly timeouts: Partial<Timeouts>
   readonly connections: Partial<ConnectionSettings>
 }
@@ -144,9 +121,19 @@ export const routeSchema: z.ZodType<RouteWords> = z
       .default([])
       .describe('Hosts such as api.example.com or *.example.com; left out, every host.'),
     path: path.default('/').describe('The path and all below it; of several that fit, the longest is taken.'),
-    to: listOf(textOf(upstreamFault, 2048), { min: 1, max: 100 }).describe(
-      'Addresses of the service, asked in turn: http://10.0.0.1:3000.',
-    ),
+    method: methodsSchema,
+    header: headersSchema,
+    to: listOf(textOf(upstreamFault, 2048), { min: 1, max: 100 })
+      .default([])
+      .describe('Addresses of the service, asked in turn: http://10.0.0.1:3000.'),
+    answer: answerSchema.optional().describe('What the gateway answers itself, in place of a service.'),
+    redirect: redirectSchema.optional().describe('Where callers are sent, in place of a service.'),
+    limits: z
+      .strictObject({
+        body: sizeOf({ least: '1B', most: '999GiB' }).optional().describe('The body of a call; left out, as for all.'),
+      })
+      .default({})
+      .describe('What a call may be.'),
     rewrite: path.optional().describe('What takes the place of path: / takes it out.'),
     keepHost: z
       .boolean()
@@ -171,9 +158,22 @@ export const routeSchema: z.ZodType<RouteWords> = z
       .default({ failures: 3, rest: 5000 })
       .describe('When an address that fails is left alone.'),
   })
+  .superRefine(({ to, answer, redirect }, context) => {
+    const given = [to.length > 0, answer !== undefined, redirect !== undefined].filter(Boolean).length
+    if (given === 1) return
+    const message =
+      given === 0
+        ? 'leads nowhere: add to, answer or redirect'
+        : 'has more than one of to, answer and redirect: leave one of them'
+    context.addIssue({ code: 'custom', message })
+  })
   .superRefine(({ to, tls }, context) => {
     if (tls === undefined || to.some(address => address.startsWith('https:'))) return
     const message = 'is only for services over https, and this route has none: leave tls out'
     context.addIssue({ code: 'custom', path: ['tls'], message })
   })
-  .transform(({ health: { failures, rest }, ...words }) => ({ ...words, health: { failures, restMs: rest } }))
+  .transform(({ health: { failures, rest }, limits, ...words }) => ({
+    ...words,
+    bodyBytes: limits.body,
+    health: { failures, restMs: rest },
+  }))
