@@ -4,6 +4,7 @@ import { createLimiter, type Limiter } from 'diana-limiter'
 import type { FastifyServerOptions } from 'fastify'
 import { pino } from 'pino'
 import { createGateway } from './gateway.ts'
+import { type ListeningSocket, socketOf } from './lifecycle/listening-socket.ts'
 import { logRefusals } from './refusal-log.ts'
 import { type GatewaySettings, gatewaySection, parseGatewaySettings } from './settings/gateway-settings.ts'
 
@@ -15,6 +16,8 @@ export interface GatewayProcessOptions {
   /** Where to listen; the section says unless they are given. */
   readonly host?: string | undefined
   readonly port?: number | undefined
+  /** A socket that listens already, in place of host and port; of the supervisor, in a worker. */
+  readonly fd?: number | undefined
   /** The socket of a counting process. */
   readonly counting?: string | undefined
   readonly logger?: FastifyServerOptions['logger']
@@ -28,6 +31,8 @@ export interface GatewayProcess {
   readonly limiter: Limiter
   /** Whether more calls should be sent here. */
   isReady(): boolean
+  /** The socket on which calls come in, for another process. */
+  socket(): Promise<ListeningSocket | undefined>
   /** Turns unready, lets calls come for as long as the settings say, finishes those under way, and ends. */
   close(): Promise<void>
 }
@@ -54,17 +59,19 @@ export async function startGatewayProcess(
     // empty is not set, as in a shell
     const host = options.host ?? listen.host ?? (process.env.DIANA_HOST || usualHost)
     const port = options.port ?? listen.port ?? usualPort
-    const address = await gateway.listen({ host, port }).catch(async error => {
-      await gateway.close()
-      throw Object.assign(error, { host, port })
-    })
+    const address = await gateway
+      .listen({ host, port, ...(options.fd !== undefined && { fd: options.fd }) })
+      .catch(async error => {
+        await gateway.close()
+        throw Object.assign(error, { host, port })
+      })
     const close = async (): Promise<void> => {
       ready = false
       await pause(settingsOf(limiter).shutdown.delayMs)
       await gateway.close()
       await limiter.close()
     }
-    return { address, limiter, isReady: () => ready, close }
+    return { address, limiter, isReady: () => ready, socket: async () => socketOf(gateway.server), close }
   } catch (error) {
     await limiter.close()
     throw error

@@ -4,6 +4,10 @@ import { watchWorkers } from '../admin/watch-workers.ts'
 import { copyDemoRules, createDemoService } from '../demo.ts'
 import { startDemoTraffic } from '../demo-traffic.ts'
 import { type GatewayProcess, type GatewayProcessOptions, settingsOf, startGatewayProcess } from '../gateway-process.ts'
+import { takeInheritedSockets } from '../lifecycle/inherited-sockets.ts'
+import { ServiceManager } from '../lifecycle/service-manager.ts'
+import { reportReady } from '../lifecycle/successor.ts'
+import { untilReplaced } from '../lifecycle/until-replaced.ts'
 import { surviveErrors } from '../survive.ts'
 import { tellOfChanges } from '../tell-of-changes.ts'
 import { Supervisor } from '../workers/supervisor.ts'
@@ -51,23 +55,33 @@ export const start: Command = {
   async run(args, terminal) {
     const settings = readSettings(args)
     const isDemo = settings.guarded === undefined
+    // one that comes before calls are taken would end this process
+    process.on('SIGUSR2', () => {})
     const endSurviving = surviveErrors({ report: terminal.complain, giveUp: () => process.exit(1) })
     const service = isDemo ? createDemoService() : undefined
     const rules = isDemo ? await copyDemoRules() : undefined
     try {
       const upstream = settings.guarded?.upstream ?? (await service?.listen({ port: 0, host: '127.0.0.1' }))
       const config = settings.guarded?.config ?? rules!.path
-      const gateway = await startGateway({ ...settings, config, upstream }, terminal)
+      const sockets = takeInheritedSockets(process.env, process.pid)
+      const manager = new ServiceManager({ ...{ env: process.env, pid: process.pid }, complain: terminal.complain })
+      const gateway = await startGateway({ ...settings, config, upstream, fd: sockets.traffic }, terminal)
       const stopped = untilSignalled(terminal)
-      const admin = await startAdminOf(gateway, settings).catch(async error => {
+      const admin = await startAdminOf(gateway, settings, sockets.admin).catch(async error => {
         await gateway.close()
         throw error
       })
       introduce(gateway.address, { ...settings, config, upstream }, terminal)
       const endTraffic = service && admin && startDemoTraffic(gateway.address)
       if (admin) showDashboard(admin, settings, terminal)
-      await stopped
+      reportReady()
+      void manager.ready()
+      const replaced = untilReplaced({ gateway, admin, manager, isDemo, ...terminal })
+      const isReplaced = await Promise.race([stopped.then(() => false), replaced.then(() => true)])
       await endTraffic?.()
+      // operators and systemd speak to the new process from now on
+      if (isReplaced) await admin?.close()
+      else await manager.stopping()
       // the gateway first, so that calls under way still find their service
       await gateway.close()
       await admin?.close()
@@ -81,10 +95,10 @@ export const start: Command = {
 }
 
 async function startGateway(
-  { guarded, config, upstream, host, port, workers }: Settings & Guarded,
+  { guarded, config, upstream, host, port, fd, workers }: Settings & Guarded & Pick<GatewayProcessOptions, 'fd'>,
   terminal: Terminal,
 ): Promise<GatewayProcess> {
-  const options: GatewayProcessOptions = { config, upstream, host, port }
+  const options: GatewayProcessOptions = { config, upstream, host, port, fd }
   const logLevel = guarded && 'warn'
   const warn = (warning: string): void => terminal.complain(`warning: ${warning}`)
   try {
@@ -130,6 +144,7 @@ function readAdminPort(text: unknown): Settings['adminPort'] {
 async function startAdminOf(
   gateway: GatewayProcess,
   { guarded, adminPort }: Settings,
+  fd: number | undefined,
 ): Promise<RunningAdmin | undefined> {
   if (adminPort === 'off') return undefined
   const { limiter } = gateway
@@ -138,7 +153,7 @@ async function startAdminOf(
   const demo = guarded === undefined
   const isReady = () => gateway.isReady()
   try {
-    return await startAdmin({ limiter, processes, host, port: adminPort ?? port, token, hosts, demo, isReady })
+    return await startAdmin({ limiter, processes, host, port: adminPort ?? port, fd, token, hosts, demo, isReady })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
     throw new Complaint(1, `port ${adminPort ?? port} is taken: choose another with --admin-port N, or off`)

@@ -4,7 +4,7 @@ import type { GatewayProcess } from '../gateway-process.ts'
 import { startGatewayProcess } from '../gateway-process.ts'
 import { surviveErrors } from '../survive.ts'
 import { tellOfChanges } from '../tell-of-changes.ts'
-import { fail, type Order, readProcessSettings, tell, type WorkerSettings } from './messages.ts'
+import { fail, type Order, readProcessSettings, tell, tellSocket, type WorkerSettings } from './messages.ts'
 import { answerQuestion } from './questions.ts'
 
 let gateway: GatewayProcess | undefined
@@ -27,6 +27,7 @@ process.on('disconnect', () => void end())
 // an order may come before the gateway has begun
 process.on('message', (order: Order) => {
   if (order.what === 'end') void end()
+  else if (order.what === 'socket') void gateway?.socket().then(tellSocket)
   else if (gateway) answer(gateway.limiter, order)
 })
 

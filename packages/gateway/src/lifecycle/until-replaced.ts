@@ -1,0 +1,49 @@
+import type { RunningAdmin } from '../admin/start-admin.ts'
+import type { GatewayProcess } from '../gateway-process.ts'
+import type { ServiceManager } from './service-manager.ts'
+import { startSuccessor } from './successor.ts'
+
+export interface ReplacedParts {
+  readonly gateway: GatewayProcess
+  readonly admin: RunningAdmin | undefined
+  readonly manager: ServiceManager
+  readonly isDemo: boolean
+  print(line: string): void
+  complain(line: string): void
+}
+
+/**
+ * Resolves when another process has taken over, which SIGUSR2 asks for. If that process does not come to take calls, this one
+ * goes on as before.
+ */
+export function untilReplaced(parts: ReplacedParts): Promise<void> {
+  const { manager, print, complain } = parts
+  return new Promise(resolve => {
+    let isUnderWay = false
+    const replace = async (): Promise<void> => {
+      if (isUnderWay) return
+      isUnderWay = true
+      try {
+        await manager.reloading()
+        const pid = await replaceBy(parts)
+        manager.leave()
+        print(`Process ${pid} takes the calls from now on; this one finishes those under way.`)
+        resolve()
+      } catch (error) {
+        complain(`No new process took over: ${(error as Error).message}. This one goes on.`)
+        void manager.stillReady()
+        isUnderWay = false
+      }
+    }
+    process.on('SIGUSR2', () => void replace())
+  })
+}
+
+async function replaceBy({ gateway, admin, isDemo }: ReplacedParts): Promise<number> {
+  if (isDemo) throw new Error('the demo has its service inside')
+  if (process.pid === 1) throw new Error('with process 1 its container ends: replace the container instead')
+  const traffic = await gateway.socket()
+  if (traffic === undefined) throw new Error('the socket on which calls come in cannot be handed over')
+  const operators = admin?.socket()
+  return await startSuccessor({ traffic, ...(operators && { admin: operators }) })
+}
