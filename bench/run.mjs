@@ -63,9 +63,15 @@ function prepare() {
   run('npx', ['tsc', '-b'], `${here}..`)
 }
 
-async function measureTopic(topic, { cases, marks, about, charted, allOurs, programs = [], peers = [] }, rounds) {
+async function measureTopic(topic, module, rounds) {
+  const { cases, marks, about, charted, allOurs, measureTogether, programs = [], peers = [] } = module
   const samples = new Map(cases.flatMap(one => one.subjects.map(subject => [`${one.name}\n${subject}`, []])))
-  for (let round = 0; round < rounds; round++) {
+  for (const one of measureTogether ? cases : []) {
+    process.stderr.write(`\r\u001b[K${topic}  ${one.name}`)
+    const measured = await measureOnce(topic, one, String(rounds))
+    for (const subject of one.subjects) samples.get(`${one.name}\n${subject}`).push(...measured[subject])
+  }
+  for (let round = 0; round < (measureTogether ? 0 : rounds); round++) {
     for (const one of cases) {
       if (round >= (one.rounds ?? rounds)) continue
       for (const subject of one.subjects) {

@@ -1,11 +1,11 @@
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { promisify } from 'node:util'
+import { freePort } from './free-port.mjs'
+import { cpuMicrosecondsOf } from './process-cpu.mjs'
 import { searchPath } from './programs.mjs'
 
 const configuration = ({ folder, port, upstream, limits }) => `
@@ -54,13 +54,9 @@ export async function startNginx({ upstream, limits }) {
     const error = await Promise.race([failed, setTimeout(20)])
     if (error) throw error
   }
-  const ids = [child.pid, ...(await workersOf(child.pid))]
   return {
     port,
-    async cpuMicroseconds() {
-      const ticks = await Promise.all(ids.map(ticksOf))
-      return (ticks.reduce((sum, one) => sum + one, 0) * 1e6) / (await ticksPerSecond())
-    },
+    cpuMicroseconds: () => cpuMicrosecondsOf(child.pid),
     async stop() {
       process.removeListener('exit', kill)
       child.kill('SIGTERM')
@@ -75,27 +71,4 @@ const lastWords = folder => readFile(join(folder, 'error.log'), 'utf8').catch(()
 async function answers(port) {
   const response = await fetch(`http://127.0.0.1:${port}/orders`).catch(() => undefined)
   return response?.ok === true
-}
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address()
-  server.close()
-  await once(server, 'close')
-  return port
-}
-
-async function workersOf(id) {
-  return (await readFile(`/proc/${id}/task/${id}/children`, 'utf8')).trim().split(' ').map(Number)
-}
-
-/** User and system time, in ticks of the system's clock: fields 14 and 15, counted behind the name in parentheses. */
-async function ticksOf(id) {
-  const fields = (await readFile(`/proc/${id}/stat`, 'utf8')).replace(/^.*\) /s, '').split(' ')
-  return Number(fields[11]) + Number(fields[12])
-}
-
-async function ticksPerSecond() {
-  return Number((await promisify(execFile)('getconf', ['CLK_TCK'])).stdout)
 }

@@ -1,49 +1,71 @@
-// The gateway in front of a service, beside a bare proxy on the same framework and beside nginx. Load, proxy and service are
-// processes of their own on one machine, so the CPU that the proxy spends on a call is compared first.
+// The gateway in front of a service, beside bare proxies and beside nginx. Load, proxy and service are processes of their own on
+// one machine, so the CPU that the proxy spends on a call is compared first.
 
+import { fourRulesDocument } from '../proxies.mjs'
 import { startNginx } from '../start-nginx.mjs'
 import { startServer } from '../start-server.mjs'
-import { underLoad } from '../under-load.mjs'
+import { startWorkers } from '../start-workers.mjs'
+import { sample, warmUp } from '../under-load.mjs'
 
 const CONNECTIONS = 64
-const proxies = ['@fastify/http-proxy, no limits', 'diana gateway, one rule', 'diana gateway, four rules']
+const SLICES_PER_ROUND = 4
+const SLICE_SECONDS = 1
+const bare = 'bare node:http and undici'
+const framework = '@fastify/http-proxy, no limits'
+const ours = ['diana gateway, no rules', 'diana gateway, one rule', 'diana gateway, four rules']
+const workers = { 'diana gateway, four rules, 2 workers': 2 }
 const nginx = { 'nginx, no limits': false, 'nginx, limit_req': true }
 
 export const programs = ['wrk', 'nginx']
 export const peers = ['fastify', '@fastify/http-proxy']
 
-export const about = `A service on \`node:http\`, called by \`wrk\` over ${CONNECTIONS} connections through one proxy process. Load, proxy and service share
-this machine's cores, so the figure to compare is the CPU that the proxy spends on a call.
+export const about = `A service on \`node:http\`, called by \`wrk\` over ${CONNECTIONS} connections through one proxy at a time. Load, proxy and service share
+this machine's cores, so the figure to compare is the CPU (user and system) that the proxy spends on a call. All proxies run
+throughout and are called in turn, for a second each, so that a busy machine is busy for all of them.
 
+- bare node:http and undici: the floor of Node. It copies headers and streams bodies through undici's pool, and checks nothing.
 - @fastify/http-proxy: only told where the service is; it counts nothing and checks nothing.
 - nginx: one worker, connections to the service kept open, no log of calls; \`limit_req\` per account with room for all calls.
   A program of another kind (C, no place for filters in JavaScript), as a measure of what a proxy can cost.
-- Diana: \`createGateway\` with the rules of the filters above, told where the service is.
+- Diana: \`createGateway\`, told where the service is. Four rules: the whole service, each address, each account, each path.
+  With 2 workers: \`diana start --workers 2\`, the CPU of all its processes; each worker asks the process that counts for both.
 `
 
 export const cases = [
-  { name: 'a call through the proxy', unit: 'CPU µs/call', subjects: [...proxies, ...Object.keys(nginx)] },
+  {
+    name: 'a call through the proxy',
+    unit: 'CPU µs/call',
+    subjects: [bare, framework, ...ours, ...Object.keys(workers), ...Object.keys(nginx)],
+    longestMs: 900_000,
+  },
 ]
 
 export const charted = cases.map(({ name }) => name)
 
-export const marks = proxies.slice(1).map(ours => ({ case: cases[0].name, ours, theirs: proxies[0], times: 1 }))
+export const marks = [
+  { case: cases[0].name, ours: 'diana gateway, four rules', theirs: bare, times: 1.25 },
+  ...ours.slice(1).map(one => ({ case: cases[0].name, ours: one, theirs: framework, times: 1 })),
+]
 
-/** Measures one subject, a proxy in a process of its own before a service in another. */
-export async function measure(_case, subject) {
+/** Measures all subjects in turn, each a proxy in processes of its own before the same service. */
+export async function measureTogether({ subjects }, rounds) {
   const service = await startServer('proxies.mjs', 'service')
+  const proxies = []
   try {
-    const upstream = `127.0.0.1:${service.port}`
-    const proxy =
-      subject in nginx
-        ? await startNginx({ upstream, limits: nginx[subject] })
-        : await startServer('proxies.mjs', subject, { upstream: `http://${upstream}` })
-    try {
-      return await underLoad(proxy, CONNECTIONS)
-    } finally {
-      await proxy.stop()
+    for (const subject of subjects) proxies.push({ subject, ...(await start(subject, `127.0.0.1:${service.port}`)) })
+    for (const proxy of proxies) await warmUp(proxy, CONNECTIONS)
+    const samples = Object.fromEntries(subjects.map(subject => [subject, []]))
+    for (let slice = 0; slice < rounds * SLICES_PER_ROUND; slice++) {
+      for (const proxy of proxies) samples[proxy.subject].push(await sample(proxy, CONNECTIONS, SLICE_SECONDS))
     }
+    return samples
   } finally {
-    await service.stop()
+    await Promise.all([...proxies, service].map(one => one.stop()))
   }
+}
+
+function start(subject, upstream) {
+  if (subject in nginx) return startNginx({ upstream, limits: nginx[subject] })
+  if (subject in workers) return startWorkers({ upstream, workers: workers[subject], document: fourRulesDocument })
+  return startServer('proxies.mjs', subject, { upstream: `http://${upstream}` })
 }

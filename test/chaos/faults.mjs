@@ -70,6 +70,20 @@ async function centre() {
   }
 }
 
+/** A Redis, and another one that knows nothing. */
+async function spare() {
+  const scene = await single()
+  const other = await startRedis()
+  return {
+    ...scene,
+    other,
+    async close() {
+      await other.close()
+      await scene.close()
+    },
+  }
+}
+
 /** A Redis with so much in it that it takes seconds to start. */
 async function large() {
   const scene = await single()
@@ -264,6 +278,16 @@ export const faults = [
       return { deafSince, beganAt }
     },
     end: ({ replica }) => replica.client.replicaof('NO', 'ONE'),
+  },
+  {
+    name: 'failover to an empty Redis, with live connections to it at once',
+    scene: spare,
+    lastsMs: 1000,
+    async begin({ redis, proxy, other }) {
+      await redis.stop()
+      proxy.lead(other.port)
+    },
+    end: () => {},
   },
   {
     name: 'LOADING after a restart',

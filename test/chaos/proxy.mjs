@@ -11,6 +11,7 @@ export async function startProxy(targetPort) {
   function accept(client) {
     const server = connect(target, '127.0.0.1')
     const pair = { client, server, isDead: isSilent }
+    const waiting = new Map([client, server].map(socket => [socket, new Delayed(socket)]))
     pairs.add(pair)
     const end = () => {
       client.destroy()
@@ -26,20 +27,12 @@ export async function startProxy(targetPort) {
         // what a silent way has swallowed is gone, so it stays dead
         if (isSilent) pair.isDead = true
         if (pair.isDead) return
-        if (delayMs === 0) to.write(data)
-        else forwardLater(pair, to, data)
+        const lateMs = typeof delayMs === 'function' ? delayMs() : delayMs
+        waiting.get(to).add(data, performance.now() + lateMs)
       })
       from.on('error', end)
       from.on('close', end)
     }
-  }
-
-  /** Bytes arrive in the order they were sent, however late. */
-  function forwardLater(pair, to, data) {
-    const key = to === pair.client ? 'toClient' : 'toServer'
-    const at = Math.max(performance.now() + (typeof delayMs === 'function' ? delayMs() : delayMs), pair[key] ?? 0)
-    pair[key] = at
-    setTimeout(() => to.writable && to.write(data), at - performance.now())
   }
 
   let listener = createServer(accept).listen(0, '127.0.0.1')
@@ -80,5 +73,32 @@ export async function startProxy(targetPort) {
     async close() {
       await this.shut()
     },
+  }
+}
+
+/** Bytes on their way to a socket: however late, they arrive in the order in which they were sent. */
+class Delayed {
+  #socket
+  #pieces = []
+
+  constructor(socket) {
+    this.#socket = socket
+  }
+
+  add(data, at) {
+    this.#pieces.push({ data, at })
+    if (this.#pieces.length === 1) this.#forward()
+  }
+
+  #forward() {
+    while (this.#pieces.length > 0) {
+      const waitMs = this.#pieces[0].at - performance.now()
+      if (waitMs > 0) {
+        setTimeout(() => this.#forward(), waitMs)
+        return
+      }
+      const { data } = this.#pieces.shift()
+      if (this.#socket.writable) this.#socket.write(data)
+    }
   }
 }

@@ -1,4 +1,4 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { CallReply, CallRequest } from './calls/call.ts'
 import type { CorsSettings } from './settings/cors-settings.ts'
 
 /** What refusals tell, and a page could not read otherwise. */
@@ -18,7 +18,7 @@ const exposed = [
  * Lets pages of other origins read what the gateway answers, also when it refuses; what the service says of this itself takes the
  * place of it. True if the call was a preflight and has been answered: no rule counts those, and no service sees them.
  */
-export function answerCors({ method, headers }: FastifyRequest, reply: FastifyReply, settings: CorsSettings): boolean {
+export function answerCors({ method, headers }: CallRequest, reply: CallReply, settings: CorsSettings): boolean {
   const { origin } = headers
   const isAny = settings.origins[0] === '*'
   if (!isAny) reply.header('vary', 'Origin')

@@ -1,23 +1,18 @@
-import { METHODS } from 'node:http'
+import { METHODS, type RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
 import { DianaError, type Limiter } from 'diana-limiter'
-import { diana } from 'diana-limiter/fastify'
-import fastify, {
-  type FastifyError,
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-  type FastifyServerOptions,
-} from 'fastify'
+import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyServerOptions } from 'fastify'
+import type { pino } from 'pino'
+import { Admission } from './calls/admission.ts'
+import type { CallReply, CallRequest } from './calls/call.ts'
+import { plainListener } from './calls/plain-listener.ts'
+import { watchHooks } from './calls/watch-hooks.ts'
 import { Closing } from './closing.ts'
 import { BulkQueue } from './connections/bulk-queue.ts'
-import { Transfers } from './connections/transfers.ts'
-import { answerCors } from './cors.ts'
 import type { FilterPlugin } from './filters/filter.ts'
 import { LiveSettings } from './live-settings.ts'
 import { prepareGateway } from './prepare-gateway.ts'
 import { problemText, sendProblem } from './problem.ts'
-import { askForBody } from './proxy/body.ts'
 import { DirectOutlet } from './proxy/direct-outlet.ts'
 import { AnswerBroken } from './proxy/failure.ts'
 import { Forwarder } from './proxy/forwarder.ts'
@@ -51,7 +46,10 @@ const notForwarded: readonly string[] = ['CONNECT', 'TRACE']
 const filterStartMs = 10_000
 const maxProxies = 64
 
-/** Puts Diana in front of services: a Fastify application whose first filter is hers and whose only route is the proxy. */
+/**
+ * Puts Diana in front of services: a Fastify application whose first hook judges calls and whose only route is the proxy. Calls
+ * go through Fastify only if somebody has added hooks or routes to it; judged and forwarded they are in the same way.
+ */
 export async function createGateway(options: GatewayOptions): Promise<FastifyInstance> {
   const { upstream, folder = '.', logger = false } = options
   // a promise of a limiter is as good, since this waits anyway
@@ -59,7 +57,6 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
   if (typeof limiter?.decide !== 'function') {
     throw new DianaError('BAD_CALL', 'createGateway was given no limiter: pass { limiter: await createLimiter({ … }) }')
   }
-  const judging = diana(limiter, { resource: 'path', caseSensitive: false })
   let app: FastifyInstance | undefined
   let gatewayServer: GatewayServer | undefined
   const onTrouble = (trouble: string): void => app?.log.error(`the certificate stays as it was: ${trouble}`)
@@ -79,12 +76,16 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
   const { tls, filters: named } = await prepareGateway(settings, { folder, onTrouble, onWarning })
   const filters = [...(options.filters ?? []), ...named]
   const isProxy = proxyTest(limiter)
+  const admission = new Admission(limiter, () => live.settings)
+  // whether Fastify has anything to do for a call
+  let isHooked = filters.length > 0
 
   app = fastify({
     logger,
     serverFactory: listener => {
       const onError = (error: Error): void => app?.log.error({ err: error }, 'a connection could not be accepted')
-      gatewayServer = new GatewayServer(withClientCert(listener, settings.tls?.clients), {
+      const serve: RequestListener = (request, response) => (isHooked ? listener : plain)(request, response)
+      gatewayServer = new GatewayServer(withClientCert(serve, settings.tls?.clients), {
         ...{ settings: () => live.settings, tls, isProxy, onError },
         isReady: () => !closing.hasBegun && (options.isReady?.() ?? true),
       })
@@ -94,9 +95,11 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     // it would also bound how long calls under way may take at the end, which is for shutdown.timeout to say
     pluginTimeout: 0,
     rewriteUrl: settleRequest,
-    frameworkErrors: (_error, request, reply) => sendProblem(reply, 400, faultOf(request.raw)),
+    frameworkErrors: (_error, request, reply) => void sendProblem(reply as FastifyReply, 400, faultOf(request.raw)),
     clientErrorHandler: answerUnreadable,
   })
+  // Fastify then logs each call
+  if ((app.log as Partial<pino.Logger>).isLevelEnabled?.('info')) isHooked = true
   const forwarder = new Forwarder({
     get settings() {
       return live.settings
@@ -111,10 +114,9 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
       addressOf: (remote, forwarded) => limiter.addressOf(remote, forwarded),
       isProxy,
     },
-    transfers: new Transfers(),
     bulk: new BulkQueue(),
     // whoever stands in the chain may want to see answers as well
-    outletFor: filters.length > 0 ? reply => new ReplyOutlet(reply) : reply => new DirectOutlet(reply),
+    outletFor: reply => (filters.length > 0 ? new ReplyOutlet(reply as FastifyReply) : new DirectOutlet(reply)),
     isClosing: () => closing.hasBegun,
   })
   const closing: Closing = new Closing({
@@ -128,23 +130,24 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     tls?.close()
     await live.upstreams.close()
   })
+  const serve = (request: CallRequest, reply: CallReply): void => {
+    if (!notForwarded.includes(request.method)) forwarder.forward(request, reply)
+    else sendProblem(reply, 405, `The gateway does not forward ${request.method}.`)
+  }
+  const plain = plainListener({
+    ...{ admission, serve, sendError },
+    log: () => app.log,
+    isClosing: () => closing.hasBegun,
+  })
   app.setErrorHandler(sendError)
-  // before any rule counts: refusals carry these headers as well
-  app.addHook('onRequest', (request, reply, done) => {
-    const { cors, answerHeaders } = live.settings
-    for (const name in answerHeaders) reply.header(name, answerHeaders[name])
-    if (cors === undefined || !answerCors(request, reply, cors)) done()
+  app.addHook('onRequest', (request, reply, done) => admission.admit(request, reply, done))
+  app.setNotFoundHandler(serve)
+  watchHooks(app, serve, () => {
+    isHooked = true
   })
-  await app.register(judging)
-  app.addHook('onRequest', (request, reply, done) => {
-    askForBody(request.raw, reply.raw)
-    done()
-  })
-  // every method is routed but those that are not forwarded
-  app.setNotFoundHandler(({ method }, reply) => sendProblem(reply, 405, `The gateway does not forward ${method}.`))
   for (const filter of filters) await within(filterStartMs, registered(app, filter))
   const method = allowMethods(app)
-  for (const url of ['/', '/*']) app.route({ method, url, exposeHeadRoute: false, handler: forwarder.forward })
+  for (const url of ['/', '/*']) app.route({ method, url, exposeHeadRoute: false, handler: serve })
   return app
 }
 
@@ -214,16 +217,16 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: CallerSocket): v
   }
 }
 
-function sendError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  // Fastify asks here only if nothing of the answer has been sent
-  if (error instanceof AnswerBroken) return sendProblem(reply, error.failure.status, error.failure.detail)
-  // the caller left before anything of the answer was sent
-  if (error.code === 'ERR_STREAM_PREMATURE_CLOSE') {
+function sendError(error: Partial<FastifyError>, request: CallRequest, reply: CallReply): void {
+  // nothing of the answer has been sent
+  if (error instanceof AnswerBroken) sendProblem(reply, error.failure.status, error.failure.detail)
+  else if (error.code === 'ERR_STREAM_PREMATURE_CLOSE') {
+    // the caller left before anything of the answer was sent
     reply.raw.destroy()
-    return reply.hijack()
+    reply.hijack()
+  } else if ((error.statusCode ?? 500) < 500) sendProblem(reply, error.statusCode!, error.message ?? '')
+  else {
+    request.log.error({ err: error }, 'the gateway failed')
+    sendProblem(reply, 500, 'The gateway failed; its log says why.')
   }
-  const status = error.statusCode ?? 500
-  if (status < 500) return sendProblem(reply, status, error.message)
-  request.log.error({ err: error }, 'the gateway failed')
-  return sendProblem(reply, 500, 'The gateway failed; its log says why.')
 }

@@ -1,18 +1,17 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http'
-import type { FastifyReply } from 'fastify'
+import type { CallReply } from './calls/call.ts'
 
 /** Answers with a problem document (RFC 9457) that says no more than `detail`. */
-export function sendProblem(reply: FastifyReply, status: number, detail: string): FastifyReply {
+export function sendProblem<Reply extends CallReply>(reply: Reply, status: number, detail: string): Reply {
   // that of an answer which could not be given
   reply.raw.statusMessage = ''
-  return (
-    reply
-      .code(status)
-      .header('Cache-Control', 'no-store')
-      .header('Content-Type', 'application/problem+json')
-      // bytes, since Fastify adds a charset to JSON text, and JSON has none
-      .send(Buffer.from(problemOf(status, detail)))
-  )
+  reply
+    .code(status)
+    .header('Cache-Control', 'no-store')
+    .header('Content-Type', 'application/problem+json')
+    // bytes, since Fastify adds a charset to JSON text, and JSON has none
+    .send(Buffer.from(problemOf(status, detail)))
+  return reply
 }
 
 /** The same without Fastify. */

@@ -49,10 +49,11 @@ export class GatewayServer {
   constructor(listener: RequestListener, { settings, tls, isProxy, isReady, onError }: GatewayServerParts) {
     const { limits } = settings()
     this.#proxyHeaders = new ProxyHeaders({ isProxy, onRefused: (count, reason) => onError(refusal(count, reason)) })
+    const limitsInForce = (): GatewaySettings['limits'] => settings().limits
     const paced: RequestListener = (request, response) => {
-      const pace = new CallPace(request, response, () => settings().limits)
+      const pace = new CallPace(request, response, limitsInForce)
       this.#transfers.add(pace)
-      response.once('close', () => this.#transfers.delete(pace))
+      response.on('close', () => this.#transfers.delete(pace))
       listener(request, response)
     }
     const serve: RequestListener = (request, response) => {
@@ -63,7 +64,7 @@ export class GatewayServer {
         : lacksHost(request)
           ? refuseWithoutHost
           : paced
-      this.#turns.take(request.socket, response, () => listen(request, response))
+      this.#turns.take(request, response, listen)
     }
     const tellHealth: RequestListener = (_request, response) => answerHealth(response, isReady())
     // Node would answer calls without a Host itself, and out of turn
@@ -104,11 +105,7 @@ export class GatewayServer {
       serve(request, response)
     })
     this.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-      this.#turns.take(request.socket, response, () => {
-        // the caller may send its body or not, so what follows could be taken for a call
-        if (hasBody(request)) response.setHeader('Connection', 'close')
-        response.writeHead(417, { 'Content-Length': 0 }).end()
-      })
+      this.#turns.take(request, response, refuseExpectation)
     })
   }
 
@@ -143,6 +140,12 @@ function answerHealth(response: ServerResponse, isReady: boolean): void {
 /** RFC 9112, section 3.2: only calls of HTTP/1.0 may have none. */
 function lacksHost({ headers, httpVersion }: IncomingMessage): boolean {
   return headers.host === undefined && httpVersion === '1.1'
+}
+
+function refuseExpectation(request: IncomingMessage, response: ServerResponse): void {
+  // the caller may send its body or not, so what follows could be taken for a call
+  if (hasBody(request)) response.setHeader('Connection', 'close')
+  response.writeHead(417, { 'Content-Length': 0 }).end()
 }
 
 function refuseWithoutHost(_request: IncomingMessage, response: ServerResponse): void {

@@ -4,20 +4,28 @@ import { problemText } from '../problem.ts'
 import { Pace, type PaceLimits, type Progress } from './pace.ts'
 import type { Transfer } from './transfers.ts'
 
-const paces = new WeakMap<IncomingMessage, CallPace>()
+const paceKey: unique symbol = Symbol('diana.pace')
+
+interface Paced extends IncomingMessage {
+  [paceKey]?: CallPace
+}
 
 /** The pace at which the caller of a request sends and reads. */
 export function paceOf(request: IncomingMessage): CallPace | undefined {
-  return paces.get(request)
+  return (request as Paced)[paceKey]
 }
 
 /** Watches one call from its turn until its answer is over, whoever reads its body and writes its answer. */
 export class CallPace implements Transfer {
+  /** What is done for the call meanwhile, and watched together with its caller. */
+  work: Transfer | undefined
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
   readonly #socket: Socket
   readonly #limits: () => PaceLimits
-  readonly #pace: Pace
+  readonly #beganAt = performance.now()
+  /** Most calls end before anybody looks at their pace. */
+  #pace: Pace | undefined
 
   constructor(request: IncomingMessage, response: ServerResponse, limits: () => PaceLimits) {
     this.#request = request
@@ -25,17 +33,18 @@ export class CallPace implements Transfer {
     // a request that has been cut off has none any more
     this.#socket = request.socket
     this.#limits = limits
-    this.#pace = new Pace(performance.now())
-    paces.set(request, this)
+    ;(request as Paced)[paceKey] = this
   }
 
   /** For how long somebody has been waiting for the caller. */
   get stalledMs(): number {
-    return this.#pace.stalledMs
+    return this.#pace?.stalledMs ?? 0
   }
 
   check(now: number): void {
+    this.#pace ??= new Pace(this.#beganAt)
     if (this.#pace.isTooSlow(this.#progress(), now, this.#limits())) this.cut()
+    this.work?.check(now)
   }
 
   /** Ends the call and its connection; the caller is told why if it can still be told anything. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { FastifyRequest } from 'fastify'
+import type { CallRequest } from '../calls/call.ts'
 import { type BulkQueue, bulkBytes } from '../connections/bulk-queue.ts'
 import { BodyTooLarge } from './failure.ts'
 
@@ -13,7 +13,7 @@ export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean 
 }
 
 /** A stream that is long, or whose length is not told, is counted as it flows. */
-export function bodyOf({ raw, body }: FastifyRequest, mostBytes: number, bulk: BulkQueue): Body {
+export function bodyOf({ raw, body }: CallRequest, mostBytes: number, bulk: BulkQueue): Body {
   if (Buffer.isBuffer(body)) return body
   if (!hasBody(raw)) return undefined
   return Number(raw.headers['content-length'] ?? Number.POSITIVE_INFINITY) > bulkBytes

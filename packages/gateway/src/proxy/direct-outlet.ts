@@ -1,43 +1,63 @@
 import type { ServerResponse } from 'node:http'
-import type { FastifyReply } from 'fastify'
-import type { Outlet } from './outlet.ts'
+import type { CallReply } from '../calls/call.ts'
+import type { Outlet, OutletSource } from './outlet.ts'
+
+/** How much of a body is kept for a moment, to be sent in one piece with the headers. */
+const maxHeldBytes = 8192
 
 /** Writes to the caller's connection itself, past the hooks of Fastify that could change an answer. */
 export class DirectOutlet implements Outlet {
-  readonly #reply: FastifyReply
+  readonly #reply: CallReply
   readonly #raw: ServerResponse
-  #onReady: () => void = () => {}
+  #source: OutletSource | undefined
+  /** The first bytes of the body, if they came together with the headers; most answers are whole then. */
+  #held: Buffer | undefined
+  #hasWritten = false
 
-  constructor(reply: FastifyReply) {
+  constructor(reply: CallReply) {
     this.#reply = reply
     this.#raw = reply.raw
   }
 
-  begin(status: number, text: string, headers: readonly string[], onReady: () => void, onGone: () => void): void {
+  begin(status: number, text: string, headers: readonly string[], source: OutletSource): void {
     this.#writeHead(status, text, headers)
     this.#reply.hijack()
-    this.#onReady = onReady
-    this.#raw.once('close', () => {
-      if (!this.#raw.writableFinished) onGone()
-    })
+    this.#source = source
     // headers travel with the first bytes of the body, but do not wait for them
-    queueMicrotask(() => {
-      if (!this.#raw.writableEnded) this.#raw.flushHeaders()
-    })
+    process.nextTick(flush, this)
   }
 
   write(chunk: Buffer): boolean {
+    if (!this.#hasWritten && this.#held === undefined && chunk.length <= maxHeldBytes) {
+      this.#held = chunk
+      return true
+    }
+    if (this.#held !== undefined) this.flush()
+    this.#hasWritten = true
     if (this.#raw.write(chunk)) return true
-    this.#raw.once('drain', this.#onReady)
+    this.#raw.once('drain', () => this.#source!.onReady())
     return false
   }
 
   end(): void {
-    this.#raw.end()
+    const held = this.#held
+    this.#hasWritten = true
+    // as text, the body is written in one piece with the headers, which are text
+    if (held === undefined) this.#raw.end()
+    else this.#raw.end(held.toString('latin1'), 'latin1')
   }
 
   breakOff(): void {
     this.#raw.destroy()
+  }
+
+  /** Sends what is kept; what follows is written as it comes. */
+  flush(): void {
+    if (this.#hasWritten) return
+    this.#hasWritten = true
+    if (this.#held === undefined) this.#raw.flushHeaders()
+    else this.#raw.write(this.#held)
+    this.#held = undefined
   }
 
   #writeHead(status: number, text: string, headers: readonly string[]): void {
@@ -49,4 +69,8 @@ export class DirectOutlet implements Outlet {
       throw error
     }
   }
+}
+
+function flush(outlet: DirectOutlet): void {
+  outlet.flush()
 }

@@ -1,6 +1,5 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { CallReply, CallRequest } from '../calls/call.ts'
 import type { BulkQueue } from '../connections/bulk-queue.ts'
-import type { Transfers } from '../connections/transfers.ts'
 import { sendProblem } from '../problem.ts'
 import { calledPath } from '../routes/called-path.ts'
 import type { Route } from '../routes/route.ts'
@@ -17,9 +16,8 @@ export interface ForwarderParts {
   readonly settings: GatewaySettings
   readonly routes: RouteTable
   readonly trust: Trust
-  readonly transfers: Transfers
   readonly bulk: BulkQueue
-  outletFor(reply: FastifyReply): Outlet
+  outletFor(reply: CallReply): Outlet
   /** Whether the gateway takes its leave, so that connections are not kept. */
   isClosing(): boolean
 }
@@ -34,7 +32,7 @@ export class Forwarder {
   }
 
   /** The handler of every call that has passed Diana and the filters. */
-  readonly forward = (request: FastifyRequest, reply: FastifyReply): void => {
+  readonly forward = (request: CallRequest, reply: CallReply): void => {
     const refusal = this.#faultIn(request)
     if (refusal) {
       sendProblem(reply, ...refusal)
@@ -63,11 +61,11 @@ export class Forwarder {
     return this.#tunnels.size
   }
 
-  #routeOf(request: FastifyRequest): Route | undefined {
+  #routeOf(request: CallRequest): Route | undefined {
     return this.#parts.routes.find(calledPath(request.url), request)
   }
 
-  #faultIn({ raw, url, method }: FastifyRequest): [status: number, detail: string] | undefined {
+  #faultIn({ raw, url, method }: CallRequest): [status: number, detail: string] | undefined {
     const { headers } = raw
     if (!url.startsWith('/') && !(url === '*' && method === 'OPTIONS')) {
       return [400, 'The target of this call is not a path.']
@@ -81,6 +79,6 @@ export class Forwarder {
   }
 }
 
-function hasLongBody({ headers }: FastifyRequest, { settings }: Route): boolean {
+function hasLongBody({ headers }: CallRequest, { settings }: Route): boolean {
   return Number(headers['content-length'] ?? 0) > settings.bodyBytes
 }

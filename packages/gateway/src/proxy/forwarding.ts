@@ -1,6 +1,6 @@
 import { markUnknownEnd } from 'diana-limiter/words'
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Client, Dispatcher } from 'undici'
+import type { CallReply, CallRequest } from '../calls/call.ts'
 import { bulkBytes } from '../connections/bulk-queue.ts'
 import { paceOf } from '../connections/call-pace.ts'
 import type { Transfer } from '../connections/transfers.ts'
@@ -14,7 +14,7 @@ import type { ForwarderParts } from './forwarder.ts'
 import { headersToCaller } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
 import { sendInterim } from './interim.ts'
-import type { Outlet } from './outlet.ts'
+import type { Outlet, OutletSource } from './outlet.ts'
 import { reasonFor } from './reason.ts'
 
 /** Methods that mean the same once or twice (RFC 9110, section 9.2.2). */
@@ -24,9 +24,9 @@ const overdueMs = 5000
 const maxInterims = 10
 
 /** One call on its way to a service and back; undici tells it what happens. */
-export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfer {
-  readonly #request: FastifyRequest
-  readonly #reply: FastifyReply
+export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfer, OutletSource {
+  readonly #request: CallRequest
+  readonly #reply: CallReply
   readonly #route: Route
   readonly #parts: ForwarderParts
   readonly #outlet: Outlet
@@ -36,7 +36,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   #interims = 0
   #bytesInTurn = 0
   #isWaitingForTurn = false
-  #resume: () => void = () => {}
+  #resume: (() => void) | undefined
   #body: Body
   #headers: string[] = []
   #abort: ((error?: Error) => void) | undefined
@@ -47,7 +47,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   #isWithoutBody = false
   #isGone = false
 
-  constructor(request: FastifyRequest, reply: FastifyReply, route: Route, parts: ForwarderParts) {
+  constructor(request: CallRequest, reply: CallReply, route: Route, parts: ForwarderParts) {
     this.#request = request
     this.#reply = reply
     this.#route = route
@@ -59,8 +59,9 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   begin(): void {
     this.#headers = headersToService(this.#request, this.#route, this.#parts.trust)
     this.#body = bodyOf(this.#request, this.#route.settings.bodyBytes, this.#parts.bulk)
-    this.#reply.raw.once('close', this.#onClose)
-    this.#parts.transfers.add(this)
+    this.#reply.raw.on('close', this.#onClose)
+    const pace = paceOf(this.#request.raw)
+    if (pace !== undefined) pace.work = this
     this.#upstream.slots.take(this)
   }
 
@@ -127,7 +128,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     if (this.#parts.isClosing() || this.#leavesBodyUnread()) headers.push('connection', 'close')
     this.#isWithoutBody = status === 204 || status === 304
     this.#resume = resume
-    this.#outlet.begin(status, reasonFor(status, text), headers, this.#waitForTurn, () => this.#abort?.())
+    this.#outlet.begin(status, reasonFor(status, text), headers, this)
     this.#hasBegun = true
     return true
   }
@@ -136,45 +137,46 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     const hasRoom = this.#outlet.write(chunk)
     this.#bytesInTurn += chunk.length
     if (hasRoom && this.#bytesInTurn < bulkBytes) return true
-    if (hasRoom) this.#waitForTurn()
+    if (hasRoom) this.onReady()
     return false
   }
 
   /** The system reads megabytes at once; other calls come first. */
-  readonly #waitForTurn = (): void => {
+  onReady(): void {
     if (this.#isWaitingForTurn) return
     this.#isWaitingForTurn = true
     this.#parts.bulk.join(() => {
       this.#isWaitingForTurn = false
       this.#bytesInTurn = 0
       // a connection whose answer has ended may carry another call by now
-      if (this.#client !== undefined) this.#resume()
+      if (this.#client !== undefined) this.#resume?.()
     })
+  }
+
+  onGone(): void {
+    this.#abort?.()
   }
 
   onComplete(): void {
     this.#upstream.health.succeed()
     this.#outlet.end()
-    this.#endAttempt(client => this.#upstream.clients.giveBack(client))
+    this.#endAttempt(undefined)
   }
 
   onError(error: Error): void {
-    if (this.#client === undefined) return
-    this.#endAttempt(
-      client => this.#upstream.clients.discard(client),
-      () => this.#fail(error),
-    )
+    if (this.#client !== undefined) this.#endAttempt(error)
   }
 
   /** Lets go of the connection. Not at once: undici allows no new call while it tells of the end of this one. */
-  #endAttempt(release: (client: Client) => void, then: () => void = () => {}): void {
+  #endAttempt(error: Error | undefined): void {
     const client = this.#client!
     this.#client = undefined
     this.#abort = undefined
-    queueMicrotask(() => {
-      release(client)
+    process.nextTick(() => {
+      if (error === undefined) this.#upstream.clients.giveBack(client)
+      else this.#upstream.clients.discard(client)
       this.#upstream.slots.release(this)
-      then()
+      if (error !== undefined) this.#fail(error)
     })
   }
 
@@ -203,7 +205,6 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   }
 
   #answerWith({ status, detail, isOfService }: Failure, error: Error): void {
-    this.#parts.transfers.delete(this)
     // the service may have done its work before the caller broke the call off
     if (!isOfService && this.#wasSent) markUnknownEnd(this.#reply.raw)
     if (isOfService) this.#request.log.warn({ err: error, service: this.#upstream.url.origin }, detail)
@@ -218,7 +219,6 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
 
   /** The answer is over, whoever gave it: what is still under way for it ends. */
   readonly #onClose = (): void => {
-    this.#parts.transfers.delete(this)
     this.#isGone = true
     if (this.#abort) this.#abort()
     // without a connection yet, the call is only in the queue for one

@@ -1,5 +1,6 @@
 import type { Route } from '../routes/route.ts'
 import { isOfTheConnection, namedByConnection } from './connection-headers.ts'
+import { HeaderNames } from './header-names.ts'
 import { asCallerSees, type Exchange, namesAddress } from './own-addresses.ts'
 
 type OwnHeaders = Readonly<Record<string, number | string | readonly string[] | undefined>>
@@ -10,6 +11,8 @@ export interface AnswerHead {
   readonly received: readonly Buffer[]
 }
 
+const names = new HeaderNames()
+
 /** What the caller is told: the service's headers, beside what Diana and the filters have said. Names and values in turn. */
 export function headersToCaller({ status, received }: AnswerHead, own: OwnHeaders, exchange: Exchange): string[] {
   const { route } = exchange
@@ -17,7 +20,7 @@ export function headersToCaller({ status, received }: AnswerHead, own: OwnHeader
   let said: Set<string> | undefined
   const ending = endingHere(received)
   for (let at = 0; at + 1 < received.length; at += 2) {
-    const name = received[at]!.toString('latin1').toLowerCase()
+    const name = names.textOf(received[at]!)
     if (isOfTheConnection(name) || ending?.has(name) || (route.changesResponse && isChanged(name, route))) continue
     // an answer that has no body must not announce one (RFC 9110, section 8.6); __proto__ is no key of an object
     if ((name === 'content-length' && status === 204) || name === '__proto__') continue
@@ -51,12 +54,14 @@ function endingHere(received: readonly Buffer[]): Set<string> | undefined {
     const { length } = received[at]!
     // the names are ten and seventeen letters long, and most others are not
     if (length !== 10 && length !== 17) continue
-    const name = received[at]!.toString('latin1').toLowerCase()
-    const value = (): string => received[at + 1]!.toString('latin1').toLowerCase()
+    const name = names.textOf(received[at]!)
+    if (name !== 'connection' && name !== 'transfer-encoding') continue
+    const value = received[at + 1]!.toString('latin1').toLowerCase()
     if (name === 'connection') {
-      for (const one of namedByConnection(value()) ?? []) ending = (ending ?? new Set()).add(one)
-    } else if (name === 'transfer-encoding' && value().trim() !== 'chunked') {
-      throw Object.assign(new Error(`the coding ${value()}`), { code: 'ERR_HTTP_TRANSFER_CODING' })
+      const named = namedByConnection(value)
+      if (named) for (const one of named) ending = (ending ?? new Set()).add(one)
+    } else if (value.trim() !== 'chunked') {
+      throw Object.assign(new Error(`the coding ${value}`), { code: 'ERR_HTTP_TRANSFER_CODING' })
     }
   }
   return ending

@@ -1,5 +1,5 @@
 import type { Limiter } from 'diana-limiter'
-import type { FastifyRequest } from 'fastify'
+import type { CallRequest } from '../calls/call.ts'
 import type { Route } from '../routes/route.ts'
 import { isOfTheConnection } from './connection-headers.ts'
 
@@ -10,7 +10,7 @@ export interface Trust extends Pick<Limiter, 'addressOf' | 'forwardedBy'> {
 }
 
 /** What the service is told: the caller's headers as Diana saw them, and who called by which name. Names and values in turn. */
-export function headersToService(request: FastifyRequest, route: Route, trust: Trust): string[] {
+export function headersToService(request: CallRequest, route: Route, trust: Trust): string[] {
   const { headers } = request
   const { socket } = request.raw
   const flat: string[] = []

@@ -1,7 +1,14 @@
+/** What the answer of a service comes from. */
+export interface OutletSource {
+  /** More may be written. */
+  onReady(): void
+  /** Nobody waits for the answer any more. */
+  onGone(): void
+}
+
 /** Where the answer of a service goes. */
 export interface Outlet {
-  /** Begins the answer. `onReady` is called when more may be written, `onGone` when nobody waits for it any more. */
-  begin(status: number, text: string, headers: readonly string[], onReady: () => void, onGone: () => void): void
+  begin(status: number, text: string, headers: readonly string[], source: OutletSource): void
   /** False when `onReady` is to be awaited before more is written. */
   write(chunk: Buffer): boolean
   end(): void

@@ -2,7 +2,7 @@ import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { AnswerBroken } from './failure.ts'
-import type { Outlet } from './outlet.ts'
+import type { Outlet, OutletSource } from './outlet.ts'
 
 /** Sends the answer through Fastify, where the hooks of other filters may see and change it. */
 export class ReplyOutlet implements Outlet {
@@ -13,12 +13,12 @@ export class ReplyOutlet implements Outlet {
     this.#reply = reply
   }
 
-  begin(status: number, text: string, headers: readonly string[], onReady: () => void, onGone: () => void): void {
+  begin(status: number, text: string, headers: readonly string[], source: OutletSource): void {
     assertWritable(status, headers)
     const body = new Readable({
-      read: onReady,
+      read: () => source.onReady(),
       destroy: (error, done) => {
-        if (!body.readableEnded) onGone()
+        if (!body.readableEnded) source.onGone()
         done(error)
       },
     })

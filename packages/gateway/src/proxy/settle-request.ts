@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { normaliseTarget } from 'diana-limiter'
 import { hostName } from 'diana-limiter/words'
+import { pathOf } from '../routes/called-path.ts'
 import { namedByConnection } from './connection-headers.ts'
 
 /** A target that no router takes for a path. */
@@ -24,7 +25,7 @@ const faults = new WeakMap<IncomingMessage, string>()
 export function settleRequest(raw: IncomingMessage): string {
   const { url = '/' } = raw
   const target = oneSpelling(url)
-  if (target === undefined) return unroutable
+  if (target === undefined || !isDecodable(target)) return unroutable
   if (hasManySegments(target)) return refuse(raw, 'The path of this call has too many segments.')
   const hosts = dropOddHeaders(raw)
   dropHeadersOfConnection(raw)
@@ -34,6 +35,11 @@ export function settleRequest(raw: IncomingMessage): string {
   if (hosts > 1) return refuse(raw, 'This call names two hosts.')
   if (host !== undefined && !isHost(host)) return refuse(raw, 'The host of this call is none.')
   return target
+}
+
+/** Whether a target that `settleRequest` returned can be routed. */
+export function isSettled(target: string): boolean {
+  return target !== unroutable
 }
 
 /** What was wrong with a request that got no target to route. */
@@ -47,6 +53,16 @@ export function oneSpelling(rawTarget: string): string | undefined {
   if (target === undefined) return undefined
   const path = target.path.replace(escapedByUrl, percentEncode)
   return target.query === undefined ? path : `${path}?${target.query}`
+}
+
+/** Whether the escapes in a path are UTF-8, as most routers demand. */
+function isDecodable(target: string): boolean {
+  const path = target.includes('%') ? pathOf(target) : ''
+  try {
+    return decodeURI(path) !== undefined
+  } catch {
+    return false
+  }
 }
 
 /** Matching a path costs time for each of its segments, and a caller decides how many there are. */

@@ -1,7 +1,7 @@
 import { type ClientRequest, type IncomingMessage, request as requestHttp, type ServerResponse } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import type { Socket } from 'node:net'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { CallReply, CallRequest } from '../calls/call.ts'
 import { paceOf } from '../connections/call-pace.ts'
 import type { EarlyBytes } from '../connections/early-bytes.ts'
 import { relay } from '../connections/relay.ts'
@@ -37,7 +37,7 @@ const endingMs = 1000
 export class Tunnels {
   readonly #open = new Set<Tunnel>()
 
-  open(request: FastifyRequest, reply: FastifyReply, route: Route, parts: ForwarderParts): void {
+  open(request: CallRequest, reply: CallReply, route: Route, parts: ForwarderParts): void {
     const tunnel = new Tunnel(request, reply, route, parts, () => this.#open.delete(tunnel))
     this.#open.add(tunnel)
     tunnel.begin()
@@ -54,8 +54,8 @@ export class Tunnels {
 
 /** One WebSocket: asked of a service, then bytes both ways until one side ends. */
 class Tunnel implements SlotUser {
-  readonly #request: FastifyRequest
-  readonly #reply: FastifyReply
+  readonly #request: CallRequest
+  readonly #reply: CallReply
   readonly #route: Route
   readonly #parts: ForwarderParts
   readonly #onEnd: () => void
@@ -64,7 +64,7 @@ class Tunnel implements SlotUser {
   #asked: ClientRequest | undefined
   #far: Socket | undefined
 
-  constructor(request: FastifyRequest, reply: FastifyReply, route: Route, parts: ForwarderParts, onEnd: () => void) {
+  constructor(request: CallRequest, reply: CallReply, route: Route, parts: ForwarderParts, onEnd: () => void) {
     this.#request = request
     this.#reply = reply
     this.#route = route

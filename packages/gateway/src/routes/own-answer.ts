@@ -1,9 +1,9 @@
-import type { FastifyReply } from 'fastify'
+import type { CallReply } from '../calls/call.ts'
 import type { AnswerSettings, RedirectSettings } from '../settings/route-answer-settings.ts'
 import { pathOf } from './called-path.ts'
 
 /** Answers a call to `target` without a service. */
-export type OwnAnswer = (target: string, reply: FastifyReply) => void
+export type OwnAnswer = (target: string, reply: CallReply) => void
 
 export function staticAnswer({ status, body, headers }: AnswerSettings): OwnAnswer {
   const bytes = Buffer.from(body)

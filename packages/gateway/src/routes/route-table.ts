@@ -94,7 +94,9 @@ export class RouteTable {
 }
 
 function firstMetBy(call: ConditionedCall, routes: readonly Route[] | undefined): Route | undefined {
-  return routes?.find(route => route.conditions.areMetBy(call))
+  if (routes === undefined) return undefined
+  for (const route of routes) if (route.conditions.areMetBy(call)) return route
+  return undefined
 }
 
 function byConditions(one: Route, other: Route): number {

@@ -9,6 +9,7 @@ function start(timeoutMs: number, silentMs = timeoutMs * 5) {
     const waiter = {
       isAnswered: false,
       dueTick: 0,
+      askedAt: 0,
       late: () => told.push(`${name} is late`),
       giveUp: () => told.push(`${name} is given up`),
     }

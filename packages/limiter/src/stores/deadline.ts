@@ -4,6 +4,8 @@ export interface Waiter {
   isAnswered: boolean
   /** When it is late; the deadline writes it. */
   dueTick: number
+  /** When the store was asked, in microseconds. */
+  readonly askedAt: number
   /** The answer is late. */
   late(): void
   /** The answer is so late that there is no use in waiting for it. */
@@ -15,7 +17,8 @@ export interface DeadlineOptions {
   readonly timeoutMs: number
   /** A store that has not answered anything for so long is away; an answer that is not there by then is given up. */
   readonly silentMs: number
-  readonly onSilent: () => void
+  /** Told when the oldest call that is not answered was sent. */
+  readonly onSilent: (askedAt: number) => void
 }
 
 /** An answer is late after so many ticks, or fewer of the least length: ticks of a busy machine are longer than asked for. */
@@ -63,12 +66,22 @@ export class Deadline {
     this.#heardTick = this.#tick
   }
 
+  /** When the oldest call that is not answered was sent. */
+  get waitingSince(): number | undefined {
+    return this.#oldest()?.askedAt
+  }
+
   /** There is no use in waiting for any answer. */
   giveUpAll(): void {
     const waiting = [...this.#overdue, ...this.#waiting]
     this.#overdue = []
     this.#waiting = []
     for (const waiter of waiting) if (!waiter.isAnswered) waiter.giveUp()
+  }
+
+  #oldest(): Waiter | undefined {
+    const isOpen = ({ isAnswered }: Waiter): boolean => !isAnswered
+    return this.#overdue.find(isOpen) ?? this.#waiting.find(isOpen)
   }
 
   #arm(): void {
@@ -78,9 +91,9 @@ export class Deadline {
 
   #look(): void {
     this.#tick++
-    const isWaiting = this.#overdue.length > 0 || this.#waiting.some(({ isAnswered }) => !isAnswered)
-    if (isWaiting && this.#tick - this.#heardTick >= this.#silentTicks) {
-      this.#options.onSilent()
+    const oldest = this.#oldest()
+    if (oldest && this.#tick - this.#heardTick >= this.#silentTicks) {
+      this.#options.onSilent(oldest.askedAt)
       this.giveUpAll()
     }
     const waiting = this.#waiting

@@ -3,6 +3,8 @@ const CHUNK_SLOTS = 1 << CHUNK_BITS
 /** What was said of a key longer ago says nothing of what is left now. */
 const FRESH_US = 5_000_000
 const APART_US = 10_000
+/** A caller of whom nothing was asked for longer may have moved here from another process. */
+const RECENT_US = 1_000_000
 /** Others may be admitted calls twice as fast as before, and half of what is left after that is theirs. */
 const CAUTION = 2
 
@@ -51,16 +53,33 @@ export class LateAllowance {
 
   /** Whether `cost` permits may be admitted by all levels. */
   covers(slot: number, cost: number, now: number): boolean {
+    for (let level = 0; level < this.#levels; level++) {
+      if (this.leftAt(slot, level, now) / CAUTION < cost) return false
+    }
+    return true
+  }
+
+  /** This process's share of what will be left of a level at a moment, if the fleet goes on at most twice as fast as before. */
+  leftAt(slot: number, level: number, moment: number): number {
     const chunk = this.#chunkFor(slot)
     const at = this.#baseOf(slot)
     const [saidAt, before] = [chunk[at]!, chunk[at + 1]!]
-    for (let level = 0; level < this.#levels; level++) {
-      const left = chunk[at + 2 + 2 * level]!
-      const used = Math.max(0, chunk[at + 3 + 2 * level]! - left)
-      const since = (used / Math.max(1, saidAt - before)) * (now - saidAt)
-      if ((left - since * CAUTION) / CAUTION < cost) return false
-    }
-    return true
+    const left = chunk[at + 2 + 2 * level]!
+    // said once only, so it is not known how fast the key is used
+    if (before === 0) return moment - saidAt < APART_US ? left : 0
+    const used = Math.max(0, chunk[at + 3 + 2 * level]! - left)
+    return left - (used / Math.max(1, saidAt - before)) * (moment - saidAt) * CAUTION
+  }
+
+  /** When the store last said something of a key; 0 if that was not shortly before a moment. */
+  saidBefore(slot: number, moment: number): number {
+    const saidAt = this.#chunks[slot >> CHUNK_BITS]?.[this.#baseOf(slot)] ?? 0
+    return saidAt < moment && moment - saidAt < RECENT_US ? saidAt : 0
+  }
+
+  /** What was said of a key has been brought up to a moment. */
+  catchUp(slot: number, moment: number): void {
+    this.#chunkFor(slot)[this.#baseOf(slot)] = moment
   }
 
   spend(slot: number, cost: number): void {

@@ -49,6 +49,8 @@ export interface SharedStoreOptions {
 }
 
 const SETTLE_MS = 20
+/** An error is told sooner than this after a question, unless this process was stalled. */
+const STALL_US = 20_000
 /** A store that has answered nothing for so long, or for as long as a call waits, is away. */
 const LEAST_SILENT_MS = 200
 /** No call waits for a step on the way back, and who stumbles begins again. */
@@ -96,7 +98,7 @@ export class SharedStore {
     this.#deadline = new Deadline({
       timeoutMs,
       silentMs: this.#silentMs,
-      onSilent: () => this.#switch(troubleOf(new TooLate(this.#silentMs))),
+      onSilent: askedAt => this.#switch(troubleOf(new TooLate(this.#silentMs)), askedAt),
     })
     this.#breaker = new Breaker({ patienceMs: timeoutMs * 2 })
     this.#fleet = new Fleet(roll, {
@@ -243,6 +245,7 @@ export class SharedStore {
       const waiter: Waiter = {
         isAnswered: false,
         dueTick: 0,
+        askedAt: now,
         late: () => {
           this.#failed(troubleOf(new TooLate(this.#options.timeoutMs)))
           if (isAdmitted !== undefined) return
@@ -338,9 +341,14 @@ export class SharedStore {
     else this.#settleSoon(trouble.isSilent ? this.#silentMs : SETTLE_MS)
   }
 
-  #switch(trouble: Trouble): void {
+  /** From now on this process judges calls; the store was away at the moment given, or is now. */
+  #switch(trouble: Trouble, awayAt?: number): void {
     if (!this.#health.isHealthy || this.#isClosed) return
     this.#health.begin(this.#causeOf(trouble))
+    const now = this.#options.now()
+    const askedAt = this.#deadline.waitingSince ?? now
+    // an error that comes long after the question: this process was stalled, and does not know what it has missed
+    this.#standIn.begin(awayAt ?? now, awayAt === undefined && now - askedAt > STALL_US)
     this.#recovery.begin()
     this.#deadline.giveUpAll()
     this.#options.onChange(this.status)

@@ -44,6 +44,8 @@ export class StandIn {
   readonly #seen = new WeakMap<FleetCounter, SeenCounts>()
   readonly #seenByTable = new WeakMap<Table, SeenCounts>()
   #counters: WeakRef<FleetCounter>[] = []
+  #awayAt = 0
+  #wasStalled = false
 
   constructor(memory: MemoryStore, debts: Debts, fleet: FleetView = { hasShare: true, isAlone: true }) {
     this.#memory = memory
@@ -65,6 +67,16 @@ export class StandIn {
     const slot = this.#slotFor(charge, now)
     if (slot === undefined || (slot === CROWD && charge.key !== '')) return
     this.#seenOf(charge.counter, charge.table, now).see(slot, charge.remaining, now)
+  }
+
+  /**
+   * The store is away, and was so at `awayAt`. What other processes were admitted between its last answer here and that moment is
+   * not known here, so nothing that time has brought back until then may be admitted again. Of a process that was stalled
+   * meanwhile, others may also have used what was left.
+   */
+  begin(awayAt: number, wasStalled: boolean): void {
+    this.#awayAt = awayAt
+    this.#wasStalled = wasStalled
   }
 
   /** Judges all charges at once: every one is counted, or, if one refuses, none. */
@@ -305,6 +317,7 @@ export class StandIn {
     const isNew = counting ? counted.map(({ table, key }) => key !== '' && table.find(key) === CROWD) : []
     const rest = charges.filter(charge => !isCounted(charge))
     for (const charge of rest) fill(charge, charge.emergency !== 'allow')
+    for (const charge of counted) this.#leaveToOthers(charge)
     const beyond = counted.filter(charge => charge.enforced && this.#isBeyondSeen(charge, now))
     const isShut = beyond.length > 0 || rest.some(({ fits, enforced }) => !fits && enforced)
     const takes = counting && !isShut
@@ -318,6 +331,42 @@ export class StandIn {
     })
     for (const charge of beyond) refuseFor(charge, RETRY_US)
     return allowed && !isShut
+  }
+
+  /** Keeps of a key no more than what the store last said is left, less what others have used until it went away. */
+  #leaveToOthers(charge: SharedCharge): void {
+    const { counter, table, key, cost } = charge
+    if (cost === 0 || counter.held || (this.#fleet.isAlone && charge.emergency === 'share')) return
+    const slot = table.find(key)
+    if (slot === CROWD && key !== '') return
+    const { here, fleet, late } = this.#capacitiesOf(counter, table)
+    const since = this.#awayAt
+    const saidAt = late.saidBefore(slot, since)
+    if (saidAt === 0) return
+    for (let level = 0; level < table.meters.length; level++) {
+      const meter = table.meters[level]!
+      if (meter.costLasting || (here[level] === fleet[level] && charge.emergency === 'local')) continue
+      const left = Math.floor(late.leftAt(slot, level, this.#wasStalled ? since : saidAt))
+      this.#keepAtMost(charge, slot, level, left, since)
+    }
+    late.catchUp(slot, since)
+  }
+
+  /** Lets a key have no more than `left` permits of a level at `now`, and no part of another one. */
+  #keepAtMost(charge: SharedCharge, slot: number, level: number, left: number, now: number): void {
+    const { table } = charge
+    const meter = table.meters[level]!
+    const state = table.state(slot)
+    const at = table.base(slot) + table.offsets[level]!
+    if (left <= 0 && meter.drain) {
+      meter.drain(state, at, now)
+      return
+    }
+    const room = meter.remaining(state, at, now)
+    const gone = Math.min(room, meter.drain ? room - left + 1 : room - left)
+    if (gone <= 0) return
+    meter.take(state, at, now, gone, 0)
+    this.#debts.follow(charge, level, gone, now)
   }
 
   /**

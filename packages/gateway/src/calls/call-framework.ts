@@ -1,0 +1,34 @@
+import { type Framework, httpFramework } from 'diana-limiter/words'
+import type { CallReply, CallRequest } from './call.ts'
+
+/** Replies keep names so; told them so, they need not make them again for every call. */
+const inLowerCase: Readonly<Record<string, string>> = { RateLimit: 'ratelimit', 'RateLimit-Policy': 'ratelimit-policy' }
+
+/** How rules read a request to the gateway, and how a refusal answers it. */
+export const callFramework: Framework<CallRequest, CallReply> = {
+  identity: request => request.raw,
+  method: request => request.method,
+  headers: request => request.headers,
+  target: request => request.url,
+  peer: request => request.raw.socket.remoteAddress,
+  clientCertificate: request => httpFramework.clientCertificate?.(request.raw),
+  path: request => httpFramework.path(request.raw),
+  // resources are paths, since the services' routes are not known here
+  template: () => undefined,
+  anyCase: () => true,
+  isAnswered: reply => reply.sent,
+  setHeader: (reply, name, value) => {
+    reply.header(inLowerCase[name] ?? name, value)
+  },
+  refuse: (_request, reply, { status, headers, body }) => {
+    for (const [name, value] of headers) reply.header(name, value)
+    // bytes, since Fastify adds a charset to JSON text, and JSON has none
+    reply.code(status).send(Buffer.from(body))
+  },
+  watch: (request, reply, watcher) => httpFramework.watch(request.raw, reply.raw, watcher),
+  watchLeaving: (request, reply, left) => httpFramework.watchLeaving?.(request.raw, reply.raw, left),
+  abandon: reply => {
+    reply.hijack()
+  },
+  tell: (request, error) => request.log.error({ err: error }, 'Diana failed to judge this call, so it passes'),
+}
