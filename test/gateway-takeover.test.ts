@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -54,6 +54,21 @@ test('a new process that cannot start leaves the old one in its place', async ()
   await expect.poll(() => program.said(), { timeout: 30_000 }).toMatch(/Process \d+ takes the calls/)
   pids.push(Number(/Process (\d+)/.exec(program.said())![1]))
   expect(await call(program.url)).toBe('200')
+})
+
+test('a process that is told to end while a new one starts leaves none behind', async () => {
+  const program = await start(write())
+  const gone = once(program.child, 'exit')
+  program.child.kill('SIGUSR2')
+  const children = () => readFileSync(`/proc/${program.child.pid}/task/${program.child.pid}/children`, 'utf8').trim()
+  await expect.poll(children).not.toBe('')
+  const successor = Number(children().split(' ')[0])
+  pids.push(successor)
+  program.child.kill('SIGTERM')
+  await gone
+  const isRunning = () =>
+    existsSync(`/proc/${successor}/stat`) && !/\) Z/.test(readFileSync(`/proc/${successor}/stat`, 'utf8'))
+  await expect.poll(isRunning).toBe(false)
 })
 
 test('workers that have taken over come back when all of them are killed at once', async () => {

@@ -76,7 +76,7 @@ export const start: Command = {
       if (admin) showDashboard(admin, settings, terminal)
       reportReady()
       void manager.ready()
-      const replaced = untilReplaced({ gateway, admin, manager, isDemo, ...terminal })
+      const replaced = untilReplaced({ gateway, admin, manager, isDemo, stopped, ...terminal })
       const isReplaced = await Promise.race([stopped.then(() => false), replaced.then(() => true)])
       await endTraffic?.()
       // operators and systemd speak to the new process from now on

@@ -9,9 +9,9 @@ const startMs = 60_000
 
 /**
  * Starts this program again, from the files that are on the disk now, on the sockets of this process. Resolves with its
- * process id when it takes calls; rejects if it ends before, or takes too long.
+ * process id when it takes calls; rejects if it ends before, takes too long, or `signal` says that nothing is to start.
  */
-export async function startSuccessor(sockets: HandedSockets): Promise<number> {
+export async function startSuccessor(sockets: HandedSockets, signal: AbortSignal): Promise<number> {
   const handed = Object.entries(sockets)
   const env: NodeJS.ProcessEnv = { ...process.env, [socketsVariable]: handed.map(([name]) => name).join(':') }
   // that of systemd names this process
@@ -21,7 +21,7 @@ export async function startSuccessor(sockets: HandedSockets): Promise<number> {
   const child = spawn(process.execPath, [...process.execArgv, ...process.argv.slice(1)], options)
   for (const [, socket] of handed) socket.release()
   try {
-    await isReady(child)
+    await isReady(child, signal)
   } catch (error) {
     child.kill('SIGKILL')
     throw error
@@ -39,8 +39,9 @@ export function reportReady(): void {
   })
 }
 
-function isReady(child: ChildProcess): Promise<void> {
+function isReady(child: ChildProcess, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
+    signal.addEventListener('abort', () => reject(new Error('this one was told to end')))
     const late = setTimeout(() => reject(new Error(`it took no calls within ${startMs / 1000} s`)), startMs)
     child.once('message', () => {
       clearTimeout(late)

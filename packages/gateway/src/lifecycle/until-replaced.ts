@@ -8,6 +8,8 @@ export interface ReplacedParts {
   readonly admin: RunningAdmin | undefined
   readonly manager: ServiceManager
   readonly isDemo: boolean
+  /** This process is told to end: none is to take its place. */
+  readonly stopped: Promise<void>
   print(line: string): void
   complain(line: string): void
 }
@@ -20,8 +22,12 @@ export function untilReplaced(parts: ReplacedParts): Promise<void> {
   const { manager, print, complain } = parts
   return new Promise(resolve => {
     let isUnderWay = false
+    let isStopped = false
+    void parts.stopped.then(() => {
+      isStopped = true
+    })
     const replace = async (): Promise<void> => {
-      if (isUnderWay) return
+      if (isUnderWay || isStopped) return
       isUnderWay = true
       try {
         await manager.reloading()
@@ -30,6 +36,7 @@ export function untilReplaced(parts: ReplacedParts): Promise<void> {
         print(`Process ${pid} takes the calls from now on; this one finishes those under way.`)
         resolve()
       } catch (error) {
+        if (isStopped) return
         complain(`No new process took over: ${(error as Error).message}. This one goes on.`)
         void manager.stillReady()
         isUnderWay = false
@@ -39,11 +46,13 @@ export function untilReplaced(parts: ReplacedParts): Promise<void> {
   })
 }
 
-async function replaceBy({ gateway, admin, isDemo }: ReplacedParts): Promise<number> {
+async function replaceBy({ gateway, admin, isDemo, stopped }: ReplacedParts): Promise<number> {
   if (isDemo) throw new Error('the demo has its service inside')
   if (process.pid === 1) throw new Error('with process 1 its container ends: replace the container instead')
   const traffic = await gateway.socket()
   if (traffic === undefined) throw new Error('the socket on which calls come in cannot be handed over')
   const operators = admin?.socket()
-  return await startSuccessor({ traffic, ...(operators && { admin: operators }) })
+  const ending = new AbortController()
+  void stopped.then(() => ending.abort())
+  return await startSuccessor({ traffic, ...(operators && { admin: operators }) }, ending.signal)
 }
