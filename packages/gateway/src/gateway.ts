@@ -19,7 +19,10 @@ import { Forwarder } from './proxy/forwarder.ts'
 import { ReplyOutlet } from './proxy/reply-outlet.ts'
 import { faultOf, settleRequest } from './proxy/settle-request.ts'
 import { GatewayServer } from './server.ts'
+import type { GatewaySettings } from './settings/gateway-settings.ts'
 import { withClientCert } from './tls/client-cert-header.ts'
+import type { Lookup } from './upstreams/names.ts'
+import { reportUpstreams } from './upstreams/reports.ts'
 
 export { type GatewaySettings, gatewaySection } from './settings/gateway-settings.ts'
 
@@ -36,6 +39,8 @@ export interface GatewayOptions {
   readonly logger?: FastifyServerOptions['logger']
   /** Told at the start of what is wrong with certificates that are used all the same; later, the logger is. */
   readonly onWarning?: ((warning: string) => void) | undefined
+  /** Finds all addresses of a service's name; the system's resolver unless given. */
+  readonly lookup?: Lookup | undefined
   /** Whether more calls should be sent here, as `healthPath` tells; until it closes, unless given. */
   readonly isReady?: (() => boolean) | undefined
 }
@@ -64,13 +69,18 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     if (app) app.log.warn(warning)
     else options.onWarning?.(warning)
   }
-  const live = new LiveSettings(
-    upstream,
-    ({ limits }) => {
-      if (app) app.server.requestTimeout = limits.requestMs
-    },
-    { folder, onTrouble, onWarning },
-  )
+  const onSettings = ({ limits }: GatewaySettings): void => {
+    if (app) app.server.requestTimeout = limits.requestMs
+  }
+  const live = new LiveSettings(upstream, onSettings, {
+    lookup: options.lookup,
+    tlsFiles: { folder, onTrouble, onWarning },
+  })
+  live.upstreams.onHealth = (address, { state, why }) => {
+    if (state === 'healthy') app?.log.info({ address }, 'an address of a service is healthy again')
+    else app?.log.warn({ address, state, why }, 'an address of a service is left alone')
+  }
+  reportUpstreams(limiter, () => live.upstreams.report(performance.now()))
   limiter.followSection('gateway', live.follow)
   const { settings } = live
   const { tls, filters: named } = await prepareGateway(settings, { folder, onTrouble, onWarning })

@@ -3,8 +3,7 @@ import { DianaError, type SectionFollower } from 'diana-limiter'
 import { RouteTable } from './routes/route-table.ts'
 import { type GatewaySettings, parseGatewaySettings } from './settings/gateway-settings.ts'
 import type { RouteSettings } from './settings/route-settings.ts'
-import type { TlsOptionsOfFiles } from './tls/server-tls.ts'
-import { Upstreams } from './upstreams/upstreams.ts'
+import { Upstreams, type UpstreamsParts } from './upstreams/upstreams.ts'
 
 /** What a running gateway cannot change: its server and its chain of filters are built once. */
 const atTheStart = {
@@ -24,12 +23,8 @@ export class LiveSettings {
   #routes: RouteTable | undefined
 
   /** Calls that no route takes go to `fallback`, if it is given. */
-  constructor(
-    fallback: string | undefined,
-    onChange: (settings: GatewaySettings) => void,
-    tlsFiles: TlsOptionsOfFiles,
-  ) {
-    this.upstreams = new Upstreams(tlsFiles)
+  constructor(fallback: string | undefined, onChange: (settings: GatewaySettings) => void, parts: UpstreamsParts) {
+    this.upstreams = new Upstreams(parts)
     this.#fallback = fallback
     this.#onChange = onChange
   }
@@ -45,13 +40,15 @@ export class LiveSettings {
   readonly follow: SectionFollower = value => {
     const settings = this.#complete(settingsIn(value))
     if (this.#settings) assertChangeable(this.#settings, settings)
-    // what an earlier value needed that was never put in force
-    if (this.#routes) this.upstreams.keep(this.#routes.upstreams)
     const routes = new RouteTable(settings.routes, this.upstreams)
     return () => {
       this.#settings = settings
       this.#routes = routes
-      this.upstreams.keep(routes.upstreams)
+      this.upstreams.names.intervalMs = settings.dns.intervalMs
+      this.upstreams.use(
+        routes.routes.map(({ pool }) => pool),
+        performance.now(),
+      )
       this.#onChange(settings)
     }
   }

@@ -25,9 +25,7 @@ export async function assertStartable(
 ): Promise<void> {
   if (settings === undefined) return
   const files = { ...options, onTrouble: () => {} }
-  const live = new LiveSettings(undefined, () => {}, files)
-  live.follow(settings)
-  await live.upstreams.close()
+  new LiveSettings(undefined, () => {}, { tlsFiles: files }).follow(settings)
   const { tls } = await prepareGateway(settings, files)
   tls?.close()
 }

@@ -8,6 +8,7 @@ import { takeInheritedSockets } from '../lifecycle/inherited-sockets.ts'
 import { ServiceManager } from '../lifecycle/service-manager.ts'
 import { reportReady } from '../lifecycle/successor.ts'
 import { untilReplaced } from '../lifecycle/until-replaced.ts'
+import { upstreamFault } from '../settings/address-settings.ts'
 import { surviveErrors } from '../survive.ts'
 import { tellOfChanges } from '../tell-of-changes.ts'
 import { Supervisor } from '../workers/supervisor.ts'
@@ -174,8 +175,12 @@ function readPort(text: string, option = '--port'): number {
 
 function readUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url?.protocol === 'http:' || url?.protocol === 'https:') return text
-  throw new Complaint(1, `the upstream "${text}" is no URL: write one such as http://127.0.0.1:3000`)
+  if (url?.protocol !== 'http:' && url?.protocol !== 'https:' && url?.protocol !== 'unix:') {
+    throw new Complaint(1, `the upstream "${text}" is no URL: write one such as http://127.0.0.1:3000`)
+  }
+  const fault = upstreamFault(text)
+  if (fault !== undefined) throw new Complaint(1, `the upstream "${text}" ${fault}`)
+  return text
 }
 
 interface ListenError extends NodeJS.ErrnoException {

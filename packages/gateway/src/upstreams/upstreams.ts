@@ -1,31 +1,70 @@
+import type { ServiceTlsSettings } from '../settings/tls-settings.ts'
 import type { TlsOptionsOfFiles } from '../tls/server-tls.ts'
 import { ServiceTls } from '../tls/service-tls.ts'
-import { Upstream, type UpstreamOptions } from './upstream.ts'
+import { endpointName } from './endpoints.ts'
+import type { HealthState } from './health.ts'
+import { type Lookup, Names } from './names.ts'
+import type { Pool } from './pool.ts'
+import type { RouteReport } from './reports.ts'
+import { Upstream, type UpstreamOptions, type UpstreamPlace } from './upstream.ts'
+
+export interface UpstreamsParts {
+  /** Finds all addresses of a name; the system's resolver unless given. */
+  readonly lookup?: Lookup | undefined
+  /** Where the files of routes with TLS of their own are. */
+  readonly tlsFiles?: TlsOptionsOfFiles | undefined
+}
 
 /** All addresses in use. They live on when routes change, with their connections and what is known of them. */
 export class Upstreams {
+  readonly names: Names
   readonly #known = new Map<string, Upstream>()
-
+  readonly #tls = new Map<string, ServiceTls>()
   readonly #tlsFiles: TlsOptionsOfFiles
+  #pools: readonly Pool[] = []
+  /** Told when an address is left alone, and when it gets calls again. */
+  onHealth: (address: string, state: HealthState) => void = () => {}
 
-  /** `tlsFiles` says where the files of routes with TLS of their own are. */
-  constructor(tlsFiles: TlsOptionsOfFiles = { folder: '.', onTrouble: () => {} }) {
+  constructor({ lookup, tlsFiles = { folder: '.', onTrouble: () => {} } }: UpstreamsParts = {}) {
+    this.names = new Names(lookup)
     this.#tlsFiles = tlsFiles
   }
 
-  find(address: string, options: UpstreamOptions): Upstream {
+  /** Reads the files of a route with TLS of its own, if they were not read before; throws if they cannot be used. */
+  readTls(settings: ServiceTlsSettings | undefined): ServiceTls | undefined {
+    if (settings === undefined) return undefined
+    const name = JSON.stringify(settings)
+    const known = this.#tls.get(name) ?? new ServiceTls(settings, this.#tlsFiles)
+    this.#tls.set(name, known)
+    return known
+  }
+
+  /** The address that is known already, or else one that is new at `since`. */
+  find(place: UpstreamPlace, options: UpstreamOptions, since?: number): Upstream {
     const { health, timeouts, connections, tls } = options
-    const numbers = [timeouts.connectMs, ...Object.values(health), ...Object.values(connections)]
-    const name = [address, ...numbers, JSON.stringify(tls)].join(' ')
+    const { address, endpoint = [] } = place
+    const name = JSON.stringify([address, endpointName(endpoint), timeouts.connectMs, health, connections, tls])
     const known = this.#known.get(name)
     if (known) return known
-    const upstream = new Upstream(address, options, tls && new ServiceTls(tls, this.#tlsFiles))
+    const upstream = new Upstream({ ...place, tls: this.readTls(tls) }, options, since)
+    upstream.health.onChange = state => this.onHealth(upstream.name, state)
     this.#known.set(name, upstream)
     return upstream
   }
 
-  /** Leaves all others. */
-  keep(used: ReadonlySet<Upstream>): void {
+  /** Puts the addresses of these routes in use, and no others. */
+  use(pools: readonly Pool[], now: number): void {
+    // what is there at the first start is not new to anybody
+    const since = this.#pools.length === 0 ? undefined : now
+    for (const pool of pools) pool.start(since)
+    for (const pool of this.#pools) pool.stop()
+    this.#pools = pools
+    this.sweep()
+  }
+
+  /** Lets go of addresses that no route has any more. */
+  sweep(): void {
+    const used = new Set(this.#pools.flatMap(pool => pool.upstreams))
     for (const [name, upstream] of this.#known) {
       if (used.has(upstream)) continue
       this.#known.delete(name)
@@ -33,7 +72,12 @@ export class Upstreams {
     }
   }
 
+  report(now: number): RouteReport[] {
+    return this.#pools.map(pool => pool.report(now))
+  }
+
   async close(): Promise<void> {
+    for (const pool of this.#pools) pool.stop()
     await Promise.all([...this.#known.values()].map(upstream => upstream.close()))
   }
 }
