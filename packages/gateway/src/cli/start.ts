@@ -57,7 +57,7 @@ export const start: Command = {
     const settings = readSettings(args)
     const isDemo = settings.guarded === undefined
     // one that comes before calls are taken would end this process
-    process.on('SIGUSR2', () => {})
+    process.on('SIGUSR2', ignore)
     const endSurviving = surviveErrors({ report: terminal.complain, giveUp: () => process.exit(1) })
     const service = isDemo ? createDemoService() : undefined
     const rules = isDemo ? await copyDemoRules() : undefined
@@ -88,12 +88,15 @@ export const start: Command = {
       await admin?.close()
       return 0
     } finally {
+      process.off('SIGUSR2', ignore)
       endSurviving()
       await service?.close()
       await rules?.remove()
     }
   },
 }
+
+function ignore(): void {}
 
 async function startGateway(
   { guarded, config, upstream, host, port, fd, workers }: Settings & Guarded & Pick<GatewayProcessOptions, 'fd'>,

@@ -25,6 +25,7 @@ export function untilReplaced(parts: ReplacedParts): Promise<void> {
     let isStopped = false
     void parts.stopped.then(() => {
       isStopped = true
+      process.off('SIGUSR2', onSignal)
     })
     const replace = async (): Promise<void> => {
       if (isUnderWay || isStopped) return
@@ -42,7 +43,8 @@ export function untilReplaced(parts: ReplacedParts): Promise<void> {
         isUnderWay = false
       }
     }
-    process.on('SIGUSR2', () => void replace())
+    const onSignal = (): void => void replace()
+    process.on('SIGUSR2', onSignal)
   })
 }
 
