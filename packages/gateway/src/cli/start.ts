@@ -11,6 +11,7 @@ import { untilReplaced } from '../lifecycle/until-replaced.ts'
 import { upstreamFault } from '../settings/address-settings.ts'
 import { surviveErrors } from '../survive.ts'
 import { tellOfChanges } from '../tell-of-changes.ts'
+import { shareStickySecret } from '../upstreams/sticky-cookie.ts'
 import { Supervisor } from '../workers/supervisor.ts'
 import { type Arguments, type Command, Complaint, type Terminal } from './command.ts'
 
@@ -58,6 +59,8 @@ export const start: Command = {
     const isDemo = settings.guarded === undefined
     // one that comes before calls are taken would end this process
     process.on('SIGUSR2', ignore)
+    // a process that takes over must know the cookies of this one
+    shareStickySecret()
     const endSurviving = surviveErrors({ report: terminal.complain, giveUp: () => process.exit(1) })
     const service = isDemo ? createDemoService() : undefined
     const rules = isDemo ? await copyDemoRules() : undefined
@@ -67,7 +70,7 @@ export const start: Command = {
       const sockets = takeInheritedSockets(process.env, process.pid)
       const manager = new ServiceManager({ ...{ env: process.env, pid: process.pid }, complain: terminal.complain })
       const gateway = await startGateway({ ...settings, config, upstream, fd: sockets.traffic }, terminal)
-      const stopped = untilSignalled(terminal)
+      const stopped = untilSignalled(terminal, gateway)
       const admin = await startAdminOf(gateway, settings, sockets.admin).catch(async error => {
         await gateway.close()
         throw error
@@ -156,8 +159,20 @@ async function startAdminOf(
   const processes = gateway instanceof Supervisor ? watchWorkers(gateway) : undefined
   const demo = guarded === undefined
   const isReady = () => gateway.isReady()
+  const httpFigures = () => gateway.httpFigures()
   try {
-    return await startAdmin({ limiter, processes, host, port: adminPort ?? port, fd, token, hosts, demo, isReady })
+    return await startAdmin({
+      limiter,
+      processes,
+      host,
+      port: adminPort ?? port,
+      fd,
+      token,
+      hosts,
+      demo,
+      isReady,
+      httpFigures,
+    })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
     throw new Complaint(1, `port ${adminPort ?? port} is taken: choose another with --admin-port N, or off`)
@@ -207,13 +222,16 @@ function complaintOf(error: ListenError): Error {
  * Resolves at the first SIGINT or SIGTERM; the second one does not wait for calls under way. SIGHUP says that a terminal is gone;
  * to a process without one, it asks to read its files again, which happens by itself whenever they change.
  */
-function untilSignalled({ print }: Terminal): Promise<void> {
+function untilSignalled({ print }: Terminal, gateway: GatewayProcess): Promise<void> {
   const ending = process.stdin.isTTY ? ['SIGINT', 'SIGTERM', 'SIGHUP'] : ['SIGINT', 'SIGTERM']
   if (!process.stdin.isTTY) {
-    process.on('SIGHUP', () =>
-      print('SIGHUP: the rule file and certificates are read whenever they change; nothing else is to be done.'),
-    )
+    process.on('SIGHUP', () => {
+      gateway.reopenLogs()
+      print('SIGHUP: log files are reopened; the rule file and certificates are read whenever they change.')
+    })
   }
+  // as nginx does; Node would open its debugger
+  process.on('SIGUSR1', () => gateway.reopenLogs())
   return new Promise(resolve => {
     const stop = () => {
       for (const signal of ending) process.on(signal, () => process.exit(1))

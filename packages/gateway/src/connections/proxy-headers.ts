@@ -4,8 +4,10 @@ import { readProxyHeader, type Source } from './proxy-header.ts'
 export interface ProxyHeadersOptions {
   /** Whether an address is that of a trusted proxy. */
   readonly isProxy: (address: string) => boolean
-  /** Told at most every ten seconds how many connections were closed so far, and why the last one was. */
-  readonly onRefused: (count: number, reason: string) => void
+  /** Told of every connection that was closed. */
+  readonly onRefused: () => void
+  /** Told at most every ten seconds how many they were so far, and why the last one was closed. */
+  readonly onTrouble: (count: number, reason: string) => void
 }
 
 type Listener = (this: Server, socket: Socket) => void
@@ -30,11 +32,6 @@ export class ProxyHeaders {
 
   constructor(options: ProxyHeadersOptions) {
     this.#options = options
-  }
-
-  /** How many connections were closed for lack of a good header. */
-  get refused(): number {
-    return this.#refused
   }
 
   /** Stands between a server and its own listeners: a connection reaches them behind its header. */
@@ -91,10 +88,11 @@ export class ProxyHeaders {
   #refuse(socket: Socket, reason: string): void {
     socket.on('error', ignore).destroy()
     this.#refused++
+    this.#options.onRefused()
     const now = performance.now()
     if (now - this.#reportedAt < reportEveryMs) return
     this.#reportedAt = now
-    this.#options.onRefused(this.#refused, reason)
+    this.#options.onTrouble(this.#refused, reason)
   }
 }
 

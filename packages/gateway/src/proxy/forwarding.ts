@@ -2,10 +2,10 @@ import { markUnknownEnd } from 'diana-limiter/words'
 import type { Dispatcher } from 'undici'
 import type { CallReply, CallRequest } from '../calls/call.ts'
 import { bulkBytes } from '../connections/bulk-queue.ts'
-import { paceOf } from '../connections/call-pace.ts'
-import type { Transfer } from '../connections/transfers.ts'
+import { paceOf, type Work } from '../connections/call-pace.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
+import { type CallRecord, recordOf } from '../telemetry/call-record.ts'
 import type { Connection } from '../upstreams/clients.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
@@ -26,12 +26,13 @@ const overdueMs = 5000
 const maxInterims = 10
 
 /** One call on its way to a service and back; undici tells it what happens. */
-export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfer, OutletSource {
+export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, OutletSource {
   readonly #request: CallRequest
   readonly #reply: CallReply
   readonly #route: Route
   readonly #parts: ForwarderParts
   readonly #outlet: Outlet
+  readonly #record: CallRecord | undefined
   readonly #tries: Tries
   /** Where the call goes if the answer that came is not taken. */
   #next: Upstream | undefined
@@ -56,6 +57,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     this.#route = route
     this.#parts = parts
     this.#outlet = parts.outletFor(reply)
+    this.#record = recordOf(request.raw)
     this.#tries = new Tries(request, route, parts.trust)
   }
 
@@ -66,16 +68,18 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   begin(): void {
     this.#headers = headersToService(this.#request, this.#route, this.#parts.trust)
     this.#body = bodyOf(this.#request, this.#route.settings.bodyBytes, this.#parts.bulk)
-    this.#reply.raw.on('close', this.#onClose)
     const pace = paceOf(this.#request.raw)
-    if (pace !== undefined) pace.work = this
-    this.#upstream.slots.take(this)
+    if (pace === undefined) this.#reply.raw.on('close', () => this.onEnd())
+    else pace.work = this
+    this.#takeSlot()
   }
 
   onSlot(): void {
     const { url, method } = this.#request
     const { headersMs, bodyMs } = this.#route.settings.timeouts
     this.#sentAt = performance.now()
+    this.#record?.sent(this.#upstream, this.#sentAt)
+    this.#record?.trace?.tellService(this.#headers)
     // of connections that are kept, others may have been closed like the one that failed
     this.#client = this.#tries.isFirst ? this.#upstream.clients.take() : this.#upstream.clients.open()
     this.#upstream.health.begin(this.#sentAt)
@@ -137,6 +141,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
       this.#abort?.(new AnswerNotTaken(`status ${status}`))
       return false
     }
+    this.#record?.firstByte(status, performance.now())
     const headers = headersToCaller({ status, received }, this.#reply.getHeaders(), {
       route: this.#route,
       upstream: this.#upstream,
@@ -178,12 +183,15 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
 
   onComplete(): void {
     this.#tellHealth()
+    this.#record?.tryEnded(performance.now())
     this.#outlet.end()
     this.#endAttempt(undefined)
   }
 
   onError(error: Error): void {
-    if (this.#client !== undefined) this.#endAttempt(error)
+    if (this.#client === undefined) return
+    this.#record?.tryEnded(performance.now(), error)
+    this.#endAttempt(error)
   }
 
   /** Lets go of the connection. Not at once: undici allows no new call while it tells of the end of this one. */
@@ -208,8 +216,10 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     }
     const failure = failureOf(error, this.#hasAnswered)
     if (failure.isOfService) this.#upstream.health.fail(performance.now(), error.message)
-    if (this.#hasBegun) this.#outlet.breakOff(error)
-    else if (!this.#triesAgain(failure)) this.#answerWith(failure, error)
+    if (this.#hasBegun) {
+      this.#record?.broken()
+      this.#outlet.breakOff(error)
+    } else if (!this.#triesAgain(failure)) this.#answerWith(failure, error)
   }
 
   #triesAgain({ mayRetry }: Failure): boolean {
@@ -218,8 +228,13 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
     this.#next = undefined
     this.#hasAnswered = false
     this.#tries.move(next)
-    next.slots.take(this)
+    this.#takeSlot()
     return true
+  }
+
+  #takeSlot(): void {
+    this.#record?.queued(performance.now())
+    this.#upstream.slots.take(this)
   }
 
   #nextTry({ mayStay }: { mayStay: boolean }): Upstream | undefined {
@@ -259,7 +274,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Transfe
   }
 
   /** The answer is over, whoever gave it: what is still under way for it ends. */
-  readonly #onClose = (): void => {
+  onEnd(): void {
     this.#isGone = true
     if (this.#abort) this.#abort()
     // without a connection yet, the call is only in the queue for one

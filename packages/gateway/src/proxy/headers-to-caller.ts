@@ -1,7 +1,7 @@
 import type { Route } from '../routes/route.ts'
 import { isOfTheConnection, namedByConnection } from './connection-headers.ts'
-import { HeaderNames } from './header-names.ts'
 import { asCallerSees, type Exchange, namesAddress } from './own-addresses.ts'
+import { RecentTexts } from './recent-texts.ts'
 
 type OwnHeaders = Readonly<Record<string, number | string | readonly string[] | undefined>>
 
@@ -11,7 +11,8 @@ export interface AnswerHead {
   readonly received: readonly Buffer[]
 }
 
-const names = new HeaderNames()
+const names = new RecentTexts('in lower case')
+const values = new RecentTexts('as they are')
 
 /** What the caller is told: the service's headers, beside what Diana and the filters have said. Names and values in turn. */
 export function headersToCaller({ status, received }: AnswerHead, own: OwnHeaders, exchange: Exchange): string[] {
@@ -24,7 +25,7 @@ export function headersToCaller({ status, received }: AnswerHead, own: OwnHeader
     if (isOfTheConnection(name) || ending?.has(name) || (route.changesResponse && isChanged(name, route))) continue
     // an answer that has no body must not announce one (RFC 9110, section 8.6); __proto__ is no key of an object
     if ((name === 'content-length' && status === 204) || name === '__proto__') continue
-    const text = received[at + 1]!.toString('latin1')
+    const text = values.textOf(received[at + 1]!)
     const value = namesAddress(name) ? asCallerSees(name, text, exchange) : text
     const mine = own[name]
     if (mine === undefined) flat.push(name, value)
@@ -56,7 +57,7 @@ function endingHere(received: readonly Buffer[]): Set<string> | undefined {
     if (length !== 10 && length !== 17) continue
     const name = names.textOf(received[at]!)
     if (name !== 'connection' && name !== 'transfer-encoding') continue
-    const value = received[at + 1]!.toString('latin1').toLowerCase()
+    const value = values.textOf(received[at + 1]!).toLowerCase()
     if (name === 'connection') {
       const named = namedByConnection(value)
       if (named) for (const one of named) ending = (ending ?? new Set()).add(one)

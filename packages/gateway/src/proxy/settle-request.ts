@@ -8,7 +8,8 @@ import { namedByConnection } from './connection-headers.ts'
 const unroutable = '/%'
 
 /** What many a URL parser would escape in a path, behind the back of whoever counts. */
-const escapedByUrl = /["<>^`{}]/g
+const isEscapedByUrl = /["<>^`{}]/
+const escapedByUrl = new RegExp(isEscapedByUrl, 'g')
 
 const maxSegments = 256
 
@@ -51,15 +52,16 @@ export function faultOf(raw: IncomingMessage): string {
 export function oneSpelling(rawTarget: string): string | undefined {
   const target = normaliseTarget(rawTarget)
   if (target === undefined) return undefined
-  const path = target.path.replace(escapedByUrl, percentEncode)
-  return target.query === undefined ? path : `${path}?${target.query}`
+  const path = isEscapedByUrl.test(target.path) ? target.path.replace(escapedByUrl, percentEncode) : target.path
+  if (target.query === undefined) return path
+  return `${path}?${target.query}`
 }
 
 /** Whether the escapes in a path are UTF-8, as most routers demand. */
 function isDecodable(target: string): boolean {
-  const path = target.includes('%') ? pathOf(target) : ''
+  if (!target.includes('%')) return true
   try {
-    return decodeURI(path) !== undefined
+    return decodeURI(pathOf(target)) !== ''
   } catch {
     return false
   }
@@ -75,8 +77,14 @@ function hasManySegments(target: string): boolean {
   return false
 }
 
+/** The host of the call before, which most calls have again. */
+let latestHost: string | undefined
+
 function isHost(text: string): boolean {
-  return text.length <= longestHost && hostName(text) !== undefined
+  if (text === latestHost) return true
+  if (text.length > longestHost || hostName(text) === undefined) return false
+  latestHost = text
+  return true
 }
 
 function percentEncode(character: string): string {

@@ -23,10 +23,11 @@ export type Told =
   /** Comes with the handle. */
   | { readonly what: 'socket' }
 
-/** What a supervisor tells: to end, to send the socket on which calls come in, or to answer a question. */
+/** What a supervisor tells: to end, to reopen log files, to send the socket on which calls come in, or to answer a question. */
 export type Order =
   | { readonly what: 'end' }
   | { readonly what: 'socket' }
+  | { readonly what: 'reopen' }
   | { readonly what: 'ask'; readonly question: number; readonly about: string; readonly details: unknown }
 
 export const settingsVariable = 'DIANA_PROCESS'

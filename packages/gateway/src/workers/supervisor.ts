@@ -9,6 +9,7 @@ import { type GatewayProcess, type GatewayProcessOptions, settingsOf } from '../
 import type { ListeningSocket, ServerHandle } from '../lifecycle/listening-socket.ts'
 import { followFixedSettings } from '../live-settings.ts'
 import { gatewaySection } from '../settings/gateway-settings.ts'
+import { type HttpFigures, mergeHttpFigures } from '../telemetry/http-figures.ts'
 import { shareStickySecret } from '../upstreams/sticky-cookie.ts'
 import { KeptProcess, type KeptProcessParts } from './kept-process.ts'
 import { settingsVariable, type Told, type WorkerSettings } from './messages.ts'
@@ -102,6 +103,14 @@ export class Supervisor implements GatewayProcess {
       }
       worker.send({ what: 'socket' })
     })
+  }
+
+  async httpFigures(): Promise<HttpFigures> {
+    return mergeHttpFigures((await this.ask('http')) as HttpFigures[])
+  }
+
+  reopenLogs(): void {
+    for (const worker of this.#workers) worker.send({ what: 'reopen' })
   }
 
   async close(): Promise<void> {
