@@ -85,7 +85,6 @@ export class GatewayServer {
     const server: Server = tls
       ? createTlsServer({ ...options, ...tlsOptions, ...tls.serverOptions }, serve)
       : createServer(options, serve)
-    tls?.attach(server as ReturnType<typeof createTlsServer>)
     server.requestTimeout = limits.requestMs
     server.headersTimeout = Math.min(headersTimeoutMs, limits.requestMs)
     // Node would leave out what is beyond a number of headers; their size is bounded above
@@ -106,6 +105,8 @@ export class GatewayServer {
     })
     this.#connections.guard(server)
     if (settings().listen.proxyProtocol) this.#proxyHeaders.guard(server)
+    // after all other listeners: it refuses callers before any of them sees the connection
+    tls?.attach(server as ReturnType<typeof createTlsServer>)
   }
 
   /** How many connections are open. */

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { copyFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { connect } from 'node:tls'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { Authority } from './doubles/authority.ts'
 import { startTlsGateway, type TlsGateway } from './doubles/tls-gateway.ts'
@@ -151,6 +152,14 @@ describe('callers with certificates', () => {
     expect(await get('/', identity('billing', stranger))).toMatch(/^E/)
     expect(await get('/', identity('late'))).toMatch(/^E/)
     expect(received).toHaveLength(2)
+  })
+
+  it('with a wrong one get nothing over HTTP/2 either', async () => {
+    const { port } = await start(mutual({ require: false }))
+    const options = { port, host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: ['h2'] }
+    const socket = connect({ ...options, ...identity('billing', stranger) })
+    // a server of HTTP/2 would begin with its settings
+    expect(await socket.toArray().catch(() => [])).toEqual([])
   })
 
   it('are refused once their certificate is revoked, without a restart', async () => {

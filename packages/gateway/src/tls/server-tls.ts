@@ -58,7 +58,10 @@ export class ServerTls {
     }
   }
 
-  /** Follows the files for a server that was made with these options, and refuses callers whom nothing vouches for. */
+  /**
+   * Follows the files for a server that was made with these options, and refuses callers whom nothing vouches for. Comes last:
+   * it must see connections before the listeners that are there by then.
+   */
   attach(server: Server): void {
     this.#timer = setInterval(() => this.#lookAgain(server), lookEveryMs).unref()
     // if certificates are not required, Node leaves the refusal of wrong ones to its user
