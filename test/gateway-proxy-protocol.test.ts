@@ -147,6 +147,21 @@ describe('a connection is closed without an answer, and reported,', () => {
   })
 })
 
+test.each([0, 1, []])('a gateway with proxyProtocol does not begin with trustProxy: %j', async trustProxy => {
+  const { url } = await rig.serve()
+  const document = { trustProxy, gateway: { listen: { proxyProtocol: true }, routes: [{ to: url }] } }
+  await expect(rig.guard(document)).rejects.toThrow('proxyProtocol needs the addresses of trusted proxies')
+})
+
+test('a number of proxies that takes the place of their addresses later lets no caller write a header', async () => {
+  const { rewrite, limiter, port } = await guard()
+  const changed = once(limiter.events, 'rules')
+  rewrite({ trustProxy: 1, gateway: { listen: { proxyProtocol: true }, routes: [{ to: 'http://127.0.0.1:1' }] } })
+  await changed
+  const socket = connect(port, '127.0.0.1')
+  expect(await socket.toArray().catch(() => [])).toEqual([])
+})
+
 test('without proxyProtocol a PROXY header is a call that cannot be read', async () => {
   const { port } = await guard({ listen: {} })
   expect(await sendRaw(port, text, get)).toContain(' 400 ')

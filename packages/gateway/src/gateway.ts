@@ -11,7 +11,7 @@ import { Closing } from './closing.ts'
 import { BulkQueue } from './connections/bulk-queue.ts'
 import type { FilterPlugin } from './filters/filter.ts'
 import { LiveSettings } from './live-settings.ts'
-import { prepareGateway } from './prepare-gateway.ts'
+import { assertProxyProtocol, prepareGateway } from './prepare-gateway.ts'
 import { problemText, sendProblem } from './problem.ts'
 import { DirectOutlet } from './proxy/direct-outlet.ts'
 import { AnswerBroken } from './proxy/failure.ts'
@@ -100,6 +100,7 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
   reportUpstreams(limiter, () => live.upstreams.report(performance.now()))
   limiter.followSection('gateway', live.follow)
   const { settings } = live
+  assertProxyProtocol(settings, limiter.trustProxy)
   const { tls, filters: named } = await prepareGateway(settings, { folder, onTrouble, onWarning })
   const filters = [...(options.filters ?? []), ...named]
   const isProxy = proxyTest(limiter)
@@ -119,6 +120,7 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
       const serve: RequestListener = (request, response) => (isHooked ? listener : plain)(request, response)
       gatewayServer = new GatewayServer(withClientCert(serve, settings.tls?.clients), {
         ...{ settings: () => live.settings, tls, isProxy, onError, telemetry },
+        isProxyByAddress: address => typeof limiter.trustProxy !== 'number' && isProxy(address),
         isReady: () => !closing.hasBegun && (options.isReady?.() ?? true),
       })
       return gatewayServer.server

@@ -24,6 +24,8 @@ export interface GatewayServerParts {
   readonly tls: ServerTls | undefined
   /** Whether an address is that of a trusted proxy. */
   readonly isProxy: (address: string) => boolean
+  /** Whether it is one because trustProxy names its address. */
+  readonly isProxyByAddress: (address: string) => boolean
   /** Whether more calls should be sent here. */
   readonly isReady: () => boolean
   readonly telemetry: Telemetry
@@ -54,7 +56,7 @@ export class GatewayServer {
     const { limits } = settings()
     this.#telemetry = telemetry
     this.#proxyHeaders = new ProxyHeaders({
-      isProxy,
+      isProxy: parts.isProxyByAddress,
       onRefused: () => telemetry.reject('proxy-header'),
       onTrouble: (count, reason) => onError(refusal(count, reason)),
     })

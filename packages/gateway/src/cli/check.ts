@@ -14,7 +14,7 @@ import {
 } from 'diana-limiter'
 import { assertRules } from 'diana-limiter/words'
 import { assertSafe } from '../admin/create-admin.ts'
-import { assertStartable, type PrepareOptions } from '../prepare-gateway.ts'
+import { assertProxyProtocol, assertStartable, type PrepareOptions } from '../prepare-gateway.ts'
 import { type GatewaySettings, gatewaySection } from '../settings/gateway-settings.ts'
 import { type Command, Complaint, type Terminal } from './command.ts'
 
@@ -88,6 +88,7 @@ async function assertUsable(document: RuleDocument, vocabulary: Words, files: Fi
   assertRules(document, vocabulary)
   const settings = document.sections?.gateway as GatewaySettings | undefined
   await assertStartable(settings, files)
+  assertProxyProtocol(settings, document.trustProxy)
   if (settings?.admin)
     assertSafe(settings.admin.host ?? '127.0.0.1', settings.admin.token ?? process.env.DIANA_ADMIN_TOKEN)
 }
