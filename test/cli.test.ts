@@ -142,7 +142,7 @@ describe('diana check', () => {
       '4:19: gateway.limits.body must be a size, a whole number with a unit: 512B, 16KiB, 10MiB or 1GiB',
       '6:53: gateway.filters[0].windw is not a word known here: did you mean window?',
       '7:52: gateway.filters[1].keys[0].sha256 must be the SHA-256 of the key, 64 hexadecimal digits',
-      '9:23: gateway.routes[0].to is not the address of a service: write one such as http://127.0.0.1:3000',
+      '9:23: gateway.routes[0].to is not the address of a service: write one such as http://127.0.0.1:3000 or unix:/run/app.sock',
       '11:25: gateway.routes[2].host "http://b" must be the host alone, without scheme and path: api.example.com',
       '11:41: gateway.routes[2].to is an empty list: put something in it',
     ])

@@ -97,11 +97,18 @@ describe('the unit of systemd', () => {
   })
 
   it('is what systemd takes, wherever there is one', () => {
-    const path = join(root, 'deploy/systemd/diana.service')
-    const { error, status, stderr } = spawnSync('systemd-analyze', ['verify', path], { encoding: 'utf8' })
+    const paths = ['service', 'socket'].map(kind => join(root, `deploy/systemd/diana.${kind}`))
+    const { error, status, stderr } = spawnSync('systemd-analyze', ['verify', ...paths], { encoding: 'utf8' })
     // on a machine without systemd, at least every line is a section or a word with a value
     if (error) expect(unit.split('\n').filter(line => !/^(?:$|#|\[\w+\]$|\w+=)/.test(line))).toEqual([])
     else expect([status, stderr]).toEqual([0, ''])
+  })
+
+  it('notifies systemd, is watched, and is replaced by a reload', () => {
+    for (const line of ['Type=notify', 'NotifyAccess=all', 'ExecReload=kill -USR2 $MAINPID']) {
+      expect(unit.split('\n')).toContain(line)
+    }
+    expect(seconds(/^WatchdogSec=(\S+)$/m.exec(unit)![1]!)).toBeGreaterThan(10)
   })
 
   it('runs as nobody in particular, may write nowhere, and waits for calls to finish', () => {

@@ -8,6 +8,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 /** Files at the top of src that know nothing above them; everybody may use them. */
 const bottom = [
   'call',
+  'client-certificate',
   'duration',
   'errors',
   'clock',

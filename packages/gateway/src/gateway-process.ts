@@ -4,6 +4,7 @@ import { createLimiter, type Limiter } from 'diana-limiter'
 import type { FastifyServerOptions } from 'fastify'
 import { pino } from 'pino'
 import { openGateway } from './gateway.ts'
+import { type ListeningSocket, socketOf } from './lifecycle/listening-socket.ts'
 import { logRefusals } from './refusal-log.ts'
 import { type GatewaySettings, gatewaySection, parseGatewaySettings } from './settings/gateway-settings.ts'
 import type { HttpFigures } from './telemetry/http-figures.ts'
@@ -16,9 +17,13 @@ export interface GatewayProcessOptions {
   /** Where to listen; the section says unless they are given. */
   readonly host?: string | undefined
   readonly port?: number | undefined
+  /** A socket that listens already, in place of host and port; of the supervisor, in a worker. */
+  readonly fd?: number | undefined
   /** The socket of a counting process. */
   readonly counting?: string | undefined
   readonly logger?: FastifyServerOptions['logger']
+  /** Told at the start of certificates that are used although something is wrong with them. */
+  readonly onWarning?: ((warning: string) => void) | undefined
 }
 
 /** A gateway that takes calls. */
@@ -27,6 +32,8 @@ export interface GatewayProcess {
   readonly limiter: Limiter
   /** Whether more calls should be sent here. */
   isReady(): boolean
+  /** The socket on which calls come in, for another process. */
+  socket(): Promise<ListeningSocket | undefined>
   /** What became of calls as HTTP sees them. */
   httpFigures(): HttpFigures | Promise<HttpFigures>
   /** Goes on with new log files where the present ones were renamed. */
@@ -50,17 +57,19 @@ export async function startGatewayProcess(
     onLimiter(limiter)
     if (logger !== false) logRefusals(limiter, pino({ name: 'diana', level: process.env.DIANA_LOG_LEVEL ?? 'info' }))
     const { app: gateway, ...rest } = await openGateway({
-      ...{ limiter, upstream, logger, folder: dirname(config) },
+      ...{ limiter, upstream, logger, folder: dirname(config), onWarning: options.onWarning },
       isReady: () => ready,
     })
     const { listen } = settingsOf(limiter)
     // empty is not set, as in a shell
     const host = options.host ?? listen.host ?? (process.env.DIANA_HOST || usualHost)
     const port = options.port ?? listen.port ?? usualPort
-    const address = await gateway.listen({ host, port }).catch(async error => {
-      await gateway.close()
-      throw Object.assign(error, { host, port })
-    })
+    const address = await gateway
+      .listen({ host, port, ...(options.fd !== undefined && { fd: options.fd }) })
+      .catch(async error => {
+        await gateway.close()
+        throw Object.assign(error, { host, port })
+      })
     const close = async (): Promise<void> => {
       ready = false
       await pause(settingsOf(limiter).shutdown.delayMs)
@@ -68,7 +77,8 @@ export async function startGatewayProcess(
       await limiter.close()
     }
     const reopenLogs = (): void => void rest.reopenLogs()
-    return { address, limiter, isReady: () => ready, httpFigures: rest.httpFigures, reopenLogs, close }
+    const socket = async (): Promise<ListeningSocket | undefined> => socketOf(gateway.server)
+    return { address, limiter, isReady: () => ready, socket, httpFigures: rest.httpFigures, reopenLogs, close }
   } catch (error) {
     await limiter.close()
     throw error

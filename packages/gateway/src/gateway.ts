@@ -12,7 +12,7 @@ import { BulkQueue } from './connections/bulk-queue.ts'
 import type { FilterPlugin } from './filters/filter.ts'
 import { answerGrpc } from './grpc/answer-grpc.ts'
 import { LiveSettings } from './live-settings.ts'
-import { prepareGateway } from './prepare-gateway.ts'
+import { assertProxyProtocol, prepareGateway } from './prepare-gateway.ts'
 import { problemText, sendProblem } from './problem.ts'
 import { DirectOutlet } from './proxy/direct-outlet.ts'
 import { AnswerBroken } from './proxy/failure.ts'
@@ -25,6 +25,7 @@ import { recordOf } from './telemetry/call-record.ts'
 import type { HttpFigures } from './telemetry/http-figures.ts'
 import { tellRequestId } from './telemetry/request-ids.ts'
 import { Telemetry } from './telemetry/telemetry.ts'
+import { withClientCert } from './tls/client-cert-header.ts'
 import type { Lookup } from './upstreams/names.ts'
 import { reportUpstreams } from './upstreams/reports.ts'
 
@@ -42,6 +43,8 @@ export interface GatewayOptions {
   readonly folder?: string | undefined
   /** Fastify's logger; none unless given. */
   readonly logger?: FastifyServerOptions['logger']
+  /** Told at the start of what is wrong with certificates that are used all the same; later, the logger is. */
+  readonly onWarning?: ((warning: string) => void) | undefined
   /** Finds all addresses of a service's name; the system's resolver unless given. */
   readonly lookup?: Lookup | undefined
   /** Whether more calls should be sent here, as `healthPath` tells; until it closes, unless given. */
@@ -79,10 +82,18 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
   }
   let app: FastifyInstance | undefined
   let gatewayServer: GatewayServer | undefined
+  const onTrouble = (trouble: string): void => app?.log.error(`the certificate stays as it was: ${trouble}`)
+  const onWarning = (warning: string): void => {
+    if (app) app.log.warn(warning)
+    else options.onWarning?.(warning)
+  }
   const onSettings = ({ limits }: GatewaySettings): void => {
     if (app) app.server.headersTimeout = headersMsOf(limits)
   }
-  const live = new LiveSettings(upstream, onSettings, options.lookup)
+  const live = new LiveSettings(upstream, onSettings, {
+    lookup: options.lookup,
+    tlsFiles: { folder, onTrouble, onWarning },
+  })
   live.upstreams.onHealth = (address, { state, why }) => {
     if (state === 'healthy') app?.log.info({ address }, 'an address of a service is healthy again')
     else app?.log.warn({ address, state, why }, 'an address of a service is left alone')
@@ -90,8 +101,8 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
   reportUpstreams(limiter, () => live.upstreams.report(performance.now()))
   limiter.followSection('gateway', live.follow)
   const { settings } = live
-  const onTrouble = (trouble: string): void => app?.log.error(`the certificate stays as it was: ${trouble}`)
-  const { tls, filters: named } = await prepareGateway(settings, { folder, onTrouble })
+  assertProxyProtocol(settings, limiter.trustProxy)
+  const { tls, filters: named } = await prepareGateway(settings, { folder, onTrouble, onWarning })
   const filters = [...(options.filters ?? []), ...named]
   const isProxy = proxyTest(limiter)
   const telemetry = await Telemetry.open({
@@ -108,8 +119,9 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
     serverFactory: listener => {
       const onError = (error: Error): void => app?.log.error({ err: error }, 'a connection could not be accepted')
       const serve: RequestListener = (request, response) => (isHooked ? listener : plain)(request, response)
-      gatewayServer = new GatewayServer(serve, {
+      gatewayServer = new GatewayServer(withClientCert(serve, settings.tls?.clients), {
         ...{ settings: () => live.settings, tls, isProxy, onError, telemetry },
+        isProxyByAddress: address => typeof limiter.trustProxy !== 'number' && isProxy(address),
         isReady: () => !closing.hasBegun && (options.isReady?.() ?? true),
       })
       return gatewayServer.server

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util'
 import { DianaError, type SectionFollower } from 'diana-limiter'
 import { RouteTable } from './routes/route-table.ts'
 import { type GatewaySettings, parseGatewaySettings } from './settings/gateway-settings.ts'
-import type { Lookup } from './upstreams/names.ts'
-import { Upstreams } from './upstreams/upstreams.ts'
+import type { RouteSettings } from './settings/route-settings.ts'
+import { Upstreams, type UpstreamsParts } from './upstreams/upstreams.ts'
 
 /** What a running gateway cannot change: its server and its chain of filters are built once. */
 const atTheStart = {
@@ -26,8 +26,8 @@ export class LiveSettings {
   #routes: RouteTable | undefined
 
   /** Calls that no route takes go to `fallback`, if it is given. */
-  constructor(fallback: string | undefined, onChange: (settings: GatewaySettings) => void, lookup?: Lookup) {
-    this.upstreams = new Upstreams(lookup)
+  constructor(fallback: string | undefined, onChange: (settings: GatewaySettings) => void, parts: UpstreamsParts) {
+    this.upstreams = new Upstreams(parts)
     this.#fallback = fallback
     this.#onChange = onChange
   }
@@ -58,7 +58,7 @@ export class LiveSettings {
 
   #complete(settings: GatewaySettings): GatewaySettings {
     if (this.#fallback === undefined) return settings
-    if (settings.routes.some(({ host, path }) => host.length === 0 && path === '/')) return settings
+    if (settings.routes.some(takesEveryCall)) return settings
     const { routes } = parseGatewaySettings({ routes: [{ to: this.#fallback }] })
     return { ...settings, routes: [...settings.routes, ...routes] }
   }
@@ -74,6 +74,10 @@ export function followFixedSettings(): SectionFollower {
       inForce = settings
     }
   }
+}
+
+function takesEveryCall({ host, path, method, header }: RouteSettings): boolean {
+  return host.length === 0 && path === '/' && method.length === 0 && Object.keys(header).length === 0
 }
 
 function settingsIn(value: unknown): GatewaySettings {

@@ -5,6 +5,7 @@ import { CallPace } from './connections/call-pace.ts'
 import { CallerConnections } from './connections/caller-connections.ts'
 import { EarlyBytes } from './connections/early-bytes.ts'
 import { closeLingering } from './connections/lingering-close.ts'
+import { ProxyHeaders } from './connections/proxy-headers.ts'
 import { Transfers } from './connections/transfers.ts'
 import { Turns } from './connections/turns.ts'
 import { serveUpgrades } from './connections/upgrades.ts'
@@ -13,7 +14,7 @@ import { problemText, writeProblem } from './problem.ts'
 import { hasBody, waitToContinue } from './proxy/body.ts'
 import type { GatewaySettings } from './settings/gateway-settings.ts'
 import type { Telemetry } from './telemetry/telemetry.ts'
-import type { TlsFiles } from './tls-files.ts'
+import type { ServerTls } from './tls/server-tls.ts'
 
 type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
 type SocketListener = (this: Server, socket: Socket) => void
@@ -21,9 +22,11 @@ type SocketListener = (this: Server, socket: Socket) => void
 export interface GatewayServerParts {
   /** The settings in force; those that a server reads at its start are read once. */
   readonly settings: () => GatewaySettings
-  readonly tls: TlsFiles | undefined
+  readonly tls: ServerTls | undefined
   /** Whether an address is that of a trusted proxy. */
   readonly isProxy: (address: string) => boolean
+  /** Whether it is one because trustProxy names its address. */
+  readonly isProxyByAddress: (address: string) => boolean
   /** Whether more calls should be sent here. */
   readonly isReady: () => boolean
   readonly telemetry: Telemetry
@@ -35,7 +38,7 @@ const maxHeadersMs = 30_000
 const keepAliveMs = 72_000
 const refusedMs = 1000
 const maxEarlyBytes = 65_536
-const tlsOptions = { minVersion: 'TLSv1.2', handshakeTimeout: 20_000 } as const
+const tlsOptions = { handshakeTimeout: 20_000 } as const
 
 /**
  * The HTTP server under Fastify: bounded in what it reads and in how many connections a caller has; the calls of one
@@ -44,6 +47,7 @@ const tlsOptions = { minVersion: 'TLSv1.2', handshakeTimeout: 20_000 } as const
 export class GatewayServer {
   readonly server: Server
   readonly #connections: CallerConnections
+  readonly #proxyHeaders: ProxyHeaders
   readonly #turns = new Turns()
   readonly #transfers = new Transfers()
   readonly #sessions: CallerSessions | undefined
@@ -53,6 +57,11 @@ export class GatewayServer {
     const { settings, tls, isProxy, isReady, onError, telemetry } = parts
     const { limits } = settings()
     this.#telemetry = telemetry
+    this.#proxyHeaders = new ProxyHeaders({
+      isProxy: parts.isProxyByAddress,
+      onRefused: () => telemetry.reject('proxy-header'),
+      onTrouble: (count, reason) => onError(refusal(count, reason)),
+    })
     const limitsInForce = (): GatewaySettings['limits'] => settings().limits
     const paced = telemetry.recording((request, response) => {
       const pace = new CallPace(request, response, limitsInForce)
@@ -78,9 +87,8 @@ export class GatewayServer {
     const options = { maxHeaderSize: limits.headersBytes, keepAliveTimeout: keepAliveMs, requireHostHeader: false }
     const protocols = settings().http2 ? ['h2', 'http/1.1'] : ['http/1.1']
     const server: Server = tls
-      ? createTlsServer({ ...options, ...tlsOptions, ALPNProtocols: protocols, ...tls.current }, serve)
+      ? createTlsServer({ ...options, ...tlsOptions, ALPNProtocols: protocols, ...tls.serverOptions }, serve)
       : createServer(options, serve)
-    if (tls) tls.follow(pair => (server as ReturnType<typeof createTlsServer>).setSecureContext(pair))
     // bodies may take as long as they keep coming, which CallPace watches
     server.requestTimeout = 0
     server.headersTimeout = headersMsOf(limits)
@@ -105,6 +113,9 @@ export class GatewayServer {
       onRefused: reason => telemetry.reject(reason),
     })
     this.#connections.guard(server)
+    if (settings().listen.proxyProtocol) this.#proxyHeaders.guard(server)
+    // after all other listeners: it refuses callers before any of them sees the connection
+    tls?.attach(server as ReturnType<typeof createTlsServer>)
   }
 
   /** Whether a connection that cannot be read as HTTP/1.1 is served as HTTP/2. */
@@ -130,6 +141,7 @@ export class GatewayServer {
   /** Cuts every connection, also those that have left HTTP. */
   destroyConnections(): void {
     this.#connections.destroyAll()
+    this.#proxyHeaders.destroyAll()
   }
 
   #serveExpectations(serve: RequestListener): void {
@@ -161,6 +173,10 @@ export class GatewayServer {
 /** How long a caller may take to send the headers of a call. */
 export function headersMsOf({ pauseMs }: Pick<GatewaySettings['limits'], 'pauseMs'>): number {
   return Math.min(maxHeadersMs, pauseMs)
+}
+
+function refusal(count: number, reason: string): Error {
+  return new Error(`${reason} (${count} connections closed for lack of a PROXY header since the start)`)
 }
 
 /** By the target as it came: no other spelling of the path is meant by it. */

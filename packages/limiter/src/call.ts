@@ -1,3 +1,5 @@
+import type { ClientCertificate } from './client-certificate.ts'
+
 /** What Diana may ask of a request. Filters make one; anything else may be added under `attributes`. */
 export interface Call {
   readonly method: string
@@ -14,6 +16,8 @@ export interface Call {
   readonly host?: string | undefined
   /** Names in lower case, as Node gives them. */
   readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>> | undefined
+  /** The certificate by which the caller has identified itself, verified by the server. */
+  readonly clientCertificate?: ClientCertificate | undefined
   /** The framework's name for what is called (a route template); the path where there is none. */
   readonly resource?: string | undefined
   /** Values the application knows: an account, a plan, a tenant. They win over what `identify` finds. */

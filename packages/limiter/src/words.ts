@@ -1,5 +1,6 @@
 export { canonicalAddress } from './address.ts'
 export { assertRules } from './assert-rules.ts'
+export { alternativeNames, verifiedCertificate } from './client-certificate.ts'
 export { hostName } from './dimensions/host.ts'
 export { duration } from './duration.ts'
 export { admit } from './filters/admit.ts'

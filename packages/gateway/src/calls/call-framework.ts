@@ -11,6 +11,7 @@ export const callFramework: Framework<CallRequest, CallReply> = {
   headers: request => request.headers,
   target: request => request.url,
   peer: request => request.raw.socket.remoteAddress,
+  clientCertificate: request => httpFramework.clientCertificate?.(request.raw),
   path: request => httpFramework.path(request.raw),
   // resources are paths, since the services' routes are not known here
   template: () => undefined,

@@ -14,14 +14,16 @@ import {
 } from 'diana-limiter'
 import { assertRules } from 'diana-limiter/words'
 import { assertSafe } from '../admin/create-admin.ts'
-import { assertStartable } from '../prepare-gateway.ts'
+import { assertProxyProtocol, assertStartable, type PrepareOptions } from '../prepare-gateway.ts'
 import { type GatewaySettings, gatewaySection } from '../settings/gateway-settings.ts'
 import { type Command, Complaint, type Terminal } from './command.ts'
 
 type Checked = { readonly file: string } & (
-  | { readonly ok: true; readonly rules: number }
+  | { readonly ok: true; readonly rules: number; readonly warnings?: readonly string[] }
   | { readonly ok: false; readonly mistakes: readonly Mistake[] }
 )
+
+type Files = Omit<PrepareOptions, 'onTrouble'>
 
 /** The parser takes no more than 4 MiB, so there is no use in reading on. */
 const mostBytes = 4 * 1024 * 1024 + 1
@@ -67,9 +69,12 @@ async function checkFile(name: string, given: readonly Plugin[], terminal: Termi
   try {
     const named = await importPlugins(pluginsNamedIn(text), file)
     const vocabulary = { ...gatherWords({}, [...given, ...named]), sections: [gatewaySection] }
+    const warnings: string[] = []
     const { document, mistakes } = parseText(text, file, vocabulary)
-    if (document) await assertUsable(document, vocabulary, dirname(name))
-    return document ? { file, ok: true, rules: document.rules.length } : { file, ok: false, mistakes }
+    if (document)
+      await assertUsable(document, vocabulary, { folder: dirname(name), onWarning: text => warnings.push(text) })
+    if (document === undefined) return { file, ok: false, mistakes }
+    return { file, ok: true, rules: document.rules.length, ...(warnings.length > 0 && { warnings }) }
   } catch (error) {
     if (!(error instanceof DianaError)) throw error
     // a plugin that cannot be used is a mistake in the file that names it
@@ -79,10 +84,11 @@ async function checkFile(name: string, given: readonly Plugin[], terminal: Termi
 }
 
 /** Throws what `diana start` would throw for a document that was read well. */
-async function assertUsable(document: RuleDocument, vocabulary: Words, folder: string): Promise<void> {
+async function assertUsable(document: RuleDocument, vocabulary: Words, files: Files): Promise<void> {
   assertRules(document, vocabulary)
   const settings = document.sections?.gateway as GatewaySettings | undefined
-  await assertStartable(settings, folder)
+  await assertStartable(settings, files)
+  assertProxyProtocol(settings, document.trustProxy)
   if (settings?.admin)
     assertSafe(settings.admin.host ?? '127.0.0.1', settings.admin.token ?? process.env.DIANA_ADMIN_TOKEN)
 }
@@ -100,6 +106,7 @@ export async function readText(input: Terminal['input']): Promise<string> {
 
 function tell(result: Checked, terminal: Terminal): void {
   if (result.ok) terminal.print(`${result.file}: ok, ${result.rules} ${result.rules === 1 ? 'rule' : 'rules'}`)
+  for (const warning of (result.ok && result.warnings) || []) terminal.complain(`${result.file}: warning: ${warning}`)
   for (const mistake of result.ok ? [] : result.mistakes) {
     // no line: there was no text to find a mistake in
     if (mistake.line === 0) terminal.complain(`diana check: ${mistake.file} ${mistake.message}`)

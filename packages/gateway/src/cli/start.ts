@@ -4,9 +4,14 @@ import { watchWorkers } from '../admin/watch-workers.ts'
 import { copyDemoRules, createDemoService } from '../demo.ts'
 import { startDemoTraffic } from '../demo-traffic.ts'
 import { type GatewayProcess, type GatewayProcessOptions, settingsOf, startGatewayProcess } from '../gateway-process.ts'
+import { takeInheritedSockets } from '../lifecycle/inherited-sockets.ts'
+import { ServiceManager } from '../lifecycle/service-manager.ts'
+import { reportReady } from '../lifecycle/successor.ts'
+import { untilReplaced } from '../lifecycle/until-replaced.ts'
 import { upstreamFault } from '../settings/address-settings.ts'
 import { surviveErrors } from '../survive.ts'
 import { tellOfChanges } from '../tell-of-changes.ts'
+import { shareStickySecret } from '../upstreams/sticky-cookie.ts'
 import { Supervisor } from '../workers/supervisor.ts'
 import { type Arguments, type Command, Complaint, type Terminal } from './command.ts'
 
@@ -52,28 +57,41 @@ export const start: Command = {
   async run(args, terminal) {
     const settings = readSettings(args)
     const isDemo = settings.guarded === undefined
+    // one that comes before calls are taken would end this process
+    process.on('SIGUSR2', ignore)
+    // a process that takes over must know the cookies of this one
+    shareStickySecret()
     const endSurviving = surviveErrors({ report: terminal.complain, giveUp: () => process.exit(1) })
     const service = isDemo ? createDemoService() : undefined
     const rules = isDemo ? await copyDemoRules() : undefined
     try {
       const upstream = settings.guarded?.upstream ?? (await service?.listen({ port: 0, host: '127.0.0.1' }))
       const config = settings.guarded?.config ?? rules!.path
-      const gateway = await startGateway({ ...settings, config, upstream }, terminal)
+      const sockets = takeInheritedSockets(process.env, process.pid)
+      const manager = new ServiceManager({ ...{ env: process.env, pid: process.pid }, complain: terminal.complain })
+      const gateway = await startGateway({ ...settings, config, upstream, fd: sockets.traffic }, terminal)
       const stopped = untilSignalled(terminal, gateway)
-      const admin = await startAdminOf(gateway, settings).catch(async error => {
+      const admin = await startAdminOf(gateway, settings, sockets.admin).catch(async error => {
         await gateway.close()
         throw error
       })
       introduce(gateway.address, { ...settings, config, upstream }, terminal)
       const endTraffic = service && admin && startDemoTraffic(gateway.address)
       if (admin) showDashboard(admin, settings, terminal)
-      await stopped
+      reportReady()
+      void manager.ready()
+      const replaced = untilReplaced({ gateway, admin, manager, isDemo, stopped, ...terminal })
+      const isReplaced = await Promise.race([stopped.then(() => false), replaced.then(() => true)])
       await endTraffic?.()
+      // operators and systemd speak to the new process from now on
+      if (isReplaced) await admin?.close()
+      else await manager.stopping()
       // the gateway first, so that calls under way still find their service
       await gateway.close()
       await admin?.close()
       return 0
     } finally {
+      process.off('SIGUSR2', ignore)
       endSurviving()
       await service?.close()
       await rules?.remove()
@@ -81,17 +99,20 @@ export const start: Command = {
   },
 }
 
+function ignore(): void {}
+
 async function startGateway(
-  { guarded, config, upstream, host, port, workers }: Settings & Guarded,
+  { guarded, config, upstream, host, port, fd, workers }: Settings & Guarded & Pick<GatewayProcessOptions, 'fd'>,
   terminal: Terminal,
 ): Promise<GatewayProcess> {
-  const options: GatewayProcessOptions = { config, upstream, host, port }
+  const options: GatewayProcessOptions = { config, upstream, host, port, fd }
   const logLevel = guarded && 'warn'
+  const warn = (warning: string): void => terminal.complain(`warning: ${warning}`)
   try {
     const onLimiter = (limiter: Limiter): void => assertRoutes(settingsOf(limiter).routes, upstream)
     if (workers > 1) return await Supervisor.start({ ...options, workers, logLevel, onLimiter, ...terminal })
     const logger = logLevel === undefined ? false : { level: logLevel }
-    return await startGatewayProcess({ ...options, logger }, limiter => {
+    return await startGatewayProcess({ ...options, logger, onWarning: warn }, limiter => {
       onLimiter(limiter)
       tellOfChanges(limiter, terminal)
     })
@@ -130,6 +151,7 @@ function readAdminPort(text: unknown): Settings['adminPort'] {
 async function startAdminOf(
   gateway: GatewayProcess,
   { guarded, adminPort }: Settings,
+  fd: number | undefined,
 ): Promise<RunningAdmin | undefined> {
   if (adminPort === 'off') return undefined
   const { limiter } = gateway
@@ -144,6 +166,7 @@ async function startAdminOf(
       processes,
       host,
       port: adminPort ?? port,
+      fd,
       token,
       hosts,
       demo,

@@ -48,6 +48,8 @@ export class Forwarder {
     const record = recordOf(request.raw)
     if (record) record.route = route
     if (route === undefined) sendProblem(reply, 404, 'The gateway forwards no such call.')
+    else if (hasLongBody(request, route)) sendProblem(reply, 413, 'The body of this call is too large.')
+    else if (route.ownAnswer) route.ownAnswer(request.url, reply)
     else if (isUpgrading(request.raw)) this.#tunnels.open(request, reply, route, this.#parts)
     else new Forwarding(request, reply, route, this.#parts).begin()
   }
@@ -62,8 +64,8 @@ export class Forwarder {
     return this.#tunnels.size
   }
 
-  #routeOf({ url, headers }: CallRequest): Route | undefined {
-    return this.#parts.routes.find(headers.host, calledPath(url))
+  #routeOf(request: CallRequest): Route | undefined {
+    return this.#parts.routes.find(calledPath(request.url), request)
   }
 
   #faultIn({ raw, url, method }: CallRequest): [status: number, detail: string] | undefined {
@@ -76,9 +78,10 @@ export class Forwarder {
     if ((headers['transfer-encoding'] ?? 'chunked').toLowerCase() !== 'chunked') {
       return [501, 'Of transfer codings, only chunked is understood.']
     }
-    if (Number(headers['content-length'] ?? 0) > this.#parts.settings.limits.bodyBytes) {
-      return [413, 'The body of this call is too large.']
-    }
     return undefined
   }
+}
+
+function hasLongBody({ headers }: CallRequest, { settings }: Route): boolean {
+  return Number(headers['content-length'] ?? 0) > settings.bodyBytes
 }

@@ -85,7 +85,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
       return
     }
     this.#headers = headersToService(this.#request, this.#route, this.#parts.trust)
-    this.#body = bodyOf(this.#request, this.#parts.settings.limits.bodyBytes, this.#parts.bulk)
+    this.#body = bodyOf(this.#request, this.#route.settings.bodyBytes, this.#parts.bulk)
     const pace = paceOf(this.#request.raw)
     if (pace === undefined) this.#reply.raw.on('close', () => this.onEnd())
     else pace.work = this

@@ -5,6 +5,7 @@ import { Upstreams } from '../upstreams/upstreams.ts'
 import { asCallerSees, type Exchange } from './own-addresses.ts'
 
 const rest = {
+  bodyBytes: 1,
   timeouts: { connectMs: 1, headersMs: 1, bodyMs: 1 },
   connections: { max: 1, queueSize: 0, queueMs: 1, idleMs: 1 },
 }

@@ -152,6 +152,7 @@ class Tunnel implements SlotUser {
     return send(url, {
       ...{ method: 'GET', path, headers: headers as readonly string[], agent: false, setHost: false },
       ...this.#upstream.connect,
+      ...this.#upstream.tls?.options,
       ...(this.#upstream.serverName === undefined ? {} : { servername: this.#upstream.serverName }),
     })
   }

@@ -7,6 +7,8 @@ import { RetryBudget } from '../upstreams/retry-budget.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import type { Upstreams } from '../upstreams/upstreams.ts'
 import { pathOf } from './called-path.ts'
+import { Conditions } from './conditions.ts'
+import { type OwnAnswer, redirectAnswer, staticAnswer } from './own-answer.ts'
 
 /** How a call has fared so far. */
 export interface Trying {
@@ -33,6 +35,10 @@ export class Route {
   readonly changesResponse: boolean
   /** Whether the service is told the Host that the caller asked for. */
   readonly keepsHost: boolean
+  /** What a call must have besides its host and path. */
+  readonly conditions: Conditions
+  /** How the gateway answers itself, in place of a service. */
+  readonly ownAnswer: OwnAnswer | undefined
   /** How many segments the path has that `rewrite` takes the place of. */
   readonly #depth: number
   readonly #budget: RetryBudget
@@ -41,6 +47,8 @@ export class Route {
     const { to, path, keepHost, requestHeaders, responseHeaders } = settings
     this.#depth = path === '/' ? 0 : path.split('/').length - 1
     this.settings = settings
+    this.conditions = new Conditions(settings)
+    this.ownAnswer = this.#ownAnswerOf(settings)
     this.label = `${settings.host.join()}${path}`.slice(0, maxLabel)
     this.pool = new Pool(settings, upstreams)
     this.#budget = new RetryBudget(settings.retryBudget)
@@ -87,6 +95,11 @@ export class Route {
     return (
       sticky && cookieFor(sticky, affinity, { tag: this.pool.tagOf(upstream), path, isSecure: 'encrypted' in socket })
     )
+  }
+
+  #ownAnswerOf({ answer, redirect }: RouteSettings): OwnAnswer | undefined {
+    if (answer) return staticAnswer(answer)
+    return redirect && redirectAnswer(redirect, target => target.slice(endOfSegments(target, this.#depth)))
   }
 
   /** Where a call to `target` goes at an address; `target` begins with the path of this route, perhaps with parameters. */

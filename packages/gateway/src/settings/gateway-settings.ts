@@ -1,16 +1,18 @@
 import type { Section } from 'diana-limiter'
-import { duration, listOf, textOf } from 'diana-limiter/words'
+import { canonicalHost, duration, listOf, textOf } from 'diana-limiter/words'
 import { z } from 'zod'
+import { oneSpelling } from '../proxy/settle-request.ts'
+import { conditionsKey } from '../routes/conditions.ts'
 import { type AccessLogSettings, accessLogSchema } from './access-log-settings.ts'
 import { type CorsSettings, corsSchema } from './cors-settings.ts'
 import { type DnsSettings, dnsSchema } from './dns-settings.ts'
 import { type FilterSettings, filterSchema } from './filter-settings.ts'
+import { headersToSet } from './header-settings.ts'
 import { http2Schema } from './http2-settings.ts'
+import { pathFault } from './path-settings.ts'
 import {
   type ConnectionSettings,
   connectionsSchema,
-  headersToSet,
-  pathFault,
   type RouteSettings,
   type RouteWords,
   routeSchema,
@@ -18,6 +20,7 @@ import {
   timeoutsSchema,
 } from './route-settings.ts'
 import { sizeOf } from './size.ts'
+import { type TlsSettings, tlsSchema } from './tls-settings.ts'
 import { type TracingSettings, tracingSchema } from './tracing-settings.ts'
 
 /** What a call may be, and what a caller may take. */
@@ -37,8 +40,13 @@ export interface CallerLimits {
 
 /** What stands under `gateway:`, validated. */
 export interface GatewaySettings {
-  readonly listen: { readonly host?: string | undefined; readonly port?: number | undefined }
-  readonly tls?: { readonly cert: string; readonly key: string } | undefined
+  readonly listen: {
+    readonly host?: string | undefined
+    readonly port?: number | undefined
+    /** Whether every connection begins with a PROXY header. */
+    readonly proxyProtocol?: boolean | undefined
+  }
+  readonly tls?: TlsSettings | undefined
   /** Whether callers may use HTTP/2. */
   readonly http2: boolean
   readonly admin?: AdminSettings | undefined
@@ -75,21 +83,23 @@ const hostName = textOf(text =>
     : 'must be a host name such as gateway.example, without a port',
 )
 const port = z.int().min(0).max(65_535)
-const file = z.string().min(1).max(4096)
 
 const schema = z
   .strictObject({
     listen: z
-      .strictObject({ host: host.optional(), port: port.optional() })
+      .strictObject({
+        host: host.optional(),
+        port: port.optional(),
+        proxyProtocol: z
+          .boolean()
+          .optional()
+          .describe(
+            'true: every connection comes from a proxy of trustProxy and begins with a PROXY header (v1 or v2).',
+          ),
+      })
       .default({})
       .describe('Where callers come in, unless the command line says; read at the start.'),
-    tls: z
-      .strictObject({
-        cert: file.describe('The certificate with its chain (PEM); read again when it changes.'),
-        key: file.describe('Its private key (PEM).'),
-      })
-      .optional()
-      .describe('Paths as seen from this file; left out, callers come in over plain HTTP.'),
+    tls: tlsSchema.optional().describe('Paths as seen from this file; left out, callers come in over plain HTTP.'),
     http2: http2Schema,
     admin: z
       .strictObject({
@@ -189,6 +199,7 @@ const schema = z
       shutdown: { delayMs: shutdown.delay ?? 0, timeoutMs: shutdown.timeout },
       routes: routes.map(route => ({
         ...route,
+        bodyBytes: route.bodyBytes ?? limits.body ?? Number.POSITIVE_INFINITY,
         timeouts: { ...usual, ...timeouts, ...route.timeouts },
         connections: { ...usualConnections, ...connections, ...route.connections },
         maxHeadBytes: limits.responseHeaders,
@@ -196,16 +207,21 @@ const schema = z
     }),
   )
 
-/** Routes that could never be taken, since an earlier one has the same host and path. */
+/** Routes of which only one could ever be taken, since they have the same host, path and conditions; each is named. */
 function* doubles(routes: readonly RouteWords[]): Generator<[index: number, what: string]> {
   const taken = new Map<string, number>()
-  for (const [index, { host, path }] of routes.entries()) {
-    for (const name of host.length === 0 ? ['every host'] : host) {
-      const earlier = taken.get(`${name} ${path}`)
+  for (const [index, route] of routes.entries()) {
+    const { host, path } = route
+    const conditions = conditionsKey(route)
+    for (const name of host.length === 0 ? ['every host'] : host.map(canonicalHost)) {
+      const key = `${name} ${oneSpelling(path) ?? path} ${conditions}`
+      const earlier = taken.get(key)
       if (earlier !== undefined && earlier !== index) {
-        yield [index, `has the path ${path} of ${name}, as routes[${earlier}] does: leave one out`]
+        const what = `the path ${path} of ${name}${route.method.length + Object.keys(route.header).length > 0 ? ', and the same conditions' : ''}`
+        yield [earlier, `has ${what}, as routes[${index}] does: leave one out`]
+        yield [index, `has ${what}, as routes[${earlier}] does: leave one out`]
       }
-      taken.set(`${name} ${path}`, index)
+      taken.set(key, index)
     }
   }
 }

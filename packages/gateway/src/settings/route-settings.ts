@@ -1,8 +1,14 @@
-import { headerFault, hostFault, listOf, textOf } from 'diana-limiter/words'
+import { hostFault, listOf, textOf } from 'diana-limiter/words'
 import { z } from 'zod'
 import { addressesSchema } from './address-settings.ts'
+import { headerName, headersToSet } from './header-settings.ts'
+import { pathFault } from './path-settings.ts'
 import { protocolSchema, type ServiceProtocol } from './protocol-settings.ts'
+import { type AnswerSettings, answerSchema, type RedirectSettings, redirectSchema } from './route-answer-settings.ts'
+import { headersSchema, methodsSchema, type RouteConditions } from './route-match-settings.ts'
+import { sizeOf } from './size.ts'
 import { timerDuration } from './timer-duration.ts'
+import { type ServiceTlsSettings, serviceTlsSchema } from './tls-settings.ts'
 import { type UpstreamSettings, upstreamWords } from './upstream-settings.ts'
 
 /** How long a service may take: to be reached, to begin its answer, and between two pieces of it. */
@@ -30,21 +36,28 @@ export interface HeaderChanges {
 }
 
 /** Which calls go to which service, and how they are changed on the way. */
-export interface RouteSettings extends UpstreamSettings {
+export interface RouteSettings extends RouteConditions, UpstreamSettings {
   /** Host names, or `*.` and a name; none is every host. */
   readonly host: readonly string[]
   /** The path itself and everything below it. */
   readonly path: string
-  /** The addresses of the service. */
+  /** The addresses of the service; none if the gateway answers itself. */
   readonly to: readonly string[]
   /** The version of HTTP that the service speaks; none finds out over TLS, and is HTTP/1.1 without. */
   readonly protocol?: ServiceProtocol | undefined
+  /** What the gateway answers itself. */
+  readonly answer?: AnswerSettings | undefined
+  readonly redirect?: RedirectSettings | undefined
+  /** How large the body of a call may be. */
+  readonly bodyBytes: number
   /** What takes the place of `path`; none leaves it. */
   readonly rewrite?: string | undefined
   /** Whether the caller's Host is sent on; left out, it is to services over http. */
   readonly keepHost?: boolean | undefined
   readonly requestHeaders: HeaderChanges
   readonly responseHeaders: HeaderChanges
+  /** How the service is verified, and the gateway to it. */
+  readonly tls?: ServiceTlsSettings | undefined
   readonly timeouts: Timeouts
   readonly connections: ConnectionSettings
   /** How large the headers of an answer may be; as Node's own limit unless given. */
@@ -52,46 +65,12 @@ export interface RouteSettings extends UpstreamSettings {
   readonly retry: boolean
 }
 
-/** What a proxy says itself, or what would break the framing of a message. */
-const ours: readonly string[] = [
-  'connection',
-  'content-length',
-  'host',
-  'keep-alive',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]
-
-function changedHeaderFault(name: string): string | undefined {
-  if (!ours.includes(name.toLowerCase())) return headerFault(name)
-  return name.toLowerCase() === 'host' ? 'is set by keepHost: leave it out' : 'belongs to the connection: leave it out'
-}
-
-const headerName = textOf(changedHeaderFault, 128).transform(name => name.toLowerCase())
-const headerValue = z
-  .string()
-  .max(4096)
-  .regex(/^[\t\x20-\x7e\x80-\xff]*$/, { error: 'has a character that no header may have: take it out' })
-
-/** Headers by name, with the value of each. */
-export const headersToSet: z.ZodType<Record<string, string>> = z.record(headerName, headerValue)
-
 const headerChanges = z
   .strictObject({
     set: headersToSet.default({}).describe('Headers to put in place of what was there.'),
     remove: listOf(headerName, { min: 0, max: 100 }).default([]).describe('Headers to take out.'),
   })
   .default({ set: {}, remove: [] })
-
-/** What is wrong with a plain path. */
-export function pathFault(path: string): string | undefined {
-  if (!path.startsWith('/')) return `must begin with /: write "/${path}"`
-  if (/[^\x21-\x7e]|[?#*;\\]|\/\/|\/\.\.?(?:\/|$)/.test(path))
-    return 'must be a plain path such as /api, without patterns, queries or dots'
-  return undefined
-}
 
 const path = textOf(pathFault).transform(text => (text.length > 1 ? text.replace(/\/$/, '') : text))
 
@@ -133,7 +112,8 @@ export const connectionsSchema: z.ZodType<Partial<ConnectionSettings>> = z
   }))
 
 /** A route with only those timeouts and connection settings that it says itself. */
-export type RouteWords = Omit<RouteSettings, 'timeouts' | 'connections' | 'maxHeadBytes'> & {
+export type RouteWords = Omit<RouteSettings, 'timeouts' | 'connections' | 'bodyBytes' | 'maxHeadBytes'> & {
+  readonly bodyBytes: number | undefined
   readonly timeouts: Partial<Timeouts>
   readonly connections: Partial<ConnectionSettings>
 }
@@ -147,10 +127,22 @@ export const routeSchema: z.ZodType<RouteWords> = z
       .default([])
       .describe('Hosts such as api.example.com or *.example.com; left out, every host.'),
     path: path.default('/').describe('The path and all below it; of several that fit, the longest is taken.'),
-    to: addressesSchema.describe(
-      'Addresses of the service: http://10.0.0.1:3000, unix:/run/app.sock, or { url, weight }; a name is all its addresses.',
-    ),
+    method: methodsSchema,
+    header: headersSchema,
+    to: addressesSchema
+      .default([])
+      .describe(
+        'Addresses of the service: http://10.0.0.1:3000, unix:/run/app.sock, or { url, weight }; a name is all its addresses.',
+      ),
     protocol: protocolSchema,
+    answer: answerSchema.optional().describe('What the gateway answers itself, in place of a service.'),
+    redirect: redirectSchema.optional().describe('Where callers are sent, in place of a service.'),
+    limits: z
+      .strictObject({
+        body: sizeOf({ least: '1B', most: '999GiB' }).optional().describe('The body of a call; left out, as for all.'),
+      })
+      .default({})
+      .describe('What a call may be.'),
     rewrite: path.optional().describe('What takes the place of path: / takes it out.'),
     keepHost: z
       .boolean()
@@ -160,6 +152,9 @@ export const routeSchema: z.ZodType<RouteWords> = z
     responseHeaders: headerChanges.describe('Changes to what the caller gets.'),
     timeouts: timeoutsSchema.default({}).describe('How long the service may take.'),
     connections: connectionsSchema.default({}).describe('How many connections each address may have.'),
+    tls: serviceTlsSchema
+      .optional()
+      .describe('For services over https: how they are verified, and the gateway to them.'),
     retry: z
       .boolean()
       .default(true)
@@ -168,9 +163,24 @@ export const routeSchema: z.ZodType<RouteWords> = z
       ),
     ...upstreamWords,
   })
-  .transform(({ to, slowStart, ...words }) => ({
+  .superRefine(({ to, answer, redirect }, context) => {
+    const given = [to.length > 0, answer !== undefined, redirect !== undefined].filter(Boolean).length
+    if (given === 1) return
+    const message =
+      given === 0
+        ? 'leads nowhere: add to, answer or redirect'
+        : 'has more than one of to, answer and redirect: leave one of them'
+    context.addIssue({ code: 'custom', message })
+  })
+  .superRefine(({ to, tls }, context) => {
+    if (tls === undefined || to.some(({ url }) => /^https:/i.test(url))) return
+    const message = 'is only for services over https, and this route has none: leave tls out'
+    context.addIssue({ code: 'custom', path: ['tls'], message })
+  })
+  .transform(({ to, slowStart, limits, ...words }) => ({
     ...words,
     to: to.map(({ url }) => url),
     weights: to.map(({ weight }) => weight),
+    bodyBytes: limits.body,
     slowStartMs: slowStart ?? 0,
   }))

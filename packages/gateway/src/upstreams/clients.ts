@@ -1,6 +1,7 @@
 import type { LookupFunction } from 'node:net'
 import type { buildConnector } from 'undici'
 import type { ServiceProtocol } from '../settings/protocol-settings.ts'
+import type { ServiceTls } from '../tls/service-tls.ts'
 import { ServiceClient } from './service-client.ts'
 import { ServiceSessions, sendByHttp2 } from './service-sessions.ts'
 
@@ -18,6 +19,8 @@ export interface ConnectOptions {
   readonly lookup?: LookupFunction | undefined
   /** What the service speaks; left out, TLS finds out. */
   readonly protocol?: ServiceProtocol | undefined
+  /** How the service is verified, if its routes say so. */
+  readonly tls?: ServiceTls | undefined
 }
 
 /** One connection to a service. */
@@ -104,10 +107,12 @@ export class Clients {
   }
 }
 
-function connectorOptions({ connectMs, socketPath, lookup }: ConnectOptions): buildConnector.BuildOptions {
+/** The files of TLS may have changed since the last connection was opened. */
+function connectorOptions({ connectMs, socketPath, lookup, tls }: ConnectOptions): buildConnector.BuildOptions {
   return {
     timeout: connectMs,
     rejectUnauthorized: true,
+    ...tls?.options,
     ...(socketPath === undefined ? {} : { socketPath }),
     ...(lookup === undefined ? {} : { lookup }),
   }
@@ -118,5 +123,5 @@ function sessionsFor(options: ConnectOptions): ServiceSessions | undefined {
   const { origin, protocol, maxAgeMs } = options
   const url = new URL(origin)
   if (protocol === 'http1' || (protocol === undefined && url.protocol === 'http:')) return undefined
-  return new ServiceSessions({ url, isKnown: protocol === 'http2', connect: connectorOptions(options), maxAgeMs })
+  return new ServiceSessions({ url, isKnown: protocol === 'http2', connect: () => connectorOptions(options), maxAgeMs })
 }

@@ -14,6 +14,7 @@ function poolOf(words: object, weights: readonly number[]): Pool {
   const settings = {
     ...routeSchema.parse({ to, ...words }),
     timeouts: { connectMs: 1, headersMs: 1, bodyMs: 1 },
+    bodyBytes: 1,
     connections: { max: most, queueSize: 100, queueMs: 1_000_000, idleMs: 1 },
   }
   const pool = new Pool(settings, new Upstreams())
@@ -107,6 +108,7 @@ describe('the next address of a route', () => {
     const settings = routeSchema.parse({ to: ['http://10.0.0.1', 'http://10.0.0.2', 'http://10.0.0.1'] })
     const rest = {
       timeouts: { connectMs: 1, headersMs: 1, bodyMs: 1 },
+      bodyBytes: 1,
       connections: { max: 1, queueSize: 0, queueMs: 1, idleMs: 1 },
     }
     const pool = new Pool({ ...settings, ...rest }, new Upstreams())

@@ -45,6 +45,8 @@ export class Pool {
   constructor(settings: RouteSettings, upstreams: Upstreams) {
     this.#settings = settings
     this.#upstreams = upstreams
+    // before the route is in use: a file that cannot be used keeps the whole document out
+    upstreams.readTls(settings.tls)
   }
 
   get upstreams(): Upstream[] {

@@ -44,7 +44,7 @@ async function serve(kind: Kind): Promise<{ url: URL; connections: () => number 
 
 function clientOf(url: URL, { isKnown = false, ca = readFileSync(file('cert.pem')) as Buffer | null } = {}): Client {
   const connect = { timeout: 5000, rejectUnauthorized: true, ...(ca ? { ca } : {}) }
-  const sessions = new ServiceSessions({ url, isKnown, connect })
+  const sessions = new ServiceSessions({ url, isKnown, connect: () => connect })
   const client = new Client(url, { connect })
   sendByHttp2(client, sessions)
   closing.push(
@@ -91,7 +91,7 @@ test('a certificate that nobody vouches for ends all calls that wait, and each o
 test('a client that is destroyed ends its own call and no other of the same connection', async () => {
   const { url } = await serve('both')
   const connect = { timeout: 5000, ca: readFileSync(file('cert.pem')) }
-  const sessions = new ServiceSessions({ url, isKnown: true, connect })
+  const sessions = new ServiceSessions({ url, isKnown: true, connect: () => connect })
   closing.push(() => sessions.destroy())
   const [one, two] = [new Client(url, { connect }), new Client(url, { connect })]
   sendByHttp2(one, sessions)

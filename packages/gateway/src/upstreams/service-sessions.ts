@@ -9,7 +9,7 @@ export interface ServiceSessionsOptions {
   /** Whether the service is known to speak HTTP/2; otherwise TLS finds out (ALPN). */
   readonly isKnown: boolean
   /** How a connection is opened, in undici's words. */
-  readonly connect: buildConnector.BuildOptions
+  readonly connect: () => buildConnector.BuildOptions
   readonly maxAgeMs?: number | undefined
 }
 
@@ -43,7 +43,6 @@ const maxHeaders = 2048
  */
 export class ServiceSessions {
   readonly #options: ServiceSessionsOptions
-  readonly #connect: buildConnector.connector
   readonly #sessions = new Set<Session>()
   readonly #waiting: Waiting[] = []
   #isConnecting = false
@@ -52,7 +51,6 @@ export class ServiceSessions {
 
   constructor(options: ServiceSessionsOptions) {
     this.#options = options
-    this.#connect = buildConnector({ ...options.connect, allowH2: true })
   }
 
   /** Does what `dispatch` of an undici client does; returns the call unless it is sent by HTTP/1.1. */
@@ -111,7 +109,8 @@ export class ServiceSessions {
     this.#isConnecting = true
     const { hostname, host, protocol, port } = this.#options.url
     const place = { hostname: hostname.replace(/^\[|\]$/g, ''), host, protocol, port }
-    this.#connect({ ...place, ...(servername === undefined ? {} : { servername }) }, (error, socket) => {
+    const connect = buildConnector({ ...this.#options.connect(), allowH2: true })
+    connect({ ...place, ...(servername === undefined ? {} : { servername }) }, (error, socket) => {
       this.#isConnecting = false
       if (error) this.#settle(waiting => waiting.fail(error))
       else this.#connected(socket as TLSSocket, servername)

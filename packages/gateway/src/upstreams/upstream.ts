@@ -1,13 +1,14 @@
 import { isIP, type LookupFunction } from 'node:net'
 import { parseUnixAddress } from '../settings/address-settings.ts'
 import type { RouteSettings } from '../settings/route-settings.ts'
+import type { ServiceTls } from '../tls/service-tls.ts'
 import { Clients } from './clients.ts'
 import { type Endpoint, endpointName, lookupFor } from './endpoints.ts'
 import { Health } from './health.ts'
 import { HealthChecks } from './health-checks.ts'
 import { Slots } from './slots.ts'
 
-export type UpstreamOptions = Pick<RouteSettings, 'health' | 'connections' | 'protocol' | 'maxHeadBytes'> & {
+export type UpstreamOptions = Pick<RouteSettings, 'health' | 'connections' | 'protocol' | 'maxHeadBytes' | 'tls'> & {
   readonly timeouts: Pick<RouteSettings['timeouts'], 'connectMs'>
 }
 
@@ -17,6 +18,8 @@ export interface UpstreamPlace {
   readonly address: string
   /** Of an address with a name, the machine; without one, the system looks the name up for each connection. */
   readonly endpoint?: Endpoint | undefined
+  /** How its certificate is verified, in place of the usual way. */
+  readonly tls?: ServiceTls | undefined
 }
 
 const retiringMs = 10_000
@@ -34,19 +37,23 @@ export class Upstream {
   readonly name: string
   /** How a socket to it is opened, where its URL does not say all. */
   readonly connect: { readonly socketPath?: string; readonly lookup?: LookupFunction }
+  /** How it is verified, if its routes say so. */
+  readonly tls: ServiceTls | undefined
   readonly clients: Clients
   readonly slots: Slots
   readonly health: Health
   readonly #checks: HealthChecks | undefined
 
   /** An address that was added while calls came is new at `since`. */
-  constructor({ address, endpoint }: UpstreamPlace, options: UpstreamOptions, since?: number) {
+  constructor({ address, endpoint, tls }: UpstreamPlace, options: UpstreamOptions, since?: number) {
     const { health, timeouts, connections, protocol, maxHeadBytes } = options
     const unix = parseUnixAddress(address)
     this.url = new URL(unix === undefined ? address : `http://localhost${unix.path}`)
     this.label = unix ? `unix:${unix.socketPath}` : this.url.origin
     this.basePath = this.url.pathname.replace(/\/$/, '')
-    this.serverName = isIP(this.url.hostname.replace(/^\[|\]$/g, '')) === 0 ? this.url.hostname : undefined
+    const isName = isIP(this.url.hostname.replace(/^\[|\]$/g, '')) === 0
+    this.tls = tls
+    this.serverName = tls?.serverName ?? (isName ? this.url.hostname : undefined)
     this.name = endpoint ? `${address} at ${endpointName(endpoint)}` : address
     this.connect = {
       ...(unix === undefined ? {} : { socketPath: unix.socketPath }),
@@ -56,7 +63,7 @@ export class Upstream {
     const { idleMs, maxAgeMs } = connections
     this.clients = new Clients({
       ...{ origin: this.url.origin, connectMs: timeouts.connectMs, idleMs, maxAgeMs, protocol, maxHeadBytes },
-      ...this.connect,
+      ...{ ...this.connect, tls },
     })
     this.slots = new Slots(connections)
     this.#checks = health.check && new HealthChecks(this, health.check)

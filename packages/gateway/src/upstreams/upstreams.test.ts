@@ -36,7 +36,8 @@ describe('addresses in use', () => {
   test('are new when a name gains them, and not at its first answer', async () => {
     vi.useFakeTimers()
     let addresses = ['10.0.0.1', '10.0.0.2']
-    const upstreams = new Upstreams(async () => addresses.map((address): LookupAddress => ({ address, family: 4 })))
+    const lookup = async () => addresses.map((address): LookupAddress => ({ address, family: 4 }))
+    const upstreams = new Upstreams({ lookup })
     const pools = poolsOf(upstreams, { to: 'http://app.test' })
     upstreams.use(pools, 0)
     expect(newSince(pools)).toEqual([['app.test', long]])

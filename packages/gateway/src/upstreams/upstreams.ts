@@ -1,3 +1,6 @@
+import type { ServiceTlsSettings } from '../settings/tls-settings.ts'
+import type { TlsOptionsOfFiles } from '../tls/server-tls.ts'
+import { ServiceTls } from '../tls/service-tls.ts'
 import { endpointName } from './endpoints.ts'
 import type { HealthState } from './health.ts'
 import { type Lookup, Names } from './names.ts'
@@ -5,27 +8,46 @@ import type { Pool } from './pool.ts'
 import type { RouteReport } from './reports.ts'
 import { Upstream, type UpstreamOptions, type UpstreamPlace } from './upstream.ts'
 
+export interface UpstreamsParts {
+  /** Finds all addresses of a name; the system's resolver unless given. */
+  readonly lookup?: Lookup | undefined
+  /** Where the files of routes with TLS of their own are. */
+  readonly tlsFiles?: TlsOptionsOfFiles | undefined
+}
+
 /** All addresses in use. They live on when routes change, with their connections and what is known of them. */
 export class Upstreams {
   readonly names: Names
   readonly #known = new Map<string, Upstream>()
+  readonly #tls = new Map<string, ServiceTls>()
+  readonly #tlsFiles: TlsOptionsOfFiles
   #pools: readonly Pool[] = []
   /** Told when an address is left alone, and when it gets calls again. */
   onHealth: (address: string, state: HealthState) => void = () => {}
 
-  constructor(lookup?: Lookup) {
+  constructor({ lookup, tlsFiles = { folder: '.', onTrouble: () => {} } }: UpstreamsParts = {}) {
     this.names = new Names(lookup)
+    this.#tlsFiles = tlsFiles
+  }
+
+  /** Reads the files of a route with TLS of its own, if they were not read before; throws if they cannot be used. */
+  readTls(settings: ServiceTlsSettings | undefined): ServiceTls | undefined {
+    if (settings === undefined) return undefined
+    const name = JSON.stringify(settings)
+    const known = this.#tls.get(name) ?? new ServiceTls(settings, this.#tlsFiles)
+    this.#tls.set(name, known)
+    return known
   }
 
   /** The address that is known already, or else one that is new at `since`. */
   find(place: UpstreamPlace, options: UpstreamOptions, since?: number): Upstream {
-    const { health, timeouts, connections, protocol, maxHeadBytes } = options
+    const { health, timeouts, connections, protocol, maxHeadBytes, tls } = options
     const { address, endpoint = [] } = place
-    const settings = [protocol, timeouts.connectMs, health, connections, maxHeadBytes]
+    const settings = [protocol, timeouts.connectMs, health, connections, maxHeadBytes, tls]
     const name = JSON.stringify([address, endpointName(endpoint), settings])
     const known = this.#known.get(name)
     if (known) return known
-    const upstream = new Upstream(place, options, since)
+    const upstream = new Upstream({ ...place, tls: this.readTls(tls) }, options, since)
     upstream.health.onChange = state => this.onHealth(upstream.name, state)
     this.#known.set(name, upstream)
     return upstream

@@ -8,7 +8,8 @@ const steadyMs = 5000
 
 export interface KeptProcessParts {
   start(): ChildProcess
-  onTold(told: Told): void
+  /** `handle` is what came with it. */
+  onTold(told: Told, handle: unknown): void
   /** Why it could not begin, the first time it was started. */
   onFailed(error: Error): void
 }
@@ -63,13 +64,13 @@ export class KeptProcess {
     const child = this.#parts.start()
     const startedAt = performance.now()
     child.on('error', () => {})
-    child.on('message', (told: Told) => {
+    child.on('message', (told: Told, handle: unknown) => {
       if (told.what === 'ready') {
         this.#hasBegun = true
         this.#isReady = true
       }
       if (told.what === 'failed' && !this.#hasBegun) this.#parts.onFailed(errorOf(told))
-      this.#parts.onTold(told)
+      this.#parts.onTold(told, handle)
     })
     child.once('exit', (code, signal) => {
       this.#isReady = false

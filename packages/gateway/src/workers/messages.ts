@@ -1,4 +1,6 @@
+import type { Server } from 'node:net'
 import type { GatewayProcessOptions } from '../gateway-process.ts'
+import type { ListeningSocket } from '../lifecycle/listening-socket.ts'
 
 /** What a worker is started with, in its environment. */
 export interface WorkerSettings extends Omit<GatewayProcessOptions, 'logger'> {
@@ -18,10 +20,13 @@ export type Told =
   | { readonly what: 'failed'; readonly message: string; readonly details: object }
   | { readonly what: 'print' | 'complain'; readonly line: string }
   | { readonly what: 'answer'; readonly question: number; readonly answer: unknown }
+  /** Comes with the handle. */
+  | { readonly what: 'socket' }
 
-/** What a supervisor tells: to end, to reopen log files, or to answer a question. */
+/** What a supervisor tells: to end, to reopen log files, to send the socket on which calls come in, or to answer a question. */
 export type Order =
   | { readonly what: 'end' }
+  | { readonly what: 'socket' }
   | { readonly what: 'reopen' }
   | { readonly what: 'ask'; readonly question: number; readonly about: string; readonly details: unknown }
 
@@ -35,6 +40,13 @@ export function readProcessSettings<Settings>(): Settings {
 /** Tells the supervisor; nobody listens where it is gone. */
 export function tell(told: Told): void {
   if (process.connected) process.send?.(told, undefined, undefined, () => {})
+}
+
+/** Sends a copy of the socket on which calls come in. */
+export function tellSocket(socket: ListeningSocket | undefined): void {
+  const told: Told = { what: 'socket' }
+  // as a server, it would take calls in the supervisor; Node sends handles as well, though its types do not say so
+  if (process.connected && socket) process.send?.(told, socket.handle as unknown as Server, undefined, () => {})
 }
 
 /** Says why this process cannot do its work, and ends it. */

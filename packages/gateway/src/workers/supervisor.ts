@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createLimiter, type Limiter } from 'diana-limiter'
 import { type GatewayProcess, type GatewayProcessOptions, settingsOf } from '../gateway-process.ts'
+import type { ListeningSocket, ServerHandle } from '../lifecycle/listening-socket.ts'
 import { followFixedSettings } from '../live-settings.ts'
 import { gatewaySection } from '../settings/gateway-settings.ts'
 import { type HttpFigures, mergeHttpFigures } from '../telemetry/http-figures.ts'
@@ -42,10 +43,16 @@ export class Supervisor implements GatewayProcess {
   #address = ''
   #ready = false
   #question = 0
+  #onSocket: (handle: ServerHandle) => void = handle => handle.close()
+  /** The inherited socket that workers share, if there is one. */
+  #fd: number | undefined
+  /** A copy of it: cluster closes the one that workers share when the last of them is gone. */
+  #spare: ListeningSocket | undefined
 
   private constructor(options: SupervisorOptions, folder: string) {
     this.#options = options
     this.#folder = folder
+    this.#fd = options.fd
   }
 
   /** Resolves when all workers take calls. */
@@ -84,6 +91,20 @@ export class Supervisor implements GatewayProcess {
     return answers.filter(answer => answer !== undefined)
   }
 
+  /** A copy of what the workers listen on: they have it from the system, and this process has it not. */
+  async socket(): Promise<ListeningSocket | undefined> {
+    const worker = this.#workers.find(one => one.isReady)
+    if (worker === undefined) return undefined
+    return await new Promise(resolve => {
+      const late = setTimeout(resolve, answerMs, undefined)
+      this.#onSocket = handle => {
+        clearTimeout(late)
+        resolve({ handle, release: () => handle.close() })
+      }
+      worker.send({ what: 'socket' })
+    })
+  }
+
   async httpFigures(): Promise<HttpFigures> {
     return mergeHttpFigures((await this.ask('http')) as HttpFigures[])
   }
@@ -94,6 +115,7 @@ export class Supervisor implements GatewayProcess {
 
   async close(): Promise<void> {
     this.#ready = false
+    this.#spare?.release()
     const { delayMs, timeoutMs } = this.#limiter ? settingsOf(this.#limiter).shutdown : { delayMs: 0, timeoutMs: 0 }
     // a worker takes calls for as long as the delay says, ends by its own bound, and is killed only if it does not
     await Promise.all(this.#workers.map(worker => worker.end(delayMs + timeoutMs + endingMs)))
@@ -128,11 +150,13 @@ export class Supervisor implements GatewayProcess {
   #begin(start: (parts: Omit<KeptProcessParts, 'start'>) => void): Promise<void> {
     return new Promise((resolve, reject) => {
       start({
-        onTold: told => {
+        onTold: (told, handle) => {
           if (told.what === 'ready') {
             this.#address = told.address ?? this.#address
+            void this.#keepSpare()
             resolve()
-          } else this.#hear(told)
+          } else if (told.what === 'socket') this.#onSocket(handle as ServerHandle)
+          else this.#hear(told)
         },
         onFailed: reject,
       })
@@ -141,8 +165,19 @@ export class Supervisor implements GatewayProcess {
 
   #fork(counting: string) {
     const { config, upstream, host, port, logLevel } = this.#options
-    const settings: WorkerSettings = { config, upstream, host, port, counting, logLevel }
+    const settings: WorkerSettings = { config, upstream, host, port, fd: this.#descriptor(), counting, logLevel }
     return cluster.fork({ [settingsVariable]: JSON.stringify(settings) }).process
+  }
+
+  #descriptor(): number | undefined {
+    if (this.#fd === undefined || !this.#ready || this.#workers.some(worker => worker.isReady)) return this.#fd
+    this.#fd = this.#spare?.handle.fd
+    this.#spare = undefined
+    return this.#fd
+  }
+
+  async #keepSpare(): Promise<void> {
+    if (this.#fd !== undefined && this.#spare === undefined) this.#spare = await this.socket()
   }
 
   #hear(told: Told): void {

@@ -3,7 +3,7 @@ import type { GatewayProcess } from '../gateway-process.ts'
 import { startGatewayProcess } from '../gateway-process.ts'
 import { surviveErrors } from '../survive.ts'
 import { tellOfChanges } from '../tell-of-changes.ts'
-import { fail, type Order, readProcessSettings, tell, type WorkerSettings } from './messages.ts'
+import { fail, type Order, readProcessSettings, tell, tellSocket, type WorkerSettings } from './messages.ts'
 import { answerQuestion } from './questions.ts'
 
 let gateway: GatewayProcess | undefined
@@ -26,6 +26,7 @@ process.on('disconnect', () => void end())
 // an order may come before the gateway has begun
 process.on('message', (order: Order) => {
   if (order.what === 'end') void end()
+  else if (order.what === 'socket') void gateway?.socket().then(tellSocket)
   else if (order.what === 'reopen') gateway?.reopenLogs()
   else if (gateway) answer(gateway, order)
 })
@@ -40,9 +41,10 @@ try {
     print: (line: string) => tell({ what: 'print', line }),
     complain: (line: string) => tell({ what: 'complain', line }),
   }
+  const onWarning = (warning: string): void => lines.complain(`warning: ${warning}`)
   const logger = logLevel === undefined ? false : { level: logLevel }
   surviveErrors({ report: lines.complain, giveUp: () => process.exit(1) })
-  gateway = await startGatewayProcess({ ...settings, logger }, limiter => tellOfChanges(limiter, lines))
+  gateway = await startGatewayProcess({ ...settings, logger, onWarning }, limiter => tellOfChanges(limiter, lines))
   tell({ what: 'ready', address: gateway.address })
 } catch (error) {
   fail(error)

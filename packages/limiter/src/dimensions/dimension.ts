@@ -4,6 +4,8 @@ import type { Call } from '../call.ts'
 export interface Dimension {
   readonly name: string
   readonly argument: 'none' | 'required'
+  /** The arguments that it knows; left out, any. */
+  readonly arguments?: readonly string[] | undefined
   /** What the call says; undefined, an empty or a blank text count as absent. It must not throw. */
   read(call: Call, argument: string): string | undefined
   /** Whether services could read another value than `read` does: a call that brings two is refused with 400. */

@@ -52,6 +52,10 @@ it.each<[string, Partial<Call>, string | undefined]>([
   ['header:x-account', {}, undefined],
   ['header:constructor', { headers: {} }, undefined],
   ['header:__proto__', { headers: {} }, undefined],
+  ['client-certificate:cn', { clientCertificate: { cn: 'billing', fingerprint: 'ab' } }, 'billing'],
+  ['client-certificate:fingerprint', { clientCertificate: { fingerprint: 'ab' } }, 'ab'],
+  ['client-certificate:uri', { clientCertificate: { fingerprint: 'ab' } }, undefined],
+  ['client-certificate:cn', { headers: { 'client-certificate': 'billing', 'client-cert': 'billing' } }, undefined],
   ['header:a:b', { headers: { 'a:b': 'u1' } }, 'u1'],
 ])('%s of %j is %j', (name, more, value) => {
   expect(read(name, more)).toBe(value)

@@ -1,3 +1,4 @@
+import { clientCertificate } from './client-certificate.ts'
 import { cookie } from './cookie.ts'
 import type { Dimension } from './dimension.ts'
 import { header } from './header.ts'
@@ -9,4 +10,14 @@ import { query } from './query.ts'
 import { resource } from './resource.ts'
 
 /** Every dimension Diana brings. */
-export const dimensions: readonly Dimension[] = [ip, resource, host, method, header, query, cookie, jwt]
+export const dimensions: readonly Dimension[] = [
+  ip,
+  resource,
+  host,
+  method,
+  header,
+  query,
+  cookie,
+  jwt,
+  clientCertificate,
+]

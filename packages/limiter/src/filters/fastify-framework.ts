@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { clientCertificateOf } from '../client-certificate.ts'
 import type { Framework } from './framework.ts'
 import { node } from './node-framework.ts'
 import { spelledPath } from './spelled-path.ts'
@@ -13,6 +14,7 @@ export const fastifyFramework: Framework<FastifyRequest, FastifyReply> = {
   headers: request => request.headers,
   target: request => request.url,
   peer: request => request.socket.remoteAddress,
+  clientCertificate: request => clientCertificateOf(request.socket),
   path: request => {
     const template = request.routeOptions.url
     // however a caller spells the path of a route without parameters, it is the route's

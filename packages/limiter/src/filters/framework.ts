@@ -17,6 +17,8 @@ export interface Framework<Request, Reply> {
   target(request: Request): string
   /** The address at the other end of the connection. */
   peer(request: Request): string | undefined
+  /** The verified client certificate of the connection; left out where connections have none. */
+  clientCertificate?(request: Request): Call['clientCertificate']
   /** The path in the one spelling that the framework's router would take it for. */
   path(request: Request): string
   /** The template of the route that serves the request, where that is known already. */

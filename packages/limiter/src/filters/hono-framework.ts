@@ -1,5 +1,6 @@
 import type { Context } from 'hono'
 import type { Call } from '../call.ts'
+import { clientCertificateOf } from '../client-certificate.ts'
 import type { Framework, Watcher } from './framework.ts'
 import { type NodeRequest, type NodeResponse, node } from './node-framework.ts'
 import { spelledPath } from './spelled-path.ts'
@@ -24,6 +25,7 @@ export const honoFramework: Framework<Context, Context> = {
     if (server.incoming !== undefined) return server.incoming.socket.remoteAddress
     return server.requestIP?.(context.req.raw)?.address ?? server.remoteAddr?.hostname
   },
+  clientCertificate: context => clientCertificateOf(serverOf(context).incoming?.socket),
   path: context => spelledPath(context.req.path),
   // all that will serve the request is known from the start, and what answers it comes last
   template: context => context.req.matchedRoutes.at(-1)?.path,

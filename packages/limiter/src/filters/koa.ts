@@ -1,4 +1,5 @@
 import type { Context, Middleware } from 'koa'
+import { clientCertificateOf } from '../client-certificate.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Verdict } from '../verdict.ts'
 import { admit, verdictOf as verdictOfRaw } from './admit.ts'
@@ -16,6 +17,7 @@ const koa: Framework<Context, Context> = {
   // routers cut what they are mounted on from `url`
   target: context => context.originalUrl,
   peer: context => context.req.socket.remoteAddress,
+  clientCertificate: context => clientCertificateOf(context.req.socket),
   path: context => spelledPath(context.originalUrl),
   // what the usual routers leave behind
   template: ({ _matchedRoute: template }) => (typeof template === 'string' ? template : undefined),

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { Socket } from 'node:net'
+import { clientCertificateOf } from '../client-certificate.ts'
 import { isUnknownEnd } from '../unknown-end.ts'
 import { warnOnce } from '../warn-once.ts'
 import type { Refusal } from './answer.ts'
@@ -12,7 +13,7 @@ export type NodeResponse = ServerResponse | Http2ServerResponse
 
 type Node = Pick<
   Framework<NodeRequest, NodeResponse>,
-  'method' | 'headers' | 'target' | 'peer' | 'isAnswered' | 'refuse' | 'watch' | 'watchLeaving'
+  'method' | 'headers' | 'target' | 'peer' | 'clientCertificate' | 'isAnswered' | 'refuse' | 'watch' | 'watchLeaving'
 > & {
   abandon(): void
   tell(request: unknown, error: unknown): void
@@ -24,6 +25,7 @@ export const node: Node = {
   headers: request => request.headers,
   target: request => request.url ?? '/',
   peer: request => request.socket.remoteAddress,
+  clientCertificate: request => clientCertificateOf(request.socket),
   isAnswered: response => response.headersSent || response.writableEnded,
   refuse: refuseNode,
   watch: watchNode,

@@ -61,6 +61,10 @@ export class RequestCall<Request> implements Call {
     return typeof host === 'string' ? host : host?.[0]
   }
 
+  get clientCertificate(): Call['clientCertificate'] {
+    return this.#filter.framework.clientCertificate?.(this.request)
+  }
+
   get ip(): string | undefined {
     if (!this.#knowsIp) {
       const { limiter, framework } = this.#filter

@@ -51,6 +51,11 @@ function argumentFault(
     return argument === undefined ? undefined : `${show(text)} takes no argument: write ${dimension.name}`
   }
   if (!argument) return `${show(text)} needs an argument: write ${spell(dimension)}`
+  if (dimension.arguments && !dimension.arguments.includes(argument)) {
+    const meant = suggest(argument, dimension.arguments)
+    const all = joinWords(dimension.arguments.map(one => `${dimension.name}:${one}`))
+    return `${show(text)} has no such part: ${meant === undefined ? `write ${all}` : `did you mean ${dimension.name}:${meant}?`}`
+  }
   if (/^[^\s\p{Cc}]{1,128}$/u.test(argument)) return undefined
   return `${show(text)} must name at most 128 characters without spaces: write ${spell(dimension)}`
 }

@@ -9,6 +9,8 @@ export interface Vocabulary {
   readonly dimensions: readonly {
     readonly name: string
     readonly argument: 'none' | 'required'
+    /** The arguments that it knows; left out, any. */
+    readonly arguments?: readonly string[] | undefined
     /** The word of the document without which it finds nothing. */
     readonly needs?: string | undefined
   }[]

@@ -1,0 +1,29 @@
+import { headerFault, textOf } from 'diana-limiter/words'
+import { z } from 'zod'
+
+/** What a proxy says itself, or what would break the framing of a message. */
+const ours: readonly string[] = [
+  'connection',
+  'content-length',
+  'host',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]
+
+function changedHeaderFault(name: string): string | undefined {
+  if (!ours.includes(name.toLowerCase())) return headerFault(name)
+  return name.toLowerCase() === 'host' ? 'is set by keepHost: leave it out' : 'belongs to the connection: leave it out'
+}
+
+/** The name of a header that routes may set or take out, in lower case. */
+export const headerName: z.ZodType<string> = textOf(changedHeaderFault, 128).transform(name => name.toLowerCase())
+const headerValue = z
+  .string()
+  .max(4096)
+  .regex(/^[\t\x20-\x7e\x80-\xff]*$/, { error: 'has a character that no header may have: take it out' })
+
+/** Headers by name, with the value of each. */
+export const headersToSet: z.ZodType<Record<string, string>> = z.record(headerName, headerValue)

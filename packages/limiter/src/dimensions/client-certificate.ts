@@ -1,0 +1,11 @@
+import type { Call } from '../call.ts'
+import { type ClientCertificate, certificateParts } from '../client-certificate.ts'
+import type { Dimension } from './dimension.ts'
+
+/** A part of the client certificate that the server has verified: `client-certificate:cn`. No header can stand for it. */
+export const clientCertificate: Dimension = {
+  name: 'client-certificate',
+  argument: 'required',
+  arguments: certificateParts,
+  read: (call: Call, part) => call.clientCertificate?.[part as keyof ClientCertificate],
+}
