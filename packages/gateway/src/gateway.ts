@@ -19,6 +19,9 @@ import { Forwarder } from './proxy/forwarder.ts'
 import { ReplyOutlet } from './proxy/reply-outlet.ts'
 import { faultOf, settleRequest } from './proxy/settle-request.ts'
 import { GatewayServer } from './server.ts'
+import type { GatewaySettings } from './settings/gateway-settings.ts'
+import type { Lookup } from './upstreams/names.ts'
+import { reportUpstreams } from './upstreams/reports.ts'
 
 export { type GatewaySettings, gatewaySection } from './settings/gateway-settings.ts'
 
@@ -33,6 +36,8 @@ export interface GatewayOptions {
   readonly folder?: string | undefined
   /** Fastify's logger; none unless given. */
   readonly logger?: FastifyServerOptions['logger']
+  /** Finds all addresses of a service's name; the system's resolver unless given. */
+  readonly lookup?: Lookup | undefined
   /** Whether more calls should be sent here, as `healthPath` tells; until it closes, unless given. */
   readonly isReady?: (() => boolean) | undefined
 }
@@ -56,9 +61,15 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
   }
   let app: FastifyInstance | undefined
   let gatewayServer: GatewayServer | undefined
-  const live = new LiveSettings(upstream, ({ limits }) => {
+  const onSettings = ({ limits }: GatewaySettings): void => {
     if (app) app.server.requestTimeout = limits.requestMs
-  })
+  }
+  const live = new LiveSettings(upstream, onSettings, options.lookup)
+  live.upstreams.onHealth = (address, { state, why }) => {
+    if (state === 'healthy') app?.log.info({ address }, 'an address of a service is healthy again')
+    else app?.log.warn({ address, state, why }, 'an address of a service is left alone')
+  }
+  reportUpstreams(limiter, () => live.upstreams.report(performance.now()))
   limiter.followSection('gateway', live.follow)
   const { settings } = live
   const onTrouble = (trouble: string): void => app?.log.error(`the certificate stays as it was: ${trouble}`)

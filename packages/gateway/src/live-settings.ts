@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { DianaError, type SectionFollower } from 'diana-limiter'
 import { RouteTable } from './routes/route-table.ts'
 import { type GatewaySettings, parseGatewaySettings } from './settings/gateway-settings.ts'
+import type { Lookup } from './upstreams/names.ts'
 import { Upstreams } from './upstreams/upstreams.ts'
 
 /** What a running gateway cannot change: its server and its chain of filters are built once. */
@@ -15,14 +16,15 @@ const atTheStart = {
 
 /** The settings and routes in force. They change together, by one assignment each, and calls under way keep theirs. */
 export class LiveSettings {
-  readonly upstreams: Upstreams = new Upstreams()
+  readonly upstreams: Upstreams
   readonly #fallback: string | undefined
   readonly #onChange: (settings: GatewaySettings) => void
   #settings: GatewaySettings | undefined
   #routes: RouteTable | undefined
 
   /** Calls that no route takes go to `fallback`, if it is given. */
-  constructor(fallback: string | undefined, onChange: (settings: GatewaySettings) => void) {
+  constructor(fallback: string | undefined, onChange: (settings: GatewaySettings) => void, lookup?: Lookup) {
+    this.upstreams = new Upstreams(lookup)
     this.#fallback = fallback
     this.#onChange = onChange
   }
@@ -38,13 +40,15 @@ export class LiveSettings {
   readonly follow: SectionFollower = value => {
     const settings = this.#complete(settingsIn(value))
     if (this.#settings) assertChangeable(this.#settings, settings)
-    // what an earlier value needed that was never put in force
-    if (this.#routes) this.upstreams.keep(this.#routes.upstreams)
     const routes = new RouteTable(settings.routes, this.upstreams)
     return () => {
       this.#settings = settings
       this.#routes = routes
-      this.upstreams.keep(routes.upstreams)
+      this.upstreams.names.intervalMs = settings.dns.intervalMs
+      this.upstreams.use(
+        routes.routes.map(({ pool }) => pool),
+        performance.now(),
+      )
       this.#onChange(settings)
     }
   }

@@ -25,9 +25,7 @@ export async function prepareGateway(settings: GatewaySettings, options: Prepare
 /** Throws what a start with these settings would throw, and starts nothing. */
 export async function assertStartable(settings: GatewaySettings | undefined, folder: string): Promise<void> {
   if (settings === undefined) return
-  const live = new LiveSettings(undefined, () => {})
-  live.follow(settings)
-  await live.upstreams.close()
+  new LiveSettings(undefined, () => {}).follow(settings)
   const { tls } = await prepareGateway(settings, { folder, onTrouble: () => {} })
   tls?.close()
 }

@@ -1,4 +1,5 @@
 import { type Figures, type Limiter, type RecordedCall, type TopCaller, TopCallers } from 'diana-limiter'
+import { type RouteReport, readUpstreams } from '../upstreams/reports.ts'
 
 /** The processes that judge calls, seen as one: this one, or the workers of a supervisor. */
 export interface Processes {
@@ -10,6 +11,8 @@ export interface Processes {
   callers(count: number, rule?: string): readonly TopCaller[] | Promise<readonly TopCaller[]>
   /** The calls of the last minutes, oldest first, as far as they were recorded. */
   recentCalls(): readonly RecordedCall[] | Promise<readonly RecordedCall[]>
+  /** How the addresses of services are doing. */
+  upstreams(): readonly RouteReport[] | Promise<readonly RouteReport[]>
   close(): void
 }
 
@@ -24,6 +27,7 @@ export function watchLimiter(limiter: Limiter): Processes {
     takeLoads: () => limiter.takeLoads(),
     callers: (count, rule) => callers.top(count, rule),
     recentCalls: () => limiter.recentCalls(),
+    upstreams: () => readUpstreams(limiter),
     close: stop,
   }
 }

@@ -1,4 +1,5 @@
 import { type Limiter, mergeCallers, mergeFigures } from 'diana-limiter'
+import { mergeReports, type RouteReport } from '../upstreams/reports.ts'
 import type { Processes } from './processes.ts'
 import type { AdminAnswers, AdminQuestion } from './worker-answers.ts'
 
@@ -35,6 +36,7 @@ export function watchWorkers(supervisor: WorkerAsking): Processes {
       const calls = (await ask('calls')).flat()
       return calls.sort((one, other) => one.at - other.at)
     },
+    upstreams: async () => mergeReports((await supervisor.ask('upstreams', undefined)) as RouteReport[][]),
     close: () => {},
   }
 }

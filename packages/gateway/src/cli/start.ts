@@ -4,6 +4,7 @@ import { watchWorkers } from '../admin/watch-workers.ts'
 import { copyDemoRules, createDemoService } from '../demo.ts'
 import { startDemoTraffic } from '../demo-traffic.ts'
 import { type GatewayProcess, type GatewayProcessOptions, settingsOf, startGatewayProcess } from '../gateway-process.ts'
+import { upstreamFault } from '../settings/address-settings.ts'
 import { surviveErrors } from '../survive.ts'
 import { tellOfChanges } from '../tell-of-changes.ts'
 import { Supervisor } from '../workers/supervisor.ts'
@@ -158,8 +159,12 @@ function readPort(text: string, option = '--port'): number {
 
 function readUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url?.protocol === 'http:' || url?.protocol === 'https:') return text
-  throw new Complaint(1, `the upstream "${text}" is no URL: write one such as http://127.0.0.1:3000`)
+  if (url?.protocol !== 'http:' && url?.protocol !== 'https:' && url?.protocol !== 'unix:') {
+    throw new Complaint(1, `the upstream "${text}" is no URL: write one such as http://127.0.0.1:3000`)
+  }
+  const fault = upstreamFault(text)
+  if (fault !== undefined) throw new Complaint(1, `the upstream "${text}" ${fault}`)
+  return text
 }
 
 interface ListenError extends NodeJS.ErrnoException {

@@ -46,6 +46,18 @@ export const busy: Failure = {
   mayRetry: false,
 }
 
+/** What an operator is told of a service that failed: what the caller is told, and what to do if that is known. */
+export function adviceOn({ detail }: Failure, error: Error): string {
+  const { code, message } = error as NodeJS.ErrnoException
+  if (code === 'ENOENT' && message.includes('connect')) {
+    return `${detail} It should listen on a Unix socket, and there is no socket at this path: start it, or check the path.`
+  }
+  if (code === 'EACCES' && message.includes('connect')) {
+    return `${detail} This user may not use its Unix socket: give the user the right to write to it.`
+  }
+  return detail
+}
+
 /** The body of a call turned out larger than it may be. */
 export class BodyTooLarge extends Error {}
 
@@ -54,8 +66,26 @@ export class ConnectOverdue extends Error {
   readonly code = 'UND_ERR_CONNECT_TIMEOUT'
 }
 
+/** A service has answered, and the call is tried elsewhere all the same. */
+export class AnswerNotTaken extends Error {
+  readonly code = 'DIANA_ANSWER_NOT_TAKEN'
+}
+
+/**
+ * Whether an answer is that of a service which closes a connection without a call, as HAProxy and Apache do, and which a call has
+ * met on its way (RFC 9110, section 15.5.9).
+ */
+export function isLateClosing(status: number, received: readonly Buffer[]): boolean {
+  if (status !== 408) return false
+  return received.some((name, at) => {
+    if (at % 2 === 1 || name.toString('latin1').toLowerCase() !== 'connection') return false
+    return /\bclose\b/i.test(received[at + 1]?.toString('latin1') ?? '')
+  })
+}
+
 const byCode: Readonly<Record<string, Failure>> = {
   UND_ERR_CONNECT_TIMEOUT: { ...late, mayRetry: true },
+  DIANA_ANSWER_NOT_TAKEN: { ...garbled, isOfService: false },
   UND_ERR_HEADERS_TIMEOUT: late,
   UND_ERR_BODY_TIMEOUT: late,
   UND_ERR_HEADERS_OVERFLOW: garbled,

@@ -1,20 +1,22 @@
 import { markUnknownEnd } from 'diana-limiter/words'
-import type { Client, Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import type { CallReply, CallRequest } from '../calls/call.ts'
 import { bulkBytes } from '../connections/bulk-queue.ts'
 import { paceOf, type Work } from '../connections/call-pace.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
+import type { Connection } from '../upstreams/clients.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import { type Body, bodyOf } from './body.ts'
-import { busy, ConnectOverdue, type Failure, failureOf } from './failure.ts'
+import { AnswerNotTaken, adviceOn, busy, ConnectOverdue, type Failure, failureOf, isLateClosing } from './failure.ts'
 import type { ForwarderParts } from './forwarder.ts'
 import { headersToCaller } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
 import { sendInterim } from './interim.ts'
 import type { Outlet, OutletSource } from './outlet.ts'
 import { reasonFor } from './reason.ts'
+import { Tries } from './tries.ts'
 
 /** Methods that mean the same once or twice (RFC 9110, section 9.2.2). */
 const repeatable: readonly string[] = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']
@@ -29,8 +31,10 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
   readonly #route: Route
   readonly #parts: ForwarderParts
   readonly #outlet: Outlet
-  #upstream: Upstream
-  #client: Client | undefined
+  readonly #tries: Tries
+  /** Where the call goes if the answer that came is not taken. */
+  #next: Upstream | undefined
+  #client: Connection | undefined
   #sentAt = 0
   #interims = 0
   #bytesInTurn = 0
@@ -39,8 +43,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
   #body: Body
   #headers: string[] = []
   #abort: ((error?: Error) => void) | undefined
-  #wasSent = false
-  #isRetried = false
+  #status = 0
   #hasAnswered = false
   #hasBegun = false
   #isWithoutBody = false
@@ -52,7 +55,11 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
     this.#route = route
     this.#parts = parts
     this.#outlet = parts.outletFor(reply)
-    this.#upstream = route.next(performance.now())
+    this.#tries = new Tries(request, route, parts.trust)
+  }
+
+  get #upstream(): Upstream {
+    return this.#tries.upstream
   }
 
   begin(): void {
@@ -68,7 +75,8 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
     const { url, method } = this.#request
     const { headersMs, bodyMs } = this.#route.settings.timeouts
     this.#sentAt = performance.now()
-    this.#client = this.#upstream.clients.take()
+    // of connections that are kept, others may have been closed like the one that failed
+    this.#client = this.#tries.isFirst ? this.#upstream.clients.take() : this.#upstream.clients.open()
     this.#upstream.health.begin(this.#sentAt)
     this.#client.dispatch(
       {
@@ -86,6 +94,10 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
   }
 
   onNoSlot(): void {
+    if (this.#tries.moveToRoom()) {
+      this.#upstream.slots.take(this)
+      return
+    }
     this.#reply.header('retry-after', '1')
     this.#answerWith(busy, new Error('no connection became free'))
   }
@@ -105,7 +117,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
   }
 
   onConnect(abort: (error?: Error) => void): void {
-    this.#wasSent = true
+    this.#tries.send()
     if (this.#isGone) abort()
     else this.#abort = abort
   }
@@ -119,11 +131,18 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
       if (this.#interims++ < maxInterims) sendInterim(this.#reply.raw, status, received)
       return true
     }
+    this.#status = status
+    if (this.#isNotTaken(status, received)) {
+      this.#abort?.(new AnswerNotTaken(`status ${status}`))
+      return false
+    }
     const headers = headersToCaller({ status, received }, this.#reply.getHeaders(), {
       route: this.#route,
       upstream: this.#upstream,
       host: this.#request.headers.host,
     })
+    const cookie = this.#tries.cookie()
+    if (cookie !== undefined) headers.push('set-cookie', cookie)
     if (this.#parts.isClosing() || this.#leavesBodyUnread()) headers.push('connection', 'close')
     this.#isWithoutBody = status === 204 || status === 304
     this.#resume = resume
@@ -157,7 +176,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
   }
 
   onComplete(): void {
-    this.#upstream.health.succeed()
+    this.#tellHealth()
     this.#outlet.end()
     this.#endAttempt(undefined)
   }
@@ -187,26 +206,48 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
       return
     }
     const failure = failureOf(error, this.#hasAnswered)
-    if (failure.isOfService) this.#upstream.health.fail(performance.now())
+    if (failure.isOfService) this.#upstream.health.fail(performance.now(), error.message)
     if (this.#hasBegun) this.#outlet.breakOff(error)
-    else if (!this.#retries(failure)) this.#answerWith(failure, error)
+    else if (!this.#triesAgain(failure)) this.#answerWith(failure, error)
   }
 
-  /** One second try, elsewhere; or at the only address there is, where a connection that was kept had been left. */
-  #retries({ mayRetry }: Failure): boolean {
-    const { method } = this.#request
-    if (!mayRetry || this.#isRetried || this.#body !== undefined || !this.#route.settings.retry) return false
-    if (!repeatable.includes(method)) return false
-    this.#isRetried = true
-    this.#upstream = this.#route.next(performance.now(), this.#upstream)
-    this.#upstream.slots.take(this)
+  #triesAgain({ mayRetry }: Failure): boolean {
+    const next = this.#next ?? (mayRetry ? this.#nextTry({ mayStay: true }) : undefined)
+    if (next === undefined) return false
+    this.#next = undefined
+    this.#hasAnswered = false
+    this.#tries.move(next)
+    next.slots.take(this)
     return true
   }
 
-  #answerWith({ status, detail, isOfService }: Failure, error: Error): void {
+  #nextTry({ mayStay }: { mayStay: boolean }): Upstream | undefined {
+    const isRepeatable = this.#body === undefined && repeatable.includes(this.#request.method)
+    return this.#tries.again({ isRepeatable, mayStay })
+  }
+
+  /** Whether the call is tried again rather than answered with what the service says. */
+  #isNotTaken(status: number, received: readonly Buffer[]): boolean {
+    const isFailure = this.#route.settings.health.failStatuses.includes(status)
+    if (!isFailure && !(this.#client!.isReused && isLateClosing(status, received))) return false
+    this.#next = this.#nextTry({ mayStay: !isFailure })
+    if (this.#next === undefined) return false
+    if (isFailure) this.#tellHealth()
+    return true
+  }
+
+  #tellHealth(): void {
+    const { health } = this.#upstream
+    const isFailure = this.#route.settings.health.failStatuses.includes(this.#status)
+    if (isFailure) health.fail(performance.now(), `status ${this.#status}`)
+    else health.succeed(performance.now())
+  }
+
+  #answerWith(failure: Failure, error: Error): void {
+    const { status, detail, isOfService } = failure
     // the service may have done its work before the caller broke the call off
-    if (!isOfService && this.#wasSent) markUnknownEnd(this.#reply.raw)
-    if (isOfService) this.#request.log.warn({ err: error, service: this.#upstream.url.origin }, detail)
+    if (!isOfService && this.#tries.wasSent) markUnknownEnd(this.#reply.raw)
+    if (isOfService) this.#request.log.warn({ err: error, service: this.#upstream.name }, adviceOn(failure, error))
     if (this.#leavesBodyUnread()) this.#reply.header('connection', 'close')
     sendProblem(this.#reply, status, detail)
   }

@@ -4,11 +4,15 @@ import { routeSchema } from '../settings/route-settings.ts'
 import { Upstreams } from '../upstreams/upstreams.ts'
 import { asCallerSees, type Exchange } from './own-addresses.ts'
 
-const rest = { timeouts: { connectMs: 1, headersMs: 1, bodyMs: 1 }, connections: { max: 1, queueSize: 0, queueMs: 1 } }
+const rest = {
+  timeouts: { connectMs: 1, headersMs: 1, bodyMs: 1 },
+  connections: { max: 1, queueSize: 0, queueMs: 1, idleMs: 1 },
+}
 
 function exchange(words: object, host = 'shop.example:8080'): Exchange {
   const route = new Route({ ...routeSchema.parse(words), ...rest }, new Upstreams())
-  return { route, upstream: route.upstreams[0]!, host }
+  route.pool.start()
+  return { route, upstream: route.pool.upstreams[0]!, host }
 }
 
 const plain = exchange({ to: 'http://10.0.0.1:3000' })

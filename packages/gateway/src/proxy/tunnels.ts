@@ -9,12 +9,13 @@ import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
-import { busy, failureOf } from './failure.ts'
+import { adviceOn, busy, ConnectOverdue, type Failure, failureOf } from './failure.ts'
 import type { ForwarderParts } from './forwarder.ts'
 import { type AnswerHead, headersToCaller } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
 import type { Exchange } from './own-addresses.ts'
 import { reasonFor } from './reason.ts'
+import { Tries } from './tries.ts'
 
 const upgradingOf: unique symbol = Symbol('diana.upgrading')
 
@@ -59,7 +60,7 @@ class Tunnel implements SlotUser {
   readonly #route: Route
   readonly #parts: ForwarderParts
   readonly #onEnd: () => void
-  readonly #upstream: Upstream
+  readonly #tries: Tries
   readonly #near: Socket
   #asked: ClientRequest | undefined
   #far: Socket | undefined
@@ -70,8 +71,12 @@ class Tunnel implements SlotUser {
     this.#route = route
     this.#parts = parts
     this.#onEnd = onEnd
-    this.#upstream = route.next(performance.now())
+    this.#tries = new Tries(request, route, parts.trust)
     this.#near = (request.raw as Upgrading)[upgradingOf]!.socket
+  }
+
+  get #upstream(): Upstream {
+    return this.#tries.upstream
   }
 
   begin(): void {
@@ -88,9 +93,17 @@ class Tunnel implements SlotUser {
     const { connectMs, headersMs } = this.#route.settings.timeouts
     const asked = this.#ask()
     this.#asked = asked
-    const late = Object.assign(new Error('no answer'), { code: 'UND_ERR_HEADERS_TIMEOUT' })
-    const timer = setTimeout(() => asked.destroy(late), connectMs + headersMs)
+    let timer = setTimeout(() => asked.destroy(new ConnectOverdue('no connection was made in time')), connectMs)
     asked.on('close', () => clearTimeout(timer))
+    // what is written is sent once the socket is connected
+    asked.once('socket', socket =>
+      socket.once('encrypted' in socket ? 'secureConnect' : 'connect', () => {
+        this.#tries.send()
+        clearTimeout(timer)
+        const late = Object.assign(new Error('no answer'), { code: 'UND_ERR_HEADERS_TIMEOUT' })
+        timer = setTimeout(() => asked.destroy(late), headersMs)
+      }),
+    )
     asked.on('error', error => this.#fail(error))
     asked.on('response', answer => {
       clearTimeout(timer)
@@ -104,6 +117,10 @@ class Tunnel implements SlotUser {
   }
 
   onNoSlot(): void {
+    if (this.#tries.moveToRoom()) {
+      this.#upstream.slots.take(this)
+      return
+    }
     this.#reply.header('retry-after', '1').header('connection', 'close')
     sendProblem(this.#reply, busy.status, busy.detail)
   }
@@ -126,8 +143,15 @@ class Tunnel implements SlotUser {
     const path = this.#route.targetAt(this.#upstream, this.#request.url)
     return send(url, {
       ...{ method: 'GET', path, headers: headers as readonly string[], agent: false, setHost: false },
+      ...this.#upstream.connect,
       ...(this.#upstream.serverName === undefined ? {} : { servername: this.#upstream.serverName }),
     })
+  }
+
+  #headersOf(answer: IncomingMessage): string[] {
+    const headers = headersToCaller(headOf(answer), this.#reply.getHeaders(), this.#exchange())
+    const cookie = this.#tries.cookie()
+    return cookie === undefined ? headers : [...headers, 'set-cookie', cookie]
   }
 
   #exchange(): Exchange {
@@ -137,16 +161,29 @@ class Tunnel implements SlotUser {
   #fail(error: Error): void {
     if (this.#reply.sent || this.#near.destroyed) return
     const failure = failureOf(error)
-    if (failure.isOfService) this.#upstream.health.fail(performance.now())
+    if (failure.isOfService) this.#upstream.health.fail(performance.now(), error.message)
+    if (this.#triesAgain(failure)) return
+    if (failure.isOfService)
+      this.#request.log.warn({ err: error, service: this.#upstream.name }, adviceOn(failure, error))
     this.#reply.header('connection', 'close')
     sendProblem(this.#reply, failure.status, failure.detail)
   }
 
+  /** A WebSocket is asked for by a GET without a body, which may be repeated. */
+  #triesAgain({ mayRetry }: Failure): boolean {
+    const next = mayRetry ? this.#tries.again({ isRepeatable: true, mayStay: true }) : undefined
+    if (next === undefined) return false
+    this.#upstream.slots.release(this)
+    this.#tries.move(next)
+    next.slots.take(this)
+    return true
+  }
+
   /** The service would rather not: its answer is passed on, and the connection has no further use. */
   #decline(answer: IncomingMessage): void {
-    this.#upstream.health.succeed()
+    this.#upstream.health.succeed(performance.now())
     const { raw } = this.#reply
-    const headers = headersToCaller(headOf(answer), this.#reply.getHeaders(), this.#exchange())
+    const headers = this.#headersOf(answer)
     answer.on('error', () => raw.destroy())
     answer.setTimeout(this.#route.settings.timeouts.bodyMs, () => raw.destroy())
     this.#reply.hijack()
@@ -157,7 +194,7 @@ class Tunnel implements SlotUser {
   #join(answer: IncomingMessage, far: Socket, farHead: Buffer): void {
     const near = this.#near
     this.#far = far
-    this.#upstream.health.succeed()
+    this.#upstream.health.succeed(performance.now())
     // either side may break at any moment, and both end then
     far.on('error', () => near.destroy())
     far.once('close', () => this.#endSoon(near))
@@ -165,7 +202,7 @@ class Tunnel implements SlotUser {
       far.destroy()
       return
     }
-    const headers = headersToCaller(headOf(answer), this.#reply.getHeaders(), this.#exchange())
+    const headers = this.#headersOf(answer)
     this.#reply.hijack()
     const lines = [...headers, 'connection', 'Upgrade', 'upgrade', 'websocket']
       .map((text, at) => (at % 2 === 0 ? `${text}: ` : `${text}\r\n`))

@@ -1,7 +1,6 @@
 import { canonicalHost, hostName } from 'diana-limiter/words'
 import { oneSpelling } from '../proxy/settle-request.ts'
 import type { RouteSettings } from '../settings/route-settings.ts'
-import type { Upstream } from '../upstreams/upstream.ts'
 import type { Upstreams } from '../upstreams/upstreams.ts'
 import { Route } from './route.ts'
 
@@ -15,18 +14,17 @@ export class RouteTable {
   readonly #hosts = new Map<string, Paths>()
   readonly #deepest: number
   readonly #namesHosts: boolean
-  readonly upstreams: ReadonlySet<Upstream>
+  readonly routes: readonly Route[]
 
   constructor(settings: readonly RouteSettings[], upstreams: Upstreams) {
-    const routes = settings.map(one => new Route(one, upstreams))
-    for (const route of routes) {
+    this.routes = settings.map(one => new Route(one, upstreams))
+    for (const route of this.routes) {
       const { host, path } = route.settings
       const names = host.length === 0 ? [everyHost] : host.map(canonicalHost)
       for (const name of names) this.#pathsOf(name).set(oneSpelling(path) ?? path, route)
     }
     this.#deepest = Math.max(0, ...settings.map(({ path }) => (path === '/' ? 0 : path.split('/').length - 1)))
     this.#namesHosts = [...this.#hosts.keys()].some(name => name !== everyHost)
-    this.upstreams = new Set(routes.flatMap(route => route.upstreams))
   }
 
   /** `path` is the one that is counted. */

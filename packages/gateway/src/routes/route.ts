@@ -1,12 +1,30 @@
+import type { CallRequest } from '../calls/call.ts'
+import type { Trust } from '../proxy/headers-to-service.ts'
 import type { RouteSettings } from '../settings/route-settings.ts'
+import { type Affinity, affinityOf, cookieFor } from '../upstreams/affinity.ts'
+import { Pool } from '../upstreams/pool.ts'
+import { RetryBudget } from '../upstreams/retry-budget.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import type { Upstreams } from '../upstreams/upstreams.ts'
 import { pathOf } from './called-path.ts'
 
-/** Calls that go to one service, at one of its addresses in turn. */
+/** How a call has fared so far. */
+export interface Trying {
+  readonly tried: readonly Upstream[]
+  /** Whether nothing of the call was sent at the last of them. */
+  readonly isUnsent: boolean
+  /** Whether the last of them may be asked again if there is no other. */
+  readonly mayStay: boolean
+  readonly affinity?: Affinity | undefined
+}
+
+const mostTries = 8
+
+/** Calls that go to one service, at one of its addresses. */
 export class Route {
   readonly settings: RouteSettings
-  readonly upstreams: readonly Upstream[]
+  /** The addresses of the service. */
+  readonly pool: Pool
   /** Whether headers are changed on the way, which few routes do. */
   readonly changesRequest: boolean
   readonly changesResponse: boolean
@@ -14,31 +32,57 @@ export class Route {
   readonly keepsHost: boolean
   /** How many segments the path has that `rewrite` takes the place of. */
   readonly #depth: number
-  #turn = -1
+  readonly #budget: RetryBudget
 
   constructor(settings: RouteSettings, upstreams: Upstreams) {
     const { to, path, keepHost, requestHeaders, responseHeaders } = settings
     this.#depth = path === '/' ? 0 : path.split('/').length - 1
     this.settings = settings
-    this.upstreams = to.map(address => upstreams.find(address, settings))
+    this.pool = new Pool(settings, upstreams)
+    this.#budget = new RetryBudget(settings.retryBudget)
     // a service behind https is likely to be somebody else's, and known by its own name only
-    this.keepsHost = keepHost ?? to.every(address => new URL(address).protocol === 'http:')
+    this.keepsHost = keepHost ?? to.every(address => !/^https:/i.test(address))
     this.changesRequest = requestHeaders.remove.length > 0 || Object.keys(requestHeaders.set).length > 0
     this.changesResponse = responseHeaders.remove.length > 0 || Object.keys(responseHeaders.set).length > 0
   }
 
-  /** The next address that is not resting; if all are, the next one, since asking is better than refusing. */
-  next(now: number, except?: Upstream): Upstream {
-    const { length } = this.upstreams
-    let resting: Upstream | undefined
-    for (let step = 0; step < length; step++) {
-      this.#turn = this.#turn + 1 >= length ? 0 : this.#turn + 1
-      const upstream = this.upstreams[this.#turn]!
-      if (upstream === except) continue
-      if (!upstream.health.isResting(now)) return upstream
-      resting ??= upstream
-    }
-    return resting ?? except!
+  /** The address for a new call; `affinity` is what binds its caller to one. */
+  first(now: number, affinity?: Affinity): Upstream {
+    this.#budget.count(now)
+    return this.pool.next(now, affinity)!
+  }
+
+  /**
+   * Where a call is tried again that failed at all of `tried`. Nothing was sent of an unsent call, so that it costs no service anything twice: it may go to every
+   * healthy address. All other second tries are bounded by the budget.
+   */
+  again(now: number, { tried, isUnsent, mayStay, affinity }: Trying): Upstream | undefined {
+    if (!this.settings.retry || tried.length >= mostTries) return undefined
+    const next = this.pool.next(now, affinity, tried) ?? (mayStay ? tried.at(-1) : undefined)
+    if (next === undefined) return undefined
+    return (isUnsent && !next.health.isResting(now)) || this.#budget.take(now) ? next : undefined
+  }
+
+  /** A healthy address with room, for a call that has waited in vain for another. */
+  elsewhere(now: number, full: Upstream): Upstream | undefined {
+    const other = this.pool.next(now, undefined, [full])
+    return other?.slots.hasRoom && !other.health.isResting(now) ? other : undefined
+  }
+
+  /** What binds a call to one of the addresses. */
+  affinityOf({ headers, raw: { socket } }: CallRequest, trust: Trust): Affinity | undefined {
+    const { sticky } = this.settings
+    if (sticky === undefined) return undefined
+    const address = (): string | undefined => trust.addressOf(socket.remoteAddress, headers[trust.forwardedBy])
+    return affinityOf(sticky, { headers, address })
+  }
+
+  /** The cookie that binds the caller of a call to the address that has answered it, if one is due. */
+  cookieFor(affinity: Affinity, upstream: Upstream, { raw: { socket } }: CallRequest): string | undefined {
+    const { sticky, path } = this.settings
+    return (
+      sticky && cookieFor(sticky, affinity, { tag: this.pool.tagOf(upstream), path, isSecure: 'encrypted' in socket })
+    )
   }
 
   /** Where a call to `target` goes at an address; `target` begins with the path of this route, perhaps with parameters. */

@@ -2,6 +2,7 @@ import type { Section } from 'diana-limiter'
 import { duration, listOf, textOf } from 'diana-limiter/words'
 import { z } from 'zod'
 import { type CorsSettings, corsSchema } from './cors-settings.ts'
+import { type DnsSettings, dnsSchema } from './dns-settings.ts'
 import { type FilterSettings, filterSchema } from './filter-settings.ts'
 import {
   type ConnectionSettings,
@@ -43,6 +44,8 @@ export interface GatewaySettings {
   readonly cors?: CorsSettings | undefined
   /** Headers of every answer, unless the service says its own. */
   readonly answerHeaders: Readonly<Record<string, string>>
+  /** How often names of services are looked up again. */
+  readonly dns: DnsSettings
   readonly filters: readonly FilterSettings[]
   readonly routes: readonly RouteSettings[]
 }
@@ -56,7 +59,7 @@ export interface AdminSettings {
 }
 
 const usual: Timeouts = { connectMs: 5000, headersMs: 60_000, bodyMs: 60_000 }
-const usualConnections: ConnectionSettings = { max: 1024, queueSize: 1024, queueMs: 5000 }
+const usualConnections: ConnectionSettings = { max: 1024, queueSize: 1024, queueMs: 5000, idleMs: 4000 }
 
 const host = z.string().min(1).max(255)
 const hostName = textOf(text =>
@@ -125,6 +128,7 @@ const schema = z
     connections: connectionsSchema
       .default({})
       .describe('Connections to each address of a service; a route may say its own.'),
+    dns: dnsSchema.prefault({}).describe('How names of services are followed.'),
     timeouts: timeoutsSchema.default({}).describe('How long services may take; a route may say its own.'),
     shutdown: z
       .strictObject({

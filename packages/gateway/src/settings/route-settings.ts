@@ -1,5 +1,7 @@
 import { duration, headerFault, hostFault, listOf, textOf } from 'diana-limiter/words'
 import { z } from 'zod'
+import { addressesSchema } from './address-settings.ts'
+import { type UpstreamSettings, upstreamWords } from './upstream-settings.ts'
 
 /** How long a service may take: to be reached, to begin its answer, and between two pieces of it. */
 export interface Timeouts {
@@ -13,6 +15,10 @@ export interface ConnectionSettings {
   readonly max: number
   readonly queueSize: number
   readonly queueMs: number
+  /** How long a connection without a call is kept, unless the service says. */
+  readonly idleMs: number
+  /** How old a connection may be that takes a new call; none is any age. */
+  readonly maxAgeMs?: number | undefined
 }
 
 /** Headers to put in place of what was there, and headers to take out; names are in lower case. */
@@ -22,7 +28,7 @@ export interface HeaderChanges {
 }
 
 /** Which calls go to which service, and how they are changed on the way. */
-export interface RouteSettings {
+export interface RouteSettings extends UpstreamSettings {
   /** Host names, or `*.` and a name; none is every host. */
   readonly host: readonly string[]
   /** The path itself and everything below it. */
@@ -38,8 +44,6 @@ export interface RouteSettings {
   readonly timeouts: Timeouts
   readonly connections: ConnectionSettings
   readonly retry: boolean
-  /** After how many failures in a row an address rests, and for how long at first. */
-  readonly health: { readonly failures: number; readonly restMs: number }
 }
 
 /** What a proxy says itself, or what would break the framing of a message. */
@@ -85,16 +89,6 @@ export function pathFault(path: string): string | undefined {
 
 const path = textOf(pathFault).transform(text => (text.length > 1 ? text.replace(/\/$/, '') : text))
 
-/** What is wrong with the address of a service. */
-export function upstreamFault(text: string): string | undefined {
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
-    return 'is not the address of a service: write one such as http://127.0.0.1:3000'
-  }
-  if (url.username !== '' || url.password !== '') return 'must be without a name and password: set a header instead'
-  return url.search === '' && url.hash === '' ? undefined : 'must end with its path: take out what follows ? or #'
-}
-
 /** How long services may take, unless a route says otherwise. */
 export const timeoutsSchema: z.ZodType<Partial<Timeouts>> = z
   .strictObject({
@@ -119,11 +113,15 @@ export const connectionsSchema: z.ZodType<Partial<ConnectionSettings>> = z
       })
       .default({})
       .describe('What happens when all are in use: calls wait, and get a 503 when they cannot.'),
+    idle: duration.optional().describe('How long one without a call is kept, unless the service says; default: 4s.'),
+    maxAge: duration.optional().describe('How old one may be that takes a new call; left out, any age.'),
   })
-  .transform(({ max, queue: { size, timeout } }) => ({
+  .transform(({ max, queue: { size, timeout }, idle, maxAge }) => ({
     ...(max === undefined ? {} : { max }),
     ...(size === undefined ? {} : { queueSize: size }),
     ...(timeout === undefined ? {} : { queueMs: timeout }),
+    ...(idle === undefined ? {} : { idleMs: idle }),
+    ...(maxAge === undefined ? {} : { maxAgeMs: maxAge }),
   }))
 
 /** A route with only those timeouts and connection settings that it says itself. */
@@ -141,8 +139,8 @@ export const routeSchema: z.ZodType<RouteWords> = z
       .default([])
       .describe('Hosts such as api.example.com or *.example.com; left out, every host.'),
     path: path.default('/').describe('The path and all below it; of several that fit, the longest is taken.'),
-    to: listOf(textOf(upstreamFault, 2048), { min: 1, max: 100 }).describe(
-      'Addresses of the service, asked in turn: http://10.0.0.1:3000.',
+    to: addressesSchema.describe(
+      'Addresses of the service: http://10.0.0.1:3000, unix:/run/app.sock, or { url, weight }; a name is all its addresses.',
     ),
     rewrite: path.optional().describe('What takes the place of path: / takes it out.'),
     keepHost: z
@@ -156,13 +154,14 @@ export const routeSchema: z.ZodType<RouteWords> = z
     retry: z
       .boolean()
       .default(true)
-      .describe('One second try, at another address, for calls that may be repeated and have no body.'),
-    health: z
-      .strictObject({
-        failures: z.int().min(1).max(1000).default(3).describe('After so many failures in a row an address rests.'),
-        rest: duration.default(5000).describe('For how long at first; twice as long each time, up to 16 times.'),
-      })
-      .default({ failures: 3, rest: 5000 })
-      .describe('When an address that fails is left alone.'),
+      .describe(
+        'Second tries: of every call while nothing was sent, else of calls that may be repeated and have no body.',
+      ),
+    ...upstreamWords,
   })
-  .transform(({ health: { failures, rest }, ...words }) => ({ ...words, health: { failures, restMs: rest } }))
+  .transform(({ to, slowStart, ...words }) => ({
+    ...words,
+    to: to.map(({ url }) => url),
+    weights: to.map(({ weight }) => weight),
+    slowStartMs: slowStart ?? 0,
+  }))

@@ -1,5 +1,7 @@
 import type { ConnectionSettings } from '../settings/route-settings.ts'
 
+type SlotSettings = Pick<ConnectionSettings, 'max' | 'queueSize' | 'queueMs'>
+
 /** A call that needs a connection to a service. */
 export interface SlotUser {
   /** The call may be sent now; it must release its slot when it has ended. */
@@ -21,12 +23,12 @@ const evictionPauseMs = 100
  * cannot keep all slots.
  */
 export class Slots {
-  readonly #settings: ConnectionSettings
+  readonly #settings: SlotSettings
   readonly #holders = new Set<SlotUser>()
   readonly #queue = new Map<SlotUser, NodeJS.Timeout>()
   #eviction: NodeJS.Timeout | undefined
 
-  constructor(settings: ConnectionSettings) {
+  constructor(settings: SlotSettings) {
     this.#settings = settings
   }
 
@@ -36,6 +38,11 @@ export class Slots {
 
   get waiting(): number {
     return this.#queue.size
+  }
+
+  /** Whether a call would get a slot at once. */
+  get hasRoom(): boolean {
+    return this.#holders.size < this.#settings.max
   }
 
   take(user: SlotUser): void {

@@ -1,11 +1,22 @@
-import { isIP } from 'node:net'
+import { isIP, type LookupFunction } from 'node:net'
+import { parseUnixAddress } from '../settings/address-settings.ts'
 import type { RouteSettings } from '../settings/route-settings.ts'
 import { Clients } from './clients.ts'
+import { type Endpoint, endpointName, lookupFor } from './endpoints.ts'
 import { Health } from './health.ts'
+import { HealthChecks } from './health-checks.ts'
 import { Slots } from './slots.ts'
 
 export type UpstreamOptions = Pick<RouteSettings, 'health' | 'connections'> & {
   readonly timeouts: Pick<RouteSettings['timeouts'], 'connectMs'>
+}
+
+/** Which of a service's addresses is meant. */
+export interface UpstreamPlace {
+  /** As the rule file has it. */
+  readonly address: string
+  /** Of an address with a name, the machine; without one, the system looks the name up for each connection. */
+  readonly endpoint?: Endpoint | undefined
 }
 
 const retiringMs = 10_000
@@ -17,26 +28,51 @@ export class Upstream {
   readonly basePath: string
   /** The name that its certificate is for; none for an address. */
   readonly serverName: string | undefined
+  /** How people call it: no two of one route have the same name. */
+  readonly name: string
+  /** How a socket to it is opened, where its URL does not say all. */
+  readonly connect: { readonly socketPath?: string; readonly lookup?: LookupFunction }
   readonly clients: Clients
   readonly slots: Slots
   readonly health: Health
+  readonly #checks: HealthChecks | undefined
 
-  constructor(address: string, { health, timeouts, connections }: UpstreamOptions) {
-    this.url = new URL(address)
+  /** An address that was added while calls came is new at `since`. */
+  constructor({ address, endpoint }: UpstreamPlace, options: UpstreamOptions, since?: number) {
+    const { health, timeouts, connections } = options
+    const unix = parseUnixAddress(address)
+    this.url = new URL(unix === undefined ? address : `http://localhost${unix.path}`)
     this.basePath = this.url.pathname.replace(/\/$/, '')
     this.serverName = isIP(this.url.hostname.replace(/^\[|\]$/g, '')) === 0 ? this.url.hostname : undefined
-    this.health = new Health(health)
-    this.clients = new Clients(this.url.origin, timeouts.connectMs)
+    this.name = unix ? `unix:${unix.socketPath}` : endpoint ? `${address} at ${endpointName(endpoint)}` : address
+    this.connect = {
+      ...(unix === undefined ? {} : { socketPath: unix.socketPath }),
+      ...(endpoint === undefined ? {} : { lookup: lookupFor(endpoint) }),
+    }
+    this.health = new Health(health, since)
+    const { idleMs, maxAgeMs } = connections
+    this.clients = new Clients({
+      ...{ origin: this.url.origin, connectMs: timeouts.connectMs, idleMs, maxAgeMs },
+      ...this.connect,
+    })
     this.slots = new Slots(connections)
+    this.#checks = health.check && new HealthChecks(this, health.check)
+  }
+
+  /** Calls that it has, with those that wait for a connection. */
+  get underWay(): number {
+    return this.slots.inUse + this.slots.waiting
   }
 
   /** No route leads here any more: calls under way finish, and one that is about to try again still may. */
   retire(): void {
+    this.#checks?.stop()
     setTimeout(() => void this.clients.close(), retiringMs).unref()
   }
 
   /** Ends what is still under way. */
   async close(): Promise<void> {
+    this.#checks?.stop()
     await this.clients.destroy()
   }
 }

@@ -1,21 +1,48 @@
-import { Upstream, type UpstreamOptions } from './upstream.ts'
+import { endpointName } from './endpoints.ts'
+import type { HealthState } from './health.ts'
+import { type Lookup, Names } from './names.ts'
+import type { Pool } from './pool.ts'
+import type { RouteReport } from './reports.ts'
+import { Upstream, type UpstreamOptions, type UpstreamPlace } from './upstream.ts'
 
 /** All addresses in use. They live on when routes change, with their connections and what is known of them. */
 export class Upstreams {
+  readonly names: Names
   readonly #known = new Map<string, Upstream>()
+  #pools: readonly Pool[] = []
+  /** Told when an address is left alone, and when it gets calls again. */
+  onHealth: (address: string, state: HealthState) => void = () => {}
 
-  find(address: string, options: UpstreamOptions): Upstream {
+  constructor(lookup?: Lookup) {
+    this.names = new Names(lookup)
+  }
+
+  /** The address that is known already, or else one that is new at `since`. */
+  find(place: UpstreamPlace, options: UpstreamOptions, since?: number): Upstream {
     const { health, timeouts, connections } = options
-    const name = [address, timeouts.connectMs, ...Object.values(health), ...Object.values(connections)].join(' ')
+    const { address, endpoint = [] } = place
+    const name = JSON.stringify([address, endpointName(endpoint), timeouts.connectMs, health, connections])
     const known = this.#known.get(name)
     if (known) return known
-    const upstream = new Upstream(address, options)
+    const upstream = new Upstream(place, options, since)
+    upstream.health.onChange = state => this.onHealth(upstream.name, state)
     this.#known.set(name, upstream)
     return upstream
   }
 
-  /** Leaves all others. */
-  keep(used: ReadonlySet<Upstream>): void {
+  /** Puts the addresses of these routes in use, and no others. */
+  use(pools: readonly Pool[], now: number): void {
+    // what is there at the first start is not new to anybody
+    const since = this.#pools.length === 0 ? undefined : now
+    for (const pool of pools) pool.start(since)
+    for (const pool of this.#pools) pool.stop()
+    this.#pools = pools
+    this.sweep()
+  }
+
+  /** Lets go of addresses that no route has any more. */
+  sweep(): void {
+    const used = new Set(this.#pools.flatMap(pool => pool.upstreams))
     for (const [name, upstream] of this.#known) {
       if (used.has(upstream)) continue
       this.#known.delete(name)
@@ -23,7 +50,12 @@ export class Upstreams {
     }
   }
 
+  report(now: number): RouteReport[] {
+    return this.#pools.map(pool => pool.report(now))
+  }
+
   async close(): Promise<void> {
+    for (const pool of this.#pools) pool.stop()
     await Promise.all([...this.#known.values()].map(upstream => upstream.close()))
   }
 }

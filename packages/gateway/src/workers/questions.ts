@@ -1,5 +1,6 @@
 import type { Limiter } from 'diana-limiter'
 import { type AdminQuestion, createWorkerAnswers } from '../admin/worker-answers.ts'
+import { readUpstreams } from '../upstreams/reports.ts'
 
 type Answering = (question: AdminQuestion) => unknown
 
@@ -8,6 +9,7 @@ const answering = new WeakMap<Limiter, Answering>()
 /** What a supervisor may ask a worker about; the answer is plain values, and undefined where it fails. */
 export const questions: Readonly<Record<string, (limiter: Limiter, details: unknown) => unknown>> = {
   status: limiter => limiter.status(),
+  upstreams: limiter => readUpstreams(limiter),
   /** Asked for the first time, a worker begins to remember what it takes to answer. */
   admin: (limiter, details) => {
     const answer = answering.get(limiter) ?? createWorkerAnswers(limiter)

@@ -8,6 +8,7 @@ import { createLimiter, type Limiter } from 'diana-limiter'
 import { type GatewayProcess, type GatewayProcessOptions, settingsOf } from '../gateway-process.ts'
 import { followFixedSettings } from '../live-settings.ts'
 import { gatewaySection } from '../settings/gateway-settings.ts'
+import { shareStickySecret } from '../upstreams/sticky-cookie.ts'
 import { KeptProcess, type KeptProcessParts } from './kept-process.ts'
 import { settingsVariable, type Told, type WorkerSettings } from './messages.ts'
 
@@ -104,6 +105,8 @@ export class Supervisor implements GatewayProcess {
     this.#options.onLimiter?.(this.#limiter)
     // workers take connections from the system themselves: one that is just handed to a worker that dies would be nobody's
     cluster.schedulingPolicy = cluster.SCHED_NONE
+    // cookies that one worker has set lead to the same address at the others
+    shareStickySecret()
     cluster.setupPrimary({ exec: pathOf('worker-main'), args: [] })
     // one first: what it cannot do, none can
     for (let i = 0; i < workers; i++) {

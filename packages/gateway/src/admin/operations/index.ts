@@ -6,6 +6,7 @@ import { figureOperations } from './figures.ts'
 import type { Operation } from './operation.ts'
 import { ruleOperations } from './rules.ts'
 import { trialOperations } from './trials.ts'
+import { upstreamOperations } from './upstreams.ts'
 
 /** All that the admin API does, besides the live stream and its own description. */
 export const operations: readonly Operation[] = [
@@ -16,4 +17,5 @@ export const operations: readonly Operation[] = [
   ...explainOperations,
   ...documentOperations,
   ...trialOperations,
+  ...upstreamOperations,
 ]
