@@ -1,7 +1,13 @@
 import { METHODS, type RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
 import { DianaError, type Limiter } from 'diana-limiter'
-import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyServerOptions } from 'fastify'
+import fastify, {
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyServerOptions,
+  type onRequestHookHandler,
+} from 'fastify'
 import type { pino } from 'pino'
 import { Admission } from './calls/admission.ts'
 import type { CallReply, CallRequest } from './calls/call.ts'
@@ -77,6 +83,11 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
   const filters = [...(options.filters ?? []), ...named]
   const isProxy = proxyTest(limiter)
   const admission = new Admission(limiter, () => live.settings)
+  const judge: onRequestHookHandler = (request, reply, done) => admission.admit(request, reply, done)
+  const serve = (request: CallRequest, reply: CallReply): void => {
+    if (!notForwarded.includes(request.method)) forwarder.forward(request, reply)
+    else sendProblem(reply, 405, `The gateway does not forward ${request.method}.`)
+  }
   // whether Fastify has anything to do for a call
   let isHooked = filters.length > 0
 
@@ -84,8 +95,8 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     logger,
     serverFactory: listener => {
       const onError = (error: Error): void => app?.log.error({ err: error }, 'a connection could not be accepted')
-      const serve: RequestListener = (request, response) => (isHooked ? listener : plain)(request, response)
-      gatewayServer = new GatewayServer(serve, {
+      const onRequest: RequestListener = (request, response) => (isHooked ? listener : plain)(request, response)
+      gatewayServer = new GatewayServer(onRequest, {
         ...{ settings: () => live.settings, tls, isProxy, onError },
         isReady: () => !closing.hasBegun && (options.isReady?.() ?? true),
       })
@@ -97,6 +108,9 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     rewriteUrl: settleRequest,
     frameworkErrors: (_error, request, reply) => void sendProblem(reply as FastifyReply, 400, faultOf(request.raw)),
     clientErrorHandler: answerUnreadable,
+  })
+  watchHooks(app, [judge, serve], () => {
+    isHooked = true
   })
   // Fastify then logs each call
   if ((app.log as Partial<pino.Logger>).isLevelEnabled?.('info')) isHooked = true
@@ -130,21 +144,14 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     tls?.close()
     await live.upstreams.close()
   })
-  const serve = (request: CallRequest, reply: CallReply): void => {
-    if (!notForwarded.includes(request.method)) forwarder.forward(request, reply)
-    else sendProblem(reply, 405, `The gateway does not forward ${request.method}.`)
-  }
   const plain = plainListener({
     ...{ admission, serve, sendError },
     log: () => app.log,
     isClosing: () => closing.hasBegun,
   })
   app.setErrorHandler(sendError)
-  app.addHook('onRequest', (request, reply, done) => admission.admit(request, reply, done))
+  app.addHook('onRequest', judge)
   app.setNotFoundHandler(serve)
-  watchHooks(app, serve, () => {
-    isHooked = true
-  })
   for (const filter of filters) await within(filterStartMs, registered(app, filter))
   const method = allowMethods(app)
   for (const url of ['/', '/*']) app.route({ method, url, exposeHeadRoute: false, handler: serve })
