@@ -13,7 +13,7 @@ import { judge, summarise } from './results.mjs'
 import { writePage } from './write-page.mjs'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
-const topics = ['memory', 'rules', 'filters', 'gateway', 'redis', 'expiry', 'outage']
+const topics = ['memory', 'rules', 'filters', 'gateway', 'telemetry', 'redis', 'expiry', 'outage']
 const usage = `usage: npm run bench [-- ${topics.join('|')}] [--rounds N] [--json FILE] [--write] [--check]`
 const DEFAULT_ROUNDS = 3
 // unless its case says otherwise; no other measurement takes a quarter of it

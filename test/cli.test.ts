@@ -426,6 +426,11 @@ describe('diana start', () => {
       /^diana start: the upstream "ftp:\/\/a" is no URL: write /,
     ],
     [
+      'an upstream that is a Unix socket without a whole path',
+      { upstream: 'unix:app.sock' },
+      /^diana start: the upstream "unix:app\.sock" must name a socket by its whole path/,
+    ],
+    [
       'an address of another machine',
       { host: '192.0.2.1' },
       /^diana start: this machine has no address 192\.0\.2\.1: /,

@@ -119,6 +119,24 @@ describe('a call of which nothing was sent', () => {
   })
 })
 
+test('timeouts of a month are as good as none, for calls that wait and for WebSockets', async () => {
+  const held: (() => void)[] = []
+  const { url: service, server } = await rig.serve((_request, response) => void held.push(() => response.end('ok')))
+  new WebSocketServer({ server }).on('connection', socket => socket.send('hello'))
+  const timeouts = { connect: '30d', headers: '30d', body: '30d' }
+  const connections = { max: 1, queue: { timeout: '30d' }, idle: '30d', maxAge: '30d' }
+  const { url } = await rig.guard({ gateway: { routes: [{ to: service, timeouts, connections }] } })
+  const calls = [call(url), call(url)]
+  await expect.poll(() => held.length).toBe(1)
+  held[0]!()
+  await expect.poll(() => held.length).toBe(2)
+  held[1]!()
+  expect((await Promise.all(calls)).map(({ status }) => status)).toEqual([200, 200])
+  const socket = new WebSocket(url.replace('http', 'ws'))
+  expect(String((await once(socket, 'message'))[0])).toBe('hello')
+  socket.terminate()
+})
+
 describe('second tries', () => {
   test('are bounded by the budget, so that an outage is not doubled', async () => {
     let reached = 0
@@ -194,6 +212,24 @@ describe('statuses that count as failures', () => {
     })
     for (let i = 0; i < 20; i++) expect((await call(url)).status).toBe(200)
     expect(bad.received).toHaveLength(3)
+  })
+
+  test('send a caller that asks for a WebSocket to another address, and count against the address', async () => {
+    const bad = await rig.serve()
+    bad.server.on('upgrade', (incoming, socket) => {
+      bad.received.push(incoming)
+      socket.end('HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\naway')
+    })
+    const good = await rig.serve()
+    new WebSocketServer({ server: good.server }).on('connection', socket => socket.send('hello'))
+    const health = { failures: 2, rest: '1m', failStatuses: 503 }
+    const { url } = await rig.guard({ gateway: { routes: [{ to: [bad.url, good.url], health }] } })
+    for (let i = 0; i < 8; i++) {
+      const socket = new WebSocket(url.replace('http', 'ws'))
+      expect(String((await once(socket, 'message'))[0])).toBe('hello')
+      socket.terminate()
+    }
+    expect(bad.received).toHaveLength(2)
   })
 
   test('are passed on with their body if the call may not be repeated, or no other address is there', async () => {

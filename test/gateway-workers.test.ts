@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { request } from 'undici'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { stringify } from 'yaml'
 import { startRedis } from '../packages/limiter/src/sources/doubles/redis-server.ts'
@@ -64,6 +65,27 @@ describe('workers', () => {
     expect(refused).toBeGreaterThanOrEqual(100)
     expect(received).toHaveLength(2000)
     expect(program.said()).not.toContain('by themselves')
+  })
+
+  test('know the cookies of each other, and tell of the addresses of services as one', async () => {
+    const services = await Promise.all(['a', 'b', 'c'].map(name => rig.serve((_, response) => response.end(name))))
+    const to = services.map(({ url }) => url)
+    const gateway = { routes: [{ to, sticky: { cookie: 'route' } }], admin: { port: 0 } }
+    const program = await start({ rules: [{ id: 'all', limit: '2000/h' }], gateway }, '--workers', '2')
+    const ask = async (cookie: string) => {
+      // a new connection each time, so that both workers are asked
+      const { headers, body } = await request(program.url, { headers: { cookie }, reset: true })
+      return { text: await body.text(), cookie: String(headers['set-cookie'] ?? '') }
+    }
+    const first = await ask('')
+    const answers = await Promise.all(Array.from({ length: 30 }, () => ask(first.cookie.split(';')[0]!)))
+    expect(new Set(answers.map(({ text, cookie }) => `${text}${cookie}`))).toEqual(new Set([first.text]))
+    const admin = /Dashboard: (\S+)/.exec(program.said())![1]!
+    const { body } = await request(`${admin}/api/v1/upstreams`)
+    const { routes } = (await body.json()) as { routes: { addresses: object[] }[] }
+    expect(routes[0]!.addresses).toEqual(
+      to.map(address => ({ address, state: 'healthy', weight: 1, share: 1, underWay: 0, waiting: 0 })),
+    )
   })
 
   test('are one gateway to whoever reads the metrics', async () => {

@@ -266,6 +266,7 @@ describe('what comes back', () => {
       title: 'Bad Gateway',
       status: 502,
       detail: 'The service cannot be reached.',
+      requestId: headers['x-request-id'],
     })
   })
 

@@ -7,7 +7,12 @@ import { join } from 'node:path'
 import { createLimiter, type Limiter } from 'diana-limiter'
 import type { FastifyInstance } from 'fastify'
 import { stringify } from 'yaml'
-import { createGateway, type GatewayOptions, gatewaySection } from '../../packages/gateway/src/gateway.ts'
+import {
+  type GatewayOptions,
+  gatewaySection,
+  type OpenGateway,
+  openGateway,
+} from '../../packages/gateway/src/gateway.ts'
 
 export interface Service {
   readonly url: string
@@ -20,6 +25,8 @@ export interface Guarded {
   readonly limiter: Limiter
   readonly url: string
   readonly port: number
+  readonly httpFigures: OpenGateway['httpFigures']
+  readonly reopenLogs: OpenGateway['reopenLogs']
   /** Writes the file anew, as an operator would. */
   rewrite(document: object): void
 }
@@ -70,13 +77,23 @@ export class GatewayRig {
       writeFileSync(config, stringify({ rules: [{ id: 'all', limit: '1000000/s' }], ...words }))
     rewrite(document)
     const limiter = await createLimiter({ config, sections: [gatewaySection] })
-    const gateway = await createGateway({ limiter, folder, ...options })
+    const { app: gateway, httpFigures, reopenLogs } = await openGateway({ limiter, folder, ...options })
     this.#closing.push(
       () => limiter.close(),
       () => gateway.close(),
     )
     const url = await gateway.listen({ port: 0, host: '127.0.0.1' })
-    return { gateway, limiter, url, port: Number(new URL(url).port), rewrite }
+    return { gateway, limiter, url, port: Number(new URL(url).port), httpFigures, reopenLogs, rewrite }
+  }
+
+  /** A port that was free a moment ago, for programs that cannot choose one. */
+  async freePort(): Promise<number> {
+    const server = createTcpServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    server.close()
+    await once(server, 'close')
+    return port
   }
 
   folder(): string {

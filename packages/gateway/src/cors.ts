@@ -12,6 +12,7 @@ const exposed = [
   'X-RateLimit-Limit',
   'X-RateLimit-Remaining',
   'X-RateLimit-Reset',
+  'X-Request-Id',
 ].join(', ')
 
 /**

@@ -3,9 +3,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { createLimiter, type Limiter } from 'diana-limiter'
 import type { FastifyServerOptions } from 'fastify'
 import { pino } from 'pino'
-import { createGateway } from './gateway.ts'
+import { openGateway } from './gateway.ts'
 import { logRefusals } from './refusal-log.ts'
 import { type GatewaySettings, gatewaySection, parseGatewaySettings } from './settings/gateway-settings.ts'
+import type { HttpFigures } from './telemetry/http-figures.ts'
 
 export interface GatewayProcessOptions {
   /** The rule file, which may hold the gateway's own section. */
@@ -26,6 +27,10 @@ export interface GatewayProcess {
   readonly limiter: Limiter
   /** Whether more calls should be sent here. */
   isReady(): boolean
+  /** What became of calls as HTTP sees them. */
+  httpFigures(): HttpFigures | Promise<HttpFigures>
+  /** Goes on with new log files where the present ones were renamed. */
+  reopenLogs(): void
   /** Turns unready, lets calls come for as long as the settings say, finishes those under way, and ends. */
   close(): Promise<void>
 }
@@ -44,7 +49,7 @@ export async function startGatewayProcess(
   try {
     onLimiter(limiter)
     if (logger !== false) logRefusals(limiter, pino({ name: 'diana', level: process.env.DIANA_LOG_LEVEL ?? 'info' }))
-    const gateway = await createGateway({
+    const { app: gateway, ...rest } = await openGateway({
       ...{ limiter, upstream, logger, folder: dirname(config) },
       isReady: () => ready,
     })
@@ -62,7 +67,8 @@ export async function startGatewayProcess(
       await gateway.close()
       await limiter.close()
     }
-    return { address, limiter, isReady: () => ready, close }
+    const reopenLogs = (): void => void rest.reopenLogs()
+    return { address, limiter, isReady: () => ready, httpFigures: rest.httpFigures, reopenLogs, close }
   } catch (error) {
     await limiter.close()
     throw error

@@ -26,10 +26,15 @@ import { ReplyOutlet } from './proxy/reply-outlet.ts'
 import { faultOf, settleRequest } from './proxy/settle-request.ts'
 import { GatewayServer } from './server.ts'
 import type { GatewaySettings } from './settings/gateway-settings.ts'
+import { recordOf } from './telemetry/call-record.ts'
+import type { HttpFigures } from './telemetry/http-figures.ts'
+import { tellRequestId } from './telemetry/request-ids.ts'
+import { Telemetry } from './telemetry/telemetry.ts'
 import type { Lookup } from './upstreams/names.ts'
 import { reportUpstreams } from './upstreams/reports.ts'
 
 export { type GatewaySettings, gatewaySection } from './settings/gateway-settings.ts'
+export type { Lookup } from './upstreams/names.ts'
 
 export interface GatewayOptions {
   /** Made with `sections: [gatewaySection]`, its rule file may say all of the rest under `gateway:`. */
@@ -59,6 +64,18 @@ const maxProxies = 64
  * go through Fastify only if somebody has added hooks or routes to it; judged and forwarded they are in the same way.
  */
 export async function createGateway(options: GatewayOptions): Promise<FastifyInstance> {
+  return (await openGateway(options)).app
+}
+
+/** A gateway with what only its own process may ask of it. */
+export interface OpenGateway {
+  readonly app: FastifyInstance
+  httpFigures(): HttpFigures
+  /** Goes on with new log files where the present ones were renamed. */
+  reopenLogs(): Promise<void>
+}
+
+export async function openGateway(options: GatewayOptions): Promise<OpenGateway> {
   const { upstream, folder = '.', logger = false } = options
   // a promise of a limiter is as good, since this waits anyway
   const limiter = await options?.limiter
@@ -82,6 +99,11 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
   const { tls, filters: named } = await prepareGateway(settings, { folder, onTrouble })
   const filters = [...(options.filters ?? []), ...named]
   const isProxy = proxyTest(limiter)
+  const telemetry = await Telemetry.open({
+    ...{ settings, folder, isProxy },
+    addressOf: ({ peer, request }) => limiter.addressOf(peer, request.headers[limiter.forwardedBy]),
+    onTrouble: trouble => app?.log.warn(trouble),
+  })
   const admission = new Admission(limiter, () => live.settings)
   const judge: onRequestHookHandler = (request, reply, done) => admission.admit(request, reply, done)
   const serve = (request: CallRequest, reply: CallReply): void => {
@@ -97,7 +119,7 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
       const onError = (error: Error): void => app?.log.error({ err: error }, 'a connection could not be accepted')
       const onRequest: RequestListener = (request, response) => (isHooked ? listener : plain)(request, response)
       gatewayServer = new GatewayServer(onRequest, {
-        ...{ settings: () => live.settings, tls, isProxy, onError },
+        ...{ settings: () => live.settings, tls, isProxy, onError, telemetry },
         isReady: () => !closing.hasBegun && (options.isReady?.() ?? true),
       })
       return gatewayServer.server
@@ -106,8 +128,11 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
     // it would also bound how long calls under way may take at the end, which is for shutdown.timeout to say
     pluginTimeout: 0,
     rewriteUrl: settleRequest,
-    frameworkErrors: (_error, request, reply) => void sendProblem(reply as FastifyReply, 400, faultOf(request.raw)),
-    clientErrorHandler: answerUnreadable,
+    frameworkErrors: (_error, request, reply) => {
+      tellRequestId(request, reply as FastifyReply)
+      sendProblem(reply as FastifyReply, 400, faultOf(request.raw))
+    },
+    clientErrorHandler: (error, socket) => answerUnreadable(error, socket, telemetry),
   })
   watchHooks(app, [judge, serve], () => {
     isHooked = true
@@ -143,6 +168,7 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
   app.addHook('onClose', async () => {
     tls?.close()
     await live.upstreams.close()
+    await telemetry.close()
   })
   const plain = plainListener({
     ...{ admission, serve, sendError },
@@ -155,7 +181,13 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
   for (const filter of filters) await within(filterStartMs, registered(app, filter))
   const method = allowMethods(app)
   for (const url of ['/', '/*']) app.route({ method, url, exposeHeadRoute: false, handler: serve })
-  return app
+  const connections = (): number => gatewayServer?.connections ?? 0
+  return {
+    app,
+    httpFigures: () =>
+      telemetry.figures({ connections, upstreams: () => live.routes.routes.flatMap(({ pool }) => pool.upstreams) }),
+    reopenLogs: () => telemetry.reopen(),
+  }
 }
 
 async function registered(app: FastifyInstance, filter: FilterPlugin): Promise<void> {
@@ -202,11 +234,17 @@ type CallerSocket = Socket & { _httpMessage?: FastifyReply['raw'] | null }
 const unreadable = new WeakSet<Socket>()
 
 /** Bytes that are no call: nothing behind them on the same connection can be trusted. They are answered in their turn. */
-function answerUnreadable(error: NodeJS.ErrnoException, socket: CallerSocket): void {
+function answerUnreadable(error: NodeJS.ErrnoException, socket: CallerSocket, telemetry: Telemetry): void {
   const [status, detail] = statuses[error.code ?? ''] ?? [400, 'This call cannot be read.']
   const answer = (current: FastifyReply['raw'] | null | undefined): void => {
     if (error.code !== 'ECONNRESET' && socket.writable && current?.headersSent !== true) {
-      socket.write(problemText(status, detail))
+      const write = (): boolean => socket.write(problemText(status, detail))
+      const record = current ? recordOf(current.req) : undefined
+      if (record === undefined) telemetry.answer(socket, status, write)
+      else {
+        write()
+        record.answered(status)
+      }
     }
     socket.destroySoon()
   }

@@ -11,6 +11,8 @@ const atTheStart = {
   tls: ({ tls }) => tls,
   admin: ({ admin }) => admin,
   filters: ({ filters }) => filters,
+  accessLog: ({ accessLog }) => accessLog,
+  tracing: ({ tracing }) => tracing,
   'limits.headers': ({ limits }) => limits.headersBytes,
 } satisfies Record<string, (settings: GatewaySettings) => unknown>
 

@@ -10,14 +10,14 @@ export function sendProblem<Reply extends CallReply>(reply: Reply, status: numbe
     .header('Cache-Control', 'no-store')
     .header('Content-Type', 'application/problem+json')
     // bytes, since Fastify adds a charset to JSON text, and JSON has none
-    .send(Buffer.from(problemOf(status, detail)))
+    .send(Buffer.from(problemOf(status, detail, reply.getHeaders()['x-request-id'])))
   return reply
 }
 
 /** The same without Fastify. */
 export function writeProblem(response: ServerResponse, status: number, detail: string): void {
   const headers = { 'Cache-Control': 'no-store', 'Content-Type': 'application/problem+json' }
-  response.writeHead(status, headers).end(problemOf(status, detail))
+  response.writeHead(status, headers).end(problemOf(status, detail, response.getHeader('x-request-id')))
 }
 
 /** The same as it stands on the connection, where there is no call to answer; the last on it. */
@@ -34,6 +34,6 @@ export function problemText(status: number, detail: string, headers: Readonly<Re
   return `${lines.join('\r\n')}\r\n\r\n${body}`
 }
 
-function problemOf(status: number, detail: string): string {
-  return JSON.stringify({ type: 'about:blank', title: STATUS_CODES[status], status, detail })
+function problemOf(status: number, detail: string, requestId?: unknown): string {
+  return JSON.stringify({ type: 'about:blank', title: STATUS_CODES[status], status, detail, requestId })
 }

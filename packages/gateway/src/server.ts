@@ -11,6 +11,7 @@ import { serveUpgrades } from './connections/upgrades.ts'
 import { problemText, writeProblem } from './problem.ts'
 import { hasBody, waitToContinue } from './proxy/body.ts'
 import type { GatewaySettings } from './settings/gateway-settings.ts'
+import type { Telemetry } from './telemetry/telemetry.ts'
 import type { TlsFiles } from './tls-files.ts'
 
 type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
@@ -24,6 +25,7 @@ export interface GatewayServerParts {
   readonly isProxy: (address: string) => boolean
   /** Whether more calls should be sent here. */
   readonly isReady: () => boolean
+  readonly telemetry: Telemetry
   /** Told of connections that could not be accepted. */
   readonly onError: (error: Error) => void
 }
@@ -43,11 +45,14 @@ export class GatewayServer {
   readonly #connections: CallerConnections
   readonly #turns = new Turns()
   readonly #transfers = new Transfers()
+  readonly #telemetry: Telemetry
 
-  constructor(listener: RequestListener, { settings, tls, isProxy, isReady, onError }: GatewayServerParts) {
+  constructor(listener: RequestListener, parts: GatewayServerParts) {
+    const { settings, tls, isProxy, isReady, onError, telemetry } = parts
     const { limits } = settings()
+    this.#telemetry = telemetry
     const limitsInForce = (): GatewaySettings['limits'] => settings().limits
-    const paced: RequestListener = (request, response) => {
+    const paced = telemetry.recording((request, response) => {
       const pace = new CallPace(request, response, limitsInForce)
       this.#transfers.add(pace)
       response.on('close', () => {
@@ -55,18 +60,19 @@ export class GatewayServer {
         pace.work?.onEnd()
       })
       listener(request, response)
-    }
+    })
+    const refuseHostless = telemetry.recording(refuseWithoutHost)
     const serve: RequestListener = (request, response) => {
       // after the last answer, bytes are read only to be dropped
       if (request.socket.writableEnded) return
       const listen = asksForHealth(request, settings().healthPath)
         ? tellHealth
         : lacksHost(request)
-          ? refuseWithoutHost
+          ? refuseHostless
           : paced
       this.#turns.take(request, response, listen)
     }
-    const tellHealth: RequestListener = (_request, response) => answerHealth(response, isReady())
+    const tellHealth = telemetry.recording((_request, response) => answerHealth(response, isReady()))
     // Node would answer calls without a Host itself, and out of turn
     const options = { maxHeaderSize: limits.headersBytes, keepAliveTimeout: keepAliveMs, requireHostHeader: false }
     const server: Server = tls
@@ -87,8 +93,16 @@ export class GatewayServer {
       if (server.listening) onError(error)
     })
     server.on(tls ? 'secureConnection' : 'connection', closeLingering)
-    this.#connections = new CallerConnections({ limits: () => settings().limits, isProxy, tellsWhy: tls === undefined })
+    this.#connections = new CallerConnections({
+      ...{ limits: () => settings().limits, isProxy, tellsWhy: tls === undefined },
+      onRefused: reason => telemetry.reject(reason),
+    })
     this.#connections.guard(server)
+  }
+
+  /** How many connections are open. */
+  get connections(): number {
+    return this.#connections.size
   }
 
   /** Cuts every connection, also those that have left HTTP. */
@@ -102,18 +116,20 @@ export class GatewayServer {
       waitToContinue(request)
       serve(request, response)
     })
+    const refuse = this.#telemetry.recording(refuseExpectation)
     this.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-      this.#turns.take(request, response, refuseExpectation)
+      this.#turns.take(request, response, refuse)
     })
   }
 
   #refuseTunnels(): void {
-    this.server.on('connect', (_request: IncomingMessage, socket: Socket, head: Buffer) => {
+    this.server.on('connect', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       // only a socket that is read tells that its caller has left
       const early = new EarlyBytes(socket, head, maxEarlyBytes)
       this.#turns.takeOver(socket, () => {
         early.take()
-        socket.resume().end(problemText(405, 'This gateway opens no tunnels.'))
+        const refusal = problemText(405, 'This gateway opens no tunnels.')
+        this.#telemetry.answer(socket, 405, () => socket.resume().end(refusal), request)
         setTimeout(() => socket.destroy(), refusedMs).unref()
       })
     })

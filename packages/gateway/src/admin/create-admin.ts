@@ -3,6 +3,8 @@ import { registerMetrics } from 'diana-limiter/prom-client'
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { Registry } from 'prom-client'
 import type { z } from 'zod'
+import type { HttpFigures } from '../telemetry/http-figures.ts'
+import { registerHttpMetrics } from '../telemetry/register-http-metrics.ts'
 import { version } from '../version.ts'
 import { Blocks } from './blocks.ts'
 import { Connections } from './connections.ts'
@@ -24,6 +26,8 @@ export interface AdminOptions extends GuardOptions {
   readonly limiter: Limiter
   /** Who judges the calls; the limiter itself unless given. */
   readonly processes?: Processes | undefined
+  /** HTTP traffic of the gateway; without it, `/metrics` tells of rules only. */
+  readonly httpFigures?: (() => HttpFigures | Promise<HttpFigures>) | undefined
   /** Where it will listen: outside of this machine only with a token. */
   readonly host: string
   readonly demo?: boolean | undefined
@@ -63,6 +67,7 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   const desk: Desk = { limiter, processes, live, blocks: new Blocks(), status }
   const registry = new Registry()
   registerMetrics({ figures: () => processes.figures(), status: () => limiter.status() }, registry)
+  if (options.httpFigures) registerHttpMetrics(options.httpFigures, registry)
 
   const app = fastify({
     bodyLimit: largestBody,

@@ -3,6 +3,7 @@ import { admit, appFilter, type Filter } from 'diana-limiter/words'
 import { answerCors } from '../cors.ts'
 import { askForBody } from '../proxy/body.ts'
 import type { GatewaySettings } from '../settings/gateway-settings.ts'
+import { tellRequestId } from '../telemetry/request-ids.ts'
 import type { CallReply, CallRequest } from './call.ts'
 import { callFramework } from './call-framework.ts'
 
@@ -22,6 +23,7 @@ export class Admission {
   /** Answers the request, or calls `onAdmitted`; at once unless the request has to wait. */
   admit(request: CallRequest, reply: CallReply, onAdmitted: OnAdmitted): void {
     const { cors, answerHeaders } = this.#settings()
+    tellRequestId(request, reply)
     // before any rule counts: refusals carry these headers as well
     for (const name in answerHeaders) reply.header(name, answerHeaders[name]!)
     if (cors !== undefined && answerCors(request, reply, cors)) return

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyBaseLogger } from 'fastify'
 import { sendProblem } from '../problem.ts'
 import { faultOf, isSettled, settleRequest } from '../proxy/settle-request.ts'
+import { tellRequestId } from '../telemetry/request-ids.ts'
 import type { Admission } from './admission.ts'
 import type { CallReply, CallRequest } from './call.ts'
 import { PlainReply } from './plain-reply.ts'
@@ -29,6 +30,7 @@ export function plainListener(parts: ListenerParts): (raw: IncomingMessage, resp
     const reply = new PlainReply(response)
     if (isClosing()) response.setHeader('Connection', 'close')
     if (!isSettled(raw.url)) {
+      tellRequestId(request, reply)
       sendProblem(reply, 400, faultOf(raw))
       return
     }

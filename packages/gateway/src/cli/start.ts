@@ -59,7 +59,7 @@ export const start: Command = {
       const upstream = settings.guarded?.upstream ?? (await service?.listen({ port: 0, host: '127.0.0.1' }))
       const config = settings.guarded?.config ?? rules!.path
       const gateway = await startGateway({ ...settings, config, upstream }, terminal)
-      const stopped = untilSignalled(terminal)
+      const stopped = untilSignalled(terminal, gateway)
       const admin = await startAdminOf(gateway, settings).catch(async error => {
         await gateway.close()
         throw error
@@ -137,8 +137,19 @@ async function startAdminOf(
   const processes = gateway instanceof Supervisor ? watchWorkers(gateway) : undefined
   const demo = guarded === undefined
   const isReady = () => gateway.isReady()
+  const httpFigures = () => gateway.httpFigures()
   try {
-    return await startAdmin({ limiter, processes, host, port: adminPort ?? port, token, hosts, demo, isReady })
+    return await startAdmin({
+      limiter,
+      processes,
+      host,
+      port: adminPort ?? port,
+      token,
+      hosts,
+      demo,
+      isReady,
+      httpFigures,
+    })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
     throw new Complaint(1, `port ${adminPort ?? port} is taken: choose another with --admin-port N, or off`)
@@ -188,13 +199,16 @@ function complaintOf(error: ListenError): Error {
  * Resolves at the first SIGINT or SIGTERM; the second one does not wait for calls under way. SIGHUP says that a terminal is gone;
  * to a process without one, it asks to read its files again, which happens by itself whenever they change.
  */
-function untilSignalled({ print }: Terminal): Promise<void> {
+function untilSignalled({ print }: Terminal, gateway: GatewayProcess): Promise<void> {
   const ending = process.stdin.isTTY ? ['SIGINT', 'SIGTERM', 'SIGHUP'] : ['SIGINT', 'SIGTERM']
   if (!process.stdin.isTTY) {
-    process.on('SIGHUP', () =>
-      print('SIGHUP: the rule file and certificates are read whenever they change; nothing else is to be done.'),
-    )
+    process.on('SIGHUP', () => {
+      gateway.reopenLogs()
+      print('SIGHUP: log files are reopened; the rule file and certificates are read whenever they change.')
+    })
   }
+  // as nginx does; Node would open its debugger
+  process.on('SIGUSR1', () => gateway.reopenLogs())
   return new Promise(resolve => {
     const stop = () => {
       for (const signal of ending) process.on(signal, () => process.exit(1))

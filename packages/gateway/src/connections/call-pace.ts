@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { problemText } from '../problem.ts'
+import { recordOf } from '../telemetry/call-record.ts'
 import { Pace, type PaceLimits, type Progress } from './pace.ts'
 import type { Transfer } from './transfers.ts'
 
@@ -55,7 +56,10 @@ export class CallPace implements Transfer {
   /** Ends the call and its connection; the caller is told why if it can still be told anything. */
   cut(): void {
     if (this.#response.headersSent || this.#response.writableEnded) this.#socket.destroy()
-    else this.#socket.end(problemText(408, 'This call arrives too slowly.'), () => this.#socket.destroy())
+    else {
+      recordOf(this.#request)?.answered(408)
+      this.#socket.end(problemText(408, 'This call arrives too slowly.'), () => this.#socket.destroy())
+    }
   }
 
   #progress(): Progress {

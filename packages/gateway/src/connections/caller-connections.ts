@@ -11,6 +11,8 @@ export interface CallerConnectionsOptions {
   readonly isProxy: (address: string) => boolean
   /** Whether a refused connection can be told why; one that begins with TLS cannot. */
   readonly tellsWhy: boolean
+  /** Told of each refused connection. */
+  readonly onRefused: (reason: 'connections' | 'connections-per-caller') => void
 }
 
 const refusedMs = 1000
@@ -32,6 +34,10 @@ export class CallerConnections {
     server.on('connection', (socket: Socket) => {
       if (this.#admit(socket)) for (const listener of listeners) listener.call(server, socket)
     })
+  }
+
+  get size(): number {
+    return this.#open.size
   }
 
   destroyAll(): void {
@@ -64,6 +70,7 @@ export class CallerConnections {
   }
 
   #refuse(socket: Socket, status: 429 | 503, detail: string): void {
+    this.#options.onRefused(status === 503 ? 'connections' : 'connections-per-caller')
     if (!this.#options.tellsWhy) {
       socket.destroy()
       return

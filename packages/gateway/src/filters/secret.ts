@@ -6,12 +6,13 @@ const shortest = 16
 
 /** A secret as the config names it: `env:NAME`, `file:PATH`, or the secret itself. */
 export function readSecret(words: string, owner: string, folder: string): Buffer {
-  const secret = Buffer.from(lookUp(words, owner, folder))
+  const secret = Buffer.from(findSecret(words, owner, folder))
   if (secret.length >= shortest) return secret
   throw new DianaError('BAD_RULES', `the secret of ${owner} has ${secret.length} bytes: use ${shortest} or more`)
 }
 
-function lookUp(words: string, owner: string, folder: string): string {
+/** The same of any length. */
+export function findSecret(words: string, owner: string, folder: string): string {
   if (words.startsWith('env:')) {
     const value = process.env[words.slice(4)]
     if (value !== undefined) return value

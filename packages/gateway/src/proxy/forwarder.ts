@@ -5,6 +5,7 @@ import { calledPath } from '../routes/called-path.ts'
 import type { Route } from '../routes/route.ts'
 import type { RouteTable } from '../routes/route-table.ts'
 import type { GatewaySettings } from '../settings/gateway-settings.ts'
+import { recordOf } from '../telemetry/call-record.ts'
 import { hasBody } from './body.ts'
 import { Forwarding } from './forwarding.ts'
 import type { Trust } from './headers-to-service.ts'
@@ -44,6 +45,8 @@ export class Forwarder {
       return
     }
     const route = this.#routeOf(request)
+    const record = recordOf(request.raw)
+    if (record) record.route = route
     if (route === undefined) sendProblem(reply, 404, 'The gateway forwards no such call.')
     else if (isUpgrading(request.raw)) this.#tunnels.open(request, reply, route, this.#parts)
     else new Forwarding(request, reply, route, this.#parts).begin()

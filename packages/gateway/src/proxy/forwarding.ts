@@ -5,6 +5,7 @@ import { bulkBytes } from '../connections/bulk-queue.ts'
 import { paceOf, type Work } from '../connections/call-pace.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
+import { type CallRecord, recordOf } from '../telemetry/call-record.ts'
 import type { Connection } from '../upstreams/clients.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
@@ -31,6 +32,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
   readonly #route: Route
   readonly #parts: ForwarderParts
   readonly #outlet: Outlet
+  readonly #record: CallRecord | undefined
   readonly #tries: Tries
   /** Where the call goes if the answer that came is not taken. */
   #next: Upstream | undefined
@@ -55,6 +57,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
     this.#route = route
     this.#parts = parts
     this.#outlet = parts.outletFor(reply)
+    this.#record = recordOf(request.raw)
     this.#tries = new Tries(request, route, parts.trust)
   }
 
@@ -68,13 +71,15 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
     const pace = paceOf(this.#request.raw)
     if (pace === undefined) this.#reply.raw.on('close', () => this.onEnd())
     else pace.work = this
-    this.#upstream.slots.take(this)
+    this.#takeSlot()
   }
 
   onSlot(): void {
     const { url, method } = this.#request
     const { headersMs, bodyMs } = this.#route.settings.timeouts
     this.#sentAt = performance.now()
+    this.#record?.sent(this.#upstream, this.#sentAt)
+    this.#record?.trace?.tellService(this.#headers)
     // of connections that are kept, others may have been closed like the one that failed
     this.#client = this.#tries.isFirst ? this.#upstream.clients.take() : this.#upstream.clients.open()
     this.#upstream.health.begin(this.#sentAt)
@@ -136,6 +141,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
       this.#abort?.(new AnswerNotTaken(`status ${status}`))
       return false
     }
+    this.#record?.firstByte(status, performance.now())
     const headers = headersToCaller({ status, received }, this.#reply.getHeaders(), {
       route: this.#route,
       upstream: this.#upstream,
@@ -177,12 +183,15 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
 
   onComplete(): void {
     this.#tellHealth()
+    this.#record?.tryEnded(performance.now())
     this.#outlet.end()
     this.#endAttempt(undefined)
   }
 
   onError(error: Error): void {
-    if (this.#client !== undefined) this.#endAttempt(error)
+    if (this.#client === undefined) return
+    this.#record?.tryEnded(performance.now(), error)
+    this.#endAttempt(error)
   }
 
   /** Lets go of the connection. Not at once: undici allows no new call while it tells of the end of this one. */
@@ -207,8 +216,10 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
     }
     const failure = failureOf(error, this.#hasAnswered)
     if (failure.isOfService) this.#upstream.health.fail(performance.now(), error.message)
-    if (this.#hasBegun) this.#outlet.breakOff(error)
-    else if (!this.#triesAgain(failure)) this.#answerWith(failure, error)
+    if (this.#hasBegun) {
+      this.#record?.broken()
+      this.#outlet.breakOff(error)
+    } else if (!this.#triesAgain(failure)) this.#answerWith(failure, error)
   }
 
   #triesAgain({ mayRetry }: Failure): boolean {
@@ -217,8 +228,13 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
     this.#next = undefined
     this.#hasAnswered = false
     this.#tries.move(next)
-    next.slots.take(this)
+    this.#takeSlot()
     return true
+  }
+
+  #takeSlot(): void {
+    this.#record?.queued(performance.now())
+    this.#upstream.slots.take(this)
   }
 
   #nextTry({ mayStay }: { mayStay: boolean }): Upstream | undefined {

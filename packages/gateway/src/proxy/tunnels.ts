@@ -7,9 +7,10 @@ import type { EarlyBytes } from '../connections/early-bytes.ts'
 import { relay } from '../connections/relay.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
+import { type CallRecord, recordOf } from '../telemetry/call-record.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
-import { adviceOn, busy, ConnectOverdue, type Failure, failureOf } from './failure.ts'
+import { adviceOn, busy, ConnectOverdue, failureOf } from './failure.ts'
 import type { ForwarderParts } from './forwarder.ts'
 import { type AnswerHead, headersToCaller } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
@@ -62,6 +63,7 @@ class Tunnel implements SlotUser {
   readonly #onEnd: () => void
   readonly #tries: Tries
   readonly #near: Socket
+  readonly #record: CallRecord | undefined
   #asked: ClientRequest | undefined
   #far: Socket | undefined
 
@@ -71,6 +73,7 @@ class Tunnel implements SlotUser {
     this.#route = route
     this.#parts = parts
     this.#onEnd = onEnd
+    this.#record = recordOf(request.raw)
     this.#tries = new Tries(request, route, parts.trust)
     this.#near = (request.raw as Upgrading)[upgradingOf]!.socket
   }
@@ -82,6 +85,7 @@ class Tunnel implements SlotUser {
   begin(): void {
     // the answer that declines it is over, or the connection is
     this.#reply.raw.once('close', () => this.#close())
+    this.#record?.queued(performance.now())
     this.#upstream.slots.take(this)
   }
 
@@ -91,6 +95,7 @@ class Tunnel implements SlotUser {
 
   onSlot(): void {
     const { connectMs, headersMs } = this.#route.settings.timeouts
+    this.#record?.sent(this.#upstream, performance.now())
     const asked = this.#ask()
     this.#asked = asked
     let timer = setTimeout(() => asked.destroy(new ConnectOverdue('no connection was made in time')), connectMs)
@@ -104,10 +109,13 @@ class Tunnel implements SlotUser {
         timer = setTimeout(() => asked.destroy(late), headersMs)
       }),
     )
-    asked.on('error', error => this.#fail(error))
+    // one that was given up for another says nothing more
+    asked.on('error', error => {
+      if (asked === this.#asked) this.#fail(error)
+    })
     asked.on('response', answer => {
       clearTimeout(timer)
-      this.#decline(answer)
+      this.#hear(answer)
     })
     asked.on('upgrade', (answer, far, head) => {
       clearTimeout(timer)
@@ -136,6 +144,7 @@ class Tunnel implements SlotUser {
   #ask(): ClientRequest {
     const { url } = this.#upstream
     const headers = headersToService(this.#request, this.#route, this.#parts.trust)
+    this.#record?.trace?.tellService(headers)
     if (!this.#route.keepsHost) headers.push('host', url.host)
     headers.push('connection', 'Upgrade', 'upgrade', 'websocket')
     this.#upstream.health.begin(performance.now())
@@ -162,7 +171,8 @@ class Tunnel implements SlotUser {
     if (this.#reply.sent || this.#near.destroyed) return
     const failure = failureOf(error)
     if (failure.isOfService) this.#upstream.health.fail(performance.now(), error.message)
-    if (this.#triesAgain(failure)) return
+    this.#record?.tryEnded(performance.now(), error)
+    if (failure.mayRetry && this.#triesAgain({ mayStay: true })) return
     if (failure.isOfService)
       this.#request.log.warn({ err: error, service: this.#upstream.name }, adviceOn(failure, error))
     this.#reply.header('connection', 'close')
@@ -170,18 +180,32 @@ class Tunnel implements SlotUser {
   }
 
   /** A WebSocket is asked for by a GET without a body, which may be repeated. */
-  #triesAgain({ mayRetry }: Failure): boolean {
-    const next = mayRetry ? this.#tries.again({ isRepeatable: true, mayStay: true }) : undefined
+  #triesAgain({ mayStay }: { mayStay: boolean }): boolean {
+    const next = this.#tries.again({ isRepeatable: true, mayStay })
     if (next === undefined) return false
+    this.#asked = undefined
     this.#upstream.slots.release(this)
     this.#tries.move(next)
     next.slots.take(this)
     return true
   }
 
-  /** The service would rather not: its answer is passed on, and the connection has no further use. */
+  /** The service would rather not; where its status is a failure of the address, another one may like to. */
+  #hear(answer: IncomingMessage): void {
+    const { statusCode = 502 } = answer
+    if (!this.#route.settings.health.failStatuses.includes(statusCode)) {
+      this.#upstream.health.succeed(performance.now())
+      this.#decline(answer)
+      return
+    }
+    this.#upstream.health.fail(performance.now(), `status ${statusCode}`)
+    if (this.#triesAgain({ mayStay: false })) answer.destroy()
+    else this.#decline(answer)
+  }
+
+  /** The answer of the service is passed on, and the connection has no further use. */
   #decline(answer: IncomingMessage): void {
-    this.#upstream.health.succeed(performance.now())
+    this.#record?.firstByte(answer.statusCode ?? 502, performance.now())
     const { raw } = this.#reply
     const headers = this.#headersOf(answer)
     answer.on('error', () => raw.destroy())
@@ -204,6 +228,8 @@ class Tunnel implements SlotUser {
     }
     const headers = this.#headersOf(answer)
     this.#reply.hijack()
+    this.#record?.firstByte(101, performance.now())
+    this.#record?.answered(101)
     const lines = [...headers, 'connection', 'Upgrade', 'upgrade', 'websocket']
       .map((text, at) => (at % 2 === 0 ? `${text}: ` : `${text}\r\n`))
       .join('')

@@ -19,10 +19,13 @@ export interface Trying {
 }
 
 const mostTries = 8
+const maxLabel = 128
 
 /** Calls that go to one service, at one of its addresses. */
 export class Route {
   readonly settings: RouteSettings
+  /** The name of this route in logs and metrics. */
+  readonly label: string
   /** The addresses of the service. */
   readonly pool: Pool
   /** Whether headers are changed on the way, which few routes do. */
@@ -38,6 +41,7 @@ export class Route {
     const { to, path, keepHost, requestHeaders, responseHeaders } = settings
     this.#depth = path === '/' ? 0 : path.split('/').length - 1
     this.settings = settings
+    this.label = `${settings.host.join()}${path}`.slice(0, maxLabel)
     this.pool = new Pool(settings, upstreams)
     this.#budget = new RetryBudget(settings.retryBudget)
     // a service behind https is likely to be somebody else's, and known by its own name only

@@ -1,5 +1,5 @@
-import { duration } from 'diana-limiter/words'
 import { z } from 'zod'
+import { intervalDuration } from './timer-duration.ts'
 
 /** How names of services are followed. */
 export interface DnsSettings {
@@ -8,6 +8,6 @@ export interface DnsSettings {
 
 export const dnsSchema: z.ZodType<DnsSettings> = z
   .strictObject({
-    interval: duration.default(5000).describe('How often each name is looked up again; default: 5s.'),
+    interval: intervalDuration.default(5000).describe('How often each name is looked up again; default: 5s.'),
   })
   .transform(({ interval }) => ({ intervalMs: interval }))

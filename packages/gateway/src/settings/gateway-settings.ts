@@ -1,6 +1,7 @@
 import type { Section } from 'diana-limiter'
 import { duration, listOf, textOf } from 'diana-limiter/words'
 import { z } from 'zod'
+import { type AccessLogSettings, accessLogSchema } from './access-log-settings.ts'
 import { type CorsSettings, corsSchema } from './cors-settings.ts'
 import { type DnsSettings, dnsSchema } from './dns-settings.ts'
 import { type FilterSettings, filterSchema } from './filter-settings.ts'
@@ -16,6 +17,7 @@ import {
   timeoutsSchema,
 } from './route-settings.ts'
 import { sizeOf } from './size.ts'
+import { type TracingSettings, tracingSchema } from './tracing-settings.ts'
 
 /** What a call may be, and what a caller may take. */
 export interface CallerLimits {
@@ -46,6 +48,8 @@ export interface GatewaySettings {
   readonly answerHeaders: Readonly<Record<string, string>>
   /** How often names of services are looked up again. */
   readonly dns: DnsSettings
+  readonly accessLog?: AccessLogSettings | undefined
+  readonly tracing?: TracingSettings | undefined
   readonly filters: readonly FilterSettings[]
   readonly routes: readonly RouteSettings[]
 }
@@ -146,6 +150,8 @@ const schema = z
     answerHeaders: headersToSet
       .default({})
       .describe('Headers of every answer, also of refusals, where the service has not said its own.'),
+    accessLog: accessLogSchema.optional().describe('A line for each call; left out, none. Read at the start.'),
+    tracing: tracingSchema.optional().describe('Spans of calls for OpenTelemetry; left out, none. Read at the start.'),
     filters: z
       .array(filterSchema)
       .max(100)

@@ -1,5 +1,6 @@
 import { duration, listOf, textOf } from 'diana-limiter/words'
 import { z } from 'zod'
+import { intervalDuration } from './timer-duration.ts'
 
 /** Health checks that the gateway makes itself. */
 export interface CheckSettings {
@@ -46,8 +47,8 @@ const checkHost = textOf(text =>
 const checkSchema = z
   .strictObject({
     path: target.describe('What is asked for, such as /healthz.'),
-    interval: duration.default(10_000).describe('Between two checks, more or less a tenth; default: 10s.'),
-    timeout: duration.default(2000).describe('Until the answer begins; default: 2s.'),
+    interval: intervalDuration.default(10_000).describe('Between two checks, more or less a tenth; default: 10s.'),
+    timeout: intervalDuration.default(2000).describe('Until the answer begins; default: 2s.'),
     healthy: z.int().min(1).max(100).default(2).describe('After so many good answers in a row it gets calls again.'),
     unhealthy: z.int().min(1).max(100).default(3).describe('After so many bad ones in a row it gets none.'),
     statuses: listOf(statusRange, { min: 1, max: 100 })

@@ -1,6 +1,7 @@
-import { duration, headerFault, hostFault, listOf, textOf } from 'diana-limiter/words'
+import { headerFault, hostFault, listOf, textOf } from 'diana-limiter/words'
 import { z } from 'zod'
 import { addressesSchema } from './address-settings.ts'
+import { timerDuration } from './timer-duration.ts'
 import { type UpstreamSettings, upstreamWords } from './upstream-settings.ts'
 
 /** How long a service may take: to be reached, to begin its answer, and between two pieces of it. */
@@ -92,9 +93,9 @@ const path = textOf(pathFault).transform(text => (text.length > 1 ? text.replace
 /** How long services may take, unless a route says otherwise. */
 export const timeoutsSchema: z.ZodType<Partial<Timeouts>> = z
   .strictObject({
-    connect: duration.optional().describe('To reach a service; default: 5s.'),
-    headers: duration.optional().describe('Until it begins its answer; default: 60s.'),
-    body: duration.optional().describe('Between two pieces of its answer; default: 60s.'),
+    connect: timerDuration.optional().describe('To reach a service; default: 5s.'),
+    headers: timerDuration.optional().describe('Until it begins its answer; default: 60s.'),
+    body: timerDuration.optional().describe('Between two pieces of its answer; default: 60s.'),
   })
   .transform(({ connect, headers, body }) => ({
     ...(connect === undefined ? {} : { connectMs: connect }),
@@ -109,12 +110,14 @@ export const connectionsSchema: z.ZodType<Partial<ConnectionSettings>> = z
     queue: z
       .strictObject({
         size: z.int().min(0).max(1_000_000).optional().describe('Calls that may wait for one; default: 1024.'),
-        timeout: duration.optional().describe('How long a call may wait for one; default: 5s.'),
+        timeout: timerDuration.optional().describe('How long a call may wait for one; default: 5s.'),
       })
       .default({})
       .describe('What happens when all are in use: calls wait, and get a 503 when they cannot.'),
-    idle: duration.optional().describe('How long one without a call is kept, unless the service says; default: 4s.'),
-    maxAge: duration.optional().describe('How old one may be that takes a new call; left out, any age.'),
+    idle: timerDuration
+      .optional()
+      .describe('How long one without a call is kept, unless the service says; default: 4s.'),
+    maxAge: timerDuration.optional().describe('How old one may be that takes a new call; left out, any age.'),
   })
   .transform(({ max, queue: { size, timeout }, idle, maxAge }) => ({
     ...(max === undefined ? {} : { max }),

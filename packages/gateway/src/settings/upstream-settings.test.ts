@@ -35,6 +35,8 @@ describe('a route whose addresses make no sense is refused with the place and th
     ['{ to: http://a, health: { check: { path: /up, statuses: 2xy } } }', 'must be a status such as 200'],
     ['{ to: http://a, health: { check: { path: /up, statuses: 700 } } }', 'must be at most 599'],
     ['{ to: http://a, health: { check: { path: /up, interval: 5 } } }', 'has no unit'],
+    ['{ to: http://a, health: { check: { path: /up, interval: 30d } } }', 'must be at most 1d'],
+    ['{ to: http://a, health: { check: { path: /up, timeout: 2d } } }', 'must be at most 1d'],
     ['{ to: http://a, health: { failStatuses: [200] } }', 'must be at least 400'],
     ['{ to: http://a, health: { check: { path: /up, host: "a b" } } }', 'must be a host such as'],
     ['{ to: http://a, retryBudget: { percent: 200 } }', 'must be at most 100'],

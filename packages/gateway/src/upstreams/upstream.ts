@@ -24,6 +24,8 @@ const retiringMs = 10_000
 /** One address of a service: its connections, how many calls may use them, and how it is doing. */
 export class Upstream {
   readonly url: URL
+  /** Its name in logs and metrics. */
+  readonly label: string
   /** What stands in front of every path there; no slash at its end. */
   readonly basePath: string
   /** The name that its certificate is for; none for an address. */
@@ -42,6 +44,7 @@ export class Upstream {
     const { health, timeouts, connections } = options
     const unix = parseUnixAddress(address)
     this.url = new URL(unix === undefined ? address : `http://localhost${unix.path}`)
+    this.label = unix ? `unix:${unix.socketPath}` : this.url.origin
     this.basePath = this.url.pathname.replace(/\/$/, '')
     this.serverName = isIP(this.url.hostname.replace(/^\[|\]$/g, '')) === 0 ? this.url.hostname : undefined
     this.name = unix ? `unix:${unix.socketPath}` : endpoint ? `${address} at ${endpointName(endpoint)}` : address

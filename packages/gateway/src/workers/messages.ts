@@ -19,9 +19,10 @@ export type Told =
   | { readonly what: 'print' | 'complain'; readonly line: string }
   | { readonly what: 'answer'; readonly question: number; readonly answer: unknown }
 
-/** What a supervisor tells: to end, or to answer a question. */
+/** What a supervisor tells: to end, to reopen log files, or to answer a question. */
 export type Order =
   | { readonly what: 'end' }
+  | { readonly what: 'reopen' }
   | { readonly what: 'ask'; readonly question: number; readonly about: string; readonly details: unknown }
 
 export const settingsVariable = 'DIANA_PROCESS'

@@ -8,6 +8,7 @@ import { createLimiter, type Limiter } from 'diana-limiter'
 import { type GatewayProcess, type GatewayProcessOptions, settingsOf } from '../gateway-process.ts'
 import { followFixedSettings } from '../live-settings.ts'
 import { gatewaySection } from '../settings/gateway-settings.ts'
+import { type HttpFigures, mergeHttpFigures } from '../telemetry/http-figures.ts'
 import { shareStickySecret } from '../upstreams/sticky-cookie.ts'
 import { KeptProcess, type KeptProcessParts } from './kept-process.ts'
 import { settingsVariable, type Told, type WorkerSettings } from './messages.ts'
@@ -81,6 +82,14 @@ export class Supervisor implements GatewayProcess {
   async ask(about: string, details?: unknown): Promise<unknown[]> {
     const answers = await Promise.all(this.#workers.map(worker => this.#askOne(worker, about, details)))
     return answers.filter(answer => answer !== undefined)
+  }
+
+  async httpFigures(): Promise<HttpFigures> {
+    return mergeHttpFigures((await this.ask('http')) as HttpFigures[])
+  }
+
+  reopenLogs(): void {
+    for (const worker of this.#workers) worker.send({ what: 'reopen' })
   }
 
   async close(): Promise<void> {

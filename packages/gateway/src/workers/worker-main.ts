@@ -1,5 +1,4 @@
 import cluster from 'node:cluster'
-import type { Limiter } from 'diana-limiter'
 import type { GatewayProcess } from '../gateway-process.ts'
 import { startGatewayProcess } from '../gateway-process.ts'
 import { surviveErrors } from '../survive.ts'
@@ -19,7 +18,7 @@ async function end(): Promise<void> {
 }
 
 // Ctrl-C and the end of a terminal reach every process of it; the supervisor says when
-for (const signal of ['SIGINT', 'SIGHUP']) process.on(signal, () => {})
+for (const signal of ['SIGINT', 'SIGHUP', 'SIGUSR1']) process.on(signal, () => {})
 process.on('SIGTERM', () => void end())
 // cluster would end this process at once, with its calls, when the supervisor is gone
 cluster.worker!.exitedAfterDisconnect = true
@@ -27,11 +26,12 @@ process.on('disconnect', () => void end())
 // an order may come before the gateway has begun
 process.on('message', (order: Order) => {
   if (order.what === 'end') void end()
-  else if (gateway) answer(gateway.limiter, order)
+  else if (order.what === 'reopen') gateway?.reopenLogs()
+  else if (gateway) answer(gateway, order)
 })
 
-function answer(limiter: Limiter, { question, about, details }: Extract<Order, { what: 'ask' }>): void {
-  void answerQuestion(limiter, about, details).then(told => tell({ what: 'answer', question, answer: told }))
+function answer(asked: GatewayProcess, { question, about, details }: Extract<Order, { what: 'ask' }>): void {
+  void answerQuestion(asked, about, details).then(told => tell({ what: 'answer', question, answer: told }))
 }
 
 try {

@@ -2,9 +2,10 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, test } from 'vitest'
 import { stringify } from 'yaml'
-import { durationName, measures } from './measure.ts'
+import { httpMeasures } from '../packages/gateway/src/telemetry/http-measures.ts'
+import { durationName, measures } from '../packages/limiter/src/metrics/measure.ts'
 
 interface Panel {
   readonly id: number
@@ -13,14 +14,26 @@ interface Panel {
   readonly targets: readonly { readonly expr: string }[]
 }
 
-const file = new URL('../../../../docs/grafana-dashboard.json', import.meta.url)
+const file = new URL('../docs/grafana-dashboard.json', import.meta.url)
 const dashboard = JSON.parse(readFileSync(file, 'utf8')) as { readonly panels: readonly Panel[] }
 const expressions = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr))
+
+const histograms = [
+  durationName.name,
+  ...httpMeasures.filter(({ kind }) => kind === 'histogram').map(({ name }) => name),
+]
+
+test('docs/metrics.md names every metric', () => {
+  const page = readFileSync(new URL('../docs/metrics.md', import.meta.url), 'utf8')
+  const names = [durationName, ...measures, ...httpMeasures].map(({ name }) => name)
+  expect(names.filter(name => !page.includes(`\`${name}\``))).toEqual([])
+})
 
 describe('the Grafana dashboard', () => {
   it('asks for metrics that there are, and for all that tell of calls', () => {
     const asked = new Set(expressions.flatMap(expr => expr.match(/diana_[a-z_]+/g)!))
-    const known = [...measures.map(({ name }) => name), `${durationName.name}_bucket`]
+    const known = [...measures, ...httpMeasures].map(({ name }) => name)
+    known.push(...histograms.map(name => `${name}_bucket`))
     expect([...asked].filter(name => !known.includes(name))).toEqual([])
     expect([...asked]).toEqual(expect.arrayContaining(['diana_calls_total', 'diana_requests_total', 'diana_waiting']))
   })

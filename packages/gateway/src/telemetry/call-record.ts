@@ -1,0 +1,151 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Route } from '../routes/route.ts'
+import type { Upstream } from '../upstreams/upstream.ts'
+import type { CallTrace } from './call-trace.ts'
+
+/** How a call ended: answered in full, left or cut before the end of its answer, or broken off by the service. */
+export type CallEnd = 'complete' | 'aborted' | 'broken'
+
+const recordKey: unique symbol = Symbol('diana.callRecord')
+const bytesReadKey: unique symbol = Symbol('diana.bytesRead')
+
+interface Recorded extends IncomingMessage {
+  [recordKey]?: CallRecord
+}
+
+interface CountedSocket extends Socket {
+  [bytesReadKey]?: number
+}
+
+/** The record of a request that is being served. */
+export function recordOf(request: IncomingMessage): CallRecord | undefined {
+  return (request as Recorded)[recordKey]
+}
+
+/** nginx's status for a call whose caller has left before it was answered. */
+const callerLeft = 499
+
+/**
+ * What is known of one call: times, addresses and counts, collected while the call is served. One record per call is always
+ * made, so everything that costs more than an assignment is left to the end of the call. Times are those of `performance.now()`.
+ */
+export class CallRecord {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly socket: CountedSocket
+  readonly startedAt: number
+  /** Undefined for bytes that could not be read as a call. */
+  readonly method: string | undefined
+  /** The target as it came; routing changes the request's own. */
+  readonly target: string
+  readonly peer: string | undefined
+  readonly #written: number
+  requestId = ''
+  trace: CallTrace | undefined
+  route: Route | undefined
+  upstream: Upstream | undefined
+  /** How often the call was sent to a service. */
+  tries = 0
+  /** Time in the queue for a connection to a service. */
+  slotMs = 0
+  sentAt = 0
+  firstByteAt = 0
+  upstreamEndedAt = 0
+  endedAt = 0
+  bytesIn = 0
+  bytesOut = 0
+  bodyBytesOut = 0
+  end: CallEnd = 'complete'
+  #queuedAt = 0
+  #status = 0
+  #isBroken = false
+
+  constructor(request: IncomingMessage, response: ServerResponse, now: number) {
+    this.request = request
+    this.response = response
+    this.socket = request.socket
+    this.startedAt = now
+    this.method = request.method || undefined
+    this.target = request.url ?? ''
+    // a socket that is closed has no address any more
+    this.peer = this.socket.remoteAddress
+    this.#written = this.socket.bytesWritten
+    ;(request as Recorded)[recordKey] = this
+  }
+
+  /** The status that the caller was sent; 499 if it left before there was one. */
+  get status(): number {
+    if (this.#status !== 0) return this.#status
+    return this.response.headersSent ? this.response.statusCode : callerLeft
+  }
+
+  get totalMs(): number {
+    return this.endedAt - this.startedAt
+  }
+
+  /** From the first try to the end of the service's answer; undefined if no service was asked. */
+  get upstreamMs(): number | undefined {
+    if (this.sentAt === 0) return undefined
+    return (this.upstreamEndedAt === 0 ? this.endedAt : this.upstreamEndedAt) - this.sentAt
+  }
+
+  get firstByteMs(): number | undefined {
+    return this.firstByteAt === 0 ? undefined : this.firstByteAt - this.sentAt
+  }
+
+  /** An answer was written to the socket itself, past the response. */
+  answered(status: number): void {
+    if (this.#status === 0 && !this.response.headersSent) this.#status = status
+  }
+
+  /** The call waits for a connection to a service. */
+  queued(now: number): void {
+    this.#queuedAt = now
+  }
+
+  /** The call is sent to a service, perhaps not for the first time. */
+  sent(upstream: Upstream, now: number): void {
+    this.slotMs += now - this.#queuedAt
+    this.upstream = upstream
+    this.tries++
+    this.sentAt ||= now
+    this.trace?.tryBegan(upstream, now)
+  }
+
+  /** The service has begun to answer. */
+  firstByte(status: number, now: number): void {
+    this.firstByteAt ||= now
+    this.trace?.tryAnswered(status)
+  }
+
+  /** The service has answered in full, or failed. */
+  tryEnded(now: number, error?: Error): void {
+    this.upstreamEndedAt = now
+    this.trace?.tryEnded(now, error)
+  }
+
+  /** The service broke off an answer that had begun. */
+  broken(): void {
+    this.#isBroken = true
+  }
+
+  /** The response is over: what can only be known now is read. */
+  finish(now: number): void {
+    const { response, socket } = this
+    this.endedAt = now
+    const { bytesRead } = socket
+    this.bytesIn = bytesRead - (socket[bytesReadKey] ?? 0)
+    socket[bytesReadKey] = bytesRead
+    this.bytesOut = Math.max(0, socket.bytesWritten - socket.writableLength - this.#written)
+    this.bodyBytesOut = Math.max(0, this.bytesOut - headLength(response))
+    if (this.#isBroken) this.end = 'broken'
+    else if (this.#status === 0 && !response.writableFinished) this.end = 'aborted'
+  }
+}
+
+/** The bytes of the status line and the headers of an answer that has begun. */
+function headLength(response: ServerResponse): number {
+  const { _header } = response as { _header?: string | null }
+  return _header?.length ?? 0
+}

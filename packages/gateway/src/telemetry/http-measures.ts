@@ -1,0 +1,144 @@
+import { durationBounds, type HistogramFigures } from './histogram.ts'
+import type { HttpFigures, TrafficFigures, UpstreamFigures } from './http-figures.ts'
+
+/** One measurement of HTTP traffic. Labels are routes, addresses and known methods, never what a caller can invent. */
+export interface HttpMeasure {
+  readonly name: string
+  readonly kind: 'counter' | 'gauge' | 'histogram'
+  readonly help: string
+  read(figures: HttpFigures): readonly HttpSample[]
+}
+
+export interface HttpSample {
+  /** The series of a histogram; that of the measurement unless given. */
+  readonly metricName?: string
+  readonly labels: Readonly<Record<string, string | number>>
+  readonly value: number
+}
+
+const firstByte = 'diana_http_upstream_first_byte_seconds'
+const duration = 'diana_http_request_duration_seconds'
+
+export const httpMeasures: readonly HttpMeasure[] = [
+  {
+    name: 'diana_http_requests_total',
+    kind: 'counter',
+    help: 'Calls that have ended, each once; route and upstream are empty for calls that no service was asked about.',
+    read: perTraffic(one =>
+      Object.entries(one.calls).map(([name, value]) => {
+        const [method = '', status = ''] = name.split(' ')
+        return { labels: { method, status }, value }
+      }),
+    ),
+  },
+  {
+    name: duration,
+    kind: 'histogram',
+    help: 'How long calls took, from their first line to the end of the answer.',
+    read: perTraffic(one => histogram(duration, one.duration)),
+  },
+  {
+    name: firstByte,
+    kind: 'histogram',
+    help: 'How long services took to begin an answer, from the first try on.',
+    read: perTraffic(one => histogram(firstByte, one.firstByte)),
+  },
+  {
+    name: 'diana_http_request_bytes_total',
+    kind: 'counter',
+    help: 'Bytes that callers sent, headers included.',
+    read: perTraffic(({ bytesIn }) => [{ labels: {}, value: bytesIn }]),
+  },
+  {
+    name: 'diana_http_response_bytes_total',
+    kind: 'counter',
+    help: 'Bytes that callers were sent, headers included.',
+    read: perTraffic(({ bytesOut }) => [{ labels: {}, value: bytesOut }]),
+  },
+  {
+    name: 'diana_http_retries_total',
+    kind: 'counter',
+    help: 'Further tries to get an answer, counted at the address of the last one.',
+    read: perTraffic(({ retries }) => (retries > 0 ? [{ labels: {}, value: retries }] : [])),
+  },
+  {
+    name: 'diana_http_rejected_total',
+    kind: 'counter',
+    help: 'Calls and connections that were turned away before a rule was asked.',
+    read: ({ rejected }) => Object.entries(rejected).map(([reason, value]) => ({ labels: { reason }, value })),
+  },
+  {
+    name: 'diana_http_requests_in_progress',
+    kind: 'gauge',
+    help: 'Calls under way, also those that have become WebSockets.',
+    read: ({ inProgress }) => [{ labels: {}, value: inProgress }],
+  },
+  {
+    name: 'diana_http_connections',
+    kind: 'gauge',
+    help: "Callers' connections that are open.",
+    read: ({ connections }) => [{ labels: {}, value: connections }],
+  },
+  {
+    name: 'diana_http_upstream_in_progress',
+    kind: 'gauge',
+    help: 'Calls that are under way at an address of a service.',
+    read: perUpstream(({ inProgress }) => inProgress),
+  },
+  {
+    name: 'diana_http_upstream_queue',
+    kind: 'gauge',
+    help: 'Calls that wait for a connection to an address of a service.',
+    read: perUpstream(({ waiting }) => waiting),
+  },
+  {
+    name: 'diana_access_log_dropped_total',
+    kind: 'counter',
+    help: 'Lines of the access log that were dropped because they could not be written in time.',
+    read: ({ droppedLines }) => [{ labels: {}, value: droppedLines }],
+  },
+  {
+    name: 'diana_trace_spans_exported_total',
+    kind: 'counter',
+    help: 'Spans that the collector has taken.',
+    read: ({ exportedSpans }) => [{ labels: {}, value: exportedSpans }],
+  },
+  {
+    name: 'diana_trace_spans_dropped_total',
+    kind: 'counter',
+    help: 'Spans that were dropped because the collector is too slow or has refused them.',
+    read: ({ droppedSpans }) => [{ labels: {}, value: droppedSpans }],
+  },
+]
+
+function perTraffic(read: (one: TrafficFigures) => readonly HttpSample[]): HttpMeasure['read'] {
+  return ({ traffic }) =>
+    traffic.flatMap(one => {
+      const { route, upstream } = one
+      return read(one).map(sample => ({ ...sample, labels: { route, upstream, ...sample.labels } }))
+    })
+}
+
+/** Several routes may have connections of their own to one address. */
+function perUpstream(read: (one: UpstreamFigures) => number): HttpMeasure['read'] {
+  return ({ upstreams }) => {
+    const sums = new Map<string, number>()
+    for (const one of upstreams) sums.set(one.upstream, (sums.get(one.upstream) ?? 0) + read(one))
+    return [...sums].map(([upstream, value]) => ({ labels: { upstream }, value }))
+  }
+}
+
+/** Buckets hold all that is below them, as Prometheus wants it. */
+function histogram(name: string, { counts, sumSeconds }: HistogramFigures): HttpSample[] {
+  let below = 0
+  const buckets = [...durationBounds, '+Inf' as const].map((le, at): HttpSample => {
+    below += counts[at] ?? 0
+    return { metricName: `${name}_bucket`, labels: { le }, value: below }
+  })
+  if (below === 0) return []
+  return [
+    ...buckets,
+    { metricName: `${name}_sum`, labels: {}, value: sumSeconds },
+    { metricName: `${name}_count`, labels: {}, value: below },
+  ]
+}
