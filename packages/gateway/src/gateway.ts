@@ -1,7 +1,13 @@
 import { METHODS, type RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
 import { DianaError, type Limiter } from 'diana-limiter'
-import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyServerOptions } from 'fastify'
+import fastify, {
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyServerOptions,
+  type onRequestHookHandler,
+} from 'fastify'
 import type { pino } from 'pino'
 import { Admission } from './calls/admission.ts'
 import type { CallReply, CallRequest } from './calls/call.ts'
@@ -111,6 +117,11 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
     onTrouble: trouble => app?.log.warn(trouble),
   })
   const admission = new Admission(limiter, () => live.settings)
+  const judge: onRequestHookHandler = (request, reply, done) => admission.admit(request, reply, done)
+  const serve = (request: CallRequest, reply: CallReply): void => {
+    if (!notForwarded.includes(request.method)) forwarder.forward(request, reply)
+    else sendProblem(reply, 405, `The gateway does not forward ${request.method}.`)
+  }
   // whether Fastify has anything to do for a call
   let isHooked = filters.length > 0
 
@@ -118,8 +129,8 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
     logger,
     serverFactory: listener => {
       const onError = (error: Error): void => app?.log.error({ err: error }, 'a connection could not be accepted')
-      const serve: RequestListener = (request, response) => (isHooked ? listener : plain)(request, response)
-      gatewayServer = new GatewayServer(withClientCert(serve, settings.tls?.clients), {
+      const onRequest: RequestListener = (request, response) => (isHooked ? listener : plain)(request, response)
+      gatewayServer = new GatewayServer(withClientCert(onRequest, settings.tls?.clients), {
         ...{ settings: () => live.settings, tls, isProxy, onError, telemetry },
         isProxyByAddress: address => typeof limiter.trustProxy !== 'number' && isProxy(address),
         isReady: () => !closing.hasBegun && (options.isReady?.() ?? true),
@@ -137,6 +148,9 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
     clientErrorHandler: (error, socket) => {
       if (!gatewayServer?.takeHttp2(error, socket)) answerUnreadable(error, socket, telemetry)
     },
+  })
+  watchHooks(app, [judge, answerGrpc, serve], () => {
+    isHooked = true
   })
   // Fastify then logs each call
   if ((app.log as Partial<pino.Logger>).isLevelEnabled?.('info')) isHooked = true
@@ -173,22 +187,15 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
     await live.upstreams.close()
     await telemetry.close()
   })
-  const serve = (request: CallRequest, reply: CallReply): void => {
-    if (!notForwarded.includes(request.method)) forwarder.forward(request, reply)
-    else sendProblem(reply, 405, `The gateway does not forward ${request.method}.`)
-  }
   const plain = plainListener({
     ...{ admission, serve, sendError },
     log: () => app.log,
     isClosing: () => closing.hasBegun,
   })
   app.setErrorHandler(sendError)
-  app.addHook('onRequest', (request, reply, done) => admission.admit(request, reply, done))
+  app.addHook('onRequest', judge)
   app.addHook('onSend', answerGrpc)
   app.setNotFoundHandler(serve)
-  watchHooks(app, serve, () => {
-    isHooked = true
-  })
   for (const filter of filters) await within(filterStartMs, registered(app, filter))
   const method = allowMethods(app)
   for (const url of ['/', '/*']) app.route({ method, url, exposeHeadRoute: false, handler: serve })
