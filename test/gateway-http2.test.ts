@@ -356,6 +356,14 @@ test('the access log has each call of a connection of HTTP/2 with its own bytes 
   expect(seen[0]).toMatchObject({ protocol: 'HTTP/2.0', status: 200, end: 'complete', path: '/1' })
 })
 
+test('a file that turns HTTP/2 off while the gateway runs is not taken', async () => {
+  const { caller, limiter, rewrite } = await guardEcho()
+  const rejected = new Promise(resolve => limiter.events.on('rejected', ({ trouble }) => resolve(trouble)))
+  rewrite({ gateway: { http2: false, routes: [{ to: 'http://127.0.0.1:1' }] } })
+  expect(await rejected).toContain('gateway.http2 is read at the start only')
+  expect((await caller.call({ ':path': '/a' })).status).toBe(200)
+})
+
 describe('a gateway that ends', () => {
   test('says so on connections of HTTP/2, finishes their calls, and closes those without', async () => {
     const { caller, url, waiting, gateway } = await guardWaiting()
