@@ -8,7 +8,8 @@ import { reasonFor } from './reason.ts'
  */
 export function sendInterim(raw: ServerResponse, status: number, received: readonly Buffer[], text = ''): void {
   const { socket, req, headersSent } = raw
-  if (req.httpVersion !== '1.1' || headersSent || !socket?.writable) return
+  // below are 100 and 101, which are not for the caller, and what is no status
+  if (status < 102 || req.httpVersion !== '1.1' || headersSent || !socket?.writable) return
   const reason = reasonFor(status, text)
   socket.write(`HTTP/1.1 ${status} ${reason}\r\n${linesOf(received)}\r\n`, 'latin1')
 }
