@@ -143,6 +143,11 @@ describe('interim answers', () => {
     expect(statusesIn(answer)).toEqual([103, 200])
   })
 
+  test.each([0, 7, 99, 101])('with the status %i are not passed on, since it is none', async status => {
+    const { port } = await guardRaw(`HTTP/1.1 ${String(status).padStart(3, '0')} Odd\r\n\r\n${final}`)
+    expect((await sendRaw(port, get())).slice(0, 12)).toMatch(/^HTTP\/1\.1 (200|502)$/)
+  })
+
   test('are left out for a caller of HTTP/1.0', async () => {
     const { port } = await guardRaw(`HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${final}`)
     expect(statusesIn(await sendRaw(port, get([], '1.0')))).toEqual([200])

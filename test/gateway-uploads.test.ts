@@ -92,13 +92,21 @@ describe('an answer that comes before the body has been sent reaches the caller'
     )
   })
 
-  test.each([['curl', ['-s', '-o', '-', '-H', 'Expect:', '--data-binary']]])('%s gets it', async (program, words) => {
-    const file = join(rig.folder(), 'body')
-    writeFileSync(file, Buffer.alloc(30_000_000, 0x61))
+  test.each(['http', 'https'])('curl gets it over %s', async protocol => {
+    const folder = rig.folder()
+    const [body, cert, key] = ['body', 'cert.pem', 'key.pem'].map(name => join(folder, name)) as [
+      string,
+      string,
+      string,
+    ]
+    writeFileSync(body, Buffer.alloc(30_000_000, 0x61))
+    const made = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1']
+    await run('openssl', [...made, '-subj', '/CN=a', '-keyout', key, '-out', cert])
     const to = await refuseUploads({ readsBytes: 1, closes: 'at once' })
-    const { url } = await rig.guard({ gateway: { routes: [{ to }] } })
-    for (let time = 0; time < 5; time++)
-      expect((await run(program, [...words, `@${file}`, url])).stdout).toBe('too large')
+    const tls = protocol === 'https' ? { tls: { cert, key } } : {}
+    const { url } = await rig.guard({ gateway: { ...tls, routes: [{ to }] } })
+    const args = ['-sSk', '-H', 'Expect:', '--data-binary', `@${body}`, url.replace('http', protocol)]
+    for (let time = 0; time < 3; time++) expect((await run('curl', args)).stdout).toBe('too large')
   })
 
   test('Python gets it, though it sends everything first', async () => {

@@ -151,6 +151,10 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
     else this.#abort = abort
   }
 
+  onResponseStarted(): void {
+    this.#hasAnswered = true
+  }
+
   onHeaders(status: number, received: Buffer[], resume: () => void, text: string): boolean {
     if (status < 200) {
       if (this.#interims++ < maxInterims) sendInterim(this.#reply.raw, status, received, text)
@@ -223,7 +227,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
   /** Lets go of the connection. Not at once: undici allows no new call while it tells of the end of this one. */
   #endAttempt(error: Error | undefined): void {
     const client = this.#client!
-    this.#hasAnswered = client.answers.end()
+    if (client.answers.end()) this.#hasAnswered = true
     this.#client = undefined
     this.#abort = undefined
     process.nextTick(() => {

@@ -2,26 +2,41 @@ import type { ServerResponse } from 'node:http'
 import { isOfTheConnection, namedByConnection } from './connection-headers.ts'
 import { reasonFor } from './reason.ts'
 
+type Field = readonly [name: string, value: string]
+
+/** An answer of HTTP/2, as far as interim answers are concerned. */
+interface Http2Answer {
+  readonly stream: { additionalHeaders(headers: Record<string, number | string | string[]>): void }
+}
+
 /**
  * Passes an interim answer on as it is (RFC 9110, section 15.2), whatever its status: Node would write only some of them, and
  * only with links that it can read. A caller of HTTP/1.0 could not read it.
  */
 export function sendInterim(raw: ServerResponse, status: number, received: readonly Buffer[], text = ''): void {
-  const { socket, req, headersSent } = raw
-  if (req.httpVersion !== '1.1' || headersSent || !socket?.writable) return
-  const reason = reasonFor(status, text)
-  socket.write(`HTTP/1.1 ${status} ${reason}\r\n${linesOf(received)}\r\n`, 'latin1')
+  const { req, headersSent } = raw
+  // below are 100 and 101, which are not for the caller, and what is no status
+  if (status < 102 || headersSent || raw.destroyed) return
+  const fields = fieldsOf(received)
+  if (req.httpVersion === '1.1') {
+    const lines = fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+    if (raw.socket?.writable)
+      raw.socket.write(`HTTP/1.1 ${status} ${reasonFor(status, text)}\r\n${lines}\r\n`, 'latin1')
+  } else if (req.httpVersionMajor === 2) {
+    const grouped: Record<string, number | string[]> = { ':status': status }
+    for (const [name, value] of fields) grouped[name] = [...((grouped[name] as string[] | undefined) ?? []), value]
+    ;(raw as unknown as Http2Answer).stream.additionalHeaders(grouped as Record<string, string[]>)
+  }
 }
 
-function linesOf(received: readonly Buffer[]): string {
-  const fields: [name: string, value: string][] = []
+function fieldsOf(received: readonly Buffer[]): Field[] {
+  const fields: Field[] = []
   for (let at = 0; at + 1 < received.length; at += 2) {
     fields.push([received[at]!.toString('latin1').toLowerCase(), received[at + 1]!.toString('latin1')])
   }
   const connection = fields.filter(([name]) => name === 'connection').map(([, value]) => value)
   const named = namedByConnection(connection.join())
-  return fields
-    .filter(([name]) => !isOfTheConnection(name) && name !== 'content-length' && !named?.has(name))
-    .map(([name, value]) => `${name}: ${value}\r\n`)
-    .join('')
+  return fields.filter(
+    ([name]) => !isOfTheConnection(name) && name !== 'content-length' && name !== '__proto__' && !named?.has(name),
+  )
 }
