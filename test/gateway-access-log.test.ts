@@ -390,7 +390,11 @@ test('an id from a trusted proxy is kept, and every other one replaced', async (
   const own = /^[\da-f]{32}$/
   for (const trustProxy of [0, 1]) {
     service.received.length = 0
-    const { url } = await rig.guard({ trustProxy, gateway: { routes: [{ path: '/a', to: service.url }] } })
+    const { url } = await rig.guard({
+      trustProxy,
+      rules: [{ id: 'none', match: { path: '/limited' }, limit: '0/h' }],
+      gateway: { routes: [{ path: '/a', to: service.url }] },
+    })
     const ask = async (id: string, target = '/a') => await fetch(url + target, { headers: { 'x-request-id': id } })
     const answer = await ask('proxy-1:a/b=+@c.d')
     expect(service.received[0]!.headers['x-request-id']).toBe(answer.headers.get('x-request-id'))
@@ -399,8 +403,11 @@ test('an id from a trusted proxy is kept, and every other one replaced', async (
     for (const id of ['', 'x'.repeat(129), 'with space', '<script>', 'a,b', '\xe9']) {
       expect((await ask(id)).headers.get('x-request-id')).toMatch(own)
     }
-    const problem = await ask('of-a-problem', '/nowhere')
-    expect(((await problem.json()) as { requestId: string }).requestId).toBe(problem.headers.get('x-request-id'))
+    for (const target of ['/nowhere', '/limited', '/%zz']) {
+      const problem = await ask('of-a-problem', target)
+      expect(problem.headers.get('content-type')).toBe('application/problem+json')
+      expect(((await problem.json()) as { requestId: string }).requestId).toBe(problem.headers.get('x-request-id'))
+    }
   }
 })
 

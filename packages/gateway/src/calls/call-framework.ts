@@ -1,4 +1,5 @@
 import { type Framework, httpFramework } from 'diana-limiter/words'
+import { recordOf } from '../telemetry/call-record.ts'
 import type { CallReply, CallRequest } from './call.ts'
 
 /** Replies keep names so; told them so, they need not make them again for every call. */
@@ -20,10 +21,10 @@ export const callFramework: Framework<CallRequest, CallReply> = {
   setHeader: (reply, name, value) => {
     reply.header(inLowerCase[name] ?? name, value)
   },
-  refuse: (_request, reply, { status, headers, body }) => {
+  refuse: (request, reply, { status, headers, body }) => {
     for (const [name, value] of headers) reply.header(name, value)
     // bytes, since Fastify adds a charset to JSON text, and JSON has none
-    reply.code(status).send(Buffer.from(body))
+    reply.code(status).send(Buffer.from(withRequestId(body, recordOf(request.raw)?.requestId)))
   },
   watch: (request, reply, watcher) => httpFramework.watch(request.raw, reply.raw, watcher),
   watchLeaving: (request, reply, left) => httpFramework.watchLeaving?.(request.raw, reply.raw, left),
@@ -31,4 +32,10 @@ export const callFramework: Framework<CallRequest, CallReply> = {
     reply.hijack()
   },
   tell: (request, error) => request.log.error({ err: error }, 'Diana failed to judge this call, so it passes'),
+}
+
+/** Adds the id to a problem document of the limiter; an answer that the rule file words itself stays as it is. */
+function withRequestId(body: string, id: string | undefined): string {
+  if (id === undefined || !body.startsWith('{"type":"') || !body.includes('"violated-policies":[')) return body
+  return `${body.slice(0, -1)},"requestId":${JSON.stringify(id)}}`
 }
