@@ -125,7 +125,7 @@ export const routeSchema: z.ZodType<RouteWords> = z
     method: methodsSchema,
     header: headersSchema,
     to: addressesSchema
-      .default([])
+      .optional()
       .describe(
         'Addresses of the service: http://10.0.0.1:3000, unix:/run/app.sock, or { url, weight }; a name is all its addresses.',
       ),
@@ -158,7 +158,7 @@ export const routeSchema: z.ZodType<RouteWords> = z
     ...upstreamWords,
   })
   .superRefine(({ to, answer, redirect }, context) => {
-    const given = [to.length > 0, answer !== undefined, redirect !== undefined].filter(Boolean).length
+    const given = [to !== undefined, answer !== undefined, redirect !== undefined].filter(Boolean).length
     if (given === 1) return
     const message =
       given === 0
@@ -167,11 +167,11 @@ export const routeSchema: z.ZodType<RouteWords> = z
     context.addIssue({ code: 'custom', message })
   })
   .superRefine(({ to, tls }, context) => {
-    if (tls === undefined || to.some(({ url }) => /^https:/i.test(url))) return
+    if (tls === undefined || to?.some(({ url }) => /^https:/i.test(url))) return
     const message = 'is only for services over https, and this route has none: leave tls out'
     context.addIssue({ code: 'custom', path: ['tls'], message })
   })
-  .transform(({ to, slowStart, limits, ...words }) => ({
+  .transform(({ to = [], slowStart, limits, ...words }) => ({
     ...words,
     to: to.map(({ url }) => url),
     weights: to.map(({ weight }) => weight),
