@@ -17,14 +17,15 @@ export async function startWorkers({ upstream, workers, document }) {
   const config = join(folder, 'diana.json')
   const gateway = { routes: [{ to: `http://${upstream}` }], listen: { host: '127.0.0.1', port } }
   await writeFile(config, JSON.stringify({ ...document, gateway }))
-  const child = spawn(process.execPath, [program, 'start', '--config', config, '--workers', String(workers)], {
+  const args = ['start', '--config', config, '--workers', String(workers), '--admin-port', 'off']
+  const child = spawn(process.execPath, [program, ...args], {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: { ...process.env, NODE_ENV: 'production' },
   })
   const kill = () => child.kill('SIGTERM')
   process.once('exit', kill)
   for (let tries = 0; !(await answers(port)); tries++) {
-    if (tries > 200 || child.exitCode !== null) throw new Error('the workers do not start')
+    if (tries > 600 || child.exitCode !== null) throw new Error('the workers do not start')
     await setTimeout(50)
   }
   return {

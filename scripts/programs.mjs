@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { accessSync, constants, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { run } from './run.mjs'
@@ -22,9 +23,48 @@ export const programs = [
     packages: everywhere('wrk'),
   },
   {
+    name: 'curl',
+    home: 'https://curl.se/download.html',
+    packages: everywhere('curl'),
+  },
+  {
+    name: 'h2load',
+    home: 'https://nghttp2.org',
+    packages: { ...everywhere('nghttp2'), 'apt-get': 'nghttp2-client' },
+  },
+  {
+    // a module of the system's Python, which not every package manager has: its test is left out without it
+    name: 'python3-grpcio',
+    check: ['/usr/bin/python3', '-c', 'import grpc'],
+    isOptional: true,
+    home: 'https://grpc.io/docs/languages/python/quickstart',
+    packages: {
+      'apt-get': 'python3-grpcio',
+      dnf: 'python3-grpcio',
+      yum: 'python3-grpcio',
+      apk: 'py3-grpcio',
+      pacman: 'python-grpcio',
+    },
+  },
+  {
     name: 'nginx',
     home: 'https://nginx.org/en/download.html',
     packages: everywhere('nginx'),
+  },
+  {
+    name: 'curl',
+    home: 'https://curl.se/download.html',
+    packages: everywhere('curl'),
+  },
+  {
+    name: 'git',
+    home: 'https://git-scm.com/downloads',
+    packages: everywhere('git'),
+  },
+  {
+    name: 'python3',
+    home: 'https://www.python.org/downloads',
+    packages: { ...everywhere('python3'), pacman: 'python', brew: 'python' },
   },
   {
     name: 'openssl',
@@ -99,7 +139,7 @@ export async function installPrograms({
   policyFile = '/usr/sbin/policy-rc.d',
 }) {
   const complain = (...complaint) => new Error(complaintOf(wantedBy, ...complaint))
-  const missing = wanted.filter(({ name }) => !findProgram(name, path))
+  const missing = wanted.filter(program => !isThere(program, path) && !isLeftOut(program, path))
   if (missing.length === 0) return
 
   const hasSudo = findProgram('sudo', path) !== undefined
@@ -119,7 +159,7 @@ export async function installPrograms({
   if (code !== 0) {
     throw complain(missing, manager, `${manager.name} failed (${output.trim().split('\n').at(-1)})`)
   }
-  const lost = missing.filter(({ name }) => !findProgram(name, path))
+  const lost = missing.filter(program => !isThere(program, path))
   if (lost.length > 0) throw complain(lost, manager, `${manager.name} did not put it on the PATH`)
 }
 
@@ -132,6 +172,16 @@ function complaintOf(wantedBy, missing, manager, reason) {
 
 const namesOf = missing => missing.map(({ name }) => name).join(' and ')
 const packagesOf = (missing, manager) => missing.map(program => program.packages[manager.name])
+
+function isThere({ name, check }, path) {
+  if (check === undefined) return findProgram(name, path) !== undefined
+  const [command, ...args] = check
+  return spawnSync(command, args, { stdio: 'ignore' }).status === 0
+}
+
+function isLeftOut({ isOptional, packages }, path) {
+  return isOptional === true && !managers.some(({ name }) => packages[name] && findProgram(name, path))
+}
 
 function isExecutable(file) {
   try {

@@ -238,16 +238,15 @@ describe('the access log', () => {
 
   test('names the rule that refused a call, the shadow rule that would have, and the second try', async () => {
     const { path, url, service, gateway } = await startAll()
-    for (const target of ['/limited/1', '/shadowed/1', '/retried/1', '/retried/2']) {
+    for (const target of ['/limited/1', '/shadowed/1', '/retried/1']) {
       await (await fetch(url + target)).text()
     }
     await gateway.close()
-    const [refused, shadowed, ...retried] = linesOf(path)
+    const [refused, shadowed, retried] = linesOf(path)
     expect(refused).toMatchObject({ verdict: 'refused', rule: 'none', status: 503 })
     expect(refused).not.toHaveProperty('upstream')
     expect(shadowed).toMatchObject({ verdict: 'passed', shadow: 'watched', status: 200 })
-    expect(Math.max(...retried.map(({ tries }) => Number(tries)))).toBe(2)
-    expect(retried.every(({ upstream }) => upstream === service.url)).toBe(true)
+    expect(retried).toMatchObject({ tries: 2, upstream: service.url, status: 200 })
   })
 
   test('counts the bytes of calls that were sent at once as those of each answer', async () => {

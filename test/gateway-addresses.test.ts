@@ -1,10 +1,14 @@
 import type { LookupAddress } from 'node:dns'
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { request } from 'undici'
 import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
+import { readUpstreams } from '../packages/gateway/src/upstreams/reports.ts'
+import { freePort, startProgram } from '../packages/limiter/src/sources/doubles/program.ts'
+import { findNginx } from './paths/services.ts'
 import { GatewayRig, type Service } from './rigs/gateway-rig.ts'
 
 const rig = new GatewayRig()
@@ -74,6 +78,17 @@ describe('callers of a sticky route', () => {
       expect([status, cookie]).toEqual([200, expect.stringMatching(/^route=[\w-]{16}\.[\w-]{16};/)])
     },
   )
+
+  test.each(['with', 'without'])('get their cookie beside those of the service, %s filters in the chain', async how => {
+    const cookies = ['a=1', 'b=2; Path=/']
+    const serve = () => rig.serve((_request, response) => response.setHeader('set-cookie', cookies).end())
+    const to = [(await serve()).url, (await serve()).url]
+    const filters = how === 'with' ? [async () => {}] : []
+    const { url } = await rig.guard({ gateway: { routes: [{ to, sticky: { cookie: 'route' } }] } }, { filters })
+    const { headers, body } = await request(url)
+    await body.dump()
+    expect(headers['set-cookie']).toEqual([...cookies, expect.stringMatching(/^route=/)])
+  })
 
   test('stay together by a header, wherever they come from, and without it are spread', async () => {
     const services = await named('a', 'b', 'c')
@@ -276,4 +291,47 @@ describe('connections to a service', () => {
     await call(guarded.url)
     await expect.poll(() => closed, { timeout: 3500 }).toBe(1)
   })
+})
+
+test('nginx behind a Unix socket and at two ports is checked, balanced and tried again like all services', async () => {
+  const folder = rig.folder()
+  const [port, failing] = [await freePort(), await freePort()]
+  const socket = join(folder, 'nginx.sock')
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    kind => `${kind}_temp_path ${join(folder, kind)};`,
+  )
+  const config = join(folder, 'nginx.conf')
+  const server = (listen: string, answer: string): string =>
+    `server { listen ${listen}; location /up { return 204; } location / { return ${answer}; } }`
+  writeFileSync(
+    config,
+    `daemon off; master_process off; pid ${join(folder, 'pid')}; error_log ${join(folder, 'error.log')};
+    events { worker_connections 256; }
+    http {
+      access_log off; default_type text/plain; ${temporary.join(' ')}
+      ${server(`unix:${socket}`, '200 "socket $request_uri"')}
+      ${server(`127.0.0.1:${port}`, '200 "port $request_uri"')}
+      ${server(`127.0.0.1:${failing}`, '503')}
+    }`,
+  )
+  const nginx = await startProgram(findNginx(), ['-p', folder, '-c', config], async () => {
+    return (await fetch(`http://127.0.0.1:${port}/up`)).ok
+  })
+  rig.later(() => nginx.stop())
+  const route = {
+    to: [`unix:${socket}:/base`, `http://127.0.0.1:${port}`, `http://127.0.0.1:${failing}`],
+    health: { check: { path: '/up', interval: '50ms' }, failStatuses: 503, rest: '1m' },
+  }
+  const { url, limiter } = await rig.guard({ gateway: { routes: [route] } })
+  const texts = new Map<string, number>()
+  for (let i = 0; i < 20; i++) {
+    const { status, text } = await call(`${url}/x?${i % 2}`)
+    expect(status).toBe(200)
+    texts.set(text.replace(/\?.$/, ''), (texts.get(text.replace(/\?.$/, '')) ?? 0) + 1)
+  }
+  expect([...texts.keys()].sort()).toEqual(['port /x', 'socket /base/x'])
+  const states = () => readUpstreams(limiter)[0]!.addresses.map(({ state }) => state)
+  expect(states()).toEqual(['healthy', 'healthy', 'resting'])
+  await nginx.stop()
+  await expect.poll(states, { timeout: 10_000 }).toEqual(['unhealthy', 'unhealthy', 'unhealthy'])
 })

@@ -136,6 +136,7 @@ describe('the path of health checks', () => {
   test('of the admin port may be asked under any name, and nothing else may', async () => {
     const { url } = await hesitant()
     const program = await start({ routes: [{ to: url }], admin: { port: 0 } })
+    await expect.poll(program.said, { timeout: 10_000 }).toContain('Dashboard: ')
     const admin = new URL(/Dashboard: (\S+)/.exec(program.said())![1]!)
     const status = async (line: string): Promise<number[]> =>
       statusesIn(await sendRaw(Number(admin.port), `${line}\r\nConnection: close\r\n\r\n`))

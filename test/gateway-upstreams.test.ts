@@ -453,6 +453,30 @@ describe('services that fail in random ways', () => {
   })
 })
 
+test('callers who leave at any moment, also between two tries, leave no call under way and no slot taken', async () => {
+  const slow = await rig.serve((_request, response) => void setTimeout(() => response.writeHead(503).end(), 20))
+  const resetting = await rig.serveRaw(socket => socket.once('data', () => setTimeout(() => socket.destroy(), 10)))
+  const to = [await blackHole(), await nowhere(), slow.url, resetting]
+  const route = {
+    ...{ to, timeouts: { connect: '100ms' }, health: { failures: 99, failStatuses: 503 } },
+    connections: { max: 3, queue: { size: 5, timeout: '50ms' } },
+  }
+  const { url, limiter } = await rig.guard({ gateway: { routes: [route] } })
+  const calls = Array.from({ length: 120 }, async (_, at) => {
+    const isPost = at % 3 === 0
+    const signal = AbortSignal.timeout(1 + ((at * 37) % 150))
+    await call(url, { ...(isPost ? { method: 'POST', body: 'x'.repeat(1000) } : {}), signal }).catch(() => {})
+  })
+  const sockets = Array.from({ length: 20 }, async (_, at) => {
+    const socket = new WebSocket(url.replace('http', 'ws')).on('error', () => {})
+    setTimeout(() => socket.terminate(), at * 7)
+    await new Promise(resolve => socket.on('close', resolve))
+  })
+  await Promise.all([...calls, ...sockets])
+  const busy = () => readUpstreams(limiter)[0]!.addresses.map(({ underWay, waiting }) => underWay + waiting)
+  await expect.poll(busy, { timeout: 10_000 }).toEqual([0, 0, 0, 0])
+})
+
 /** A port that answers nothing, not even that it is there: a process that has stopped, with a queue of connections that is full. */
 async function blackHole(): Promise<string> {
   const program = `require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () {

@@ -80,6 +80,7 @@ describe('workers', () => {
     const first = await ask('')
     const answers = await Promise.all(Array.from({ length: 30 }, () => ask(first.cookie.split(';')[0]!)))
     expect(new Set(answers.map(({ text, cookie }) => `${text}${cookie}`))).toEqual(new Set([first.text]))
+    await expect.poll(program.said, patient).toContain('Dashboard: ')
     const admin = /Dashboard: (\S+)/.exec(program.said())![1]!
     const { body } = await request(`${admin}/api/v1/upstreams`)
     const { routes } = (await body.json()) as { routes: { addresses: object[] }[] }

@@ -85,7 +85,7 @@ export async function startNginx(folder: string): Promise<PathService[]> {
 }
 
 /** nginx lives in directories that are often on root's PATH only. */
-function findNginx(): string {
+export function findNginx(): string {
   const path = [process.env.PATH, '/usr/local/sbin', '/usr/sbin', '/sbin'].join(delimiter)
   return findProgram('nginx', path) ?? 'nginx'
 }

@@ -10,6 +10,10 @@ const idleMs = 250
 export interface ClosingParts {
   readonly app: FastifyInstance
   readonly shutdown: () => GatewaySettings['shutdown']
+  /** Tells callers to take further calls elsewhere, on connections that have words for it. */
+  readonly announceClosing: () => void
+  /** Ends connections without a call, and lets the others end with theirs. */
+  readonly closeIdleConnections: () => void
   /** Ends connections that have no end of their own. */
   readonly closeTunnels: () => void
   /** How many there are. */
@@ -46,9 +50,10 @@ export class Closing {
     NetServer.prototype.close.call(server, () => {
       closed = true
     })
+    this.#parts.announceClosing()
     while (!closed) {
       const elapsed = performance.now() - begun
-      if (elapsed >= idleMs) server.closeIdleConnections()
+      if (elapsed >= idleMs) this.#parts.closeIdleConnections()
       if (elapsed >= timeoutMs) this.#parts.destroyConnections()
       else if (elapsed >= idleMs && (await this.#onlyTunnelsAreLeft())) this.#parts.closeTunnels()
       await pause(sweepMs)

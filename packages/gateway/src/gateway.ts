@@ -1,7 +1,13 @@
 import { METHODS, type RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
 import { DianaError, type Limiter } from 'diana-limiter'
-import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyServerOptions } from 'fastify'
+import fastify, {
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyServerOptions,
+  type onRequestHookHandler,
+} from 'fastify'
 import type { pino } from 'pino'
 import { Admission } from './calls/admission.ts'
 import type { CallReply, CallRequest } from './calls/call.ts'
@@ -10,6 +16,7 @@ import { watchHooks } from './calls/watch-hooks.ts'
 import { Closing } from './closing.ts'
 import { BulkQueue } from './connections/bulk-queue.ts'
 import type { FilterPlugin } from './filters/filter.ts'
+import { answerGrpc } from './grpc/answer-grpc.ts'
 import { LiveSettings } from './live-settings.ts'
 import { assertProxyProtocol, prepareGateway } from './prepare-gateway.ts'
 import { problemText, sendProblem } from './problem.ts'
@@ -18,7 +25,7 @@ import { AnswerBroken } from './proxy/failure.ts'
 import { Forwarder } from './proxy/forwarder.ts'
 import { ReplyOutlet } from './proxy/reply-outlet.ts'
 import { faultOf, settleRequest } from './proxy/settle-request.ts'
-import { GatewayServer } from './server.ts'
+import { GatewayServer, headersMsOf } from './server.ts'
 import type { GatewaySettings } from './settings/gateway-settings.ts'
 import { recordOf } from './telemetry/call-record.ts'
 import type { HttpFigures } from './telemetry/http-figures.ts'
@@ -87,7 +94,7 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
     else options.onWarning?.(warning)
   }
   const onSettings = ({ limits }: GatewaySettings): void => {
-    if (app) app.server.requestTimeout = limits.requestMs
+    if (app) app.server.headersTimeout = headersMsOf(limits)
   }
   const live = new LiveSettings(upstream, onSettings, {
     lookup: options.lookup,
@@ -110,6 +117,11 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
     onTrouble: trouble => app?.log.warn(trouble),
   })
   const admission = new Admission(limiter, () => live.settings)
+  const judge: onRequestHookHandler = (request, reply, done) => admission.admit(request, reply, done)
+  const serve = (request: CallRequest, reply: CallReply): void => {
+    if (!notForwarded.includes(request.method)) forwarder.forward(request, reply)
+    else sendProblem(reply, 405, `The gateway does not forward ${request.method}.`)
+  }
   // whether Fastify has anything to do for a call
   let isHooked = filters.length > 0
 
@@ -117,8 +129,8 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
     logger,
     serverFactory: listener => {
       const onError = (error: Error): void => app?.log.error({ err: error }, 'a connection could not be accepted')
-      const serve: RequestListener = (request, response) => (isHooked ? listener : plain)(request, response)
-      gatewayServer = new GatewayServer(withClientCert(serve, settings.tls?.clients), {
+      const onRequest: RequestListener = (request, response) => (isHooked ? listener : plain)(request, response)
+      gatewayServer = new GatewayServer(withClientCert(onRequest, settings.tls?.clients), {
         ...{ settings: () => live.settings, tls, isProxy, onError, telemetry },
         isProxyByAddress: address => typeof limiter.trustProxy !== 'number' && isProxy(address),
         isReady: () => !closing.hasBegun && (options.isReady?.() ?? true),
@@ -133,7 +145,12 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
       tellRequestId(request, reply as FastifyReply)
       sendProblem(reply as FastifyReply, 400, faultOf(request.raw))
     },
-    clientErrorHandler: (error, socket) => answerUnreadable(error, socket, telemetry),
+    clientErrorHandler: (error, socket) => {
+      if (!gatewayServer?.takeHttp2(error, socket)) answerUnreadable(error, socket, telemetry)
+    },
+  })
+  watchHooks(app, [judge, answerGrpc, serve], () => {
+    isHooked = true
   })
   // Fastify then logs each call
   if ((app.log as Partial<pino.Logger>).isLevelEnabled?.('info')) isHooked = true
@@ -159,6 +176,8 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
   const closing: Closing = new Closing({
     app,
     shutdown: () => live.settings.shutdown,
+    announceClosing: () => gatewayServer?.announceClosing(),
+    closeIdleConnections: () => gatewayServer?.closeIdleConnections(),
     closeTunnels: () => forwarder.closeTunnels(),
     tunnels: () => forwarder.tunnels,
     destroyConnections: () => gatewayServer?.destroyConnections(),
@@ -168,29 +187,22 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
     await live.upstreams.close()
     await telemetry.close()
   })
-  const serve = (request: CallRequest, reply: CallReply): void => {
-    if (!notForwarded.includes(request.method)) forwarder.forward(request, reply)
-    else sendProblem(reply, 405, `The gateway does not forward ${request.method}.`)
-  }
   const plain = plainListener({
     ...{ admission, serve, sendError },
     log: () => app.log,
     isClosing: () => closing.hasBegun,
   })
   app.setErrorHandler(sendError)
-  app.addHook('onRequest', (request, reply, done) => admission.admit(request, reply, done))
+  app.addHook('onRequest', judge)
+  app.addHook('onSend', answerGrpc)
   app.setNotFoundHandler(serve)
-  watchHooks(app, serve, () => {
-    isHooked = true
-  })
   for (const filter of filters) await within(filterStartMs, registered(app, filter))
   const method = allowMethods(app)
   for (const url of ['/', '/*']) app.route({ method, url, exposeHeadRoute: false, handler: serve })
   const connections = (): number => gatewayServer?.connections ?? 0
   return {
     app,
-    httpFigures: () =>
-      telemetry.figures({ connections, upstreams: () => live.routes.routes.flatMap(({ pool }) => pool.upstreams) }),
+    httpFigures: () => telemetry.figures({ connections, upstreams: () => live.upstreams.all }),
     reopenLogs: () => telemetry.reopen(),
   }
 }

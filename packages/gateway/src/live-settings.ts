@@ -9,6 +9,7 @@ import { Upstreams, type UpstreamsParts } from './upstreams/upstreams.ts'
 const atTheStart = {
   listen: ({ listen }) => listen,
   tls: ({ tls }) => tls,
+  http2: ({ http2 }) => http2,
   admin: ({ admin }) => admin,
   filters: ({ filters }) => filters,
   accessLog: ({ accessLog }) => accessLog,

@@ -9,6 +9,7 @@ import { ProxyHeaders } from './connections/proxy-headers.ts'
 import { Transfers } from './connections/transfers.ts'
 import { Turns } from './connections/turns.ts'
 import { serveUpgrades } from './connections/upgrades.ts'
+import { CallerSessions } from './http2/caller-sessions.ts'
 import { problemText, writeProblem } from './problem.ts'
 import { hasBody, waitToContinue } from './proxy/body.ts'
 import type { GatewaySettings } from './settings/gateway-settings.ts'
@@ -33,11 +34,11 @@ export interface GatewayServerParts {
   readonly onError: (error: Error) => void
 }
 
-const headersTimeoutMs = 30_000
+const maxHeadersMs = 30_000
 const keepAliveMs = 72_000
 const refusedMs = 1000
 const maxEarlyBytes = 65_536
-const tlsOptions = { ALPNProtocols: ['http/1.1'], handshakeTimeout: 20_000 } as const
+const tlsOptions = { handshakeTimeout: 20_000 } as const
 
 /**
  * The HTTP server under Fastify: bounded in what it reads and in how many connections a caller has; the calls of one
@@ -49,6 +50,7 @@ export class GatewayServer {
   readonly #proxyHeaders: ProxyHeaders
   readonly #turns = new Turns()
   readonly #transfers = new Transfers()
+  readonly #sessions: CallerSessions | undefined
   readonly #telemetry: Telemetry
 
   constructor(listener: RequestListener, parts: GatewayServerParts) {
@@ -65,30 +67,31 @@ export class GatewayServer {
       const pace = new CallPace(request, response, limitsInForce)
       this.#transfers.add(pace)
       response.on('close', () => {
-        this.#transfers.delete(pace)
+        // after an early answer, the rest of the body is still to come
+        if (pace.isOver) this.#transfers.delete(pace)
         pace.work?.onEnd()
       })
       listener(request, response)
     })
     const refuseHostless = telemetry.recording(refuseWithoutHost)
+    const listenerFor = (request: IncomingMessage): RequestListener =>
+      asksForHealth(request, settings().healthPath) ? tellHealth : lacksHost(request) ? refuseHostless : paced
     const serve: RequestListener = (request, response) => {
       // after the last answer, bytes are read only to be dropped
       if (request.socket.writableEnded) return
-      const listen = asksForHealth(request, settings().healthPath)
-        ? tellHealth
-        : lacksHost(request)
-          ? refuseHostless
-          : paced
-      this.#turns.take(request, response, listen)
+      this.#turns.take(request, response, listenerFor(request))
     }
+    const serveStream: RequestListener = (request, response) => listenerFor(request)(request, response)
     const tellHealth = telemetry.recording((_request, response) => answerHealth(response, isReady()))
     // Node would answer calls without a Host itself, and out of turn
     const options = { maxHeaderSize: limits.headersBytes, keepAliveTimeout: keepAliveMs, requireHostHeader: false }
+    const protocols = settings().http2 ? ['h2', 'http/1.1'] : ['http/1.1']
     const server: Server = tls
-      ? createTlsServer({ ...options, ...tlsOptions, ...tls.serverOptions }, serve)
+      ? createTlsServer({ ...options, ...tlsOptions, ALPNProtocols: protocols, ...tls.serverOptions }, serve)
       : createServer(options, serve)
-    server.requestTimeout = limits.requestMs
-    server.headersTimeout = Math.min(headersTimeoutMs, limits.requestMs)
+    // bodies may take as long as they keep coming, which CallPace watches
+    server.requestTimeout = 0
+    server.headersTimeout = headersMsOf(limits)
     // Node would leave out what is beyond a number of headers; their size is bounded above
     server.maxHeadersCount = 0
     this.server = server
@@ -101,6 +104,10 @@ export class GatewayServer {
       if (server.listening) onError(error)
     })
     server.on(tls ? 'secureConnection' : 'connection', closeLingering)
+    if (settings().http2) {
+      this.#sessions = new CallerSessions(serveStream, { limits, idleMs: keepAliveMs })
+      if (tls) this.#sessions.join(server)
+    }
     this.#connections = new CallerConnections({
       ...{ limits: () => settings().limits, isProxy, tellsWhy: tls === undefined },
       onRefused: reason => telemetry.reject(reason),
@@ -109,6 +116,21 @@ export class GatewayServer {
     if (settings().listen.proxyProtocol) this.#proxyHeaders.guard(server)
     // after all other listeners: it refuses callers before any of them sees the connection
     tls?.attach(server as ReturnType<typeof createTlsServer>)
+  }
+
+  /** Whether a connection that cannot be read as HTTP/1.1 is served as HTTP/2. */
+  takeHttp2(error: NodeJS.ErrnoException, socket: Socket): boolean {
+    return this.#sessions?.take(error, socket) ?? false
+  }
+
+  /** Tells callers that can be told to take further calls elsewhere. */
+  announceClosing(): void {
+    this.#sessions?.announceClosing()
+  }
+
+  closeIdleConnections(): void {
+    this.server.closeIdleConnections()
+    this.#sessions?.closeIdle()
   }
 
   /** How many connections are open. */
@@ -148,6 +170,11 @@ export class GatewayServer {
   }
 }
 
+/** How long a caller may take to send the headers of a call. */
+export function headersMsOf({ pauseMs }: Pick<GatewaySettings['limits'], 'pauseMs'>): number {
+  return Math.min(maxHeadersMs, pauseMs)
+}
+
 function refusal(count: number, reason: string): Error {
   return new Error(`${reason} (${count} connections closed for lack of a PROXY header since the start)`)
 }
@@ -165,7 +192,7 @@ function answerHealth(response: ServerResponse, isReady: boolean): void {
 
 /** RFC 9112, section 3.2: only calls of HTTP/1.0 may have none. */
 function lacksHost({ headers, httpVersion }: IncomingMessage): boolean {
-  return headers.host === undefined && httpVersion === '1.1'
+  return headers.host === undefined && httpVersion !== '1.0'
 }
 
 function refuseExpectation(request: IncomingMessage, response: ServerResponse): void {

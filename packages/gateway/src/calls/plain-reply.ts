@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { grpcHeaders } from '../grpc/answer-grpc.ts'
 import type { CallReply, HeaderValue } from './call.ts'
 
 /** The answer to a request that passes no filters. */
@@ -37,6 +38,11 @@ export class PlainReply implements CallReply {
   send(body?: Buffer): this {
     const { raw } = this
     const { statusCode } = raw
+    const grpc = grpcHeaders(raw.req, { status: statusCode, retryAfter: this.#headers['retry-after'], body })
+    if (grpc) {
+      raw.writeHead(200, { ...this.#headers, ...grpc }).end()
+      return this
+    }
     // RFC 9110, section 8.6: an answer that has no body must not announce one
     const hasNoBody = statusCode === 204 || (body === undefined && (statusCode === 304 || raw.req.method === 'HEAD'))
     if (hasNoBody) delete this.#headers['content-type']

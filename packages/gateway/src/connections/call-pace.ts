@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
-import { problemText } from '../problem.ts'
+import { grpcTypeOf } from '../grpc/grpc-call.ts'
 import { recordOf } from '../telemetry/call-record.ts'
+import { type CallerSide, callerSideOf } from './caller-side.ts'
 import { Pace, type PaceLimits, type Progress } from './pace.ts'
 import type { Transfer } from './transfers.ts'
 
@@ -21,13 +21,13 @@ export interface Work extends Transfer {
   onEnd(): void
 }
 
-/** Watches one call from its turn until its answer is over, whoever reads its body and writes its answer. */
+/** Watches one call from its turn until its answer is over and all of its body has arrived. */
 export class CallPace implements Transfer {
   /** What is done for the call meanwhile. */
   work: Work | undefined
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
-  readonly #socket: Socket
+  readonly #side: CallerSide
   readonly #limits: () => PaceLimits
   readonly #beganAt = performance.now()
   /** Most calls end before anybody looks at their pace. */
@@ -36,10 +36,14 @@ export class CallPace implements Transfer {
   constructor(request: IncomingMessage, response: ServerResponse, limits: () => PaceLimits) {
     this.#request = request
     this.#response = response
-    // a request that has been cut off has none any more
-    this.#socket = request.socket
+    this.#side = callerSideOf(request, response)
     this.#limits = limits
     ;(request as Paced)[paceKey] = this
+  }
+
+  /** Whether there is nothing to watch any more. */
+  get isOver(): boolean {
+    return this.#side.isGone || (this.#response.closed && this.#request.complete)
   }
 
   /** For how long somebody has been waiting for the caller. */
@@ -55,28 +59,33 @@ export class CallPace implements Transfer {
 
   /** Ends the call and its connection; the caller is told why if it can still be told anything. */
   cut(): void {
-    if (this.#response.headersSent || this.#response.writableEnded) this.#socket.destroy()
+    if (this.#response.headersSent || this.#response.writableEnded) this.#side.destroy()
     else {
       recordOf(this.#request)?.answered(408)
-      this.#socket.end(problemText(408, 'This call arrives too slowly.'), () => this.#socket.destroy())
+      this.#side.refuse(408, 'This call arrives too slowly.')
     }
   }
 
   #progress(): Progress {
-    const { bytesRead, bytesWritten, writableLength } = this.#socket
+    const { bytesReceived, bytesSent } = this.#side
     const awaited = this.#isReadingAwaited() ? 'reading' : this.#isSendingAwaited() ? 'sending' : undefined
-    return { sent: bytesRead, read: bytesWritten - writableLength, awaited }
+    return { sent: bytesReceived, read: bytesSent, awaited }
   }
 
   #isReadingAwaited(): boolean {
     const { writableNeedDrain, writableEnded, writableFinished } = this.#response
-    return writableNeedDrain || this.#socket.writableNeedDrain || (writableEnded && !writableFinished)
+    return writableNeedDrain || this.#side.isFull || (writableEnded && !writableFinished)
   }
 
   /** A body counts only while somebody reads it, and has read all that has come. */
   #isSendingAwaited(): boolean {
     const request = this.#request
-    if (request.complete || request.readableLength > 0 || this.#response.writableEnded) return false
+    if (request.complete) return false
+    // Node drops the rest, so that the next call can be read
+    if (this.#response.writableFinished) return true
+    if (request.readableLength > 0 || this.#response.writableEnded) return false
+    // a gRPC caller may keep its stream open and send nothing until it has something to say
+    if (grpcTypeOf(request.headers) !== undefined) return false
     return request.readableFlowing === true || request.listenerCount('readable') > 0
   }
 }

@@ -1,19 +1,31 @@
 import type { Socket } from 'node:net'
 
-const lingerMs = 2000
+/** How long a caller may send without a pause, and how long it may pause. */
+const lingerMs = 30_000
+const pauseMs = 2000
 
 /**
  * Makes a socket end the way RFC 9112 (section 9.6) asks for: after the last answer it is closed in one direction only, and what
- * the caller still sends is read and dropped for a moment. A socket that is closed with unread bytes is reset, and a reset may
+ * the caller still sends is read and dropped for a while. A socket that is closed with unread bytes is reset, and a reset may
  * destroy an answer that the caller has not read yet, such as the refusal of a large upload.
  */
 export function closeLingering(socket: Socket): void {
   socket.destroySoon = () => {
     if (socket.writableEnded) return
     socket.end()
-    const timer = setTimeout(() => socket.destroy(), lingerMs)
+    const pause = setTimeout(() => socket.destroy(), pauseMs)
+    const end = setTimeout(() => socket.destroy(), lingerMs)
     socket.once('end', () => socket.destroy())
-    socket.once('close', () => clearTimeout(timer))
+    socket.once('close', () => {
+      clearTimeout(pause)
+      clearTimeout(end)
+    })
+    // Node's parser stops reading when a body has no reader any more: this takes the socket from it
+    socket.on('data', () => {})
+    socket.removeAllListeners('data')
+    socket.on('data', () => pause.refresh())
     socket.resume()
+    // what the parser has stopped, resume() takes for running
+    socket._read(0)
   }
 }

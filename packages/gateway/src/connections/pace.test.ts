@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Pace, type Progress } from './pace.ts'
 
-const limits = { minBytesPerSecond: 500, graceMs: 3000 }
+const limits = { minBytesPerSecond: 500, graceMs: 3000, pauseMs: 300_000 }
 
 const sending = (sent: number): Progress => ({ sent, read: 0, awaited: 'sending' })
 
@@ -47,8 +47,15 @@ describe('the pace of a caller', () => {
   })
 
   test('a minimum rate of nothing never cuts anybody off', () => {
-    const none = { minBytesPerSecond: 0, graceMs: 0 }
+    const none = { minBytesPerSecond: 0, graceMs: 0, pauseMs: 300_000 }
     expect(tooSlowAt(() => sending(0), 60_000, none)).toBeUndefined()
+  })
+
+  test('a caller who pauses longer than it may while it sends is too slow, and one who sends a byte in time is not', () => {
+    const some = { minBytesPerSecond: 0, graceMs: 0, pauseMs: 2000 }
+    expect(tooSlowAt(() => sending(0), 60_000, some)).toBe(2500)
+    expect(tooSlowAt(ms => sending(Math.floor(ms / 2000)), 60_000, some)).toBeUndefined()
+    expect(tooSlowAt(() => ({ sent: 0, read: 0, awaited: 'reading' }), 60_000, some)).toBeUndefined()
   })
 
   test('the stall of a caller is the time since it last kept up', () => {

@@ -8,6 +8,8 @@ export interface Progress {
 export interface PaceLimits {
   readonly minBytesPerSecond: number
   readonly graceMs: number
+  /** How long a caller may pause while it sends. */
+  readonly pauseMs: number
 }
 
 /**
@@ -16,6 +18,7 @@ export interface PaceLimits {
  */
 export class Pace {
   #behindMs = 0
+  #pausedMs = 0
   #stalledMs = 0
   #sent = 0
   #read = 0
@@ -30,14 +33,17 @@ export class Pace {
     return this.#stalledMs
   }
 
-  /** Takes note of the progress at a moment; true when the caller has used up its grace period. */
-  isTooSlow({ sent, read, awaited }: Progress, now: number, { minBytesPerSecond, graceMs }: PaceLimits): boolean {
+  /** Takes note of the progress at a moment; true when the caller has used up its grace period, or pauses too long. */
+  isTooSlow({ sent, read, awaited }: Progress, now: number, limits: PaceLimits): boolean {
+    const { minBytesPerSecond, graceMs, pauseMs } = limits
     const elapsedMs = now - this.#at
     // what a caller sends does not make up for what it does not read
     const moved = awaited === 'reading' ? read - this.#read : sent - this.#sent
     this.#at = now
     this.#sent = sent
     this.#read = read
+    this.#pausedMs = awaited === 'sending' && moved === 0 ? this.#pausedMs + elapsedMs : 0
+    if (this.#pausedMs > pauseMs) return true
     if (awaited === undefined || minBytesPerSecond === 0) {
       this.#stalledMs = 0
       return false

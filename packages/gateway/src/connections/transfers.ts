@@ -2,6 +2,8 @@
 export interface Transfer {
   /** Ends itself if it takes too long. */
   check(now: number): void
+  /** Whether it need not be looked at any more. */
+  readonly isOver?: boolean
 }
 
 const checkMs = 500
@@ -22,7 +24,10 @@ export class Transfers {
 
   #check(): void {
     const now = performance.now()
-    for (const transfer of this.#transfers) transfer.check(now)
+    for (const transfer of this.#transfers) {
+      if (transfer.isOver) this.#transfers.delete(transfer)
+      else transfer.check(now)
+    }
     if (this.#transfers.size > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined

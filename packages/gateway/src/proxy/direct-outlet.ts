@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { CallReply } from '../calls/call.ts'
 import type { Outlet, OutletSource } from './outlet.ts'
+import { addTrailers } from './trailers.ts'
 
 /** How much of a body is kept for a moment, to be sent in one piece with the headers. */
 const maxHeldBytes = 8192
@@ -39,7 +40,8 @@ export class DirectOutlet implements Outlet {
     return false
   }
 
-  end(): void {
+  end(trailers: readonly (string | Buffer)[] | null = null): void {
+    addTrailers(this.#raw, trailers)
     const held = this.#held
     this.#hasWritten = true
     // as text, the body is written in one piece with the headers, which are text

@@ -6,6 +6,8 @@ export interface Failure {
   readonly isOfService: boolean
   /** Whether the service has surely not begun to answer, so that a call which may be repeated is sent again. */
   readonly mayRetry: boolean
+  /** Whether the service has said that it did not begin with the call, so that any call may be sent again. */
+  readonly isUnprocessed?: boolean
 }
 
 const unreachable: Failure = {
@@ -19,6 +21,10 @@ const garbled: Failure = {
   detail: 'The service gave no answer that can be read.',
   isOfService: true,
   mayRetry: false,
+}
+const overflowing: Failure = {
+  ...garbled,
+  detail: 'The headers of the service are more than limits.responseHeaders allows.',
 }
 const late: Failure = {
   status: 504,
@@ -55,11 +61,19 @@ export function adviceOn({ detail }: Failure, error: Error): string {
   if (code === 'EACCES' && message.includes('connect')) {
     return `${detail} This user may not use its Unix socket: give the user the right to write to it.`
   }
+  if (code === 'DIANA_HTTP2_GARBLED') {
+    return `${detail} It was sent HTTP/2: if it speaks HTTP/1.1, write protocol: http1 in its route.`
+  }
   return detail
 }
 
 /** The body of a call turned out larger than it may be. */
 export class BodyTooLarge extends Error {}
+
+/** The time is over that the caller gives for the whole call. */
+export class DeadlinePassed extends Error {
+  readonly code = 'DIANA_DEADLINE'
+}
 
 /** A connection was not made, and nobody said so. */
 export class ConnectOverdue extends Error {
@@ -88,9 +102,12 @@ const byCode: Readonly<Record<string, Failure>> = {
   DIANA_ANSWER_NOT_TAKEN: { ...garbled, isOfService: false },
   UND_ERR_HEADERS_TIMEOUT: late,
   UND_ERR_BODY_TIMEOUT: late,
-  UND_ERR_HEADERS_OVERFLOW: garbled,
+  UND_ERR_HEADERS_OVERFLOW: overflowing,
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: garbled,
   UND_ERR_INVALID_ARG: unsendable,
+  DIANA_DEADLINE: { ...late, detail: 'The deadline of this call has passed.', isOfService: false },
+  DIANA_HTTP2_REFUSED: { ...unreachable, isUnprocessed: true },
+  DIANA_HTTP2_GARBLED: garbled,
   UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: unsendable,
 }
 
@@ -98,7 +115,7 @@ const byCode: Readonly<Record<string, Failure>> = {
 export function failureOf(error: Error, hasAnswered = false): Failure {
   if (error instanceof BodyTooLarge) return tooLarge
   const code = String((error as NodeJS.ErrnoException).code ?? '')
-  if (code.startsWith('HPE_') || code.startsWith('ERR_INVALID_CHAR') || code.startsWith('ERR_HTTP_')) return garbled
+  if (code.startsWith('HPE_') || code.startsWith('ERR_INVALID_CHAR') || code.startsWith('ERR_HTTP')) return garbled
   return byCode[code] ?? (hasAnswered ? garbled : unreachable)
 }
 

@@ -1,8 +1,10 @@
+import type { OutgoingHttpHeaders } from 'node:http'
 import { markUnknownEnd } from 'diana-limiter/words'
 import type { Dispatcher } from 'undici'
 import type { CallReply, CallRequest } from '../calls/call.ts'
 import { bulkBytes } from '../connections/bulk-queue.ts'
 import { paceOf, type Work } from '../connections/call-pace.ts'
+import { deadlineTrailers, grpcTimeoutMs } from '../grpc/grpc-call.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
 import { type CallRecord, recordOf } from '../telemetry/call-record.ts'
@@ -10,13 +12,23 @@ import type { Connection } from '../upstreams/clients.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import { type Body, bodyOf } from './body.ts'
-import { AnswerNotTaken, adviceOn, busy, ConnectOverdue, type Failure, failureOf, isLateClosing } from './failure.ts'
+import {
+  AnswerNotTaken,
+  adviceOn,
+  busy,
+  ConnectOverdue,
+  DeadlinePassed,
+  type Failure,
+  failureOf,
+  isLateClosing,
+} from './failure.ts'
 import type { ForwarderParts } from './forwarder.ts'
 import { headersToCaller } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
 import { sendInterim } from './interim.ts'
 import type { Outlet, OutletSource } from './outlet.ts'
 import { reasonFor } from './reason.ts'
+import { trailersOf } from './trailers.ts'
 import { Tries } from './tries.ts'
 
 /** Methods that mean the same once or twice (RFC 9110, section 9.2.2). */
@@ -50,6 +62,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
   #hasBegun = false
   #isWithoutBody = false
   #isGone = false
+  #deadline: NodeJS.Timeout | undefined
 
   constructor(request: CallRequest, reply: CallReply, route: Route, parts: ForwarderParts) {
     this.#request = request
@@ -66,11 +79,18 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
   }
 
   begin(): void {
+    if (this.#reply.raw.destroyed) {
+      // the caller has left while the call was judged
+      this.#reply.hijack()
+      return
+    }
     this.#headers = headersToService(this.#request, this.#route, this.#parts.trust)
     this.#body = bodyOf(this.#request, this.#route.settings.bodyBytes, this.#parts.bulk)
     const pace = paceOf(this.#request.raw)
     if (pace === undefined) this.#reply.raw.on('close', () => this.onEnd())
     else pace.work = this
+    const timeoutMs = grpcTimeoutMs(this.#request.headers)
+    if (timeoutMs !== undefined) this.#deadline = setTimeout(this.#onDeadline, timeoutMs)
     this.#takeSlot()
   }
 
@@ -91,8 +111,11 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
         body: (this.#body ?? null) as NonNullable<Dispatcher.DispatchOptions['body']> | null,
         headersTimeout: headersMs,
         bodyTimeout: bodyMs,
+        // undici would close the connection after HEAD, and after bodies of methods that it expects none of
+        reset: false,
         // by the Host of the caller, undici would ask for another certificate
         servername: this.#upstream.serverName,
+        ...(this.#body === undefined ? {} : { trailers: () => trailersOf(this.#request.raw) }),
       } as Dispatcher.DispatchOptions,
       this,
     )
@@ -123,20 +146,18 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
 
   onConnect(abort: (error?: Error) => void): void {
     this.#tries.send()
+    this.#client?.expectAnswer(this)
     if (this.#isGone) abort()
     else this.#abort = abort
   }
 
-  onResponseStarted(): void {
-    this.#hasAnswered = true
-  }
-
   onHeaders(status: number, received: Buffer[], resume: () => void, text: string): boolean {
     if (status < 200) {
-      if (this.#interims++ < maxInterims) sendInterim(this.#reply.raw, status, received)
+      if (this.#interims++ < maxInterims) sendInterim(this.#reply.raw, status, received, text)
       return true
     }
     this.#status = status
+    this.#record?.trace?.tryAnswered(status)
     if (this.#isNotTaken(status, received)) {
       this.#abort?.(new AnswerNotTaken(`status ${status}`))
       return false
@@ -181,11 +202,16 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
     this.#abort?.()
   }
 
-  onComplete(): void {
+  onComplete(trailers: string[] | null): void {
     this.#tellHealth()
     this.#record?.tryEnded(performance.now())
-    this.#outlet.end()
+    this.#outlet.end(trailers)
     this.#endAttempt(undefined)
+  }
+
+  /** The caller's trailers, which stand behind its body. */
+  trailers(): OutgoingHttpHeaders {
+    return trailersOf(this.#request.raw)
   }
 
   onError(error: Error): void {
@@ -197,6 +223,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
   /** Lets go of the connection. Not at once: undici allows no new call while it tells of the end of this one. */
   #endAttempt(error: Error | undefined): void {
     const client = this.#client!
+    this.#hasAnswered = client.answers.end()
     this.#client = undefined
     this.#abort = undefined
     process.nextTick(() => {
@@ -222,8 +249,8 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
     } else if (!this.#triesAgain(failure)) this.#answerWith(failure, error)
   }
 
-  #triesAgain({ mayRetry }: Failure): boolean {
-    const next = this.#next ?? (mayRetry ? this.#nextTry({ mayStay: true }) : undefined)
+  #triesAgain({ mayRetry, isUnprocessed = false }: Failure): boolean {
+    const next = this.#next ?? (mayRetry ? this.#nextTry({ mayStay: true, isUnprocessed }) : undefined)
     if (next === undefined) return false
     this.#next = undefined
     this.#hasAnswered = false
@@ -237,8 +264,8 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
     this.#upstream.slots.take(this)
   }
 
-  #nextTry({ mayStay }: { mayStay: boolean }): Upstream | undefined {
-    const isRepeatable = this.#body === undefined && repeatable.includes(this.#request.method)
+  #nextTry({ mayStay, isUnprocessed }: { mayStay: boolean; isUnprocessed: boolean }): Upstream | undefined {
+    const isRepeatable = this.#body === undefined && (isUnprocessed || repeatable.includes(this.#request.method))
     return this.#tries.again({ isRepeatable, mayStay })
   }
 
@@ -246,7 +273,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
   #isNotTaken(status: number, received: readonly Buffer[]): boolean {
     const isFailure = this.#route.settings.health.failStatuses.includes(status)
     if (!isFailure && !(this.#client!.isReused && isLateClosing(status, received))) return false
-    this.#next = this.#nextTry({ mayStay: !isFailure })
+    this.#next = this.#nextTry({ mayStay: !isFailure, isUnprocessed: false })
     if (this.#next === undefined) return false
     if (isFailure) this.#tellHealth()
     return true
@@ -273,8 +300,25 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
     return this.#body !== undefined && !this.#request.raw.complete
   }
 
+  /** The time is over that a gRPC caller gives for the whole call. */
+  readonly #onDeadline = (): void => {
+    const passed = new DeadlinePassed('the deadline of the call has passed')
+    if (this.#hasBegun) {
+      this.#isGone = true
+      this.#outlet.end(deadlineTrailers)
+      this.#abort?.(passed)
+    } else if (this.#client !== undefined) {
+      if (this.#abort) this.#abort(passed)
+      else this.onError(passed)
+    } else {
+      this.#upstream.slots.release(this)
+      this.#answerWith(failureOf(passed), passed)
+    }
+  }
+
   /** The answer is over, whoever gave it: what is still under way for it ends. */
   onEnd(): void {
+    clearTimeout(this.#deadline)
     this.#isGone = true
     if (this.#abort) this.#abort()
     // without a connection yet, the call is only in the queue for one

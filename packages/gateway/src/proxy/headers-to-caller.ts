@@ -51,6 +51,7 @@ export function headersToCaller({ status, received }: AnswerHead, own: OwnHeader
 /** What the service says is for this connection only, on however many lines; throws for codings that nobody has taken off. */
 function endingHere(received: readonly Buffer[]): Set<string> | undefined {
   let ending: Set<string> | undefined
+  let isChunked = false
   for (let at = 0; at + 1 < received.length; at += 2) {
     const { length } = received[at]!
     // the names are ten and seventeen letters long, and most others are not
@@ -61,9 +62,9 @@ function endingHere(received: readonly Buffer[]): Set<string> | undefined {
     if (name === 'connection') {
       const named = namedByConnection(value)
       if (named) for (const one of named) ending = (ending ?? new Set()).add(one)
-    } else if (value.trim() !== 'chunked') {
+    } else if (isChunked || value.trim() !== 'chunked') {
       throw Object.assign(new Error(`the coding ${value}`), { code: 'ERR_HTTP_TRANSFER_CODING' })
-    }
+    } else isChunked = true
   }
   return ending
 }

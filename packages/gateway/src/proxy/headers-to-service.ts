@@ -28,6 +28,8 @@ export function headersToService(request: CallRequest, route: Route, trust: Trus
     if (typeof value === 'string') flat.push(name, value)
     else for (const one of value) flat.push(name, one)
   }
+  const { trailer } = headers
+  if (trailer !== undefined && headers['transfer-encoding'] !== undefined) flat.push('trailer', trailer)
   flat.push('x-forwarded-for', earlier === undefined ? String(peer) : `${earlier}, ${peer}`)
   if (!isProxied || headers['x-forwarded-host'] === undefined) flat.push('x-forwarded-host', headers.host ?? '')
   if (!isProxied || headers['x-forwarded-proto'] === undefined) {

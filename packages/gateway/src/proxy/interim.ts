@@ -1,25 +1,27 @@
 import type { ServerResponse } from 'node:http'
-import { isOfTheConnection } from './connection-headers.ts'
+import { isOfTheConnection, namedByConnection } from './connection-headers.ts'
+import { reasonFor } from './reason.ts'
 
-/** Passes an interim answer on (RFC 9110, section 15.2): a caller of HTTP/1.0 could not read it. */
-export function sendInterim(raw: ServerResponse, status: number, received: readonly Buffer[]): void {
-  if (raw.req.httpVersion === '1.0' || raw.headersSent) return
-  try {
-    if (status === 102) raw.writeProcessing()
-    else if (status === 103) raw.writeEarlyHints(hintsIn(received))
-  } catch {
-    // hints that Node does not write: the answer itself is still to come
-  }
+/**
+ * Passes an interim answer on as it is (RFC 9110, section 15.2), whatever its status: Node would write only some of them, and
+ * only with links that it can read. A caller of HTTP/1.0 could not read it.
+ */
+export function sendInterim(raw: ServerResponse, status: number, received: readonly Buffer[], text = ''): void {
+  const { socket, req, headersSent } = raw
+  if (req.httpVersion !== '1.1' || headersSent || !socket?.writable) return
+  const reason = reasonFor(status, text)
+  socket.write(`HTTP/1.1 ${status} ${reason}\r\n${linesOf(received)}\r\n`, 'latin1')
 }
 
-function hintsIn(received: readonly Buffer[]): Record<string, string | string[]> {
-  const hints: Record<string, string | string[]> = {}
+function linesOf(received: readonly Buffer[]): string {
+  const fields: [name: string, value: string][] = []
   for (let at = 0; at + 1 < received.length; at += 2) {
-    const name = received[at]!.toString('latin1').toLowerCase()
-    if (isOfTheConnection(name) || name === 'content-length' || name === '__proto__') continue
-    const value = received[at + 1]!.toString('latin1')
-    const earlier = hints[name]
-    hints[name] = earlier === undefined ? value : [...(Array.isArray(earlier) ? earlier : [earlier]), value]
+    fields.push([received[at]!.toString('latin1').toLowerCase(), received[at + 1]!.toString('latin1')])
   }
-  return hints
+  const connection = fields.filter(([name]) => name === 'connection').map(([, value]) => value)
+  const named = namedByConnection(connection.join())
+  return fields
+    .filter(([name]) => !isOfTheConnection(name) && name !== 'content-length' && !named?.has(name))
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('')
 }

@@ -11,7 +11,8 @@ export interface Outlet {
   begin(status: number, text: string, headers: readonly string[], source: OutletSource): void
   /** False when `onReady` is to be awaited before more is written. */
   write(chunk: Buffer): boolean
-  end(): void
+  /** Ends the answer, with the service's trailers. */
+  end(trailers?: readonly (string | Buffer)[] | null): void
   /** Breaks an answer off that has begun. */
   breakOff(error: Error): void
 }

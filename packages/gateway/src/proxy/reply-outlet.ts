@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { AnswerBroken } from './failure.ts'
 import type { Outlet, OutletSource } from './outlet.ts'
+import { addTrailers } from './trailers.ts'
 
 /** Sends the answer through Fastify, where the hooks of other filters may see and change it. */
 export class ReplyOutlet implements Outlet {
@@ -37,7 +38,8 @@ export class ReplyOutlet implements Outlet {
     return this.#body!.push(chunk)
   }
 
-  end(): void {
+  end(trailers: readonly (string | Buffer)[] | null = null): void {
+    addTrailers(this.#reply.raw, trailers)
     this.#body!.push(null)
   }
 

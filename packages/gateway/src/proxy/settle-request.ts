@@ -32,6 +32,8 @@ export function settleRequest(raw: IncomingMessage): string {
   dropHeadersOfConnection(raw)
   // RFC 9112, section 3.2.2: the host of the target is the one that is called
   if (url.charCodeAt(0) !== 0x2f && url !== '*') raw.headers.host = /^\w+:\/\/([^/\\?#]*)/.exec(url)?.[1]
+  // which the old protocol need not name
+  if (raw.headers.host === '' && raw.httpVersion === '1.0') delete raw.headers.host
   const { host } = raw.headers
   if (hosts > 1) return refuse(raw, 'This call names two hosts.')
   if (host !== undefined && !isHost(host)) return refuse(raw, 'The host of this call is none.')

@@ -85,8 +85,7 @@ class Tunnel implements SlotUser {
   begin(): void {
     // the answer that declines it is over, or the connection is
     this.#reply.raw.once('close', () => this.#close())
-    this.#record?.queued(performance.now())
-    this.#upstream.slots.take(this)
+    this.#queue()
   }
 
   destroy(): void {
@@ -172,8 +171,8 @@ class Tunnel implements SlotUser {
     if (this.#reply.sent || this.#near.destroyed) return
     const failure = failureOf(error)
     if (failure.isOfService) this.#upstream.health.fail(performance.now(), error.message)
+    if (failure.mayRetry && this.#triesAgain({ mayStay: true, why: error })) return
     this.#record?.tryEnded(performance.now(), error)
-    if (failure.mayRetry && this.#triesAgain({ mayStay: true })) return
     if (failure.isOfService)
       this.#request.log.warn({ err: error, service: this.#upstream.name }, adviceOn(failure, error))
     this.#reply.header('connection', 'close')
@@ -181,14 +180,20 @@ class Tunnel implements SlotUser {
   }
 
   /** A WebSocket is asked for by a GET without a body, which may be repeated. */
-  #triesAgain({ mayStay }: { mayStay: boolean }): boolean {
+  #triesAgain({ mayStay, why }: { mayStay: boolean; why: Error }): boolean {
     const next = this.#tries.again({ isRepeatable: true, mayStay })
     if (next === undefined) return false
     this.#asked = undefined
+    this.#record?.tryEnded(performance.now(), why)
     this.#upstream.slots.release(this)
     this.#tries.move(next)
-    next.slots.take(this)
+    this.#queue()
     return true
+  }
+
+  #queue(): void {
+    this.#record?.queued(performance.now())
+    this.#upstream.slots.take(this)
   }
 
   /** The service would rather not; where its status is a failure of the address, another one may like to. */
@@ -199,9 +204,10 @@ class Tunnel implements SlotUser {
       this.#decline(answer)
       return
     }
-    this.#upstream.health.fail(performance.now(), `status ${statusCode}`)
-    if (this.#triesAgain({ mayStay: false })) answer.destroy()
-    else this.#decline(answer)
+    const why = `status ${statusCode}`
+    this.#upstream.health.fail(performance.now(), why)
+    if (!this.#triesAgain({ mayStay: false, why: new Error(why) })) this.#decline(answer)
+    else answer.destroy()
   }
 
   /** The answer of the service is passed on, and the connection has no further use. */

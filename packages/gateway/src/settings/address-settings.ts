@@ -16,7 +16,7 @@ export function upstreamFault(text: string): string | undefined {
   if (/^unix:/i.test(text)) return unixFault(text)
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
-    return 'is not the address of a service: write one such as http://127.0.0.1:3000 or unix:/run/app.sock'
+    return 'is not the address of a service: write one such as http://127.0.0.1:3000'
   }
   if (url.username !== '' || url.password !== '') return 'must be without a name and password: set a header instead'
   return url.search === '' && url.hash === '' ? undefined : 'must end with its path: take out what follows ? or #'

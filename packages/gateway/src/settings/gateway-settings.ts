@@ -8,6 +8,7 @@ import { type CorsSettings, corsSchema } from './cors-settings.ts'
 import { type DnsSettings, dnsSchema } from './dns-settings.ts'
 import { type FilterSettings, filterSchema } from './filter-settings.ts'
 import { headersToSet } from './header-settings.ts'
+import { http2Schema } from './http2-settings.ts'
 import { pathFault } from './path-settings.ts'
 import {
   type ConnectionSettings,
@@ -26,7 +27,7 @@ import { type TracingSettings, tracingSchema } from './tracing-settings.ts'
 export interface CallerLimits {
   readonly headersBytes: number
   readonly bodyBytes: number
-  readonly requestMs: number
+  readonly pauseMs: number
   /** Connections that this process may have open at a time. */
   readonly connections: number
   /** Connections that one address may have open at a time; Infinity for any number. */
@@ -46,6 +47,8 @@ export interface GatewaySettings {
     readonly proxyProtocol?: boolean | undefined
   }
   readonly tls?: TlsSettings | undefined
+  /** Whether callers may use HTTP/2. */
+  readonly http2: boolean
   readonly admin?: AdminSettings | undefined
   readonly limits: CallerLimits
   readonly shutdown: { readonly delayMs: number; readonly timeoutMs: number }
@@ -97,6 +100,7 @@ const schema = z
       .default({})
       .describe('Where callers come in, unless the command line says; read at the start.'),
     tls: tlsSchema.optional().describe('Paths as seen from this file; left out, callers come in over plain HTTP.'),
+    http2: http2Schema,
     admin: z
       .strictObject({
         host: host.optional().describe('127.0.0.1 unless given.'),
@@ -111,8 +115,13 @@ const schema = z
     limits: z
       .strictObject({
         headers: sizeOf({ least: '1KiB', most: '1MiB' }).default(16_384).describe('All headers of a call together.'),
+        responseHeaders: sizeOf({ least: '1KiB', most: '16MiB' })
+          .default(65_536)
+          .describe('All headers of an answer of a service together; default: 64KiB.'),
         body: sizeOf({ least: '1B', most: '999GiB' }).optional().describe('The body of a call; left out, any size.'),
-        time: duration.default(300_000).describe('How long a caller may take to send a call; default: 5m.'),
+        time: duration
+          .default(300_000)
+          .describe('How long a caller may take to send the headers of a call, and to pause in its body; default: 5m.'),
         connections: z
           .int()
           .min(1)
@@ -132,6 +141,7 @@ const schema = z
       })
       .default({
         headers: 16_384,
+        responseHeaders: 65_536,
         time: 300_000,
         connections: 50_000,
         connectionsPerCaller: 512,
@@ -180,7 +190,7 @@ const schema = z
       limits: {
         headersBytes: limits.headers,
         bodyBytes: limits.body ?? Number.POSITIVE_INFINITY,
-        requestMs: limits.time,
+        pauseMs: limits.time,
         connections: limits.connections,
         connectionsPerCaller: limits.connectionsPerCaller || Number.POSITIVE_INFINITY,
         minBytesPerSecond: limits.minRate,
@@ -192,6 +202,7 @@ const schema = z
         bodyBytes: route.bodyBytes ?? limits.body ?? Number.POSITIVE_INFINITY,
         timeouts: { ...usual, ...timeouts, ...route.timeouts },
         connections: { ...usualConnections, ...connections, ...route.connections },
+        maxHeadBytes: limits.responseHeaders,
       })),
     }),
   )

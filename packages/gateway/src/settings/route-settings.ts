@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { addressesSchema } from './address-settings.ts'
 import { headerName, headersToSet } from './header-settings.ts'
 import { pathFault } from './path-settings.ts'
+import { protocolSchema, type ServiceProtocol } from './protocol-settings.ts'
 import { type AnswerSettings, answerSchema, type RedirectSettings, redirectSchema } from './route-answer-settings.ts'
 import { headersSchema, methodsSchema, type RouteConditions } from './route-match-settings.ts'
 import { sizeOf } from './size.ts'
@@ -42,6 +43,8 @@ export interface RouteSettings extends RouteConditions, UpstreamSettings {
   readonly path: string
   /** The addresses of the service; none if the gateway answers itself. */
   readonly to: readonly string[]
+  /** The version of HTTP that the service speaks; none finds out over TLS, and is HTTP/1.1 without. */
+  readonly protocol?: ServiceProtocol | undefined
   /** What the gateway answers itself. */
   readonly answer?: AnswerSettings | undefined
   readonly redirect?: RedirectSettings | undefined
@@ -57,6 +60,8 @@ export interface RouteSettings extends RouteConditions, UpstreamSettings {
   readonly tls?: ServiceTlsSettings | undefined
   readonly timeouts: Timeouts
   readonly connections: ConnectionSettings
+  /** How large the headers of an answer may be; as Node's own limit unless given. */
+  readonly maxHeadBytes?: number | undefined
   readonly retry: boolean
 }
 
@@ -107,7 +112,7 @@ export const connectionsSchema: z.ZodType<Partial<ConnectionSettings>> = z
   }))
 
 /** A route with only those timeouts and connection settings that it says itself. */
-export type RouteWords = Omit<RouteSettings, 'timeouts' | 'connections' | 'bodyBytes'> & {
+export type RouteWords = Omit<RouteSettings, 'timeouts' | 'connections' | 'bodyBytes' | 'maxHeadBytes'> & {
   readonly bodyBytes: number | undefined
   readonly timeouts: Partial<Timeouts>
   readonly connections: Partial<ConnectionSettings>
@@ -129,6 +134,7 @@ export const routeSchema: z.ZodType<RouteWords> = z
       .describe(
         'Addresses of the service: http://10.0.0.1:3000, unix:/run/app.sock, or { url, weight }; a name is all its addresses.',
       ),
+    protocol: protocolSchema,
     answer: answerSchema.optional().describe('What the gateway answers itself, in place of a service.'),
     redirect: redirectSchema.optional().describe('Where callers are sent, in place of a service.'),
     limits: z

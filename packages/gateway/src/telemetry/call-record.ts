@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Route } from '../routes/route.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
-import type { CallTrace } from './call-trace.ts'
+import type { CallTrace } from './tracing/call-trace.ts'
 
 /** How a call ended: answered in full, left or cut before the end of its answer, or broken off by the service. */
 export type CallEnd = 'complete' | 'aborted' | 'broken'
@@ -10,17 +10,24 @@ export type CallEnd = 'complete' | 'aborted' | 'broken'
 const recordKey: unique symbol = Symbol('diana.callRecord')
 const bytesReadKey: unique symbol = Symbol('diana.bytesRead')
 
-interface Recorded extends IncomingMessage {
+interface Recorded {
   [recordKey]?: CallRecord
+}
+
+/** What requests and responses of HTTP/2 know of their stream: the connection carries other calls, too. */
+interface StreamCounts {
+  readonly bytesReceived?: number
+  readonly bytesSent?: number
+  readonly stream?: { readonly rstCode: number }
 }
 
 interface CountedSocket extends Socket {
   [bytesReadKey]?: number
 }
 
-/** The record of a request that is being served. */
-export function recordOf(request: IncomingMessage): CallRecord | undefined {
-  return (request as Recorded)[recordKey]
+/** The record of a request that is being served, or of its response. */
+export function recordOf(message: IncomingMessage | ServerResponse): CallRecord | undefined {
+  return (message as Recorded)[recordKey]
 }
 
 /** nginx's status for a call whose caller has left before it was answered. */
@@ -72,6 +79,7 @@ export class CallRecord {
     this.peer = this.socket.remoteAddress
     this.#written = this.socket.bytesWritten
     ;(request as Recorded)[recordKey] = this
+    ;(response as Recorded)[recordKey] = this
   }
 
   /** The status that the caller was sent; 499 if it left before there was one. */
@@ -132,16 +140,33 @@ export class CallRecord {
 
   /** The response is over: what can only be known now is read. */
   finish(now: number): void {
-    const { response, socket } = this
     this.endedAt = now
+    if (this.request.httpVersionMajor >= 2) this.#countStream()
+    else this.#countConnection()
+    if (this.#isBroken) this.end = 'broken'
+    else if (this.#status === 0 && !isWhole(this.response)) this.end = 'aborted'
+  }
+
+  #countConnection(): void {
+    const { socket } = this
     const { bytesRead } = socket
     this.bytesIn = bytesRead - (socket[bytesReadKey] ?? 0)
     socket[bytesReadKey] = bytesRead
     this.bytesOut = Math.max(0, socket.bytesWritten - socket.writableLength - this.#written)
-    this.bodyBytesOut = Math.max(0, this.bytesOut - headLength(response))
-    if (this.#isBroken) this.end = 'broken'
-    else if (this.#status === 0 && !response.writableFinished) this.end = 'aborted'
+    this.bodyBytesOut = Math.max(0, this.bytesOut - headLength(this.response))
   }
+
+  /** The connection is shared with other calls, so bodies are all that can be counted. */
+  #countStream(): void {
+    this.bytesIn = (this.request as StreamCounts).bytesReceived ?? 0
+    this.bytesOut = (this.response as StreamCounts).bytesSent ?? 0
+    this.bodyBytesOut = this.bytesOut
+  }
+}
+
+function isWhole(response: ServerResponse): boolean {
+  const { stream } = response as StreamCounts
+  return stream === undefined ? response.writableFinished : response.writableEnded && stream.rstCode === 0
 }
 
 /** The bytes of the status line and the headers of an answer that has begun. */

@@ -4,11 +4,11 @@ import { verdictOf } from 'diana-limiter/http'
 import type { AccessLogSettings } from '../settings/access-log-settings.ts'
 import type { TracingSettings } from '../settings/tracing-settings.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
-import { AccessLog } from './access-log.ts'
 import { CallRecord, recordOf } from './call-record.ts'
 import { type HttpFigures, mergeHttpFigures, type UpstreamFigures } from './http-figures.ts'
+import { AccessLog } from './logging/access-log.ts'
 import { createRequestId, isRequestId } from './request-ids.ts'
-import { Tracing } from './tracing.ts'
+import { Tracing } from './tracing/tracing.ts'
 import { TrafficCounts } from './traffic-counts.ts'
 
 type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
@@ -70,7 +70,7 @@ export class Telemetry {
     const telemetry = this
     // one for all responses
     const onClose = function (this: ServerResponse): void {
-      telemetry.#end(recordOf(this.req))
+      telemetry.#end(recordOf(this))
     }
     return (request, response) => {
       const record = new CallRecord(request, response, performance.now())

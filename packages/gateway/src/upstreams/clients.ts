@@ -1,6 +1,9 @@
 import type { LookupFunction } from 'node:net'
-import { Client } from 'undici'
+import type { buildConnector } from 'undici'
+import type { ServiceProtocol } from '../settings/protocol-settings.ts'
 import type { ServiceTls } from '../tls/service-tls.ts'
+import { ServiceClient } from './service-client.ts'
+import { ServiceSessions, sendByHttp2 } from './service-sessions.ts'
 
 /** How an address is reached. */
 export interface ConnectOptions {
@@ -8,16 +11,20 @@ export interface ConnectOptions {
   readonly connectMs: number
   readonly idleMs: number
   readonly maxAgeMs?: number | undefined
+  /** How large the headers of an answer may be. */
+  readonly maxHeadBytes?: number | undefined
   /** The socket of this machine, in place of a port. */
   readonly socketPath?: string | undefined
   /** Says which addresses the name has; the system is asked unless given. */
   readonly lookup?: LookupFunction | undefined
+  /** What the service speaks; left out, TLS finds out. */
+  readonly protocol?: ServiceProtocol | undefined
   /** How the service is verified, if its routes say so. */
   readonly tls?: ServiceTls | undefined
 }
 
 /** One connection to a service. */
-export class Connection extends Client {
+export class Connection extends ServiceClient {
   readonly openedAt: number = performance.now()
   /** Whether it has carried a call to its end, and been kept since. */
   isReused = false
@@ -28,9 +35,11 @@ export class Clients {
   readonly #options: ConnectOptions
   readonly #idle: Connection[] = []
   readonly #all = new Set<Connection>()
+  readonly #sessions: ServiceSessions | undefined
 
   constructor(options: ConnectOptions) {
     this.#options = options
+    this.#sessions = sessionsFor(options)
   }
 
   /** A connection for one call: the one used last, since it is the least likely to have been closed. */
@@ -59,19 +68,15 @@ export class Clients {
 
   /** A connection that has carried no call yet. */
   open(): Connection {
-    const { origin, connectMs, idleMs, socketPath, lookup, tls } = this.#options
+    const { origin, idleMs, maxHeadBytes } = this.#options
     const connection = new Connection(origin, {
       pipelining: 1,
-      connect: {
-        timeout: connectMs,
-        rejectUnauthorized: true,
-        ...tls?.options,
-        ...(socketPath === undefined ? {} : { socketPath }),
-        ...(lookup === undefined ? {} : { lookup }),
-      },
+      connect: connectorOptions(this.#options),
+      ...(maxHeadBytes === undefined ? {} : { maxHeaderSize: maxHeadBytes }),
       // a service that closes idle connections after five seconds, as Node's do, says so; others are believed
       keepAliveTimeout: idleMs,
     })
+    if (this.#sessions) sendByHttp2(connection, this.#sessions)
     // a connection that was closed while nobody used it is of no use any more
     connection.on('disconnect', () => this.#forget(connection))
     this.#all.add(connection)
@@ -80,10 +85,12 @@ export class Clients {
 
   /** Lets calls under way finish. */
   async close(): Promise<void> {
+    this.#sessions?.close()
     await Promise.allSettled([...this.#all].map(connection => connection.close()))
   }
 
   async destroy(): Promise<void> {
+    this.#sessions?.destroy()
     await Promise.allSettled([...this.#all].map(connection => connection.destroy()))
   }
 
@@ -98,4 +105,23 @@ export class Clients {
     this.#idle.splice(at, 1)
     this.discard(connection)
   }
+}
+
+/** The files of TLS may have changed since the last connection was opened. */
+function connectorOptions({ connectMs, socketPath, lookup, tls }: ConnectOptions): buildConnector.BuildOptions {
+  return {
+    timeout: connectMs,
+    rejectUnauthorized: true,
+    ...tls?.options,
+    ...(socketPath === undefined ? {} : { socketPath }),
+    ...(lookup === undefined ? {} : { lookup }),
+  }
+}
+
+/** None for a service that speaks HTTP/1.1. */
+function sessionsFor(options: ConnectOptions): ServiceSessions | undefined {
+  const { origin, protocol, maxAgeMs } = options
+  const url = new URL(origin)
+  if (protocol === 'http1' || (protocol === undefined && url.protocol === 'http:')) return undefined
+  return new ServiceSessions({ url, isKnown: protocol === 'http2', connect: () => connectorOptions(options), maxAgeMs })
 }

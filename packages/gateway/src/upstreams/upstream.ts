@@ -8,7 +8,7 @@ import { Health } from './health.ts'
 import { HealthChecks } from './health-checks.ts'
 import { Slots } from './slots.ts'
 
-export type UpstreamOptions = Pick<RouteSettings, 'health' | 'connections' | 'tls'> & {
+export type UpstreamOptions = Pick<RouteSettings, 'health' | 'connections' | 'protocol' | 'maxHeadBytes' | 'tls'> & {
   readonly timeouts: Pick<RouteSettings['timeouts'], 'connectMs'>
 }
 
@@ -27,7 +27,7 @@ const retiringMs = 10_000
 /** One address of a service: its connections, how many calls may use them, and how it is doing. */
 export class Upstream {
   readonly url: URL
-  /** Its name in logs and metrics. */
+  /** Its name in metrics: that of all machines behind one name is the same. */
   readonly label: string
   /** What stands in front of every path there; no slash at its end. */
   readonly basePath: string
@@ -46,7 +46,7 @@ export class Upstream {
 
   /** An address that was added while calls came is new at `since`. */
   constructor({ address, endpoint, tls }: UpstreamPlace, options: UpstreamOptions, since?: number) {
-    const { health, timeouts, connections } = options
+    const { health, timeouts, connections, protocol, maxHeadBytes } = options
     const unix = parseUnixAddress(address)
     this.url = new URL(unix === undefined ? address : `http://localhost${unix.path}`)
     this.label = unix ? `unix:${unix.socketPath}` : this.url.origin
@@ -54,7 +54,7 @@ export class Upstream {
     const isName = isIP(this.url.hostname.replace(/^\[|\]$/g, '')) === 0
     this.tls = tls
     this.serverName = tls?.serverName ?? (isName ? this.url.hostname : undefined)
-    this.name = unix ? `unix:${unix.socketPath}` : endpoint ? `${address} at ${endpointName(endpoint)}` : address
+    this.name = endpoint ? `${address} at ${endpointName(endpoint)}` : address
     this.connect = {
       ...(unix === undefined ? {} : { socketPath: unix.socketPath }),
       ...(endpoint === undefined ? {} : { lookup: lookupFor(endpoint) }),
@@ -62,7 +62,7 @@ export class Upstream {
     this.health = new Health(health, since)
     const { idleMs, maxAgeMs } = connections
     this.clients = new Clients({
-      ...{ origin: this.url.origin, connectMs: timeouts.connectMs, idleMs, maxAgeMs },
+      ...{ origin: this.url.origin, connectMs: timeouts.connectMs, idleMs, maxAgeMs, protocol, maxHeadBytes },
       ...{ ...this.connect, tls },
     })
     this.slots = new Slots(connections)

@@ -41,9 +41,10 @@ export class Upstreams {
 
   /** The address that is known already, or else one that is new at `since`. */
   find(place: UpstreamPlace, options: UpstreamOptions, since?: number): Upstream {
-    const { health, timeouts, connections, tls } = options
+    const { health, timeouts, connections, protocol, maxHeadBytes, tls } = options
     const { address, endpoint = [] } = place
-    const name = JSON.stringify([address, endpointName(endpoint), timeouts.connectMs, health, connections, tls])
+    const settings = [protocol, timeouts.connectMs, health, connections, maxHeadBytes, tls]
+    const name = JSON.stringify([address, endpointName(endpoint), settings])
     const known = this.#known.get(name)
     if (known) return known
     const upstream = new Upstream({ ...place, tls: this.readTls(tls) }, options, since)
@@ -70,6 +71,10 @@ export class Upstreams {
       this.#known.delete(name)
       upstream.retire()
     }
+  }
+
+  get all(): Iterable<Upstream> {
+    return this.#known.values()
   }
 
   report(now: number): RouteReport[] {

@@ -1,5 +1,5 @@
-import type { Upstream } from '../upstreams/upstream.ts'
-import { randomHex } from './random-ids.ts'
+import type { Upstream } from '../../upstreams/upstream.ts'
+import { randomHex } from '../random-ids.ts'
 import { formatTraceparent } from './trace-context.ts'
 
 /** One try to get an answer from a service. */

@@ -1,8 +1,8 @@
 import type { Verdict } from 'diana-limiter'
-import type { AccessLogSettings } from '../settings/access-log-settings.ts'
-import type { CallRecord } from './call-record.ts'
+import type { AccessLogSettings } from '../../settings/access-log-settings.ts'
+import type { CallRecord } from '../call-record.ts'
+import { parseTraceparent } from '../tracing/trace-context.ts'
 import { escapeJson, escapeLog } from './escape.ts'
-import { parseTraceparent } from './trace-context.ts'
 
 /** A call that has ended, with what else a line tells of it. */
 export interface LoggedCall {
@@ -47,7 +47,7 @@ function jsonLine(call: LoggedCall): string {
   line += milliseconds('upstreamFirstByteMs', record.firstByteMs)
   line += milliseconds('upstreamMs', record.upstreamMs)
   line += text('route', route?.label, maxName)
-  line += text('upstream', upstream?.label, maxName)
+  line += text('upstream', upstream?.name, maxName)
   if (record.tries > 0) line += `,"tries":${record.tries}`
   line += verdictFields(verdict)
   line += text('requestId', record.requestId, maxName)

@@ -1,6 +1,6 @@
 import type { Verdict } from 'diana-limiter'
-import { version } from '../version.ts'
-import type { CallRecord } from './call-record.ts'
+import { version } from '../../version.ts'
+import type { CallRecord } from '../call-record.ts'
 import type { CallTrace, TrySpan } from './call-trace.ts'
 
 /** A span in the JSON of OTLP. */
@@ -95,7 +95,7 @@ function clientSpan(record: CallRecord, trace: CallTrace, at: number, { timeOrig
       ...methodAttributes(method),
       'server.address': url.hostname,
       'server.port': Number(url.port) || (url.protocol === 'https:' ? 443 : 80),
-      'url.full': upstream.label,
+      'url.full': url.origin,
       'http.response.status_code': status === 0 ? undefined : status,
       'http.request.resend_count': at === 0 ? undefined : at,
       'error.type': failure,

@@ -1,5 +1,5 @@
 import { Agent, request } from 'undici'
-import type { TracingSettings } from '../settings/tracing-settings.ts'
+import type { TracingSettings } from '../../settings/tracing-settings.ts'
 import { exportRequest, type OtlpSpan } from './otlp.ts'
 
 const maxQueued = 4096

@@ -1,0 +1,149 @@
+import { type OutgoingHttpHeader, type OutgoingHttpHeaders, validateHeaderName, validateHeaderValue } from 'node:http'
+import { constants, Http2ServerResponse, type ServerHttp2Stream } from 'node:http2'
+import type { Stream } from 'node:stream'
+import { isOfTheConnection } from '../proxy/connection-headers.ts'
+import { isSingleHeader } from './single-headers.ts'
+
+type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[] | readonly string[]
+
+/** Answers that have no body, whatever is written (RFC 9110, section 6.4.1). */
+const bodiless: readonly number[] = [204, 205, 304]
+
+interface NodeResponse extends Stream {
+  readonly stream: ServerHttp2Stream & { readonly headRequest: boolean }
+  readonly headersSent: boolean
+  readonly writableEnded: boolean
+  statusCode: number
+  getHeaders(): OutgoingHttpHeaders
+  setHeader(name: string, value: number | string | readonly string[]): void
+  write(chunk: string | Uint8Array, ...rest: unknown[]): boolean
+  end(...parts: unknown[]): this
+}
+
+/** Node's own, by a type that lets its properties be replaced by accessors. */
+const NodeResponse: new (stream: ServerHttp2Stream) => NodeResponse = Http2ServerResponse as never
+
+/** A response of HTTP/2 that can be used as one of HTTP/1.1: what only a connection of HTTP/1.1 can say is left out. */
+export class Http2Response extends NodeResponse {
+  #bytesWritten = 0
+
+  constructor(stream: ServerHttp2Stream) {
+    super(stream)
+    if (stream.destroyed) this.#closeSoon()
+    // what the caller still sends is of no use once it has its answer (RFC 9113, section 8.1)
+    stream.once('finish', () => {
+      // not at once: Node sends the end of the answer in a turn of its own
+      setImmediate(() => {
+        if (stream.state.remoteClose !== 1) stream.close(constants.NGHTTP2_NO_ERROR)
+        // a stream is over only when all that came has been read
+        stream.removeAllListeners('data').resume()
+      })
+    })
+  }
+
+  /** Bytes that have left this process; the rest waits for the caller's window. */
+  get bytesSent(): number {
+    return this.#bytesWritten - this.stream.bufferSize
+  }
+
+  get writableNeedDrain(): boolean {
+    return this.stream.writableNeedDrain
+  }
+
+  /** A stream that is reset is finished too, in its own view. */
+  get writableFinished(): boolean {
+    return this.writableEnded && this.stream.writableFinished && this.stream.rstCode === constants.NGHTTP2_NO_ERROR
+  }
+
+  get destroyed(): boolean {
+    return this.stream.destroyed || this.stream.closed
+  }
+
+  get closed(): boolean {
+    return this.stream.closed
+  }
+
+  get statusMessage(): string {
+    return ''
+  }
+
+  set statusMessage(_text: string) {
+    // HTTP/2 has no reason phrase
+  }
+
+  override setHeader(name: string, value: number | string | readonly string[]): void {
+    if (!isOfTheConnection(name.toLowerCase())) super.setHeader(name, value)
+  }
+
+  writeHead(status: number, text?: string | Headers, headers: Headers | undefined = headersIn(text)): this {
+    const { stream } = this
+    if (stream.destroyed || stream.closed) return this
+    const said: OutgoingHttpHeaders = { ...this.getHeaders(), ...merged(headers) }
+    for (const name in said) {
+      validateHeaderName(name)
+      for (const value of [said[name]].flat()) validateHeaderValue(name, String(value))
+    }
+    this.statusCode = status
+    // headers with a status of gRPC are all of the answer, and must say so
+    const isAll = this.writableEnded || said['grpc-status'] !== undefined
+    stream.respond({ ':status': status, ...said }, { endStream: isAll, waitForTrailers: !isAll })
+    return this
+  }
+
+  /** A stream that was reset before it could be served may not tell of its end again. */
+  #closeSoon(): void {
+    let isClosed = false
+    this.once('close', () => {
+      isClosed = true
+    })
+    setImmediate(() => {
+      if (!isClosed) this.emit('close')
+    })
+  }
+
+  writeProcessing(): void {
+    if (!this.headersSent) this.stream.additionalHeaders({ ':status': constants.HTTP_STATUS_PROCESSING })
+  }
+
+  override write(chunk: string | Uint8Array, ...rest: unknown[]): boolean {
+    if (this.stream.headRequest || this.stream.writableEnded || bodiless.includes(this.statusCode)) return true
+    this.#bytesWritten += typeof chunk === 'string' ? Buffer.byteLength(chunk) : chunk.length
+    return super.write(chunk, ...rest)
+  }
+
+  /** Without an end, the caller must not take the answer for a whole one. */
+  destroy(): this {
+    this.reset(constants.NGHTTP2_INTERNAL_ERROR)
+    return this
+  }
+
+  /** Ends the stream, also if its caller reads nothing, not even that. */
+  reset(code: number): void {
+    this.stream.close(code)
+    setImmediate(() => this.stream.destroy())
+  }
+}
+
+function headersIn(text: string | Headers | undefined): Headers | undefined {
+  return typeof text === 'string' ? undefined : text
+}
+
+/** Names in lower case, with all values of each; nothing of the connection. */
+function merged(headers: Headers | undefined): OutgoingHttpHeaders {
+  const byName: Record<string, string | string[]> = Object.create(null)
+  const add = (name: string, value: unknown): void => {
+    const lower = name.toLowerCase()
+    if (value === undefined || isOfTheConnection(lower)) return
+    const values = Array.isArray(value) ? value.map(String) : [String(value)]
+    const earlier = byName[lower]
+    if (earlier !== undefined && isSingleHeader(lower)) return
+    const all = earlier === undefined ? values : [...[earlier].flat(), ...values]
+    byName[lower] = all.length === 1 ? all[0]! : all
+  }
+  if (Array.isArray(headers)) {
+    for (let at = 0; at + 1 < headers.length; at += 2) add(String(headers[at]), headers[at + 1])
+  } else {
+    for (const name in headers) add(name, (headers as OutgoingHttpHeaders)[name])
+  }
+  return byName
+}

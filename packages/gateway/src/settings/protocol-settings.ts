@@ -1,0 +1,11 @@
+import { z } from 'zod'
+
+/** Which version of HTTP a service is sent. */
+export type ServiceProtocol = 'http1' | 'http2'
+
+export const protocolSchema: z.ZodOptional<z.ZodEnum<{ http1: 'http1'; http2: 'http2' }>> = z
+  .enum(['http1', 'http2'])
+  .optional()
+  .describe(
+    'What the service speaks; default: http1 over http, and over https what it chooses (ALPN). gRPC needs http2.',
+  )
