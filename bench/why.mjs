@@ -15,11 +15,10 @@ the filter between them is a tenth of a microsecond. With four rules the headers
 as the four judgements. Express gives each request a hidden class of its own, so that every property asked of it is looked up
 the slow way. Under full load on this machine a microsecond of mere spinning in a hook shows as 1.7 or more.
 `,
-  gateway: `The floor is "bare node:http and undici": two thirds of what the gateway does are the same parser, the same streams, the same
-client and as many system calls. Of what it adds, a third is the judgement by four rules and the text of their headers; a third is
-its own work (one spelling of the target, headers both ways, turns on a connection, the pace of callers, places at the
-service); the rest is a longer head, since services are told who called and callers where they stand, which Node and undici
-check name by name. A process more does not cost its calls less CPU: each worker asks the process that counts for both.
+  gateway: `The floor is "bare node:http and undici": the gateway uses the same parser, streams and client, and makes as many system
+calls per call. What it adds is the judgement by four rules and the text of their headers; its own work (one spelling of the
+target, headers both ways, turns on a connection, the pace of callers, places at the service, a record of the call); and a
+longer head, since services are told who called and callers where they stand, which Node and undici check name by name.
 `,
   redis: `With 64 calls in flight two batches of 32 are under way, and neither side is busy all the time: Redis answers nothing of what it
 has read before it has judged all of it, and each side is woken by the other. So the ratio grows with what is in flight, as the
