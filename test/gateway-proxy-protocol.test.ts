@@ -1,6 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { connect as connectHttp2 } from 'node:http2'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
@@ -82,6 +83,25 @@ describe('a connection that begins with a PROXY header', () => {
     const secure = connectTls({ socket, rejectUnauthorized: false })
     secure.write(get)
     expect((await secure.setEncoding('latin1').toArray()).join('')).toContain('from 203.0.113.9')
+  })
+
+  test.each<[string, string | Buffer, boolean]>([
+    ['1', text, false],
+    ['2', binary, false],
+    ['1 over TLS', text, true],
+    ['2 over TLS', binary, true],
+  ])('of version %s is served over the HTTP/2 behind it', async (_, header, isSecure) => {
+    const { port } = await guard(isSecure ? { tls: { cert: 'gateway.pem', key: 'gateway.key' } } : {})
+    const plain = connect(port, '127.0.0.1')
+    plain.write(header)
+    const socket = isSecure ? connectTls({ socket: plain, rejectUnauthorized: false, ALPNProtocols: ['h2'] }) : plain
+    const session = connectHttp2(`${isSecure ? 'https' : 'http'}://127.0.0.1`, { createConnection: () => socket })
+    const stream = session.request({ ':path': '/' }).setEncoding('latin1')
+    expect((await stream.toArray()).join('')).toBe('from 203.0.113.9')
+    session.destroy()
+    expect(
+      await sendRaw(port, header, 'GET / HTTP/1.1\r\nHost: a\r\n\r\nPRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+    ).not.toContain('\0')
   })
 
   test('is counted by the address in it, and the caller cannot write another one in front', async () => {

@@ -165,7 +165,7 @@ export const answers: readonly Behavior[] = [
     },
   },
   {
-    behavior: 'Bytes behind the end of an answer reach nobody, and the connection is not used again.',
+    behavior: 'Bytes behind the end of an answer are not passed on, and the connection is not used again.',
     suites: ['nginx'],
     check: async stage => {
       const extra = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil'
@@ -175,7 +175,7 @@ export const answers: readonly Behavior[] = [
     },
   },
   {
-    behavior: 'A body behind the answer to HEAD reaches nobody.',
+    behavior: 'A body behind the answer to HEAD is not passed on.',
     suites: ['nginx'],
     check: async stage => {
       const { url } = await stage.bytes((socket, call) =>

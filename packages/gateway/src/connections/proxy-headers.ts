@@ -18,6 +18,13 @@ interface PeerHandle {
 }
 
 const headerMs = 5000
+const headerBytes: unique symbol = Symbol('diana.proxyHeaderBytes')
+
+/** How many bytes of a connection were its PROXY header. */
+export function proxyHeaderBytes(socket: Socket): number {
+  return (socket as { [headerBytes]?: number })[headerBytes] ?? 0
+}
+
 const reportEveryMs = 10_000
 
 /**
@@ -74,6 +81,7 @@ export class ProxyHeaders {
         return
       }
       if (header.source) changePeer(socket, header.source)
+      Object.assign(socket, { [headerBytes]: header.length })
       if (header.length < bytes.length) socket.unshift(bytes.subarray(header.length))
       serve()
     }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { proxyHeaderBytes } from '../connections/proxy-headers.ts'
 
 /** What every connection of HTTP/2 begins with (RFC 9113, section 3.4). */
 const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1')
@@ -17,7 +18,8 @@ export function isPreface(error: NodeJS.ErrnoException, socket: Socket): error i
   if (error.code !== 'HPE_PAUSED_H2_UPGRADE') return false
   const { rawPacket, bytesParsed } = error as PrefaceError
   // behind a call of HTTP/1.1 it is no preface
-  return socket.bytesRead - (rawPacket.length - bytesParsed) === preface.length
+  const before = proxyHeaderBytes(socket) + rawPacket.length - bytesParsed
+  return socket.bytesRead - before === preface.length
 }
 
 /** Takes a connection from the parser of HTTP/1.1; all that the caller has sent can be read from it again. */
