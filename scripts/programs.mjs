@@ -52,9 +52,17 @@ export const programs = [
     packages: everywhere('nginx'),
   },
   {
-    name: 'curl',
-    home: 'https://curl.se/download.html',
-    packages: everywhere('curl'),
+    // some packages of nginx leave it out, or have it inside: its test is left out without it
+    name: "nginx's stream module",
+    check: ['/bin/sh', '-c', 'ls /usr/lib*/nginx/modules/ngx_stream_module.so'],
+    isOptional: true,
+    home: 'https://nginx.org/en/docs/stream/ngx_stream_core_module.html',
+    packages: { 'apt-get': 'libnginx-mod-stream', dnf: 'nginx-mod-stream', apk: 'nginx-mod-stream' },
+  },
+  {
+    name: 'haproxy',
+    home: 'https://www.haproxy.org',
+    packages: everywhere('haproxy'),
   },
   {
     name: 'git',
