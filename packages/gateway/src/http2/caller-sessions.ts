@@ -33,7 +33,7 @@ const anyStream = 2 ** 31 - 1
 export class CallerSessions {
   readonly #options: CallerSessionsOptions
   readonly #server: Http2Server
-  readonly #sessions = new Set<ServerHttp2Session>()
+  readonly #sessions = new Map<ServerHttp2Session, { open: number }>()
   #isClosing = false
 
   constructor(listener: RequestListener, options: CallerSessionsOptions) {
@@ -82,12 +82,15 @@ export class CallerSessions {
   /** Tells callers to open no further calls here; those on their way are still served. */
   announceClosing(): void {
     this.#isClosing = true
-    for (const session of this.#sessions) announce(session)
+    for (const session of this.#sessions.keys()) announce(session)
   }
 
   /** Takes no further calls. Connections end with their last call, and at once if they have none. */
   closeIdle(): void {
-    for (const session of this.#sessions) session.close()
+    for (const [session, calls] of this.#sessions) {
+      if (calls.open === 0) closeSoon(session)
+      else session.close()
+    }
   }
 
   #begin(socket: Socket): void {
@@ -98,18 +101,20 @@ export class CallerSessions {
   }
 
   #watch(session: ServerHttp2Session): void {
-    let streams = 0
+    const calls = { open: 0 }
     let timer: NodeJS.Timeout | undefined
     const awaitCalls = (): void => {
       timer = setTimeout(() => closeSoon(session), this.#options.idleMs)
     }
-    this.#sessions.add(session)
+    this.#sessions.set(session, calls)
     session.on('error', () => {})
     session.on('stream', stream => {
-      streams++
+      calls.open++
       clearTimeout(timer)
       stream.once('close', () => {
-        if (--streams === 0 && !session.destroyed) awaitCalls()
+        if (--calls.open > 0 || session.destroyed) return
+        if (session.closed) closeSoon(session)
+        else awaitCalls()
       })
     })
     session.once('close', () => {
