@@ -1,6 +1,19 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
+const include = ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts']
+const exclude = ['**/node_modules/**']
+/** What measures time or load, or starts many processes: nothing else runs beside it. */
+const alone = [
+  'packages/limiter/src/allocations.test.ts',
+  'packages/limiter/src/fleet-pace*.test.ts',
+  'packages/limiter/src/limiter-{flapping,lost-counts,outages}.test.ts',
+  'packages/limiter/src/stores/{deadline,redis-silence,shared,shared-late}.test.ts',
+  'test/{accuracy,chaos,fuzz,simulate,streams,restarts}.test.ts',
+  'test/gateway-{hostile,http2-hostile,large-transfers,workers}.test.ts',
+  'test/live-rules.test.ts',
+]
+
 const source = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
 export default defineConfig({
@@ -22,7 +35,11 @@ export default defineConfig({
     ],
   },
   test: {
-    include: ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts'],
     testTimeout: 30_000,
+    projects: [
+      // most tests wait for servers and timers, so several files share a processor
+      { extends: true, test: { name: 'together', include, exclude: [...exclude, ...alone], maxWorkers: 3 } },
+      { extends: true, test: { name: 'alone', include: alone, maxWorkers: 1, sequence: { groupOrder: 1 } } },
+    ],
   },
 })

@@ -281,6 +281,7 @@ export const faults = [
   },
   {
     name: 'failover to an empty Redis, with live connections to it at once',
+    allowance: { ...inFlight(1), ...underWay },
     scene: spare,
     lastsMs: 1000,
     async begin({ redis, proxy, other }) {
