@@ -8,7 +8,9 @@ const alone = [
   'packages/limiter/src/allocations.test.ts',
   'packages/limiter/src/fleet-pace*.test.ts',
   'packages/limiter/src/limiter-{flapping,lost-counts,outages}.test.ts',
-  'packages/limiter/src/stores/{deadline,redis-silence,shared,shared-late}.test.ts',
+  'packages/limiter/src/sources/*.test.ts',
+  'packages/limiter/src/stores/{deadline,memory,redis-silence,shared,shared-late}.test.ts',
+  'test/browser/*.test.ts',
   'test/{accuracy,chaos,fuzz,simulate,streams,restarts}.test.ts',
   'test/gateway-{hostile,http2-hostile,large-transfers,workers}.test.ts',
   'test/live-rules.test.ts',
@@ -36,6 +38,7 @@ export default defineConfig({
   },
   test: {
     testTimeout: 30_000,
+    hookTimeout: 30_000,
     projects: [
       // most tests wait for servers and timers, so several files share a processor
       { extends: true, test: { name: 'together', include, exclude: [...exclude, ...alone], maxWorkers: 3 } },
