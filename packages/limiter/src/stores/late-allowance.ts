@@ -2,17 +2,22 @@ const CHUNK_BITS = 8
 const CHUNK_SLOTS = 1 << CHUNK_BITS
 /** What was said of a key longer ago says nothing of what is left now. */
 const FRESH_US = 5_000_000
+/** Use is measured over this time at least, and from an earlier statement that is this old, unless there is none. */
 const APART_US = 10_000
+const MEASURED_US = 100_000
 /** A caller of whom nothing was asked for longer may have moved here from another process. */
 const RECENT_US = 1_000_000
 /** Others may be admitted calls twice as fast as before, and half of what is left after that is theirs. */
 const CAUTION = 2
 
+/** What becomes of the statement that the rate of use is measured from. */
+export type Reference = 'first' | 'kept' | 'moved'
+
 /**
  * How many permits of each key this process may admit while answers of the store are late, though the store is not away:
  * its share of what the store last said is left, less what the fleet will have used since if it goes on as before, and half
  * of that; and nothing that time has brought back. All numbers are in slots of the table that stands in for the store: when
- * the store last said something of a key, when before that, and for each level the share of what was left at both times.
+ * the store last said something of a key, since when its use is measured, and for each level the share of what was left then.
  */
 export class LateAllowance {
   readonly #levels: number
@@ -25,30 +30,36 @@ export class LateAllowance {
   }
 
   /**
-   * The store has said something of the key at `slot`: what, `note` tells for each level. Returns whether what it said before
-   * was so long ago that the two show how fast the key is used.
+   * The store has said something of the key at `slot`: what, `note` tells for each level. Returns what becomes of the earlier
+   * statement that the rate of use is measured from.
    */
-  begin(slot: number, now: number): boolean {
+  begin(slot: number, now: number): Reference {
     const chunk = this.#chunkFor(slot)
     const at = this.#baseOf(slot)
-    const isNext = now - chunk[at]! >= APART_US
-    if (isNext) chunk[at + 1] = chunk[at]!
+    const [saidAt, measuredFrom] = [chunk[at]!, chunk[at + 1]!]
     chunk[at] = now
-    return isNext
+    if (measuredFrom === 0) {
+      chunk[at + 1] = now
+      return 'first'
+    }
+    if (saidAt - measuredFrom < MEASURED_US) return 'kept'
+    chunk[at + 1] = saidAt
+    return 'moved'
   }
 
   /** This process's share of what is left of a level. */
-  note(slot: number, level: number, share: number, isNext: boolean): void {
+  note(slot: number, level: number, share: number, reference: Reference): void {
     const chunk = this.#chunkFor(slot)
     const at = this.#baseOf(slot) + 2 + 2 * level
-    if (isNext) chunk[at + 1] = chunk[at]!
+    if (reference !== 'kept') chunk[at + 1] = reference === 'first' ? share : chunk[at]!
     chunk[at] = share
   }
 
   /** Whether the store has said lately what is left of a key, twice, so that it is known how fast it is used. */
   isKnown(slot: number, now: number): boolean {
-    const before = this.#chunks[slot >> CHUNK_BITS]?.[this.#baseOf(slot) + 1] ?? 0
-    return before > 0 && now - before < FRESH_US
+    const chunk = this.#chunks[slot >> CHUNK_BITS]
+    const at = this.#baseOf(slot)
+    return chunk !== undefined && chunk[at]! > chunk[at + 1]! && now - chunk[at + 1]! < FRESH_US
   }
 
   /** Whether `cost` permits may be admitted by all levels. */
@@ -63,12 +74,13 @@ export class LateAllowance {
   leftAt(slot: number, level: number, moment: number): number {
     const chunk = this.#chunkFor(slot)
     const at = this.#baseOf(slot)
-    const [saidAt, before] = [chunk[at]!, chunk[at + 1]!]
+    const [saidAt, measuredFrom] = [chunk[at]!, chunk[at + 1]!]
     const left = chunk[at + 2 + 2 * level]!
+    if (moment <= saidAt) return left
     // said once only, so it is not known how fast the key is used
-    if (before === 0) return moment - saidAt < APART_US ? left : 0
+    if (saidAt === measuredFrom) return left / CAUTION
     const used = Math.max(0, chunk[at + 3 + 2 * level]! - left)
-    return left - (used / Math.max(1, saidAt - before)) * (moment - saidAt) * CAUTION
+    return left - (used / Math.max(APART_US, saidAt - measuredFrom)) * (moment - saidAt) * CAUTION
   }
 
   /** When the store last said something of a key; 0 if that was not shortly before a moment. */

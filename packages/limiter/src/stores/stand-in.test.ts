@@ -105,6 +105,19 @@ describe('counting in this process while the store cannot be asked', () => {
     expect(standIn.knows([charge('ann')], store.now)).toBe(false)
   })
 
+  it('knows how fast a key is used that the store is asked about every millisecond, also after a stall', () => {
+    const { hear, share, standIn, charge, store, admitted } = start('sliding-window', 100_000)
+    share(2)
+    for (let left = 50_000; left > 49_000; left--) {
+      hear('ann', left)
+      store.now += 1000
+    }
+    expect(standIn.knows([charge('ann')], store.now)).toBe(true)
+    store.now += 100_000
+    standIn.begin(store.now, true)
+    expect(admitted('ann')).toBeGreaterThan(20_000)
+  })
+
   it('admits no late call of a caller whose limit will be used up by now at the rate it was used before', () => {
     const { hear, share, standIn, charge, store } = start('sliding-window', 1000)
     share(2)

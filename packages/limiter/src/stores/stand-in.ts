@@ -209,7 +209,7 @@ export class StandIn {
     const { here, fleet, late } = this.#capacitiesOf(counter, table)
     const { isAlone } = this.#fleet
     if (!counter.held) this.see(charge, now)
-    const isNext = late.begin(slot, now)
+    const reference = late.begin(slot, now)
     const own = isAdmitted && !isCounted ? cost : 0
     for (let level = 0; level < table.meters.length; level++) {
       const meter = table.meters[level]!
@@ -218,7 +218,7 @@ export class StandIn {
       const part = Math.floor((charge.remaining[level]! * here[level]!) / fleet[level]!)
       // a process that has the whole limit to itself need not reckon with others
       const left = isWhole ? part : Math.max(0, part - Math.ceil(here[level]! / MARGIN))
-      late.note(slot, level, left, isNext)
+      late.note(slot, level, left, reference)
       if (meter.held) {
         if (own > 0) meter.take(state, at, now, own, 0)
         continue
