@@ -41,7 +41,7 @@ export default defineConfig({
     hookTimeout: 30_000,
     projects: [
       // most tests wait for servers and timers, so several files share a processor
-      { extends: true, test: { name: 'together', include, exclude: [...exclude, ...alone], maxWorkers: 3 } },
+      { extends: true, test: { name: 'together', include, exclude: [...exclude, ...alone], maxWorkers: 2 } },
       { extends: true, test: { name: 'alone', include: alone, maxWorkers: 1, sequence: { groupOrder: 1 } } },
     ],
   },

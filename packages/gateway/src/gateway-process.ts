@@ -19,8 +19,8 @@ export interface GatewayProcessOptions {
   readonly port?: number | undefined
   /** A socket that listens already, in place of host and port; of the supervisor, in a worker. */
   readonly fd?: number | undefined
-  /** The socket of a counting process. */
-  readonly counting?: string | undefined
+  /** The socket of a counting process, and how many processes count there. */
+  readonly counting?: { readonly socket: string; readonly processes: number } | undefined
   readonly logger?: FastifyServerOptions['logger']
   /** Told at the start of certificates that are used although something is wrong with them. */
   readonly onWarning?: ((warning: string) => void) | undefined

@@ -39,8 +39,11 @@ export interface LimiterOptions extends Omit<DocumentOptions, 'store'> {
   readonly sources?: readonly SourceKind[] | undefined
   /** Further parts of the rule file, for `limiter.followSection`. */
   readonly sections?: readonly Section[] | undefined
-  /** The socket of a counting process, with which other processes of this machine count together; see `serveCounting`. */
-  readonly counting?: string | undefined
+  /**
+   * The socket of a counting process, with which other processes of this machine count together; see `serveCounting`. If it is
+   * said how many processes they are, each has its share of the limits from the start if the counting process dies.
+   */
+  readonly counting?: string | { readonly socket: string; readonly processes: number } | undefined
   /** Whether this process judges no calls and only looks: no share of a limit is set aside for it. */
   readonly isObserver?: boolean | undefined
   /** How many keys are counted apart in this process; default a million. */
@@ -62,12 +65,14 @@ export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
     text === undefined ? parseInCode(words, vocabulary, given) : parseText(text, config!, vocabulary),
   )
   const connection = await connect(options, document)
-  const machine = counting === undefined ? undefined : new CountingStore({ socket: counting, isObserver })
+  const place = typeof counting === 'string' ? { socket: counting, processes: undefined } : counting
+  const machine = place && new CountingStore({ socket: place.socket, isObserver })
   let limiter: Limiter | undefined
   try {
     limiter = new Limiter({
       ...connection,
       machine,
+      machineProcesses: place?.processes,
       algorithms: vocabulary.algorithms,
       dimensions: [...vocabulary.dimensions, given.dimension],
       given,

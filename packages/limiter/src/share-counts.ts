@@ -21,6 +21,8 @@ export interface SharingParts {
   readonly lastError?: (() => unknown) | undefined
   /** Where the processes of this machine count together what is not the fleet's. */
   readonly machine?: (FleetStore & Roll) | undefined
+  /** How many they are, if that is known. */
+  readonly machineProcesses?: number | undefined
 }
 
 export interface SharingHooks {
@@ -43,7 +45,7 @@ export function shareCounts(parts: SharingParts, { store }: RuleDocument, hooks:
     rules: () => rules().flatMap(({ rule, counter }) => (counter && isOurs(rule) ? [rule.id] : [])),
     onPart: () => shareRules(rules(), stores, now()),
   })
-  const { fleet, machine, ...way } = parts
+  const { fleet, machine, machineProcesses, ...way } = parts
   const stores = new SharedStores({
     fleet:
       fleet &&
@@ -60,6 +62,7 @@ export function shareCounts(parts: SharingParts, { store }: RuleDocument, hooks:
         ...sharing(({ distributed }) => !distributed),
         roll: machine,
         timeoutMs: COUNTING_TIMEOUT_MS,
+        assumedFleet: machineProcesses,
         onChange: hooks.onMachine,
       }),
   })

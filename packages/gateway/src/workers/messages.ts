@@ -4,7 +4,6 @@ import type { ListeningSocket } from '../lifecycle/listening-socket.ts'
 
 /** What a worker is started with, in its environment. */
 export interface WorkerSettings extends Omit<GatewayProcessOptions, 'logger'> {
-  readonly counting: string
   readonly logLevel: string | undefined
 }
 

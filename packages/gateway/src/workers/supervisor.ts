@@ -163,8 +163,9 @@ export class Supervisor implements GatewayProcess {
     })
   }
 
-  #fork(counting: string) {
-    const { config, upstream, host, port, logLevel } = this.#options
+  #fork(socket: string) {
+    const { config, upstream, host, port, logLevel, workers } = this.#options
+    const counting = { socket, processes: workers }
     const settings: WorkerSettings = { config, upstream, host, port, fd: this.#descriptor(), counting, logLevel }
     return cluster.fork({ [settingsVariable]: JSON.stringify(settings) }).process
   }
