@@ -26,6 +26,7 @@ export interface FleetView {
 
 /** One in so many permits is left to what others are admitted between the last answer and an outage. */
 const MARGIN = 20
+const SHORT_US = 10_000_000
 /** A call that was refused because an answer is late may be tried again after so long. */
 const RETRY_US = 1_000_000
 /** A store that has lost its memory is told of so many keys by each process; more would take too long. */
@@ -346,8 +347,8 @@ export class StandIn {
     for (let level = 0; level < table.meters.length; level++) {
       const meter = table.meters[level]!
       if (meter.costLasting || (here[level] === fleet[level] && charge.emergency === 'local')) continue
-      const left = Math.floor(late.leftAt(slot, level, this.#wasStalled ? since : saidAt))
-      this.#keepAtMost(charge, slot, level, left, since)
+      const left = late.leftAt(slot, level, this.#wasStalled ? since : saidAt)
+      this.#keepAtMost(charge, slot, level, this.#wasStalled && isShort(meter) ? 0 : Math.floor(left), since)
     }
     late.catchUp(slot, since)
   }
@@ -389,6 +390,11 @@ export class StandIn {
       return (owed[level]?.missing ?? 0) + cost > part
     })
   }
+}
+
+/** Whether a limit is soon whole again, so that others may have used all of it in a moment, and little is lost without it. */
+function isShort({ scale }: Meter): boolean {
+  return scale?.[0] !== undefined && scale[0] <= SHORT_US
 }
 
 /** Refuses a charge that might fit, since it is not known whether it does. */
