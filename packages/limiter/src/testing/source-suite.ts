@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { follow } from '../sources/follow.ts'
 import type { Source, SourceDocument } from '../sources/source.ts'
 import { nonsense, withServer } from './nonsense.ts'
-import { isFailure, News, noMoreOpenThan, openThings, password, soon, using } from './source-watch.ts'
+import { isFailure, leavesNothingOpen, News, password, soon, using } from './source-watch.ts'
 import { writeTests } from './source-write.ts'
 
 /** A source that speaks to something which a test can change. */
@@ -147,13 +147,12 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
 
   add('throws when it cannot be reached, and says which source it is', async ({ source, stop }) => {
     await stop()
-    await sleep(1)
-    const before = openThings()
-    await using(source, async watch => {
-      await assert.rejects(watch.next(), isFailure(source.name))
-      assert.equal((await watch.iterator.next()).done, true)
-    })
-    await noMoreOpenThan(before)
+    await leavesNothingOpen(() =>
+      using(source, async watch => {
+        await assert.rejects(watch.next(), isFailure(source.name))
+        assert.equal((await watch.iterator.next()).done, true)
+      }),
+    )
   })
 
   add('works again after an outage, with what changed since', async ({ source, put, stop, start }) => {
@@ -189,34 +188,32 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
   })
 
   add('leaves nothing open behind', async ({ source, put }) => {
-    await put('one')
-    await sleep(1)
-    const before = openThings()
-    await using(source, async watch => {
-      await watch.next()
-      const waiting = watch.iterator.next()
-      await put('two')
-      await waiting
+    await leavesNothingOpen(async () => {
+      await put('one')
+      await using(source, async watch => {
+        await watch.next()
+        const waiting = watch.iterator.next()
+        await put('two')
+        await waiting
+      })
+      await using(source, async watch => {
+        const waiting = watch.iterator.next()
+        await sleep(1)
+        watch.abort()
+        await waiting
+      })
     })
-    await using(source, async watch => {
-      const waiting = watch.iterator.next()
-      await sleep(1)
-      watch.abort()
-      await waiting
-    })
-    await noMoreOpenThan(before)
   })
 
   add('leaves nothing open behind when its reader walks away', async ({ source, put }) => {
     await put('one')
-    await sleep(1)
-    const before = openThings()
-    const { signal } = new AbortController()
-    for await (const { text } of source.watch(signal)) {
-      assert.equal(text, 'one')
-      break
-    }
-    await noMoreOpenThan(before)
+    await leavesNothingOpen(async () => {
+      const { signal } = new AbortController()
+      for await (const { text } of source.watch(signal)) {
+        assert.equal(text, 'one')
+        break
+      }
+    })
   })
 
   for (const { name, test } of writeTests(writes)) add(name, test)

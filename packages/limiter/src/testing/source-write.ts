@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { DianaError } from '../errors.ts'
 import type { Source, SourceDocument } from '../sources/source.ts'
-import { isFailure, noMoreOpenThan, openThings, using } from './source-watch.ts'
+import { isFailure, leavesNothingOpen, using } from './source-watch.ts'
 
 interface Subject {
   readonly source: Source
@@ -90,10 +89,7 @@ export function writeTests(writes: boolean): readonly WriteTest[] {
         await put('one')
         const base = await read(source)
         await stop()
-        await sleep(1)
-        const before = openThings()
-        await assert.rejects(writeOf(source)('two', base, signal()), isFailure(source.name))
-        await noMoreOpenThan(before)
+        await leavesNothingOpen(() => assert.rejects(writeOf(source)('two', base, signal()), isFailure(source.name)))
       },
     },
   ]
