@@ -9,7 +9,7 @@ it.each<[string, NodeJS.ProcessEnv, object]>([
   ['two in the other order', { LISTEN_FDS: '2', LISTEN_PID: '7', LISTEN_FDNAMES: 'admin:x' }, { traffic: 4, admin: 3 }],
   ['the admin socket alone', { LISTEN_FDS: '1', LISTEN_PID: '7', LISTEN_FDNAMES: 'admin' }, { admin: 3 }],
   ['sockets of a parent', { LISTEN_FDS: '1', LISTEN_PID: '6' }, {}],
-  ['sockets of nobody', { LISTEN_FDS: '1' }, {}],
+  ['sockets that name no process', { LISTEN_FDS: '1' }, {}],
   ['a number that is none', { LISTEN_FDS: 'x', LISTEN_PID: '7' }, {}],
   ['those of a predecessor', { DIANA_SOCKETS: 'traffic:admin' }, { traffic: 3, admin: 4 }],
   ['that of a predecessor without admin', { DIANA_SOCKETS: 'traffic' }, { traffic: 3 }],

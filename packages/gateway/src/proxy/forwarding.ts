@@ -115,7 +115,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
         reset: false,
         // by the Host of the caller, undici would ask for another certificate
         servername: this.#upstream.serverName,
-        ...(this.#body === undefined ? {} : { trailers: () => trailersOf(this.#request.raw) }),
+        ...(this.#body === undefined ? {} : { trailers: () => this.trailers() }),
       } as Dispatcher.DispatchOptions,
       this,
     )

@@ -2,7 +2,7 @@
 export interface OutletSource {
   /** More may be written. */
   onReady(): void
-  /** Nobody waits for the answer any more. */
+  /** The caller does not wait for the answer any more. */
   onGone(): void
 }
 

@@ -40,7 +40,7 @@ class StalledSink implements LineSink {
 }
 
 describe('a line writer', () => {
-  test('drops and counts lines while nobody reads, keeps a bounded number, and reports it when somebody reads again', async () => {
+  test('drops and counts lines while its reader stalls, keeps a bounded number, and reports it when the reader goes on', async () => {
     const sink = new StalledSink()
     const writer = new LineWriter(sink, { onTrouble, maxPendingBytes: 1000 })
     for (let at = 0; at < 500; at++) writer.write(`${String(at).padStart(9, '0')}\n`)
