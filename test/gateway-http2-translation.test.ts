@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { constants, createServer, type ServerHttp2Stream } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
+import { readUpstreams } from '../packages/gateway/src/upstreams/reports.ts'
 import { GatewayRig, sendRaw } from './rigs/gateway-rig.ts'
 import { block, flags, frame, framesIn, frameTypes, openRaw } from './rigs/http2-frames.ts'
 import { Http2Caller } from './rigs/http2-rig.ts'
@@ -37,8 +38,8 @@ async function guardBytes(answerTo: (path: string) => string) {
 }
 
 /** A gateway in front of a service of HTTP/2 that reads all of a call before it answers. */
-async function guardHttp2() {
-  const server = createServer()
+async function guardHttp2(gateway: object = {}) {
+  const server = createServer({ maxHeaderListPairs: 2000, settings: { maxHeaderListSize: 2 ** 20 } })
   const sockets = new Set<Socket>()
   const trailers: Record<string, unknown>[] = []
   const heads: Record<string, unknown>[] = []
@@ -61,7 +62,7 @@ async function guardHttp2() {
   })
   const to = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const guarded = await rig.guard({
-    gateway: { timeouts: { headers: '1s' }, routes: [{ to, protocol: 'http2' }] },
+    gateway: { timeouts: { headers: '1s' }, ...gateway, routes: [{ to, protocol: 'http2' }] },
   })
   return { ...guarded, trailers, heads }
 }
@@ -179,4 +180,38 @@ test.each([
   const { url } = await guardBytes(() => bytes)
   const answer = await call(url).call({ ':path': '/a' })
   expect([answer.status, answer.body, answer.reset]).toEqual([status, body, 0])
+})
+
+describe('headers as large as the limits allow', () => {
+  const large = Array.from({ length: 100 }, (_, at) => `x-${at}: ${'y'.repeat(1000)}\r\n`).join('')
+
+  test('reach a caller of HTTP/2, whose connection stays', async () => {
+    const to = await rig.serveRaw(socket => {
+      socket.on('data', () => socket.end(`HTTP/1.1 200 OK\r\n${large}Content-Length: 2\r\n\r\nok`))
+    })
+    const { url } = await rig.guard({ gateway: { limits: { responseHeaders: '1MiB' }, routes: [{ to }] } })
+    const caller = new Http2Caller(url, { maxHeaderListPairs: 10_000, settings: { maxHeaderListSize: 2 ** 24 } })
+    rig.later(() => caller.close())
+    for (let calls = 0; calls < 2; calls++) {
+      const { status, body } = await caller.call({ ':path': '/a' })
+      expect([status, body]).toEqual([200, 'ok'])
+    }
+  })
+
+  test('reach a service of HTTP/2', async () => {
+    const { port, heads } = await guardHttp2({ limits: { headers: '128KiB' } })
+    const head = `GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${large}\r\n`
+    expect((await sendRaw(port, head)).slice(9, 12)).toBe('200')
+    expect(heads[0]).toHaveProperty('x-99')
+  })
+
+  test('that a service of HTTP/2 does not take are not a failure of the service', async () => {
+    const { port, limiter } = await guardHttp2({ limits: { headers: '128KiB' } })
+    const lines = Array.from({ length: 3000 }, (_, at) => `${at.toString(36)}:\r\n`).join('')
+    for (let calls = 0; calls < 10; calls++) {
+      const answer = await sendRaw(port, `GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${lines}\r\n`)
+      expect(answer.slice(9, 12)).toBe('502')
+    }
+    expect(readUpstreams(limiter)[0]?.addresses[0]?.state).toBe('healthy')
+  })
 })
