@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { request } from 'undici'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { stringify } from 'yaml'
-import { startRedis } from '../packages/limiter/src/sources/doubles/redis-server.ts'
+import { startRedis } from '../packages/limiter/src/sources/servers/redis-server.ts'
 import { GatewayRig } from './rigs/gateway-rig.ts'
 import { build, call, childrenOf, load, type Program, startDiana } from './rigs/program-rig.ts'
 

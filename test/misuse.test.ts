@@ -13,8 +13,8 @@ import fastify from 'fastify'
 import { Hono } from 'hono'
 import Koa from 'koa'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { listen } from '../packages/limiter/src/filters/doubles/listen.ts'
-import { freePort } from '../packages/limiter/src/sources/doubles/program.ts'
+import { listen } from '../packages/limiter/src/filters/servers/listen.ts'
+import { freePort } from '../packages/limiter/src/sources/servers/program.ts'
 
 /** Every likely misuse of the library, and what the user is told: no mistake is silent. */
 

@@ -1,4 +1,4 @@
-import type { ClientCertificate } from './client-certificate.ts'
+import type { ClientCertificate } from './http/client-certificate.ts'
 
 /** What Diana may ask of a request. Filters make one; anything else may be added under `attributes`. */
 export interface Call {

@@ -1,8 +1,8 @@
 import type { Limit, Meter, Told, Twin } from './algorithm.ts'
 import { Misfit } from './algorithm.ts'
-import { bucketTwin } from './bucket-twin.ts'
-import { lowerSteps, noteLow, type Refill, rewindSteps, STEPS, unpaidOf } from './low-points.ts'
-import { exactRate } from './rate.ts'
+import { bucketTwin } from './lua/bucket.ts'
+import { lowerSteps, noteLow, type Refill, rewindSteps, STEPS, unpaidOf } from './numbers/low-points.ts'
+import { exactRate } from './numbers/rate.ts'
 
 /*
  * The arithmetic that token bucket and leaky bucket share: a debt that every admitted call raises and time pays off.

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { inheritStates, layOut } from '../stores/inherit-states.ts'
+import { inheritStates, layOut } from '../stores/memory/migrate-states.ts'
 import { subjects } from '../testing/subject.ts'
 import { type Dice, nextMoment, pick, startFrom } from '../testing/walk.ts'
 import type { Algorithm, Limit, Meter, Patience } from './algorithm.ts'

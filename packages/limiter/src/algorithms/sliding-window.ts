@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import type { Algorithm, Limit, Meter, Patience, Told, Twin } from './algorithm.ts'
 import { longestWaitUs, Misfit } from './algorithm.ts'
-import { Packing, shareOut } from './packing.ts'
-import { slidingWindowTwin } from './sliding-window-twin.ts'
+import { slidingWindowTwin } from './lua/sliding-window.ts'
+import { Packing, shareOut } from './numbers/packing.ts'
 
 /*
  * Sliding window: never more than `count` in any interval of the period, in one number per segment and a few more.

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { duration } from '../duration.ts'
+import { duration } from '../common/duration.ts'
 import type { Algorithm, Limit, Meter, Patience } from './algorithm.ts'
 import { longestWaitUs, Misfit } from './algorithm.ts'
 import { Smooth, warmUpCurve } from './smooth.ts'

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Call } from '../call.ts'
-import { compileAmbiguity } from './ambiguity.ts'
 import { findDimension } from './find-dimension.ts'
 import { dimensions } from './index.ts'
+import { compileAmbiguity } from './reading/ambiguity.ts'
 
 const call = (more: Partial<Call>): Call => ({ method: 'GET', path: '/', ...more })
 

@@ -1,5 +1,5 @@
 import type { Call } from '../call.ts'
-import { isAmbiguousPath, resourcePath } from '../path-readings.ts'
+import { isAmbiguousPath, resourcePath } from '../http/path-readings.ts'
 import type { Dimension } from './dimension.ts'
 
 /** What is called: the framework's route template, or else the path. */

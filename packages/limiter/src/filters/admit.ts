@@ -1,6 +1,6 @@
-import { valueNow } from '../sync-function.ts'
+import { valueNow } from '../common/sync-function.ts'
+import { warnOnce } from '../common/warn-once.ts'
 import type { Verdict } from '../verdict.ts'
-import { warnOnce } from '../warn-once.ts'
 import type { Filter } from './filter.ts'
 import { report } from './report.ts'
 import { Visit } from './visit.ts'

@@ -1,7 +1,7 @@
+import { isAsyncFunction } from '../common/sync-function.ts'
 import { DianaError } from '../errors.ts'
 import { joinWords, show } from '../rules/show.ts'
 import { suggest } from '../rules/suggest.ts'
-import { isAsyncFunction } from '../sync-function.ts'
 
 /** What is wrong with the value of an option; undefined if nothing is. */
 type Fault = (value: unknown) => string | undefined

@@ -1,12 +1,12 @@
 import type { Context, Middleware } from 'koa'
-import { clientCertificateOf } from '../client-certificate.ts'
+import { clientCertificateOf } from '../http/client-certificate.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Verdict } from '../verdict.ts'
 import { admit, verdictOf as verdictOfRaw } from './admit.ts'
 import { appFilter, type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
-import type { Framework } from './framework.ts'
-import { node } from './node-framework.ts'
-import { spelledPath } from './spelled-path.ts'
+import type { Framework } from './frameworks/framework.ts'
+import { node } from './frameworks/node.ts'
+import { spelledPath } from './frameworks/spelled-path.ts'
 
 export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
 

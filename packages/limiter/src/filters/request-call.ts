@@ -1,6 +1,6 @@
 import { type Call, lazy } from '../call.ts'
 import type { Filter } from './filter.ts'
-import { pathBehindHost, queryOf } from './spelled-path.ts'
+import { pathBehindHost, queryOf } from './frameworks/spelled-path.ts'
 import { warnAboutProxies } from './trust.ts'
 
 /** A request of any framework as Diana sees it. What no rule asks is never worked out. */

@@ -1,6 +1,6 @@
-import type { Figures } from '../figures/figures.ts'
-import type { Counts } from '../figures/tally.ts'
 import type { Status } from '../limiter-status.ts'
+import type { Figures } from '../stats/stats.ts'
+import type { Counts } from '../stats/tally.ts'
 
 /** What can be measured: a limiter, or several processes that are told of as one. */
 export interface Measured {

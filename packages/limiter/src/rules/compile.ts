@@ -1,14 +1,14 @@
 import type { Algorithm, Limit, Meter, Part } from '../algorithms/algorithm.ts'
 import { partMeter } from '../algorithms/part.ts'
 import type { Call } from '../call.ts'
-import { type CallTest, compileAmbiguity } from '../dimensions/ambiguity.ts'
 import type { Dimension } from '../dimensions/dimension.ts'
 import { compileKey, compilePart, type KeyReader, type KeyWords, readerOf } from '../dimensions/key.ts'
+import { type CallTest, compileAmbiguity } from '../dimensions/reading/ambiguity.ts'
 import { DianaError } from '../errors.ts'
-import { compileCallers, compileDenied } from './callers.ts'
-import { compileCost } from './cost.ts'
-import { type CallOutcome, compileCountWhen } from './count-when.ts'
+import { compileCallers, compileDenied } from './match/callers.ts'
+import { type CallOutcome, compileCountWhen } from './match/count-when.ts'
 import type { Answer, Match, Rule, RuleDocument, WhenStoreDown } from './rule.ts'
+import { compileCost } from './schema/cost.ts'
 
 /** A rule ready to judge calls. */
 export interface CompiledRule {

@@ -1,7 +1,7 @@
 import { told } from '../dimensions/key.ts'
+import type { Vocabulary } from './schema/vocabulary.ts'
 import { joinWords, show } from './show.ts'
 import { suggest } from './suggest.ts'
-import type { Vocabulary } from './vocabulary.ts'
 
 /** What is wrong with a source of `identify`: `header:x-account-id`, `cookie:uid`, `ip`. */
 export function sourceFault(text: string, vocabulary: Vocabulary): string | undefined {

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { hintForValue, hintForWord } from './hints.ts'
+import { hintForValue, hintForWord } from './schema/hints.ts'
 import { joinWords, show } from './show.ts'
 import { suggest } from './suggest.ts'
 

@@ -1,6 +1,6 @@
-import type { CallReader, GivenFunctions } from '../dimensions/given-functions.ts'
+import type { CallReader, GivenFunctions } from '../dimensions/reading/given-functions.ts'
 import { isMap } from './is-map.ts'
-import type { DocumentOptions, RuleOptions } from './options.ts'
+import type { DocumentOptions, RuleOptions } from './schema/options.ts'
 
 const mostCost = 1_000_000_000
 

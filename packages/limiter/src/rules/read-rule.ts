@@ -1,12 +1,12 @@
 import { type Algorithm, Misfit } from '../algorithms/algorithm.ts'
 import { explain, explainWord, type Problem } from './explain.ts'
-import { hintForWord } from './hints.ts'
 import { isMap } from './is-map.ts'
 import type { Rule } from './rule.ts'
-import { anyRuleSchema, offRuleSchema, type RuleWords, ruleSchema } from './schema.ts'
+import { hintForWord } from './schema/hints.ts'
+import { anyRuleSchema, offRuleSchema, type RuleWords, ruleSchema } from './schema/schema.ts'
+import type { Vocabulary } from './schema/vocabulary.ts'
 import { joinWords, show } from './show.ts'
 import { suggest } from './suggest.ts'
-import type { Vocabulary } from './vocabulary.ts'
 
 /** What a rule may refer to in its document. */
 export interface Surroundings {

@@ -1,10 +1,10 @@
-import type { ForwardedBy } from '../address.ts'
 import type { Limit } from '../algorithms/algorithm.ts'
 import type { JwtSettings } from '../dimensions/dimension.ts'
 import type { Missing } from '../dimensions/key.ts'
-import type { CallerList } from './callers.ts'
-import type { CostWords } from './cost.ts'
-import type { StatusRange } from './count-when.ts'
+import type { ForwardedBy } from '../http/ip-address.ts'
+import type { CallerList } from './match/callers.ts'
+import type { StatusRange } from './match/count-when.ts'
+import type { CostWords } from './schema/cost.ts'
 
 /** Which calls a rule is about; every part given must hold, absent parts match all. */
 export interface Match {

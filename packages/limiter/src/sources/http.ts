@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { basicHeader, parseAddress, showAddress } from './address.ts'
-import { changes } from './changes.ts'
-import { fetchText, type Reply, statusError } from './fetch-text.ts'
-import { pause } from './pause.ts'
+import { changes } from './client/changes.ts'
+import { fetchText, type Reply, statusError } from './client/fetch-text.ts'
+import { pause } from './client/pause.ts'
+import { hashText } from './client/text.ts'
+import { conflict, writeGuarded } from './client/write-guarded.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { hashText } from './text.ts'
 import { credentialWords, durationWord, secretWord } from './words.ts'
-import { conflict, writeGuarded } from './write-guarded.ts'
 
 const mostRedirects = 5
 

@@ -1,15 +1,15 @@
 import type { Redis, RedisOptions } from 'ioredis'
 import { DianaError } from '../errors.ts'
 import { parseAddress, showAddress } from './address.ts'
-import { Bell } from './bell.ts'
-import { changes } from './changes.ts'
-import { pause } from './pause.ts'
+import { changes } from './client/changes.ts'
+import { pause } from './client/pause.ts'
+import { Bell } from './client/signal.ts'
+import { decodeText, hashText, largestBytes } from './client/text.ts'
+import { patienceMs, within } from './client/within.ts'
+import { conflict, writeGuarded } from './client/write-guarded.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { decodeText, hashText, largestBytes } from './text.ts'
-import { patienceMs, within } from './within.ts'
 import { credentialWords, durationWord, nameWord } from './words.ts'
-import { conflict, writeGuarded } from './write-guarded.ts'
 
 type Place = Pick<RedisOptions, 'host' | 'port' | 'db' | 'tls' | 'username' | 'password'>
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { duration, parseDuration } from '../duration.ts'
+import { duration, parseDuration } from '../common/duration.ts'
 
 /** Text that no message may show, not even when it is wrong. */
 export const secretWord: z.ZodString = z

@@ -1,5 +1,5 @@
-import { type FleetCharge, type FleetCounter, fleetCharge } from './fleet-store.ts'
-import { resetsSoFar, type Table } from './table.ts'
+import { resetsSoFar, type Table } from './memory/table.ts'
+import { type FleetCharge, type FleetCounter, fleetCharge } from './store.ts'
 
 /** What a rule does while the store cannot be asked: count its part here, or all of it, let all calls pass, or none. */
 export type Emergency = 'share' | 'local' | 'allow' | 'refuse'

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { algorithms } from '../algorithms/index.ts'
 import { partMeter } from '../algorithms/part.ts'
 import type { CompiledRule } from '../rules/compile.ts'
-import { limitOf, parseRate } from '../rules/limit.ts'
+import { limitOf, parseRate } from '../rules/schema/limit.ts'
 import type { TimelineRule } from './timeline.ts'
 
 const QUEUE_SIZE = 1000

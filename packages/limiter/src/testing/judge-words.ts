@@ -1,7 +1,7 @@
-import { Tally } from '../figures/tally.ts'
-import { Judge } from '../judge.ts'
-import type { Receipt } from '../judgement.ts'
-import { MemoryStore } from '../stores/memory.ts'
+import { Judge } from '../decision/decider.ts'
+import type { Receipt } from '../decision/pending-verdict.ts'
+import { Tally } from '../stats/tally.ts'
+import { MemoryStore } from '../stores/memory/memory-store.ts'
 import { compileWords } from './compile-words.ts'
 import type { TimelineRule } from './timeline.ts'
 

@@ -1,6 +1,6 @@
 import type { CompiledRule } from '../rules/compile.ts'
-import type { RedisStore } from '../stores/redis.ts'
-import { redisCharge } from '../stores/redis-counter.ts'
+import { redisCharge } from '../stores/redis/counter.ts'
+import type { RedisStore } from '../stores/redis/redis-store.ts'
 import type { TimelineAnswer } from './timeline.ts'
 
 /** Judges calls by one rule, straight from the store. */
