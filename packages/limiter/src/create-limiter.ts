@@ -5,8 +5,8 @@ import type { Dimension } from './dimensions/dimension.ts'
 import { GivenFunctions } from './dimensions/reading/given-functions.ts'
 import { DianaError } from './errors.ts'
 import { Limiter, type LimiterParts } from './limiter.ts'
-import { gatherWords, importPlugins, pluginsNamedIn } from './reload/plugins.ts'
-import { documentInWords } from './rules/in-words.ts'
+import { importPlugins, mergeExtensions, pluginsNamedIn } from './reload/plugins.ts'
+import { documentToInput } from './rules/in-words.ts'
 import { formatMistake } from './rules/mistake.ts'
 import { type DocumentOptions, type Parsed, parseOptions, parseText, type Vocabulary } from './rules/parse.ts'
 import type { RuleDocument } from './rules/rule.ts'
@@ -59,9 +59,9 @@ export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
   assertSense(options, words)
   const text = config === undefined ? undefined : await readRules(config)
   const plugins = text === undefined ? [] : await importPlugins(pluginsNamedIn(text), config!)
-  const vocabulary = { ...gatherWords({ algorithms, dimensions, sources }, plugins), sections }
+  const vocabulary = { ...mergeExtensions({ algorithms, dimensions, sources }, plugins), sections }
   const given = new GivenFunctions()
-  const document = obeyed(
+  const document = applied(
     text === undefined ? parseInCode(words, vocabulary, given) : parseText(text, config!, vocabulary),
   )
   const connection = await connect(options, document)
@@ -143,7 +143,7 @@ async function readRules(path: string): Promise<string> {
   })
 }
 
-function obeyed(parsed: Parsed): RuleDocument {
+function applied(parsed: Parsed): RuleDocument {
   if (parsed.document) return parsed.document
   throw new DianaError('BAD_RULES', parsed.mistakes.map(formatMistake).join('\n'))
 }
@@ -151,7 +151,7 @@ function obeyed(parsed: Parsed): RuleDocument {
 /** Only where there are functions may rules name any. */
 function parseInCode(words: Omit<LimiterOptions, 'config'>, vocabulary: Vocabulary, given: GivenFunctions): Parsed {
   const { store, ...rest } = inWords(words)
-  const inCode = documentInWords(rest, given)
+  const inCode = documentToInput(rest, given)
   const dimensions = given.isEmpty ? vocabulary.dimensions : [...vocabulary.dimensions, given.dimension]
   return parseOptions({ ...inCode, ...(store && { store }) }, { ...vocabulary, dimensions })
 }
@@ -173,7 +173,7 @@ async function connect(
   { store, clock, isObserver }: LimiterOptions,
   document: RuleDocument,
 ): Promise<
-  (Pick<LimiterParts, 'fleet' | 'roll' | 'hasParts' | 'reconnect' | 'onReady' | 'lastError'> & Opened) | undefined
+  (Pick<LimiterParts, 'fleet' | 'registry' | 'hasParts' | 'reconnect' | 'onReady' | 'lastError'> & Opened) | undefined
 > {
   if (!document.store) return undefined
   const { redis: urls, prefix = DEFAULT_PREFIX } = document.store
@@ -182,12 +182,12 @@ async function connect(
   const fleet = new RedisStore(send, { prefix, isCluster, now })
   const statistics = new RedisStatistics(send, { prefix, isCluster })
   const members = new RedisRoll(send, fleetName(prefix))
-  const roll = isObserver ? observerRoll(() => members.count()) : members
+  const registry = isObserver ? observerRoll(() => members.count()) : members
   const adviseOnMemory = (): void => void warnOfEviction(send)
   onReady?.(adviseOnMemory)
   return {
     fleet,
-    roll,
+    registry,
     hasParts: isCluster,
     statistics,
     disconnect: close,

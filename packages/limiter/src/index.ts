@@ -3,12 +3,12 @@ export type { PassedAndRefused, Preview } from './admin/preview.ts'
 export type { Trial } from './admin/trials.ts'
 export {
   type Algorithm,
+  InvalidLimitError,
   type Limit,
   type Meter,
-  Misfit,
   type Part,
-  type Patience,
   type Terms,
+  type WaitOptions,
 } from './algorithms/algorithm.ts'
 export { algorithms } from './algorithms/index.ts'
 export type { Call } from './call.ts'
@@ -19,7 +19,7 @@ export type { BlockedCaller } from './decision/blocklist.ts'
 export type { CheckOptions } from './decision/check-options.ts'
 export type { CallerStanding, Explanation, RuleExplanation } from './decision/explain.ts'
 export type { RuleMiss } from './decision/explain-misses.ts'
-export type { RateLimitWords } from './decorators/annotation.ts'
+export type { RateLimitOptions } from './decorators/annotation.ts'
 export { RateLimit, type RateLimitDecorator, rateLimitsOf } from './decorators/rate-limit.ts'
 export { LimitedError, rateLimited } from './decorators/wrap-function.ts'
 export { callOfKey, describeKey } from './dimensions/describe-key.ts'
@@ -33,7 +33,7 @@ export { normaliseTarget, type Target } from './http/path.ts'
 export type { Limiter, SectionFollower } from './limiter.ts'
 export type { LimiterEvents, RuleStatus, Status } from './limiter-status.ts'
 export { RateLimiter, type RateLimiterOptions } from './pacing/rate-limiter.ts'
-export { gatherWords, importPlugins, type Plugin, pluginsNamedIn, type Words } from './reload/plugins.ts'
+export { type Extensions, importPlugins, mergeExtensions, type Plugin, pluginsNamedIn } from './reload/plugins.ts'
 export type { SourceStatus } from './reload/source-state.ts'
 export { formatMistake, type Mistake } from './rules/mistake.ts'
 export { type Parsed, parseText, type Vocabulary } from './rules/parse.ts'
@@ -44,11 +44,11 @@ export type { Section } from './rules/schema/section.ts'
 export { sources } from './sources/index.ts'
 export type { Source, SourceDocument, SourceKind } from './sources/source.ts'
 export { type DurationFigures, durationBounds } from './stats/durations.ts'
-export { FigureHistory, type RuleSecond, type Second, type SecondCounts, type Series } from './stats/history.ts'
+export { FigureHistory, type RuleSecond, type SecondCounts, type SecondStats, type Series } from './stats/history.ts'
 export { maskCaller } from './stats/mask.ts'
 export type { Observer, RefusedCaller } from './stats/observer.ts'
 export type { RecordedCall } from './stats/recorder.ts'
-export { type Figures, mergeFigures, type RuleFigures } from './stats/stats.ts'
+export { mergeFigures, type RuleFigures, type Stats } from './stats/stats.ts'
 export type { Counts } from './stats/tally.ts'
 export { mergeCallers, type TopCaller, TopCallers } from './stats/top-callers.ts'
 export type { TroubleKind } from './stores/failover/store-error.ts'

@@ -13,7 +13,7 @@ export interface Status {
   readonly keys: number
   readonly maxKeys: number
   /** Rules whose new callers share one counter, because as many keys are live as may be. */
-  readonly crowded: readonly string[]
+  readonly overflowing: readonly string[]
 }
 
 export interface RuleStatus {

@@ -22,7 +22,7 @@ export interface StoredDocument {
   readonly reason?: string | undefined
 }
 
-const patienceMs = 10_000
+const timeoutMs = 10_000
 const mostNewRules = 1000
 
 /** Reads, checks and writes the documents that the rules come from; what cannot be obeyed is never written. */
@@ -140,7 +140,7 @@ export class Documents {
         `${source.name}: was changed since it was read; read it again and make the change anew`,
       )
     }
-    const written = await source.write(text, base, AbortSignal.timeout(patienceMs))
+    const written = await source.write(text, base, AbortSignal.timeout(timeoutMs))
     await this.#live.prepare(where, text)
     this.#live.hear(where, { text, version: written })
     if (this.#live.textOf(where) === text) return written
@@ -168,12 +168,12 @@ function absent(where: Where): StoredDocument {
 
 async function readOnce(source: Source): Promise<SourceDocument> {
   const controller = new AbortController()
-  const timer = setTimeout(() => controller.abort(), patienceMs)
+  const timer = setTimeout(() => controller.abort(), timeoutMs)
   try {
     for await (const document of source.watch(controller.signal)) return document
   } finally {
     clearTimeout(timer)
     controller.abort()
   }
-  throw new DianaError('SOURCE_FAILED', `${source.name}: gave no answer within ${patienceMs / 1000} s`)
+  throw new DianaError('SOURCE_FAILED', `${source.name}: gave no answer within ${timeoutMs / 1000} s`)
 }

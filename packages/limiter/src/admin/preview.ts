@@ -1,6 +1,6 @@
-import { Judge } from '../decision/decider.ts'
-import { type CountedRule, giveBack } from '../decision/pending-verdict.ts'
-import { countRules } from '../decision/rule-states.ts'
+import { Decider } from '../decision/decider.ts'
+import { giveBack, type RuleState } from '../decision/pending-verdict.ts'
+import { bindCounters } from '../decision/rule-states.ts'
 import type { CompiledDocument } from '../rules/compile.ts'
 import type { Rule, RuleDocument } from '../rules/rule.ts'
 import { createWatch } from '../stats/counters.ts'
@@ -72,8 +72,8 @@ function replay(calls: readonly RecordedCall[], document: RuleDocument, compile:
   const store = new MemoryStore()
   let now = 0
   const { rules: compiled, allows, denies } = compile({ ...document, rules })
-  const counted: CountedRule[] = countRules(compiled, [], store, 0)
-  const judge = new Judge({
+  const counted: RuleState[] = bindCounters(compiled, [], store, 0)
+  const judge = new Decider({
     rules: counted,
     allows,
     denies,

@@ -2,11 +2,11 @@ import type { Call } from '../call.ts'
 import { parseDuration } from '../common/duration.ts'
 import { ip } from '../dimensions/ip.ts'
 import { DianaError } from '../errors.ts'
-import type { SharedStores } from '../stores/composite-store.ts'
+import type { CompositeStore } from '../stores/composite-store.ts'
 import { localCharge, type MemoryStore } from '../stores/memory/memory-store.ts'
-import { CROWD } from '../stores/memory/table.ts'
+import { OVERFLOW_SLOT } from '../stores/memory/table.ts'
 import { sharedCharge } from '../stores/shared-charge.ts'
-import type { CountedRule, Gate } from './pending-verdict.ts'
+import type { BlockCounters, RuleState } from './pending-verdict.ts'
 
 /** A caller whom a rule refuses for a time. */
 export interface BlockedCaller {
@@ -24,13 +24,13 @@ const MOST_LISTED = 10_000
 
 export interface GateKeeping {
   readonly store: MemoryStore
-  readonly shared?: SharedStores | undefined
+  readonly shared?: CompositeStore | undefined
   readonly now: () => number
 }
 
 /** Blocks somebody by a rule, for its own time unless told; throws where it makes no sense. */
 export async function blockBy(
-  counted: CountedRule,
+  counted: RuleState,
   who: Who,
   time: string | number | undefined,
   keeping: GateKeeping,
@@ -50,10 +50,10 @@ export async function blockBy(
  * Lets a blocked caller in again, and forgets what the rule has counted for them: the next call would be over the limit and
  * block them anew. Places that calls under way hold are not forgotten.
  */
-export async function unblockBy(counted: CountedRule, who: Who, shared?: SharedStores): Promise<void> {
+export async function unblockBy(counted: RuleState, who: Who, shared?: CompositeStore): Promise<void> {
   const gate = requireGate(counted)
   const key = keyOf(counted, who)
-  const isHeld = counted.rule.meters.some(meter => meter.held)
+  const isHeld = counted.rule.meters.some(meter => meter.needsRelease)
   for (const { table, counter } of isHeld ? [gate] : [counted, gate]) {
     table.reset(key)
     if (counter) await shared?.reset(counter, key)
@@ -61,7 +61,7 @@ export async function unblockBy(counted: CountedRule, who: Who, shared?: SharedS
 }
 
 /** Those whom a rule blocks now: whoever it blocked itself, and those who were blocked by hand. */
-export async function blockedBy(counted: CountedRule, { shared, now }: GateKeeping): Promise<BlockedCaller[]> {
+export async function blockedBy(counted: RuleState, { shared, now }: GateKeeping): Promise<BlockedCaller[]> {
   const { rule, gate } = counted
   if (!gate) return []
   const { table, counter } = gate
@@ -80,7 +80,7 @@ export async function blockedBy(counted: CountedRule, { shared, now }: GateKeepi
 }
 
 /** For how long a rule still blocks the caller of a call; 0 if it does not. */
-export async function blockLeftMs({ rule, gate }: CountedRule, call: Call, keeping: GateKeeping): Promise<number> {
+export async function blockLeftMs({ rule, gate }: RuleState, call: Call, keeping: GateKeeping): Promise<number> {
   if (!gate) return 0
   const { store, shared, now } = keeping
   const { table, counter } = gate
@@ -104,7 +104,7 @@ function blockedFor(rule: string, key: string, leftUs: number): BlockedCaller[] 
  * be, nobody is added: a stranger's block would be every stranger's. Says whether the caller is blocked now.
  */
 export function blockCaller(
-  { table, counter }: Gate,
+  { table, counter }: BlockCounters,
   key: string,
   cost: number,
   { store, shared, now }: GateKeeping,
@@ -112,18 +112,18 @@ export function blockCaller(
   if (counter && shared) {
     return shared.take([{ ...sharedCharge(counter, table, 'local'), key, cost, mayWait: false }], now())
   }
-  if (key !== '' && table.find(key) === CROWD && store.keys >= store.maxKeys) return false
+  if (key !== '' && table.find(key) === OVERFLOW_SLOT && store.keys >= store.maxKeys) return false
   return store.take([{ ...localCharge(table), key, cost, mayWait: false }], 1, now())
 }
 
-function requireGate({ rule: { id }, gate }: CountedRule): Gate {
+function requireGate({ rule: { id }, gate }: RuleState): BlockCounters {
   if (gate) return gate
   const message = `rule "${id}" blocks nobody: give it block: manual, or a time such as block: 10m`
   throw new DianaError('BAD_CALL', message)
 }
 
 /** What a rule counts a caller under. */
-export function keyOf({ rule }: CountedRule, who: Who): string {
+export function keyOf({ rule }: RuleState, who: Who): string {
   if (typeof who !== 'string') return 'key' in who ? who.key : rule.key(who)
   const [name, ...more] = rule.by
   if (name === undefined || more.length > 0) {

@@ -3,7 +3,7 @@ import { type LocalCharge, localCharge } from '../stores/memory/memory-store.ts'
 import { resetsSoFar, type Table } from '../stores/memory/table.ts'
 import { type SharedCharge, sharedCharge } from '../stores/shared-charge.ts'
 import type { FleetCounter } from '../stores/store.ts'
-import type { CountedRule, Gate, NamedRules } from './pending-verdict.ts'
+import type { BlockCounters, NamedRules, RuleState } from './pending-verdict.ts'
 
 const NO_CALL: Call = { method: '', path: '' }
 
@@ -14,8 +14,8 @@ export interface DocketOptions extends NamedRules {
 }
 
 /** One call before the judge: the rules it meets, and a charge for each. A judge uses one again and again. */
-export class Docket {
-  readonly found: CountedRule[] = []
+export class CallPlan {
+  readonly found: RuleState[] = []
   /** One per rule that was found, in the same order. */
   readonly charges: (LocalCharge | SharedCharge)[] = []
   /** Those of them that are counted in this process; `locals` says how many belong to this call. */
@@ -65,7 +65,7 @@ export class Docket {
     return this.gates[place]?.delays[0] ?? 0
   }
 
-  #addGate(place: number, gate: Gate, { key, enforced }: LocalCharge | SharedCharge): void {
+  #addGate(place: number, gate: BlockCounters, { key, enforced }: LocalCharge | SharedCharge): void {
     const { table, counter } = gate
     const charge = counter ? this.#nextShared(counter, table, 'local') : this.#nextLocal(table)
     charge.key = key
@@ -82,7 +82,7 @@ export class Docket {
     this.options = undefined
   }
 
-  #nextShared(counter: FleetCounter, table: Table, emergency: SharedCharge['emergency']): SharedCharge {
+  #nextShared(counter: FleetCounter, table: Table, emergency: SharedCharge['whenStoreDown']): SharedCharge {
     const charge = sharedCharge(counter, table, emergency)
     this.shared.push(charge)
     return charge

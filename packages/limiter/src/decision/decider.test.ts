@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { judgeWords } from '../testing/judge-words.ts'
+import { createTestDecider } from '../testing/judge-words.ts'
 import type { TimelineRule } from '../testing/timeline.ts'
-import type { Judge } from './decider.ts'
+import type { Decider } from './decider.ts'
 import type { Receipt } from './pending-verdict.ts'
 
 const aMomentIn2026 = 1_794_712_345_678_901
@@ -11,7 +11,7 @@ const SECOND = 1_000_000
 const callOf = (key: string) => ({ method: 'GET', path: '/', attributes: { key } })
 
 /** Every bit that a judge has counted for some keys, and for those it does not know. */
-function bitsOf(judge: Judge, keys: readonly string[]): string {
+function bitsOf(judge: Decider, keys: readonly string[]): string {
   const parts = judge.rules.flatMap(({ table }) => {
     const slots = [0, ...keys.map(key => table.find(key))]
     const numbers = table.meters.reduce((sum, meter) => sum + meter.slots, 0)
@@ -57,7 +57,7 @@ const steps = fc.array(
 
 describe('a call judged by several rules', () => {
   it('that one of them refuses is charged by none', () => {
-    const judge = judgeWords([
+    const judge = createTestDecider([
       { limit: '100/s' },
       { limit: '50/m', algorithm: 'token-bucket' },
       { limit: '2/h' },
@@ -80,7 +80,7 @@ describe('a call judged by several rules', () => {
   it('leaves every bit as it was if it is refused or costs nothing, whatever the rules', () => {
     const property = fc.property(rules, steps, (rules, steps) => {
       // a bucket that starts empty stores when its first call came
-      const judge = judgeWords(rules.filter(({ start }) => start !== 'empty'))
+      const judge = createTestDecider(rules.filter(({ start }) => start !== 'empty'))
       let now = aMomentIn2026
       for (const { key, gapUs, cost } of judge.rules.length === 0 ? [] : steps) {
         now += gapUs
@@ -95,7 +95,7 @@ describe('a call judged by several rules', () => {
 
   it('begins a bucket that starts empty once, also if another rule refuses it, and never by a look', () => {
     const empty = { limit: '1/s', burst: 5, algorithm: 'token-bucket', start: 'empty' }
-    const judge = judgeWords([{ limit: '0/s', algorithm: 'fixed-window' }, empty])
+    const judge = createTestDecider([{ limit: '0/s', algorithm: 'fixed-window' }, empty])
     const untouched = bitsOf(judge, ['a'])
     judge.lookHere(callOf('a'), 1, aMomentIn2026)
     judge.takeHere(callOf('a'), 0, aMomentIn2026)
@@ -110,7 +110,7 @@ describe('a call judged by several rules', () => {
 
   it('a look changes nothing and says what the call will be told', () => {
     const property = fc.property(rules, steps, (rules, steps) => {
-      const judge = judgeWords(rules)
+      const judge = createTestDecider(rules)
       let now = aMomentIn2026
       for (const { key, gapUs, cost } of steps) {
         now += gapUs
@@ -125,7 +125,7 @@ describe('a call judged by several rules', () => {
 
   it('passes when it was told to, and not a microsecond before, by all its rules and levels', () => {
     const property = fc.property(rules, steps, (rules, steps) => {
-      const judge = judgeWords(rules)
+      const judge = createTestDecider(rules)
       let now = aMomentIn2026
       for (const { key, gapUs, cost } of steps) {
         now += gapUs
@@ -142,7 +142,7 @@ describe('a call judged by several rules', () => {
   })
 
   it('is told of the rule that takes longest', () => {
-    const judge = judgeWords([
+    const judge = createTestDecider([
       { limit: '1/s', algorithm: 'token-bucket' },
       { limit: '1/m', algorithm: 'token-bucket' },
       { limit: '1/10s', algorithm: 'token-bucket' },
@@ -156,7 +156,7 @@ describe('a call judged by several rules', () => {
 
 describe('a shadow rule', () => {
   it('refuses nothing, counts what passes, and reports what it would have refused', () => {
-    const judge = judgeWords([{ limit: '2/s', whenFull: 'shadow' }])
+    const judge = createTestDecider([{ limit: '2/s', whenFull: 'shadow' }])
     const answers = [1, 2, 3].map(() => judge.takeHere(callOf('a'), 1, aMomentIn2026))
     expect(answers.map(({ allowed, rule, retryAfterMs }) => [allowed, rule, retryAfterMs])).toEqual(
       Array(3).fill([true, undefined, 0]),
@@ -175,8 +175,11 @@ describe('a shadow rule', () => {
       fc.array(rule, { minLength: 1, maxLength: 3 }),
       steps,
       (rules, shadows, steps) => {
-        const alone = judgeWords(rules)
-        const shadowed = judgeWords([...rules, ...shadows.map(shadow => ({ ...shadow, whenFull: 'shadow' as const }))])
+        const alone = createTestDecider(rules)
+        const shadowed = createTestDecider([
+          ...rules,
+          ...shadows.map(shadow => ({ ...shadow, whenFull: 'shadow' as const })),
+        ])
         let now = aMomentIn2026
         for (const { key, gapUs, cost } of steps) {
           now += gapUs
@@ -200,7 +203,7 @@ describe('a shadow rule', () => {
 describe('places', () => {
   it('are given back exactly once, by whoever holds them', () => {
     const released: (readonly Receipt[])[] = []
-    const judge = judgeWords([{ limit: 2, algorithm: 'concurrency' }, { limit: '100/s' }], receipts =>
+    const judge = createTestDecider([{ limit: 2, algorithm: 'concurrency' }, { limit: '100/s' }], receipts =>
       released.push(receipts),
     )
     const first = judge.takeHere(callOf('a'), 1, aMomentIn2026)
@@ -215,7 +218,7 @@ describe('places', () => {
 
   it('are not held by a call that was refused', () => {
     const released: (readonly Receipt[])[] = []
-    const judge = judgeWords([{ limit: 2, algorithm: 'concurrency' }, { limit: '0/s' }], receipts =>
+    const judge = createTestDecider([{ limit: 2, algorithm: 'concurrency' }, { limit: '0/s' }], receipts =>
       released.push(receipts),
     )
     judge.takeHere(callOf('a'), 1, aMomentIn2026).release()
@@ -225,23 +228,23 @@ describe('places', () => {
 
   it('may be waited for where only they are missing', () => {
     const house: TimelineRule = { limit: 1, algorithm: 'concurrency', whenFull: 'wait' }
-    const [open, busy] = [judgeWords([house]), judgeWords([house, { limit: '1/h' }])]
+    const [open, busy] = [createTestDecider([house]), createTestDecider([house, { limit: '1/h' }])]
     for (const judge of [open, busy]) judge.takeHere(callOf('a'), 1, aMomentIn2026)
     expect(open.takeHere(callOf('a'), 1, aMomentIn2026).fullHouse?.rule.id).toBe('rule-0')
     expect(busy.takeHere(callOf('a'), 1, aMomentIn2026).fullHouse).toBeUndefined()
     expect(open.takeHere(callOf('a'), 2, aMomentIn2026), 'more than there ever are').toMatchObject({
-      fullHouse: undefined,
+      exhaustedRule: undefined,
       allowed: false,
     })
     expect(
-      judgeWords([{ limit: 0, algorithm: 'concurrency' }]).takeHere(callOf('a'), 1, aMomentIn2026).fullHouse,
+      createTestDecider([{ limit: 0, algorithm: 'concurrency' }]).takeHere(callOf('a'), 1, aMomentIn2026).fullHouse,
     ).toBeUndefined()
   })
 })
 
 describe('a queue', () => {
   it('that is full refuses at once, and says that it is the queue', () => {
-    const judge = judgeWords([
+    const judge = createTestDecider([
       { limit: '10/s', algorithm: 'leaky-bucket', burst: 5, whenFull: 'wait', queue: { size: 1 } },
     ])
     judge.takeHere(callOf('a'), 1, aMomentIn2026)

@@ -3,7 +3,7 @@ import type { Call } from '../call.ts'
 import { formatDuration } from '../common/duration.ts'
 import { describePart, type KeyPart } from '../dimensions/key.ts'
 import type { Decision } from '../verdict.ts'
-import type { CountedRule } from './pending-verdict.ts'
+import type { RuleState } from './pending-verdict.ts'
 import type { ListedCaller } from './rule-selector.ts'
 
 /** Why a rule would let a call pass or not. */
@@ -51,11 +51,7 @@ export class Explanation extends Array<RuleExplanation> {
   }
 }
 
-export function explainRules(
-  call: Call,
-  met: readonly CountedRule[],
-  decisions: readonly Decision[],
-): RuleExplanation[] {
+export function explainRules(call: Call, met: readonly RuleState[], decisions: readonly Decision[]): RuleExplanation[] {
   return met.map(({ rule }) => {
     const parts = rule.keyParts.map(([name, read]) => [name, describePart(read(call))] as const)
     return {

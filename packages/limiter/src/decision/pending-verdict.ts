@@ -3,32 +3,32 @@ import { DianaError } from '../errors.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import type { Answer, Match } from '../rules/rule.ts'
 import type { Tally } from '../stats/tally.ts'
-import { CROWD, resetsSoFar, type Table } from '../stores/memory/table.ts'
+import { OVERFLOW_SLOT, resetsSoFar, type Table } from '../stores/memory/table.ts'
 import type { FleetCounter } from '../stores/store.ts'
 import type { Decision, Outcome, Reason, Verdict } from '../verdict.ts'
 
 /** A rule with its counts, and how many of its calls are waiting in this process. It lives on when the rule changes. */
-export interface CountedRule {
+export interface RuleState {
   rule: CompiledRule
   match: Match
   readonly table: Table
   /** Where the rule is counted for the whole fleet; none if it is counted in this process only. */
   counter: FleetCounter | undefined
   /** Who is blocked; none where the rule blocks nobody. */
-  gate?: Gate | undefined
+  gate?: BlockCounters | undefined
   waiting: number
   readonly tally: Tally
 }
 
 /** Callers who are blocked by a rule for a time, in this process or for the whole fleet as the rule is counted. */
-export interface Gate {
+export interface BlockCounters {
   readonly table: Table
   readonly counter: FleetCounter | undefined
 }
 
 /** Proof of one charge, by which it can be taken back. */
 export interface Receipt {
-  readonly counted: CountedRule
+  readonly counted: RuleState
   readonly key: string
   readonly cost: number
   readonly slot: number
@@ -56,7 +56,7 @@ export interface NamedRules {
 }
 
 /** Changes what a call was charged, once it has been judged. */
-export interface Clerk {
+export interface Settler {
   /** Gives back what is held. */
   release(receipts: readonly Receipt[]): void
   /** Makes charges what the call has cost in the end; returns the receipts of that. */
@@ -66,14 +66,14 @@ export interface Clerk {
   /** Takes back all charges; gives the decisions as they stand then. */
   refund(
     receipts: readonly Receipt[],
-    parts: JudgementParts,
+    parts: PendingVerdictOptions,
     which: 'passed' | 'all',
   ): readonly Decision[] | Promise<readonly Decision[]>
   /** What a call was charged that passed at once, read anew from it: most calls are never settled, and keep no receipts. */
-  receiptsOf(parts: JudgementParts): readonly Receipt[]
+  receiptsOf(parts: PendingVerdictOptions): readonly Receipt[]
 }
 
-export interface JudgementParts {
+export interface PendingVerdictOptions {
   readonly allowed: boolean
   readonly rule: string | undefined
   readonly reason: Reason | undefined
@@ -84,7 +84,7 @@ export interface JudgementParts {
   readonly holds: boolean
   /** What was charged; undefined where that can be read from the call again: 1 by each rule it matches, when it was judged. */
   readonly receipts: readonly Receipt[] | undefined
-  readonly fullHouse: CountedRule | undefined
+  readonly exhaustedRule: RuleState | undefined
   readonly call: Call
   readonly now: number
   /** How many keys had been reset by then. */
@@ -98,7 +98,7 @@ const REFUNDED = 3
 const NOTHING: readonly Receipt[] = []
 
 /** A verdict, with what is needed to wait for it, to undo it and to end it. */
-export class Judgement implements Verdict {
+export class PendingVerdict implements Verdict {
   readonly allowed: boolean
   readonly rule: string | undefined
   readonly reason: Reason | undefined
@@ -107,15 +107,15 @@ export class Judgement implements Verdict {
   readonly decisions: readonly Decision[]
   readonly answer: Answer
   readonly holds: boolean
-  readonly #fullHouse: CountedRule | undefined
-  readonly #clerk: Clerk
+  readonly #exhaustedRule: RuleState | undefined
+  readonly #settler: Settler
   readonly #call: Call
   readonly #now: number
   readonly #resetsBefore: number
   #receipts: readonly Receipt[] | undefined
   #stage = RUNNING
 
-  constructor(parts: JudgementParts, clerk: Clerk) {
+  constructor(parts: PendingVerdictOptions, settler: Settler) {
     this.allowed = parts.allowed
     this.rule = parts.rule
     this.reason = parts.reason
@@ -125,8 +125,8 @@ export class Judgement implements Verdict {
     this.answer = parts.answer
     this.holds = parts.allowed && parts.holds
     // the parts themselves are not kept: they are made for every call, and cost nothing if they go no further
-    this.#fullHouse = parts.fullHouse
-    this.#clerk = clerk
+    this.#exhaustedRule = parts.exhaustedRule
+    this.#settler = settler
     this.#call = parts.call
     this.#now = parts.now
     this.#resetsBefore = parts.resetsBefore
@@ -139,25 +139,25 @@ export class Judgement implements Verdict {
   }
 
   /** The rule that has no place left, where nothing else refuses and the rule lets calls wait for one. */
-  get fullHouse(): CountedRule | undefined {
-    return this.#fullHouse
+  get fullHouse(): RuleState | undefined {
+    return this.#exhaustedRule
   }
 
   /** The same, after it was held back for `waitMs`. */
-  held(receipts: readonly Receipt[], waitMs: number): Judgement {
-    return new Judgement({ ...this.#toParts(), receipts, waitMs }, this.#clerk)
+  held(receipts: readonly Receipt[], waitMs: number): PendingVerdict {
+    return new PendingVerdict({ ...this.#toParts(), receipts, waitMs }, this.#settler)
   }
 
   /** A refusal by one rule, whatever the others say. */
-  refusedBy(rule: CompiledRule, reason: Reason): Judgement {
-    const refused = { allowed: false, rule: rule.id, reason, answer: rule.answer, fullHouse: undefined }
-    return new Judgement({ ...this.#toParts(), ...refused }, this.#clerk)
+  refusedBy(rule: CompiledRule, reason: Reason): PendingVerdict {
+    const refused = { allowed: false, rule: rule.id, reason, answer: rule.answer, exhaustedRule: undefined }
+    return new PendingVerdict({ ...this.#toParts(), ...refused }, this.#settler)
   }
 
   release(): void {
     if (this.#stage >= RELEASED) return
     this.#stage = RELEASED
-    if (this.holds) this.#clerk.release(this.receipts)
+    if (this.holds) this.#settler.release(this.receipts)
   }
 
   settle(actualCost: number): void {
@@ -165,31 +165,31 @@ export class Judgement implements Verdict {
       throw new DianaError('BAD_CALL', `cost must be a whole number of 0 or more, not ${String(actualCost)}`)
     }
     if (!this.allowed) return
-    const receipts = this.#receipts ?? this.#clerk.receiptsOf(this.#toParts())
-    this.#receipts = this.#clerk.settle(receipts, actualCost)
+    const receipts = this.#receipts ?? this.#settler.receiptsOf(this.#toParts())
+    this.#receipts = this.#settler.settle(receipts, actualCost)
   }
 
   refund(): readonly Decision[] | Promise<readonly Decision[]> {
     if (!this.allowed || this.#stage === REFUNDED) return this.decisions
     const which = this.#stage === RUNNING ? 'all' : 'passed'
     const parts = this.#toParts()
-    const receipts = this.#receipts ?? this.#clerk.receiptsOf(parts)
+    const receipts = this.#receipts ?? this.#settler.receiptsOf(parts)
     this.#stage = REFUNDED
     this.#receipts = NOTHING
-    return this.#clerk.refund(receipts, parts, which)
+    return this.#settler.refund(receipts, parts, which)
   }
 
   end(outcome: Outcome = {}): void {
     if (this.#stage >= ENDED) return
     this.release()
     this.#stage = ENDED
-    if (this.holds) this.#receipts = this.#clerk.close(this.receipts, outcome)
+    if (this.holds) this.#receipts = this.#settler.close(this.receipts, outcome)
     if (outcome.cost !== undefined) this.settle(outcome.cost)
   }
 
-  #toParts(): JudgementParts {
+  #toParts(): PendingVerdictOptions {
     const parts = { call: this.#call, now: this.#now, resetsBefore: this.#resetsBefore, receipts: this.#receipts }
-    return { ...this, ...parts, fullHouse: this.#fullHouse }
+    return { ...this, ...parts, exhaustedRule: this.#exhaustedRule }
   }
 }
 
@@ -197,7 +197,7 @@ export class Judgement implements Verdict {
 export function giveBack(receipt: Receipt, now: number, which: 'held' | 'passed' | 'all'): void {
   if (!receipt.refund) giveBackHere({ ...receipt, table: receipt.counted.table }, now, which)
   // all levels of a rule are of one kind
-  else if (which === 'all' || receipt.counted.rule.meters.some(meter => meter.held) === (which === 'held')) {
+  else if (which === 'all' || receipt.counted.rule.meters.some(meter => meter.needsRelease) === (which === 'held')) {
     receipt.refund(receipt.cost)
   }
 }
@@ -210,12 +210,12 @@ export function giveBackHere(
 ): void {
   const { table, key, cost, slot, moment, resetsBefore } = counted
   // a slot that was swept may belong to somebody else by now
-  if ((slot !== CROWD && table.find(key) !== slot) || table.isResetSince(slot, resetsBefore)) return
-  table.giveBack(slot, now, cost, moment, meter => which === 'all' || meter.held === (which === 'held'))
+  if ((slot !== OVERFLOW_SLOT && table.find(key) !== slot) || table.isResetSince(slot, resetsBefore)) return
+  table.giveBack(slot, now, cost, moment, meter => which === 'all' || meter.needsRelease === (which === 'held'))
 }
 
 /** Counts anew, as early as it fits, a charge that was just given back: whoever was admitted is not refused later. */
-export function takeAgain(receipt: Receipt, now: number): Receipt {
+export function recharge(receipt: Receipt, now: number): Receipt {
   const { cost, slot } = receipt
   const { table } = receipt.counted
   const state = table.state(slot)

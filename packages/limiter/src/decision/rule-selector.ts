@@ -1,6 +1,6 @@
 import type { Call } from '../call.ts'
 import { compileMatch } from '../rules/match/match.ts'
-import type { CountedRule, NamedRules } from './pending-verdict.ts'
+import type { NamedRules, RuleState } from './pending-verdict.ts'
 
 /** Who passes uncounted, and who never does; undefined where nobody is listed. */
 export interface CallerScreens {
@@ -20,16 +20,16 @@ export const DENIED: number = -1
 /** Finds the rules that a call is judged by: those it matches and those it names, but for those that let it off. */
 export class RuleFinder {
   /** The rule that denied the call before; undefined where the document did. */
-  deniedBy: CountedRule | undefined
+  deniedBy: RuleState | undefined
   /** Why: the call has several values to count by, or its caller is on a list. */
   deniedAs: 'ambiguous' | 'denied' = 'denied'
-  readonly #match: (call: Call, found: CountedRule[]) => number
-  readonly #byId: ReadonlyMap<string, CountedRule>
+  readonly #match: (call: Call, found: RuleState[]) => number
+  readonly #byId: ReadonlyMap<string, RuleState>
   readonly #screens: CallerScreens
   readonly #isScreened: boolean
   readonly #hasScreeningRules: boolean
 
-  constructor(rules: readonly CountedRule[], screens: CallerScreens) {
+  constructor(rules: readonly RuleState[], screens: CallerScreens) {
     this.#match = compileMatch(rules)
     this.#byId = new Map(rules.map(counted => [counted.rule.id, counted]))
     this.#screens = screens
@@ -38,7 +38,7 @@ export class RuleFinder {
   }
 
   /** Puts the rules into `found`, in document order and then as they are named, and says how many they are; or DENIED. */
-  find(call: Call, found: CountedRule[], options: NamedRules | undefined): number {
+  find(call: Call, found: RuleState[], options: NamedRules | undefined): number {
     if (this.#isScreened) {
       this.deniedBy = undefined
       this.deniedAs = 'denied'
@@ -54,7 +54,7 @@ export class RuleFinder {
   lists(call: Call, options: NamedRules | undefined): ListedCaller[] {
     if (this.#screens.denies?.(call)) return [{ list: 'deny' }]
     if (this.#screens.allows?.(call)) return [{ list: 'allow' }]
-    const found: CountedRule[] = []
+    const found: RuleState[] = []
     const size = options?.rule === undefined ? this.#match(call, found) : this.#findNamed(call, found, options)
     return found.slice(0, size).flatMap(({ rule }): ListedCaller[] => {
       if (rule.enforced && rule.denies?.(call)) return [{ list: 'deny', rule: rule.id }]
@@ -62,7 +62,7 @@ export class RuleFinder {
     })
   }
 
-  #findNamed(call: Call, found: CountedRule[], { rule: names = [], only }: NamedRules): number {
+  #findNamed(call: Call, found: RuleState[], { rule: names = [], only }: NamedRules): number {
     let size = only ? 0 : this.#match(call, found)
     for (const id of typeof names === 'string' ? [names] : names) {
       const counted = this.#byId.get(id)
@@ -71,7 +71,7 @@ export class RuleFinder {
     return size
   }
 
-  #screen(call: Call, found: CountedRule[], size: number): number {
+  #screen(call: Call, found: RuleState[], size: number): number {
     let kept = 0
     for (let i = 0; i < size; i++) {
       const counted = found[i]!
@@ -84,19 +84,19 @@ export class RuleFinder {
     return kept
   }
 
-  #deny(counted: CountedRule, as: RuleFinder['deniedAs']): number {
+  #deny(counted: RuleState, as: RuleFinder['deniedAs']): number {
     this.deniedBy = counted
     this.deniedAs = as
     return DENIED
   }
 }
 
-function isScreening({ exempts, denies, isAmbiguous }: CountedRule['rule']): boolean {
+function isScreening({ exempts, denies, isAmbiguous }: RuleState['rule']): boolean {
   return exempts !== undefined || denies !== undefined || isAmbiguous !== undefined
 }
 
 /** Drops the rules of these ids from the list, and returns how many are left. */
-function without(ids: readonly string[], found: CountedRule[], size: number): number {
+function without(ids: readonly string[], found: RuleState[], size: number): number {
   let kept = 0
   for (let i = 0; i < size; i++) {
     const counted = found[i]!
@@ -105,7 +105,7 @@ function without(ids: readonly string[], found: CountedRule[], size: number): nu
   return kept
 }
 
-function isAmong(counted: CountedRule, found: readonly CountedRule[], size: number): boolean {
+function isAmong(counted: RuleState, found: readonly RuleState[], size: number): boolean {
   for (let i = 0; i < size; i++) if (found[i] === counted) return true
   return false
 }

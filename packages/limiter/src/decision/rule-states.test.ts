@@ -2,28 +2,28 @@ import { describe, expect, it } from 'vitest'
 import type { Meter } from '../algorithms/algorithm.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import { localCharge, MemoryStore } from '../stores/memory/memory-store.ts'
-import { compileWords } from '../testing/compile-words.ts'
+import { compileRules } from '../testing/compile-words.ts'
 import type { TimelineRule } from '../testing/timeline.ts'
-import type { CountedRule } from './pending-verdict.ts'
-import { countRules } from './rule-states.ts'
+import type { RuleState } from './pending-verdict.ts'
+import { bindCounters } from './rule-states.ts'
 
 const now = 1_794_712_345_678_901
 
 function ruleOf(id: string, words: TimelineRule, parts: Partial<CompiledRule> = {}): CompiledRule {
-  return { ...compileWords(words, { id }), ...parts }
+  return { ...compileRules(words, { id }), ...parts }
 }
 
 /** Rules that change, and their counts in a store. */
 function house(...rules: CompiledRule[]) {
   const store = new MemoryStore()
-  let counted: CountedRule[] = countRules(rules, [], store, now)
-  const find = (id: string): CountedRule => counted.find(({ rule }) => rule.id === id)!
+  let counted: RuleState[] = bindCounters(rules, [], store, now)
+  const find = (id: string): RuleState => counted.find(({ rule }) => rule.id === id)!
   const chargeOf = (id: string, key: string, cost: number) => Object.assign(localCharge(find(id).table), { key, cost })
   return {
     store,
     find,
     change: (...rules: CompiledRule[]): void => {
-      counted = countRules(rules, counted, store, now)
+      counted = bindCounters(rules, counted, store, now)
     },
     ids: (): string[] => counted.map(({ rule }) => rule.id),
     take: (id: string, key = 'a', calls = 1): void => {
@@ -98,11 +98,11 @@ describe('when the rules change', () => {
 
   it('strangers who are counted together stay so', () => {
     const store = new MemoryStore({ maxKeys: 1 })
-    const [counted] = countRules([ruleOf('a', { limit: '10/h' })], [], store, now)
+    const [counted] = bindCounters([ruleOf('a', { limit: '10/h' })], [], store, now)
     const take = (key: string) => store.take([Object.assign(localCharge(counted!.table), { key, cost: 1 })], 1, now)
     for (const key of ['known', 'x', 'y', 'z']) take(key)
-    countRules([ruleOf('a', { limit: '4/h' })], [counted!], store, now)
-    expect(store.crowded(now)).toEqual(['a'])
+    bindCounters([ruleOf('a', { limit: '4/h' })], [counted!], store, now)
+    expect(store.overflowing(now)).toEqual(['a'])
     expect([take('u'), take('v'), take('known')]).toEqual([true, false, true])
   })
 
@@ -146,13 +146,13 @@ describe('when the rules change', () => {
     const own = (count: number): CompiledRule => {
       const meter: Meter = {
         slots: 1,
-        patienceUs: 0,
-        held: false,
+        maxWaitUs: 0,
+        needsRelease: false,
         delay: (state, at, _now, cost) => (state[at]! + cost > count ? Number.POSITIVE_INFINITY : 0),
         take: (state, at, _now, cost) => {
           state[at] = state[at]! + cost
         },
-        giveBack: () => {},
+        refund: () => {},
         remaining: (state, at) => count - state[at]!,
         idleAt: () => Number.POSITIVE_INFINITY,
       }

@@ -3,10 +3,10 @@ import type { Meter, Part } from '../algorithms/algorithm.ts'
 import { blocking, blockMeter } from '../algorithms/block.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import { Tally } from '../stats/tally.ts'
-import type { SharedStores } from '../stores/composite-store.ts'
+import type { CompositeStore } from '../stores/composite-store.ts'
 import type { MemoryStore } from '../stores/memory/memory-store.ts'
 import type { FleetCounter } from '../stores/store.ts'
-import type { CountedRule, Gate } from './pending-verdict.ts'
+import type { BlockCounters, RuleState } from './pending-verdict.ts'
 
 /**
  * Gives each rule its counts. A rule that was there before goes on with what it has counted, whatever its limit was; one
@@ -14,20 +14,20 @@ import type { CountedRule, Gate } from './pending-verdict.ts'
  * else starts anew; the counts of a rule that is gone go with it.
  * Where a rule cannot be counted it throws, and all counts are as before.
  */
-export function countRules(
+export function bindCounters(
   rules: readonly CompiledRule[],
-  before: readonly CountedRule[],
+  before: readonly RuleState[],
   store: MemoryStore,
   now: number,
-  shared?: SharedStores,
-): CountedRule[] {
+  shared?: CompositeStore,
+): RuleState[] {
   const known = new Map(before.map(counted => [counted.rule.id, counted]))
-  const elders = rules.map(rule => {
+  const previousStates = rules.map(rule => {
     const same = known.get(rule.id)
     return same && countsAlike(same.rule, rule) ? same : undefined
   })
   const counters = rules.map(rule => shared?.createCounter(rule))
-  adoptAll(rules, elders, counters, now, shared)
+  adoptAll(rules, previousStates, counters, now, shared)
   const kept = new Set(rules.map(rule => rule.id))
   for (const [id, { gate }] of known) {
     if (kept.has(id)) continue
@@ -37,7 +37,7 @@ export function countRules(
   return rules.map((rule, i) => {
     const { id, match } = rule
     const counter = counters[i]
-    const same = elders[i]
+    const same = previousStates[i]
     const gate = gateOf(rule, same, known.get(id)?.gate, store, shared)
     if (same) return Object.assign(same, { rule, match, counter, gate })
     // what is counted anew is told as before
@@ -57,11 +57,11 @@ export function countRules(
 /** Where a rule's blocked callers are kept: with those of before, if it is the same rule. */
 function gateOf(
   rule: CompiledRule,
-  same: CountedRule | undefined,
-  before: Gate | undefined,
+  same: RuleState | undefined,
+  before: BlockCounters | undefined,
   store: MemoryStore,
-  shared?: SharedStores,
-): Gate | undefined {
+  shared?: CompositeStore,
+): BlockCounters | undefined {
   if (rule.blockMs === undefined) {
     if (before) store.dropTable(gateId(rule.id))
     return undefined
@@ -84,7 +84,7 @@ function gateId(id: string): string {
 /** Rules of other algorithms go on too, with nothing counted at first; but calls that hold places are counted apart. */
 function countsAlike(one: CompiledRule, other: CompiledRule): boolean {
   if (one.by.join('\n') !== other.by.join('\n')) return false
-  const holds = ({ meters }: CompiledRule): boolean => meters.some(({ held }) => held)
+  const holds = ({ meters }: CompiledRule): boolean => meters.some(({ needsRelease }) => needsRelease)
   return one.algorithm === other.algorithm || !(holds(one) || holds(other))
 }
 
@@ -94,7 +94,7 @@ function metersHere(rule: CompiledRule, part: Part | undefined): readonly Meter[
 }
 
 /** Lets the tables of rules that are counted together count another part of their limits. */
-export function shareRules(rules: readonly CountedRule[], shared: SharedStores, now: number): void {
+export function shareRules(rules: readonly RuleState[], shared: CompositeStore, now: number): void {
   for (const { rule, table, counter } of rules) {
     if (counter && rule.emergency === 'share') table.adopt(metersHere(rule, shared.partOf(rule)), now)
   }
@@ -103,14 +103,14 @@ export function shareRules(rules: readonly CountedRule[], shared: SharedStores, 
 /** Lets the tables of changed rules go on with the new meters: all of them, or none. */
 function adoptAll(
   rules: readonly CompiledRule[],
-  elders: readonly (CountedRule | undefined)[],
+  previousStates: readonly (RuleState | undefined)[],
   counters: readonly (FleetCounter | undefined)[],
   now: number,
-  shared: SharedStores | undefined,
+  shared: CompositeStore | undefined,
 ): void {
   const undoing: (() => void)[] = []
   try {
-    for (const [i, same] of elders.entries()) {
+    for (const [i, same] of previousStates.entries()) {
       const rule = rules[i]!
       const isKept =
         same &&

@@ -1,26 +1,26 @@
-import type { SharedStores } from '../stores/composite-store.ts'
+import type { CompositeStore } from '../stores/composite-store.ts'
 import { localCharge, type MemoryStore } from '../stores/memory/memory-store.ts'
 import { sharedCharge } from '../stores/shared-charge.ts'
 import type { Decision } from '../verdict.ts'
-import { type Clerk, giveBack, type JudgementParts, type Receipt } from './pending-verdict.ts'
+import { giveBack, type PendingVerdictOptions, type Receipt, type Settler } from './pending-verdict.ts'
 
-export interface ClerkParts {
+export interface SettlementOptions {
   readonly store: MemoryStore
-  readonly shared?: SharedStores | undefined
+  readonly shared?: CompositeStore | undefined
   readonly now: () => number
   /** Gives back what is held, or everything. */
   readonly onRelease: (receipts: readonly Receipt[], which: 'held' | 'passed' | 'all') => void
   /** The charges of a call as its rules read it. */
-  readonly receiptsOf: (parts: JudgementParts) => readonly Receipt[]
+  readonly receiptsOf: (parts: PendingVerdictOptions) => readonly Receipt[]
   /** What the rules of refunded decisions say now. */
-  readonly onRefund: (parts: JudgementParts) => readonly Decision[] | Promise<readonly Decision[]>
+  readonly onRefund: (parts: PendingVerdictOptions) => readonly Decision[] | Promise<readonly Decision[]>
 }
 
 /**
  * Settles calls once they have ended. What was charged too much is given back; what was charged too little is charged
  * as far as there is room, since no count goes beyond its limit: a caller is never worse off than one who has used all.
  */
-export function createClerk({ store, shared, now, onRelease, receiptsOf, onRefund }: ClerkParts): Clerk {
+export function createSettler({ store, shared, now, onRelease, receiptsOf, onRefund }: SettlementOptions): Settler {
   /** How much of `cost` there is room for in this process, after counting it. */
   const takeHere = ({ counted: { table }, key }: Receipt, cost: number): number => {
     const take = (amount: number) => {

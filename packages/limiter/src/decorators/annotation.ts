@@ -7,7 +7,7 @@ import type { RuleOptions } from '../rules/schema/options.ts'
 import { defaultLimiter } from './default-limiter.ts'
 
 /** A limit on a function, in the words of a rule; what depends on the call is a function of its arguments. */
-export interface RateLimitWords<Args extends readonly unknown[] = never[]> {
+export interface RateLimitOptions<Args extends readonly unknown[] = never[]> {
   /** The name of the rule; default: that of the class and the method, or of the function. */
   readonly id?: string | undefined
   readonly limit: RuleOptions['limit']
@@ -33,11 +33,11 @@ export interface FunctionCall extends Call {
 
 /** One annotation: its words, and the rule that each limiter knows it by. */
 export class Annotation {
-  readonly words: RateLimitWords
+  readonly words: RateLimitOptions
   readonly #ids = new WeakMap<Limiter, string>()
 
-  constructor(words: RateLimitWords) {
-    assertWords(words)
+  constructor(words: RateLimitOptions) {
+    assertRateLimitOptions(words)
     this.words = words
   }
 
@@ -96,7 +96,7 @@ export class Annotation {
 const example = "{ limit: '5/s' }"
 
 /** Throws, with the remedy, for what cannot be the words of a limit. */
-export function assertWords(words: RateLimitWords): void {
+export function assertRateLimitOptions(words: RateLimitOptions): void {
   const fault = (message: string): DianaError => new DianaError('BAD_RULES', message)
   if (typeof words !== 'object' || words === null) {
     throw fault(`a limit on a function needs its words: write @RateLimit(${example}), or rateLimited(work, ${example})`)

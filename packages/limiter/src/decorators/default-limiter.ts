@@ -1,6 +1,6 @@
 import { GivenFunctions } from '../dimensions/reading/given-functions.ts'
 import { Limiter } from '../limiter.ts'
-import { gatherWords } from '../reload/plugins.ts'
+import { mergeExtensions } from '../reload/plugins.ts'
 import { parseOptions } from '../rules/parse.ts'
 
 let known: Limiter | undefined
@@ -12,7 +12,7 @@ export function defaultLimiter(): Limiter {
 }
 
 function create(): Limiter {
-  const vocabulary = gatherWords({}, [])
+  const vocabulary = mergeExtensions({}, [])
   const given = new GivenFunctions()
   const document = parseOptions({ rules: [] }, vocabulary).document!
   const dimensions = [...vocabulary.dimensions, given.dimension]

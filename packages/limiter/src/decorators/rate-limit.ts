@@ -1,5 +1,5 @@
 import { DianaError } from '../errors.ts'
-import { Annotation, assertWords, type RateLimitWords } from './annotation.ts'
+import { Annotation, assertRateLimitOptions, type RateLimitOptions } from './annotation.ts'
 import { limit } from './wrap-function.ts'
 
 type Method = (this: unknown, ...args: never[]) => unknown
@@ -20,9 +20,9 @@ interface Limited {
 }
 
 /** What stands on classes, and on methods by their class or prototype and name. */
-const onClasses = new WeakMap<object, readonly RateLimitWords[]>()
-const onMethods = new WeakMap<object, Map<PropertyKey, readonly RateLimitWords[]>>()
-const onFunctions = new WeakMap<object, readonly RateLimitWords[]>()
+const onClasses = new WeakMap<object, readonly RateLimitOptions[]>()
+const onMethods = new WeakMap<object, Map<PropertyKey, readonly RateLimitOptions[]>>()
+const onFunctions = new WeakMap<object, readonly RateLimitOptions[]>()
 const limitedMethods = new WeakMap<object, Limited>()
 
 /**
@@ -32,8 +32,8 @@ const limitedMethods = new WeakMap<object, Limited>()
  * It works as the standard has decorators and as TypeScript had them before (`experimentalDecorators`). What stands on a
  * controller of Nest is left to the guard, which knows the request.
  */
-export function RateLimit(words: RateLimitWords): RateLimitDecorator {
-  assertWords(words)
+export function RateLimit(words: RateLimitOptions): RateLimitDecorator {
+  assertRateLimitOptions(words)
   const decorate = (target: object, context: unknown, descriptor?: PropertyDescriptor): unknown => {
     if (isStandard(context)) return decorateStandard(target, context, words)
     if (context === undefined && typeof target === 'function') {
@@ -50,7 +50,7 @@ export function RateLimit(words: RateLimitWords): RateLimitDecorator {
 }
 
 /** The words of the annotations on a method, or else of those on its class; outermost first. */
-export function rateLimitsOf(target: Class, method: string | symbol | Method): readonly RateLimitWords[] {
+export function rateLimitsOf(target: Class, method: string | symbol | Method): readonly RateLimitOptions[] {
   const own = typeof method === 'function' ? onFunctions.get(method) : undefined
   if (own) return own
   const name = typeof method === 'function' ? method.name : method
@@ -77,7 +77,7 @@ function isStandard(context: unknown): context is StandardContext {
   return typeof context === 'object' && context !== null && 'kind' in context
 }
 
-function decorateStandard(target: object, context: StandardContext, words: RateLimitWords): unknown {
+function decorateStandard(target: object, context: StandardContext, words: RateLimitOptions): unknown {
   const annotation = new Annotation(words)
   annotation.assertCallable()
   if (context.kind === 'method') return limitMethod(target as Method, annotation, context.name)
@@ -142,13 +142,13 @@ function ownerOf(self: unknown, name: PropertyKey, method: Method): string {
   return 'method'
 }
 
-function noteMethod(target: object, name: PropertyKey, method: object, words: RateLimitWords): void {
-  const known = onMethods.get(target) ?? new Map<PropertyKey, readonly RateLimitWords[]>()
+function noteMethod(target: object, name: PropertyKey, method: object, words: RateLimitOptions): void {
+  const known = onMethods.get(target) ?? new Map<PropertyKey, readonly RateLimitOptions[]>()
   onMethods.set(target, known.set(name, [words, ...(known.get(name) ?? [])]))
   note(onFunctions, method, words)
 }
 
-function note(notes: WeakMap<object, readonly RateLimitWords[]>, target: object, words: RateLimitWords): void {
+function note(notes: WeakMap<object, readonly RateLimitOptions[]>, target: object, words: RateLimitOptions): void {
   notes.set(target, [words, ...(notes.get(target) ?? [])])
 }
 

@@ -2,7 +2,7 @@ import { isAsyncFunction } from '../common/sync-function.ts'
 import { DianaError } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Verdict } from '../verdict.ts'
-import { Annotation, type FunctionCall, type RateLimitWords } from './annotation.ts'
+import { Annotation, type FunctionCall, type RateLimitOptions } from './annotation.ts'
 
 /** A call of a limited function that its rules refuse, with their verdict; its code is LIMITED. */
 export class LimitedError extends DianaError {
@@ -24,12 +24,12 @@ type AnyFunction = (this: unknown, ...args: never[]) => unknown
  */
 export function rateLimited<Args extends unknown[], Result>(
   work: (...args: Args) => Result,
-  words: RateLimitWords<Args> | readonly RateLimitWords<Args>[],
+  words: RateLimitOptions<Args> | readonly RateLimitOptions<Args>[],
 ): (...args: Args) => Result | Promise<Awaited<Result>> {
   if (typeof work !== 'function') {
     throw new DianaError('BAD_CALL', "rateLimited was given no function: write rateLimited(work, { limit: '5/s' })")
   }
-  const all = (Array.isArray(words) ? words : [words]) as readonly RateLimitWords[]
+  const all = (Array.isArray(words) ? words : [words]) as readonly RateLimitOptions[]
   const annotations = all.map(one => new Annotation(one))
   if (annotations.length === 0) throw new DianaError('BAD_RULES', 'rateLimited was given no limits: give one at least')
   for (const annotation of annotations) annotation.assertCallable()

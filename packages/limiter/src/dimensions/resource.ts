@@ -10,9 +10,9 @@ export const resource: Dimension = {
   ambiguityOf: () => isAmbiguous,
 }
 
-function pathOf({ path, anyCase }: Call): string {
+function pathOf({ path, caseInsensitive }: Call): string {
   const counted = resourcePath(path)
-  return anyCase ? counted.toLowerCase() : counted
+  return caseInsensitive ? counted.toLowerCase() : counted
 }
 
 function isAmbiguous({ resource: template, path, otherPath }: Call): boolean {

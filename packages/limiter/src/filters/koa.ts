@@ -22,7 +22,7 @@ const koa: Framework<Context, Context> = {
   // what the usual routers leave behind
   template: ({ _matchedRoute: template }) => (typeof template === 'string' ? template : undefined),
   // Koa has no router of its own, and the usual ones are not strict
-  anyCase: () => true,
+  caseInsensitive: () => true,
   isAnswered: context => context.headerSent,
   setHeader: (context, name, value) => context.set(name, value),
   refuse: (_request, context, { status, headers, body }) => {

@@ -38,9 +38,9 @@ export class RequestCall<Request> implements Call {
     return pathBehindHost(this.#filter.framework.target(this.request))
   }
 
-  get anyCase(): boolean {
+  get caseInsensitive(): boolean {
     const { options, framework } = this.#filter
-    return options.caseSensitive === undefined ? framework.anyCase(this.request) : !options.caseSensitive
+    return options.caseSensitive === undefined ? framework.caseInsensitive(this.request) : !options.caseSensitive
   }
 
   get resource(): string | undefined {

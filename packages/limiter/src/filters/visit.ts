@@ -11,7 +11,7 @@ import { report } from './report.ts'
 import { RequestCall } from './request-call.ts'
 
 /** One request on its way past Diana. It is watched until it ends only where it waits or its end matters. */
-export class Visit<Request, Reply> implements CheckOptions, Watcher {
+export class FilterRun<Request, Reply> implements CheckOptions, Watcher {
   readonly filter: Filter<Request, Reply>
   readonly rule: readonly string[] | undefined
   readonly only: boolean

@@ -183,10 +183,10 @@ export class RateLimiter {
 async function waitFor(
   fleet: FleetPace,
   permits: number,
-  patienceUs: number,
+  maxWaitUs: number,
   signal?: AbortSignal,
 ): Promise<number | undefined> {
-  const reserved = await fleet.take(permits, patienceUs, signal)
+  const reserved = await fleet.take(permits, maxWaitUs, signal)
   if (!reserved) return undefined
   try {
     const ms = Math.ceil(reserved.waitUs / 1000)

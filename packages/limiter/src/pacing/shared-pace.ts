@@ -57,7 +57,7 @@ export class FleetPace {
   /** Until then this process knows the pace to be taken, by its own clock. */
   #takenUntil = 0
   /** Permits that passed here and Redis has not counted. */
-  #debt = 0
+  #unreported = 0
 
   constructor(rate: number, options: FleetPaceOptions) {
     this.#rate = rate
@@ -76,20 +76,20 @@ export class FleetPace {
     void this.#synchronize().catch(() => {})
   }
 
-  /** Takes permits that are there within `patienceUs`; undefined if they are not, and nothing is taken. */
-  async take(permits: number, patienceUs: number, signal?: AbortSignal): Promise<Reservation | undefined> {
+  /** Takes permits that are there within `maxWaitUs`; undefined if they are not, and nothing is taken. */
+  async take(permits: number, maxWaitUs: number, signal?: AbortSignal): Promise<Reservation | undefined> {
     const { now } = this.#options
     const since = now()
     const { fleet } = await this.#connected()
     for (;;) {
       if (performance.now() >= this.#retryAt) {
         try {
-          return await this.#takeInRedis(permits, patienceUs - (now() - since), now() - since)
+          return await this.#takeInRedis(permits, maxWaitUs - (now() - since), now() - since)
         } catch {
           this.#retryAt = performance.now() + RETRY_MS
         }
       }
-      const leftUs = patienceUs - (now() - since)
+      const leftUs = maxWaitUs - (now() - since)
       const retryMs = Math.max(1, Math.ceil(this.#retryAt - performance.now()))
       const reserved = this.#takeHere(permits, Math.min(leftUs, retryMs * 1000), fleet, now() - since)
       if (reserved) return reserved
@@ -102,7 +102,7 @@ export class FleetPace {
   async available(): Promise<number> {
     const { fleet } = await this.#connected()
     try {
-      if (performance.now() >= this.#retryAt) return (await this.#ask({ permits: 0, patienceUs: 0 })).available
+      if (performance.now() >= this.#retryAt) return (await this.#ask({ permits: 0, maxWaitUs: 0 })).available
     } catch {
       this.#retryAt = performance.now() + RETRY_MS
     }
@@ -120,15 +120,15 @@ export class FleetPace {
     connection.close()
   }
 
-  async #takeInRedis(permits: number, patienceUs: number, waitedUs: number): Promise<Reservation | undefined> {
+  async #takeInRedis(permits: number, maxWaitUs: number, waitedUs: number): Promise<Reservation | undefined> {
     const { now } = this.#options
     const { pace } = await this.#connected()
     let isLate = false
-    const asked = this.#ask({ permits, patienceUs: Math.max(0, patienceUs) }, answer => {
+    const asked = this.#ask({ permits, maxWaitUs: Math.max(0, maxWaitUs) }, answer => {
       if (!isLate || !answer.isTaken) return
       // permits that come too late pay for what passed here meanwhile; the rest is given back
-      const paid = Math.min(permits, this.#debt)
-      this.#debt -= paid
+      const paid = Math.min(permits, this.#unreported)
+      this.#unreported -= paid
       if (paid < permits) void this.#giveBack(pace, permits - paid, answer)
     })
     try {
@@ -151,22 +151,22 @@ export class FleetPace {
 
   /** Asks Redis with the rate of the fleet, and tells it of what passed here. */
   async #ask(
-    { permits, patienceUs }: Pick<PaceRequest, 'permits' | 'patienceUs'>,
+    { permits, maxWaitUs }: Pick<PaceRequest, 'permits' | 'maxWaitUs'>,
     onAnswer: (answer: PaceAnswer) => void = () => {},
   ): Promise<PaceAnswer> {
     const { timeoutMs } = this.#options
     const { pace } = await this.#connected()
     await this.#synchronize()
-    const debt = this.#debt
-    this.#debt = 0
-    const request = { permits, patienceUs, debt, knownUs: this.#knownUs }
+    const unreported = this.#unreported
+    this.#unreported = 0
+    const request = { permits, maxWaitUs, unreported, knownUs: this.#knownUs }
     const asked = this.#askWithRate(pace, request).then(
       answer => {
         onAnswer(answer)
         return answer
       },
       error => {
-        this.#debt += debt
+        this.#unreported += unreported
         throw error
       },
     )
@@ -200,18 +200,18 @@ export class FleetPace {
     this.#here = undefined
   }
 
-  #takeHere(permits: number, patienceUs: number, fleet: Fleet, waitedUs: number): Reservation | undefined {
+  #takeHere(permits: number, maxWaitUs: number, fleet: Fleet, waitedUs: number): Reservation | undefined {
     if (!fleet.hasShare) return undefined
     const clock = this.#options.now
     const now = clock()
     const { smooth, state } = this.#stateHere(fleet)
     const waitUs = smooth.delay(state, 0, now)
-    if (waitUs > patienceUs) return undefined
+    if (waitUs > maxWaitUs) return undefined
     smooth.take(state, 0, now, permits, waitUs)
-    this.#debt += permits
+    this.#unreported += permits
     const giveBack = (): void => {
-      this.#debt = Math.max(0, this.#debt - permits)
-      smooth.giveBack(state, 0, clock(), permits, now + waitUs)
+      this.#unreported = Math.max(0, this.#unreported - permits)
+      smooth.refund(state, 0, clock(), permits, now + waitUs)
     }
     return { waitUs, waitedUs, giveBack }
   }
@@ -239,18 +239,18 @@ export class FleetPace {
     const { send } = connection
     const key = paceKey(prefix, name)
     const pace = new RedisPace(send, key, curveAt)
-    const roll = new RedisRoll(send, key)
+    const registry = new RedisRoll(send, key)
     let isAnnounced = false
     // with every heartbeat this process also hears of the rate
     const attend: RedisRoll['attend'] = async sign => {
-      const attendance = await roll.attend(sign)
+      const membership = await registry.attend(sign)
       const rate = isAnnounced ? await pace.rate(this.#rate, this.#knownUs) : await pace.announce(this.#announced)
       isAnnounced = true
       if (this.#newRate === undefined) this.#follow(rate)
-      return attendance
+      return membership
     }
     const fleet = new Fleet(
-      { attend, share: claim => roll.share(claim), leave: () => roll.leave() },
+      { attend, share: claim => registry.share(claim), leave: () => registry.leave() },
       {
         assumed: 1,
         onChange: () => {

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { Judgement } from '../decision/pending-verdict.ts'
-import { judgeWords } from '../testing/judge-words.ts'
+import type { PendingVerdict } from '../decision/pending-verdict.ts'
+import { createTestDecider } from '../testing/judge-words.ts'
 import type { TimelineRule } from '../testing/timeline.ts'
-import { Waiting } from './scheduled-calls.ts'
+import { ScheduledCalls } from './scheduled-calls.ts'
 
 const DAY = 86_400_000
 
@@ -18,7 +18,7 @@ afterEach(() => {
 interface Waited {
   /** Milliseconds after the start at which it passed. */
   at?: number
-  verdict?: Judgement
+  verdict?: PendingVerdict
   gaveUp?: unknown
   abort(): void
 }
@@ -27,23 +27,23 @@ interface Waited {
 function house(...words: readonly TimelineRule[]) {
   const start = Date.now()
   const now = (): number => Date.now() * 1000
-  const judge = judgeWords(words)
+  const judge = createTestDecider(words)
   const freed = vi.fn()
-  const waiting = new Waiting(now, freed)
+  const waiting = new ScheduledCalls(now, freed)
   const callOf = (key: string) => ({ method: 'GET', path: '/', attributes: { key } })
   const call = (cost = 1, key = 'a', rest: AbortSignal = new AbortController().signal): Waited | undefined => {
     const controller = new AbortController()
-    const judgement = judge.takeHere(callOf(key), cost, now())
-    if (!judgement.allowed) return undefined
+    const pending = judge.takeHere(callOf(key), cost, now())
+    if (!pending.allowed) return undefined
     const waited: Waited = { abort: () => controller.abort('gave up') }
-    const pass = (verdict: Judgement): void => {
+    const pass = (verdict: PendingVerdict): void => {
       waited.at = Date.now() - start
       waited.verdict = verdict
     }
-    if (judgement.waitMs === 0) pass(judgement)
+    if (pending.waitMs === 0) pass(pending)
     else {
       const signal = AbortSignal.any([controller.signal, rest])
-      waiting.hold(judgement, now(), signal).then(pass, reason => {
+      waiting.hold(pending, now(), signal).then(pass, reason => {
         waited.gaveUp = reason
       })
     }

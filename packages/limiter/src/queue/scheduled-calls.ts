@@ -1,24 +1,24 @@
-import { giveBack, type Judgement, type Receipt } from '../decision/pending-verdict.ts'
+import { giveBack, type PendingVerdict, type Receipt } from '../decision/pending-verdict.ts'
 import { getOrAdd } from '../rules/get-or-add.ts'
 import type { Table } from '../stores/memory/table.ts'
 import { passLater } from './long-timer.ts'
 import { moveUp } from './move-up.ts'
-import { isPending, latest, passWaiter, type Waiter } from './scheduled-call.ts'
+import { isPending, latest, passWaiter, type ScheduledCall } from './scheduled-call.ts'
 import { WaitingLane } from './scheduled-lane.ts'
 
 /** Those who wait for one count: alike, in a lane; or each by itself. */
-type Group = WaitingLane | Set<Waiter>
+type Group = WaitingLane | Set<ScheduledCall>
 
 /**
  * Calls that have been admitted for a moment to come. Each was counted when it was judged, so the order is settled. A call
  * that gives up gives back its place and what it was charged, and those behind it move up. Most that wait for one count
  * are alike, and do so in a lane; the others are given back and counted anew one by one.
  */
-export class Waiting {
+export class ScheduledCalls {
   readonly #now: () => number
   readonly #onFreed: (receipts: readonly Receipt[]) => void
   readonly #groups = new Map<Table, Map<number, Group>>()
-  #gone: Waiter[] = []
+  #gone: ScheduledCall[] = []
   #turns = 0
 
   constructor(now: () => number, onFreed: (receipts: readonly Receipt[]) => void) {
@@ -27,7 +27,7 @@ export class Waiting {
   }
 
   /** Resolves to the judgement when its moment has come; rejects with the signal's reason if that comes first. */
-  hold(judgement: Judgement, since: number, signal?: AbortSignal): Promise<Judgement> {
+  hold(pending: PendingVerdict, since: number, signal?: AbortSignal): Promise<PendingVerdict> {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         clearTimeout(waiter.timer)
@@ -39,15 +39,15 @@ export class Waiting {
         this.#abandon(waiter)
         reject(signal?.reason)
       }
-      const settle = (settled: Judgement): void => {
+      const settle = (settled: PendingVerdict): void => {
         leave()
         this.#forget(waiter)
         resolve(settled)
       }
-      const { receipts } = judgement
+      const { receipts } = pending
       const queues = receipts.filter(({ passAt }) => passAt > since).map(({ counted }) => counted)
       const turn = this.#turns++
-      const waiter: Waiter = { judgement, since, turn, queues, receipts, timer: undefined, isGone: false, settle }
+      const waiter: ScheduledCall = { pending, since, turn, queues, receipts, timer: undefined, isGone: false, settle }
       for (const counted of waiter.queues) counted.waiting++
       signal?.addEventListener('abort', abandon, { once: true })
       this.#enter(waiter, this.#now())
@@ -55,7 +55,7 @@ export class Waiting {
     })
   }
 
-  #enter(waiter: Waiter, now: number): void {
+  #enter(waiter: ScheduledCall, now: number): void {
     const pending = waiter.receipts.filter(receipt => isPending(receipt, now))
     const [only] = pending
     const leftMs = Math.ceil((latest(waiter.receipts) - now) / 1000)
@@ -72,7 +72,7 @@ export class Waiting {
   }
 
   /** Lets a call that waits by itself pass when its moment has come. */
-  #arm(waiter: Waiter, now: number): void {
+  #arm(waiter: ScheduledCall, now: number): void {
     clearTimeout(waiter.timer)
     const moment = latest(waiter.receipts)
     const leftMs = Math.ceil((moment - now) / 1000)
@@ -86,7 +86,7 @@ export class Waiting {
   }
 
   /** Those who give up in one turn of the event loop are dealt with together. */
-  #abandon(waiter: Waiter): void {
+  #abandon(waiter: ScheduledCall): void {
     if (this.#gone.length === 0) setImmediate(() => this.#release())
     waiter.isGone = true
     this.#gone.push(waiter)
@@ -96,7 +96,7 @@ export class Waiting {
     const now = this.#now()
     const gone = this.#gone.sort((a, b) => b.turn - a.turn)
     this.#gone = []
-    const others: Waiter[] = []
+    const others: ScheduledCall[] = []
     for (const [lane, leaving] of this.#byLane(gone, others)) {
       for (const receipt of leaving.flatMap(({ receipts }) => receipts.toReversed())) {
         if (this.#groupAt(receipt) !== lane) giveBack(receipt, now, 'all')
@@ -109,8 +109,8 @@ export class Waiting {
   }
 
   /** The lanes that those who gave up can leave; the rest is put among `others`. */
-  #byLane(gone: readonly Waiter[], others: Waiter[]): Map<WaitingLane, Waiter[]> {
-    const byLane = new Map<WaitingLane, Waiter[]>()
+  #byLane(gone: readonly ScheduledCall[], others: ScheduledCall[]): Map<WaitingLane, ScheduledCall[]> {
+    const byLane = new Map<WaitingLane, ScheduledCall[]>()
     for (const waiter of gone) {
       const groups = waiter.receipts.flatMap(receipt => this.#groupAt(receipt) ?? [])
       const [lane] = groups
@@ -126,7 +126,7 @@ export class Waiting {
   }
 
   /** Counts anew all who wait for the same counts as those who gave up, and for whatever these wait for besides. */
-  #moveUp(gone: readonly Waiter[], now: number): void {
+  #moveUp(gone: readonly ScheduledCall[], now: number): void {
     const affected = new Set(gone)
     for (const waiter of affected) {
       for (const receipt of waiter.receipts) {
@@ -138,7 +138,7 @@ export class Waiting {
     for (const waiter of gone) this.#forget(waiter)
   }
 
-  #forget(waiter: Waiter): void {
+  #forget(waiter: ScheduledCall): void {
     for (const receipt of waiter.receipts) {
       const group = this.#groupAt(receipt)
       if (group instanceof Set) group.delete(waiter)
@@ -151,10 +151,10 @@ export class Waiting {
   }
 
   /** Those who wait for a count, each by itself. */
-  #setOf(receipt: Receipt): Set<Waiter> {
+  #setOf(receipt: Receipt): Set<ScheduledCall> {
     const group = this.#groupAt(receipt)
     if (group instanceof Set) return group
-    const waiters = new Set<Waiter>()
+    const waiters = new Set<ScheduledCall>()
     this.#setGroup(receipt, waiters)
     const now = this.#now()
     for (const waiter of group?.dissolve() ?? []) {

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { Judgement } from '../decision/pending-verdict.ts'
-import { judgeWords } from '../testing/judge-words.ts'
+import type { PendingVerdict } from '../decision/pending-verdict.ts'
+import { createTestDecider } from '../testing/judge-words.ts'
 import type { TimelineRule } from '../testing/timeline.ts'
 import { PlainWaiting } from './fakes/plain-scheduled-calls.ts'
-import { Waiting } from './scheduled-calls.ts'
+import { ScheduledCalls } from './scheduled-calls.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ now: Date.UTC(2026, 10, 15) })
@@ -32,14 +32,14 @@ interface Fate {
 
 /** Walks over calls that come and give up, and writes down what became of each, and what was left after each step. */
 async function walk(
-  Kind: typeof Waiting | typeof PlainWaiting,
+  Kind: typeof ScheduledCalls | typeof PlainWaiting,
   rules: readonly TimelineRule[],
   steps: readonly Step[],
 ) {
   vi.setSystemTime(Date.UTC(2026, 10, 15))
   const start = Date.now()
   const now = (): number => Date.now() * 1000
-  const judge = judgeWords(rules)
+  const judge = createTestDecider(rules)
   const fates: Fate[] = []
   const left: unknown[] = []
   let freed = 0
@@ -56,17 +56,17 @@ async function walk(
   }
   for (const { gapMs, cost, key, leave } of steps) {
     await vi.advanceTimersByTimeAsync(gapMs)
-    const judgement = judge.takeHere(callOf(key), cost, now())
-    const fate: Fate = { key, allowed: judgement.allowed }
+    const pending = judge.takeHere(callOf(key), cost, now())
+    const fate: Fate = { key, allowed: pending.allowed }
     fates.push(fate)
-    if (judgement.allowed && judgement.waitMs > 0) {
+    if (pending.allowed && pending.waitMs > 0) {
       const controller = new AbortController()
       open.set(fate, () => controller.abort('left'))
-      const passed = ({ waitMs }: Judgement) => {
+      const passed = ({ waitMs }: PendingVerdict) => {
         open.delete(fate)
         Object.assign(fate, { passedAt: Date.now() - start, waitMs })
       }
-      waiting.hold(judgement, now(), controller.signal).then(passed, reason => {
+      waiting.hold(pending, now(), controller.signal).then(passed, reason => {
         open.delete(fate)
         fate.left = reason
       })
@@ -133,7 +133,7 @@ describe.each(Object.entries(rules))('calls that wait for %s', (_, words) => {
     ['of one cost above 1', fc.constant(3)],
   ])('and are %s pass, move up and pay as if each were counted anew', async (_kind, costs) => {
     const property = fc.asyncProperty(fc.array(stepOf(costs), { maxLength: 30, size: 'max' }), async steps => {
-      expectAlike(await walk(Waiting, words, steps), await walk(PlainWaiting, words, steps))
+      expectAlike(await walk(ScheduledCalls, words, steps), await walk(PlainWaiting, words, steps))
     })
     await fc.assert(property, { numRuns: 10 })
   })
@@ -152,9 +152,9 @@ it.each(Object.entries({ ...rules, ...more }))(
       Array.from({ length: count }, (__, i) => ({ gapMs: 0, cost: 1, key: 'a', leave: i + 1 < count ? [] : leave }))
     const leaving = fc.uniqueArray(fc.nat(12), { maxLength: 6 })
     const property = fc.asyncProperty(fc.integer({ min: 4, max: 14 }), leaving, async (count, leave) => {
-      const all = await walk(Waiting, words, calls(count, leave))
+      const all = await walk(ScheduledCalls, words, calls(count, leave))
       const staying = all.fates.filter(({ allowed, left }) => allowed && left === undefined)
-      const { fates } = await walk(Waiting, words, calls(staying.length, []))
+      const { fates } = await walk(ScheduledCalls, words, calls(staying.length, []))
       staying.forEach(({ passedAt }, i) => {
         expect(Math.abs((passedAt ?? 0) - (fates[i]!.passedAt ?? 0))).toBeLessThanOrEqual(1)
       })
@@ -166,7 +166,7 @@ it.each(Object.entries({ ...rules, ...more }))(
 describe('a call that gives up', () => {
   /** How often meters are asked or moved while one of `size` leaves from the middle, and while the next call comes. */
   async function workOf(size: number): Promise<number> {
-    const judge = judgeWords([
+    const judge = createTestDecider([
       {
         limit: '1000/s',
         algorithm: 'leaky-bucket',
@@ -176,18 +176,18 @@ describe('a call that gives up', () => {
       },
     ])
     const now = (): number => Date.now() * 1000
-    const waiting = new Waiting(now, () => {})
+    const waiting = new ScheduledCalls(now, () => {})
     const call = { method: 'GET', path: '/', attributes: { key: 'a' } }
     const controllers: AbortController[] = []
     for (let i = 0; i < size; i++) {
       const controller = new AbortController()
-      const judgement = judge.takeHere(call, 1, now())
-      if (judgement.waitMs === 0) continue
+      const pending = judge.takeHere(call, 1, now())
+      if (pending.waitMs === 0) continue
       controllers.push(controller)
-      waiting.hold(judgement, now(), controller.signal).catch(() => {})
+      waiting.hold(pending, now(), controller.signal).catch(() => {})
     }
     const [meter] = judge.rules[0]!.table.meters
-    const spies = (['delay', 'take', 'giveBack', 'remaining', 'idleAt'] as const).map(move => vi.spyOn(meter!, move))
+    const spies = (['delay', 'take', 'refund', 'remaining', 'idleAt'] as const).map(move => vi.spyOn(meter!, move))
     const timers = vi.spyOn(globalThis, 'setTimeout')
     controllers[size >> 1]!.abort()
     await vi.advanceTimersByTimeAsync(0)

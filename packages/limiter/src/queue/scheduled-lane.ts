@@ -1,10 +1,10 @@
 import type { Meter } from '../algorithms/algorithm.ts'
 import { giveBack, type Receipt } from '../decision/pending-verdict.ts'
 import { passLater } from './long-timer.ts'
-import { passWaiter, type Waiter } from './scheduled-call.ts'
+import { passWaiter, type ScheduledCall } from './scheduled-call.ts'
 
 interface Member {
-  readonly waiter: Waiter
+  readonly waiter: ScheduledCall
   ahead: Member | undefined
   behind: Member | undefined
 }
@@ -23,7 +23,7 @@ export class WaitingLane {
   readonly #now: () => number
   readonly #cost: number
   readonly #meters: readonly Meter[]
-  readonly #members = new Map<Waiter, Member>()
+  readonly #members = new Map<ScheduledCall, Member>()
   #first: Member | undefined
   #last: Member | undefined
   /** One for each member, and for each who gave up and has not left yet. */
@@ -47,7 +47,7 @@ export class WaitingLane {
     return cost === this.#cost && counted.table.meters === this.#meters
   }
 
-  add(waiter: Waiter, turn: Receipt, now: number): void {
+  add(waiter: ScheduledCall, turn: Receipt, now: number): void {
     const member: Member = { waiter, ahead: this.#last, behind: undefined }
     if (this.#last) this.#last.behind = member
     else this.#first = member
@@ -58,14 +58,14 @@ export class WaitingLane {
   }
 
   /** Whether those who gave up can leave by giving back the last turns. */
-  canShift(gone: readonly Waiter[]): boolean {
+  canShift(gone: readonly ScheduledCall[]): boolean {
     if (!this.#turns.at(-1) || this.#turns.at(-1)!.counted.table.meters !== this.#meters) return false
     // a call of a larger cost may wait for its own size, from when it came: the next one cannot take over such a turn
     return this.#cost === 1 || (this.#first !== undefined && !gone.includes(this.#first.waiter))
   }
 
   /** Lets calls leave that have given up; those behind them move up. */
-  shift(gone: readonly Waiter[], now: number): void {
+  shift(gone: readonly ScheduledCall[], now: number): void {
     for (const waiter of gone) {
       const member = this.#members.get(waiter)
       if (member) this.#remove(member)
@@ -75,9 +75,9 @@ export class WaitingLane {
   }
 
   /** Gives each call the turn of its place, for calls that are no longer alike: from then on each has its own. */
-  dissolve(): Waiter[] {
+  dissolve(): ScheduledCall[] {
     this.#disarm()
-    const waiters: Waiter[] = []
+    const waiters: ScheduledCall[] = []
     for (let member = this.#first; member; member = member.behind) {
       hand(member.waiter, this.#turns[this.#next++]!)
       waiters.push(member.waiter)
@@ -104,7 +104,7 @@ export class WaitingLane {
   #pass(moment: number): void {
     const now = Math.max(moment, this.#now())
     this.#timer = undefined
-    const passing: Waiter[] = []
+    const passing: ScheduledCall[] = []
     while (this.#next < this.#turns.length && this.#turns[this.#next]!.passAt <= now) {
       // those who gave up leave their turn to the next one
       while (this.#first?.waiter.isGone) this.#remove(this.#first)
@@ -133,6 +133,6 @@ export class WaitingLane {
   }
 }
 
-function hand(waiter: Waiter, turn: Receipt): void {
+function hand(waiter: ScheduledCall, turn: Receipt): void {
   waiter.receipts = waiter.receipts.map(receipt => (receipt.counted === turn.counted ? turn : receipt))
 }

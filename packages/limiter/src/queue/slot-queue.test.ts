@@ -27,17 +27,17 @@ async function house(...rules: NonNullable<LimiterOptions['rules']>) {
   open.push(limiter)
   const call = (cost = 1, account = 'a', path = '/'): Guest => {
     const controller = new AbortController()
-    const guest: Guest = { leave: () => controller.abort('left') }
+    const queued: Guest = { leave: () => controller.abort('left') }
     const asked = { method: 'GET', path, attributes: { account } }
     limiter.check(asked, { cost, signal: controller.signal }).then(
       verdict => {
-        guest.verdict = verdict
+        queued.verdict = verdict
       },
       reason => {
-        guest.gaveUp = reason
+        queued.gaveUp = reason
       },
     )
-    return guest
+    return queued
   }
   const remaining = async (account = 'a'): Promise<number[]> => {
     const { decisions } = await limiter.peek({ method: 'GET', path: '/', attributes: { account } }, { cost: 0 })
@@ -61,108 +61,108 @@ const two = {
 describe('calls that stand in line for a place', () => {
   it('are let in first come, first served, as places are given back', async () => {
     const { call } = await house(two)
-    const guests = [call(), call(), call(), call()]
+    const queuedCalls = [call(), call(), call(), call()]
     await settled()
-    expect(guests.map(outcome)).toEqual([true, true, undefined, undefined])
+    expect(queuedCalls.map(outcome)).toEqual([true, true, undefined, undefined])
     await vi.advanceTimersByTimeAsync(300)
-    guests[1]!.verdict!.release()
+    queuedCalls[1]!.verdict!.release()
     await settled()
-    expect(guests.map(outcome)).toEqual([true, true, true, undefined])
-    expect(guests[2]!.verdict!.waitMs).toBe(300)
-    guests[0]!.verdict!.release()
+    expect(queuedCalls.map(outcome)).toEqual([true, true, true, undefined])
+    expect(queuedCalls[2]!.verdict!.waitMs).toBe(300)
+    queuedCalls[0]!.verdict!.release()
     await settled()
-    expect(guests.map(outcome)).toEqual([true, true, true, true])
+    expect(queuedCalls.map(outcome)).toEqual([true, true, true, true])
   })
 
   it('get one place for one given back, however often it is given back', async () => {
     const { call, remaining } = await house(two)
-    const guests = [call(), call(), call(), call()]
+    const queuedCalls = [call(), call(), call(), call()]
     await settled()
-    for (let again = 0; again < 5; again++) guests[0]!.verdict!.release()
+    for (let again = 0; again < 5; again++) queuedCalls[0]!.verdict!.release()
     await settled()
-    expect(guests.map(outcome)).toEqual([true, true, true, undefined])
-    for (const guest of guests.slice(1, 3)) guest.verdict!.release()
+    expect(queuedCalls.map(outcome)).toEqual([true, true, true, undefined])
+    for (const queued of queuedCalls.slice(1, 3)) queued.verdict!.release()
     await settled()
-    guests[3]!.verdict!.release()
-    guests[3]!.verdict!.release()
+    queuedCalls[3]!.verdict!.release()
+    queuedCalls[3]!.verdict!.release()
     await settled()
     expect(await remaining()).toEqual([2])
   })
 
   it('are not overtaken by one that asks for less', async () => {
     const { call } = await house(two)
-    const guests = [call(), call(), call(2), call(1)]
+    const queuedCalls = [call(), call(), call(2), call(1)]
     await settled()
-    guests[0]!.verdict!.release()
+    queuedCalls[0]!.verdict!.release()
     await settled()
-    expect(guests.map(outcome)).toEqual([true, true, undefined, undefined])
-    guests[1]!.verdict!.release()
+    expect(queuedCalls.map(outcome)).toEqual([true, true, undefined, undefined])
+    queuedCalls[1]!.verdict!.release()
     await settled()
-    expect(guests.map(outcome)).toEqual([true, true, true, undefined])
+    expect(queuedCalls.map(outcome)).toEqual([true, true, true, undefined])
   })
 
   it('wait as long as the rule says, and are then refused for it', async () => {
     const { call, limiter } = await house(two)
-    const guests = [call(), call(), call()]
+    const queuedCalls = [call(), call(), call()]
     await vi.advanceTimersByTimeAsync(999)
-    expect(outcome(guests[2]!)).toBeUndefined()
+    expect(outcome(queuedCalls[2]!)).toBeUndefined()
     expect(limiter.status().rules[0]!.waiting).toBe(1)
     await vi.advanceTimersByTimeAsync(1)
-    expect(guests[2]!.verdict).toMatchObject({ allowed: false, reason: 'timeout', rule: 'two', waitMs: 1000 })
+    expect(queuedCalls[2]!.verdict).toMatchObject({ allowed: false, reason: 'timeout', rule: 'two', waitMs: 1000 })
     expect(limiter.status().rules[0]!.waiting).toBe(0)
   })
 
   it('move up when one that asked for much has waited in vain', async () => {
     const { call } = await house(two)
-    const guests = [call(), call(), call(2)]
+    const queuedCalls = [call(), call(), call(2)]
     await vi.advanceTimersByTimeAsync(500)
-    guests.push(call(1))
-    guests[0]!.verdict!.release()
+    queuedCalls.push(call(1))
+    queuedCalls[0]!.verdict!.release()
     await vi.advanceTimersByTimeAsync(500)
-    expect(guests.map(outcome)).toEqual([true, true, 'timeout', true])
-    expect(guests[3]!.verdict!.waitMs).toBe(500)
+    expect(queuedCalls.map(outcome)).toEqual([true, true, 'timeout', true])
+    expect(queuedCalls[3]!.verdict!.waitMs).toBe(500)
   })
 
   it('move up when the first one leaves', async () => {
     const { call } = await house(two)
-    const guests = [call(), call(), call(2), call(1)]
+    const queuedCalls = [call(), call(), call(2), call(1)]
     await settled()
-    guests[0]!.verdict!.release()
-    guests[2]!.leave()
+    queuedCalls[0]!.verdict!.release()
+    queuedCalls[2]!.leave()
     await settled()
-    expect(guests.map(outcome)).toEqual([true, true, 'left', true])
+    expect(queuedCalls.map(outcome)).toEqual([true, true, 'left', true])
   })
 
   it('are no more than the queue holds', async () => {
     const { call } = await house({ ...two, queue: { size: 1, timeout: '1s' } })
-    const guests = [call(), call(), call(), call()]
+    const queuedCalls = [call(), call(), call(), call()]
     await settled()
-    expect(guests.map(outcome)).toEqual([true, true, undefined, 'queue-full'])
+    expect(queuedCalls.map(outcome)).toEqual([true, true, undefined, 'queue-full'])
   })
 
   it('do not wait for more places than there are', async () => {
     const { call } = await house(two)
-    const guests = [call(3), call(1)]
+    const queuedCalls = [call(3), call(1)]
     await settled()
-    expect(guests.map(outcome)).toEqual(['limit', true])
+    expect(queuedCalls.map(outcome)).toEqual(['limit', true])
   })
 
   it('stand apart from callers of another key', async () => {
     const { call } = await house(two)
-    const guests = [call(), call(), call(), call(1, 'b')]
+    const queuedCalls = [call(), call(), call(), call(1, 'b')]
     await settled()
-    expect(guests.map(outcome)).toEqual([true, true, undefined, true])
+    expect(queuedCalls.map(outcome)).toEqual([true, true, undefined, true])
   })
 
   it('are charged by no other rule while they stand', async () => {
     const { call, remaining } = await house(two, { id: 'ten', limit: '10/h', by: 'account' })
-    const guests = [call(), call(), call()]
+    const queuedCalls = [call(), call(), call()]
     await settled()
     expect(await remaining()).toEqual([0, 8])
-    guests[2]!.leave()
+    queuedCalls[2]!.leave()
     await settled()
     expect(await remaining()).toEqual([0, 8])
-    guests[0]!.verdict!.release()
+    queuedCalls[0]!.verdict!.release()
     await settled()
     expect(await remaining()).toEqual([1, 8])
   })
@@ -178,15 +178,15 @@ describe('calls that stand in line for a place', () => {
     const { call } = await house({ ...two, limit: 1, queue: { timeout: '10s' } }, kitchen)
     const mine = call(1, 'a')
     const theirs = call(1, 'b', '/kitchen')
-    const guest = call(1, 'a', '/kitchen')
+    const queued = call(1, 'a', '/kitchen')
     await settled()
     mine.verdict!.release()
     await settled()
-    expect(outcome(guest)).toBeUndefined()
+    expect(outcome(queued)).toBeUndefined()
     await vi.advanceTimersByTimeAsync(700)
     theirs.verdict!.release()
     await settled()
-    expect(guest.verdict).toMatchObject({ allowed: true, waitMs: 700 })
+    expect(queued.verdict).toMatchObject({ allowed: true, waitMs: 700 })
   })
 
   it('who waits for a clock and gives up frees a place for who stands in line', async () => {
@@ -199,12 +199,12 @@ describe('calls that stand in line for a place', () => {
       whenFull: 'wait',
     } as const
     const { call } = await house(two, paced)
-    const guests = [call(), call(), call()]
+    const queuedCalls = [call(), call(), call()]
     await settled()
-    expect(guests.map(outcome)).toEqual([true, undefined, undefined])
-    guests[1]!.leave()
+    expect(queuedCalls.map(outcome)).toEqual([true, undefined, undefined])
+    queuedCalls[1]!.leave()
     await vi.advanceTimersByTimeAsync(1000)
-    expect(guests.map(outcome)).toEqual([true, 'left', true])
-    expect(guests[2]!.verdict!.waitMs).toBe(1000)
+    expect(queuedCalls.map(outcome)).toEqual([true, 'left', true])
+    expect(queuedCalls[2]!.verdict!.waitMs).toBe(1000)
   })
 })

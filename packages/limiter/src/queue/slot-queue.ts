@@ -1,12 +1,12 @@
-import type { CountedRule, Judgement, Receipt } from '../decision/pending-verdict.ts'
-import { CROWD } from '../stores/memory/table.ts'
+import type { PendingVerdict, Receipt, RuleState } from '../decision/pending-verdict.ts'
+import { OVERFLOW_SLOT } from '../stores/memory/table.ts'
 
 interface Guest {
-  readonly counted: CountedRule
+  readonly counted: RuleState
   readonly key: string
   /** Judges the call again; the judgement tells whether the house is still full. */
-  attempt(): Judgement
-  settle(judgement: Judgement): void
+  attempt(): PendingVerdict
+  settle(pending: PendingVerdict): void
 }
 
 /** A timer that is set for longer goes off at once. */
@@ -16,45 +16,45 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1
  * Calls that wait for a place no clock frees: first come, first served, per rule and key. Nothing is charged while a
  * call stands in line; when a place is given back, the first in line is judged anew.
  */
-export class Line {
-  readonly #lines = new Map<CountedRule, Map<string, Set<Guest>>>()
+export class SlotQueue {
+  readonly #lines = new Map<RuleState, Map<string, Set<Guest>>>()
   /** Those who are first in their line and find another house full, and which. */
-  readonly #elsewhere = new Map<Guest, CountedRule>()
+  readonly #elsewhere = new Map<Guest, RuleState>()
 
   get isEmpty(): boolean {
     return this.#lines.size === 0
   }
 
-  isWaiting(counted: CountedRule, key: string): boolean {
+  isWaiting(counted: RuleState, key: string): boolean {
     return this.#lines.get(counted)?.has(key) ?? false
   }
 
   /** Resolves when a place is free, or after the rule's timeout to whatever the judgement is then. */
-  join(counted: CountedRule, key: string, attempt: () => Judgement, signal?: AbortSignal): Promise<Judgement> {
+  join(counted: RuleState, key: string, attempt: () => PendingVerdict, signal?: AbortSignal): Promise<PendingVerdict> {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         clearTimeout(timer)
         signal?.removeEventListener('abort', abandon)
-        this.#remove(counted, key, guest)
+        this.#remove(counted, key, queued)
       }
       const abandon = (): void => {
         leave()
         reject(signal?.reason)
         this.#advance(counted, key)
       }
-      const settle = (judgement: Judgement): void => {
+      const settle = (pending: PendingVerdict): void => {
         leave()
-        resolve(judgement)
+        resolve(pending)
       }
-      const guest: Guest = { counted, key, attempt, settle }
+      const queued: Guest = { counted, key, attempt, settle }
       const giveUp = (): void => {
-        const judgement = attempt()
-        settle(judgement.fullHouse ? judgement.refusedBy(counted.rule, 'timeout') : judgement)
+        const pending = attempt()
+        settle(pending.fullHouse ? pending.refusedBy(counted.rule, 'timeout') : pending)
         // the next one may ask for less
         this.#advance(counted, key)
       }
       const timer = setTimeout(giveUp, Math.min(counted.rule.queueTimeoutMs, LONGEST_TIMER_MS))
-      this.#add(counted, key, guest)
+      this.#add(counted, key, queued)
       if (signal?.aborted) return abandon()
       signal?.addEventListener('abort', abandon, { once: true })
     })
@@ -63,10 +63,10 @@ export class Line {
   /** Places have been given back: lets in those who stood first in line for them. */
   freed(receipts: readonly Receipt[]): void {
     for (const { counted, key, slot } of receipts) {
-      const keys = slot === CROWD ? [...(this.#lines.get(counted)?.keys() ?? [])] : [key]
+      const keys = slot === OVERFLOW_SLOT ? [...(this.#lines.get(counted)?.keys() ?? [])] : [key]
       for (const waiting of keys) this.#advance(counted, waiting)
-      for (const [guest, house] of [...this.#elsewhere]) {
-        if (house === counted) this.#advance(guest.counted, guest.key)
+      for (const [queued, house] of [...this.#elsewhere]) {
+        if (house === counted) this.#advance(queued.counted, queued.key)
       }
     }
   }
@@ -78,34 +78,34 @@ export class Line {
     }
   }
 
-  #advance(counted: CountedRule, key: string): void {
+  #advance(counted: RuleState, key: string): void {
     for (let first = this.#first(counted, key); first; first = this.#first(counted, key)) {
-      const judgement = first.attempt()
-      if (judgement.fullHouse) {
-        if (judgement.fullHouse === counted) this.#elsewhere.delete(first)
-        else this.#elsewhere.set(first, judgement.fullHouse)
+      const pending = first.attempt()
+      if (pending.fullHouse) {
+        if (pending.fullHouse === counted) this.#elsewhere.delete(first)
+        else this.#elsewhere.set(first, pending.fullHouse)
         return
       }
-      first.settle(judgement)
+      first.settle(pending)
     }
   }
 
-  #first(counted: CountedRule, key: string): Guest | undefined {
+  #first(counted: RuleState, key: string): Guest | undefined {
     return this.#lines.get(counted)?.get(key)?.values().next().value
   }
 
-  #add(counted: CountedRule, key: string, guest: Guest): void {
+  #add(counted: RuleState, key: string, queued: Guest): void {
     const lines = this.#lines.get(counted) ?? new Map<string, Set<Guest>>()
     this.#lines.set(counted, lines)
-    lines.set(key, (lines.get(key) ?? new Set()).add(guest))
+    lines.set(key, (lines.get(key) ?? new Set()).add(queued))
     counted.waiting++
   }
 
-  #remove(counted: CountedRule, key: string, guest: Guest): void {
+  #remove(counted: RuleState, key: string, queued: Guest): void {
     const lines = this.#lines.get(counted)
     const line = lines?.get(key)
-    if (!line?.delete(guest)) return
-    this.#elsewhere.delete(guest)
+    if (!line?.delete(queued)) return
+    this.#elsewhere.delete(queued)
     counted.waiting--
     if (line.size === 0) lines?.delete(key)
     if (lines?.size === 0) this.#lines.delete(counted)

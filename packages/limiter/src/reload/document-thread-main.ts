@@ -6,12 +6,12 @@ import {
   type TaskAnswer,
   type TaskQuestion,
 } from './document-tasks.ts'
-import { gatherWords } from './plugins.ts'
+import { mergeExtensions } from './plugins.ts'
 
 const { sections } = workerData as DocumentThreadSettings
 const known =
   sections && (await Promise.all(sections.map(async ({ module, name }) => (await import(module))[name] as Section)))
-const tasks = createDocumentTasks({ ...gatherWords({}, []), sections: known })
+const tasks = createDocumentTasks({ ...mergeExtensions({}, []), sections: known })
 
 parentPort?.on('message', ({ id, task, given }: TaskQuestion) => {
   const tell = (answer: TaskAnswer): void => parentPort?.postMessage(answer)

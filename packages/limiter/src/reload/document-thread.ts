@@ -8,12 +8,12 @@ import {
   type TaskAnswer,
   type TaskQuestion,
 } from './document-tasks.ts'
-import { gatherWords } from './plugins.ts'
+import { mergeExtensions } from './plugins.ts'
 
 /** A shorter text is read sooner than a thread is asked. */
 const shortBytes = 4096
 const idleMs = 30_000
-const patienceMs = 60_000
+const timeoutMs = 60_000
 const mostMemoryMb = 512
 
 type Result<Task extends keyof DocumentTasks> = ReturnType<DocumentTasks[Task]>
@@ -61,7 +61,7 @@ export class DocumentThread {
     const id = ++this.#id
     return new Promise(resolve => {
       const worker = this.#start()
-      const late = setTimeout(() => void this.#end('it takes too long; use fewer rules'), patienceMs)
+      const late = setTimeout(() => void this.#end('it takes too long; use fewer rules'), timeoutMs)
       this.#waiting.set(id, answer => {
         clearTimeout(late)
         this.#waiting.delete(id)
@@ -105,7 +105,7 @@ export class DocumentThread {
 function settingsFor({ algorithms, dimensions, sources, sections }: Vocabulary): DocumentThreadSettings | undefined {
   // Node runs no TypeScript here, and tests run on the sources
   if (import.meta.url.endsWith('.ts')) return undefined
-  const own = gatherWords({}, [])
+  const own = mergeExtensions({}, [])
   const isOwn = isSame(algorithms, own.algorithms) && isSame(dimensions, own.dimensions) && isSame(sources, own.sources)
   const modules = sections?.map(({ from }) => from)
   if (!isOwn || modules?.includes(undefined)) return undefined

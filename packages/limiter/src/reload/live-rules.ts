@@ -21,7 +21,7 @@ export interface RuleListener extends OriginListener {
   onRules(document: RuleDocument): void
 }
 
-export interface LiveRulesParts {
+export interface LiveRulesOptions {
   readonly document: RuleDocument
   /** The rule file that the document was read from; none when it was given in code. */
   readonly file?: { readonly path: string; readonly version: string; readonly text?: string } | undefined
@@ -55,7 +55,7 @@ const IN_CODE = 'code'
 
 /** Keeps the rules as their sources say: remote over local, rule by rule, and always the last good ones. */
 export class LiveRules {
-  readonly #parts: LiveRulesParts
+  readonly #parts: LiveRulesOptions
   readonly #listener: RuleListener
   readonly #ending = new AbortController()
   readonly #local: Origin
@@ -74,7 +74,7 @@ export class LiveRules {
   /** How many documents were put in force by whoever wrote them. */
   #heard = 0
 
-  constructor(parts: LiveRulesParts, listener: RuleListener) {
+  constructor(parts: LiveRulesOptions, listener: RuleListener) {
     const { document, file, remote } = parts
     this.#parts = parts
     this.#listener = listener

@@ -6,7 +6,7 @@ import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { algorithms } from '../algorithms/index.ts'
 import { createLimiter } from '../create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
-import { gatherWords, importPlugins, pluginsNamedIn } from './plugins.ts'
+import { importPlugins, mergeExtensions, pluginsNamedIn } from './plugins.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'diana-plugins-'))
 const limiters: Limiter[] = []
@@ -30,7 +30,7 @@ export const algorithms = [{
   limit: 'count',
   options: {},
   meter: ({ count }) => ({
-    slots: 1, patienceUs: 0, held: false,
+    slots: 1, maxWaitUs: 0, held: false,
     delay: (state, at, now, cost) => state[at] + cost > count ? Infinity : 0,
     take: (state, at, now, cost) => { state[at] += cost },
     giveBack: () => {},
@@ -154,7 +154,7 @@ describe('gatherWords', () => {
   it('takes a plugin that was loaded twice once', async () => {
     const path = file('own/words.mjs', plugin)
     const twice = [...(await importPlugins([path], 'a')), ...(await importPlugins([path], 'b'))]
-    expect(gatherWords({}, twice).algorithms.map(({ name }) => name)).toEqual([
+    expect(mergeExtensions({}, twice).algorithms.map(({ name }) => name)).toEqual([
       ...algorithms.map(one => one.name),
       'ever',
     ])
@@ -162,7 +162,7 @@ describe('gatherWords', () => {
 
   it('puts what is given in the place of Diana’s own', () => {
     const given = algorithms.slice(0, 2)
-    expect(gatherWords({ algorithms: given }, []).algorithms).toEqual(given)
+    expect(mergeExtensions({ algorithms: given }, []).algorithms).toEqual(given)
   })
 })
 

@@ -22,16 +22,20 @@ export interface Plugin {
 }
 
 /** All the words that rules may use. */
-export type Words = { readonly [Kind in keyof Plugin]-?: NonNullable<Plugin[Kind]> }
+export type Extensions = { readonly [Kind in keyof Plugin]-?: NonNullable<Plugin[Kind]> }
 
-const own: Words = { algorithms, dimensions, sources }
-const kinds = Object.keys(own) as (keyof Words)[]
+const own: Extensions = { algorithms, dimensions, sources }
+const kinds = Object.keys(own) as (keyof Extensions)[]
 
 /** The function without which a word of each kind means nothing. */
-const makers: Readonly<Record<keyof Words, string>> = { algorithms: 'meter', dimensions: 'read', sources: 'create' }
+const makers: Readonly<Record<keyof Extensions, string>> = {
+  algorithms: 'meter',
+  dimensions: 'read',
+  sources: 'create',
+}
 
 /** Diana's own words, or those given in their place, with those of plugins behind them. */
-export function gatherWords(given: Plugin, plugins: readonly Plugin[]): Words {
+export function mergeExtensions(given: Plugin, plugins: readonly Plugin[]): Extensions {
   return {
     algorithms: gather('algorithms', given.algorithms ?? own.algorithms, plugins),
     dimensions: gather('dimensions', given.dimensions ?? own.dimensions, plugins),
@@ -40,7 +44,7 @@ export function gatherWords(given: Plugin, plugins: readonly Plugin[]): Words {
 }
 
 function gather<Word extends { readonly name: string }>(
-  kind: keyof Words,
+  kind: keyof Extensions,
   first: readonly Word[],
   plugins: readonly Plugin[],
 ): Word[] {
@@ -99,7 +103,7 @@ async function importModule(name: string, from: string): Promise<Record<string, 
   }
 }
 
-function faultIn(kind: keyof Words, list: unknown): string | undefined {
+function faultIn(kind: keyof Extensions, list: unknown): string | undefined {
   if (!Array.isArray(list)) return `exports ${kind} that are no list: write export const ${kind} = [yours]`
   const isWord = (one: unknown): boolean =>
     isMap(one) && typeof one.name === 'string' && typeof one[makers[kind]] === 'function'

@@ -9,7 +9,7 @@ import { decodeText } from './client/text.ts'
 import { conflict, writeGuarded } from './client/write-guarded.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { credentialWords, durationWord, nameWord } from './words.ts'
+import { credentialOptions, durationWord, nameWord } from './words.ts'
 
 // numbers of 64 bits come as text, and what is empty or zero is left out
 const revision = z.string().regex(/^\d{1,19}$/)
@@ -36,8 +36,8 @@ export const etcd: SourceKind = sourceKind({
     key: nameWord.describe('the key that holds the document'),
     // fetch gives up a stream that is silent for five minutes
     interval: durationWord('60s', { least: '100ms', most: '4m' }).describe('how often to read anyway; default: 60s'),
-    username: credentialWords.username,
-    password: credentialWords.password,
+    username: credentialOptions.username,
+    password: credentialOptions.password,
   },
   create(address, options): Source {
     const at = parseAddress(address, options)

@@ -5,7 +5,7 @@ import { basename, dirname } from 'node:path'
 import { readRegularFile } from '../common/regular-file.ts'
 import { changes } from './client/changes.ts'
 import { pause } from './client/pause.ts'
-import { Bell } from './client/signal.ts'
+import { Signal } from './client/signal.ts'
 import { decodeText, hashText, largestBytes, tooLarge } from './client/text.ts'
 import { conflict, writeGuarded } from './client/write-guarded.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
@@ -31,7 +31,7 @@ export function fileSource(path: string, options: { readonly intervalMs?: number
   const name = `file ${path}`
 
   async function* readings(signal: AbortSignal): AsyncGenerator<SourceDocument> {
-    const bell = new Bell()
+    const bell = new Signal()
     let watcher: FSWatcher | undefined
     let isRung = false
     const close = () => watcher?.close()
@@ -81,7 +81,7 @@ async function replaceFile(path: string, text: string): Promise<void> {
 }
 
 /** Rings when the file may have changed. The directory is watched, since a file's own watch ends when it is replaced. */
-function watchDirectory(path: string, bell: Bell): FSWatcher | undefined {
+function watchDirectory(path: string, bell: Signal): FSWatcher | undefined {
   // Kubernetes swaps the link ..data beside the file, which itself stays as it is
   const names: readonly (string | null)[] = [basename(path), '..data', null]
   try {

@@ -7,7 +7,7 @@ import { hashText } from './client/text.ts'
 import { conflict, writeGuarded } from './client/write-guarded.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { credentialWords, durationWord, secretWord } from './words.ts'
+import { credentialOptions, durationWord, secretWord } from './words.ts'
 
 const mostRedirects = 5
 
@@ -17,7 +17,7 @@ export const http: SourceKind = sourceKind({
   options: {
     interval: durationWord('5s', { least: '100ms', most: '1h' }).describe('how often to ask; default: 5s'),
     headers: z.record(z.string().regex(/^[\w-]{1,64}$/), secretWord).optional(),
-    ...credentialWords,
+    ...credentialOptions,
   },
   create(address, options): Source {
     const { url, secrets, ...credentials } = parseAddress(address, options)

@@ -1,17 +1,17 @@
-import type { Docket } from '../decision/call-plan.ts'
-import type { CountedRule } from '../decision/pending-verdict.ts'
+import type { CallPlan } from '../decision/call-plan.ts'
+import type { RuleState } from '../decision/pending-verdict.ts'
 import type { Observer } from './observer.ts'
 import { Tally } from './tally.ts'
 
 /** What is counted over all rules, and who looks on; it lives on when the rules change. */
-export interface Watch {
+export interface Counters {
   readonly total: Tally
   observers: readonly Observer[]
   /** Whether somebody asks how full the keys of rules are. */
   tracksLoads: boolean
 }
 
-export function createWatch(): Watch {
+export function createWatch(): Counters {
   return { total: new Tally(), observers: [], tracksLoads: false }
 }
 
@@ -24,13 +24,13 @@ export function tallyPass(total: Tally, waited: boolean, isShadowed: boolean, de
 }
 
 /** Counts a call that was refused: for the rule that takes longest to let it pass. */
-export function tallyRefusal({ found, charges }: Docket, binding: CountedRule | undefined, watch: Watch): void {
+export function tallyRefusal({ found, charges }: CallPlan, binding: RuleState | undefined, watch: Counters): void {
   const charge = binding && charges[found.indexOf(binding)]
   tallyRefusalBy(binding, charge?.key ?? '', watch, charge !== undefined && isDegraded(charge))
 }
 
 /** The same, where the rule is known; no rule has refused whom the whole document denies. */
-export function tallyRefusalBy(counted: CountedRule | undefined, key: string, watch: Watch, degraded = false): void {
+export function tallyRefusalBy(counted: RuleState | undefined, key: string, watch: Counters, degraded = false): void {
   const { total, observers } = watch
   total.refused++
   if (degraded) total.degradedRefused++
@@ -45,7 +45,7 @@ export function tallyRefusalBy(counted: CountedRule | undefined, key: string, wa
 }
 
 /** Whether a charge to the fleet's counts was decided without them. */
-export function isDegraded(charge: Docket['charges'][number]): boolean {
+export function isDegraded(charge: CallPlan['charges'][number]): boolean {
   if (!('countedBy' in charge)) return false
   const { countedBy, fits, delays } = charge
   // nobody counts what passes or is refused by word; what is only known to be full names the moment when it is not

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { FigureHistory } from './history.ts'
-import { type Figures, mergeFigures, noCounts } from './stats.ts'
+import { mergeFigures, noCounts, type Stats } from './stats.ts'
 
 const durations = { memory: { counts: [], sumSeconds: 0 }, redis: { counts: [], sumSeconds: 0 } }
 
-function figures(rules: Readonly<Record<string, [allowed: number, refused: number]>>): Figures {
+function figures(rules: Readonly<Record<string, [allowed: number, refused: number]>>): Stats {
   const list = Object.entries(rules).map(([id, [allowed, refused]]) => {
     return { id, waiting: 0, ...noCounts, allowed, refused }
   })

@@ -1,4 +1,4 @@
-import { type Figures, noCounts } from './stats.ts'
+import { noCounts, type Stats } from './stats.ts'
 import type { Counts } from './tally.ts'
 
 /** What is kept of each second. */
@@ -16,7 +16,7 @@ export interface RuleSecond extends SecondCounts {
 }
 
 /** One second: all calls, and the rules that had any. */
-export interface Second {
+export interface SecondStats {
   /** When it began, in milliseconds since 1970. */
   readonly at: number
   readonly total: SecondCounts
@@ -51,7 +51,7 @@ export class FigureHistory {
   }
 
   /** Keeps what was counted since the last time, as of the second that began at `at`; the first time only looks. */
-  record(figures: Figures, loads: ReadonlyMap<string, number>, at: number): Second {
+  record(figures: Stats, loads: ReadonlyMap<string, number>, at: number): SecondStats {
     const isFirst = this.#totalBefore === undefined
     const total = since(figures.total, this.#totalBefore ?? figures.total)
     const rules: RuleSecond[] = []
@@ -98,7 +98,7 @@ export class FigureHistory {
     return { at, total, rules: busiest(rules, options.mostRules ?? 1000) }
   }
 
-  #keep({ at, total, rules }: Second): void {
+  #keep({ at, total, rules }: SecondStats): void {
     const numbers = new Uint32Array((rules.length + 1) * width)
     for (const [row, counts] of [total, ...rules].entries()) {
       for (const [i, name] of names.entries()) numbers[row * width + i] = counts[name]

@@ -1,24 +1,24 @@
-import type { CountedRule } from '../decision/pending-verdict.ts'
+import type { RuleState } from '../decision/pending-verdict.ts'
 import type { Verdict } from '../verdict.ts'
-import type { Watch } from './counters.ts'
+import type { Counters } from './counters.ts'
 import { Durations } from './durations.ts'
 import type { Observer } from './observer.ts'
 import { CallRecorder, type RecordedCall } from './recorder.ts'
-import type { Figures } from './stats.ts'
+import type { Stats } from './stats.ts'
 
 /** Tells what becomes of calls: counted, timed, recorded, and to whoever looks on. */
-export class Lookout {
-  readonly #watch: Watch
+export class Observers {
+  readonly #watch: Counters
   readonly #nowMs: () => number
   readonly #durations = { memory: new Durations(), redis: new Durations() }
   #recorder: CallRecorder | undefined
 
-  constructor(watch: Watch, nowMs: () => number) {
+  constructor(watch: Counters, nowMs: () => number) {
     this.#watch = watch
     this.#nowMs = nowMs
   }
 
-  figures(rules: readonly CountedRule[]): Figures {
+  figures(rules: readonly RuleState[]): Stats {
     const { memory, redis } = this.#durations
     return {
       total: this.#watch.total.read(),
@@ -27,7 +27,7 @@ export class Lookout {
     }
   }
 
-  takeLoads(rules: readonly CountedRule[]): Map<string, number> {
+  takeLoads(rules: readonly RuleState[]): Map<string, number> {
     this.#watch.tracksLoads = true
     const loads = new Map<string, number>()
     for (const { rule, tally } of rules) {
@@ -44,7 +44,7 @@ export class Lookout {
     }
   }
 
-  record(rules: readonly CountedRule[], most?: number): void {
+  record(rules: readonly RuleState[], most?: number): void {
     if (this.#recorder) return
     const recorder = new CallRecorder({ now: this.#nowMs, ...(most === undefined ? {} : { most }) })
     this.#recorder = recorder
@@ -57,7 +57,7 @@ export class Lookout {
   }
 
   /** The rules have changed, and with them what is kept of a call. */
-  follow(rules: readonly CountedRule[]): void {
+  follow(rules: readonly RuleState[]): void {
     this.#recorder?.use(rules.map(({ rule }) => rule))
   }
 

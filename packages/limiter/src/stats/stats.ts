@@ -9,7 +9,7 @@ export interface RuleFigures extends Counts {
 }
 
 /** All that was counted since the start, as plain values that another process can be sent. */
-export interface Figures {
+export interface Stats {
   /** Every call once, however many rules it met. */
   readonly total: Counts
   readonly rules: readonly RuleFigures[]
@@ -18,7 +18,7 @@ export interface Figures {
 }
 
 /** The figures of several processes as if they were one. */
-export function mergeFigures(all: readonly Figures[]): Figures {
+export function mergeFigures(all: readonly Stats[]): Stats {
   const rules = new Map<string, RuleFigures>()
   for (const { id, waiting, ...counts } of all.flatMap(one => one.rules)) {
     const known = rules.get(id)

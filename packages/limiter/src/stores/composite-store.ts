@@ -1,26 +1,26 @@
 import type { Part } from '../algorithms/algorithm.ts'
 import { giveBackHere } from '../decision/pending-verdict.ts'
 import type { CompiledRule } from '../rules/compile.ts'
-import type { SharedStore } from './failover/failover-store.ts'
+import type { FailoverStore } from './failover/failover-store.ts'
 import type { StoreStatus } from './failover/store-health.ts'
 import type { Table } from './memory/table.ts'
 import type { SharedCharge } from './shared-charge.ts'
 import type { FleetCounter, FleetRule } from './store.ts'
 
 /** Where rules are counted that are not counted in this process alone. */
-export interface SharedStoresParts {
+export interface CompositeStoreOptions {
   /** For the whole fleet. */
-  readonly fleet?: SharedStore | undefined
+  readonly fleet?: FailoverStore | undefined
   /** For the processes of this machine. */
-  readonly machine?: SharedStore | undefined
+  readonly machine?: FailoverStore | undefined
 }
 
 /** Both stores as one: each is asked for its own rules, the near one first; where the far one refuses, nothing is counted. */
-export class SharedStores {
-  readonly #parts: SharedStoresParts
+export class CompositeStore {
+  readonly #parts: CompositeStoreOptions
   readonly #ofMachine = new WeakSet<FleetCounter>()
 
-  constructor(parts: SharedStoresParts) {
+  constructor(parts: CompositeStoreOptions) {
     this.#parts = parts
   }
 
@@ -97,19 +97,19 @@ export class SharedStores {
   #undo(charge: SharedCharge, now: number): void {
     const { fits, cost, countedBy, counter } = charge
     if (!fits || cost === 0 || countedBy === 'nobody') return
-    if (countedBy === 'fleet' || counter.held) this.giveBack(charge, cost)
+    if (countedBy === 'fleet' || counter.needsRelease) this.giveBack(charge, cost)
     else giveBackHere(charge, now, 'all')
   }
 
-  #all(): SharedStore[] {
+  #all(): FailoverStore[] {
     return [this.#parts.fleet, this.#parts.machine].filter(store => store !== undefined)
   }
 
-  #storeFor({ distributed }: Pick<CompiledRule, 'distributed'>): SharedStore | undefined {
+  #storeFor({ distributed }: Pick<CompiledRule, 'distributed'>): FailoverStore | undefined {
     return distributed ? this.#parts.fleet : this.#parts.machine
   }
 
-  #storeOf(counter: FleetCounter): SharedStore {
+  #storeOf(counter: FleetCounter): FailoverStore {
     return (this.#ofMachine.has(counter) ? this.#parts.machine : this.#parts.fleet)!
   }
 

@@ -1,26 +1,26 @@
-import type { CountedRule } from '../decision/pending-verdict.ts'
+import type { RuleState } from '../decision/pending-verdict.ts'
 import { shareRules } from '../decision/rule-states.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import type { RuleDocument } from '../rules/rule.ts'
-import { SharedStores } from './composite-store.ts'
-import { SharedStore, type SharedStoreOptions } from './failover/failover-store.ts'
+import { CompositeStore } from './composite-store.ts'
+import { FailoverStore, type FailoverStoreOptions } from './failover/failover-store.ts'
 import type { StoreStatus } from './failover/store-health.ts'
-import type { Roll } from './membership/registry.ts'
+import type { MembershipRegistry } from './membership/registry.ts'
 import type { MemoryStore } from './memory/memory-store.ts'
-import type { FleetStore } from './store.ts'
+import type { SharedStore } from './store.ts'
 
 /** The stores that are not this process's own, and how it stands with the way to them. */
-export interface SharingParts {
+export interface SharedStoresOptions {
   /** Where rules are counted for the whole fleet. */
-  readonly fleet?: FleetStore | undefined
+  readonly fleet?: SharedStore | undefined
   /** Where the processes that count there know of each other. */
-  readonly roll?: Roll | undefined
+  readonly registry?: MembershipRegistry | undefined
   readonly hasParts?: boolean | undefined
   readonly reconnect?: (() => void) | undefined
   readonly onReady?: ((listener: () => void) => void) | undefined
   readonly lastError?: (() => unknown) | undefined
   /** Where the processes of this machine count together what is not the fleet's. */
-  readonly machine?: (FleetStore & Roll) | undefined
+  readonly machine?: (SharedStore & MembershipRegistry) | undefined
   /** How many they are, if that is known. */
   readonly machineProcesses?: number | undefined
 }
@@ -28,7 +28,7 @@ export interface SharingParts {
 export interface SharingHooks {
   readonly memory: MemoryStore
   readonly now: () => number
-  readonly rules: () => readonly CountedRule[]
+  readonly rules: () => readonly RuleState[]
   readonly onFleet: (status: StoreStatus) => void
   readonly onMachine: (status: StoreStatus) => void
 }
@@ -38,18 +38,24 @@ const DEFAULT_STORE_TIMEOUT_MS = 400
 const COUNTING_TIMEOUT_MS = 500
 
 /** The stores in which rules are counted together with other processes; each with this process to stand in for it. */
-export function shareCounts(parts: SharingParts, { store }: RuleDocument, hooks: SharingHooks): SharedStores {
+export function createSharedStores(
+  parts: SharedStoresOptions,
+  { store }: RuleDocument,
+  hooks: SharingHooks,
+): CompositeStore {
   const { memory, now, rules } = hooks
-  const sharing = (isOurs: (rule: CompiledRule) => boolean): Pick<SharedStoreOptions, 'now' | 'rules' | 'onPart'> => ({
+  const sharing = (
+    isOurs: (rule: CompiledRule) => boolean,
+  ): Pick<FailoverStoreOptions, 'now' | 'rules' | 'onPart'> => ({
     now,
     rules: () => rules().flatMap(({ rule, counter }) => (counter && isOurs(rule) ? [rule.id] : [])),
     onPart: () => shareRules(rules(), stores, now()),
   })
   const { fleet, machine, machineProcesses, ...way } = parts
-  const stores = new SharedStores({
+  const stores = new CompositeStore({
     fleet:
       fleet &&
-      new SharedStore(fleet, memory, {
+      new FailoverStore(fleet, memory, {
         ...way,
         ...sharing(({ distributed }) => distributed),
         timeoutMs: store?.timeoutMs ?? DEFAULT_STORE_TIMEOUT_MS,
@@ -58,9 +64,9 @@ export function shareCounts(parts: SharingParts, { store }: RuleDocument, hooks:
       }),
     machine:
       machine &&
-      new SharedStore(machine, memory, {
+      new FailoverStore(machine, memory, {
         ...sharing(({ distributed }) => !distributed),
-        roll: machine,
+        registry: machine,
         timeoutMs: COUNTING_TIMEOUT_MS,
         assumedFleet: machineProcesses,
         onChange: hooks.onMachine,

@@ -17,7 +17,7 @@ export interface FleetRule {
 export interface FleetCounter {
   readonly meters: readonly Meter[]
   /** A charge to it lasts until it is given back. */
-  readonly held: boolean
+  readonly needsRelease: boolean
 }
 
 /** A charge to one key's counts. */
@@ -66,7 +66,7 @@ export interface StoreWatcher {
 }
 
 /** Where several processes count together: Redis, or anything else that judges all charges of a call at once. */
-export interface FleetStore {
+export interface SharedStore {
   createCounter(rule: FleetRule): FleetCounter
   /** Judges all charges at once and writes what each level says into them: every one is counted, or, if one refuses, none. */
   take(charges: readonly FleetCharge[]): Promise<Answered>

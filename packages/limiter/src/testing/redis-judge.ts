@@ -13,7 +13,7 @@ export function redisJudge(
     const charge = { ...redisCharge(counter), key, cost, mayWait: rule.queueSize > 0 }
     const { allowed } = await store.take([charge])
     const late = rule.meters.map((meter, level) => {
-      return Math.max(0, charge.delays[level]! - (charge.mayWait ? meter.patienceUs : 0))
+      return Math.max(0, charge.delays[level]! - (charge.mayWait ? meter.maxWaitUs : 0))
     })
     return {
       allowed,

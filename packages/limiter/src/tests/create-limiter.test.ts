@@ -28,7 +28,7 @@ it('leaves no connection open where the rules cannot be counted in Redis', async
   await once(server, 'listening')
   const plain: Algorithm = {
     ...algorithms[0]!,
-    meter: (limit, options) => Object.assign(Object.create(algorithms[0]!.meter(limit, options)), { twin: undefined }),
+    meter: (limit, options) => Object.assign(Object.create(algorithms[0]!.meter(limit, options)), { lua: undefined }),
   }
   const redis = `redis://127.0.0.1:${(server.address() as AddressInfo).port}`
   const created = createLimiter({

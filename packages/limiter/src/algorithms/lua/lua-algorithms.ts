@@ -1,4 +1,4 @@
-import type { Twin } from '../algorithm.ts'
+import type { LuaAlgorithm } from '../algorithm.ts'
 import { concurrencyTwin } from '../concurrency.ts'
 import { fixedWindowTwin } from '../fixed-window.ts'
 import { slidingLogTwin } from '../sliding-log.ts'
@@ -7,7 +7,7 @@ import { bucketTwin } from './bucket.ts'
 import { slidingWindowTwin } from './sliding-window.ts'
 
 /** The Lua of all algorithms that rules can name: processes with other rules may have counted by any of them. */
-export const twins: readonly Twin[] = [
+export const twins: readonly LuaAlgorithm[] = [
   bucketTwin,
   concurrencyTwin,
   fixedWindowTwin,

@@ -1,7 +1,7 @@
-import type { Twin } from '../algorithm.ts'
+import type { LuaAlgorithm } from '../algorithm.ts'
 
 /** The moves of a sliding window in Lua, number for number those of `sliding-window.ts` and `packing.ts`. */
-export const slidingWindowTwin: Twin = {
+export const slidingWindowTwin: LuaAlgorithm = {
   name: 'sliding-window',
   lua: `
 local HELD, CLOSED, LAST, CALLS, LEAD, SEGMENTS = 1, 2, 3, 4, 5, 6
@@ -113,7 +113,7 @@ function moves.take(meter, state, now, cost, delay)
   forget(meter, state, now)
   local last, calls = state[LAST], state[CALLS]
   local moment = max(last, now + delay)
-  if delay > meter.patienceUs then bringForward(meter, state, moment) end
+  if delay > meter.maxWaitUs then bringForward(meter, state, moment) end
   state[HELD], state[LAST] = state[HELD] + cost, moment
   if calls == 0 or isCut(meter, state, last, moment) then
     if calls > 0 then close(meter, state, max(last, moment - meter.spanUs)) end

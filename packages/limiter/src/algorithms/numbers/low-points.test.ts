@@ -13,12 +13,12 @@ interface Charge {
 
 /** The debt at `now`, in tokens times `periodUs`, replayed from all charges as if what was refunded had never been charged. */
 function replayedDebt(charges: readonly Charge[], count: number, now: number): number {
-  let [debt, last] = [0, 0]
+  let [unreported, last] = [0, 0]
   for (const { moment, cost } of [...charges, { moment: now, cost: 0 }]) {
-    debt = Math.max(0, debt - (moment - last) * count) + cost * PERIOD_US
+    unreported = Math.max(0, unreported - (moment - last) * count) + cost * PERIOD_US
     last = moment
   }
-  return debt
+  return unreported
 }
 
 const COUNT = 100
@@ -45,7 +45,7 @@ const step: fc.Arbitrary<Step> = fc.record({
 function walk(
   meter: Meter,
   steps: readonly Step[],
-  visit: (debt: number, exact: number, moments: number) => void,
+  visit: (unreported: number, exact: number, moments: number) => void,
 ): void {
   const key = new OneKey(meter)
   const charges: Charge[] = []
@@ -75,8 +75,8 @@ function walk(
 describe.each(meters)('refunds to a %s', (_name, meter) => {
   it('leave what a replay without the refunded part leaves, while few calls came since the bucket was full', () => {
     const property = fc.property(fc.array(step, { maxLength: 40, size: 'max' }), steps => {
-      walk(meter, steps, (debt, exact, moments) => {
-        if (moments <= STEPS) expect(debt).toBe(exact)
+      walk(meter, steps, (unreported, exact, moments) => {
+        if (moments <= STEPS) expect(unreported).toBe(exact)
       })
     })
     fc.assert(property, { numRuns: 2000 })
@@ -84,7 +84,7 @@ describe.each(meters)('refunds to a %s', (_name, meter) => {
 
   it('never leave less than a replay without the refunded part leaves, however many calls there are', () => {
     const property = fc.property(fc.array(step, { maxLength: 80, size: 'max' }), steps => {
-      walk(meter, steps, (debt, exact) => expect(debt).toBeGreaterThanOrEqual(exact))
+      walk(meter, steps, (unreported, exact) => expect(unreported).toBeGreaterThanOrEqual(exact))
     })
     fc.assert(property, { numRuns: 1000 })
   })

@@ -1,7 +1,7 @@
 import type { Call } from '../../call.ts'
 import type { Dimension } from '../dimension.ts'
 import { findDimension, splitName } from '../find-dimension.ts'
-import { type KeyWords, present, sourcesOf } from '../key.ts'
+import { type KeyInput, present, sourcesOf } from '../key.ts'
 
 export type CallTest = (call: Call) => boolean
 
@@ -9,13 +9,13 @@ export type CallTest = (call: Call) => boolean
  * Whether a call brings a dimension of `by` in several values, of which services could read either: no key is safe then.
  * Undefined where no dimension can be read in two ways.
  */
-export function compileAmbiguity(by: readonly string[], words: KeyWords): CallTest | undefined {
+export function compileAmbiguity(by: readonly string[], words: KeyInput): CallTest | undefined {
   const tests = by.map(name => ambiguityOf(name, words)).filter(test => test !== undefined)
   const [only] = tests
   return tests.length > 1 ? call => tests.some(test => test(call)) : only
 }
 
-function ambiguityOf(name: string, words: KeyWords): CallTest | undefined {
+function ambiguityOf(name: string, words: KeyInput): CallTest | undefined {
   const sources = (sourcesOf(name, words) ?? [name]).map(source => ({
     isAmbiguous: testOf(source, words.dimensions),
     read: findDimension(source, words.dimensions),

@@ -1,5 +1,5 @@
 import type { Call } from '../../call.ts'
-import type { RateLimitWords } from '../../decorators/annotation.ts'
+import type { RateLimitOptions } from '../../decorators/annotation.ts'
 import { rateLimitsOf } from '../../decorators/rate-limit.ts'
 import { leaveToGuard } from '../../decorators/wrap-function.ts'
 import type { Limiter } from '../../limiter.ts'
@@ -13,7 +13,7 @@ const onNoMethod: unique symbol = Symbol('the annotations of a class')
 /** The rules that `@RateLimit` states on controllers, as a limiter knows them. `key` and `cost` are given the request. */
 export class AnnotatedRules {
   readonly #limiter: Limiter
-  readonly #ids = new Map<RateLimitWords, string>()
+  readonly #ids = new Map<RateLimitOptions, string>()
 
   constructor(limiter: Limiter) {
     this.#limiter = limiter
@@ -25,7 +25,7 @@ export class AnnotatedRules {
     return rateLimitsOf(controller, handler).map(words => this.#ids.get(words) ?? this.#add(words, controller, handler))
   }
 
-  #add(words: RateLimitWords, controller: Controller, handler: Handler): string {
+  #add(words: RateLimitOptions, controller: Controller, handler: Handler): string {
     const isOfClass = rateLimitsOf(controller, onNoMethod).includes(words)
     const name = isOfClass ? controller.name : `${controller.name}.${handler.name}`
     const { id = this.#free(name), key, by, cost, limiter: _limiter, fallback: _fallback, ...rest } = words

@@ -16,13 +16,13 @@ export const expressFramework: Framework<Request, Response> = {
     const path: unknown = request.route?.path
     return typeof path === 'string' ? baseOf(request) + path : undefined
   },
-  anyCase,
+  caseInsensitive,
   setHeader: (response, name, value) => {
     response.setHeader(name, value)
   },
 }
 
-function anyCase({ app }: Request): boolean {
+function caseInsensitive({ app }: Request): boolean {
   return !app.enabled('case sensitive routing')
 }
 
@@ -30,5 +30,5 @@ function anyCase({ app }: Request): boolean {
 function baseOf(request: Request): string {
   if (request.baseUrl === '') return ''
   const base = spelledPath(request.baseUrl)
-  return anyCase(request) ? base.toLowerCase() : base
+  return caseInsensitive(request) ? base.toLowerCase() : base
 }

@@ -21,7 +21,7 @@ export const fastifyFramework: Framework<FastifyRequest, FastifyReply> = {
     return template === undefined || isPattern(template) ? spelledPath(request.url) : template
   },
   template: request => request.routeOptions.url,
-  anyCase: ({ server: { initialConfig } }) => {
+  caseInsensitive: ({ server: { initialConfig } }) => {
     return (initialConfig.routerOptions?.caseSensitive ?? initialConfig.caseSensitive) === false
   },
   isAnswered: reply => reply.sent,

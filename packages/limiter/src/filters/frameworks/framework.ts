@@ -24,7 +24,7 @@ export interface Framework<Request, Reply> {
   /** The template of the route that serves the request, where that is known already. */
   template(request: Request): string | undefined
   /** Whether letters of either case in a path lead to the same place. */
-  anyCase(request: Request): boolean
+  caseInsensitive(request: Request): boolean
   isAnswered(reply: Reply): boolean
   setHeader(reply: Reply, name: string, value: string): void
   refuse(request: Request, reply: Reply, refusal: Refusal): void

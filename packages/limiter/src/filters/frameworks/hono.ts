@@ -29,7 +29,7 @@ export const honoFramework: Framework<Context, Context> = {
   path: context => spelledPath(context.req.path),
   // all that will serve the request is known from the start, and what answers it comes last
   template: context => context.req.matchedRoutes.at(-1)?.path,
-  anyCase: () => false,
+  caseInsensitive: () => false,
   isAnswered: context => context.finalized,
   setHeader: (context, name, value) => {
     const { outgoing } = serverOf(context)

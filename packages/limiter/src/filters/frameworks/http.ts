@@ -13,7 +13,7 @@ export const httpFramework: Framework<NodeRequest, NodeResponse> = {
   path: request => spelledPath(node.target(request)),
   template: () => undefined,
   // what routes behind it is not known
-  anyCase: () => true,
+  caseInsensitive: () => true,
   setHeader: (response, name, value) => {
     response.setHeader(name, value)
   },

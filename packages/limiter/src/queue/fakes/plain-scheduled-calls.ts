@@ -1,16 +1,22 @@
-import { type CountedRule, giveBack, type Judgement, type Receipt, takeAgain } from '../../decision/pending-verdict.ts'
+import {
+  giveBack,
+  type PendingVerdict,
+  type Receipt,
+  type RuleState,
+  recharge,
+} from '../../decision/pending-verdict.ts'
 import type { Table } from '../../stores/memory/table.ts'
 
 interface Waiter {
-  readonly judgement: Judgement
+  readonly pending: PendingVerdict
   readonly since: number
   /** Who came first has the lower one, also within a microsecond. */
   readonly turn: number
   /** The rules that make it wait. */
-  readonly queues: readonly CountedRule[]
+  readonly queues: readonly RuleState[]
   receipts: readonly Receipt[]
   timer: NodeJS.Timeout | undefined
-  settle(judgement: Judgement): void
+  settle(pending: PendingVerdict): void
 }
 
 /** A timer that is set for longer goes off at once. */
@@ -34,21 +40,21 @@ export class PlainWaiting {
   }
 
   /** Resolves to the judgement when its moment has come; rejects with the signal's reason if that comes first. */
-  hold(judgement: Judgement, since: number, signal?: AbortSignal): Promise<Judgement> {
+  hold(pending: PendingVerdict, since: number, signal?: AbortSignal): Promise<PendingVerdict> {
     return new Promise((resolve, reject) => {
       const abandon = (): void => {
         this.#leave(waiter)
         this.#abandon(waiter)
         reject(signal?.reason)
       }
-      const settle = (settled: Judgement): void => {
+      const settle = (settled: PendingVerdict): void => {
         this.#leave(waiter)
         signal?.removeEventListener('abort', abandon)
         resolve(settled)
       }
-      const { receipts } = judgement
+      const { receipts } = pending
       const queues = receipts.filter(({ passAt }) => passAt > since).map(({ counted }) => counted)
-      const waiter: Waiter = { judgement, since, turn: this.#turns++, queues, receipts, timer: undefined, settle }
+      const waiter: Waiter = { pending, since, turn: this.#turns++, queues, receipts, timer: undefined, settle }
       this.#waiters.add(waiter)
       for (const counted of waiter.queues) counted.waiting++
       if (signal?.aborted) return abandon()
@@ -61,7 +67,7 @@ export class PlainWaiting {
     clearTimeout(waiter.timer)
     const moment = latest(waiter.receipts)
     const leftMs = Math.ceil((moment - now) / 1000)
-    const pass = (): void => waiter.settle(waiter.judgement.held(waiter.receipts, (moment - waiter.since) / 1000))
+    const pass = (): void => waiter.settle(waiter.pending.held(waiter.receipts, (moment - waiter.since) / 1000))
     // whoever may pass now must not be overtaken by a call that comes before a timer goes off
     if (leftMs <= 0) pass()
     else if (leftMs > LONGEST_TIMER_MS)
@@ -102,7 +108,7 @@ export class PlainWaiting {
     }
     for (const waiter of affected) {
       if (this.#gone.has(waiter)) continue
-      waiter.receipts = waiter.receipts.map(receipt => (isOpen(waiter, receipt) ? takeAgain(receipt, now) : receipt))
+      waiter.receipts = waiter.receipts.map(receipt => (isOpen(waiter, receipt) ? recharge(receipt, now) : receipt))
       this.#arm(waiter, now)
     }
     const freed = [...this.#gone].flatMap(waiter => waiter.receipts)

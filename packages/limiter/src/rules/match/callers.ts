@@ -1,6 +1,6 @@
 import type { Call } from '../../call.ts'
 import { ip } from '../../dimensions/ip.ts'
-import { type KeyWords, readerOf } from '../../dimensions/key.ts'
+import { type KeyInput, readerOf } from '../../dimensions/key.ts'
 import { compileAmbiguity } from '../../dimensions/reading/ambiguity.ts'
 import { compileNetworks, type Network, parseNetwork } from '../../http/ip-address.ts'
 
@@ -8,7 +8,7 @@ import { compileNetworks, type Network, parseNetwork } from '../../http/ip-addre
 export type CallerList = Readonly<Record<string, readonly string[]>>
 
 /** Whether a call is from somebody on the list; compiled once, since lists may be long. */
-export function compileCallers(list: CallerList, words: KeyWords): (call: Call) => boolean {
+export function compileCallers(list: CallerList, words: KeyInput): (call: Call) => boolean {
   const tests = Object.entries(list).map(([name, values]) =>
     name === ip.name ? within(values, words) : among(name, values, words),
   )
@@ -17,13 +17,13 @@ export function compileCallers(list: CallerList, words: KeyWords): (call: Call) 
 }
 
 /** Whether a call is from somebody on a list of those who are refused, or from somebody who may be. */
-export function compileDenied(list: CallerList, words: KeyWords): (call: Call) => boolean {
+export function compileDenied(list: CallerList, words: KeyInput): (call: Call) => boolean {
   const isListed = compileCallers(list, words)
   const isAmbiguous = compileAmbiguity(Object.keys(list), words)
   return isAmbiguous ? call => isListed(call) || isAmbiguous(call) : isListed
 }
 
-function within(values: readonly string[], words: KeyWords): (call: Call) => boolean {
+function within(values: readonly string[], words: KeyInput): (call: Call) => boolean {
   const holds = compileNetworks(values.map(parseNetwork).filter((one): one is Network => one !== undefined))
   // the whole address, where the dimension would give the network around it
   const read = Object.hasOwn(words.identify, ip.name)
@@ -35,7 +35,7 @@ function within(values: readonly string[], words: KeyWords): (call: Call) => boo
   }
 }
 
-function among(name: string, values: readonly string[], words: KeyWords): (call: Call) => boolean {
+function among(name: string, values: readonly string[], words: KeyInput): (call: Call) => boolean {
   const known = new Set(values)
   const read = readerOf(name, words)
   const isAmbiguous = compileAmbiguity([name], words)

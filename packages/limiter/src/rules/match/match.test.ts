@@ -22,19 +22,19 @@ describe('paths', () => {
     ['/订单', '/%e8%ae%a2%e5%8d%95', true],
     ['/a', '/b', false],
   ])('%s meets %s in any case: %s', (pattern, path, met) => {
-    expect(meets({ path: [pattern] }, { path, anyCase: true })).toBe(met)
+    expect(meets({ path: [pattern] }, { path, caseInsensitive: true })).toBe(met)
   })
 
   it('that differ in case only hold both where case does not matter, and one where it does', () => {
     const rules = [{ path: ['/a'] }, { path: ['/A'] }, { path: ['/b'] }]
-    expect(positions(rules, at({ path: '/A', anyCase: true }))).toEqual([0, 1])
+    expect(positions(rules, at({ path: '/A', caseInsensitive: true }))).toEqual([0, 1])
     expect(positions(rules, at({ path: '/A' }))).toEqual([1])
   })
 
   it('hold where they lead and where they stand', () => {
     const rules = [{ path: ['/files/**'] }, { path: ['/b'] }, { path: ['/c'] }]
     expect(positions(rules, at({ path: '/files/../b' }))).toEqual([0, 1])
-    expect(positions(rules, at({ path: '/FILES/../B', anyCase: true }))).toEqual([0, 1])
+    expect(positions(rules, at({ path: '/FILES/../B', caseInsensitive: true }))).toEqual([0, 1])
   })
 
   it.each([

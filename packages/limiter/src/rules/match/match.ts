@@ -41,11 +41,11 @@ export function compileMatch<R extends Matchable>(rules: readonly R[]): Matcher<
     search.begin(call)
     everywhere.collect(search)
     if (byPattern.size > 0) {
-      const { path, otherPath, anyCase = false } = call
-      if (anyCase) anyCaseTree ??= treeOf(inLowerCase(byPattern), { values: mostIndexedValues })
-      const paths = anyCase ? anyCaseTree! : tree
-      collect(paths, anyCase ? path.toLowerCase() : path, search)
-      if (otherPath !== undefined) collect(paths, anyCase ? otherPath.toLowerCase() : otherPath, search)
+      const { path, otherPath, caseInsensitive = false } = call
+      if (caseInsensitive) anyCaseTree ??= treeOf(inLowerCase(byPattern), { values: mostIndexedValues })
+      const paths = caseInsensitive ? anyCaseTree! : tree
+      collect(paths, caseInsensitive ? path.toLowerCase() : path, search)
+      if (otherPath !== undefined) collect(paths, caseInsensitive ? otherPath.toLowerCase() : otherPath, search)
     }
     return search.end(rules, found)
   }

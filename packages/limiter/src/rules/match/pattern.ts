@@ -1,4 +1,4 @@
-import { joinWords, show } from '../show.ts'
+import { joinNames, show } from '../show.ts'
 import { suggest } from '../suggest.ts'
 import { isRegularExpression, patternOf } from './regular-expression.ts'
 
@@ -58,7 +58,7 @@ export function methodFault(method: string): string | undefined {
   const name = method.toUpperCase()
   if (methods.includes(name)) return undefined
   const meant = suggest(name, methods)
-  const remedy = meant ? `did you mean ${meant}?` : `write ${joinWords(methods.slice(0, 7))}`
+  const remedy = meant ? `did you mean ${meant}?` : `write ${joinNames(methods.slice(0, 7))}`
   return `${show(method)} is not a method: ${remedy}`
 }
 

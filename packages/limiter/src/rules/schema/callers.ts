@@ -7,7 +7,7 @@ import { networkFault } from '../match/address.ts'
 import type { CallerList } from '../match/callers.ts'
 import { parseStatuses, type StatusRange } from '../match/count-when.ts'
 import { show } from '../show.ts'
-import type { CostWords } from './cost.ts'
+import type { CostInput } from './cost.ts'
 import { listOf, textOf } from './shape.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
@@ -30,7 +30,7 @@ export function callersSchema(vocabulary: Vocabulary, identified: readonly strin
 }
 
 /** `5`, `header:x-cost`, or `{ from: header:x-cost, least: 1, most: 1000 }`. */
-export function costSchema(vocabulary: Vocabulary): z.ZodType<CostWords> {
+export function costSchema(vocabulary: Vocabulary): z.ZodType<CostInput> {
   const from = textOf(text => sourceFault(text, vocabulary), 256)
   const amount = z.int().min(1).max(mostCost)
   const read = z

@@ -4,10 +4,10 @@ import { findDimension } from '../../dimensions/find-dimension.ts'
 import { compileAmbiguity } from '../../dimensions/reading/ambiguity.ts'
 
 /** What a call costs by a rule: always the same, or what the call says, within bounds. */
-export type CostWords = number | { readonly from: string; readonly least: number; readonly most: number }
+export type CostInput = number | { readonly from: string; readonly least: number; readonly most: number }
 
 /** Reads the cost of a call. It may say anything: what is no whole number stands for 1, and two values for the most. */
-export function compileCost(words: CostWords, dimensions: readonly Dimension[]): (call: Call) => number {
+export function compileCost(words: CostInput, dimensions: readonly Dimension[]): (call: Call) => number {
   if (typeof words === 'number') return () => words
   const { from, least, most } = words
   const read = findDimension(from, dimensions)

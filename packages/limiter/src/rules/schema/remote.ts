@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { duration } from '../../common/duration.ts'
 import type { RemoteAddress } from '../rule.ts'
-import { joinWords } from '../show.ts'
+import { joinNames } from '../show.ts'
 import { suggest } from '../suggest.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
@@ -37,5 +37,5 @@ export function remoteSchemaFor(value: unknown, vocabulary: Vocabulary): z.ZodTy
   const names = vocabulary.sources.map(({ name }) => name)
   const meant = words.map(word => suggest(word, names)).find(word => word !== undefined)
   const hint = !kind && meant ? `: did you mean ${meant}?` : ', and only one'
-  return z.custom<RemoteAddress>(() => false, { error: `must name one of ${joinWords(names)}${hint}` })
+  return z.custom<RemoteAddress>(() => false, { error: `must name one of ${joinNames(names)}${hint}` })
 }

@@ -12,7 +12,7 @@ import type { StatusRange } from '../match/count-when.ts'
 import type { Answer, Match, RemoteAddress, Rule, StoreAddress, WhenFull, WhenStoreDown } from '../rule.ts'
 import { documentAnswerSchema, ruleAnswerSchema } from './answer.ts'
 import { blockSchema, callersSchema, costSchema, countWhenSchema, jwtSchema } from './callers.ts'
-import type { CostWords } from './cost.ts'
+import type { CostInput } from './cost.ts'
 import { limitOf } from './limit.ts'
 import { matchSchema } from './match.ts'
 import { foreignSections } from './section.ts'
@@ -20,7 +20,7 @@ import { listOf, redisAddress, textOf, withoutDoubles } from './shape.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
 /** The words of a document, each rule still unread. */
-export interface DocumentWords {
+export interface DocumentInput {
   readonly identify: Readonly<Record<string, readonly string[]>>
   readonly trustProxy: number | readonly string[]
   readonly forwardedBy: ForwardedBy
@@ -36,7 +36,7 @@ export interface DocumentWords {
 }
 
 /** The words of a rule that all algorithms share; the words of its own algorithm stand beside them. */
-export interface RuleWords {
+export interface RuleInput {
   readonly id: string
   readonly enabled: boolean
   readonly match: Match
@@ -48,7 +48,7 @@ export interface RuleWords {
   readonly whenStoreDown: WhenStoreDown
   readonly answer?: Partial<Answer> | undefined
   readonly missing?: Missing | undefined
-  readonly cost?: CostWords | undefined
+  readonly cost?: CostInput | undefined
   readonly countWhen?: readonly StatusRange[] | undefined
   readonly block?: number | 'manual' | undefined
   readonly allow?: CallerList | undefined
@@ -94,7 +94,7 @@ export function documentSchema(
   remote: z.ZodType<RemoteAddress>,
   leastRules: number,
   identified: readonly string[] = [],
-): z.ZodType<DocumentWords> {
+): z.ZodType<DocumentInput> {
   const network = textOf(networkFault, 64)
   const source = textOf(text => sourceFault(text, vocabulary), 256)
   const sections = vocabulary.sections ?? foreignSections
@@ -148,7 +148,7 @@ export function ruleSchema(
   algorithm: Algorithm,
   vocabulary: Vocabulary,
   identified: readonly string[],
-): z.ZodType<RuleWords> {
+): z.ZodType<RuleInput> {
   const name = z.literal(algorithm.name).describe('How calls are counted.')
   const shape = {
     ...firstWords(vocabulary, identified),

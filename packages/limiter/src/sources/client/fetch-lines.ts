@@ -1,12 +1,12 @@
-import { type Question, statusError } from './fetch-text.ts'
+import { statusError, type TextRequest } from './fetch-text.ts'
 import { largestBytes, tooLarge } from './text.ts'
-import { patienceMs } from './within.ts'
+import { timeoutMs } from './within.ts'
 
 /** Reads an endless answer line by line and returns after `lastsMs`; throws where the server ends it first. */
 export async function* fetchLines(
   url: URL,
   signal: AbortSignal,
-  question: Question & { readonly lastsMs: number },
+  question: TextRequest & { readonly lastsMs: number },
 ): AsyncGenerator<string, void, undefined> {
   const { lastsMs, ...init } = question
   const controller = new AbortController()
@@ -14,8 +14,8 @@ export async function* fetchLines(
   signal.addEventListener('abort', stop)
   if (signal.aborted) stop()
   let isOver = false
-  const late = () => controller.abort(new Error(`gave no answer within ${patienceMs / 1000} s`))
-  let timer = setTimeout(late, patienceMs)
+  const late = () => controller.abort(new Error(`gave no answer within ${timeoutMs / 1000} s`))
+  let timer = setTimeout(late, timeoutMs)
   try {
     const response = await fetch(url, { ...init, signal: controller.signal, redirect: 'manual' })
     clearTimeout(timer)

@@ -1,9 +1,9 @@
 import type { z } from 'zod'
 import { decodeText, largestBytes, tooLarge } from './text.ts'
-import { patienceMs, within } from './within.ts'
+import { timeoutMs, within } from './within.ts'
 
 /** What is asked of a server. */
-export interface Question {
+export interface TextRequest {
   readonly method?: 'POST' | 'PUT'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
@@ -20,10 +20,10 @@ export interface Reply {
 export async function fetchText(
   url: URL,
   signal: AbortSignal,
-  question: Question & { readonly waitMs?: number } = {},
+  question: TextRequest & { readonly waitMs?: number } = {},
 ): Promise<Reply> {
   const { waitMs = 0, ...init } = question
-  return within(patienceMs + waitMs, signal, async signal => {
+  return within(timeoutMs + waitMs, signal, async signal => {
     const response = await fetch(url, { ...init, signal, redirect: 'manual' })
     const chunks: Uint8Array[] = []
     let bytes = 0

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Address, below } from '../address.ts'
-import { fetchText, parseReply, type Question, type Reply, statusError } from './fetch-text.ts'
+import { fetchText, parseReply, type Reply, statusError, type TextRequest } from './fetch-text.ts'
 
 /** Calls of Nacos as one user, logged in anew when the token has run out. */
 export interface NacosSession {
@@ -33,7 +33,11 @@ export function createNacosSession(address: Address): NacosSession {
     throw new Error('has no login at this address; check that the address is that of Nacos')
   }
 
-  async function ask(at: URL, signal: AbortSignal, question: Question & { readonly waitMs?: number }): Promise<Reply> {
+  async function ask(
+    at: URL,
+    signal: AbortSignal,
+    question: TextRequest & { readonly waitMs?: number },
+  ): Promise<Reply> {
     const send = () => {
       const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
       return fetchText(at, signal, { ...question, headers: { ...question.headers, ...authorization } })
@@ -55,7 +59,7 @@ export function createNacosSession(address: Address): NacosSession {
   }
 }
 
-function formOf(form: URLSearchParams): Question {
+function formOf(form: URLSearchParams): TextRequest {
   return {
     method: 'POST',
     headers: { 'content-type': 'application/x-www-form-urlencoded' },

@@ -1,5 +1,5 @@
 /** Rung when something may have changed. A ring is kept until the next wait, and many are one. */
-export class Bell {
+export class Signal {
   #due = false
   #wake: (() => void) | undefined
 

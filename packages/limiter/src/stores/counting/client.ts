@@ -2,17 +2,17 @@ import { connect, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Meter } from '../../algorithms/algorithm.ts'
 import type { CatchUp } from '../failover/catch-up.ts'
-import type { Attendance, Roll, Sign } from '../membership/registry.ts'
+import type { Membership, MembershipRegistry, SignOfLife } from '../membership/registry.ts'
 import type { ShareClaim, ShareGrant } from '../membership/shares.ts'
-import type { Answered, FleetCharge, FleetCounter, FleetRefund, FleetRule, FleetStore } from '../store.ts'
+import type { Answered, FleetCharge, FleetCounter, FleetRefund, FleetRule, SharedStore } from '../store.ts'
 import { Holdings } from './holdings.ts'
 import {
   type AnsweredCharge,
   type AnsweredQuestion,
   type AskedCharge,
+  type CountingRequest,
   type CountingRule,
   encode,
-  type Question,
   type Reply,
   type Request,
   readMessages,
@@ -26,7 +26,7 @@ interface Counter extends FleetCounter {
 }
 
 interface Pending {
-  readonly question: Question
+  readonly question: CountingRequest
   readonly charges: readonly FleetCharge[]
   readonly resolve: (answer: Answered) => void
   readonly reject: (reason: Error) => void
@@ -45,18 +45,18 @@ export interface CountingTarget {
 }
 
 const reconnectMs = 50
-const alone: Attendance = { era: '', size: 1, rank: 0, heard: 1, back: 1 }
+const alone: Membership = { era: '', size: 1, rank: 0, heard: 1, back: 1 }
 
 /**
  * Counts in another process of this machine, which several processes ask. All calls of one turn of the event loop travel in
  * one message and are judged there in the order they came. Where the process is away, everything fails at once.
  */
-export class CountingStore implements FleetStore, Roll {
+export class CountingStore implements SharedStore, MembershipRegistry {
   readonly #target: CountingTarget
   readonly #numbers = new Map<string, number>()
   readonly #holdings = new Holdings<Counter>()
   readonly #asked = new Map<number, readonly Pending[]>()
-  readonly #attending = new Map<number, Awaiting<Attendance>>()
+  readonly #membership = new Map<number, Awaiting<Membership>>()
   readonly #inquiries = new Map<number, Awaiting<unknown>>()
   #socket: Socket | undefined
   #pending: Pending[] = []
@@ -83,7 +83,7 @@ export class CountingStore implements FleetStore, Roll {
     this.#numbers.set(name, number)
     const counter: Counter = {
       meters,
-      held: meters.some(meter => meter.held),
+      needsRelease: meters.some(meter => meter.needsRelease),
       number,
       rule: { id, algorithm, by, terms },
       toldOn: undefined,
@@ -100,7 +100,8 @@ export class CountingStore implements FleetStore, Roll {
   }
 
   giveBack(refunds: readonly FleetRefund[]): void {
-    for (const { counter, key, cost } of refunds) if (counter.held) this.#holdings.add(counter as Counter, key, -cost)
+    for (const { counter, key, cost } of refunds)
+      if (counter.needsRelease) this.#holdings.add(counter as Counter, key, -cost)
     if (this.#socket === undefined) return
     this.#refunds.push(...refunds)
     this.#flushSoon()
@@ -145,13 +146,13 @@ export class CountingStore implements FleetStore, Roll {
   }
 
   /** The counting process knows who asks it. */
-  attend({ isBack, withinMs }: Sign): Promise<Attendance> {
+  attend({ isBack, withinMs }: SignOfLife): Promise<Membership> {
     const socket = this.#socket
     if (socket === undefined) return Promise.reject(new Error('the counting process is away'))
     if (this.#target.isObserver) return Promise.resolve(alone)
     const batch = ++this.#batch
     return new Promise((resolve, reject) => {
-      this.#attending.set(batch, { resolve, reject })
+      this.#membership.set(batch, { resolve, reject })
       this.#send(socket, [['attend', batch, isBack, withinMs]])
     })
   }
@@ -186,10 +187,10 @@ export class CountingStore implements FleetStore, Roll {
   #leave(): void {
     this.#socket = undefined
     this.#refunds = []
-    const lost = [...[...this.#asked.values()].flat(), ...this.#attending.values(), ...this.#inquiries.values()]
+    const lost = [...[...this.#asked.values()].flat(), ...this.#membership.values(), ...this.#inquiries.values()]
     this.#inquiries.clear()
     this.#asked.clear()
-    this.#attending.clear()
+    this.#membership.clear()
     for (const { reject } of lost) reject(new Error('the counting process went away'))
     if (!this.#closed) this.#reconnecting = setTimeout(() => this.#connect(), reconnectMs).unref()
   }
@@ -269,8 +270,8 @@ export class CountingStore implements FleetStore, Roll {
       this.#inquiries.delete(reply[1])
       return
     }
-    this.#attending.get(reply[1])?.resolve(reply[2])
-    this.#attending.delete(reply[1])
+    this.#membership.get(reply[1])?.resolve(reply[2])
+    this.#membership.delete(reply[1])
   }
 
   #fill(batch: number, now: number, answers: readonly AnsweredQuestion[]): void {
@@ -281,7 +282,7 @@ export class CountingStore implements FleetStore, Roll {
       charges.forEach((charge, j) => {
         fill(charge, answered[j]!)
         const { counter, key, cost, fits } = charge
-        if (allowed && !isLook && counter.held && fits) this.#holdings.add(counter as Counter, key, cost)
+        if (allowed && !isLook && counter.needsRelease && fits) this.#holdings.add(counter as Counter, key, cost)
       })
       resolve({ allowed, now })
     })

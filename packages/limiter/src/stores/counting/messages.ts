@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { LevelCatchUp } from '../failover/catch-up.ts'
-import type { Attendance } from '../membership/registry.ts'
+import type { Membership } from '../membership/registry.ts'
 import type { ShareClaim, ShareGrant } from '../membership/shares.ts'
 
 /** A rule as the counting process is told of it. */
@@ -15,7 +15,7 @@ export interface CountingRule {
 export type AskedCharge = readonly [counter: number, key: string, cost: number, enforced: boolean, mayWait: boolean]
 
 /** A call: whether it is only looked at, and its charges. */
-export type Question = readonly [isLook: boolean, charges: readonly AskedCharge[]]
+export type CountingRequest = readonly [isLook: boolean, charges: readonly AskedCharge[]]
 
 /** What was said of a charge. A delay without an end travels as null. */
 export type AnsweredCharge = readonly [
@@ -34,7 +34,7 @@ export type RefundedCharge = readonly [counter: number, key: string, cost: numbe
 /** What processes say to the one that counts. */
 export type Request =
   | readonly ['define', counter: number, rule: CountingRule]
-  | readonly ['ask', batch: number, questions: readonly Question[]]
+  | readonly ['ask', batch: number, questions: readonly CountingRequest[]]
   | readonly ['giveBack', refunds: readonly RefundedCharge[]]
   | readonly ['hold', held: readonly (readonly [counter: number, key: string, cost: number])[]]
   | readonly ['catchUp', batch: number, counter: number, key: string, levels: readonly LevelCatchUp[]]
@@ -47,7 +47,7 @@ export type Request =
 /** What it answers, by its own clock. */
 export type Reply =
   | readonly ['answer', batch: number, now: number, answers: readonly AnsweredQuestion[]]
-  | readonly ['attendance', batch: number, attendance: Attendance]
+  | readonly ['attendance', batch: number, attendance: Membership]
   | readonly ['caughtUp', batch: number, unfit: readonly number[]]
   | readonly ['keys', batch: number, keys: readonly string[]]
   | readonly ['grant', batch: number, grant: ShareGrant | undefined]

@@ -3,18 +3,18 @@ import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
 import { createServer, type Server, type Socket } from 'node:net'
 import { isDeepStrictEqual } from 'node:util'
-import type { Algorithm, Limit, Meter, Patience } from '../../algorithms/algorithm.ts'
+import type { Algorithm, Limit, Meter, WaitOptions } from '../../algorithms/algorithm.ts'
 import { catchUpTable, type LevelCatchUp } from '../failover/catch-up.ts'
-import type { Attendance } from '../membership/registry.ts'
+import type { Membership } from '../membership/registry.ts'
 import { ShareBook } from '../membership/shares.ts'
 import { type LocalCharge, localCharge, MemoryStore } from '../memory/memory-store.ts'
-import { CROWD, type Table } from '../memory/table.ts'
+import { OVERFLOW_SLOT, type Table } from '../memory/table.ts'
 import { Holdings } from './holdings.ts'
 import {
   type AnsweredQuestion,
+  type CountingRequest,
   type CountingRule,
   encode,
-  type Question,
   type Request,
   readMessages,
 } from './messages.ts'
@@ -95,10 +95,10 @@ export class CountingServer {
       this.#shares.leave(asker.id)
       this.#free(asker)
     })
-    readMessages<Request>(socket, request => this.#obey(asker, request, socket))
+    readMessages<Request>(socket, request => this.#apply(asker, request, socket))
   }
 
-  #obey(asker: Asker, request: Request, socket: Socket): void {
+  #apply(asker: Asker, request: Request, socket: Socket): void {
     switch (request[0]) {
       case 'define':
         asker.rules.set(request[1], request[2])
@@ -134,7 +134,7 @@ export class CountingServer {
         return
       case 'attend':
         asker.sign = { at: this.#options.now(), isBack: request[2] }
-        socket.write(encode(['attendance', request[1], this.#attendance(asker, request[3])]))
+        socket.write(encode(['attendance', request[1], this.#membership(asker, request[3])]))
         return
       case 'share': {
         const [, batch, claim] = request
@@ -148,7 +148,7 @@ export class CountingServer {
     }
   }
 
-  #attendance(asker: Asker, withinMs: number): Attendance {
+  #membership(asker: Asker, withinMs: number): Membership {
     const members = [...this.#askers.values()].filter(({ sign }) => sign)
     const since = this.#options.now() - withinMs * 1000
     const heard = members.filter(({ sign }) => sign!.at >= since)
@@ -161,7 +161,7 @@ export class CountingServer {
     }
   }
 
-  #judge(asker: Asker, [isLook, asked]: Question, now: number): AnsweredQuestion {
+  #judge(asker: Asker, [isLook, asked]: CountingRequest, now: number): AnsweredQuestion {
     const counted = asked.map(([number]) => this.#countedBy(asker, number))
     const charges = asked.map(([, key, cost, enforced, mayWait], i): LocalCharge => {
       return { ...localCharge(counted[i]!.table), key, cost, enforced, mayWait }
@@ -170,7 +170,7 @@ export class CountingServer {
       ? this.#store.look(charges, charges.length, now)
       : this.#store.take(charges, charges.length, now)
     const answered = charges.map(({ table, key, cost, fits, wait, delays, remaining, resets }, i) => {
-      const isHeld = allowed && !isLook && fits && cost > 0 && table.meters.some(meter => meter.held)
+      const isHeld = allowed && !isLook && fits && cost > 0 && table.meters.some(meter => meter.needsRelease)
       if (isHeld) asker.holdings.add(counted[i]!.name, key, cost)
       return [fits, wait, delays, remaining, resets] as const
     })
@@ -188,7 +188,7 @@ export class CountingServer {
   #catchUp(asker: Asker, number: number, key: string, levels: readonly LevelCatchUp[]): readonly number[] {
     const { table } = this.#countedBy(asker, number)
     const now = this.#options.now()
-    const missed = { counter: { meters: table.meters, held: false }, key, levels, unfit: [] }
+    const missed = { counter: { meters: table.meters, needsRelease: false }, key, levels, unfit: [] }
     const slot = this.#store.slotFor(table, key, now)
     // with as many keys as there may be, this one is counted together with others
     if (slot !== undefined) catchUpTable(table, slot, missed, now)
@@ -199,7 +199,7 @@ export class CountingServer {
     const { name, table } = this.#countedBy(asker, number)
     const { key, cost, moment, wait } = refund
     if (table.isResetSince(table.find(key), moment - wait)) return
-    if (table.meters.some(meter => meter.held)) asker.holdings.add(name, key, -cost)
+    if (table.meters.some(meter => meter.needsRelease)) asker.holdings.add(name, key, -cost)
     giveBack(table, key, cost, this.#options.now(), moment)
   }
 
@@ -247,8 +247,8 @@ export class CountingServer {
   #metersOf({ algorithm: name, terms }: CountingRule): Meter[] {
     const algorithm = this.#options.algorithms.find(candidate => candidate.name === name)
     if (algorithm === undefined) throw new Error(`there is no algorithm ${name}`)
-    const [limits, options, patience] = terms as [Limit[], Record<string, unknown>, Patience | null | undefined]
-    return limits.map(limit => algorithm.meter(limit, options, patience ?? undefined))
+    const [limits, options, waitOptions] = terms as [Limit[], Record<string, unknown>, WaitOptions | null | undefined]
+    return limits.map(limit => algorithm.meter(limit, options, waitOptions ?? undefined))
   }
 
   #sweep(): void {
@@ -269,7 +269,7 @@ function nameOf({ id, algorithm, by }: CountingRule): string {
 }
 
 function isIdle(table: Table, now: number): boolean {
-  return table.meters.every((meter, level) => meter.idleAt(table.state(CROWD), table.offsets[level]!) <= now)
+  return table.meters.every((meter, level) => meter.idleAt(table.state(OVERFLOW_SLOT), table.offsets[level]!) <= now)
 }
 
 function giveBack(
@@ -282,6 +282,6 @@ function giveBack(
 ): void {
   const slot = table.find(key)
   // the key was forgotten, and what is not counted cannot be taken back
-  if (slot === CROWD && key !== '' && !table.isCrowded(now)) return
-  table.giveBack(slot, now, cost, moment, meter => which === 'all' || meter.held)
+  if (slot === OVERFLOW_SLOT && key !== '' && !table.isOverflowing(now)) return
+  table.giveBack(slot, now, cost, moment, meter => which === 'all' || meter.needsRelease)
 }

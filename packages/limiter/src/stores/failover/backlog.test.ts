@@ -5,8 +5,8 @@ import { algorithms } from '../../algorithms/index.ts'
 import { FleetDouble } from '../fakes/fake-fleet.ts'
 import { MemoryStore } from '../memory/memory-store.ts'
 import { sharedCharge } from '../shared-charge.ts'
-import { Debts } from './backlog.ts'
-import { StandIn } from './local-fallback.ts'
+import { Backlog } from './backlog.ts'
+import { LocalFallback } from './local-fallback.ts'
 import { remind } from './remind.ts'
 
 /** A process alone, without the timers of an outage: every step is taken by the test. */
@@ -14,35 +14,35 @@ function processWith(fleet: FleetDouble, meters: readonly Meter[]) {
   const memory = new MemoryStore()
   const table = memory.createTable('rule', meters)
   const counter = fleet.createCounter({ id: 'rule', meters, algorithm: 'any', enforced: true })
-  const debts = new Debts()
-  const standIn = new StandIn(memory, debts)
+  const backlog = new Backlog()
+  const fallback = new LocalFallback(memory, backlog)
   const chargeOf = (key: string, cost: number) => Object.assign(sharedCharge(counter, table, 'share'), { key, cost })
   return {
     counter,
     async askStore(key: string, cost: number): Promise<boolean> {
       const charge = chargeOf(key, cost)
       const { allowed } = await fleet.take([charge])
-      standIn.follow([charge], allowed, false, fleet.now)
+      fallback.follow([charge], allowed, false, fleet.now)
       return allowed
     },
     countHere(key: string, cost: number): boolean {
       const charge = chargeOf(key, cost)
-      const before = debts.stateBefore(charge)
-      const allowed = standIn.take([charge], fleet.now)
-      if (allowed) debts.add(charge, before)
+      const before = backlog.stateBefore(charge)
+      const allowed = fallback.take([charge], fleet.now)
+      if (allowed) backlog.add(charge, before)
       return allowed
     },
     async comeBack(): Promise<number> {
-      return await debts.settle(
+      return await backlog.settle(
         fleet,
         () => fleet.now,
-        (told, of) => standIn.told(told, of, fleet.now),
+        (told, of) => fallback.told(told, of, fleet.now),
       )
     },
     remind: () =>
       remind(
         fleet,
-        standIn.known(() => fleet.now),
+        fallback.known(() => fleet.now),
       ),
   }
 }
@@ -87,13 +87,13 @@ class Level {
 
   /** In tokens; a microsecond pays for `count` parts of a token. */
   inBucket(now: number): number {
-    let debt = 0
+    let unreported = 0
     let last = 0
     for (const { at, cost } of this.#calls) {
-      debt = Math.max(0, debt - (at - last) * this.#count) + cost * this.#periodUs
+      unreported = Math.max(0, unreported - (at - last) * this.#count) + cost * this.#periodUs
       last = at
     }
-    return Math.ceil(Math.max(0, debt - (now - last) * this.#count) / this.#periodUs)
+    return Math.ceil(Math.max(0, unreported - (now - last) * this.#count) / this.#periodUs)
   }
 }
 

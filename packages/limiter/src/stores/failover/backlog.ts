@@ -1,12 +1,12 @@
 import { KeyState } from '../memory/key-state.ts'
-import { CROWD, type Table } from '../memory/table.ts'
+import { OVERFLOW_SLOT, type Table } from '../memory/table.ts'
 import type { SharedCharge } from '../shared-charge.ts'
-import { type FleetCounter, type FleetStore, fleetCharge } from '../store.ts'
+import { type FleetCounter, fleetCharge, type SharedStore } from '../store.ts'
 import { type CatchUp, costLasting, type LevelCatchUp } from './catch-up.ts'
 import { within } from './deadline.ts'
 
 /** What one key was admitted here and the store has not counted. */
-interface Debt {
+interface Unreported {
   readonly counter: FleetCounter
   readonly key: string
   readonly table: Table
@@ -26,8 +26,8 @@ const CHUNK_MS = 1000
  * without those calls, so calls that a short window has forgotten burden only the longer ones. What does not fit was over
  * the limit.
  */
-export class Debts {
-  readonly #debts = new Map<FleetCounter, Map<string, Debt>>()
+export class Backlog {
+  readonly #backlog = new Map<FleetCounter, Map<string, Unreported>>()
   #size = 0
   /** Places that calls under way hold in this process only. */
   readonly #places = new Set<SharedCharge>()
@@ -38,7 +38,7 @@ export class Debts {
 
   /** What is counted for a key before a call of it is counted here; none if the key is in debt, or owes nothing later. */
   stateBefore({ counter, key, table }: SharedCharge): KeyState | undefined {
-    if (counter.held || this.#find(counter, key)) return undefined
+    if (counter.needsRelease || this.#find(counter, key)) return undefined
     const slot = table.find(key)
     return new KeyState(table, slot)
   }
@@ -46,28 +46,28 @@ export class Debts {
   /** A charge was counted here, and the key's state was `before` until then. */
   add(charge: SharedCharge, before: KeyState | undefined): void {
     const { counter, key, cost, table, slot } = charge
-    if (counter.held) {
+    if (counter.needsRelease) {
       this.#places.add(charge)
       return
     }
     // a key that this process could not tell apart from others cannot be told to the store
-    if (slot === CROWD && key !== '') return
-    const debt = this.#find(counter, key)
-    if (debt) debt.cost += cost
+    if (slot === OVERFLOW_SLOT && key !== '') return
+    const unreported = this.#find(counter, key)
+    if (unreported) unreported.cost += cost
     else if (before) this.#insert({ counter, key, table, cost, before })
   }
 
   /** The store has counted a charge after all; or the place of a call that has ended is free. */
   cancel(charge: SharedCharge, now: number): void {
     const { counter, key, cost } = charge
-    if (counter.held) {
+    if (counter.needsRelease) {
       this.#places.delete(charge)
       return
     }
-    const debt = this.#find(counter, key)
-    if (!debt) return
-    debt.cost -= cost
-    if (debt.cost <= 0) this.#remove(debt)
+    const unreported = this.#find(counter, key)
+    if (!unreported) return
+    unreported.cost -= cost
+    if (unreported.cost <= 0) this.#remove(unreported)
     else for (let level = 0; level < counter.meters.length; level++) this.follow(charge, level, cost, now)
   }
 
@@ -78,21 +78,21 @@ export class Debts {
     cost: number,
     now: number,
   ): void {
-    const debt = this.#size === 0 ? undefined : this.#find(counter, key)
-    if (!debt) return
-    debt.before.use(table, now)
-    debt.before.take(level, cost, now)
+    const unreported = this.#size === 0 ? undefined : this.#find(counter, key)
+    if (!unreported) return
+    unreported.before.use(table, now)
+    unreported.before.take(level, cost, now)
   }
 
   /** What a key was admitted here without the store, level by level, as far as it still counts. */
   owed({ counter, key }: Pick<SharedCharge, 'counter' | 'key'>, now: number): readonly LevelCatchUp[] {
-    const debt = this.#find(counter, key)
-    return debt ? levelsOf(debt, now) : []
+    const unreported = this.#find(counter, key)
+    return unreported ? levelsOf(unreported, now) : []
   }
 
   forget(counter: FleetCounter, key: string): void {
-    const debt = this.#find(counter, key)
-    if (debt) this.#remove(debt)
+    const unreported = this.#find(counter, key)
+    if (unreported) this.#remove(unreported)
   }
 
   /**
@@ -100,17 +100,17 @@ export class Debts {
    * cannot be asked; what was not counted is then still owed.
    */
   async settle(
-    store: FleetStore,
+    store: SharedStore,
     now: () => number,
     onTold: (told: CatchUp<FleetCounter>, table: Table) => void,
   ): Promise<number> {
     await within(Promise.all([...this.#places].map(charge => this.#hold(charge, store))), CHUNK_MS)
-    const owed = [...this.#debts.values()].flatMap(known => [...known.values()])
+    const owed = [...this.#backlog.values()].flatMap(known => [...known.values()])
     const failures: unknown[] = []
     let over = 0
     for (let from = 0; from < owed.length; from += AT_ONCE) {
       const some = owed.slice(from, from + AT_ONCE)
-      const telling = Promise.allSettled(some.map(debt => this.#tell(debt, store, now(), onTold)))
+      const telling = Promise.allSettled(some.map(unreported => this.#tell(unreported, store, now(), onTold)))
       for (const outcome of await within(telling, CHUNK_MS)) {
         if (outcome.status === 'fulfilled') over += outcome.value
         else failures.push(outcome.reason)
@@ -121,20 +121,20 @@ export class Debts {
   }
 
   async #tell(
-    debt: Debt,
-    store: FleetStore,
+    unreported: Unreported,
+    store: SharedStore,
     now: number,
     onTold: (told: CatchUp<FleetCounter>, table: Table) => void,
   ): Promise<number> {
-    const { counter, key, table } = debt
-    const told = { counter, key, levels: levelsOf(debt, now), unfit: [] }
+    const { counter, key, table } = unreported
+    const told = { counter, key, levels: levelsOf(unreported, now), unfit: [] }
     // what is admitted from now on is another debt
-    this.#remove(debt)
+    this.#remove(unreported)
     if (told.levels.every(({ known, missing }) => known === 0 && missing === 0)) return 0
     try {
       await store.catchUp(told)
     } catch (error) {
-      this.#restore(debt)
+      this.#restore(unreported)
       throw error
     }
     onTold(told, table)
@@ -142,7 +142,7 @@ export class Debts {
   }
 
   /** Lets a place that is held here be held in the store, where its call gives it back. */
-  async #hold(charge: SharedCharge, store: FleetStore): Promise<void> {
+  async #hold(charge: SharedCharge, store: SharedStore): Promise<void> {
     const { counter, key, cost } = charge
     const held = Object.assign(fleetCharge(counter), { key, cost, enforced: charge.enforced })
     const { allowed, now } = await store.take([held])
@@ -151,42 +151,42 @@ export class Debts {
     else Object.assign(charge, { countedBy: 'fleet', moment: now })
   }
 
-  #find(counter: FleetCounter, key: string): Debt | undefined {
-    return this.#debts.get(counter)?.get(key)
+  #find(counter: FleetCounter, key: string): Unreported | undefined {
+    return this.#backlog.get(counter)?.get(key)
   }
 
-  #insert(debt: Debt): void {
+  #insert(unreported: Unreported): void {
     if (this.#size >= MOST) return
-    const known = this.#debts.get(debt.counter) ?? new Map<string, Debt>()
-    this.#debts.set(debt.counter, known)
-    known.set(debt.key, debt)
+    const known = this.#backlog.get(unreported.counter) ?? new Map<string, Unreported>()
+    this.#backlog.set(unreported.counter, known)
+    known.set(unreported.key, unreported)
     this.#size++
   }
 
-  #remove({ counter, key }: Debt): void {
-    const known = this.#debts.get(counter)
+  #remove({ counter, key }: Unreported): void {
+    const known = this.#backlog.get(counter)
     if (!known?.delete(key)) return
     this.#size--
-    if (known.size === 0) this.#debts.delete(counter)
+    if (known.size === 0) this.#backlog.delete(counter)
   }
 
-  #restore(debt: Debt): void {
-    const newer = this.#find(debt.counter, debt.key)
-    if (!newer) this.#insert(debt)
+  #restore(unreported: Unreported): void {
+    const newer = this.#find(unreported.counter, unreported.key)
+    if (!newer) this.#insert(unreported)
     else {
-      newer.cost += debt.cost
-      newer.before = debt.before
+      newer.cost += unreported.cost
+      newer.before = unreported.before
     }
   }
 }
 
 /** What each level has counted of a debt and still counts. */
-function levelsOf({ table, key, cost, before }: Debt, now: number): LevelCatchUp[] {
+function levelsOf({ table, key, cost, before }: Unreported, now: number): LevelCatchUp[] {
   const slot = table.find(key)
   before.use(table, now)
   return table.meters.map((meter, level) => {
     // the key was forgotten because its count no longer matters
-    if (slot === CROWD && key !== '') return { known: 0, missing: 0 }
+    if (slot === OVERFLOW_SLOT && key !== '') return { known: 0, missing: 0 }
     const state = table.state(slot)
     const at = table.base(slot) + table.offsets[level]!
     const lasts = costLasting(meter, state, at, now)

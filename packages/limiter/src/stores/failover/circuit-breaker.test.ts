@@ -4,7 +4,7 @@ import { Breaker } from './circuit-breaker.ts'
 const START = 1_000_000
 
 function breaker() {
-  return new Breaker({ patienceMs: 100 })
+  return new Breaker({ quietMs: 100 })
 }
 
 describe('a breaker', () => {
@@ -21,7 +21,7 @@ describe('a breaker', () => {
     for (let i = 0; i < 999; i++) expect(one.failed(START + 50)).toBe(false)
   })
 
-  it('opens after 20 failures in a row once nothing has succeeded for its patience, however much did before', () => {
+  it('opens after 20 failures in a row once nothing has succeeded for as long as it tolerates, however much did before', () => {
     const one = breaker()
     for (let i = 0; i < 100_000; i++) one.succeeded(START)
     for (let i = 0; i < 30; i++) expect(one.failed(START + 99)).toBe(false)

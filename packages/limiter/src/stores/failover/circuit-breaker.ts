@@ -4,11 +4,11 @@ const LATE_MS = 1000
 
 /**
  * Says when to stop asking a store: when half of at least 20 calls in 5 seconds have failed, or 20 in a row while none
- * succeeded for `patienceMs`. Answers that are late together, after one pause of the store, are no reason to stop: they count
+ * succeeded for `quietMs`. Answers that are late together, after one pause of the store, are no reason to stop: they count
  * only if answers have been late for a second. Moments are milliseconds.
  */
 export class Breaker {
-  readonly #patienceMs: number
+  readonly #quietMs: number
   readonly #calls = new Float64Array(SECONDS)
   readonly #failures = new Float64Array(SECONDS)
   #second = 0
@@ -18,8 +18,8 @@ export class Breaker {
   #lateSince = Number.NEGATIVE_INFINITY
   #lastLate = Number.NEGATIVE_INFINITY
 
-  constructor(options: { readonly patienceMs: number }) {
-    this.#patienceMs = options.patienceMs
+  constructor(options: { readonly quietMs: number }) {
+    this.#quietMs = options.quietMs
   }
 
   succeeded(now: number): void {
@@ -41,7 +41,7 @@ export class Breaker {
     this.#calls[slot]!++
     this.#failures[slot]!++
     this.#row++
-    if (this.#row >= FLOOR && now - this.#lastSuccess >= this.#patienceMs) return true
+    if (this.#row >= FLOOR && now - this.#lastSuccess >= this.#quietMs) return true
     const calls = sum(this.#calls)
     return calls >= FLOOR && sum(this.#failures) * 2 >= calls
   }

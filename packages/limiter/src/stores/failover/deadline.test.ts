@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { Deadline, TooLate, type Waiter, within } from './deadline.ts'
+import { Deadline, type PendingAnswer, TooLate, within } from './deadline.ts'
 
 function start(timeoutMs: number, silentMs = timeoutMs * 5) {
   const told: string[] = []
   const deadline = new Deadline({ timeoutMs, silentMs, onSilent: () => told.push('silent') })
-  const wait = (name: string): Waiter => {
+  const wait = (name: string): PendingAnswer => {
     const waiter = {
       isAnswered: false,
       dueTick: 0,
@@ -16,7 +16,7 @@ function start(timeoutMs: number, silentMs = timeoutMs * 5) {
     deadline.add(waiter)
     return waiter
   }
-  const answer = (waiter: Waiter): void => {
+  const answer = (waiter: PendingAnswer): void => {
     waiter.isAnswered = true
     deadline.heard()
   }

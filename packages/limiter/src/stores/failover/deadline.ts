@@ -1,5 +1,5 @@
 /** A call that waits for an answer. */
-export interface Waiter {
+export interface PendingAnswer {
   /** Set when the answer is there, in time or not. */
   isAnswered: boolean
   /** When it is late; the deadline writes it. */
@@ -41,9 +41,9 @@ export class Deadline {
   readonly #silentTicks: number
   #tick = 0
   #heardTick = 0
-  #waiting: Waiter[] = []
+  #waiting: PendingAnswer[] = []
   /** Those whose answer is late and still not there. */
-  #overdue: Waiter[] = []
+  #overdue: PendingAnswer[] = []
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: DeadlineOptions) {
@@ -53,7 +53,7 @@ export class Deadline {
     this.#silentTicks = Math.ceil(options.silentMs / this.#tickMs)
   }
 
-  add(waiter: Waiter): void {
+  add(waiter: PendingAnswer): void {
     waiter.dueTick = this.#tick + this.#ticks
     this.#waiting.push(waiter)
     if (this.#timer !== undefined) return
@@ -79,8 +79,8 @@ export class Deadline {
     for (const waiter of waiting) if (!waiter.isAnswered) waiter.giveUp()
   }
 
-  #oldest(): Waiter | undefined {
-    const isOpen = ({ isAnswered }: Waiter): boolean => !isAnswered
+  #oldest(): PendingAnswer | undefined {
+    const isOpen = ({ isAnswered }: PendingAnswer): boolean => !isAnswered
     return this.#overdue.find(isOpen) ?? this.#waiting.find(isOpen)
   }
 

@@ -28,7 +28,7 @@ export class DenyCache {
   learn(charges: readonly FleetCharge[], now: number): void {
     for (const charge of charges) {
       const { counter, key, cost, enforced, fits } = charge
-      if (fits || !enforced || cost === 0 || counter.held || counter.meters.some(isPatient)) continue
+      if (fits || !enforced || cost === 0 || counter.needsRelease || counter.meters.some(mayWait)) continue
       if (charge.remaining.some(left => left > 0)) continue
       if (this.#size >= MOST) this.clear()
       const known = this.#denials.get(counter) ?? new Map<string, Denial>()
@@ -81,8 +81,8 @@ function steadyUs({ cost, delays }: FleetCharge): number {
   return cost === 1 ? Math.min(LONGEST_US, ...delays) : 1
 }
 
-function isPatient({ patienceUs }: { readonly patienceUs: number }): boolean {
-  return patienceUs > 0
+function mayWait({ maxWaitUs }: { readonly maxWaitUs: number }): boolean {
+  return maxWaitUs > 0
 }
 
 function fill(charge: FleetCharge, { passes, remaining, resets }: Denial, now: number): void {

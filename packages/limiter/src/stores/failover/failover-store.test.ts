@@ -4,13 +4,13 @@ import type { Part } from '../../algorithms/algorithm.ts'
 import { algorithms } from '../../algorithms/index.ts'
 import { partMeter } from '../../algorithms/part.ts'
 import { FleetDouble } from '../fakes/fake-fleet.ts'
-import type { Attendance, Roll } from '../membership/registry.ts'
+import type { Membership, MembershipRegistry } from '../membership/registry.ts'
 import { MemoryStore } from '../memory/memory-store.ts'
-import { type Emergency, sharedCharge } from '../shared-charge.ts'
-import { SharedStore } from './failover-store.ts'
+import { sharedCharge, type WhenStoreDown } from '../shared-charge.ts'
+import { FailoverStore } from './failover-store.ts'
 import type { StoreStatus } from './store-health.ts'
 
-const members: SharedStore[] = []
+const members: FailoverStore[] = []
 afterEach(async () => {
   for (const member of members.splice(0)) await member.close()
 })
@@ -19,14 +19,14 @@ interface Words {
   readonly algorithm?: string
   readonly count?: number
   readonly periodMs?: number
-  readonly emergency?: Emergency
+  readonly emergency?: WhenStoreDown
   readonly options?: Readonly<Record<string, unknown>>
 }
 
 /** A roll that everybody reads alike, as long as the store can be asked. */
-function rollOf(fleet: FleetDouble, rank: number, size: number): Roll {
+function rollOf(fleet: FleetDouble, rank: number, size: number): MembershipRegistry {
   return {
-    async attend(): Promise<Attendance> {
+    async attend(): Promise<Membership> {
       await fleet.before()
       return { era: 'one', size, rank, heard: size, back: size }
     },
@@ -50,9 +50,9 @@ async function join(fleet: FleetDouble, { rank = 0, size = 1 }: Partial<Part> = 
   const table = memory.createTable('rule', meters)
   const counter = fleet.createCounter({ id: 'rule', meters, algorithm: name, enforced: true })
   const told: StoreStatus[] = []
-  const store = new SharedStore(fleet, memory, {
+  const store = new FailoverStore(fleet, memory, {
     timeoutMs: 20,
-    roll: rollOf(fleet, rank, size),
+    registry: rollOf(fleet, rank, size),
     now: () => fleet.now,
     rules: () => ['rule'],
     onPart: part => emergency === 'share' && table.adopt([partMeter(algorithm, terms, part)], fleet.now),

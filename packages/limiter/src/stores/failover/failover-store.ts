@@ -3,7 +3,7 @@ import type { Part } from '../../algorithms/algorithm.ts'
 import { warnOnce } from '../../common/warn-once.ts'
 import { Fleet } from '../membership/fleet.ts'
 import { Heartbeat } from '../membership/heartbeat.ts'
-import type { Roll } from '../membership/registry.ts'
+import type { MembershipRegistry } from '../membership/registry.ts'
 import type { KeyState } from '../memory/key-state.ts'
 import type { MemoryStore } from '../memory/memory-store.ts'
 import type { Table } from '../memory/table.ts'
@@ -13,24 +13,24 @@ import {
   type FleetCharge,
   type FleetCounter,
   type FleetRule,
-  type FleetStore,
   fleetCharge,
+  type SharedStore,
 } from '../store.ts'
-import { Debts } from './backlog.ts'
+import { Backlog } from './backlog.ts'
 import { Breaker } from './circuit-breaker.ts'
-import { Deadline, TooLate, type Waiter, within } from './deadline.ts'
+import { Deadline, type PendingAnswer, TooLate, within } from './deadline.ts'
 import { DenyCache } from './deny-cache.ts'
-import { StandIn } from './local-fallback.ts'
+import { LocalFallback } from './local-fallback.ts'
 import { Recovery } from './recovery.ts'
 import { remind } from './remind.ts'
-import { CountsLost, type Trouble, troubleOf } from './store-error.ts'
+import { CountsLost, classifyError, type StoreError } from './store-error.ts'
 import { StoreHealth, type StoreStatus } from './store-health.ts'
 
-export interface SharedStoreOptions {
+export interface FailoverStoreOptions {
   /** How long a call waits for the store. */
   readonly timeoutMs: number
   /** Where the processes know of each other; none: this one counts alone. */
-  readonly roll?: Roll | undefined
+  readonly registry?: MembershipRegistry | undefined
   /** How many processes there are, as long as the roll has not told. */
   readonly assumedFleet?: number | undefined
   /** The store has parts that fail one by one, such as the nodes of a Cluster. */
@@ -55,7 +55,7 @@ const STALL_US = 20_000
 const LEAST_SILENT_MS = 200
 /** No call waits for a step on the way back, and who stumbles begins again. */
 const LEAST_STEP_MS = 250
-const ALONE: Roll = {
+const ALONE: MembershipRegistry = {
   attend: async () => ({ era: '', size: 1, rank: 0, heard: 1, back: 1 }),
   leave: async () => {},
 }
@@ -64,15 +64,15 @@ const ALONE: Roll = {
  * Counts in a store that the whole fleet shares, and in this process where the store cannot be asked: a call waits for it
  * no longer than `timeoutMs`, none fails because of it, and after some have waited in vain none waits at all.
  */
-export class SharedStore {
-  readonly #store: FleetStore
-  readonly #options: SharedStoreOptions
-  readonly #standIn: StandIn
+export class FailoverStore {
+  readonly #store: SharedStore
+  readonly #options: FailoverStoreOptions
+  readonly #fallback: LocalFallback
   readonly #silentMs: number
   readonly #deadline: Deadline
   readonly #breaker: Breaker
   readonly #fleet: Fleet
-  readonly #debts = new Debts()
+  readonly #backlog = new Backlog()
   readonly #denials = new DenyCache()
   readonly #health = new StoreHealth()
   readonly #recovery: Recovery
@@ -90,25 +90,25 @@ export class SharedStore {
   /** Charges as the store was last asked about, to ask it again. */
   #latest: readonly SharedCharge[] = []
 
-  constructor(store: FleetStore, memory: MemoryStore, options: SharedStoreOptions) {
-    const { timeoutMs, roll = ALONE, assumedFleet = 1, onPart } = options
+  constructor(store: SharedStore, memory: MemoryStore, options: FailoverStoreOptions) {
+    const { timeoutMs, registry = ALONE, assumedFleet = 1, onPart } = options
     this.#store = store
     this.#options = options
     this.#silentMs = Math.max(LEAST_SILENT_MS, timeoutMs)
     this.#deadline = new Deadline({
       timeoutMs,
       silentMs: this.#silentMs,
-      onSilent: askedAt => this.#switch(troubleOf(new TooLate(this.#silentMs)), askedAt),
+      onSilent: askedAt => this.#switch(classifyError(new TooLate(this.#silentMs)), askedAt),
     })
-    this.#breaker = new Breaker({ patienceMs: timeoutMs * 2 })
-    this.#fleet = new Fleet(roll, {
+    this.#breaker = new Breaker({ quietMs: timeoutMs * 2 })
+    this.#fleet = new Fleet(registry, {
       assumed: assumedFleet,
       onChange: (part, before) => {
         onPart(part)
-        if (part.size < before.size) this.#standIn.reshare(options.now())
+        if (part.size < before.size) this.#fallback.reshare(options.now())
       },
     })
-    this.#standIn = new StandIn(memory, this.#debts, this.#fleet)
+    this.#fallback = new LocalFallback(memory, this.#backlog, this.#fleet)
     this.#heartbeat = new Heartbeat(this.#fleet, {
       timeoutMs,
       isPaused: () => !this.#health.isHealthy,
@@ -166,20 +166,20 @@ export class SharedStore {
     }
     if (!this.#isRejoining) return this.#takeHere(charges, now)
     // others may still count by themselves: this process keeps to its part, and the store knows of all it admits
-    const before = charges.map(charge => this.#debts.stateBefore(charge))
-    return this.#standIn.take(charges, now) && this.#ask(charges, now, before)
+    const before = charges.map(charge => this.#backlog.stateBefore(charge))
+    return this.#fallback.take(charges, now) && this.#ask(charges, now, before)
   }
 
   /** Judges all charges without counting any. */
   async look(charges: readonly SharedCharge[], now: number): Promise<boolean> {
-    if (!this.#health.isHealthy) return this.#standIn.look(charges, now)
+    if (!this.#health.isHealthy) return this.#fallback.look(charges, now)
     try {
       const { allowed } = await within(this.#store.look(charges), this.#options.timeoutMs)
       this.#heardInTime()
       return allowed
     } catch (error) {
-      this.#failed(troubleOf(error))
-      return this.#standIn.look(charges, now)
+      this.#failed(classifyError(error))
+      return this.#fallback.look(charges, now)
     }
   }
 
@@ -188,10 +188,10 @@ export class SharedStore {
     this.#denials.forget(counter, key)
     const now = this.#options.now()
     if (countedBy === 'fleet') this.#store.giveBack([{ counter, key, cost, moment, wait }])
-    if (countedBy === 'fleet' && !counter.held) this.#standIn.giveBack(charge, cost, now)
-    if (!counter.held) return
-    this.#debts.cancel(charge, now)
-    this.#standIn.release(charge, now)
+    if (countedBy === 'fleet' && !counter.needsRelease) this.#fallback.giveBack(charge, cost, now)
+    if (!counter.needsRelease) return
+    this.#backlog.cancel(charge, now)
+    this.#fallback.release(charge, now)
   }
 
   /** The keys of a counter, at most so many; those that are known here while the store cannot be asked. */
@@ -200,7 +200,7 @@ export class SharedStore {
       try {
         return await within(this.#store.keys(counter, most), this.#stepMs)
       } catch (error) {
-        this.#failed(troubleOf(error))
+        this.#failed(classifyError(error))
       }
     }
     return Array.from(table.entries(), ([key]) => key).slice(0, most)
@@ -208,8 +208,8 @@ export class SharedStore {
 
   async reset(counter: FleetCounter, key: string): Promise<void> {
     this.#denials.forget(counter, key)
-    this.#debts.forget(counter, key)
-    this.#standIn.forget(counter, key)
+    this.#backlog.forget(counter, key)
+    this.#fallback.forget(counter, key)
     await this.#store.reset(counter, key)
   }
 
@@ -242,12 +242,12 @@ export class SharedStore {
         if (isAdmitted === undefined)
           decide(before ? this.#owe(charges, before) : this.#takeHere(charges, this.#options.now()))
       }
-      const waiter: Waiter = {
+      const waiter: PendingAnswer = {
         isAnswered: false,
         dueTick: 0,
         askedAt: now,
         late: () => {
-          this.#failed(troubleOf(new TooLate(this.#options.timeoutMs)))
+          this.#failed(classifyError(new TooLate(this.#options.timeoutMs)))
           if (isAdmitted !== undefined) return
           if (isCounted || !this.#health.isHealthy) return decideHere()
           const allowed = this.#takeLate(charges, this.#options.now())
@@ -267,14 +267,14 @@ export class SharedStore {
           this.#heard(charges, answer, now)
           // the store has counted the call no later than now: what is forgotten here is forgotten there
           const heardAt = this.#options.now()
-          this.#standIn.follow(charges, answer.allowed, isCounted, heardAt)
-          if (isCounted && !answer.allowed) for (const charge of charges) this.#standIn.release(charge, heardAt)
+          this.#fallback.follow(charges, answer.allowed, isCounted, heardAt)
+          if (isCounted && !answer.allowed) for (const charge of charges) this.#fallback.release(charge, heardAt)
           resolve(answer.allowed)
         },
         error => {
           waiter.isAnswered = true
           if (isAdmitted !== undefined) return
-          this.#failed(troubleOf(error))
+          this.#failed(classifyError(error))
           decideHere()
         },
       )
@@ -297,14 +297,14 @@ export class SharedStore {
 
   /** Judges a call whose answer is late by what the store last said is left; undefined if it has not said that. */
   #takeLate(charges: readonly SharedCharge[], now: number): boolean | undefined {
-    if (!this.#standIn.knows(charges, now)) return undefined
-    const before = charges.map(charge => this.#debts.stateBefore(charge))
-    return this.#standIn.takeLate(charges, now) && this.#owe(charges, before)
+    if (!this.#fallback.knows(charges, now)) return undefined
+    const before = charges.map(charge => this.#backlog.stateBefore(charge))
+    return this.#fallback.takeLate(charges, now) && this.#owe(charges, before)
   }
 
   #takeHere(charges: readonly SharedCharge[], now: number): boolean {
-    const before = charges.map(charge => this.#debts.stateBefore(charge))
-    const allowed = this.#standIn.take(charges, now) && this.#owe(charges, before)
+    const before = charges.map(charge => this.#backlog.stateBefore(charge))
+    const allowed = this.#fallback.take(charges, now) && this.#owe(charges, before)
     this.#health.judged(allowed, charges.every(isCountedHere))
     return allowed
   }
@@ -312,7 +312,7 @@ export class SharedStore {
   /** Remembers to tell the store of charges that were counted here. */
   #owe(charges: readonly SharedCharge[], before: readonly (KeyState | undefined)[]): true {
     charges.forEach((charge, i) => {
-      if (charge.countedBy === 'memory' && charge.fits && charge.cost > 0) this.#debts.add(charge, before[i])
+      if (charge.countedBy === 'memory' && charge.fits && charge.cost > 0) this.#backlog.add(charge, before[i])
     })
     return true
   }
@@ -320,18 +320,18 @@ export class SharedStore {
   /** The call was judged here meanwhile: if it passed, this is its count; if not, the count is nobody's. */
   #heardLate(charges: readonly SharedCharge[], { allowed, now }: Answered, isAdmitted: boolean): void {
     if (!allowed) return
-    const unwanted = charges.filter(({ counter }) => !isAdmitted || counter.held)
+    const unwanted = charges.filter(({ counter }) => !isAdmitted || counter.needsRelease)
     this.#store.refund(unwanted, now)
     if (!isAdmitted) return
     const here = this.#options.now()
     for (const charge of charges) {
-      if (charge.counter.held || !isCountedHere(charge)) continue
-      this.#debts.cancel(charge, here)
-      this.#standIn.see(charge, here)
+      if (charge.counter.needsRelease || !isCountedHere(charge)) continue
+      this.#backlog.cancel(charge, here)
+      this.#fallback.see(charge, here)
     }
   }
 
-  #failed(trouble: Trouble): void {
+  #failed(trouble: StoreError): void {
     const now = performance.now()
     const isHopeless = trouble.isSilent ? this.#breaker.late(now) : this.#breaker.failed(now)
     // of parts, one may fail while the others answer
@@ -342,13 +342,13 @@ export class SharedStore {
   }
 
   /** From now on this process judges calls; the store was away at the moment given, or is now. */
-  #switch(trouble: Trouble, awayAt?: number): void {
+  #switch(trouble: StoreError, awayAt?: number): void {
     if (!this.#health.isHealthy || this.#isClosed) return
     this.#health.begin(this.#causeOf(trouble))
     const now = this.#options.now()
     const askedAt = this.#deadline.waitingSince ?? now
     // an error that comes long after the question: this process was stalled, and does not know what it has missed
-    this.#standIn.begin(awayAt ?? now, awayAt === undefined && now - askedAt > STALL_US)
+    this.#fallback.begin(awayAt ?? now, awayAt === undefined && now - askedAt > STALL_US)
     this.#recovery.begin()
     this.#deadline.giveUpAll()
     this.#options.onChange(this.status)
@@ -357,7 +357,7 @@ export class SharedStore {
   /** What the store had counted is told to it again, by all processes together as after any outage. */
   #lost(): void {
     this.#hasLost = true
-    this.#switch(troubleOf(new CountsLost()))
+    this.#switch(classifyError(new CountsLost()))
   }
 
   #clockStepped(byMs: number): void {
@@ -367,18 +367,18 @@ export class SharedStore {
 
   async #probe(): Promise<void> {
     const { timeoutMs } = this.#options
-    await within(this.#fleet.knock(0), timeoutMs)
+    await within(this.#fleet.probeMembers(0), timeoutMs)
     if (this.#latest.length > 0) await within(this.#store.look(copiesOf(this.#latest)), timeoutMs)
   }
 
   async #gather(withinMs: number): Promise<boolean> {
-    const { isComplete, era, hasForgotten } = await within(this.#fleet.knock(withinMs), this.#stepMs)
+    const { isComplete, era, hasForgotten } = await within(this.#fleet.probeMembers(withinMs), this.#stepMs)
     this.#isRejoining = true
     this.#gatheredEra = era
     if (!this.#hasLost && (!hasForgotten || this.#remindedEra === era)) return isComplete
     this.#hasLost = false
     // before any process adds what the store has never known
-    await remind(this.#store, this.#standIn.known(this.#options.now)).catch(error => {
+    await remind(this.#store, this.#fallback.known(this.#options.now)).catch(error => {
       this.#hasLost = true
       throw error
     })
@@ -395,19 +395,19 @@ export class SharedStore {
 
   #settle(): Promise<number> {
     const { now } = this.#options
-    return this.#debts.settle(this.#store, now, (told, table) => this.#standIn.told(told, table, now()))
+    return this.#backlog.settle(this.#store, now, (told, table) => this.#fallback.told(told, table, now()))
   }
 
   #failedAgain(error: unknown): void {
     this.#isRejoining = false
-    const isNews = this.#health.explain(this.#causeOf(troubleOf(error)))
+    const isNews = this.#health.explain(this.#causeOf(classifyError(error)))
     if (isNews) this.#options.onChange(this.status)
   }
 
   /** A way that is closed has a reason, which the next to use it is not told. */
-  #causeOf(trouble: Trouble): Trouble {
+  #causeOf(trouble: StoreError): StoreError {
     const reason = trouble.kind === 'down' && !trouble.isSilent ? this.#options.lastError?.() : undefined
-    return reason === undefined ? trouble : troubleOf(reason)
+    return reason === undefined ? trouble : classifyError(reason)
   }
 
   #recovered(): void {
@@ -424,10 +424,10 @@ export class SharedStore {
     if (this.#settling) return
     this.#settling = setTimeout(async () => {
       this.#settling = undefined
-      if (!this.#health.isHealthy || this.#debts.isEmpty) return
+      if (!this.#health.isHealthy || this.#backlog.isEmpty) return
       const over = await this.#settle().catch(() => 0)
       this.#health.exceeded(over)
-      if (!this.#debts.isEmpty) this.#settleSoon()
+      if (!this.#backlog.isEmpty) this.#settleSoon()
     }, ms).unref()
   }
 }

@@ -7,12 +7,12 @@ import { ShareBook } from '../membership/shares.ts'
 import { MemoryStore } from '../memory/memory-store.ts'
 import { sharedCharge } from '../shared-charge.ts'
 import type { FleetCharge } from '../store.ts'
-import { SharedStore } from './failover-store.ts'
+import { FailoverStore } from './failover-store.ts'
 
 const TIMEOUT_MS = 40
 const SILENT_MS = 200
 
-const members: SharedStore[] = []
+const members: FailoverStore[] = []
 afterEach(async () => {
   for (const member of members.splice(0)) await member.close()
 })
@@ -62,10 +62,10 @@ async function join(fleet: FleetDouble, book: ShareBook, latency: Latency, words
   const connection = connect(fleet, latency)
   const counter = connection.createCounter({ id: 'rule', meters, algorithm: name, enforced: true })
   const id = `process-${members.length}`
-  const store = new SharedStore(connection, memory, {
+  const store = new FailoverStore(connection, memory, {
     timeoutMs: TIMEOUT_MS,
     assumedFleet: 3,
-    roll: {
+    registry: {
       attend: async () => ({ era: 'one', size: 3, rank: 0, heard: 3, back: 3 }),
       share: async claim => book.claim(id, claim, performance.now()),
       leave: async () => {},
@@ -90,7 +90,7 @@ async function fleetOf(latencies: readonly Latency[], count: number) {
   return { fleet, all }
 }
 
-const healthy = (all: readonly { store: SharedStore }[]) => all.map(({ store }) => store.status.healthy)
+const healthy = (all: readonly { store: FailoverStore }[]) => all.map(({ store }) => store.status.healthy)
 const inTime: Latency = () => [0, 0]
 
 describe('answers of a store that are late', () => {

@@ -5,8 +5,8 @@ import { partMeter } from '../../algorithms/part.ts'
 import { FleetDouble } from '../fakes/fake-fleet.ts'
 import { MemoryStore } from '../memory/memory-store.ts'
 import { sharedCharge } from '../shared-charge.ts'
-import { Debts } from './backlog.ts'
-import { StandIn } from './local-fallback.ts'
+import { Backlog } from './backlog.ts'
+import { LocalFallback } from './local-fallback.ts'
 
 const second = 1_000_000
 
@@ -21,24 +21,24 @@ function startFleet(name: string, { count, burst, processes }: { count: number; 
   const members = Array.from({ length: processes }, (_, rank) => {
     const memory = new MemoryStore()
     const table = memory.createTable('rule', [partMeter(algorithm, terms, { rank, size: processes })])
-    const debts = new Debts()
-    const standIn = new StandIn(memory, debts, { hasShare: true, isAlone: false })
+    const backlog = new Backlog()
+    const fallback = new LocalFallback(memory, backlog, { hasShare: true, isAlone: false })
     const charge = () => Object.assign(sharedCharge(counter, table, 'share'), { key: 'ann', cost: 1 })
     return {
       async ask(): Promise<boolean> {
         const asked = charge()
         const { allowed } = await store.take([asked])
-        standIn.follow([asked], allowed, false, store.now)
+        fallback.follow([asked], allowed, false, store.now)
         return allowed
       },
       notice(awayAt: number, wasStalled: boolean): void {
-        standIn.begin(awayAt, wasStalled)
+        fallback.begin(awayAt, wasStalled)
       },
       takeHere(): boolean {
         const asked = charge()
-        const before = debts.stateBefore(asked)
-        const isAdmitted = standIn.take([asked], store.now)
-        if (isAdmitted) debts.add(asked, before)
+        const before = backlog.stateBefore(asked)
+        const isAdmitted = fallback.take([asked], store.now)
+        if (isAdmitted) backlog.add(asked, before)
         return isAdmitted
       },
     }

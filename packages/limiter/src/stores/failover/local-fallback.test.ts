@@ -4,8 +4,8 @@ import { partMeter, WHOLE } from '../../algorithms/part.ts'
 import { FleetDouble } from '../fakes/fake-fleet.ts'
 import { MemoryStore } from '../memory/memory-store.ts'
 import { sharedCharge } from '../shared-charge.ts'
-import { Debts } from './backlog.ts'
-import { StandIn } from './local-fallback.ts'
+import { Backlog } from './backlog.ts'
+import { LocalFallback } from './local-fallback.ts'
 
 function start(name: string, count: number, fleet = { hasShare: true, isAlone: true }) {
   const algorithm = algorithms.find(candidate => candidate.name === name)!
@@ -15,14 +15,14 @@ function start(name: string, count: number, fleet = { hasShare: true, isAlone: t
   const table = memory.createTable('rule', meters)
   const store = new FleetDouble()
   const counter = store.createCounter({ id: 'rule', meters, algorithm: name, enforced: true })
-  const debts = new Debts()
-  const standIn = new StandIn(memory, debts, fleet)
+  const backlog = new Backlog()
+  const fallback = new LocalFallback(memory, backlog, fleet)
   const charge = (key: string) => Object.assign(sharedCharge(counter, table, 'share'), { key, cost: 1 })
   const take = (key: string) => {
     const asked = charge(key)
-    const before = debts.stateBefore(asked)
-    const isAdmitted = standIn.take([asked], store.now)
-    if (isAdmitted) debts.add(asked, before)
+    const before = backlog.stateBefore(asked)
+    const isAdmitted = fallback.take([asked], store.now)
+    if (isAdmitted) backlog.add(asked, before)
     return isAdmitted
   }
   return {
@@ -31,7 +31,7 @@ function start(name: string, count: number, fleet = { hasShare: true, isAlone: t
     hear(key: string, left: number): void {
       const asked = charge(key)
       asked.remaining[0] = left
-      standIn.follow([asked], true, false, store.now)
+      fallback.follow([asked], true, false, store.now)
     },
     admitted(key: string): number {
       let sum = 0
@@ -41,7 +41,7 @@ function start(name: string, count: number, fleet = { hasShare: true, isAlone: t
     share(size: number): void {
       table.adopt([partMeter(algorithm, terms, size === 1 ? WHOLE : { rank: 0, size })], store.now)
     },
-    standIn,
+    fallback,
     store,
   }
 }
@@ -50,12 +50,12 @@ describe('counting in this process while the store cannot be asked', () => {
   it.each(['sliding-window', 'fixed-window', 'sliding-log', 'token-bucket'])(
     '%s: a share that has become larger is no more than that of what the store had left',
     name => {
-      const { hear, share, admitted, standIn, store } = start(name, 100)
+      const { hear, share, admitted, fallback, store } = start(name, 100)
       share(2)
       hear('ann', 9)
       hear('bob', 100)
       share(1)
-      standIn.reshare(store.now)
+      fallback.reshare(store.now)
       expect(admitted('ann')).toBeLessThanOrEqual(9)
       expect(admitted('bob')).toBeGreaterThanOrEqual(90)
     },
@@ -93,38 +93,39 @@ describe('counting in this process while the store cannot be asked', () => {
   })
 
   it('admits late calls from half of the share of what is left, and of callers the store has said nothing of none', () => {
-    const { hear, share, standIn, charge, store } = start('sliding-window', 100)
+    const { hear, share, fallback, charge, store } = start('sliding-window', 100)
     share(2)
     hear('ann', 80)
     store.now += 20_000
     hear('ann', 80)
-    const late = (key: string) => standIn.knows([charge(key)], store.now) && standIn.takeLate([charge(key)], store.now)
+    const late = (key: string) =>
+      fallback.knows([charge(key)], store.now) && fallback.takeLate([charge(key)], store.now)
     expect(late('bob')).toBe(false)
     expect(Array.from({ length: 40 }, () => late('ann')).filter(Boolean)).toHaveLength(18)
     store.now += 6_000_000
-    expect(standIn.knows([charge('ann')], store.now)).toBe(false)
+    expect(fallback.knows([charge('ann')], store.now)).toBe(false)
   })
 
   it('knows how fast a key is used that the store is asked about every millisecond, also after a stall', () => {
-    const { hear, share, standIn, charge, store, admitted } = start('sliding-window', 100_000)
+    const { hear, share, fallback, charge, store, admitted } = start('sliding-window', 100_000)
     share(2)
     for (let left = 50_000; left > 49_000; left--) {
       hear('ann', left)
       store.now += 1000
     }
-    expect(standIn.knows([charge('ann')], store.now)).toBe(true)
+    expect(fallback.knows([charge('ann')], store.now)).toBe(true)
     store.now += 100_000
-    standIn.begin(store.now, true)
+    fallback.begin(store.now, true)
     expect(admitted('ann')).toBeGreaterThan(20_000)
   })
 
   it('admits no late call of a caller whose limit will be used up by now at the rate it was used before', () => {
-    const { hear, share, standIn, charge, store } = start('sliding-window', 1000)
+    const { hear, share, fallback, charge, store } = start('sliding-window', 1000)
     share(2)
     hear('ann', 900)
     store.now += 20_000
     hear('ann', 800)
-    const late = () => standIn.takeLate([charge('ann')], store.now)
+    const late = () => fallback.takeLate([charge('ann')], store.now)
     store.now += 20_000
     expect(late()).toBe(true)
     store.now += 100_000

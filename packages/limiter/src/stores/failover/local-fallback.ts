@@ -1,9 +1,9 @@
 import type { Meter } from '../../algorithms/algorithm.ts'
 import { type LocalCharge, localCharge, type MemoryStore } from '../memory/memory-store.ts'
-import { CROWD, type Table } from '../memory/table.ts'
+import { OVERFLOW_SLOT, type Table } from '../memory/table.ts'
 import { isCountedHere, type SharedCharge } from '../shared-charge.ts'
 import type { FleetCounter } from '../store.ts'
-import type { Debts } from './backlog.ts'
+import type { Backlog } from './backlog.ts'
 import { type CatchUp, capacityOf, costLasting } from './catch-up.ts'
 import { LateAllowance } from './late-allowance.ts'
 import { SeenCounts } from './seen-counts.ts'
@@ -37,9 +37,9 @@ const MOST_KNOWN = 50_000
  * this process was admitted, and keeps no more than its part of what the store said is left. So a switch grants no second
  * burst, and the parts of all processes add up to no more than what was left.
  */
-export class StandIn {
+export class LocalFallback {
   readonly #memory: MemoryStore
-  readonly #debts: Debts
+  readonly #backlog: Backlog
   readonly #fleet: FleetView
   readonly #capacities = new WeakMap<FleetCounter, Capacities>()
   readonly #seen = new WeakMap<FleetCounter, SeenCounts>()
@@ -48,9 +48,9 @@ export class StandIn {
   #awayAt = 0
   #wasStalled = false
 
-  constructor(memory: MemoryStore, debts: Debts, fleet: FleetView = { hasShare: true, isAlone: true }) {
+  constructor(memory: MemoryStore, backlog: Backlog, fleet: FleetView = { hasShare: true, isAlone: true }) {
     this.#memory = memory
-    this.#debts = debts
+    this.#backlog = backlog
     this.#fleet = fleet
   }
 
@@ -66,7 +66,7 @@ export class StandIn {
   /** Takes note of what the store says of a call that was judged here meanwhile. */
   see(charge: SharedCharge, now: number): void {
     const slot = this.#slotFor(charge, now)
-    if (slot === undefined || (slot === CROWD && charge.key !== '')) return
+    if (slot === undefined || (slot === OVERFLOW_SLOT && charge.key !== '')) return
     this.#seenOf(charge.counter, charge.table, now).see(slot, charge.remaining, now)
   }
 
@@ -90,9 +90,9 @@ export class StandIn {
     return charges.every(charge => {
       if (!isCountedHere(charge) || charge.cost === 0) return true
       const { table, key, counter } = charge
-      if (charge.emergency === 'share' && !this.#fleet.hasShare) return false
+      if (charge.whenStoreDown === 'share' && !this.#fleet.hasShare) return false
       const slot = table.find(key)
-      return (slot !== CROWD || key === '') && this.#capacitiesOf(counter, table).late.isKnown(slot, now)
+      return (slot !== OVERFLOW_SLOT || key === '') && this.#capacitiesOf(counter, table).late.isKnown(slot, now)
     })
   }
 
@@ -121,19 +121,20 @@ export class StandIn {
 
   /** Frees the places here of a call that has ended. */
   release({ table, key, slot, cost, resetsBefore }: SharedCharge, now: number): void {
-    if ((slot === CROWD ? key !== '' : table.find(key) !== slot) || table.isResetSince(slot, resetsBefore)) return
+    if ((slot === OVERFLOW_SLOT ? key !== '' : table.find(key) !== slot) || table.isResetSince(slot, resetsBefore))
+      return
     table.meters.forEach((meter, level) => {
-      if (meter.held) meter.giveBack(table.state(slot), table.base(slot) + table.offsets[level]!, now, cost, now)
+      if (meter.needsRelease) meter.refund(table.state(slot), table.base(slot) + table.offsets[level]!, now, cost, now)
     })
   }
 
   /** Gives back here what the store gives back. */
   giveBack({ counter, table, key, slot, followedAt }: SharedCharge, cost: number, now: number): void {
-    if (followedAt === 0 || (slot === CROWD ? key !== '' : table.find(key) !== slot)) return
+    if (followedAt === 0 || (slot === OVERFLOW_SLOT ? key !== '' : table.find(key) !== slot)) return
     this.#seen.get(counter)?.giveBack(slot, cost, followedAt, now)
     table.meters.forEach((meter, level) => {
-      if (!meter.held)
-        meter.giveBack(table.state(slot), table.base(slot) + table.offsets[level]!, now, cost, followedAt)
+      if (!meter.needsRelease)
+        meter.refund(table.state(slot), table.base(slot) + table.offsets[level]!, now, cost, followedAt)
     })
   }
 
@@ -141,13 +142,13 @@ export class StandIn {
   forget(counter: FleetCounter, key: string): void {
     const seen = this.#seen.get(counter)
     const slot = seen?.table.find(key)
-    if (slot !== undefined && (slot !== CROWD || key === '')) seen?.clear(slot)
+    if (slot !== undefined && (slot !== OVERFLOW_SLOT || key === '')) seen?.clear(slot)
   }
 
   /** The store was told of calls that this process had admitted. */
   told({ counter, key, levels, unfit }: CatchUp<FleetCounter>, table: Table, now: number): void {
     const slot = table.find(key)
-    if (slot === CROWD && key !== '') return
+    if (slot === OVERFLOW_SLOT && key !== '') return
     const counted = levels.map(({ missing }, level) => Math.max(0, missing - unfit[level]!))
     this.#seenOf(counter, table, now).count(slot, counted, now)
   }
@@ -174,7 +175,7 @@ export class StandIn {
   *#known(now: () => number): Generator<CatchUp<FleetCounter>> {
     for (const counter of this.#counters.flatMap(one => one.deref() ?? [])) {
       const seen = this.#seen.get(counter)
-      if (!seen || counter.held) continue
+      if (!seen || counter.needsRelease) continue
       for (const [key, slot] of seen.table.entries()) {
         const used = seen.used(slot, now())
         const levels = counter.meters.map((meter, level) => {
@@ -195,7 +196,7 @@ export class StandIn {
     const slot = this.#slotFor(charge, now)
     if (slot === undefined) return
     this.#seenOf(counter, table, now)
-    if (slot !== CROWD || key === '')
+    if (slot !== OVERFLOW_SLOT || key === '')
       meter.take(table.state(slot), table.base(slot), now, meter.costLasting(delays[0]!), 0)
   }
 
@@ -209,22 +210,22 @@ export class StandIn {
     const base = table.base(slot)
     const { here, fleet, late } = this.#capacitiesOf(counter, table)
     const { isAlone } = this.#fleet
-    if (!counter.held) this.see(charge, now)
+    if (!counter.needsRelease) this.see(charge, now)
     const reference = late.begin(slot, now)
     const own = isAdmitted && !isCounted ? cost : 0
     for (let level = 0; level < table.meters.length; level++) {
       const meter = table.meters[level]!
       const at = base + table.offsets[level]!
-      const isWhole = here[level] === fleet[level] && (isAlone || charge.emergency === 'local')
+      const isWhole = here[level] === fleet[level] && (isAlone || charge.whenStoreDown === 'local')
       const part = Math.floor((charge.remaining[level]! * here[level]!) / fleet[level]!)
       // a process that has the whole limit to itself need not reckon with others
       const left = isWhole ? part : Math.max(0, part - Math.ceil(here[level]! / MARGIN))
       late.note(slot, level, left, reference)
-      if (meter.held) {
+      if (meter.needsRelease) {
         if (own > 0) meter.take(state, at, now, own, 0)
         continue
       }
-      if (isCounted) this.#debts.follow(charge, level, cost, now)
+      if (isCounted) this.#backlog.follow(charge, level, cost, now)
       if (left === 0 && meter.drain && !isWhole) {
         meter.drain(state, at, now)
         continue
@@ -241,7 +242,7 @@ export class StandIn {
       const gone = Math.min(room, Math.max(own, spare))
       if (gone <= 0) continue
       meter.take(state, at, now, gone, 0)
-      this.#debts.follow(charge, level, gone, now)
+      this.#backlog.follow(charge, level, gone, now)
     }
   }
 
@@ -249,7 +250,7 @@ export class StandIn {
   reshare(now: number): void {
     for (const counter of this.#counters.flatMap(one => one.deref() ?? [])) {
       const seen = this.#seen.get(counter)
-      if (!seen || counter.held) continue
+      if (!seen || counter.needsRelease) continue
       const { table } = seen
       const { here, fleet } = this.#capacitiesOf(counter, table)
       for (const [key, slot] of table.entries()) {
@@ -261,7 +262,7 @@ export class StandIn {
           const gone = meter.remaining(table.state(slot), at, now) - left
           if (gone <= 0) return
           meter.take(table.state(slot), at, now, gone, 0)
-          this.#debts.follow({ counter, key, table }, level, gone, now)
+          this.#backlog.follow({ counter, key, table }, level, gone, now)
         })
       }
     }
@@ -269,7 +270,7 @@ export class StandIn {
 
   /** The slot of a key that is followed here; none if there is no room for it. */
   #slotFor({ table, key, counter }: SharedCharge, now: number): number | undefined {
-    const isNew = key !== '' && table.find(key) === CROWD
+    const isNew = key !== '' && table.find(key) === OVERFLOW_SLOT
     const slot = this.#memory.slotFor(table, key, now)
     if (isNew && slot !== undefined) {
       this.#seenByTable.get(table)?.clear(slot)
@@ -310,14 +311,14 @@ export class StandIn {
   #judge(charges: readonly SharedCharge[], now: number, counting: boolean): boolean {
     const { hasShare } = this.#fleet
     const isCounted = (charge: SharedCharge): boolean =>
-      isCountedHere(charge) && (hasShare || charge.emergency !== 'share')
+      isCountedHere(charge) && (hasShare || charge.whenStoreDown !== 'share')
     const counted = charges.filter(isCounted)
     const local = counted.map(({ table, key, cost, enforced, mayWait }): LocalCharge => {
       return { ...localCharge(table), key, cost, enforced, mayWait }
     })
-    const isNew = counting ? counted.map(({ table, key }) => key !== '' && table.find(key) === CROWD) : []
+    const isNew = counting ? counted.map(({ table, key }) => key !== '' && table.find(key) === OVERFLOW_SLOT) : []
     const rest = charges.filter(charge => !isCounted(charge))
-    for (const charge of rest) fill(charge, charge.emergency !== 'allow')
+    for (const charge of rest) fill(charge, charge.whenStoreDown !== 'allow')
     for (const charge of counted) this.#leaveToOthers(charge)
     const beyond = counted.filter(charge => charge.enforced && this.#isBeyondSeen(charge, now))
     const isShut = beyond.length > 0 || rest.some(({ fits, enforced }) => !fits && enforced)
@@ -326,7 +327,7 @@ export class StandIn {
     counted.forEach((charge, i) => {
       const { delays, wait, fits, remaining, resets, slot } = local[i]!
       Object.assign(charge, { delays, wait, fits, remaining, resets, slot, countedBy: 'memory', moment: now + wait })
-      if (!isNew[i] || slot === CROWD) return
+      if (!isNew[i] || slot === OVERFLOW_SLOT) return
       this.#seenByTable.get(charge.table)?.clear(slot)
       this.#capacitiesOf(charge.counter, charge.table).late.clear(slot)
     })
@@ -337,16 +338,16 @@ export class StandIn {
   /** Keeps of a key no more than what the store last said is left, less what others have used until it went away. */
   #leaveToOthers(charge: SharedCharge): void {
     const { counter, table, key, cost } = charge
-    if (cost === 0 || counter.held || (this.#fleet.isAlone && charge.emergency === 'share')) return
+    if (cost === 0 || counter.needsRelease || (this.#fleet.isAlone && charge.whenStoreDown === 'share')) return
     const slot = table.find(key)
-    if (slot === CROWD && key !== '') return
+    if (slot === OVERFLOW_SLOT && key !== '') return
     const { here, fleet, late } = this.#capacitiesOf(counter, table)
     const since = this.#awayAt
     const saidAt = late.saidBefore(slot, since)
     if (saidAt === 0) return
     for (let level = 0; level < table.meters.length; level++) {
       const meter = table.meters[level]!
-      if (meter.costLasting || (here[level] === fleet[level] && charge.emergency === 'local')) continue
+      if (meter.costLasting || (here[level] === fleet[level] && charge.whenStoreDown === 'local')) continue
       const left = late.leftAt(slot, level, this.#wasStalled ? since : saidAt)
       this.#keepAtMost(charge, slot, level, this.#wasStalled && isShort(meter) ? 0 : Math.floor(left), since)
     }
@@ -367,7 +368,7 @@ export class StandIn {
     const gone = Math.min(room, meter.drain ? room - left + 1 : room - left)
     if (gone <= 0) return
     meter.take(state, at, now, gone, 0)
-    this.#debts.follow(charge, level, gone, now)
+    this.#backlog.follow(charge, level, gone, now)
   }
 
   /**
@@ -380,12 +381,12 @@ export class StandIn {
     const seen = this.#seen.get(counter)
     if (cost === 0 || !seen || seen.table !== table) return false
     const slot = table.find(key)
-    if (slot === CROWD && key !== '') return false
+    if (slot === OVERFLOW_SLOT && key !== '') return false
     const { here, fleet } = this.#capacitiesOf(counter, table)
     const used = seen.used(slot, now)
-    const owed = this.#debts.owed(charge, now)
+    const owed = this.#backlog.owed(charge, now)
     return table.meters.some((meter, level) => {
-      if (meter.held || meter.costLasting || meter.patienceUs > 0 || here[level]! >= fleet[level]!) return false
+      if (meter.needsRelease || meter.costLasting || meter.maxWaitUs > 0 || here[level]! >= fleet[level]!) return false
       const part = Math.floor(((fleet[level]! - used[level]!) * here[level]!) / fleet[level]!)
       return (owed[level]?.missing ?? 0) + cost > part
     })

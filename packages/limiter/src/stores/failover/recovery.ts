@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
 
 /** What a recovery asks of the store. */
-export interface Patient {
+export interface RecoveryTarget {
   /** How many processes count together, as this one knows it. */
   fleetSize(): number
   /** Asks the store once, in a way that shows whether it counts; throws where it does not. */
@@ -50,13 +50,13 @@ const realTimers: RecoveryTimers = {
  * the store what it missed, and wait again. Who came back sooner would find room that others have used.
  */
 export class Recovery {
-  readonly #patient: Patient
+  readonly #patient: RecoveryTarget
   readonly #timers: RecoveryTimers
   #stopping = new AbortController()
   #isRunning = false
   #endPause = (): void => {}
 
-  constructor(patient: Patient, timers: RecoveryTimers = realTimers) {
+  constructor(patient: RecoveryTarget, timers: RecoveryTimers = realTimers) {
     this.#patient = patient
     this.#timers = timers
   }

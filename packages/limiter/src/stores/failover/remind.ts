@@ -1,4 +1,4 @@
-import type { FleetCounter, FleetStore } from '../store.ts'
+import type { FleetCounter, SharedStore } from '../store.ts'
 import type { CatchUp } from './catch-up.ts'
 import { within } from './deadline.ts'
 
@@ -7,7 +7,7 @@ const AT_ONCE = 64
 const CHUNK_MS = 1000
 
 /** Tells a store that has lost its memory what was counted there; throws if it cannot be asked. */
-export async function remind(store: FleetStore, known: Iterable<CatchUp<FleetCounter>>): Promise<void> {
+export async function remind(store: SharedStore, known: Iterable<CatchUp<FleetCounter>>): Promise<void> {
   let chunk: Promise<void>[] = []
   const flush = async (): Promise<void> => {
     const telling = chunk

@@ -42,7 +42,7 @@ export class SeenCounts {
     const state = this.#stateOf(slot)
     for (let level = 0; level < meters.length; level++) {
       const meter = meters[level]!
-      if (meter.held || meter.costLasting) continue
+      if (meter.needsRelease || meter.costLasting) continue
       const at = this.#states.base(slot) + offsets[level]!
       const left = remaining[level]!
       // something was given back or reset elsewhere; when the rest was counted is not known
@@ -60,7 +60,7 @@ export class SeenCounts {
     meters.forEach((meter, level) => {
       const at = this.#states.base(slot) + offsets[level]!
       const cost = Math.min(costs[level] ?? 0, meter.remaining(state, at, now))
-      if (cost > 0 && !meter.held) meter.take(state, at, now, cost, 0)
+      if (cost > 0 && !meter.needsRelease) meter.take(state, at, now, cost, 0)
     })
   }
 
@@ -69,7 +69,7 @@ export class SeenCounts {
     const { meters, offsets } = this.#states.layout
     const state = this.#stateOf(slot)
     meters.forEach((meter, level) => {
-      if (!meter.held) meter.giveBack(state, this.#states.base(slot) + offsets[level]!, now, cost, moment)
+      if (!meter.needsRelease) meter.refund(state, this.#states.base(slot) + offsets[level]!, now, cost, moment)
     })
   }
 
@@ -79,7 +79,7 @@ export class SeenCounts {
     const state = this.#states.hasChunk(slot) ? this.#states.state(slot) : undefined
     return meters.map((meter, level) => {
       const at = this.#states.base(slot) + offsets[level]!
-      return state && !meter.held ? this.#capacities[level]! - meter.remaining(state, at, now) : 0
+      return state && !meter.needsRelease ? this.#capacities[level]! - meter.remaining(state, at, now) : 0
     })
   }
 

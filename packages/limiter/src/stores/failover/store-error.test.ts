@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { TooLate } from './deadline.ts'
-import { troubleOf } from './store-error.ts'
+import { classifyError } from './store-error.ts'
 
 class ReplyError extends Error {
   override readonly name = 'ReplyError'
@@ -22,7 +22,7 @@ it.each([
   ['WRONGTYPE Operation against a key holding the wrong kind of value', 'bug'],
   ['CROSSSLOT Keys in request', 'bug'],
 ])('%s is of the kind %s', (message, kind) => {
-  expect(troubleOf(new ReplyError(message))).toMatchObject({ kind, isSilent: false })
+  expect(classifyError(new ReplyError(message))).toMatchObject({ kind, isSilent: false })
 })
 
 it.each([
@@ -39,27 +39,27 @@ it.each([
   ['ERR max number of clients reached', 'STORE_BUSY'],
   ["Stream isn't writeable and enableOfflineQueue options is false", 'STORE_UNREACHABLE'],
 ])('%s has the code %s and a remedy', (message, code) => {
-  const trouble = troubleOf(new Error(message))
+  const trouble = classifyError(new Error(message))
   expect(trouble).toMatchObject({ code })
   expect(trouble.remedy).not.toBe('')
 })
 
 it('what no server has said is about the way to it', () => {
-  expect(troubleOf(new Error('connect ECONNREFUSED 127.0.0.1:1'))).toMatchObject({ kind: 'down', isSilent: false })
-  expect(troubleOf(new Error("Stream isn't writeable"))).toMatchObject({ kind: 'down' })
-  expect(troubleOf('nonsense')).toMatchObject({ kind: 'down', message: 'nonsense' })
+  expect(classifyError(new Error('connect ECONNREFUSED 127.0.0.1:1'))).toMatchObject({ kind: 'down', isSilent: false })
+  expect(classifyError(new Error("Stream isn't writeable"))).toMatchObject({ kind: 'down' })
+  expect(classifyError('nonsense')).toMatchObject({ kind: 'down', message: 'nonsense' })
 })
 
 it('an answer that is no answer is a bug', () => {
-  expect(troubleOf(new Error('the script answered something other than numbers: x')).kind).toBe('bug')
+  expect(classifyError(new Error('the script answered something other than numbers: x')).kind).toBe('bug')
 })
 
 it('silence is told apart', () => {
-  expect(troubleOf(new TooLate(50))).toMatchObject({
+  expect(classifyError(new TooLate(50))).toMatchObject({
     ...{ code: 'STORE_SILENT', kind: 'down', message: 'no answer within 50 ms', isSilent: true },
   })
 })
 
 it('is told in few words', () => {
-  expect(troubleOf(new Error('x'.repeat(10_000))).message).toHaveLength(300)
+  expect(classifyError(new Error('x'.repeat(10_000))).message).toHaveLength(300)
 })

@@ -3,7 +3,7 @@ import { type Cause, causes, LOST_COUNTS, UNKNOWN_BUG, UNREACHABLE } from './sto
 
 export type { TroubleKind } from './store-error-causes.ts'
 
-export interface Trouble extends Pick<Cause, 'code' | 'kind' | 'remedy'> {
+export interface StoreError extends Pick<Cause, 'code' | 'kind' | 'remedy'> {
   readonly message: string
   /** The store said nothing: whoever asks again waits again. */
   readonly isSilent: boolean
@@ -18,7 +18,7 @@ export class CountsLost extends Error {
 
 const LONGEST = 300
 
-export function troubleOf(error: unknown): Trouble {
+export function classifyError(error: unknown): StoreError {
   const text = error instanceof Error ? error.message : String(error)
   const isSilent = error instanceof TooLate
   const { code, kind, remedy } = causeOf(error, text)

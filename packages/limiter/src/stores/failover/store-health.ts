@@ -1,4 +1,4 @@
-import type { Trouble, TroubleKind } from './store-error.ts'
+import type { StoreError, TroubleKind } from './store-error.ts'
 import type { StoreCode } from './store-error-causes.ts'
 
 /** A time without the store. */
@@ -83,14 +83,14 @@ export class StoreHealth {
     return current && { kind: current.kind, code: current.code, trouble: current.trouble, remedy: current.remedy }
   }
 
-  begin({ kind, code, message, remedy }: Trouble): void {
+  begin({ kind, code, message, remedy }: StoreError): void {
     this.#since = Date.now()
     this.#outages.push({ since: this.#since, kind, code, trouble: message, remedy, calls: 0, over: 0, under: 0 })
     if (this.#outages.length > REMEMBERED) this.#outages.shift()
   }
 
   /** The cause is another one than was thought, and more is known of it; false if not. */
-  explain({ kind, code, message, remedy }: Trouble): boolean {
+  explain({ kind, code, message, remedy }: StoreError): boolean {
     const current = this.#current
     if (!current || current.code === code || isVague(code)) return false
     // that the server is away says less than what it answered before

@@ -2,14 +2,22 @@ import { DianaError } from '../../errors.ts'
 import { type CatchUp, catchUpTable } from '../failover/catch-up.ts'
 import { type LocalCharge, localCharge, MemoryStore } from '../memory/memory-store.ts'
 import type { Table } from '../memory/table.ts'
-import type { Answered, FleetCharge, FleetCounter, FleetRefund, FleetRule, FleetStore, StoreWatcher } from '../store.ts'
+import type {
+  Answered,
+  FleetCharge,
+  FleetCounter,
+  FleetRefund,
+  FleetRule,
+  SharedStore,
+  StoreWatcher,
+} from '../store.ts'
 
 interface DoubleCounter extends FleetCounter {
   readonly table: Table
 }
 
 /** A store of a fleet that lives in the test's process, and fails as it is told. */
-export class FleetDouble implements FleetStore {
+export class FleetDouble implements SharedStore {
   now = 1e15
   asked = 0
   era = 1
@@ -23,7 +31,7 @@ export class FleetDouble implements FleetStore {
     const known = this.#counters.get(id)
     if (known) return known
     const table = this.#memory.createTable(id, meters)
-    const counter = { meters, table, held: meters.some(({ held }) => held) }
+    const counter = { meters, table, needsRelease: meters.some(({ needsRelease }) => needsRelease) }
     this.#counters.set(id, counter)
     return counter
   }

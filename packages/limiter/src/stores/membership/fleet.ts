@@ -1,5 +1,5 @@
 import type { Part } from '../../algorithms/algorithm.ts'
-import type { Attendance, Roll } from './registry.ts'
+import type { Membership, MembershipRegistry } from './registry.ts'
 import type { ShareClaim, ShareGrant } from './shares.ts'
 
 /** A fleet that has become smaller is believed after so long: after an outage not all are back at once. */
@@ -20,7 +20,7 @@ type PartListener = (part: Part, before: Part) => void
  * out evenly. Moments are milliseconds.
  */
 export class Fleet {
-  readonly #roll: Roll
+  readonly #registry: MembershipRegistry
   readonly #assumed: number
   readonly #onChange: PartListener
   #part: Part
@@ -31,9 +31,9 @@ export class Fleet {
   #smallerSince: number | undefined
   #sequence = 0
 
-  constructor(roll: Roll, options: { readonly assumed: number; readonly onChange: PartListener }) {
+  constructor(registry: MembershipRegistry, options: { readonly assumed: number; readonly onChange: PartListener }) {
     const { assumed, onChange } = options
-    this.#roll = roll
+    this.#registry = registry
     this.#assumed = assumed
     this.#onChange = onChange
     this.#part = { rank: assumed === 1 ? 0 : assumed, size: assumed }
@@ -68,13 +68,13 @@ export class Fleet {
    * Says that this process is there, and learns who else is, and which share it may take; tells whether the store has forgotten what
    * it knew.
    */
-  async attend(now: number): Promise<boolean> {
-    const attending = this.#attend(true, 0)
-    const [{ era }, isLess] = await Promise.all([attending, this.#claim(attending, now)])
+  async register(now: number): Promise<boolean> {
+    const membership = this.#attend(true, 0)
+    const [{ era }, isLess] = await Promise.all([membership, this.#claim(membership, now)])
     const hasForgotten = this.isKnown && era !== this.#era
     this.#era = era
     // others wait until the store knows that this process takes less
-    if (isLess) void this.#claim(attending, now).catch(() => {})
+    if (isLess) void this.#claim(membership, now).catch(() => {})
     return hasForgotten
   }
 
@@ -82,7 +82,7 @@ export class Fleet {
    * Says that this process has something to tell the store; tells whether all others have been heard of within `withinMs`,
    * and whether the store has forgotten what it knew.
    */
-  async knock(withinMs: number): Promise<{ era: string; isComplete: boolean; hasForgotten: boolean }> {
+  async probeMembers(withinMs: number): Promise<{ era: string; isComplete: boolean; hasForgotten: boolean }> {
     const { era, heard } = await this.#attend(false, withinMs)
     return { era, isComplete: heard >= this.#part.size, hasForgotten: this.isKnown && era !== this.#era }
   }
@@ -95,11 +95,11 @@ export class Fleet {
   }
 
   async leave(): Promise<void> {
-    await this.#roll.leave()
+    await this.#registry.leave()
   }
 
-  async #attend(isBack: boolean, withinMs: number): Promise<Attendance> {
-    return await this.#roll.attend({ isBack, withinMs: Math.ceil(withinMs), memberMs: this.#memberMs })
+  async #attend(isBack: boolean, withinMs: number): Promise<Membership> {
+    return await this.#registry.attend({ isBack, withinMs: Math.ceil(withinMs), memberMs: this.#memberMs })
   }
 
   get #memberMs(): number {
@@ -107,7 +107,7 @@ export class Fleet {
   }
 
   /** Claims a share and takes what is granted; tells whether this is less than before. */
-  async #claim(attending: Promise<Attendance>, now: number): Promise<boolean> {
+  async #claim(membership: Promise<Membership>, now: number): Promise<boolean> {
     const takes = this.#isGranted
     const sequence = ++this.#sequence
     const claim: ShareClaim = {
@@ -118,7 +118,7 @@ export class Fleet {
       mayGrow: !takes || (this.#smallerSince !== undefined && now - this.#smallerSince >= SHRINK_MS),
       memberMs: this.#memberMs,
     }
-    const grant = this.#roll.share ? await this.#roll.share(claim) : this.#grantBy(await attending, claim)
+    const grant = this.#registry.share ? await this.#registry.share(claim) : this.#grantBy(await membership, claim)
     // an answer that a later claim has overtaken says nothing of what is recorded
     if (!grant || sequence !== this.#sequence) return false
     return this.#take(grant, now)
@@ -127,7 +127,7 @@ export class Fleet {
   #take({ seat, size, isGranted }: ShareGrant, now: number): boolean {
     const before = this.#part
     const takes = this.#isGranted
-    const isOld = (takes && before.size === 1) || !this.#roll.share
+    const isOld = (takes && before.size === 1) || !this.#registry.share
     this.#isAlone = size === 1 && isOld
     if (takes && !isGranted) {
       const isSmaller = size < before.size || (size > 1 && seat >= size)
@@ -142,7 +142,7 @@ export class Fleet {
   }
 
   /** A roll that records no shares is believed at once if it has grown, and later if it has become smaller. */
-  #grantBy({ rank, size }: Attendance, { mayGrow }: ShareClaim): ShareGrant {
+  #grantBy({ rank, size }: Membership, { mayGrow }: ShareClaim): ShareGrant {
     const isSmaller = size < this.#part.size
     return { seat: isSmaller && !mayGrow ? this.#part.rank : rank, size, isGranted: mayGrow }
   }

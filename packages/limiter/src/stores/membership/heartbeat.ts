@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
 import { within } from '../failover/deadline.ts'
-import { type Trouble, troubleOf } from '../failover/store-error.ts'
+import { classifyError, type StoreError } from '../failover/store-error.ts'
 import type { Fleet } from './fleet.ts'
 
 export interface HeartbeatOptions {
@@ -10,7 +10,7 @@ export interface HeartbeatOptions {
   readonly isPaused: () => boolean
   /** Whether the connection is being opened and has not failed. */
   readonly isOpening?: (() => boolean) | undefined
-  readonly onTrouble: (trouble: Trouble) => void
+  readonly onTrouble: (trouble: StoreError) => void
   /** The store has forgotten what it knew. */
   readonly onForgotten: () => void
 }
@@ -60,17 +60,17 @@ export class Heartbeat {
     clearTimeout(this.#timer)
   }
 
-  #mostSteps({ isSilent }: Trouble): number {
+  #mostSteps({ isSilent }: StoreError): number {
     // an attempt that was not answered has taken all of that time
     if (isSilent) return 0
     return (this.#options.isOpening?.() ? MOST_START_MS : START_MS) / START_STEP_MS
   }
 
-  async #attend(ms: number): Promise<Trouble | undefined> {
-    const attending = this.#fleet.attend(performance.now()).then(hasForgotten => {
+  async #attend(ms: number): Promise<StoreError | undefined> {
+    const membership = this.#fleet.register(performance.now()).then(hasForgotten => {
       if (hasForgotten) this.#options.onForgotten()
     })
-    return await within(attending, ms).then(() => undefined, troubleOf)
+    return await within(membership, ms).then(() => undefined, classifyError)
   }
 
   #beatLater(): void {

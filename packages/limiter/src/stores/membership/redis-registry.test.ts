@@ -25,8 +25,8 @@ function join(): RedisRoll {
 describe('the roll in Redis', () => {
   it('knows how many there are, and gives each a place of its own', async () => {
     const rolls = [join(), join(), join()]
-    for (const roll of rolls) await roll.attend(here)
-    const answers = await Promise.all(rolls.map(roll => roll.attend(here)))
+    for (const registry of rolls) await registry.attend(here)
+    const answers = await Promise.all(rolls.map(registry => registry.attend(here)))
     expect(answers.map(({ size, heard, back }) => [size, heard, back])).toEqual(Array(3).fill([3, 3, 3]))
     expect(answers.map(({ rank }) => rank).sort()).toEqual([0, 1, 2])
     expect(new Set(answers.map(({ era }) => era)).size).toBe(1)
@@ -34,7 +34,7 @@ describe('the roll in Redis', () => {
 
   it('forgets who goes, and who has not been heard of', async () => {
     const [one, other, silent] = [join(), join(), join()]
-    for (const roll of [one, other, silent]) await roll.attend(here)
+    for (const registry of [one, other, silent]) await registry.attend(here)
     await other.leave()
     expect(await one.attend(here)).toMatchObject({ size: 2 })
     for (const id of (await server.client.zrange(HEARD, '0', '-1')).map(String))
@@ -53,11 +53,11 @@ describe('the roll in Redis', () => {
   })
 
   it('has another era when Redis has lost its memory, and lives no longer than a day', async () => {
-    const roll = join()
-    const { era } = await roll.attend(here)
-    expect((await roll.attend(here)).era).toBe(era)
+    const registry = join()
+    const { era } = await registry.attend(here)
+    expect((await registry.attend(here)).era).toBe(era)
     await server.client.flushall()
-    expect((await roll.attend(here)).era).not.toBe(era)
+    expect((await registry.attend(here)).era).not.toBe(era)
     for (const key of await server.client.keys('*')) {
       expect(await server.client.pttl(key), key).toBeGreaterThan(86_000_000)
     }
@@ -76,10 +76,10 @@ describe('the roll in Redis', () => {
   it('recovers the ranks when one of its keys was evicted', async () => {
     const rolls = [join(), join(), join()]
     for (const key of KEYS) {
-      for (const roll of rolls) await roll.attend(here)
+      for (const registry of rolls) await registry.attend(here)
       await server.client.del(key)
-      for (const roll of rolls) await roll.attend(here)
-      const answers = await Promise.all(rolls.map(roll => roll.attend(here)))
+      for (const registry of rolls) await registry.attend(here)
+      const answers = await Promise.all(rolls.map(registry => registry.attend(here)))
       expect(
         answers.map(({ size, heard }) => [size, heard]),
         key,
@@ -97,23 +97,23 @@ describe('the roll in Redis', () => {
 
   it('costs Redis the same for a heartbeat in a fleet of 3,000 as in a fleet of 3', async () => {
     const usEach = async (): Promise<number> => {
-      const roll = join()
-      await roll.attend(here)
+      const registry = join()
+      await registry.attend(here)
       await server.client.config('RESETSTAT')
-      for (let i = 0; i < 100; i++) await roll.attend(here)
+      for (let i = 0; i < 100; i++) await registry.attend(here)
       const stats = await server.client.info('commandstats')
       return Math.min(
         ...[...stats.matchAll(/cmdstat_eval(?:sha)?:.*usec_per_call=([\d.]+)/g)].map(match => Number(match[1])),
       )
     }
-    await Promise.all([join(), join()].map(roll => roll.attend(here)))
+    await Promise.all([join(), join()].map(registry => registry.attend(here)))
     const few = await usEach()
     await Promise.all(Array.from({ length: 3000 }, () => join().attend(here)))
     expect(await usEach()).toBeLessThan(few * 4)
   })
 
   it('is told in one line when what answers is no Redis', async () => {
-    const roll = new RedisRoll(async () => 'nonsense', fleetName('diana'))
-    await expect(roll.attend(here)).rejects.toThrow('the script answered something other than who is there')
+    const registry = new RedisRoll(async () => 'nonsense', fleetName('diana'))
+    await expect(registry.attend(here)).rejects.toThrow('the script answered something other than who is there')
   })
 })

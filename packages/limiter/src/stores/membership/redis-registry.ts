@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { SendCommand } from '../redis/redis-store.ts'
 import { evaluate, scriptOf } from '../redis/script/evaluate-script.ts'
 import { RedisShares } from './redis-shares.ts'
-import type { Attendance, Roll, Sign } from './registry.ts'
+import type { Membership, MembershipRegistry, SignOfLife } from './registry.ts'
 import type { ShareClaim, ShareGrant } from './shares.ts'
 
 /** The name of the members of all processes that count under a prefix. */
@@ -64,7 +64,7 @@ return {
 }`)
 
 /** The members of all processes that count in one Redis under one prefix. */
-export class RedisRoll implements Roll {
+export class RedisRoll implements MembershipRegistry {
   readonly #send: SendCommand
   readonly #keys: readonly string[]
   readonly #id = randomBytes(8).toString('hex')
@@ -77,7 +77,7 @@ export class RedisRoll implements Roll {
     this.#shares = new RedisShares(send, { name })
   }
 
-  async attend({ isBack, withinMs, memberMs }: Sign): Promise<Attendance> {
+  async attend({ isBack, withinMs, memberMs }: SignOfLife): Promise<Membership> {
     const era = randomBytes(8).toString('hex')
     const args = [this.#id, String(Math.ceil(withinMs)), String(memberMs), era, String(KEPT_MS), isBack ? '1' : '0']
     const reply = await evaluate(this.#send, ATTEND, this.#keys, args)

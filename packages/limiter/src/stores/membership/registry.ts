@@ -1,7 +1,7 @@
 import type { ShareClaim, ShareGrant } from './shares.ts'
 
 /** Who counts together, as the store knows it. */
-export interface Attendance {
+export interface Membership {
   /** Changes when the store has lost what it knew. */
   readonly era: string
   /** How many processes have been heard of lately, and the place of this one among them. */
@@ -13,7 +13,7 @@ export interface Attendance {
 }
 
 /** What a process says of itself, and asks of the others. */
-export interface Sign {
+export interface SignOfLife {
   /** Whether the store knows all that this process has counted. */
   readonly isBack: boolean
   readonly withinMs: number
@@ -22,8 +22,8 @@ export interface Sign {
 }
 
 /** Where the processes that count together are known to each other. */
-export interface Roll {
-  attend(sign: Sign): Promise<Attendance>
+export interface MembershipRegistry {
+  attend(sign: SignOfLife): Promise<Membership>
   /**
    * Claims a share of every limit, for the time when the store cannot be asked; undefined if a later claim came first. A
    * roll without it grants every process that attends its share.
@@ -34,7 +34,7 @@ export interface Roll {
 }
 
 /** For a process that judges no calls: it learns how many others there are, and takes no part. */
-export function observerRoll(count: () => Promise<number>): Roll {
+export function observerRoll(count: () => Promise<number>): MembershipRegistry {
   return {
     async attend() {
       const size = Math.max(1, await count())

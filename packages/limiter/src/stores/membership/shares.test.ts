@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { deal } from '../../algorithms/part.ts'
 import { Fleet } from './fleet.ts'
-import type { Roll } from './registry.ts'
+import type { MembershipRegistry } from './registry.ts'
 import { ShareBook, type ShareGrant } from './shares.ts'
 
 const COUNTS = [1, 2, 3, 5, 7, 10, 24, 60, 101, 500]
@@ -28,7 +28,7 @@ class World {
   async join(assumed: number, outcome: Outcome): Promise<void> {
     const id = `process-${this.#ids++}`
     let next: Outcome = outcome
-    const roll: Roll = {
+    const registry: MembershipRegistry = {
       attend: async () => ({ era: 'one', size: 1, rank: 0, heard: 1, back: 1 }),
       share: claim =>
         new Promise((resolve, reject) => {
@@ -50,13 +50,13 @@ class World {
         }),
       leave: async () => this.book.leave(id),
     }
-    const fleet = new Fleet(roll, { assumed, onChange: () => {} })
+    const fleet = new Fleet(registry, { assumed, onChange: () => {} })
     const process: Process = {
       fleet,
       reachedAt: this.now,
       attend: async outcome => {
         next = outcome
-        const attended = fleet.attend(this.now).catch(() => {})
+        const attended = fleet.register(this.now).catch(() => {})
         if (outcome === 'answered') await attended
         else await settled()
       },

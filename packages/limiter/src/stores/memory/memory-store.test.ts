@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { compileWords } from '../../testing/compile-words.ts'
+import { compileRules } from '../../testing/compile-words.ts'
 import type { TimelineRule } from '../../testing/timeline.ts'
 import { type LocalCharge, localCharge, MemoryStore } from './memory-store.ts'
 import type { Table } from './table.ts'
@@ -16,7 +16,7 @@ function chargeOf(table: Table, key: string, cost = 1): LocalCharge {
 /** One rule in a store of its own, asked key by key. */
 function oneRule(words: TimelineRule, maxKeys?: number) {
   const store = new MemoryStore({ maxKeys })
-  const table = store.createTable('rule', compileWords(words).meters)
+  const table = store.createTable('rule', compileRules(words).meters)
   const charge = chargeOf(table, '')
   const ask = (key: string, cost: number): LocalCharge[] => {
     charge.key = key
@@ -45,8 +45,8 @@ describe('the memory store', () => {
 
   it('counts all charges of a call, or none', () => {
     const store = new MemoryStore()
-    const loose = store.createTable('loose', compileWords({ limit: '10/s' }).meters)
-    const tight = store.createTable('tight', compileWords({ limit: '1/s' }).meters)
+    const loose = store.createTable('loose', compileRules({ limit: '10/s' }).meters)
+    const tight = store.createTable('tight', compileRules({ limit: '1/s' }).meters)
     const take = (): boolean => {
       const charges = [chargeOf(loose, 'a'), chargeOf(tight, 'a')]
       const allowed = store.take(charges, 2, aMomentIn2026)
@@ -61,7 +61,7 @@ describe('the memory store', () => {
     algorithm => {
       const store = new MemoryStore()
       const tables = Array.from({ length: 40 }, (_, i) => {
-        return store.createTable(`rule-${i}`, compileWords({ limit: i < 39 ? '9/s' : '2/s', algorithm }).meters)
+        return store.createTable(`rule-${i}`, compileRules({ limit: i < 39 ? '9/s' : '2/s', algorithm }).meters)
       })
       const take = (now: number): boolean => {
         const charges = tables.map(table => chargeOf(table, 'a'))
@@ -77,7 +77,7 @@ describe('the memory store', () => {
 
   it('counts beside a shadow rule that is full, and only reports that one', () => {
     const store = new MemoryStore()
-    const [loose, full] = ['9/s', '1/s'].map(limit => store.createTable(limit, compileWords({ limit }).meters))
+    const [loose, full] = ['9/s', '1/s'].map(limit => store.createTable(limit, compileRules({ limit }).meters))
     const take = (): unknown[] => {
       const charges = [{ ...chargeOf(full!, 'a'), enforced: false }, chargeOf(loose!, 'a')]
       return [store.take(charges, 2, aMomentIn2026), ...charges.flatMap(({ fits, remaining }) => [fits, ...remaining])]
@@ -165,7 +165,7 @@ describe('a store that is swept', () => {
 
   it('reaches a large table among a thousand small and empty ones', () => {
     const store = new MemoryStore()
-    const { meters } = compileWords({ limit: '3/s', algorithm: 'token-bucket' })
+    const { meters } = compileRules({ limit: '3/s', algorithm: 'token-bucket' })
     const tables = Array.from({ length: 1000 }, (_, i) => store.createTable(`rule-${i}`, meters))
     for (let key = 0; key < 20_000; key++) store.take([chargeOf(tables[500]!, `key-${key}`)], 1, aMomentIn2026)
     for (const table of tables.slice(0, 400)) store.take([chargeOf(table, 'key')], 1, aMomentIn2026)
@@ -176,7 +176,7 @@ describe('a store that is swept', () => {
   it('gives back the keys of a rule that is made anew', () => {
     const { store, take } = oneRule({ limit: '3/h' })
     for (let key = 0; key < 10; key++) take(`key-${key}`, aMomentIn2026)
-    store.createTable('rule', compileWords({ limit: '4/h' }).meters)
+    store.createTable('rule', compileRules({ limit: '4/h' }).meters)
     expect(store.keys).toBe(0)
   })
 })
@@ -185,28 +185,28 @@ describe('a store that is full of live keys', () => {
   it('counts strangers together, strictly, and says so', () => {
     const { store, take } = oneRule({ limit: '2/h', algorithm: 'fixed-window' }, 3)
     for (const key of ['a', 'b', 'c']) take(key, aMomentIn2026)
-    expect(store.crowded(aMomentIn2026)).toEqual([])
+    expect(store.overflowing(aMomentIn2026)).toEqual([])
     expect([take('d', aMomentIn2026), take('e', aMomentIn2026), take('f', aMomentIn2026)]).toEqual([true, true, false])
     expect(store.keys).toBe(3)
-    expect(store.crowded(aMomentIn2026)).toEqual(['rule'])
-    expect(store.crowded(aMomentIn2026 + 2 * HOUR)).toEqual([])
+    expect(store.overflowing(aMomentIn2026)).toEqual(['rule'])
+    expect(store.overflowing(aMomentIn2026 + 2 * HOUR)).toEqual([])
     expect(take('a', aMomentIn2026)).toBe(true)
     expect(take('a', aMomentIn2026)).toBe(false)
   })
 
   it('says so of a rule that has no key of its own', () => {
     const store = new MemoryStore({ maxKeys: 1 })
-    const { meters } = compileWords({ limit: '2/h' })
+    const { meters } = compileRules({ limit: '2/h' })
     const [first, second] = [store.createTable('first', meters), store.createTable('second', meters)]
     store.take([chargeOf(first, 'a')], 1, aMomentIn2026)
     store.take([chargeOf(second, 'b')], 1, aMomentIn2026)
-    expect(store.crowded(aMomentIn2026)).toEqual(['second'])
+    expect(store.overflowing(aMomentIn2026)).toEqual(['second'])
   })
 
   it('does not take a rule that counts all calls together for a crowd', () => {
     const { store, take } = oneRule({ limit: '2/h' }, 1)
     take('', aMomentIn2026)
-    expect(store.crowded(aMomentIn2026)).toEqual([])
+    expect(store.overflowing(aMomentIn2026)).toEqual([])
   })
 
   it('is never crowded for having just begun, on a clock that begins at zero', () => {
@@ -216,7 +216,7 @@ describe('a store that is full of live keys', () => {
     ]) {
       const { store, take } = oneRule(words, 1)
       take('a', 0)
-      expect(store.crowded(0)).toEqual([])
+      expect(store.overflowing(0)).toEqual([])
     }
   })
 
@@ -247,7 +247,7 @@ describe('a store that is full of live keys', () => {
     take('a', 0)
     expect([take('b', 0), take('c', 0), take('d', 0)]).toEqual([true, true, false])
     const { meters } = table
-    meters[0]!.giveBack(table.state(table.find('b')), table.base(table.find('b')), 0, 1, 0)
+    meters[0]!.refund(table.state(table.find('b')), table.base(table.find('b')), 0, 1, 0)
     expect([remaining('b', 0), remaining('a', 0), store.keys]).toEqual([1, 1, 1])
   })
 
@@ -256,7 +256,7 @@ describe('a store that is full of live keys', () => {
     for (let key = 0; key < 50; key++) take(`key-${key}`, aMomentIn2026)
     const later = aMomentIn2026 + SECOND
     for (let key = 0; key < 50; key++) expect(take(`other-${key}`, later)).toBe(true)
-    expect([store.keys, store.crowded(later)]).toEqual([50, []])
+    expect([store.keys, store.overflowing(later)]).toEqual([50, []])
   })
 })
 
@@ -279,7 +279,7 @@ describe('a flood of two million keys against room for one', () => {
 
   it('holds as many keys as it may, and counts the others together', () => {
     expect(store.keys).toBe(1_000_000)
-    expect(store.crowded(aMomentIn2026)).toEqual(['rule'])
+    expect(store.overflowing(aMomentIn2026)).toEqual(['rule'])
     expect(take('flood-1999999', aMomentIn2026)).toBe(false)
     expect(take('flood-3', aMomentIn2026)).toBe(true)
   })

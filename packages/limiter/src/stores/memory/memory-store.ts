@@ -1,8 +1,8 @@
-import type { Meter, Told } from '../../algorithms/algorithm.ts'
+import type { Meter, PassResult } from '../../algorithms/algorithm.ts'
 import { blankCharge, type Charge } from '../charge.ts'
-import { CROWD, PASSING_SLOTS, Table } from './table.ts'
+import { OVERFLOW_SLOT, PASSING_SLOTS, Table } from './table.ts'
 
-const told: Told = { delay: 0, remaining: 0, idleAt: 0 }
+const told: PassResult = { delay: 0, remaining: 0, idleAt: 0 }
 const SWEEP_PER_NEW_KEY = 2
 const SWEEP_WHEN_FULL = 64
 /** A key is kept a little longer than it matters, unless room is needed: who called a moment ago may call again. */
@@ -18,7 +18,7 @@ export interface LocalCharge extends Charge {
 export function localCharge(table: Table): LocalCharge {
   const { key, cost, enforced, mayWait, delays, wait, fits, remaining, resets } = blankCharge()
   // spelled out, since V8 keeps what is spread from another object one step further away
-  return { key, cost, enforced, mayWait, delays, wait, fits, remaining, resets, table, slot: CROWD }
+  return { key, cost, enforced, mayWait, delays, wait, fits, remaining, resets, table, slot: OVERFLOW_SLOT }
 }
 
 /** Counts in this process, decided at once. Holds at most `maxKeys` keys, and forgets none that still matters. */
@@ -54,8 +54,8 @@ export class MemoryStore {
   }
 
   /** The ids whose strangers share one counter because the store is full. */
-  crowded(now: number): string[] {
-    return [...this.#tables].filter(([, table]) => table.isCrowded(now)).map(([id]) => id)
+  overflowing(now: number): string[] {
+    return [...this.#tables].filter(([, table]) => table.isOverflowing(now)).map(([id]) => id)
   }
 
   /** Judges the first `size` charges without counting any. */
@@ -76,7 +76,7 @@ export class MemoryStore {
   /** The slot of a key that is counted elsewhere and followed here; none where that would crowd those counted here. */
   slotFor(table: Table, key: string, now: number): number | undefined {
     const slot = table.find(key)
-    if (slot !== CROWD || key === '') return slot
+    if (slot !== OVERFLOW_SLOT || key === '') return slot
     if (this.#keys * 2 >= this.#maxKeys) this.#keys -= table.sweep(SWEEP_WHEN_FULL, now)
     return this.#keys * 2 >= this.#maxKeys ? undefined : this.#place(table, key, now)
   }
@@ -103,7 +103,7 @@ export class MemoryStore {
       const charge = charges[i]!
       const counts = allowed && charge.cost > 0 && charge.fits
       const begins = !counts && charge.cost > 0 && charge.table.begins
-      if ((counts || begins) && charge.slot === CROWD && charge.key !== '') {
+      if ((counts || begins) && charge.slot === OVERFLOW_SLOT && charge.key !== '') {
         charge.slot = this.#place(charge.table, charge.key, now)
       }
       if (counts) count(charge, now)
@@ -134,7 +134,7 @@ export class MemoryStore {
     if (this.#keys >= this.#maxKeys) this.#keys -= table.sweep(SWEEP_WHEN_FULL, now)
     if (this.#keys >= this.#maxKeys) return table.addStranger()
     const slot = table.add(key, now)
-    if (slot !== CROWD) this.#keys++
+    if (slot !== OVERFLOW_SLOT) this.#keys++
     return slot
   }
 }
@@ -145,7 +145,7 @@ function locate(charge: LocalCharge): boolean {
   const slot = table.find(key)
   charge.slot = slot
   // a new key needs a place first
-  return table.passes && charge.cost > 0 && (slot !== CROWD || key === '')
+  return table.passes && charge.cost > 0 && (slot !== OVERFLOW_SLOT || key === '')
 }
 
 function locateAll(charges: readonly LocalCharge[], size: number): boolean {
@@ -169,7 +169,7 @@ function passAll(charges: readonly LocalCharge[], size: number, now: number): tr
 }
 
 function passesLater({ mayWait, wait, table }: LocalCharge): boolean {
-  return mayWait && wait <= table.meters[0]!.patienceUs
+  return mayWait && wait <= table.meters[0]!.maxWaitUs
 }
 
 /** What the charges of one call overwrite, until it is known that all of them pass. */
@@ -253,7 +253,7 @@ function measure(charge: LocalCharge, now: number): void {
     const delay = meter.delay(state, base + table.offsets[level]!, now, cost)
     delays[level] = delay
     if (delay > wait) wait = delay
-    if (delay > (charge.mayWait ? meter.patienceUs : 0)) fits = false
+    if (delay > (charge.mayWait ? meter.maxWaitUs : 0)) fits = false
   }
   charge.wait = wait
   charge.fits = fits

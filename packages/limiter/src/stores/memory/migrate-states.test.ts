@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Meter } from '../../algorithms/algorithm.ts'
-import { compileWords } from '../../testing/compile-words.ts'
+import { compileRules } from '../../testing/compile-words.ts'
 import type { TimelineRule } from '../../testing/timeline.ts'
 import { inheritStates, isSameLayout, layOut } from './migrate-states.ts'
 
@@ -10,7 +10,7 @@ const now = 1_794_712_345_678_901
 
 /** One key of a rule with several levels. */
 function keyOf(words: TimelineRule) {
-  let layout = layOut(compileWords(words).meters)
+  let layout = layOut(compileRules(words).meters)
   let state: Float64Array = new Float64Array(layout.stride)
   return {
     take(calls: number, at: number): void {
@@ -19,7 +19,7 @@ function keyOf(words: TimelineRule) {
       }
     },
     change(words: TimelineRule, at: number): void {
-      const after = layOut(compileWords(words).meters)
+      const after = layOut(compileRules(words).meters)
       state = inheritStates(state, 1, layout, after, at)
       layout = after
     },
@@ -66,13 +66,13 @@ describe.each(['sliding-window', 'sliding-log', 'fixed-window'])('the levels of 
 describe('a meter of one’s own', () => {
   const counter = (parts: Partial<Meter>): Meter => ({
     slots: 1,
-    patienceUs: 0,
-    held: false,
+    maxWaitUs: 0,
+    needsRelease: false,
     delay: () => 0,
     take: (state, at, _now, cost) => {
       state[at] = state[at]! + cost
     },
-    giveBack: () => {},
+    refund: () => {},
     remaining: (state, at) => 100 - state[at]!,
     idleAt: () => Number.POSITIVE_INFINITY,
     ...parts,

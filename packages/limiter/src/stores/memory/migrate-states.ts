@@ -20,8 +20,8 @@ export function layOut(meters: readonly Meter[]): Layout {
 /** Which numbers of the old meters those of the new ones come from. */
 export function inheritMoves(before: Layout, after: Layout): LevelMove[] {
   return after.meters.map((meter, level): LevelMove => {
-    const ancestor = ancestorOf(meter, level, before.meters)
-    return { meter, to: after.offsets[level]!, elder: before.meters[ancestor], from: before.offsets[ancestor] }
+    const ancestor = sourceLevelOf(meter, level, before.meters)
+    return { meter, to: after.offsets[level]!, previous: before.meters[ancestor], from: before.offsets[ancestor] }
   })
 }
 
@@ -40,7 +40,7 @@ export function inheritStates(
 export interface LevelMove {
   readonly meter: Meter
   readonly to: number
-  readonly elder?: Meter | undefined
+  readonly previous?: Meter | undefined
   readonly from?: number | undefined
 }
 
@@ -54,15 +54,15 @@ export function moveStates(
   now: number,
 ): Float64Array {
   const states = new Float64Array(slots * newStride)
-  for (const { meter, to, elder, from } of moves) {
-    if (elder === undefined || from === undefined) continue
-    const isKept = meter === elder || hasScaleOf(meter, elder)
-    if (!isKept && !(meter.inherit && isKin(meter, elder))) continue
-    const old = new Float64Array(elder.slots)
+  for (const { meter, to, previous, from } of moves) {
+    if (previous === undefined || from === undefined) continue
+    const isKept = meter === previous || hasScaleOf(meter, previous)
+    if (!isKept && !(meter.inherit && isKin(meter, previous))) continue
+    const old = new Float64Array(previous.slots)
     for (let slot = 0; slot < slots; slot++) {
       if (!copyState(chunk, slot * stride + from, old)) continue
       if (isKept) states.set(old, slot * newStride + to)
-      else meter.inherit?.(old, elder.scale ?? [], states, slot * newStride + to, now)
+      else meter.inherit?.(old, previous.scale ?? [], states, slot * newStride + to, now)
     }
   }
   return states
@@ -78,7 +78,7 @@ export function isSameLayout(before: Layout, after: Layout): boolean {
  * The level whose counts a new one goes on with: that of its period; else the next longer one, which knows all of the
  * calls that matter; else the longest.
  */
-export function ancestorOf({ scale }: Meter, level: number, before: readonly Meter[]): number {
+export function sourceLevelOf({ scale }: Meter, level: number, before: readonly Meter[]): number {
   const periods = before.map(meter => meter.scale?.[0])
   const period = scale?.[0]
   if (period === undefined || periods.includes(undefined) || periods[level] === period) return level
@@ -89,7 +89,7 @@ export function ancestorOf({ scale }: Meter, level: number, before: readonly Met
 
 /** Whether meters are of one algorithm, so that one can go on with the counts of the other. */
 export function isKin(one: Meter, other: Meter): boolean {
-  return one.constructor === other.constructor && one.twin?.name === other.twin?.name
+  return one.constructor === other.constructor && one.lua?.name === other.lua?.name
 }
 
 function hasScaleOf(meter: Meter, other: Meter): boolean {

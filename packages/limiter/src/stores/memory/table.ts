@@ -15,7 +15,7 @@ import { States } from './states.ts'
 const CHUNK_BITS = 10
 const CHUNK_SLOTS = 1 << CHUNK_BITS
 /** Slot 0 counts all keys that have no slot of their own. */
-export const CROWD = 0
+export const OVERFLOW_SLOT = 0
 /** A state of no more numbers is cheaper to put back than to ask beforehand. */
 export const PASSING_SLOTS = 16
 
@@ -66,7 +66,7 @@ export class Table {
     this.#states = new States(layoutOf(this.#versions), CHUNK_BITS)
     this.#useStates(this.#states)
     // a table of the crowd alone, such as a global rule's, needs no whole chunk
-    this.#states.addChunk(CROWD, 1)
+    this.#states.addChunk(OVERFLOW_SLOT, 1)
   }
 
   /**
@@ -116,7 +116,7 @@ export class Table {
     const [state, base] = [this.state(slot), this.base(slot)]
     for (const { meters, offsets, changedAt } of this.#versions.all) {
       meters.forEach((meter, level) => {
-        if (applies(meter)) meter.giveBack(state, base + offsets[level]!, now, cost, moment, changedAt)
+        if (applies(meter)) meter.refund(state, base + offsets[level]!, now, cost, moment, changedAt)
       })
     }
   }
@@ -137,7 +137,7 @@ export class Table {
     this.begins = versions.all.some(version => version.meters.some(meter => meter.begin !== undefined))
     const isPlain = meters.length === 1 && this.past.length === 0 && !this.begins
     this.passes = isPlain && meters[0]!.pass !== undefined && this.stride <= PASSING_SLOTS
-    this.#held = meters.some(meter => meter.held)
+    this.#held = meters.some(meter => meter.needsRelease)
   }
 
   #useStates(states: States): void {
@@ -153,12 +153,12 @@ export class Table {
 
   find(key: string): number {
     // to compare texts takes a call, to measure one does not
-    return key.length === 0 ? CROWD : (this.#index.get(key) ?? CROWD)
+    return key.length === 0 ? OVERFLOW_SLOT : (this.#index.get(key) ?? OVERFLOW_SLOT)
   }
 
   /** All keys and their slots; the crowd's has the empty key. */
   *entries(): Generator<readonly [key: string, slot: number]> {
-    yield ['', CROWD]
+    yield ['', OVERFLOW_SLOT]
     yield* this.#index.entries()
   }
 
@@ -173,23 +173,23 @@ export class Table {
   }
 
   /** Whether strangers are being counted together at this moment. */
-  isCrowded(now: number): boolean {
-    return this.#hasStrangers && this.#isLive(CROWD, now)
+  isOverflowing(now: number): boolean {
+    return this.#hasStrangers && this.#isLive(OVERFLOW_SLOT, now)
   }
 
   /** The slot of a key for which there is no room. */
   addStranger(): number {
     this.#hasStrangers = true
-    return CROWD
+    return OVERFLOW_SLOT
   }
 
   /** A slot for a key that has none; the crowd's, where calls of the crowd cannot be told apart from its own. */
   add(key: string, now: number): number {
-    const crowded = this.isCrowded(now)
-    if (crowded && this.#held) return CROWD
+    const overflowing = this.isOverflowing(now)
+    if (overflowing && this.#held) return OVERFLOW_SLOT
     const slot = this.#free.pop() ?? this.#grow()
     this.#index.add(key, slot)
-    if (crowded) this.#states.copy(CROWD, slot)
+    if (overflowing) this.#states.copy(OVERFLOW_SLOT, slot)
     return slot
   }
 
@@ -199,7 +199,7 @@ export class Table {
    */
   reset(key: string, stamp: number = ++resets): void {
     const slot = this.find(key)
-    if (slot === CROWD && key !== '') return
+    if (slot === OVERFLOW_SLOT && key !== '') return
     this.#states.clear(slot)
     this.#resets[slot >> CHUNK_BITS] ??= new Float64Array(CHUNK_SLOTS)
     this.#resets[slot >> CHUNK_BITS]![slot & (CHUNK_SLOTS - 1)] = stamp
@@ -228,7 +228,7 @@ export class Table {
 
   #grow(): number {
     const slot = this.#slots++
-    if (slot === CROWD + 1 || !this.#states.hasChunk(slot)) this.#states.addChunk(slot)
+    if (slot === OVERFLOW_SLOT + 1 || !this.#states.hasChunk(slot)) this.#states.addChunk(slot)
     return slot
   }
 

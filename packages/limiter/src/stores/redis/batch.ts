@@ -1,7 +1,7 @@
 import { BatchWriter } from './batch-writer.ts'
 import { fieldJsonOf, type RedisCharge, type RedisHome } from './counter.ts'
 import type { RedisLayout } from './layout.ts'
-import type { Asking, Question } from './question.ts'
+import type { Asking, ScriptRequest } from './question.ts'
 import { RESETS } from './script/script.ts'
 
 /** What the script says of a delay without end. */
@@ -31,7 +31,7 @@ export interface EncodedBatch {
   readonly homes: readonly RedisHome[]
 }
 
-export function encodeBatch(questions: readonly Question[], terms: BatchTerms): EncodedBatch {
+export function encodeBatch(questions: readonly ScriptRequest[], terms: BatchTerms): EncodedBatch {
   const { layouts } = terms
   const clock = encodeTerms(terms)
   if (questions.length === 1 && isLone(questions[0]!, layouts)) return encodeLone(questions[0], clock)
@@ -57,12 +57,12 @@ function encodeTerms({ homesPerRule, now, callersPerHash, forgetsVersions }: Bat
   return text
 }
 
-function isAsking(question: Question): question is Asking {
+function isAsking(question: ScriptRequest): question is Asking {
   return question.what === 'take' || question.what === 'look'
 }
 
 /** A call to take, where no two charges go to one home; the script is quick with it. */
-function isLone(question: Question, layouts: BatchTerms['layouts']): question is Asking {
+function isLone(question: ScriptRequest, layouts: BatchTerms['layouts']): question is Asking {
   if (question.what !== 'take') return false
   const homes = new Set<string>()
   for (const { counter, key, cost } of question.charges) {
@@ -115,7 +115,7 @@ export function decodeBirths(reply: unknown): readonly number[] | undefined {
 
 /** Writes the script's answers into the charges; returns the server's clock and whether each question was allowed. */
 export function decodeBatch(
-  questions: readonly Question[],
+  questions: readonly ScriptRequest[],
   reply: unknown,
   homes: readonly RedisHome[] = [],
 ): { now: number; allowed: boolean[] } {
@@ -151,7 +151,7 @@ function decodeCharge(charge: RedisCharge, numbers: readonly number[], from: num
     if (number < -1) {
       delay = number === NEVER ? Number.POSITIVE_INFINITY : -number - 1
       if (delay > wait) wait = delay
-      if (delay > (mayWait ? meters[level]!.patienceUs : 0)) fits = false
+      if (delay > (mayWait ? meters[level]!.maxWaitUs : 0)) fits = false
       number = numbers[next++]!
     }
     delays[level] = delay

@@ -80,7 +80,7 @@ describe('the field of a caller', () => {
 })
 
 it('an algorithm without a twin cannot count in Redis, and says so', () => {
-  const { twin: _, ...meter } = Object.assign(
+  const { lua: _, ...meter } = Object.assign(
     Object.create(Object.getPrototypeOf(meters[0]) as object),
     meters[0],
   ) as Meter

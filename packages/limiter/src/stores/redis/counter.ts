@@ -94,16 +94,15 @@ export interface RedisCounterOptions {
  */
 export function redisCounter(rule: RedisCounterRule, options: RedisCounterOptions): RedisCounter {
   const { id, meters, algorithm, by = [], enforced } = rule
-  const levels = meters.map(({ twin, numbers, slots: usual, coreSlots, scale = [], patienceUs, held }) => {
-    if (!twin)
-      throw new DianaError('BAD_RULES', `rule "${id}": its algorithm cannot count in Redis; write count: local`)
+  const levels = meters.map(({ lua, numbers, slots: usual, coreSlots, scale = [], maxWaitUs, needsRelease }) => {
+    if (!lua) throw new DianaError('BAD_RULES', `rule "${id}": its algorithm cannot count in Redis; write count: local`)
     // what is held in Redis is a list of leases, empty at first
-    const slots = held ? 0 : usual
-    const lease = held ? { held, holder: options.holder, leaseUs: LEASE_MS * 1000 } : {}
-    const patience = patienceUs > 0 ? { patienceUs } : {}
+    const slots = needsRelease ? 0 : usual
+    const lease = needsRelease ? { needsRelease, holder: options.holder, leaseUs: LEASE_MS * 1000 } : {}
+    const waitOptions = maxWaitUs > 0 ? { maxWaitUs } : {}
     const stored = { slots, coreSlots: coreSlots === slots ? undefined : coreSlots }
     const shape = [slots, ...scale, `=${algorithm}`].join(' ')
-    return { ...numbers, ...lease, ...patience, name: twin.name, ...stored, shape }
+    return { ...numbers, ...lease, ...waitOptions, name: lua.name, ...stored, shape }
   })
   const mark = markOf(levels.map(({ shape }) => shape).join(';'))
   const tag = `${escapePart(id)}:${kindOf(meters)}:${by.map(escapePart).join()}`
@@ -118,7 +117,7 @@ export function redisCounter(rule: RedisCounterRule, options: RedisCounterOption
       isWatching: enforced ? undefined : true,
     }),
     enforced,
-    held: meters.some(meter => meter.held),
+    needsRelease: meters.some(meter => meter.needsRelease),
     homeOf: homesOf(tag, options),
     keyPerHome: () => (options.isCluster ? KEY_PER_HOME : ['']),
   }
@@ -126,7 +125,7 @@ export function redisCounter(rule: RedisCounterRule, options: RedisCounterOption
 
 /** What is counted: calls over time, calls under way, or nothing but until when a caller is refused. */
 function kindOf(meters: readonly Meter[]): string {
-  if (meters.some(({ held }) => held)) return 'held'
+  if (meters.some(({ needsRelease }) => needsRelease)) return 'held'
   return meters.some(({ costLasting }) => costLasting) ? 'block' : 'rate'
 }
 

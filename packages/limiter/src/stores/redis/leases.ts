@@ -22,7 +22,7 @@ export class RedisLeases {
   ask(charges: readonly RedisCharge[]): void {
     for (const charge of charges) {
       // most charges hold nothing, and this is done for each of them
-      if (!charge.counter.held || charge.cost === 0) continue
+      if (!charge.counter.needsRelease || charge.cost === 0) continue
       const { counter, key, cost } = charge
       const id = idOf(counter, key)
       const holding = this.#holdings.get(id)
@@ -37,7 +37,7 @@ export class RedisLeases {
   /** What was asked for has been answered, or never will be. */
   settle(charges: readonly RedisCharge[], allowed: boolean): void {
     for (const charge of charges) {
-      if (!charge.counter.held || charge.cost === 0) continue
+      if (!charge.counter.needsRelease || charge.cost === 0) continue
       const { counter, key, cost, fits } = charge
       this.#change(idOf(counter, key), -cost, allowed && fits ? cost : 0)
     }
@@ -45,7 +45,7 @@ export class RedisLeases {
 
   giveBack(refunds: readonly Refund[]): void {
     for (const { counter, key, cost, moment, wait = 0 } of refunds) {
-      if (!counter.held) continue
+      if (!counter.needsRelease) continue
       const id = idOf(counter, key)
       if (moment - wait > (this.#resets.get(id) ?? -1)) this.#change(id, 0, -cost)
     }
@@ -58,7 +58,7 @@ export class RedisLeases {
 
   /** Redis has forgotten at `now` what was held under a key. */
   dropped(counter: RedisCounter, key: string, now: number): void {
-    if (!counter.held) return
+    if (!counter.needsRelease) return
     const id = idOf(counter, key)
     this.#resets.delete(id)
     this.#resets.set(id, now)

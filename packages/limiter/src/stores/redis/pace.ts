@@ -7,9 +7,9 @@ import { evaluate, scriptOf } from './script/evaluate-script.ts'
 export interface PaceRequest {
   readonly permits: number
   /** Permits that are there later than this are not taken. */
-  readonly patienceUs: number
+  readonly maxWaitUs: number
   /** Permits that this process has let pass without Redis. */
-  readonly debt: number
+  readonly unreported: number
   /** For how long this process knows the pace to be taken, in case Redis has forgotten it; -1 if it has not used it yet. */
   readonly knownUs: number
 }
@@ -43,7 +43,7 @@ const ENDLESS_US = 2 ** 52
  *     announce   a process begins, whose program says this rate: it is the fleet's, unless the same rate was announced
  *                before and set to another one since
  *     set        from now on this is the rate of the fleet
- *     take       permits, patienceUs, debt, knownUs
+ *     take       permits, maxWaitUs, debt, knownUs
  *     back       permits, and the moment for which they were taken
  *   reply  the rate of the fleet, now; and for take, if it was asked with that rate: 1 if the permits are taken, how long
  *          until they are there, and how many calls for one permit would pass at once
@@ -56,7 +56,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local known = redis.call('HMGET', key, 'announced', 'rate', 'moment', 'owed', 'spent', 'largest', 'coolDownUs', 'at')
 local fleetRate = known[2] or rate
-local moves = (function()${new Smooth({ stableUs: 1, largest: 1, coolDownUs: 1, threshold: 1, floorUs: 0, slope: 0 }, 0).twin.lua}
+local moves = (function()${new Smooth({ stableUs: 1, largest: 1, coolDownUs: 1, threshold: 1, floorUs: 0, slope: 0 }, 0).lua.lua}
 end)()
 
 if what == 'announce' then
@@ -83,13 +83,13 @@ end
 
 local reply = { fleetRate, string.format('%.0f', now) }
 if what == 'take' then
-  local permits, patienceUs, debt = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+  local permits, maxWaitUs, debt = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
   local knownUs = tonumber(ARGV[7])
   -- Redis has forgotten the pace: what was saved may have been used
   if not known[3] and knownUs >= 0 then state[2], state[3] = knownUs, isFree and curve.largest or 0 end
   if debt > 0 then moves.take(curve, state, now, debt, 0) end
   local waitUs = moves.delay(curve, state, now, permits)
-  local isTaken = waitUs <= patienceUs
+  local isTaken = waitUs <= maxWaitUs
   if isTaken and permits > 0 then moves.take(curve, state, now, permits, waitUs) end
   local owes = moves.delay(curve, state, now, 1) > 0
   local idleUs = max(0, now - state[1]) - state[2]
@@ -138,12 +138,12 @@ export class RedisPace {
   }
 
   async take(rate: number, request: PaceRequest): Promise<PaceAnswer | OtherRate> {
-    const { permits, patienceUs, debt, knownUs } = request
+    const { permits, maxWaitUs, unreported, knownUs } = request
     const {
       rate: current,
       now,
       rest,
-    } = await this.#run('take', rate, [permits, Math.min(patienceUs, ENDLESS_US), debt, Math.round(knownUs)])
+    } = await this.#run('take', rate, [permits, Math.min(maxWaitUs, ENDLESS_US), unreported, Math.round(knownUs)])
     if (rest.length === 0) return { rate: current }
     const [isTaken, waitUs, available] = rest as [number, number, number]
     return { isTaken: isTaken === 1, waitUs, now, available }

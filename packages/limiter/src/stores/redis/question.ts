@@ -5,7 +5,7 @@ import type { RedisCharge, RedisCounter } from './counter.ts'
  * One thing to ask of the script: to judge all charges of a call at once, to refund charges, to renew leases, to reset a key, or
  * to count what it has missed.
  */
-export type Question = Asking | Amendment
+export type ScriptRequest = Asking | Amendment
 
 export interface Asking {
   readonly what: 'take' | 'look'

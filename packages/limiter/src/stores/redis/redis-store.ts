@@ -1,8 +1,8 @@
 import { createHash, randomInt } from 'node:crypto'
-import type { Twin } from '../../algorithms/algorithm.ts'
+import type { LuaAlgorithm } from '../../algorithms/algorithm.ts'
 import { DianaError } from '../../errors.ts'
 import { CountsLost } from '../failover/store-error.ts'
-import type { Answered, FleetStore, StoreWatcher } from '../store.ts'
+import type { Answered, SharedStore, StoreWatcher } from '../store.ts'
 import { type BatchTerms, decodeBatch, decodeBirths, decodeLayouts, encodeBatch, encodeKeep } from './batch.ts'
 import { ClockSteps } from './clock-steps.ts'
 import {
@@ -18,7 +18,7 @@ import {
 } from './counter.ts'
 import { allParts, FAN_OUT, type RedisLayout } from './layout.ts'
 import { RedisLeases } from './leases.ts'
-import type { Question, RedisCatchUp, Refund } from './question.ts'
+import type { RedisCatchUp, Refund, ScriptRequest } from './question.ts'
 import { redisScript } from './script/script.ts'
 
 /** Sends one command to Redis; all that Diana asks of a client. */
@@ -42,7 +42,7 @@ interface Script {
 }
 
 /** A question, and who waits for the answer. */
-type Pending = Question & {
+type Pending = ScriptRequest & {
   readonly resolve: (answer: Answered) => void
   readonly reject: (reason: unknown) => void
 }
@@ -67,9 +67,9 @@ const HOMES_AT_A_TIME = 32
  * On a Cluster a script sees one slot only. There a call's charges go out slot by slot, and if one slot refuses, what
  * the others took is given back: never over the limit, and for the length of that round trip a count may be too high.
  */
-export class RedisStore implements FleetStore {
+export class RedisStore implements SharedStore {
   readonly #send: SendCommand
-  readonly #twins = new Map<string, Twin>()
+  readonly #twins = new Map<string, LuaAlgorithm>()
   #script: Script | undefined
   readonly #prefix: string
   readonly #isCluster: boolean
@@ -108,9 +108,9 @@ export class RedisStore implements FleetStore {
   }
 
   createCounter(rule: RedisCounterRule): RedisCounter {
-    for (const { twin } of rule.meters) {
-      if (!twin || this.#twins.get(twin.name) === twin) continue
-      this.#twins.set(twin.name, twin)
+    for (const { lua } of rule.meters) {
+      if (!lua || this.#twins.get(lua.name) === lua) continue
+      this.#twins.set(lua.name, lua)
       this.#script = undefined
     }
     const counter = redisCounter(rule, {
@@ -269,7 +269,7 @@ export class RedisStore implements FleetStore {
     for (const renewal of renewals) this.#ask({ what: 'renew', charges: [renewal] }).catch(() => {})
   }
 
-  #ask(question: Question): Promise<Answered> {
+  #ask(question: ScriptRequest): Promise<Answered> {
     if (this.#closed) return Promise.reject(new DianaError('CLOSED', 'the store is closed'))
     if (question.what === 'take') this.#leases.ask(question.charges)
     const { what, charges } = question
@@ -311,12 +311,12 @@ export class RedisStore implements FleetStore {
     }
   }
 
-  #settle(question: Question, allowed: boolean): void {
+  #settle(question: ScriptRequest, allowed: boolean): void {
     if (question.what === 'take') this.#leases.settle(question.charges, allowed)
   }
 
   /** Asks again as long as Redis has callers spread otherwise than this process knew; nothing is counted until both agree. */
-  async #exchange(questions: readonly Question[]): Promise<{ now: number; allowed: boolean[] }> {
+  async #exchange(questions: readonly ScriptRequest[]): Promise<{ now: number; allowed: boolean[] }> {
     this.#underWay += questions.length
     try {
       for (let tries = 0; tries < MOST_TRIES; tries++) {
@@ -406,13 +406,13 @@ export class RedisStore implements FleetStore {
 }
 
 /** Until when what Redis has said matters at least: the script ran after it was asked. */
-function noteWhatMatters(questions: readonly Question[], askedAtMs: number): void {
+function noteWhatMatters(questions: readonly ScriptRequest[], askedAtMs: number): void {
   for (const question of questions) {
     if (question.what !== 'take') continue
     for (const { counter, key, resets } of question.charges) {
       const home = counter.homeOf(key)
       for (const reset of resets) {
-        const untilMs = askedAtMs + Math.min(reset / 1000, counter.held ? LEASE_MS : reset / 1000)
+        const untilMs = askedAtMs + Math.min(reset / 1000, counter.needsRelease ? LEASE_MS : reset / 1000)
         if (untilMs > home.mattersUntil) home.mattersUntil = untilMs
       }
     }
@@ -420,7 +420,7 @@ function noteWhatMatters(questions: readonly Question[], askedAtMs: number): voi
 }
 
 /** The moves of all rules so far; in one order, so that processes with the same rules send the same script. */
-function scriptOf(twins: readonly Twin[]): Script {
+function scriptOf(twins: readonly LuaAlgorithm[]): Script {
   const text = redisScript(twins.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
   return { text, sha: createHash('sha1').update(text).digest('hex') }
 }

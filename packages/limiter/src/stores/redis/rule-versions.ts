@@ -1,5 +1,5 @@
 import type { Meter } from '../../algorithms/algorithm.ts'
-import { ancestorOf, isKin, isSameLayout, type LevelMove, layOut } from '../memory/migrate-states.ts'
+import { isKin, isSameLayout, type LevelMove, layOut, sourceLevelOf } from '../memory/migrate-states.ts'
 
 /**
  * A rule whose limit has changed may be changed back, and processes that have not heard of the change go on with the old limit.
@@ -65,7 +65,7 @@ export function useVersion(
     return { ...version, offsets }
   }
   const placed = staying.map(version => {
-    const after = place(version, (meter, level) => ({ elder: meter, from: version.offsets[level]! }))
+    const after = place(version, (meter, level) => ({ previous: meter, from: version.offsets[level]! }))
     return version === found ? { ...after, meters, until: 0 } : after
   })
   const next = found
@@ -87,7 +87,7 @@ export function withoutPast(
     .filter(version => version === used || version.until > now)
     .map(version => {
       const offsets = version.meters.map((meter, level) => {
-        moves.push({ meter, to: stride, elder: meter, from: version.offsets[level]! })
+        moves.push({ meter, to: stride, previous: meter, from: version.offsets[level]! })
         stride += meter.slots
         return stride - meter.slots
       })
@@ -127,25 +127,25 @@ function ancestor(
   level: number,
 ): Omit<LevelMove, 'to' | 'meter'> {
   const isOther = used.meters.some(other => !isKin(meter, other))
-  const place = isOther ? -1 : ancestorOf(meter, level, used.meters)
-  const elder = used.meters[place]
+  const place = isOther ? -1 : sourceLevelOf(meter, level, used.meters)
+  const previous = used.meters[place]
   const period = meter.scale?.[0]
-  const known = elder?.scale?.[0] ?? 0
+  const known = previous?.scale?.[0] ?? 0
   if (period !== undefined && known < period) {
     const levels = all
-      .flatMap(version => version.meters.map((elder, i) => ({ elder, from: version.offsets[i]! })))
-      .filter(({ elder }) => isKin(meter, elder))
+      .flatMap(version => version.meters.map((previous, i) => ({ previous, from: version.offsets[i]! })))
+      .filter(({ previous }) => isKin(meter, previous))
     const other =
       levels[
-        ancestorOf(
+        sourceLevelOf(
           meter,
           -1,
-          levels.map(({ elder }) => elder),
+          levels.map(({ previous }) => previous),
         )
       ]
-    if (other && (other.elder.scale?.[0] ?? 0) > known) return other
+    if (other && (other.previous.scale?.[0] ?? 0) > known) return other
   }
-  return elder ? { elder, from: used.offsets[place]! } : {}
+  return previous ? { previous, from: used.offsets[place]! } : {}
 }
 
 function livesFor(version: RuleVersion, all: readonly RuleVersion[]): number {

@@ -5,7 +5,7 @@ import { connect as connectSocket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { soon } from '../sources/watch.ts'
 
-export interface Question {
+export interface FilterRequest {
   readonly method?: string | undefined
   readonly path: string
   readonly headers?: Readonly<Record<string, string>> | undefined
@@ -27,7 +27,7 @@ export interface Exchange {
 
 /** Whoever calls the server under test. */
 export interface FilterClient {
-  open(question: Question): Exchange
+  open(question: FilterRequest): Exchange
   close(): void
 }
 
@@ -76,7 +76,7 @@ export function http2Client(port: number): FilterClient {
 }
 
 /** Sends a request and reads the whole answer. */
-export async function ask(client: FilterClient, question: Question): Promise<Reply> {
+export async function ask(client: FilterClient, question: FilterRequest): Promise<Reply> {
   const { status, headers, body } = await soon(client.open(question).begun, `an answer to ${question.path}`)
   return { status, headers, body: await soon(textOf(body), 'the end of an answer') }
 }

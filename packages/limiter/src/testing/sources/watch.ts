@@ -3,11 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { DianaError } from '../../errors.ts'
 import type { Source, SourceDocument } from '../../sources/source.ts'
 
-const patienceMs = 15_000
+const timeoutMs = 15_000
 export const password = 'hunter2-and-more'
 
 /** One watch of a source, with a bound on every wait. */
-export class Watch {
+export class WatchedSource {
   readonly #controller = new AbortController()
   readonly iterator: AsyncIterator<SourceDocument>
 
@@ -27,8 +27,8 @@ export class Watch {
 }
 
 /** Runs a test on a watch and ends the watch. */
-export async function using(source: Source, test: (watch: Watch) => Promise<void>): Promise<void> {
-  const watch = new Watch(source)
+export async function using(source: Source, test: (watch: WatchedSource) => Promise<void>): Promise<void> {
+  const watch = new WatchedSource(source)
   try {
     await test(watch)
   } finally {
@@ -89,7 +89,7 @@ export async function leavesNothingOpen(move: () => Promise<void>): Promise<void
 }
 
 /** The result of a promise, or a failed assertion if it does not come in time. */
-export async function soon<Result>(promise: Promise<Result>, what: string, ms: number = patienceMs): Promise<Result> {
+export async function soon<Result>(promise: Promise<Result>, what: string, ms: number = timeoutMs): Promise<Result> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => reject(new assert.AssertionError({ message: `${what} did not come within ${ms} ms` })), ms)

@@ -1,4 +1,4 @@
-import type { Twin } from '../../../algorithms/algorithm.ts'
+import type { LuaAlgorithm } from '../../../algorithms/algorithm.ts'
 import { twins as knownTwins } from '../../../algorithms/lua/lua-algorithms.ts'
 import { FAN_OUT, HIGHEST_LEVEL } from '../layout.ts'
 import { inlineConstants } from './lua-constants.ts'
@@ -38,7 +38,7 @@ const HOME_WITHIN_MS = 500
  *              part of each field is }, perRule: how many homes a rule has (left out: 1),
  *            most: so many callers live in a hash before they are spread, for tests,
  *            forgets: versions of rules that are no longer used are forgotten at once, for tests,
- *            rules: [{ mark, since?, isWatching?, levels: [{ name, slots, shape, patienceUs?, held?, … the meter's numbers }] }],
+ *            rules: [{ mark, since?, isWatching?, levels: [{ name, slots, shape, maxWaitUs?, needsRelease?, … the meter's numbers }] }],
  *            places: the home of each rule (left out: each has one for itself, in their order),
  *            calls: a character for each number, from '#' for 0 up to '}'; '~' stands for the next of `numbers`:
  *              to take or look: what + 8 * the number of charges, how many calls in a row ask alike,
@@ -56,9 +56,9 @@ const HOME_WITHIN_MS = 500
  *            or, where a home is spread otherwise than the request has it, -1 and the code and the seed of each home;
  *            or, where a home was born at another moment than the request has it, -2 and the moment of each, 0 if it is not there
  */
-export function redisScript(twins: readonly Twin[]): string {
+export function redisScript(twins: readonly LuaAlgorithm[]): string {
   const makers = twins.map(makerOf)
-  const others = knownTwins.filter(({ name }) => !twins.some(twin => twin.name === name)).map(makerOf)
+  const others = knownTwins.filter(({ name }) => !twins.some(lua => lua.name === name)).map(makerOf)
   const passes = twins.map(({ name, pass }) => {
     if (pass === undefined) return ''
     return `passes[${JSON.stringify(name)}] = function(meter, state, now, cost)${inlineConstants(pass)}\nend`
@@ -67,7 +67,7 @@ export function redisScript(twins: readonly Twin[]): string {
   return inlineConstants(`${HEAD}\n${moves}\n${LONE}\n${seldomScript(others.join('\n'))}\n${STATES}\n${JUDGE}`)
 }
 
-function makerOf({ name, lua }: Twin): string {
+function makerOf({ name, lua }: LuaAlgorithm): string {
   return `makers[${JSON.stringify(name)}] = function()${inlineConstants(lua)}\nend`
 }
 

@@ -343,7 +343,7 @@ ${VERSIONS}
       reply[n] = -min(delay + 1, NEVER)
     end
     local reset = max(0, idleAt - now)
-    if reset > NEVER or (level.held and reset > 0) then reset = -1 end
+    if reset > NEVER or (level.needsRelease and reset > 0) then reset = -1 end
     if remaining < REMAINING and reset >= 0 and reset < RESETS then
       n = n + 1
       reply[n] = remaining * RESETS + reset
@@ -365,7 +365,7 @@ ${VERSIONS}
         delays[#delays + 1] = delay
         if delay > 0 then
           wait = max(wait, delay)
-          if mayWait == 0 or delay > (level.patienceUs or 0) then fits = false end
+          if mayWait == 0 or delay > (level.maxWaitUs or 0) then fits = false end
         end
       end
       opened[c], waits[c], fitting[c] = parts, wait, fits
@@ -443,7 +443,7 @@ ${VERSIONS}
     local home, parts, idleAt = rule.home, partsOf(rule, key), 0
     if not home.raws[key + 1] then return end
     for l, level in ipairs(rule.all) do
-      idleAt = max(idleAt, movesOf(level).idleAt(level, parts[l]), level.held and now + HELD_US or 0)
+      idleAt = max(idleAt, movesOf(level).idleAt(level, parts[l]), level.needsRelease and now + HELD_US or 0)
       parts[l] = blank(level.slots)
     end
     store(rule, key, parts)

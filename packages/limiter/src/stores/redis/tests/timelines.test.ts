@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../../sources/servers/redis-server.ts'
-import { compileWords } from '../../../testing/compile-words.ts'
+import { compileRules } from '../../../testing/compile-words.ts'
 import { redisJudge } from '../../../testing/redis-judge.ts'
 import { runTimeline, type Timeline } from '../../../testing/timeline.ts'
 import { timelines } from '../../../testing/timelines.ts'
@@ -19,7 +19,7 @@ async function run(timeline: Timeline, startMs: number): Promise<void> {
   let now = 0
   const store = new RedisStore(([command, ...args]) => server.client.call(command!, ...args), { now: () => now })
   await server.client.flushall()
-  const judge = redisJudge(store, compileWords(timeline.rule))
+  const judge = redisJudge(store, compileRules(timeline.rule))
   await runTimeline(timeline, (atMs, cost, key) => {
     now = Math.round((startMs + atMs) * 1000)
     return judge(cost, key)

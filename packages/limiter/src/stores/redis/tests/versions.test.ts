@@ -47,13 +47,13 @@ const inFixedWindow: Allows = ({ count, periodMs }, calls) => {
 /** A bucket as large as its limit that all calls are taken from, and that owes what faster limits admit only until it is full. */
 const inBucket: Allows = ({ count, periodMs }, calls) => {
   const perUs = count / (periodMs * 1000)
-  let [debt, last] = [0, 0]
+  let [unreported, last] = [0, 0]
   for (const { at, cost, perUs: admittedPerUs } of calls) {
-    debt = Math.max(0, debt - (at - last) * perUs) + cost
-    if (admittedPerUs > perUs) debt = Math.min(debt, count)
+    unreported = Math.max(0, unreported - (at - last) * perUs) + cost
+    if (admittedPerUs > perUs) unreported = Math.min(unreported, count)
     last = at
   }
-  return debt <= count + 1e-6
+  return unreported <= count + 1e-6
 }
 
 const subjects: readonly (readonly [name: string, algorithm: Algorithm, allows: Allows])[] = [
