@@ -143,7 +143,10 @@ function begin(call, limiter, clockProbe, ending) {
 async function finish(call, verdict, clockProbe, { holdMs, refundAfterMs }) {
   call.passedAt = clockUs()
   // a key that is known to be empty is refused here, and Redis is not asked
-  call.judged ??= { earliest: call.passedAt + clockProbe.aheadUs.least, latest: call.passedAt + clockProbe.aheadUs.most }
+  call.judged ??= {
+    earliest: call.passedAt + clockProbe.aheadUs.least,
+    latest: call.passedAt + clockProbe.aheadUs.most,
+  }
   call.granted = clockProbe.answered
   call.allowed = verdict.allowed
   call.resetMs = verdict.decisions[0].resetAfterMs
