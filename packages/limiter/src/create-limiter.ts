@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Algorithm } from './algorithms/algorithm.ts'
 import { type Clock, inMicroseconds } from './common/clock.ts'
+import { DEFAULT_PREFIX } from './common/redis-url.ts'
 import type { Dimension } from './dimensions/dimension.ts'
 import { GivenFunctions } from './dimensions/reading/given-functions.ts'
 import { DianaError } from './errors.ts'
@@ -20,7 +21,6 @@ import { observerRoll } from './stores/membership/registry.ts'
 import { connectRedis, type RedisTarget } from './stores/redis/connection/client.ts'
 import { warnOfEviction } from './stores/redis/connection/memory-policy.ts'
 import { RedisStore } from './stores/redis/redis-store.ts'
-import { DEFAULT_PREFIX } from './stores/redis/redis-url.ts'
 import { RedisStatistics } from './stores/redis/statistics.ts'
 
 /** A rule file's path, or the words of a rule file in code; and what is not a word of rules. */

@@ -230,14 +230,14 @@ describe('places', () => {
     const house: TimelineRule = { limit: 1, algorithm: 'concurrency', whenFull: 'wait' }
     const [open, busy] = [createTestDecider([house]), createTestDecider([house, { limit: '1/h' }])]
     for (const judge of [open, busy]) judge.takeHere(callOf('a'), 1, aMomentIn2026)
-    expect(open.takeHere(callOf('a'), 1, aMomentIn2026).fullHouse?.rule.id).toBe('rule-0')
-    expect(busy.takeHere(callOf('a'), 1, aMomentIn2026).fullHouse).toBeUndefined()
+    expect(open.takeHere(callOf('a'), 1, aMomentIn2026).exhaustedRule?.rule.id).toBe('rule-0')
+    expect(busy.takeHere(callOf('a'), 1, aMomentIn2026).exhaustedRule).toBeUndefined()
     expect(open.takeHere(callOf('a'), 2, aMomentIn2026), 'more than there ever are').toMatchObject({
       exhaustedRule: undefined,
       allowed: false,
     })
     expect(
-      createTestDecider([{ limit: 0, algorithm: 'concurrency' }]).takeHere(callOf('a'), 1, aMomentIn2026).fullHouse,
+      createTestDecider([{ limit: 0, algorithm: 'concurrency' }]).takeHere(callOf('a'), 1, aMomentIn2026).exhaustedRule,
     ).toBeUndefined()
   })
 })

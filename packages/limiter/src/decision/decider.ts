@@ -1,9 +1,9 @@
 import { firstBlockCost } from '../algorithms/block.ts'
 import type { Call } from '../call.ts'
 import { isFunctionWord } from '../dimensions/reading/given-functions.ts'
+import type { CompositeStore } from '../distributed/composite-store.ts'
 import type { Answer } from '../rules/rule.ts'
 import { type Counters, createWatch, isDegraded, tallyPass, tallyRefusal, tallyRefusalBy } from '../stats/counters.ts'
-import type { CompositeStore } from '../stores/composite-store.ts'
 import type { MemoryStore } from '../stores/memory/memory-store.ts'
 import type { SharedCharge } from '../stores/shared-charge.ts'
 import type { Decision, Reason } from '../verdict.ts'
@@ -163,7 +163,7 @@ export class Decider {
   /** Blocks the caller by those rules whose limit he is over. Nobody waits for it: until then the limit itself refuses. */
   #block(plan: CallPlan, pending: PendingVerdict): void {
     const { size, charges, found } = plan
-    if (pending.fullHouse) return
+    if (pending.exhaustedRule) return
     for (let i = 0; i < size; i++) {
       const { fits, enforced, delays, key } = charges[i]!
       const { rule, gate } = found[i]!

@@ -139,7 +139,7 @@ export class PendingVerdict implements Verdict {
   }
 
   /** The rule that has no place left, where nothing else refuses and the rule lets calls wait for one. */
-  get fullHouse(): RuleState | undefined {
+  get exhaustedRule(): RuleState | undefined {
     return this.#exhaustedRule
   }
 

@@ -1,4 +1,4 @@
-import type { CompositeStore } from '../stores/composite-store.ts'
+import type { CompositeStore } from '../distributed/composite-store.ts'
 import { localCharge, type MemoryStore } from '../stores/memory/memory-store.ts'
 import { sharedCharge } from '../stores/shared-charge.ts'
 import type { Decision } from '../verdict.ts'

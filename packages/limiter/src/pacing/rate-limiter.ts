@@ -2,9 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { burstCurve, type Curve, emptied, Smooth, warmUpCurve } from '../algorithms/smooth.ts'
 import { type Clock, inMicroseconds, steadyClock } from '../common/clock.ts'
 import { parseDuration } from '../common/duration.ts'
+import { prefixFault } from '../common/redis-url.ts'
 import { DianaError } from '../errors.ts'
 import type { RedisTarget } from '../stores/redis/connection/client.ts'
-import { prefixFault } from '../stores/redis/redis-url.ts'
 import { FleetPace } from './shared-pace.ts'
 
 /** `warmUp` and `maxBurst` are durations such as `4s`. */

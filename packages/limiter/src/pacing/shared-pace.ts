@@ -1,13 +1,13 @@
 import { performance } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Curve, emptied, Smooth } from '../algorithms/smooth.ts'
+import { DEFAULT_PREFIX } from '../common/redis-url.ts'
 import { within } from '../stores/failover/deadline.ts'
 import { Fleet } from '../stores/membership/fleet.ts'
 import { Heartbeat } from '../stores/membership/heartbeat.ts'
 import { RedisRoll } from '../stores/membership/redis-registry.ts'
 import { connectRedis, type RedisConnection, type RedisTarget } from '../stores/redis/connection/client.ts'
 import { type PaceAnswer, type PaceRequest, paceKey, RedisPace } from '../stores/redis/pace.ts'
-import { DEFAULT_PREFIX } from '../stores/redis/redis-url.ts'
 
 /** Permits that were taken: how long until they are there, and how to give them back. */
 export interface Reservation {

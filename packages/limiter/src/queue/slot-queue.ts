@@ -49,7 +49,7 @@ export class SlotQueue {
       const queued: Guest = { counted, key, attempt, settle }
       const giveUp = (): void => {
         const pending = attempt()
-        settle(pending.fullHouse ? pending.refusedBy(counted.rule, 'timeout') : pending)
+        settle(pending.exhaustedRule ? pending.refusedBy(counted.rule, 'timeout') : pending)
         // the next one may ask for less
         this.#advance(counted, key)
       }
@@ -81,9 +81,9 @@ export class SlotQueue {
   #advance(counted: RuleState, key: string): void {
     for (let first = this.#first(counted, key); first; first = this.#first(counted, key)) {
       const pending = first.attempt()
-      if (pending.fullHouse) {
-        if (pending.fullHouse === counted) this.#elsewhere.delete(first)
-        else this.#elsewhere.set(first, pending.fullHouse)
+      if (pending.exhaustedRule) {
+        if (pending.exhaustedRule === counted) this.#elsewhere.delete(first)
+        else this.#elsewhere.set(first, pending.exhaustedRule)
         return
       }
       first.settle(pending)

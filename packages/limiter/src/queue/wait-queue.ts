@@ -44,7 +44,7 @@ export class WaitQueue {
     options?: CheckOptions,
   ): Verdict | Promise<Verdict> {
     if (pending.waitMs > 0) return this.#waiting.hold(pending, since, options?.signal)
-    if (pending.fullHouse) return this.enqueue(call, cost, pending.fullHouse, options)
+    if (pending.exhaustedRule) return this.enqueue(call, cost, pending.exhaustedRule, options)
     return pending
   }
 
@@ -93,7 +93,7 @@ export class WaitQueue {
       for (;;) {
         await pause(ASK_AGAIN_MS * (0.5 + Math.random()), undefined, { signal }).catch(() => signal?.throwIfAborted())
         const pending = await judge().take(call, cost, now(), options)
-        if (!pending.fullHouse) return pending
+        if (!pending.exhaustedRule) return pending
         if (now() >= until) return pending.refusedBy(counted.rule, 'timeout')
       }
     } finally {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { databaseFault } from '../../stores/redis/redis-url.ts'
+import { databaseFault } from '../../common/redis-url.ts'
 import { show } from '../show.ts'
 
 /** Text of which a function says what is wrong, if anything. */

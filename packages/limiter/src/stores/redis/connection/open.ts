@@ -1,6 +1,6 @@
 import type { Cluster, Redis } from 'ioredis'
+import { databaseFault } from '../../../common/redis-url.ts'
 import { DianaError } from '../../../errors.ts'
-import { databaseFault } from '../redis-url.ts'
 import { RedisConnector } from './connector.ts'
 import { endWhenSilent } from './silence-watch.ts'
 

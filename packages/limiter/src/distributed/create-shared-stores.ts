@@ -2,12 +2,12 @@ import type { RuleState } from '../decision/pending-verdict.ts'
 import { shareRules } from '../decision/rule-states.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import type { RuleDocument } from '../rules/rule.ts'
+import { FailoverStore, type FailoverStoreOptions } from '../stores/failover/failover-store.ts'
+import type { StoreStatus } from '../stores/failover/store-health.ts'
+import type { MembershipRegistry } from '../stores/membership/registry.ts'
+import type { MemoryStore } from '../stores/memory/memory-store.ts'
+import type { SharedStore } from '../stores/store.ts'
 import { CompositeStore } from './composite-store.ts'
-import { FailoverStore, type FailoverStoreOptions } from './failover/failover-store.ts'
-import type { StoreStatus } from './failover/store-health.ts'
-import type { MembershipRegistry } from './membership/registry.ts'
-import type { MemoryStore } from './memory/memory-store.ts'
-import type { SharedStore } from './store.ts'
 
 /** The stores that are not this process's own, and how it stands with the way to them. */
 export interface SharedStoresOptions {
