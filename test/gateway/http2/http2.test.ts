@@ -10,7 +10,7 @@ import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { GatewayRig, sendRaw, statusesIn } from '../../helpers/gateway-rig.ts'
-import { flags, frame, openRaw, post } from '../../helpers/http2-frames.ts'
+import { flags, frame, get, openRaw, post, preface } from '../../helpers/http2-frames.ts'
 import { answerOn, Http2Caller } from '../../helpers/http2-rig.ts'
 
 const rig = new GatewayRig()
@@ -105,6 +105,31 @@ describe('over TLS', () => {
     const { stdout } = await run('curl', ['-sk', '--http1.1', '-w', '%{http_version}', `https://127.0.0.1:${port}/b`])
     expect(stdout).toBe('1.1')
   })
+
+  test.each([
+    ['no protocol', {}],
+    ['HTTP/1.1', { ALPNProtocols: ['http/1.1'] }],
+  ])(
+    'a caller that has agreed on %s and sends HTTP/2 is refused, and the next caller is not taken for it',
+    async (_, alpn) => {
+      const { url } = await rig.serve((incoming, response) => response.end(incoming.headers['x-forwarded-for']))
+      const { port } = await rig.guard({ gateway: { tls: certify(), routes: [{ to: url }] } })
+      const place = { port, host: '127.0.0.1', localAddress: '127.0.0.2', rejectUnauthorized: false }
+      const socket = connectTls({ ...place, ...alpn })
+      socket.on('error', () => {})
+      let answer = ''
+      socket.on('data', bytes => {
+        answer += bytes
+      })
+      socket.write(Buffer.concat([preface, frame('settings', 0, 0), frame('headers', 5, 1, get)]))
+      await new Promise(resolve => socket.once('close', resolve))
+      expect(answer).toMatch(/^HTTP\/1\.1 400 /)
+      for (let calls = 0; calls < 2; calls++) {
+        const next = await call(`https://127.0.0.1:${port}`, { rejectUnauthorized: false }).call({ ':path': '/a' })
+        expect(next.body).toBe('127.0.0.1')
+      }
+    },
+  )
 })
 
 describe('curl and h2load', () => {

@@ -73,9 +73,9 @@ export class CallerSessions {
     })
   }
 
-  /** Takes a connection that the server of HTTP/1.1 cannot read, if it begins as HTTP/2 does. */
+  /** Takes a connection that the server of HTTP/1.1 cannot read, if it begins as HTTP/2 does; over TLS, ALPN decides. */
   take(error: NodeJS.ErrnoException, socket: Socket): boolean {
-    if (!isPreface(error, socket)) return false
+    if ('encrypted' in socket || !isPreface(error, socket)) return false
     takeFromParser(socket, error)
     this.#begin(socket)
     return true
@@ -98,8 +98,11 @@ export class CallerSessions {
   #begin(socket: Socket): void {
     // a server of HTTP/1.1 answers callers that have closed their side, which ends a connection of HTTP/2
     socket.allowHalfOpen = false
-    this.#server.once('session', session => rememberSocket(session, socket))
+    const remember = (session: ServerHttp2Session): void => rememberSocket(session, socket)
+    this.#server.once('session', remember)
     this.#server.emit('connection', socket)
+    // if Node has not taken the connection, the next session is another caller's
+    this.#server.off('session', remember)
   }
 
   #watch(session: ServerHttp2Session): void {
