@@ -125,7 +125,8 @@ export const en = {
     noHistory: 'No outage since this gateway started.',
     lasted: (duration: string) => `for ${duration}`,
     stillGoing: 'ongoing',
-    cost: (calls: string, over: string) => `${calls} calls decided by this process, about ${over} of them beyond the limit`,
+    cost: (calls: string, over: string) =>
+      `${calls} calls decided by this process, about ${over} of them beyond the limit`,
     sources: 'Where the rules come from',
     version: 'version',
     snapshot: 'from the snapshot of an earlier run',
@@ -135,7 +136,7 @@ export const en = {
     processes: 'processes',
     keys: 'callers in memory',
     keysOf: (keys: string, max: string) => `${keys} of at most ${max}`,
-    crowded: 'New callers share one counter, because memory is full, in rule',
+    overflowing: 'New callers share one counter, because memory is full, in rule',
     release: 'Diana',
   },
   explain: {

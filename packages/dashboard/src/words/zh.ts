@@ -134,7 +134,7 @@ export const zh: typeof en = {
     processes: '进程数',
     keys: '内存中的调用方',
     keysOf: (keys, max) => `${keys}，上限 ${max}`,
-    crowded: '内存已满，以下规则的新调用方共用一个计数：',
+    overflowing: '内存已满，以下规则的新调用方共用一个计数：',
     release: 'Diana',
   },
   explain: {
