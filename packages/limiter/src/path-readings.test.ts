@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { normaliseTarget } from './path.ts'
@@ -30,7 +31,7 @@ describe('readingsOf', () => {
         expect([...readingsOf(plain)]).toEqual([plain])
         expect([resourcePath(text), isAmbiguousPath(text)]).toEqual([plain, false])
       }),
-      { numRuns: 2000 },
+      { numRuns: randomRuns(500) },
     )
   })
 
@@ -40,7 +41,7 @@ describe('readingsOf', () => {
         const target = normaliseTarget(text)
         expect(target !== undefined && isAmbiguousPath(target.path)).toBe(false)
       }),
-      { numRuns: 5000 },
+      { numRuns: randomRuns(1250) },
     )
   })
 
