@@ -85,16 +85,6 @@ export class GatewayRig {
     return { gateway, limiter, url, port: Number(new URL(url).port), httpFigures, reopenLogs, rewrite }
   }
 
-  /** A port that was free a moment ago, for programs that cannot choose one. */
-  async freePort(): Promise<number> {
-    const server = createTcpServer().listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = server.address() as AddressInfo
-    server.close()
-    await once(server, 'close')
-    return port
-  }
-
   folder(): string {
     const folder = mkdtempSync(join(tmpdir(), 'diana-gateway-'))
     this.#closing.push(() => rmSync(folder, { recursive: true, force: true }))

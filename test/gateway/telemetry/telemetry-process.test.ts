@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { stringify } from 'yaml'
+import { freePort } from '../../helpers/free-port.mjs'
 import { GatewayRig } from '../../helpers/gateway-rig.ts'
 import { build, childrenOf, dianaProgram, startProgram } from '../../helpers/program-rig.ts'
 
@@ -89,7 +90,7 @@ describe('standard output that is not read', () => {
     const service = await rig.serve((_request, response) => response.end('served'))
     const folder = rig.folder()
     const config = join(folder, 'diana.yaml')
-    const [port, adminPort] = [await rig.freePort(), await rig.freePort()]
+    const [port, adminPort] = [await freePort(), await freePort()]
     writeFileSync(
       config,
       stringify({
