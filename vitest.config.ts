@@ -8,24 +8,24 @@ const include = ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts']
 const exclude = ['**/node_modules/**']
 /** Tests that measure time or memory: nothing else runs beside them. */
 const alone = [
-  'packages/limiter/src/**/{allocations,fleet-pace*,limiter-flapping,limiter-lost-counts,limiter-outages}.test.ts',
-  'packages/limiter/src/**/{deadline,memory,redis-silence,shared,shared-late}.test.ts',
-  'test/browser/accessibility-and-size.test.ts',
-  'test/{accuracy,chaos,fuzz,restarts}/*.test.ts',
+  'packages/limiter/src/**/{allocations,fleet-pace*,shared-pace*,deadline,memory,memory-store}.test.ts',
+  'packages/limiter/src/**/{limiter-,}{flapping,lost-counts,outages}.test.ts',
+  'packages/limiter/src/**/{shared,failover-store,shared-late,late-answers,redis-silence,silence}.test.ts',
+  'test/{accuracy,chaos}/*.test.ts',
   'test/gateway/hostile/{large-transfers,slow-callers}.test.ts',
   'test/gateway/http2/hostile.test.ts',
 ]
-/** What tests say that start processes or servers, or that need modules of their own. */
+/** In the text of tests that start processes or servers, or that need modules of their own. */
 const needsMore =
-  /child_process|worker_threads|node:cluster|\/(doubles|fakes|servers|helpers)\/|@test\/(?!random-runs)|vi\.(mock|resetModules)|listen\(|warn|Warning|createLimiter/
-const measures = /\/(allocations|fleet-pace.*|deadline|memory|redis-silence|shared|shared-late)\.test\.ts$/
+  /child_process|worker_threads|\/(doubles|fakes|servers|helpers)\/|vi\.(mock|resetModules)|listen\(|[wW]arning|createLimiter/
 /** Tests of functions and classes: files of a worker share the modules that they import. */
-const pure = ['packages/limiter/src', 'packages/gateway/src', 'packages/dashboard/src'].flatMap(folder =>
-  readdirSync(source(folder), { recursive: true, encoding: 'utf8' })
+const pure = ['limiter', 'gateway', 'dashboard'].flatMap(name => {
+  const folder = `packages/${name}/src`
+  return readdirSync(source(folder), { recursive: true, encoding: 'utf8' })
     .filter(file => file.endsWith('.test.ts'))
     .map(file => `${folder}/${file}`)
-    .filter(file => !measures.test(file) && !needsMore.test(readFileSync(source(file), 'utf8'))),
-)
+    .filter(file => !needsMore.test(readFileSync(source(file), 'utf8')))
+})
 
 export default defineConfig({
   resolve: {
@@ -52,7 +52,7 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'pure', include: pure, isolate: false, maxWorkers: 2 },
+        test: { name: 'pure', include: pure, exclude: [...exclude, ...alone], isolate: false, maxWorkers: 2 },
       },
       {
         extends: true,
