@@ -1,3 +1,4 @@
+import { cpuTimeOf } from '@test/cpu-time'
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -46,9 +47,10 @@ describe('readingsOf', () => {
   })
 
   it('takes 16 KiB of everything within a moment', () => {
-    const before = performance.now()
-    for (const text of ['/;%2F%5C%3B..', '/../', '%2F..;%5C']) readingsOf(text.repeat(16_384 / text.length))
-    expect(performance.now() - before).toBeLessThan(500)
+    const spentMs = cpuTimeOf(() => {
+      for (const text of ['/;%2F%5C%3B..', '/../', '%2F..;%5C']) readingsOf(text.repeat(16_384 / text.length))
+    })
+    expect(spentMs).toBeLessThan(500)
   })
 })
 

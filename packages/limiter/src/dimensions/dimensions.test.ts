@@ -1,3 +1,4 @@
+import { cpuTimeOf } from '@test/cpu-time'
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -205,12 +206,13 @@ it('what the application says of a caller is never ambiguous, and what stands be
 })
 
 it('a query or a Cookie header of 64 KiB is read within a moment', () => {
-  const before = performance.now()
-  for (const text of ['id=u&', 'id=%zz&', 'id;', 'ID=%75;', '%69d[', 'id', '&;=', 'id=;']) {
-    const long = text.repeat(65_536 / text.length)
-    for (const name of ['query:id', 'cookie:id']) isAmbiguous(name, { query: long, headers: { cookie: long } })
-  }
-  expect(performance.now() - before).toBeLessThan(1000)
+  const spentMs = cpuTimeOf(() => {
+    for (const text of ['id=u&', 'id=%zz&', 'id;', 'ID=%75;', '%69d[', 'id', '&;=', 'id=;']) {
+      const long = text.repeat(65_536 / text.length)
+      for (const name of ['query:id', 'cookie:id']) isAmbiguous(name, { query: long, headers: { cookie: long } })
+    }
+  })
+  expect(spentMs).toBeLessThan(1000)
 })
 
 it('cookies may come on several lines', () => {

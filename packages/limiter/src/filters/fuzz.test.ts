@@ -158,7 +158,7 @@ describe.each(['node:http', 'node:http, guarded', 'Express 5', 'Fastify 5', 'Hon
           /^HTTP\/1\.1 200/,
         )
         // enough gets past the parser of HTTP, for this test to mean something
-        expect(judged.mock.calls.length).toBeGreaterThan(60)
+        expect(judged.mock.calls.length).toBeGreaterThan(randomRuns(20))
       } finally {
         await server.close()
         await limiter.close()
