@@ -8,16 +8,19 @@ const include = ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts']
 const exclude = ['**/node_modules/**']
 /** Tests that measure time or memory: nothing else runs beside them. */
 const alone = [
-  'packages/limiter/src/**/{allocations,fleet-pace*,shared-pace*,deadline,memory,memory-store}.test.ts',
-  'packages/limiter/src/**/{limiter-,}{flapping,lost-counts,outages}.test.ts',
-  'packages/limiter/src/**/{shared,failover-store,shared-late,late-answers,redis-silence,silence}.test.ts',
+  'packages/limiter/src/decision/allocations.test.ts',
+  'packages/limiter/src/pacing/shared-pace*.test.ts',
+  'packages/limiter/src/tests/{flapping,lost-counts,outages}.test.ts',
+  'packages/limiter/src/stores/failover/{deadline,failover-store,late-answers}.test.ts',
+  'packages/limiter/src/stores/memory/memory-store.test.ts',
+  'packages/limiter/src/stores/redis/connection/silence.test.ts',
   'test/{accuracy,chaos}/*.test.ts',
   'test/gateway/hostile/{large-transfers,slow-callers}.test.ts',
   'test/gateway/http2/hostile.test.ts',
 ]
 /** In the text of tests that start processes or servers, or that need modules of their own. */
 const needsMore =
-  /child_process|worker_threads|\/(doubles|fakes|servers|helpers)\/|vi\.(mock|resetModules)|listen\(|[wW]arning|createLimiter/
+  /child_process|worker_threads|\/(fakes|servers|helpers)\/|vi\.(mock|resetModules)|listen\(|[wW]arning|createLimiter/
 /** Tests of functions and classes: files of a worker share the modules that they import. */
 const pure = ['limiter', 'gateway', 'dashboard'].flatMap(name => {
   const folder = `packages/${name}/src`

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { createLimiter } from 'diana-limiter'
 import { Cluster, Redis } from 'ioredis'
-import { slotOf } from '../../packages/limiter/dist/stores/redis-slot.js'
+import { slotOf } from '../../packages/limiter/dist/stores/redis/slot.js'
 import { arrivals } from './arrivals.mjs'
 import { clockUs, RedisClockProbe } from './redis-clock-probe.mjs'
 

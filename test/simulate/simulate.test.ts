@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { Fleet } from '../../packages/limiter/src/stores/fleet.ts'
-import { Recovery } from '../../packages/limiter/src/stores/recovery.ts'
+import { Recovery } from '../../packages/limiter/src/stores/failover/recovery.ts'
+import { Fleet } from '../../packages/limiter/src/stores/membership/fleet.ts'
 import { simulateRecovery } from './recovery.mjs'
 
 const parts = { Recovery, Fleet }

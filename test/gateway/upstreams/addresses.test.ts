@@ -7,7 +7,7 @@ import { request } from 'undici'
 import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { readUpstreams } from '../../../packages/gateway/src/upstreams/reports.ts'
-import { freePort, startProgram } from '../../../packages/limiter/src/sources/doubles/program.ts'
+import { freePort, startProgram } from '../../../packages/limiter/src/sources/servers/program.ts'
 import { GatewayRig, type Service } from '../../helpers/gateway-rig.ts'
 import { findNginx } from '../../paths/services.ts'
 

@@ -24,7 +24,7 @@ function walk(
   for (const step of steps) {
     now = nextMoment(now, step, limit, retryUs)
     const cost = costFrom(step, most)
-    retryUs = key.delay(now, cost) - meter.patienceUs
+    retryUs = key.delay(now, cost) - meter.maxWaitUs
     key.begin(now)
     visit(key, now, cost, step)
     key.take(now, cost)
@@ -34,7 +34,7 @@ function walk(
 /** Moments at which a difference between two states would show. */
 function momentsAfter(now: number, { limit, meter }: Subject): number[] {
   const periodUs = limit.periodMs * 1000
-  const parts = [0, 1, periodUs / limit.count, periodUs / 10, periodUs / 2, periodUs - 1, periodUs, meter.patienceUs]
+  const parts = [0, 1, periodUs / limit.count, periodUs / 10, periodUs / 2, periodUs - 1, periodUs, meter.maxWaitUs]
   return parts.map(part => now + Math.floor(part))
 }
 
@@ -70,18 +70,18 @@ describe.each(Object.entries(subjects))('%s', (name, subjectFrom) => {
   it('a refused call passes when it was told to, and not a microsecond before', () => {
     const property = fc.property(...given, (limit, options, timeoutUs, start, steps) => {
       const subject = subjectFrom(limit, options, timeoutUs)
-      const { patienceUs } = subject.meter
+      const { maxWaitUs } = subject.meter
       walk(subject, start, steps, (key, now, cost) => {
         const delay = key.delay(now, cost)
-        if (delay <= patienceUs) return
+        if (delay <= maxWaitUs) return
         if (delay === Number.POSITIVE_INFINITY) {
           expect(cost).toBeGreaterThan(subject.most)
           return
         }
-        const retry = now + delay - patienceUs
-        expect(key.delay(retry - 1, cost)).toBe(patienceUs + 1)
-        expect(key.delay(retry, cost)).toBe(patienceUs)
-        if (retry - 1000 >= now) expect(key.delay(retry - 1000, cost)).toBe(patienceUs + 1000)
+        const retry = now + delay - maxWaitUs
+        expect(key.delay(retry - 1, cost)).toBe(maxWaitUs + 1)
+        expect(key.delay(retry, cost)).toBe(maxWaitUs)
+        if (retry - 1000 >= now) expect(key.delay(retry - 1000, cost)).toBe(maxWaitUs + 1000)
       })
     })
     fc.assert(property, runs)
