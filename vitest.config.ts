@@ -50,8 +50,10 @@ export default defineConfig({
     ],
   },
   test: {
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    // long enough for a machine that has other work
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    expect: { poll: { timeout: 10_000, interval: 10 } },
     projects: [
       {
         extends: true,
