@@ -10,7 +10,9 @@ import type { Route } from '../routes/route.ts'
 import { type CallRecord, recordOf } from '../telemetry/call-record.ts'
 import type { Connection } from '../upstreams/clients.ts'
 import type { SlotUser } from '../upstreams/slots.ts'
+import type { WholeAnswerHandler } from '../upstreams/short-exchange.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
+import { keepAliveMsOf, type WholeAnswer } from '../upstreams/whole-answer.ts'
 import { type Body, bodyOf } from './body.ts'
 import {
   AnswerNotTaken,
@@ -23,7 +25,7 @@ import {
   isLateClosing,
 } from './failure.ts'
 import type { ForwarderParts } from './forwarder.ts'
-import { headersToCaller } from './headers-to-caller.ts'
+import { headersToCaller, textsOf } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
 import { sendInterim } from './interim.ts'
 import type { Outlet, OutletSource } from './outlet.ts'
@@ -38,7 +40,7 @@ const overdueMs = 5000
 const maxInterims = 10
 
 /** One call on its way to a service and back; undici tells it what happens. */
-export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, OutletSource {
+export class Forwarding implements WholeAnswerHandler, SlotUser, Work, OutletSource {
   readonly #request: CallRequest
   readonly #reply: CallReply
   readonly #route: Route
@@ -139,6 +141,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
   }
 
   check(now: number): void {
+    this.#client?.check(now)
     if (this.#client === undefined || this.#abort !== undefined) return
     const { connectMs } = this.#route.settings.timeouts
     if (now - this.#sentAt > connectMs + overdueMs) this.onError(new ConnectOverdue('no connection was made in time'))
@@ -160,12 +163,44 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
       if (this.#interims++ < maxInterims) sendInterim(this.#reply.raw, status, received, text)
       return true
     }
+    const texts = textsOf(received)
+    this.#client!.keepAliveMs = keepAliveMsOf(received)
     this.#status = status
     this.#record?.trace?.tryAnswered(status)
-    if (this.#isNotTaken(status, received)) {
+    if (this.#isNotTaken(status, texts)) {
       this.#abort?.(new AnswerNotTaken(`status ${status}`))
       return false
     }
+    const headers = this.#headersToCaller(status, texts)
+    this.#isWithoutBody = status === 204 || status === 304
+    this.#resume = resume
+    this.#outlet.begin(status, reasonFor(status, text), headers, this)
+    this.#hasBegun = true
+    return true
+  }
+
+  onWholeAnswer({ status, reason, headers: received, body, keepAliveMs }: WholeAnswer): void {
+    this.#client!.keepAliveMs = keepAliveMs
+    this.#status = status
+    this.#hasAnswered = true
+    this.#record?.trace?.tryAnswered(status)
+    if (this.#isNotTaken(status, received)) {
+      this.onError(new AnswerNotTaken(`status ${status}`))
+      return
+    }
+    try {
+      const headers = this.#headersToCaller(status, received)
+      this.#outlet.begin(status, reasonFor(status, reason), headers, this)
+    } catch (error) {
+      this.onError(error as Error)
+      return
+    }
+    this.#hasBegun = true
+    if (body.length > 0) this.#outlet.write(body)
+    this.onComplete(null)
+  }
+
+  #headersToCaller(status: number, received: readonly string[]): string[] {
     this.#record?.firstByte(status, performance.now())
     const headers = headersToCaller({ status, received }, this.#reply.getHeaders(), {
       route: this.#route,
@@ -175,11 +210,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
     const cookie = this.#tries.cookie()
     if (cookie !== undefined) headers.push('set-cookie', cookie)
     if (this.#parts.isClosing() || this.#leavesBodyUnread()) headers.push('connection', 'close')
-    this.#isWithoutBody = status === 204 || status === 304
-    this.#resume = resume
-    this.#outlet.begin(status, reasonFor(status, text), headers, this)
-    this.#hasBegun = true
-    return true
+    return headers
   }
 
   onData(chunk: Buffer): boolean {
@@ -274,7 +305,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
   }
 
   /** Whether the call is tried again rather than answered with what the service says. */
-  #isNotTaken(status: number, received: readonly Buffer[]): boolean {
+  #isNotTaken(status: number, received: readonly string[]): boolean {
     const isFailure = this.#route.settings.health.failStatuses.includes(status)
     if (!isFailure && !(this.#client!.isReused && isLateClosing(status, received))) return false
     this.#next = this.#nextTry({ mayStay: !isFailure, isUnprocessed: false })

@@ -266,7 +266,7 @@ class Tunnel implements SlotUser {
 }
 
 function headOf({ statusCode = 502, rawHeaders }: IncomingMessage): AnswerHead {
-  return { status: statusCode, received: rawHeaders.map(text => Buffer.from(text, 'latin1')) }
+  return { status: statusCode, received: rawHeaders.map((text, at) => (at % 2 === 0 ? text.toLowerCase() : text)) }
 }
 
 /** False where the service's headers cannot be said. */
