@@ -1,18 +1,17 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 import { markUnknownEnd } from 'diana-limiter/words'
-import type { Dispatcher } from 'undici'
 import type { CallReply, CallRequest } from '../calls/call.ts'
-import { bulkBytes } from '../connections/bulk-queue.ts'
 import { paceOf, type Work } from '../connections/call-pace.ts'
 import { deadlineTrailers, grpcTimeoutMs } from '../grpc/grpc-call.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
 import { type CallRecord, recordOf } from '../telemetry/call-record.ts'
 import type { Connection } from '../upstreams/clients.ts'
-import type { SlotUser } from '../upstreams/slots.ts'
 import type { WholeAnswerHandler } from '../upstreams/short-exchange.ts'
+import type { SlotUser } from '../upstreams/slots.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import { keepAliveMsOf, type WholeAnswer } from '../upstreams/whole-answer.ts'
+import { AnswerRelay, leavesBodyUnread, type RelayedCall, type RelayedHead } from './answer-relay.ts'
 import { type Body, bodyOf } from './body.ts'
 import {
   AnswerNotTaken,
@@ -25,44 +24,32 @@ import {
   isLateClosing,
 } from './failure.ts'
 import type { ForwarderParts } from './forwarder.ts'
-import { headersToCaller, textsOf } from './headers-to-caller.ts'
+import { textsOf } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
-import { sendInterim } from './interim.ts'
-import type { Outlet, OutletSource } from './outlet.ts'
-import { reasonFor } from './reason.ts'
+import { serviceRequest } from './service-request.ts'
 import { trailersOf } from './trailers.ts'
 import { Tries } from './tries.ts'
 
-/** Methods that mean the same once or twice (RFC 9110, section 9.2.2). */
-const repeatable: readonly string[] = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']
-
 const overdueMs = 5000
-const maxInterims = 10
 
-/** One call on its way to a service and back; undici tells it what happens. */
-export class Forwarding implements WholeAnswerHandler, SlotUser, Work, OutletSource {
+/** One call on its way to a service and back; the connection to the service tells it what happens. */
+export class Forwarding implements WholeAnswerHandler, SlotUser, Work, RelayedCall {
   readonly #request: CallRequest
   readonly #reply: CallReply
   readonly #route: Route
   readonly #parts: ForwarderParts
-  readonly #outlet: Outlet
+  readonly #relay: AnswerRelay
   readonly #record: CallRecord | undefined
   readonly #tries: Tries
   /** Where the call goes if the answer that came is not taken. */
   #next: Upstream | undefined
   #client: Connection | undefined
   #sentAt = 0
-  #interims = 0
-  #bytesInTurn = 0
-  #isWaitingForTurn = false
-  #resume: (() => void) | undefined
   #body: Body
   #headers: string[] = []
   #abort: ((error?: Error) => void) | undefined
   #status = 0
   #hasAnswered = false
-  #hasBegun = false
-  #isWithoutBody = false
   #isGone = false
   #deadline: NodeJS.Timeout | undefined
 
@@ -71,13 +58,17 @@ export class Forwarding implements WholeAnswerHandler, SlotUser, Work, OutletSou
     this.#reply = reply
     this.#route = route
     this.#parts = parts
-    this.#outlet = parts.outletFor(reply)
+    this.#relay = new AnswerRelay(this, reply, parts)
     this.#record = recordOf(request.raw)
     this.#tries = new Tries(request, route, parts.trust)
   }
 
   get #upstream(): Upstream {
     return this.#tries.upstream
+  }
+
+  get isUnderWay(): boolean {
+    return this.#client !== undefined
   }
 
   begin(): void {
@@ -92,35 +83,29 @@ export class Forwarding implements WholeAnswerHandler, SlotUser, Work, OutletSou
     if (pace === undefined) this.#reply.raw.on('close', () => this.onEnd())
     else pace.work = this
     const timeoutMs = grpcTimeoutMs(this.#request.headers)
-    if (timeoutMs !== undefined) this.#deadline = setTimeout(this.#onDeadline, timeoutMs)
+    if (timeoutMs !== undefined) this.#deadline = setTimeout(() => this.#onDeadline(), timeoutMs)
     this.#takeSlot()
   }
 
+  #takeSlot(): void {
+    this.#record?.queued(performance.now())
+    this.#upstream.slots.take(this)
+  }
+
   onSlot(): void {
-    const { url, method } = this.#request
-    const { headersMs, bodyMs } = this.#route.settings.timeouts
-    this.#sentAt = performance.now()
-    this.#record?.sent(this.#upstream, this.#sentAt)
+    const now = performance.now()
+    this.#sentAt = now
+    this.#record?.sent(this.#upstream, now)
     this.#record?.trace?.tellService(this.#headers)
     // of connections that are kept, others may have been closed like the one that failed
-    this.#client = this.#tries.isFirst ? this.#upstream.clients.take() : this.#upstream.clients.open()
-    this.#upstream.health.begin(this.#sentAt)
-    this.#client.dispatch(
-      {
-        path: this.#route.targetAt(this.#upstream, url),
-        method: method as Dispatcher.HttpMethod,
-        headers: this.#headers,
-        body: (this.#body ?? null) as NonNullable<Dispatcher.DispatchOptions['body']> | null,
-        headersTimeout: headersMs,
-        bodyTimeout: bodyMs,
-        // undici would close the connection after HEAD, and after bodies of methods that it expects none of
-        reset: false,
-        // by the Host of the caller, undici would ask for another certificate
-        servername: this.#upstream.serverName,
-        ...(this.#body === undefined ? {} : { trailers: () => this.trailers() }),
-      } as Dispatcher.DispatchOptions,
-      this,
-    )
+    this.#client = this.#tries.isFirst ? this.#upstream.clients.take(now) : this.#upstream.clients.open()
+    this.#upstream.health.begin(now)
+    const request = serviceRequest(this.#request, this.#route, this.#upstream, {
+      headers: this.#headers,
+      body: this.#body,
+      trailers: () => this.trailers(),
+    })
+    this.#client.dispatch(request, this)
   }
 
   onNoSlot(): void {
@@ -154,94 +139,8 @@ export class Forwarding implements WholeAnswerHandler, SlotUser, Work, OutletSou
     else this.#abort = abort
   }
 
-  onResponseStarted(): void {
-    this.#hasAnswered = true
-  }
-
-  onHeaders(status: number, received: Buffer[], resume: () => void, text: string): boolean {
-    if (status < 200) {
-      if (this.#interims++ < maxInterims) sendInterim(this.#reply.raw, status, received, text)
-      return true
-    }
-    const texts = textsOf(received)
-    this.#client!.keepAliveMs = keepAliveMsOf(received)
-    this.#status = status
-    this.#record?.trace?.tryAnswered(status)
-    if (this.#isNotTaken(status, texts)) {
-      this.#abort?.(new AnswerNotTaken(`status ${status}`))
-      return false
-    }
-    const headers = this.#headersToCaller(status, texts)
-    this.#isWithoutBody = status === 204 || status === 304
-    this.#resume = resume
-    this.#outlet.begin(status, reasonFor(status, text), headers, this)
-    this.#hasBegun = true
-    return true
-  }
-
-  onWholeAnswer({ status, reason, headers: received, body, keepAliveMs }: WholeAnswer): void {
-    this.#client!.keepAliveMs = keepAliveMs
-    this.#status = status
-    this.#hasAnswered = true
-    this.#record?.trace?.tryAnswered(status)
-    if (this.#isNotTaken(status, received)) {
-      this.onError(new AnswerNotTaken(`status ${status}`))
-      return
-    }
-    try {
-      const headers = this.#headersToCaller(status, received)
-      this.#outlet.begin(status, reasonFor(status, reason), headers, this)
-    } catch (error) {
-      this.onError(error as Error)
-      return
-    }
-    this.#hasBegun = true
-    if (body.length > 0) this.#outlet.write(body)
-    this.onComplete(null)
-  }
-
-  #headersToCaller(status: number, received: readonly string[]): string[] {
-    this.#record?.firstByte(status, performance.now())
-    const headers = headersToCaller({ status, received }, this.#reply.getHeaders(), {
-      route: this.#route,
-      upstream: this.#upstream,
-      host: this.#request.headers.host,
-    })
-    const cookie = this.#tries.cookie()
-    if (cookie !== undefined) headers.push('set-cookie', cookie)
-    if (this.#parts.isClosing() || this.#leavesBodyUnread()) headers.push('connection', 'close')
-    return headers
-  }
-
-  onData(chunk: Buffer): boolean {
-    const hasRoom = this.#outlet.write(chunk)
-    this.#bytesInTurn += chunk.length
-    if (hasRoom && this.#bytesInTurn < bulkBytes) return true
-    if (hasRoom) this.onReady()
-    return false
-  }
-
-  /** The system reads megabytes at once; other calls come first. */
-  onReady(): void {
-    if (this.#isWaitingForTurn) return
-    this.#isWaitingForTurn = true
-    this.#parts.bulk.join(() => {
-      this.#isWaitingForTurn = false
-      this.#bytesInTurn = 0
-      // a connection whose answer has ended may carry another call by now
-      if (this.#client !== undefined) this.#resume?.()
-    })
-  }
-
-  onGone(): void {
+  abort(): void {
     this.#abort?.()
-  }
-
-  onComplete(trailers: string[] | null): void {
-    this.#tellHealth()
-    this.#record?.tryEnded(performance.now())
-    this.#outlet.end(trailers)
-    this.#endAttempt(undefined)
   }
 
   /** The caller's trailers, which stand behind its body. */
@@ -249,38 +148,95 @@ export class Forwarding implements WholeAnswerHandler, SlotUser, Work, OutletSou
     return trailersOf(this.#request.raw)
   }
 
+  onResponseStarted(): void {
+    this.#hasAnswered = true
+  }
+
+  onHeaders(status: number, received: Buffer[], resume: () => void, text: string): boolean {
+    if (status < 200) {
+      this.#relay.interim(status, received, text)
+      return true
+    }
+    this.#client!.keepAliveMs = keepAliveMsOf(received)
+    const head = this.#headOf(status, textsOf(received))
+    if (head === undefined) {
+      this.#abort?.(new AnswerNotTaken(`status ${status}`))
+      return false
+    }
+    this.#record?.firstByte(status, performance.now())
+    this.#relay.begin(head, text, resume)
+    return true
+  }
+
+  onData(chunk: Buffer): boolean {
+    return this.#relay.write(chunk)
+  }
+
+  onComplete(trailers: string[] | null): void {
+    const now = performance.now()
+    this.#tellHealth(now)
+    this.#record?.tryEnded(now)
+    this.#relay.end(trailers)
+    const client = this.#endAttempt()
+    // not at once: undici allows no new call while it tells of the end of this one
+    process.nextTick(() => this.#release(client, performance.now()))
+  }
+
+  onWholeAnswer(answer: WholeAnswer): void {
+    const { status, headers, keepAliveMs } = answer
+    const now = performance.now()
+    this.#client!.keepAliveMs = keepAliveMs
+    this.#hasAnswered = true
+    try {
+      const head = this.#headOf(status, headers)
+      if (head === undefined) throw new AnswerNotTaken(`status ${status}`)
+      this.#record?.firstByte(status, now)
+      this.#relay.send(head, answer)
+    } catch (error) {
+      this.onError(error as Error)
+      return
+    }
+    this.#tellHealth(now)
+    this.#record?.tryEnded(now)
+    this.#release(this.#endAttempt(), now)
+  }
+
   onError(error: Error): void {
     if (this.#client === undefined) return
     this.#record?.tryEnded(performance.now(), error)
-    this.#endAttempt(error)
+    const client = this.#endAttempt()
+    process.nextTick(() => {
+      this.#upstream.clients.discard(client)
+      this.#upstream.slots.release(this)
+      this.#fail(error)
+    })
   }
 
-  /** Lets go of the connection. Not at once: undici allows no new call while it tells of the end of this one. */
-  #endAttempt(error: Error | undefined): void {
+  #endAttempt(): Connection {
     const client = this.#client!
     if (client.answers.end()) this.#hasAnswered = true
     this.#client = undefined
     this.#abort = undefined
-    process.nextTick(() => {
-      if (error === undefined) this.#upstream.clients.giveBack(client)
-      else this.#upstream.clients.discard(client)
-      this.#upstream.slots.release(this)
-      if (error !== undefined) this.#fail(error)
-    })
+    return client
+  }
+
+  #release(client: Connection, now: number): void {
+    this.#upstream.clients.giveBack(client, now)
+    this.#upstream.slots.release(this)
   }
 
   #fail(error: Error): void {
     if (this.#isGone) return
     // undici misses the bytes that Content-Length announces, though such an answer has none (RFC 9110, section 8.6)
-    if (this.#isWithoutBody) {
-      this.#outlet.end()
+    if (this.#relay.isWithoutBody) {
+      this.#relay.end()
       return
     }
     const failure = failureOf(error, this.#hasAnswered)
     if (failure.isOfService) this.#upstream.health.fail(performance.now(), error.message)
-    if (this.#hasBegun) {
+    if (this.#relay.hasBegun) {
       this.#record?.broken()
-      this.#outlet.breakOff(error)
+      this.#relay.breakOff(error)
     } else if (!this.#triesAgain(failure)) this.#answerWith(failure, error)
   }
 
@@ -294,31 +250,37 @@ export class Forwarding implements WholeAnswerHandler, SlotUser, Work, OutletSou
     return true
   }
 
-  #takeSlot(): void {
-    this.#record?.queued(performance.now())
-    this.#upstream.slots.take(this)
+  #nextTry(how: { mayStay: boolean; isUnprocessed: boolean }): Upstream | undefined {
+    return this.#tries.again({ ...how, hasBody: this.#body !== undefined })
   }
 
-  #nextTry({ mayStay, isUnprocessed }: { mayStay: boolean; isUnprocessed: boolean }): Upstream | undefined {
-    const isRepeatable = this.#body === undefined && (isUnprocessed || repeatable.includes(this.#request.method))
-    return this.#tries.again({ isRepeatable, mayStay })
+  /** What the caller is sent of an answer; undefined if the call is tried again rather than answered with it. */
+  #headOf(status: number, received: readonly string[]): RelayedHead | undefined {
+    this.#status = status
+    this.#record?.trace?.tryAnswered(status)
+    if (this.#isNotTaken(status, received)) return undefined
+    return {
+      ...{ status, received },
+      exchange: { route: this.#route, upstream: this.#upstream, host: this.#request.headers.host },
+      cookie: this.#tries.cookie(),
+      closes: this.#parts.isClosing() || leavesBodyUnread(this.#request, this.#body),
+    }
   }
 
-  /** Whether the call is tried again rather than answered with what the service says. */
   #isNotTaken(status: number, received: readonly string[]): boolean {
     const isFailure = this.#route.settings.health.failStatuses.includes(status)
     if (!isFailure && !(this.#client!.isReused && isLateClosing(status, received))) return false
     this.#next = this.#nextTry({ mayStay: !isFailure, isUnprocessed: false })
     if (this.#next === undefined) return false
-    if (isFailure) this.#tellHealth()
+    if (isFailure) this.#tellHealth(performance.now())
     return true
   }
 
-  #tellHealth(): void {
+  #tellHealth(now: number): void {
     const { health } = this.#upstream
     const isFailure = this.#route.settings.health.failStatuses.includes(this.#status)
-    if (isFailure) health.fail(performance.now(), `status ${this.#status}`)
-    else health.succeed(performance.now())
+    if (isFailure) health.fail(now, `status ${this.#status}`)
+    else health.succeed(now)
   }
 
   #answerWith(failure: Failure, error: Error): void {
@@ -326,21 +288,16 @@ export class Forwarding implements WholeAnswerHandler, SlotUser, Work, OutletSou
     // the service may have done its work before the caller broke the call off
     if (!isOfService && this.#tries.wasSent) markUnknownEnd(this.#reply.raw)
     if (isOfService) this.#request.log.warn({ err: error, service: this.#upstream.name }, adviceOn(failure, error))
-    if (this.#leavesBodyUnread()) this.#reply.header('connection', 'close')
+    if (leavesBodyUnread(this.#request, this.#body)) this.#reply.header('connection', 'close')
     sendProblem(this.#reply, status, detail)
   }
 
-  /** What the caller still sends would be taken for the next call. */
-  #leavesBodyUnread(): boolean {
-    return this.#body !== undefined && !this.#request.raw.complete
-  }
-
   /** The time is over that a gRPC caller gives for the whole call. */
-  readonly #onDeadline = (): void => {
+  #onDeadline(): void {
     const passed = new DeadlinePassed('the deadline of the call has passed')
-    if (this.#hasBegun) {
+    if (this.#relay.hasBegun) {
       this.#isGone = true
-      this.#outlet.end(deadlineTrailers)
+      this.#relay.end(deadlineTrailers)
       this.#abort?.(passed)
     } else if (this.#client !== undefined) {
       if (this.#abort) this.#abort(passed)
@@ -353,7 +310,7 @@ export class Forwarding implements WholeAnswerHandler, SlotUser, Work, OutletSou
 
   /** The answer is over, whoever gave it: what is still under way for it ends. */
   onEnd(): void {
-    clearTimeout(this.#deadline)
+    if (this.#deadline !== undefined) clearTimeout(this.#deadline)
     this.#isGone = true
     if (this.#abort) this.#abort()
     // without a connection yet, the call is only in the queue for one

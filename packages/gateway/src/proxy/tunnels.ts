@@ -181,7 +181,7 @@ class Tunnel implements SlotUser {
 
   /** A WebSocket is asked for by a GET without a body, which may be repeated. */
   #triesAgain({ mayStay, why }: { mayStay: boolean; why: Error }): boolean {
-    const next = this.#tries.again({ isRepeatable: true, mayStay })
+    const next = this.#tries.again({ hasBody: false, isUnprocessed: false, mayStay })
     if (next === undefined) return false
     this.#asked = undefined
     this.#record?.tryEnded(performance.now(), why)

@@ -55,16 +55,16 @@ export class Clients {
   }
 
   /** A connection for one call: the one used last, since it is the least likely to have been closed. */
-  take(): Connection {
+  take(now: number): Connection {
     for (let kept = this.#idle.pop(); kept !== undefined; kept = this.#idle.pop()) {
-      if (!this.#isTooOld(kept, performance.now())) return kept
+      if (!this.#isTooOld(kept, now)) return kept
       this.discard(kept)
     }
     return this.open()
   }
 
   /** The call on a connection has ended. */
-  giveBack(connection: Connection): void {
+  giveBack(connection: Connection, now: number): void {
     if (connection.destroyed || connection.closed) {
       this.#all.delete(connection)
       return
@@ -77,7 +77,7 @@ export class Clients {
       return
     }
     connection.isReused = true
-    connection.idleUntil = performance.now() + idleMs
+    connection.idleUntil = now + idleMs
     this.#idle.push(connection)
     this.#sweeper ??= setInterval(() => this.#sweep(), sweepMs).unref()
   }

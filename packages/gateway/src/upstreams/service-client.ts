@@ -76,8 +76,7 @@ export class ServiceClient extends Client {
     this.answers.attach(socket)
     const push = socket.push.bind(socket)
     this.#short.attach({ socket, write: writeShort, push })
-    socket.push = (piece: Buffer | null, encoding?: BufferEncoding) =>
-      this.#short.take(piece) || push(piece, encoding)
+    socket.push = (piece: Buffer | null, encoding?: BufferEncoding) => this.#short.take(piece) || push(piece, encoding)
     socket.write = (...words: unknown[]) => this.#short.drops() || write(...words)
   }
 }

@@ -142,7 +142,7 @@ export class ShortExchange {
 
   /** Looked at now and then: hands over a call that takes long. */
   check(now: number): void {
-    if (this.#state === 'sent' && now - this.#sentAt > shortMs) this.#handOver()
+    if (this.#state === 'sent' && now - this.#sentAt > shortMs) this.#handOver(now)
   }
 
   /** Resolves when no call is under way here. */
@@ -160,18 +160,19 @@ export class ShortExchange {
     this.#skip = skippedCalls
     this.#held.push(piece)
     if (piece !== null) this.#handler!.onResponseStarted?.()
-    this.#handOver()
+    this.#handOver(performance.now())
   }
 
-  #handOver(): void {
+  #handOver(now: number): void {
     const { headersTimeout } = this.#options!
-    const leftMs = headersTimeout ? Math.max(1, headersTimeout - (performance.now() - this.#sentAt)) : 0
+    const leftMs = headersTimeout ? Math.max(1, headersTimeout - (now - this.#sentAt)) : 0
     this.#state = 'handed over'
     this.#parts.dispatch({ ...this.#options!, headersTimeout: leftMs }, this.#handler!)
   }
 
   #onClose({ socket }: ExchangeConnection): void {
     this.#connection = undefined
+    this.#onIdle?.()
     if (this.#state !== 'sent') return
     const { handler } = this.#finish()
     handler.onError?.(socket.errored ?? new ConnectionLost('the service closed the connection'))
