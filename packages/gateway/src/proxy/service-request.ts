@@ -1,23 +1,22 @@
-import type { OutgoingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import type { CallRequest } from '../calls/call.ts'
 import type { Route } from '../routes/route.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import type { Body } from './body.ts'
+import { trailersOf } from './trailers.ts'
 
 export interface ServiceRequestParts {
   /** Names and values in turn. */
   readonly headers: string[]
   readonly body: Body
-  readonly trailers: () => OutgoingHttpHeaders
 }
 
 /** A call as it is sent to an address, in undici's words. */
 export function serviceRequest(
-  { url, method }: CallRequest,
+  { url, method, raw }: CallRequest,
   route: Route,
   upstream: Upstream,
-  { headers, body, trailers }: ServiceRequestParts,
+  { headers, body }: ServiceRequestParts,
 ): Dispatcher.DispatchOptions {
   const { headersMs, bodyMs } = route.settings.timeouts
   const request = {
@@ -32,5 +31,5 @@ export function serviceRequest(
     // by the Host of the caller, undici would ask for another certificate
     servername: upstream.serverName,
   }
-  return (body === undefined ? request : { ...request, trailers }) as Dispatcher.DispatchOptions
+  return (body === undefined ? request : { ...request, trailers: () => trailersOf(raw) }) as Dispatcher.DispatchOptions
 }
