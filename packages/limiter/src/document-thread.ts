@@ -119,7 +119,8 @@ function isSame(one: readonly unknown[], other: readonly unknown[]): boolean {
 }
 
 function findProgram(name: string): URL | undefined {
-  // bundles in the form of CommonJS may have no import.meta.url
-  const url = URL.canParse(name, import.meta.url) ? new URL(name, import.meta.url) : undefined
+  // bundlers replace `new URL(…, import.meta.url)`; those that write CommonJS may have no import.meta.url
+  const here: string | undefined = import.meta.url
+  const url = URL.canParse(name, here) ? new URL(name, here) : undefined
   return url?.protocol === 'file:' && existsSync(url) ? url : undefined
 }
