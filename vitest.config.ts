@@ -39,6 +39,11 @@ export default defineConfig({
   test: {
     testTimeout: 30_000,
     hookTimeout: 30_000,
+    coverage: {
+      include: ['packages/{limiter,gateway}/src/**/*.ts'],
+      exclude: ['**/*.test.ts', '**/doubles/**', '**/testing/**'],
+      reporter: ['text', 'json-summary'],
+    },
     projects: [
       // most tests wait for servers and timers, so several files share a processor
       { extends: true, test: { name: 'together', include, exclude: [...exclude, ...alone], maxWorkers: 2 } },
