@@ -76,7 +76,7 @@ it('the counter finds whole words in any case and leaves parts of words alone', 
   expect(countWords("one's own words, for ever")).toBe(2)
 })
 
-it('no file has more unusual words than before: write plain ones, as CONTRIBUTING.md lists them', () => {
+it('no file has more of the words that this test lists than before: write plainer ones', () => {
   const allowed = JSON.parse(readFileSync(listPath, 'utf8')) as Record<string, number>
   const counts = countFiles()
   // a file that was moved takes its allowance with it, so a new name is compared with the files that are gone
