@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startEtcd } from '../../packages/limiter/src/sources/doubles/etcd-server.ts'
-import { startRedis } from '../../packages/limiter/src/sources/doubles/redis-server.ts'
+import { startEtcd } from '../../packages/limiter/src/sources/servers/etcd-server.ts'
+import { startRedis } from '../../packages/limiter/src/sources/servers/redis-server.ts'
 import { buildPage, call, openBrowser, openTab, runGateway, write } from './stage.ts'
 
 const until = { timeout: 15_000 }

@@ -2,15 +2,15 @@ import { createReadStream } from 'node:fs'
 import { dirname, isAbsolute } from 'node:path'
 import {
   DianaError,
+  type Extensions,
   formatMistake,
-  gatherWords,
   importPlugins,
   type Mistake,
+  mergeExtensions,
   type Plugin,
   parseText,
   pluginsNamedIn,
   type RuleDocument,
-  type Words,
 } from 'diana-limiter'
 import { assertRules } from 'diana-limiter/words'
 import { assertSafe } from '../admin/create-admin.ts'
@@ -68,7 +68,7 @@ async function checkFile(name: string, given: readonly Plugin[], terminal: Termi
   }
   try {
     const named = await importPlugins(pluginsNamedIn(text), file)
-    const vocabulary = { ...gatherWords({}, [...given, ...named]), sections: [gatewaySection] }
+    const vocabulary = { ...mergeExtensions({}, [...given, ...named]), sections: [gatewaySection] }
     const warnings: string[] = []
     const { document, mistakes } = parseText(text, file, vocabulary)
     if (document)
@@ -84,7 +84,7 @@ async function checkFile(name: string, given: readonly Plugin[], terminal: Termi
 }
 
 /** Throws what `diana start` would throw for a document that was read well. */
-async function assertUsable(document: RuleDocument, vocabulary: Words, files: Files): Promise<void> {
+async function assertUsable(document: RuleDocument, vocabulary: Extensions, files: Files): Promise<void> {
   assertRules(document, vocabulary)
   const settings = document.sections?.gateway as GatewaySettings | undefined
   await assertStartable(settings, files)

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Call, createLimiter, DianaError, gatherWords, type Limiter, normaliseTarget } from 'diana-limiter'
+import { type Call, createLimiter, DianaError, type Limiter, mergeExtensions, normaliseTarget } from 'diana-limiter'
 import { suggest } from 'diana-limiter/words'
 import { loadPlugins, readText } from './check.ts'
 import { type Arguments, type Command, Complaint, type Terminal } from './command.ts'
@@ -39,7 +39,7 @@ export const explain: Command = {
     const rules = file === '-' ? await keepInput(terminal) : { path: file, remove: async () => {} }
     let explained: Explained
     try {
-      const limiter = await createLimiter({ config: rules.path, isObserver: true, ...gatherWords({}, plugins) })
+      const limiter = await createLimiter({ config: rules.path, isObserver: true, ...mergeExtensions({}, plugins) })
       explained = await ask(limiter, describe(limiter), args.options.rule as readonly string[] | undefined)
       await limiter.close()
     } catch (error) {
@@ -97,7 +97,7 @@ function readCall(method: string, path: string, options: Arguments['options']): 
   return limiter => ({
     method: method.toUpperCase(),
     path: target.path,
-    anyCase: true,
+    caseInsensitive: true,
     query: target.query,
     ip: limiter.addressOf(ip, headers[limiter.forwardedBy]),
     host: headers.host,
