@@ -37,7 +37,9 @@ function helpersOf(file, text) {
   const targets = [...text.matchAll(/(?:from|import\() ?'(\.[^']+)'/g)].map(([, target]) =>
     resolve(dirname(file), target),
   )
-  return targets.filter(target => existsSync(target) && /[\\/](?:tests?|fakes|servers|testing|scripts)[\\/]/.test(target))
+  return targets.filter(
+    target => existsSync(target) && /[\\/](?:tests?|fakes|servers|testing|scripts)[\\/]/.test(target),
+  )
 }
 
 const vitest = join(root, 'node_modules/vitest/vitest.mjs')
