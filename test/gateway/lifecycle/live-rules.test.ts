@@ -300,9 +300,9 @@ describe('diana start', () => {
     writeFileSync(rules, shut)
     await start({ file: rules }, async heard => {
       writeFileSync(rules, 'rules: []')
-      await heard(/keeps her last good rules, since the new ones from file .* cannot be obeyed:\nfile .*:1:8: rules/)
+      await heard(/keeps its last good rules, since the new ones from file .* are not valid:\nfile .*:1:8: rules/)
       writeFileSync(rules, open)
-      await heard(/took new rules from file .*remote\.yaml \(version \w+\)/)
+      await heard(/applied new rules from file .*remote\.yaml \(version \w+\)/)
     })
   })
 })

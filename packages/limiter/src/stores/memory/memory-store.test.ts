@@ -209,7 +209,7 @@ describe('a store that is full of live keys', () => {
     expect(store.overflowing(aMomentIn2026)).toEqual([])
   })
 
-  it('is never crowded for having just begun, on a clock that begins at zero', () => {
+  it('never overflows because it has just begun, on a clock that begins at zero', () => {
     for (const words of [
       { limit: '2/d', algorithm: 'fixed-window' },
       { limit: '2/d', algorithm: 'token-bucket', start: 'empty' },
