@@ -7,13 +7,13 @@ import type { Transfer } from './transfers.ts'
 
 const paceKey: unique symbol = Symbol('diana.pace')
 
-interface Paced extends IncomingMessage {
+interface Paced {
   [paceKey]?: CallPace
 }
 
-/** The pace at which the caller of a request sends and reads. */
-export function paceOf(request: IncomingMessage): CallPace | undefined {
-  return (request as Paced)[paceKey]
+/** The pace at which the caller of a request sends, and reads the response. */
+export function paceOf(message: IncomingMessage | ServerResponse): CallPace | undefined {
+  return (message as Paced)[paceKey]
 }
 
 /** What is done for a call: looked at together with its caller, and told when the answer is over. */
@@ -29,7 +29,7 @@ export class CallPace implements Transfer {
   readonly #response: ServerResponse
   readonly #side: CallerSide
   readonly #limits: () => PaceLimits
-  readonly #beganAt = performance.now()
+  readonly #beganAt: number
   /** Most calls end before anybody looks at their pace. */
   #pace: Pace | undefined
 
@@ -38,7 +38,9 @@ export class CallPace implements Transfer {
     this.#response = response
     this.#side = callerSideOf(request, response)
     this.#limits = limits
+    this.#beganAt = recordOf(request)?.startedAt ?? performance.now()
     ;(request as Paced)[paceKey] = this
+    ;(response as Paced)[paceKey] = this
   }
 
   /** Whether there is nothing to watch any more. */

@@ -96,11 +96,10 @@ export class AnswerNotTaken extends Error {
  * Whether an answer is that of a service which closes a connection without a call, as HAProxy and Apache do, and which a call has
  * met on its way (RFC 9110, section 15.5.9).
  */
-export function isLateClosing(status: number, received: readonly Buffer[]): boolean {
+export function isLateClosing(status: number, received: readonly string[]): boolean {
   if (status !== 408) return false
   return received.some((name, at) => {
-    if (at % 2 === 1 || name.toString('latin1').toLowerCase() !== 'connection') return false
-    return /\bclose\b/i.test(received[at + 1]?.toString('latin1') ?? '')
+    return at % 2 === 0 && name === 'connection' && /\bclose\b/i.test(received[at + 1] ?? '')
   })
 }
 
