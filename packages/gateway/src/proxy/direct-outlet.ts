@@ -69,7 +69,8 @@ export class DirectOutlet implements Outlet {
 
   /** As text, a short body is written in one piece with the headers, which are text. */
   #endWith(body: Buffer): void {
-    if (body.length <= maxHeldBytes) this.#raw.end(body.toString('latin1'), 'latin1')
+    if (body.length === 0) this.#raw.end()
+    else if (body.length <= maxHeldBytes) this.#raw.end(body.toString('latin1'), 'latin1')
     else this.#raw.end(body)
   }
 
