@@ -70,8 +70,7 @@ export class CallPace implements Transfer {
 
   #progress(): Progress {
     const { bytesReceived, bytesSent } = this.#side
-    const awaited = this.#isReadingAwaited() ? 'reading' : this.#isSendingAwaited() ? 'sending' : undefined
-    return { sent: bytesReceived, read: bytesSent, awaited }
+    return { sent: bytesReceived, read: bytesSent, awaited: this.#isReadingAwaited() ? 'reading' : this.#awaitedPart() }
   }
 
   #isReadingAwaited(): boolean {
@@ -79,15 +78,16 @@ export class CallPace implements Transfer {
     return writableNeedDrain || this.#side.isFull || (writableEnded && !writableFinished)
   }
 
-  /** A body counts only while somebody reads it, and has read all that has come. */
-  #isSendingAwaited(): boolean {
+  /** What the caller still has to send. A body counts only while somebody reads it, and has read all that has come. */
+  #awaitedPart(): Progress['awaited'] {
     const request = this.#request
-    if (request.complete) return false
+    if (request.complete) return undefined
     // Node drops the rest, so that the next call can be read
-    if (this.#response.writableFinished) return true
-    if (request.readableLength > 0 || this.#response.writableEnded) return false
+    if (this.#response.writableFinished) return 'sending'
+    if (request.readableLength > 0 || this.#response.writableEnded) return undefined
+    if (request.readableFlowing !== true && request.listenerCount('readable') === 0) return undefined
+    if (request.httpVersionMajor !== 2 || grpcTypeOf(request.headers) === undefined) return 'sending'
     // a gRPC caller may keep its stream open and send nothing until it has something to say
-    if (grpcTypeOf(request.headers) !== undefined) return false
-    return request.readableFlowing === true || request.listenerCount('readable') > 0
+    return this.#response.headersSent ? undefined : 'message'
   }
 }

@@ -32,6 +32,13 @@ const late: Failure = {
   isOfService: true,
   mayRetry: false,
 }
+/** A caller must not be able to have the address left alone. */
+const unwilling: Failure = {
+  status: 502,
+  detail: 'The service does not take this call as it is.',
+  isOfService: false,
+  mayRetry: false,
+}
 const unsendable: Failure = {
   status: 400,
   detail: 'This call cannot be passed on as it is.',
@@ -107,6 +114,7 @@ const byCode: Readonly<Record<string, Failure>> = {
   DIANA_DEADLINE: { ...late, detail: 'The deadline of this call has passed.', isOfService: false },
   DIANA_HTTP2_REFUSED: { ...unreachable, isUnprocessed: true },
   DIANA_HTTP2_GARBLED: garbled,
+  DIANA_HTTP2_UNWILLING: unwilling,
   UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: unsendable,
 }
 
