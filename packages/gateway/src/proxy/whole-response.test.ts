@@ -78,7 +78,7 @@ describe('a whole answer', () => {
         }, start)
         expect(whole).toEqual(await bytesOf(node, start))
       }),
-      { numRuns: 80 },
+      { numRuns: 100 },
     )
     expect(wholes).toBeGreaterThan(0)
   })

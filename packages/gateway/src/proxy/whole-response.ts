@@ -61,6 +61,7 @@ function linesOf(headers: readonly string[]): string | undefined {
         break
       case 'connection':
       case 'expect':
+      case 'keep-alive':
       case 'trailer':
       case 'transfer-encoding':
         return undefined
