@@ -61,6 +61,11 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     expect: { poll: { timeout: 10_000, interval: 10 } },
+    coverage: {
+      include: ['packages/{limiter,gateway}/src/**/*.ts'],
+      exclude: ['**/*.test.ts', '**/{fakes,servers,testing}/**'],
+      reporter: ['text', 'json-summary'],
+    },
     projects: [
       {
         extends: true,
