@@ -67,6 +67,18 @@ describe('a fleet', () => {
     expect(signs.map(({ isBack }) => isBack)).toEqual([true, false, true, false, true])
   })
 
+  it('is not complete until processes are back that have joined since this one last heard of the others', async () => {
+    const { fleet, say } = join()
+    say({ size: 3 })
+    await fleet.attend(0)
+    say({ size: 8, heard: 7, back: 7 })
+    expect(await fleet.knock(10)).toMatchObject({ isComplete: false })
+    expect(await fleet.return('one', 10)).toBe(false)
+    say({ heard: 8, back: 8 })
+    expect(await fleet.knock(10)).toMatchObject({ isComplete: true })
+    expect(await fleet.return('one', 10)).toBe(true)
+  })
+
   it('learns that the store has forgotten, once', async () => {
     const { fleet, say } = join()
     await fleet.attend(0)

@@ -83,19 +83,24 @@ export class Fleet {
    * and whether the store has forgotten what it knew.
    */
   async knock(withinMs: number): Promise<{ era: string; isComplete: boolean; hasForgotten: boolean }> {
-    const { era, heard } = await this.#attend(false, withinMs)
-    return { era, isComplete: heard >= this.#part.size, hasForgotten: this.isKnown && era !== this.#era }
+    const { era, size, heard } = await this.#attend(false, withinMs)
+    return { era, isComplete: this.#isComplete(heard, size), hasForgotten: this.isKnown && era !== this.#era }
   }
 
   /** Says that this process is back; tells whether all others have said so within `withinMs`. */
   async return(era: string, withinMs: number): Promise<boolean> {
-    const { back } = await this.#attend(true, withinMs)
+    const { size, back } = await this.#attend(true, withinMs)
     if (this.isKnown) this.#era = era
-    return back >= this.#part.size
+    return this.#isComplete(back, size)
   }
 
   async leave(): Promise<void> {
     await this.#roll.leave()
+  }
+
+  /** Whether so many are all: those that this process knows of, and those that the store knows of, who may have joined since. */
+  #isComplete(count: number, size: number): boolean {
+    return count >= Math.max(this.#part.size, size)
   }
 
   async #attend(isBack: boolean, withinMs: number): Promise<Attendance> {
