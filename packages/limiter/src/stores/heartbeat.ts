@@ -10,6 +10,8 @@ export interface HeartbeatOptions {
   readonly isPaused: () => boolean
   /** Whether the connection is being opened and has not failed. */
   readonly isOpening?: (() => boolean) | undefined
+  /** How many calls the store has answered so far. */
+  readonly answers?: (() => number) | undefined
   readonly onTrouble: (trouble: Trouble) => void
   /** The store has forgotten what it knew. */
   readonly onForgotten: () => void
@@ -18,7 +20,10 @@ export interface HeartbeatOptions {
 /** A connection that is only being opened is open within this time; it is tried in steps. */
 const START_MS = 400
 const START_STEP_MS = 20
-/** One that has not failed either gets more time: on a busy machine it takes long. */
+/**
+ * One that has not failed gets more time, and so does an answer: on a busy machine both take long, and a process that does
+ * not know the others would take a share that is theirs.
+ */
 const MOST_START_MS = 3000
 /** Who does not answer a heartbeat for so long does not answer calls. */
 const LEAST_TIMEOUT_MS = 500
@@ -39,11 +44,11 @@ export class Heartbeat {
   async start(): Promise<void> {
     // steps, not time: a process that gets no processor for a while has not tried
     let steps = 0
-    let trouble = await this.#attend(START_MS)
+    let trouble = await this.#attend(MOST_START_MS)
     while (trouble && !this.#isOver && steps < this.#mostSteps(trouble)) {
       await pause(START_STEP_MS)
       steps++
-      trouble = await this.#attend(START_MS)
+      trouble = await this.#attend(Math.max(START_MS, MOST_START_MS - steps * START_STEP_MS))
     }
     if (trouble) this.#options.onTrouble(trouble)
     this.#beatLater()
@@ -51,8 +56,13 @@ export class Heartbeat {
 
   async beat(): Promise<void> {
     if (this.#options.isPaused()) return
-    const trouble = await this.#attend(Math.max(LEAST_TIMEOUT_MS, this.#options.timeoutMs))
-    if (trouble && trouble.kind !== 'bug') this.#options.onTrouble(trouble)
+    const { answers = () => 0, timeoutMs, onTrouble } = this.#options
+    const answersBefore = answers()
+    const trouble = await this.#attend(Math.max(LEAST_TIMEOUT_MS, timeoutMs))
+    if (!trouble || trouble.kind === 'bug') return
+    // a store that answers calls is slow, not silent
+    if (trouble.isSilent && answers() > answersBefore) return
+    onTrouble(trouble)
   }
 
   stop(): void {
