@@ -88,11 +88,21 @@ describe('a fleet', () => {
     expect(await fleet.knock(0)).toMatchObject({ hasForgotten: false })
   })
 
+  it('is asked about often by a process that has just started, and then once a second', async () => {
+    const { fleet } = join()
+    for (let beat = 0; beat < 10; beat++) {
+      expect(fleet.beatMs).toBe(200)
+      await fleet.attend(beat * 200)
+    }
+    expect(fleet.beatMs).toBe(1000)
+  })
+
   it('of many says less often that it is there', async () => {
     const { fleet, say } = join()
-    expect(fleet.beatMs).toBe(1000)
     say({ size: 1000 })
     await fleet.attend(0)
+    expect(fleet.beatMs).toBe(2000)
+    for (let beat = 1; beat < 10; beat++) await fleet.attend(beat * 2000)
     expect(fleet.beatMs).toBe(10_000)
   })
 })

@@ -6,9 +6,10 @@ import type { ShareClaim, ShareGrant } from './shares.ts'
 const SHRINK_MS = 5000
 const LEAST_BEAT_MS = 1000
 const BEAT_MS_EACH = 10
-/** A process without a share asks for one more often. */
+/** A process without a share asks for one more often, and so does one that has just started, since others start with it. */
 const LEAST_JOIN_BEAT_MS = 200
 const JOIN_BEAT_MS_EACH = 2
+const YOUNG_BEATS = 10
 /** Whoever is not heard of for so many beats is gone. */
 const MEMBER_BEATS = 5
 
@@ -61,7 +62,8 @@ export class Fleet {
   /** So often a process says that it is there: all of them together not too often for the store. */
   get beatMs(): number {
     const { size } = this.#part
-    return this.hasShare ? regularBeatMs(size) : Math.max(LEAST_JOIN_BEAT_MS, size * JOIN_BEAT_MS_EACH)
+    const isSettled = this.hasShare && this.#sequence >= YOUNG_BEATS
+    return isSettled ? regularBeatMs(size) : Math.max(LEAST_JOIN_BEAT_MS, size * JOIN_BEAT_MS_EACH)
   }
 
   /**
