@@ -80,6 +80,8 @@ export class SharedStore {
   /** The store can be asked, and others may not know it yet. */
   #isRejoining = false
   #isClosed = false
+  /** How many calls the store has answered. */
+  #answers = 0
   /** The life of the store in which this process has told it what it had forgotten. */
   #remindedEra: string | undefined
   /** The life of the store in which the fleet gathers. */
@@ -113,6 +115,7 @@ export class SharedStore {
       timeoutMs,
       isPaused: () => !this.#health.isHealthy,
       isOpening: () => options.lastError !== undefined && options.lastError() === undefined,
+      answers: () => this.#answers,
       onTrouble: trouble => this.#switch(trouble),
       onForgotten: () => this.#lost(),
     })
@@ -249,18 +252,22 @@ export class SharedStore {
         late: () => {
           this.#failed(troubleOf(new TooLate(this.#options.timeoutMs)))
           if (isAdmitted !== undefined) return
-          if (isCounted || !this.#health.isHealthy) return decideHere()
-          const allowed = this.#takeLate(charges, this.#options.now())
-          if (allowed !== undefined) decide(allowed)
+          const now = this.#options.now()
+          if (isCounted || !this.#health.isHealthy) decideHere()
+          else if (this.#standIn.knows(charges, now)) decide(this.#takeLate(charges, now))
         },
-        giveUp: decideHere,
+        giveUp: () => {
+          if (isAdmitted !== undefined) return
+          if (isCounted || !this.#health.isHealthy) decideHere()
+          else decide(this.#takeLate(charges, this.#options.now()))
+        },
       }
       this.#deadline.add(waiter)
       this.#store.take(charges).then(
         answer => {
           waiter.isAnswered = true
           if (isAdmitted !== undefined) {
-            this.#deadline.heard()
+            this.#heardSomething()
             this.#heardLate(charges, answer, isAdmitted)
             return
           }
@@ -281,8 +288,13 @@ export class SharedStore {
     })
   }
 
-  #heardInTime(): void {
+  #heardSomething(): void {
+    this.#answers++
     this.#deadline.heard()
+  }
+
+  #heardInTime(): void {
+    this.#heardSomething()
     this.#breaker.succeeded(performance.now())
   }
 
@@ -295,9 +307,8 @@ export class SharedStore {
     if (!allowed) this.#denials.learn(charges, now)
   }
 
-  /** Judges a call whose answer is late by what the store last said is left; undefined if it has not said that. */
-  #takeLate(charges: readonly SharedCharge[], now: number): boolean | undefined {
-    if (!this.#standIn.knows(charges, now)) return undefined
+  /** Judges a call whose answer is late, though the store is not away, by what it last said is left. */
+  #takeLate(charges: readonly SharedCharge[], now: number): boolean {
     const before = charges.map(charge => this.#debts.stateBefore(charge))
     return this.#standIn.takeLate(charges, now) && this.#owe(charges, before)
   }
