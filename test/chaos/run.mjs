@@ -5,17 +5,17 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { faults } from './faults.mjs'
 import { measure } from './measure.mjs'
-import { headLine, rowLine, writeTable } from './report.mjs'
+import { headLine, rowLine, summaryLines, writeTable } from './report.mjs'
 import { startSpinning } from './spin.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const usage = `usage: npm run chaos -- [--short] [--write] [--only TEXT] [--runs 1] [--tries 3] [--busy] [--json]
+const usage = `usage: npm run chaos -- [--short] [--write] [--only TEXT]... [--runs 1] [--tries 3] [--busy] [--json]
 
 Real processes share limits in a real Redis, which is broken and mended; every call is held against its limit.
 
-  --only TEXT   only faults whose names contain this
+  --only TEXT   only faults whose names contain this, in any case; may be given several times
   --short       only the few that npm test runs
-  --runs N      each fault so many times; the worst is shown
+  --runs N      each fault so many times; the worst is shown, and a summary at the end
   --tries N     a run that misses a mark while the machine was busy is made again, up to so many times
   --busy        keeps all cores busy meanwhile: how long things take is not judged then
   --json        prints a line of JSON for each fault
@@ -34,7 +34,7 @@ function readArguments() {
       options: {
         short: { type: 'boolean', default: false },
         write: { type: 'boolean', default: false },
-        only: { type: 'string' },
+        only: { type: 'string', multiple: true, default: [] },
         tries: { type: 'string', default: '3' },
         runs: { type: 'string', default: '1' },
         busy: { type: 'boolean', default: false },
@@ -44,11 +44,14 @@ function readArguments() {
     })
     if (values.help) fail(usage, 0)
     const all = values.short ? faults.filter(({ isShort }) => isShort) : faults
-    const chosen = all.filter(({ name }) => !values.only || name.includes(values.only))
-    if (chosen.length === 0) fail(`there is no fault of "${values.only}"\n\n${usage}`, 2)
+    const isNamed = (name, text) => name.toLowerCase().includes(text.toLowerCase())
+    const unknown = values.only.find(text => !all.some(({ name }) => isNamed(name, text)))
+    if (unknown !== undefined) fail(`there is no fault of "${unknown}"\n\n${usage}`, 2)
+    const chosen = all.filter(({ name }) => values.only.length === 0 || values.only.some(text => isNamed(name, text)))
     if (values.write && chosen.length < faults.length) fail(`--write takes all faults\n\n${usage}`, 2)
     const [runs, tries] = [Number(values.runs), Number(values.tries)]
-    if (!(runs >= 1) || !(tries >= 1)) fail(`--runs and --tries must be 1 or more\n\n${usage}`, 2)
+    if (![runs, tries].every(number => Number.isInteger(number) && number >= 1))
+      fail(`--runs and --tries must be 1 or more\n\n${usage}`, 2)
     return { ...values, runs, tries, chosen }
   } catch (error) {
     return fail(`${error.message}\n\n${usage}`, 2)
@@ -69,5 +72,6 @@ for (const fault of chosen) {
   results.push(result)
 }
 await stopSpinning?.()
+if (runs > 1 && !json) console.log(`\n${summaryLines(results).join('\n')}`)
 if (write) writeTable(`${root}docs/reliability.md`, results)
 if (results.some(({ missed }) => missed.length > 0)) process.exitCode = 1

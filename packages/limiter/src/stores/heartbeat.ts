@@ -8,8 +8,8 @@ export interface HeartbeatOptions {
   readonly timeoutMs: number
   /** Nobody says that he is there while the store cannot be asked. */
   readonly isPaused: () => boolean
-  /** Whether the connection is being opened and has not failed. */
-  readonly isOpening?: (() => boolean) | undefined
+  /** Whether a store that could not be asked may only be slow: nobody has refused to answer. */
+  readonly mayAnswer?: ((trouble: Trouble) => boolean) | undefined
   /** How many calls the store has answered so far. */
   readonly answers?: (() => number) | undefined
   readonly onTrouble: (trouble: Trouble) => void
@@ -17,14 +17,16 @@ export interface HeartbeatOptions {
   readonly onForgotten: () => void
 }
 
-/** A connection that is only being opened is open within this time; it is tried in steps. */
+/** A store that refuses is tried for so long, in steps: it may have been started together with this process. */
 const START_MS = 400
 const START_STEP_MS = 20
 /**
- * One that has not failed gets more time, and so does an answer: on a busy machine both take long, and a process that does
- * not know the others would take a share that is theirs.
+ * One that has not answered yet gets more time: on a busy machine connections and answers take long, and a process that does not
+ * know the others would take a share that is theirs.
  */
 const MOST_START_MS = 3000
+/** An attempt that took longer counts as this: the process was stalled, or the connection is replaced. */
+const LONGEST_ATTEMPT_MS = 500
 /** Who does not answer a heartbeat for so long does not answer calls. */
 const LEAST_TIMEOUT_MS = 500
 
@@ -42,15 +44,21 @@ export class Heartbeat {
 
   /** Joins the fleet; resolves soon, also where the store cannot be asked, which is then an outage like any other. */
   async start(): Promise<void> {
-    // steps, not time: a process that gets no processor for a while has not tried
-    let steps = 0
-    let trouble = await this.#attend(MOST_START_MS)
-    while (trouble && !this.#isOver && steps < this.#mostSteps(trouble)) {
+    const { mayAnswer, onTrouble } = this.#options
+    const mostMs = mayAnswer ? MOST_START_MS : START_MS
+    let triedMs = 0
+    for (;;) {
+      const since = performance.now()
+      const trouble = await this.#attend(Math.max(START_MS, mostMs - triedMs))
+      if (!trouble) break
+      // what was tried counts, not time: a process that gets no processor for a while has not tried
+      triedMs += Math.min(performance.now() - since, LONGEST_ATTEMPT_MS) + START_STEP_MS
+      if (this.#isOver || triedMs > (mayAnswer?.(trouble) ? mostMs : START_MS)) {
+        onTrouble(trouble)
+        break
+      }
       await pause(START_STEP_MS)
-      steps++
-      trouble = await this.#attend(Math.max(START_MS, MOST_START_MS - steps * START_STEP_MS))
     }
-    if (trouble) this.#options.onTrouble(trouble)
     this.#beatLater()
   }
 
@@ -68,12 +76,6 @@ export class Heartbeat {
   stop(): void {
     this.#isOver = true
     clearTimeout(this.#timer)
-  }
-
-  #mostSteps({ isSilent }: Trouble): number {
-    // an attempt that was not answered has taken all of that time
-    if (isSilent) return 0
-    return (this.#options.isOpening?.() ? MOST_START_MS : START_MS) / START_STEP_MS
   }
 
   async #attend(ms: number): Promise<Trouble | undefined> {

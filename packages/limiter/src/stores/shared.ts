@@ -114,7 +114,7 @@ export class SharedStore {
     this.#heartbeat = new Heartbeat(this.#fleet, {
       timeoutMs,
       isPaused: () => !this.#health.isHealthy,
-      isOpening: () => options.lastError !== undefined && options.lastError() === undefined,
+      mayAnswer: trouble => this.#mayAnswer(trouble),
       answers: () => this.#answers,
       onTrouble: trouble => this.#switch(trouble),
       onForgotten: () => this.#lost(),
@@ -419,6 +419,14 @@ export class SharedStore {
   #causeOf(trouble: Trouble): Trouble {
     const reason = trouble.kind === 'down' && !trouble.isSilent ? this.#options.lastError?.() : undefined
     return reason === undefined ? trouble : troubleOf(reason)
+  }
+
+  /** Whether the store may only be slow: a connection is being opened, or was not answered. */
+  #mayAnswer(trouble: Trouble): boolean {
+    const { lastError } = this.#options
+    if (trouble.isSilent || (lastError && lastError() === undefined)) return true
+    const { code, message } = this.#causeOf(trouble)
+    return code === 'STORE_SILENT' || message.includes('ETIMEDOUT')
   }
 
   #recovered(): void {
