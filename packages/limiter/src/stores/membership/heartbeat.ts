@@ -1,0 +1,95 @@
+import { performance } from 'node:perf_hooks'
+import { setTimeout as pause } from 'node:timers/promises'
+import { within } from '../failover/deadline.ts'
+import { classifyError, type StoreError } from '../failover/store-error.ts'
+import type { Fleet } from './fleet.ts'
+
+export interface HeartbeatOptions {
+  readonly timeoutMs: number
+  /** Nobody says that he is there while the store cannot be asked. */
+  readonly isPaused: () => boolean
+  /** Whether a store that could not be asked may only be slow: nobody has refused to answer. */
+  readonly mayAnswer?: ((trouble: StoreError) => boolean) | undefined
+  /** How many calls the store has answered so far. */
+  readonly answers?: (() => number) | undefined
+  readonly onTrouble: (trouble: StoreError) => void
+  /** The store has forgotten what it knew. */
+  readonly onForgotten: () => void
+}
+
+/** A store that refuses is tried for so long, in steps: it may have been started together with this process. */
+const START_MS = 400
+const START_STEP_MS = 20
+/**
+ * One that has not answered yet gets more time: on a busy machine connections and answers take long, and a process that does not
+ * know the others would take a share that is theirs.
+ */
+const MOST_START_MS = 3000
+/** An attempt that took longer counts as this: the process was stalled, or the connection is replaced. */
+const LONGEST_ATTEMPT_MS = 500
+/** Who does not answer a heartbeat for so long does not answer calls. */
+const LEAST_TIMEOUT_MS = 500
+
+/** Says now and then that this process is there, and so learns soon when the store is not. */
+export class Heartbeat {
+  readonly #fleet: Fleet
+  readonly #options: HeartbeatOptions
+  #timer: NodeJS.Timeout | undefined
+  #isOver = false
+
+  constructor(fleet: Fleet, options: HeartbeatOptions) {
+    this.#fleet = fleet
+    this.#options = options
+  }
+
+  /** Joins the fleet; resolves soon, also where the store cannot be asked, which is then an outage like any other. */
+  async start(): Promise<void> {
+    const { mayAnswer, onTrouble } = this.#options
+    const mostMs = mayAnswer ? MOST_START_MS : START_MS
+    let triedMs = 0
+    for (;;) {
+      const since = performance.now()
+      const trouble = await this.#attend(Math.max(START_MS, mostMs - triedMs))
+      if (!trouble) break
+      // what was tried counts, not time: a process that gets no processor for a while has not tried
+      triedMs += Math.min(performance.now() - since, LONGEST_ATTEMPT_MS) + START_STEP_MS
+      if (this.#isOver || triedMs > (mayAnswer?.(trouble) ? mostMs : START_MS)) {
+        onTrouble(trouble)
+        break
+      }
+      await pause(START_STEP_MS)
+    }
+    this.#beatLater()
+  }
+
+  async beat(): Promise<void> {
+    if (this.#options.isPaused()) return
+    const { answers = () => 0, timeoutMs, onTrouble } = this.#options
+    const answersBefore = answers()
+    const trouble = await this.#attend(Math.max(LEAST_TIMEOUT_MS, timeoutMs))
+    if (!trouble || trouble.kind === 'bug') return
+    // a store that answers calls is slow, not silent
+    if (trouble.isSilent && answers() > answersBefore) return
+    onTrouble(trouble)
+  }
+
+  stop(): void {
+    this.#isOver = true
+    clearTimeout(this.#timer)
+  }
+
+  async #attend(ms: number): Promise<StoreError | undefined> {
+    const membership = this.#fleet.register(performance.now()).then(hasForgotten => {
+      if (hasForgotten) this.#options.onForgotten()
+    })
+    return await within(membership, ms).then(() => undefined, classifyError)
+  }
+
+  #beatLater(): void {
+    if (this.#isOver) return
+    this.#timer = setTimeout(async () => {
+      await this.beat()
+      this.#beatLater()
+    }, this.#fleet.beatMs).unref()
+  }
+}
