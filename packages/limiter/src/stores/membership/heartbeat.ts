@@ -49,10 +49,12 @@ export class Heartbeat {
     let triedMs = 0
     for (;;) {
       const since = performance.now()
-      const trouble = await this.#attend(Math.max(START_MS, mostMs - triedMs))
+      const patienceMs = Math.max(START_MS, mostMs - triedMs)
+      const trouble = await this.#attend(patienceMs)
       if (!trouble) break
       // what was tried counts, not time: a process that gets no processor for a while has not tried
-      triedMs += Math.min(performance.now() - since, LONGEST_ATTEMPT_MS) + START_STEP_MS
+      const attemptMs = trouble.isSilent ? patienceMs : Math.min(performance.now() - since, LONGEST_ATTEMPT_MS)
+      triedMs += attemptMs + START_STEP_MS
       if (this.#isOver || triedMs > (mayAnswer?.(trouble) ? mostMs : START_MS)) {
         onTrouble(trouble)
         break
