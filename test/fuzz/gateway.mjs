@@ -102,7 +102,12 @@ export async function startGateway({ workers, filter, isTls = false }, { hostile
     admin: { port: 0 },
     filters: filters[filter],
     routes: [
-      { path: '/good', to: good, timeouts: { connect: '5s', headers: '60s', body: '60s' } },
+      {
+        path: '/good',
+        to: good,
+        connections: { max: 1024, queue: { timeout: '10s' } },
+        timeouts: { connect: '5s', headers: '60s', body: '60s' },
+      },
       { path: '/nowhere', to: 'http://127.0.0.1:9' },
       { to: hostile, health: { failures: 1000, rest: '1ms' } },
     ],

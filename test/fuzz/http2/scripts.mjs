@@ -65,7 +65,7 @@ export function orderlyCalls(random) {
   const length = random.pick([1, 5, 20, 100])
   const calls = random.list(length, index => {
     const method = random.pick(['GET', 'GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'QUERY'])
-    const body = ['POST', 'PUT', 'QUERY'].includes(method) ? 'b'.repeat(random.pick([0, 1, 1000, 40_000])) : ''
+    const body = ['POST', 'PUT', 'QUERY'].includes(method) ? 'b'.repeat(random.pick([0, 1, 1000, 5000])) : ''
     return {
       path: `/good/${random.int(1, 9)}`,
       method,
@@ -95,6 +95,6 @@ export function fatal(random, { answers }) {
   return {
     requests: 1,
     mutated: 1,
-    steps: [{ write: opening(random) + frames.join('') + error }, { untilClosed: 4000 }],
+    steps: [{ write: opening(random) + frames.join('') + error }, { untilClosed: 8000 }],
   }
 }
