@@ -2,6 +2,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import { markUnknownEnd } from 'diana-limiter/words'
 import type { Dispatcher } from 'undici'
 import type { CallReply, CallRequest } from '../calls/call.ts'
+import { CompressingOutlet } from '../compression/compressing-outlet.ts'
 import { bulkBytes } from '../connections/bulk-queue.ts'
 import { paceOf, type Work } from '../connections/call-pace.ts'
 import { deadlineTrailers, grpcTimeoutMs } from '../grpc/grpc-call.ts'
@@ -69,7 +70,9 @@ export class Forwarding implements Dispatcher.DispatchHandler, SlotUser, Work, O
     this.#reply = reply
     this.#route = route
     this.#parts = parts
-    this.#outlet = parts.outletFor(reply)
+    const outlet = parts.outletFor(reply)
+    const { compressible } = route
+    this.#outlet = compressible ? new CompressingOutlet(outlet, compressible, request, reply) : outlet
     this.#record = recordOf(request.raw)
     this.#tries = new Tries(request, route, parts.trust)
   }
