@@ -58,7 +58,7 @@ export class Route {
     // a service behind https is likely to be somebody else's, and known by its own name only
     this.keepsHost = keepHost ?? to.every(address => !/^https:/i.test(address))
     this.changesRequest = requestHeaders.remove.length > 0 || Object.keys(requestHeaders.set).length > 0
-    this.compressible = settings.compression && new Compressible(settings.compression)
+    this.compressible = settings.compression ? new Compressible(settings.compression) : undefined
     this.changesResponse = responseHeaders.remove.length > 0 || Object.keys(responseHeaders.set).length > 0
   }
 

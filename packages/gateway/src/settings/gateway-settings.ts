@@ -209,7 +209,7 @@ const schema = z
         timeouts: { ...usual, ...timeouts, ...route.timeouts },
         connections: { ...usualConnections, ...connections, ...route.connections },
         maxHeadBytes: limits.responseHeaders,
-        compression: (route.compression ?? compression) || undefined,
+        compression: route.compression ?? compression,
       })),
     }),
   )

@@ -58,7 +58,7 @@ export interface RouteSettings extends RouteConditions, UpstreamSettings {
   readonly requestHeaders: HeaderChanges
   readonly responseHeaders: HeaderChanges
   /** Which answers are compressed; none unless given. */
-  readonly compression?: CompressionSettings | undefined
+  readonly compression?: CompressionSettings | false | undefined
   /** How the service is verified, and the gateway to it. */
   readonly tls?: ServiceTlsSettings | undefined
   readonly timeouts: Timeouts
@@ -115,11 +115,7 @@ export const connectionsSchema: z.ZodType<Partial<ConnectionSettings>> = z
   }))
 
 /** A route with only those timeouts and connection settings that it says itself. */
-export type RouteWords = Omit<
-  RouteSettings,
-  'timeouts' | 'connections' | 'bodyBytes' | 'maxHeadBytes' | 'compression'
-> & {
-  readonly compression?: CompressionSettings | false | undefined
+export type RouteWords = Omit<RouteSettings, 'timeouts' | 'connections' | 'bodyBytes' | 'maxHeadBytes'> & {
   readonly bodyBytes: number | undefined
   readonly timeouts: Partial<Timeouts>
   readonly connections: Partial<ConnectionSettings>
