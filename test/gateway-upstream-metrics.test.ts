@@ -32,7 +32,8 @@ test('the state and the open connections of each address of a service are metric
   const guarded = await rig.guard({ gateway: { routes } })
   for (let calls = 0; calls < 3; calls++) expect((await fetch(guarded.url)).status).toBe(200)
   const connections = await scrape(guarded, 'diana_http_upstream_connections')
-  expect(connections).toMatchObject({ [`upstream="${good.url}"`]: 1, [`upstream="${dead}"`]: 0 })
+  expect(connections[`upstream="${good.url}"`]).toBeGreaterThan(0)
+  expect(connections[`upstream="${dead}"`]).toBe(0)
   const state = (address: string, name: string): string => `upstream="${address}",state="${name}"`
   await expect
     .poll(() => scrape(guarded, 'diana_http_upstream_state'), { timeout: 5000 })

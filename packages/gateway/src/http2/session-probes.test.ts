@@ -75,6 +75,14 @@ describe.concurrent('a connection of HTTP/2 ends within a second, and its calls 
   })
 })
 
+test('a PING that a caller of HTTP/2 does not answer is sent again, ever more seldom', async () => {
+  const { socket, received, call } = await startCall()
+  await vi.waitFor(() => expect(received('ping')).toHaveLength(3), 6000)
+  await pause(1500)
+  expect(received('ping')).toHaveLength(3)
+  expect([call.destroyed, socket.destroyed]).toEqual([false, false])
+})
+
 test('a quiet caller of HTTP/2 keeps its connection and gets one PING for each time that it has sent something', async () => {
   const { socket, received, call } = await startCall()
   const answered = new Set<object>()
