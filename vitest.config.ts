@@ -5,15 +5,17 @@ const include = ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts']
 const exclude = ['**/node_modules/**']
 /** What measures time or load, or starts many processes: nothing else runs beside it. */
 const alone = [
-  'packages/limiter/src/allocations.test.ts',
-  'packages/limiter/src/fleet-pace*.test.ts',
-  'packages/limiter/src/limiter-{flapping,lost-counts,outages}.test.ts',
-  'packages/limiter/src/sources/*.test.ts',
-  'packages/limiter/src/stores/{deadline,memory,redis-silence,shared,shared-late}.test.ts',
+  'packages/limiter/src/decision/allocations.test.ts',
+  'packages/limiter/src/pacing/shared-pace*.test.ts',
+  'packages/limiter/src/tests/{flapping,lost-counts,outages}.test.ts',
+  'packages/limiter/src/sources/**/*.test.ts',
+  'packages/limiter/src/stores/failover/{deadline,failover-store,late-answers}.test.ts',
+  'packages/limiter/src/stores/memory/memory-store.test.ts',
+  'packages/limiter/src/stores/redis/connection/silence.test.ts',
   'test/browser/*.test.ts',
-  'test/{accuracy,chaos,fuzz,simulate,streams,restarts}.test.ts',
-  'test/gateway-{hostile,http2-hostile,large-transfers,workers}.test.ts',
-  'test/live-rules.test.ts',
+  'test/{accuracy,chaos,fuzz,simulate,streams,restarts}/*.test.ts',
+  'test/gateway/{hostile,lifecycle}/*.test.ts',
+  'test/gateway/http2/hostile.test.ts',
 ]
 
 const source = (path: string) => fileURLToPath(new URL(path, import.meta.url))

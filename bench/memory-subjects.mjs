@@ -2,7 +2,7 @@
 
 import { algorithms } from '../packages/limiter/dist/algorithms/index.js'
 import { createLimiter, RateLimiter } from '../packages/limiter/dist/index.js'
-import { localCharge, MemoryStore } from '../packages/limiter/dist/stores/memory.js'
+import { localCharge, MemoryStore } from '../packages/limiter/dist/stores/memory/memory-store.js'
 
 const MINUTE = 60_000
 const PLENTY = 50_000_000

@@ -2,8 +2,8 @@
 
 import { createHash } from 'node:crypto'
 import { algorithms } from '../packages/limiter/dist/algorithms/index.js'
-import { RedisStore } from '../packages/limiter/dist/stores/redis.js'
-import { redisCharge } from '../packages/limiter/dist/stores/redis-counter.js'
+import { redisCharge } from '../packages/limiter/dist/stores/redis/counter.js'
+import { RedisStore } from '../packages/limiter/dist/stores/redis/redis-store.js'
 
 const MINUTE = 60_000
 const PLENTY = 50_000_000

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { createServer } from 'node:http'
 import { createGateway } from 'diana-gateway'
-import { createLimiter, gatherWords, type Limiter, parseText, RateLimit, rateLimited } from 'diana-limiter'
+import { createLimiter, type Limiter, mergeExtensions, parseText, RateLimit, rateLimited } from 'diana-limiter'
 import * as express from 'diana-limiter/express'
 import * as fastifyFilters from 'diana-limiter/fastify'
 import * as hono from 'diana-limiter/hono'
@@ -13,8 +13,8 @@ import fastify from 'fastify'
 import { Hono } from 'hono'
 import Koa from 'koa'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { listen } from '../packages/limiter/src/filters/doubles/listen.ts'
-import { freePort } from '../packages/limiter/src/sources/doubles/program.ts'
+import { listen } from '../packages/limiter/src/filters/servers/listen.ts'
+import { freePort } from '../packages/limiter/src/sources/servers/program.ts'
 
 /** Every likely misuse of the library, and what the user is told: no mistake is silent. */
 
@@ -374,7 +374,7 @@ describe('a rule file in the words of another rate limiter', () => {
       'rules must be a list, not a map: write rules: [{ id: all, limit: 100/m }], or each rule behind a dash',
     ],
   ])('%s gets the right hint', (text, message) => {
-    const { mistakes } = parseText(text, 'diana.yaml', gatherWords({}, []))
+    const { mistakes } = parseText(text, 'diana.yaml', mergeExtensions({}, []))
     expect(mistakes.map(one => one.message)).toContain(message)
   })
 
@@ -382,7 +382,7 @@ describe('a rule file in the words of another rate limiter', () => {
     'the path %s is no regular expression',
     path => {
       const text = JSON.stringify({ rules: [{ id: 'a', limit: '1/s', match: { path } }] })
-      expect(parseText(text, 'diana.yaml', gatherWords({}, [])).mistakes).toEqual([])
+      expect(parseText(text, 'diana.yaml', mergeExtensions({}, [])).mistakes).toEqual([])
     },
   )
 })

@@ -4,8 +4,8 @@
 import { setTimeout } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { algorithms } from '../../packages/limiter/dist/algorithms/index.js'
-import { RedisStore } from '../../packages/limiter/dist/stores/redis.js'
-import { redisCharge } from '../../packages/limiter/dist/stores/redis-counter.js'
+import { redisCharge } from '../../packages/limiter/dist/stores/redis/counter.js'
+import { RedisStore } from '../../packages/limiter/dist/stores/redis/redis-store.js'
 import { startRedis } from '../start-redis.mjs'
 
 const CALLERS = 1_000_000

@@ -2,7 +2,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { kinds } from './kinds.mjs'
-import { clockUs } from './witness.mjs'
+import { clockUs } from './redis-clock-probe.mjs'
 
 const worker = fileURLToPath(new URL('worker.mjs', import.meta.url))
 const START_IN_US = 100_000

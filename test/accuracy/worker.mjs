@@ -4,9 +4,9 @@ import { once } from 'node:events'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { createLimiter } from 'diana-limiter'
 import { Cluster, Redis } from 'ioredis'
-import { slotOf } from '../../packages/limiter/dist/stores/redis-slot.js'
+import { slotOf } from '../../packages/limiter/dist/stores/redis/slot.js'
 import { arrivals } from './arrivals.mjs'
-import { clockUs, Witness } from './witness.mjs'
+import { clockUs, RedisClockProbe } from './redis-clock-probe.mjs'
 
 /** So few begin in one turn that Diana judges them in one script. */
 const PER_TURN = 32
@@ -41,9 +41,9 @@ async function takePart(job) {
   process.send({ ready: true })
   const { startAt } = await told()
   if (!member) await until(startAt + joinMs * 1000 - JOINING_US)
-  const { limiter, witness, client, failures, raise } = member ?? (await join(job))
+  const { limiter, clockProbe, client, failures, raise } = member ?? (await join(job))
   if (job.before) until(startAt + job.changeMs * 1000).then(() => raise(job.rule))
-  const { calls, missed, refused } = await offer(job, limiter, witness, startAt, startAt + endMs * 1000)
+  const { calls, missed, refused } = await offer(job, limiter, clockProbe, startAt, startAt + endMs * 1000)
   const slipped = (await Promise.all(refused)).filter(({ allowed }) => allowed).length
   await Promise.all(calls.map(({ done }) => done))
   // what was given back last is on its way
@@ -52,16 +52,16 @@ async function takePart(job) {
   await client.ping()
   await limiter.close()
   client.disconnect()
-  process.send({ columns: columnsOf(calls, witness.aheadUs), missed, slipped, failures }, () => process.exit(0))
+  process.send({ columns: columnsOf(calls, clockProbe.aheadUs), missed, slipped, failures }, () => process.exit(0))
 }
 
 async function join({ redis, rule, before = rule, isRefusedElsewhere }) {
   const { client, clientOf } = await connect(redis)
-  const witness = new Witness(clientOf)
+  const clockProbe = new RedisClockProbe(clientOf)
   const others = isRefusedElsewhere ? [ELSEWHERE] : []
   const { source, tell } = createSource(before, others)
   const limiter = await createLimiter({
-    store: { redis: { call: (...command) => witness.send(command), isCluster: client.isCluster }, timeout: '5s' },
+    store: { redis: { call: (...command) => clockProbe.send(command), isCluster: client.isCluster }, timeout: '5s' },
     rules: [],
     remote: { told: 'here' },
     sources: [source],
@@ -70,7 +70,7 @@ async function join({ redis, rule, before = rule, isRefusedElsewhere }) {
   limiter.events.on('store', ({ healthy, trouble }) => healthy || failures.push(trouble))
   // the connection is there and the script is known before the first call comes
   await limiter.peek(CALL)
-  return { limiter, witness, client, failures, raise: tell }
+  return { limiter, clockProbe, client, failures, raise: tell }
 }
 
 /** A connection to one Redis, or to a Cluster, where each command goes to the node that has its key. */
@@ -106,7 +106,7 @@ async function until(at) {
   if (leftMs > 0) await pause(leftMs)
 }
 
-async function offer({ plan, holdMs, refundAfterMs, isRefusedElsewhere }, limiter, witness, startAt, endAt) {
+async function offer({ plan, holdMs, refundAfterMs, isRefusedElsewhere }, limiter, clockProbe, startAt, endAt) {
   const calls = []
   const refused = []
   let begun = 0
@@ -127,24 +127,27 @@ async function offer({ plan, holdMs, refundAfterMs, isRefusedElsewhere }, limite
       refused.push(limiter.check({ ...CALL, path: '/elsewhere', headers: { 'x-caller': randomUUID() } }))
       continue
     }
-    calls.push(begin({ due }, limiter, witness, { holdMs, refundAfterMs }))
+    calls.push(begin({ due }, limiter, clockProbe, { holdMs, refundAfterMs }))
   }
   return { calls, missed, refused }
 }
 
-function begin(call, limiter, witness, ending) {
-  witness.note(turn => {
+function begin(call, limiter, clockProbe, ending) {
+  clockProbe.note(turn => {
     call.judged ??= turn
   })
-  call.done = limiter.check(CALL).then(verdict => finish(call, verdict, witness, ending))
+  call.done = limiter.check(CALL).then(verdict => finish(call, verdict, clockProbe, ending))
   return call
 }
 
-async function finish(call, verdict, witness, { holdMs, refundAfterMs }) {
+async function finish(call, verdict, clockProbe, { holdMs, refundAfterMs }) {
   call.passedAt = clockUs()
   // a key that is known to be empty is refused here, and Redis is not asked
-  call.judged ??= { earliest: call.passedAt + witness.aheadUs.least, latest: call.passedAt + witness.aheadUs.most }
-  call.granted = witness.answered
+  call.judged ??= {
+    earliest: call.passedAt + clockProbe.aheadUs.least,
+    latest: call.passedAt + clockProbe.aheadUs.most,
+  }
+  call.granted = clockProbe.answered
   call.allowed = verdict.allowed
   call.resetMs = verdict.decisions[0].resetAfterMs
   if (verdict.allowed && refundAfterMs !== undefined) {
@@ -153,7 +156,7 @@ async function finish(call, verdict, witness, { holdMs, refundAfterMs }) {
   }
   if (!verdict.allowed || holdMs === undefined) return
   await pause(holdMs)
-  witness.note(turn => {
+  clockProbe.note(turn => {
     call.ended = turn
   })
   verdict.release()

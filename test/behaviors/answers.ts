@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { request } from 'undici'
 import { expect } from 'vitest'
-import { sendRaw, statusesIn } from '../rigs/gateway-rig.ts'
+import { sendRaw, statusesIn } from '../helpers/gateway-rig.ts'
 import { type Behavior, bodyOf, headersOf, ok, type Stage, statusOf } from './stage.ts'
 
 /** Two calls, one after the other, must be answered, on one connection to the service or on two. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect } from 'vitest'
-import { sendRaw, statusesIn } from '../rigs/gateway-rig.ts'
+import { sendRaw, statusesIn } from '../helpers/gateway-rig.ts'
 import { type Behavior, headersOf, ok, statusOf } from './stage.ts'
 
 const all = ['http-proxy', 'http-proxy-middleware', 'reply-from', 'nginx'] as const

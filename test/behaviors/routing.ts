@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { request } from 'undici'
 import { expect } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
-import { sendRaw, statusesIn } from '../rigs/gateway-rig.ts'
+import { sendRaw, statusesIn } from '../helpers/gateway-rig.ts'
 import { type Behavior, headersOf, ok, type Stage, statusOf } from './stage.ts'
 
 const nobody = 'http://127.0.0.1:1'

@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
-import { type GatewayRig, sendRaw } from '../rigs/gateway-rig.ts'
+import { type GatewayRig, sendRaw } from '../helpers/gateway-rig.ts'
 
 export type Suite = 'http-proxy' | 'http-proxy-middleware' | 'reply-from' | 'nginx'
 

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startEtcd } from '../../packages/limiter/src/sources/doubles/etcd-server.ts'
-import { startRedis } from '../../packages/limiter/src/sources/doubles/redis-server.ts'
+import { startEtcd } from '../../packages/limiter/src/sources/servers/etcd-server.ts'
+import { startRedis } from '../../packages/limiter/src/sources/servers/redis-server.ts'
 import { buildPage, call, openBrowser, openTab, runGateway, write } from './stage.ts'
 
 const until = { timeout: 15_000 }
@@ -42,11 +42,11 @@ describe('etcd', () => {
     let diana = await runGateway({ config, page: built.folder })
     const { page, complaints, close } = await openTab(browser, `${diana.admin}/#/rules/hello`)
     await page.getByRole('button', { name: 'Edit this rule' }).click(until)
-    await page.locator('.places [aria-current=page]').getByText('Config centre').waitFor(until)
+    await page.locator('.places [aria-current=page]').getByText('Config center').waitFor(until)
     await write(page, remote.replace('5/h', '2/h'))
     await page.getByRole('button', { name: 'Review and save…' }).click(until)
-    await page.getByRole('button', { name: 'Put in force' }).click(until)
-    await page.getByText('In force.', { exact: true }).waitFor(until)
+    await page.getByRole('button', { name: 'Apply' }).click(until)
+    await page.getByText('Applied.', { exact: true }).waitFor(until)
     expect(await call(`${diana.url}/hello`, 'ann', 3)).toEqual([200, 200, 503])
     expect(complaints).toEqual([])
     await close()
@@ -72,7 +72,7 @@ describe('Redis', () => {
 
     const killedAt = performance.now()
     await redis.stop('SIGKILL')
-    await page.getByText('Redis cannot be asked. This process counts by itself.').waitFor(until)
+    await page.getByText('Redis cannot be reached. This process counts by itself.').waitFor(until)
     expect(performance.now() - killedAt).toBeLessThan(2000)
     expect(await page.locator('.store .facts').textContent()).toMatch(/since.*why.*\S/)
     await page.getByRole('link', { name: 'Now', exact: true }).click()

@@ -2,7 +2,7 @@ import { execFile, spawn, spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { findProgram } from '../../scripts/programs.mjs'
-import type { GatewayRig } from '../rigs/gateway-rig.ts'
+import type { GatewayRig } from '../helpers/gateway-rig.ts'
 
 const execute = promisify(execFile)
 

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { openBrowser } from '../browser/stage.ts'
-import type { GatewayRig } from '../rigs/gateway-rig.ts'
+import type { GatewayRig } from '../helpers/gateway-rig.ts'
 import { type Client, packageFolder, someBytes, versionOf } from './client.ts'
 
 async function listen(rig: GatewayRig, server: Server): Promise<string> {

@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { request } from 'undici'
 import { expect } from 'vitest'
-import type { GatewayRig } from '../rigs/gateway-rig.ts'
+import type { GatewayRig } from '../helpers/gateway-rig.ts'
 import { type Client, runProgram, someBytes, startProgram, versionOf } from './client.ts'
 import { fileService } from './file-service.ts'
 

@@ -1,4 +1,4 @@
-import { type Algorithm, algorithms, createLimiter, type Meter, Misfit } from 'diana-limiter'
+import { type Algorithm, algorithms, createLimiter, InvalidLimitError, type Meter } from 'diana-limiter'
 import { z } from 'zod'
 
 const DAY_MS = 86_400_000
@@ -11,7 +11,8 @@ export const localDay: Algorithm = {
   limit: 'rate',
   options: { utcOffset: z.int().min(-12).max(14).optional().describe('hours ahead of UTC; default: 0') },
   meter({ count, periodMs }, options): Meter {
-    if (periodMs % DAY_MS !== 0) throw new Misfit('limit', 'counts whole days: write a period such as 1d or 7d')
+    if (periodMs % DAY_MS !== 0)
+      throw new InvalidLimitError('limit', 'counts whole days: write a period such as 1d or 7d')
     const periodUs = periodMs * 1000
     const aheadUs = Number(options.utcOffset ?? 0) * 3_600_000_000
     const windowAt = (now: number) => Math.floor((now + aheadUs) / periodUs)
@@ -20,8 +21,8 @@ export const localDay: Algorithm = {
       state[at + WINDOW] === window ? state[at + COUNT]! : 0
     return {
       slots: 2,
-      patienceUs: 0,
-      held: false,
+      maxWaitUs: 0,
+      needsRelease: false,
       delay(state, at, now, cost) {
         if (cost > count) return Number.POSITIVE_INFINITY
         const window = windowAt(now)
@@ -32,7 +33,7 @@ export const localDay: Algorithm = {
         state[at + COUNT] = used(state, at, window) + cost
         state[at + WINDOW] = window
       },
-      giveBack(state, at, _now, cost, moment) {
+      refund(state, at, _now, cost, moment) {
         const left = used(state, at, windowAt(moment)) - cost
         if (left >= 0) state[at + COUNT] = left
       },

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import express from 'express'
 import fastify from 'fastify'
-import { listen } from '../../packages/limiter/src/filters/doubles/listen.ts'
-import { freePort, startProgram } from '../../packages/limiter/src/sources/doubles/program.ts'
+import { listen } from '../../packages/limiter/src/filters/servers/listen.ts'
+import { freePort, startProgram } from '../../packages/limiter/src/sources/servers/program.ts'
 import { findProgram } from '../../scripts/programs.mjs'
 
 /** A real service that answers 200 with the name of the resource that it served. */

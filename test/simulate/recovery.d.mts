@@ -1,5 +1,5 @@
-import type { Fleet } from '../../packages/limiter/src/stores/fleet.ts'
-import type { Recovery } from '../../packages/limiter/src/stores/recovery.ts'
+import type { Recovery } from '../../packages/limiter/src/stores/failover/recovery.ts'
+import type { Fleet } from '../../packages/limiter/src/stores/membership/fleet.ts'
 
 export interface SimulationOptions {
   readonly processes: number

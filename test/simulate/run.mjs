@@ -62,8 +62,8 @@ if (real) {
     `${rest}; the processes were late by up to ${Math.round(lateMs)} ms`,
   )
 } else {
-  const { Recovery } = await import('../../packages/limiter/dist/stores/recovery.js')
-  const { Fleet } = await import('../../packages/limiter/dist/stores/fleet.js')
+  const { Recovery } = await import('../../packages/limiter/dist/stores/failover/recovery.js')
+  const { Fleet } = await import('../../packages/limiter/dist/stores/membership/fleet.js')
   for (const kind of ['refused', 'silent']) {
     for (const processes of sizes) {
       const runs = []

@@ -1,4 +1,4 @@
-import type { ClientCertificate } from './client-certificate.ts'
+import type { ClientCertificate } from './http/client-certificate.ts'
 
 /** What Diana may ask of a request. Filters make one; anything else may be added under `attributes`. */
 export interface Call {
@@ -8,7 +8,7 @@ export interface Call {
   /** Another path that the target may be cut into: rules about either hold. */
   readonly otherPath?: string | undefined
   /** Whether letters of either case in the path lead to the same place. */
-  readonly anyCase?: boolean | undefined
+  readonly caseInsensitive?: boolean | undefined
   /** The raw query, without the question mark. */
   readonly query?: string | undefined
   /** The caller's address, already chosen among proxies. */

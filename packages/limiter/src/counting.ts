@@ -1,8 +1,8 @@
 import type { Algorithm } from './algorithms/algorithm.ts'
 import { blocking } from './algorithms/block.ts'
 import { algorithms as own } from './algorithms/index.ts'
-import { inMicroseconds, steadyClock } from './clock.ts'
-import { CountingServer } from './stores/counting-server.ts'
+import { inMicroseconds, steadyClock } from './common/clock.ts'
+import { CountingServer } from './stores/counting/server.ts'
 
 export interface CountingOptions {
   /** Where processes that ask connect: the path of a socket in a folder that only they may enter. */

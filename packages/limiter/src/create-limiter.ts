@@ -1,27 +1,27 @@
 import { readFile } from 'node:fs/promises'
 import type { Algorithm } from './algorithms/algorithm.ts'
-import { type Clock, inMicroseconds } from './clock.ts'
+import { type Clock, inMicroseconds } from './common/clock.ts'
+import { DEFAULT_PREFIX } from './common/redis-url.ts'
 import type { Dimension } from './dimensions/dimension.ts'
-import { GivenFunctions } from './dimensions/given-functions.ts'
+import { GivenFunctions } from './dimensions/reading/given-functions.ts'
 import { DianaError } from './errors.ts'
 import { Limiter, type LimiterParts } from './limiter.ts'
-import { gatherWords, importPlugins, pluginsNamedIn } from './plugins.ts'
-import { DEFAULT_PREFIX } from './redis-url.ts'
-import { documentInWords } from './rules/in-words.ts'
+import { importPlugins, mergeExtensions, pluginsNamedIn } from './reload/plugins.ts'
+import { documentToInput } from './rules/in-words.ts'
 import { formatMistake } from './rules/mistake.ts'
-import type { StoreOptions } from './rules/options.ts'
 import { type DocumentOptions, type Parsed, parseOptions, parseText, type Vocabulary } from './rules/parse.ts'
 import type { RuleDocument } from './rules/rule.ts'
-import type { Section } from './rules/section.ts'
+import type { StoreOptions } from './rules/schema/options.ts'
+import type { Section } from './rules/schema/section.ts'
+import { hashText } from './sources/client/text.ts'
 import type { Source, SourceKind } from './sources/source.ts'
-import { hashText } from './sources/text.ts'
-import { CountingStore } from './stores/counting-store.ts'
-import { RedisStore } from './stores/redis.ts'
-import { connectRedis, type RedisTarget } from './stores/redis-client.ts'
-import { warnOfEviction } from './stores/redis-memory.ts'
-import { fleetName, RedisRoll } from './stores/redis-roll.ts'
-import { RedisStatistics } from './stores/redis-statistics.ts'
-import { observerRoll } from './stores/roll.ts'
+import { CountingStore } from './stores/counting/client.ts'
+import { fleetName, RedisRoll } from './stores/membership/redis-registry.ts'
+import { observerRoll } from './stores/membership/registry.ts'
+import { connectRedis, type RedisTarget } from './stores/redis/connection/client.ts'
+import { warnOfEviction } from './stores/redis/connection/memory-policy.ts'
+import { RedisStore } from './stores/redis/redis-store.ts'
+import { RedisStatistics } from './stores/redis/statistics.ts'
 
 /** A rule file's path, or the words of a rule file in code; and what is not a word of rules. */
 export interface LimiterOptions extends Omit<DocumentOptions, 'store'> {
@@ -59,9 +59,9 @@ export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
   assertSense(options, words)
   const text = config === undefined ? undefined : await readRules(config)
   const plugins = text === undefined ? [] : await importPlugins(pluginsNamedIn(text), config!)
-  const vocabulary = { ...gatherWords({ algorithms, dimensions, sources }, plugins), sections }
+  const vocabulary = { ...mergeExtensions({ algorithms, dimensions, sources }, plugins), sections }
   const given = new GivenFunctions()
-  const document = obeyed(
+  const document = applied(
     text === undefined ? parseInCode(words, vocabulary, given) : parseText(text, config!, vocabulary),
   )
   const connection = await connect(options, document)
@@ -143,7 +143,7 @@ async function readRules(path: string): Promise<string> {
   })
 }
 
-function obeyed(parsed: Parsed): RuleDocument {
+function applied(parsed: Parsed): RuleDocument {
   if (parsed.document) return parsed.document
   throw new DianaError('BAD_RULES', parsed.mistakes.map(formatMistake).join('\n'))
 }
@@ -151,7 +151,7 @@ function obeyed(parsed: Parsed): RuleDocument {
 /** Only where there are functions may rules name any. */
 function parseInCode(words: Omit<LimiterOptions, 'config'>, vocabulary: Vocabulary, given: GivenFunctions): Parsed {
   const { store, ...rest } = inWords(words)
-  const inCode = documentInWords(rest, given)
+  const inCode = documentToInput(rest, given)
   const dimensions = given.isEmpty ? vocabulary.dimensions : [...vocabulary.dimensions, given.dimension]
   return parseOptions({ ...inCode, ...(store && { store }) }, { ...vocabulary, dimensions })
 }
@@ -173,7 +173,7 @@ async function connect(
   { store, clock, isObserver }: LimiterOptions,
   document: RuleDocument,
 ): Promise<
-  (Pick<LimiterParts, 'fleet' | 'roll' | 'hasParts' | 'reconnect' | 'onReady' | 'lastError'> & Opened) | undefined
+  (Pick<LimiterParts, 'fleet' | 'registry' | 'hasParts' | 'reconnect' | 'onReady' | 'lastError'> & Opened) | undefined
 > {
   if (!document.store) return undefined
   const { redis: urls, prefix = DEFAULT_PREFIX } = document.store
@@ -182,12 +182,12 @@ async function connect(
   const fleet = new RedisStore(send, { prefix, isCluster, now })
   const statistics = new RedisStatistics(send, { prefix, isCluster })
   const members = new RedisRoll(send, fleetName(prefix))
-  const roll = isObserver ? observerRoll(() => members.count()) : members
+  const registry = isObserver ? observerRoll(() => members.count()) : members
   const adviseOnMemory = (): void => void warnOfEviction(send)
   onReady?.(adviseOnMemory)
   return {
     fleet,
-    roll,
+    registry,
     hasParts: isCluster,
     statistics,
     disconnect: close,

@@ -1,6 +1,6 @@
-import type { SourceStatus } from './origin.ts'
+import type { SourceStatus } from './reload/source-state.ts'
 import type { Mistake } from './rules/mistake.ts'
-import type { StoreStatus } from './stores/store-health.ts'
+import type { StoreStatus } from './stores/failover/store-health.ts'
 
 /** What the limiter is doing at this moment. */
 export interface Status {
@@ -13,7 +13,7 @@ export interface Status {
   readonly keys: number
   readonly maxKeys: number
   /** Rules whose new callers share one counter, because as many keys are live as may be. */
-  readonly crowded: readonly string[]
+  readonly overflowing: readonly string[]
 }
 
 export interface RuleStatus {

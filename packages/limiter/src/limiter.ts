@@ -1,46 +1,54 @@
 import { EventEmitter } from 'node:events'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
-import { type AddressReader, createAddressReader, type ForwardedBy } from './address.ts'
+import { Documents } from './admin/documents.ts'
+import { type Preview, preview } from './admin/preview.ts'
+import { type Trial, Trials } from './admin/trials.ts'
 import type { Algorithm } from './algorithms/algorithm.ts'
-import { assertHeaders } from './assert-headers.ts'
 import { type Call, lazy } from './call.ts'
-import { type CheckOptions, costOf } from './check-options.ts'
-import { type Clock, inMicroseconds, steadyClock } from './clock.ts'
-import { countRules } from './count-rules.ts'
+import { type Clock, inMicroseconds, steadyClock } from './common/clock.ts'
+import { warnOfEach, warnOnce } from './common/warn-once.ts'
+import {
+  type BlockedCaller,
+  blockBy,
+  blockedBy,
+  blockLeftMs,
+  keyOf,
+  unblockBy,
+  type Who,
+} from './decision/blocklist.ts'
+import { type CheckOptions, costOf } from './decision/check-options.ts'
+import { Decider } from './decision/decider.ts'
+import { Explanation, explainBlock, explainList, explainRules } from './decision/explain.ts'
+import { explainMisses, type RuleMiss } from './decision/explain-misses.ts'
+import { giveBack, type NamedRules, type RuleState } from './decision/pending-verdict.ts'
+import { bindCounters } from './decision/rule-states.ts'
 import type { Dimension } from './dimensions/dimension.ts'
-import type { GivenFunctions } from './dimensions/given-functions.ts'
-import { DocumentThread } from './document-thread.ts'
-import { Documents } from './documents.ts'
+import type { GivenFunctions } from './dimensions/reading/given-functions.ts'
+import type { CompositeStore } from './distributed/composite-store.ts'
+import { createSharedStores, type SharedStoresOptions } from './distributed/create-shared-stores.ts'
 import { DianaError } from './errors.ts'
-import { Explanation, explainBlock, explainList, explainRules } from './explain.ts'
-import { explainMisses, type RuleMiss } from './explain-misses.ts'
-import type { Figures } from './figures/figures.ts'
-import type { Observer } from './figures/observer.ts'
-import type { RecordedCall } from './figures/recorder.ts'
-import { type BlockedCaller, blockBy, blockedBy, blockLeftMs, keyOf, unblockBy, type Who } from './gate.ts'
-import { Judge } from './judge.ts'
-import { type CountedRule, giveBack, type NamedRules } from './judgement.ts'
+import { assertHeaders } from './http/assert-headers.ts'
+import { type AddressReader, createAddressReader, type ForwardedBy } from './http/ip-address.ts'
 import type { LimiterEvents, Status } from './limiter-status.ts'
-import { LiveRules, type LiveRulesParts } from './live-rules.ts'
-import { Lookout } from './lookout.ts'
-import type { SourceStatus } from './origin.ts'
-import { type Preview, preview } from './preview.ts'
-import { Reception } from './reception.ts'
+import { WaitQueue } from './queue/wait-queue.ts'
+import { DocumentThread } from './reload/document-thread.ts'
+import { LiveRules, type LiveRulesOptions } from './reload/live-rules.ts'
+import type { SourceStatus } from './reload/source-state.ts'
 import { type CompiledDocument, compileDocument } from './rules/compile.ts'
-import { ruleInWords } from './rules/in-words.ts'
-import type { RuleOptions } from './rules/options.ts'
+import { ruleToInput } from './rules/in-words.ts'
 import type { Rule, RuleDocument } from './rules/rule.ts'
-import { type SharingParts, shareCounts } from './share-counts.ts'
-import type { SharedStores } from './shared-stores.ts'
-import { MemoryStore } from './stores/memory.ts'
-import type { MinuteOfTraffic, RedisStatistics } from './stores/redis-statistics.ts'
-import type { StoreStatus } from './stores/store-health.ts'
-import { type Trial, Trials } from './trials.ts'
+import type { RuleOptions } from './rules/schema/options.ts'
+import { createWatch } from './stats/counters.ts'
+import type { Observer } from './stats/observer.ts'
+import { Observers } from './stats/observers.ts'
+import type { RecordedCall } from './stats/recorder.ts'
+import type { Stats } from './stats/stats.ts'
+import type { StoreStatus } from './stores/failover/store-health.ts'
+import { MemoryStore } from './stores/memory/memory-store.ts'
+import type { MinuteOfTraffic, RedisStatistics } from './stores/redis/statistics.ts'
 import type { Verdict } from './verdict.ts'
-import { warnOfEach, warnOnce } from './warn-once.ts'
-import { createWatch } from './watch.ts'
 
-export interface LimiterParts extends LiveRulesParts, SharingParts {
+export interface LimiterParts extends LiveRulesOptions, SharedStoresOptions {
   readonly statistics?: RedisStatistics | undefined
   readonly disconnect?: (() => void) | undefined
   readonly algorithms: readonly Algorithm[]
@@ -73,13 +81,13 @@ export class Limiter {
   readonly #parts: LimiterParts
   readonly #now: () => number
   readonly #store: MemoryStore
-  readonly #shared: SharedStores
+  readonly #shared: CompositeStore
   readonly #live: LiveRules
-  readonly #reception: Reception
+  readonly #waitQueue: WaitQueue
   readonly #followers = new Map<string, SectionFollower>()
   readonly #sweeper: NodeJS.Timeout
   readonly #watch = createWatch()
-  readonly #lookout: Lookout
+  readonly #observers: Observers
   readonly #trials = new Trials()
   /** The documents that the rules come from: to read, to check, to write. */
   readonly documents: Documents
@@ -87,7 +95,7 @@ export class Limiter {
   /** The caller's address, given the socket's peer and the header that `forwardedBy` names. */
   readonly addressOf: AddressReader = (peer, forwardedFor) => this.#addressOf(peer, forwardedFor)
   #document: RuleDocument
-  #judge: Judge
+  #judge: Decider
   #addressOf: AddressReader
   #closed = false
 
@@ -95,20 +103,20 @@ export class Limiter {
     this.#parts = parts
     this.#now = inMicroseconds(parts.clock ?? steadyClock)
     this.#store = new MemoryStore({ maxKeys: parts.maxKeys })
-    this.#shared = shareCounts(parts, parts.document, {
+    this.#shared = createSharedStores(parts, parts.document, {
       memory: this.#store,
       now: this.#now,
       rules: () => this.#judge.rules,
       onFleet: status => this.#tell(status),
       onMachine: status => this.events.emit('counting', status),
     })
-    this.#reception = new Reception({ now: this.#now, judge: () => this.#judge, watch: this.#watch })
-    this.#lookout = new Lookout(this.#watch, () => this.#now() / 1000)
+    this.#waitQueue = new WaitQueue({ now: this.#now, judge: () => this.#judge, watch: this.#watch })
+    this.#observers = new Observers(this.#watch, () => this.#now() / 1000)
     const thread = new DocumentThread(parts.vocabulary)
     this.#live = new LiveRules(
       { ...parts, thread },
       {
-        onRules: document => this.#obey(document),
+        onRules: document => this.#apply(document),
         onTaken: source => this.events.emit('rules', source),
         onRejected: (source, mistakes) => {
           if (!this.events.emit('rejected', source, mistakes)) this.#warnLater('rejected', source)
@@ -152,25 +160,25 @@ export class Limiter {
     const isFirst = options?.after === undefined
     if (cost > 0 && isFirst) for (const observer of this.#watch.observers) observer.onCall?.(call, cost)
     const verdict = this.#decide(call, cost, options)
-    const tell = (one: Verdict): Verdict => (isFirst || !one.allowed ? this.#lookout.tell(one) : one)
+    const tell = (one: Verdict): Verdict => (isFirst || !one.allowed ? this.#observers.tell(one) : one)
     return verdict instanceof Promise ? verdict.then(tell) : tell(verdict)
   }
 
   #decide(call: Call, cost: number, options?: CheckOptions): Verdict | Promise<Verdict> {
     const now = this.#now()
     if (cost === 0) return this.#judge.look(call, 0, now, options)
-    const ahead = this.#reception.firstLine(call, options)
-    if (ahead) return this.#reception.standInLine(call, cost, ahead, options)
+    const ahead = this.#waitQueue.firstLine(call, options)
+    if (ahead) return this.#waitQueue.enqueue(call, cost, ahead, options)
     const startedMs = (++this.#decided & (TIMED_ONE_OF - 1)) === 0 ? performance.now() : undefined
-    const judgement = this.#judge.take(call, cost, now, options)
-    if (judgement instanceof Promise) {
-      return judgement.then(one => {
-        if (startedMs !== undefined) this.#lookout.time('redis', startedMs)
-        return this.#reception.hold(one, call, cost, now, options)
+    const pending = this.#judge.take(call, cost, now, options)
+    if (pending instanceof Promise) {
+      return pending.then(one => {
+        if (startedMs !== undefined) this.#observers.time('redis', startedMs)
+        return this.#waitQueue.hold(one, call, cost, now, options)
       })
     }
-    if (startedMs !== undefined) this.#lookout.time('memory', startedMs)
-    return this.#reception.hold(judgement, call, cost, now, options)
+    if (startedMs !== undefined) this.#observers.time('memory', startedMs)
+    return this.#waitQueue.hold(pending, call, cost, now, options)
   }
 
   /** Judges a call and counts it, after whatever wait its rules ask for. */
@@ -218,33 +226,33 @@ export class Limiter {
       counting: this.#shared.machineStatus,
       keys: this.#store.keys,
       maxKeys: this.#store.maxKeys,
-      crowded: this.#store.crowded(this.#now()),
+      overflowing: this.#store.overflowing(this.#now()),
     }
   }
 
   /** What became of all calls since the start, and of those that each rule met; this process's own. */
-  figures(): Figures {
-    return this.#lookout.figures(this.#judge.rules)
+  figures(): Stats {
+    return this.#observers.figures(this.#judge.rules)
   }
 
   /** How full the fullest key of each rule was since this was last asked, from 0 to 1; the first time, nothing. */
   takeLoads(): Map<string, number> {
-    return this.#lookout.takeLoads(this.#judge.rules)
+    return this.#observers.takeLoads(this.#judge.rules)
   }
 
   /** Lets somebody look on while calls are judged; returns what ends it. */
   observe(observer: Observer): () => void {
-    return this.#lookout.observe(observer)
+    return this.#observers.observe(observer)
   }
 
   /** Keeps the last calls from now on, as far as rules read them, so that other rules can be tried on them. */
   record(most?: number): void {
-    this.#lookout.record(this.#judge.rules, most)
+    this.#observers.record(this.#judge.rules, most)
   }
 
   /** The recorded calls of the last milliseconds, oldest first. */
   recentCalls(lastMs = 300_000): RecordedCall[] {
-    return this.#lookout.recentCalls(lastMs)
+    return this.#observers.recentCalls(lastMs)
   }
 
   /** What a document would have made of recorded calls, beside what the rules in force make of them. */
@@ -265,7 +273,7 @@ export class Limiter {
   startTrial(rule: string, text: string): Trial {
     const trial = this.#trials.add(rule, text, this.#live.document, this.#parts.vocabulary, Date.now())
     try {
-      this.#obey(this.#live.document)
+      this.#apply(this.#live.document)
     } catch (error) {
       this.#trials.remove(trial.id)
       throw error
@@ -276,7 +284,7 @@ export class Limiter {
   /** Ends a trial; false where there is none of this id. */
   endTrial(id: string): boolean {
     const ended = this.#trials.remove(id)
-    if (ended) this.#obey(this.#live.document)
+    if (ended) this.#apply(this.#live.document)
     return ended
   }
 
@@ -331,7 +339,7 @@ export class Limiter {
   addRule(words: RuleOptions): void {
     if (this.#closed) throw closed()
     const { given } = this.#parts
-    this.#live.add(words, given ? ruleInWords(words, given) : words)
+    this.#live.add(words, given ? ruleToInput(words, given) : words)
   }
 
   /**
@@ -365,7 +373,7 @@ export class Limiter {
     this.#parts.machine?.close()
   }
 
-  #ruleNamed(id: string): CountedRule {
+  #ruleNamed(id: string): RuleState {
     const counted = this.#judge.rules.find(candidate => candidate.rule.id === id)
     if (counted) return counted
     throw new DianaError('BAD_CALL', `there is no rule "${id}", or it is off`)
@@ -396,15 +404,15 @@ export class Limiter {
   }
 
   /** Puts a new set of rules in force: compiled beside the old one, then swapped in by one assignment. */
-  #obey(document: RuleDocument): void {
+  #apply(document: RuleDocument): void {
     const addressOf = createAddressReader(document.trustProxy, document.forwardedBy)
     const followed = this.#askFollowers(document)
     this.#judge = this.#judgeBy(document, this.#judge.rules)
     this.#document = document
     this.#addressOf = addressOf
     for (const putInForce of followed) putInForce()
-    this.#lookout.follow(this.#judge.rules)
-    this.#reception.reconsider()
+    this.#observers.follow(this.#judge.rules)
+    this.#waitQueue.reconsider()
     this.#shared.reconsider()
   }
 
@@ -422,12 +430,12 @@ export class Limiter {
     return [...this.#followers].map(([name, follower]) => follower(document.sections?.[name]))
   }
 
-  #judgeBy(document: RuleDocument, before: readonly CountedRule[]): Judge {
+  #judgeBy(document: RuleDocument, before: readonly RuleState[]): Decider {
     const { rules, allows, denies } = this.#compile({ ...document, rules: [...document.rules, ...this.#trials.rules] })
-    return new Judge({
+    return new Decider({
       allows,
       denies,
-      rules: countRules(rules, before, this.#store, this.#now(), this.#shared),
+      rules: bindCounters(rules, before, this.#store, this.#now(), this.#shared),
       store: this.#store,
       shared: this.#shared,
       answer: document.answer,
@@ -436,7 +444,7 @@ export class Limiter {
       onShared: (rule, allowed) => this.#parts.statistics?.count(rule, allowed),
       onRelease: (receipts, which) => {
         for (const receipt of receipts) giveBack(receipt, this.#now(), which)
-        this.#reception.freed(receipts)
+        this.#waitQueue.freed(receipts)
       },
     })
   }

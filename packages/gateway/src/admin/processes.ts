@@ -1,10 +1,10 @@
-import { type Figures, type Limiter, type RecordedCall, type TopCaller, TopCallers } from 'diana-limiter'
+import { type Limiter, type RecordedCall, type Stats, type TopCaller, TopCallers } from 'diana-limiter'
 import { type RouteReport, readUpstreams } from '../upstreams/reports.ts'
 
 /** The processes that judge calls, seen as one: this one, or the workers of a supervisor. */
 export interface Processes {
   readonly count: number
-  figures(): Figures | Promise<Figures>
+  figures(): Stats | Promise<Stats>
   /** How full the fullest key of each rule was since this was last asked. */
   takeLoads(): ReadonlyMap<string, number> | Promise<ReadonlyMap<string, number>>
   /** Who was refused most. */

@@ -1,4 +1,4 @@
-import { type Figures, type Limiter, type RecordedCall, type TopCaller, TopCallers } from 'diana-limiter'
+import { type Limiter, type RecordedCall, type Stats, type TopCaller, TopCallers } from 'diana-limiter'
 
 /** A rule that a supervisor wants on trial in every worker. */
 export interface WantedTrial {
@@ -17,7 +17,7 @@ export interface AdminQuestion {
 
 /** The answers, as plain values. */
 export interface AdminAnswers {
-  readonly figures: { readonly figures: Figures; readonly loads: readonly (readonly [rule: string, load: number])[] }
+  readonly figures: { readonly figures: Stats; readonly loads: readonly (readonly [rule: string, load: number])[] }
   readonly callers: readonly TopCaller[]
   readonly calls: readonly RecordedCall[]
 }

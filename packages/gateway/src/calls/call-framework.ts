@@ -16,7 +16,7 @@ export const callFramework: Framework<CallRequest, CallReply> = {
   path: request => httpFramework.path(request.raw),
   // resources are paths, since the services' routes are not known here
   template: () => undefined,
-  anyCase: () => true,
+  caseInsensitive: () => true,
   isAnswered: reply => reply.sent,
   setHeader: (reply, name, value) => {
     reply.header(inLowerCase[name] ?? name, value)

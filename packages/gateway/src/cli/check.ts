@@ -2,15 +2,15 @@ import { createReadStream } from 'node:fs'
 import { dirname, isAbsolute } from 'node:path'
 import {
   DianaError,
+  type Extensions,
   formatMistake,
-  gatherWords,
   importPlugins,
   type Mistake,
+  mergeExtensions,
   type Plugin,
   parseText,
   pluginsNamedIn,
   type RuleDocument,
-  type Words,
 } from 'diana-limiter'
 import { assertRules } from 'diana-limiter/words'
 import { assertSafe } from '../admin/create-admin.ts'
@@ -40,8 +40,9 @@ export const check: Command = {
   ],
   options: { plugin: { type: 'string', multiple: true }, json: { type: 'boolean' } },
   async run({ words, options }, terminal) {
-    if (words.length === 0) throw new Complaint(2, 'name at least one rule file')
-    if (words.indexOf('-') !== words.lastIndexOf('-')) throw new Complaint(2, 'standard input can be read once only')
+    if (words.length === 0) throw new Complaint(2, 'no rule file given: diana check FILE')
+    if (words.indexOf('-') !== words.lastIndexOf('-'))
+      throw new Complaint(2, 'standard input (-) can be given only once')
     const results: Checked[] = []
     const plugins = await loadPlugins((options.plugin as readonly string[] | undefined) ?? [])
     for (const file of words) results.push(await checkFile(file, plugins, terminal))
@@ -68,7 +69,7 @@ async function checkFile(name: string, given: readonly Plugin[], terminal: Termi
   }
   try {
     const named = await importPlugins(pluginsNamedIn(text), file)
-    const vocabulary = { ...gatherWords({}, [...given, ...named]), sections: [gatewaySection] }
+    const vocabulary = { ...mergeExtensions({}, [...given, ...named]), sections: [gatewaySection] }
     const warnings: string[] = []
     const { document, mistakes } = parseText(text, file, vocabulary)
     if (document)
@@ -84,7 +85,7 @@ async function checkFile(name: string, given: readonly Plugin[], terminal: Termi
 }
 
 /** Throws what `diana start` would throw for a document that was read well. */
-async function assertUsable(document: RuleDocument, vocabulary: Words, files: Files): Promise<void> {
+async function assertUsable(document: RuleDocument, vocabulary: Extensions, files: Files): Promise<void> {
   assertRules(document, vocabulary)
   const settings = document.sections?.gateway as GatewaySettings | undefined
   await assertStartable(settings, files)

@@ -4,7 +4,7 @@ import { connect as connectHttp2 } from 'node:http2'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
-import { frame, get, preface } from '../../../../test/rigs/http2-frames.ts'
+import { frame, get, preface } from '../../../../test/helpers/http2-frames.ts'
 import { CallerSessions } from './caller-sessions.ts'
 
 const closing: (() => unknown)[] = []

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
-import { gatherWords, parseText } from 'diana-limiter'
+import { mergeExtensions, parseText } from 'diana-limiter'
 import { describe, expect, test } from 'vitest'
 import { gatewaySection } from './gateway-settings.ts'
 
 function mistakesIn(route: string): string[] {
   const text = `rules:\n  - { id: all, limit: 1/s }\ngateway:\n  routes:\n    - ${route}\n`
-  const { mistakes } = parseText(text, 'diana.yaml', { ...gatherWords({}, []), sections: [gatewaySection] })
+  const { mistakes } = parseText(text, 'diana.yaml', { ...mergeExtensions({}, []), sections: [gatewaySection] })
   return (mistakes ?? []).map(({ line, column, message }) => `${line}:${column} ${message}`)
 }
 
@@ -63,6 +63,6 @@ describe('a route whose addresses make no sense is refused with the place and th
 test('the example of docs/upstreams.md is a rule file without a mistake', () => {
   const page = readFileSync(new URL('../../../../docs/upstreams.md', import.meta.url), 'utf8')
   const [, example] = /^```yaml\n([\s\S]*?)^```$/m.exec(page)!
-  const words = { ...gatherWords({}, []), sections: [gatewaySection] }
+  const words = { ...mergeExtensions({}, []), sections: [gatewaySection] }
   expect(parseText(example!, 'docs/upstreams.md', words).mistakes).toEqual([])
 })

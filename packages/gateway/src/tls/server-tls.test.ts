@@ -4,8 +4,8 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { connect } from 'node:tls'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { Authority } from './doubles/authority.ts'
-import { startTlsGateway, type TlsGateway } from './doubles/tls-gateway.ts'
+import { Authority } from './servers/authority.ts'
+import { startTlsGateway, type TlsGateway } from './servers/tls-gateway.ts'
 
 let authority: Authority
 let stranger: Authority

@@ -8,7 +8,7 @@ import { request } from 'undici'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { stringify } from 'yaml'
 import { createGateway, gatewaySection } from '../gateway.ts'
-import { Authority } from './doubles/authority.ts'
+import { Authority } from './servers/authority.ts'
 
 let authority: Authority
 let stranger: Authority

@@ -67,7 +67,7 @@ describe('names', () => {
     const states: unknown[] = []
     for (let i = 0; i < 4; i++) {
       await vi.advanceTimersByTimeAsync(i === 0 ? 0 : 1100)
-      states.push([texts(names.endpointsOf('app.test')), names.troubleOf('app.test')])
+      states.push([texts(names.endpointsOf('app.test')), names.classifyError('app.test')])
     }
     expect(states).toEqual([
       [['10.0.0.1'], undefined],

@@ -38,7 +38,7 @@ export class Names {
     return this.#names.get(name)?.endpoints ?? []
   }
 
-  troubleOf(name: string): string | undefined {
+  classifyError(name: string): string | undefined {
     return this.#names.get(name)?.trouble
   }
 

@@ -111,7 +111,7 @@ export class Pool {
     const { host, path, to } = this.#settings
     const names = [...new Set(to.map(nameIn))].filter(name => name !== undefined)
     const troubles = names.flatMap(name => {
-      const trouble = this.#upstreams.names.troubleOf(name)
+      const trouble = this.#upstreams.names.classifyError(name)
       return trouble === undefined ? [] : [`${name}: ${trouble}`]
     })
     return { host, path, addresses: this.#addresses(now), troubles }

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { gatherWords, importPlugins, pluginsNamedIn } from 'diana-limiter'
+import { importPlugins, mergeExtensions, pluginsNamedIn } from 'diana-limiter'
 import { serveCounting } from 'diana-limiter/counting'
 import { type CountingSettings, fail, readProcessSettings, tell } from './messages.ts'
 
@@ -10,7 +10,7 @@ process.on('disconnect', () => process.exit(0))
 try {
   const { config, socket } = readProcessSettings<CountingSettings>()
   const plugins = await importPlugins(pluginsNamedIn(await readFile(config, 'utf8')), config)
-  await serveCounting({ socket, algorithms: gatherWords({}, plugins).algorithms })
+  await serveCounting({ socket, algorithms: mergeExtensions({}, plugins).algorithms })
   tell({ what: 'ready' })
 } catch (error) {
   fail(error)

@@ -19,15 +19,15 @@ export interface Part {
 }
 
 /** How long a rule lets a call wait: not at all when absent; `timeoutUs` absent leaves the bound to the algorithm. */
-export interface Patience {
+export interface WaitOptions {
   readonly timeoutUs?: number | undefined
 }
 
 const DEFAULT_WAIT_US = 1_000_000
 
 /** The longest that a call waits where the algorithm has no bound of its own. */
-export function longestWaitUs(patience: Patience | undefined): number {
-  return patience ? (patience.timeoutUs ?? DEFAULT_WAIT_US) : 0
+export function longestWaitUs(waitOptions: WaitOptions | undefined): number {
+  return waitOptions ? (waitOptions.timeoutUs ?? DEFAULT_WAIT_US) : 0
 }
 
 /**
@@ -40,7 +40,7 @@ export interface Algorithm {
   readonly limit: 'rate' | 'count'
   readonly options: z.ZodRawShape
   /** Throws a Misfit where the numbers cannot be counted. */
-  meter(limit: Limit, options: Readonly<Record<string, unknown>>, patience?: Patience): Meter
+  meter(limit: Limit, options: Readonly<Record<string, unknown>>, waitOptions?: WaitOptions): Meter
   /**
    * The part of one process among several, who may not admit more together than the limit does; undefined where nothing
    * is left for it. An algorithm without this has its count dealt out, and its options stay.
@@ -60,9 +60,9 @@ export interface Meter {
    */
   readonly coreSlots?: number | undefined
   /** The longest delay a call is admitted with; 0 refuses whatever cannot pass at once. */
-  readonly patienceUs: number
+  readonly maxWaitUs: number
   /** A charge of this meter lasts until it is given back. */
-  readonly held: boolean
+  readonly needsRelease: boolean
   /** The most that can ever pass at once, if that is another number than the count of the limit. */
   readonly most?: number | undefined
   /** How long until `cost` fits, seen from `now`; Infinity when no moment can be named. Changes nothing. */
@@ -78,7 +78,7 @@ export interface Meter {
    * Takes back what was counted as admitted at `moment`: exactly if it came last, never more than time has left of it
    * otherwise. The limit is what it is since `changedAt`, if it was changed.
    */
-  giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt?: number): void
+  refund(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt?: number): void
   /** How much it admits in a microsecond in the long run; a meter without this frees nothing by time. */
   readonly perUs?: number | undefined
   /** The largest cost that would pass at once. */
@@ -100,7 +100,7 @@ export interface Meter {
    * For speed, the moves above in one: takes what passes at once and returns true, or changes nothing; tells what is left
    * then. `cost` is 1 or more.
    */
-  pass?(state: Float64Array, at: number, now: number, cost: number, told: Told): boolean
+  pass?(state: Float64Array, at: number, now: number, cost: number, told: PassResult): boolean
   /** What the numbers of a state are measured by, the period in microseconds first; states of another scale are inherited. */
   readonly scale?: readonly number[] | undefined
   /**
@@ -110,12 +110,12 @@ export interface Meter {
    */
   inherit?(old: ArrayLike<number>, oldScale: readonly number[], state: Float64Array, at: number, now: number): void
   /** The same in Lua, with the numbers it needs; a meter without one counts in this process only. */
-  readonly twin?: Twin | undefined
+  readonly lua?: LuaAlgorithm | undefined
   readonly numbers?: Readonly<Record<string, number>> | undefined
 }
 
 /** What `pass` tells of a key. */
-export interface Told {
+export interface PassResult {
   /** Only where it does not pass at once. */
   delay: number
   remaining: number
@@ -130,7 +130,7 @@ export interface Told {
  * that mattered for `leftUs` (left out: that and the period). `meter` holds the meter's `numbers` by name, `state` its slots counted from 1;
  * floor, ceil, max, min and huge are at hand. Every number is a double, as here.
  */
-export interface Twin {
+export interface LuaAlgorithm {
   readonly name: string
   readonly lua: string
   /**
@@ -141,7 +141,7 @@ export interface Twin {
 }
 
 /** Numbers that an algorithm cannot count; `field` is the word of the rule to point at. */
-export class Misfit extends Error {
+export class InvalidLimitError extends Error {
   readonly field: string
 
   constructor(field: string, message: string) {

@@ -19,7 +19,7 @@ describe('a block', () => {
     expect(asked(start + SECOND)).toEqual([9 * SECOND, 0])
     blockMeter.take(state, at, start + 2 * SECOND, 9000, 0)
     expect(asked(start + 2 * SECOND)).toEqual([9 * SECOND, 0])
-    blockMeter.giveBack(state, at, start + 2 * SECOND, 9000, start)
+    blockMeter.refund(state, at, start + 2 * SECOND, 9000, start)
     expect(asked(start + 11 * SECOND - 1)).toEqual([1, 0])
     expect(asked(start + 11 * SECOND)).toEqual([0, 1])
     expect(blockMeter.idleAt(state, at)).toBe(start + 11 * SECOND)

@@ -1,4 +1,4 @@
-import type { Algorithm, Meter, Twin } from './algorithm.ts'
+import type { Algorithm, LuaAlgorithm, Meter } from './algorithm.ts'
 
 /*
  * Block: a caller is refused until a moment. It is no limit of its own but stands before a rule's: a call asks it with
@@ -28,9 +28,9 @@ export const blocking: Algorithm = { name: '*block', limit: 'count', options: {}
 
 export const blockMeter: Meter = {
   slots: 1,
-  held: false,
-  patienceUs: 0,
-  twin: {
+  needsRelease: false,
+  maxWaitUs: 0,
+  lua: {
     name: 'block',
     lua: `
 local UNTIL, ONCE = 1, 2 ^ 40
@@ -64,7 +64,7 @@ function moves.idleAt(_, state)
 end
 
 return moves`,
-  } satisfies Twin,
+  } satisfies LuaAlgorithm,
   numbers: { setsMoment: 1 },
   delay(state, at, now, cost) {
     return cost > 0 ? 0 : Math.max(0, state[at + UNTIL]! - now)
@@ -74,7 +74,7 @@ return moves`,
     if (cost < ONCE) state[at + UNTIL] = Math.max(until, now + cost * 1000)
     else if (until <= now) state[at + UNTIL] = now + (cost - ONCE) * 1000
   },
-  giveBack() {},
+  refund() {},
   remaining(state, at, now) {
     return state[at + UNTIL]! > now ? 0 : 1
   },

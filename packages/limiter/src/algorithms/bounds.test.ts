@@ -21,7 +21,7 @@ function walk({ limit, meter, most }: Subject, start: number, steps: readonly Di
   for (const step of steps) {
     now = stride(now, step, limit, retryUs)
     const cost = costFrom(step, most)
-    retryUs = key.delay(now, cost) - meter.patienceUs
+    retryUs = key.delay(now, cost) - meter.maxWaitUs
     const moment = key.take(now, cost)
     if (moment !== undefined && cost > 0) admitted.push({ moment, cost })
   }

@@ -1,8 +1,8 @@
-import type { Limit, Meter, Told, Twin } from './algorithm.ts'
-import { Misfit } from './algorithm.ts'
-import { bucketTwin } from './bucket-twin.ts'
-import { lowerSteps, noteLow, type Refill, rewindSteps, STEPS, unpaidOf } from './low-points.ts'
-import { exactRate } from './rate.ts'
+import type { Limit, LuaAlgorithm, Meter, PassResult } from './algorithm.ts'
+import { InvalidLimitError } from './algorithm.ts'
+import { bucketTwin } from './lua/bucket.ts'
+import { lowerSteps, noteLow, type Refill, rewindSteps, STEPS, unpaidOf } from './numbers/low-points.ts'
+import { exactRate } from './numbers/rate.ts'
 
 /*
  * The arithmetic that token bucket and leaky bucket share: a debt that every admitted call raises and time pays off.
@@ -65,7 +65,7 @@ function rateOf(count: number, periodUs: number, { capacity, ahead, largest, isI
   if (isInterval) return { token: 1, perStep: Math.min(count, capacity), stepUs: periodUs }
   const rate = exactRate(count, periodUs, capacity + ahead + largest)
   if (rate === undefined) {
-    throw new Misfit('limit', 'is too slow for so large a bucket; use a shorter period or a smaller burst')
+    throw new InvalidLimitError('limit', 'is too slow for so large a bucket; use a shorter period or a smaller burst')
   }
   return { token: rate.token, perStep: rate.perMicro, stepUs: 1 }
 }
@@ -73,10 +73,10 @@ function rateOf(count: number, periodUs: number, { capacity, ahead, largest, isI
 class Bucket implements Meter {
   readonly slots: number = LOWS + 2 * STEPS
   readonly coreSlots = LOWS
-  readonly held = false
-  readonly twin: Twin = bucketTwin
+  readonly needsRelease = false
+  readonly lua: LuaAlgorithm = bucketTwin
   readonly numbers: Readonly<Record<string, number>>
-  readonly patienceUs: number
+  readonly maxWaitUs: number
   readonly most: number
   readonly scale: readonly number[]
   readonly perUs: number
@@ -92,7 +92,7 @@ class Bucket implements Meter {
   constructor(shape: BucketShape, rate: Rate, periodUs: number) {
     const { token, perStep, stepUs } = rate
     const aheadUs = shape.ahead === 0 ? 0 : Math.ceil((shape.ahead * token) / perStep) * stepUs
-    this.patienceUs = Math.min(shape.timeoutUs, aheadUs)
+    this.maxWaitUs = Math.min(shape.timeoutUs, aheadUs)
     this.most = shape.capacity
     this.#rate = rate
     this.#capacity = shape.capacity * token
@@ -118,7 +118,7 @@ class Bucket implements Meter {
     if (cost > this.#largest) return Number.POSITIVE_INFINITY
     if (cost === 0) return 0
     const { token, perStep, stepUs } = this.#rate
-    const missing = this.#debt(state, at, now) + cost * token - this.#capacity
+    const missing = this.#unreported(state, at, now) + cost * token - this.#capacity
     if (missing <= 0) return this.#isAhead(state, at, now) ? state[at + MOMENT]! - now : 0
     const begun = this.#isNew(state, at, now) ? now : stepBefore(state[at + MOMENT]!, now, stepUs)
     return begun + Math.ceil(missing / perStep) * stepUs - now
@@ -128,33 +128,33 @@ class Bucket implements Meter {
     this.#begin(state, at, now)
     this.#advance(state, at, Math.max(now + delay, state[at + MOMENT]!))
     // a call larger than the bucket has been leaking while it waited, down to the brim
-    const debt = Math.min(this.#capacity, state[at + DEBT]! + cost * this.#rate.token)
+    const unreported = Math.min(this.#capacity, state[at + DEBT]! + cost * this.#rate.token)
     // a call that waited leaves less than a microsecond's worth, and no whole token that another call could take before it
-    const isBrimful = delay > 0 && this.#rate.stepUs === 1 && this.#capacity - debt < this.#rate.perStep
-    state[at + DEBT] = isBrimful ? Math.max(debt, this.#capacity - this.#rate.token + 1) : debt
+    const isBrimful = delay > 0 && this.#rate.stepUs === 1 && this.#capacity - unreported < this.#rate.perStep
+    state[at + DEBT] = isBrimful ? Math.max(unreported, this.#capacity - this.#rate.token + 1) : unreported
   }
 
-  pass(state: Float64Array, at: number, now: number, cost: number, told: Told): boolean {
+  pass(state: Float64Array, at: number, now: number, cost: number, told: PassResult): boolean {
     const { token, perStep, stepUs } = this.#rate
     const last = state[at + MOMENT]!
     if (now < last || this.#startsEmpty || cost > this.#largest) return this.#passApart(state, at, now, cost, told)
-    const debt = debtAfter(now - last, state[at + DEBT]!, this.#rate)
-    const left = this.#capacity - debt - cost * token
+    const unreported = debtAfter(now - last, state[at + DEBT]!, this.#rate)
+    const left = this.#capacity - unreported - cost * token
     if (left < 0) {
       const begun = stepUs === 1 ? now : stepBefore(last, now, stepUs)
       told.delay = begun - now + Math.ceil(-left / perStep) * stepUs
-      told.remaining = Math.max(0, Math.floor((this.#capacity - debt) / token))
+      told.remaining = Math.max(0, Math.floor((this.#capacity - unreported) / token))
       told.idleAt = last + Math.ceil(state[at + DEBT]! / perStep) * stepUs
       return false
     }
-    moveTo(state, at, now, debt, stepUs)
-    state[at + DEBT] = debt + cost * token
+    moveTo(state, at, now, unreported, stepUs)
+    state[at + DEBT] = unreported + cost * token
     told.remaining = Math.floor(left / token)
-    told.idleAt = state[at + MOMENT]! + Math.ceil((debt + cost * token) / perStep) * stepUs
+    told.idleAt = state[at + MOMENT]! + Math.ceil((unreported + cost * token) / perStep) * stepUs
     return true
   }
 
-  #passApart(state: Float64Array, at: number, now: number, cost: number, told: Told): boolean {
+  #passApart(state: Float64Array, at: number, now: number, cost: number, told: PassResult): boolean {
     const delay = this.delay(state, at, now, cost)
     if (delay === 0) this.take(state, at, now, cost, 0)
     told.delay = delay
@@ -163,7 +163,7 @@ class Bucket implements Meter {
     return delay === 0
   }
 
-  giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt = -1): void {
+  refund(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt = -1): void {
     // a key that is forgotten starts again, and owes nothing for what it had before
     if (this.#isNew(state, at, now)) return
     const last = state[at + MOMENT]!
@@ -172,16 +172,16 @@ class Bucket implements Meter {
     const isLast = moment >= then || moment >= last
     if (then < last) this.#rewind(state, at, then)
     else this.#advance(state, at, then)
-    const debt = state[at + DEBT]!
+    const unreported = state[at + DEBT]!
     const units = cost * this.#rate.token
     const charge = { units: Math.min(units, this.#capacity), moment, isRefill: moment > changedAt }
     // of the last call the debt itself says what time has left
     const unpaid = isLast
-      ? { units: Math.min(units, debt), low: debt }
-      : unpaidOf(state, at + LOWS, this.#rate, charge, debt, then)
+      ? { units: Math.min(units, unreported), low: unreported }
+      : unpaidOf(state, at + LOWS, this.#rate, charge, unreported, then)
     if (unpaid.units <= 0) return
     lowerSteps(state, at + LOWS, moment, unpaid.units, unpaid.low)
-    state[at + DEBT] = debt - unpaid.units
+    state[at + DEBT] = unreported - unpaid.units
   }
 
   drain(state: Float64Array, at: number, now: number): void {
@@ -191,7 +191,7 @@ class Bucket implements Meter {
 
   remaining(state: Float64Array, at: number, now: number): number {
     if (this.#isAhead(state, at, now)) return 0
-    return Math.max(0, Math.floor((this.#capacity - this.#debt(state, at, now)) / this.#rate.token))
+    return Math.max(0, Math.floor((this.#capacity - this.#unreported(state, at, now)) / this.#rate.token))
   }
 
   inherit(old: ArrayLike<number>, oldScale: readonly number[], state: Float64Array, at: number, now: number): void {
@@ -241,7 +241,7 @@ class Bucket implements Meter {
     return this.#waits && this.#rate.stepUs > 1 && state[at + MOMENT]! > now
   }
 
-  #debt(state: Float64Array, at: number, now: number): number {
+  #unreported(state: Float64Array, at: number, now: number): number {
     if (this.#isNew(state, at, now)) return this.#capacity
     return debtAfter(now - state[at + MOMENT]!, state[at + DEBT]!, this.#rate)
   }
@@ -259,11 +259,11 @@ function isBlank(state: Float64Array, at: number): boolean {
   return state[at + DEBT] === 0 && state[at + MOMENT] === 0
 }
 
-function debtAfter(elapsedUs: number, debt: number, { perStep, stepUs }: Refill): number {
-  if (elapsedUs < stepUs) return debt
+function debtAfter(elapsedUs: number, unreported: number, { perStep, stepUs }: Refill): number {
+  if (elapsedUs < stepUs) return unreported
   const steps = stepUs === 1 ? elapsedUs : Math.floor(elapsedUs / stepUs)
   // the first test keeps the product below within exact integers
-  return steps >= debt / perStep ? 0 : debt - steps * perStep
+  return steps >= unreported / perStep ? 0 : unreported - steps * perStep
 }
 
 /** The beginning of the step in which `now` lies; that of the last one if that is still to come. */
@@ -273,19 +273,19 @@ function stepBefore(moment: number, now: number, stepUs: number): number {
 
 /** Moves a state on to a moment. */
 function advance(state: Float64Array, at: number, moment: number, refill: Refill): void {
-  const debt = debtAfter(moment - state[at + MOMENT]!, state[at + DEBT]!, refill)
-  moveTo(state, at, moment, debt, refill.stepUs)
+  const unreported = debtAfter(moment - state[at + MOMENT]!, state[at + DEBT]!, refill)
+  moveTo(state, at, moment, unreported, refill.stepUs)
 }
 
 /** Moves a state on to a moment just before which the debt is `debt`, and notes how low that is. */
-function moveTo(state: Float64Array, at: number, moment: number, debt: number, stepUs: number): void {
+function moveTo(state: Float64Array, at: number, moment: number, unreported: number, stepUs: number): void {
   const last = state[at + MOMENT]!
   if (moment <= last) return
   // a full bucket begins its next step with the next call
-  const begun = debt === 0 || stepUs === 1 ? moment : stepBefore(last, moment, stepUs)
+  const begun = unreported === 0 || stepUs === 1 ? moment : stepBefore(last, moment, stepUs)
   if (begun === last) return
-  noteLow(state, at + LOWS, last, debt)
-  state[at + DEBT] = debt
+  noteLow(state, at + LOWS, last, unreported)
+  state[at + DEBT] = unreported
   state[at + MOMENT] = begun
 }
 
@@ -298,15 +298,15 @@ function rewind(state: Float64Array, at: number, moment: number, { perStep, step
 }
 
 /** How long time takes to pay a debt. */
-function paidOffUs(debt: number, { perStep, stepUs }: Refill): number {
-  if (debt === 0) return 0
-  return perStep === 0 ? LONGEST_US : Math.ceil(debt / perStep) * stepUs
+function paidOffUs(unreported: number, { perStep, stepUs }: Refill): number {
+  if (unreported === 0) return 0
+  return perStep === 0 ? LONGEST_US : Math.ceil(unreported / perStep) * stepUs
 }
 
 /** A debt in units of another token, rounded against the caller. */
-function inTokensOf(token: number, debt: number, oldToken: number): number {
-  const whole = Math.floor(debt / oldToken)
-  const rest = debt - whole * oldToken
+function inTokensOf(token: number, unreported: number, oldToken: number): number {
+  const whole = Math.floor(unreported / oldToken)
+  const rest = unreported - whole * oldToken
   const part = Number.isSafeInteger(rest * token)
     ? Math.ceil((rest * token) / oldToken)
     : Math.floor((rest / oldToken) * token) + 1
@@ -314,7 +314,7 @@ function inTokensOf(token: number, debt: number, oldToken: number): number {
 }
 
 /** The same rounded down. */
-function inWholeUnits(token: number, debt: number, oldToken: number): number {
-  const whole = Math.floor(debt / oldToken)
-  return whole * token + Math.max(0, Math.floor(((debt - whole * oldToken) / oldToken) * token) - 1)
+function inWholeUnits(token: number, unreported: number, oldToken: number): number {
+  const whole = Math.floor(unreported / oldToken)
+  return whole * token + Math.max(0, Math.floor(((unreported - whole * oldToken) / oldToken) * token) - 1)
 }

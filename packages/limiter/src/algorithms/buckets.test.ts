@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { OneKey } from '../testing/one-key.ts'
-import { Misfit } from './algorithm.ts'
+import { InvalidLimitError } from './algorithm.ts'
 import { leakyBucket } from './leaky-bucket.ts'
 import { tokenBucket } from './token-bucket.ts'
 
@@ -9,7 +9,7 @@ const HOUR = 3_600_000_000
 
 describe('token bucket', () => {
   it('cannot hold tokens that never come', () => {
-    expect(() => tokenBucket.meter({ count: 0, periodMs: 1000 }, { burst: 5 })).toThrow(Misfit)
+    expect(() => tokenBucket.meter({ count: 0, periodMs: 1000 }, { burst: 5 })).toThrow(InvalidLimitError)
   })
 
   it('names the limit where its numbers are beyond counting', () => {
@@ -88,8 +88,8 @@ describe('leaky bucket', () => {
   it.each([
     [{ delay: 3 }, undefined, 'paces calls that wait'],
     [{ burst: 2, delay: 3 }, {}, 'must not be above burst (2)'],
-  ])('refuses a delay that means nothing: %o', (options, patience, message) => {
-    expect(() => leakyBucket.meter(tenPerSecond, options, patience)).toThrow(message)
+  ])('refuses a delay that means nothing: %o', (options, waitOptions, message) => {
+    expect(() => leakyBucket.meter(tenPerSecond, options, waitOptions)).toThrow(message)
   })
 
   it('lets no call wait longer than the queue allows', () => {
@@ -101,7 +101,7 @@ describe('leaky bucket', () => {
     const key = new OneKey(leakyBucket.meter(tenPerSecond, { burst: 9 }, {}))
     let now = 0
     for (let call = 0; call < 100; call++) {
-      const patient = Math.max(0, key.delay(now, 10) - key.meter.patienceUs)
+      const patient = Math.max(0, key.delay(now, 10) - key.meter.maxWaitUs)
       now = key.take(now + patient, 10)!
     }
     // a thousand in all, one at a time but for the first

@@ -1,4 +1,4 @@
-import type { Algorithm, Limit, Meter, Twin } from './algorithm.ts'
+import type { Algorithm, Limit, LuaAlgorithm, Meter } from './algorithm.ts'
 
 /*
  * Concurrency: how many calls are under way at one time. A call takes a place when it begins and gives it back when it
@@ -23,10 +23,10 @@ export const concurrency: Algorithm = {
 
 class Concurrency implements Meter {
   readonly slots = 1
-  readonly held = true
-  readonly twin: Twin = concurrencyTwin
+  readonly needsRelease = true
+  readonly lua: LuaAlgorithm = concurrencyTwin
   readonly numbers: Readonly<Record<string, number>>
-  readonly patienceUs = 0
+  readonly maxWaitUs = 0
   readonly scale: readonly number[] = [0]
   readonly #count: number
 
@@ -43,7 +43,7 @@ class Concurrency implements Meter {
     state[at + IN_FLIGHT] = state[at + IN_FLIGHT]! + cost
   }
 
-  giveBack(state: Float64Array, at: number, _now: number, cost: number): void {
+  refund(state: Float64Array, at: number, _now: number, cost: number): void {
     state[at + IN_FLIGHT] = Math.max(0, state[at + IN_FLIGHT]! - cost)
   }
 
@@ -65,7 +65,7 @@ class Concurrency implements Meter {
  * places, end of the lease; and so on. The places of a process that died are free again when its lease has ended. A
  * renewal says how many places the process holds, at least and at most, since answers may be under way or lost.
  */
-export const concurrencyTwin: Twin = {
+export const concurrencyTwin: LuaAlgorithm = {
   name: 'concurrency',
   lua: `
 local moves = {}

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Algorithm, Limit, Meter, Patience, Told, Twin } from './algorithm.ts'
+import type { Algorithm, Limit, LuaAlgorithm, Meter, PassResult, WaitOptions } from './algorithm.ts'
 import { longestWaitUs } from './algorithm.ts'
 
 /*
@@ -25,18 +25,18 @@ export const fixedWindow: Algorithm = {
   options: {
     align: z.enum(['clock', 'first-call']).optional().describe('where windows begin; default: clock'),
   },
-  meter(limit: Limit, options: { align?: 'clock' | 'first-call' }, patience?: Patience): Meter {
-    const patienceUs = longestWaitUs(patience)
-    return new FixedWindow(limit, options.align !== 'first-call', patienceUs)
+  meter(limit: Limit, options: { align?: 'clock' | 'first-call' }, waitOptions?: WaitOptions): Meter {
+    const maxWaitUs = longestWaitUs(waitOptions)
+    return new FixedWindow(limit, options.align !== 'first-call', maxWaitUs)
   },
 }
 
 class FixedWindow implements Meter {
   readonly slots = 2
-  readonly held = false
-  readonly twin: Twin = fixedWindowTwin
+  readonly needsRelease = false
+  readonly lua: LuaAlgorithm = fixedWindowTwin
   readonly numbers: Readonly<Record<string, number>>
-  readonly patienceUs: number
+  readonly maxWaitUs: number
   readonly scale: readonly number[]
   readonly perUs: number
   readonly #count: number
@@ -44,13 +44,13 @@ class FixedWindow implements Meter {
   readonly #aligned: boolean
   readonly #waits: boolean
 
-  constructor(limit: Limit, aligned: boolean, patienceUs: number) {
+  constructor(limit: Limit, aligned: boolean, maxWaitUs: number) {
     this.#count = limit.count
     this.#periodUs = limit.periodMs * 1000
     this.#aligned = aligned
-    this.#waits = patienceUs > 0
-    this.patienceUs = patienceUs
-    const words = { aligned: aligned ? 1 : 0, waits: patienceUs > 0 ? 1 : 0 }
+    this.#waits = maxWaitUs > 0
+    this.maxWaitUs = maxWaitUs
+    const words = { aligned: aligned ? 1 : 0, waits: maxWaitUs > 0 ? 1 : 0 }
     this.perUs = limit.count / this.#periodUs
     this.scale = [this.#periodUs, words.aligned, words.waits]
     this.numbers = { count: this.#count, periodUs: this.#periodUs, ...words }
@@ -88,7 +88,7 @@ class FixedWindow implements Meter {
     state[at + COUNT] = (later > 0 ? 0 : used) + cost + (isShut ? FULL : 0)
   }
 
-  pass(state: Float64Array, at: number, now: number, cost: number, told: Told): boolean {
+  pass(state: Float64Array, at: number, now: number, cost: number, told: PassResult): boolean {
     const periodUs = this.#periodUs
     const start = state[at + START]!
     const kept = state[at + COUNT]!
@@ -110,7 +110,7 @@ class FixedWindow implements Meter {
     return true
   }
 
-  giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt = -1): void {
+  refund(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt = -1): void {
     // whether a window of another period, which may have ended by then, was counted on is not known
     if (moment <= changedAt) return
     const start = state[at + START]!
@@ -181,7 +181,7 @@ class FixedWindow implements Meter {
   }
 }
 
-export const fixedWindowTwin: Twin = {
+export const fixedWindowTwin: LuaAlgorithm = {
   name: 'fixed-window',
   pass: `
 local START, COUNT = 1, 2

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { inheritStates, layOut } from '../stores/inherit-states.ts'
+import { inheritStates, layOut } from '../stores/memory/migrate-states.ts'
 import { subjects } from '../testing/subject.ts'
 import { type Dice, nextMoment, pick, startFrom } from '../testing/walk.ts'
-import type { Algorithm, Limit, Meter, Patience } from './algorithm.ts'
+import type { Algorithm, Limit, Meter, WaitOptions } from './algorithm.ts'
 import { concurrency } from './concurrency.ts'
 import { fixedWindow } from './fixed-window.ts'
 import { leakyBucket } from './leaky-bucket.ts'
@@ -26,9 +26,9 @@ class ChangingKey {
   }
 
   clone(): ChangingKey {
-    const twin = new ChangingKey(this.meter)
-    twin.state = this.state.slice()
-    return twin
+    const lua = new ChangingKey(this.meter)
+    lua.state = this.state.slice()
+    return lua
   }
 
   change(meter: Meter, now: number): this {
@@ -45,7 +45,7 @@ class ChangingKey {
   take(now: number, cost = 1): number | undefined {
     const delay = this.delay(now, cost)
     this.meter.begin?.(this.state, 0, now)
-    if (delay > this.meter.patienceUs) return undefined
+    if (delay > this.meter.maxWaitUs) return undefined
     this.meter.take(this.state, 0, now, cost, delay)
     return now + delay
   }
@@ -78,7 +78,7 @@ interface Call {
   readonly cost: number
 }
 
-type MeterFrom = (limit: Limit, die: number, patience?: Patience) => Meter
+type MeterFrom = (limit: Limit, die: number, waitOptions?: WaitOptions) => Meter
 
 /** From when on calls count at `now`: those before are forgotten when the rule changes. */
 type Since = (now: number, periodUs: number) => number
@@ -88,9 +88,9 @@ type Since = (now: number, periodUs: number) => number
  * the rule changed count on.
  */
 function walkOver(meterFrom: MeterFrom, since: Since, steps: readonly Dice[], timeoutUs: number | undefined): void {
-  const patience = timeoutUs === undefined ? undefined : { timeoutUs }
+  const waitOptions = timeoutUs === undefined ? undefined : { timeoutUs }
   let limit: Limit = { count: 3, periodMs: 1000 }
-  const key = new ChangingKey(meterFrom(limit, 0, patience))
+  const key = new ChangingKey(meterFrom(limit, 0, waitOptions))
   let known: Call[] = []
   let now = startFrom(steps[0]![1]!)
   for (const [kind = 0, size = 0, change = 0, count = 0, period = 0, option = 0] of steps) {
@@ -99,7 +99,7 @@ function walkOver(meterFrom: MeterFrom, since: Since, steps: readonly Dice[], ti
       const periodUs = limit.periodMs * 1000
       known = known.filter(({ moment }) => moment >= since(now, periodUs))
       const next = limitFrom([count, change % 2 === 0 ? periodsMs.indexOf(limit.periodMs) : period])
-      key.change(meterFrom(next, option, patience), now)
+      key.change(meterFrom(next, option, waitOptions), now)
       limit = next
     }
     const cost = pick([1, 1, 1, 2, Math.max(1, limit.count)], option)
@@ -113,8 +113,11 @@ function walkOver(meterFrom: MeterFrom, since: Since, steps: readonly Dice[], ti
 }
 
 describe.each<[string, MeterFrom]>([
-  ['sliding-log', (limit, _, patience) => slidingLog.meter(limit, {}, patience)],
-  ['sliding-window', (limit, die, patience) => slidingWindow.meter(limit, { segments: 2 + (die % 12) }, patience)],
+  ['sliding-log', (limit, _, waitOptions) => slidingLog.meter(limit, {}, waitOptions)],
+  [
+    'sliding-window',
+    (limit, die, waitOptions) => slidingWindow.meter(limit, { segments: 2 + (die % 12) }, waitOptions),
+  ],
 ])('%s, when its rule changes', (_name, meterFrom) => {
   it('never admits more than the new limit in the new period, with the calls from before', () => {
     const since: Since = (now, periodUs) => now - periodUs + 1
@@ -125,7 +128,7 @@ describe.each<[string, MeterFrom]>([
 
 describe('fixed-window, when its rule changes', () => {
   it('never admits more than the new limit in a new window, with the calls from before', () => {
-    const meterFrom: MeterFrom = (limit, _, patience) => fixedWindow.meter(limit, {}, patience)
+    const meterFrom: MeterFrom = (limit, _, waitOptions) => fixedWindow.meter(limit, {}, waitOptions)
     const since: Since = (now, periodUs) => Math.floor(now / periodUs) * periodUs
     const property = fc.property(walk, timeoutUs, (steps, timeoutUs) => walkOver(meterFrom, since, steps, timeoutUs))
     fc.assert(property, runs)
@@ -184,12 +187,12 @@ describe.each<[string, (limit: Limit, burst: number) => ModelBucket]>([
 ])('%s, when its rule changes', (_name, bucketFrom) => {
   it('owes as many tokens as before, to the smallest part of one, and pays them off at the new rate', () => {
     const property = fc.property(walk, steps => {
-      let [limit, now, debt, last, rounded] = [{ count: 3, periodMs: 1000 }, startFrom(steps[0]![1]!), 0n, 0, 0n]
+      let [limit, now, unreported, last, rounded] = [{ count: 3, periodMs: 1000 }, startFrom(steps[0]![1]!), 0n, 0, 0n]
       let bucket = bucketFrom(limit, 5)
       const key = new ChangingKey(bucket.meter)
       const pay = (): void => {
         const paid = BigInt(now - last) * BigInt(limit.count) * (PARTS / BigInt(limit.periodMs * 1000))
-        debt = paid > debt ? 0n : debt - paid
+        unreported = paid > unreported ? 0n : unreported - paid
         last = now
       }
       last = now
@@ -204,11 +207,11 @@ describe.each<[string, (limit: Limit, burst: number) => ModelBucket]>([
           rounded += PARTS / BigInt(bucket.meter.numbers!.token!) + 1n
         }
         const cost = pick([1, 1, 2, bucket.capacity], option)
-        const after = debt + BigInt(cost) * PARTS
+        const after = unreported + BigInt(cost) * PARTS
         const room = BigInt(bucket.capacity) * PARTS
         if (key.take(now, cost) !== undefined) {
           expect(after).toBeLessThanOrEqual(room)
-          debt = after
+          unreported = after
         } else {
           expect(after + rounded).toBeGreaterThan(room)
         }
@@ -227,25 +230,25 @@ interface Epoch {
 
 /** Sees that no call passes a full bucket; calls that still wait when the rule changes are used up from then on. */
 function assertNeverOver(epochs: readonly Epoch[], calls: readonly (Call & { readonly epoch: Epoch })[]): void {
-  let [debt, last] = [0n, 0]
+  let [unreported, last] = [0n, 0]
   for (const [i, epoch] of epochs.entries()) {
     const { limit, capacity } = epoch
     const end = epochs[i + 1]?.since ?? Number.POSITIVE_INFINITY
     const own = calls.filter(call => call.epoch === epoch).toSorted((a, b) => a.moment - b.moment)
     const pay = (now: number): void => {
       const paid = BigInt(now - last) * BigInt(limit.count) * (PARTS / BigInt(limit.periodMs * 1000))
-      debt = paid > debt ? 0n : debt - paid
+      unreported = paid > unreported ? 0n : unreported - paid
       last = now
     }
     last = epoch.since
     for (const { moment, cost } of own.filter(call => call.moment <= end)) {
       pay(moment)
-      debt += BigInt(cost) * PARTS
-      expect(debt).toBeLessThanOrEqual(BigInt(capacity) * PARTS)
+      unreported += BigInt(cost) * PARTS
+      expect(unreported).toBeLessThanOrEqual(BigInt(capacity) * PARTS)
     }
     if (end === Number.POSITIVE_INFINITY) return
     pay(end)
-    for (const { cost } of own.filter(call => call.moment > end)) debt += BigInt(cost) * PARTS
+    for (const { cost } of own.filter(call => call.moment > end)) unreported += BigInt(cost) * PARTS
   }
 }
 
@@ -348,7 +351,7 @@ describe('concurrency, when its rule changes', () => {
     const key = new ChangingKey(large!)
     expect(key.takeMany(0, 9)).toBe(5)
     key.change(small!, 1)
-    const free = (): void => small!.giveBack(key.state, 0, 2, 1, 0)
+    const free = (): void => small!.refund(key.state, 0, 2, 1, 0)
     const seen = [1, 2, 3, 4, 5].map(() => {
       free()
       return key.remaining(2)

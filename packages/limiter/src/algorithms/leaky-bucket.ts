@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { Algorithm, Limit, Meter, Part, Patience, Terms } from './algorithm.ts'
-import { Misfit } from './algorithm.ts'
+import type { Algorithm, Limit, Meter, Part, Terms, WaitOptions } from './algorithm.ts'
+import { InvalidLimitError } from './algorithm.ts'
 import { bucketMeter } from './bucket.ts'
 import { deal, partOfRate } from './part.ts'
 
@@ -24,16 +24,17 @@ export const leakyBucket: Algorithm = {
     burst: z.int().min(0).max(1e9).optional().describe('calls that find room beyond the one under way; default: 0'),
     delay: z.int().min(0).max(1e9).optional().describe('how many of the burst pass at once when waiting; default: 0'),
   },
-  meter(limit: Limit, options: { burst?: number; delay?: number }, patience?: Patience): Meter {
+  meter(limit: Limit, options: { burst?: number; delay?: number }, waitOptions?: WaitOptions): Meter {
     const { burst = 0, delay = 0 } = options
     const room = { largest: burst + 1, startsEmpty: false, isInterval: false }
-    if (!patience) {
-      if (options.delay !== undefined) throw new Misfit('delay', 'paces calls that wait; add whenFull: wait')
+    if (!waitOptions) {
+      if (options.delay !== undefined) throw new InvalidLimitError('delay', 'paces calls that wait; add whenFull: wait')
       return bucketMeter(limit, { ...room, capacity: burst + 1, ahead: 0, timeoutUs: 0 })
     }
-    if (options.burst === undefined) throw new Misfit('burst', 'is missing: say how many may wait, as in burst: 20')
-    if (delay > burst) throw new Misfit('delay', `must not be above burst (${burst})`)
-    const timeoutUs = patience.timeoutUs ?? Number.POSITIVE_INFINITY
+    if (options.burst === undefined)
+      throw new InvalidLimitError('burst', 'is missing: say how many may wait, as in burst: 20')
+    if (delay > burst) throw new InvalidLimitError('delay', `must not be above burst (${burst})`)
+    const timeoutUs = waitOptions.timeoutUs ?? Number.POSITIVE_INFINITY
     return bucketMeter(limit, { ...room, capacity: delay + 1, ahead: burst - delay, timeoutUs })
   },
   part(limit: Limit, options: { burst?: number; delay?: number }, part: Part): Terms | undefined {

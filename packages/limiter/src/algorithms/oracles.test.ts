@@ -26,7 +26,7 @@ describe.each(foretold)('%s', name => {
       for (const step of steps) {
         now = nextMoment(now, step, subject.limit, retryUs)
         const cost = costFrom(step, subject.most)
-        retryUs = key.delay(now, cost) - subject.meter.patienceUs
+        retryUs = key.delay(now, cost) - subject.meter.maxWaitUs
         expect(key.take(now, cost)).toBe(subject.oracle!(now, cost))
       }
     })

@@ -1,5 +1,5 @@
-import type { Algorithm, Limit, Meter, Part, Patience, Terms } from './algorithm.ts'
-import { Misfit } from './algorithm.ts'
+import type { Algorithm, Limit, Meter, Part, Terms, WaitOptions } from './algorithm.ts'
+import { InvalidLimitError } from './algorithm.ts'
 
 export const WHOLE: Part = { rank: 0, size: 1 }
 
@@ -9,15 +9,15 @@ export function deal(count: number, { rank, size }: Part): number {
 }
 
 /** The meter of one process's part of a limit. */
-export function partMeter(algorithm: Algorithm, terms: Terms, part: Part, patience?: Patience): Meter {
+export function partMeter(algorithm: Algorithm, terms: Terms, part: Part, waitOptions?: WaitOptions): Meter {
   const { limit, options } = terms
-  if (part.size === 1) return algorithm.meter(limit, options, patience)
+  if (part.size === 1) return algorithm.meter(limit, options, waitOptions)
   const own = algorithm.part ? algorithm.part(limit, options, part) : dealt(terms, part)
   try {
-    return own ? algorithm.meter(own.limit, own.options, patience) : NOTHING
+    return own ? algorithm.meter(own.limit, own.options, waitOptions) : NOTHING
   } catch (error) {
     // so little that it cannot be counted
-    if (error instanceof Misfit) return NOTHING
+    if (error instanceof InvalidLimitError) return NOTHING
     throw error
   }
 }
@@ -30,11 +30,11 @@ function dealt({ limit, options }: Terms, part: Part): Terms | undefined {
 /** The part of whoever gets nothing: refuses all. */
 const NOTHING: Meter = {
   slots: 1,
-  patienceUs: 0,
-  held: false,
+  maxWaitUs: 0,
+  needsRelease: false,
   delay: (_state, _at, _now, cost) => (cost === 0 ? 0 : Number.POSITIVE_INFINITY),
   take: () => {},
-  giveBack: () => {},
+  refund: () => {},
   remaining: () => 0,
   idleAt: () => 0,
 }

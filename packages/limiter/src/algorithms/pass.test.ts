@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { subjects } from '../testing/subject.ts'
 import { costFrom, nextMomentOfBadClock, pick, startFrom } from '../testing/walk.ts'
-import type { Told } from './algorithm.ts'
+import type { PassResult } from './algorithm.ts'
 
 const dice = fc.array(fc.nat(9999), { minLength: 6, maxLength: 6 })
 const swift = Object.entries(subjects).filter(([, create]) => create([5, 5], [0, 0, 0], undefined).meter.pass)
@@ -13,7 +13,7 @@ it.each(swift)('%s: one move does what the four do', (_, create) => {
       const timeoutUs = pick([undefined, undefined, 1000, 1_000_000], wait)
       const { meter, most, limit: numbers } = create(limit, options, timeoutUs)
       const [fused, apart] = [new Float64Array(meter.slots + 1), new Float64Array(meter.slots + 1)]
-      const told: Told = { delay: 0, remaining: 0, idleAt: 0 }
+      const told: PassResult = { delay: 0, remaining: 0, idleAt: 0 }
       let now = startFrom(start)
       let retryUs = 0
       for (const step of steps) {
@@ -26,7 +26,7 @@ it.each(swift)('%s: one move does what the four do', (_, create) => {
         expect(told).toMatchObject({ remaining: meter.remaining(apart, 1, now), idleAt: meter.idleAt(apart, 1) })
         expect(fused).toEqual(apart)
         retryUs = delay
-        if (delay === 0 || delay > meter.patienceUs) continue
+        if (delay === 0 || delay > meter.maxWaitUs) continue
         for (const state of [fused, apart]) meter.take(state, 1, now, cost, delay)
       }
     }),

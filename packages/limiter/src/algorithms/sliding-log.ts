@@ -1,5 +1,5 @@
-import type { Algorithm, Limit, Meter, Patience, Twin } from './algorithm.ts'
-import { longestWaitUs, Misfit } from './algorithm.ts'
+import type { Algorithm, Limit, LuaAlgorithm, Meter, WaitOptions } from './algorithm.ts'
+import { InvalidLimitError, longestWaitUs } from './algorithm.ts'
 
 /*
  * Sliding log: the moment of every admitted call is kept until it has left the window. Exact to the microsecond, at
@@ -24,31 +24,34 @@ export const slidingLog: Algorithm = {
   name: 'sliding-log',
   limit: 'rate',
   options: {},
-  meter(limit: Limit, _options: object, patience?: Patience): Meter {
+  meter(limit: Limit, _options: object, waitOptions?: WaitOptions): Meter {
     if (limit.count > LARGEST) {
-      throw new Misfit('limit', `keeps every call, so at most ${LARGEST} per period; use algorithm: sliding-window`)
+      throw new InvalidLimitError(
+        'limit',
+        `keeps every call, so at most ${LARGEST} per period; use algorithm: sliding-window`,
+      )
     }
-    return new SlidingLog(limit, longestWaitUs(patience))
+    return new SlidingLog(limit, longestWaitUs(waitOptions))
   },
 }
 
 class SlidingLog implements Meter {
   readonly slots: number
-  readonly held = false
-  readonly twin: Twin = slidingLogTwin
+  readonly needsRelease = false
+  readonly lua: LuaAlgorithm = slidingLogTwin
   readonly numbers: Readonly<Record<string, number>>
-  readonly patienceUs: number
+  readonly maxWaitUs: number
   readonly scale: readonly number[]
   readonly perUs: number
   readonly #count: number
   readonly #places: number
   readonly #periodUs: number
 
-  constructor(limit: Limit, patienceUs: number) {
+  constructor(limit: Limit, maxWaitUs: number) {
     // with a limit of 0 one place remembers when the last call leaves, for a time with another limit
     this.#places = Math.max(1, limit.count)
     this.slots = RING + this.#places
-    this.patienceUs = patienceUs
+    this.maxWaitUs = maxWaitUs
     this.#count = limit.count
     this.#periodUs = limit.periodMs * 1000
     this.perUs = limit.count / this.#periodUs
@@ -88,7 +91,7 @@ class SlidingLog implements Meter {
     state[at + NEXT] = (((state[at + NEXT]! % DROPPED) + places) % this.#places) + dropped * DROPPED
   }
 
-  giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number): void {
+  refund(state: Float64Array, at: number, now: number, cost: number, moment: number): void {
     if (moment + this.#periodUs <= now) return
     for (let undone = 0; undone < cost && this.#remove(state, at, now, moment); undone++);
   }
@@ -158,7 +161,7 @@ function droppedIn(next: number): number {
   return Math.floor(next / DROPPED)
 }
 
-export const slidingLogTwin: Twin = {
+export const slidingLogTwin: LuaAlgorithm = {
   name: 'sliding-log',
   lua: `
 local NEXT, RING, LARGEST, DROPPED = 1, 2, 1000, 1024

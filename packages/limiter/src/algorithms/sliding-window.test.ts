@@ -112,20 +112,20 @@ describe('sliding window', () => {
   it.each([
     [{ count: 2 ** 26, periodMs: 1000 }, undefined, 'must not be above 67108863'],
     [{ count: 1_000_000, periodMs: 1 }, {}, 'lets too many calls wait at once'],
-  ])('says what it cannot count: %o', (limit, patience, message) => {
-    expect(() => slidingWindow.meter(limit, {}, patience)).toThrow(message)
+  ])('says what it cannot count: %o', (limit, waitOptions, message) => {
+    expect(() => slidingWindow.meter(limit, {}, waitOptions)).toThrow(message)
   })
 
   it('does not hold the others longer for calls that were given back', () => {
-    const [key, twin] = [1, 2].map(() => new OneKey(slidingWindow.meter({ count: 100, periodMs: 1000 }, {})))
+    const [key, lua] = [1, 2].map(() => new OneKey(slidingWindow.meter({ count: 100, periodMs: 1000 }, {})))
     for (let now = 0; now < 100_000; now += 10_000) {
-      for (const one of [key!, twin!]) one.take(now, 1)
+      for (const one of [key!, lua!]) one.take(now, 1)
       key!.take(now, 5)
       key!.giveBack(now, 5, now)
     }
-    for (const one of [key!, twin!]) expect(one.take(95_000, 90)).toBe(95_000)
+    for (const one of [key!, lua!]) expect(one.take(95_000, 90)).toBe(95_000)
     expect(key!.delay(500_000, 1)).toBe(500_000)
-    expect(key!.numbers()).toEqual(twin!.numbers())
+    expect(key!.numbers()).toEqual(lua!.numbers())
   })
 })
 

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import type { Algorithm, Limit, Meter, Patience, Told, Twin } from './algorithm.ts'
-import { longestWaitUs, Misfit } from './algorithm.ts'
-import { Packing, shareOut } from './packing.ts'
-import { slidingWindowTwin } from './sliding-window-twin.ts'
+import type { Algorithm, Limit, LuaAlgorithm, Meter, PassResult, WaitOptions } from './algorithm.ts'
+import { InvalidLimitError, longestWaitUs } from './algorithm.ts'
+import { slidingWindowTwin } from './lua/sliding-window.ts'
+import { Packing, shareOut } from './numbers/packing.ts'
 
 /*
  * Sliding window: never more than `count` in any interval of the period, in one number per segment and a few more.
@@ -43,32 +43,32 @@ export const slidingWindow: Algorithm = {
   options: {
     segments: z.int().min(2).max(100).optional().describe('how finely the window is cut; default: 10'),
   },
-  meter(limit: Limit, options: { segments?: number }, patience?: Patience): Meter {
+  meter(limit: Limit, options: { segments?: number }, waitOptions?: WaitOptions): Meter {
     const { segments = 10 } = options
-    const patienceUs = longestWaitUs(patience)
-    const windowsAhead = Math.ceil(patienceUs / (limit.periodMs * 1000))
+    const maxWaitUs = longestWaitUs(waitOptions)
+    const windowsAhead = Math.ceil(maxWaitUs / (limit.periodMs * 1000))
     const most = limit.count * (1 + windowsAhead)
     if (limit.count > LARGEST) {
-      throw new Misfit('limit', `must not be above ${LARGEST} per period here; use algorithm: token-bucket`)
+      throw new InvalidLimitError('limit', `must not be above ${LARGEST} per period here; use algorithm: token-bucket`)
     }
     if (most > LARGEST) {
-      throw new Misfit(
+      throw new InvalidLimitError(
         'limit',
         'lets too many calls wait at once; use a shorter queue.timeout or algorithm: token-bucket',
       )
     }
     const periodUs = limit.periodMs * 1000
-    const packing = new Packing(shareOut(most, periodUs + patienceUs, periodUs))
-    return new SlidingWindow(limit, segments, patienceUs, packing)
+    const packing = new Packing(shareOut(most, periodUs + maxWaitUs, periodUs))
+    return new SlidingWindow(limit, segments, maxWaitUs, packing)
   },
 }
 
 class SlidingWindow implements Meter {
   readonly slots: number
-  readonly held = false
-  readonly twin: Twin = slidingWindowTwin
+  readonly needsRelease = false
+  readonly lua: LuaAlgorithm = slidingWindowTwin
   readonly numbers: Readonly<Record<string, number>>
-  readonly patienceUs: number
+  readonly maxWaitUs: number
   readonly scale: readonly number[]
   readonly perUs: number
   readonly #count: number
@@ -78,9 +78,9 @@ class SlidingWindow implements Meter {
   readonly #gapUs: number
   readonly #packing: Packing
 
-  constructor(limit: Limit, segments: number, patienceUs: number, packing: Packing) {
+  constructor(limit: Limit, segments: number, maxWaitUs: number, packing: Packing) {
     this.slots = SEGMENTS + segments - 1
-    this.patienceUs = patienceUs
+    this.maxWaitUs = maxWaitUs
     this.#count = limit.count
     this.#periodUs = limit.periodMs * 1000
     this.#segments = segments
@@ -91,7 +91,7 @@ class SlidingWindow implements Meter {
     this.perUs = limit.count / this.#periodUs
     this.scale = [this.#periodUs, this.#gapUs, tickUs, ticks, room, stepUs, leads]
     this.numbers = {
-      ...{ count: this.#count, periodUs: this.#periodUs, patienceUs, segments, segmentUs: this.#segmentUs },
+      ...{ count: this.#count, periodUs: this.#periodUs, maxWaitUs, segments, segmentUs: this.#segmentUs },
       ...{ gapUs: this.#gapUs, spanUs: packing.spanUs, tickUs, ticks, room, stepUs, leads },
     }
   }
@@ -126,7 +126,7 @@ class SlidingWindow implements Meter {
     const calls = state[at + CALLS]!
     // a clock that steps back counts its calls at the moment it had reached
     const moment = Math.max(last, now + delay)
-    if (delay > this.patienceUs) this.#bringForward(state, at, moment)
+    if (delay > this.maxWaitUs) this.#bringForward(state, at, moment)
     state[at + HELD] = state[at + HELD]! + cost
     state[at + LAST] = moment
     if (calls === 0 || this.#isCut(state, at, last, moment)) {
@@ -139,7 +139,7 @@ class SlidingWindow implements Meter {
     state[at + LEAD] = Math.max(0, state[at + LEAD]! - (moment - last)) + cost * this.#gapUs
   }
 
-  pass(state: Float64Array, at: number, now: number, cost: number, told: Told): boolean {
+  pass(state: Float64Array, at: number, now: number, cost: number, told: PassResult): boolean {
     const delay = state[at + HELD]! + cost <= this.#count ? 0 : this.delay(state, at, now, cost)
     if (delay === 0) this.take(state, at, now, cost, 0)
     told.delay = delay
@@ -148,7 +148,7 @@ class SlidingWindow implements Meter {
     return delay === 0
   }
 
-  giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt = -1): void {
+  refund(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt = -1): void {
     // whether it was still in the window when the period changed is not known
     if (moment <= changedAt || moment + this.#periodUs <= now) return
     const end = at + SEGMENTS + state[at + CLOSED]!

@@ -1,4 +1,4 @@
-import type { Meter, Twin } from './algorithm.ts'
+import type { LuaAlgorithm, Meter } from './algorithm.ts'
 
 /*
  * The arithmetic of Guava's SmoothRateLimiter: what is remembered is when the next call may pass. A call never waits
@@ -32,17 +32,17 @@ export interface Curve {
 
 export class Smooth implements Meter {
   readonly slots = 3
-  readonly held = false
-  readonly twin: Twin = smoothTwin
+  readonly needsRelease = false
+  readonly lua: LuaAlgorithm = smoothTwin
   readonly numbers: Readonly<Record<string, number>>
-  readonly patienceUs: number
+  readonly maxWaitUs: number
   readonly scale: readonly number[]
   readonly perUs: number
   readonly #curve: Curve
 
-  constructor(curve: Curve, patienceUs: number, periodUs = 0) {
+  constructor(curve: Curve, maxWaitUs: number, periodUs = 0) {
     this.#curve = curve
-    this.patienceUs = patienceUs
+    this.maxWaitUs = maxWaitUs
     this.numbers = { ...curve }
     this.perUs = 1 / curve.stableUs
     this.scale = [periodUs, curve.largest, curve.coolDownUs]
@@ -66,7 +66,7 @@ export class Smooth implements Meter {
     if (carries || this.delay(state, at, now, cost) <= delay) this.take(state, at, now, cost, delay)
   }
 
-  giveBack(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt = -1): void {
+  refund(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt = -1): void {
     const { largest, floorUs, stableUs, coolDownUs } = this.#curve
     const isOpen = moment > now
     // what it cost by another limit is not known
@@ -175,7 +175,7 @@ function priceUs({ threshold, floorUs, slope }: Curve, stored: number, permits: 
   return above * (floorUs + (stored - threshold - above / 2) * slope) + (permits - above) * floorUs
 }
 
-export const smoothTwin: Twin = {
+export const smoothTwin: LuaAlgorithm = {
   name: 'smooth',
   lua: `
 local MOMENT, OWED, SPENT, DUST = 1, 2, 3, 1e-9

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { Algorithm, Limit, Meter, Part, Patience, Terms } from './algorithm.ts'
-import { longestWaitUs, Misfit } from './algorithm.ts'
+import type { Algorithm, Limit, Meter, Part, Terms, WaitOptions } from './algorithm.ts'
+import { InvalidLimitError, longestWaitUs } from './algorithm.ts'
 import { bucketMeter } from './bucket.ts'
 import { deal, partOfRate } from './part.ts'
 
@@ -42,11 +42,11 @@ export const tokenBucket: Algorithm = {
       .optional()
       .describe('whether tokens come one by one, or all at once when a period ends; default: continuous'),
   },
-  meter(limit: Limit, options: TokenBucketOptions, patience?: Patience): Meter {
+  meter(limit: Limit, options: TokenBucketOptions, waitOptions?: WaitOptions): Meter {
     const capacity = options.burst ?? limit.count
     if (limit.count === 0 && capacity > 0)
-      throw new Misfit('limit', 'of 0 never refills; leave burst out to refuse all')
-    const timeoutUs = longestWaitUs(patience)
+      throw new InvalidLimitError('limit', 'of 0 never refills; leave burst out to refuse all')
+    const timeoutUs = longestWaitUs(waitOptions)
     return bucketMeter(limit, {
       capacity,
       largest: capacity,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { duration } from '../duration.ts'
-import type { Algorithm, Limit, Meter, Patience } from './algorithm.ts'
-import { longestWaitUs, Misfit } from './algorithm.ts'
+import { duration } from '../common/duration.ts'
+import type { Algorithm, Limit, Meter, WaitOptions } from './algorithm.ts'
+import { InvalidLimitError, longestWaitUs } from './algorithm.ts'
 import { Smooth, warmUpCurve } from './smooth.ts'
 
 /*
@@ -22,14 +22,14 @@ export const warmUp: Algorithm = {
     warmUp: duration.optional().describe('how long a cold service takes to reach the limit; required'),
     coldFactor: z.number().gt(1).max(100).optional().describe('how many times slower it starts; default: 3'),
   },
-  meter(limit: Limit, options: { warmUp?: number; coldFactor?: number }, patience?: Patience): Meter {
+  meter(limit: Limit, options: { warmUp?: number; coldFactor?: number }, waitOptions?: WaitOptions): Meter {
     if (options.warmUp === undefined)
-      throw new Misfit('warmUp', 'is missing; say how long warming up takes: warmUp: 10s')
+      throw new InvalidLimitError('warmUp', 'is missing; say how long warming up takes: warmUp: 10s')
     if (limit.count === 0)
-      throw new Misfit('limit', 'of 0 has no rate to reach; use algorithm: fixed-window to refuse all')
+      throw new InvalidLimitError('limit', 'of 0 has no rate to reach; use algorithm: fixed-window to refuse all')
     const stableUs = (limit.periodMs * 1000) / limit.count
     const curve = warmUpCurve(stableUs, options.warmUp * 1000, options.coldFactor ?? 3)
-    return new Smooth(curve, longestWaitUs(patience), limit.periodMs * 1000)
+    return new Smooth(curve, longestWaitUs(waitOptions), limit.periodMs * 1000)
   },
   // a pace has no permits to deal out: every process keeps a part of it
   part: (limit, options, { size }) => ({ limit: { ...limit, periodMs: limit.periodMs * size }, options }),

@@ -1,5 +1,5 @@
 import type { Call } from '../call.ts'
-import { type ClientCertificate, certificateParts } from '../client-certificate.ts'
+import { type ClientCertificate, certificateParts } from '../http/client-certificate.ts'
 import type { Dimension } from './dimension.ts'
 
 /** A part of the client certificate that the server has verified: `client-certificate:cn`. No header can stand for it. */

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Call } from '../call.ts'
-import { compileAmbiguity } from './ambiguity.ts'
 import { findDimension } from './find-dimension.ts'
 import { dimensions } from './index.ts'
+import { compileAmbiguity } from './reading/ambiguity.ts'
 
 const call = (more: Partial<Call>): Call => ({ method: 'GET', path: '/', ...more })
 
@@ -28,7 +28,7 @@ it.each<[string, Partial<Call>, string | undefined]>([
   ['resource', { path: '/orders/7;v=1' }, '/orders/7'],
   ['resource', { path: '/orders/7', resource: '/orders/:id' }, '/orders/:id'],
   ['resource', { path: '/x/../Orders' }, '/Orders'],
-  ['resource', { path: '/Orders/7/', anyCase: true }, '/orders/7'],
+  ['resource', { path: '/Orders/7/', caseInsensitive: true }, '/orders/7'],
   ['method', { method: 'POST' }, 'POST'],
   ['method', { method: 'HEAD' }, 'GET'],
   ['method', { method: 'head' }, 'GET'],

@@ -1,5 +1,5 @@
-import { canonicalAddress } from '../address.ts'
 import type { Call } from '../call.ts'
+import { canonicalAddress } from '../http/ip-address.ts'
 import type { Dimension } from './dimension.ts'
 
 /** The host called, in lower case, without port and final dot. */

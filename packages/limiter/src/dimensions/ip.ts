@@ -1,4 +1,4 @@
-import { canonicalAddress } from '../address.ts'
+import { canonicalAddress } from '../http/ip-address.ts'
 import type { Dimension } from './dimension.ts'
 
 /** The caller's address: IPv4 in one spelling, IPv6 by /64 unless the document says otherwise. */

@@ -1,7 +1,7 @@
 import type { Call } from '../call.ts'
 import type { Dimension, JwtSettings } from './dimension.ts'
-import { readToken, type Token } from './jwt-token.ts'
-import { loadVerifiers } from './jwt-verifier.ts'
+import { readToken, type Token } from './jwt/token.ts'
+import { loadVerifiers } from './jwt/verifier.ts'
 
 const longestToken = 4096
 const mostKnown = 1000

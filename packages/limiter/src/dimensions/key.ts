@@ -26,7 +26,7 @@ const absent = '\u0004'
 export type Missing = 'skip' | 'shared' | 'address'
 
 /** Where the names of a rule's `by` are looked up. */
-export interface KeyWords {
+export interface KeyInput {
   readonly identify: Readonly<Record<string, readonly string[]>>
   readonly dimensions: readonly Dimension[]
   /** Left out: `address` for what is told or identified, else `shared`. */
@@ -37,7 +37,7 @@ export interface KeyWords {
  * Turns the names of a rule's `by` into one reader. Each is looked up in what the application says (`call.attributes`),
  * then in `identify`, then among the dimensions.
  */
-export function compileKey(by: readonly string[], words: KeyWords): KeyReader {
+export function compileKey(by: readonly string[], words: KeyInput): KeyReader {
   return joinParts(by.map(name => compilePart(name, words)))
 }
 
@@ -60,7 +60,7 @@ function measured(part: string): string {
 }
 
 /** One dimension of a key. */
-export function compilePart(name: string, words: KeyWords): KeyReader {
+export function compilePart(name: string, words: KeyInput): KeyReader {
   const sources = sourcesOf(name, words)
   const read = compileValue(name, sources, words.dimensions)
   const isIdentified = sources !== undefined || told.includes(name)
@@ -74,13 +74,13 @@ export function compilePart(name: string, words: KeyWords): KeyReader {
 }
 
 /** What a call says of a dimension, as a rule or a list of callers names it. */
-export function readerOf(name: string, words: KeyWords): (call: Call) => string | undefined {
+export function readerOf(name: string, words: KeyInput): (call: Call) => string | undefined {
   const read = compileValue(name, sourcesOf(name, words), words.dimensions)
   return call => present(call.attributes?.[name]) ?? present(read(call))
 }
 
 /** The places that `identify` gives a name. */
-export function sourcesOf(name: string, { identify }: KeyWords): readonly string[] | undefined {
+export function sourcesOf(name: string, { identify }: KeyInput): readonly string[] | undefined {
   return Object.hasOwn(identify, name) ? identify[name] : undefined
 }
 

@@ -1,7 +1,7 @@
 import type { Call } from '../call.ts'
 import type { Dimension } from './dimension.ts'
-import { ParameterName } from './parameter-name.ts'
-import { decodePercent } from './percent.ts'
+import { ParameterName } from './reading/parameter-name.ts'
+import { decodePercent } from './reading/percent.ts'
 
 const ampersand = 0x26
 const semicolon = 0x3b

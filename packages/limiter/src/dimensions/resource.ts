@@ -1,5 +1,5 @@
 import type { Call } from '../call.ts'
-import { isAmbiguousPath, resourcePath } from '../path-readings.ts'
+import { isAmbiguousPath, resourcePath } from '../http/path-readings.ts'
 import type { Dimension } from './dimension.ts'
 
 /** What is called: the framework's route template, or else the path. */
@@ -10,9 +10,9 @@ export const resource: Dimension = {
   ambiguityOf: () => isAmbiguous,
 }
 
-function pathOf({ path, anyCase }: Call): string {
+function pathOf({ path, caseInsensitive }: Call): string {
   const counted = resourcePath(path)
-  return anyCase ? counted.toLowerCase() : counted
+  return caseInsensitive ? counted.toLowerCase() : counted
 }
 
 function isAmbiguous({ resource: template, path, otherPath }: Call): boolean {

@@ -1,12 +1,12 @@
-import { valueNow } from '../sync-function.ts'
+import { valueNow } from '../common/sync-function.ts'
+import { warnOnce } from '../common/warn-once.ts'
 import type { Verdict } from '../verdict.ts'
-import { warnOnce } from '../warn-once.ts'
 import type { Filter } from './filter.ts'
 import { report } from './report.ts'
-import { Visit } from './visit.ts'
+import { FilterRun } from './visit.ts'
 
 /** What became of a request, as later filters and the application ask it. */
-type PastVisit = Pick<Visit<never, never>, 'filter' | 'verdict' | 'charged'>
+type PastVisit = Pick<FilterRun<never, never>, 'filter' | 'verdict' | 'charged'>
 
 interface Visited {
   [visits]?: readonly PastVisit[] | PastVisit
@@ -39,7 +39,7 @@ export function admit<Request, Reply>(
   }
   // what matches is counted once, whoever counts it
   const only = filter.only || (past !== undefined && pastOf(past).some(one => coversMatching(one.filter, filter)))
-  const visit = new Visit(filter, request, reply, only)
+  const visit = new FilterRun(filter, request, reply, only)
   if (past === undefined) visited[visits] = visit
   else {
     const all = pastOf(past)

@@ -1,7 +1,7 @@
+import { isAsyncFunction } from '../common/sync-function.ts'
 import { DianaError } from '../errors.ts'
-import { joinWords, show } from '../rules/show.ts'
+import { joinNames, show } from '../rules/show.ts'
 import { suggest } from '../rules/suggest.ts'
-import { isAsyncFunction } from '../sync-function.ts'
 
 /** What is wrong with the value of an option; undefined if nothing is. */
 type Fault = (value: unknown) => string | undefined
@@ -99,7 +99,7 @@ function remedyFor(name: string, known: readonly string[]): string {
   const there = Object.hasOwn(elsewhere, name) ? elsewhere[name] : undefined
   if (there !== undefined) return there
   const meant = suggest(name, known)
-  return meant ? `did you mean ${meant}?` : `it can be told ${joinWords(known)}`
+  return meant ? `did you mean ${meant}?` : `it can be told ${joinNames(known)}`
 }
 
 function fault(message: string): DianaError {

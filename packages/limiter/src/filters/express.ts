@@ -1,8 +1,8 @@
 import type { Request, RequestHandler, Response } from 'express'
 import type { Limiter } from '../limiter.ts'
 import { admit } from './admit.ts'
-import { expressFramework } from './express-framework.ts'
 import { appFilter, type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
+import { expressFramework } from './frameworks/express.ts'
 
 export { verdictOf } from './admit.ts'
 export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'

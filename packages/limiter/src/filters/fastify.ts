@@ -1,10 +1,10 @@
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
-import { assertLimiter } from '../assert-limiter.ts'
+import { assertLimiter } from '../common/assert-limiter.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Verdict } from '../verdict.ts'
 import { admit, verdictOf as verdictOfRaw } from './admit.ts'
-import { fastifyFramework } from './fastify-framework.ts'
 import { appFilter, type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
+import { fastifyFramework } from './frameworks/fastify.ts'
 
 export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
 

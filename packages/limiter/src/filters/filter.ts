@@ -1,12 +1,12 @@
-import { assertLimiter } from '../assert-limiter.ts'
 import type { Call } from '../call.ts'
+import { assertLimiter } from '../common/assert-limiter.ts'
+import { warnOfEach } from '../common/warn-once.ts'
 import type { Limiter } from '../limiter.ts'
-import type { RuleOptions } from '../rules/options.ts'
+import type { RuleOptions } from '../rules/schema/options.ts'
 import type { Verdict } from '../verdict.ts'
-import { warnOfEach } from '../warn-once.ts'
+import type { CustomAnswer } from './answers/custom-answer.ts'
 import { assertOptions, assertRouteOptions } from './assert-options.ts'
-import type { CustomAnswer } from './custom-answer.ts'
-import type { Framework } from './framework.ts'
+import type { Framework } from './frameworks/framework.ts'
 
 /** What every filter can be told. `Request` is the framework's own. */
 export interface FilterOptions<Request> {

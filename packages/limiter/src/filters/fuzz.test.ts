@@ -2,8 +2,8 @@ import { connect } from 'node:net'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createLimiter, type LimiterOptions } from '../create-limiter.ts'
-import { FilterService } from '../testing/filter-service.ts'
-import { servers } from './doubles/servers.ts'
+import { FilterService } from '../testing/filters/service.ts'
+import { servers } from './servers/servers.ts'
 
 const maxKeys = 200
 

@@ -3,8 +3,8 @@ import type { Limiter } from '../limiter.ts'
 import type { Verdict } from '../verdict.ts'
 import { admit, verdictOf as verdictOfRaw } from './admit.ts'
 import { appFilter, type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
-import type { Framework } from './framework.ts'
-import { honoFramework, isFollowed, outlive } from './hono-framework.ts'
+import type { Framework } from './frameworks/framework.ts'
+import { honoFramework, isFollowed, outlive } from './frameworks/hono.ts'
 
 export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
 

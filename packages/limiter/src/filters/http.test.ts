@@ -6,8 +6,8 @@ import type { Duplex } from 'node:stream'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createLimiter, type LimiterOptions } from '../create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
-import { listen } from './doubles/listen.ts'
 import { diana, guard, rateLimit, verdictOf } from './http.ts'
+import { listen } from './servers/listen.ts'
 
 const closing: (() => unknown)[] = []
 const served: string[] = []

@@ -1,12 +1,12 @@
 import type { Context, Middleware } from 'koa'
-import { clientCertificateOf } from '../client-certificate.ts'
+import { clientCertificateOf } from '../http/client-certificate.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Verdict } from '../verdict.ts'
 import { admit, verdictOf as verdictOfRaw } from './admit.ts'
 import { appFilter, type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
-import type { Framework } from './framework.ts'
-import { node } from './node-framework.ts'
-import { spelledPath } from './spelled-path.ts'
+import type { Framework } from './frameworks/framework.ts'
+import { node } from './frameworks/node.ts'
+import { spelledPath } from './frameworks/spelled-path.ts'
 
 export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
 
@@ -22,7 +22,7 @@ const koa: Framework<Context, Context> = {
   // what the usual routers leave behind
   template: ({ _matchedRoute: template }) => (typeof template === 'string' ? template : undefined),
   // Koa has no router of its own, and the usual ones are not strict
-  anyCase: () => true,
+  caseInsensitive: () => true,
   isAnswered: context => context.headerSent,
   setHeader: (context, name, value) => context.set(name, value),
   refuse: (_request, context, { status, headers, body }) => {

@@ -4,11 +4,11 @@ import { NestFactory } from '@nestjs/core'
 import type { Response } from 'express'
 import { afterEach, expect, test, vi } from 'vitest'
 import { createLimiter, type LimiterOptions } from '../create-limiter.ts'
+import { RateLimit } from '../decorators/rate-limit.ts'
 import type { Limiter } from '../limiter.ts'
-import { RateLimit } from '../rate-limit.ts'
-import { listen } from './doubles/listen.ts'
 import { diana } from './express.ts'
 import { DIANA_LIMITER, DianaGuard, DianaModule, type NestRequest, SkipRateLimit } from './nest.ts'
+import { listen } from './servers/listen.ts'
 
 const closing: (() => unknown)[] = []
 

@@ -1,17 +1,17 @@
 import type { DynamicModule, FactoryProvider, ModuleMetadata, Provider, Type } from '@nestjs/common'
 import type { ModulesContainer } from '@nestjs/core'
-import { assertLimiter } from '../assert-limiter.ts'
+import { assertLimiter } from '../common/assert-limiter.ts'
 import { DianaError } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import type { FilterOptions } from './filter.ts'
-import type { NestRequest } from './nest-framework.ts'
-import { DianaGuard } from './nest-guard.ts'
+import type { NestRequest } from './frameworks/nest.ts'
+import { DianaGuard } from './frameworks/nest-guard.ts'
 
-export type { CustomAnswer } from './custom-answer.ts'
+export type { CustomAnswer } from './answers/custom-answer.ts'
 export type { FilterOptions } from './filter.ts'
-export type { NestRequest } from './nest-framework.ts'
-export { DianaGuard } from './nest-guard.ts'
-export { SkipRateLimit } from './nest-skip.ts'
+export type { NestRequest } from './frameworks/nest.ts'
+export { DianaGuard } from './frameworks/nest-guard.ts'
+export { SkipRateLimit } from './frameworks/nest-skip.ts'
 
 /** What the limiter is injected by: `constructor(@Inject(DIANA_LIMITER) limiter: Limiter)`. */
 export const DIANA_LIMITER: unique symbol = Symbol('DIANA_LIMITER')

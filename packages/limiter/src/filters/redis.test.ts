@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { createLimiter } from '../create-limiter.ts'
-import { startRedis } from '../sources/doubles/redis-server.ts'
-import { ask, httpClient } from '../testing/filter-client.ts'
-import { FilterService } from '../testing/filter-service.ts'
-import { servers } from './doubles/servers.ts'
+import { startRedis } from '../sources/servers/redis-server.ts'
+import { ask, httpClient } from '../testing/filters/client.ts'
+import { FilterService } from '../testing/filters/service.ts'
+import { servers } from './servers/servers.ts'
 
 test('of 1 000 calls at once to two servers of a fleet at a limit of 100, exactly 100 pass', async () => {
   const redis = await startRedis()

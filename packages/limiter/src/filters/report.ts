@@ -1,6 +1,6 @@
-import { warnOnce } from '../warn-once.ts'
+import { warnOnce } from '../common/warn-once.ts'
 import type { FilterOptions } from './filter.ts'
-import type { Framework } from './framework.ts'
+import type { Framework } from './frameworks/framework.ts'
 
 /** Reports an error to the application, or to the framework's log; never throws. */
 export function report<Request>(

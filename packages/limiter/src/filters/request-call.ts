@@ -1,6 +1,6 @@
 import { type Call, lazy } from '../call.ts'
 import type { Filter } from './filter.ts'
-import { pathBehindHost, queryOf } from './spelled-path.ts'
+import { pathBehindHost, queryOf } from './frameworks/spelled-path.ts'
 import { warnAboutProxies } from './trust.ts'
 
 /** A request of any framework as Diana sees it. What no rule asks is never worked out. */
@@ -38,9 +38,9 @@ export class RequestCall<Request> implements Call {
     return pathBehindHost(this.#filter.framework.target(this.request))
   }
 
-  get anyCase(): boolean {
+  get caseInsensitive(): boolean {
     const { options, framework } = this.#filter
-    return options.caseSensitive === undefined ? framework.anyCase(this.request) : !options.caseSensitive
+    return options.caseSensitive === undefined ? framework.caseInsensitive(this.request) : !options.caseSensitive
   }
 
   get resource(): string | undefined {

@@ -1,7 +1,7 @@
-import { parseNetwork } from '../address.ts'
 import type { Call } from '../call.ts'
+import { warnOnce } from '../common/warn-once.ts'
+import { parseNetwork } from '../http/ip-address.ts'
 import type { Limiter } from '../limiter.ts'
-import { warnOnce } from '../warn-once.ts'
 
 /** The list that was looked at last; rules change seldom. */
 let known: readonly string[] | undefined

@@ -1,17 +1,17 @@
 import type { Call } from '../call.ts'
-import type { CheckOptions } from '../check-options.ts'
-import { valueNow } from '../sync-function.ts'
+import { valueNow } from '../common/sync-function.ts'
+import type { CheckOptions } from '../decision/check-options.ts'
 import type { Verdict } from '../verdict.ts'
-import { type Refusal, tellLimits } from './answer.ts'
-import { type CustomAnswer, customRefusal } from './custom-answer.ts'
+import { type Refusal, tellLimits } from './answers/answer.ts'
+import { type CustomAnswer, customRefusal } from './answers/custom-answer.ts'
+import { joinVerdicts } from './answers/joined-verdict.ts'
 import type { Filter } from './filter.ts'
-import type { Watcher } from './framework.ts'
-import { joinVerdicts } from './joined-verdict.ts'
+import type { Watcher } from './frameworks/framework.ts'
 import { report } from './report.ts'
 import { RequestCall } from './request-call.ts'
 
 /** One request on its way past Diana. It is watched until it ends only where it waits or its end matters. */
-export class Visit<Request, Reply> implements CheckOptions, Watcher {
+export class FilterRun<Request, Reply> implements CheckOptions, Watcher {
   readonly filter: Filter<Request, Reply>
   readonly rule: readonly string[] | undefined
   readonly only: boolean

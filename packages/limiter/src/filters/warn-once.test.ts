@@ -3,7 +3,7 @@ import express from 'express'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createLimiter, type LimiterOptions } from '../create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
-import { listen } from './doubles/listen.ts'
+import { listen } from './servers/listen.ts'
 
 const closing: (() => unknown)[] = []
 let warnings: string[]

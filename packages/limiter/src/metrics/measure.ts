@@ -1,10 +1,10 @@
-import type { Figures } from '../figures/figures.ts'
-import type { Counts } from '../figures/tally.ts'
 import type { Status } from '../limiter-status.ts'
+import type { Stats } from '../stats/stats.ts'
+import type { Counts } from '../stats/tally.ts'
 
 /** What can be measured: a limiter, or several processes that are told of as one. */
 export interface Measured {
-  figures(): Figures | Promise<Figures>
+  figures(): Stats | Promise<Stats>
   status(): Status | Promise<Status>
 }
 
@@ -17,7 +17,7 @@ export interface Measure {
   readonly unit: string
   readonly kind: 'counter' | 'gauge'
   readonly help: string
-  read(figures: Figures, status: Status): readonly Reading[]
+  read(figures: Stats, status: Status): readonly Reading[]
 }
 
 export interface Reading {
@@ -127,12 +127,12 @@ export const measures: readonly Measure[] = [
     read: (_, { maxKeys }) => [{ labels: none, value: maxKeys }],
   },
   {
-    name: 'diana_crowded_rules',
-    otelName: 'diana.rate_limiting.crowded_rules',
+    name: 'diana_overflowing_rules',
+    otelName: 'diana.rate_limiting.overflowing_rules',
     unit: '{rule}',
     kind: 'gauge',
     help: 'Rules whose new callers share one counter, because memory holds as many as it may.',
-    read: (_, { crowded }) => [{ labels: none, value: crowded.length }],
+    read: (_, { overflowing }) => [{ labels: none, value: overflowing.length }],
   },
   {
     name: 'diana_config_reload_total',

@@ -1,6 +1,6 @@
 import type { Attributes, Meter, TraceAPI } from '@opentelemetry/api'
-import { durationBounds } from '../figures/durations.ts'
 import type { Limiter } from '../limiter.ts'
+import { durationBounds } from '../stats/durations.ts'
 import type { Verdict } from '../verdict.ts'
 import { durationName, measures } from './measure.ts'
 

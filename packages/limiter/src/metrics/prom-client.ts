@@ -1,5 +1,5 @@
 import type { Metric, Registry } from 'prom-client'
-import { durationBounds } from '../figures/durations.ts'
+import { durationBounds } from '../stats/durations.ts'
 import { durationName, type Measured, measures } from './measure.ts'
 
 /** What a registry asks of a metric. */

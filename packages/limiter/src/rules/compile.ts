@@ -1,14 +1,14 @@
 import type { Algorithm, Limit, Meter, Part } from '../algorithms/algorithm.ts'
 import { partMeter } from '../algorithms/part.ts'
 import type { Call } from '../call.ts'
-import { type CallTest, compileAmbiguity } from '../dimensions/ambiguity.ts'
 import type { Dimension } from '../dimensions/dimension.ts'
-import { compileKey, compilePart, type KeyReader, type KeyWords, readerOf } from '../dimensions/key.ts'
+import { compileKey, compilePart, type KeyInput, type KeyReader, readerOf } from '../dimensions/key.ts'
+import { type CallTest, compileAmbiguity } from '../dimensions/reading/ambiguity.ts'
 import { DianaError } from '../errors.ts'
-import { compileCallers, compileDenied } from './callers.ts'
-import { compileCost } from './cost.ts'
-import { type CallOutcome, compileCountWhen } from './count-when.ts'
+import { compileCallers, compileDenied } from './match/callers.ts'
+import { type CallOutcome, compileCountWhen } from './match/count-when.ts'
 import type { Answer, Match, Rule, RuleDocument, WhenStoreDown } from './rule.ts'
+import { compileCost } from './schema/cost.ts'
 
 /** A rule ready to judge calls. */
 export interface CompiledRule {
@@ -89,9 +89,9 @@ function compileRule(
   const algorithm = algorithms.find(candidate => candidate.name === rule.algorithm)!
   const waits = rule.whenFull === 'wait'
   const { timeoutMs } = rule.queue
-  const patience = waits ? { timeoutUs: timeoutMs === undefined ? undefined : timeoutMs * 1000 } : undefined
+  const waitOptions = waits ? { timeoutUs: timeoutMs === undefined ? undefined : timeoutMs * 1000 } : undefined
   const words = { identify: document.identify, dimensions, missing: rule.missing }
-  const meters = rule.limits.map(limit => checked(algorithm.meter(limit, rule.options, patience), rule))
+  const meters = rule.limits.map(limit => checked(algorithm.meter(limit, rule.options, waitOptions), rule))
   return {
     id: rule.id,
     match: rule.match,
@@ -103,8 +103,8 @@ function compileRule(
     limits: rule.limits,
     burst: typeof rule.options.burst === 'number' ? rule.options.burst : undefined,
     meters,
-    partOf: part => rule.limits.map(limit => partMeter(algorithm, { limit, options: rule.options }, part, patience)),
-    terms: [rule.limits, rule.options, patience],
+    partOf: part => rule.limits.map(limit => partMeter(algorithm, { limit, options: rule.options }, part, waitOptions)),
+    terms: [rule.limits, rule.options, waitOptions],
     answer: answerOf(document.answer, rule.answer),
     enforced: rule.whenFull !== 'shadow',
     distributed: rule.count === 'distributed',
@@ -112,7 +112,7 @@ function compileRule(
     queueSize: waits ? rule.queue.size : 0,
     queueTimeoutMs: timeoutMs ?? DEFAULT_QUEUE_TIMEOUT_MS,
     cost: rule.cost === undefined ? undefined : compileCost(rule.cost, dimensions),
-    settles: typeof rule.cost !== 'number' && !meters.some(meter => meter.held),
+    settles: typeof rule.cost !== 'number' && !meters.some(meter => meter.needsRelease),
     countWhen: rule.countWhen && compileCountWhen(rule.countWhen),
     exempts: exemptionOf(rule, words),
     denies: rule.deny && compileDenied(rule.deny, words),
@@ -135,7 +135,7 @@ function checked(meter: Meter, { id, algorithm }: Rule): Meter {
 }
 
 /** Those whom a rule lets off, and those of whom it cannot tell who they are where it is only about others. */
-function exemptionOf(rule: Rule, words: KeyWords): ((call: Call) => boolean) | undefined {
+function exemptionOf(rule: Rule, words: KeyInput): ((call: Call) => boolean) | undefined {
   const isAllowed = rule.allow && compileCallers(rule.allow, words)
   if (rule.missing !== 'skip') return isAllowed
   const readers = rule.by.map(name => readerOf(name, words))

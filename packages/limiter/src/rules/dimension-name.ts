@@ -1,12 +1,12 @@
 import { told } from '../dimensions/key.ts'
-import { joinWords, show } from './show.ts'
+import type { Vocabulary } from './schema/vocabulary.ts'
+import { joinNames, show } from './show.ts'
 import { suggest } from './suggest.ts'
-import type { Vocabulary } from './vocabulary.ts'
 
 /** What is wrong with a source of `identify`: `header:x-account-id`, `cookie:uid`, `ip`. */
 export function sourceFault(text: string, vocabulary: Vocabulary): string | undefined {
   const known = vocabulary.dimensions.map(one => one.name)
-  return dimensionFault(text, vocabulary, known, `write ${joinWords(vocabulary.dimensions.map(spell))}`)
+  return dimensionFault(text, vocabulary, known, `write ${joinNames(vocabulary.dimensions.map(spell))}`)
 }
 
 /** What is wrong with a name in `by`: a source, a name that `identify` defines, or one the application tells. */
@@ -15,7 +15,7 @@ export function byFault(text: string, vocabulary: Vocabulary, identified: readon
   const names = [...new Set([...identified, ...told])]
   const known = [...names, ...vocabulary.dimensions.map(one => one.name)]
   const words = [...names.slice(0, 20), ...vocabulary.dimensions.map(spell)]
-  return dimensionFault(text, vocabulary, known, `write ${joinWords(words)}, or define it under identify`)
+  return dimensionFault(text, vocabulary, known, `write ${joinNames(words)}, or define it under identify`)
 }
 
 /** What is wrong with a name that `identify` defines. */
@@ -53,7 +53,7 @@ function argumentFault(
   if (!argument) return `${show(text)} needs an argument: write ${spell(dimension)}`
   if (dimension.arguments && !dimension.arguments.includes(argument)) {
     const meant = suggest(argument, dimension.arguments)
-    const all = joinWords(dimension.arguments.map(one => `${dimension.name}:${one}`))
+    const all = joinNames(dimension.arguments.map(one => `${dimension.name}:${one}`))
     return `${show(text)} has no such part: ${meant === undefined ? `write ${all}` : `did you mean ${dimension.name}:${meant}?`}`
   }
   if (/^[^\s\p{Cc}]{1,128}$/u.test(argument)) return undefined

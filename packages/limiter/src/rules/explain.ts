@@ -1,6 +1,6 @@
 import type { z } from 'zod'
-import { hintForValue, hintForWord } from './hints.ts'
-import { joinWords, show } from './show.ts'
+import { hintForValue, hintForWord } from './schema/hints.ts'
+import { joinNames, show } from './show.ts'
 import { suggest } from './suggest.ts'
 
 /** Something wrong at a place in a document: `what` goes on where the name of the place ends. */
@@ -61,7 +61,7 @@ export function explainWord(word: string, known: readonly string[]): string {
   const hint = known.includes(word) ? undefined : hintForWord(word, known)
   if (hint !== undefined) return `is not a word known here: write ${hint}`
   const meant = suggest(word, known)
-  return `is not a word known here: ${meant ? `did you mean ${meant}?` : `write ${joinWords(known)}`}`
+  return `is not a word known here: ${meant ? `did you mean ${meant}?` : `write ${joinNames(known)}`}`
 }
 
 function wordsFor(issue: Issue): string {
@@ -81,12 +81,12 @@ function plainWordsFor(issue: Issue): string {
       return wrongKind(issue.input, kinds[issue.expected] ?? issue.expected)
     case 'invalid_union': {
       const said = issue.errors.flat().find(inner => inner.message !== '')
-      return said?.message ?? wrongKind(issue.input, joinWords([...new Set(kindsOf(issue))]))
+      return said?.message ?? wrongKind(issue.input, joinNames([...new Set(kindsOf(issue))]))
     }
     case 'invalid_value': {
       const values = issue.values.map(String)
       const meant = typeof issue.input === 'string' ? suggest(issue.input, values) : undefined
-      const remedy = `must be ${joinWords(values)}, not ${found}`
+      const remedy = `must be ${joinNames(values)}, not ${found}`
       return meant ? `${remedy}: did you mean ${meant}?` : remedy
     }
     case 'too_small':

@@ -1,11 +1,11 @@
-import type { CallReader, GivenFunctions } from '../dimensions/given-functions.ts'
+import type { CallReader, GivenFunctions } from '../dimensions/reading/given-functions.ts'
 import { isMap } from './is-map.ts'
-import type { DocumentOptions, RuleOptions } from './options.ts'
+import type { DocumentOptions, RuleOptions } from './schema/options.ts'
 
 const mostCost = 1_000_000_000
 
 /** Options with a word in place of each function, which is kept in `given`. */
-export function documentInWords(options: DocumentOptions, given: GivenFunctions): object {
+export function documentToInput(options: DocumentOptions, given: GivenFunctions): object {
   const { identify, rules } = options
   const named = isMap(identify)
     ? Object.entries(identify).map(([name, sources]) => [name, inWords(sources, `identify.${name}`, given)])
@@ -13,12 +13,12 @@ export function documentInWords(options: DocumentOptions, given: GivenFunctions)
   return {
     ...options,
     ...(named && { identify: Object.fromEntries(named) }),
-    ...(Array.isArray(rules) && { rules: rules.map(rule => ruleInWords(rule as RuleOptions, given)) }),
+    ...(Array.isArray(rules) && { rules: rules.map(rule => ruleToInput(rule as RuleOptions, given)) }),
   }
 }
 
 /** A rule with a word in place of each function, which is kept in `given`. */
-export function ruleInWords(words: RuleOptions, given: GivenFunctions): unknown {
+export function ruleToInput(words: RuleOptions, given: GivenFunctions): unknown {
   if (!isMap(words)) return words
   const { id, by, cost } = words as RuleOptions
   return {

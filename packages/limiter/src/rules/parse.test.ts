@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { type Algorithm, type Meter, Misfit } from '../algorithms/algorithm.ts'
+import { type Algorithm, InvalidLimitError, type Meter } from '../algorithms/algorithm.ts'
 import { algorithms } from '../algorithms/index.ts'
 import { dimensions } from '../dimensions/index.ts'
 import { sources } from '../sources/index.ts'
@@ -217,7 +217,7 @@ describe('words of others', () => {
     options: { sides: z.int().min(2).default(6) },
     meter(...given) {
       seen.push(given)
-      if (given[0].count > 100) throw new Misfit('sides', 'are too few; use more')
+      if (given[0].count > 100) throw new InvalidLimitError('sides', 'are too few; use more')
       if (given[0].count === 100) throw new Error('out of luck')
       return meter()
     },
@@ -249,7 +249,7 @@ describe('words of others', () => {
     expect(said(read(ruleOf('limit: 5/s, algorithm: token-bucket'), vocabulary))[0]).toContain('must be dice or tray')
   })
 
-  it('an algorithm sees its limit, its options and the patience of the rule', () => {
+  it('an algorithm sees its limit, its options and the longest wait of the rule', () => {
     const tried = (words: string) => {
       seen.length = 0
       read(ruleOf(words), vocabulary)

@@ -1,16 +1,16 @@
-import { composeYaml } from './compose-yaml.ts'
 import { isMap } from './is-map.ts'
 import type { Mistake } from './mistake.ts'
-import { readDocument, readRemoteDocument, wordsOf } from './read-document.ts'
-import { readJson } from './read-json.ts'
-import { readNodes } from './read-nodes.ts'
 import { createRuleReader } from './read-rule.ts'
 import type { Rule, RuleDocument } from './rule.ts'
+import type { Vocabulary } from './schema/vocabulary.ts'
 import { cutText, escapeText, showPath } from './show.ts'
-import type { Vocabulary } from './vocabulary.ts'
+import { composeYaml } from './yaml/compose-yaml.ts'
+import { readDocument, readRemoteDocument, wordsOf } from './yaml/read-document.ts'
+import { readJson } from './yaml/read-json.ts'
+import { readNodes } from './yaml/read-nodes.ts'
 
-export type { DocumentOptions, RuleOptions } from './options.ts'
-export type { Vocabulary } from './vocabulary.ts'
+export type { DocumentOptions, RuleOptions } from './schema/options.ts'
+export type { Vocabulary } from './schema/vocabulary.ts'
 
 /** A document, taken whole; or what is wrong with it, in the order of its lines. */
 export type Parsed =

@@ -1,12 +1,12 @@
-import { type Algorithm, Misfit } from '../algorithms/algorithm.ts'
+import { type Algorithm, InvalidLimitError } from '../algorithms/algorithm.ts'
 import { explain, explainWord, type Problem } from './explain.ts'
-import { hintForWord } from './hints.ts'
 import { isMap } from './is-map.ts'
 import type { Rule } from './rule.ts'
-import { anyRuleSchema, offRuleSchema, type RuleWords, ruleSchema } from './schema.ts'
-import { joinWords, show } from './show.ts'
+import { hintForWord } from './schema/hints.ts'
+import { anyRuleSchema, offRuleSchema, type RuleInput, ruleSchema } from './schema/schema.ts'
+import type { Vocabulary } from './schema/vocabulary.ts'
+import { joinNames, show } from './show.ts'
 import { suggest } from './suggest.ts'
-import type { Vocabulary } from './vocabulary.ts'
 
 /** What a rule may refer to in its document. */
 export interface Surroundings {
@@ -82,7 +82,7 @@ function unknownWord(word: string, known: readonly string[], { algorithms }: Voc
   const ownersOf = (name: string) => algorithms.filter(one => Object.hasOwn(one.options, name)).map(one => one.name)
   const owners = ownersOf(word)
   if (owners.length > 0) {
-    return `belongs to ${owners.join(', ')}: set algorithm: ${joinWords(owners)}, or leave ${word} out`
+    return `belongs to ${owners.join(', ')}: set algorithm: ${joinNames(owners)}, or leave ${word} out`
   }
   if (hintForWord(word, known) !== undefined) return explainWord(word, known)
   const words = algorithms.flatMap(one => Object.keys(one.options))
@@ -91,7 +91,7 @@ function unknownWord(word: string, known: readonly string[], { algorithms }: Voc
   return `is not a word known here: did you mean ${foreign}, a word of ${ownersOf(foreign).join(', ')}?`
 }
 
-function toRule(words: RuleWords, algorithm: Algorithm, { hasStore }: Surroundings): Rule {
+function toRule(words: RuleInput, algorithm: Algorithm, { hasStore }: Surroundings): Rule {
   const { id, enabled, match, by, whenFull, whenStoreDown, answer } = words
   const { missing, cost, countWhen, block, allow, deny } = words
   const own = Object.entries(words).filter(([word]) => Object.hasOwn(algorithm.options, word))
@@ -121,9 +121,9 @@ function toRule(words: RuleWords, algorithm: Algorithm, { hasStore }: Surroundin
 function misfits(rule: Rule, algorithm: Algorithm, hasLevels: boolean): Problem[] {
   const { timeoutMs } = rule.queue
   const timeoutUs = timeoutMs === undefined ? undefined : timeoutMs * 1000
-  const patience = rule.whenFull === 'wait' ? { timeoutUs } : undefined
+  const waitOptions = rule.whenFull === 'wait' ? { timeoutUs } : undefined
   const problems = rule.limits.flatMap((limit, level) => {
-    const misfit = tryMeter(() => algorithm.meter(limit, rule.options, patience))
+    const misfit = tryMeter(() => algorithm.meter(limit, rule.options, waitOptions))
     if (!misfit) return []
     const path = misfit.field === 'limit' && hasLevels ? ['limit', level] : [misfit.field]
     return [{ path, atWord: false, what: misfit.message }]
@@ -137,7 +137,7 @@ function tryMeter(meter: () => unknown): { readonly field: string; readonly mess
     meter()
     return undefined
   } catch (error) {
-    if (error instanceof Misfit) return error
+    if (error instanceof InvalidLimitError) return error
     return { field: 'limit', message: `cannot be counted: ${error instanceof Error ? error.message : show(error)}` }
   }
 }

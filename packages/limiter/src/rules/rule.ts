@@ -1,10 +1,10 @@
-import type { ForwardedBy } from '../address.ts'
 import type { Limit } from '../algorithms/algorithm.ts'
 import type { JwtSettings } from '../dimensions/dimension.ts'
 import type { Missing } from '../dimensions/key.ts'
-import type { CallerList } from './callers.ts'
-import type { CostWords } from './cost.ts'
-import type { StatusRange } from './count-when.ts'
+import type { ForwardedBy } from '../http/ip-address.ts'
+import type { CallerList } from './match/callers.ts'
+import type { StatusRange } from './match/count-when.ts'
+import type { CostInput } from './schema/cost.ts'
 
 /** Which calls a rule is about; every part given must hold, absent parts match all. */
 export interface Match {
@@ -55,7 +55,7 @@ export interface Rule {
   /** What becomes of callers who lack a dimension of `by`; left out, it depends on the dimension. */
   readonly missing?: Missing | undefined
   /** Left out, a call costs what it was told to. */
-  readonly cost?: CostWords | undefined
+  readonly cost?: CostInput | undefined
   /** The responses that calls count for; left out, all. */
   readonly countWhen?: readonly StatusRange[] | undefined
   /** A caller over the limit is refused for so long; `manual` blocks only whom the application names. */

@@ -27,7 +27,7 @@ export function show(value: unknown): string {
 }
 
 /** `a, b or c`. */
-export function joinWords(words: readonly string[]): string {
+export function joinNames(words: readonly string[]): string {
   return words.length < 2 ? words.join() : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`
 }
 

@@ -1,5 +1,5 @@
 import { DianaError } from '../errors.ts'
-import { joinWords } from '../rules/show.ts'
+import { joinNames } from '../rules/show.ts'
 
 /** A config centre's address with the credentials taken out of it. */
 export interface Address {
@@ -26,7 +26,7 @@ export function parseAddress(
 ): Address {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || !schemes.includes(url.protocol) || url.host === '') {
-    const starts = joinWords(schemes.map(scheme => `${scheme}//`))
+    const starts = joinNames(schemes.map(scheme => `${scheme}//`))
     throw new DianaError('BAD_RULES', `must be a URL that begins with ${starts}, such as ${schemes[0]}//127.0.0.1`)
   }
   const { env } = process

@@ -1,9 +1,9 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { sourceSuite } from '../testing/source-suite.ts'
+import { sourceSuite } from '../testing/sources/suite.ts'
 import { apollo } from './apollo.ts'
-import { type ApolloOptions, createApolloDouble } from './doubles/apollo-double.ts'
-import { createSource } from './doubles/create-source.ts'
-import { createHttpDouble, send } from './doubles/http-double.ts'
+import { createSource } from './fakes/create-source.ts'
+import { type ApolloOptions, createApolloDouble } from './fakes/fake-apollo.ts'
+import { createHttpDouble, send } from './fakes/fake-http.ts'
 
 const words = { appId: 'shop', namespace: 'diana.yaml' }
 const place = { ...words, cluster: 'default' }

@@ -1,12 +1,12 @@
 import { createHmac } from 'node:crypto'
 import { z } from 'zod'
 import { basicHeader, below, parseAddress, showAddress } from './address.ts'
-import { changes } from './changes.ts'
-import { fetchText, parseReply, type Reply, statusError } from './fetch-text.ts'
-import { pause } from './pause.ts'
+import { changes } from './client/changes.ts'
+import { fetchText, parseReply, type Reply, statusError } from './client/fetch-text.ts'
+import { pause } from './client/pause.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { credentialWords, nameWord } from './words.ts'
+import { credentialOptions, nameWord } from './words.ts'
 
 // the server holds a poll for 60 s, or for up to 90 s where it was told so
 const holdMs = 90_000
@@ -23,7 +23,7 @@ export const apollo: SourceKind = sourceKind({
     cluster: nameWord.default('default'),
     namespace: nameWord.default('application').describe('such as rules.yaml; default: application'),
     key: nameWord.default('content').describe('the item that holds the document; default: content'),
-    ...credentialWords,
+    ...credentialOptions,
   },
   create(address, options): Source {
     const { url, secrets, ...credentials } = parseAddress(address, options)

@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { sourceSuite } from '../testing/source-suite.ts'
+import { sourceSuite } from '../testing/sources/suite.ts'
 import { consul } from './consul.ts'
-import { createConsulDouble } from './doubles/consul-double.ts'
-import { createSource } from './doubles/create-source.ts'
+import { createSource } from './fakes/create-source.ts'
+import { createConsulDouble } from './fakes/fake-consul.ts'
 
 const key = 'diana/my rules'
 
@@ -82,7 +82,7 @@ describe('consul', () => {
   })
 
   it('does not take the 404 of another server for a key that is missing', async () => {
-    const { createHttpDouble, send } = await import('./doubles/http-double.ts')
+    const { createHttpDouble, send } = await import('./fakes/fake-http.ts')
     const double = await createHttpDouble((_asked, response) => send(response, 404, 'no such page'))
     onTestFinished(() => double.stop())
     const source = createSource(consul, `http://${double.authority}`, { key })
@@ -93,7 +93,7 @@ describe('consul', () => {
   it.each(['[]', '{}', 'null', '[{"Value":1,"ModifyIndex":1}]', '[{"Value":"/w==","ModifyIndex":1}]', 'rules: []'])(
     'throws at %s',
     async body => {
-      const { createHttpDouble, send } = await import('./doubles/http-double.ts')
+      const { createHttpDouble, send } = await import('./fakes/fake-http.ts')
       const double = await createHttpDouble((_asked, response) => send(response, 200, body, { 'x-consul-index': '1' }))
       onTestFinished(() => double.stop())
       const source = createSource(consul, `http://${double.authority}`, { key })

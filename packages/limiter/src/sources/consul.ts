@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { basicHeader, below, parseAddress, showAddress } from './address.ts'
-import { changes } from './changes.ts'
-import { fetchText, parseReply, type Reply, statusError } from './fetch-text.ts'
-import { pause } from './pause.ts'
+import { changes } from './client/changes.ts'
+import { fetchText, parseReply, type Reply, statusError } from './client/fetch-text.ts'
+import { pause } from './client/pause.ts'
+import { decodeText } from './client/text.ts'
+import { conflict, writeGuarded } from './client/write-guarded.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { decodeText } from './text.ts'
-import { credentialWords, durationWord, nameWord } from './words.ts'
-import { conflict, writeGuarded } from './write-guarded.ts'
+import { credentialOptions, durationWord, nameWord } from './words.ts'
 
 const shape = z.array(z.object({ Value: z.string().nullable(), ModifyIndex: z.int().min(0) })).length(1)
 
@@ -17,7 +17,7 @@ export const consul: SourceKind = sourceKind({
   options: {
     key: nameWord.describe('the key that holds the document'),
     wait: durationWord('55s', { least: '100ms', most: '55s' }).describe('how long a query may hang; default: 55s'),
-    ...credentialWords,
+    ...credentialOptions,
   },
   create(address, options): Source {
     const { url, secrets, ...credentials } = parseAddress(address, options)

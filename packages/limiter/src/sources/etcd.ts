@@ -1,15 +1,15 @@
 import { z } from 'zod'
 import { below, parseAddress, showAddress } from './address.ts'
-import { changes } from './changes.ts'
-import { createEtcdSession } from './etcd-session.ts'
-import { fetchLines } from './fetch-lines.ts'
-import { parseReply } from './fetch-text.ts'
-import { pause } from './pause.ts'
+import { changes } from './client/changes.ts'
+import { createEtcdSession } from './client/etcd-session.ts'
+import { fetchLines } from './client/fetch-lines.ts'
+import { parseReply } from './client/fetch-text.ts'
+import { pause } from './client/pause.ts'
+import { decodeText } from './client/text.ts'
+import { conflict, writeGuarded } from './client/write-guarded.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { decodeText } from './text.ts'
-import { credentialWords, durationWord, nameWord } from './words.ts'
-import { conflict, writeGuarded } from './write-guarded.ts'
+import { credentialOptions, durationWord, nameWord } from './words.ts'
 
 // numbers of 64 bits come as text, and what is empty or zero is left out
 const revision = z.string().regex(/^\d{1,19}$/)
@@ -36,8 +36,8 @@ export const etcd: SourceKind = sourceKind({
     key: nameWord.describe('the key that holds the document'),
     // fetch gives up a stream that is silent for five minutes
     interval: durationWord('60s', { least: '100ms', most: '4m' }).describe('how often to read anyway; default: 60s'),
-    username: credentialWords.username,
-    password: credentialWords.password,
+    username: credentialOptions.username,
+    password: credentialOptions.password,
   },
   create(address, options): Source {
     const at = parseAddress(address, options)

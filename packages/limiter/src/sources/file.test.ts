@@ -5,8 +5,8 @@ import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { sourceSuite } from '../testing/source-suite.ts'
-import { createSource } from './doubles/create-source.ts'
+import { sourceSuite } from '../testing/sources/suite.ts'
+import { createSource } from './fakes/create-source.ts'
 import { file, fileSource } from './file.ts'
 
 let root: string

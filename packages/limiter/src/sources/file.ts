@@ -2,15 +2,15 @@ import { randomUUID } from 'node:crypto'
 import { type BigIntStats, type FSWatcher, watch } from 'node:fs'
 import { chmod, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
-import { readRegularFile } from '../regular-file.ts'
-import { Bell } from './bell.ts'
-import { changes } from './changes.ts'
-import { pause } from './pause.ts'
+import { readRegularFile } from '../common/regular-file.ts'
+import { changes } from './client/changes.ts'
+import { pause } from './client/pause.ts'
+import { Signal } from './client/signal.ts'
+import { decodeText, hashText, largestBytes, tooLarge } from './client/text.ts'
+import { conflict, writeGuarded } from './client/write-guarded.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { decodeText, hashText, largestBytes, tooLarge } from './text.ts'
 import { durationWord } from './words.ts'
-import { conflict, writeGuarded } from './write-guarded.ts'
 
 const settleMs = 40
 const mostLooks = 50
@@ -31,7 +31,7 @@ export function fileSource(path: string, options: { readonly intervalMs?: number
   const name = `file ${path}`
 
   async function* readings(signal: AbortSignal): AsyncGenerator<SourceDocument> {
-    const bell = new Bell()
+    const bell = new Signal()
     let watcher: FSWatcher | undefined
     let isRung = false
     const close = () => watcher?.close()
@@ -81,7 +81,7 @@ async function replaceFile(path: string, text: string): Promise<void> {
 }
 
 /** Rings when the file may have changed. The directory is watched, since a file's own watch ends when it is replaced. */
-function watchDirectory(path: string, bell: Bell): FSWatcher | undefined {
+function watchDirectory(path: string, bell: Signal): FSWatcher | undefined {
   // Kubernetes swaps the link ..data beside the file, which itself stays as it is
   const names: readonly (string | null)[] = [basename(path), '..data', null]
   try {

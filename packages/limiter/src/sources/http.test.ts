@@ -1,9 +1,9 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { sourceSuite } from '../testing/source-suite.ts'
-import { createSource } from './doubles/create-source.ts'
-import { type Answering, createHttpDouble, send } from './doubles/http-double.ts'
+import { sourceSuite } from '../testing/sources/suite.ts'
+import { hashText } from './client/text.ts'
+import { createSource } from './fakes/create-source.ts'
+import { type Answering, createHttpDouble, send } from './fakes/fake-http.ts'
 import { http } from './http.ts'
-import { hashText } from './text.ts'
 
 const interval = '100ms'
 

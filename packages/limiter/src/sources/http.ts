@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { basicHeader, parseAddress, showAddress } from './address.ts'
-import { changes } from './changes.ts'
-import { fetchText, type Reply, statusError } from './fetch-text.ts'
-import { pause } from './pause.ts'
+import { changes } from './client/changes.ts'
+import { fetchText, type Reply, statusError } from './client/fetch-text.ts'
+import { pause } from './client/pause.ts'
+import { hashText } from './client/text.ts'
+import { conflict, writeGuarded } from './client/write-guarded.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { hashText } from './text.ts'
-import { credentialWords, durationWord, secretWord } from './words.ts'
-import { conflict, writeGuarded } from './write-guarded.ts'
+import { credentialOptions, durationWord, secretWord } from './words.ts'
 
 const mostRedirects = 5
 
@@ -17,7 +17,7 @@ export const http: SourceKind = sourceKind({
   options: {
     interval: durationWord('5s', { least: '100ms', most: '1h' }).describe('how often to ask; default: 5s'),
     headers: z.record(z.string().regex(/^[\w-]{1,64}$/), secretWord).optional(),
-    ...credentialWords,
+    ...credentialOptions,
   },
   create(address, options): Source {
     const { url, secrets, ...credentials } = parseAddress(address, options)

@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { sourceSuite } from '../testing/source-suite.ts'
-import { createSource } from './doubles/create-source.ts'
-import { createHttpDouble, send } from './doubles/http-double.ts'
-import { createNacosDouble, type NacosOptions } from './doubles/nacos-double.ts'
+import { sourceSuite } from '../testing/sources/suite.ts'
+import { createSource } from './fakes/create-source.ts'
+import { createHttpDouble, send } from './fakes/fake-http.ts'
+import { createNacosDouble, type NacosOptions } from './fakes/fake-nacos.ts'
 import { nacos } from './nacos.ts'
 
 const words = { dataId: 'diana.yaml', group: 'EDGE', interval: '100ms' }

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { parseAddress, showAddress } from './address.ts'
-import { changes } from './changes.ts'
-import { parseReply, type Reply, statusError } from './fetch-text.ts'
-import { createNacosSession } from './nacos-session.ts'
-import { pause } from './pause.ts'
+import { changes } from './client/changes.ts'
+import { parseReply, type Reply, statusError } from './client/fetch-text.ts'
+import { createNacosSession } from './client/nacos-session.ts'
+import { pause } from './client/pause.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { credentialWords, durationWord, nameWord } from './words.ts'
+import { credentialOptions, durationWord, nameWord } from './words.ts'
 
 const field = '\u0002'
 const record = '\u0001'
@@ -25,7 +25,7 @@ export const nacos: SourceKind = sourceKind({
     interval: durationWord('5s', { least: '100ms', most: '1h' }).describe(
       'how often to ask without a poll; default: 5s',
     ),
-    ...credentialWords,
+    ...credentialOptions,
   },
   create(address, options): Source {
     const at = parseAddress(address, options)

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { sourceSuite } from '../testing/source-suite.ts'
-import { createSource } from './doubles/create-source.ts'
-import { type RedisServer, startRedis } from './doubles/redis-server.ts'
+import { sourceSuite } from '../testing/sources/suite.ts'
+import { createSource } from './fakes/create-source.ts'
 import { redis } from './redis.ts'
+import { type RedisServer, startRedis } from './servers/redis-server.ts'
 
 let server: RedisServer
 beforeAll(async () => {

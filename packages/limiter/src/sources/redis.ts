@@ -1,15 +1,15 @@
 import type { Redis, RedisOptions } from 'ioredis'
 import { DianaError } from '../errors.ts'
 import { parseAddress, showAddress } from './address.ts'
-import { Bell } from './bell.ts'
-import { changes } from './changes.ts'
-import { pause } from './pause.ts'
+import { changes } from './client/changes.ts'
+import { pause } from './client/pause.ts'
+import { Signal } from './client/signal.ts'
+import { decodeText, hashText, largestBytes } from './client/text.ts'
+import { timeoutMs, within } from './client/within.ts'
+import { conflict, writeGuarded } from './client/write-guarded.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { decodeText, hashText, largestBytes } from './text.ts'
-import { patienceMs, within } from './within.ts'
-import { credentialWords, durationWord, nameWord } from './words.ts'
-import { conflict, writeGuarded } from './write-guarded.ts'
+import { credentialOptions, durationWord, nameWord } from './words.ts'
 
 type Place = Pick<RedisOptions, 'host' | 'port' | 'db' | 'tls' | 'username' | 'password'>
 
@@ -20,8 +20,8 @@ export const redis: SourceKind = sourceKind({
     key: nameWord.describe('the key that holds the document'),
     channel: nameWord.optional().describe('where changes are published; default: the key and :changed'),
     interval: durationWord('30s', { least: '100ms', most: '1h' }).describe('how often to read anyway; default: 30s'),
-    username: credentialWords.username,
-    password: credentialWords.password,
+    username: credentialOptions.username,
+    password: credentialOptions.password,
   },
   create(address, options): Source {
     const { url, secrets, username, password } = parseAddress(address, options, ['redis:', 'rediss:'])
@@ -43,7 +43,7 @@ export const redis: SourceKind = sourceKind({
     }
 
     async function* readings(signal: AbortSignal): AsyncGenerator<SourceDocument> {
-      const bell = new Bell()
+      const bell = new Signal()
       let failure: Error | undefined
       const fail = (error: Error) => {
         failure ??= error
@@ -58,14 +58,14 @@ export const redis: SourceKind = sourceKind({
       signal.addEventListener('abort', close)
       try {
         listener.on('message', () => bell.ring())
-        await within(patienceMs, signal, async () => {
+        await within(timeoutMs, signal, async () => {
           await Promise.all([reader.connect(), listener.connect()])
           await listener.subscribe(channel)
           // says more where the server tells of its keys and this user may hear it
           await listener.subscribe(`__keyspace@${place.db}__:${key}`).catch(() => undefined)
         })
         while (!signal.aborted) {
-          yield await within(patienceMs, signal, () => readDocument(reader, key))
+          yield await within(timeoutMs, signal, () => readDocument(reader, key))
           await bell.wait(interval, signal)
           // so that a flood of messages does not become a flood of readings
           await pause(20, signal)
@@ -86,7 +86,7 @@ export const redis: SourceKind = sourceKind({
           failure ??= error
         })
         try {
-          return await within(patienceMs, signal, async () => {
+          return await within(timeoutMs, signal, async () => {
             await writer.connect()
             await writer.watch(key)
             if ((await readDocument(writer, key)).text !== base.text) throw conflict(name)
@@ -123,7 +123,7 @@ async function createClient(place: Place, onFailure: (error: Error) => void): Pr
     ...place,
     lazyConnect: true,
     protocol: 2,
-    connectTimeout: patienceMs,
+    connectTimeout: timeoutMs,
     retryStrategy: () => null,
     maxRetriesPerRequest: 0,
     autoResubscribe: false,

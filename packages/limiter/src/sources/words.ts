@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { duration, parseDuration } from '../duration.ts'
+import { duration, parseDuration } from '../common/duration.ts'
 
 /** Text that no message may show, not even when it is wrong. */
 export const secretWord: z.ZodString = z
@@ -8,7 +8,7 @@ export const secretWord: z.ZodString = z
   .regex(/^\P{Cc}*$/u, 'must not hold control characters')
 
 /** Who Diana is to a config centre; each word may also come from the environment. */
-export const credentialWords: {
+export const credentialOptions: {
   readonly username: z.ZodOptional<z.ZodString>
   readonly password: z.ZodOptional<z.ZodString>
   readonly token: z.ZodOptional<z.ZodString>

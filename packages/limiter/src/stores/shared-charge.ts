@@ -1,13 +1,13 @@
-import { type FleetCharge, type FleetCounter, fleetCharge } from './fleet-store.ts'
-import { resetsSoFar, type Table } from './table.ts'
+import { resetsSoFar, type Table } from './memory/table.ts'
+import { type FleetCharge, type FleetCounter, fleetCharge } from './store.ts'
 
 /** What a rule does while the store cannot be asked: count its part here, or all of it, let all calls pass, or none. */
-export type Emergency = 'share' | 'local' | 'allow' | 'refuse'
+export type WhenStoreDown = 'share' | 'local' | 'allow' | 'refuse'
 
 /** A charge to counts that the whole fleet shares, with what stands in for them while the store cannot be asked. */
 export interface SharedCharge extends FleetCharge {
   readonly table: Table
-  readonly emergency: Emergency
+  readonly whenStoreDown: WhenStoreDown
   /** Where it was counted in the end. */
   countedBy: 'fleet' | 'memory' | 'nobody'
   /** Where it is followed, or counted, in this process. */
@@ -20,7 +20,7 @@ export interface SharedCharge extends FleetCharge {
   readonly resetsBefore: number
 }
 
-export function sharedCharge(counter: FleetCounter, table: Table, emergency: Emergency): SharedCharge {
+export function sharedCharge(counter: FleetCounter, table: Table, whenStoreDown: WhenStoreDown): SharedCharge {
   const { key, cost, enforced, mayWait, delays, wait, fits, remaining, resets } = fleetCharge(counter)
   // spelled out, since it is made for every call, and V8 keeps what is assigned later one step further away
   return {
@@ -35,7 +35,7 @@ export function sharedCharge(counter: FleetCounter, table: Table, emergency: Eme
     remaining,
     resets,
     table,
-    emergency,
+    whenStoreDown,
     countedBy: 'nobody',
     slot: 0,
     moment: 0,
@@ -45,6 +45,6 @@ export function sharedCharge(counter: FleetCounter, table: Table, emergency: Eme
 }
 
 /** Whether the rule counts in this process while the store cannot be asked. */
-export function isCountedHere({ emergency }: SharedCharge): boolean {
-  return emergency === 'share' || emergency === 'local'
+export function isCountedHere({ whenStoreDown }: SharedCharge): boolean {
+  return whenStoreDown === 'share' || whenStoreDown === 'local'
 }

@@ -2,14 +2,14 @@ import { z } from 'zod'
 import { algorithms } from '../algorithms/index.ts'
 import { partMeter } from '../algorithms/part.ts'
 import type { CompiledRule } from '../rules/compile.ts'
-import { limitOf, parseRate } from '../rules/limit.ts'
+import { limitOf, parseRate } from '../rules/schema/limit.ts'
 import type { TimelineRule } from './timeline.ts'
 
 const QUEUE_SIZE = 1000
 const QUEUE_TIMEOUT_MS = 1000
 
 /** Makes a rule out of words known to be right, past the parser; counts per `call.attributes.key` unless told. */
-export function compileWords(
+export function compileRules(
   words: TimelineRule,
   parts: Partial<Pick<CompiledRule, 'id' | 'match' | 'key'>> = {},
 ): CompiledRule {
@@ -18,7 +18,7 @@ export function compileWords(
   const limits = [limit].flat().map(text => limitOf(algorithm).parse(text))
   const options = z.strictObject(algorithm.options).parse(own)
   const timeoutMs = queue.timeout === undefined ? undefined : parseRate(`1/${queue.timeout}`)!.periodMs
-  const patience = { timeoutUs: timeoutMs === undefined ? undefined : timeoutMs * 1000 }
+  const waitOptions = { timeoutUs: timeoutMs === undefined ? undefined : timeoutMs * 1000 }
   const waits = whenFull === 'wait'
   return {
     id: 'rule',
@@ -31,9 +31,10 @@ export function compileWords(
     emergency: 'local',
     algorithm: name,
     limits,
-    meters: limits.map(limit => algorithm.meter(limit, options, waits ? patience : undefined)),
-    partOf: part => limits.map(limit => partMeter(algorithm, { limit, options }, part, waits ? patience : undefined)),
-    terms: [limits, options, waits ? patience : undefined],
+    meters: limits.map(limit => algorithm.meter(limit, options, waits ? waitOptions : undefined)),
+    partOf: part =>
+      limits.map(limit => partMeter(algorithm, { limit, options }, part, waits ? waitOptions : undefined)),
+    terms: [limits, options, waits ? waitOptions : undefined],
     answer: { status: 503, headers: 'draft-11' },
     enforced: whenFull !== 'shadow',
     queueSize: waits ? (queue.size ?? QUEUE_SIZE) : 0,

@@ -1,6 +1,6 @@
-export { FilterService } from './filter-service.ts'
-export { type FilterSuiteOptions, type FilterTest, filterSuite, type ServerUnderTest } from './filter-suite.ts'
-export { type SourceSuiteOptions, type SourceTest, type SourceUnderTest, sourceSuite } from './source-suite.ts'
+export { FilterService } from './filters/service.ts'
+export { type FilterSuiteOptions, type FilterTest, filterSuite, type ServerUnderTest } from './filters/suite.ts'
+export { type SourceSuiteOptions, type SourceTest, type SourceUnderTest, sourceSuite } from './sources/suite.ts'
 export type { TimelineRule } from './timeline.ts'
 export {
   type Outcome,

@@ -1,21 +1,21 @@
-import { Tally } from '../figures/tally.ts'
-import { Judge } from '../judge.ts'
-import type { Receipt } from '../judgement.ts'
-import { MemoryStore } from '../stores/memory.ts'
-import { compileWords } from './compile-words.ts'
+import { Decider } from '../decision/decider.ts'
+import type { Receipt } from '../decision/pending-verdict.ts'
+import { Tally } from '../stats/tally.ts'
+import { MemoryStore } from '../stores/memory/memory-store.ts'
+import { compileRules } from './compile-words.ts'
 import type { TimelineRule } from './timeline.ts'
 
 /** A judge by rules counted in this process, called `rule-0`, `rule-1` and so on. */
-export function judgeWords(
+export function createTestDecider(
   words: readonly TimelineRule[],
   onRelease: (receipts: readonly Receipt[]) => void = () => {},
-): Judge {
+): Decider {
   const store = new MemoryStore()
   const rules = words.map((rule, i) => {
-    const compiled = compileWords(rule, { id: `rule-${i}` })
+    const compiled = compileRules(rule, { id: `rule-${i}` })
     const table = store.createTable(compiled.id, compiled.meters)
     const tally = new Tally(compiled.meters.length)
     return { rule: compiled, match: compiled.match, table, counter: undefined, waiting: 0, tally }
   })
-  return new Judge({ rules, store, answer: { status: 503, headers: 'draft-11' }, onRelease, now: () => 0 })
+  return new Decider({ rules, store, answer: { status: 503, headers: 'draft-11' }, onRelease, now: () => 0 })
 }

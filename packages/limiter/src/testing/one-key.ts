@@ -15,9 +15,9 @@ export class OneKey {
   }
 
   clone(): OneKey {
-    const twin = new OneKey(this.meter)
-    twin.#state.set(this.#state)
-    return twin
+    const lua = new OneKey(this.meter)
+    lua.#state.set(this.#state)
+    return lua
   }
 
   /** How long a call would wait. */
@@ -29,7 +29,7 @@ export class OneKey {
   take(now: number, cost: number): number | undefined {
     const delay = this.delay(now, cost)
     if (cost > 0) this.begin(now)
-    if (delay > this.meter.patienceUs) return undefined
+    if (delay > this.meter.maxWaitUs) return undefined
     if (cost > 0) this.meter.take(this.#state, AT, now, cost, delay)
     this.#assertFenced()
     return now + delay
@@ -42,7 +42,7 @@ export class OneKey {
   }
 
   giveBack(now: number, cost: number, moment: number): void {
-    this.meter.giveBack(this.#state, AT, now, cost, moment)
+    this.meter.refund(this.#state, AT, now, cost, moment)
     this.#assertFenced()
   }
 

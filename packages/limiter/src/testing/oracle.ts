@@ -7,11 +7,11 @@ export type Oracle = (now: number, cost: number) => number | undefined
 export interface Numbers {
   readonly count: number
   readonly periodUs: number
-  readonly patienceUs: number
+  readonly maxWaitUs: number
 }
 
 /** Tokens come `count` per period, `capacity` fit; a token is counted as `periodUs` parts. */
-export function bucketOracle({ count, periodUs, patienceUs }: Numbers, capacity: number): Oracle {
+export function bucketOracle({ count, periodUs, maxWaitUs }: Numbers, capacity: number): Oracle {
   const [rate, token] = [BigInt(count), BigInt(periodUs)]
   const full = BigInt(capacity) * token
   let tokens = full
@@ -23,7 +23,7 @@ export function bucketOracle({ count, periodUs, patienceUs }: Numbers, capacity:
     const there = min(full, tokens + (from - last) * rate)
     const missing = BigInt(cost) * token - there
     const passes = missing <= 0n ? from : from + (missing + rate - 1n) / rate
-    if (Number(passes) - now > patienceUs) return undefined
+    if (Number(passes) - now > maxWaitUs) return undefined
     tokens = min(full, there + (passes - from) * rate) - BigInt(cost) * token
     last = passes
     return Number(passes)
@@ -31,7 +31,7 @@ export function bucketOracle({ count, periodUs, patienceUs }: Numbers, capacity:
 }
 
 /** `count` tokens come at once at the end of every period; periods follow on from the call that found the bucket full. */
-export function intervalOracle({ count, periodUs, patienceUs }: Numbers, capacity: number): Oracle {
+export function intervalOracle({ count, periodUs, maxWaitUs }: Numbers, capacity: number): Oracle {
   let tokens = capacity
   let refilledAt = 0
   let last = 0
@@ -48,7 +48,7 @@ export function intervalOracle({ count, periodUs, patienceUs }: Numbers, capacit
       refills++
     }
     const waitsFor = there >= cost ? from : refilledAt + refills * periodUs
-    if (waitsFor - now > patienceUs) return undefined
+    if (waitsFor - now > maxWaitUs) return undefined
     // a full bucket begins its next period with the call that finds it full
     refilledAt = there === capacity ? waitsFor : refilledAt + refills * periodUs
     tokens = after - cost
@@ -75,7 +75,7 @@ export function nginxOracle({ count, periodUs }: Numbers, burst: number, delay: 
 }
 
 /** Keeps every call; `count` may lie in any half-open interval of the period. */
-export function logOracle({ count, periodUs, patienceUs }: Numbers): Oracle {
+export function logOracle({ count, periodUs, maxWaitUs }: Numbers): Oracle {
   const log: { readonly moment: number; readonly cost: number }[] = []
   const within = (moment: number): number =>
     log.reduce((sum, call) => (call.moment > moment - periodUs ? sum + call.cost : sum), 0)
@@ -85,14 +85,14 @@ export function logOracle({ count, periodUs, patienceUs }: Numbers): Oracle {
     const from = Math.max(now, log.at(-1)?.moment ?? 0)
     const moments = [from, ...log.map(({ moment }) => moment + periodUs).filter(leaves => leaves > from)]
     const passes = moments.find(moment => within(moment) + cost <= count)!
-    if (passes - now > patienceUs) return undefined
+    if (passes - now > maxWaitUs) return undefined
     log.push({ moment: passes, cost })
     return passes
   }
 }
 
 /** Counts by window, windows beginning at multiples of the period or with the first call. */
-export function windowOracle({ count, periodUs, patienceUs }: Numbers, aligned: boolean): Oracle {
+export function windowOracle({ count, periodUs, maxWaitUs }: Numbers, aligned: boolean): Oracle {
   const counts = new Map<number, number>()
   let latest = Number.NEGATIVE_INFINITY
   return (now, cost) => {
@@ -102,7 +102,7 @@ export function windowOracle({ count, periodUs, patienceUs }: Numbers, aligned: 
     let window = Math.max(current, latest)
     if ((counts.get(window) ?? 0) + cost > count) window += periodUs
     const passes = Math.max(now, window)
-    if (passes - now > patienceUs) return undefined
+    if (passes - now > maxWaitUs) return undefined
     counts.set(window, (counts.get(window) ?? 0) + cost)
     latest = window
     return passes

@@ -1,6 +1,6 @@
 import type { CompiledRule } from '../rules/compile.ts'
-import type { RedisStore } from '../stores/redis.ts'
-import { redisCharge } from '../stores/redis-counter.ts'
+import { redisCharge } from '../stores/redis/counter.ts'
+import type { RedisStore } from '../stores/redis/redis-store.ts'
 import type { TimelineAnswer } from './timeline.ts'
 
 /** Judges calls by one rule, straight from the store. */
@@ -13,7 +13,7 @@ export function redisJudge(
     const charge = { ...redisCharge(counter), key, cost, mayWait: rule.queueSize > 0 }
     const { allowed } = await store.take([charge])
     const late = rule.meters.map((meter, level) => {
-      return Math.max(0, charge.delays[level]! - (charge.mayWait ? meter.patienceUs : 0))
+      return Math.max(0, charge.delays[level]! - (charge.mayWait ? meter.maxWaitUs : 0))
     })
     return {
       allowed,

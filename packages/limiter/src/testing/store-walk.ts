@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import type { Meter } from '../algorithms/algorithm.ts'
 import { blocking, blockMeter } from '../algorithms/block.ts'
 import { concurrency } from '../algorithms/concurrency.ts'
-import { giveBackHere } from '../judgement.ts'
-import { type LocalCharge, localCharge, MemoryStore } from '../stores/memory.ts'
-import { RedisStore, type SendCommand } from '../stores/redis.ts'
-import { LEASE_MS, type RedisCharge, type RedisCounter, redisCharge } from '../stores/redis-counter.ts'
-import { resetsSoFar, type Table } from '../stores/table.ts'
+import { giveBackHere } from '../decision/pending-verdict.ts'
+import { type LocalCharge, localCharge, MemoryStore } from '../stores/memory/memory-store.ts'
+import { resetsSoFar, type Table } from '../stores/memory/table.ts'
+import { LEASE_MS, type RedisCharge, type RedisCounter, redisCharge } from '../stores/redis/counter.ts'
+import { RedisStore, type SendCommand } from '../stores/redis/redis-store.ts'
 import { subjects } from './subject.ts'
 import { costFrom, type Dice, nextMoment, pick, startFrom } from './walk.ts'
 
@@ -93,7 +93,9 @@ export class StoreWalk {
     const [what = 0, who = 0, many = 0] = dice
     const limit = { count: 1 + (many % 20), periodMs: pick([1, 100, 1000, 60_000], many) }
     const next = nextMoment(this.#now, dice.slice(3), limit, this.#retryUs)
-    this.#now = this.#rules.some(({ counter }) => counter.held) ? Math.max(this.#now, Math.min(next, this.#end)) : next
+    this.#now = this.#rules.some(({ counter }) => counter.needsRelease)
+      ? Math.max(this.#now, Math.min(next, this.#end))
+      : next
     const place = who % this.#rules.length
     const rule = this.#rules[place]!
     const key = pick(KEYS, many)
@@ -202,7 +204,7 @@ export class StoreWalk {
   /** Charges more to a call that was admitted, as far as there is room. */
   async #settleUp(which: number, missing: number): Promise<void> {
     const receipt = this.#receipts[which % Math.max(1, this.#receipts.length)]
-    if (!receipt || receipt.counter.held) return
+    if (!receipt || receipt.counter.needsRelease) return
     const { table, key } = receipt
     const { counter } = this.#rules.find(rule => rule.table === table)!
     const charge: Asked = { table, counter, key, cost: missing, enforced: counter.enforced, mayWait: false }
@@ -220,7 +222,7 @@ export class StoreWalk {
 
   /** Ends a block; as a limiter does it, with what the rule has counted, or alone. */
   async #unblock(rule: Rule, key: string, isAlone: boolean): Promise<void> {
-    if (!isAlone && !rule.counter.held) await this.#reset(rule, key)
+    if (!isAlone && !rule.counter.needsRelease) await this.#reset(rule, key)
     await this.#reset(rule.gate, key)
   }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Limit, Meter, Patience } from '../algorithms/algorithm.ts'
+import type { Limit, Meter, WaitOptions } from '../algorithms/algorithm.ts'
 import { fixedWindow } from '../algorithms/fixed-window.ts'
 import { leakyBucket } from '../algorithms/leaky-bucket.ts'
 import { slidingLog } from '../algorithms/sliding-log.ts'
@@ -45,8 +45,8 @@ export const subjects: Readonly<Record<string, SubjectMaker>> = {
     const limit = limitFrom(dice, LARGEST)
     const periodUs = limit.periodMs * 1000
     return {
-      ...{ limit, most: limit.count, meter: fixedWindow.meter(limit, {}, patience(timeoutUs)) },
-      oracle: windowOracle({ count: limit.count, periodUs, patienceUs: timeoutUs }, true),
+      ...{ limit, most: limit.count, meter: fixedWindow.meter(limit, {}, waitOptions(timeoutUs)) },
+      oracle: windowOracle({ count: limit.count, periodUs, maxWaitUs: timeoutUs }, true),
       assertBound: admitted => {
         for (const { moment } of admitted) {
           const start = moment - (moment % periodUs)
@@ -60,8 +60,8 @@ export const subjects: Readonly<Record<string, SubjectMaker>> = {
     const limit = limitFrom(dice, LARGEST)
     const periodUs = limit.periodMs * 1000
     return {
-      ...{ limit, most: limit.count, meter: fixedWindow.meter(limit, { align: 'first-call' }, patience(timeoutUs)) },
-      oracle: windowOracle({ count: limit.count, periodUs, patienceUs: timeoutUs }, false),
+      ...{ limit, most: limit.count, meter: fixedWindow.meter(limit, { align: 'first-call' }, waitOptions(timeoutUs)) },
+      oracle: windowOracle({ count: limit.count, periodUs, maxWaitUs: timeoutUs }, false),
       // two windows may meet at their edge, three may not
       assertBound: admitted => assertWindowBound(admitted, 2 * limit.count, periodUs),
     }
@@ -72,7 +72,7 @@ export const subjects: Readonly<Record<string, SubjectMaker>> = {
     const periodUs = limit.periodMs * 1000
     // so that what waits can be counted
     const mostAhead = Math.floor(LARGEST / limit.count) - 1
-    const patient = patience(Math.min(timeoutUs, mostAhead * periodUs))
+    const patient = waitOptions(Math.min(timeoutUs, mostAhead * periodUs))
     const meter = slidingWindow.meter(limit, { segments: pick([10, 10, 2, 3, 7, 100], segments) }, patient)
     return {
       ...{ limit, meter, most: limit.count },
@@ -84,8 +84,8 @@ export const subjects: Readonly<Record<string, SubjectMaker>> = {
     const limit = limitFrom(dice, 1000)
     const periodUs = limit.periodMs * 1000
     return {
-      ...{ limit, most: limit.count, meter: slidingLog.meter(limit, {}, patience(timeoutUs)) },
-      oracle: logOracle({ count: limit.count, periodUs, patienceUs: timeoutUs }),
+      ...{ limit, most: limit.count, meter: slidingLog.meter(limit, {}, waitOptions(timeoutUs)) },
+      oracle: logOracle({ count: limit.count, periodUs, maxWaitUs: timeoutUs }),
       assertBound: admitted => assertWindowBound(admitted, limit.count, periodUs),
     }
   },
@@ -93,9 +93,9 @@ export const subjects: Readonly<Record<string, SubjectMaker>> = {
   'token-bucket': (dice, [burstDie = 0], timeoutUs = 0) => {
     const limit = limitFrom(dice, LARGEST)
     const burst = pick([limit.count, 1, 2, 3, 17, limit.count * 3], burstDie)
-    const numbers = { count: limit.count, periodUs: limit.periodMs * 1000, patienceUs: timeoutUs }
+    const numbers = { count: limit.count, periodUs: limit.periodMs * 1000, maxWaitUs: timeoutUs }
     return {
-      ...{ limit, most: burst, meter: tokenBucket.meter(limit, { burst }, patience(timeoutUs)) },
+      ...{ limit, most: burst, meter: tokenBucket.meter(limit, { burst }, waitOptions(timeoutUs)) },
       oracle: isCountedExactly(numbers, burst) ? bucketOracle(numbers, burst) : undefined,
       assertBound: admitted => assertBucketBound(admitted, burst, limit),
     }
@@ -105,7 +105,7 @@ export const subjects: Readonly<Record<string, SubjectMaker>> = {
     const limit = limitFrom(dice, LARGEST)
     const burst = pick([limit.count, 1, 2, 3, 17, limit.count * 3], burstDie)
     return {
-      ...{ limit, most: burst, meter: tokenBucket.meter(limit, { burst, start: 'empty' }, patience(timeoutUs)) },
+      ...{ limit, most: burst, meter: tokenBucket.meter(limit, { burst, start: 'empty' }, waitOptions(timeoutUs)) },
       assertBound: admitted => assertBucketBound(admitted, burst, limit),
     }
   },
@@ -113,9 +113,9 @@ export const subjects: Readonly<Record<string, SubjectMaker>> = {
   'token-bucket by intervals': (dice, [burstDie = 0], timeoutUs = 0) => {
     const limit = limitFrom(dice, LARGEST)
     const burst = pick([limit.count, 1, 2, 3, 17, limit.count * 3], burstDie)
-    const numbers = { count: limit.count, periodUs: limit.periodMs * 1000, patienceUs: timeoutUs }
+    const numbers = { count: limit.count, periodUs: limit.periodMs * 1000, maxWaitUs: timeoutUs }
     return {
-      ...{ limit, most: burst, meter: tokenBucket.meter(limit, { burst, refill: 'interval' }, patience(timeoutUs)) },
+      ...{ limit, most: burst, meter: tokenBucket.meter(limit, { burst, refill: 'interval' }, waitOptions(timeoutUs)) },
       oracle: intervalOracle(numbers, burst),
       assertBound: admitted => assertIntervalBound(admitted, burst, limit),
     }
@@ -126,7 +126,7 @@ export const subjects: Readonly<Record<string, SubjectMaker>> = {
     const burst = pick([limit.count, 1, 2, 3, 17, limit.count * 3], burstDie)
     const options = { burst, refill: 'interval', start: 'empty' }
     return {
-      ...{ limit, most: burst, meter: tokenBucket.meter(limit, options, patience(timeoutUs)) },
+      ...{ limit, most: burst, meter: tokenBucket.meter(limit, options, waitOptions(timeoutUs)) },
       assertBound: admitted => assertIntervalBound(admitted, burst, limit),
     }
   },
@@ -135,7 +135,7 @@ export const subjects: Readonly<Record<string, SubjectMaker>> = {
     const limit = limitFrom(dice, LARGEST)
     const burst = pick([0, 1, 2, 5, 30, limit.count], burstDie)
     const delay = timeoutUs === undefined ? burst : Math.min(burst, pick([0, 1, 3, burst], delayDie))
-    const numbers = { count: limit.count, periodUs: limit.periodMs * 1000, patienceUs: 0 }
+    const numbers = { count: limit.count, periodUs: limit.periodMs * 1000, maxWaitUs: 0 }
     const options = timeoutUs === undefined ? { burst } : { burst, delay }
     return {
       // nginx knows no timeout: whoever finds room waits
@@ -150,20 +150,20 @@ export const subjects: Readonly<Record<string, SubjectMaker>> = {
     const limit = limitFrom(dice, 1000)
     const options = { warmUp: pick([1, 100, 4000, 600_000], warmUpDie), coldFactor: pick([3, 2, 10, 1.5], coldDie) }
     return {
-      ...{ limit, most: 5, meter: warmUp.meter(limit, options, patience(timeoutUs)) },
+      ...{ limit, most: 5, meter: warmUp.meter(limit, options, waitOptions(timeoutUs)) },
       assertBound: admitted => assertPaced(admitted, limit),
     }
   },
 }
 
-function patience(timeoutUs: number): Patience | undefined {
+function waitOptions(timeoutUs: number): WaitOptions | undefined {
   return timeoutUs === 0 ? undefined : { timeoutUs }
 }
 
 /** Doubles hold a bucket's numbers exactly up to here; and of several tokens in a microsecond some are lost in waiting. */
-function isCountedExactly({ count, periodUs, patienceUs }: Numbers, burst: number): boolean {
-  const tokens = 2 * burst + Math.ceil((patienceUs * count) / periodUs)
-  return tokens * periodUs <= 2 ** 52 && (patienceUs === 0 || count <= periodUs)
+function isCountedExactly({ count, periodUs, maxWaitUs }: Numbers, burst: number): boolean {
+  const tokens = 2 * burst + Math.ceil((maxWaitUs * count) / periodUs)
+  return tokens * periodUs <= 2 ** 52 && (maxWaitUs === 0 || count <= periodUs)
 }
 
 function assertFew(admitted: readonly Admission[], from: number, to: number, most: number): void {

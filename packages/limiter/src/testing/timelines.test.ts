@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { judgeWords } from './judge-words.ts'
+import { createTestDecider } from './judge-words.ts'
 import { runTimeline, type Timeline, type TimelineJudge } from './timeline.ts'
 import { timelines } from './timelines.ts'
 
 const aDayIn2026 = 20_772 * 86_400_000
 
 function inMemory({ rule }: Timeline, startMs: number): TimelineJudge {
-  const judge = judgeWords([rule])
+  const judge = createTestDecider([rule])
   return (atMs, cost, key) => {
     const call = { method: 'GET', path: '/', attributes: { key } }
     return judge.takeHere(call, cost, Math.round((startMs + atMs) * 1000))

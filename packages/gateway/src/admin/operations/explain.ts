@@ -93,5 +93,13 @@ export function toCall({ method, target, headers }: WrittenRequest, ip: string |
   const peer = ip ?? '127.0.0.1'
   if (isIP(peer) === 0) throw new Refusal(400, 'This is no address: write one such as 203.0.113.9.')
   const address = limiter.addressOf(peer, headers[limiter.forwardedBy])
-  return { method, path: place.path, anyCase: true, query: place.query, ip: address, host: headers.host, headers }
+  return {
+    method,
+    path: place.path,
+    caseInsensitive: true,
+    query: place.query,
+    ip: address,
+    host: headers.host,
+    headers,
+  }
 }

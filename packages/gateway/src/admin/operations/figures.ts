@@ -25,7 +25,7 @@ export const statusShape: z.ZodObject = z.object({
   processes: count,
   keys: count,
   maxKeys: count,
-  crowded: z.array(z.string()),
+  overflowing: z.array(z.string()),
   sources: z.array(source),
   store: z
     .looseObject({ healthy: z.boolean(), since: milliseconds, trouble: z.string().optional() })

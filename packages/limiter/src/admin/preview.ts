@@ -1,0 +1,104 @@
+import { Decider } from '../decision/decider.ts'
+import { giveBack, type RuleState } from '../decision/pending-verdict.ts'
+import { bindCounters } from '../decision/rule-states.ts'
+import type { CompiledDocument } from '../rules/compile.ts'
+import type { Rule, RuleDocument } from '../rules/rule.ts'
+import { createWatch } from '../stats/counters.ts'
+import type { RecordedCall } from '../stats/recorder.ts'
+import type { Tally } from '../stats/tally.ts'
+import { MemoryStore } from '../stores/memory/memory-store.ts'
+
+export interface PassedAndRefused {
+  readonly allowed: number
+  readonly refused: number
+}
+
+/** What rules would have made of recent calls, beside what the present ones make of the same calls. */
+export interface Preview {
+  /** Milliseconds since 1970; the same where there were no calls. */
+  readonly from: number
+  readonly to: number
+  readonly calls: number
+  /** Whether the calls were too many to record all: then numbers are for one caller in `oneOf`, times `oneOf`. */
+  readonly sampled: boolean
+  readonly oneOf: number
+  readonly total: { readonly before: PassedAndRefused; readonly after: PassedAndRefused }
+  readonly rules: readonly {
+    readonly id: string
+    readonly before: PassedAndRefused
+    readonly after: PassedAndRefused
+  }[]
+}
+
+type Compile = (document: RuleDocument) => CompiledDocument
+
+interface Replay {
+  readonly total: PassedAndRefused
+  readonly rules: ReadonlyMap<string, PassedAndRefused>
+}
+
+const nothing: PassedAndRefused = { allowed: 0, refused: 0 }
+
+/** Dimensions that do not tell callers apart. */
+const ofTheCall = /^(?:resource|method|host)$/
+
+/** Judges recorded calls twice, by their own moments: nothing of the running limiter is touched. */
+export function preview(
+  calls: readonly RecordedCall[],
+  before: RuleDocument,
+  after: RuleDocument,
+  compile: Compile,
+): Preview {
+  const oneOf = calls[0]?.oneOf ?? 1
+  const old = replay(calls, before, compile, oneOf)
+  const proposed = replay(calls, after, compile, oneOf)
+  const ids = new Set([...proposed.rules.keys(), ...old.rules.keys()])
+  return {
+    from: calls[0]?.at ?? 0,
+    to: calls.at(-1)?.at ?? 0,
+    calls: calls.length * oneOf,
+    sampled: oneOf > 1,
+    oneOf,
+    total: { before: old.total, after: proposed.total },
+    rules: [...ids].map(id => {
+      return { id, before: old.rules.get(id) ?? nothing, after: proposed.rules.get(id) ?? nothing }
+    }),
+  }
+}
+
+function replay(calls: readonly RecordedCall[], document: RuleDocument, compile: Compile, oneOf: number): Replay {
+  const rules = document.rules.map(rule => thin(rule, oneOf))
+  const watch = createWatch()
+  const store = new MemoryStore()
+  let now = 0
+  const { rules: compiled, allows, denies } = compile({ ...document, rules })
+  const counted: RuleState[] = bindCounters(compiled, [], store, 0)
+  const judge = new Decider({
+    rules: counted,
+    allows,
+    denies,
+    now: () => now,
+    store,
+    answer: document.answer,
+    watch,
+    onRelease: (receipts, which) => {
+      for (const receipt of receipts) giveBack(receipt, now, which)
+    },
+  })
+  for (const { at, call, cost } of calls) {
+    now = Math.round(at * 1000)
+    // how long a call took is not known: it gives back its place at once
+    judge.takeHere(call, cost, now).release()
+  }
+  const times = ({ allowed, refused }: Tally) => ({ allowed: allowed * oneOf, refused: refused * oneOf })
+  return { total: times(watch.total), rules: new Map(counted.map(({ rule, tally }) => [rule.id, times(tally)])) }
+}
+
+/** Of a rule that counts callers together, one caller in so many gets as large a part. */
+function thin(rule: Rule, oneOf: number): Rule {
+  if (oneOf === 1 || rule.by.some(name => !ofTheCall.test(name))) return rule
+  return {
+    ...rule,
+    limits: rule.limits.map(limit => ({ ...limit, count: Math.max(1, Math.round(limit.count / oneOf)) })),
+  }
+}

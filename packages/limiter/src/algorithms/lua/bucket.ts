@@ -1,0 +1,257 @@
+import type { LuaAlgorithm } from '../algorithm.ts'
+
+/** The moves of bucket.ts and low-points.ts in Lua. */
+export const bucketTwin: LuaAlgorithm = {
+  name: 'bucket',
+  pass: `
+local DEBT, MOMENT, LOWS, NEXT, LAST, FLAT = 1, 2, 3, 5, 9, 0.75
+local perStep, stepUs, last, owed = meter.perStep, meter.stepUs, state[MOMENT], state[DEBT]
+local elapsedUs, debt = now - last, owed
+if elapsedUs >= stepUs then
+  local steps = floor(elapsedUs / stepUs)
+  if steps >= owed / perStep then debt = 0 else debt = owed - steps * perStep end
+end
+local units = cost * meter.token
+local left = meter.capacity - debt - units
+if left < 0 or elapsedUs < 0 or meter.startsEmpty == 1 or cost > meter.largest then return nil end
+if elapsedUs > 0 then
+  local begun = debt == 0 and now or last + floor(elapsedUs / stepUs) * stepUs
+  if begun > last then
+    local top = state[LAST]
+    if top >= debt or top < debt * FLAT then
+      local at, since = LOWS, last
+      while at <= LAST and state[at] > 0 do at = at + 2 end
+      while at > LOWS and state[at - 2] >= debt do
+        at = at - 2
+        since = min(since, state[at + 1])
+        state[at], state[at + 1] = 0, 0
+      end
+      if debt > 0 and at > LAST then
+        local flattest, largest = LAST, 0
+        for place = LAST, NEXT, -2 do
+          local ratio = state[place - 2] / state[place]
+          if ratio >= largest then flattest, largest = place, ratio end
+        end
+        for slot = flattest, LAST - 1 do state[slot] = state[slot + 2] end
+        at = LAST
+      end
+      if debt > 0 then state[at], state[at + 1] = debt, since end
+    end
+    state[MOMENT] = begun
+  end
+end
+owed = debt + units
+state[DEBT] = owed
+return floor(left / meter.token), state[MOMENT] + ceil(owed / perStep) * stepUs`,
+  lua: `
+local DEBT, MOMENT, LOWS, LAST, SLOTS, FLAT, LONGEST_US = 1, 2, 3, 9, 10, 0.75, 86400000000
+local moves = {}
+
+local function refillBetween(refill, from, to)
+  return to <= from and 0 or ceil((to - from) / refill.stepUs) * refill.perStep
+end
+
+local function makeRoom(state)
+  local flattest, largest = LAST, 0
+  for at = LAST, LOWS + 2, -2 do
+    local ratio = state[at - 2] / state[at]
+    if ratio >= largest then flattest, largest = at, ratio end
+  end
+  for slot = flattest, LAST - 1 do state[slot] = state[slot + 2] end
+end
+
+local function noteLow(state, since, low)
+  local at, top = LOWS, state[LAST]
+  if top < low and top >= low * FLAT then return end
+  while at <= LAST and state[at] > 0 do at = at + 2 end
+  while at > LOWS and state[at - 2] >= low do
+    at = at - 2
+    since = min(since, state[at + 1])
+    state[at], state[at + 1] = 0, 0
+  end
+  if low <= 0 then return end
+  if at > LAST then
+    makeRoom(state)
+    at = LAST
+  end
+  state[at], state[at + 1] = low, since
+end
+
+local function lowerSteps(state, moment, units, low)
+  local kept, below = LOWS, 0
+  for at = LOWS, LAST, 2 do
+    local height, since = state[at], state[at + 1]
+    local lowered = since >= moment and height - units or min(height, low - units)
+    state[at], state[at + 1] = 0, 0
+    if lowered > below then
+      state[kept], state[kept + 1] = lowered, since
+      below, kept = lowered, kept + 2
+    end
+  end
+end
+
+local function debtAfter(elapsedUs, debt, refill)
+  if elapsedUs < refill.stepUs then return debt end
+  local steps = floor(elapsedUs / refill.stepUs)
+  if steps >= debt / refill.perStep then return 0 end
+  return debt - steps * refill.perStep
+end
+
+local function stepBefore(moment, now, stepUs)
+  return now <= moment and moment or moment + floor((now - moment) / stepUs) * stepUs
+end
+
+local function advance(state, moment, refill)
+  local last = state[MOMENT]
+  if moment <= last then return end
+  local debt = debtAfter(moment - last, state[DEBT], refill)
+  local begun = debt == 0 and moment or stepBefore(last, moment, refill.stepUs)
+  if begun == last then return end
+  noteLow(state, last, debt)
+  state[DEBT], state[MOMENT] = debt, begun
+end
+
+local function rewind(state, moment, refill)
+  local steps = ceil((state[MOMENT] - moment) / refill.stepUs)
+  state[DEBT], state[MOMENT] = state[DEBT] + steps * refill.perStep, state[MOMENT] - steps * refill.stepUs
+  local isLast = false
+  for at = LOWS, LAST, 2 do
+    if isLast then
+      state[at], state[at + 1] = 0, 0
+    elseif state[at + 1] > state[MOMENT] then
+      state[at + 1], isLast = state[MOMENT], true
+    end
+  end
+end
+
+local function paidOffUs(debt, refill)
+  if debt == 0 then return 0 end
+  return refill.perStep == 0 and LONGEST_US or ceil(debt / refill.perStep) * refill.stepUs
+end
+
+local function inTokensOf(token, debt, oldToken)
+  local whole = floor(debt / oldToken)
+  local rest = debt - whole * oldToken
+  local part = rest * token < 2 ^ 53 and ceil(rest * token / oldToken) or floor(rest / oldToken * token) + 1
+  return whole * token + min(token, part)
+end
+
+local function inWholeUnits(token, debt, oldToken)
+  local whole = floor(debt / oldToken)
+  return whole * token + max(0, floor((debt - whole * oldToken) / oldToken * token) - 1)
+end
+
+local function isNew(meter, state, now)
+  return meter.startsEmpty == 1 and now >= moves.idleAt(meter, state)
+end
+
+local function isAhead(meter, state, now)
+  return meter.waits == 1 and meter.stepUs > 1 and state[MOMENT] > now
+end
+
+local function debtAt(meter, state, now)
+  if isNew(meter, state, now) then return meter.capacity end
+  return debtAfter(now - state[MOMENT], state[DEBT], meter)
+end
+
+function moves.delay(meter, state, now, cost)
+  if cost > meter.largest then return huge end
+  if cost == 0 then return 0 end
+  local missing = debtAt(meter, state, now) + cost * meter.token - meter.capacity
+  if missing <= 0 then return isAhead(meter, state, now) and state[MOMENT] - now or 0 end
+  local begun = isNew(meter, state, now) and now or stepBefore(state[MOMENT], now, meter.stepUs)
+  return begun + ceil(missing / meter.perStep) * meter.stepUs - now
+end
+
+function moves.begin(meter, state, now)
+  if not isNew(meter, state, now) then return false end
+  for slot = 1, SLOTS do state[slot] = 0 end
+  state[DEBT], state[MOMENT] = meter.capacity, now
+  return true
+end
+
+function moves.take(meter, state, now, cost, delay)
+  moves.begin(meter, state, now)
+  advance(state, max(now + delay, state[MOMENT]), meter)
+  local debt = min(meter.capacity, state[DEBT] + cost * meter.token)
+  local isBrimful = delay > 0 and meter.stepUs == 1 and meter.capacity - debt < meter.perStep
+  state[DEBT] = isBrimful and max(debt, meter.capacity - meter.token + 1) or debt
+end
+
+function moves.giveBack(meter, state, now, cost, moment, changedAt)
+  if isNew(meter, state, now) then return end
+  local last = state[MOMENT]
+  local at = meter.waits == 1 and now or max(now, last)
+  local isLast = moment >= at or moment >= last
+  if at < last then rewind(state, at, meter) else advance(state, at, meter) end
+  local debt, units = state[DEBT], cost * meter.token
+  local low, unpaid = debt, min(units, debt)
+  if not isLast then
+    units, low, unpaid = min(units, meter.capacity), 0, 0
+    local isRefill = moment > changedAt
+    if isRefill then unpaid = min(debt, units - refillBetween(meter, moment, at)) end
+    for place = LOWS, LAST, 2 do
+      local height, since = state[place], state[place + 1]
+      if height <= 0 then break end
+      if since <= moment then
+        low = height
+      elseif isRefill then
+        unpaid = max(unpaid, min(height, units - refillBetween(meter, moment, since)))
+      end
+    end
+    unpaid = min(units, max(low, unpaid))
+  end
+  if unpaid <= 0 then return end
+  lowerSteps(state, moment, unpaid, low)
+  state[DEBT] = max(0, debt - unpaid)
+end
+
+function moves.remaining(meter, state, now)
+  if isAhead(meter, state, now) then return 0 end
+  return max(0, floor((meter.capacity - debtAt(meter, state, now)) / meter.token))
+end
+
+function moves.inherit(meter, old, oldScale, now)
+  local refill, oldToken = { perStep = oldScale[3], stepUs = oldScale[4] }, oldScale[2]
+  local state = {}
+  for slot = 1, SLOTS do state[slot] = 0 end
+  if now >= old[MOMENT] + paidOffUs(old[DEBT], refill) + oldScale[5] then return state end
+  if old[MOMENT] > now then rewind(old, now, refill) else advance(old, now, refill) end
+  state[DEBT] = inTokensOf(meter.token, old[DEBT], oldToken)
+  state[MOMENT] = refill.stepUs == meter.stepUs and old[MOMENT] or now
+  for at = LOWS, LAST, 2 do
+    state[at] = inWholeUnits(meter.token, old[at], oldToken)
+    if state[at] > 0 then state[at + 1] = old[at + 1] end
+  end
+  lowerSteps(state, -huge, 0, 0)
+  return state
+end
+
+function moves.longest(meter, oldScale, leftUs)
+  if meter.perStep == 0 then return LONGEST_US + meter.keptUs end
+  local tokens = (oldScale[6] + ceil(leftUs / oldScale[4]) * oldScale[3]) / oldScale[2] + 1
+  return (ceil(tokens * meter.token / meter.perStep) + 1) * meter.stepUs + meter.keptUs
+end
+
+function moves.shift(_, state, us)
+  state[MOMENT] = state[MOMENT] - us
+  for at = LOWS, LAST, 2 do
+    if state[at] > 0 then state[at + 1] = state[at + 1] - us end
+  end
+end
+
+function moves.perUs(meter)
+  return meter.perStep / (meter.token * meter.stepUs)
+end
+
+function moves.idleAt(meter, state)
+  if state[DEBT] == 0 and state[MOMENT] == 0 then return 0 end
+  return state[MOMENT] + paidOffUs(state[DEBT], meter) + meter.keptUs
+end
+
+function moves.fullAt(meter, state)
+  return state[MOMENT] + paidOffUs(state[DEBT], meter)
+end
+
+return moves`,
+}

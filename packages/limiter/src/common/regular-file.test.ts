@@ -1,0 +1,56 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { assertRegularFile, type ReadOptions, readRegularFile, readRegularFileSync } from './regular-file.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'diana-regular-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+const at = (name: string) => join(folder, name)
+writeFileSync(at('small'), 'text')
+writeFileSync(at('large'), Buffer.alloc(2_000_000))
+symlinkSync(at('small'), at('link'))
+symlinkSync(at('pipe'), at('link-to-pipe'))
+mkdirSync(at('folder'))
+execFileSync('mkfifo', [at('pipe')])
+
+type Read = (path: string, options?: ReadOptions) => Promise<Buffer>
+const ways: readonly (readonly [name: string, read: Read])[] = [
+  ['asynchronously', readRegularFile],
+  ['synchronously', async (path, options) => readRegularFileSync(path, options)],
+]
+
+describe.each(ways)('a file that is read %s', (_, read) => {
+  it('is given whole, also where it is several buffers long or behind a link', async () => {
+    expect(String(await read(at('small')))).toBe('text')
+    expect(String(await read(at('link')))).toBe('text')
+    expect(await read(at('large'), { mostBytes: 2_000_000 })).toHaveLength(2_000_000)
+  })
+
+  it.each([
+    ['pipe', 'not a regular file'],
+    ['link-to-pipe', 'not a regular file'],
+    ['folder', 'not a regular file'],
+    ['../../../../../../../dev/zero', 'not a regular file'],
+    ['large', 'larger than 1024 KiB'],
+    ['none', 'ENOENT'],
+  ])('is refused at once where it is %s', async (name, message) => {
+    await expect(read(at(name))).rejects.toThrow(message)
+  })
+
+  it('is refused behind a link where links are not wanted', async () => {
+    await expect(read(at('link'), { noLinks: true })).rejects.toThrow('ELOOP')
+  })
+
+  it('is bounded where it tells no size, as files of the system do', async () => {
+    await expect(read('/proc/self/status', { mostBytes: 10 })).rejects.toThrow('larger than')
+  })
+})
+
+describe('a file that somebody else reads', () => {
+  it('must be a regular one', async () => {
+    await assertRegularFile(at('link'))
+    await expect(assertRegularFile(at('pipe'))).rejects.toThrow('not a regular file')
+  })
+})

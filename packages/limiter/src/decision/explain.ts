@@ -1,0 +1,89 @@
+import type { Limit } from '../algorithms/algorithm.ts'
+import type { Call } from '../call.ts'
+import { formatDuration } from '../common/duration.ts'
+import { describePart, type KeyPart } from '../dimensions/key.ts'
+import type { Decision } from '../verdict.ts'
+import type { RuleState } from './pending-verdict.ts'
+import type { ListedCaller } from './rule-selector.ts'
+
+/** Why a rule would let a call pass or not. */
+export interface RuleExplanation {
+  readonly rule: string
+  readonly algorithm: string
+  /** Dimension by dimension, what the call is counted under; empty for a rule that counts all calls together. */
+  readonly key: Readonly<Record<string, KeyPart>>
+  /** The rule's own limit, level by level as the decisions are; those show the size of a bucket whose burst is larger. */
+  readonly limits: readonly Limit[]
+  /** The burst that the rule states. */
+  readonly burst?: number | undefined
+  readonly decisions: readonly Decision[]
+}
+
+/** Something that decides about a caller besides what was counted. */
+export interface CallerStanding {
+  readonly is: 'allowed' | 'denied' | 'blocked'
+  /** The rule that lists or blocks the caller; none if the whole document does. */
+  readonly rule?: string | undefined
+  /** How long a block still lasts. */
+  readonly leftMs?: number | undefined
+  /** What that means, in words. */
+  readonly means: string
+}
+
+/** The rules that a call meets, and what is decided about its caller besides. */
+export class Explanation extends Array<RuleExplanation> {
+  // what is made of it by map and filter are lists of anything
+  static override get [Symbol.species](): ArrayConstructor {
+    return Array
+  }
+
+  readonly #caller: readonly CallerStanding[]
+
+  constructor(rules: readonly RuleExplanation[], caller: readonly CallerStanding[]) {
+    super()
+    this.push(...rules)
+    this.#caller = caller
+  }
+
+  /** Whether the caller is on a list, or blocked; empty if only the counts decide. */
+  get caller(): readonly CallerStanding[] {
+    return this.#caller
+  }
+}
+
+export function explainRules(call: Call, met: readonly RuleState[], decisions: readonly Decision[]): RuleExplanation[] {
+  return met.map(({ rule }) => {
+    const parts = rule.keyParts.map(([name, read]) => [name, describePart(read(call))] as const)
+    return {
+      rule: rule.id,
+      algorithm: rule.algorithm,
+      key: Object.fromEntries(parts),
+      limits: rule.limits,
+      ...(rule.burst === undefined ? {} : { burst: rule.burst }),
+      decisions: decisions.filter(decision => decision.rule === rule.id),
+    }
+  })
+}
+
+export function explainList({ list, rule }: ListedCaller): CallerStanding {
+  const of = rule === undefined ? '' : ` of rule "${rule}"`
+  if (list === 'deny') {
+    const which = rule === undefined ? 'every call is' : 'every call that this rule is about is'
+    return {
+      is: 'denied',
+      rule,
+      means: `on the deny list${of}: ${which} refused with status 403, whatever was counted`,
+    }
+  }
+  const means =
+    rule === undefined
+      ? 'on the allow list: every call passes, and no rule counts it'
+      : `on the allow list${of}: this rule neither counts nor refuses the call, other rules do`
+  return { is: 'allowed', rule, means }
+}
+
+export function explainBlock(rule: string, leftMs: number): CallerStanding {
+  const left = formatDuration(Math.ceil(leftMs))
+  const means = `blocked by rule "${rule}" for another ${left}: every call that this rule is about is refused until then`
+  return { is: 'blocked', rule, leftMs, means }
+}

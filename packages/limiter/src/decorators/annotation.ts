@@ -1,0 +1,131 @@
+import type { Call } from '../call.ts'
+import { assertLimiter } from '../common/assert-limiter.ts'
+import { isAsyncFunction, valueNow } from '../common/sync-function.ts'
+import { DianaError } from '../errors.ts'
+import type { Limiter } from '../limiter.ts'
+import type { RuleOptions } from '../rules/schema/options.ts'
+import { defaultLimiter } from './default-limiter.ts'
+
+/** A limit on a function, in the words of a rule; what depends on the call is a function of its arguments. */
+export interface RateLimitOptions<Args extends readonly unknown[] = never[]> {
+  /** The name of the rule; default: that of the class and the method, or of the function. */
+  readonly id?: string | undefined
+  readonly limit: RuleOptions['limit']
+  readonly algorithm?: string | undefined
+  /** Counted per whom, among callers of HTTP; elsewhere it names what `key` gives. */
+  readonly by?: string | readonly string[] | undefined
+  /** Counted per whom, by the arguments. */
+  readonly key?: ((...args: Args) => string | number | undefined) | undefined
+  readonly cost?: number | ((...args: Args) => number) | undefined
+  readonly whenFull?: RuleOptions['whenFull']
+  /** What a refused call returns, or a function of its arguments that does; left out, it throws. */
+  readonly fallback?: unknown
+  /** Where it is counted; left out, in a limiter of this process's own. */
+  readonly limiter?: Limiter | (() => Limiter) | undefined
+  readonly [word: string]: unknown
+}
+
+/** A function's call, as its rules see it. */
+export interface FunctionCall extends Call {
+  readonly self: unknown
+  readonly args: readonly unknown[]
+}
+
+/** One annotation: its words, and the rule that each limiter knows it by. */
+export class Annotation {
+  readonly words: RateLimitOptions
+  readonly #ids = new WeakMap<Limiter, string>()
+
+  constructor(words: RateLimitOptions) {
+    assertRateLimitOptions(words)
+    this.words = words
+  }
+
+  /** Throws for words that only a filter can obey. */
+  assertCallable(): void {
+    const { by, key } = this.words
+    if (by === undefined || (key !== undefined && typeof by === 'string')) return
+    throw new DianaError(
+      'BAD_RULES',
+      `by: ${String(by)} is about callers of HTTP: say key, a function of the arguments that gives one; on a controller of ` +
+        'Nest, import DianaModule.forRoot(limiter), whose guard obeys it',
+    )
+  }
+
+  get limiter(): Limiter {
+    const { limiter = defaultLimiter } = this.words
+    if (typeof limiter !== 'function') return limiter
+    const given = limiter()
+    assertLimiter(given, 'limiter: () => …')
+    return given
+  }
+
+  get hasFallback(): boolean {
+    return Object.hasOwn(this.words, 'fallback')
+  }
+
+  /** The id of its rule, which the limiter is given when it is first asked for. */
+  idIn(limiter: Limiter, nameOf: () => string): string {
+    const known = this.#ids.get(limiter)
+    if (known !== undefined) return known
+    const { id = freeName(nameOf(), limiter), by, key, cost, fallback: _, limiter: __, ...words } = this.words
+    limiter.addRule({
+      match: 'none',
+      ...words,
+      id,
+      ...(by !== undefined ? { by } : key && { by: (call: Call) => apply(key, call as FunctionCall) }),
+      ...(cost !== undefined && { cost: costOf(cost) }),
+    })
+    this.#ids.set(limiter, id)
+    return id
+  }
+
+  /** What the arguments say of whom the rule counts by, where it names that. */
+  attributeOf(call: FunctionCall): readonly [name: string, value: string | undefined] | undefined {
+    const { by, key } = this.words
+    if (typeof by !== 'string' || key === undefined) return undefined
+    try {
+      const value = valueNow(apply(key, call), 'key')
+      return [by, value === undefined ? undefined : String(value)]
+    } catch {
+      return [by, undefined]
+    }
+  }
+}
+
+const example = "{ limit: '5/s' }"
+
+/** Throws, with the remedy, for what cannot be the words of a limit. */
+export function assertRateLimitOptions(words: RateLimitOptions): void {
+  const fault = (message: string): DianaError => new DianaError('BAD_RULES', message)
+  if (typeof words !== 'object' || words === null) {
+    throw fault(`a limit on a function needs its words: write @RateLimit(${example}), or rateLimited(work, ${example})`)
+  }
+  const { limiter, limit, key, cost } = words
+  if (limiter !== undefined && typeof limiter !== 'function') assertLimiter(limiter, 'limiter:')
+  if (limit === undefined) throw fault(`limit is missing: say how many in how long, as in ${example}`)
+  for (const [name, value] of Object.entries({ key, cost })) {
+    if (isAsyncFunction(value)) throw fault(`${name} must not be async: return the value itself`)
+  }
+}
+
+function costOf(cost: number | ((...args: never[]) => number)): number | ((call: Call) => number) {
+  return typeof cost === 'number' ? cost : call => apply(cost, call as FunctionCall)
+}
+
+function apply<T>(tell: (...args: never[]) => T, { self, args }: FunctionCall): T {
+  return tell.apply(self, args as never[])
+}
+
+const taken = new WeakMap<Limiter, Set<string>>()
+
+/** The name, as an id may be spelled; of two functions of one name, the second is another. */
+function freeName(name: string, limiter: Limiter): string {
+  const ids = taken.get(limiter) ?? new Set()
+  taken.set(limiter, ids)
+  const spelled = name.replace(/[^\w.-]+/g, '_').slice(0, 56) || 'function'
+  let id = spelled
+  for (let copy = 2; ids.has(id); copy++) id = `${spelled}-${copy}`
+  ids.add(id)
+  return id
+}

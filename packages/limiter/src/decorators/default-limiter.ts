@@ -1,0 +1,20 @@
+import { GivenFunctions } from '../dimensions/reading/given-functions.ts'
+import { Limiter } from '../limiter.ts'
+import { mergeExtensions } from '../reload/plugins.ts'
+import { parseOptions } from '../rules/parse.ts'
+
+let known: Limiter | undefined
+
+/** The limiter of annotations that name none: it counts in this process, has no rules but theirs, and is made when first asked for. */
+export function defaultLimiter(): Limiter {
+  known ??= create()
+  return known
+}
+
+function create(): Limiter {
+  const vocabulary = mergeExtensions({}, [])
+  const given = new GivenFunctions()
+  const document = parseOptions({ rules: [] }, vocabulary).document!
+  const dimensions = [...vocabulary.dimensions, given.dimension]
+  return new Limiter({ algorithms: vocabulary.algorithms, dimensions, given, vocabulary, document })
+}

@@ -1,0 +1,204 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createLimiter } from '../create-limiter.ts'
+import type { Limiter } from '../limiter.ts'
+import type { defineAnnotated } from './fakes/annotated.ts'
+import { RateLimit, rateLimitsOf } from './rate-limit.ts'
+
+const source = fileURLToPath(new URL('fakes/annotated.ts', import.meta.url))
+const compiler = fileURLToPath(new URL('../../../../node_modules/.bin/tsc', import.meta.url))
+let folder: string
+let limiter: Limiter
+const clock = () => 1_794_712_345_678
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'diana-annotated-'))
+})
+afterAll(() => rm(folder, { recursive: true }))
+beforeEach(async () => {
+  limiter = await createLimiter({ rules: [], clock })
+})
+afterEach(() => limiter.close())
+
+/** The runner of the tests has no decorators of its own. */
+async function compile(experimentalDecorators: boolean): Promise<typeof defineAnnotated> {
+  const outDir = join(folder, String(experimentalDecorators))
+  const config = join(folder, `${experimentalDecorators}.json`)
+  const compilerOptions = {
+    ...{ target: 'es2023', module: 'nodenext', verbatimModuleSyntax: true, rewriteRelativeImportExtensions: true },
+    ...{ noCheck: true, types: [], rootDir: join(source, '..', '..'), outDir, experimentalDecorators },
+  }
+  await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
+  await writeFile(config, JSON.stringify({ compilerOptions, files: [source] }))
+  await promisify(execFile)(compiler, ['-p', config])
+  const module = (await import(pathToFileURL(join(outDir, 'fakes/annotated.js')).href)) as {
+    defineAnnotated: typeof defineAnnotated
+  }
+  return module.defineAnnotated
+}
+
+function outcomeOf(call: () => unknown): unknown {
+  try {
+    return call()
+  } catch (error) {
+    return (error as { code?: string }).code ?? (error as Error).message
+  }
+}
+
+describe.each([
+  ['the standard’s way', false],
+  ['TypeScript’s older way (experimentalDecorators)', true],
+])('the annotation in %s', (_way, experimentalDecorators) => {
+  let define: typeof defineAnnotated
+  beforeAll(async () => {
+    define = await compile(experimentalDecorators)
+  }, 60_000)
+
+  it('limits the methods of a class together, and a method with a limit of its own by that alone', () => {
+    const { Shop } = define(RateLimit, limiter)
+    const [one, other] = [new Shop(), new Shop()]
+    expect([one.orders(), one.bills(), other.orders(), one.bills()]).toEqual([
+      ...['shop orders', 'shop bills'],
+      ...['shop orders', 'shop bills'],
+    ])
+    expect(outcomeOf(() => other.bills())).toBe('LIMITED')
+    expect(one.sms('u1')).toBe('sms to u1')
+    expect(outcomeOf(() => other.sms('u1'))).toBe('LIMITED')
+    expect(one.sms('u2')).toBe('sms to u2')
+    expect(one.total).toBe(7)
+    expect(limiter.status().rules.map(({ id }) => id)).toEqual(['Shop', 'Shop.sms'])
+  })
+
+  it('throws with the verdict', () => {
+    const { Shop } = define(RateLimit, limiter)
+    const shop = new Shop()
+    shop.sms('u1')
+    expect(() => shop.sms('u1')).toThrow(
+      expect.objectContaining({
+        name: 'DianaError',
+        code: 'LIMITED',
+        message: expect.stringMatching(/^rule "Shop.sms" refuses this call \(limit\): try again in \d+ ms$/),
+        verdict: expect.objectContaining({ allowed: false, rule: 'Shop.sms', reason: 'limit' }),
+      }),
+    )
+  })
+
+  it('stacked is judged at once: a call that one refuses is charged by none', () => {
+    const { Shop } = define(RateLimit, limiter)
+    const shop = new Shop()
+    expect([shop.add(1, 2), shop.add(2, 3)]).toEqual([3, 5])
+    for (let i = 0; i < 9; i++) expect(outcomeOf(() => shop.add(1, 2))).toBe('LIMITED')
+    expect([shop.add(1, 1), shop.add(5, 1), shop.add(6, 1)]).toEqual([2, 6, 7])
+    // now the outer one is full, and has a fallback
+    expect(shop.add(7, 1)).toBe(6)
+  })
+
+  it('gives a place back when the promise is settled, and its fallback meanwhile', async () => {
+    const { Shop } = define(RateLimit, limiter)
+    const shop = new Shop()
+    let resolve: (value: string) => void = () => {}
+    const promise = new Promise<string>(settle => {
+      resolve = settle
+    })
+    const first = shop.work(promise)
+    expect(await shop.work(promise)).toBe('busy')
+    resolve('done')
+    expect(await first).toBe('done')
+    await expect(shop.work(Promise.reject(new Error('no')))).rejects.toThrow('no')
+    expect(await shop.work(Promise.resolve('again'))).toBe('again')
+    expect(shop.open).toBe(3)
+  })
+
+  it('counts only what throws, where it says so', () => {
+    const { Shop } = define(RateLimit, limiter)
+    const shop = new Shop()
+    const login = (user: string, password: string) => outcomeOf(() => shop.login(user, password))
+    for (let i = 0; i < 5; i++) expect(login('u1', 'right')).toBe('welcome')
+    expect([login('u1', 'a'), login('u1', 'b'), login('u1', 'right')]).toEqual(['wrong', 'wrong', 'LIMITED'])
+    expect(login('u2', 'right')).toBe('welcome')
+  })
+
+  it('stands on static methods, on classes that are extended, and on a class twice', () => {
+    const { Statics, Branch, Stacked } = define(RateLimit, limiter)
+    expect([outcomeOf(() => Statics.once()), outcomeOf(() => Statics.once())]).toEqual(['Statics', 'LIMITED'])
+    const branch = new Branch()
+    expect([outcomeOf(() => branch.sms('u1')), outcomeOf(() => branch.sms('u1'))]).toEqual(['sms to u1', 'LIMITED'])
+    const stacked = new Stacked()
+    expect([1, 2, 3].map(() => outcomeOf(() => stacked.go()))).toEqual(['gone', 'gone', 'LIMITED'])
+    const ids = limiter.status().rules.map(({ id }) => id)
+    expect(ids).toEqual(['Statics.once', 'Shop.sms', 'Stacked', 'inner'])
+  })
+
+  it('of two classes with one name is two rules', () => {
+    const [one, other] = [define(RateLimit, limiter), define(RateLimit, limiter)]
+    expect([new one.Shop().sms('u1'), new other.Shop().sms('u1')]).toEqual(['sms to u1', 'sms to u1'])
+    expect(limiter.status().rules.map(({ id }) => id)).toEqual(['Shop.sms', 'Shop.sms-2'])
+  })
+
+  it('gives way to a rule of its id that the limiter was given', async () => {
+    const strict = await createLimiter({ clock, rules: [{ id: 'Shop.sms', match: 'none', limit: '0/m' }] })
+    const { Shop } = define(RateLimit, strict)
+    expect(outcomeOf(() => new Shop().sms('u1'))).toBe('LIMITED')
+    await strict.close()
+    expect(new Shop().sms('u1')).toBe('sms to u1')
+  })
+
+  it('tells what stands where', () => {
+    const { Shop, Branch, Stacked } = define(RateLimit, limiter)
+    const limits = (...of: Parameters<typeof rateLimitsOf>) => rateLimitsOf(...of).map(({ limit }) => limit)
+    expect(limits(Shop, 'sms')).toEqual(['1/m'])
+    expect(limits(Shop, Shop.prototype.add)).toEqual(['5/m', '3/m'])
+    expect(limits(Shop, 'orders')).toEqual(['4/m'])
+    expect(limits(Branch, 'orders')).toEqual(['4/m'])
+    expect(limits(Stacked, 'go')).toEqual(['9/m', '2/m'])
+    expect(limits(class {}, 'toString')).toEqual([])
+  })
+
+  it('stands on nothing else', () => {
+    const decorate = RateLimit({ limit: '1/s' }) as unknown as (value: unknown, context: unknown) => void
+    for (const kind of ['field', 'getter', 'setter', 'accessor']) {
+      expect(() => decorate(undefined, { kind, name: 'x' })).toThrow('stands on a class or a method')
+    }
+    expect(() => decorate({}, 'field')).toThrow('stands on a class or a method')
+    const byAccount = RateLimit({ limit: '1/s', by: 'account' }) as unknown as typeof decorate
+    expect(() => byAccount(() => 1, { kind: 'method', name: 'x' })).toThrow('say key, a function of the arguments')
+  })
+})
+
+describe('an annotation in TypeScript’s older way', () => {
+  type Decorate = (target: object, name?: string, descriptor?: PropertyDescriptor) => PropertyDescriptor | undefined
+
+  it('on a method that no guard knows throws if it is about callers of HTTP', () => {
+    class Orders {
+      list(): string {
+        return 'orders'
+      }
+    }
+    const descriptor = Object.getOwnPropertyDescriptor(Orders.prototype, 'list')!
+    const decorate = RateLimit({ limit: '1/m', by: 'ip', limiter }) as unknown as Decorate
+    Object.defineProperty(Orders.prototype, 'list', decorate(Orders.prototype, 'list', descriptor)!)
+    expect(() => new Orders().list()).toThrow('import DianaModule.forRoot(limiter), whose guard obeys it')
+  })
+})
+
+describe('an annotation that is not called', () => {
+  it('throws where it stands, in either way', () => {
+    const uncalled = RateLimit as unknown as (...args: unknown[]) => unknown
+    class Orders {}
+    expect(() => uncalled(() => 1, { kind: 'method', name: 'x' })).toThrow("write @RateLimit({ limit: '5/s' })")
+    expect(() => uncalled(Orders)).toThrow("write @RateLimit({ limit: '5/s' })")
+    expect(() => uncalled(Orders.prototype, 'x', {})).toThrow('limit is missing')
+    expect(() => uncalled()).toThrow("write @RateLimit({ limit: '5/s' })")
+  })
+
+  it('throws where it is given a promise of a limiter', async () => {
+    const promise = createLimiter({ rules: [] })
+    expect(() => RateLimit({ limit: '1/s', limiter: promise as never })).toThrow('await it first')
+    await (await promise).close()
+  })
+})

@@ -1,0 +1,38 @@
+import type { Call } from '../../call.ts'
+import type { Dimension } from '../dimension.ts'
+import { findDimension, splitName } from '../find-dimension.ts'
+import { type KeyInput, present, sourcesOf } from '../key.ts'
+
+export type CallTest = (call: Call) => boolean
+
+/**
+ * Whether a call brings a dimension of `by` in several values, of which services could read either: no key is safe then.
+ * Undefined where no dimension can be read in two ways.
+ */
+export function compileAmbiguity(by: readonly string[], words: KeyInput): CallTest | undefined {
+  const tests = by.map(name => ambiguityOf(name, words)).filter(test => test !== undefined)
+  const [only] = tests
+  return tests.length > 1 ? call => tests.some(test => test(call)) : only
+}
+
+function ambiguityOf(name: string, words: KeyInput): CallTest | undefined {
+  const sources = (sourcesOf(name, words) ?? [name]).map(source => ({
+    isAmbiguous: testOf(source, words.dimensions),
+    read: findDimension(source, words.dimensions),
+  }))
+  if (sources.every(({ isAmbiguous }) => isAmbiguous === undefined)) return undefined
+  return call => {
+    // the application knows better than any header
+    if (present(call.attributes?.[name]) !== undefined) return false
+    for (const { isAmbiguous, read } of sources) {
+      if (isAmbiguous?.(call)) return true
+      if (present(read?.(call)) !== undefined) return false
+    }
+    return false
+  }
+}
+
+function testOf(name: string, dimensions: readonly Dimension[]): CallTest | undefined {
+  const { kind, argument } = splitName(name)
+  return dimensions.find(one => one.name === kind)?.ambiguityOf?.(argument)
+}

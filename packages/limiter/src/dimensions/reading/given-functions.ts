@@ -1,0 +1,54 @@
+import type { Call } from '../../call.ts'
+import { isAsyncFunction, valueNow } from '../../common/sync-function.ts'
+import { warnOfEach } from '../../common/warn-once.ts'
+import { DianaError } from '../../errors.ts'
+import type { Dimension } from '../dimension.ts'
+
+/** What a program makes of a call, such as the account of a session. */
+export type CallReader = (call: Call) => string | number | undefined
+
+const NAME = 'function'
+
+/** Whether a dimension of a rule is a function of the program's own. */
+export function isFunctionWord(word: string): boolean {
+  return word.startsWith(`${NAME}:`)
+}
+
+/** Functions of the program's own: in rules each stands as the dimension `function:<name>`. */
+export class GivenFunctions {
+  readonly #functions = new Map<string, CallReader>()
+
+  readonly dimension: Dimension = {
+    name: NAME,
+    argument: 'required',
+    read: (call, argument) => {
+      try {
+        return textOf(valueNow(this.#functions.get(argument)?.(call), argument), argument)
+      } catch {
+        // it has read a call that nobody foresaw: the caller is one of whom it says nothing
+        return undefined
+      }
+    },
+  }
+
+  get isEmpty(): boolean {
+    return this.#functions.size === 0
+  }
+
+  /** The word for a function. The name is of the program's words, so that all processes of a fleet use the same. */
+  wordFor(name: string, read: CallReader): string {
+    if (isAsyncFunction(read)) {
+      throw new DianaError('BAD_RULES', `${name} must not be async: return the value itself, and look it up before`)
+    }
+    this.#functions.set(name, read)
+    return `${this.dimension.name}:${name}`
+  }
+}
+
+/** An object would make one caller of all: `[object Object]`. */
+function textOf(value: unknown, name: string): string | undefined {
+  if (value === undefined || value === null) return undefined
+  if (typeof value !== 'object' && typeof value !== 'function') return String(value)
+  warnOfEach('DIANA_BAD_VALUE', name)
+  return undefined
+}

@@ -1,0 +1,68 @@
+import { hexDigit } from '../../http/hex-digit.ts'
+import { decodePercent } from './percent.ts'
+
+const space = 0x20
+const equals = 0x3d
+
+/**
+ * The name of a query parameter or a cookie as the most lenient services know it: some ignore its case, PHP takes dots and
+ * spaces for `_`, and many read `name[]`, `name[0]` and `name[x]` as `name`.
+ */
+export class ParameterName {
+  readonly #name: string
+
+  constructor(name: string) {
+    this.#name = canonical(name)
+  }
+
+  /** Where the value begins of a piece of a text that begins at `start` with this name, as some service reads it; or -1. */
+  valueAt(text: string, start: number): number {
+    const name = this.#name
+    let at = start
+    for (let index = 0; index < name.length; index++) {
+      let code = text.charCodeAt(at++)
+      if (code === 0x2b) code = space
+      else if (code === 0x25) {
+        code = hexDigit(text.charCodeAt(at)) * 16 + hexDigit(text.charCodeAt(at + 1))
+        at += 2
+      } else if (endsName(code)) return -1
+      if (code > 0x7f) return this.#decodedValueAt(text, start)
+      // PHP passes over spaces in front, as everybody does in front of a cookie
+      if (index === 0 && (code === space || code === 0x09)) index--
+      else if (folded(code) !== name.charCodeAt(index)) return -1
+    }
+    if (text.charCodeAt(at) === equals) return at + 1
+    const end = endOfName(text, at)
+    if (text.charCodeAt(end) !== equals) return -1
+    return listPlace.test(text.slice(at, end)) ? end + 1 : -1
+  }
+
+  #decodedValueAt(text: string, start: number): number {
+    const end = endOfName(text, start)
+    const name = canonical(decodePercent(text.slice(start, end).replaceAll('+', ' ')).trim())
+    const isNamed = name === this.#name || name.startsWith(`${this.#name}[`)
+    return isNamed && text.charCodeAt(end) === equals ? end + 1 : -1
+  }
+}
+
+/** What may follow a name: the place in a list, a NUL, at which a name ends for some, or blanks. */
+const listPlace = /^(?:\[|%5b|%00|[ \t]*$)/i
+
+function canonical(name: string): string {
+  return name.toLowerCase().replaceAll(/[. ]/g, '_')
+}
+
+function folded(code: number): number {
+  if (code >= 0x41 && code <= 0x5a) return code | 0x20
+  return code === 0x2e || code === space ? 0x5f : code
+}
+
+function endsName(code: number): boolean {
+  return code === equals || code === 0x26 || code === 0x3b
+}
+
+function endOfName(text: string, start: number): number {
+  let at = start
+  while (at < text.length && !endsName(text.charCodeAt(at))) at++
+  return at
+}

@@ -1,0 +1,76 @@
+import type { RuleState } from '../decision/pending-verdict.ts'
+import { shareRules } from '../decision/rule-states.ts'
+import type { CompiledRule } from '../rules/compile.ts'
+import type { RuleDocument } from '../rules/rule.ts'
+import { FailoverStore, type FailoverStoreOptions } from '../stores/failover/failover-store.ts'
+import type { StoreStatus } from '../stores/failover/store-health.ts'
+import type { MembershipRegistry } from '../stores/membership/registry.ts'
+import type { MemoryStore } from '../stores/memory/memory-store.ts'
+import type { SharedStore } from '../stores/store.ts'
+import { CompositeStore } from './composite-store.ts'
+
+/** The stores that are not this process's own, and how it stands with the way to them. */
+export interface SharedStoresOptions {
+  /** Where rules are counted for the whole fleet. */
+  readonly fleet?: SharedStore | undefined
+  /** Where the processes that count there know of each other. */
+  readonly registry?: MembershipRegistry | undefined
+  readonly hasParts?: boolean | undefined
+  readonly reconnect?: (() => void) | undefined
+  readonly onReady?: ((listener: () => void) => void) | undefined
+  readonly lastError?: (() => unknown) | undefined
+  /** Where the processes of this machine count together what is not the fleet's. */
+  readonly machine?: (SharedStore & MembershipRegistry) | undefined
+  /** How many they are, if that is known. */
+  readonly machineProcesses?: number | undefined
+}
+
+export interface SharingHooks {
+  readonly memory: MemoryStore
+  readonly now: () => number
+  readonly rules: () => readonly RuleState[]
+  readonly onFleet: (status: StoreStatus) => void
+  readonly onMachine: (status: StoreStatus) => void
+}
+
+const DEFAULT_STORE_TIMEOUT_MS = 400
+/** A counting process that dies is noticed at once; this is for one that hangs, and must outlast a busy machine. */
+const COUNTING_TIMEOUT_MS = 500
+
+/** The stores in which rules are counted together with other processes; each with this process to stand in for it. */
+export function createSharedStores(
+  parts: SharedStoresOptions,
+  { store }: RuleDocument,
+  hooks: SharingHooks,
+): CompositeStore {
+  const { memory, now, rules } = hooks
+  const sharing = (
+    isOurs: (rule: CompiledRule) => boolean,
+  ): Pick<FailoverStoreOptions, 'now' | 'rules' | 'onPart'> => ({
+    now,
+    rules: () => rules().flatMap(({ rule, counter }) => (counter && isOurs(rule) ? [rule.id] : [])),
+    onPart: () => shareRules(rules(), stores, now()),
+  })
+  const { fleet, machine, machineProcesses, ...way } = parts
+  const stores = new CompositeStore({
+    fleet:
+      fleet &&
+      new FailoverStore(fleet, memory, {
+        ...way,
+        ...sharing(({ distributed }) => distributed),
+        timeoutMs: store?.timeoutMs ?? DEFAULT_STORE_TIMEOUT_MS,
+        assumedFleet: store?.fleet,
+        onChange: hooks.onFleet,
+      }),
+    machine:
+      machine &&
+      new FailoverStore(machine, memory, {
+        ...sharing(({ distributed }) => !distributed),
+        registry: machine,
+        timeoutMs: COUNTING_TIMEOUT_MS,
+        assumedFleet: machineProcesses,
+        onChange: hooks.onMachine,
+      }),
+  })
+  return stores
+}

@@ -1,0 +1,110 @@
+import type { Decision } from '../../verdict.ts'
+
+/** Structured fields (RFC 9651) know integers of at most 15 digits. */
+const largestInteger = 999_999_999_999_999
+
+const mostKnown = 10_000
+
+/** How one limit stood, as it was told. */
+interface Standing {
+  list: PolicyList | undefined
+  remaining: number
+  seconds: number | undefined
+  text: string
+}
+
+/**
+ * Most callers stand where others have just stood, and text that is put together for every answer costs more than all else
+ * that is done to write it: it has to be made one piece before Node can look whether it may be sent.
+ */
+const standings: readonly Standing[] = Array.from({ length: 1024 }, () => {
+  return { list: undefined, remaining: 0, seconds: undefined, text: '' }
+})
+
+let lists = 0
+
+/**
+ * A RateLimit-Policy list, grown by one limit at a time. Calls that meet the same limits have the same list, so each is
+ * written once and found again; a limit that has changed since is written anew.
+ */
+export class PolicyList {
+  static #empty = new PolicyList('', '', 0, undefined)
+  static #known = 0
+
+  readonly text: string
+  /** How the last limit begins in the list of what is left: `"sms";r=`, or `, "sms#2";r=`. */
+  readonly #lastName: string
+  readonly #level: number
+  readonly #last: Decision | undefined
+  readonly #longer = new Map<string, PolicyList>()
+  /** The longer list that was asked for last. */
+  #latest: PolicyList | undefined
+  readonly #seed: number
+
+  private constructor(text: string, lastName: string, level: number, last: Decision | undefined) {
+    this.text = text
+    this.#lastName = lastName
+    this.#level = level
+    this.#last = last
+    // limits that stand alike have places apart
+    this.#seed = 401 * lists++
+  }
+
+  static get empty(): PolicyList {
+    // forgets everything at once, since what is in use is soon known again
+    if (PolicyList.#known > mostKnown) {
+      PolicyList.#known = 0
+      PolicyList.#empty = new PolicyList('', '', 0, undefined)
+    }
+    return PolicyList.#empty
+  }
+
+  with(decision: Decision): PolicyList {
+    const latest = this.#latest
+    if (latest?.endsWith(decision)) return latest
+    const known = this.#longer.get(decision.rule)
+    if (known?.endsWith(decision)) {
+      this.#latest = known
+      return known
+    }
+    const level = this.#last?.rule === decision.rule ? this.#level + 1 : 1
+    const name = `${this.text === '' ? '' : ', '}"${policyName(decision.rule, level)}"`
+    const text = `${this.text}${name};q=${whole(decision.limit)}${windowOf(decision)}`
+    const longer = new PolicyList(text, `${name};r=`, level, decision)
+    this.#longer.set(decision.rule, longer)
+    this.#latest = longer
+    PolicyList.#known++
+    return longer
+  }
+
+  /** What the last limit has left, as the other list tells it; no seconds where no moment can be named. */
+  standing(remaining: number, seconds: number | undefined): string {
+    const place = (remaining * 31 + (seconds ?? 0) * 7 + this.#seed) & (standings.length - 1)
+    const latest = standings[place]!
+    if (latest.list === this && latest.remaining === remaining && latest.seconds === seconds) return latest.text
+    latest.list = this
+    latest.remaining = remaining
+    latest.seconds = seconds
+    latest.text = `${this.#lastName}${remaining}${seconds === undefined ? '' : `;t=${seconds}`}`
+    return latest.text
+  }
+
+  endsWith({ rule, limit, periodMs }: Decision): boolean {
+    const last = this.#last
+    return last !== undefined && last.rule === rule && last.limit === limit && last.periodMs === periodMs
+  }
+}
+
+/** The first limit of a rule bears the rule's name, the others `name#2`, `name#3`: no rule is called that. */
+export function policyName(rule: string, level: number): string {
+  return level === 1 ? rule : `${rule}#${level}`
+}
+
+/** A limit without a period is on calls under way, and has no window to name. */
+export function windowOf({ periodMs }: Decision): string {
+  return periodMs === 0 ? ';qu="concurrent-requests"' : `;w=${Math.ceil(periodMs / 1000)}`
+}
+
+export function whole(count: number): number {
+  return count > largestInteger ? largestInteger : Math.floor(count)
+}

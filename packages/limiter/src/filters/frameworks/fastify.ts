@@ -1,0 +1,46 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { clientCertificateOf } from '../../http/client-certificate.ts'
+import type { Framework } from './framework.ts'
+import { node } from './node.ts'
+import { spelledPath } from './spelled-path.ts'
+
+/** Fastify writes names so; told them so, it need not make them anew for every reply. */
+const inLowerCase: Readonly<Record<string, string>> = { RateLimit: 'ratelimit', 'RateLimit-Policy': 'ratelimit-policy' }
+
+/** Fastify 5. */
+export const fastifyFramework: Framework<FastifyRequest, FastifyReply> = {
+  identity: request => request.raw,
+  method: request => request.method,
+  headers: request => request.headers,
+  target: request => request.url,
+  peer: request => request.socket.remoteAddress,
+  clientCertificate: request => clientCertificateOf(request.socket),
+  path: request => {
+    const template = request.routeOptions.url
+    // however a caller spells the path of a route without parameters, it is the route's
+    return template === undefined || isPattern(template) ? spelledPath(request.url) : template
+  },
+  template: request => request.routeOptions.url,
+  caseInsensitive: ({ server: { initialConfig } }) => {
+    return (initialConfig.routerOptions?.caseSensitive ?? initialConfig.caseSensitive) === false
+  },
+  isAnswered: reply => reply.sent,
+  setHeader: (reply, name, value) => {
+    reply.header(inLowerCase[name] ?? name, value)
+  },
+  refuse: (_request, reply, { status, headers, body }) => {
+    for (const [name, value] of headers) reply.header(name, value)
+    // bytes, since Fastify adds a charset to JSON text, and JSON has none
+    reply.code(status).send(Buffer.from(body))
+  },
+  watch: (request, reply, watcher) => node.watch(request.raw, reply.raw, watcher),
+  watchLeaving: (request, reply, left) => node.watchLeaving?.(request.raw, reply.raw, left),
+  abandon: reply => {
+    reply.hijack()
+  },
+  tell: (request, error) => request.log.error({ err: error }, 'Diana failed to judge this call, so it passes'),
+}
+
+function isPattern(template: string): boolean {
+  return template.includes(':') || template.includes('*')
+}

@@ -1,0 +1,129 @@
+import type { Context } from 'hono'
+import type { Call } from '../../call.ts'
+import { clientCertificateOf } from '../../http/client-certificate.ts'
+import type { Framework, Watcher } from './framework.ts'
+import { type NodeRequest, type NodeResponse, node } from './node.ts'
+import { spelledPath } from './spelled-path.ts'
+
+/** What the servers under Hono tell of a connection: Node's, Bun's and Deno's, each in its own way. */
+interface Server {
+  readonly incoming?: NodeRequest
+  readonly outgoing?: NodeResponse
+  readonly requestIP?: (request: Request) => { readonly address: string } | null
+  readonly remoteAddr?: { readonly hostname?: string }
+  readonly server?: Server
+}
+
+/** Hono 4, on any server that speaks fetch. */
+export const honoFramework: Framework<Context, Context> = {
+  identity: context => serverOf(context).incoming ?? context.req.raw,
+  method: context => context.req.method,
+  headers: context => serverOf(context).incoming?.headers ?? recordOf(context.req.raw),
+  target: context => serverOf(context).incoming?.url ?? context.req.url,
+  peer: context => {
+    const server = serverOf(context)
+    if (server.incoming !== undefined) return server.incoming.socket.remoteAddress
+    return server.requestIP?.(context.req.raw)?.address ?? server.remoteAddr?.hostname
+  },
+  clientCertificate: context => clientCertificateOf(serverOf(context).incoming?.socket),
+  path: context => spelledPath(context.req.path),
+  // all that will serve the request is known from the start, and what answers it comes last
+  template: context => context.req.matchedRoutes.at(-1)?.path,
+  caseInsensitive: () => false,
+  isAnswered: context => context.finalized,
+  setHeader: (context, name, value) => {
+    const { outgoing } = serverOf(context)
+    // Hono drops what `context.header` was told where a handler returns a response of its own
+    if (outgoing !== undefined) outgoing.setHeader(name, value)
+    else context.res.headers.set(name, value)
+  },
+  refuse: (_request, context, { status, headers, body }) => {
+    context.res = new Response(bodiless.includes(status) ? null : body, { status })
+    // Hono lets the headers that were set before, such as those of another filter, win over those of a new response
+    for (const [name, value] of headers) context.res.headers.set(name, value)
+  },
+  watch: (_request, context, watcher) => {
+    const { incoming, outgoing } = serverOf(context)
+    if (incoming !== undefined && outgoing !== undefined) {
+      node.watch(incoming, outgoing, watcher)
+      return
+    }
+    const { signal } = context.req.raw
+    if (signal.aborted) watcher.ended(undefined)
+    else signal.addEventListener('abort', () => watcher.ended(undefined), { once: true })
+    followed.set(context, watcher)
+  },
+  abandon: context => {
+    context.res = new Response(null, { status: 499 })
+  },
+  tell: node.tell,
+}
+
+/** Statuses whose answers have no body; a Response with one cannot be made. */
+const bodiless: readonly number[] = [204, 205, 304]
+
+const followed = new WeakMap<Context, Watcher>()
+const records = new WeakMap<Request, Call['headers'] & object>()
+
+/** Whether somebody waits for the end of the response, and no server will tell him. */
+export function isFollowed(context: Context): boolean {
+  return followed.has(context)
+}
+
+/** Tells the watcher of a request when the last byte of its answer is gone, or nobody wants it any more. */
+export async function outlive(context: Context, answered: Promise<void>): Promise<void> {
+  const watcher = followed.get(context)!
+  let status = 500
+  try {
+    await answered
+    status = context.res.status
+  } catch (error) {
+    watcher.ended(status)
+    throw error
+  }
+  const { res: response } = context
+  if (response.body === null) {
+    watcher.ended(status)
+    return
+  }
+  // Hono would keep the headers of the old response besides
+  context.res = undefined
+  context.res = new Response(tellingOfItsEnd(response.body, status, watcher), response)
+}
+
+function tellingOfItsEnd(body: ReadableStream<Uint8Array>, status: number, watcher: Watcher): ReadableStream {
+  const reader = body.getReader()
+  return new ReadableStream({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read()
+        if (!done) {
+          controller.enqueue(value)
+          return
+        }
+        controller.close()
+        watcher.ended(status)
+      } catch (error) {
+        watcher.ended(undefined)
+        controller.error(error)
+      }
+    },
+    cancel(reason) {
+      watcher.ended(undefined)
+      return reader.cancel(reason)
+    },
+  })
+}
+
+function serverOf({ env }: Context): Server {
+  const server = env as Server | undefined
+  return server?.server ?? server ?? {}
+}
+
+function recordOf(request: Request): Call['headers'] & object {
+  const known = records.get(request)
+  if (known !== undefined) return known
+  const record = Object.fromEntries(request.headers)
+  records.set(request, record)
+  return record
+}

@@ -1,0 +1,61 @@
+import { type IncomingMessage, STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { Refusal } from '../answers/answer.ts'
+import type { Framework } from './framework.ts'
+import { type NodeRequest, type NodeResponse, node } from './node.ts'
+import { spelledPath } from './spelled-path.ts'
+import { watchLeaving } from './watch-leaving.ts'
+
+/** Node's own servers: HTTP/1, and HTTP/2 through its compatible face. */
+export const httpFramework: Framework<NodeRequest, NodeResponse> = {
+  ...node,
+  identity: request => request,
+  path: request => spelledPath(node.target(request)),
+  template: () => undefined,
+  // what routes behind it is not known
+  caseInsensitive: () => true,
+  setHeader: (response, name, value) => {
+    response.setHeader(name, value)
+  },
+  refuse: (request, response, refusal) => {
+    // whoever was not told to go on may or may not send his body, so what follows on this connection cannot be read
+    if (request.headers.expect !== undefined && !('stream' in response)) response.setHeader('Connection', 'close')
+    node.refuse(request, response, refusal)
+  },
+}
+
+/** A connection that its caller wants for something else than HTTP: Upgrade and CONNECT. */
+export const tunnelFramework: Framework<IncomingMessage, Duplex> = {
+  ...httpFramework,
+  isAnswered: socket => socket.writableEnded,
+  // what opens the tunnel writes its own headers
+  setHeader: () => {},
+  refuse: (_request, socket, refusal) => {
+    socket.on('error', ignore)
+    // half a connection could otherwise be kept open for ever
+    socket.end(inBytes(asFailure(refusal)), () => socket.destroy())
+  },
+  watch: (_request, socket, watcher) => {
+    // Node has left the socket to us, and nobody else listens yet
+    socket.on('error', ignore)
+    if (socket.destroyed) watcher.ended(undefined)
+    else socket.once('close', () => watcher.ended(101))
+  },
+  watchLeaving: (_request, socket, left) => watchLeaving(socket, left),
+  abandon: socket => {
+    socket.destroy()
+  },
+}
+
+/** Whoever asks for a tunnel takes any success for one. */
+function asFailure(refusal: Refusal): Refusal {
+  return refusal.status < 400 ? { ...refusal, status: 503 } : refusal
+}
+
+function ignore(): void {}
+
+function inBytes({ status, headers, body }: Refusal): string {
+  const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+  const length = Buffer.byteLength(body)
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}\r\n${lines}Connection: close\r\nContent-Length: ${length}\r\n\r\n${body}`
+}

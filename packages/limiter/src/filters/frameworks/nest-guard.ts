@@ -1,0 +1,96 @@
+import type { CanActivate, ExecutionContext, Type } from '@nestjs/common'
+import { assertLimiter } from '../../common/assert-limiter.ts'
+import { leaveToGuard } from '../../decorators/wrap-function.ts'
+import type { Limiter } from '../../limiter.ts'
+import { admit } from '../admit.ts'
+import type { Refusal } from '../answers/answer.ts'
+import { assertOptions } from '../assert-options.ts'
+import type { Filter, FilterOptions } from '../filter.ts'
+import { AnnotatedRules } from './annotated-rules.ts'
+import { frameworkUnder, type NestReply, type NestRequest, refusalOf } from './nest.ts'
+import { isSkipped } from './nest-skip.ts'
+
+/**
+ * Judges the calls that reach a controller, by all rules that match and by those that `@RateLimit` states on the controller
+ * or the handler. What is refused is thrown as an HttpException, which Nest answers.
+ */
+export class DianaGuard implements CanActivate {
+  readonly #limiter: Limiter
+  readonly #options: FilterOptions<NestRequest>
+  readonly #rules: AnnotatedRules
+  readonly #filters = new WeakMap<object, WeakMap<object, Filter<NestRequest, NestReply>>>()
+
+  constructor(limiter: Limiter, options: FilterOptions<NestRequest> = {}) {
+    assertLimiter(limiter, 'DianaGuard')
+    assertOptions(options, 'DianaGuard')
+    this.#limiter = limiter
+    this.#options = options
+    this.#rules = new AnnotatedRules(limiter)
+  }
+
+  canActivate(context: ExecutionContext): boolean | Promise<boolean> {
+    // messages and sockets have no request to judge
+    if (context.getType() !== 'http') return true
+    const handler = context.getHandler() as () => unknown
+    if (isSkipped(context.getClass(), handler)) {
+      leaveToGuard(handler)
+      return true
+    }
+    const http = context.switchToHttp()
+    const request = http.getRequest<NestRequest>()
+    const reply = http.getResponse<NestReply>()
+    const passes = admit(this.#filterFor(context, request), request, reply)
+    if (passes === true) return true
+    return passes === false ? refuse(reply) : passes.then(passed => passed || refuse(reply))
+  }
+
+  /** Reads the annotations of a controller, and throws where one cannot be obeyed. */
+  prepare(controller: Type): void {
+    for (const name of Object.getOwnPropertyNames(controller.prototype)) {
+      const handler: unknown = Object.getOwnPropertyDescriptor(controller.prototype, name)?.value
+      if (typeof handler === 'function') this.#rules.of(controller, handler as () => unknown)
+    }
+  }
+
+  #filterFor(context: ExecutionContext, request: NestRequest): Filter<NestRequest, NestReply> {
+    const controller = context.getClass()
+    const handler = context.getHandler() as () => unknown
+    let ofController = this.#filters.get(controller)
+    if (ofController === undefined) {
+      ofController = new WeakMap()
+      this.#filters.set(controller, ofController)
+    }
+    let filter = ofController.get(handler)
+    if (filter === undefined) {
+      const rules = this.#rules.of(controller, handler)
+      filter = {
+        limiter: this.#limiter,
+        framework: frameworkUnder(request),
+        options: this.#options,
+        rules,
+        only: false,
+      }
+      ofController.set(handler, filter)
+    }
+    return filter
+  }
+}
+
+async function refuse(reply: NestReply): Promise<boolean> {
+  const refusal = refusalOf(reply)
+  // the caller left while it waited
+  if (refusal === undefined) return false
+  const { HttpException } = await import('@nestjs/common')
+  throw new HttpException(await bodyOf(refusal), refusal.status)
+}
+
+/** Nest sends objects as JSON and wraps text into one; what is neither goes through it as a file. */
+async function bodyOf({ headers, body }: Refusal): Promise<object> {
+  const type = headers.find(([name]) => name === 'Content-Type')?.[1] ?? 'text/plain'
+  if (/^application\/(?:[\w.-]+\+)?json\b/.test(type)) {
+    const value: unknown = JSON.parse(body)
+    if (typeof value === 'object' && value !== null) return value
+  }
+  const { StreamableFile } = await import('@nestjs/common')
+  return new StreamableFile(Buffer.from(body), { type })
+}

@@ -1,0 +1,40 @@
+import type { Request, Response } from 'express'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Refusal } from '../answers/answer.ts'
+import { expressFramework } from './express.ts'
+import { fastifyFramework } from './fastify.ts'
+import type { Framework } from './framework.ts'
+
+/** A request under Nest: Express's or Fastify's, as the application chose. */
+export type NestRequest = Request | FastifyRequest
+export type NestReply = Response | FastifyReply
+
+const refusals = new WeakMap<NestReply, Refusal>()
+
+const onExpress = leavingTheAnswer(expressFramework) as Framework<NestRequest, NestReply>
+const onFastify = leavingTheAnswer(fastifyFramework) as Framework<NestRequest, NestReply>
+
+/** The framework under a Nest application, as its requests show it. */
+export function frameworkUnder(request: NestRequest): Framework<NestRequest, NestReply> {
+  return 'raw' in request ? onFastify : onExpress
+}
+
+/** What a refused caller is to be told, once. */
+export function refusalOf(reply: NestReply): Refusal | undefined {
+  return refusals.get(reply)
+}
+
+/** Nest answers what its guards refuse, so that an application's own exception filters have a word in it. */
+function leavingTheAnswer<R, Reply extends NestReply>(framework: Framework<R, Reply>): Framework<R, Reply> {
+  return {
+    ...framework,
+    refuse: (_request, reply, refusal) => {
+      for (const [name, value] of refusal.headers) {
+        // Nest calls what it answers application/json, and complains of any other name
+        if (name !== 'Content-Type') framework.setHeader(reply, name, value)
+      }
+      refusals.set(reply, refusal)
+    },
+    abandon: () => {},
+  }
+}

@@ -1,0 +1,98 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
+import type { Socket } from 'node:net'
+import { warnOnce } from '../../common/warn-once.ts'
+import { clientCertificateOf } from '../../http/client-certificate.ts'
+import { isUnknownEnd } from '../../http/unknown-end.ts'
+import type { Refusal } from '../answers/answer.ts'
+import type { Framework, Watcher } from './framework.ts'
+import { watchLeaving } from './watch-leaving.ts'
+
+export type NodeRequest = IncomingMessage | Http2ServerRequest
+export type NodeResponse = ServerResponse | Http2ServerResponse
+
+type Node = Pick<
+  Framework<NodeRequest, NodeResponse>,
+  'method' | 'headers' | 'target' | 'peer' | 'clientCertificate' | 'isAnswered' | 'refuse' | 'watch' | 'watchLeaving'
+> & {
+  abandon(): void
+  tell(request: unknown, error: unknown): void
+}
+
+/** What all frameworks on Node's own server have in common: the request and the response behind theirs. */
+export const node: Node = {
+  method: request => request.method ?? 'GET',
+  headers: request => request.headers,
+  target: request => request.url ?? '/',
+  peer: request => request.socket.remoteAddress,
+  clientCertificate: request => clientCertificateOf(request.socket),
+  isAnswered: response => response.headersSent || response.writableEnded,
+  refuse: refuseNode,
+  watch: watchNode,
+  watchLeaving: watchUpgrading,
+  abandon: () => {},
+  tell: (_request, error) => warnOnce('DIANA_FAILED', String(error)),
+}
+
+function refuseNode(request: NodeRequest, response: NodeResponse, { status, headers, body }: Refusal): void {
+  response.statusCode = status
+  // one call at a time, since the types of HTTP/1 and HTTP/2 have no common form of writeHead
+  for (const [name, value] of headers) response.setHeader(name, value)
+  response.setHeader('Content-Length', Buffer.byteLength(body))
+  if (request.method === 'HEAD') response.end()
+  else response.end(body)
+}
+
+function watchNode(request: NodeRequest, response: NodeResponse, watcher: Watcher): void {
+  if (isGone(request, response)) {
+    watcher.ended(undefined)
+    return
+  }
+  const pipeline = isBehindOthers(response) ? pipelineOf(request.socket) : undefined
+  const end = (): void => {
+    pipeline?.delete(end)
+    watcher.ended(isWhole(response) && !isUnknownEnd(response) ? response.statusCode : undefined)
+  }
+  pipeline?.add(end)
+  response.once('close', end)
+}
+
+/** Node reads no further on a connection that asks for another protocol, so nobody else notices that its caller leaves. */
+function watchUpgrading(request: NodeRequest, _response: NodeResponse, left: () => void): (() => void) | undefined {
+  if (!('upgrade' in request) || request.upgrade !== true) return undefined
+  const { socket } = request
+  return watchLeaving(socket, () => {
+    left()
+    // half a connection could otherwise be kept open for ever
+    socket.destroy()
+  })
+}
+
+/** Those who wait in the pipeline of a connection: one listener for all, however many a caller sends. */
+const pipelines = new WeakMap<Socket, Set<() => void>>()
+
+/** A response behind others of its connection has no socket yet, and is not told when that closes. */
+function isBehindOthers(response: NodeResponse): boolean {
+  return !('stream' in response) && response.socket === null
+}
+
+function pipelineOf(socket: Socket): Set<() => void> {
+  const known = pipelines.get(socket)
+  if (known !== undefined) return known
+  const ends = new Set<() => void>()
+  pipelines.set(socket, ends)
+  socket.once('close', () => {
+    for (const end of ends) end()
+  })
+  return ends
+}
+
+function isGone(request: NodeRequest, response: NodeResponse): boolean {
+  return 'stream' in response ? response.stream.destroyed : response.destroyed || request.socket.destroyed
+}
+
+function isWhole(response: NodeResponse): boolean {
+  if (!('stream' in response)) return response.writableFinished
+  // a stream that is reset is finished too, in its own view
+  return response.writableEnded && response.stream.rstCode === 0
+}

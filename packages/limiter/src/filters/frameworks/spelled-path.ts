@@ -1,0 +1,92 @@
+import { hexDigit } from '../../http/hex-digit.ts'
+
+const slash = 0x2f
+const percent = 0x25
+const backslash = 0x5c
+
+/**
+ * The path of a raw target in one spelling, segment by segment as a router cuts it: `%61` is `a`, `%21` is `!`, other
+ * escapes are in upper case, a `%` that is none is `%25`. Unlike normaliseTarget it follows no dots and takes everything:
+ * most routers look at `/a/../b` as it stands, and serve it from `/a/*`.
+ */
+export function spelledPath(target: string): string {
+  return spelledFrom(target, target.charCodeAt(0) === slash ? 0 : originOf(target).end)
+}
+
+/**
+ * The path behind a host that is none, such as `b%2Fc` in `http://b%2Fc/d`: Node's `url.parse`, and so Express, takes `/%2Fc/d`
+ * for the path where others see `/d`, and in `javascript://b/c`, which has no host to it, `//b/c`. Undefined for all other targets.
+ */
+export function pathBehindHost(target: string): string | undefined {
+  if (target.charCodeAt(0) === slash) return undefined
+  const { host, end } = originOf(target)
+  if (/^javascript:/i.test(target)) return spelledFrom(`/${target.slice(target.indexOf('//') + 2)}`, 0)
+  let at = host
+  while (at < end && !notInHosts.test(target[at]!)) at++
+  return at === end ? undefined : spelledFrom(`/${target.slice(at)}`, 0)
+}
+
+function spelledFrom(target: string, start: number): string {
+  let end = start
+  let plain = true
+  for (; end < target.length; end++) {
+    const code = target.charCodeAt(end)
+    if (code === 0x3f || code === 0x23) break
+    if (code === percent || code === backslash) plain = false
+  }
+  if (!plain) return spell(target, start, end)
+  if (start === end) return '/'
+  return start === 0 && end === target.length ? target : target.slice(start, end)
+}
+
+/** What stands behind the question mark of a raw target, without the fragment. */
+export function queryOf(target: string): string | undefined {
+  const question = target.indexOf('?')
+  if (question < 0) return undefined
+  const hash = target.indexOf('#')
+  if (hash < 0) return target.slice(question + 1)
+  return hash < question ? undefined : target.slice(question + 1, hash)
+}
+
+const scheme = /^[a-z]+:\/\//i
+/** What `url.parse` ends a host at, besides what everybody does. */
+const notInHosts = /[\s"%';<>^`{|}]/
+
+/** Where the host of `http://host/path` begins, behind a user's name, and where it ends; 0 for all other forms. */
+function originOf(target: string): { readonly host: number; readonly end: number } {
+  const start = scheme.exec(target)?.[0].length
+  if (start === undefined) return { host: 0, end: 0 }
+  let end = start
+  while (end < target.length && !endsHost(target.charCodeAt(end))) end++
+  return { host: Math.max(start, target.lastIndexOf('@', end - 1) + 1), end }
+}
+
+function endsHost(code: number): boolean {
+  return code === 0x2f || code === backslash || code === 0x3f || code === 0x23
+}
+
+function spell(target: string, start: number, end: number): string {
+  let spelled = ''
+  let copied = start
+  for (let at = start; at < end; at++) {
+    const code = target.charCodeAt(at)
+    if (code === backslash) {
+      spelled += `${target.slice(copied, at)}%5C`
+      copied = at + 1
+    } else if (code === percent) {
+      const high = hexDigit(target.charCodeAt(at + 1))
+      const low = hexDigit(target.charCodeAt(at + 2))
+      const isEscape = at + 2 < end && high >= 0 && low >= 0
+      spelled += target.slice(copied, at) + (isEscape ? readEscape(high * 16 + low, target.slice(at, at + 3)) : '%25')
+      if (isEscape) at += 2
+      copied = at + 1
+    }
+  }
+  return spelled + target.slice(copied, end)
+}
+
+/** Printable letters are read, except those that would then mean something else: `%`, `/`, `\`, `?`, `#`, `;`. */
+function readEscape(code: number, written: string): string {
+  if (code <= 0x20 || code >= 0x7f || '%/\\?#;'.includes(String.fromCharCode(code))) return written.toUpperCase()
+  return String.fromCharCode(code)
+}

@@ -1,0 +1,182 @@
+import { DianaError } from '../errors.ts'
+import { type AddressBits, isIPv4, parseAddressBits, parseDotted, writeAddressBits } from './address-bits.ts'
+import { readForwarded } from './forwarded.ts'
+
+/** The header in which proxies name those they call for. */
+export type ForwardedBy = 'x-forwarded-for' | 'forwarded'
+
+/** Chooses the caller's address among the socket's peer and what proxies say in X-Forwarded-For, or in Forwarded. */
+export type AddressReader = (
+  peer: string | undefined,
+  forwardedFor: string | readonly string[] | undefined,
+) => string | undefined
+
+/** One item of the header → the address in it; an item that is none stays none. */
+type ItemReader = (item: string) => string
+
+/** Addresses that agree with `bits` in the first `length` bits. */
+export interface Network {
+  readonly bits: AddressBits
+  readonly length: number
+}
+
+const mostEntries = 64
+const scratch: AddressBits = new Uint16Array(8)
+
+/**
+ * One text per caller: an IPv4 address in dotted form however it was written, an IPv6 address as the network of
+ * `ipv6Prefix` bits around it, since one host owns a whole /64. Undefined when the text is no address.
+ */
+export function canonicalAddress(text: string, ipv6Prefix = 64): string | undefined {
+  if (parseDotted(text, 0, text.length) >= 0) return text
+  // so a dual-stack socket spells each IPv4 peer
+  if (text.startsWith('::ffff:') && parseDotted(text, 7, text.length) >= 0) return text.slice(7)
+  if (!parseAddressBits(text, scratch)) return undefined
+  if (ipv6Prefix >= 128 || isIPv4(scratch) || isTranslated(scratch)) return writeAddressBits(scratch)
+  for (let at = 0; at < 8; at++) scratch[at] = scratch[at]! & groupMask(ipv6Prefix, at)
+  return `${writeAddressBits(scratch)}/${ipv6Prefix}`
+}
+
+/** Reads `10.0.0.0/8`, `2001:db8::/32` or one address; undefined when it is none of these. */
+export function parseNetwork(text: string): Network | undefined {
+  const slash = text.indexOf('/')
+  const bits = new Uint16Array(8)
+  const address = slash < 0 ? text : text.slice(0, slash)
+  if (!parseAddressBits(address, bits)) return undefined
+  if (slash < 0) return { bits, length: 128 }
+  const digits = text.slice(slash + 1)
+  if (!/^\d{1,3}$/.test(digits)) return undefined
+  const length = Number(digits)
+  // a mapped network counts its bits from the left of all 128: `::ffff:10.0.0.0/8` would hold every IPv4 address
+  const dotted = isIPv4(bits) && !address.includes(':')
+  const total = dotted ? length + 96 : length
+  return total > 128 || (isIPv4(bits) && total < 96) ? undefined : { bits, length: total }
+}
+
+/** `trustProxy` is a number of hops or a list of networks; throws where it is neither. */
+export function createAddressReader(
+  trustProxy: number | readonly string[],
+  forwardedBy: ForwardedBy = 'x-forwarded-for',
+): AddressReader {
+  const read = forwardedBy === 'forwarded' ? readForwarded : asItIs
+  if (typeof trustProxy !== 'number') return readPastTrusted(trustProxy.map(requireNetwork), read)
+  if (!Number.isInteger(trustProxy) || trustProxy < 0 || trustProxy > mostEntries) {
+    throw new DianaError('BAD_RULES', `trustProxy is ${trustProxy}: say how many proxies to trust, 0 to ${mostEntries}`)
+  }
+  return trustProxy === 0 ? whole : readHops(trustProxy, read)
+}
+
+const asItIs: ItemReader = item => item
+
+function readHops(hops: number, read: ItemReader): AddressReader {
+  return (peer, forwardedFor) => {
+    const entries = new EntriesFromRight(forwardedFor, read)
+    let good = peer
+    for (let left = hops; left > 0; left--) {
+      const entry = entries.next()
+      if (entry === undefined) return whole(peer)
+      if (!parseAddressBits(entry, scratch)) break
+      good = entry
+    }
+    return whole(good)
+  }
+}
+
+function readPastTrusted(networks: readonly Network[], read: ItemReader): AddressReader {
+  return (peer, forwardedFor) => {
+    if (peer === undefined || !parseAddressBits(peer, scratch)) return undefined
+    const entries = new EntriesFromRight(forwardedFor, read)
+    let good = peer
+    for (let left = mostEntries; left > 0 && isWithin(networks, scratch); left--) {
+      const entry = entries.next()
+      if (entry === undefined || !parseAddressBits(entry, scratch)) break
+      good = entry
+    }
+    return whole(good)
+  }
+}
+
+/** The items of a header that may have come on several lines, last first, cut one by one: it may be 64 KiB long. */
+class EntriesFromRight {
+  readonly #lines: readonly string[]
+  readonly #read: ItemReader
+  #line: number
+  #text: string
+  #end: number
+
+  constructor(header: string | readonly string[] | undefined, read: ItemReader) {
+    this.#read = read
+    this.#lines = typeof header === 'string' ? [header] : (header ?? [])
+    this.#line = this.#lines.length - 1
+    this.#text = this.#lines[this.#line] ?? ''
+    this.#end = this.#line < 0 ? -1 : this.#text.length
+  }
+
+  next(): string | undefined {
+    if (this.#end < 0) {
+      if (this.#line <= 0) return undefined
+      this.#text = this.#lines[--this.#line]!
+      this.#end = this.#text.length
+    }
+    const comma = this.#end === 0 ? -1 : this.#text.lastIndexOf(',', this.#end - 1)
+    const entry = this.#text.slice(comma + 1, this.#end)
+    this.#end = comma
+    return this.#read(entry)
+  }
+}
+
+function whole(address: string | undefined): string | undefined {
+  return address === undefined ? undefined : canonicalAddress(address, 128)
+}
+
+function requireNetwork(text: string): Network {
+  const network = parseNetwork(text)
+  if (network !== undefined) return network
+  throw new DianaError('BAD_RULES', `trustProxy names "${text}": write an address or a network such as 10.0.0.0/8`)
+}
+
+/** Whether one address, in any spelling, lies in one of many networks; they are sorted by their length once. */
+export function compileNetworks(networks: readonly Network[]): (address: string) => boolean {
+  const byLength = new Map<number, Set<string>>()
+  const masked = (bits: AddressBits, length: number): string => {
+    let text = ''
+    for (let at = 0; at < 8; at++) text += String.fromCharCode(bits[at]! & groupMask(length, at))
+    return text
+  }
+  for (const { bits, length } of networks) {
+    const known = byLength.get(length) ?? new Set()
+    // `::/0` holds no IPv4 address, though the mapped form of one lies in it
+    byLength.set(length, known.add(`${isIPv4(bits)}${masked(bits, length)}`))
+  }
+  return address => {
+    if (!parseAddressBits(address, scratch)) return false
+    const kind = isIPv4(scratch)
+    for (const [length, known] of byLength) if (known.has(`${kind}${masked(scratch, length)}`)) return true
+    return false
+  }
+}
+
+function isWithin(networks: readonly Network[], bits: AddressBits): boolean {
+  for (const network of networks) {
+    // `::/0` holds no IPv4 address, though the mapped form of one lies in it
+    if (isIPv4(network.bits) === isIPv4(bits) && agree(network, bits)) return true
+  }
+  return false
+}
+
+function agree(network: Network, bits: AddressBits): boolean {
+  for (let at = 0; at * 16 < network.length; at++) {
+    if (((network.bits[at]! ^ bits[at]!) & groupMask(network.length, at)) !== 0) return false
+  }
+  return true
+}
+
+function groupMask(length: number, group: number): number {
+  const ones = Math.min(Math.max(length - group * 16, 0), 16)
+  return (0xffff << (16 - ones)) & 0xffff
+}
+
+/** 64:ff9b::/96 holds the whole IPv4 internet behind a translator: these are many callers, not one host's /64. */
+function isTranslated(bits: AddressBits): boolean {
+  return bits[0] === 0x64 && bits[1] === 0xff9b && (bits[2]! | bits[3]! | bits[4]! | bits[5]!) === 0
+}

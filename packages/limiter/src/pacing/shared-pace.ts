@@ -1,0 +1,270 @@
+import { performance } from 'node:perf_hooks'
+import { setTimeout as pause } from 'node:timers/promises'
+import { type Curve, emptied, Smooth } from '../algorithms/smooth.ts'
+import { DEFAULT_PREFIX } from '../common/redis-url.ts'
+import { within } from '../stores/failover/deadline.ts'
+import { Fleet } from '../stores/membership/fleet.ts'
+import { Heartbeat } from '../stores/membership/heartbeat.ts'
+import { RedisRoll } from '../stores/membership/redis-registry.ts'
+import { connectRedis, type RedisConnection, type RedisTarget } from '../stores/redis/connection/client.ts'
+import { type PaceAnswer, type PaceRequest, paceKey, RedisPace } from '../stores/redis/pace.ts'
+
+/** Permits that were taken: how long until they are there, and how to give them back. */
+export interface Reservation {
+  readonly waitUs: number
+  /** How long it took to get them promised, while Redis could not be asked. */
+  readonly waitedUs: number
+  giveBack(): void
+}
+
+export interface FleetPaceOptions {
+  readonly redis: RedisTarget
+  /** What its keys begin with; default: diana. */
+  readonly prefix?: string | undefined
+  /** All processes that use this name share the pace. */
+  readonly name: string
+  readonly timeoutMs: number
+  readonly curveAt: (rate: number) => Curve
+  /** Whole microseconds. */
+  readonly now: () => number
+}
+
+interface Connected {
+  readonly connection: RedisConnection
+  readonly pace: RedisPace
+  readonly fleet: Fleet
+  readonly heartbeat: Heartbeat
+}
+
+/** After Redis has failed it is not asked for so long; permits that are there later are asked of Redis again. */
+const RETRY_MS = 250
+
+/**
+ * The pace of jobs that several processes share in Redis, and the rate of it, which any of them may change for all. While
+ * Redis cannot be asked, each process goes on at its part of the rate, from where the pace was and with nothing saved;
+ * permits that pass meanwhile are counted in Redis when it answers again.
+ */
+export class FleetPace {
+  readonly #options: FleetPaceOptions
+  #connecting: Promise<Connected> | undefined
+  #rate: number
+  /** The rate that the program was written with. */
+  readonly #announced: number
+  /** A rate that was set here and Redis does not know yet. */
+  #newRate: number | undefined
+  #retryAt = 0
+  #here: { readonly smooth: Smooth; readonly state: Float64Array } | undefined
+  /** Until then this process knows the pace to be taken, by its own clock. */
+  #takenUntil = 0
+  /** Permits that passed here and Redis has not counted. */
+  #unreported = 0
+
+  constructor(rate: number, options: FleetPaceOptions) {
+    this.#rate = rate
+    this.#announced = rate
+    this.#options = options
+  }
+
+  /** The rate of the fleet, as far as this process has heard. */
+  get rate(): number {
+    return this.#rate
+  }
+
+  set rate(rate: number) {
+    this.#newRate = rate
+    this.#follow(rate)
+    void this.#synchronize().catch(() => {})
+  }
+
+  /** Takes permits that are there within `maxWaitUs`; undefined if they are not, and nothing is taken. */
+  async take(permits: number, maxWaitUs: number, signal?: AbortSignal): Promise<Reservation | undefined> {
+    const { now } = this.#options
+    const since = now()
+    const { fleet } = await this.#connected()
+    for (;;) {
+      if (performance.now() >= this.#retryAt) {
+        try {
+          return await this.#takeInRedis(permits, maxWaitUs - (now() - since), now() - since)
+        } catch {
+          this.#retryAt = performance.now() + RETRY_MS
+        }
+      }
+      const leftUs = maxWaitUs - (now() - since)
+      const retryMs = Math.max(1, Math.ceil(this.#retryAt - performance.now()))
+      const reserved = this.#takeHere(permits, Math.min(leftUs, retryMs * 1000), fleet, now() - since)
+      if (reserved) return reserved
+      if (leftUs < retryMs * 1000) return undefined
+      await pause(retryMs, undefined, { signal })
+    }
+  }
+
+  /** How many calls for one permit would pass at once. */
+  async available(): Promise<number> {
+    const { fleet } = await this.#connected()
+    try {
+      if (performance.now() >= this.#retryAt) return (await this.#ask({ permits: 0, maxWaitUs: 0 })).available
+    } catch {
+      this.#retryAt = performance.now() + RETRY_MS
+    }
+    if (!fleet.hasShare) return 0
+    const { smooth, state } = this.#stateHere(fleet)
+    return smooth.passesAtOnce(state, 0, this.#options.now())
+  }
+
+  async close(): Promise<void> {
+    const connected = await this.#connecting?.catch(() => undefined)
+    if (!connected) return
+    const { heartbeat, fleet, connection } = connected
+    heartbeat.stop()
+    await within(fleet.leave(), this.#options.timeoutMs).catch(() => {})
+    connection.close()
+  }
+
+  async #takeInRedis(permits: number, maxWaitUs: number, waitedUs: number): Promise<Reservation | undefined> {
+    const { now } = this.#options
+    const { pace } = await this.#connected()
+    let isLate = false
+    const asked = this.#ask({ permits, maxWaitUs: Math.max(0, maxWaitUs) }, answer => {
+      if (!isLate || !answer.isTaken) return
+      // permits that come too late pay for what passed here meanwhile; the rest is given back
+      const paid = Math.min(permits, this.#unreported)
+      this.#unreported -= paid
+      if (paid < permits) void this.#giveBack(pace, permits - paid, answer)
+    })
+    try {
+      const answer = await asked
+      this.#here = undefined
+      if (!answer.isTaken) return undefined
+      const { stableUs } = this.#options.curveAt(this.#rate)
+      this.#takenUntil = Math.max(this.#takenUntil, now() + answer.waitUs + permits * stableUs)
+      return { waitUs: answer.waitUs, waitedUs, giveBack: () => void this.#giveBack(pace, permits, answer) }
+    } catch (error) {
+      isLate = true
+      throw error
+    }
+  }
+
+  /** Redis that does not hear of it paces too slowly for a while, which harms nobody. */
+  async #giveBack(pace: RedisPace, permits: number, { now, waitUs }: PaceAnswer): Promise<void> {
+    await pace.giveBack(this.#rate, permits, now + waitUs).catch(() => {})
+  }
+
+  /** Asks Redis with the rate of the fleet, and tells it of what passed here. */
+  async #ask(
+    { permits, maxWaitUs }: Pick<PaceRequest, 'permits' | 'maxWaitUs'>,
+    onAnswer: (answer: PaceAnswer) => void = () => {},
+  ): Promise<PaceAnswer> {
+    const { timeoutMs } = this.#options
+    const { pace } = await this.#connected()
+    await this.#synchronize()
+    const unreported = this.#unreported
+    this.#unreported = 0
+    const request = { permits, maxWaitUs, unreported, knownUs: this.#knownUs }
+    const asked = this.#askWithRate(pace, request).then(
+      answer => {
+        onAnswer(answer)
+        return answer
+      },
+      error => {
+        this.#unreported += unreported
+        throw error
+      },
+    )
+    return await within(asked, timeoutMs)
+  }
+
+  get #knownUs(): number {
+    return this.#takenUntil === 0 ? -1 : Math.max(0, this.#takenUntil - this.#options.now())
+  }
+
+  async #askWithRate(pace: RedisPace, request: PaceRequest): Promise<PaceAnswer> {
+    for (;;) {
+      const answer = await pace.take(this.#rate, request)
+      if (!('rate' in answer)) return answer
+      this.#follow(answer.rate)
+    }
+  }
+
+  /** Tells Redis of a rate that was set here. */
+  async #synchronize(): Promise<void> {
+    const rate = this.#newRate
+    if (rate === undefined) return
+    const { pace } = await this.#connected()
+    await within(pace.setRate(rate), this.#options.timeoutMs)
+    if (this.#newRate === rate) this.#newRate = undefined
+  }
+
+  #follow(rate: number): void {
+    if (rate === this.#rate) return
+    this.#rate = rate
+    this.#here = undefined
+  }
+
+  #takeHere(permits: number, maxWaitUs: number, fleet: Fleet, waitedUs: number): Reservation | undefined {
+    if (!fleet.hasShare) return undefined
+    const clock = this.#options.now
+    const now = clock()
+    const { smooth, state } = this.#stateHere(fleet)
+    const waitUs = smooth.delay(state, 0, now)
+    if (waitUs > maxWaitUs) return undefined
+    smooth.take(state, 0, now, permits, waitUs)
+    this.#unreported += permits
+    const giveBack = (): void => {
+      this.#unreported = Math.max(0, this.#unreported - permits)
+      smooth.refund(state, 0, clock(), permits, now + waitUs)
+    }
+    return { waitUs, waitedUs, giveBack }
+  }
+
+  /** This process's part of the pace: the processes take turns from where the pace was. */
+  #stateHere({ part }: Fleet): { readonly smooth: Smooth; readonly state: Float64Array } {
+    if (this.#here) return this.#here
+    const { curveAt, now: clock } = this.#options
+    const now = clock()
+    const curve = curveAt(this.#rate / part.size)
+    const turnUs = Math.min(part.rank, part.size - 1) * curveAt(this.#rate).stableUs
+    const state = emptied(curve, now, Math.max(0, this.#takenUntil - now) + turnUs)
+    this.#here = { smooth: new Smooth(curve, Number.POSITIVE_INFINITY), state }
+    return this.#here
+  }
+
+  #connected(): Promise<Connected> {
+    this.#connecting ??= this.#connect()
+    return this.#connecting
+  }
+
+  async #connect(): Promise<Connected> {
+    const { redis, prefix = DEFAULT_PREFIX, name, timeoutMs, curveAt } = this.#options
+    const connection = await connectRedis(redis)
+    const { send } = connection
+    const key = paceKey(prefix, name)
+    const pace = new RedisPace(send, key, curveAt)
+    const registry = new RedisRoll(send, key)
+    let isAnnounced = false
+    // with every heartbeat this process also hears of the rate
+    const attend: RedisRoll['attend'] = async sign => {
+      const membership = await registry.attend(sign)
+      const rate = isAnnounced ? await pace.rate(this.#rate, this.#knownUs) : await pace.announce(this.#announced)
+      isAnnounced = true
+      if (this.#newRate === undefined) this.#follow(rate)
+      return membership
+    }
+    const fleet = new Fleet(
+      { attend, share: claim => registry.share(claim), leave: () => registry.leave() },
+      {
+        assumed: 1,
+        onChange: () => {
+          this.#here = undefined
+        },
+      },
+    )
+    const heartbeat = new Heartbeat(fleet, {
+      timeoutMs,
+      isPaused: () => false,
+      onTrouble: () => {},
+      onForgotten: () => {},
+    })
+    await heartbeat.start()
+    return { connection, pace, fleet, heartbeat }
+  }
+}

@@ -1,0 +1,38 @@
+import { giveBack, type Receipt, recharge } from '../decision/pending-verdict.ts'
+import type { Table } from '../stores/memory/table.ts'
+import { isPending, type ScheduledCall } from './scheduled-call.ts'
+
+/**
+ * Gives back what those who are gone were charged, and counts anew all who wait behind one of them for the same count, in
+ * the order they came. Returns those who stay and have moved.
+ */
+export function moveUp(waiters: readonly ScheduledCall[], now: number): ScheduledCall[] {
+  const affected = behindTheGone(waiters, now)
+  // what counts already goes on counting for those who stay, and only what they wait for is settled anew
+  const isOpen = (waiter: ScheduledCall, receipt: Receipt): boolean => waiter.isGone || isPending(receipt, now)
+  for (const waiter of affected.toReversed()) {
+    for (const receipt of waiter.receipts.toReversed()) {
+      if (isOpen(waiter, receipt)) giveBack(receipt, now, 'all')
+    }
+  }
+  const staying = affected.filter(({ isGone }) => !isGone)
+  for (const waiter of staying) {
+    waiter.receipts = waiter.receipts.map(receipt => (isOpen(waiter, receipt) ? recharge(receipt, now) : receipt))
+  }
+  return staying
+}
+
+/** Those who left and all who wait behind one of them for the same count, in the order they came. */
+function behindTheGone(waiters: readonly ScheduledCall[], now: number): ScheduledCall[] {
+  const touched = new Map<Table, Set<number>>()
+  const inOrder = waiters.toSorted((a, b) => a.turn - b.turn)
+  return inOrder.filter(({ isGone, receipts }) => {
+    const open = isGone ? receipts : receipts.filter(receipt => isPending(receipt, now))
+    const shares = open.some(({ counted, slot }) => touched.get(counted.table)?.has(slot))
+    if (!shares && !isGone) return false
+    for (const { counted, slot } of open) {
+      touched.set(counted.table, (touched.get(counted.table) ?? new Set()).add(slot))
+    }
+    return true
+  })
+}

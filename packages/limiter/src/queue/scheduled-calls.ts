@@ -1,0 +1,177 @@
+import { giveBack, type PendingVerdict, type Receipt } from '../decision/pending-verdict.ts'
+import { getOrAdd } from '../rules/get-or-add.ts'
+import type { Table } from '../stores/memory/table.ts'
+import { passLater } from './long-timer.ts'
+import { moveUp } from './move-up.ts'
+import { isPending, latest, passWaiter, type ScheduledCall } from './scheduled-call.ts'
+import { WaitingLane } from './scheduled-lane.ts'
+
+/** Those who wait for one count: alike, in a lane; or each by itself. */
+type Group = WaitingLane | Set<ScheduledCall>
+
+/**
+ * Calls that have been admitted for a moment to come. Each was counted when it was judged, so the order is settled. A call
+ * that gives up gives back its place and what it was charged, and those behind it move up. Most that wait for one count
+ * are alike, and do so in a lane; the others are given back and counted anew one by one.
+ */
+export class ScheduledCalls {
+  readonly #now: () => number
+  readonly #onFreed: (receipts: readonly Receipt[]) => void
+  readonly #groups = new Map<Table, Map<number, Group>>()
+  #gone: ScheduledCall[] = []
+  #turns = 0
+
+  constructor(now: () => number, onFreed: (receipts: readonly Receipt[]) => void) {
+    this.#now = now
+    this.#onFreed = onFreed
+  }
+
+  /** Resolves to the judgement when its moment has come; rejects with the signal's reason if that comes first. */
+  hold(pending: PendingVerdict, since: number, signal?: AbortSignal): Promise<PendingVerdict> {
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        clearTimeout(waiter.timer)
+        signal?.removeEventListener('abort', abandon)
+        for (const counted of waiter.queues) counted.waiting--
+      }
+      const abandon = (): void => {
+        leave()
+        this.#abandon(waiter)
+        reject(signal?.reason)
+      }
+      const settle = (settled: PendingVerdict): void => {
+        leave()
+        this.#forget(waiter)
+        resolve(settled)
+      }
+      const { receipts } = pending
+      const queues = receipts.filter(({ passAt }) => passAt > since).map(({ counted }) => counted)
+      const turn = this.#turns++
+      const waiter: ScheduledCall = { pending, since, turn, queues, receipts, timer: undefined, isGone: false, settle }
+      for (const counted of waiter.queues) counted.waiting++
+      signal?.addEventListener('abort', abandon, { once: true })
+      this.#enter(waiter, this.#now())
+      if (signal?.aborted) abandon()
+    })
+  }
+
+  #enter(waiter: ScheduledCall, now: number): void {
+    const pending = waiter.receipts.filter(receipt => isPending(receipt, now))
+    const [only] = pending
+    const leftMs = Math.ceil((latest(waiter.receipts) - now) / 1000)
+    const group = only && this.#groupAt(only)
+    const isAlike = only && pending.length === 1 && leftMs > 0 && only.passAt === latest(waiter.receipts)
+    if (isAlike && (group === undefined || (group instanceof WaitingLane && group.takes(only)))) {
+      const lane = group ?? new WaitingLane(only, this.#now)
+      this.#setGroup(only, lane)
+      lane.add(waiter, only, now)
+      return
+    }
+    for (const receipt of pending) this.#setOf(receipt).add(waiter)
+    this.#arm(waiter, now)
+  }
+
+  /** Lets a call that waits by itself pass when its moment has come. */
+  #arm(waiter: ScheduledCall, now: number): void {
+    clearTimeout(waiter.timer)
+    const moment = latest(waiter.receipts)
+    const leftMs = Math.ceil((moment - now) / 1000)
+    const pass = (): void => passWaiter(waiter)
+    const set = (timer: NodeJS.Timeout): void => {
+      waiter.timer = timer
+    }
+    // a call that may pass now must not be overtaken by one that comes before a timer goes off
+    if (leftMs <= 0) pass()
+    else passLater(pass, { leftMs, moment, now: this.#now, set })
+  }
+
+  /** Those who give up in one turn of the event loop are dealt with together. */
+  #abandon(waiter: ScheduledCall): void {
+    if (this.#gone.length === 0) setImmediate(() => this.#release())
+    waiter.isGone = true
+    this.#gone.push(waiter)
+  }
+
+  #release(): void {
+    const now = this.#now()
+    const gone = this.#gone.sort((a, b) => b.turn - a.turn)
+    this.#gone = []
+    const others: ScheduledCall[] = []
+    for (const [lane, leaving] of this.#byLane(gone, others)) {
+      for (const receipt of leaving.flatMap(({ receipts }) => receipts.toReversed())) {
+        if (this.#groupAt(receipt) !== lane) giveBack(receipt, now, 'all')
+      }
+      lane.shift(leaving, now)
+      if (lane.isEmpty) this.#dropGroup(leaving[0]!.receipts.find(receipt => this.#groupAt(receipt) === lane)!)
+    }
+    if (others.length > 0) this.#moveUp(others, now)
+    this.#onFreed(gone.toReversed().flatMap(({ receipts }) => receipts))
+  }
+
+  /** The lanes that those who gave up can leave; the rest is put among `others`. */
+  #byLane(gone: readonly ScheduledCall[], others: ScheduledCall[]): Map<WaitingLane, ScheduledCall[]> {
+    const byLane = new Map<WaitingLane, ScheduledCall[]>()
+    for (const waiter of gone) {
+      const groups = waiter.receipts.flatMap(receipt => this.#groupAt(receipt) ?? [])
+      const [lane] = groups
+      if (groups.length !== 1 || !(lane instanceof WaitingLane)) others.push(waiter)
+      else getOrAdd(byLane, lane, () => []).push(waiter)
+    }
+    for (const [lane, leaving] of byLane) {
+      if (lane.canShift(leaving)) continue
+      byLane.delete(lane)
+      others.push(...leaving)
+    }
+    return byLane
+  }
+
+  /** Counts anew all who wait for the same counts as those who gave up, and for whatever these wait for besides. */
+  #moveUp(gone: readonly ScheduledCall[], now: number): void {
+    const affected = new Set(gone)
+    for (const waiter of affected) {
+      for (const receipt of waiter.receipts) {
+        const group = this.#groupAt(receipt)
+        if (group) for (const other of this.#setOf(receipt)) affected.add(other)
+      }
+    }
+    for (const waiter of moveUp([...affected], now)) this.#arm(waiter, now)
+    for (const waiter of gone) this.#forget(waiter)
+  }
+
+  #forget(waiter: ScheduledCall): void {
+    for (const receipt of waiter.receipts) {
+      const group = this.#groupAt(receipt)
+      if (group instanceof Set) group.delete(waiter)
+      if (group instanceof Set ? group.size === 0 : group?.isEmpty) this.#dropGroup(receipt)
+    }
+  }
+
+  #groupAt({ counted, slot }: Receipt): Group | undefined {
+    return this.#groups.get(counted.table)?.get(slot)
+  }
+
+  /** Those who wait for a count, each by itself. */
+  #setOf(receipt: Receipt): Set<ScheduledCall> {
+    const group = this.#groupAt(receipt)
+    if (group instanceof Set) return group
+    const waiters = new Set<ScheduledCall>()
+    this.#setGroup(receipt, waiters)
+    const now = this.#now()
+    for (const waiter of group?.dissolve() ?? []) {
+      waiters.add(waiter)
+      if (!waiter.isGone) this.#arm(waiter, now)
+    }
+    return waiters
+  }
+
+  #setGroup({ counted, slot }: Receipt, group: Group): void {
+    const groups = this.#groups.get(counted.table) ?? new Map<number, Group>()
+    this.#groups.set(counted.table, groups.set(slot, group))
+  }
+
+  #dropGroup({ counted, slot }: Receipt): void {
+    const groups = this.#groups.get(counted.table)
+    groups?.delete(slot)
+    if (groups?.size === 0) this.#groups.delete(counted.table)
+  }
+}

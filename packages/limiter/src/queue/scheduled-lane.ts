@@ -1,0 +1,138 @@
+import type { Meter } from '../algorithms/algorithm.ts'
+import { giveBack, type Receipt } from '../decision/pending-verdict.ts'
+import { passLater } from './long-timer.ts'
+import { passWaiter, type ScheduledCall } from './scheduled-call.ts'
+
+interface Member {
+  readonly waiter: ScheduledCall
+  ahead: Member | undefined
+  behind: Member | undefined
+}
+
+/**
+ * Calls that wait for one count of one rule and are all alike: each has one charge to come, of one cost. A charge then
+ * belongs to a place in the lane and not to a call:
+ *
+ *   calls    a   b   c   d            b gives up:  a   c   d
+ *   turns   100 200 300 400                       100 200 300       the last turn is given back
+ *
+ * The first call passes when the first turn has come. If one gives up, those behind it have moved up by leaving the lane's
+ * last turn to nobody, which takes the same time however many wait. What is left of a schedule that kept the limit keeps it.
+ */
+export class WaitingLane {
+  readonly #now: () => number
+  readonly #cost: number
+  readonly #meters: readonly Meter[]
+  readonly #members = new Map<ScheduledCall, Member>()
+  #first: Member | undefined
+  #last: Member | undefined
+  /** One for each member, and for each who gave up and has not left yet. */
+  #turns: Receipt[] = []
+  /** The first turn that has not come yet. */
+  #next = 0
+  #timer: NodeJS.Timeout | undefined
+
+  constructor({ counted, cost }: Receipt, now: () => number) {
+    this.#now = now
+    this.#cost = cost
+    this.#meters = counted.table.meters
+  }
+
+  get isEmpty(): boolean {
+    return this.#next === this.#turns.length
+  }
+
+  /** Whether a call with such a charge is like those that wait here. */
+  takes({ counted, cost }: Receipt): boolean {
+    return cost === this.#cost && counted.table.meters === this.#meters
+  }
+
+  add(waiter: ScheduledCall, turn: Receipt, now: number): void {
+    const member: Member = { waiter, ahead: this.#last, behind: undefined }
+    if (this.#last) this.#last.behind = member
+    else this.#first = member
+    this.#last = member
+    this.#members.set(waiter, member)
+    this.#turns.push(turn)
+    if (!this.#timer) this.#arm(now)
+  }
+
+  /** Whether those who gave up can leave by giving back the last turns. */
+  canShift(gone: readonly ScheduledCall[]): boolean {
+    if (!this.#turns.at(-1) || this.#turns.at(-1)!.counted.table.meters !== this.#meters) return false
+    // a call of a larger cost may wait for its own size, from when it came: the next one cannot take over such a turn
+    return this.#cost === 1 || (this.#first !== undefined && !gone.includes(this.#first.waiter))
+  }
+
+  /** Lets calls leave that have given up; those behind them move up. */
+  shift(gone: readonly ScheduledCall[], now: number): void {
+    for (const waiter of gone) {
+      const member = this.#members.get(waiter)
+      if (member) this.#remove(member)
+      giveBack(this.#turns.pop()!, now, 'all')
+    }
+    if (this.isEmpty) this.#disarm()
+  }
+
+  /** Gives each call the turn of its place, for calls that are no longer alike: from then on each has its own. */
+  dissolve(): ScheduledCall[] {
+    this.#disarm()
+    const waiters: ScheduledCall[] = []
+    for (let member = this.#first; member; member = member.behind) {
+      hand(member.waiter, this.#turns[this.#next++]!)
+      waiters.push(member.waiter)
+    }
+    this.#next = this.#turns.length
+    return waiters
+  }
+
+  #disarm(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+
+  #arm(now: number): void {
+    const moment = this.#turns[this.#next]!.passAt
+    const leftMs = Math.max(1, Math.ceil((moment - now) / 1000))
+    const set = (timer: NodeJS.Timeout): void => {
+      this.#timer = timer
+    }
+    passLater(() => this.#pass(moment), { leftMs, moment, now: this.#now, set })
+  }
+
+  /** The turns up to a moment have come. */
+  #pass(moment: number): void {
+    const now = Math.max(moment, this.#now())
+    this.#timer = undefined
+    const passing: ScheduledCall[] = []
+    while (this.#next < this.#turns.length && this.#turns[this.#next]!.passAt <= now) {
+      // those who gave up leave their turn to the next one
+      while (this.#first?.waiter.isGone) this.#remove(this.#first)
+      if (!this.#first) break
+      const { waiter } = this.#first
+      this.#remove(this.#first)
+      hand(waiter, this.#turns[this.#next++]!)
+      passing.push(waiter)
+    }
+    if (this.#next * 2 > this.#turns.length) this.#forgetPassed()
+    if (this.#first) this.#arm(now)
+    for (const waiter of passing) passWaiter(waiter)
+  }
+
+  #remove({ ahead, behind, waiter }: Member): void {
+    if (ahead) ahead.behind = behind
+    else this.#first = behind
+    if (behind) behind.ahead = ahead
+    else this.#last = ahead
+    this.#members.delete(waiter)
+  }
+
+  #forgetPassed(): void {
+    this.#turns = this.#turns.slice(this.#next)
+    this.#next = 0
+  }
+}
+
+function hand(waiter: ScheduledCall, turn: Receipt): void {
+  waiter.receipts = waiter.receipts.map(receipt => (receipt.counted === turn.counted ? turn : receipt))
+}

@@ -1,0 +1,38 @@
+import { editRule, ruleTextsOf } from '../admin/edit-rule.ts'
+import { type Parsed, parseRemote, parseText, type Vocabulary } from '../rules/parse.ts'
+import type { RuleDocument } from '../rules/rule.ts'
+
+/** What takes long with a long document; arguments and results are plain values, so that a thread of its own can do it. */
+export interface DocumentTasks {
+  parseLocal(text: string, file: string): Parsed
+  parseRemote(text: string, file: string, local: RuleDocument): Parsed
+  editRule(text: string, id: string, ruleText: string | undefined): string | undefined
+  ruleTextsOf(text: string): ReadonlyMap<string, string>
+}
+
+/** What a thread is started with: the sections it must know, by the module that exports each. */
+export interface DocumentThreadSettings {
+  readonly sections?: readonly { readonly module: string; readonly name: string }[] | undefined
+}
+
+export interface TaskQuestion {
+  readonly id: number
+  readonly task: keyof DocumentTasks
+  readonly given: readonly unknown[]
+}
+
+/** `failed` says that the task could not be done there, or its result not be sent. */
+export interface TaskAnswer {
+  readonly id: number
+  readonly result?: unknown
+  readonly failed?: string | undefined
+}
+
+export function createDocumentTasks(vocabulary: Vocabulary): DocumentTasks {
+  return {
+    parseLocal: (text, file) => parseText(text, file, vocabulary),
+    parseRemote: (text, file, local) => parseRemote(text, file, vocabulary, local),
+    editRule,
+    ruleTextsOf,
+  }
+}

@@ -1,0 +1,117 @@
+import { Worker } from 'node:worker_threads'
+import { DianaError } from '../errors.ts'
+import type { Vocabulary } from '../rules/parse.ts'
+import {
+  createDocumentTasks,
+  type DocumentTasks,
+  type DocumentThreadSettings,
+  type TaskAnswer,
+  type TaskQuestion,
+} from './document-tasks.ts'
+import { mergeExtensions } from './plugins.ts'
+
+/** A shorter text is read sooner than a thread is asked. */
+const shortBytes = 4096
+const idleMs = 30_000
+const timeoutMs = 60_000
+const mostMemoryMb = 512
+
+type Result<Task extends keyof DocumentTasks> = ReturnType<DocumentTasks[Task]>
+
+/**
+ * Reads and edits long documents in a thread of its own, so that calls are answered meanwhile. Short ones, and those whose
+ * words only this thread knows (algorithms, dimensions, sources or sections given in code or by plugins), are read here.
+ */
+export class DocumentThread {
+  readonly #here: DocumentTasks
+  readonly #settings: DocumentThreadSettings | undefined
+  readonly #waiting = new Map<number, (answer: TaskAnswer) => void>()
+  #worker: Worker | undefined
+  #idle: NodeJS.Timeout | undefined
+  #id = 0
+  #closed = false
+
+  constructor(vocabulary: Vocabulary) {
+    this.#here = createDocumentTasks(vocabulary)
+    this.#settings = settingsFor(vocabulary)
+  }
+
+  /** Whether a text is long enough to be read elsewhere. */
+  takes(text: string): boolean {
+    return this.#settings !== undefined && !this.#closed && text.length > shortBytes
+  }
+
+  async run<Task extends keyof DocumentTasks>(
+    task: Task,
+    ...given: Parameters<DocumentTasks[Task]>
+  ): Promise<Result<Task>> {
+    const here = this.#here[task] as (...given: readonly unknown[]) => Result<Task>
+    if (!this.takes(given[0])) return here(...given)
+    const { result, failed } = await this.#ask(task, given)
+    if (failed === undefined) return result as Result<Task>
+    throw new DianaError('BAD_RULES', `the document cannot be read: ${failed}`)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#end('this limiter was closed')
+  }
+
+  #ask(task: keyof DocumentTasks, given: readonly unknown[]): Promise<TaskAnswer> {
+    const id = ++this.#id
+    return new Promise(resolve => {
+      const worker = this.#start()
+      const late = setTimeout(() => void this.#end('it takes too long; use fewer rules'), timeoutMs)
+      this.#waiting.set(id, answer => {
+        clearTimeout(late)
+        this.#waiting.delete(id)
+        resolve(answer)
+      })
+      worker.postMessage({ id, task, given } satisfies TaskQuestion)
+    })
+  }
+
+  #start(): Worker {
+    clearTimeout(this.#idle)
+    if (this.#worker) return this.#worker
+    const worker = new Worker(new URL('./document-thread-main.js', import.meta.url), {
+      workerData: this.#settings,
+      resourceLimits: { maxOldGenerationSizeMb: mostMemoryMb },
+    })
+    this.#worker = worker
+    worker.on('message', (answer: TaskAnswer) => {
+      this.#waiting.get(answer.id)?.(answer)
+      if (this.#waiting.size > 0) return
+      clearTimeout(this.#idle)
+      this.#idle = setTimeout(() => void this.#end(''), idleMs).unref()
+      worker.unref()
+    })
+    worker.on('error', ({ message }) => {
+      if (this.#worker === worker) void this.#end(message)
+    })
+    return worker
+  }
+
+  async #end(reason: string): Promise<void> {
+    const worker = this.#worker
+    this.#worker = undefined
+    clearTimeout(this.#idle)
+    for (const [id, answer] of [...this.#waiting]) answer({ id, failed: reason })
+    await worker?.terminate()
+  }
+}
+
+/** What a thread needs to know the same words; undefined where it cannot. */
+function settingsFor({ algorithms, dimensions, sources, sections }: Vocabulary): DocumentThreadSettings | undefined {
+  // Node runs no TypeScript here, and tests run on the sources
+  if (import.meta.url.endsWith('.ts')) return undefined
+  const own = mergeExtensions({}, [])
+  const isOwn = isSame(algorithms, own.algorithms) && isSame(dimensions, own.dimensions) && isSame(sources, own.sources)
+  const modules = sections?.map(({ from }) => from)
+  if (!isOwn || modules?.includes(undefined)) return undefined
+  return { sections: modules as DocumentThreadSettings['sections'] }
+}
+
+function isSame(one: readonly unknown[], other: readonly unknown[]): boolean {
+  return one.length === other.length && one.every((word, at) => word === other[at])
+}

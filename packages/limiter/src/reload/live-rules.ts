@@ -1,0 +1,418 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { GivenFunctions } from '../dimensions/reading/given-functions.ts'
+import { DianaError } from '../errors.ts'
+import { formatMistake, type Mistake } from '../rules/mistake.ts'
+import { type Parsed, parseRemote, parseRule, parseText, type Vocabulary } from '../rules/parse.ts'
+import type { Rule, RuleDocument } from '../rules/rule.ts'
+import type { RuleOptions } from '../rules/schema/options.ts'
+import { mostRules } from '../rules/schema/schema.ts'
+import { follow } from '../sources/client/follow.ts'
+import { pause } from '../sources/client/pause.ts'
+import { fileSource } from '../sources/file.ts'
+import type { Source, SourceDocument } from '../sources/source.ts'
+import type { DocumentThread } from './document-thread.ts'
+import { overlay } from './overlay.ts'
+import { readSnapshot, removeSnapshot, writeSnapshot } from './snapshot.ts'
+import { Origin, type OriginListener, type SourceStatus } from './source-state.ts'
+
+/** What LiveRules tells whoever runs on its rules. */
+export interface RuleListener extends OriginListener {
+  /** A new set of rules is to be in force. May throw: then the old one stays. */
+  onRules(document: RuleDocument): void
+}
+
+export interface LiveRulesOptions {
+  readonly document: RuleDocument
+  /** The rule file that the document was read from; none when it was given in code. */
+  readonly file?: { readonly path: string; readonly version: string; readonly text?: string } | undefined
+  readonly remote?: Source | undefined
+  readonly vocabulary: Vocabulary
+  /** Where long documents are read; in this thread unless given. */
+  readonly thread?: DocumentThread | undefined
+  /** Functions in place of words, which rules given in code may name. */
+  readonly given?: Pick<GivenFunctions, 'dimension' | 'isEmpty'> | undefined
+}
+
+interface LocalDocument {
+  readonly document: RuleDocument
+  readonly text?: string | undefined
+  readonly version?: string | undefined
+}
+
+/** Documents that are obeyed together; the remote one as text, since what it means depends on the local one. */
+interface Pair {
+  readonly local: LocalDocument
+  readonly remote?: SourceDocument | undefined
+}
+
+/** A timer that is set for longer goes off at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+/** Several people may work on the document at once. */
+const MOST_READ = 3
+
+/** The origin of rules that the program itself has added. */
+const IN_CODE = 'code'
+
+/** Keeps the rules as their sources say: remote over local, rule by rule, and always the last good ones. */
+export class LiveRules {
+  readonly #parts: LiveRulesOptions
+  readonly #listener: RuleListener
+  readonly #ending = new AbortController()
+  readonly #local: Origin
+  readonly #remote: Origin
+  #document: RuleDocument
+  #inForce: Pair
+  /** The newest document of each side, while it is good by itself but not with what the other side says. */
+  #waitingLocal: LocalDocument | undefined
+  #waitingRemote: SourceDocument | undefined
+  /** Rules that the program itself has added, with their words. */
+  readonly #added = new Map<string, { readonly words: RuleOptions; readonly rule: Rule }>()
+  #writing: Promise<void> | undefined
+  /** What was read last of each side, so that a long text is read once however often it is asked for. */
+  readonly #readLocal = new Map<string, Parsed>()
+  #readRemote: { readonly text: string; readonly local: RuleDocument; readonly parsed: Parsed } | undefined
+  /** How many documents were put in force by whoever wrote them. */
+  #heard = 0
+
+  constructor(parts: LiveRulesOptions, listener: RuleListener) {
+    const { document, file, remote } = parts
+    this.#parts = parts
+    this.#listener = listener
+    this.#local = new Origin(file?.path ?? 'options', 'local', listener)
+    this.#remote = new Origin(remote?.name ?? 'remote', 'remote', listener)
+    this.#inForce = { local: { document, version: file?.version, text: file?.text } }
+    this.#document = { ...document, rules: from(document.rules, this.#local.name) }
+    this.#local.take(file?.version)
+  }
+
+  /** Begins to follow the sources; resolves when the centre has answered, or cannot, or the time for it is over. */
+  async start(): Promise<void> {
+    const { file, remote, document } = this.#parts
+    const { signal } = this.#ending
+    if (file) {
+      const onDocument = (said: SourceDocument) => this.#whenRead('local', said, () => this.#onLocal(said))
+      const onError = (error: Error) => this.#local.fail(error)
+      void follow(fileSource(file.path), { onDocument, onError }, signal)
+    }
+    if (!remote || !document.remote) return
+    const { startTimeoutMs } = document.remote
+    await new Promise<void>(resolve => {
+      const timer = setTimeout(resolve, Math.min(startTimeoutMs, LONGEST_TIMER_MS))
+      const begin = (): void => {
+        clearTimeout(timer)
+        resolve()
+      }
+      signal.addEventListener('abort', begin, { once: true })
+      void this.#followRemote(remote, begin)
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#ending.abort()
+    await this.#parts.thread?.close()
+    await this.#writing
+  }
+
+  /** The rules in force, each with where it came from. */
+  get document(): RuleDocument {
+    return this.#document
+  }
+
+  /** Adds a rule in code, `read` as a file would say it; one of its id from a source wins. Throws where it cannot be obeyed. */
+  add(words: RuleOptions, read: unknown): void {
+    const known = this.#added.get(words?.id)
+    if (known) {
+      if (isDeepStrictEqual(known.words, words)) return
+      throw new DianaError('BAD_RULES', `rule "${words.id}" was added with other words: give each rule its own id`)
+    }
+    if (this.#document.rules.length >= mostRules) {
+      throw new DianaError('BAD_RULES', `there are ${mostRules} rules already: use fewer`)
+    }
+    const { rule, mistakes } = parseRule(read, this.#vocabularyInCode(), this.#inForce.local.document)
+    if (!rule) throw new DianaError('BAD_RULES', mistakes.map(formatMistake).join('\n'))
+    this.#added.set(rule.id, { words, rule })
+    try {
+      const document = { ...this.#document, rules: withAdded(this.#document.rules, [rule]) }
+      this.#listener.onRules(document)
+      this.#document = document
+    } catch (error) {
+      this.#added.delete(rule.id)
+      throw error
+    }
+  }
+
+  /** Takes away a rule that was added in code; false if there is none of this id. */
+  remove(id: string): boolean {
+    const added = this.#added.get(id)
+    if (added === undefined) return false
+    this.#added.delete(id)
+    const rules = this.#document.rules.filter(rule => rule.id !== id || rule.origin !== IN_CODE)
+    if (rules.length === this.#document.rules.length) return true
+    const document = { ...this.#document, rules }
+    try {
+      this.#listener.onRules(document)
+    } catch (error) {
+      this.#added.set(id, added)
+      throw error
+    }
+    this.#document = document
+    return true
+  }
+
+  #vocabularyInCode(): Vocabulary {
+    const { vocabulary, given } = this.#parts
+    return given && !given.isEmpty
+      ? { ...vocabulary, dimensions: [...vocabulary.dimensions, given.dimension] }
+      : vocabulary
+  }
+
+  sources(): SourceStatus[] {
+    return this.#parts.remote ? [this.#local.status, this.#remote.status] : [this.#local.status]
+  }
+
+  /** Where one side's document comes from; none where it was given in code, or nowhere. */
+  sourceOf(where: SourceStatus['role']): Source | undefined {
+    if (where === 'remote') return this.#parts.remote
+    return this.#parts.file && fileSource(this.#parts.file.path)
+  }
+
+  /** One side's text in force; none where it was given in code, or nothing was said yet. */
+  textOf(where: SourceStatus['role']): string | undefined {
+    return this.#inForce[where]?.text
+  }
+
+  /** Reads a text in a thread of its own, if it is long, so that what is asked of it next need not wait for that. */
+  async prepare(where: SourceStatus['role'], text: string): Promise<void> {
+    const { thread } = this.#parts
+    if (!thread) return
+    if (where === 'local' && thread.takes(text) && !this.#readLocal.has(text)) {
+      this.#readLocal.set(text, await thread.run('parseLocal', text, this.#local.name))
+      const [oldest] = this.#readLocal.keys()
+      if (this.#readLocal.size > MOST_READ) this.#readLocal.delete(oldest!)
+    }
+    const remote = where === 'remote' ? text : this.#inForce.remote?.text
+    const local = where === 'remote' ? this.#inForce.local.document : this.#parseLocal(text).document
+    if (remote === undefined || local === undefined || !thread.takes(remote)) return
+    if (this.#readRemote?.text === remote && this.#readRemote.local === local) return
+    const alone = { ...local, rules: [], sections: undefined }
+    const parsed = await thread.run('parseRemote', remote, this.#remote.name, alone)
+    const rules = parsed.document?.rules
+    this.#readRemote = { text: remote, local, parsed: rules ? { document: { ...local, rules }, mistakes: [] } : parsed }
+  }
+
+  #parseLocal(text: string): Parsed {
+    return this.#readLocal.get(text) ?? parseText(text, this.#local.name, this.#parts.vocabulary)
+  }
+
+  #parseRemote(text: string, local: RuleDocument): Parsed {
+    if (this.#readRemote?.text === text && this.#readRemote.local === local) return this.#readRemote.parsed
+    return parseRemote(text, this.#remote.name, this.#parts.vocabulary, local)
+  }
+
+  /** Takes what a source says: at once where it is short, and otherwise when it has been read. */
+  #whenRead(where: SourceStatus['role'], { text }: SourceDocument, take: () => void): void | Promise<void> {
+    if (!this.#parts.thread?.takes(text) || text === this.#inForce[where]?.text) {
+      take()
+      return
+    }
+    const heard = this.#heard
+    return this.prepare(where, text).then(() => {
+      // a document that was written meanwhile is newer, and its source will say so
+      if (heard === this.#heard && !this.#ending.signal.aborted) take()
+    })
+  }
+
+  /** What would be in force if one side said this, or what is wrong with it; changes nothing. */
+  consider(where: SourceStatus['role'], text: string): Parsed {
+    const { local, remote } = this.#inForce
+    if (where === 'remote') return this.#merge({ local, remote: { text, version: '' } })
+    const parsed = this.#parseLocal(text)
+    if (parsed.document === undefined) return parsed
+    const mistake = this.#unchangeable(parsed.document)
+    return mistake ? { mistakes: [mistake] } : this.#merge({ local: { document: parsed.document }, remote })
+  }
+
+  /** A source was just told this document: it is taken without waiting for the source to say so. */
+  hear(where: SourceStatus['role'], document: SourceDocument): void {
+    this.#heard += 1
+    if (where === 'local') this.#onLocal(document)
+    else this.#onRemote(document)
+  }
+
+  async #followRemote(remote: Source, onAnswer: () => void): Promise<void> {
+    const { signal } = this.#ending
+    const { snapshot, startTimeoutMs = 0 } = this.#parts.document.remote ?? {}
+    if (snapshot !== undefined) {
+      // a disk that hangs must not keep the centre away
+      await Promise.race([this.#recall(snapshot), pause(startTimeoutMs, signal, { ref: false })])
+    }
+    const onDocument = async (document: SourceDocument): Promise<void> => {
+      try {
+        await this.#whenRead('remote', document, () => this.#onRemote(document))
+      } finally {
+        onAnswer()
+      }
+    }
+    const onError = (error: Error): void => {
+      this.#remote.fail(error)
+      onAnswer()
+    }
+    await follow(remote, { onDocument, onError }, signal)
+  }
+
+  /** Goes on with what the centre said before the last stop, until it says something again. */
+  async #recall(path: string): Promise<void> {
+    const ignore = (reason: string, remedy: string): void => {
+      process.emitWarning(`the snapshot ${path} is ignored (${reason}): ${remedy}`, { code: 'DIANA_SNAPSHOT_IGNORED' })
+    }
+    const snapshot = await readSnapshot(path, ignore)
+    if (!snapshot || this.#inForce.remote) return
+    const { source, text, version } = snapshot
+    if (source !== this.#remote.name) {
+      ignore(
+        `it is of ${source}, not of ${this.#remote.name}`,
+        'name another file for each config center, or remove it',
+      )
+      return
+    }
+    const pair = { local: this.#inForce.local, remote: { text, version } }
+    const [mistake] = this.#take(pair, this.#remote, { fromSnapshot: true })
+    if (mistake) ignore(formatMistake(mistake), 'its rules cannot be obeyed with the local ones; remove it')
+  }
+
+  readonly #onLocal = ({ text, version }: SourceDocument): void => {
+    this.#waitingLocal = undefined
+    if (version === this.#inForce.local.version) {
+      this.#local.confirm(version)
+      return
+    }
+    const mistakes = this.#tryLocal(text, version)
+    if (mistakes.length > 0) this.#local.reject(mistakes)
+  }
+
+  #tryLocal(text: string, version: string): readonly Mistake[] {
+    const origin = this.#local
+    const { document, mistakes } = this.#parseLocal(text)
+    if (document === undefined) return mistakes
+    const { remote } = this.#inForce
+    const mistake = this.#unchangeable(document)
+    if (mistake) return [mistake]
+    const local = { document, version, text }
+    if (this.#waitingRemote && this.#take({ local, remote: this.#waitingRemote }, origin).length === 0) return []
+    const [first] = this.#take({ local, remote }, origin)
+    if (first === undefined) return []
+    this.#waitingLocal = local
+    if (first.file === origin.name) return [first]
+    return [
+      origin.mistake(`the rules of the config centre cannot be obeyed with this document: ${formatMistake(first)}`),
+    ]
+  }
+
+  #unchangeable(document: RuleDocument): Mistake | undefined {
+    const old = this.#inForce.local.document
+    const word = (['remote', 'store', 'plugins'] as const).find(one => !isDeepStrictEqual(document[one], old[one]))
+    return word && this.#local.mistake(`${word} is read at the start only: leave it as it was, or start Diana anew`)
+  }
+
+  #onRemote(remote: SourceDocument): void {
+    const { local } = this.#inForce
+    this.#waitingRemote = undefined
+    if (remote.isMissing) {
+      this.#onMissing()
+      return
+    }
+    if (remote.text === this.#inForce.remote?.text) {
+      this.#inForce = { local, remote }
+      this.#remote.confirm(remote.version)
+      return
+    }
+    if (this.#waitingLocal && this.#take({ local: this.#waitingLocal, remote }, this.#remote).length === 0) return
+    const mistakes = this.#take({ local, remote }, this.#remote)
+    if (mistakes.length === 0) return
+    this.#waitingRemote = remote
+    this.#remote.reject(mistakes)
+  }
+
+  /** Processes that start now find no document either: running ones obey the same rules, the local ones. */
+  #onMissing(): void {
+    const { local, remote } = this.#inForce
+    if (remote === undefined) {
+      this.#remote.miss()
+      return
+    }
+    if (this.#waitingLocal && this.#take({ local: this.#waitingLocal }, this.#remote).length === 0) return
+    const mistakes = this.#take({ local }, this.#remote)
+    if (mistakes.length > 0) this.#remote.reject(mistakes)
+  }
+
+  /** Puts a pair in force, whole; or says what is wrong with it, and changes nothing. */
+  #take(pair: Pair, news: Origin, options: { readonly fromSnapshot?: boolean } = {}): readonly Mistake[] {
+    const { document, mistakes } = this.#merge(pair)
+    if (document === undefined) return mistakes
+    try {
+      this.#listener.onRules(document)
+    } catch (error) {
+      return [news.mistake(error instanceof Error ? error.message : String(error))]
+    }
+    const before = this.#inForce
+    this.#inForce = pair
+    this.#document = document
+    if (pair.local === this.#waitingLocal) this.#waitingLocal = undefined
+    if (pair.remote === this.#waitingRemote) this.#waitingRemote = undefined
+    if (pair.local !== before.local) this.#local.take(pair.local.version)
+    if (pair.remote === undefined && before.remote !== undefined) this.#remote.miss()
+    else if (pair.remote !== before.remote) this.#remote.take(pair.remote?.version, options)
+    this.#remember(options)
+    return []
+  }
+
+  #merge({ local: { document }, remote }: Pair): Parsed {
+    const own = from(document.rules, this.#local.name)
+    const added = [...this.#added.values()].map(({ rule }) => rule)
+    if (remote === undefined) return { document: { ...document, rules: withAdded(own, added) }, mistakes: [] }
+    const { name } = this.#remote
+    const parsed = this.#parseRemote(remote.text, document)
+    if (parsed.document === undefined) return parsed
+    const rules = overlay(own, from(parsed.document.rules, name))
+    return { document: { ...document, rules: withAdded(rules, added) }, mistakes: [] }
+  }
+
+  #remember({ fromSnapshot = false }: { readonly fromSnapshot?: boolean }): void {
+    const path = this.#parts.document.remote?.snapshot
+    if (path !== undefined && !fromSnapshot) this.#writing ??= this.#write(path)
+  }
+
+  /** Writes what the centre said last; while it writes, the centre may say more. */
+  async #write(path: string): Promise<void> {
+    const source = this.#remote.name
+    let isWritten = (_: SourceDocument | undefined): boolean => false
+    while (!isWritten(this.#inForce.remote)) {
+      const document = this.#inForce.remote
+      isWritten = remote => remote === document
+      const done = document
+        ? writeSnapshot(path, { source, text: document.text, version: document.version })
+        : removeSnapshot(path)
+      await done.catch(({ message }: Error) => {
+        this.#remote.fail(new Error(`the snapshot ${path} cannot be written: ${message}`))
+      })
+    }
+    this.#writing = undefined
+  }
+}
+
+function from(rules: readonly Rule[], origin: string): Rule[] {
+  return rules.map(rule => ({ ...rule, origin }))
+}
+
+/** Rules with those that the program added behind them, as far as no other rule has their id. */
+function withAdded(rules: readonly Rule[], added: readonly Rule[]): readonly Rule[] {
+  if (added.length === 0) return rules
+  const known = new Set(rules.map(rule => rule.id))
+  return [
+    ...rules,
+    ...from(
+      added.filter(rule => !known.has(rule.id)),
+      IN_CODE,
+    ),
+  ]
+}

@@ -1,0 +1,113 @@
+import { createRequire } from 'node:module'
+import { dirname, isAbsolute, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Algorithm } from '../algorithms/algorithm.ts'
+import { algorithms } from '../algorithms/index.ts'
+import { assertRegularFile } from '../common/regular-file.ts'
+import type { Dimension } from '../dimensions/dimension.ts'
+import { dimensions } from '../dimensions/index.ts'
+import { DianaError } from '../errors.ts'
+import { isMap } from '../rules/is-map.ts'
+import { composeYaml } from '../rules/yaml/compose-yaml.ts'
+import { readNodes } from '../rules/yaml/read-nodes.ts'
+import { largestBytes } from '../sources/client/text.ts'
+import { sources } from '../sources/index.ts'
+import type { SourceKind } from '../sources/source.ts'
+
+/** What a module may add to the words of rules, under these names among its exports. */
+export interface Plugin {
+  readonly algorithms?: readonly Algorithm[] | undefined
+  readonly dimensions?: readonly Dimension[] | undefined
+  readonly sources?: readonly SourceKind[] | undefined
+}
+
+/** All the words that rules may use. */
+export type Extensions = { readonly [Kind in keyof Plugin]-?: NonNullable<Plugin[Kind]> }
+
+const own: Extensions = { algorithms, dimensions, sources }
+const kinds = Object.keys(own) as (keyof Extensions)[]
+
+/** The function without which a word of each kind means nothing. */
+const makers: Readonly<Record<keyof Extensions, string>> = {
+  algorithms: 'meter',
+  dimensions: 'read',
+  sources: 'create',
+}
+
+/** Diana's own words, or those given in their place, with those of plugins behind them. */
+export function mergeExtensions(given: Plugin, plugins: readonly Plugin[]): Extensions {
+  return {
+    algorithms: gather('algorithms', given.algorithms ?? own.algorithms, plugins),
+    dimensions: gather('dimensions', given.dimensions ?? own.dimensions, plugins),
+    sources: gather('sources', given.sources ?? own.sources, plugins),
+  }
+}
+
+function gather<Word extends { readonly name: string }>(
+  kind: keyof Extensions,
+  first: readonly Word[],
+  plugins: readonly Plugin[],
+): Word[] {
+  // a plugin may be named in several places, and is loaded once
+  const words = new Set([...first, ...plugins.flatMap(plugin => (plugin[kind] ?? []) as unknown as readonly Word[])])
+  const names = new Set<string>()
+  for (const { name } of words) {
+    if (names.has(name)) throw new DianaError('BAD_RULES', `two ${kind} are named ${name}: give one another name`)
+    names.add(name)
+  }
+  return [...words]
+}
+
+/** The plugins that a rule file names under `plugins`; what is not a list of names is left for the parser to tell. */
+export function pluginsNamedIn(text: string): string[] {
+  // most files name none, and a large one takes long to read
+  if (!text.includes('plugins') || Buffer.byteLength(text) > largestBytes) return []
+  const { document } = composeYaml(text.replace(/^\uFEFF/, ''))
+  const value = document?.contents ? readNodes(document).value : undefined
+  const names = isMap(value) && Array.isArray(value.plugins) ? value.plugins : []
+  return names.filter(name => typeof name === 'string')
+}
+
+/** Imports plugins; a path is seen from `from`, the file that names them, and a bare name is a package. */
+export async function importPlugins(names: readonly string[], from: string): Promise<Plugin[]> {
+  return await Promise.all(names.map(name => importPlugin(name, from)))
+}
+
+async function importPlugin(name: string, from: string): Promise<Plugin> {
+  const module = await importModule(name, from).catch((cause: unknown) => {
+    const [reason] = (cause instanceof Error ? cause.message : String(cause)).split('\n')
+    throw new DianaError('BAD_RULES', `${from}: the plugin ${name} cannot be loaded: ${reason}`, { cause })
+  })
+  const given = kinds.filter(kind => module[kind] !== undefined)
+  const fault =
+    given.length === 0
+      ? `exports none of ${kinds.join(', ')}: export a list of yours`
+      : given.map(kind => faultIn(kind, module[kind])).find(found => found !== undefined)
+  if (fault !== undefined) throw new DianaError('BAD_RULES', `${from}: the plugin ${name} ${fault}`)
+  return module
+}
+
+async function importModule(name: string, from: string): Promise<Record<string, unknown>> {
+  if (name.startsWith('.') || isAbsolute(name)) {
+    const path = resolve(dirname(from), name)
+    // importing a pipe would wait for ever
+    await assertRegularFile(path)
+    return await import(pathToFileURL(path).href)
+  }
+  try {
+    return await import(pathToFileURL(createRequire(resolve(from)).resolve(name)).href)
+  } catch (error) {
+    // a package for `import` alone is not found as one for `require`
+    if ((error as NodeJS.ErrnoException | undefined)?.code !== 'ERR_PACKAGE_PATH_NOT_EXPORTED') throw error
+    return await import(name)
+  }
+}
+
+function faultIn(kind: keyof Extensions, list: unknown): string | undefined {
+  if (!Array.isArray(list)) return `exports ${kind} that are no list: write export const ${kind} = [yours]`
+  const isWord = (one: unknown): boolean =>
+    isMap(one) && typeof one.name === 'string' && typeof one[makers[kind]] === 'function'
+  const bad = list.findIndex(one => !isWord(one))
+  if (bad < 0) return undefined
+  return `exports ${kind}[${bad}], which is none: it needs a name and a function ${makers[kind]}`
+}

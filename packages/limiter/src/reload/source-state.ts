@@ -1,0 +1,86 @@
+import { formatMistake, type Mistake } from '../rules/mistake.ts'
+
+/** What is known of one place that rules come from. */
+export interface SourceStatus {
+  /** For people, without credentials. */
+  readonly name: string
+  readonly role: 'local' | 'remote'
+  /** The document in force, by the source's own mark; none until one was taken. */
+  readonly version?: string | undefined
+  /** Milliseconds since 1970. */
+  readonly takenAt?: number | undefined
+  /** The document in force is the copy on disk of what the centre said before the start. */
+  readonly fromSnapshot: boolean
+  readonly taken: number
+  readonly rejected: number
+  /** Why the newest document was not taken, or why the source cannot be read; none when all is well. */
+  readonly trouble?: string | undefined
+}
+
+/** Who is told what becomes of a source's documents. */
+export interface OriginListener {
+  onTaken(source: SourceStatus): void
+  onRejected(source: SourceStatus, mistakes: readonly Mistake[]): void
+  onFailure(source: SourceStatus): void
+  /** The source has no document: the rules of the other side are in force. */
+  onMissing(source: SourceStatus): void
+}
+
+/** Keeps account of one source: each event is counted, remembered and told. */
+export class Origin {
+  readonly #listener: OriginListener
+  #status: SourceStatus
+
+  constructor(name: string, role: SourceStatus['role'], listener: OriginListener) {
+    this.#listener = listener
+    this.#status = { name, role, fromSnapshot: false, taken: 0, rejected: 0 }
+  }
+
+  get status(): SourceStatus {
+    return this.#status
+  }
+
+  get name(): string {
+    return this.#status.name
+  }
+
+  /** A document is in force. */
+  take(version: string | undefined, options: { readonly fromSnapshot?: boolean } = {}): void {
+    const { fromSnapshot = false } = options
+    const { taken } = this.#status
+    const takenAt = Date.now()
+    this.#status = { ...this.#status, version, takenAt, fromSnapshot, taken: taken + 1, trouble: undefined }
+    this.#listener.onTaken(this.#status)
+  }
+
+  /** The document in force was said again. */
+  confirm(version: string | undefined): void {
+    if (this.#status.fromSnapshot) this.take(version)
+    else this.#status = { ...this.#status, version, trouble: undefined }
+  }
+
+  /** There is no document, or none any more. */
+  miss(): void {
+    const trouble = `${this.name}: there is no document, so the local rules are in force; write it, or remove remote`
+    const isKnown = this.#status.trouble === trouble
+    this.#status = { ...this.#status, version: undefined, takenAt: undefined, fromSnapshot: false, trouble }
+    if (!isKnown) this.#listener.onMissing(this.#status)
+  }
+
+  reject(mistakes: readonly Mistake[]): void {
+    const trouble = mistakes.slice(0, 3).map(formatMistake).join('\n')
+    this.#status = { ...this.#status, rejected: this.#status.rejected + 1, trouble }
+    this.#listener.onRejected(this.#status, mistakes)
+  }
+
+  fail({ message }: Error): void {
+    const trouble = message.includes(this.name) ? message : `${this.name}: ${message}`
+    this.#status = { ...this.#status, trouble }
+    this.#listener.onFailure(this.#status)
+  }
+
+  /** Something wrong with the whole of a document. */
+  mistake(message: string): Mistake {
+    return { file: this.name, line: 1, column: 1, message }
+  }
+}

@@ -1,0 +1,104 @@
+import { hostName } from '../../dimensions/host.ts'
+import type { Match } from '../rule.ts'
+import type { Search } from './search.ts'
+
+/** What values of a call are held against: those one rule wants, or an index of many rules. */
+export interface Answers {
+  /** True when no further value needs to be asked. */
+  meet(value: string, search: Search): boolean
+}
+
+/** What a rule may ask of a call besides its path; rules with the same topic can share an index. */
+export interface Topic {
+  readonly name: string
+  /** The header it is about, if it is about one. */
+  readonly header: string | undefined
+  /** Holds every value that the call has against `answers`, until one is met. */
+  ask(search: Search, answers: Answers): boolean
+}
+
+/** One topic and the values that satisfy a rule. */
+export interface Condition {
+  readonly topic: Topic
+  readonly values: ReadonlySet<string>
+  readonly answers: Answers
+}
+
+// A longer name is in no DNS; the bound keeps a host of 64 KiB of dots from being read 30 000 times.
+const longestSuffix = 254
+
+const method: Topic = {
+  name: 'method',
+  header: undefined,
+  ask: (search, answers) =>
+    answers.meet(search.method, search) || (search.method === 'HEAD' && answers.meet('GET', search)),
+}
+
+/** `*.example.com` is kept as `.example.com`, and met by what follows each dot of the call's host. */
+const host: Topic = {
+  name: 'host',
+  header: undefined,
+  ask: (search, answers) => {
+    return askHost(search.host, search, answers) || askHost(search.authority, search, answers)
+  },
+}
+
+function askHost(name: string, search: Search, answers: Answers): boolean {
+  if (name === '') return false
+  if (answers.meet(name, search)) return true
+  const first = Math.max(name.length - longestSuffix, 1)
+  for (let dot = name.lastIndexOf('.'); dot >= first; dot = name.lastIndexOf('.', dot - 1)) {
+    if (answers.meet(name.slice(dot), search)) return true
+  }
+  return false
+}
+
+function headerTopic(header: string): Topic {
+  return {
+    name: `header:${header}`,
+    header,
+    ask: (search, answers) => {
+      const value: unknown = search.headers?.[header]
+      if (typeof value === 'string') return askLine(value, search, answers)
+      return Array.isArray(value) && value.some(line => typeof line === 'string' && askLine(line, search, answers))
+    },
+  }
+}
+
+/** A header sent several times arrives joined by commas, so each item of a line is a value of its own too. */
+function askLine(line: string, search: Search, answers: Answers): boolean {
+  if (answers.meet(line, search)) return true
+  if (!line.includes(',')) return false
+  for (let start = 0; start <= line.length; ) {
+    const comma = line.indexOf(',', start)
+    const end = comma < 0 ? line.length : comma
+    if (answers.meet(line.slice(start, end).trim(), search)) return true
+    start = end + 1
+  }
+  return false
+}
+
+/** All that a rule asks besides the path; an empty list asks nothing. */
+export function conditionsOf(match: Match): Condition[] {
+  const conditions: Condition[] = []
+  const add = (topic: Topic, values: readonly string[]) => {
+    if (values.length > 0) conditions.push(condition(topic, new Set(values)))
+  }
+  add(
+    method,
+    (match.method ?? []).map(name => name.toUpperCase()),
+  )
+  add(host, (match.host ?? []).map(canonicalHost))
+  for (const [name, values] of Object.entries(match.header ?? {})) add(headerTopic(name.toLowerCase()), values)
+  return conditions
+}
+
+/** A host of a rule or a route as calls name it; `*.example.com` is kept as `.example.com`. */
+export function canonicalHost(pattern: string): string {
+  if (pattern.startsWith('*.')) return `.${canonicalHost(pattern.slice(2))}`
+  return hostName(pattern) ?? pattern.toLowerCase()
+}
+
+function condition(topic: Topic, values: ReadonlySet<string>): Condition {
+  return { topic, values, answers: { meet: value => values.has(value) } }
+}

@@ -1,0 +1,105 @@
+import type { Call } from '../../call.ts'
+import { normaliseTarget } from '../../http/path.ts'
+import { hasReadings, readingsOf } from '../../http/path-readings.ts'
+import { getOrAdd } from '../get-or-add.ts'
+import type { Match } from '../rule.ts'
+import { conditionsOf } from './condition.ts'
+import { type Budget, type Candidate, RuleGroup } from './group.ts'
+import { canonicalPattern, PathTree } from './path.ts'
+import { Search } from './search.ts'
+
+export interface Matchable {
+  readonly match: Match
+}
+
+/** Puts the rules that a call meets into `found`, in the order of the document, and says how many they are. */
+export type Matcher<R> = (call: Call, found: R[]) => number
+
+const mostIndexedValues = 300_000
+
+/** Compiles rules so that a call costs what the rules it meets cost, however many others there are. */
+export function compileMatch<R extends Matchable>(rules: readonly R[]): Matcher<R> {
+  const budget: Budget = { values: mostIndexedValues }
+  const anyPath: Candidate[] = []
+  const byPattern = new Map<string, Candidate[]>()
+  rules.forEach(({ match }, position) => {
+    if (match.none) return
+    const candidate = { position, conditions: conditionsOf(match) }
+    const patterns = new Set(match.path?.flatMap(spellings))
+    if (patterns.size === 0) anyPath.push(candidate)
+    for (const pattern of patterns) getOrAdd(byPattern, pattern, () => []).push(candidate)
+  })
+  const tree = treeOf(byPattern, budget)
+  let anyCaseTree: PathTree | undefined
+  // where every rule is about every call there is nothing to search
+  if (anyPath.length === rules.length && anyPath.every(({ conditions }) => conditions.length === 0)) {
+    return (_call, found) => copyInto(found, rules)
+  }
+  const everywhere = new RuleGroup(anyPath, budget)
+  const search = new Search(rules.length)
+  return (call, found) => {
+    search.begin(call)
+    everywhere.collect(search)
+    if (byPattern.size > 0) {
+      const { path, otherPath, caseInsensitive = false } = call
+      if (caseInsensitive) anyCaseTree ??= treeOf(inLowerCase(byPattern), { values: mostIndexedValues })
+      const paths = caseInsensitive ? anyCaseTree! : tree
+      collect(paths, caseInsensitive ? path.toLowerCase() : path, search)
+      if (otherPath !== undefined) collect(paths, caseInsensitive ? otherPath.toLowerCase() : otherPath, search)
+    }
+    return search.end(rules, found)
+  }
+}
+
+/** A path as it stands, as most routers look at it, and wherever else a server may take it to. */
+function collect(paths: PathTree, path: string, search: Search): void {
+  paths.collect(path, search)
+  if (hasReadings(path)) for (const reading of readingsOf(path)) paths.collect(reading, search)
+}
+
+function copyInto<R>(found: R[], rules: readonly R[]): number {
+  for (let i = 0; i < rules.length; i++) found[i] = rules[i]!
+  return rules.length
+}
+
+function treeOf(byPattern: ReadonlyMap<string, Candidate[]>, budget: Budget): PathTree {
+  const tree = new PathTree()
+  for (const [pattern, candidates] of byPattern) tree.add(pattern, new RuleGroup(candidates, budget))
+  return tree
+}
+
+function inLowerCase(byPattern: ReadonlyMap<string, Candidate[]>): Map<string, Candidate[]> {
+  const lower = new Map<string, Candidate[]>()
+  for (const [pattern, candidates] of byPattern) getOrAdd(lower, pattern.toLowerCase(), () => []).push(...candidates)
+  return lower
+}
+
+/**
+ * A pattern as written, and as its letters arrive in a URL: people write `/订单`, calls say `/%E8%AE%A2%E5%8D%95`. Filters read
+ * escapes of printable characters, so `/a%7Cb` is also `/a|b`.
+ */
+function spellings(pattern: string): string[] {
+  const written = canonicalPattern(pattern)
+  if (pattern.includes('?') || pattern.includes('#')) return [written]
+  const sent = normaliseTarget(`/${encodeLetters(written)}`)
+  const forms = sent === undefined ? [written] : [written, canonicalPattern(sent.path)]
+  return [...new Set([...forms, ...forms.map(readEscapes)])]
+}
+
+/** Printable characters, but for those that mean something in a path or a pattern. */
+function readEscapes(pattern: string): string {
+  return pattern.replaceAll(/%[2-7][\da-f]/gi, written => {
+    const character = String.fromCharCode(Number.parseInt(written.slice(1), 16))
+    return /[\s%/\\?#;*\x7f]/.test(character) ? written : character
+  })
+}
+
+function encodeLetters(text: string): string {
+  let encoded = ''
+  for (const letter of text) {
+    const code = letter.codePointAt(0)!
+    const isLoneSurrogate = code >= 0xd800 && code <= 0xdfff
+    encoded += code > 0x20 && (code < 0x7f || isLoneSurrogate) ? letter : encodeURIComponent(letter)
+  }
+  return encoded
+}

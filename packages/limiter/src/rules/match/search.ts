@@ -1,0 +1,82 @@
+import type { Call } from '../../call.ts'
+import { hostName, looseHostName } from '../../dimensions/host.ts'
+
+/** One call as the indexes ask it, and the rules found so far. A compiled match has one and uses it for every call. */
+export class Search {
+  /** Counts the searches, so that whoever remembers the number knows that this search has been here before. */
+  round = 0
+  #count = 0
+  #call: Call | undefined
+  #method: string | undefined
+  #host: string | undefined
+  readonly #positions: Int32Array
+  readonly #foundIn: Float64Array
+
+  constructor(rules: number) {
+    this.#positions = new Int32Array(rules)
+    this.#foundIn = new Float64Array(rules)
+  }
+
+  /** What no rule asks is not read: filters make some of it only when asked. */
+  begin(call: Call): void {
+    this.round++
+    this.#count = 0
+    this.#call = call
+    this.#method = undefined
+    this.#host = undefined
+  }
+
+  get method(): string {
+    this.#method ??= this.#call?.method.toUpperCase() ?? ''
+    return this.#method
+  }
+
+  /** Empty when the call names none. */
+  get host(): string {
+    this.#host ??= readHost(this.#call?.host ?? '')
+    return this.#host
+  }
+
+  /** The host that HTTP/2 names beside a Host header; frameworks differ in which of the two they take. */
+  get authority(): string {
+    const authority = this.headers?.[':authority']
+    return typeof authority === 'string' && authority !== this.#call?.host ? readHost(authority) : ''
+  }
+
+  get headers(): Call['headers'] {
+    return this.#call?.headers
+  }
+
+  /** Several paths of a rule may hold at once; it is found once. */
+  add(position: number): void {
+    if (this.#foundIn[position] === this.round) return
+    this.#foundIn[position] = this.round
+    this.#positions[this.#count++] = position
+  }
+
+  /** Puts what was found in the order of the document and hands it over. */
+  end<R>(rules: readonly R[], found: R[]): number {
+    this.#call = undefined
+    this.#sort()
+    for (let at = 0; at < this.#count; at++) found[at] = rules[this.#positions[at]!]!
+    return this.#count
+  }
+
+  #sort(): void {
+    const positions = this.#positions
+    if (this.#count > 32) {
+      positions.subarray(0, this.#count).sort()
+      return
+    }
+    for (let at = 1; at < this.#count; at++) {
+      const position = positions[at]!
+      let to = at
+      for (; to > 0 && positions[to - 1]! > position; to--) positions[to] = positions[to - 1]!
+      positions[to] = position
+    }
+  }
+}
+
+function readHost(text: string): string {
+  return hostName(text) ?? looseHostName(text)
+}

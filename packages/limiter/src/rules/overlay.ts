@@ -1,9 +1,0 @@
-import type { Rule } from './rule.ts'
-
-/** Local rules, with remote ones of the same id in their place and the other remote ones behind them. */
-export function overlay(local: readonly Rule[], remote: readonly Rule[]): Rule[] {
-  const winning = new Map(remote.map(rule => [rule.id, rule]))
-  const replaced = local.map(rule => winning.get(rule.id) ?? rule)
-  const known = new Set(local.map(rule => rule.id))
-  return [...replaced, ...remote.filter(rule => !known.has(rule.id))]
-}

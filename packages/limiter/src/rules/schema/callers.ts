@@ -1,0 +1,73 @@
+import { z } from 'zod'
+import { duration } from '../../common/duration.ts'
+import type { JwtSettings } from '../../dimensions/dimension.ts'
+import { ip } from '../../dimensions/ip.ts'
+import { byFault, sourceFault } from '../dimension-name.ts'
+import { networkFault } from '../match/address.ts'
+import type { CallerList } from '../match/callers.ts'
+import { parseStatuses, type StatusRange } from '../match/count-when.ts'
+import { show } from '../show.ts'
+import type { CostInput } from './cost.ts'
+import { listOf, textOf } from './shape.ts'
+import type { Vocabulary } from './vocabulary.ts'
+
+const mostCallers = 10_000
+const mostCost = 1_000_000_000
+const network = textOf(networkFault, 64)
+const value = z.union([z.string().min(1).max(1024), z.int().transform(String)])
+
+/** `10.0.0.0/8`, a list of such networks, or values by dimension: `{ ip: 10.0.0.0/8, account: [u1, u2] }`. */
+export function callersSchema(vocabulary: Vocabulary, identified: readonly string[]): z.ZodType<CallerList> {
+  const name = textOf(text => byFault(text, vocabulary, identified), 256)
+  const size = { min: 1, max: mostCallers }
+  const byDimension = z.record(name, listOf(value, size)).superRefine((map, context) => {
+    for (const [index, text] of (map[ip.name] ?? []).entries()) {
+      const message = networkFault(text)
+      if (message !== undefined) context.addIssue({ code: 'custom', path: [ip.name, index], message })
+    }
+  })
+  return z.union([listOf(network, size).transform((networks): CallerList => ({ [ip.name]: networks })), byDimension])
+}
+
+/** `5`, `header:x-cost`, or `{ from: header:x-cost, least: 1, most: 1000 }`. */
+export function costSchema(vocabulary: Vocabulary): z.ZodType<CostInput> {
+  const from = textOf(text => sourceFault(text, vocabulary), 256)
+  const amount = z.int().min(1).max(mostCost)
+  const read = z
+    .strictObject({
+      from,
+      least: z.int().min(0).max(mostCost).default(1).describe('A call costs no less.'),
+      most: amount.default(1000).describe('A call costs no more.'),
+    })
+    .refine(({ least, most }) => least <= most, { error: 'has a least above its most: swap them' })
+  return z.union([amount, from.transform(source => ({ from: source, least: 1, most: 1000 })), read])
+}
+
+const statusWords = 'must be failed, a status such as 401, a family such as 5xx, or a range such as 400-404'
+const statuses = z
+  .union([z.int().transform(String), z.string().max(16)], { error: statusWords })
+  .transform((text, context): StatusRange => {
+    const range = parseStatuses(text)
+    if (range === undefined) context.addIssue({ code: 'custom', message: `${statusWords}, not ${show(text)}` })
+    return range ?? z.NEVER
+  })
+
+export const countWhenSchema: z.ZodType<readonly StatusRange[]> = listOf(statuses, { min: 1, max: 100 })
+
+export const blockSchema: z.ZodType<number | 'manual'> = z.union([duration, z.literal('manual')])
+
+export const jwtSchema: z.ZodType<JwtSettings> = z
+  .strictObject({
+    key: listOf(z.string().min(1).max(65_536), { min: 1, max: 20 })
+      .default([])
+      .describe('A secret, a public key in PEM, a JWK or JWKS; or where it is: env:NAME, file:PATH.'),
+    verified: z.boolean().default(false).describe('true: somebody in front has verified every token.'),
+    issuer: z.string().min(1).max(1024).optional().describe('Tokens of others are not believed.'),
+    audience: listOf(z.string().min(1).max(1024), { min: 1, max: 100 })
+      .optional()
+      .describe('Tokens for others are not believed.'),
+  })
+  .refine(({ key, verified }) => verified !== key.length > 0, {
+    error: 'needs a key to verify tokens by, or verified: true where somebody in front has verified them; not both',
+  })
+  .transform(({ key, ...words }) => ({ keys: key, ...words }))

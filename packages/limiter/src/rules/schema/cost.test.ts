@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest'
+import { dimensions } from '../../dimensions/index.ts'
+import { compileCost } from './cost.ts'
+
+const call = (cost: string | string[] | undefined) => ({ method: 'GET', path: '/', headers: { 'x-cost': cost } })
+
+describe('a cost that the call says', () => {
+  const read = compileCost({ from: 'header:x-cost', least: 1, most: 100 }, dimensions)
+
+  it.each([
+    ['7', 7],
+    ['007', 7],
+    ['100', 100],
+    ['101', 100],
+    ['999999999999999', 100],
+    ['0', 1],
+    ['', 1],
+    [undefined, 1],
+    ['-5', 1],
+    ['2.5', 1],
+    ['1e9', 1],
+    ['0x10', 1],
+    ['Infinity', 1],
+    ['NaN', 1],
+    ['9'.repeat(16), 1],
+    ['9'.repeat(100_000), 1],
+    ['5, 7', 1],
+    [['5', '7'], 1],
+    ['٧', 1],
+    [' 7', 1],
+  ])('%j counts as %i', (value, cost) => {
+    expect(read(call(value))).toBe(cost)
+  })
+
+  it('is the most that it may be where the call says two', () => {
+    const fromQuery = compileCost({ from: 'query:cost', least: 1, most: 100 }, dimensions)
+    const costs = ['cost=7', 'cost=7&cost=07', 'cost=1&cost=90', 'cost[]=1&cost=1'].map(query =>
+      fromQuery({ method: 'GET', path: '/', query }),
+    )
+    expect(costs).toEqual([7, 100, 100, 1])
+  })
+
+  it('may be nothing only where the rule says so', () => {
+    const free = compileCost({ from: 'header:x-cost', least: 0, most: 100 }, dimensions)
+    expect([free(call('0')), free(call(undefined)), free(call('no'))]).toEqual([0, 1, 1])
+    const dear = compileCost({ from: 'header:x-cost', least: 5, most: 100 }, dimensions)
+    expect([dear(call('2')), dear(call(undefined))]).toEqual([5, 5])
+  })
+
+  it('is always the same where the rule says a number', () => {
+    expect(compileCost(3, dimensions)(call('50'))).toBe(3)
+  })
+})

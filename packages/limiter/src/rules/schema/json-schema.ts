@@ -1,0 +1,13 @@
+import { z } from 'zod'
+import { remoteSchema } from './remote.ts'
+import { documentSchema, offRuleSchema, ruleSchema } from './schema.ts'
+import type { Vocabulary } from './vocabulary.ts'
+
+/** The JSON Schema (2020-12) of the rule file, from which editors complete and check it as it is written. */
+export function ruleFileSchema(vocabulary: Vocabulary): object {
+  const rules = vocabulary.algorithms.map(algorithm => ruleSchema(algorithm, vocabulary, []))
+  const remotes = z.union(vocabulary.sources.map(remoteSchema))
+  const schema = documentSchema(vocabulary, z.union([...rules, offRuleSchema(vocabulary, [])]), remotes, 1)
+  const title = 'Rules of Diana'
+  return { title, ...z.toJSONSchema(schema, { io: 'input', target: 'draft-2020-12' }) }
+}

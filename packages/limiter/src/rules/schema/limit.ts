@@ -1,0 +1,76 @@
+import { z } from 'zod'
+import type { Algorithm, Limit } from '../../algorithms/algorithm.ts'
+import { formatDuration, guessDuration, parseDuration } from '../../common/duration.ts'
+import { show } from '../show.ts'
+
+const most = 1e12
+const ratePattern = /^(\d{1,13})\/(\d{0,12}(?:ms|s|m|h|d))$/
+
+/** The limit as an algorithm's rules write it: `100/s`, or a bare count where it counts things held at one time. */
+export function limitOf(algorithm: Algorithm): z.ZodType<Limit, string | number> {
+  return algorithm.limit === 'rate' ? rate : countOf(algorithm.name)
+}
+
+/** Reads `100/s`, `20/100ms`; undefined where it cannot be read or counted. */
+export function parseRate(text: string): Limit | undefined {
+  const [, digits, period = ''] = ratePattern.exec(text) ?? []
+  const periodMs = parseDuration(/^\d/.test(period) ? period : `1${period}`)
+  return periodMs === undefined || Number(digits) > most ? undefined : { count: Number(digits), periodMs }
+}
+
+const rate: z.ZodType<Limit, string> = z
+  .string({ error: issue => explainRate(issue.input) })
+  .regex(ratePattern, { abort: true, error: issue => explainRate(issue.input) })
+  .transform((text, context) => {
+    const limit = parseRate(text)
+    if (limit === undefined) context.addIssue({ code: 'custom', message: explainRate(text) })
+    return limit ?? z.NEVER
+  })
+
+function countOf(name: string): z.ZodType<Limit, number> {
+  const error = (issue: { readonly input: unknown }) => explainCount(issue.input, name)
+  return z
+    .int({ error })
+    .min(0, { error })
+    .max(most, { error })
+    .transform(count => ({ count, periodMs: 0 }))
+}
+
+function explainCount(input: unknown, name: string): string {
+  if (input === undefined || input === null) return 'is missing: write how many, such as limit: 50'
+  const text = typeof input === 'string' ? input : ''
+  const count = /^\d{1,13}/.exec(text)?.[0]
+  if (count === text && count) return `${show(input)} must be a number: write ${count} without quotes`
+  if (count && parseRate(text)) return `${show(input)} is a rate, and ${name} takes a bare count: write ${count}`
+  return `must be a whole number from 0 to ${most}, not ${show(input)}`
+}
+
+function explainRate(input: unknown): string {
+  if (input === undefined || input === null) return 'is missing: write a count and a period, such as limit: 100/s'
+  if (typeof input === 'number' && Number.isInteger(input) && input >= 0) {
+    return `${show(input)} has no period: write ${input}/s, ${input}/m or another <count>/<period>`
+  }
+  const perM = typeof input === 'string' ? /^(\d{1,13})\/(\d*)M$/.exec(input) : null
+  if (perM) {
+    const [, count, times] = perM
+    const days = 30 * Number(times || 1)
+    return `${show(input)} is not a limit: did you mean ${count}/${times}m, for minutes, or ${count}/${days}d, for months?`
+  }
+  const guess = typeof input === 'string' ? guessRate(input) : undefined
+  if (guess !== undefined) return `${show(input)} is not a limit: did you mean ${guess}?`
+  const remedy = `a whole count up to ${most} and a period from 1ms to 366d, such as 100/s or 20/100ms`
+  return `must be <count>/<period>, not ${show(input)}: write ${remedy}`
+}
+
+/** What a person meant by something close to a rate: `100 / s`, `5/sec`, `1_000 per minute`, `1.5/s`. */
+function guessRate(text: string): string | undefined {
+  const near = /^ {0,3}([\d_,]{1,16}(?:\.\d{1,3})?(?:e\d{1,2})?) {0,3}(?:\/|per\b) {0,3}(.{1,20})$/i.exec(text)
+  const period = near && guessDuration(near[2]!)
+  if (!period) return undefined
+  const count = Number(near[1]!.replace(/[_,]/g, ''))
+  // 1.5/s is 15/10s
+  const scale = [1, 10, 100, 1000].find(factor => Number.isInteger(Number((count * factor).toPrecision(15))))
+  const periodMs = parseDuration(period)! * (scale ?? Number.NaN)
+  const guess = `${Math.round(count * (scale ?? 1))}/${formatDuration(periodMs).replace(/^1(?=\D)/, '')}`
+  return guess !== text && parseRate(guess) ? guess : undefined
+}

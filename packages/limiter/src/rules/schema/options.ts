@@ -1,0 +1,75 @@
+import type { Call } from '../../call.ts'
+import type { Missing } from '../../dimensions/key.ts'
+import type { CallReader } from '../../dimensions/reading/given-functions.ts'
+import type { ForwardedBy } from '../../http/ip-address.ts'
+import type { Answer, Rule, WhenFull, WhenStoreDown } from '../rule.ts'
+
+type OneOrList<T> = T | readonly T[]
+
+/** The words about the store, besides where it is. */
+export interface StoreOptions {
+  readonly timeout?: string | undefined
+  readonly fleet?: number | undefined
+  readonly prefix?: string | undefined
+}
+
+/** The words of a rule file, given in code. */
+export interface DocumentOptions {
+  readonly rules?: readonly RuleOptions[] | undefined
+  /** A function is asked as any other place is. */
+  readonly identify?: Readonly<Record<string, OneOrList<string | CallReader>>> | undefined
+  readonly trustProxy?: number | OneOrList<string> | undefined
+  readonly forwardedBy?: ForwardedBy | undefined
+  readonly ipv6Prefix?: 48 | 56 | 64 | 128 | undefined
+  readonly jwt?:
+    | {
+        readonly key?: OneOrList<string> | undefined
+        readonly verified?: boolean | undefined
+        readonly issuer?: string | undefined
+        readonly audience?: OneOrList<string> | undefined
+      }
+    | undefined
+  readonly allow?: CallerOptions | undefined
+  readonly deny?: CallerOptions | undefined
+  readonly store?: (StoreOptions & { readonly redis: OneOrList<string> }) | undefined
+  readonly remote?: Readonly<Record<string, unknown>> | undefined
+  readonly answer?: Partial<Answer> | undefined
+}
+
+/** Networks, or values by dimension. */
+export type CallerOptions = OneOrList<string> | Readonly<Record<string, OneOrList<string | number>>>
+
+/** The words of a rule, given in code; the words of its algorithm stand among them. */
+export interface RuleOptions {
+  readonly id: string
+  readonly enabled?: boolean | undefined
+  readonly match?:
+    | 'none'
+    | {
+        readonly path?: OneOrList<string> | undefined
+        readonly method?: OneOrList<string> | undefined
+        readonly host?: OneOrList<string> | undefined
+        readonly header?: Readonly<Record<string, OneOrList<string>>> | undefined
+      }
+  readonly by?: OneOrList<string | CallReader> | undefined
+  /** Must be given unless the rule is off. */
+  readonly limit?: OneOrList<string | number> | undefined
+  readonly algorithm?: string | undefined
+  readonly count?: Rule['count'] | undefined
+  readonly whenFull?: WhenFull | undefined
+  readonly queue?: { readonly size?: number | undefined; readonly timeout?: string | undefined } | undefined
+  readonly whenStoreDown?: WhenStoreDown | undefined
+  readonly missing?: Missing | undefined
+  readonly cost?:
+    | number
+    | string
+    | { readonly from: string; readonly least?: number | undefined; readonly most?: number | undefined }
+    | ((call: Call) => number)
+    | undefined
+  readonly countWhen?: OneOrList<string | number> | undefined
+  readonly block?: string | undefined
+  readonly allow?: CallerOptions | undefined
+  readonly deny?: CallerOptions | undefined
+  readonly answer?: Partial<Answer> | undefined
+  readonly [word: string]: unknown
+}

@@ -1,0 +1,229 @@
+import { z } from 'zod'
+import type { Algorithm, Limit } from '../../algorithms/algorithm.ts'
+import { duration } from '../../common/duration.ts'
+import { prefixFault } from '../../common/redis-url.ts'
+import type { JwtSettings } from '../../dimensions/dimension.ts'
+import type { Missing } from '../../dimensions/key.ts'
+import type { ForwardedBy } from '../../http/ip-address.ts'
+import { byFault, nameFault, sourceFault } from '../dimension-name.ts'
+import { networkFault } from '../match/address.ts'
+import type { CallerList } from '../match/callers.ts'
+import type { StatusRange } from '../match/count-when.ts'
+import type { Answer, Match, RemoteAddress, Rule, StoreAddress, WhenFull, WhenStoreDown } from '../rule.ts'
+import { documentAnswerSchema, ruleAnswerSchema } from './answer.ts'
+import { blockSchema, callersSchema, costSchema, countWhenSchema, jwtSchema } from './callers.ts'
+import type { CostInput } from './cost.ts'
+import { limitOf } from './limit.ts'
+import { matchSchema } from './match.ts'
+import { foreignSections } from './section.ts'
+import { listOf, redisAddress, textOf, withoutDoubles } from './shape.ts'
+import type { Vocabulary } from './vocabulary.ts'
+
+/** The words of a document, each rule still unread. */
+export interface DocumentInput {
+  readonly identify: Readonly<Record<string, readonly string[]>>
+  readonly trustProxy: number | readonly string[]
+  readonly forwardedBy: ForwardedBy
+  readonly ipv6Prefix: number
+  readonly jwt?: JwtSettings | undefined
+  readonly allow?: CallerList | undefined
+  readonly deny?: CallerList | undefined
+  readonly store?: StoreAddress | undefined
+  readonly remote?: RemoteAddress | undefined
+  readonly answer: Answer
+  readonly plugins: readonly string[]
+  readonly rules: readonly unknown[]
+}
+
+/** The words of a rule that all algorithms share; the words of its own algorithm stand beside them. */
+export interface RuleInput {
+  readonly id: string
+  readonly enabled: boolean
+  readonly match: Match
+  readonly by: readonly string[]
+  readonly limit: readonly Limit[]
+  readonly count?: Rule['count'] | undefined
+  readonly whenFull: WhenFull
+  readonly queue: { readonly size: number; readonly timeout?: number | undefined }
+  readonly whenStoreDown: WhenStoreDown
+  readonly answer?: Partial<Answer> | undefined
+  readonly missing?: Missing | undefined
+  readonly cost?: CostInput | undefined
+  readonly countWhen?: readonly StatusRange[] | undefined
+  readonly block?: number | 'manual' | undefined
+  readonly allow?: CallerList | undefined
+  readonly deny?: CallerList | undefined
+}
+
+export const mostRules = 10_000
+export const mostNames = 100
+
+const store = z
+  .strictObject({
+    redis: listOf(redisAddress(), { min: 1, max: 100 }).describe(
+      'The URL of Redis, the path of its socket, or the URLs of its nodes.',
+    ),
+    timeout: duration.default(400).describe('How long a call may wait for the store.'),
+    fleet: z
+      .int()
+      .min(1)
+      .max(100_000)
+      .optional()
+      .describe('How many processes share the limits, for a start without the store; default: 1.'),
+    prefix: textOf(prefixFault)
+      .optional()
+      .describe('What every key in Redis begins with; services of different prefixes share nothing; default: diana.'),
+  })
+  .transform(({ redis, timeout, fleet, prefix }) => ({
+    redis,
+    timeoutMs: timeout,
+    fleet,
+    ...(prefix === undefined ? {} : { prefix }),
+  }))
+
+const noRules = 'must be a list of at least one rule, each with id and limit: - { id: all, limit: 100/s }'
+
+function isEmpty(input: unknown): boolean {
+  return input === undefined || input === null || (Array.isArray(input) && input.length === 0)
+}
+
+/** The document's own words; `rule` is the shape of each rule. */
+export function documentSchema(
+  vocabulary: Vocabulary,
+  rule: z.ZodType,
+  remote: z.ZodType<RemoteAddress>,
+  leastRules: number,
+  identified: readonly string[] = [],
+): z.ZodType<DocumentInput> {
+  const network = textOf(networkFault, 64)
+  const source = textOf(text => sourceFault(text, vocabulary), 256)
+  const sections = vocabulary.sections ?? foreignSections
+  return z.strictObject({
+    ...Object.fromEntries(sections.map(({ name, schema }) => [name, schema.optional()])),
+    identify: z
+      .record(
+        textOf(text => nameFault(text, vocabulary)),
+        listOf(source, { min: 0, max: 32 }),
+      )
+      .refine(map => Object.keys(map).length <= mostNames, {
+        error: `has over ${mostNames} names: keep those that rules use`,
+      })
+      .default({})
+      .describe('Where to find a dimension in a call; the first source present wins.'),
+    trustProxy: z
+      .union([z.int().min(0).max(32), listOf(network, { min: 0, max: 1000 })], {
+        error: 'must be a number of hops from 0 to 32, or a list of networks such as 10.0.0.0/8',
+      })
+      .default(0)
+      .describe('Trusted hops, or trusted networks; left out, nobody is trusted.'),
+    forwardedBy: z
+      .enum(['x-forwarded-for', 'forwarded'])
+      .default('x-forwarded-for')
+      .describe('The header in which trusted proxies name the caller.'),
+    ipv6Prefix: z
+      .literal([48, 56, 64, 128])
+      .default(64)
+      .describe('How many bits of an IPv6 address tell callers apart.'),
+    jwt: jwtSchema.optional().describe('Whose tokens are believed, for jwt:<claim>.'),
+    allow: callersSchema(vocabulary, identified).optional().describe('Callers who pass uncounted.'),
+    deny: callersSchema(vocabulary, identified).optional().describe('Callers who are always refused.'),
+    store: store.optional().describe('Where distributed counts live; left out, all is counted in this process.'),
+    remote: remote.optional().describe('A config centre, whose rules win over these.'),
+    answer: documentAnswerSchema.default({ status: 503, headers: 'draft-11' }).describe('What a refused caller gets.'),
+    plugins: z
+      .array(z.string().min(1).max(1024))
+      .max(100)
+      .default([])
+      .describe('Modules whose algorithms, dimensions and sources these rules use.'),
+    rules: z
+      .array(rule, { error: ({ input }) => (isEmpty(input) ? noRules : undefined) })
+      .min(leastRules)
+      .max(mostRules)
+      .describe('The limits; a call passes when all that match it allow it.'),
+  })
+}
+
+/** A rule of this algorithm; `identified` are the names that `identify` defines. */
+export function ruleSchema(
+  algorithm: Algorithm,
+  vocabulary: Vocabulary,
+  identified: readonly string[],
+): z.ZodType<RuleInput> {
+  const name = z.literal(algorithm.name).describe('How calls are counted.')
+  const shape = {
+    ...firstWords(vocabulary, identified),
+    limit: listOf(limitOf(algorithm), { min: 1, max: 8 }).describe('How many; of several levels all must hold.'),
+    algorithm: algorithm === vocabulary.algorithms[0] ? name.default(algorithm.name) : name,
+    ...lastWords,
+    ...callerWords(vocabulary, identified),
+  }
+  // an option may not take the place of a word that all rules have
+  return z.strictObject({ ...shape, ...algorithm.options, ...shape } as typeof shape)
+}
+
+/** A rule that is off, which may leave out how many. */
+export function offRuleSchema(
+  vocabulary: Vocabulary,
+  identified: readonly string[],
+): z.ZodType<{ readonly id: string }> {
+  const { id, enabled: _, ...words } = firstWords(vocabulary, identified)
+  const rest = z.object({ ...words, ...lastWords, ...callerWords(vocabulary, identified) }).partial()
+  return z.strictObject({ id, enabled: z.literal(false).describe('The rule is off.'), ...rest.shape })
+}
+
+/** What can be said of a rule whose algorithm is unknown. */
+export function anyRuleSchema(vocabulary: Vocabulary, identified: readonly string[]): z.ZodType {
+  const algorithm = z.enum(vocabulary.algorithms.map(one => one.name))
+  const words = { ...firstWords(vocabulary, identified), algorithm, ...lastWords }
+  return z.looseObject({ ...words, ...callerWords(vocabulary, identified) })
+}
+
+function firstWords(vocabulary: Vocabulary, identified: readonly string[]) {
+  const dimension = textOf(text => byFault(text, vocabulary, identified), 256)
+  return {
+    id: z
+      .string({ error: ({ input }) => (input === undefined ? 'is missing: name the rule, as in id: sms' : undefined) })
+      .regex(/^[\w.-]{1,64}$/, { error: 'must be 1 to 64 letters, digits, -, _ and dots, since headers carry it' })
+      .describe('The name of the rule, in answers and reports.'),
+    enabled: z.boolean().default(true).describe('false turns the rule off.'),
+    match: matchSchema.default({}).describe('Which calls; left out, all.'),
+    by: withoutDoubles(listOf(dimension, { min: 0, max: 16 }))
+      .default([])
+      .describe('Counted per whom: dimensions such as ip or account; left out, all calls together.'),
+  }
+}
+
+function callerWords(vocabulary: Vocabulary, identified: readonly string[]) {
+  const callers = callersSchema(vocabulary, identified)
+  return {
+    missing: z
+      .enum(['skip', 'shared', 'address'])
+      .optional()
+      .describe('Callers who lack a dimension of by: not counted, counted together, or by address.'),
+    cost: costSchema(vocabulary).optional().describe('What a call costs; left out, 1 or what the application says.'),
+    countWhen: countWhenSchema.optional().describe('Counts only calls that end so: failed, 401, 5xx, 400-404.'),
+    block: blockSchema.optional().describe('Callers over the limit stay refused for so long.'),
+    allow: callers.optional().describe('Callers whom the rule is not about.'),
+    deny: callers.optional().describe('Callers whom the rule always refuses.'),
+  }
+}
+
+const lastWords = {
+  count: z
+    .enum(['local', 'distributed'])
+    .optional()
+    .describe('In this process, or for the whole fleet; distributed when a store is given.'),
+  whenFull: z.enum(['refuse', 'wait', 'shadow']).default('refuse').describe('Refuse, queue, or only count and report.'),
+  queue: z
+    .strictObject({
+      size: z.int().min(1).max(100_000).default(1000).describe('How many calls may wait.'),
+      timeout: duration.optional().describe('How long each may wait.'),
+    })
+    .default({ size: 1000 })
+    .describe('With whenFull: wait.'),
+  whenStoreDown: z
+    .enum(['share', 'local', 'allow', 'refuse'])
+    .default('share')
+    .describe("This process's part of the limit, the full limit, every call, or none."),
+  answer: ruleAnswerSchema.optional().describe('What a refused caller gets from this rule.'),
+}

@@ -1,0 +1,111 @@
+import { z } from 'zod'
+import { explain, type Problem } from '../explain.ts'
+import { isMap } from '../is-map.ts'
+import { createRuleReader } from '../read-rule.ts'
+import type { Rule, RuleDocument } from '../rule.ts'
+import { remoteSchemaFor } from '../schema/remote.ts'
+import { documentSchema, mostNames, mostRules } from '../schema/schema.ts'
+import { foreignSections } from '../schema/section.ts'
+import type { Vocabulary } from '../schema/vocabulary.ts'
+import { show } from '../show.ts'
+import { readEnvironment } from './environment.ts'
+
+// rules come in the order of their lines, so what is wrong after so many would not be told
+const enough = 50
+
+/** A document out of plain values, or all that is wrong with it. */
+export function readDocument(
+  given: unknown,
+  words: Vocabulary,
+  leastRules: number,
+): { readonly document?: RuleDocument; readonly problems: readonly Problem[] } {
+  if (!isMap(given)) {
+    const what = `must be a map with a list of rules in it (rules: …), not ${show(given)}`
+    return { problems: [{ path: [], atWord: false, what }] }
+  }
+  const { document: value, problems: unset } = readEnvironment(given)
+  const vocabulary = { ...words, words: Object.keys(value) }
+  const remote = remoteSchemaFor(value.remote, vocabulary)
+  const identified = isMap(value.identify) ? Object.keys(value.identify).slice(0, mostNames) : []
+  const read = explain(documentSchema(vocabulary, z.unknown(), remote, leastRules, identified), value)
+  const { rules, problems } = readRules(value, { vocabulary, identified, hasStore: value.store !== undefined })
+  if (unset.length > 0 || !read.data) return { problems: [...unset, ...besides(read.problems, unset), ...problems] }
+  if (problems.length > 0) return { problems }
+  const { plugins, ...kept } = read.data
+  const named = plugins.length > 0 ? { plugins } : {}
+  return { document: { ...apart(kept, vocabulary), ...named, rules }, problems }
+}
+
+/** What else is wrong; what has no value is not also wrong for its value. */
+function besides(problems: readonly Problem[], unset: readonly Problem[]): Problem[] {
+  const places = unset.map(({ path }) => path.join('.'))
+  return problems.filter(({ path }) => !places.some(place => place.startsWith(path.join('.'))))
+}
+
+/** The words of rules, and apart from them those that other programs read. */
+function apart<Words extends object>(
+  words: Words,
+  { sections = foreignSections }: Vocabulary,
+): Words & Pick<RuleDocument, 'sections'> {
+  const names = sections.map(({ name }) => name).filter(name => name in words)
+  if (names.length === 0) return words
+  const entries = Object.entries(words)
+  const own = entries.filter(([name]) => !names.includes(name))
+  return {
+    ...(Object.fromEntries(own) as Words),
+    sections: Object.fromEntries(entries.filter(([name]) => names.includes(name))),
+  }
+}
+
+/** The document of a config centre: rules, and nothing that could repoint the store or the identity of callers. */
+export function readRemoteDocument(
+  value: unknown,
+  given: Vocabulary,
+  local: RuleDocument,
+): { readonly document?: RuleDocument; readonly problems: readonly Problem[] } {
+  if (!isMap(value)) {
+    return {
+      problems: [{ path: [], atWord: false, what: `must be a map with a list of rules in it, not ${show(value)}` }],
+    }
+  }
+  const foreign = Object.keys(value).filter(word => word !== 'rules')
+  const strangers = foreign.slice(0, enough).map(word => {
+    return { path: [word], atWord: true, what: 'has no place here: a remote document carries rules only' }
+  })
+  const shape = explain(z.object({ rules: z.array(z.unknown()).min(1).max(mostRules) }), value)
+  const identified = Object.keys(local.identify)
+  const vocabulary = { ...given, words: wordsOf(local) }
+  const { rules, problems } = readRules(value, { vocabulary, identified, hasStore: local.store !== undefined })
+  const all = [...strangers, ...(shape.problems ?? []), ...problems]
+  return all.length > 0 ? { problems: all } : { document: { ...local, rules }, problems: [] }
+}
+
+function readRules(
+  value: Readonly<Record<string, unknown>>,
+  known: Parameters<typeof createRuleReader>[0],
+): { readonly rules: readonly Rule[]; readonly problems: readonly Problem[] } {
+  const given = Array.isArray(value.rules) && value.rules.length <= mostRules ? value.rules : []
+  const read = createRuleReader(known)
+  const rules: Rule[] = []
+  const problems: Problem[] = []
+  const ids = new Set<unknown>()
+  for (const [index, words] of given.entries()) {
+    if (problems.length >= enough) break
+    const at = ['rules', index]
+    const one = read(words)
+    if (one.rule) rules.push(one.rule)
+    for (const problem of one.problems) problems.push({ ...problem, path: [...at, ...problem.path] })
+    const id = isMap(words) ? words.id : undefined
+    if (id !== undefined && ids.has(id)) {
+      const what = `${show(id)} is the id of an earlier rule too: give each rule its own`
+      problems.push({ path: [...at, 'id'], atWord: false, what })
+    }
+    ids.add(id)
+  }
+  return { rules, problems }
+}
+
+/** The words that a document has. */
+export function wordsOf(document: Partial<RuleDocument>): string[] {
+  return Object.entries(document).flatMap(([word, value]) => (value === undefined ? [] : [word]))
+}

@@ -1,0 +1,43 @@
+import { statusError, type TextRequest } from './fetch-text.ts'
+import { largestBytes, tooLarge } from './text.ts'
+import { timeoutMs } from './within.ts'
+
+/** Reads an endless answer line by line and returns after `lastsMs`; throws where the server ends it first. */
+export async function* fetchLines(
+  url: URL,
+  signal: AbortSignal,
+  question: TextRequest & { readonly lastsMs: number },
+): AsyncGenerator<string, void, undefined> {
+  const { lastsMs, ...init } = question
+  const controller = new AbortController()
+  const stop = () => controller.abort()
+  signal.addEventListener('abort', stop)
+  if (signal.aborted) stop()
+  let isOver = false
+  const late = () => controller.abort(new Error(`gave no answer within ${timeoutMs / 1000} s`))
+  let timer = setTimeout(late, timeoutMs)
+  try {
+    const response = await fetch(url, { ...init, signal: controller.signal, redirect: 'manual' })
+    clearTimeout(timer)
+    timer = setTimeout(() => {
+      isOver = true
+      stop()
+    }, lastsMs)
+    if (response.status !== 200) throw statusError(response)
+    const decoder = new TextDecoder('utf-8', { fatal: true })
+    let rest = ''
+    for await (const chunk of response.body ?? []) {
+      const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+      rest = lines.pop()!
+      if (rest.length > largestBytes) throw tooLarge()
+      yield* lines.filter(line => line.trim() !== '')
+    }
+    throw new Error('ended the stream of changes')
+  } catch (error) {
+    if (!isOver) throw error
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', stop)
+    stop()
+  }
+}

@@ -1,0 +1,61 @@
+import type { z } from 'zod'
+import { decodeText, largestBytes, tooLarge } from './text.ts'
+import { timeoutMs, within } from './within.ts'
+
+/** What is asked of a server. */
+export interface TextRequest {
+  readonly method?: 'POST' | 'PUT'
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+/** A server's whole answer. */
+export interface Reply {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+/** Asks a server and reads its answer, bounded in size and in time; `waitMs` is how long it may hold the answer back. */
+export async function fetchText(
+  url: URL,
+  signal: AbortSignal,
+  question: TextRequest & { readonly waitMs?: number } = {},
+): Promise<Reply> {
+  const { waitMs = 0, ...init } = question
+  return within(timeoutMs + waitMs, signal, async signal => {
+    const response = await fetch(url, { ...init, signal, redirect: 'manual' })
+    const chunks: Uint8Array[] = []
+    let bytes = 0
+    for await (const chunk of response.body ?? []) {
+      bytes += chunk.length
+      if (bytes > largestBytes) throw tooLarge()
+      chunks.push(chunk)
+    }
+    return { status: response.status, headers: response.headers, text: decodeText(Buffer.concat(chunks)) }
+  })
+}
+
+/** What an unexpected status means. */
+export function statusError({ status }: { readonly status: number }): Error {
+  if (status === 401 || status === 403) {
+    return new Error(`refused the credentials (HTTP ${status}); check username, password and token`)
+  }
+  if (status >= 300 && status < 400) return new Error(`redirects elsewhere (HTTP ${status}); write where it really is`)
+  return new Error(`answered HTTP ${status}; check its address and its own log`)
+}
+
+/** Reads an answer in JSON of a known shape. */
+export function parseReply<Output>(text: string, shape: z.ZodType<Output>): Output {
+  const parsed = shape.safeParse(parseJson(text))
+  if (parsed.success) return parsed.data
+  throw new Error('answered in a shape that this source does not know; check that the address is that of its API')
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,72 @@
+import type { Source, SourceDocument } from '../source.ts'
+import { pause } from './pause.ts'
+
+/** Who is told what a source says. */
+export interface Follower {
+  /** Told of each change, and of the document as it is after each reconnect, which may be the one already known. */
+  onDocument(document: SourceDocument): void | Promise<void>
+  /** Told of each failure of the source, and of what `onDocument` threw. */
+  onError(error: Error): void
+}
+
+export interface FollowOptions {
+  /** The shortest and the longest pause before a reconnect; default 500 ms to 30 s. */
+  readonly retryMs?: readonly [least: number, most: number] | undefined
+  /** From 0 to 1, for tests. */
+  readonly random?: (() => number) | undefined
+}
+
+/** Watches a source for ever, reconnecting with a growing, scattered pause; never throws, and resolves by the signal. */
+export async function follow(
+  source: Source,
+  follower: Follower,
+  signal: AbortSignal,
+  options: FollowOptions = {},
+): Promise<void> {
+  const { retryMs: [least, most] = [500, 30_000], random = Math.random } = options
+  let failures = 0
+  const tell = (error: Error) => {
+    try {
+      follower.onError(error)
+    } catch {
+      // there is nobody left to tell, and the watch must go on
+    }
+  }
+  const watching = async () => {
+    for await (const document of source.watch(signal)) {
+      if (signal.aborted) return
+      failures = 0
+      await catchError(async () => follower.onDocument(document)).then(error => error && tell(error))
+    }
+  }
+  while (!signal.aborted) {
+    const error = await untilAbort(signal, watching)
+    if (signal.aborted) return
+    tell(error ?? new Error(`${source.name}: ended by itself`))
+    failures += 1
+    const widest = Math.min(most, least * 2 ** Math.min(failures, 30))
+    await pause(least + random() * (widest - least), signal)
+  }
+}
+
+/** What `work` threw, if anything; a source that does not listen to the signal is left behind. */
+async function untilAbort(signal: AbortSignal, work: () => Promise<void>): Promise<Error | undefined> {
+  let stop = () => {}
+  const stopped = new Promise<undefined>(resolve => {
+    stop = () => resolve(undefined)
+    signal.addEventListener('abort', stop)
+  })
+  try {
+    return await Promise.race([stopped, catchError(work)])
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}
+
+async function catchError(work: () => Promise<void>): Promise<Error | undefined> {
+  try {
+    await work()
+  } catch (cause) {
+    return cause instanceof Error ? cause : new Error(String(cause))
+  }
+}

@@ -1,0 +1,27 @@
+/** How long a source may take to answer, beyond what it was asked to wait. */
+export const timeoutMs = 10_000
+
+/** The result of `work`, or a throw once `ms` have passed or the signal aborts, whichever comes first. */
+export async function within<Result>(
+  ms: number,
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  signal.throwIfAborted()
+  // AbortSignal.any would hold on to each call's signal for as long as the outer one lives
+  const controller = new AbortController()
+  let timer: NodeJS.Timeout | undefined
+  let stop = () => {}
+  const stopped = new Promise<never>((_resolve, reject) => {
+    stop = () => reject(new Error('ended by its signal'))
+    timer = setTimeout(() => reject(new Error(`gave no answer within ${ms / 1000} s`)), ms)
+    signal.addEventListener('abort', stop)
+  })
+  try {
+    return await Promise.race([stopped, work(controller.signal)])
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', stop)
+    controller.abort()
+  }
+}

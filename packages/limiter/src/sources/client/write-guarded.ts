@@ -1,0 +1,23 @@
+import { DianaError } from '../../errors.ts'
+import { reportFailure } from './changes.ts'
+import { largestBytes, tooLarge } from './text.ts'
+
+/** What is thrown where a document is not the one that was to be replaced. */
+export function conflict(name: string): DianaError {
+  return new DianaError('CONFLICT', `${name}: was changed since it was read; read it again and make the change anew`)
+}
+
+/** Runs a write of a source so that its errors name the source and show none of its secrets. */
+export async function writeGuarded(
+  text: string,
+  source: { readonly name: string; readonly secrets?: readonly string[] },
+  write: () => Promise<string>,
+): Promise<string> {
+  try {
+    if (Buffer.byteLength(text) > largestBytes) throw tooLarge()
+    return await write()
+  } catch (cause) {
+    if (cause instanceof DianaError && cause.code === 'CONFLICT') throw cause
+    throw reportFailure(cause, source, 'written')
+  }
+}

@@ -1,0 +1,74 @@
+import type { RuleState } from '../decision/pending-verdict.ts'
+import type { Verdict } from '../verdict.ts'
+import type { Counters } from './counters.ts'
+import { Durations } from './durations.ts'
+import type { Observer } from './observer.ts'
+import { CallRecorder, type RecordedCall } from './recorder.ts'
+import type { Stats } from './stats.ts'
+
+/** Tells what becomes of calls: counted, timed, recorded, and to whoever looks on. */
+export class Observers {
+  readonly #watch: Counters
+  readonly #nowMs: () => number
+  readonly #durations = { memory: new Durations(), redis: new Durations() }
+  #recorder: CallRecorder | undefined
+
+  constructor(watch: Counters, nowMs: () => number) {
+    this.#watch = watch
+    this.#nowMs = nowMs
+  }
+
+  figures(rules: readonly RuleState[]): Stats {
+    const { memory, redis } = this.#durations
+    return {
+      total: this.#watch.total.read(),
+      rules: rules.map(({ rule, waiting, tally }) => ({ id: rule.id, waiting, ...tally.read() })),
+      durations: { memory: memory.read(), redis: redis.read() },
+    }
+  }
+
+  takeLoads(rules: readonly RuleState[]): Map<string, number> {
+    this.#watch.tracksLoads = true
+    const loads = new Map<string, number>()
+    for (const { rule, tally } of rules) {
+      const load = tally.takeLoad(rule.meters)
+      if (load !== undefined) loads.set(rule.id, load)
+    }
+    return loads
+  }
+
+  observe(observer: Observer): () => void {
+    this.#watch.observers = [...this.#watch.observers, observer]
+    return () => {
+      this.#watch.observers = this.#watch.observers.filter(one => one !== observer)
+    }
+  }
+
+  record(rules: readonly RuleState[], most?: number): void {
+    if (this.#recorder) return
+    const recorder = new CallRecorder({ now: this.#nowMs, ...(most === undefined ? {} : { most }) })
+    this.#recorder = recorder
+    this.follow(rules)
+    this.observe({ onCall: (call, cost) => recorder.add(call, cost) })
+  }
+
+  recentCalls(lastMs: number): RecordedCall[] {
+    return this.#recorder?.since(this.#nowMs() - lastMs) ?? []
+  }
+
+  /** The rules have changed, and with them what is kept of a call. */
+  follow(rules: readonly RuleState[]): void {
+    this.#recorder?.use(rules.map(({ rule }) => rule))
+  }
+
+  time(store: 'memory' | 'redis', startedMs: number): void {
+    const seconds = (performance.now() - startedMs) / 1000
+    this.#durations[store].add(seconds)
+    for (const observer of this.#watch.observers) observer.onTimed?.(seconds, store)
+  }
+
+  tell(verdict: Verdict): Verdict {
+    for (const observer of this.#watch.observers) observer.onVerdict?.(verdict)
+    return verdict
+  }
+}

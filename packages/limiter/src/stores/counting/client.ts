@@ -1,0 +1,305 @@
+import { connect, type Socket } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Meter } from '../../algorithms/algorithm.ts'
+import type { CatchUp } from '../failover/catch-up.ts'
+import type { Membership, MembershipRegistry, SignOfLife } from '../membership/registry.ts'
+import type { ShareClaim, ShareGrant } from '../membership/shares.ts'
+import type { Answered, FleetCharge, FleetCounter, FleetRefund, FleetRule, SharedStore } from '../store.ts'
+import { Holdings } from './holdings.ts'
+import {
+  type AnsweredCharge,
+  type AnsweredQuestion,
+  type AskedCharge,
+  type CountingRequest,
+  type CountingRule,
+  encode,
+  type Reply,
+  type Request,
+  readMessages,
+} from './messages.ts'
+
+interface Counter extends FleetCounter {
+  readonly number: number
+  readonly rule: CountingRule
+  /** The connection on which the rule was told. */
+  toldOn: Socket | undefined
+}
+
+interface Pending {
+  readonly question: CountingRequest
+  readonly charges: readonly FleetCharge[]
+  readonly resolve: (answer: Answered) => void
+  readonly reject: (reason: Error) => void
+}
+
+interface Awaiting<Answer> {
+  readonly resolve: (answer: Answer) => void
+  readonly reject: (reason: Error) => void
+}
+
+/** Where a counting process is. */
+export interface CountingTarget {
+  readonly socket: string
+  /** Judges no calls of its own, so that no part of a limit is set aside for it. */
+  readonly isObserver?: boolean | undefined
+}
+
+const reconnectMs = 50
+const alone: Membership = { era: '', size: 1, rank: 0, heard: 1, back: 1 }
+
+/**
+ * Counts in another process of this machine, which several processes ask. All calls of one turn of the event loop travel in
+ * one message and are judged there in the order they came. Where the process is away, everything fails at once.
+ */
+export class CountingStore implements SharedStore, MembershipRegistry {
+  readonly #target: CountingTarget
+  readonly #numbers = new Map<string, number>()
+  readonly #holdings = new Holdings<Counter>()
+  readonly #asked = new Map<number, readonly Pending[]>()
+  readonly #membership = new Map<number, Awaiting<Membership>>()
+  readonly #inquiries = new Map<number, Awaiting<unknown>>()
+  #socket: Socket | undefined
+  #pending: Pending[] = []
+  #refunds: FleetRefund[] = []
+  #batch = 0
+  #flushing = false
+  #closed = false
+  #reconnecting: NodeJS.Timeout | undefined
+
+  constructor(target: CountingTarget) {
+    this.#target = target
+    this.#connect()
+  }
+
+  /** Resolves when the counting process can be asked, or when the time for that is over. */
+  async waitUntilConnected(timeoutMs: number): Promise<void> {
+    for (const until = performance.now() + timeoutMs; performance.now() < until && !this.#socket; ) await pause(10)
+  }
+
+  createCounter({ id, meters, algorithm, by = [], terms = [] }: FleetRule): FleetCounter {
+    // a rule that blocks has two counts of one id
+    const name = `${id} ${algorithm}`
+    const number = this.#numbers.get(name) ?? this.#numbers.size
+    this.#numbers.set(name, number)
+    const counter: Counter = {
+      meters,
+      needsRelease: meters.some(meter => meter.needsRelease),
+      number,
+      rule: { id, algorithm, by, terms },
+      toldOn: undefined,
+    }
+    return counter
+  }
+
+  take(charges: readonly FleetCharge[]): Promise<Answered> {
+    return this.#ask(false, charges)
+  }
+
+  look(charges: readonly FleetCharge[]): Promise<Answered> {
+    return this.#ask(true, charges)
+  }
+
+  giveBack(refunds: readonly FleetRefund[]): void {
+    for (const { counter, key, cost } of refunds)
+      if (counter.needsRelease) this.#holdings.add(counter as Counter, key, -cost)
+    if (this.#socket === undefined) return
+    this.#refunds.push(...refunds)
+    this.#flushSoon()
+  }
+
+  refund(charges: readonly FleetCharge[], now: number): void {
+    const counted = charges.filter(({ cost, fits }) => cost > 0 && fits)
+    this.giveBack(counted.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait, wait })))
+  }
+
+  async catchUp({ counter, key, levels, unfit }: CatchUp<FleetCounter>): Promise<void> {
+    unfit.push(
+      ...(await this.#inquire<readonly number[]>(batch => [
+        ...this.#told(counter as Counter),
+        ['catchUp', batch, numberOf(counter), key, levels],
+      ])),
+    )
+  }
+
+  async keys(counter: FleetCounter, most: number): Promise<string[]> {
+    return [
+      ...(await this.#inquire<readonly string[]>(batch => [
+        ...this.#told(counter as Counter),
+        ['keys', batch, numberOf(counter), most],
+      ])),
+    ]
+  }
+
+  async reset(counter: FleetCounter, key: string): Promise<void> {
+    if (this.#socket) this.#send(this.#socket, [...this.#told(counter as Counter), ['reset', numberOf(counter), key]])
+  }
+
+  /** Asks something that is no call, and resolves to the answer. */
+  #inquire<Answer>(requests: (batch: number) => readonly Request[]): Promise<Answer> {
+    const socket = this.#socket
+    if (socket === undefined) return Promise.reject(new Error('the counting process is away'))
+    const batch = ++this.#batch
+    return new Promise((resolve, reject) => {
+      this.#inquiries.set(batch, { resolve: resolve as (answer: unknown) => void, reject })
+      this.#send(socket, requests(batch))
+    })
+  }
+
+  /** The counting process knows who asks it. */
+  attend({ isBack, withinMs }: SignOfLife): Promise<Membership> {
+    const socket = this.#socket
+    if (socket === undefined) return Promise.reject(new Error('the counting process is away'))
+    if (this.#target.isObserver) return Promise.resolve(alone)
+    const batch = ++this.#batch
+    return new Promise((resolve, reject) => {
+      this.#membership.set(batch, { resolve, reject })
+      this.#send(socket, [['attend', batch, isBack, withinMs]])
+    })
+  }
+
+  share(claim: ShareClaim): Promise<ShareGrant | undefined> {
+    if (this.#target.isObserver) return Promise.resolve({ seat: 0, size: 1, isGranted: true })
+    return this.#inquire(batch => [['share', batch, claim]])
+  }
+
+  async leave(): Promise<void> {
+    if (this.#socket) this.#send(this.#socket, [['leave']])
+  }
+
+  close(): void {
+    this.#closed = true
+    clearTimeout(this.#reconnecting)
+    this.#socket?.destroy()
+  }
+
+  #connect(): void {
+    const socket = connect(this.#target.socket)
+    socket.unref()
+    socket.once('connect', () => {
+      this.#socket = socket
+      this.#announce(socket)
+    })
+    socket.on('error', () => {})
+    socket.once('close', () => this.#leave())
+    readMessages<Reply>(socket, reply => this.#receive(reply))
+  }
+
+  #leave(): void {
+    this.#socket = undefined
+    this.#refunds = []
+    const lost = [...[...this.#asked.values()].flat(), ...this.#membership.values(), ...this.#inquiries.values()]
+    this.#inquiries.clear()
+    this.#asked.clear()
+    this.#membership.clear()
+    for (const { reject } of lost) reject(new Error('the counting process went away'))
+    if (!this.#closed) this.#reconnecting = setTimeout(() => this.#connect(), reconnectMs).unref()
+  }
+
+  /** A process that was started anew does not know what is held here. */
+  #announce(socket: Socket): void {
+    const held = [...this.#holdings]
+    if (held.length === 0) return
+    const told = held.flatMap(([counter]) => this.#told(counter))
+    this.#send(socket, [...told, ['hold', held.map(([{ number }, key, cost]) => [number, key, cost] as const)]])
+  }
+
+  #ask(isLook: boolean, charges: readonly FleetCharge[]): Promise<Answered> {
+    if (this.#socket === undefined) return Promise.reject(new Error('the counting process is away'))
+    const asked = charges.map(({ counter, key, cost, enforced, mayWait }): AskedCharge => {
+      return [numberOf(counter), key, cost, enforced, mayWait]
+    })
+    return new Promise((resolve, reject) => {
+      this.#pending.push({ question: [isLook, asked], charges, resolve, reject })
+      this.#flushSoon()
+    })
+  }
+
+  #flushSoon(): void {
+    if (this.#flushing) return
+    this.#flushing = true
+    setImmediate(() => this.#flush())
+  }
+
+  #flush(): void {
+    const pending = this.#pending
+    const refunds = this.#refunds
+    this.#flushing = false
+    this.#pending = []
+    this.#refunds = []
+    if (this.#socket === undefined) {
+      for (const { reject } of pending) reject(new Error('the counting process is away'))
+      return
+    }
+    const requests: Request[] = []
+    for (const { counter } of refunds) requests.push(...this.#told(counter as Counter))
+    for (const { charges } of pending) {
+      for (const { counter } of charges) requests.push(...this.#told(counter as Counter))
+    }
+    if (refunds.length > 0) {
+      const given = refunds.map(({ counter, key, cost, moment, wait = 0 }) => {
+        return [numberOf(counter), key, cost, moment, wait] as const
+      })
+      requests.push(['giveBack', given])
+    }
+    if (pending.length > 0) {
+      this.#batch++
+      this.#asked.set(this.#batch, pending)
+      requests.push(['ask', this.#batch, pending.map(({ question }) => question)])
+    }
+    this.#send(this.#socket, requests)
+  }
+
+  /** The message that tells a rule, unless it was told on this connection. */
+  #told(counter: Counter): Request[] {
+    if (counter.toldOn === this.#socket) return []
+    counter.toldOn = this.#socket
+    return [['define', counter.number, counter.rule]]
+  }
+
+  #send(socket: Socket, requests: readonly Request[]): void {
+    socket.write(requests.map(encode).join(''))
+  }
+
+  #receive(reply: Reply): void {
+    if (reply[0] === 'answer') {
+      this.#fill(reply[1], reply[2], reply[3])
+      return
+    }
+    if (reply[0] === 'caughtUp' || reply[0] === 'keys' || reply[0] === 'grant') {
+      this.#inquiries.get(reply[1])?.resolve(reply[2])
+      this.#inquiries.delete(reply[1])
+      return
+    }
+    this.#membership.get(reply[1])?.resolve(reply[2])
+    this.#membership.delete(reply[1])
+  }
+
+  #fill(batch: number, now: number, answers: readonly AnsweredQuestion[]): void {
+    const pending = this.#asked.get(batch) ?? []
+    this.#asked.delete(batch)
+    pending.forEach(({ question: [isLook], charges, resolve }, i) => {
+      const [allowed, answered] = answers[i]!
+      charges.forEach((charge, j) => {
+        fill(charge, answered[j]!)
+        const { counter, key, cost, fits } = charge
+        if (allowed && !isLook && counter.needsRelease && fits) this.#holdings.add(counter as Counter, key, cost)
+      })
+      resolve({ allowed, now })
+    })
+  }
+}
+
+function numberOf(counter: FleetCounter): number {
+  return (counter as Counter).number
+}
+
+function fill(charge: FleetCharge, [fits, wait, delays, remaining, resets]: AnsweredCharge): void {
+  charge.fits = fits
+  charge.wait = wait ?? Number.POSITIVE_INFINITY
+  // a rule that has just changed may have another number of levels there
+  charge.counter.meters.forEach((_meter: Meter, level) => {
+    charge.delays[level] = level < delays.length ? (delays[level] ?? Number.POSITIVE_INFINITY) : 0
+    charge.remaining[level] = remaining[level] ?? 0
+    charge.resets[level] = level < resets.length ? (resets[level] ?? Number.POSITIVE_INFINITY) : 0
+  })
+}

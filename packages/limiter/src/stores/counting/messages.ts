@@ -1,0 +1,87 @@
+import type { Socket } from 'node:net'
+import type { LevelCatchUp } from '../failover/catch-up.ts'
+import type { Membership } from '../membership/registry.ts'
+import type { ShareClaim, ShareGrant } from '../membership/shares.ts'
+
+/** A rule as the counting process is told of it. */
+export interface CountingRule {
+  readonly id: string
+  readonly algorithm: string
+  readonly by: readonly string[]
+  readonly terms: readonly unknown[]
+}
+
+/** A charge: the number of its counter, key, cost, whether it is enforced and may wait. */
+export type AskedCharge = readonly [counter: number, key: string, cost: number, enforced: boolean, mayWait: boolean]
+
+/** A call: whether it is only looked at, and its charges. */
+export type CountingRequest = readonly [isLook: boolean, charges: readonly AskedCharge[]]
+
+/** What was said of a charge. A delay without an end travels as null. */
+export type AnsweredCharge = readonly [
+  fits: boolean,
+  wait: number | null,
+  delays: readonly (number | null)[],
+  remaining: readonly number[],
+  resets: readonly (number | null)[],
+]
+
+export type AnsweredQuestion = readonly [allowed: boolean, charges: readonly AnsweredCharge[]]
+
+/** A charge to take back: the moment at which it passed, and how long before that it was charged. */
+export type RefundedCharge = readonly [counter: number, key: string, cost: number, moment: number, wait: number]
+
+/** What processes say to the one that counts. */
+export type Request =
+  | readonly ['define', counter: number, rule: CountingRule]
+  | readonly ['ask', batch: number, questions: readonly CountingRequest[]]
+  | readonly ['giveBack', refunds: readonly RefundedCharge[]]
+  | readonly ['hold', held: readonly (readonly [counter: number, key: string, cost: number])[]]
+  | readonly ['catchUp', batch: number, counter: number, key: string, levels: readonly LevelCatchUp[]]
+  | readonly ['keys', batch: number, counter: number, most: number]
+  | readonly ['reset', counter: number, key: string]
+  | readonly ['attend', batch: number, isBack: boolean, withinMs: number]
+  | readonly ['share', batch: number, claim: ShareClaim]
+  | readonly ['leave']
+
+/** What it answers, by its own clock. */
+export type Reply =
+  | readonly ['answer', batch: number, now: number, answers: readonly AnsweredQuestion[]]
+  | readonly ['attendance', batch: number, attendance: Membership]
+  | readonly ['caughtUp', batch: number, unfit: readonly number[]]
+  | readonly ['keys', batch: number, keys: readonly string[]]
+  | readonly ['grant', batch: number, grant: ShareGrant | undefined]
+
+const longestLine = 16 * 1024 * 1024
+const newline = 0x0a
+
+/** One line per message. */
+export function encode(message: Request | Reply): string {
+  return `${JSON.stringify(message)}\n`
+}
+
+/** Reads the messages of a connection; one that cannot be understood ends it. */
+export function readMessages<Message>(socket: Socket, onMessage: (message: Message) => void): void {
+  let pieces: Buffer[] = []
+  let bytes = 0
+  socket.on('data', (chunk: Buffer) => {
+    let begin = 0
+    for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, begin)) {
+      pieces.push(chunk.subarray(begin, end))
+      const line = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
+      pieces = []
+      bytes = 0
+      begin = end + 1
+      try {
+        onMessage(JSON.parse(line.toString()) as Message)
+      } catch (error) {
+        socket.destroy(error instanceof Error ? error : new Error(String(error)))
+        return
+      }
+    }
+    if (begin === chunk.length) return
+    pieces.push(chunk.subarray(begin))
+    bytes += chunk.length - begin
+    if (bytes > longestLine) socket.destroy(new Error('a message is too long'))
+  })
+}

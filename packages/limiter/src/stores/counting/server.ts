@@ -1,0 +1,287 @@
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { rm } from 'node:fs/promises'
+import { createServer, type Server, type Socket } from 'node:net'
+import { isDeepStrictEqual } from 'node:util'
+import type { Algorithm, Limit, Meter, WaitOptions } from '../../algorithms/algorithm.ts'
+import { catchUpTable, type LevelCatchUp } from '../failover/catch-up.ts'
+import type { Membership } from '../membership/registry.ts'
+import { ShareBook } from '../membership/shares.ts'
+import { type LocalCharge, localCharge, MemoryStore } from '../memory/memory-store.ts'
+import { OVERFLOW_SLOT, type Table } from '../memory/table.ts'
+import { Holdings } from './holdings.ts'
+import {
+  type AnsweredQuestion,
+  type CountingRequest,
+  type CountingRule,
+  encode,
+  type Request,
+  readMessages,
+} from './messages.ts'
+
+export interface CountingServerOptions {
+  readonly algorithms: readonly Algorithm[]
+  /** Whole microseconds. */
+  readonly now: () => number
+  readonly maxKeys?: number | undefined
+}
+
+interface Counted {
+  readonly name: string
+  terms: readonly unknown[]
+  readonly table: Table
+}
+
+/** A charge to take back. */
+interface Given {
+  readonly key: string
+  readonly cost: number
+  readonly moment: number
+  readonly wait: number
+}
+
+/** One process that asks: the rules it has told, by number, and the places it holds. */
+interface Asker {
+  readonly id: string
+  readonly rules: Map<number, CountingRule>
+  readonly holdings: Holdings<string>
+  /** When it last said that it is there, and whether all it had counted is known here; undefined for one that only looks. */
+  sign?: { readonly at: number; readonly isBack: boolean } | undefined
+}
+
+const sweepEveryMs = 200
+const sweepKeys = 2048
+
+/** Counts for several processes of this machine. The places of one that goes away are free at once. */
+export class CountingServer {
+  readonly #options: CountingServerOptions
+  readonly #store: MemoryStore
+  readonly #counted = new Map<string, Counted>()
+  readonly #server: Server
+  /** In the order in which they came, which is their rank. */
+  readonly #askers = new Map<Socket, Asker>()
+  readonly #era = randomUUID()
+  readonly #shares = new ShareBook()
+  #sweeping: NodeJS.Timeout | undefined
+  #resetAt = 0
+
+  constructor(options: CountingServerOptions) {
+    this.#options = options
+    this.#store = new MemoryStore({ maxKeys: options.maxKeys })
+    this.#server = createServer(socket => this.#serve(socket))
+  }
+
+  async listen(path: string): Promise<void> {
+    // what a process that was killed has left behind
+    await rm(path, { force: true })
+    this.#server.listen(path)
+    await once(this.#server, 'listening')
+    this.#sweeping = setInterval(() => this.#sweep(), sweepEveryMs).unref()
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#sweeping)
+    for (const socket of this.#askers.keys()) socket.destroy()
+    this.#server.close()
+    await once(this.#server, 'close')
+  }
+
+  #serve(socket: Socket): void {
+    const asker: Asker = { id: randomUUID(), rules: new Map(), holdings: new Holdings() }
+    this.#askers.set(socket, asker)
+    socket.on('error', () => {})
+    socket.on('close', () => {
+      this.#askers.delete(socket)
+      this.#shares.leave(asker.id)
+      this.#free(asker)
+    })
+    readMessages<Request>(socket, request => this.#apply(asker, request, socket))
+  }
+
+  #apply(asker: Asker, request: Request, socket: Socket): void {
+    switch (request[0]) {
+      case 'define':
+        asker.rules.set(request[1], request[2])
+        this.#count(request[2])
+        return
+      case 'ask': {
+        const now = this.#now()
+        const answers = request[2].map(question => this.#judge(asker, question, now))
+        socket.write(encode(['answer', request[1], now, answers]))
+        return
+      }
+      case 'giveBack':
+        for (const [number, key, cost, moment, wait] of request[1]) {
+          this.#giveBack(asker, number, { key, cost, moment, wait })
+        }
+        return
+      case 'hold':
+        for (const [number, key, cost] of request[1]) this.#hold(asker, number, key, cost)
+        return
+      case 'catchUp': {
+        const [, batch, number, key, levels] = request
+        socket.write(encode(['caughtUp', batch, this.#catchUp(asker, number, key, levels)]))
+        return
+      }
+      case 'keys': {
+        const [, batch, number, most] = request
+        const keys = Array.from(this.#countedBy(asker, number).table.entries(), ([key]) => key)
+        socket.write(encode(['keys', batch, keys.slice(0, most)]))
+        return
+      }
+      case 'reset':
+        this.#reset(this.#countedBy(asker, request[1]), request[2])
+        return
+      case 'attend':
+        asker.sign = { at: this.#options.now(), isBack: request[2] }
+        socket.write(encode(['attendance', request[1], this.#membership(asker, request[3])]))
+        return
+      case 'share': {
+        const [, batch, claim] = request
+        const grant = this.#shares.claim(asker.id, claim, this.#options.now() / 1000)
+        socket.write(encode(['grant', batch, grant]))
+        return
+      }
+      case 'leave':
+        asker.sign = undefined
+        this.#shares.leave(asker.id)
+    }
+  }
+
+  #membership(asker: Asker, withinMs: number): Membership {
+    const members = [...this.#askers.values()].filter(({ sign }) => sign)
+    const since = this.#options.now() - withinMs * 1000
+    const heard = members.filter(({ sign }) => sign!.at >= since)
+    return {
+      era: this.#era,
+      size: members.length,
+      rank: members.indexOf(asker),
+      heard: heard.length,
+      back: heard.filter(({ sign }) => sign!.isBack).length,
+    }
+  }
+
+  #judge(asker: Asker, [isLook, asked]: CountingRequest, now: number): AnsweredQuestion {
+    const counted = asked.map(([number]) => this.#countedBy(asker, number))
+    const charges = asked.map(([, key, cost, enforced, mayWait], i): LocalCharge => {
+      return { ...localCharge(counted[i]!.table), key, cost, enforced, mayWait }
+    })
+    const allowed = isLook
+      ? this.#store.look(charges, charges.length, now)
+      : this.#store.take(charges, charges.length, now)
+    const answered = charges.map(({ table, key, cost, fits, wait, delays, remaining, resets }, i) => {
+      const isHeld = allowed && !isLook && fits && cost > 0 && table.meters.some(meter => meter.needsRelease)
+      if (isHeld) asker.holdings.add(counted[i]!.name, key, cost)
+      return [fits, wait, delays, remaining, resets] as const
+    })
+    return [allowed, answered]
+  }
+
+  /** Places that a process has held since before this one was started. */
+  #hold(asker: Asker, number: number, key: string, cost: number): void {
+    const { name, table } = this.#countedBy(asker, number)
+    const charge: LocalCharge = { ...localCharge(table), key, cost, enforced: false, mayWait: true }
+    this.#store.take([charge], 1, this.#options.now())
+    if (charge.fits) asker.holdings.add(name, key, cost)
+  }
+
+  #catchUp(asker: Asker, number: number, key: string, levels: readonly LevelCatchUp[]): readonly number[] {
+    const { table } = this.#countedBy(asker, number)
+    const now = this.#options.now()
+    const missed = { counter: { meters: table.meters, needsRelease: false }, key, levels, unfit: [] }
+    const slot = this.#store.slotFor(table, key, now)
+    // with as many keys as there may be, this one is counted together with others
+    if (slot !== undefined) catchUpTable(table, slot, missed, now)
+    return missed.unfit
+  }
+
+  #giveBack(asker: Asker, number: number, refund: Given): void {
+    const { name, table } = this.#countedBy(asker, number)
+    const { key, cost, moment, wait } = refund
+    if (table.isResetSince(table.find(key), moment - wait)) return
+    if (table.meters.some(meter => meter.needsRelease)) asker.holdings.add(name, key, -cost)
+    giveBack(table, key, cost, this.#options.now(), moment)
+  }
+
+  /** Nothing that was charged before is given back any more; a charge in the same microsecond counts as later. */
+  #reset({ name, table }: Counted, key: string): void {
+    this.#resetAt = this.#now() + 1
+    table.reset(key, this.#resetAt)
+    for (const { holdings } of this.#askers.values()) holdings.drop(name, key)
+  }
+
+  #now(): number {
+    return Math.max(this.#options.now(), this.#resetAt)
+  }
+
+  #free({ holdings }: Asker): void {
+    const now = this.#options.now()
+    for (const [name, key, cost] of holdings) {
+      const counted = this.#counted.get(name)
+      if (counted) giveBack(counted.table, key, cost, now, now, 'held')
+    }
+  }
+
+  #countedBy(asker: Asker, number: number): Counted {
+    const rule = asker.rules.get(number)
+    if (rule === undefined) throw new Error(`no rule was told under number ${number}`)
+    return this.#counted.get(nameOf(rule)) ?? this.#count(rule)
+  }
+
+  /** The counts of a rule; one whose limit has changed goes on with what it has counted. */
+  #count(rule: CountingRule): Counted {
+    const name = nameOf(rule)
+    const known = this.#counted.get(name)
+    if (known && isDeepStrictEqual(known.terms, rule.terms)) return known
+    const meters = this.#metersOf(rule)
+    if (known) {
+      known.table.adopt(meters, this.#options.now(), { keepsPast: true })
+      known.terms = rule.terms
+      return known
+    }
+    const counted = { name, terms: rule.terms, table: this.#store.createTable(name, meters) }
+    this.#counted.set(name, counted)
+    return counted
+  }
+
+  #metersOf({ algorithm: name, terms }: CountingRule): Meter[] {
+    const algorithm = this.#options.algorithms.find(candidate => candidate.name === name)
+    if (algorithm === undefined) throw new Error(`there is no algorithm ${name}`)
+    const [limits, options, waitOptions] = terms as [Limit[], Record<string, unknown>, WaitOptions | null | undefined]
+    return limits.map(limit => algorithm.meter(limit, options, waitOptions ?? undefined))
+  }
+
+  #sweep(): void {
+    const now = this.#options.now()
+    this.#store.sweep(sweepKeys, now)
+    for (const [name, { table }] of this.#counted) {
+      // a rule that is gone leaves nothing behind once its counts mean nothing
+      if (table.keys > 0 || !isIdle(table, now)) continue
+      this.#counted.delete(name)
+      this.#store.dropTable(name)
+    }
+  }
+}
+
+/** A rule with another algorithm, or counted per somebody else, begins anew. */
+function nameOf({ id, algorithm, by }: CountingRule): string {
+  return JSON.stringify([id, algorithm, by])
+}
+
+function isIdle(table: Table, now: number): boolean {
+  return table.meters.every((meter, level) => meter.idleAt(table.state(OVERFLOW_SLOT), table.offsets[level]!) <= now)
+}
+
+function giveBack(
+  table: Table,
+  key: string,
+  cost: number,
+  now: number,
+  moment: number,
+  which: 'held' | 'all' = 'all',
+): void {
+  const slot = table.find(key)
+  // the key was forgotten, and what is not counted cannot be taken back
+  if (slot === OVERFLOW_SLOT && key !== '' && !table.isOverflowing(now)) return
+  table.giveBack(slot, now, cost, moment, meter => which === 'all' || meter.needsRelease)
+}

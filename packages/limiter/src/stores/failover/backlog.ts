@@ -1,0 +1,197 @@
+import { KeyState } from '../memory/key-state.ts'
+import { OVERFLOW_SLOT, type Table } from '../memory/table.ts'
+import type { SharedCharge } from '../shared-charge.ts'
+import { type FleetCounter, fleetCharge, type SharedStore } from '../store.ts'
+import { type CatchUp, costLasting, type LevelCatchUp } from './catch-up.ts'
+import { within } from './deadline.ts'
+
+/** What one key was admitted here and the store has not counted. */
+interface Unreported {
+  readonly counter: FleetCounter
+  readonly key: string
+  readonly table: Table
+  cost: number
+  /** What this process would count for the key if it had admitted none of that. */
+  before: KeyState
+}
+
+const MOST = 100_000
+const AT_ONCE = 64
+/** A store that takes longer for so few does not answer. */
+const CHUNK_MS = 1000
+
+/**
+ * What was admitted in this process without the store, to be counted there when it can be asked again. Each level is told
+ * what it would have counted itself: the difference between what this process counts for the key and what it would count
+ * without those calls, so calls that a short window has forgotten burden only the longer ones. What does not fit was over
+ * the limit.
+ */
+export class Backlog {
+  readonly #backlog = new Map<FleetCounter, Map<string, Unreported>>()
+  #size = 0
+  /** Places that calls under way hold in this process only. */
+  readonly #places = new Set<SharedCharge>()
+
+  get isEmpty(): boolean {
+    return this.#size === 0 && this.#places.size === 0
+  }
+
+  /** What is counted for a key before a call of it is counted here; none if the key is in debt, or owes nothing later. */
+  stateBefore({ counter, key, table }: SharedCharge): KeyState | undefined {
+    if (counter.needsRelease || this.#find(counter, key)) return undefined
+    const slot = table.find(key)
+    return new KeyState(table, slot)
+  }
+
+  /** A charge was counted here, and the key's state was `before` until then. */
+  add(charge: SharedCharge, before: KeyState | undefined): void {
+    const { counter, key, cost, table, slot } = charge
+    if (counter.needsRelease) {
+      this.#places.add(charge)
+      return
+    }
+    // a key that this process could not tell apart from others cannot be told to the store
+    if (slot === OVERFLOW_SLOT && key !== '') return
+    const unreported = this.#find(counter, key)
+    if (unreported) unreported.cost += cost
+    else if (before) this.#insert({ counter, key, table, cost, before })
+  }
+
+  /** The store has counted a charge after all; or the place of a call that has ended is free. */
+  cancel(charge: SharedCharge, now: number): void {
+    const { counter, key, cost } = charge
+    if (counter.needsRelease) {
+      this.#places.delete(charge)
+      return
+    }
+    const unreported = this.#find(counter, key)
+    if (!unreported) return
+    unreported.cost -= cost
+    if (unreported.cost <= 0) this.#remove(unreported)
+    else for (let level = 0; level < counter.meters.length; level++) this.follow(charge, level, cost, now)
+  }
+
+  /** The store has counted `cost` of a key, and this process counts it too: it is no debt. */
+  follow(
+    { counter, key, table }: Pick<SharedCharge, 'counter' | 'key' | 'table'>,
+    level: number,
+    cost: number,
+    now: number,
+  ): void {
+    const unreported = this.#size === 0 ? undefined : this.#find(counter, key)
+    if (!unreported) return
+    unreported.before.use(table, now)
+    unreported.before.take(level, cost, now)
+  }
+
+  /** What a key was admitted here without the store, level by level, as far as it still counts. */
+  owed({ counter, key }: Pick<SharedCharge, 'counter' | 'key'>, now: number): readonly LevelCatchUp[] {
+    const unreported = this.#find(counter, key)
+    return unreported ? levelsOf(unreported, now) : []
+  }
+
+  forget(counter: FleetCounter, key: string): void {
+    const unreported = this.#find(counter, key)
+    if (unreported) this.#remove(unreported)
+  }
+
+  /**
+   * Counts in the store what is owed, and reports each key that was told; returns what did not fit. Throws if the store
+   * cannot be asked; what was not counted is then still owed.
+   */
+  async settle(
+    store: SharedStore,
+    now: () => number,
+    onTold: (told: CatchUp<FleetCounter>, table: Table) => void,
+  ): Promise<number> {
+    await within(Promise.all([...this.#places].map(charge => this.#hold(charge, store))), CHUNK_MS)
+    const owed = [...this.#backlog.values()].flatMap(known => [...known.values()])
+    const failures: unknown[] = []
+    let over = 0
+    for (let from = 0; from < owed.length; from += AT_ONCE) {
+      const some = owed.slice(from, from + AT_ONCE)
+      const telling = Promise.allSettled(some.map(unreported => this.#tell(unreported, store, now(), onTold)))
+      for (const outcome of await within(telling, CHUNK_MS)) {
+        if (outcome.status === 'fulfilled') over += outcome.value
+        else failures.push(outcome.reason)
+      }
+    }
+    if (failures.length > 0) throw failures[0]
+    return over
+  }
+
+  async #tell(
+    unreported: Unreported,
+    store: SharedStore,
+    now: number,
+    onTold: (told: CatchUp<FleetCounter>, table: Table) => void,
+  ): Promise<number> {
+    const { counter, key, table } = unreported
+    const told = { counter, key, levels: levelsOf(unreported, now), unfit: [] }
+    // what is admitted from now on is another debt
+    this.#remove(unreported)
+    if (told.levels.every(({ known, missing }) => known === 0 && missing === 0)) return 0
+    try {
+      await store.catchUp(told)
+    } catch (error) {
+      this.#restore(unreported)
+      throw error
+    }
+    onTold(told, table)
+    return Math.max(0, ...told.unfit)
+  }
+
+  /** Lets a place that is held here be held in the store, where its call gives it back. */
+  async #hold(charge: SharedCharge, store: SharedStore): Promise<void> {
+    const { counter, key, cost } = charge
+    const held = Object.assign(fleetCharge(counter), { key, cost, enforced: charge.enforced })
+    const { allowed, now } = await store.take([held])
+    if (!allowed) return
+    if (!this.#places.delete(charge)) store.refund([held], now)
+    else Object.assign(charge, { countedBy: 'fleet', moment: now })
+  }
+
+  #find(counter: FleetCounter, key: string): Unreported | undefined {
+    return this.#backlog.get(counter)?.get(key)
+  }
+
+  #insert(unreported: Unreported): void {
+    if (this.#size >= MOST) return
+    const known = this.#backlog.get(unreported.counter) ?? new Map<string, Unreported>()
+    this.#backlog.set(unreported.counter, known)
+    known.set(unreported.key, unreported)
+    this.#size++
+  }
+
+  #remove({ counter, key }: Unreported): void {
+    const known = this.#backlog.get(counter)
+    if (!known?.delete(key)) return
+    this.#size--
+    if (known.size === 0) this.#backlog.delete(counter)
+  }
+
+  #restore(unreported: Unreported): void {
+    const newer = this.#find(unreported.counter, unreported.key)
+    if (!newer) this.#insert(unreported)
+    else {
+      newer.cost += unreported.cost
+      newer.before = unreported.before
+    }
+  }
+}
+
+/** What each level has counted of a debt and still counts. */
+function levelsOf({ table, key, cost, before }: Unreported, now: number): LevelCatchUp[] {
+  const slot = table.find(key)
+  before.use(table, now)
+  return table.meters.map((meter, level) => {
+    // the key was forgotten because its count no longer matters
+    if (slot === OVERFLOW_SLOT && key !== '') return { known: 0, missing: 0 }
+    const state = table.state(slot)
+    const at = table.base(slot) + table.offsets[level]!
+    const lasts = costLasting(meter, state, at, now)
+    if (lasts !== undefined) return { known: lasts, missing: 0 }
+    const missing = before.remaining(level, now) - meter.remaining(state, at, now)
+    return { known: 0, missing: Math.min(cost, Math.max(0, missing)) }
+  })
+}

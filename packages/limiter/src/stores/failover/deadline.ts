@@ -1,0 +1,144 @@
+/** A call that waits for an answer. */
+export interface PendingAnswer {
+  /** Set when the answer is there, in time or not. */
+  isAnswered: boolean
+  /** When it is late; the deadline writes it. */
+  dueTick: number
+  /** When the store was asked, in microseconds. */
+  readonly askedAt: number
+  /** The answer is late. */
+  late(): void
+  /** The answer is so late that there is no use in waiting for it. */
+  giveUp(): void
+}
+
+export interface DeadlineOptions {
+  /** After so long an answer is late. */
+  readonly timeoutMs: number
+  /** A store that has not answered anything for so long is away; an answer that is not there by then is given up. */
+  readonly silentMs: number
+  /** Told when the oldest call that is not answered was sent. */
+  readonly onSilent: (askedAt: number) => void
+}
+
+/** An answer is late after so many ticks, or fewer of the least length: ticks of a busy machine are longer than asked for. */
+const MOST_TICKS = 8
+const LEAST_TICK_MS = 5
+
+function ticksOf(ms: number): number {
+  return Math.min(MOST_TICKS, Math.max(1, Math.floor(ms / LEAST_TICK_MS)))
+}
+
+/**
+ * Reports calls whose answer is late, and a store that is silent, by one timer for all of them. Time is measured in ticks of
+ * this timer: a process that was stalled, by its own work or for want of a processor, counts the stall as one tick, and reads
+ * what has arrived meanwhile before it calls an answer late.
+ */
+export class Deadline {
+  readonly #options: DeadlineOptions
+  readonly #tickMs: number
+  readonly #ticks: number
+  readonly #silentTicks: number
+  #tick = 0
+  #heardTick = 0
+  #waiting: PendingAnswer[] = []
+  /** Those whose answer is late and still not there. */
+  #overdue: PendingAnswer[] = []
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(options: DeadlineOptions) {
+    this.#options = options
+    this.#ticks = ticksOf(options.timeoutMs)
+    this.#tickMs = options.timeoutMs / this.#ticks
+    this.#silentTicks = Math.ceil(options.silentMs / this.#tickMs)
+  }
+
+  add(waiter: PendingAnswer): void {
+    waiter.dueTick = this.#tick + this.#ticks
+    this.#waiting.push(waiter)
+    if (this.#timer !== undefined) return
+    this.#heardTick = this.#tick
+    this.#arm()
+  }
+
+  /** The store has answered something. */
+  heard(): void {
+    this.#heardTick = this.#tick
+  }
+
+  /** When the oldest call that is not answered was sent. */
+  get waitingSince(): number | undefined {
+    return this.#oldest()?.askedAt
+  }
+
+  /** There is no use in waiting for any answer. */
+  giveUpAll(): void {
+    const waiting = [...this.#overdue, ...this.#waiting]
+    this.#overdue = []
+    this.#waiting = []
+    for (const waiter of waiting) if (!waiter.isAnswered) waiter.giveUp()
+  }
+
+  #oldest(): PendingAnswer | undefined {
+    const isOpen = ({ isAnswered }: PendingAnswer): boolean => !isAnswered
+    return this.#overdue.find(isOpen) ?? this.#waiting.find(isOpen)
+  }
+
+  #arm(): void {
+    // in a turn of the event loop timers come first, then answers that have arrived, then this
+    this.#timer = setTimeout(() => setImmediate(() => this.#look()), this.#tickMs)
+  }
+
+  #look(): void {
+    this.#tick++
+    const oldest = this.#oldest()
+    if (oldest && this.#tick - this.#heardTick >= this.#silentTicks) {
+      this.#options.onSilent(oldest.askedAt)
+      this.giveUpAll()
+    }
+    const waiting = this.#waiting
+    let next = 0
+    while (next < waiting.length && (waiting[next]!.isAnswered || waiting[next]!.dueTick <= this.#tick)) next++
+    const due = next === 0 ? [] : waiting.splice(0, next)
+    this.#overdue = this.#overdue.filter(({ isAnswered }) => !isAnswered)
+    for (const waiter of due) {
+      if (waiter.isAnswered) continue
+      this.#overdue.push(waiter)
+      waiter.late()
+    }
+    const givenUp = this.#tick + this.#ticks - this.#silentTicks
+    while (this.#overdue.length > 0 && this.#overdue[0]!.dueTick <= givenUp) this.#overdue.shift()!.giveUp()
+    this.#timer = undefined
+    if (this.#waiting.length > 0 || this.#overdue.length > 0) this.#arm()
+  }
+}
+
+/** An answer was not there in time. */
+export class TooLate extends Error {
+  constructor(ms: number) {
+    super(`no answer within ${ms} ms`)
+  }
+}
+
+/** The same for one answer: `ms` of time in which this process could have read it. */
+export async function within<T>(answer: Promise<T>, ms: number): Promise<T> {
+  return await new Promise((resolve, reject) => {
+    let left = ticksOf(ms)
+    const tickMs = ms / left
+    let timer: NodeJS.Timeout | undefined
+    let isOver = false
+    const arm = (): void => {
+      timer = setTimeout(() => setImmediate(look), tickMs)
+    }
+    const look = (): void => {
+      if (isOver) return
+      if (--left > 0) arm()
+      else reject(new TooLate(ms))
+    }
+    arm()
+    void answer.then(resolve, reject).finally(() => {
+      isOver = true
+      clearTimeout(timer)
+    })
+  })
+}

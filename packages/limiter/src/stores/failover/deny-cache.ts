@@ -1,0 +1,98 @@
+import type { FleetCharge, FleetCounter } from '../store.ts'
+
+/** What was said of a key when it was refused, as moments instead of durations. */
+interface Denial {
+  readonly cost: number
+  readonly until: number
+  readonly passes: readonly number[]
+  readonly remaining: readonly number[]
+  readonly resets: readonly number[]
+}
+
+const MOST = 10_000
+/** A reset, or what somebody elsewhere gives back, is noticed after so long. */
+const LONGEST_US = 1_000_000
+
+/**
+ * Keys that are known to have nothing left until a moment: they are refused without asking again, with the numbers that the
+ * store would say. So a call is refused here only if all its charges are known: what others may have taken or time may
+ * have given back meanwhile, only the store can tell. Nothing is kept of rules whose places are given back or whose calls
+ * wait, for there others may leave room at any time; and nothing for longer than a second. Moments are microseconds by the
+ * clock of this process.
+ */
+export class DenyCache {
+  readonly #denials = new Map<FleetCounter, Map<string, Denial>>()
+  #size = 0
+
+  /** Learns from charges that were refused when asked at `now`. */
+  learn(charges: readonly FleetCharge[], now: number): void {
+    for (const charge of charges) {
+      const { counter, key, cost, enforced, fits } = charge
+      if (fits || !enforced || cost === 0 || counter.needsRelease || counter.meters.some(mayWait)) continue
+      if (charge.remaining.some(left => left > 0)) continue
+      if (this.#size >= MOST) this.clear()
+      const known = this.#denials.get(counter) ?? new Map<string, Denial>()
+      this.#denials.set(counter, known)
+      if (!known.has(key)) this.#size++
+      const [passes, resets] = [charge.delays, charge.resets].map(list => list.map(duration => now + duration))
+      known.set(key, {
+        cost,
+        until: now + steadyUs(charge),
+        passes: passes!,
+        remaining: [...charge.remaining],
+        resets: resets!,
+      })
+    }
+  }
+
+  /** Whether a call is known to be refused; its charges are then filled in. */
+  refuses(charges: readonly FleetCharge[], now: number): boolean {
+    if (this.#size === 0) return false
+    for (const charge of charges) if (!this.#denialOf(charge, now)) return false
+    for (const charge of charges) fill(charge, this.#denialOf(charge, now)!, now)
+    return charges.length > 0
+  }
+
+  #denialOf({ counter, key, cost }: FleetCharge, now: number): Denial | undefined {
+    const known = this.#denials.get(counter)
+    const denial = known?.get(key)
+    if (!known || !denial || denial.cost !== cost) return undefined
+    if (now < denial.until) return denial
+    known.delete(key)
+    this.#size--
+    return undefined
+  }
+
+  forget(counter: FleetCounter, key: string): void {
+    if (this.#denials.get(counter)?.delete(key)) this.#size--
+  }
+
+  clear(): void {
+    this.#denials.clear()
+    this.#size = 0
+  }
+}
+
+/**
+ * For how long no number of a refusal changes but by the time that passes: until one permit comes back to any level. When
+ * that is, only a call says that costs one.
+ */
+function steadyUs({ cost, delays }: FleetCharge): number {
+  return cost === 1 ? Math.min(LONGEST_US, ...delays) : 1
+}
+
+function mayWait({ maxWaitUs }: { readonly maxWaitUs: number }): boolean {
+  return maxWaitUs > 0
+}
+
+function fill(charge: FleetCharge, { passes, remaining, resets }: Denial, now: number): void {
+  charge.wait = 0
+  charge.fits = false
+  passes.forEach((moment, level) => {
+    const delay = Math.max(0, moment - now)
+    charge.delays[level] = delay
+    charge.wait = Math.max(charge.wait, delay)
+    charge.remaining[level] = remaining[level]!
+    charge.resets[level] = Math.max(0, resets[level]! - now)
+  })
+}

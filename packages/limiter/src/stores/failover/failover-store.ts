@@ -1,0 +1,439 @@
+import { performance } from 'node:perf_hooks'
+import type { Part } from '../../algorithms/algorithm.ts'
+import { warnOnce } from '../../common/warn-once.ts'
+import { Fleet } from '../membership/fleet.ts'
+import { Heartbeat } from '../membership/heartbeat.ts'
+import type { MembershipRegistry } from '../membership/registry.ts'
+import type { KeyState } from '../memory/key-state.ts'
+import type { MemoryStore } from '../memory/memory-store.ts'
+import type { Table } from '../memory/table.ts'
+import { isCountedHere, type SharedCharge } from '../shared-charge.ts'
+import {
+  type Answered,
+  type FleetCharge,
+  type FleetCounter,
+  type FleetRule,
+  fleetCharge,
+  type SharedStore,
+} from '../store.ts'
+import { Backlog } from './backlog.ts'
+import { Breaker } from './circuit-breaker.ts'
+import { Deadline, type PendingAnswer, TooLate, within } from './deadline.ts'
+import { DenyCache } from './deny-cache.ts'
+import { LocalFallback } from './local-fallback.ts'
+import { Recovery } from './recovery.ts'
+import { remind } from './remind.ts'
+import { CountsLost, classifyError, type StoreError } from './store-error.ts'
+import { StoreHealth, type StoreStatus } from './store-health.ts'
+
+export interface FailoverStoreOptions {
+  /** How long a call waits for the store. */
+  readonly timeoutMs: number
+  /** Where the processes know of each other; none: this one counts alone. */
+  readonly registry?: MembershipRegistry | undefined
+  /** How many processes there are, as long as the roll has not told. */
+  readonly assumedFleet?: number | undefined
+  /** The store has parts that fail one by one, such as the nodes of a Cluster. */
+  readonly hasParts?: boolean | undefined
+  readonly reconnect?: (() => void) | undefined
+  /** Calls the listener whenever there is a new connection. */
+  readonly onReady?: ((listener: () => void) => void) | undefined
+  /** Why the way to the store is closed, where it is. */
+  readonly lastError?: (() => unknown) | undefined
+  /** Whole microseconds, by the clock that counts here. */
+  readonly now: () => number
+  /** The rules that are counted in the store. */
+  readonly rules: () => readonly string[]
+  readonly onPart: (part: Part) => void
+  readonly onChange: (status: StoreStatus) => void
+}
+
+const SETTLE_MS = 20
+/** An error is told sooner than this after a question, unless this process was stalled. */
+const STALL_US = 20_000
+/** A store that has answered nothing for so long, or for as long as a call waits, is away. */
+const LEAST_SILENT_MS = 200
+/** No call waits for a step on the way back, and who stumbles begins again. */
+const LEAST_STEP_MS = 250
+const ALONE: MembershipRegistry = {
+  attend: async () => ({ era: '', size: 1, rank: 0, heard: 1, back: 1 }),
+  leave: async () => {},
+}
+
+/**
+ * Counts in a store that the whole fleet shares, and in this process where the store cannot be asked: a call waits for it
+ * no longer than `timeoutMs`, none fails because of it, and after some have waited in vain none waits at all.
+ */
+export class FailoverStore {
+  readonly #store: SharedStore
+  readonly #options: FailoverStoreOptions
+  readonly #fallback: LocalFallback
+  readonly #silentMs: number
+  readonly #deadline: Deadline
+  readonly #breaker: Breaker
+  readonly #fleet: Fleet
+  readonly #backlog = new Backlog()
+  readonly #denials = new DenyCache()
+  readonly #health = new StoreHealth()
+  readonly #recovery: Recovery
+  readonly #heartbeat: Heartbeat
+  /** The store can be asked, and others may not know it yet. */
+  #isRejoining = false
+  #isClosed = false
+  /** The life of the store in which this process has told it what it had forgotten. */
+  #remindedEra: string | undefined
+  /** The life of the store in which the fleet gathers. */
+  #gatheredEra = ''
+  /** The store has lost what it had counted, and is yet to be reminded. */
+  #hasLost = false
+  #settling: NodeJS.Timeout | undefined
+  /** Charges as the store was last asked about, to ask it again. */
+  #latest: readonly SharedCharge[] = []
+
+  constructor(store: SharedStore, memory: MemoryStore, options: FailoverStoreOptions) {
+    const { timeoutMs, registry = ALONE, assumedFleet = 1, onPart } = options
+    this.#store = store
+    this.#options = options
+    this.#silentMs = Math.max(LEAST_SILENT_MS, timeoutMs)
+    this.#deadline = new Deadline({
+      timeoutMs,
+      silentMs: this.#silentMs,
+      onSilent: askedAt => this.#switch(classifyError(new TooLate(this.#silentMs)), askedAt),
+    })
+    this.#breaker = new Breaker({ quietMs: timeoutMs * 2 })
+    this.#fleet = new Fleet(registry, {
+      assumed: assumedFleet,
+      onChange: (part, before) => {
+        onPart(part)
+        if (part.size < before.size) this.#fallback.reshare(options.now())
+      },
+    })
+    this.#fallback = new LocalFallback(memory, this.#backlog, this.#fleet)
+    this.#heartbeat = new Heartbeat(this.#fleet, {
+      timeoutMs,
+      isPaused: () => !this.#health.isHealthy,
+      isOpening: () => options.lastError !== undefined && options.lastError() === undefined,
+      onTrouble: trouble => this.#switch(trouble),
+      onForgotten: () => this.#lost(),
+    })
+    this.#store.watch?.({
+      countsLost: () => this.#lost(),
+      clockStepped: byMs => this.#clockStepped(byMs),
+    })
+    this.#recovery = new Recovery({
+      fleetSize: () => this.#fleet.part.size,
+      probe: () => this.#probe(),
+      gather: withinMs => this.#gather(withinMs),
+      rejoin: withinMs => this.#rejoin(withinMs),
+      failed: error => this.#failedAgain(error),
+      reconnect: () => this.#options.reconnect?.(),
+      recovered: () => this.#recovered(),
+    })
+    options.onReady?.(() => this.#recovery.wake())
+  }
+
+  /** Joins the fleet; resolves soon, also where the store cannot be asked. */
+  async start(): Promise<void> {
+    await this.#heartbeat.start()
+  }
+
+  get #stepMs(): number {
+    return Math.max(LEAST_STEP_MS, this.#options.timeoutMs)
+  }
+
+  createCounter(rule: FleetRule): FleetCounter {
+    return this.#store.createCounter(rule)
+  }
+
+  /** This process's part of every limit. */
+  get part(): Part {
+    return this.#fleet.part
+  }
+
+  get status(): StoreStatus {
+    const { isHealthy, since, trouble, outages, clockSteps } = this.#health
+    const fleet = { ...this.#fleet.part, known: this.#fleet.isKnown }
+    const rules = isHealthy ? [] : this.#options.rules()
+    return { healthy: isHealthy, since, ...trouble, fleet, rules, outages, clockSteps }
+  }
+
+  /** Judges all charges at once: every one is counted, or, if one refuses, none. */
+  take(charges: readonly SharedCharge[], now: number): boolean | Promise<boolean> {
+    if (this.#denials.refuses(charges, now)) return false
+    if (this.#health.isHealthy) {
+      this.#latest = charges
+      return this.#ask(charges, now)
+    }
+    if (!this.#isRejoining) return this.#takeHere(charges, now)
+    // others may still count by themselves: this process keeps to its part, and the store knows of all it admits
+    const before = charges.map(charge => this.#backlog.stateBefore(charge))
+    return this.#fallback.take(charges, now) && this.#ask(charges, now, before)
+  }
+
+  /** Judges all charges without counting any. */
+  async look(charges: readonly SharedCharge[], now: number): Promise<boolean> {
+    if (!this.#health.isHealthy) return this.#fallback.look(charges, now)
+    try {
+      const { allowed } = await within(this.#store.look(charges), this.#options.timeoutMs)
+      this.#heardInTime()
+      return allowed
+    } catch (error) {
+      this.#failed(classifyError(error))
+      return this.#fallback.look(charges, now)
+    }
+  }
+
+  giveBack(charge: SharedCharge, cost: number): void {
+    const { counter, key, moment, wait, countedBy } = charge
+    this.#denials.forget(counter, key)
+    const now = this.#options.now()
+    if (countedBy === 'fleet') this.#store.giveBack([{ counter, key, cost, moment, wait }])
+    if (countedBy === 'fleet' && !counter.needsRelease) this.#fallback.giveBack(charge, cost, now)
+    if (!counter.needsRelease) return
+    this.#backlog.cancel(charge, now)
+    this.#fallback.release(charge, now)
+  }
+
+  /** The keys of a counter, at most so many; those that are known here while the store cannot be asked. */
+  async keys(counter: FleetCounter, table: Table, most: number): Promise<string[]> {
+    if (this.#health.isHealthy) {
+      try {
+        return await within(this.#store.keys(counter, most), this.#stepMs)
+      } catch (error) {
+        this.#failed(classifyError(error))
+      }
+    }
+    return Array.from(table.entries(), ([key]) => key).slice(0, most)
+  }
+
+  async reset(counter: FleetCounter, key: string): Promise<void> {
+    this.#denials.forget(counter, key)
+    this.#backlog.forget(counter, key)
+    this.#fallback.forget(counter, key)
+    await this.#store.reset(counter, key)
+  }
+
+  /** The rules have changed: what was known of their keys may be wrong. */
+  reconsider(): void {
+    this.#denials.clear()
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#heartbeat.stop()
+    clearTimeout(this.#settling)
+    this.#recovery.stop()
+    if (this.#health.isHealthy) await this.#fleet.leave().catch(() => {})
+  }
+
+  /**
+   * Asks the store within the deadline. If the call is counted in this process already, `before` is what was counted there
+   * until then.
+   */
+  #ask(charges: readonly SharedCharge[], now: number, before?: readonly (KeyState | undefined)[]): Promise<boolean> {
+    const isCounted = before !== undefined
+    return new Promise(resolve => {
+      let isAdmitted: boolean | undefined
+      const decide = (allowed: boolean): void => {
+        isAdmitted = allowed
+        resolve(allowed)
+      }
+      const decideHere = (): void => {
+        if (isAdmitted === undefined)
+          decide(before ? this.#owe(charges, before) : this.#takeHere(charges, this.#options.now()))
+      }
+      const waiter: PendingAnswer = {
+        isAnswered: false,
+        dueTick: 0,
+        askedAt: now,
+        late: () => {
+          this.#failed(classifyError(new TooLate(this.#options.timeoutMs)))
+          if (isAdmitted !== undefined) return
+          if (isCounted || !this.#health.isHealthy) return decideHere()
+          const allowed = this.#takeLate(charges, this.#options.now())
+          if (allowed !== undefined) decide(allowed)
+        },
+        giveUp: decideHere,
+      }
+      this.#deadline.add(waiter)
+      this.#store.take(charges).then(
+        answer => {
+          waiter.isAnswered = true
+          if (isAdmitted !== undefined) {
+            this.#deadline.heard()
+            this.#heardLate(charges, answer, isAdmitted)
+            return
+          }
+          this.#heard(charges, answer, now)
+          // the store has counted the call no later than now: what is forgotten here is forgotten there
+          const heardAt = this.#options.now()
+          this.#fallback.follow(charges, answer.allowed, isCounted, heardAt)
+          if (isCounted && !answer.allowed) for (const charge of charges) this.#fallback.release(charge, heardAt)
+          resolve(answer.allowed)
+        },
+        error => {
+          waiter.isAnswered = true
+          if (isAdmitted !== undefined) return
+          this.#failed(classifyError(error))
+          decideHere()
+        },
+      )
+    })
+  }
+
+  #heardInTime(): void {
+    this.#deadline.heard()
+    this.#breaker.succeeded(performance.now())
+  }
+
+  #heard(charges: readonly SharedCharge[], { allowed, now: judgedAt }: Answered, now: number): void {
+    this.#heardInTime()
+    for (const charge of charges) {
+      charge.countedBy = 'fleet'
+      charge.moment = judgedAt + charge.wait
+    }
+    if (!allowed) this.#denials.learn(charges, now)
+  }
+
+  /** Judges a call whose answer is late by what the store last said is left; undefined if it has not said that. */
+  #takeLate(charges: readonly SharedCharge[], now: number): boolean | undefined {
+    if (!this.#fallback.knows(charges, now)) return undefined
+    const before = charges.map(charge => this.#backlog.stateBefore(charge))
+    return this.#fallback.takeLate(charges, now) && this.#owe(charges, before)
+  }
+
+  #takeHere(charges: readonly SharedCharge[], now: number): boolean {
+    const before = charges.map(charge => this.#backlog.stateBefore(charge))
+    const allowed = this.#fallback.take(charges, now) && this.#owe(charges, before)
+    this.#health.judged(allowed, charges.every(isCountedHere))
+    return allowed
+  }
+
+  /** Remembers to tell the store of charges that were counted here. */
+  #owe(charges: readonly SharedCharge[], before: readonly (KeyState | undefined)[]): true {
+    charges.forEach((charge, i) => {
+      if (charge.countedBy === 'memory' && charge.fits && charge.cost > 0) this.#backlog.add(charge, before[i])
+    })
+    return true
+  }
+
+  /** The call was judged here meanwhile: if it passed, this is its count; if not, the count is nobody's. */
+  #heardLate(charges: readonly SharedCharge[], { allowed, now }: Answered, isAdmitted: boolean): void {
+    if (!allowed) return
+    const unwanted = charges.filter(({ counter }) => !isAdmitted || counter.needsRelease)
+    this.#store.refund(unwanted, now)
+    if (!isAdmitted) return
+    const here = this.#options.now()
+    for (const charge of charges) {
+      if (charge.counter.needsRelease || !isCountedHere(charge)) continue
+      this.#backlog.cancel(charge, here)
+      this.#fallback.see(charge, here)
+    }
+  }
+
+  #failed(trouble: StoreError): void {
+    const now = performance.now()
+    const isHopeless = trouble.isSilent ? this.#breaker.late(now) : this.#breaker.failed(now)
+    // of parts, one may fail while the others answer
+    const isPlain = !trouble.isSilent && trouble.kind !== 'bug' && !this.#options.hasParts
+    if (isHopeless || isPlain) this.#switch(trouble)
+    // an answer that is only late may still count its call
+    else this.#settleSoon(trouble.isSilent ? this.#silentMs : SETTLE_MS)
+  }
+
+  /** From now on this process judges calls; the store was away at the moment given, or is now. */
+  #switch(trouble: StoreError, awayAt?: number): void {
+    if (!this.#health.isHealthy || this.#isClosed) return
+    this.#health.begin(this.#causeOf(trouble))
+    const now = this.#options.now()
+    const askedAt = this.#deadline.waitingSince ?? now
+    // an error that comes long after the question: this process was stalled, and does not know what it has missed
+    this.#fallback.begin(awayAt ?? now, awayAt === undefined && now - askedAt > STALL_US)
+    this.#recovery.begin()
+    this.#deadline.giveUpAll()
+    this.#options.onChange(this.status)
+  }
+
+  /** What the store had counted is told to it again, by all processes together as after any outage. */
+  #lost(): void {
+    this.#hasLost = true
+    this.#switch(classifyError(new CountsLost()))
+  }
+
+  #clockStepped(byMs: number): void {
+    this.#health.clockStepped(byMs)
+    warnOnce('DIANA_CLOCK_STEPPED', `that of Redis, ${byMs < 0 ? 'back' : 'forward'} by ${Math.abs(byMs) / 1000} s`)
+  }
+
+  async #probe(): Promise<void> {
+    const { timeoutMs } = this.#options
+    await within(this.#fleet.probeMembers(0), timeoutMs)
+    if (this.#latest.length > 0) await within(this.#store.look(copiesOf(this.#latest)), timeoutMs)
+  }
+
+  async #gather(withinMs: number): Promise<boolean> {
+    const { isComplete, era, hasForgotten } = await within(this.#fleet.probeMembers(withinMs), this.#stepMs)
+    this.#isRejoining = true
+    this.#gatheredEra = era
+    if (!this.#hasLost && (!hasForgotten || this.#remindedEra === era)) return isComplete
+    this.#hasLost = false
+    // before any process adds what the store has never known
+    await remind(this.#store, this.#fallback.known(this.#options.now)).catch(error => {
+      this.#hasLost = true
+      throw error
+    })
+    this.#remindedEra = era
+    return false
+  }
+
+  async #rejoin(withinMs: number): Promise<boolean> {
+    this.#store.renew?.()
+    this.#health.exceeded(await this.#settle())
+    // a process that is back stays back: were it to knock again, others would see it as not back
+    return await within(this.#fleet.return(this.#gatheredEra, withinMs), this.#stepMs)
+  }
+
+  #settle(): Promise<number> {
+    const { now } = this.#options
+    return this.#backlog.settle(this.#store, now, (told, table) => this.#fallback.told(told, table, now()))
+  }
+
+  #failedAgain(error: unknown): void {
+    this.#isRejoining = false
+    const isNews = this.#health.explain(this.#causeOf(classifyError(error)))
+    if (isNews) this.#options.onChange(this.status)
+  }
+
+  /** A way that is closed has a reason, which the next to use it is not told. */
+  #causeOf(trouble: StoreError): StoreError {
+    const reason = trouble.kind === 'down' && !trouble.isSilent ? this.#options.lastError?.() : undefined
+    return reason === undefined ? trouble : classifyError(reason)
+  }
+
+  #recovered(): void {
+    this.#isRejoining = false
+    this.#breaker.reset()
+    this.#health.end()
+    this.#settleSoon()
+    void this.#heartbeat.beat()
+    this.#options.onChange(this.status)
+  }
+
+  /** Tells the store of calls that were judged here though it could be asked. */
+  #settleSoon(ms = SETTLE_MS): void {
+    if (this.#settling) return
+    this.#settling = setTimeout(async () => {
+      this.#settling = undefined
+      if (!this.#health.isHealthy || this.#backlog.isEmpty) return
+      const over = await this.#settle().catch(() => 0)
+      this.#health.exceeded(over)
+      if (!this.#backlog.isEmpty) this.#settleSoon()
+    }, ms).unref()
+  }
+}
+
+function copiesOf(charges: readonly SharedCharge[]): FleetCharge[] {
+  return charges.map(({ counter, key, cost, enforced, mayWait }) => {
+    return Object.assign(fleetCharge(counter), { key, cost, enforced, mayWait })
+  })
+}

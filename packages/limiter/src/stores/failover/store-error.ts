@@ -1,0 +1,46 @@
+import { TooLate } from './deadline.ts'
+import { type Cause, causes, LOST_COUNTS, UNKNOWN_BUG, UNREACHABLE } from './store-error-causes.ts'
+
+export type { TroubleKind } from './store-error-causes.ts'
+
+export interface StoreError extends Pick<Cause, 'code' | 'kind' | 'remedy'> {
+  readonly message: string
+  /** The store said nothing: whoever asks again waits again. */
+  readonly isSilent: boolean
+}
+
+/** The store has lost what it had counted. */
+export class CountsLost extends Error {
+  constructor() {
+    super('Redis has lost its counts: it was flushed, started empty, or has evicted them')
+  }
+}
+
+const LONGEST = 300
+
+export function classifyError(error: unknown): StoreError {
+  const text = error instanceof Error ? error.message : String(error)
+  const isSilent = error instanceof TooLate
+  const { code, kind, remedy } = causeOf(error, text)
+  return { code, kind, remedy, message: text.slice(0, LONGEST), isSilent }
+}
+
+function causeOf(error: unknown, text: string): Pick<Cause, 'code' | 'kind' | 'remedy'> {
+  if (error instanceof CountsLost) return LOST_COUNTS
+  return causes.find(({ pattern }) => pattern.test(text)) ?? unknownCause(error, text)
+}
+
+/** What no server has said is about the way to it. */
+function unknownCause(error: unknown, text: string): Pick<Cause, 'code' | 'kind' | 'remedy'> {
+  return isReply(error, /^(?:ERR )?([A-Z]{3,})\b/.exec(text)?.[1] ?? '') ? UNKNOWN_BUG : UNREACHABLE
+}
+
+/** Clients name what a server answered; a reply that makes no sense is told by what reads it. */
+function isReply(error: unknown, word: string): boolean {
+  const name = error instanceof Error ? error.name : ''
+  return word !== '' || ['ReplyError', 'SimpleError', 'ErrorReply', 'TypeError'].includes(name) || isNonsense(error)
+}
+
+function isNonsense(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('the script answered')
+}

@@ -1,0 +1,274 @@
+import type { Meter, PassResult } from '../../algorithms/algorithm.ts'
+import { blankCharge, type Charge } from '../charge.ts'
+import { OVERFLOW_SLOT, PASSING_SLOTS, Table } from './table.ts'
+
+const told: PassResult = { delay: 0, remaining: 0, idleAt: 0 }
+const SWEEP_PER_NEW_KEY = 2
+const SWEEP_WHEN_FULL = 64
+/** A key is kept a little longer than it matters, unless room is needed: who called a moment ago may call again. */
+const LINGER_US = 10_000_000
+
+/** A charge to one key's counts in this process. */
+export interface LocalCharge extends Charge {
+  table: Table
+  /** Where the key is counted. */
+  slot: number
+}
+
+export function localCharge(table: Table): LocalCharge {
+  const { key, cost, enforced, mayWait, delays, wait, fits, remaining, resets } = blankCharge()
+  // spelled out, since V8 keeps what is spread from another object one step further away
+  return { key, cost, enforced, mayWait, delays, wait, fits, remaining, resets, table, slot: OVERFLOW_SLOT }
+}
+
+/** Counts in this process, decided at once. Holds at most `maxKeys` keys, and forgets none that still matters. */
+export class MemoryStore {
+  readonly #maxKeys: number
+  readonly #tables = new Map<string, Table>()
+  #keys = 0
+  #sweeping: MapIterator<Table> | undefined
+
+  constructor(options: { maxKeys?: number | undefined } = {}) {
+    this.#maxKeys = options.maxKeys ?? 1_000_000
+  }
+
+  get keys(): number {
+    return this.#keys
+  }
+
+  get maxKeys(): number {
+    return this.#maxKeys
+  }
+
+  /** The table of one rule, begun anew. */
+  createTable(id: string, meters: readonly Meter[]): Table {
+    this.dropTable(id)
+    const table = new Table(meters)
+    this.#tables.set(id, table)
+    return table
+  }
+
+  dropTable(id: string): void {
+    this.#keys -= this.#tables.get(id)?.keys ?? 0
+    this.#tables.delete(id)
+  }
+
+  /** The ids whose strangers share one counter because the store is full. */
+  overflowing(now: number): string[] {
+    return [...this.#tables].filter(([, table]) => table.isOverflowing(now)).map(([id]) => id)
+  }
+
+  /** Judges the first `size` charges without counting any. */
+  look(charges: readonly LocalCharge[], size: number, now: number): boolean {
+    locateAll(charges, size)
+    const allowed = measureAll(charges, size, now)
+    for (let i = 0; i < size; i++) report(charges[i]!, now)
+    return allowed
+  }
+
+  /** Judges the first `size` charges at once: all of them are counted, or, if one refuses, none. */
+  take(charges: readonly LocalCharge[], size: number, now: number): boolean {
+    // most calls are done with here, and what is this short V8 compiles into its caller
+    const answer = size === 1 ? this.#takeOne(charges[0]!, now) : passAll(charges, size, now)
+    return answer ?? this.#takeStepwise(charges, size, now)
+  }
+
+  /** The slot of a key that is counted elsewhere and followed here; none where that would crowd those counted here. */
+  slotFor(table: Table, key: string, now: number): number | undefined {
+    const slot = table.find(key)
+    if (slot !== OVERFLOW_SLOT || key === '') return slot
+    if (this.#keys * 2 >= this.#maxKeys) this.#keys -= table.sweep(SWEEP_WHEN_FULL, now)
+    return this.#keys * 2 >= this.#maxKeys ? undefined : this.#place(table, key, now)
+  }
+
+  /** Judges a charge by one move; undefined where it takes more than that. */
+  #takeOne(charge: LocalCharge, now: number): boolean | undefined {
+    if (!locate(charge) && !this.#receive(charge, now)) return undefined
+    if (passAt(charge, now)) return true
+    return passesLater(charge) ? undefined : !charge.enforced
+  }
+
+  /** Gives a new key its place if its call passes, and none if it is refused; says whether one move can tell. */
+  #receive(charge: LocalCharge, now: number): boolean {
+    const { table, key, slot, cost } = charge
+    if (!table.passes || cost === 0) return false
+    const delay = table.meters[0]!.delay(table.state(slot), table.base(slot), now, cost)
+    if (delay === 0) charge.slot = this.#place(table, key, now)
+    return true
+  }
+
+  #takeStepwise(charges: readonly LocalCharge[], size: number, now: number): boolean {
+    const allowed = measureAll(charges, size, now)
+    for (let i = 0; i < size; i++) {
+      const charge = charges[i]!
+      const counts = allowed && charge.cost > 0 && charge.fits
+      const begins = !counts && charge.cost > 0 && charge.table.begins
+      if ((counts || begins) && charge.slot === OVERFLOW_SLOT && charge.key !== '') {
+        charge.slot = this.#place(charge.table, charge.key, now)
+      }
+      if (counts) count(charge, now)
+      else if (begins) begin(charge, now)
+      report(charge, now)
+    }
+    return allowed
+  }
+
+  /** Frees forgotten keys among the next `count`, over all tables in turn. */
+  sweep(count: number, now: number): void {
+    for (let left = count; left > 0; left--) {
+      this.#sweeping ??= this.#tables.values()
+      const { value: table } = this.#sweeping.next()
+      if (table === undefined) {
+        this.#sweeping = undefined
+        continue
+      }
+      // a large table must not have to wait its turn among many small ones
+      const share = Math.min(left, table.keys, Math.max(SWEEP_WHEN_FULL, table.keys >> 4))
+      this.#keys -= table.sweep(share, now - LINGER_US)
+      left -= share
+    }
+  }
+
+  #place(table: Table, key: string, now: number): number {
+    this.#keys -= table.sweep(SWEEP_PER_NEW_KEY, now - LINGER_US)
+    if (this.#keys >= this.#maxKeys) this.#keys -= table.sweep(SWEEP_WHEN_FULL, now)
+    if (this.#keys >= this.#maxKeys) return table.addStranger()
+    const slot = table.add(key, now)
+    if (slot !== OVERFLOW_SLOT) this.#keys++
+    return slot
+  }
+}
+
+/** Finds where a key is counted, and says whether it can be by one move. */
+function locate(charge: LocalCharge): boolean {
+  const { table, key } = charge
+  const slot = table.find(key)
+  charge.slot = slot
+  // a new key needs a place first
+  return table.passes && charge.cost > 0 && (slot !== OVERFLOW_SLOT || key === '')
+}
+
+function locateAll(charges: readonly LocalCharge[], size: number): boolean {
+  let inOneMove = true
+  for (let i = 0; i < size; i++) if (!locate(charges[i]!)) inOneMove = false
+  return inOneMove
+}
+
+/** Counts all charges by one move each if they pass at once; else counts none, and more is to be asked. */
+function passAll(charges: readonly LocalCharge[], size: number, now: number): true | undefined {
+  if (!locateAll(charges, size)) return undefined
+  for (let i = 0; i < size; i++) {
+    const charge = charges[i]!
+    // the last one is not counted unless all are
+    if (i + 1 < size) keep(charge, i)
+    if (passAt(charge, now) || (!charge.enforced && !passesLater(charge))) continue
+    for (let undone = i - 1; undone >= 0; undone--) restore(charges[undone]!, undone)
+    return undefined
+  }
+  return true
+}
+
+function passesLater({ mayWait, wait, table }: LocalCharge): boolean {
+  return mayWait && wait <= table.meters[0]!.maxWaitUs
+}
+
+/** What the charges of one call overwrite, until it is known that all of them pass. */
+let kept: Float64Array = new Float64Array(16 * PASSING_SLOTS)
+
+function keep({ table, slot }: LocalCharge, place: number): void {
+  const state = table.state(slot)
+  const base = table.base(slot)
+  const from = place * PASSING_SLOTS
+  if (from === kept.length) kept = growTwofold(kept)
+  for (let i = 0; i < table.stride; i++) kept[from + i] = state[base + i]!
+}
+
+function restore({ table, slot }: LocalCharge, place: number): void {
+  const state = table.state(slot)
+  const base = table.base(slot)
+  const from = place * PASSING_SLOTS
+  for (let i = 0; i < table.stride; i++) state[base + i] = kept[from + i]!
+}
+
+function growTwofold(numbers: Float64Array): Float64Array {
+  const more = new Float64Array(numbers.length * 2)
+  more.set(numbers)
+  return more
+}
+
+/** Counts a charge in one move if it passes at once, and tells whether. */
+function passAt(charge: LocalCharge, now: number): boolean {
+  const { table, slot } = charge
+  const passes = table.meters[0]!.pass!(table.state(slot), table.base(slot), now, charge.cost, told)
+  const delay = passes ? 0 : told.delay
+  charge.fits = passes
+  charge.wait = delay
+  charge.delays[0] = delay
+  charge.remaining[0] = told.remaining
+  charge.resets[0] = told.idleAt > now ? told.idleAt - now : 0
+  return passes
+}
+
+/** Takes a charge from every level. */
+function count({ table, slot, cost, wait }: LocalCharge, now: number): void {
+  if (table.past.length > 0) table.record(slot, now, cost, wait)
+  const state = table.state(slot)
+  const base = table.base(slot)
+  for (let level = 0; level < table.meters.length; level++) {
+    table.meters[level]!.take(state, base + table.offsets[level]!, now, cost, wait)
+  }
+}
+
+/** Stores that a key was first seen at `now`, in every level that gains from it. */
+function begin({ table, slot }: LocalCharge, now: number): void {
+  const state = table.state(slot)
+  const base = table.base(slot)
+  for (let level = 0; level < table.meters.length; level++) {
+    table.meters[level]!.begin?.(state, base + table.offsets[level]!, now)
+  }
+  for (const { meters, offsets } of table.past) {
+    meters.forEach((meter, level) => void meter.begin?.(state, base + offsets[level]!, now))
+  }
+}
+
+function measureAll(charges: readonly LocalCharge[], size: number, now: number): boolean {
+  let allowed = true
+  for (let i = 0; i < size; i++) {
+    const charge = charges[i]!
+    measure(charge, now)
+    if (!charge.fits && charge.enforced) allowed = false
+  }
+  return allowed
+}
+
+/** Asks every level of a charge how long the call would have to wait. */
+function measure(charge: LocalCharge, now: number): void {
+  const { table, cost, delays, slot } = charge
+  const state = table.state(slot)
+  const base = table.base(slot)
+  let wait = 0
+  let fits = true
+  for (let level = 0; level < table.meters.length; level++) {
+    const meter = table.meters[level]!
+    const delay = meter.delay(state, base + table.offsets[level]!, now, cost)
+    delays[level] = delay
+    if (delay > wait) wait = delay
+    if (delay > (charge.mayWait ? meter.maxWaitUs : 0)) fits = false
+  }
+  charge.wait = wait
+  charge.fits = fits
+}
+
+/** Reads what every level of a charge has left. */
+function report(charge: LocalCharge, now: number): void {
+  const { table, slot, remaining, resets } = charge
+  const state = table.state(slot)
+  const base = table.base(slot)
+  for (let level = 0; level < table.meters.length; level++) {
+    const meter = table.meters[level]!
+    const at = base + table.offsets[level]!
+    remaining[level] = meter.remaining(state, at, now)
+    const resetAt = meter.fullAt ? meter.fullAt(state, at) : meter.idleAt(state, at)
+    resets[level] = Math.max(0, resetAt - now)
+  }
+}

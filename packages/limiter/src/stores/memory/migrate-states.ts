@@ -1,0 +1,110 @@
+import type { Meter } from '../../algorithms/algorithm.ts'
+
+/** Where the numbers of each meter begin within a slot. */
+export interface Layout {
+  readonly meters: readonly Meter[]
+  readonly offsets: readonly number[]
+  readonly stride: number
+}
+
+export function layOut(meters: readonly Meter[]): Layout {
+  let stride = 0
+  const offsets = meters.map(meter => {
+    const offset = stride
+    stride += meter.slots
+    return offset
+  })
+  return { meters, offsets, stride }
+}
+
+/** Which numbers of the old meters those of the new ones come from. */
+export function inheritMoves(before: Layout, after: Layout): LevelMove[] {
+  return after.meters.map((meter, level): LevelMove => {
+    const ancestor = sourceLevelOf(meter, level, before.meters)
+    return { meter, to: after.offsets[level]!, previous: before.meters[ancestor], from: before.offsets[ancestor] }
+  })
+}
+
+/** What the new meters make of the `slots` states in a chunk of the old ones; the chunk itself stays as it is. */
+export function inheritStates(
+  chunk: Float64Array,
+  slots: number,
+  before: Layout,
+  after: Layout,
+  now: number,
+): Float64Array {
+  return moveStates(chunk, slots, before.stride, after.stride, inheritMoves(before, after), now)
+}
+
+/** Which numbers of a slot become those of a meter: those of the `elder` at `from`, or none. */
+export interface LevelMove {
+  readonly meter: Meter
+  readonly to: number
+  readonly previous?: Meter | undefined
+  readonly from?: number | undefined
+}
+
+/** What meters make of the `slots` states in a chunk; the chunk itself stays as it is. */
+export function moveStates(
+  chunk: Float64Array,
+  slots: number,
+  stride: number,
+  newStride: number,
+  moves: readonly LevelMove[],
+  now: number,
+): Float64Array {
+  const states = new Float64Array(slots * newStride)
+  for (const { meter, to, previous, from } of moves) {
+    if (previous === undefined || from === undefined) continue
+    const isKept = meter === previous || hasScaleOf(meter, previous)
+    if (!isKept && !(meter.inherit && isKin(meter, previous))) continue
+    const old = new Float64Array(previous.slots)
+    for (let slot = 0; slot < slots; slot++) {
+      if (!copyState(chunk, slot * stride + from, old)) continue
+      if (isKept) states.set(old, slot * newStride + to)
+      else meter.inherit?.(old, previous.scale ?? [], states, slot * newStride + to, now)
+    }
+  }
+  return states
+}
+
+/** Whether meters in the same order read the same states as before. */
+export function isSameLayout(before: Layout, after: Layout): boolean {
+  if (before.meters.length !== after.meters.length) return false
+  return after.meters.every((meter, level) => hasScaleOf(meter, before.meters[level]!))
+}
+
+/**
+ * The level whose counts a new one goes on with: that of its period; else the next longer one, which knows all of the
+ * calls that matter; else the longest.
+ */
+export function sourceLevelOf({ scale }: Meter, level: number, before: readonly Meter[]): number {
+  const periods = before.map(meter => meter.scale?.[0])
+  const period = scale?.[0]
+  if (period === undefined || periods.includes(undefined) || periods[level] === period) return level
+  const known = periods as number[]
+  const longer = known.filter(other => other >= period)
+  return known.indexOf(longer.length > 0 ? Math.min(...longer) : Math.max(...known))
+}
+
+/** Whether meters are of one algorithm, so that one can go on with the counts of the other. */
+export function isKin(one: Meter, other: Meter): boolean {
+  return one.constructor === other.constructor && one.lua?.name === other.lua?.name
+}
+
+function hasScaleOf(meter: Meter, other: Meter): boolean {
+  const { slots, scale } = meter
+  if (!isKin(meter, other)) return false
+  if (scale === undefined || slots !== other.slots || scale.length !== other.scale?.length) return false
+  return scale.every((number, i) => number === other.scale![i])
+}
+
+/** Copies one state; false if it is that of a key never seen. */
+function copyState(chunk: Float64Array, from: number, state: Float64Array): boolean {
+  let isKnown = false
+  for (let i = 0; i < state.length; i++) {
+    state[i] = chunk[from + i]!
+    if (state[i] !== 0) isKnown = true
+  }
+  return isKnown
+}

@@ -1,0 +1,247 @@
+import type { Meter } from '../../algorithms/algorithm.ts'
+import {
+  onlyVersion,
+  type RuleVersion,
+  type RuleVersions,
+  recordCall,
+  useVersion,
+  withoutPast,
+} from '../redis/rule-versions.ts'
+import { FreeSlots } from './free-slots.ts'
+import { KeyIndex } from './key-index.ts'
+import { inheritMoves, isSameLayout, type Layout, type LevelMove, layOut } from './migrate-states.ts'
+import { States } from './states.ts'
+
+const CHUNK_BITS = 10
+const CHUNK_SLOTS = 1 << CHUNK_BITS
+/** Slot 0 counts all keys that have no slot of their own. */
+export const OVERFLOW_SLOT = 0
+/** A state of no more numbers is cheaper to put back than to ask beforehand. */
+export const PASSING_SLOTS = 16
+
+let resets = 0
+
+/** How many keys were reset in this process so far. A charge remembers it, and is not refunded after a later reset. */
+export function resetsSoFar(): number {
+  return resets
+}
+
+/**
+ * The counts of one rule: a slot of numbers per key (states.ts).
+ *
+ * A key that is not here reads as the crowd does. The crowd is all zeros, a key never seen, unless the store was full
+ * and strangers had to be counted together; then a newcomer begins with what the crowd has used, since he may have
+ * been among them.
+ */
+export class Table {
+  meters: readonly Meter[] = []
+  /** Where each meter's numbers begin within a slot. */
+  offsets: readonly number[] = []
+  /** How many numbers a slot has. */
+  stride = 0
+  /** Since when the limit is what it is; before all moments if it was never changed. */
+  changedAt = -1
+  /** Whether a call can be counted by one move, and the move undone. */
+  passes = false
+  /** Whether calls that are not admitted are stored as the moment at which a key was first seen. */
+  begins = false
+  /** Versions of the rule that are not used any more, and still record all calls; most tables have none. */
+  past: readonly RuleVersion[] = []
+  #versions: RuleVersions
+  #held = false
+  readonly #index = new KeyIndex()
+  #states: States
+  /** Those of `#states`, one step nearer. */
+  #chunks: States['chunks']
+  #step = 0
+  readonly #free = new FreeSlots()
+  #slots = 1
+  #hasStrangers = false
+  /** The last reset of each slot, by chunks; none for a chunk without any. */
+  readonly #resets: (Float64Array | undefined)[] = []
+
+  constructor(meters: readonly Meter[]) {
+    this.#versions = onlyVersion(meters, -1)
+    this.#use(this.#versions)
+    this.#states = new States(layoutOf(this.#versions), CHUNK_BITS)
+    this.#useStates(this.#states)
+    // a table of the crowd alone, such as a global rule's, needs no whole chunk
+    this.#states.addChunk(OVERFLOW_SLOT, 1)
+  }
+
+  /**
+   * Goes on counting with other numbers: every key's state is what the new meters make of it. If `keepsPast` is true, the meters
+   * of before record calls for a while longer, in case they are used again. Returns what undoes this, as long as nothing was
+   * counted since; where a meter throws, nothing has changed.
+   */
+  adopt(meters: readonly Meter[], now: number, { keepsPast = false }: { keepsPast?: boolean } = {}): () => void {
+    const [versions, states] = [this.#versions, this.#states]
+    const { used, stride } = versions
+    if (isSameLayout(layOut(used.meters), layOut(meters))) {
+      const next = { ...used, meters }
+      this.#use({ all: versions.all.map(version => (version === used ? next : version)), used: next, stride })
+    } else if (keepsPast) {
+      this.#move(useVersion(versions, meters, now), now)
+    } else {
+      const after = onlyVersion(meters, now)
+      const before = { meters: used.meters, offsets: used.offsets, stride }
+      this.#move({ versions: after, moves: inheritMoves(before, layoutOf(after)) }, now)
+    }
+    return () => {
+      this.#use(versions)
+      this.#useStates(states)
+    }
+  }
+
+  /** Counts in all versions that are kept a call which the one in use has admitted. */
+  record(slot: number, now: number, cost: number, delay: number): void {
+    const kept = withoutPast(this.#versions, now)
+    if (kept) this.#move(kept, now)
+    const [state, base] = [this.state(slot), this.base(slot)]
+    for (const { meters, offsets } of this.past) {
+      meters.forEach(
+        (meter, level) => void recordCall(this.meters, meter, state, base + offsets[level]!, now, cost, delay),
+      )
+    }
+  }
+
+  /** Takes back what was counted as admitted at `moment`, in all levels or in those that `applies` names. */
+  giveBack(
+    slot: number,
+    now: number,
+    cost: number,
+    moment: number,
+    applies: (meter: Meter) => boolean = () => true,
+  ): void {
+    const [state, base] = [this.state(slot), this.base(slot)]
+    for (const { meters, offsets, changedAt } of this.#versions.all) {
+      meters.forEach((meter, level) => {
+        if (applies(meter)) meter.refund(state, base + offsets[level]!, now, cost, moment, changedAt)
+      })
+    }
+  }
+
+  #move({ versions, moves }: { versions: RuleVersions; moves: readonly LevelMove[] }, now: number): void {
+    this.#useStates(this.#states.move(layoutOf(versions), moves, now))
+    this.#use(versions)
+  }
+
+  #use(versions: RuleVersions): void {
+    const { meters, offsets, changedAt } = versions.used
+    this.#versions = versions
+    this.meters = meters
+    this.offsets = offsets
+    this.stride = versions.stride
+    this.changedAt = changedAt
+    this.past = versions.all.filter(version => version !== versions.used)
+    this.begins = versions.all.some(version => version.meters.some(meter => meter.begin !== undefined))
+    const isPlain = meters.length === 1 && this.past.length === 0 && !this.begins
+    this.passes = isPlain && meters[0]!.pass !== undefined && this.stride <= PASSING_SLOTS
+    this.#held = meters.some(meter => meter.needsRelease)
+  }
+
+  #useStates(states: States): void {
+    this.#states = states
+    this.#chunks = states.chunks
+    this.#step = states.base(1)
+  }
+
+  /** Keys with a slot of their own. */
+  get keys(): number {
+    return this.#index.size
+  }
+
+  find(key: string): number {
+    // to compare texts takes a call, to measure one does not
+    return key.length === 0 ? OVERFLOW_SLOT : (this.#index.get(key) ?? OVERFLOW_SLOT)
+  }
+
+  /** All keys and their slots; the crowd's has the empty key. */
+  *entries(): Generator<readonly [key: string, slot: number]> {
+    yield ['', OVERFLOW_SLOT]
+    yield* this.#index.entries()
+  }
+
+  /** The array with the state of a slot, from `base` on; it is not to be used after that of another slot was asked for. */
+  state(slot: number): Float64Array {
+    const chunks = this.#chunks
+    return chunks === undefined ? this.#states.state(slot) : chunks[slot >> CHUNK_BITS]!
+  }
+
+  base(slot: number): number {
+    return (slot & (CHUNK_SLOTS - 1)) * this.#step
+  }
+
+  /** Whether strangers are being counted together at this moment. */
+  isOverflowing(now: number): boolean {
+    return this.#hasStrangers && this.#isLive(OVERFLOW_SLOT, now)
+  }
+
+  /** The slot of a key for which there is no room. */
+  addStranger(): number {
+    this.#hasStrangers = true
+    return OVERFLOW_SLOT
+  }
+
+  /** A slot for a key that has none; the crowd's, where calls of the crowd cannot be told apart from its own. */
+  add(key: string, now: number): number {
+    const overflowing = this.isOverflowing(now)
+    if (overflowing && this.#held) return OVERFLOW_SLOT
+    const slot = this.#free.pop() ?? this.#grow()
+    this.#index.add(key, slot)
+    if (overflowing) this.#states.copy(OVERFLOW_SLOT, slot)
+    return slot
+  }
+
+  /**
+   * Forgets what is counted for a key; a key that shares a counter with others keeps it. `stamp` is larger than that of every
+   * charge so far.
+   */
+  reset(key: string, stamp: number = ++resets): void {
+    const slot = this.find(key)
+    if (slot === OVERFLOW_SLOT && key !== '') return
+    this.#states.clear(slot)
+    this.#resets[slot >> CHUNK_BITS] ??= new Float64Array(CHUNK_SLOTS)
+    this.#resets[slot >> CHUNK_BITS]![slot & (CHUNK_SLOTS - 1)] = stamp
+  }
+
+  /** Whether a slot was reset after a charge with this stamp. */
+  isResetSince(slot: number, stamp: number): boolean {
+    const chunk = this.#resets[slot >> CHUNK_BITS]
+    return chunk !== undefined && chunk[slot & (CHUNK_SLOTS - 1)]! > stamp
+  }
+
+  /** Looks at up to `count` keys and frees those whose state says nothing any more; returns how many it freed. */
+  sweep(count: number, now: number): number {
+    let freed = 0
+    for (let looked = 0; looked < count; looked++) {
+      const entry = this.#index.next()
+      if (entry === undefined || this.#isLive(entry[1], now)) continue
+      const [key, slot] = entry
+      this.#index.delete(key)
+      this.#states.clear(slot)
+      this.#free.push(slot)
+      freed++
+    }
+    return freed
+  }
+
+  #grow(): number {
+    const slot = this.#slots++
+    if (slot === OVERFLOW_SLOT + 1 || !this.#states.hasChunk(slot)) this.#states.addChunk(slot)
+    return slot
+  }
+
+  #isLive(slot: number, now: number): boolean {
+    const state = this.state(slot)
+    const base = this.base(slot)
+    return this.#versions.all.some(({ meters, offsets }) => {
+      return meters.some((meter, level) => meter.idleAt(state, base + offsets[level]!) > now)
+    })
+  }
+}
+
+/** Where the numbers of all versions are within a slot. */
+function layoutOf({ all, stride }: RuleVersions): Layout {
+  return { meters: all.flatMap(({ meters }) => meters), offsets: all.flatMap(({ offsets }) => offsets), stride }
+}

@@ -1,0 +1,81 @@
+import { warnOnce } from '../../../common/warn-once.ts'
+import type { SendCommand } from '../redis-store.ts'
+import { type Opened, openCluster, openSingle, unusable } from './open.ts'
+
+/** An ioredis client of the application's own, single or Cluster. */
+export interface IoredisClient {
+  call(command: string, ...args: string[]): Promise<unknown>
+  readonly isCluster?: boolean
+}
+
+/** A node-redis client of the application's own; a cluster's is told the key to route by. */
+export interface NodeRedisClient {
+  sendCommand(...args: never[]): Promise<unknown>
+  readonly masters?: unknown
+  /** Whether connect() was called. */
+  readonly isOpen?: boolean
+}
+
+/** Where to count: a URL, the URLs of a Cluster's nodes, a client, or a function that sends a command. */
+export type RedisTarget = string | readonly string[] | IoredisClient | NodeRedisClient | SendCommand
+
+/** A way to Redis; `close` ends only what Diana opened herself. */
+export interface RedisConnection {
+  readonly send: SendCommand
+  readonly isCluster: boolean
+  close(): void
+  /** Learns the nodes of a Cluster again, which may be others by now; only of one that Diana opened. */
+  reconnect?(): void
+  /** Calls the listener whenever a new connection can be used; only of one that Diana opened. */
+  onReady?(listener: () => void): void
+  /** Why it is closed, where it is. */
+  lastError?(): unknown
+}
+
+const leaveOpen = (): void => {}
+
+/** Opens a way to Redis, or takes the one it is given. Does not wait until it is open: until then commands fail. */
+export async function connectRedis(target: RedisTarget): Promise<RedisConnection> {
+  if (typeof target === 'function') return { send: target, isCluster: false, close: leaveOpen }
+  if (typeof target === 'string') return ofIoredis(await openSingle(target))
+  if (Array.isArray(target)) return ofIoredis(await openCluster(target))
+  const client = target as Partial<IoredisClient & NodeRedisClient> | null | undefined
+  if (typeof client?.call === 'function') return { ...overCall(client as IoredisClient), close: leaveOpen }
+  if (typeof client?.sendCommand === 'function') return overSendCommand(client as NodeRedisClient)
+  throw unusable()
+}
+
+function overCall(client: IoredisClient): Omit<RedisConnection, 'close'> {
+  return {
+    send: ([command, ...args]) => client.call(command!, ...args),
+    isCluster: client.isCluster ?? false,
+  }
+}
+
+function overSendCommand(client: NodeRedisClient): RedisConnection {
+  if (client.isOpen === false) warnOnce('DIANA_STORE_NOT_CONNECTED')
+  if (client.masters === undefined) {
+    const send = client.sendCommand.bind(client) as unknown as SendCommand
+    return { send: command => send(command), isCluster: false, close: leaveOpen }
+  }
+  type SendByKey = (key: string, isReadonly: boolean, command: readonly string[]) => Promise<unknown>
+  const send = client.sendCommand.bind(client) as unknown as SendByKey
+  return { send: command => send(firstKey(command), false, command), isCluster: true, close: leaveOpen }
+}
+
+/** The key a command is routed by: EVAL and EVALSHA name their keys after the script and their number. */
+function firstKey(command: readonly string[]): string {
+  return command[0]!.startsWith('EVAL') ? command[3]! : command[1]!
+}
+
+function ofIoredis({ client, trouble, isBarred }: Opened): RedisConnection {
+  const { send, isCluster } = overCall(client as unknown as IoredisClient)
+  return {
+    send: command => (isBarred() ? Promise.reject(trouble()) : send(command)),
+    isCluster,
+    close: () => client.disconnect(),
+    ...(client.isCluster ? { reconnect: () => client.disconnect(true) } : {}),
+    onReady: listener => client.on('ready', listener),
+    lastError: trouble,
+  }
+}

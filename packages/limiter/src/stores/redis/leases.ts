@@ -1,0 +1,91 @@
+import { fieldOf, type RedisCharge, type RedisCounter } from './counter.ts'
+import type { Refund, Renewal } from './question.ts'
+
+interface Holding {
+  counter: RedisCounter
+  readonly key: string
+  /** Places that Redis has granted. */
+  granted: number
+  /** Places asked for, with the answer under way. */
+  asked: number
+}
+
+/** So many resets are remembered. */
+const MOST_RESETS = 10_000
+
+/** Knows what this process holds in Redis, to say so again before the leases end. */
+export class RedisLeases {
+  /** When keys were reset, by the clock of Redis: what was held before is not given back again. */
+  readonly #resets = new Map<string, number>()
+  readonly #holdings = new Map<string, Holding>()
+
+  ask(charges: readonly RedisCharge[]): void {
+    for (const charge of charges) {
+      // most charges hold nothing, and this is done for each of them
+      if (!charge.counter.needsRelease || charge.cost === 0) continue
+      const { counter, key, cost } = charge
+      const id = idOf(counter, key)
+      const holding = this.#holdings.get(id)
+      if (!holding) this.#holdings.set(id, { counter, key, granted: 0, asked: cost })
+      else {
+        holding.counter = counter
+        holding.asked += cost
+      }
+    }
+  }
+
+  /** What was asked for has been answered, or never will be. */
+  settle(charges: readonly RedisCharge[], allowed: boolean): void {
+    for (const charge of charges) {
+      if (!charge.counter.needsRelease || charge.cost === 0) continue
+      const { counter, key, cost, fits } = charge
+      this.#change(idOf(counter, key), -cost, allowed && fits ? cost : 0)
+    }
+  }
+
+  giveBack(refunds: readonly Refund[]): void {
+    for (const { counter, key, cost, moment, wait = 0 } of refunds) {
+      if (!counter.needsRelease) continue
+      const id = idOf(counter, key)
+      if (moment - wait > (this.#resets.get(id) ?? -1)) this.#change(id, 0, -cost)
+    }
+  }
+
+  /** What is held under a key is forgotten there, and is not to be said again. */
+  drop(counter: RedisCounter, key: string): void {
+    this.#holdings.delete(idOf(counter, key))
+  }
+
+  /** Redis has forgotten at `now` what was held under a key. */
+  dropped(counter: RedisCounter, key: string, now: number): void {
+    if (!counter.needsRelease) return
+    const id = idOf(counter, key)
+    this.#resets.delete(id)
+    this.#resets.set(id, now)
+    if (this.#resets.size > MOST_RESETS) this.#resets.delete(this.#resets.keys().next().value!)
+  }
+
+  /** The clock of Redis has stepped back: by when resets were is not known any more. */
+  forgetResets(): void {
+    this.#resets.clear()
+  }
+
+  /** All that is held, as it is known now. */
+  renewals(): Renewal[] {
+    return [...this.#holdings.values()].map(({ counter, key, granted, asked }) => {
+      return { counter, key, least: granted, most: granted + asked }
+    })
+  }
+
+  #change(id: string, asked: number, granted: number): void {
+    const holding = this.#holdings.get(id)
+    if (!holding) return
+    holding.asked += asked
+    holding.granted = Math.max(0, holding.granted + granted)
+    if (holding.asked === 0 && holding.granted === 0) this.#holdings.delete(id)
+  }
+}
+
+function idOf(counter: RedisCounter, key: string): string {
+  return counter.homeOf(key).young + fieldOf(key)
+}

@@ -1,0 +1,46 @@
+import type { CatchUp } from '../failover/catch-up.ts'
+import type { RedisCharge, RedisCounter } from './counter.ts'
+
+/**
+ * One thing to ask of the script: to judge all charges of a call at once, to refund charges, to renew leases, to reset a key, or
+ * to count what it has missed.
+ */
+export type ScriptRequest = Asking | Amendment
+
+export interface Asking {
+  readonly what: 'take' | 'look'
+  readonly charges: readonly RedisCharge[]
+}
+
+export type Amendment =
+  | { readonly what: 'giveBack'; readonly charges: readonly Refund[] }
+  | { readonly what: 'renew'; readonly charges: readonly Renewal[] }
+  | { readonly what: 'catchUp'; readonly charges: readonly RedisCatchUp[] }
+  | { readonly what: 'reset'; readonly charges: readonly Reset[] }
+
+/** A charge that was counted as admitted at `moment`, by the clock of Redis, and is taken back. */
+export interface Refund {
+  readonly counter: RedisCounter
+  readonly key: string
+  readonly cost: number
+  readonly moment: number
+  /** How long before that moment it was charged. */
+  readonly wait?: number | undefined
+}
+
+/** A key whose counts are forgotten, with all that was charged so far. */
+export interface Reset {
+  readonly counter: RedisCounter
+  readonly key: string
+}
+
+/** The places that this process holds for one key; how many is not known while answers are under way. */
+export interface Renewal {
+  readonly counter: RedisCounter
+  readonly key: string
+  readonly least: number
+  readonly most: number
+}
+
+/** What the script has missed of one key. */
+export type RedisCatchUp = CatchUp<RedisCounter>

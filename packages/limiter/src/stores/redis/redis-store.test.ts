@@ -1,0 +1,409 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { Meter } from '../../algorithms/algorithm.ts'
+import { concurrency } from '../../algorithms/concurrency.ts'
+import { fixedWindow } from '../../algorithms/fixed-window.ts'
+import { algorithms } from '../../algorithms/index.ts'
+import { slidingLog } from '../../algorithms/sliding-log.ts'
+import { tokenBucket } from '../../algorithms/token-bucket.ts'
+import { type RedisServer, startRedis } from '../../sources/servers/redis-server.ts'
+import { fieldOf, type RedisCharge, type RedisCounter, redisCharge } from './counter.ts'
+import { RedisStore, type RedisStoreOptions } from './redis-store.ts'
+
+const NOON = 1_794_744_000_000_000
+
+let server: RedisServer
+let commands: (readonly string[])[]
+const stores: RedisStore[] = []
+
+beforeAll(async () => {
+  server = await startRedis()
+  await server.client.config('SET', 'appendonly', 'no')
+})
+afterAll(() => server.close())
+beforeEach(async () => {
+  commands = []
+  await server.client.flushall()
+})
+afterEach(() => {
+  for (const store of stores.splice(0)) store.close()
+})
+
+async function send(command: readonly string[]): Promise<unknown> {
+  commands.push(command)
+  const [name, ...args] = command
+  return await server.client.call(name!, ...args)
+}
+
+function createStore(options: RedisStoreOptions = {}): RedisStore {
+  const store = new RedisStore(send, { now: () => NOON, ...options })
+  stores.push(store)
+  return store
+}
+
+function createCounter(store: RedisStore, meters: readonly Meter[], id = 'rule', enforced = true): RedisCounter {
+  return store.createCounter({ id, meters, algorithm: 'any', enforced })
+}
+
+function perMinute(count: number): Meter {
+  return fixedWindow.meter({ count, periodMs: 60_000 }, {})
+}
+
+function charge(counter: RedisCounter, key = 'someone', cost = 1): RedisCharge {
+  return { ...redisCharge(counter), key, cost }
+}
+
+async function left(store: RedisStore, counter: RedisCounter, key = 'someone'): Promise<number | undefined> {
+  const look = charge(counter, key, 0)
+  await store.look([look])
+  return look.remaining[0]
+}
+
+describe('calls of one turn of the event loop', () => {
+  it('travel together and are decided in order', async () => {
+    const store = createStore()
+    const counter = createCounter(store, [perMinute(5)])
+    await left(store, counter)
+    commands = []
+    const answers = await Promise.all(Array.from({ length: 20 }, () => store.take([charge(counter)])))
+    expect(answers.map(({ allowed }) => allowed)).toEqual(Array.from({ length: 20 }, (_, i) => i < 5))
+    expect(commands.map(([name]) => name)).toEqual(['EVALSHA'])
+  })
+
+  it('travel in several batches when they are many, still in order', async () => {
+    const store = createStore()
+    const counter = createCounter(store, [perMinute(150)])
+    await left(store, counter)
+    commands = []
+    const answers = await Promise.all(Array.from({ length: 300 }, () => store.take([charge(counter)])))
+    expect(answers.map(({ allowed }) => allowed)).toEqual(Array.from({ length: 300 }, (_, i) => i < 150))
+    expect(commands.length).toBe(10)
+  })
+
+  it('do not wait for the turn to end where few are under way', async () => {
+    const store = createStore()
+    const counter = createCounter(store, [perMinute(5)])
+    const asked = Promise.all([store.take([charge(counter)]), store.take([charge(counter)])])
+    await Promise.resolve().then(() => new Promise<void>(resolve => process.nextTick(resolve)))
+    expect(commands.length).toBe(1)
+    await asked
+  })
+
+  it('travel in two halves where as many are steadily under way, so that nobody idles', async () => {
+    const store = createStore()
+    const counter = createCounter(store, [perMinute(1000)])
+    const ask = () => Promise.all(Array.from({ length: 16 }, () => store.take([charge(counter)])))
+    await ask()
+    commands = []
+    const asked = ask()
+    expect(commands.length).toBe(2)
+    await asked
+    expect(await left(store, counter)).toBe(1000 - 2 * 16)
+  })
+
+  it('are judged by limits that differ, where a rule has just changed', async () => {
+    const store = createStore()
+    const before = createCounter(store, [perMinute(5)])
+    const after = createCounter(store, [fixedWindow.meter({ count: 3, periodMs: 3_600_000 }, {})])
+    const charges = [before, before, after, before, after].map(counter => charge(counter))
+    await Promise.all(charges.map(one => store.take([one])))
+    expect(charges.map(({ remaining, fits }) => [remaining[0], fits])).toEqual([
+      [4, true],
+      [3, true],
+      [0, true],
+      [1, true],
+      [0, false],
+    ])
+  })
+
+  it('are judged even if one has more rules than fit into a batch', async () => {
+    const store = createStore()
+    const counters = Array.from({ length: 1500 }, (_, i) => createCounter(store, [perMinute(1)], `rule ${i}`))
+    const first = await store.take(counters.map(counter => charge(counter)))
+    const second = await store.take(counters.slice(-1).map(counter => charge(counter)))
+    expect([first.allowed, second.allowed]).toEqual([true, false])
+  })
+})
+
+describe('a call by several rules', () => {
+  it('is charged by none if one refuses', async () => {
+    const store = createStore()
+    const [wide, narrow] = [
+      createCounter(store, [perMinute(10)], 'wide'),
+      createCounter(store, [perMinute(1)], 'narrow'),
+    ]
+    const both = () => store.take([charge(wide), charge(narrow)])
+    expect([(await both()).allowed, (await both()).allowed]).toEqual([true, false])
+    expect([await left(store, wide), await left(store, narrow)]).toEqual([9, 0])
+  })
+
+  it('is exact however much it costs, alone and among others', async () => {
+    const store = createStore()
+    const most = 2 ** 53 - 1
+    const counter = createCounter(store, [perMinute(most)])
+    const large = 2 ** 52 + 1
+    const [alone, other, third] = [
+      charge(counter, 'one', large),
+      charge(counter, 'two', large),
+      charge(counter, 'three', 1),
+    ]
+    await store.take([alone])
+    await Promise.all([store.take([other]), store.take([third])])
+    expect([alone, other, third].map(({ remaining }) => remaining[0])).toEqual([most - large, most - large, most - 1])
+  })
+
+  it('is not refused by a rule in shadow, which counts nothing then', async () => {
+    const store = createStore()
+    const wide = createCounter(store, [perMinute(10)], 'wide')
+    const shadow = createCounter(store, [perMinute(1)], 'shadow', false)
+    await store.take([charge(wide), charge(shadow)])
+    const second = charge(shadow)
+    expect((await store.take([charge(wide), second])).allowed).toBe(true)
+    expect([second.fits, await left(store, wide), await left(store, shadow)]).toEqual([false, 8, 0])
+  })
+
+  it('can be taken back', async () => {
+    const store = createStore()
+    const counters = [createCounter(store, [perMinute(10)], 'a'), createCounter(store, [perMinute(5)], 'b')]
+    const charges = counters.map(counter => charge(counter, 'someone', 2))
+    store.refund(charges, (await store.take(charges)).now)
+    expect(await Promise.all(counters.map(counter => left(store, counter)))).toEqual([10, 5])
+    expect(await Promise.all(counters.map(counter => store.keys(counter, 10)))).toEqual([[], []])
+  })
+
+  it('is forgotten by a reset', async () => {
+    const store = createStore()
+    const counter = createCounter(store, [perMinute(1)])
+    await store.take([charge(counter)])
+    await store.reset(counter, 'someone')
+    expect(await left(store, counter)).toBe(1)
+  })
+})
+
+describe('what may go wrong', () => {
+  it('a script that Redis has forgotten is sent again, and nothing is counted twice', async () => {
+    const store = createStore()
+    const counter = createCounter(store, [perMinute(10)])
+    await store.take([charge(counter)])
+    await server.client.script('FLUSH')
+    commands = []
+    await Promise.all([store.take([charge(counter)]), store.take([charge(counter)])])
+    expect(await left(store, counter)).toBe(7)
+    expect(commands.map(([name]) => name)).toEqual(['EVALSHA', 'EVAL', 'EVALSHA'])
+  })
+
+  it('any other error reaches all who asked', async () => {
+    const failing = new RedisStore(() => Promise.reject(new Error('OOM command not allowed')))
+    stores.push(failing)
+    const counter = createCounter(failing, [perMinute(10)])
+    const asked = [failing.take([charge(counter)]), failing.look([charge(counter)]), failing.take([charge(counter)])]
+    failing.giveBack([{ counter, key: 'someone', cost: 1, moment: NOON }])
+    for (const { status, ...rest } of await Promise.allSettled(asked)) {
+      expect([status, rest]).toEqual(['rejected', { reason: new Error('OOM command not allowed') }])
+    }
+  })
+
+  it.each([[undefined], ['OK'], [[]], [[1]], [[NOON, 1, 5, 6]], [[NOON, -1, 0]], [[NOON, -9]], [[NOON, 'x']]])(
+    'a reply of %j is an error',
+    async reply => {
+      const store = new RedisStore(() => Promise.resolve(reply))
+      stores.push(store)
+      await expect(store.take([charge(createCounter(store, [perMinute(10)]))])).rejects.toThrow('the script answered')
+    },
+  )
+
+  it('numbers that a client answers as text are understood', async () => {
+    const store = new RedisStore(async command => ((await send(command)) as number[]).map(String), { now: () => NOON })
+    stores.push(store)
+    const counter = createCounter(store, [perMinute(10)])
+    await store.take([charge(counter)])
+    expect(await left(store, counter)).toBe(9)
+  })
+
+  const shape = (mark: number) => Buffer.from(new Float64Array([NOON, 1, mark]).buffer)
+
+  it.each([
+    ['text', Buffer.from('hello')],
+    ['nothing', Buffer.from('')],
+    ['eight bytes', Buffer.from('12345678')],
+    ['an unknown shape', shape(7)],
+    ['a shape without end', shape(Number.NaN)],
+    ['a negative shape', shape(-1)],
+    ['a very long text', Buffer.alloc(2_000_000, 'x')],
+  ])('%s in place of a state counts as nothing', async (_, garbage) => {
+    const store = createStore()
+    const counter = createCounter(store, [perMinute(10)])
+    const { young } = counter.homeOf('someone')
+    await store.take([charge(counter)])
+    await server.client.hset(young, fieldOf('someone'), garbage)
+    await store.take([charge(counter)])
+    expect(await left(store, counter)).toBe(9)
+    expect(await server.client.pttl(young)).toBeGreaterThan(0)
+  })
+
+  it.each(['words', '2 60000000 1 0;2 60000000 1 0', '9 60000000 1 0', '-1', ';;', ''])(
+    'a state whose shape is said to be %j counts as nothing',
+    async words => {
+      const store = createStore()
+      const counter = createCounter(store, [perMinute(10)])
+      await store.take([charge(counter)])
+      const { young } = counter.homeOf('someone')
+      await server.client.hset(young, '@7', words, fieldOf('someone'), shape(7))
+      await store.take([charge(counter)])
+      expect(await left(store, counter)).toBe(9)
+    },
+  )
+
+  it.each(['young', 'old'] as const)(
+    'what is no hash of ours in place of the %s one counts as nothing',
+    async which => {
+      const store = createStore()
+      const counter = createCounter(store, [perMinute(10)])
+      const key = counter.homeOf('someone')[which]
+      for (const spoil of [
+        () => server.client.set(key, 'x'),
+        () => server.client.lpush(key, 'x'),
+        () => server.client.hset(key, fieldOf('someone'), 'x'),
+        () => server.client.hset(key, '@', 'x', fieldOf('someone'), 'x'),
+      ]) {
+        await server.client.flushall()
+        await spoil()
+        // the first to ask after the counts were lost is told so
+        await store.take([charge(counter)]).catch(() => store.take([charge(counter)]))
+        expect(await left(store, counter)).toBe(9)
+      }
+    },
+  )
+
+  it('a closed store says so', async () => {
+    const store = createStore()
+    const counter = createCounter(store, [perMinute(10)])
+    store.close()
+    await expect(store.take([charge(counter)])).rejects.toThrow('the store is closed')
+  })
+})
+
+describe('keys', () => {
+  const limits = [
+    ['1/100ms', { count: 1, periodMs: 100 }],
+    ['10/s', { count: 10, periodMs: 1000 }],
+    ['500/30d', { count: 500, periodMs: 30 * 86_400_000 }],
+  ] as const
+  const rates = algorithms.filter(({ limit }) => limit === 'rate')
+
+  it.each(rates.flatMap(algorithm => limits.map(([text, limit]) => [algorithm.name, text, algorithm, limit] as const)))(
+    'of %s with %s expire after any operation, and not before they are idle',
+    async (_name, _text, algorithm, limit) => {
+      const store = createStore({ now: undefined })
+      const counter = createCounter(store, [algorithm.meter(limit, { warmUp: 1000 })])
+      const { young: key } = counter.homeOf('someone')
+      for (let call = 0; call < 3; call++) {
+        const one = charge(counter)
+        const { now } = await store.take([one])
+        const idleMs = one.resets[0]! / 1000
+        expect(await server.client.pttl(key)).toBeGreaterThanOrEqual(Math.floor(idleMs))
+        store.giveBack([{ counter, key: 'someone', cost: call, moment: now + one.wait }])
+        await store.look([one])
+        expect(await server.client.pttl(key)).not.toBe(-1)
+      }
+    },
+  )
+
+  it('expire though another program has taken their expiry away', async () => {
+    const store = createStore({ now: undefined })
+    const counter = createCounter(store, [tokenBucket.meter({ count: 10, periodMs: 1000 }, {})])
+    await store.take([charge(counter)])
+    await server.client.persist(counter.homeOf('someone').young)
+    await vi.waitFor(async () => {
+      await store.take([charge(counter)])
+      expect(await server.client.pttl(counter.homeOf('someone').young)).toBeGreaterThan(0)
+    })
+  })
+
+  it('of another prefix are another count', async () => {
+    const [one, other] = [createStore(), createStore({ prefix: 'other' })]
+    const [counter, otherCounter] = [createCounter(one, [perMinute(1)]), createCounter(other, [perMinute(1)])]
+    const answers = [await one.take([charge(counter)]), await other.take([charge(otherCounter)])]
+    expect(answers.map(({ allowed }) => allowed)).toEqual([true, true])
+  })
+
+  it('are shared by releases whose scripts differ', async () => {
+    const [one, other] = [createStore(), createStore()]
+    const counter = createCounter(one, [perMinute(10)])
+    createCounter(other, [slidingLog.meter({ count: 10, periodMs: 1000 }, {})], 'more')
+    const otherCounter = createCounter(other, [perMinute(10)])
+    for (let call = 0; call < 4; call++) {
+      await one.take([charge(counter)])
+      await other.take([charge(otherCounter)])
+    }
+    const shas = new Set(commands.filter(([name]) => name === 'EVALSHA').map(([, sha]) => sha))
+    expect([shas.size, await left(one, counter), await left(other, otherCounter)]).toEqual([2, 2, 2])
+  })
+})
+
+describe('a home', () => {
+  let now: number
+  const minute = 60_000_000
+  beforeEach(() => {
+    now = NOON
+  })
+
+  async function visit(store: RedisStore, counter: RedisCounter, key: string): Promise<boolean> {
+    return (await store.take([charge(counter, key)])).allowed
+  }
+
+  it('forgets callers when they no longer matter, and no sooner', async () => {
+    const store = createStore({ now: () => now })
+    const counter = createCounter(store, [perMinute(1)])
+    const { young, old } = counter.homeOf('')
+    for (let call = 0; call < 600; call++) {
+      const second = now + minute - 1 - ((now - NOON) % minute)
+      expect(await visit(store, counter, `caller ${call}`)).toBe(true)
+      for (const moment of [now, second]) {
+        now = moment
+        expect(await visit(store, counter, `caller ${call}`)).toBe(false)
+      }
+      now += 1 + (call % 3) * 20_000_000
+    }
+    const kept = (await server.client.hlen(young)) + (await server.client.hlen(old))
+    expect(kept).toBeGreaterThan(1)
+    expect(kept).toBeLessThan(20)
+  })
+
+  it('keeps those that matter for long among those that do not', async () => {
+    const store = createStore({ now: () => now })
+    const counter = createCounter(store, [tokenBucket.meter({ count: 60, periodMs: 60_000 }, {})])
+    const spend = { ...charge(counter, 'patient'), cost: 60 }
+    expect((await store.take([spend])).allowed).toBe(true)
+    for (let second = 1; second < 60; second++) {
+      now = NOON + second * 1_000_000
+      await visit(store, counter, `passer-by ${second}`)
+      const over = { ...charge(counter, 'patient'), cost: second + 1 }
+      expect((await store.take([over])).allowed).toBe(false)
+    }
+    now = NOON + minute
+    expect((await store.take([{ ...charge(counter, 'patient'), cost: 60 }])).allowed).toBe(true)
+  })
+
+  it('begins anew where only the old one is left', async () => {
+    const store = createStore({ now: () => now })
+    const counter = createCounter(store, [tokenBucket.meter({ count: 1, periodMs: 3_600_000 }, {})])
+    const { young, old } = counter.homeOf('')
+    expect(await visit(store, counter, 'first')).toBe(true)
+    await server.client.rename(young, old)
+    expect(await visit(store, counter, 'first')).toBe(false)
+    expect(await visit(store, counter, 'second')).toBe(true)
+    expect(await visit(store, counter, 'first')).toBe(false)
+  })
+})
+
+describe('a state of many numbers', () => {
+  it('is kept whole', async () => {
+    const store = createStore()
+    const meters = [1, 2, 3].map(days => slidingLog.meter({ count: 1000, periodMs: days * 86_400_000 }, {}))
+    const counter = createCounter(store, [...meters, concurrency.meter({ count: 7, periodMs: 0 }, {})])
+    for (const cost of [6, 1]) await store.take([charge(counter, 'someone', cost)])
+    const last = charge(counter)
+    expect((await store.take([last])).allowed).toBe(false)
+    expect(last.remaining).toEqual([993, 993, 993, 0])
+  })
+})

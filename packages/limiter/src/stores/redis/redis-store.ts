@@ -1,0 +1,457 @@
+import { createHash, randomInt } from 'node:crypto'
+import type { LuaAlgorithm } from '../../algorithms/algorithm.ts'
+import { DianaError } from '../../errors.ts'
+import { CountsLost } from '../failover/store-error.ts'
+import type { Answered, SharedStore, StoreWatcher } from '../store.ts'
+import { type BatchTerms, decodeBatch, decodeBirths, decodeLayouts, encodeBatch, encodeKeep } from './batch.ts'
+import { ClockSteps } from './clock-steps.ts'
+import {
+  HOMES_ON_CLUSTER,
+  keyOf,
+  LEASE_MS,
+  type RedisCharge,
+  type RedisCounter,
+  type RedisCounterRule,
+  type RedisHome,
+  redisCharge,
+  redisCounter,
+} from './counter.ts'
+import { allParts, FAN_OUT, type RedisLayout } from './layout.ts'
+import { RedisLeases } from './leases.ts'
+import type { RedisCatchUp, Refund, ScriptRequest } from './question.ts'
+import { redisScript } from './script/script.ts'
+
+/** Sends one command to Redis; all that Diana asks of a client. */
+export type SendCommand = (command: readonly string[]) => Promise<unknown>
+
+export interface RedisStoreOptions {
+  /** What every key begins with; default: diana. */
+  readonly prefix?: string | undefined
+  readonly isCluster?: boolean | undefined
+  /** Whole microseconds, for tests and replays; default: the clock of Redis. */
+  readonly now?: (() => number) | undefined
+  /** So many callers live in a hash before they are spread over several, for tests; default: 2000, or 1000 in a part. */
+  readonly callersPerHash?: number | undefined
+  /** Versions of rules that are no longer used are forgotten at once, for tests; default: false. */
+  readonly forgetsVersions?: boolean | undefined
+}
+
+interface Script {
+  readonly text: string
+  readonly sha: string
+}
+
+/** A question, and who waits for the answer. */
+type Pending = ScriptRequest & {
+  readonly resolve: (answer: Answered) => void
+  readonly reject: (reason: unknown) => void
+}
+
+/**
+ * So many calls or charges at most run in one script, for it must not keep the server for long; one call is never cut.
+ * Few enough that, with many calls under way, the server judges one batch while this process reads the answers to another.
+ */
+const BATCH_CALLS = 32
+const BATCH_CHARGES = 128
+/** Where nothing is under way, and of late no more calls were than these, none waits for the turn to end. */
+const FEW_CALLS = 8
+/** Redis spreads callers further one level at a time, and seldom. */
+const MOST_TRIES = 10
+/** The keys of so many homes of a rule are listed at the same time. */
+const HOMES_AT_A_TIME = 32
+
+/**
+ * Counts in Redis, for the whole fleet. All calls of one turn of the event loop travel in one script call, or in two where
+ * many are under way, and are judged there in the order they came, each by all its charges at once.
+ *
+ * On a Cluster a script sees one slot only. There a call's charges go out slot by slot, and if one slot refuses, what
+ * the others took is given back: never over the limit, and for the length of that round trip a count may be too high.
+ */
+export class RedisStore implements SharedStore {
+  readonly #send: SendCommand
+  readonly #twins = new Map<string, LuaAlgorithm>()
+  #script: Script | undefined
+  readonly #prefix: string
+  readonly #isCluster: boolean
+  readonly #holder = randomInt(2 ** 47)
+  readonly #now: (() => number) | undefined
+  readonly #callersPerHash: number | undefined
+  readonly #forgetsVersions: boolean | undefined
+  /** How callers are spread, for homes that have many: what Redis said last, by the name of the young hash. */
+  readonly #layouts = new Map<string, RedisLayout>()
+  readonly #homes = new Map<string, RedisHome>()
+  readonly #clockSteps = new ClockSteps()
+  #watcher: StoreWatcher | undefined
+  readonly #leases = new RedisLeases()
+  readonly #renewing: NodeJS.Timeout
+  readonly #flushSoon = (): void => this.#flush()
+  #pending: Pending[] = []
+  #underWay = 0
+  /** As many were under way, or about to be, when answers came of late. */
+  #load = 0
+  #closed = false
+  /** The counter made last for each tag: late refunds go by the limit in force. */
+  readonly #counters = new Map<string, RedisCounter>()
+  /** Since when each tag has the limit it has, if that was changed in this process. */
+  readonly #changes = new Map<string, { readonly mark: number; readonly since: number | undefined }>()
+  /** The clock of Redis as it was told last, and the clock of this process then. */
+  #heard: { readonly now: number; readonly atMs: number } | undefined
+
+  constructor(send: SendCommand, options: RedisStoreOptions = {}) {
+    this.#send = send
+    this.#prefix = options.prefix ?? 'diana'
+    this.#isCluster = options.isCluster ?? false
+    this.#now = options.now
+    this.#callersPerHash = options.callersPerHash
+    this.#forgetsVersions = options.forgetsVersions
+    this.#renewing = setInterval(() => this.renew(), LEASE_MS / 3).unref()
+  }
+
+  createCounter(rule: RedisCounterRule): RedisCounter {
+    for (const { lua } of rule.meters) {
+      if (!lua || this.#twins.get(lua.name) === lua) continue
+      this.#twins.set(lua.name, lua)
+      this.#script = undefined
+    }
+    const counter = redisCounter(rule, {
+      prefix: this.#prefix,
+      isCluster: this.#isCluster,
+      holder: this.#holder,
+      homes: this.#homes,
+      sinceOf: (tag, mark) => this.#sinceOf(tag, mark),
+    })
+    const before = this.#counters.get(counter.tag)
+    this.#counters.set(counter.tag, counter)
+    if (before && before.mark !== counter.mark) this.#announce(counter)
+    return counter
+  }
+
+  /** Lets Redis convert what is counted so far before it expires by the limit of before. */
+  #announce(counter: RedisCounter): void {
+    for (const key of counter.keyPerHome()) {
+      this.#ask({ what: 'look', charges: [{ ...redisCharge(counter), key }] })
+        .then(() => this.#keepParts(counter.homeOf(key)))
+        .catch(() => {})
+    }
+  }
+
+  async #keepParts({ young }: RedisHome): Promise<void> {
+    const layout = this.#layouts.get(young)
+    if (!layout) return
+    for (const { level, names } of allParts(young, layout)) {
+      await this.#evaluate([String(names.length + 1), young, ...names, encodeKeep(FAN_OUT ** level, this.#terms())])
+    }
+  }
+
+  #sinceOf(tag: string, mark: number): number | undefined {
+    const known = this.#changes.get(tag)
+    if (known?.mark === mark) return known.since
+    const since = known && this.#clock()
+    this.#changes.set(tag, { mark, since })
+    return since
+  }
+
+  /** The clock of Redis, or a little before it. */
+  #clock(): number | undefined {
+    if (this.#now) return this.#now()
+    return this.#heard && Math.floor(this.#heard.now + (performance.now() - this.#heard.atMs) * 1000)
+  }
+
+  /** Judges all charges at once: every one is counted, or, if one refuses, none. */
+  take(charges: readonly RedisCharge[]): Promise<Answered> {
+    if (!this.#isCluster) return this.#take(charges)
+    const groups = bySlot(charges, charge => charge)
+    return groups.length === 1 ? this.#take(charges) : this.#takeApart(groups)
+  }
+
+  /** Judges all charges without counting any. */
+  async look(charges: readonly RedisCharge[]): Promise<Answered> {
+    const groups = this.#isCluster ? bySlot(charges, charge => charge) : [charges]
+    const answers = await Promise.all(groups.map(group => this.#ask({ what: 'look', charges: group })))
+    return { allowed: answers.every(({ allowed }) => allowed), now: answers[0]!.now }
+  }
+
+  /** Takes charges back. Nobody waits for it, and if Redis does not hear of it the counts stay on the safe side. */
+  giveBack(charged: readonly Refund[]): void {
+    if (this.#closed || charged.length === 0) return
+    this.#leases.giveBack(charged)
+    const refunds = charged.map(one => ({ ...one, counter: this.#counters.get(one.counter.tag) ?? one.counter }))
+    for (const charges of this.#isCluster ? bySlot(refunds, refund => refund) : [refunds]) {
+      this.#ask({ what: 'giveBack', charges }).catch(() => {})
+    }
+  }
+
+  /** Takes back what a call was charged at `now`. */
+  refund(charges: readonly RedisCharge[], now: number): void {
+    const counted = charges.filter(({ cost, fits }) => cost > 0 && fits)
+    this.giveBack(counted.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait, wait })))
+  }
+
+  /** Counts what Redis has missed of one key, and writes down what does not fit. */
+  async catchUp(missed: RedisCatchUp): Promise<void> {
+    await this.#ask({ what: 'catchUp', charges: [missed] })
+  }
+
+  /** Keys for which something is counted, at most so many. */
+  async keys(counter: RedisCounter, most: number): Promise<string[]> {
+    const found = new Set<string>()
+    const homes = counter.keyPerHome()
+    for (let i = 0; i < homes.length && found.size < most; i += HOMES_AT_A_TIME) {
+      await Promise.all(homes.slice(i, i + HOMES_AT_A_TIME).map(key => this.#addKeysOfHome(counter, key, most, found)))
+    }
+    return [...found]
+  }
+
+  /** Adds the keys that live in the home of one key, at most so many. */
+  async #addKeysOfHome(counter: RedisCounter, one: string, most: number, found: Set<string>): Promise<void> {
+    for await (const hash of this.#hashesOf(counter, one)) {
+      if (found.size >= most) return
+      for (let cursor: string | undefined = '0'; cursor !== undefined && found.size < most; ) {
+        const reply: unknown = await this.#send(['HSCAN', hash, cursor, 'COUNT', '1000'])
+        const [next, pairs] = reply as [unknown, unknown[]]
+        for (let i = 0; i < pairs.length; i += 2) {
+          const key = keyOf(String(pairs[i]))
+          if (key !== undefined && found.size < most) found.add(key)
+        }
+        cursor = String(next) === '0' ? undefined : String(next)
+      }
+    }
+  }
+
+  /** All hashes of the home of a key in which callers may be. */
+  async *#hashesOf(counter: RedisCounter, key: string): AsyncGenerator<string> {
+    const { young, old } = counter.homeOf(key)
+    // the answer tells how the callers of this home are spread
+    await this.#ask({ what: 'look', charges: [{ ...redisCharge(counter), key }] })
+    yield* [young, old]
+    const layout = this.#layouts.get(young)
+    for (const { names } of layout ? allParts(young, layout) : []) yield* names
+  }
+
+  /** Forgets what is counted for one key of a rule. */
+  async reset(counter: RedisCounter, key: string): Promise<void> {
+    const latest = this.#counters.get(counter.tag) ?? counter
+    this.#leases.drop(counter, key)
+    const { now } = await this.#ask({ what: 'reset', charges: [{ counter: latest, key }] })
+    this.#leases.dropped(counter, key, now)
+  }
+
+  watch(watcher: StoreWatcher): void {
+    this.#watcher = watcher
+  }
+
+  /** Answers what was asked, and renews no lease any more: what this process still holds is free again soon. */
+  close(): void {
+    this.#closed = true
+    clearInterval(this.#renewing)
+  }
+
+  async #takeApart(groups: readonly (readonly RedisCharge[])[]): Promise<Answered> {
+    const outcomes = await Promise.allSettled(groups.map(group => this.#take(group)))
+    const answers = outcomes.flatMap(outcome => (outcome.status === 'fulfilled' ? [outcome.value] : []))
+    if (answers.length === groups.length && answers.every(({ allowed }) => allowed)) return answers[0]!
+    outcomes.forEach((outcome, i) => {
+      if (outcome.status === 'fulfilled' && outcome.value.allowed) this.refund(groups[i]!, outcome.value.now)
+    })
+    const failure = outcomes.find(outcome => outcome.status === 'rejected')
+    if (failure) throw failure.reason
+    return { allowed: false, now: answers[0]!.now }
+  }
+
+  #take(charges: readonly RedisCharge[]): Promise<Answered> {
+    return this.#ask({ what: 'take', charges })
+  }
+
+  /** Says again what this process holds. */
+  renew(): void {
+    const renewals = this.#leases.renewals()
+    // each on its own, so that a batch stays small, and a Cluster finds each in its slot
+    for (const renewal of renewals) this.#ask({ what: 'renew', charges: [renewal] }).catch(() => {})
+  }
+
+  #ask(question: ScriptRequest): Promise<Answered> {
+    if (this.#closed) return Promise.reject(new DianaError('CLOSED', 'the store is closed'))
+    if (question.what === 'take') this.#leases.ask(question.charges)
+    const { what, charges } = question
+    return new Promise((resolve, reject) => {
+      const waiting = this.#pending.push({ what, charges, resolve, reject } as Pending)
+      if (waiting >= this.#enough) this.#flush()
+      else if (waiting > 1) return
+      else if (this.#underWay === 0 && this.#load <= FEW_CALLS) process.nextTick(this.#flushSoon)
+      else setImmediate(this.#flushSoon)
+    })
+  }
+
+  /** Half of what is steadily under way, so that Redis judges the one half while this process reads the answers to the other. */
+  get #enough(): number {
+    if (this.#isCluster) return Number.POSITIVE_INFINITY
+    if (this.#load <= FEW_CALLS) return BATCH_CALLS
+    return Math.min(BATCH_CALLS, Math.max(Math.ceil(this.#load / 2), this.#underWay))
+  }
+
+  #flush(): void {
+    const pending = this.#pending
+    this.#pending = []
+    const slots = this.#isCluster ? bySlot(pending, ({ charges }) => charges[0]!) : [pending]
+    for (const slot of slots) for (const batch of batchesOf(slot)) void this.#run(batch)
+  }
+
+  async #run(batch: readonly Pending[]): Promise<void> {
+    try {
+      const { now, allowed } = await this.#exchange(batch)
+      batch.forEach((question, i) => {
+        this.#settle(question, allowed[i]!)
+        question.resolve({ allowed: allowed[i]!, now })
+      })
+    } catch (error) {
+      for (const question of batch) {
+        this.#settle(question, false)
+        question.reject(error)
+      }
+    }
+  }
+
+  #settle(question: ScriptRequest, allowed: boolean): void {
+    if (question.what === 'take') this.#leases.settle(question.charges, allowed)
+  }
+
+  /** Asks again as long as Redis has callers spread otherwise than this process knew; nothing is counted until both agree. */
+  async #exchange(questions: readonly ScriptRequest[]): Promise<{ now: number; allowed: boolean[] }> {
+    this.#underWay += questions.length
+    try {
+      for (let tries = 0; tries < MOST_TRIES; tries++) {
+        const { keys, arg, homes } = encodeBatch(questions, this.#terms())
+        const sent = homes.map(({ born }) => born)
+        const [sentAtMs, askedAtMs] = [performance.now(), this.#steadyMs()]
+        const reply = await this.#evaluate([String(keys.length), ...keys, arg])
+        const births = decodeBirths(reply)
+        if (births) {
+          this.#compareBirths(homes, sent, births)
+          continue
+        }
+        const layouts = decodeLayouts(reply)
+        if (!layouts) {
+          const answer = decodeBatch(questions, reply, sent.includes(0) ? homes : [])
+          this.#hear(answer.now, sentAtMs)
+          noteWhatMatters(questions, askedAtMs)
+          return answer
+        }
+        for (const [h, layout] of layouts.entries()) this.#learn(keys[h * 2], layout)
+      }
+      throw new Error(`the script answered ${MOST_TRIES} times that callers are spread otherwise`)
+    } finally {
+      // answers that come together would each make it seem less than it is
+      this.#load = Math.max(this.#underWay + this.#pending.length, this.#load - 1)
+      this.#underWay -= questions.length
+    }
+  }
+
+  /** Throws if Redis has lost homes in which something mattered that this process was told of; others may have expired. */
+  #compareBirths(homes: readonly RedisHome[], sent: readonly number[], births: readonly number[]): void {
+    let isLost = false
+    homes.forEach((home, h) => {
+      if (sent[h] === 0 || sent[h] === births[h]) return
+      if (sent[h] === home.born) {
+        if (this.#steadyMs() < home.mattersUntil) home.lost = home.born
+        home.born = 0
+        home.mattersUntil = 0
+      }
+      if (sent[h] === home.lost) isLost = true
+    })
+    if (!isLost) return
+    this.#watcher?.countsLost()
+    throw new CountsLost()
+  }
+
+  /** A clock that never steps, unless one is given from outside. */
+  #steadyMs(): number {
+    return this.#now ? this.#now() / 1000 : performance.now()
+  }
+
+  #hear(now: number, sentAtMs: number): void {
+    const atMs = performance.now()
+    this.#heard = { now, atMs }
+    const stepMs = this.#clockSteps.observe(now / 1000, sentAtMs, atMs)
+    if (stepMs === 0) return
+    if (stepMs < 0) this.#leases.forgetResets()
+    this.#watcher?.clockStepped(stepMs)
+  }
+
+  #terms(): BatchTerms {
+    return {
+      layouts: this.#layouts,
+      homesPerRule: this.#isCluster ? HOMES_ON_CLUSTER : 1,
+      now: this.#now?.(),
+      callersPerHash: this.#callersPerHash,
+      forgetsVersions: this.#forgetsVersions,
+    }
+  }
+
+  #learn(young: string | undefined, layout: RedisLayout): void {
+    if (young === undefined) return
+    if (layout.code === 0) this.#layouts.delete(young)
+    else this.#layouts.set(young, layout)
+  }
+
+  async #evaluate(rest: readonly string[]): Promise<unknown> {
+    this.#script ??= scriptOf([...this.#twins.values()])
+    const { text, sha } = this.#script
+    try {
+      return await this.#send(['EVALSHA', sha, ...rest])
+    } catch (error) {
+      if (!String(error).includes('NOSCRIPT')) throw error
+      return await this.#send(['EVAL', text, ...rest])
+    }
+  }
+}
+
+/** Until when what Redis has said matters at least: the script ran after it was asked. */
+function noteWhatMatters(questions: readonly ScriptRequest[], askedAtMs: number): void {
+  for (const question of questions) {
+    if (question.what !== 'take') continue
+    for (const { counter, key, resets } of question.charges) {
+      const home = counter.homeOf(key)
+      for (const reset of resets) {
+        const untilMs = askedAtMs + Math.min(reset / 1000, counter.needsRelease ? LEASE_MS : reset / 1000)
+        if (untilMs > home.mattersUntil) home.mattersUntil = untilMs
+      }
+    }
+  }
+}
+
+/** The moves of all rules so far; in one order, so that processes with the same rules send the same script. */
+function scriptOf(twins: readonly LuaAlgorithm[]): Script {
+  const text = redisScript(twins.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
+  return { text, sha: createHash('sha1').update(text).digest('hex') }
+}
+
+/** Things put together by the slot of a Cluster that they belong to, in their order. */
+function bySlot<T>(things: readonly T[], keyed: (thing: T) => { counter: RedisCounter; key: string }): T[][] {
+  const groups = new Map<number, T[]>()
+  for (const thing of things) {
+    const { counter, key } = keyed(thing)
+    const { slot } = counter.homeOf(key)
+    const group = groups.get(slot)
+    if (group) group.push(thing)
+    else groups.set(slot, [thing])
+  }
+  return [...groups.values()]
+}
+
+/** Cuts what is pending into batches of few charges; one that has many is a batch of its own. */
+function batchesOf(pending: readonly Pending[]): Pending[][] {
+  const batches: Pending[][] = []
+  let batch: Pending[] = []
+  let room = 0
+  for (const one of pending) {
+    const size = one.charges.length
+    if (size > room || batch.length === BATCH_CALLS) {
+      batch = []
+      batches.push(batch)
+      room = BATCH_CHARGES
+    }
+    batch.push(one)
+    room -= size
+  }
+  return batches
+}

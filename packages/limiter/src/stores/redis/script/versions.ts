@@ -1,0 +1,295 @@
+import { KEPT_US, MOST_VERSIONS } from '../rule-versions.ts'
+
+/**
+ * The part of the script for rules whose limits differ between processes, or have just changed. It stands within the slow path.
+ *
+ * Each set of limits that lives in a home is a version of the rule. While several are in use, the state of a caller holds the
+ * numbers of all of them, one after the other: every call is judged by its own version, and recorded by all others. So each
+ * version knows all calls, whichever version admitted them. A version that is no longer used leaves after a while
+ * (rule-versions.ts, which does the same for counts in memory).
+ *
+ * Whenever a version joins or leaves, what states hold gets another number. The field '@' .. number lists the levels: `of` is
+ * the mark of the version that a level belongs to, `start` is when that version joined, `from` is the place of the level that
+ * it goes on with in the list before, which it `keeps` as it is, or converts as of `start`. A state is converted when it is read:
+ * the answer does not depend on when the caller comes, and a refusal needs to store nothing.
+ *
+ * The mark of a home is that of its only version; with several it is the negative mark of the one that was used last, and pairs
+ * of numbers follow in the field '@': the mark of each version, and until when it is kept.
+ */
+export const VERSIONS: string = `
+  local KEPT_US, MOST_VERSIONS = ${KEPT_US}, ${MOST_VERSIONS}
+
+  function rare.levelsOf(home, number)
+    home.lists = home.lists or {}
+    if home.lists[number] == nil then
+      local field = string.format('@%.0f', number)
+      local text = call('HGET', home.young, field) or readFields(home.old, field)[1]
+      local isList, list = pcall(cmsgpack.unpack, text)
+      home.lists[number] = text and isList and type(list) == 'table' and list or false
+    end
+    return home.lists[number]
+  end
+
+  local periodOf = rare.periodOf
+
+  local function algorithmOf(level)
+    return string.match(level.shape, '=(.*)$')
+  end
+
+  local function versionsIn(levels)
+    local versions = {}
+    for l, level in ipairs(levels) do
+      local version = versions[#versions]
+      if not version or version.mark ~= level.of then
+        version = { mark = level.of, start = level.start, at = l - 1, longest = 0, levels = {} }
+        versions[#versions + 1] = version
+      end
+      version.levels[#version.levels + 1] = level
+      version.longest = max(version.longest, periodOf(level) or 0)
+    end
+    return versions
+  end
+
+  -- the place of the level whose counts a new one goes on with: that of its period, else the next longer one, else the longest
+  local function ancestorIn(levels, period, l, algorithm)
+    local longer, longest
+    for _, level in ipairs(levels) do
+      if algorithmOf(level) ~= algorithm then return nil end
+    end
+    if not period then return levels[l] and l end
+    if levels[l] and scaleIn(levels[l].shape)[1] == period then return l end
+    for p, level in ipairs(levels) do
+      local other = scaleIn(level.shape)[1]
+      if not other then return levels[l] and l end
+      if other >= period and (not longer or other < scaleIn(levels[longer].shape)[1]) then longer = p end
+      if not longest or other > scaleIn(levels[longest].shape)[1] then longest = p end
+    end
+    return longer or longest
+  end
+
+  -- the version that was used last knows best; unless it has forgotten what another one, of a longer period, still knows
+  local function ancestorOf(versions, latest, level, l)
+    local period = scaleIn(level.shape)[1]
+    local algorithm = algorithmOf(level)
+    local place = ancestorIn(latest.levels, period, l, algorithm)
+    local known = place and scaleIn(latest.levels[place].shape)[1]
+    if period and (known or 0) < period then
+      local levels, places = {}, {}
+      for _, version in ipairs(versions) do
+        for p, other in ipairs(version.levels) do
+          if algorithmOf(other) == algorithm then levels[#levels + 1], places[#places + 1] = other, version.at + p end
+        end
+      end
+      local other = ancestorIn(levels, period, 0, algorithm)
+      if other and (periodOf(levels[other]) or 0) > (known or 0) then return places[other] end
+    end
+    return place and latest.at + place
+  end
+
+  local function livesFor(version, versions)
+    if request.forgets then return 0 end
+    for _, other in ipairs(versions) do
+      if other ~= version and other.longest >= version.longest then return KEPT_US end
+    end
+    return max(KEPT_US, version.longest)
+  end
+
+  local function copyOf(level, of, start, from, keeps)
+    local copy = {}
+    for name, value in pairs(level) do copy[name] = value end
+    copy.of, copy.start, copy.from, copy.keeps, copy.behindUs = of, start, from, keeps, nil
+    return copy
+  end
+
+  local function untilsOf(home)
+    if home.untils then return home.untils end
+    home.untils = {}
+    for at = ABOUT_BYTES + 1, #home.about - 15, 16 do
+      local mark, lasts = fetch('<dd', home.about, at)
+      home.untils[mark] = lasts
+    end
+    return home.untils
+  end
+
+  local function define(home, levels)
+    home.version = home.version + 1
+    home.lists = home.lists or {}
+    home.lists[home.version] = levels
+    home.spelling = home.spelling or {}
+    home.spelling[home.version], home.isSpelled = levels, true
+  end
+
+  -- what is counted so far is converted as of now, even if nothing else is written, and may matter for longer than it did
+  local function goOn(home, rule, elders)
+    local leftUs, lasts = max(0, home.lasts - now, home.oldLasts - now), 0
+    for _, elder in ipairs(elders) do
+      for _, level in ipairs(rule.levels) do
+        local longest, scale = movesOf(level).longest, scaleIn(level.shape)
+        longest = algorithmOf(elder) == algorithmOf(level) and longest
+        lasts = max(lasts, longest and longest(level, scaleIn(elder.shape), leftUs) or leftUs + (scale[1] or 0))
+      end
+    end
+    lasts = min(now + lasts, now + LONGEST)
+    home.last = max(home.last, lasts)
+    if home.oldLasts > now and lasts > home.oldLasts then
+      home.oldLasts = lasts
+      expire(home.old, lasts)
+    end
+  end
+
+  -- the versions that stay when a rule's is used, the rule's own among them if it is there
+  local function stayingOf(versions, rule, untils)
+    local staying, own = {}, nil
+    for _, version in ipairs(versions) do
+      if version.mark == rule.mark then own = version end
+      if version.mark == rule.mark or untils[version.mark] > now then staying[#staying + 1] = version end
+    end
+    while #staying + (own and 0 or 1) > MOST_VERSIONS do
+      local first
+      for s, version in ipairs(staying) do
+        if version ~= own and (not first or untils[version.mark] < untils[staying[first].mark]) then first = s end
+      end
+      table.remove(staying, first)
+    end
+    return staying, own
+  end
+
+  -- whether all versions but the rule's own are still kept
+  local function areKept(home, rule)
+    for at = ABOUT_BYTES + 1, #home.about - 15, 16 do
+      local mark, lasts = fetch('<dd', home.about, at)
+      if mark ~= rule.mark and lasts <= now then return false end
+    end
+    return not home.untils
+  end
+
+  -- lets the version of a rule be the one that was used last; it joins those in use, and those that are not used any more leave
+  function rare.takeOver(home, rule)
+    local levels = home.version > 0 and rare.levelsOf(home, home.version)
+    if not levels then
+      home.mark, home.since = rule.mark, home.version == 0 and rule.since or -1
+      home.since = min(now, home.since)
+      levels = {}
+      for l, level in ipairs(rule.levels) do levels[l] = copyOf(level, rule.mark, home.since) end
+      return define(home, levels)
+    end
+    if not home.isSpelled then
+      home.spelling = home.spelling or {}
+      home.spelling[home.version], home.isSpelled = levels, true
+    end
+    if home.mark == rule.mark or (home.mark == -rule.mark and areKept(home, rule)) then return end
+    local untils, latest = untilsOf(home), nil
+    local mark = home.mark < 0 and -home.mark or home.mark
+    local versions, listed = {}, versionsIn(levels)
+    for _, version in ipairs(listed) do
+      if version.mark == mark then latest = version end
+      if version.mark == mark or untils[version.mark] > now then versions[#versions + 1] = version end
+    end
+    -- a limit that was changed before the other one took over does so now
+    local start = min(now, rule.since and rule.since > home.since and rule.since or now)
+    if mark ~= rule.mark then
+      local joining = versionsIn({ copyOf(rule.levels[1], rule.mark) })[1]
+      for _, level in ipairs(rule.levels) do joining.longest = max(joining.longest, periodOf(level) or 0) end
+      local all, isKnown = {}, false
+      for v, version in ipairs(versions) do
+        all[v], isKnown = version, isKnown or version.mark == rule.mark
+      end
+      if not isKnown then all[#all + 1] = joining end
+      untils[mark] = start + livesFor(latest, all)
+      home.isChanged = true
+    end
+    local staying, own = stayingOf(versions, rule, untils)
+    if not own or #staying < #listed then
+      local after = {}
+      for _, version in ipairs(staying) do
+        for l, level in ipairs(version.levels) do
+          after[#after + 1] = copyOf(level, level.of, level.start, version.at + l, true)
+        end
+      end
+      if not own then
+        for l, level in ipairs(rule.levels) do
+          after[#after + 1] = copyOf(level, rule.mark, start, ancestorOf(versions, latest, level, l))
+        end
+        home.since = start
+        if home.isKnown or home.oldLasts > now then goOn(home, rule, levels) end
+      end
+      define(home, after)
+      home.isChanged = true
+    end
+    local isAlone = #staying + (own and 0 or 1) == 1
+    home.mark = isAlone and rule.mark or -rule.mark
+    if isAlone and own then home.since = own.start end
+    local kept = {}
+    for _, version in ipairs(staying) do
+      kept[version.mark] = untils[version.mark] or 0
+      -- the home is kept for as long as its versions are
+      if not isAlone then home.last = max(home.last, kept[version.mark]) end
+    end
+    kept[rule.mark] = 0
+    home.untils = isAlone and {} or kept
+  end
+
+  -- the clock of Redis has stepped back: what was counted by it is moved back as far, as a version of its own
+  function rare.stepBack(home)
+    local levels, behindUs, after = home.version > 0 and rare.levelsOf(home, home.version), home.saved - now, {}
+    for l, level in ipairs(levels or {}) do
+      after[l] = copyOf(level, level.of, min(level.start, now), l, true)
+      after[l].behindUs = behindUs
+    end
+    if levels then define(home, after) end
+    local untils = untilsOf(home)
+    for mark, lasts in pairs(untils) do untils[mark] = lasts - behindUs end
+    home.lasts, home.oldLasts = max(0, home.lasts - behindUs), max(0, home.oldLasts - behindUs)
+    home.last = max(home.last, home.lasts, home.oldLasts)
+    home.since, home.resetAt, home.saved, home.isChanged = min(home.since, now), min(home.resetAt, now), now, true
+  end
+
+  function rare.birthsOf(homes)
+    local births = { -2 }
+    for h, home in ipairs(homes) do births[h + 1] = home.about ~= '' and home.born or 0 end
+    return births
+  end
+
+  -- lets a rule know where its levels are among those of all versions
+  function rare.bind(home, rule)
+    local all = {}
+    for l, level in ipairs(rare.levelsOf(home, home.version)) do
+      all[l] = level
+      if level.of == rule.mark and (l == 1 or all[l - 1].of ~= rule.mark) then rule.at, rule.since = l - 1, level.start end
+    end
+    for l, level in ipairs(rule.levels) do
+      level.of, level.start = rule.mark, rule.since
+      all[rule.at + l] = level
+    end
+    for _, level in ipairs(all) do level.holder = rule.levels[1].holder end
+    rule.all = all
+  end
+
+  -- counts, in a level of another version, a call that a rule has admitted. A level that admits more in the long run counts ahead
+  -- what does not fit: a burst of the slower version is not to come on top of what the faster one admits
+  local function record(rule, level, state, cost, wait)
+    local moves = movesOf(level)
+    if not rule.slowest then
+      rule.slowest = huge
+      for _, own in ipairs(rule.levels) do
+        local perUs = movesOf(own).perUs
+        if perUs then rule.slowest = min(rule.slowest, perUs(own)) end
+      end
+    end
+    local carries = moves.perUs and moves.perUs(level) > rule.slowest or false
+    if moves.record then return moves.record(level, state, now, cost, wait, carries) end
+    local fitsIn = carries and moves.delay(level, state, now, cost) or 0
+    moves.take(level, state, now, cost, fitsIn < huge and max(wait, fitsIn) or wait)
+  end
+
+  -- spells out the versions that were used; returns until when each is kept
+  function rare.spell(home)
+    for version, levels in pairs(home.spelling or {}) do
+      call('HSETNX', home.young, string.format('@%.0f', version), cmsgpack.pack(levels))
+    end
+    if not home.untils then return string.sub(home.about, ABOUT_BYTES + 1) end
+    local texts = {}
+    for mark, lasts in pairs(home.untils) do texts[#texts + 1] = pack('<dd', mark, lasts) end
+    return table.concat(texts)
+  end
+`

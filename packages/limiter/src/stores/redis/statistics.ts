@@ -1,0 +1,144 @@
+import { escapePart } from './counter.ts'
+import type { SendCommand } from './redis-store.ts'
+import { evaluate, scriptOf } from './script/evaluate-script.ts'
+import { slotOf } from './slot.ts'
+
+/** What one rule did in one minute, over the whole fleet. */
+export interface MinuteOfTraffic {
+  /** Milliseconds since 1970, by the clock of Redis. */
+  readonly startMs: number
+  readonly allowed: number
+  readonly refused: number
+}
+
+export interface RedisStatisticsOptions {
+  readonly prefix?: string | undefined
+  readonly isCluster?: boolean | undefined
+}
+
+interface Tally {
+  allowed: number
+  refused: number
+}
+
+const FLUSH_MS = 5000
+/** So many rules at most are told in one command, and counted between two. */
+const BATCH = 500
+const MOST_RULES = 10_000
+export const KEPT_MINUTES = 1440
+
+/**
+ * How many calls each rule allowed and refused, minute by minute, for the last 24 hours. They are counted in this process
+ * and told to Redis every few seconds in one command, so that no call waits for it; what is counted when Redis cannot be
+ * reached is told later. A minute is the one in which Redis heard of it.
+ */
+export class RedisStatistics {
+  readonly #send: SendCommand
+  readonly #prefix: string
+  readonly #isCluster: boolean
+  readonly #timer: NodeJS.Timeout
+  #tallies = new Map<string, Tally>()
+
+  constructor(send: SendCommand, options: RedisStatisticsOptions = {}) {
+    this.#send = send
+    this.#prefix = options.prefix ?? 'diana'
+    this.#isCluster = options.isCluster ?? false
+    this.#timer = setInterval(() => void this.flush(), FLUSH_MS).unref()
+  }
+
+  count(rule: string, allowed: boolean): void {
+    const tally = this.#tallyOf(rule)
+    if (!tally) return
+    if (allowed) tally.allowed++
+    else tally.refused++
+  }
+
+  /** The last `minutes`, oldest first, without those in which nothing happened; at most 24 hours. */
+  async read(rule: string, minutes: number): Promise<MinuteOfTraffic[]> {
+    const reply = (await evaluate(
+      this.#send,
+      READ,
+      [this.#keyOf(rule)],
+      [String(Math.min(minutes, KEPT_MINUTES))],
+    )) as unknown[]
+    const numbers = reply.map(Number)
+    const found: MinuteOfTraffic[] = []
+    for (let i = 0; i + 2 < numbers.length; i += 3) {
+      found.push({ startMs: numbers[i]! * 60_000, allowed: numbers[i + 1]!, refused: numbers[i + 2]! })
+    }
+    return found.sort((a, b) => a.startMs - b.startMs)
+  }
+
+  /** Tells Redis what was counted since the last time. */
+  async flush(): Promise<void> {
+    const told = [...this.#tallies]
+    this.#tallies = new Map()
+    await Promise.all(this.#batches(told).map(batch => this.#tell(batch)))
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.flush()
+  }
+
+  async #tell(batch: readonly (readonly [string, Tally])[]): Promise<void> {
+    const keys = batch.map(([rule]) => this.#keyOf(rule))
+    const numbers = batch.flatMap(([, { allowed, refused }]) => [String(allowed), String(refused)])
+    try {
+      await evaluate(this.#send, ADD, keys, numbers)
+    } catch {
+      // the next flush tells it; if the answer alone was lost, it is told twice, which statistics can bear
+      for (const [rule, { allowed, refused }] of batch) {
+        const tally = this.#tallyOf(rule)
+        if (!tally) continue
+        tally.allowed += allowed
+        tally.refused += refused
+      }
+    }
+  }
+
+  #tallyOf(rule: string): Tally | undefined {
+    const known = this.#tallies.get(rule)
+    if (known || this.#tallies.size >= MOST_RULES) return known
+    const tally = { allowed: 0, refused: 0 }
+    this.#tallies.set(rule, tally)
+    return tally
+  }
+
+  #batches(told: readonly [string, Tally][]): (readonly [string, Tally])[][] {
+    const groups = new Map<number, [string, Tally][]>()
+    for (const [i, one] of told.entries()) {
+      const group = this.#isCluster ? slotOf(this.#keyOf(one[0])) : Math.floor(i / BATCH)
+      const known = groups.get(group)
+      if (known) known.push(one)
+      else groups.set(group, [one])
+    }
+    return [...groups.values()]
+  }
+
+  #keyOf(rule: string): string {
+    return `${this.#prefix}:d1:traffic{${escapePart(rule)}}`
+  }
+}
+
+/** A rule's hash is a ring: a minute of the day, and in it which minute that was, what it allowed and what it refused. */
+const ADD = scriptOf(`
+local minute = math.floor(redis.call('TIME')[1] / 60)
+local field = minute % ${KEPT_MINUTES}
+for k = 1, #KEYS do
+  local allowed, refused = ARGV[k * 2 - 1], ARGV[k * 2]
+  local known, before, after = (redis.call('HGET', KEYS[k], field) or ''):match('^(%d+) (%d+) (%d+)$')
+  if tonumber(known) == minute then allowed, refused = allowed + before, refused + after end
+  redis.call('HSET', KEYS[k], field, string.format('%.0f %.0f %.0f', minute, allowed, refused))
+  redis.call('EXPIRE', KEYS[k], ${KEPT_MINUTES * 60})
+end`)
+
+const READ = scriptOf(`
+local minute, reply = math.floor(redis.call('TIME')[1] / 60), {}
+for _, value in ipairs(redis.call('HVALS', KEYS[1])) do
+  local known, allowed, refused = value:match('^(%d+) (%d+) (%d+)$')
+  if known and tonumber(known) > minute - ARGV[1] then
+    for _, number in ipairs({ known, allowed, refused }) do reply[#reply + 1] = tonumber(number) end
+  end
+end
+return reply`)

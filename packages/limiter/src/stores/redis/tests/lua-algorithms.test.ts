@@ -1,0 +1,24 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type RedisServer, startRedis } from '../../../sources/servers/redis-server.ts'
+import { seededWalks } from '../../../testing/seeded-walks.ts'
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+  await server.client.config('SET', 'appendonly', 'no')
+})
+afterAll(() => server.close())
+
+describe('memory and Redis give equal answers', () => {
+  // `npm run walk` goes on for longer
+  const seeds = [1, 2, 3, Date.now() % 1_000_000]
+
+  it.each(seeds)('to calls, refunds, resets, blocks and changed rules in 3000 random steps, seed %i', async seed => {
+    const differences = await seededWalks({
+      send: ([command, ...args]) => server.client.call(command!, ...args),
+      seed,
+      steps: 3000,
+    })
+    expect(differences).toEqual([])
+  })
+})

@@ -1,0 +1,58 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { type RedisServer, startRedis } from '../../../sources/servers/redis-server.ts'
+import { compileRules } from '../../../testing/compile-words.ts'
+import type { TimelineRule } from '../../../testing/timeline.ts'
+import { redisCharge } from '../counter.ts'
+import { RedisStore } from '../redis-store.ts'
+
+const NOON = 1_794_744_000_000_000
+const SECOND = 1_000_000
+const NUMBER = 8
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.close())
+beforeEach(async () => {
+  await server.client.flushall()
+})
+
+/** Lets a caller call at some moments, `atOnce` calls together; returns the bytes that their state has after each moment. */
+async function lengthsAfter(words: TimelineRule, moments: readonly number[], atOnce: number): Promise<number[]> {
+  let now = NOON
+  const store = new RedisStore(([command, ...args]) => server.client.call(command!, ...args), { now: () => now })
+  const counter = store.createCounter(compileRules(words))
+  const lengths: number[] = []
+  for (const seconds of moments) {
+    now = NOON + seconds * SECOND
+    const calls = Array.from({ length: atOnce }, () =>
+      store.take([{ ...redisCharge(counter), key: 'caller', cost: 1 }]),
+    )
+    await Promise.all(calls)
+    const { young } = counter.homeOf('caller')
+    lengths.push(await server.client.hstrlen(young, ':caller'))
+  }
+  store.close()
+  return lengths
+}
+
+describe.each([
+  ['a call that comes alone', 1],
+  ['several calls in a batch', 3],
+])('the state of a bucket in Redis after %s', (_name, atOnce) => {
+  // two numbers and the version of the limit
+  const short = 3 * NUMBER
+
+  it('has two numbers, and more only while calls of several moments are owed for', async () => {
+    const rule = { algorithm: 'token-bucket', limit: '60/m' }
+    const lengths = await lengthsAfter(rule, [0, 10, 10.5, 30, 100], atOnce)
+    expect(lengths).toEqual([short, short, 11 * NUMBER, short, short])
+  })
+
+  it('has two numbers for each level', async () => {
+    const rule = { algorithm: 'token-bucket', limit: ['60/m', '3600/h'] }
+    const lengths = await lengthsAfter(rule, [0, 10, 10.5, 30], atOnce)
+    expect(lengths).toEqual([5 * NUMBER, 5 * NUMBER, 21 * NUMBER, 5 * NUMBER])
+  })
+})

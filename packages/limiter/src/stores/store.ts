@@ -1,0 +1,90 @@
+import type { Meter } from '../algorithms/algorithm.ts'
+import { type Charge, perLevel } from './charge.ts'
+import type { CatchUp } from './failover/catch-up.ts'
+
+/** The parts of a rule that its counts depend on. */
+export interface FleetRule {
+  readonly id: string
+  readonly meters: readonly Meter[]
+  readonly algorithm: string
+  readonly by?: readonly string[] | undefined
+  readonly enforced: boolean
+  /** What the meters were made of, for a store that makes its own of them. */
+  readonly terms?: readonly unknown[] | undefined
+}
+
+/** What is counted for one rule. Each store makes its own, and is given back only those. */
+export interface FleetCounter {
+  readonly meters: readonly Meter[]
+  /** A charge to it lasts until it is given back. */
+  readonly needsRelease: boolean
+}
+
+/** A charge to one key's counts. */
+export interface FleetCharge extends Charge {
+  counter: FleetCounter
+}
+
+export function fleetCharge(counter: FleetCounter): FleetCharge {
+  const levels = counter.meters.length
+  return {
+    counter,
+    key: '',
+    cost: 0,
+    enforced: true,
+    mayWait: true,
+    delays: [],
+    wait: 0,
+    fits: true,
+    remaining: perLevel(levels),
+    resets: perLevel(levels),
+  }
+}
+
+/** A charge that was counted as admitted at `moment`, by the clock of the store, and is taken back. */
+export interface FleetRefund {
+  readonly counter: FleetCounter
+  readonly key: string
+  readonly cost: number
+  readonly moment: number
+  /** How long before that moment it was charged; 0 if left out. */
+  readonly wait?: number | undefined
+}
+
+/** A store's answer: whether the call may pass, by which clock. */
+export interface Answered {
+  readonly allowed: boolean
+  readonly now: number
+}
+
+/** What a store reports of itself, besides its answers. */
+export interface StoreWatcher {
+  /** What the store had counted is gone; nothing is counted there before this process has heard of it. */
+  countsLost(): void
+  /** The clock of the store has stepped, forward if the number is positive. */
+  clockStepped(byMs: number): void
+}
+
+/** Where several processes count together: Redis, or anything else that judges all charges of a call at once. */
+export interface SharedStore {
+  createCounter(rule: FleetRule): FleetCounter
+  /** Judges all charges at once and writes what each level says into them: every one is counted, or, if one refuses, none. */
+  take(charges: readonly FleetCharge[]): Promise<Answered>
+  /** Judges all charges without counting any. */
+  look(charges: readonly FleetCharge[]): Promise<Answered>
+  /** Takes charges back; nobody waits for it. */
+  giveBack(refunds: readonly FleetRefund[]): void
+  /** Takes back what a call was charged at `now`, by the clock of the store. */
+  refund(charges: readonly FleetCharge[], now: number): void
+  /** Counts what it was not told of, as far as it fits, and writes down what does not. */
+  catchUp(missed: CatchUp<FleetCounter>): Promise<void>
+  /** Keys for which something is counted, at most so many; some of it may mean nothing any more. */
+  keys(counter: FleetCounter, most: number): Promise<string[]>
+  /** Forgets what is counted for one key of a rule. */
+  reset(counter: FleetCounter, key: string): Promise<void>
+  /** Says again what this process holds, lest the store takes it for gone. */
+  renew?(): void
+  /** Reports to one watcher from now on. */
+  watch?(watcher: StoreWatcher): void
+  close(): void
+}

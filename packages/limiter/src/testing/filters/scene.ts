@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createLimiter, type LimiterOptions } from '../../create-limiter.ts'
+import type { Limiter } from '../../limiter.ts'
+import type { RuleOptions } from '../../rules/schema/options.ts'
+import { soon } from '../sources/watch.ts'
+import { ask, type FilterClient, http2Client, httpClient, type Reply } from './client.ts'
+import { FilterService } from './service.ts'
+
+/** A server that runs on this machine. */
+export interface ServerUnderTest {
+  readonly port: number
+  close(): Promise<unknown>
+}
+
+export interface FilterSuiteOptions {
+  /** Serves `service`, as FilterService says, behind the filter under test. */
+  start(limiter: Limiter, service: FilterService): Promise<ServerUnderTest>
+  /** What the server speaks; HTTP/1.1 unless said. */
+  readonly speaks?: 'http/1.1' | 'h2' | undefined
+  /** Whether the filter meets calls to paths that nothing serves; it does unless said. */
+  readonly judgesUnknownPaths?: boolean | undefined
+  /**
+   * Whether /login is served behind the filter of a route besides that of the application: `rateLimit(limiter, { rule: login })`
+   * with a rule of the id `login`, whose place the rules of a test take. It is not unless said.
+   */
+  readonly limitsRoutes?: boolean | undefined
+}
+
+export interface FilterTest {
+  readonly name: string
+  run(): Promise<void>
+}
+
+/** All that a test has at hand. */
+export interface Scene {
+  readonly limiter: Limiter
+  readonly service: FilterService
+  readonly port: number
+  readonly client: FilterClient
+  get(path: string): Promise<Reply>
+  /** How many places of the first rule are free. */
+  free(): Promise<number>
+}
+
+/** The rule of /login where the rules of a test have none of this id. */
+export const login: { readonly id: string; readonly limit: string } = { id: 'login', limit: '1000/h' }
+
+/** Calls that hold a place while they run. */
+export const places: Pick<RuleOptions, 'id' | 'match' | 'algorithm'> = {
+  id: 'places',
+  match: { path: ['/slow', '/stream', '/broken'] },
+  algorithm: 'concurrency',
+}
+
+/** Plays one test on a server of its own, and ends that. */
+export async function play(
+  { start, speaks }: FilterSuiteOptions,
+  words: LimiterOptions,
+  test: (scene: Scene) => Promise<void>,
+): Promise<void> {
+  const limiter = await createLimiter(words)
+  const service = new FilterService()
+  const server = await start(limiter, service)
+  const client = speaks === 'h2' ? http2Client(server.port) : httpClient(server.port, false)
+  const get = (path: string): Promise<Reply> => ask(client, { path })
+  const free = async (): Promise<number> => {
+    return (await limiter.peek({ method: 'GET', path: '/slow' })).decisions[0]!.remaining
+  }
+  try {
+    await test({ limiter, service, port: server.port, client, get, free })
+  } finally {
+    service.letGo()
+    for (const release of service.slowly) release()
+    client.close()
+    await soon(server.close(), 'the end of the server')
+    await limiter.close()
+  }
+}
+
+/** Waits until something is so, but not for ever. */
+export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  const giveUpAt = performance.now() + 15_000
+  while (!(await holds())) {
+    assert.ok(performance.now() < giveUpAt, `never came true: ${holds.toString()}`)
+    await sleep(5)
+  }
+}

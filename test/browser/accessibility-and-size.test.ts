@@ -1,0 +1,236 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createDouble } from '../../packages/dashboard/double/double.ts'
+import { readPage } from '../../packages/gateway/src/admin/page.ts'
+import { buildPage, call, listen, openBrowser, openTab, type Running, runGateway } from './stage.ts'
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const views = ['now', 'rules', 'rules/hello', 'callers', 'fleet', 'explain', 'editor']
+const until = { timeout: 15_000 }
+
+let browser: Browser
+let built: Awaited<ReturnType<typeof buildPage>>
+let folder: string
+let diana: Running
+
+beforeAll(async () => {
+  built = await buildPage()
+  browser = await openBrowser()
+  folder = mkdtempSync(join(tmpdir(), 'diana-accessibility-'))
+  const config = join(folder, 'diana.yaml')
+  writeFileSync(
+    config,
+    'rules:\n  - { id: hello, by: ip, limit: 5/m }\n  - { id: perhaps, limit: 2/m, whenFull: shadow }\n',
+  )
+  diana = await runGateway({ config, page: built.folder })
+  await call(`${diana.url}/hello`, 'ann', 8)
+}, 60_000)
+
+afterAll(async () => {
+  await browser?.close()
+  await diana?.close()
+  built?.remove()
+  rmSync(folder, { recursive: true })
+})
+
+/** What a view shows once it has its answers. */
+async function settle(page: Page, view: string): Promise<void> {
+  await page.goto(`${diana.admin}/#/${view}`)
+  await page.locator('.pulse[data-state=live]').waitFor(until)
+  const signs: Record<string, string> = { now: '.by-rule .name', callers: '.callers', editor: '.cm-content' }
+  await page
+    .locator(signs[view] ?? 'main .panel')
+    .first()
+    .waitFor(until)
+}
+
+/** The page on the double of the admin API. */
+function serveDouble(crowd: number): Server {
+  const files = readPage(built.folder)
+  const double = createDouble({ crowd })
+  return createServer((request, response) =>
+    double(request, response, () => {
+      const file = files.get(request.url ?? '/')
+      response.writeHead(file ? 200 : 404, { 'content-type': file?.type ?? 'text/plain' }).end(file?.body)
+    }),
+  )
+}
+
+interface Violation {
+  readonly id: string
+  readonly impact: string
+  readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[]
+}
+
+describe('accessibility', () => {
+  it.each(['light', 'dark'] as const)('axe finds nothing serious in any view, %s', async colorScheme => {
+    const { page, complaints, close } = await openTab(browser, diana.admin, { colorScheme })
+    for (const view of views) {
+      await settle(page, view)
+      await page.evaluate(axe)
+      const found = await page.evaluate<{ violations: Violation[] }>('axe.run()')
+      const grave = found.violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      expect(grave.map(({ id, nodes }) => ({ view, id, at: nodes.map(({ html }) => html) }))).toEqual([])
+    }
+    expect(complaints).toEqual([])
+    await close()
+  })
+
+  it('every view is reached by keyboard alone, and says where one is', async () => {
+    const { page, close } = await openTab(browser, diana.admin)
+    await page.locator('.pulse[data-state=live]').waitFor(until)
+    await page.keyboard.press('Tab')
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Skip to the content')
+    for (let press = 0; press < 3; press++) await page.keyboard.press('Tab')
+    await page.keyboard.press('Enter')
+    await expect.poll(() => page.title(), until).toBe('Rules · Diana')
+    expect(await page.locator('nav [aria-current=page]').textContent()).toBe('Rules')
+    await close()
+  })
+
+  it('nothing stands outside a phone', async () => {
+    const { page, close } = await openTab(browser, diana.admin, { viewport: { width: 360, height: 740 } })
+    for (const view of views) {
+      await settle(page, view)
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth)
+      expect([view, wide]).toEqual([view, 360])
+    }
+    await close()
+  })
+})
+
+describe('language and colours', () => {
+  it('follow the browser, and are chosen and kept', async () => {
+    const { page, complaints, close } = await openTab(browser, diana.admin, { locale: 'zh-CN', colorScheme: 'dark' })
+    await page.getByRole('link', { name: '规则' }).click(until)
+    expect(await page.evaluate(() => document.documentElement.lang)).toBe('zh-CN')
+    const paper = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor)
+    const dark = await paper()
+    await page.getByLabel('配色').selectOption('light')
+    expect(await paper()).not.toBe(dark)
+    await page.getByLabel('语言').selectOption('en')
+    await page.reload()
+    await page.getByRole('heading', { name: 'Rules' }).waitFor(until)
+    expect(await paper()).not.toBe(dark)
+    expect(complaints).toEqual([])
+    await close()
+  })
+
+  it.each(views)('nothing is left in English on the Chinese view %s', async view => {
+    const { page, close } = await openTab(browser, diana.admin, { locale: 'zh-CN' })
+    await settle(page, view)
+    // the words of the rule file are the same in every language
+    const text = await page.locator('main :is(h1, h2, p, button, dt, .head, .badge, th, label)').allInnerTexts()
+    expect(text.join('\n').match(/\b(?:the|and|of|calls?|rules?|limit|refused|passed|no|per)\b(?!-)/gi) ?? []).toEqual(
+      [],
+    )
+    await close()
+  })
+})
+
+describe('the token', () => {
+  it('is asked for once, wrong ones are told, and the tab keeps it', async () => {
+    const token = 'a-token-for-the-test-0123'
+    const guarded = await runGateway({ config: join(folder, 'diana.yaml'), page: built.folder, token })
+    const { page, close } = await openTab(browser, guarded.admin)
+    await page.getByLabel('Token').fill('not-the-token-of-the-test', until)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText('The token is wrong.').waitFor(until)
+    // the same once more
+    await page.getByLabel('Token').fill('not-the-token-of-the-test', until)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText('The token is wrong.').waitFor(until)
+    await page.getByLabel('Token').fill(token)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.locator('.pulse[data-state=live]').waitFor(until)
+    await page.reload()
+    await page.locator('.pulse[data-state=live]').waitFor(until)
+    expect(await page.context().cookies()).toEqual([])
+    await close()
+    await guarded.close()
+  })
+})
+
+describe('blocking', () => {
+  it('a caller is blocked, seen in the list, and let go again', async () => {
+    const server = serveDouble(0)
+    const { page, complaints, close } = await openTab(browser, `${await listen(server)}/#/callers`)
+    const first = page.locator('.callers tbody tr').first()
+    await first.getByRole('button', { name: 'Block' }).click(until)
+    await page.locator('.said').getByText('is blocked.').waitFor(until)
+    await page.locator('.blocks tbody tr').getByText('caller-0').waitFor(until)
+    await page.getByRole('button', { name: 'Unblock' }).click()
+    await page.getByText('No caller is blocked.').waitFor(until)
+    await first.getByRole('button', { name: 'Reset' }).click()
+    await page.getByText('is reset.').waitFor(until)
+    expect(complaints).toEqual([])
+    await close()
+    server.closeAllConnections()
+    server.close()
+  })
+})
+
+describe('size and speed', () => {
+  it('the first paint needs less than 100 kB', () => {
+    const html = readFileSync(join(built.folder, 'index.html'), 'utf8')
+    const files = [...html.matchAll(/(?:src|href)="\.\/([^"]+)"/g)].map(match => match[1]!)
+    expect(files.length).toBeGreaterThan(1)
+    const bytes = [html, ...files.map(name => readFileSync(join(built.folder, name)))].map(
+      text => gzipSync(text).length,
+    )
+    expect(bytes.reduce((sum, length) => sum + length, 0)).toBeLessThan(100_000)
+    // the editor is there, and only its view asks for it
+    expect(readdirSync(join(built.folder, 'assets')).filter(name => name.startsWith('editor'))).toHaveLength(1)
+    expect(files.filter(name => name.includes('editor'))).toEqual([])
+  })
+
+  it('travels compressed, to whoever can read that', async () => {
+    const sent = async (encoding: string) => {
+      const { headers } = await fetch(diana.admin, { headers: { 'accept-encoding': encoding } })
+      return [headers.get('content-encoding'), headers.get('vary')]
+    }
+    expect(await sent('br, gzip')).toEqual(['gzip', 'Accept-Encoding'])
+    expect(await sent('identity')).toEqual([null, 'Accept-Encoding'])
+    expect(await sent('gzip;q=0')).toEqual([null, 'Accept-Encoding'])
+  })
+
+  it('no text of the page is run or styled from within it', () => {
+    const html = readFileSync(join(built.folder, 'index.html'), 'utf8')
+    expect(html).not.toMatch(/<style|style=|\son\w+=|<script(?![^>]*\ssrc=)/)
+  })
+
+  it('stays smooth with a thousand rules, all of them busy', async () => {
+    const server = serveDouble(1000)
+    const { page, complaints, close } = await openTab(browser, await listen(server))
+    await page.getByText('1,000 of 1,000 rules').waitFor(until)
+    expect(await page.getByRole('table', { name: 'By rule' }).getAttribute('aria-rowcount')).toBe('1001')
+    expect(await page.getByRole('row').count()).toBeLessThan(60)
+    // the page's own work, in time of the processor, whatever else the machine does
+    const session = await page.context().newCDPSession(page)
+    await session.send('Performance.enable', { timeDomain: 'threadTicks' })
+    const worked = async () => {
+      const { metrics } = await session.send('Performance.getMetrics')
+      return metrics.find(({ name }) => name === 'TaskDuration')!.value
+    }
+    const before = await worked()
+    await page.evaluate(async () => {
+      const list = document.querySelector('.scrolls')!
+      for (const end = performance.now() + 4000; performance.now() < end; list.scrollTop += 20) {
+        await new Promise(requestAnimationFrame)
+      }
+    })
+    expect(await worked()).toBeGreaterThan(before)
+    expect((await worked()) - before).toBeLessThan(2)
+    await expect.poll(() => page.locator('.rows .rule').first().textContent(), until).not.toBe('rule-0000')
+    expect(complaints).toEqual([])
+    await close()
+    server.closeAllConnections()
+    server.close()
+  })
+})

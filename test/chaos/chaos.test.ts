@@ -1,0 +1,60 @@
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+function run(program: string, ...args: string[]): Promise<{ code: number; out: string }> {
+  return new Promise(resolve => {
+    execFile(process.execPath, [`${root}test/chaos/${program}`, ...args], { cwd: root }, (error, stdout, stderr) => {
+      resolve({ code: error ? Number(error.code) : 0, out: stdout + stderr })
+    })
+  })
+}
+
+interface Result {
+  readonly name: string
+  readonly failed: number
+  readonly isBack: boolean
+  /** By how many calls a rule was over, beyond what the docs allow. */
+  readonly beyondBy: number
+  /** How late the processes themselves were. */
+  readonly lagMs: number
+}
+
+describe('a fleet whose Redis fails', { timeout: 180_000 }, () => {
+  test('fails no call, is not over its limits by more than calls under way, and comes back', async () => {
+    const { out } = await run('run.mjs', '--short', '--json')
+    const results = out
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line) as Result)
+    expect(results, out).toHaveLength(5)
+    for (const { name, failed, isBack, beyondBy, lagMs } of results) {
+      expect([name, failed]).toEqual([name, 0])
+      // where the machine let the processes wait, what that costs is its affair as well
+      if (lagMs > 10) continue
+      // calls under way when an outage begins may be over, as docs/reliability.md says
+      expect([name, isBack, beyondBy <= 2]).toEqual([name, true, true])
+    }
+  })
+
+  test.each([
+    [['--shrot'], "Unknown option '--shrot'"],
+    [['--only', 'nothing'], 'there is no fault of "nothing"'],
+    [['--write', '--short'], '--write takes all faults'],
+  ])('%j is a mistake', async (args, told) => {
+    const { code, out } = await run('run.mjs', ...args)
+    expect(code).toBe(2)
+    expect(out).toContain(told)
+  })
+})
+
+test('docs/reliability.md shows every fault', async () => {
+  const page = readFileSync(`${root}docs/reliability.md`, 'utf8')
+  const source = readFileSync(`${root}test/chaos/faults.mjs`, 'utf8')
+  const names = [...source.matchAll(/^ {4}name: '(.*)',$/gm)].map(match => match[1]!)
+  expect(names.length).toBeGreaterThan(15)
+  expect(names.filter(name => !page.includes(`| ${name} |`))).toEqual([])
+})

@@ -1,0 +1,286 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, get, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { run } from '../../packages/gateway/src/cli/run.ts'
+import { type EtcdServer, startEtcd } from '../../packages/limiter/src/sources/servers/etcd-server.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const main = join(root, 'packages/gateway/dist/cli/main.js')
+const scratch = mkdtempSync(join(tmpdir(), 'diana-admin-'))
+const token = 'a-token-that-is-long-enough'
+
+let service: Server
+let upstream: string
+let etcd: EtcdServer
+beforeAll(async () => {
+  execFileSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-b'], { cwd: root, stdio: 'pipe' })
+  service = createServer((_request, response) => response.end('served')).listen(0, '127.0.0.1')
+  await once(service, 'listening')
+  upstream = `http://127.0.0.1:${(service.address() as AddressInfo).port}`
+  etcd = await startEtcd()
+})
+afterAll(async () => {
+  service.closeAllConnections()
+  service.close()
+  await etcd.close()
+  rmSync(scratch, { recursive: true })
+})
+
+const children = new Set<ChildProcess>()
+afterEach(() => {
+  for (const child of children) child.kill('SIGKILL')
+  children.clear()
+})
+
+interface Gateway {
+  readonly address: string
+  readonly admin: string
+  out(): string
+  stop(): Promise<void>
+}
+
+async function launch(config: string, env: Readonly<Record<string, string>> = {}): Promise<Gateway> {
+  const args = [main, 'start', '--config', config, '--upstream', upstream, '--port', '0', '--admin-port', '0']
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...env } })
+  children.add(child)
+  let out = ''
+  child.stdout.setEncoding('utf8').on('data', text => {
+    out += text
+  })
+  await expect.poll(() => out, { timeout: 10_000 }).toContain('Dashboard: ')
+  return {
+    address: /listens on (\S+)/.exec(out)![1]!,
+    admin: /Dashboard: (\S+)/.exec(out)![1]!,
+    out: () => out,
+    async stop() {
+      child.kill('SIGTERM')
+      await once(child, 'exit')
+      children.delete(child)
+    },
+  }
+}
+
+function file(name: string, text: string): string {
+  const path = join(scratch, name)
+  writeFileSync(path, text)
+  return path
+}
+
+async function statuses(address: string, count: number, account = 'ann'): Promise<number[]> {
+  const answers: number[] = []
+  for (let i = 0; i < count; i++) answers.push((await fetch(address, { headers: { 'x-account': account } })).status)
+  return answers
+}
+
+async function ask<Answer>(url: string, init: RequestInit = {}): Promise<{ status: number; body: Answer }> {
+  const headers = { ...(init.body ? { 'content-type': 'application/json' } : {}), ...init.headers }
+  const response = await fetch(url, { ...init, headers })
+  return { status: response.status, body: (await response.json()) as Answer }
+}
+
+const rules = `identify: { account: [header:x-account] }
+rules:
+  - id: whole   # everybody
+    limit: 1000/m
+  - id: each
+    by: account
+    limit: 3/m
+`
+
+async function top(args: readonly string[]): Promise<{ code: number; out: string; err: string }> {
+  let [out, err] = ['', '']
+  const code = await run(['top', ...args], {
+    input: (async function* () {})(),
+    print: line => {
+      out += `${line}\n`
+    },
+    complain: line => {
+      err += `${line}\n`
+    },
+  })
+  return { code, out, err }
+}
+
+describe('the figures of a running gateway', () => {
+  test('equal the calls made, in the metrics, the API and the log, and the metrics please promtool', async () => {
+    const gateway = await launch(file('figures.yaml', rules))
+    const answers = [...(await statuses(gateway.address, 10)), ...(await statuses(gateway.address, 2, 'bob'))]
+    const [allowed, refused] = [200, 503].map(status => answers.filter(one => one === status).length)
+    expect([allowed, refused]).toEqual([5, 7])
+
+    const metrics = await (await fetch(`${gateway.admin}/metrics`)).text()
+    expect(metrics).toContain(`diana_calls_total{decision="allow"} ${allowed}`)
+    expect(metrics).toContain(`diana_requests_total{rule="each",decision="deny"} ${refused}`)
+    expect(metrics).not.toMatch(/\b(?:ann|bob)\b/)
+    expect(execFileSync('promtool', ['check', 'metrics'], { input: metrics, encoding: 'utf8' })).toBe('')
+
+    const callers = await ask<{ callers: object[] }>(`${gateway.admin}/api/v1/callers?unmask=true`)
+    expect(callers.body.callers).toMatchObject([{ rule: 'each', key: 'account=ann', refused, error: 0 }])
+
+    const series = async () => {
+      const { body } = await ask<{ total: Record<string, number[]> }>(`${gateway.admin}/api/v1/figures?seconds=60`)
+      return ['allowed', 'refused'].map(name => body.total[name]!.reduce((sum, one) => sum + one, 0))
+    }
+    await expect.poll(series, { timeout: 4000 }).toEqual([allowed, refused])
+
+    const logged = gateway
+      .out()
+      .split('\n')
+      .filter(line => line.startsWith('{'))
+    expect(logged.length).toBeGreaterThan(0)
+    expect(logged.map(line => JSON.parse(line))).toMatchObject([{ rule: 'each', msg: 'refused' }])
+    expect(logged.join()).not.toContain('ann')
+  })
+
+  test('are shown by diana top, for people and for programs', async () => {
+    const gateway = await launch(file('top.yaml', rules))
+    const { port } = new URL(gateway.admin)
+    let stop = false
+    const calling = (async () => {
+      while (!stop) await statuses(gateway.address, 5)
+    })()
+    await expect
+      .poll(async () => (await top(['--admin-port', port, '--once'])).out, { timeout: 8000 })
+      .toMatch(/each +0 +[1-9]\d* /)
+    const { code, out } = await top(['--url', gateway.admin, '--once', '--json'])
+    stop = true
+    await calling
+    expect(code).toBe(0)
+    expect(JSON.parse(out)).toMatchObject({ total: { waiting: 0 }, rules: { each: { load: 1 } } })
+  })
+})
+
+describe('diana top', () => {
+  test('says in one sentence when there is no gateway, or it asks for a token', async () => {
+    const none = await top(['--admin-port', '1', '--once'])
+    expect([none.code, none.out]).toEqual([1, ''])
+    expect(none.err).toContain('cannot be reached')
+    const gateway = await launch(file('token.yaml', rules), { DIANA_ADMIN_TOKEN: token })
+    const locked = await top(['--url', gateway.admin, '--once'])
+    expect(locked).toMatchObject({ code: 1, err: expect.stringContaining('DIANA_ADMIN_TOKEN') })
+    process.env.DIANA_ADMIN_TOKEN = token
+    expect((await top(['--url', gateway.admin, '--once'])).code).toBe(0)
+    delete process.env.DIANA_ADMIN_TOKEN
+  })
+
+  test.each([[['--admin-port', 'x']], [['--url', 'x']], [['--url', 'http://a', '--admin-port', '1']], [['word']]])(
+    '%j is a wrong use',
+    async args => {
+      expect((await top(args)).code).toBe(2)
+    },
+  )
+})
+
+describe('a long document', () => {
+  const many = (count: number) =>
+    `rules:\n${Array.from({ length: count }, (_, i) => `  - { id: rule-${i}, match: { path: /a/${i} }, by: ip, limit: 100/m }\n`).join('')}`
+  const long = many(1000)
+
+  test.each<[string, string, object]>([
+    ['checked', '/check', { text: long }],
+    ['checked and full of mistakes', '/check', { text: long.replaceAll('100/m', 'many') }],
+    ['written', '/document', { text: long }],
+  ])('that is %s keeps no caller of the gateway waiting', async (_, path, body) => {
+    const gateway = await launch(file('long.yaml', rules))
+    const { body: stored } = await ask<{ version: string }>(`${gateway.admin}/api/v1/document`)
+    let [asking, answered, longestMs] = [true, 0, 0]
+    const calling = (async () => {
+      while (asking) {
+        const begun = performance.now()
+        await (await fetch(gateway.address)).text()
+        answered += 1
+        longestMs = Math.max(longestMs, performance.now() - begun)
+      }
+    })()
+    const begun = performance.now()
+    const isWrite = path === '/document'
+    const { status } = await ask(`${gateway.admin}/api/v1${path}`, {
+      method: isWrite ? 'PUT' : 'POST',
+      body: JSON.stringify({ ...body, ...(isWrite ? { version: stored.version } : {}) }),
+    })
+    const tookMs = performance.now() - begun
+    asking = false
+    await calling
+    expect(status).toBe(200)
+    // reading it takes seconds; what is left for this thread is a small part of that, even on a busy machine
+    expect(longestMs).toBeLessThan(Math.max(400, tookMs / 3))
+    expect(answered).toBeGreaterThan(10)
+  })
+
+  test('that is too long is refused at once', async () => {
+    const gateway = await launch(file('too-long.yaml', rules))
+    for (const [path, text] of [
+      ['/check', 'x'.repeat(1_100_000)],
+      ['/preview', ' '.repeat(1_900_000)],
+      ['/check', many(30_000)],
+    ]) {
+      const { status } = await ask(`${gateway.admin}/api/v1${path}`, { method: 'POST', body: JSON.stringify({ text }) })
+      expect([400, 413]).toContain(status)
+    }
+  })
+})
+
+describe('the name of the admin API', () => {
+  test('is one of those that gateway.admin.hosts lists, besides addresses and localhost', async () => {
+    const gateway = await launch(file('hosts.yaml', `gateway: { admin: { hosts: [ops.example] } }\n${rules}`))
+    const { port } = new URL(gateway.admin)
+    const asked = (host: string) =>
+      new Promise<number>((resolve, reject) => {
+        const options = { port, host: '127.0.0.1', path: '/api/v1/status', headers: { host } }
+        get(options, response => resolve(response.resume().statusCode!)).on('error', reject)
+      })
+    expect(await asked(`ops.example:${port}`)).toBe(200)
+    expect(await asked(`other.example:${port}`)).toBe(403)
+  })
+})
+
+describe('a rule that is written', () => {
+  interface Stored {
+    readonly text: string
+    readonly version: string
+  }
+
+  test('to the file is in force at the next call and after a restart', async () => {
+    const config = file('written.yaml', rules)
+    const first = await launch(config)
+    const { body } = await ask<Stored>(`${first.admin}/api/v1/document`)
+    const put = await ask(`${first.admin}/api/v1/rules/each`, {
+      method: 'PUT',
+      body: JSON.stringify({ where: 'local', text: 'id: each\nby: account\nlimit: 1/m', version: body.version }),
+    })
+    expect(put.status).toBe(200)
+    expect(await statuses(first.address, 2)).toEqual([200, 503])
+    expect(readFileSync(config, 'utf8')).toBe(rules.replace('3/m', '1/m'))
+    await first.stop()
+    const second = await launch(config)
+    expect(await statuses(second.address, 2)).toEqual([200, 503])
+  })
+
+  test('to etcd is in force at the next call and after a restart; the second of two who write is told', async () => {
+    const config = file('etcd.yaml', `remote: { etcd: 'http://${etcd.authority}', key: /diana/admin }\n${rules}`)
+    const first = await launch(config)
+    const { body } = await ask<Stored>(`${first.admin}/api/v1/document?where=remote`)
+    const write = (limit: string) =>
+      ask<{ current?: Stored }>(`${first.admin}/api/v1/rules/each`, {
+        method: 'PUT',
+        body: JSON.stringify({
+          where: 'remote',
+          text: `id: each\nby: account\nlimit: ${limit}`,
+          version: body.version,
+        }),
+      })
+    expect((await write('1/m')).status).toBe(200)
+    expect(await statuses(first.address, 2)).toEqual([200, 503])
+    const second = await write('2/m')
+    expect([second.status, second.body.current?.text]).toMatchObject([409, expect.stringContaining('1/m')])
+    await first.stop()
+    const again = await launch(config)
+    expect(await statuses(again.address, 2)).toEqual([200, 503])
+  })
+})

@@ -1,0 +1,160 @@
+import { writeFileSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
+import { join } from 'node:path'
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { stringify } from 'yaml'
+import { GatewayRig, sendRaw, statusesIn } from '../../helpers/gateway-rig.ts'
+import { build, childrenOf, type Program, startDiana } from '../../helpers/program-rig.ts'
+
+vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
+
+const rig = new GatewayRig()
+const programs: Program[] = []
+
+beforeAll(build)
+afterEach(async () => {
+  for (const { child, ended } of programs.splice(0)) {
+    child.kill('SIGKILL')
+    await ended
+  }
+  await rig.close()
+})
+
+async function start(gateway: object, ...args: readonly string[]): Promise<Program> {
+  const config = join(rig.folder(), 'diana.yaml')
+  writeFileSync(config, stringify({ rules: [{ id: 'all', limit: '1000000/s' }], gateway }))
+  const program = await startDiana(['--config', config, ...args])
+  programs.push(program)
+  return program
+}
+
+/** A service whose answers wait until they are asked for. */
+async function hesitant(): Promise<{ url: string; waiting: ServerResponse[] }> {
+  const waiting: ServerResponse[] = []
+  const { url } = await rig.serve((request, response) => {
+    if (request.url === '/slow') waiting.push(response)
+    else response.end('served')
+  })
+  return { url, waiting }
+}
+
+describe('a supervisor that is killed', () => {
+  test('cuts no call: its workers finish what they have begun, and then end', async () => {
+    const { url, waiting } = await hesitant()
+    const program = await start({ routes: [{ to: url }] }, '--workers', '2')
+    const { workers } = childrenOf(program.child.pid!)
+    const called = fetch(`${program.url}/slow`)
+    await expect.poll(() => waiting.length).toBe(1)
+    program.child.kill('SIGKILL')
+    await new Promise(resolve => setTimeout(resolve, 500))
+    waiting[0]!.end('whole')
+    expect(await (await called).text()).toBe('whole')
+    await expect.poll(() => workers.filter(isRunning), { timeout: 20_000 }).toEqual([])
+  })
+})
+
+describe('a gateway that is told to end', () => {
+  test.each(['1', '2'])('with %s workers waits for shutdown.delay once, unready and serving', async workers => {
+    const { url } = await hesitant()
+    const gateway = { routes: [{ to: url }], healthPath: '/up', shutdown: { delay: '4s', timeout: '2s' } }
+    const program = await start(gateway, '--workers', workers)
+    expect((await fetch(`${program.url}/up`)).status).toBe(200)
+    const begun = performance.now()
+    program.child.kill('SIGTERM')
+    await expect.poll(() => fetch(`${program.url}/up`).then(({ status }) => status), { timeout: 3500 }).toBe(503)
+    expect((await fetch(`${program.url}/a`)).status).toBe(200)
+    expect(await program.ended).toBe(0)
+    const tookMs = performance.now() - begun
+    expect(tookMs).toBeGreaterThan(3900)
+    // twice the delay would be 8 s
+    expect(tookMs).toBeLessThan(7900)
+  })
+
+  test('while a worker starts again ends all the same', async () => {
+    const { url } = await hesitant()
+    const program = await start({ routes: [{ to: url }], shutdown: { timeout: '20s' } }, '--workers', '2')
+    const { workers } = childrenOf(program.child.pid!)
+    process.kill(workers[0]!, 'SIGKILL')
+    await expect
+      .poll(() => childrenOf(program.child.pid!).workers.some(pid => !workers.includes(pid)), {
+        timeout: 20_000,
+        interval: 5,
+      })
+      .toBe(true)
+    const begun = performance.now()
+    program.child.kill('SIGTERM')
+    expect(await program.ended).toBe(0)
+    expect(performance.now() - begun).toBeLessThan(15_000)
+  })
+})
+
+test('a gateway whose workers are all dead is not ready', async () => {
+  const { url } = await hesitant()
+  const program = await start({ routes: [{ to: url }], admin: { port: 0 } }, '--workers', '2')
+  const admin = /Dashboard: (\S+)/.exec(program.said())![1]!
+  const ready = (): Promise<number> => fetch(`${admin}/readyz`).then(({ status }) => status)
+  expect(await ready()).toBe(200)
+  const seen = new Set<number>()
+  // until both are gone at one moment: they are started again within milliseconds
+  await expect
+    .poll(
+      async () => {
+        for (const pid of childrenOf(program.child.pid!).workers) process.kill(pid, 'SIGKILL')
+        seen.add(await ready())
+        return [...seen]
+      },
+      { timeout: 20_000, interval: 10 },
+    )
+    .toContain(503)
+  await expect.poll(ready, { timeout: 30_000 }).toBe(200)
+})
+
+test.each(['1', '2'])('SIGHUP ends no gateway with %s workers that has no terminal', async workers => {
+  const { url } = await hesitant()
+  const program = await start({ routes: [{ to: url }] }, '--workers', workers)
+  for (const pid of [program.child.pid!, ...childrenOf(program.child.pid!).workers]) process.kill(pid, 'SIGHUP')
+  await expect.poll(() => program.said()).toContain('SIGHUP')
+  expect((await fetch(`${program.url}/a`)).status).toBe(200)
+  expect(program.child.exitCode).toBe(null)
+})
+
+describe('the path of health checks', () => {
+  test('is answered on the traffic port, uncounted, without a Host, and by no other spelling', async () => {
+    const { url: to, received } = await rig.serve()
+    const rules = [{ id: 'all', limit: '1/h' }]
+    const { port, url } = await rig.guard({ rules, gateway: { healthPath: '/up', routes: [{ to }] } })
+    const raw = (line: string): Promise<string> => sendRaw(port, `${line}\r\nConnection: close\r\n\r\n`)
+    for (const line of ['OPTIONS /up HTTP/1.0', 'GET /up HTTP/1.0', 'HEAD /up HTTP/1.1\r\nHost: check']) {
+      expect([line, statusesIn(await raw(line))]).toEqual([line, [200]])
+    }
+    expect(received).toEqual([])
+    const others = ['/up?a', '/up/', '/%75p', '/UP', '//up']
+    for (const other of others) await sendRaw(port, `GET ${other} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`)
+    expect(await fetch(`${url}/x`).then(({ status }) => status)).not.toBe(200)
+  })
+
+  test('of the admin port may be asked under any name, and nothing else may', async () => {
+    const { url } = await hesitant()
+    const program = await start({ routes: [{ to: url }], admin: { port: 0 } })
+    await expect.poll(program.said, { timeout: 10_000 }).toContain('Dashboard: ')
+    const admin = new URL(/Dashboard: (\S+)/.exec(program.said())![1]!)
+    const status = async (line: string): Promise<number[]> =>
+      statusesIn(await sendRaw(Number(admin.port), `${line}\r\nConnection: close\r\n\r\n`))
+    for (const path of ['/healthz', '/readyz']) {
+      expect(await status(`GET ${path} HTTP/1.1\r\nHost: diana.prod.svc`)).toEqual([200])
+      expect(await status(`GET ${path} HTTP/1.0`)).toEqual([200])
+    }
+    for (const path of ['/metrics', '/api/v1/document', '/']) {
+      expect([path, await status(`GET ${path} HTTP/1.1\r\nHost: diana.prod.svc`)]).toEqual([path, [403]])
+    }
+  })
+})
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}

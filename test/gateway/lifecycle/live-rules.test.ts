@@ -1,0 +1,370 @@
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { Agent, createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createLimiter, type Limiter, type SourceStatus } from 'diana-limiter'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { run } from '../../../packages/gateway/src/cli/run.ts'
+import { createGateway } from '../../../packages/gateway/src/gateway.ts'
+import { startEtcd } from '../../../packages/limiter/src/sources/servers/etcd-server.ts'
+import { startRedis } from '../../../packages/limiter/src/sources/servers/redis-server.ts'
+
+interface Centre {
+  /** How a rule file names it. */
+  readonly words: Readonly<Record<string, string>>
+  put(text: string): Promise<unknown>
+  remove(): Promise<unknown>
+  stop(signal?: NodeJS.Signals): Promise<void>
+  start(): Promise<void>
+  close(): Promise<void>
+}
+
+const key = 'diana/rules'
+
+const centres: Readonly<Record<string, () => Promise<Centre>>> = {
+  async etcd() {
+    const server = await startEtcd()
+    const words = { etcd: `http://${server.authority}`, key }
+    return { ...server, words, put: text => server.put(key, text), remove: () => server.remove(key) }
+  },
+  async redis() {
+    const server = await startRedis()
+    const { client } = server
+    const tell = () => client.publish(`${key}:changed`, '')
+    const words = { redis: `redis://${server.authority}`, key }
+    return {
+      ...server,
+      words,
+      put: async text => [await client.set(key, text), await tell()],
+      remove: async () => [await client.del(key), await tell()],
+    }
+  },
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'diana-live-rules-'))
+const agent = new Agent({ keepAlive: true, maxSockets: 16 })
+const closing: (() => Promise<unknown>)[] = []
+
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+afterAll(() => {
+  agent.destroy()
+  rmSync(folder, { recursive: true })
+})
+
+interface Answer {
+  readonly status: number
+  /** The rule that refused. */
+  readonly rule?: string | undefined
+}
+
+/** A gateway in front of a service, with rules of its own and those of a centre. */
+async function house(centre: Centre, words: Readonly<Record<string, string>> = {}) {
+  const service = createServer((_request, response) => response.end('served')).listen(0, '127.0.0.1')
+  await once(service, 'listening')
+  closing.push(async () => void service.close())
+  const config = join(folder, 'diana.yaml')
+  const local =
+    'identify: { account: header:x-account-id }\nrules: [{ id: local, match: { path: /local }, limit: 1/10m }]'
+  writeFileSync(config, `remote: ${JSON.stringify({ ...centre.words, ...words })}\n${local}`)
+  const since = Date.now()
+  const limiter = await createLimiter({ config })
+  const startedMs = Date.now() - since
+  closing.push(() => limiter.close())
+  const upstream = `http://127.0.0.1:${(service.address() as AddressInfo).port}`
+  const gateway = await createGateway({ limiter, upstream })
+  closing.push(() => gateway.close())
+  const url = await gateway.listen({ port: 0, host: '127.0.0.1' })
+  const remote = (): SourceStatus => limiter.status().sources[1]!
+  return { limiter, startedMs, remote, ask: (path: string, account = '') => ask(`${url}${path}`, account) }
+}
+
+async function ask(url: string, account: string): Promise<Answer> {
+  return await new Promise((resolve, reject) => {
+    const calling = request(url, { agent, headers: { 'x-account-id': account } }, response => {
+      let body = ''
+      response.setEncoding('utf8').on('data', piece => {
+        body += piece
+      })
+      response.on('error', reject).on('end', () => {
+        const status = response.statusCode!
+        resolve(status === 200 ? { status } : { status, rule: JSON.parse(body).rule })
+      })
+    })
+    calling.on('error', reject).end()
+  })
+}
+
+/** Waits until something holds, and says how long that took. */
+async function until(holds: () => boolean | Promise<boolean>, withinMs = 10_000): Promise<number> {
+  const since = performance.now()
+  while (!(await holds())) {
+    if (performance.now() - since > withinMs) throw new Error(`it does not hold after ${withinMs} ms`)
+    await sleep(5)
+  }
+  return performance.now() - since
+}
+
+const gate = (limit: string): string => `rules: [{ id: gate, match: { path: /gate }, limit: ${limit} }]`
+const open = gate('1000000/s')
+const shut = gate('0/s')
+
+describe.each(Object.entries(centres))('rules from a real %s', (_name, startCentre) => {
+  let centre: Centre
+  beforeAll(async () => {
+    centre = await startCentre()
+  }, 60_000)
+  afterAll(() => centre.close())
+
+  test('a change is enforced within a second', async () => {
+    await centre.put(open)
+    const { ask } = await house(centre)
+    const statusOf = async () => (await ask('/gate')).status
+    expect(await statusOf()).toBe(200)
+    for (const [text, status] of [
+      [shut, 503],
+      [open, 200],
+      [shut, 503],
+      [open, 200],
+    ] as const) {
+      await centre.put(text)
+      expect(await until(async () => (await statusOf()) === status)).toBeLessThan(1000)
+    }
+  })
+
+  test('200 changes and more under load fail no call and lose no count', async () => {
+    // in a year no token comes back while this runs
+    const algorithms = [
+      ['sliding-window', '10m'],
+      ['sliding-log', '10m'],
+      ['fixed-window, align: first-call', '10m'],
+      ['token-bucket', '366d'],
+    ]
+    const paths = algorithms.flatMap((_, i) => [`/steady-${i}`, `/moving-${i}`])
+    const documentOf = (change: number): string => {
+      const steady = algorithms.map(([algorithm, period], i) => {
+        return `  - { id: steady-${i}, match: { path: /steady-${i} }, limit: 50/${period}, algorithm: ${algorithm} }`
+      })
+      const moving = algorithms.map(([algorithm, period], i) => {
+        const limit = `${change % 2 === 0 ? 30 : 42}/${period}`
+        return `  - { id: moving-${i}, match: { path: /moving-${i} }, limit: ${limit}, algorithm: ${algorithm} }`
+      })
+      const unrelated = Array.from({ length: 1 + (change % 5) }, (_, i) => {
+        return `  - { id: unrelated-${(change + i) % 7}, match: { path: /free/** }, limit: ${1e6 + change}/s }`
+      })
+      const account = '  - { id: account, match: { path: /account }, by: account, limit: [15/10m, 1000/s] }'
+      const whole = `  - { id: whole, limit: 1000000/s, algorithm: ${change % 3 === 0 ? 'token-bucket' : 'fixed-window'} }`
+      return ['rules:', ...steady, account, ...moving, ...unrelated, whole].join('\n')
+    }
+    await centre.put(documentOf(0))
+    const { limiter, ask } = await house(centre)
+    const load = new Load(ask, [...paths, '/free/a'])
+    const slowest = await changeMany(centre, limiter, 201, documentOf)
+    // the last change has left the moving limits at their largest
+    const { passed, failed, calls } = await load.stop()
+    expect(failed).toEqual([])
+    expect(slowest).toBeLessThan(1000)
+    expect(calls).toBeGreaterThan(500)
+    for (const path of paths) expect([path, passed[path]]).toEqual([path, path.startsWith('/steady') ? 50 : 42])
+    expect(Object.entries(passed).filter(([call]) => call.startsWith('/account'))).toEqual(
+      load.accounts.map(account => [`/account ${account}`, 15]),
+    )
+  })
+
+  test.each([
+    ['nothing', ''],
+    ['no rules', 'rules: []'],
+    ['nonsense', '<html>502 Bad Gateway</html>'],
+    ['half a document', open.slice(0, 30)],
+    ['the wrong types', 'rules: { gate: 5 }'],
+    ['words that are not its to say', `${open}\ntrustProxy: 5`],
+    ['four megabytes and more', `${open} # ${'x'.repeat(5 * 1024 * 1024)}`],
+    ['too many rules', `rules: [${'{ id: gate, limit: 1/s }, '.repeat(10_001)}]`],
+    [
+      'a bomb',
+      `a: &a [${'x,'.repeat(99)}]\nb: &b [${'*a,'.repeat(99)}]\nc: &c [${'*b,'.repeat(99)}]\nrules: [${'*c,'.repeat(99)}]`,
+    ],
+  ])('that turn into %s disarm nothing', async (_, text) => {
+    await centre.put(shut)
+    const { ask, remote } = await house(centre)
+    const { version } = remote()
+    await centre.put(text)
+    await until(() => remote().trouble !== undefined)
+    expect(await ask('/gate')).toEqual({ status: 503, rule: 'gate' })
+    expect(remote()).toMatchObject({ version, taken: 1 })
+    await centre.put(open)
+    await until(() => remote().taken === 2)
+    expect([(await ask('/gate')).status, remote().trouble]).toEqual([200, undefined])
+  })
+
+  test('that are deleted leave the local rules to running and to new processes', async () => {
+    await centre.put(shut)
+    const running = await house(centre)
+    expect(await running.ask('/gate')).toEqual({ status: 503, rule: 'gate' })
+    await centre.remove()
+    await until(() => running.remote().trouble !== undefined)
+    const starting = await house(centre)
+    for (const { ask, remote } of [running, starting]) {
+      expect([(await ask('/gate')).status, (await ask('/local')).status]).toEqual([200, 200])
+      expect(await ask('/local')).toEqual({ status: 503, rule: 'local' })
+      expect(remote().trouble).toContain('there is no document, so the local rules are in force')
+    }
+    await centre.put(shut)
+    for (const { ask } of [running, starting]) await until(async () => (await ask('/gate')).status === 503)
+  })
+
+  test('stay while the centre is killed, and are followed again when it is back', async () => {
+    await centre.put(shut)
+    const { ask, remote } = await house(centre)
+    await centre.stop('SIGKILL')
+    await until(() => remote().trouble !== undefined)
+    expect(await ask('/gate')).toEqual({ status: 503, rule: 'gate' })
+    expect(remote()).toMatchObject({ taken: 1, rejected: 0 })
+    await centre.start()
+    await centre.put(open)
+    await until(async () => (await ask('/gate')).status === 200)
+    expect(remote()).toMatchObject({ taken: 2, trouble: undefined })
+  })
+
+  test('are waited for no longer than the start may take, and taken when they come', async () => {
+    await centre.put(shut)
+    await centre.stop()
+    const { ask, remote, startedMs } = await house(centre)
+    expect(startedMs).toBeLessThan(2000)
+    expect([(await ask('/gate')).status, (await ask('/local')).status]).toEqual([200, 200])
+    expect(await ask('/local')).toEqual({ status: 503, rule: 'local' })
+    expect(remote()).toMatchObject({ taken: 0, trouble: expect.stringContaining('cannot be read') })
+    await centre.start()
+    await until(async () => (await ask('/gate')).status === 503)
+    expect(await ask('/local')).toEqual({ status: 503, rule: 'local' })
+  })
+
+  test('are those of the snapshot after a start without the centre', async () => {
+    const snapshot = join(folder, `${Object.keys(centre.words)[0]}.snapshot`)
+    await centre.put(shut)
+    const first = await house(centre, { snapshot })
+    const { version } = first.remote()
+    await first.limiter.close()
+    expect(JSON.parse(readFileSync(snapshot, 'utf8'))).toMatchObject({ version, text: shut })
+    await centre.stop()
+    const { ask, remote } = await house(centre, { snapshot })
+    expect(await ask('/gate')).toEqual({ status: 503, rule: 'gate' })
+    expect(remote()).toMatchObject({ fromSnapshot: true, version })
+    await centre.start()
+    await until(() => !remote().fromSnapshot)
+    expect(remote()).toMatchObject({ version, trouble: undefined })
+    await centre.put(open)
+    await until(async () => (await ask('/gate')).status === 200)
+  })
+})
+
+describe('diana start', () => {
+  /** Runs the command in this process, and ends it as the system would. */
+  async function start(remote: object, meanwhile: (heard: (line: RegExp) => Promise<unknown>) => Promise<unknown>) {
+    const config = join(folder, 'start.yaml')
+    writeFileSync(config, `remote: ${JSON.stringify(remote)}\n${open}`)
+    const signals = ['SIGINT', 'SIGTERM'] as const
+    const before = signals.map(signal => process.listeners(signal))
+    let said = ''
+    const say = (line: string): void => {
+      said += `${line}\n`
+    }
+    const terminal = { input: (async function* () {})(), print: say, complain: say }
+    const ended = run(['start', '--config', config, '--upstream', 'http://127.0.0.1:1', '--port', '0'], terminal)
+    await until(() => /listens on/.test(said))
+    await meanwhile(line => until(() => line.test(said)))
+    process.emit('SIGTERM')
+    expect(await ended).toBe(0)
+    for (const [i, signal] of signals.entries()) {
+      const added = process.listeners(signal).filter(listener => !before[i]!.includes(listener))
+      for (const listener of added) process.removeListener(signal, listener)
+    }
+  }
+
+  test('says what went wrong before it listened, and whose rules it goes on with', async () => {
+    const snapshot = join(folder, 'start.snapshot')
+    const name = 'etcd http://127.0.0.1:1 rules'
+    writeFileSync(snapshot, JSON.stringify({ source: name, version: '7', text: shut }))
+    await start({ etcd: 'http://127.0.0.1:1', key: 'rules', snapshot }, async heard => {
+      await heard(new RegExp(`goes on with the rules that ${name} had \\(version 7\\)`))
+      await heard(new RegExp(`starts without new rules from ${name}:\n${name}: cannot be read`))
+    })
+  })
+
+  test('says when the rules change, and when they cannot be obeyed', async () => {
+    const rules = join(folder, 'remote.yaml')
+    writeFileSync(rules, shut)
+    await start({ file: rules }, async heard => {
+      writeFileSync(rules, 'rules: []')
+      await heard(/keeps its last good rules, since the new ones from file .* are not valid:\nfile .*:1:8: rules/)
+      writeFileSync(rules, open)
+      await heard(/applied new rules from file .*remote\.yaml \(version \w+\)/)
+    })
+  })
+})
+
+/** Changes the rules again and again, each once the one before is in force; returns the longest that one took. */
+async function changeMany(
+  centre: Centre,
+  limiter: Limiter,
+  changes: number,
+  documentOf: (change: number) => string,
+): Promise<number> {
+  let slowest = 0
+  for (let change = 1; change <= changes; change++) {
+    const taken = once(limiter.events, 'rules')
+    await centre.put(documentOf(change))
+    const since = performance.now()
+    await taken
+    slowest = Math.max(slowest, performance.now() - since)
+  }
+  return slowest
+}
+
+/** Callers who call one after another until they are stopped, and then until they are refused. */
+class Load {
+  readonly accounts: readonly string[] = ['ann', 'bob', 'eve']
+  readonly #ask: (path: string, account?: string) => Promise<Answer>
+  readonly #passed: Record<string, number> = {}
+  readonly #failed: unknown[] = []
+  readonly #callers: Promise<void>[]
+  #calls = 0
+  #isOver = false
+
+  constructor(ask: (path: string, account?: string) => Promise<Answer>, paths: readonly string[]) {
+    this.#ask = ask
+    const plain = paths.map(path => ({ path, account: '' }))
+    const all = [...this.accounts.map(account => ({ path: '/account', account })), ...plain]
+    this.#callers = all.map(async ({ path, account }) => {
+      while (!this.#isOver) await this.#call(path, account)
+      while (!path.startsWith('/free') && (await this.#call(path, account)));
+    })
+  }
+
+  /** Whether the call passed. */
+  async #call(path: string, account: string): Promise<boolean> {
+    const name = account === '' ? path : `${path} ${account}`
+    this.#calls++
+    try {
+      const { status, rule } = await this.#ask(path, account)
+      if (status === 200) this.#passed[name] = (this.#passed[name] ?? 0) + 1
+      // a refusal names the rule, and no rule refuses what is free
+      else if (status !== 503 || rule === undefined || path.startsWith('/free'))
+        this.#failed.push({ name, status, rule })
+      return status === 200
+    } catch (error) {
+      this.#failed.push(error)
+      return false
+    }
+  }
+
+  async stop(): Promise<{ passed: Record<string, number>; failed: unknown[]; calls: number }> {
+    this.#isOver = true
+    await Promise.all(this.#callers)
+    return { passed: this.#passed, failed: this.#failed, calls: this.#calls }
+  }
+}

@@ -1,0 +1,217 @@
+import { execFile } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { request } from 'undici'
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { stringify } from 'yaml'
+import { startRedis } from '../../../packages/limiter/src/sources/servers/redis-server.ts'
+import { GatewayRig } from '../../helpers/gateway-rig.ts'
+import { build, call, childrenOf, load, type Program, startDiana } from '../../helpers/program-rig.ts'
+
+vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
+
+// several processes on a machine that may have other work
+const patient = { timeout: 30_000 }
+
+const rig = new GatewayRig()
+const programs: Program[] = []
+
+beforeAll(build)
+afterEach(async () => {
+  for (const { child, ended } of programs.splice(0)) {
+    child.kill('SIGTERM')
+    const late = setTimeout(() => child.kill('SIGKILL'), 8000)
+    await ended
+    clearTimeout(late)
+  }
+  await rig.close()
+})
+
+async function start(document: object, ...args: readonly string[]): Promise<Program> {
+  const config = join(rig.folder(), 'diana.yaml')
+  writeFileSync(config, stringify(document))
+  const program = await startDiana(['--config', config, ...args])
+  programs.push(program)
+  return program
+}
+
+/** How many calls were refused. */
+async function wrk(url: string, seconds: number): Promise<number> {
+  const { stdout } = await promisify(execFile)('wrk', ['-t1', '-c16', `-d${seconds}s`, url])
+  return Number(/Non-2xx or 3xx responses: (\d+)/.exec(stdout)?.[1] ?? 0)
+}
+
+const sum = (outcomes: ReadonlyMap<string, number>, ...names: string[]): number =>
+  names.reduce((total, name) => total + (outcomes.get(name) ?? 0), 0)
+
+/** All but calls that were answered, and connections that nobody had accepted when the last one stopped listening. */
+async function failuresOf(outcomes: Promise<ReadonlyMap<string, number>>): Promise<string[]> {
+  return [...(await outcomes).keys()].filter(outcome => !['200', 'ECONNREFUSED', 'never accepted'].includes(outcome))
+}
+
+describe('workers', () => {
+  test('admit exactly the limit together, under wrk', async () => {
+    const { url, received } = await rig.serve()
+    const rules = [
+      { id: 'all', limit: '2000/h' },
+      { id: 'each', by: 'ip', limit: '100000/h', algorithm: 'token-bucket' },
+    ]
+    const program = await start({ rules, gateway: { routes: [{ to: url }] } }, '--workers', '2')
+    let refused = 0
+    for (let i = 0; i < 20 && refused < 100; i++) refused += await wrk(program.url, 1)
+    expect(refused).toBeGreaterThanOrEqual(100)
+    expect(received).toHaveLength(2000)
+    expect(program.said()).not.toContain('by themselves')
+  })
+
+  test('know the cookies of each other, and tell of the addresses of services as one', async () => {
+    const services = await Promise.all(['a', 'b', 'c'].map(name => rig.serve((_, response) => response.end(name))))
+    const to = services.map(({ url }) => url)
+    const gateway = { routes: [{ to, sticky: { cookie: 'route' } }], admin: { port: 0 } }
+    const program = await start({ rules: [{ id: 'all', limit: '2000/h' }], gateway }, '--workers', '2')
+    const ask = async (cookie: string) => {
+      // a new connection each time, so that both workers are asked
+      const { headers, body } = await request(program.url, { headers: { cookie }, reset: true })
+      return { text: await body.text(), cookie: String(headers['set-cookie'] ?? '') }
+    }
+    const first = await ask('')
+    const answers = await Promise.all(Array.from({ length: 30 }, () => ask(first.cookie.split(';')[0]!)))
+    expect(new Set(answers.map(({ text, cookie }) => `${text}${cookie}`))).toEqual(new Set([first.text]))
+    await expect.poll(program.said, patient).toContain('Dashboard: ')
+    const admin = /Dashboard: (\S+)/.exec(program.said())![1]!
+    const { body } = await request(`${admin}/api/v1/upstreams`)
+    const { routes } = (await body.json()) as { routes: { addresses: object[] }[] }
+    expect(routes[0]!.addresses).toEqual(
+      to.map(address => ({ address, state: 'healthy', weight: 1, share: 1, underWay: 0, waiting: 0 })),
+    )
+  })
+
+  test('are one gateway to whoever reads the metrics', async () => {
+    const { url } = await rig.serve()
+    const rules = [{ id: 'all', limit: '40/h' }]
+    const gateway = { routes: [{ to: url }], admin: { port: 0 } }
+    const program = await start({ rules, gateway }, '--workers', '2')
+    // each on a connection of its own, so that both workers get some
+    const outcomes = await Promise.all(Array.from({ length: 60 }, () => call(program.url)))
+    expect(outcomes.filter(outcome => outcome === '200')).toHaveLength(40)
+    const admin = /Dashboard: (\S+)/.exec(program.said())![1]!
+    const decisions = async () => {
+      const text = await (await fetch(`${admin}/metrics`)).text()
+      return text.split('\n').filter(line => line.startsWith('diana_requests_total'))
+    }
+    await expect
+      .poll(decisions, patient)
+      .toEqual([
+        'diana_requests_total{rule="all",decision="allow"} 40',
+        'diana_requests_total{rule="all",decision="deny"} 20',
+      ])
+  })
+
+  test('one that is killed costs only the calls it had, and no count', async () => {
+    const { url, received } = await rig.serve()
+    const rules = [{ id: 'all', limit: '3000/h' }]
+    const program = await start({ rules, gateway: { routes: [{ to: url }] } }, '--workers', '2')
+    const connections = 8
+    const { stop, outcomes } = load(program.url, connections)
+    await expect.poll(() => sum(outcomes, '200'), patient).toBeGreaterThan(300)
+    const [victim, other] = childrenOf(program.child.pid!).workers
+    process.kill(victim!, 'SIGKILL')
+    await expect.poll(() => sum(outcomes, '503'), patient).toBeGreaterThan(50)
+    const { workers } = childrenOf(program.child.pid!)
+    await stop()
+    expect(workers).toContain(other)
+    const failed = [...outcomes.keys()].filter(outcome => outcome !== '200' && outcome !== '503')
+    expect(sum(outcomes, ...failed)).toBeLessThanOrEqual(connections)
+    // a call of the dead worker may have been counted and not sent, never sent and not counted
+    expect(received.length).toBeLessThanOrEqual(3000)
+    expect(received.length).toBeGreaterThanOrEqual(3000 - connections)
+  })
+
+  test('one that is killed gives back the places it held', async () => {
+    const pending: ServerResponse[] = []
+    const { url } = await rig.serve((_request, response) => pending.push(response))
+    const rules = [{ id: 'places', limit: 4, algorithm: 'concurrency' }]
+    const program = await start({ rules, gateway: { routes: [{ to: url }] } }, '--workers', '2')
+    const held = Array.from({ length: 4 }, () => call(program.url))
+    await expect.poll(() => pending.length, patient).toBe(4)
+    expect(await call(program.url)).toBe('503')
+    const dead: string[] = []
+    for (const one of held) one.then(outcome => dead.push(outcome))
+    // which worker has them is the system's choice
+    for (const worker of childrenOf(program.child.pid!).workers) {
+      process.kill(worker, 'SIGKILL')
+      for (let i = 0; i < 100 && dead.length === 0; i++) await pause(20)
+      if (dead.length > 0) break
+    }
+    expect(dead.length).toBeGreaterThan(0)
+    expect(new Set(dead)).toEqual(new Set(['ECONNRESET']))
+    const again = Array.from({ length: dead.length }, () => call(program.url))
+    await expect.poll(() => pending.length, patient).toBe(4 + again.length)
+    expect(await call(program.url)).toBe('503')
+    for (const response of pending) response.end()
+    expect(new Set(await Promise.all(again))).toEqual(new Set(['200']))
+  })
+
+  test('go on while nobody counts, and count together again', async () => {
+    const { url } = await rig.serve()
+    const rules = [{ id: 'all', limit: '1000000/h' }]
+    const program = await start({ rules, gateway: { routes: [{ to: url }] } }, '--workers', '2')
+    const { stop, outcomes } = load(program.url, 8)
+    await expect.poll(() => sum(outcomes, '200'), patient).toBeGreaterThan(200)
+    process.kill(childrenOf(program.child.pid!).counting[0]!, 'SIGKILL')
+    await expect.poll(program.said, patient).toContain('count by themselves')
+    await expect.poll(program.said, patient).toContain('count together again')
+    expect([...(await stop()).keys()]).toEqual(['200'])
+  })
+
+  test('finish what they have begun when told to end', async () => {
+    const { url } = await rig.serve((_request, response) => setTimeout(() => response.end('served'), 20))
+    const rules = [{ id: 'all', limit: '1000000/h' }]
+    const program = await start({ rules, gateway: { routes: [{ to: url }] } }, '--workers', '2')
+    const { stop, outcomes } = load(program.url, 16)
+    await expect.poll(() => sum(outcomes, '200'), patient).toBeGreaterThan(100)
+    program.child.kill('SIGTERM')
+    expect(await program.ended).toBe(0)
+    expect(await failuresOf(stop())).toEqual([])
+  })
+
+  test('are not started on rules that cannot be obeyed', async () => {
+    const config = join(rig.folder(), 'diana.yaml')
+    writeFileSync(config, 'rules: [{ id: all, limit: 5/x }]')
+    await expect(startDiana(['--config', config, '--workers', '2'])).rejects.toThrow(/5\/x/)
+  })
+})
+
+describe('one process', () => {
+  test('finishes what it has begun when told to end', async () => {
+    const { url } = await rig.serve((_request, response) => setTimeout(() => response.end('served'), 20))
+    const rules = [{ id: 'all', limit: '1000000/h' }]
+    const program = await start({ rules, gateway: { routes: [{ to: url }] } })
+    const { stop, outcomes } = load(program.url, 16)
+    await expect.poll(() => sum(outcomes, '200'), patient).toBeGreaterThan(100)
+    program.child.kill('SIGTERM')
+    expect(await program.ended).toBe(0)
+    expect(await failuresOf(stop())).toEqual([])
+  })
+})
+
+describe('two gateways', () => {
+  test('on one Redis share one limit', async () => {
+    const redis = await startRedis()
+    rig.later(() => redis.close())
+    const { url, received } = await rig.serve()
+    const document = {
+      store: { redis: `redis://${redis.authority}`, timeout: '2s' },
+      rules: [{ id: 'all', limit: '500/h' }],
+      gateway: { routes: [{ to: url }] },
+    }
+    const both = [await start(document), await start(document)]
+    const loads = both.map(program => load(program.url, 4))
+    await expect.poll(() => loads.every(({ outcomes }) => sum(outcomes, '503') > 50), patient).toBe(true)
+    for (const { stop } of loads) expect([...(await stop()).keys()].sort()).toEqual(['200', '503'])
+    expect(received).toHaveLength(500)
+  })
+})
