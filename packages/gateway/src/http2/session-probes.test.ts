@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, describe, expect, test, vi } from 'vitest'
-import { flags, frame, framesIn, frameTypes, get, preface } from '../../../../test/rigs/http2-frames.ts'
+import { flags, frame, framesIn, frameTypes, get, preface } from '../../../../test/helpers/http2-frames.ts'
 import { CallerSessions } from './caller-sessions.ts'
 
 const closing: (() => unknown)[] = []

@@ -8,10 +8,10 @@ import { promisify } from 'node:util'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
-import { startProgram } from '../packages/limiter/src/sources/doubles/program.ts'
-import { findNginx } from './paths/services.ts'
-import { GatewayRig, sendRaw } from './rigs/gateway-rig.ts'
-import { Http2Caller } from './rigs/http2-rig.ts'
+import { startProgram } from '../../packages/limiter/src/sources/servers/program.ts'
+import { GatewayRig, sendRaw } from '../helpers/gateway-rig.ts'
+import { Http2Caller } from '../helpers/http2-rig.ts'
+import { findNginx } from '../paths/services.ts'
 
 const rig = new GatewayRig()
 afterEach(() => rig.close())

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import { Registry } from 'prom-client'
 import { afterEach, expect, test } from 'vitest'
-import { registerHttpMetrics } from '../packages/gateway/src/telemetry/register-http-metrics.ts'
-import { GatewayRig, type Guarded } from './rigs/gateway-rig.ts'
+import { registerHttpMetrics } from '../../../packages/gateway/src/telemetry/register-http-metrics.ts'
+import { GatewayRig, type Guarded } from '../../helpers/gateway-rig.ts'
 
 const rig = new GatewayRig()
 afterEach(() => rig.close())
