@@ -495,7 +495,7 @@ describe('the program', () => {
 
   async function launchDemo(): Promise<{ running: Running; address: string }> {
     const running = launch(['start', '--port', '0'])
-    await expect.poll(running.out, { timeout: 10_000 }).toContain('x-account-id: bob')
+    await expect.poll(running.out, { timeout: 40_000 }).toContain('x-account-id: bob')
     return { running, address: /listens on (\S+)/.exec(running.out())![1]! }
   }
 
@@ -507,7 +507,7 @@ describe('the program', () => {
     await once(server, 'listening')
     const upstream = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     const running = launch(['start', '--config', file('slow.yaml', oneRule), '--upstream', upstream, '--port', '0'])
-    await expect.poll(running.out, { timeout: 10_000 }).toContain('listens on')
+    await expect.poll(running.out, { timeout: 40_000 }).toContain('listens on')
     return { running, address: /listens on (\S+)/.exec(running.out())![1]!, pending }
   }
 
@@ -540,7 +540,7 @@ describe('the program', () => {
     const answer = fetch(address)
     await expect.poll(() => pending.length).toBe(1)
     running.child.kill('SIGINT')
-    await expect.poll(() => listens(address), { timeout: 10_000 }).toBe(false)
+    await expect.poll(() => listens(address), { timeout: 40_000 }).toBe(false)
     pending[0]!.end('finished')
     expect(await (await answer).text()).toBe('finished')
     expect((await running.ended).code).toBe(0)
@@ -551,7 +551,7 @@ describe('the program', () => {
     const answer = fetch(address).catch(() => 'cut off')
     await expect.poll(() => pending.length).toBe(1)
     running.child.kill('SIGTERM')
-    await expect.poll(() => listens(address), { timeout: 10_000 }).toBe(false)
+    await expect.poll(() => listens(address), { timeout: 40_000 }).toBe(false)
     running.child.kill('SIGTERM')
     expect((await running.ended).code).toBe(1)
     expect(await answer).toBe('cut off')

@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
-import { startProgram } from '../../packages/limiter/src/sources/servers/program.ts'
+import { freePort, startProgram } from '../../packages/limiter/src/sources/servers/program.ts'
 import { GatewayRig, sendRaw } from '../helpers/gateway-rig.ts'
 import { Http2Caller } from '../helpers/http2-rig.ts'
 import { findNginx } from '../paths/services.ts'
@@ -304,7 +304,7 @@ test('answers are compressed as nginx does it', async () => {
     minSize: '20B',
   })
   const folder = rig.folder()
-  const port = await rig.freePort()
+  const port = await freePort()
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     kind => `${kind}_temp_path ${folder}/${kind};`,
   )

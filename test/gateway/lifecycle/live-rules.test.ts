@@ -136,7 +136,7 @@ describe.each(Object.entries(centres))('rules from a real %s', (_name, startCent
     }
   })
 
-  test('200 changes and more under load fail no call and lose no count', async () => {
+  test('200 changes and more under load fail no call and lose no count', { timeout: 120_000 }, async () => {
     // in a year no token comes back while this runs
     const algorithms = [
       ['sliding-window', '10m'],

@@ -78,7 +78,8 @@ export const start: Command = {
       introduce(gateway.address, { ...settings, config, upstream }, terminal)
       const endTraffic = service && admin && startDemoTraffic(gateway.address)
       if (admin) showDashboard(admin, settings, terminal)
-      reportReady()
+      // the channel of any other parent, such as a process manager, is not ours to close
+      if (sockets.fromPredecessor) reportReady()
       void manager.ready()
       const replaced = untilReplaced({ gateway, admin, manager, isDemo, stopped, ...terminal })
       const isReplaced = await Promise.race([stopped.then(() => false), replaced.then(() => true)])

@@ -1,6 +1,7 @@
 import type { CallReply, CallRequest } from '../calls/call.ts'
 import type { Outlet, OutletSource } from '../proxy/outlet.ts'
-import { type Compressible, isOfTheBytes } from './compressible.ts'
+import type { Encoding } from '../settings/compression-settings.ts'
+import { type Compressible, isOfTheBytes, type WrittenHead } from './compressible.ts'
 import { type Compressor, hasCompressor, takeCompressor } from './compressors.ts'
 
 type Trailers = readonly (string | Buffer)[] | null
@@ -24,44 +25,36 @@ export class CompressingOutlet implements Outlet {
   }
 
   begin(status: number, text: string, headers: readonly string[], source: OutletSource): void {
-    const { method, headers: asked } = this.#request
-    const written = this.#compressible.write(
-      { status, headers },
-      // beyond the bound, the answer is written as for a caller that asks for no encoding
-      {
-        acceptEncoding: hasCompressor() ? String(asked['accept-encoding'] ?? '') : undefined,
-        ifNoneMatch: asked['if-none-match'],
-      },
-    )
-    if (written.encoding === undefined || method === 'HEAD') {
-      this.#outlet.begin(status, text, written.headers, source)
-      return
+    const written = this.#written(status, headers)
+    if (written.encoding === undefined) this.#outlet.begin(status, text, written.headers, source)
+    else {
+      const length = lengthIn(headers)
+      this.#isStream = length === undefined
+      this.#source = source
+      const compressor = this.#open(written.encoding, length)
+      try {
+        this.#outlet.begin(status, text, written.headers, {
+          onReady: () => compressor.resume(),
+          onGone: () => {
+            compressor.destroy()
+            source.onGone()
+          },
+        })
+      } catch (error) {
+        compressor.destroy()
+        throw error
+      }
     }
-    this.#source = source
-    const length = lengthIn(headers)
-    this.#isStream = length === undefined
-    const compressor = takeCompressor(written.encoding, length)
-    this.#compressor = compressor
-    compressor.on('data', (piece: Buffer) => {
-      if (!this.#outlet.write(piece)) compressor.pause()
-    })
-    compressor.on('error', error => this.breakOff(error))
-    const onGone = (): void => {
-      compressor.destroy()
-    }
-    this.#reply.raw.once('close', onGone)
-    compressor.once('close', () => this.#reply.raw.off('close', onGone))
-    try {
-      this.#outlet.begin(status, text, written.headers, {
-        onReady: () => compressor.resume(),
-        onGone: () => {
-          compressor.destroy()
-          source.onGone()
-        },
-      })
-    } catch (error) {
-      compressor.destroy()
-      throw error
+  }
+
+  send(status: number, text: string, headers: readonly string[], body: Buffer): void {
+    const written = this.#written(status, headers)
+    if (written.encoding === undefined) this.#outlet.send(status, text, written.headers, body)
+    else {
+      this.begin(status, text, headers, nothingToDo)
+      this.#isStream = false
+      this.write(body)
+      this.end()
     }
   }
 
@@ -89,7 +82,40 @@ export class CompressingOutlet implements Outlet {
     this.#compressor?.destroy()
     this.#outlet.breakOff(error)
   }
+
+  /** The head as it is written, with an encoding if there is a body to compress. */
+  #written(status: number, headers: readonly string[]): WrittenHead {
+    const { method, headers: asked } = this.#request
+    const written = this.#compressible.write(
+      { status, headers },
+      {
+        // beyond the bound, the answer is written as for a caller that asks for no encoding
+        acceptEncoding: hasCompressor() ? String(asked['accept-encoding'] ?? '') : undefined,
+        ifNoneMatch: asked['if-none-match'],
+      },
+    )
+    return method === 'HEAD' ? { headers: written.headers } : written
+  }
+
+  #open(encoding: Encoding, length: number | undefined): Compressor {
+    const { raw } = this.#reply
+    const compressor = takeCompressor(encoding, length)
+    const onGone = (): void => {
+      compressor.destroy()
+    }
+    compressor.on('data', (piece: Buffer) => {
+      if (!this.#outlet.write(piece)) compressor.pause()
+    })
+    compressor.on('error', error => this.breakOff(error))
+    raw.once('close', onGone)
+    compressor.once('close', () => raw.off('close', onGone))
+    this.#compressor = compressor
+    return compressor
+  }
 }
+
+/** Of an answer that has come whole, nothing is left to be asked for. */
+const nothingToDo: OutletSource = { onReady: () => {}, onGone: () => {} }
 
 function lengthIn(headers: readonly string[]): number | undefined {
   for (let at = 0; at < headers.length; at += 2) {

@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { compileRules } from '../../testing/compile-words.ts'
@@ -131,7 +132,7 @@ describe('a store that is swept', () => {
         expect(swept.remaining(key, now)).toBe(kept.remaining(key, now))
       }
     })
-    fc.assert(property, { numRuns: 2000 })
+    fc.assert(property, { numRuns: randomRuns(500) })
   })
 
   it('frees every key that is over, and uses its room again', () => {
