@@ -3,8 +3,8 @@ import { connect } from 'node:net'
 import { createLimiter, type Limiter } from 'diana-limiter'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { LiveFigures } from '../cli/top-screen.ts'
-import { createAdmin } from './create-admin.ts'
-import { startAdmin } from './start-admin.ts'
+import { createAdmin } from './server/create-admin.ts'
+import { startAdmin } from './server/start-admin.ts'
 
 let limiter: Limiter
 let closing: (() => Promise<unknown>)[] = []

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyBaseLogger } from 'fastify'
 import { sendProblem } from '../problem.ts'
-import { faultOf, isSettled, settleRequest } from '../proxy/settle-request.ts'
+import { faultOf, isSettled, settleRequest } from '../proxy/normalize-request.ts'
 import { tellRequestId } from '../telemetry/request-ids.ts'
 import type { Admission } from './admission.ts'
 import type { CallReply, CallRequest } from './call.ts'

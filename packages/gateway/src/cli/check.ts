@@ -13,7 +13,7 @@ import {
   type RuleDocument,
 } from 'diana-limiter'
 import { assertRules } from 'diana-limiter/words'
-import { assertSafe } from '../admin/create-admin.ts'
+import { assertSafe } from '../admin/server/create-admin.ts'
 import { assertProxyProtocol, assertStartable, type PrepareOptions } from '../prepare-gateway.ts'
 import { type GatewaySettings, gatewaySection } from '../settings/gateway-settings.ts'
 import { type Command, Complaint, type Terminal } from './command.ts'

@@ -1,5 +1,5 @@
 import type { CallReply, CallRequest } from '../calls/call.ts'
-import type { Outlet, OutletSource } from '../proxy/outlet.ts'
+import type { Outlet, OutletSource } from '../proxy/answers/response-sink.ts'
 import type { Encoding } from '../settings/compression-settings.ts'
 import { type Compressible, isOfTheBytes, type WrittenHead } from './compressible.ts'
 import { type Compressor, hasCompressor, takeCompressor } from './compressors.ts'

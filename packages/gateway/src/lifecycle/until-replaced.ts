@@ -1,5 +1,5 @@
-import type { RunningAdmin } from '../admin/start-admin.ts'
-import type { GatewayProcess } from '../gateway-process.ts'
+import type { RunningAdmin } from '../admin/server/start-admin.ts'
+import type { GatewayProcess } from './gateway-process.ts'
 import type { ServiceManager } from './service-manager.ts'
 import { startSuccessor } from './successor.ts'
 

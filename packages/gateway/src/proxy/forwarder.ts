@@ -6,10 +6,10 @@ import type { Route } from '../routes/route.ts'
 import type { RouteTable } from '../routes/route-table.ts'
 import type { GatewaySettings } from '../settings/gateway-settings.ts'
 import { recordOf } from '../telemetry/call-record.ts'
-import { hasBody } from './body.ts'
+import { hasBody } from './answers/body.ts'
 import { Forwarding } from './forwarding.ts'
-import type { Trust } from './headers-to-service.ts'
-import type { Outlet } from './outlet.ts'
+import type { Trust } from './headers/headers-to-service.ts'
+import type { Outlet } from './answers/response-sink.ts'
 import { isUpgrading, Tunnels } from './tunnels.ts'
 
 /** What a forwarder works with; routes and settings change while it runs. */

@@ -1,5 +1,5 @@
 import type { Server } from 'node:net'
-import type { GatewayProcessOptions } from '../gateway-process.ts'
+import type { GatewayProcessOptions } from '../lifecycle/gateway-process.ts'
 import type { ListeningSocket } from '../lifecycle/listening-socket.ts'
 
 /** What a worker is started with, in its environment. */

@@ -1,6 +1,6 @@
 import type { Limiter } from 'diana-limiter'
 import { type AdminQuestion, createWorkerAnswers } from '../admin/worker-answers.ts'
-import type { GatewayProcess } from '../gateway-process.ts'
+import type { GatewayProcess } from '../lifecycle/gateway-process.ts'
 import { readUpstreams } from '../upstreams/reports.ts'
 
 type AskedGateway = Pick<GatewayProcess, 'limiter' | 'httpFigures'>

@@ -1,8 +1,8 @@
 import cluster from 'node:cluster'
-import type { GatewayProcess } from '../gateway-process.ts'
-import { startGatewayProcess } from '../gateway-process.ts'
-import { surviveErrors } from '../survive.ts'
-import { tellOfChanges } from '../tell-of-changes.ts'
+import type { GatewayProcess } from '../lifecycle/gateway-process.ts'
+import { startGatewayProcess } from '../lifecycle/gateway-process.ts'
+import { surviveErrors } from '../lifecycle/survive.ts'
+import { tellOfChanges } from '../lifecycle/log-changes.ts'
 import { fail, type Order, readProcessSettings, tell, tellSocket, type WorkerSettings } from './messages.ts'
 import { answerQuestion } from './questions.ts'
 
