@@ -32,7 +32,7 @@ async function diana(args: readonly string[], input = ''): Promise<Ended> {
     print: line => {
       out += `${line}\n`
     },
-    complain: line => {
+    printError: line => {
       err += `${line}\n`
     },
   })

@@ -4,10 +4,10 @@ import { createLimiter, type Limiter } from 'diana-limiter'
 import type { FastifyServerOptions } from 'fastify'
 import { pino } from 'pino'
 import { openGateway } from '../gateway.ts'
-import { type ListeningSocket, socketOf } from './listening-socket.ts'
-import { logRefusals } from '../telemetry/refusal-log.ts'
 import { type GatewaySettings, gatewaySection, parseGatewaySettings } from '../settings/gateway-settings.ts'
-import type { HttpFigures } from '../telemetry/http-figures.ts'
+import type { HttpStats } from '../telemetry/http-stats.ts'
+import { logRefusals } from '../telemetry/refusal-log.ts'
+import { type ListeningSocket, socketOf } from './listening-socket.ts'
 
 export interface GatewayProcessOptions {
   /** The rule file, which may hold the gateway's own section. */
@@ -35,7 +35,7 @@ export interface GatewayProcess {
   /** The socket on which calls come in, for another process. */
   socket(): Promise<ListeningSocket | undefined>
   /** What became of calls as HTTP sees them. */
-  httpFigures(): HttpFigures | Promise<HttpFigures>
+  httpStats(): HttpStats | Promise<HttpStats>
   /** Goes on with new log files where the present ones were renamed. */
   reopenLogs(): void
   /** Turns unready, lets calls come for as long as the settings say, finishes those under way, and ends. */
@@ -80,7 +80,7 @@ export async function startGatewayProcess(
     }
     const reopenLogs = (): void => void rest.reopenLogs()
     const socket = async (): Promise<ListeningSocket | undefined> => socketOf(gateway.server)
-    return { address, limiter, isReady: () => ready, socket, httpFigures: rest.httpFigures, reopenLogs, close }
+    return { address, limiter, isReady: () => ready, socket, httpStats: rest.httpStats, reopenLogs, close }
   } catch (error) {
     await limiter.close()
     throw error

@@ -1,6 +1,6 @@
 import { createLimiter } from 'diana-limiter'
 import { expect, it, onTestFinished } from 'vitest'
-import { tellOfChanges } from './log-changes.ts'
+import { logChanges } from './log-changes.ts'
 
 it('a Redis that cannot be used at the start is one line with a code and the remedy', async () => {
   const warnings: string[] = []
@@ -15,7 +15,7 @@ it('a Redis that cannot be used at the start is one line with a code and the rem
     await limiter.close()
   })
   const lines: string[] = []
-  tellOfChanges(limiter, { print: line => lines.push(line), complain: line => lines.push(line) })
+  logChanges(limiter, { print: line => lines.push(line), printError: line => lines.push(line) })
   await new Promise(setImmediate)
   expect(lines).toEqual([
     'Diana counts in this process, since Redis cannot be reached (STORE_UNREACHABLE: connect ECONNREFUSED 127.0.0.1:1): ' +

@@ -7,9 +7,9 @@ import type { RouteTable } from '../routes/route-table.ts'
 import type { GatewaySettings } from '../settings/gateway-settings.ts'
 import { recordOf } from '../telemetry/call-record.ts'
 import { hasBody } from './answers/body.ts'
+import type { ResponseSink } from './answers/response-sink.ts'
 import { Forwarding } from './forwarding.ts'
 import type { Trust } from './headers/headers-to-service.ts'
-import type { Outlet } from './answers/response-sink.ts'
 import { isUpgrading, Tunnels } from './tunnels.ts'
 
 /** What a forwarder works with; routes and settings change while it runs. */
@@ -18,7 +18,7 @@ export interface ForwarderParts {
   readonly routes: RouteTable
   readonly trust: Trust
   readonly bulk: BulkQueue
-  outletFor(reply: CallReply): Outlet
+  outletFor(reply: CallReply): ResponseSink
   /** Whether the gateway takes its leave, so that connections are not kept. */
   isClosing(): boolean
 }

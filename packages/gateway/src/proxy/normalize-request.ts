@@ -23,7 +23,7 @@ const faults = new WeakMap<IncomingMessage, string>()
  * no header that the service would not get, or could take for another. Returns the target; Fastify answers 400 to one
  * that it cannot route, and faultOf says why.
  */
-export function settleRequest(raw: IncomingMessage): string {
+export function normalizeRequest(raw: IncomingMessage): string {
   const { url = '/' } = raw
   const target = oneSpelling(url)
   if (target === undefined || !isDecodable(target)) return unroutable
@@ -40,7 +40,7 @@ export function settleRequest(raw: IncomingMessage): string {
   return target
 }
 
-/** Whether a target that `settleRequest` returned can be routed. */
+/** Whether a target that `normalizeRequest` returned can be routed. */
 export function isSettled(target: string): boolean {
   return target !== unroutable
 }

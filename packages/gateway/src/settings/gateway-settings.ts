@@ -6,10 +6,9 @@ import { conditionsKey } from '../routes/conditions.ts'
 import { type AccessLogSettings, accessLogSchema } from './access-log-settings.ts'
 import { compressionSchema } from './compression-settings.ts'
 import { type CorsSettings, corsSchema } from './cors-settings.ts'
-import { type DnsSettings, dnsSchema } from './upstreams/dns-settings.ts'
+import { http2Schema } from './http2-settings.ts'
 import { type FilterSettings, filterSchema } from './routes/filter-settings.ts'
 import { headersToSet } from './routes/header-settings.ts'
-import { http2Schema } from './http2-settings.ts'
 import { pathFault } from './routes/path-settings.ts'
 import {
   type ConnectionSettings,
@@ -23,6 +22,7 @@ import {
 import { sizeOf } from './size.ts'
 import { type TlsSettings, tlsSchema } from './tls-settings.ts'
 import { type TracingSettings, tracingSchema } from './tracing-settings.ts'
+import { type DnsSettings, dnsSchema } from './upstreams/dns-settings.ts'
 
 /** What a call may be, and what a caller may take. */
 export interface CallerLimits {

@@ -1,6 +1,6 @@
 import { isIP, type LookupFunction } from 'node:net'
-import { parseUnixAddress } from '../settings/upstreams/address-settings.ts'
 import type { RouteSettings } from '../settings/routes/route-settings.ts'
+import { parseUnixAddress } from '../settings/upstreams/address-settings.ts'
 import type { ServiceTls } from '../tls/service-tls.ts'
 import { Clients } from './clients.ts'
 import { type Endpoint, endpointName, lookupFor } from './endpoints.ts'

@@ -15,7 +15,7 @@ export interface KeptProcessParts {
 }
 
 /** A process that is started again whenever it ends, sooner if it had run well. */
-export class KeptProcess {
+export class SupervisedProcess {
   readonly #parts: KeptProcessParts
   #child: ChildProcess
   #pauseMs = firstPauseMs

@@ -293,7 +293,7 @@ describe('whoever is blocked', () => {
   it('by the row of a masked caller is refused until let in again', async () => {
     for (let i = 0; i < 3; i++) await limiter.check(call('ann'))
     const [{ id: caller }] = (await get('/callers')).body.callers
-    await send('POST', '/pardon', { caller })
+    await send('POST', '/reset', { caller })
     expect((await limiter.check(call('ann'))).allowed).toBe(true)
     const blocked = await send('POST', '/blocks', { caller, for: '10m' })
     expect(blocked.body).toMatchObject({ rule: 'each', key: expect.stringMatching(/^account=a… #/) })
@@ -315,7 +315,7 @@ describe('whoever is blocked', () => {
     expect((await send('POST', '/blocks', { rule: 'each', call: bob, for: '1m' })).status).toBe(200)
     expect((await limiter.check(call('bob'))).allowed).toBe(false)
     for (let i = 0; i < 3; i++) await limiter.check(call('cid'))
-    expect((await send('POST', '/pardon', { rule: 'each', key: 'cid' })).status).toBe(200)
+    expect((await send('POST', '/reset', { rule: 'each', key: 'cid' })).status).toBe(200)
     expect((await limiter.check(call('cid'))).allowed).toBe(true)
   })
 
@@ -346,7 +346,7 @@ describe('the OpenAPI document', () => {
       ['GET', '/callers'],
       ['GET', '/trials'],
       ['GET', '/blocks'],
-      ['POST', '/pardon', '/pardon', { rule: 'each', key: 'ann' }],
+      ['POST', '/reset', '/reset', { rule: 'each', key: 'ann' }],
       ['POST', '/blocks', '/blocks', { rule: 'each', key: 'ann', for: '1m' }],
       ['GET', '/schema'],
       ['GET', '/document?where=remote', '/document'],
@@ -392,7 +392,7 @@ describe('whatever is asked', () => {
       '/trials',
       '/trials/x',
       '/blocks',
-      '/pardon',
+      '/reset',
       '/none',
       '/openapi.json',
       '/schema',

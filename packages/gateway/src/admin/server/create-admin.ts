@@ -3,23 +3,23 @@ import { registerMetrics } from 'diana-limiter/prom-client'
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { Registry } from 'prom-client'
 import type { z } from 'zod'
-import type { HttpFigures } from '../../telemetry/http-figures.ts'
+import type { HttpStats } from '../../telemetry/http-stats.ts'
 import { registerHttpMetrics } from '../../telemetry/register-http-metrics.ts'
 import { version } from '../../version.ts'
 import { Blocks } from '../blocks.ts'
+import { Live } from '../live.ts'
+import { operations } from '../operations/index.ts'
+import type { AdminContext, Operation } from '../operations/operation.ts'
+import { type Processes, watchLimiter } from '../processes.ts'
+import { Refusal } from '../refusal.ts'
+import { stream } from '../stream.ts'
 import { Connections } from './connections.ts'
 import { createGuard, type GuardOptions, isLoopback } from './guard.ts'
 import { createGuesses } from './guesses.ts'
-import { Live } from '../live.ts'
 import { openApiOf } from './openapi.ts'
-import { operations } from '../operations/index.ts'
-import type { Desk, Operation } from '../operations/operation.ts'
 import { type PageFile, readPage } from './page.ts'
-import { type Processes, watchLimiter } from '../processes.ts'
-import { Refusal } from '../refusal.ts'
 import { refuseOtherMethods } from './refuse-other-methods.ts'
 import { sendRefusal } from './send-refusal.ts'
-import { stream } from '../stream.ts'
 
 export interface AdminOptions extends GuardOptions {
   /** Whose documents, rules and counts are worked on. */
@@ -27,7 +27,7 @@ export interface AdminOptions extends GuardOptions {
   /** Who judges the calls; the limiter itself unless given. */
   readonly processes?: Processes | undefined
   /** HTTP traffic of the gateway; without it, `/metrics` tells of rules only. */
-  readonly httpFigures?: (() => HttpFigures | Promise<HttpFigures>) | undefined
+  readonly httpStats?: (() => HttpStats | Promise<HttpStats>) | undefined
   /** Where it will listen: outside of this machine only with a token. */
   readonly host: string
   readonly demo?: boolean | undefined
@@ -64,10 +64,10 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
     return { version, startedAt, uptimeMs, demo, processes: processes.count, ...rest, store: told }
   }
   const live = new Live(processes, limiter, status)
-  const desk: Desk = { limiter, processes, live, blocks: new Blocks(), status }
+  const context: AdminContext = { limiter, processes, live, blocks: new Blocks(), status }
   const registry = new Registry()
   registerMetrics({ figures: () => processes.figures(), status: () => limiter.status() }, registry)
-  if (options.httpFigures) registerHttpMetrics(options.httpFigures, registry)
+  if (options.httpStats) registerHttpMetrics(options.httpStats, registry)
 
   const app = fastify({
     bodyLimit: largestBody,
@@ -115,7 +115,7 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   app.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()))
   app.get('/api/v1/openapi.json', async () => openApiOf(operations, version))
   app.get('/api/v1/live', { exposeHeadRoute: false }, (_request, reply) => stream(reply, live))
-  for (const one of operations) addOperation(app, one, desk)
+  for (const one of operations) addOperation(app, one, context)
   addPage(app, page)
   nameMethods()
   return app
@@ -134,7 +134,7 @@ export function assertSafe(host: string, token: string | undefined): void {
   }
 }
 
-function addOperation(app: FastifyInstance, one: Operation, desk: Desk): void {
+function addOperation(app: FastifyInstance, one: Operation, context: AdminContext): void {
   const url = `/api/v1${one.path.replace('{id}', ':id')}`
   app.route<{ Params: { id?: string } }>({
     method: one.method,
@@ -145,7 +145,7 @@ function addOperation(app: FastifyInstance, one: Operation, desk: Desk): void {
         query: one.query ? read(one.query, query, 'the query') : {},
         body: one.body ? read(one.body, body, 'the body') : undefined,
       }
-      return reply.send((await one.run(question, desk)) as object)
+      return reply.send((await one.run(question, context)) as object)
     },
   })
 }

@@ -1,8 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { FastifyRequest } from 'fastify'
-import type { Guesses } from './guesses.ts'
 import { Refusal } from '../refusal.ts'
+import type { Guesses } from './guesses.ts'
 
 export interface GuardOptions {
   readonly token?: string | undefined

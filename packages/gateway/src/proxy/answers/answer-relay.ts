@@ -3,9 +3,9 @@ import { type BulkQueue, bulkBytes } from '../../connections/bulk-queue.ts'
 import type { WholeAnswer } from '../../upstreams/http1/whole-answer.ts'
 import { headersToCaller } from '../headers/headers-to-caller.ts'
 import { sendInterim } from '../headers/interim.ts'
-import type { Outlet, OutletSource } from './response-sink.ts'
 import type { Exchange } from '../headers/own-addresses.ts'
 import { reasonFor } from '../reason.ts'
+import type { OutletSource, ResponseSink } from './response-sink.ts'
 
 /** The call whose answer is passed on. */
 export interface RelayedCall {
@@ -28,7 +28,7 @@ export interface RelayedHead {
 
 /** Where the answer goes, and how large ones take turns. */
 export interface RelayParts {
-  readonly outlet: Outlet
+  readonly sink: ResponseSink
   readonly bulk: BulkQueue
 }
 
@@ -39,7 +39,7 @@ export class AnswerRelay implements OutletSource {
   readonly #call: RelayedCall
   readonly #reply: CallReply
   readonly #bulk: BulkQueue
-  readonly #outlet: Outlet
+  readonly #sink: ResponseSink
   #interims = 0
   #bytesInTurn = 0
   #isWaitingForTurn = false
@@ -47,11 +47,11 @@ export class AnswerRelay implements OutletSource {
   #hasBegun = false
   #isWithoutBody = false
 
-  constructor(call: RelayedCall, reply: CallReply, { outlet, bulk }: RelayParts) {
+  constructor(call: RelayedCall, reply: CallReply, { sink, bulk }: RelayParts) {
     this.#call = call
     this.#reply = reply
     this.#bulk = bulk
-    this.#outlet = outlet
+    this.#sink = sink
   }
 
   /** Whether the caller has been sent a part of the answer. */
@@ -71,7 +71,7 @@ export class AnswerRelay implements OutletSource {
   /** Throws if the head cannot be passed on. */
   begin(head: RelayedHead, text: string, resume: () => void): void {
     const { status } = head
-    this.#outlet.begin(status, reasonFor(status, text), this.#headersOf(head), this)
+    this.#sink.begin(status, reasonFor(status, text), this.#headersOf(head), this)
     this.#isWithoutBody = status === 204 || status === 304
     this.#resume = resume
     this.#hasBegun = true
@@ -79,13 +79,13 @@ export class AnswerRelay implements OutletSource {
 
   /** Does all at once; throws if the head cannot be passed on. */
   send(head: RelayedHead, { reason, body }: WholeAnswer): void {
-    this.#outlet.send(head.status, reasonFor(head.status, reason), this.#headersOf(head), body)
+    this.#sink.send(head.status, reasonFor(head.status, reason), this.#headersOf(head), body)
     this.#hasBegun = true
   }
 
   /** False if more is to be awaited: `resume` is called then. */
   write(chunk: Buffer): boolean {
-    const hasRoom = this.#outlet.write(chunk)
+    const hasRoom = this.#sink.write(chunk)
     this.#bytesInTurn += chunk.length
     if (hasRoom && this.#bytesInTurn < bulkBytes) return true
     if (hasRoom) this.onReady()
@@ -93,11 +93,11 @@ export class AnswerRelay implements OutletSource {
   }
 
   end(trailers?: readonly (string | Buffer)[] | null): void {
-    this.#outlet.end(trailers)
+    this.#sink.end(trailers)
   }
 
   breakOff(error: Error): void {
-    this.#outlet.breakOff(error)
+    this.#sink.breakOff(error)
   }
 
   /** The system reads megabytes at once; other calls come first. */

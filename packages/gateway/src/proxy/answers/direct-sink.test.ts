@@ -5,7 +5,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { PlainReply } from '../../calls/plain-reply.ts'
-import { DirectOutlet } from './direct-sink.ts'
+import { DirectSink } from './direct-sink.ts'
 
 /** A piece of an answer, and whether it comes in a later turn of the event loop than what is before it. */
 interface Piece {
@@ -25,15 +25,15 @@ let plan: { pieces: readonly Piece[]; headers: string[]; endsLater: boolean; bod
 
 beforeAll(async () => {
   server = createServer(async (_request, response) => {
-    const outlet = new DirectOutlet(new PlainReply(response))
-    outlet.begin(200, 'OK', plan.headers, nobody)
+    const sink = new DirectSink(new PlainReply(response))
+    sink.begin(200, 'OK', plan.headers, nobody)
     if (plan.bodyAfter) await plan.bodyAfter
     for (const { bytes, isLater } of plan.pieces) {
       if (isLater) await nextTurn()
-      outlet.write(Buffer.from(bytes))
+      sink.write(Buffer.from(bytes))
     }
     if (plan.endsLater) await nextTurn()
-    outlet.end()
+    sink.end()
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

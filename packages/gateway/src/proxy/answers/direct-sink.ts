@@ -1,14 +1,14 @@
 import type { ServerResponse } from 'node:http'
 import type { CallReply } from '../../calls/call.ts'
-import type { Outlet, OutletSource } from './response-sink.ts'
 import { addTrailers } from '../headers/trailers.ts'
+import type { OutletSource, ResponseSink } from './response-sink.ts'
 import { writeWhole } from './whole-response.ts'
 
 /** How much of a body is kept for a moment, to be sent in one piece with the headers. */
 const maxHeldBytes = 8192
 
 /** Writes to the caller's connection itself, past the hooks of Fastify that could change an answer. */
-export class DirectOutlet implements Outlet {
+export class DirectSink implements ResponseSink {
   readonly #reply: CallReply
   readonly #raw: ServerResponse
   #source: OutletSource | undefined
@@ -90,6 +90,6 @@ export class DirectOutlet implements Outlet {
   }
 }
 
-function flush(outlet: DirectOutlet): void {
-  outlet.flush()
+function flush(sink: DirectSink): void {
+  sink.flush()
 }

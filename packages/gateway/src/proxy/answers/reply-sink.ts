@@ -2,14 +2,14 @@ import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { AnswerBroken } from '../failure.ts'
-import type { Outlet, OutletSource } from './response-sink.ts'
 import { addTrailers } from '../headers/trailers.ts'
+import type { OutletSource, ResponseSink } from './response-sink.ts'
 
 /** An answer that is whole has nothing more to come from. */
 const noSource: OutletSource = { onReady: () => {}, onGone: () => {} }
 
 /** Sends the answer through Fastify, where the hooks of other filters may see and change it. */
-export class ReplyOutlet implements Outlet {
+export class ReplySink implements ResponseSink {
   readonly #reply: FastifyReply
   #body: Readable | undefined
 

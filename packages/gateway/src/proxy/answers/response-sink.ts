@@ -7,7 +7,7 @@ export interface OutletSource {
 }
 
 /** Where the answer of a service goes. */
-export interface Outlet {
+export interface ResponseSink {
   begin(status: number, text: string, headers: readonly string[], source: OutletSource): void
   /** Sends an answer that is whole. */
   send(status: number, text: string, headers: readonly string[], body: Buffer): void

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { isSingleHeader } from '../../http2/single-headers.ts'
-import { isOfTheConnection, namedByConnection } from './connection-headers.ts'
 import { reasonFor } from '../reason.ts'
+import { isOfTheConnection, namedByConnection } from './connection-headers.ts'
 
 type Field = readonly [name: string, value: string]
 

@@ -1,16 +1,16 @@
 import { hostFault, listOf, textOf } from 'diana-limiter/words'
 import { z } from 'zod'
-import { addressesSchema } from '../upstreams/address-settings.ts'
 import { type CompressionSettings, compressionSchema } from '../compression-settings.ts'
-import { headerName, headersToSet } from './header-settings.ts'
-import { pathFault } from './path-settings.ts'
-import { protocolSchema, type ServiceProtocol } from '../upstreams/protocol-settings.ts'
-import { type AnswerSettings, answerSchema, type RedirectSettings, redirectSchema } from './answer-settings.ts'
-import { headersSchema, methodsSchema, type RouteConditions } from './match-settings.ts'
 import { sizeOf } from '../size.ts'
 import { timerDuration } from '../timer-duration.ts'
 import { type ServiceTlsSettings, serviceTlsSchema } from '../tls-settings.ts'
+import { addressesSchema } from '../upstreams/address-settings.ts'
+import { protocolSchema, type ServiceProtocol } from '../upstreams/protocol-settings.ts'
 import { type UpstreamSettings, upstreamWords } from '../upstreams/upstream-settings.ts'
+import { type AnswerSettings, answerSchema, type RedirectSettings, redirectSchema } from './answer-settings.ts'
+import { headerName, headersToSet } from './header-settings.ts'
+import { headersSchema, methodsSchema, type RouteConditions } from './match-settings.ts'
+import { pathFault } from './path-settings.ts'
 
 /** How long a service may take: to be reached, to begin its answer, and between two pieces of it. */
 export interface Timeouts {

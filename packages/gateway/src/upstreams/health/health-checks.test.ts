@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { routeSchema } from '../../settings/routes/route-settings.ts'
-import { faultOf } from './health-checks.ts'
 import { Upstream } from '../upstream.ts'
+import { faultOf } from './health-checks.ts'
 
 const closing: (() => unknown)[] = []
 afterEach(async () => {

@@ -1,8 +1,8 @@
 import type { HealthState } from '../upstreams/health/health.ts'
-import { type HistogramFigures, mergeHistograms } from './histogram.ts'
+import { type HistogramStats, mergeHistograms } from './histogram.ts'
 
 /** Calls of one route that went to one address; both are empty for calls that got that far not. */
-export interface TrafficFigures {
+export interface TrafficStats {
   readonly route: string
   readonly upstream: string
   /** By method and class of the status: `GET 2xx`. */
@@ -10,15 +10,15 @@ export interface TrafficFigures {
   readonly retries: number
   readonly bytesIn: number
   readonly bytesOut: number
-  readonly duration: HistogramFigures
-  readonly firstByte: HistogramFigures
+  readonly duration: HistogramStats
+  readonly firstByte: HistogramStats
 }
 
 /** How an address is doing; one that no route has any more is draining until its last call has ended. */
 export type UpstreamState = HealthState['state'] | 'draining'
 
 /** The addresses of a service that have one label, at this moment. */
-export interface UpstreamFigures {
+export interface UpstreamStats {
   readonly upstream: string
   readonly inProgress: number
   readonly waiting: number
@@ -29,9 +29,9 @@ export interface UpstreamFigures {
 }
 
 /** HTTP traffic of a gateway since its start, as plain values. */
-export interface HttpFigures {
-  readonly traffic: readonly TrafficFigures[]
-  readonly upstreams: readonly UpstreamFigures[]
+export interface HttpStats {
+  readonly traffic: readonly TrafficStats[]
+  readonly upstreams: readonly UpstreamStats[]
   /** Calls and connections that were turned away before any rule was asked, by the reason. */
   readonly rejected: Readonly<Record<string, number>>
   readonly inProgress: number
@@ -42,8 +42,8 @@ export interface HttpFigures {
 }
 
 /** The figures of several processes as those of one. */
-export function mergeHttpFigures(all: readonly HttpFigures[]): HttpFigures {
-  const sum = (read: (figures: HttpFigures) => number): number => all.reduce((total, one) => total + read(one), 0)
+export function mergeHttpStats(all: readonly HttpStats[]): HttpStats {
+  const sum = (read: (figures: HttpStats) => number): number => all.reduce((total, one) => total + read(one), 0)
   return {
     traffic: mergeBy(
       all.flatMap(one => one.traffic),
@@ -75,7 +75,7 @@ function mergeBy<Item extends { readonly route: string; readonly upstream: strin
   return [...merged.values()]
 }
 
-function mergeTraffic(one: TrafficFigures, other: TrafficFigures): TrafficFigures {
+function mergeTraffic(one: TrafficStats, other: TrafficStats): TrafficStats {
   return {
     ...one,
     calls: addCounts(one.calls, other.calls),
@@ -87,7 +87,7 @@ function mergeTraffic(one: TrafficFigures, other: TrafficFigures): TrafficFigure
   }
 }
 
-function mergeUpstreams<Item extends UpstreamFigures>(one: Item, other: Item): Item {
+function mergeUpstreams<Item extends UpstreamStats>(one: Item, other: Item): Item {
   return {
     ...one,
     inProgress: one.inProgress + other.inProgress,

@@ -4,8 +4,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { CallRecord } from './call-record.ts'
 import { durationBounds } from './histogram.ts'
-import { type HttpFigures, mergeHttpFigures } from './http-figures.ts'
 import { httpMeasures } from './http-measures.ts'
+import { type HttpStats, mergeHttpStats } from './http-stats.ts'
 import { TrafficCounts } from './traffic-counts.ts'
 
 interface Ended {
@@ -25,7 +25,7 @@ function recordOf({ route, method, status, ms }: Ended): CallRecord {
   return record
 }
 
-function figuresOf(calls: readonly Ended[]): HttpFigures {
+function figuresOf(calls: readonly Ended[]): HttpStats {
   const counts = new TrafficCounts()
   for (const call of calls) counts.add(recordOf(call))
   return {
@@ -41,7 +41,7 @@ const call = fc.record<Ended>({
   ms: fc.constantFrom(0, 4.9, 5, 5.1, 9999, 10_000, 10_001, 1e6),
 })
 
-function samplesOf(figures: HttpFigures): Map<string, number> {
+function samplesOf(figures: HttpStats): Map<string, number> {
   const samples = httpMeasures.flatMap(({ name, read }) =>
     read(figures).map(
       ({ metricName = name, labels, value }) => [`${metricName} ${JSON.stringify(labels)}`, value] as const,
@@ -56,7 +56,7 @@ describe('HTTP figures', () => {
   test('of several processes are those of one process with all calls', () => {
     fc.assert(
       fc.property(fc.array(call), fc.array(call), (one, other) => {
-        const merged = samplesOf(mergeHttpFigures([figuresOf(one), figuresOf(other)]))
+        const merged = samplesOf(mergeHttpStats([figuresOf(one), figuresOf(other)]))
         const whole = samplesOf(figuresOf([...one, ...other]))
         for (const [name, value] of whole) {
           if (name.includes('route')) expect([name, merged.get(name)]).toEqual([name, expect.closeTo(value, 6)])

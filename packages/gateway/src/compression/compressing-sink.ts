@@ -1,14 +1,14 @@
 import type { CallReply, CallRequest } from '../calls/call.ts'
-import type { Outlet, OutletSource } from '../proxy/answers/response-sink.ts'
+import type { OutletSource, ResponseSink } from '../proxy/answers/response-sink.ts'
 import type { Encoding } from '../settings/compression-settings.ts'
 import { type Compressible, isOfTheBytes, type WrittenHead } from './compressible.ts'
 import { type Compressor, hasCompressor, takeCompressor } from './compressors.ts'
 
 type Trailers = readonly (string | Buffer)[] | null
 
-/** Compresses an answer on its way to another outlet, if its head says that it may be. */
-export class CompressingOutlet implements Outlet {
-  readonly #outlet: Outlet
+/** Compresses an answer on its way to another sink, if its head says that it may be. */
+export class CompressingSink implements ResponseSink {
+  readonly #sink: ResponseSink
   readonly #compressible: Compressible
   readonly #request: CallRequest
   readonly #reply: CallReply
@@ -17,8 +17,8 @@ export class CompressingOutlet implements Outlet {
   /** An answer without a length may be a stream, of which each piece is worth having at once. */
   #isStream = false
 
-  constructor(outlet: Outlet, compressible: Compressible, request: CallRequest, reply: CallReply) {
-    this.#outlet = outlet
+  constructor(sink: ResponseSink, compressible: Compressible, request: CallRequest, reply: CallReply) {
+    this.#sink = sink
     this.#compressible = compressible
     this.#request = request
     this.#reply = reply
@@ -26,14 +26,14 @@ export class CompressingOutlet implements Outlet {
 
   begin(status: number, text: string, headers: readonly string[], source: OutletSource): void {
     const written = this.#written(status, headers)
-    if (written.encoding === undefined) this.#outlet.begin(status, text, written.headers, source)
+    if (written.encoding === undefined) this.#sink.begin(status, text, written.headers, source)
     else {
       const length = lengthIn(headers)
       this.#isStream = length === undefined
       this.#source = source
       const compressor = this.#open(written.encoding, length)
       try {
-        this.#outlet.begin(status, text, written.headers, {
+        this.#sink.begin(status, text, written.headers, {
           onReady: () => compressor.resume(),
           onGone: () => {
             compressor.destroy()
@@ -49,7 +49,7 @@ export class CompressingOutlet implements Outlet {
 
   send(status: number, text: string, headers: readonly string[], body: Buffer): void {
     const written = this.#written(status, headers)
-    if (written.encoding === undefined) this.#outlet.send(status, text, written.headers, body)
+    if (written.encoding === undefined) this.#sink.send(status, text, written.headers, body)
     else {
       this.begin(status, text, headers, nothingToDo)
       this.#isStream = false
@@ -60,7 +60,7 @@ export class CompressingOutlet implements Outlet {
 
   write(chunk: Buffer): boolean {
     const compressor = this.#compressor
-    if (compressor === undefined) return this.#outlet.write(chunk)
+    if (compressor === undefined) return this.#sink.write(chunk)
     if (compressor.destroyed) return true
     const hasRoom = compressor.write(chunk, () => {
       if (this.#isStream && compressor.writableLength === 0 && !compressor.writableEnded) compressor.flush()
@@ -71,16 +71,16 @@ export class CompressingOutlet implements Outlet {
 
   end(trailers: Trailers = null): void {
     const compressor = this.#compressor
-    if (compressor === undefined) this.#outlet.end(trailers)
+    if (compressor === undefined) this.#sink.end(trailers)
     else if (!compressor.destroyed) {
-      compressor.once('end', () => this.#outlet.end(stillTrue(trailers)))
+      compressor.once('end', () => this.#sink.end(stillTrue(trailers)))
       compressor.end()
     }
   }
 
   breakOff(error: Error): void {
     this.#compressor?.destroy()
-    this.#outlet.breakOff(error)
+    this.#sink.breakOff(error)
   }
 
   /** The head as it is written, with an encoding if there is a body to compress. */
@@ -104,7 +104,7 @@ export class CompressingOutlet implements Outlet {
       compressor.destroy()
     }
     compressor.on('data', (piece: Buffer) => {
-      if (!this.#outlet.write(piece)) compressor.pause()
+      if (!this.#sink.write(piece)) compressor.pause()
     })
     compressor.on('error', error => this.breakOff(error))
     raw.once('close', onGone)
