@@ -18,6 +18,13 @@ const alone = [
   'test/gateway/hostile/{large-transfers,slow-callers}.test.ts',
   'test/gateway/http2/hostile.test.ts',
 ]
+/** Tests of a gateway in the process of the test: they share its modules, which take a second to import. */
+const gateway = [
+  'test/behaviors/*.test.ts',
+  'test/gateway/{gateway,forms}.test.ts',
+  'test/gateway/{hostile,http1,http2,routing,upstreams}/*.test.ts',
+  'test/gateway/telemetry/access-log.test.ts',
+]
 /** In the text of tests that start processes or servers, or that need modules of their own. */
 const needsMore =
   /child_process|worker_threads|\/(fakes|servers|helpers)\/|vi\.(mock|resetModules|stub)|listen\(|[wW]arning|createLimiter/
@@ -54,6 +61,11 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     expect: { poll: { timeout: 10_000, interval: 10 } },
+    coverage: {
+      include: ['packages/{limiter,gateway}/src/**/*.ts'],
+      exclude: ['**/*.test.ts', '**/{fakes,servers,testing}/**'],
+      reporter: ['text', 'json-summary'],
+    },
     projects: [
       {
         extends: true,
@@ -63,7 +75,14 @@ export default defineConfig({
         extends: true,
         // most of these wait for servers and timers, so more files than processors run side by side
         test: {
-          ...{ name: 'together', include, exclude: [...exclude, ...pure, ...alone], maxWorkers: 4 },
+          ...{ name: 'together', include, exclude: [...exclude, ...pure, ...gateway, ...alone], maxWorkers: 4 },
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          ...{ name: 'gateway', include: gateway, exclude: [...exclude, ...alone], isolate: false, maxWorkers: 4 },
           sequence: { groupOrder: 1 },
         },
       },
