@@ -15,13 +15,13 @@ const LATE_MS = 15
 export const programs = ['redis-server']
 export const peers = ['ioredis', 'rate-limiter-flexible', 'rate-limit-redis']
 
-export const about = `How long the caller waits for a decision: the first one when nobody listens at Redis' address, the first one after a Redis that
-worked was stopped in mid-air (SIGSTOP), and the slowest of the ${NEXT_CALLS} decisions of the second after that. Nobody waits longer than
-${PATIENCE_MS} ms here: that figure means "still waiting". What is timed is an answer of any kind, an error too: a limiter that fails
-at once leaves it to the application to let the call pass.
+export const about = `How long the caller waits for a decision: the first one when nothing listens at Redis' address, the first one after a working
+Redis was frozen (SIGSTOP), and the slowest of the ${NEXT_CALLS} decisions of the second after that. No call waits longer than
+${PATIENCE_MS} ms here: that figure means "still waiting". The time until an answer of any kind is measured, also an error: a limiter that fails
+at once leaves it to the application to admit the call.
 
-- Diana: \`store: { redis, timeout: ${DIANA_TIMEOUT_MS}ms }\`; she goes on counting in this process.
-- rate-limiter-flexible: ioredis with \`enableOfflineQueue: false\`, as its documentation asks for; it rejects. "Insured" has an
+- Diana: \`store: { redis, timeout: ${DIANA_TIMEOUT_MS}ms }\`; it continues to count in this process.
+- rate-limiter-flexible: ioredis with \`enableOfflineQueue: false\`, as its documentation requires; it rejects. "Insured" has an
   \`insuranceLimiter\` in memory.
 - express-rate-limit with rate-limit-redis: an ioredis client with its defaults, as in its README.
 `
