@@ -364,6 +364,27 @@ describe('a caller of HTTP/2 that leaves', () => {
     stays!.end('whole')
     expect((await second).body).toBe('whole')
   })
+
+  const leaving = ['by a reset', 'with its connection'] as const
+  const methods = ['GET', 'HEAD', 'POST', 'DELETE', 'OPTIONS']
+  const ways = leaving.flatMap(way => methods.map(method => [method, way] as const))
+  test.each(ways)('while its %s is served, %s, frees the concurrency slot and the service', async (method, way) => {
+    const waiting: ServerResponse[] = []
+    const { url } = await rig.serve((_request, response) => waiting.push(response))
+    const one = { id: 'one', algorithm: 'concurrency', limit: 1 }
+    const guarded = await rig.guard({ rules: [one], gateway: { routes: [{ to: url }] } })
+    const caller = call(guarded.url)
+    const stream = caller.open({ ':path': '/a', ':method': method }, method === 'POST')
+    if (method === 'POST') stream.write('begun')
+    await expect.poll(() => waiting.length, { timeout: 5000 }).toBe(1)
+    if (way === 'by a reset') stream.close(constants.NGHTTP2_CANCEL)
+    else caller.session.destroy()
+    await expect.poll(() => waiting[0]!.destroyed, { timeout: 5000 }).toBe(true)
+    const next = call(guarded.url).call({ ':path': '/b' })
+    await expect.poll(() => waiting.length, { timeout: 5000 }).toBe(2)
+    waiting[1]!.end('served')
+    expect((await next).status).toBe(200)
+  })
 })
 
 test('the access log has each call of a connection of HTTP/2 with its own bytes and end', async () => {

@@ -8,6 +8,7 @@ import { maxSentHeaderBytes } from './header-block.ts'
 import { Http2Request, rememberSocket, socketOf } from './http2-request.ts'
 import { Http2Response } from './http2-response.ts'
 import { isPreface, takeFromParser } from './prior-knowledge.ts'
+import { SessionProbes } from './session-probes.ts'
 
 type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
 type SocketListener = (this: Server, socket: Socket) => void
@@ -36,6 +37,7 @@ export class CallerSessions {
   readonly #options: CallerSessionsOptions
   readonly #server: Http2Server
   readonly #sessions = new Map<ServerHttp2Session, { open: number }>()
+  readonly #probes = new SessionProbes()
   #isClosing = false
 
   constructor(listener: RequestListener, options: CallerSessionsOptions) {
@@ -96,7 +98,10 @@ export class CallerSessions {
   #begin(socket: Socket): void {
     // a server of HTTP/1.1 answers callers that have closed their side, which ends a connection of HTTP/2
     socket.allowHalfOpen = false
-    const remember = (session: ServerHttp2Session): void => rememberSocket(session, socket)
+    const remember = (session: ServerHttp2Session): void => {
+      rememberSocket(session, socket)
+      this.#probes.add(session, socket)
+    }
     this.#server.once('session', remember)
     this.#server.emit('connection', socket)
     // if Node has not taken the connection, the next session is another caller's
