@@ -1,4 +1,4 @@
-// Redis gone: how long a decision keeps a caller waiting when nobody listens at its address, and when it has frozen.
+// Redis gone: how long a caller waits for a decision when nothing listens at its address, and when it has frozen.
 
 import { setTimeout } from 'node:timers/promises'
 import { DIANA_TIMEOUT_MS, subjects } from '../outage-subjects.mjs'
@@ -30,7 +30,7 @@ const unit = 'ms'
 const all = Object.keys(subjects)
 
 export const cases = [
-  { name: 'nobody listens, the first decision', unit, phase: 'refused', rounds: 1, subjects: all },
+  { name: 'nothing listens, the first decision', unit, phase: 'refused', rounds: 1, subjects: all },
   { name: 'frozen, the first decision', unit, phase: 'first', rounds: 1, subjects: all },
   { name: 'frozen, the slowest of the next second', unit, phase: 'next', rounds: 1, subjects: all },
 ]
@@ -45,7 +45,7 @@ export const marks = [
 
 /** Measures one subject in this process, which does nothing else. */
 export async function measure({ phase }, subject) {
-  // port 1 is reserved, and nobody listens there
+  // port 1 is reserved, and nothing listens there
   if (phase === 'refused') return { value: await waited(await subjects[subject]('redis://127.0.0.1:1')) }
   const redis = await startRedis()
   try {
