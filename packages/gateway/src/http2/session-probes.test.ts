@@ -18,7 +18,11 @@ async function startCall() {
     answers.push(response)
     response.write('begun')
   }
-  const sessions = new CallerSessions(listener, { limits: { headersBytes: 16_384 }, idleMs: 60_000 })
+  const sessions = new CallerSessions(listener, {
+    limits: { headersBytes: 16_384 },
+    idleMs: 60_000,
+    refuseExpectation: listener,
+  })
   const server = createServer()
   const connections: Socket[] = []
   server.on('connection', socket => connections.push(socket))
