@@ -66,7 +66,7 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   const live = new Live(processes, limiter, status)
   const desk: Desk = { limiter, processes, live, blocks: new Blocks(), status }
   const registry = new Registry()
-  registerMetrics({ figures: () => processes.figures(), status: () => limiter.status() }, registry)
+  registerMetrics({ stats: () => processes.figures(), status: () => limiter.status() }, registry)
   if (options.httpFigures) registerHttpMetrics(options.httpFigures, registry)
 
   const app = fastify({

@@ -1,4 +1,4 @@
-import { type Framework, httpFramework } from 'diana-limiter/words'
+import { type Framework, httpFramework } from 'diana-limiter/filter'
 import { recordOf } from '../telemetry/call-record.ts'
 import type { CallReply, CallRequest } from './call.ts'
 

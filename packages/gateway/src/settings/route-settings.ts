@@ -1,4 +1,4 @@
-import { hostFault, listOf, textOf } from 'diana-limiter/words'
+import { hostFault, listOf, textOf } from 'diana-limiter/schema'
 import { z } from 'zod'
 import { addressesSchema } from './address-settings.ts'
 import { headerName, headersToSet } from './header-settings.ts'

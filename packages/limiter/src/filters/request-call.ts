@@ -67,10 +67,10 @@ export class RequestCall<Request> implements Call {
 
   get ip(): string | undefined {
     if (!this.#knowsIp) {
-      const { limiter, framework } = this.#filter
+      const { trust, framework } = this.#filter
       const headers = this.headers
-      warnAboutProxies(limiter, headers)
-      this.#ip = limiter.addressOf(framework.peer(this.request), headers?.[limiter.forwardedBy])
+      warnAboutProxies(trust.document, headers)
+      this.#ip = trust.addressOf(framework.peer(this.request), headers?.[trust.document.forwardedBy])
       this.#knowsIp = true
     }
     return this.#ip

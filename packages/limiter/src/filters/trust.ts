@@ -1,13 +1,13 @@
 import type { Call } from '../call.ts'
 import { warnOnce } from '../common/warn-once.ts'
 import { parseNetwork } from '../http/ip-address.ts'
-import type { Limiter } from '../limiter.ts'
+import type { RuleDocument } from '../rules/rule.ts'
 
 /** The list that was looked at last; rules change seldom. */
 let known: readonly string[] | undefined
 
 /** Warns of proxies that nobody trusts, and of trust in everybody. */
-export function warnAboutProxies({ trustProxy }: Limiter, headers: Call['headers']): void {
+export function warnAboutProxies({ trustProxy }: Pick<RuleDocument, 'trustProxy'>, headers: Call['headers']): void {
   if (typeof trustProxy === 'number') {
     if (trustProxy === 0 && isForwarded(headers)) warnOnce('DIANA_PROXY_NOT_TRUSTED')
   } else if (trustProxy !== known) {
