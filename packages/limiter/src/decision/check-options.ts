@@ -16,8 +16,8 @@ export interface NamedRules {
 export interface CheckOptions extends NamedRules {
   /** 1 by default; 0 counts nothing. A function that throws, or returns something that is not a cost, stands for 1. */
   readonly cost?: number | ((call: Call) => number) | undefined
-  /** Ends a wait. */
-  readonly signal?: AbortSignal | undefined
+  /** Ends a wait. A function is called only if the call waits. */
+  readonly signal?: AbortSignal | (() => AbortSignal) | undefined
   /** Ids of rules that decide the call besides those that match it; a rule that does not exist, or is off, is left out. */
   readonly rule?: string | readonly string[] | undefined
   /** With `rule`: only these rules decide the call. */
@@ -32,4 +32,9 @@ export function costBy(read: (call: Call) => number, call: Call): number {
   } catch {
     return 1
   }
+}
+
+/** The signal that ends a wait. A call that waits asks for it once. */
+export function signalOf(options: CheckOptions | undefined): AbortSignal | undefined {
+  return typeof options?.signal === 'function' ? options.signal() : options?.signal
 }

@@ -74,7 +74,7 @@ export class Engine {
   addressOf: AddressReader
   isClosed = false
   readonly #followers = new Map<string, SectionFollower>()
-  readonly #sweeper: NodeJS.Timeout
+  readonly #stopSweeping: () => void
   #shadowRules: readonly Rule[] = []
 
   constructor(options: EngineOptions) {
@@ -95,7 +95,7 @@ export class Engine {
     this.document = this.live.document
     this.decider = this.#createDecider(this.document, [])
     this.addressOf = createAddressReader(this.document.trustProxy, this.document.forwardedBy)
-    this.#sweeper = setInterval(() => this.store.sweep(SWEEP_KEYS, this.now()), SWEEP_EVERY_MS).unref()
+    this.#stopSweeping = this.store.sweepEvery(SWEEP_EVERY_MS, SWEEP_KEYS, this.now)
   }
 
   /** Follows the sources of the rules; resolves when the first calls may be decided. */
@@ -105,7 +105,7 @@ export class Engine {
 
   async close(): Promise<void> {
     this.isClosed = true
-    clearInterval(this.#sweeper)
+    this.#stopSweeping()
     await this.live.close()
     await Promise.race([this.shared.close(), pause(CLOSING_MS, undefined, { ref: false })])
     // statistics that were not sent yet are sent, unless Redis hangs

@@ -1,6 +1,7 @@
 export { admit, verdictOf } from './admit.ts'
-export type { HeaderLine, Refusal } from './answers/answer.ts'
+export type { Refusal } from './answers/answer.ts'
 export type { CustomAnswer } from './answers/custom-answer.ts'
+export type { HeaderLine } from './answers/headers.ts'
 export {
   createFilter,
   createRouteFilter,

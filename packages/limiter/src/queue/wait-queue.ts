@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Call } from '../call.ts'
-import type { CheckOptions } from '../decision/check-options.ts'
+import { type CheckOptions, signalOf } from '../decision/check-options.ts'
 import type { Decider } from '../decision/decider.ts'
 import type { PendingVerdict } from '../decision/pending-verdict.ts'
 import type { Receipt } from '../decision/receipt.ts'
@@ -45,7 +45,7 @@ export class WaitQueue {
     since: number,
     options?: CheckOptions,
   ): Verdict | Promise<Verdict> {
-    if (pending.waitMs > 0) return this.#scheduled.hold(pending, since, options?.signal)
+    if (pending.waitMs > 0) return this.#scheduled.hold(pending, since, signalOf(options))
     if (pending.exhaustedRule) return this.enqueue(call, cost, pending.exhaustedRule, options)
     return pending
   }
@@ -58,7 +58,7 @@ export class WaitQueue {
       tallyRefusalBy(state, rule.key(call), counters)
       return (await decider().look(call, cost, since, options)).refusedBy(rule, 'queue-full')
     }
-    const signal = options?.signal
+    const signal = signalOf(options)
     const take = () => decider().takeLocal(call, cost, now(), options)
     const isShared = decider()
       .meets(call, options)
@@ -88,7 +88,7 @@ export class WaitQueue {
   /** Waits for a slot that another process may release: no process reports that, so the store is asked again and again. */
   async #askAgain(call: Call, cost: number, state: RuleState, options?: CheckOptions): Promise<PendingVerdict> {
     const { decider, now } = this.#options
-    const signal = options?.signal
+    const signal = signalOf(options)
     const until = now() + state.rule.queueTimeoutMs * 1000
     state.waiting++
     try {

@@ -127,6 +127,12 @@ export class MemoryStore {
     return allowed
   }
 
+  /** Sweeps from time to time; returns a function that ends this. */
+  sweepEvery(everyMs: number, count: number, now: () => number): () => void {
+    const timer = setInterval(() => this.sweep(count, now()), everyMs).unref()
+    return () => clearInterval(timer)
+  }
+
   /** Frees forgotten keys among the next `count`, over all tables in turn. */
   sweep(count: number, now: number): void {
     for (let left = count; left > 0; left--) {
