@@ -23,7 +23,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
 function sourceFiles(folder: string): string[] {
   return readdirSync(folder).flatMap(name => {
     const path = join(folder, name)
-    if (statSync(path).isDirectory()) return ['doubles', 'fakes', 'servers'].includes(name) ? [] : sourceFiles(path)
+    if (statSync(path).isDirectory()) return ['fakes', 'servers'].includes(name) ? [] : sourceFiles(path)
     return name.endsWith('.ts') && !name.endsWith('.test.ts') ? [path] : []
   })
 }

@@ -9,11 +9,7 @@ const mostRules = 10_000
  * Logs refusals, the first one of each rule in a second, with how many went unsaid since its last line; callers are masked.
  * Returns what ends it.
  */
-export function logRefusals(
-  limiter: Limiter,
-  logger: Pick<Logger, 'info'>,
-  now: () => number = Date.now,
-): () => void {
+export function logRefusals(limiter: Limiter, logger: Pick<Logger, 'info'>, now: () => number = Date.now): () => void {
   const rules = new Map<string, { saidAt: number; unsaid: number }>()
   return adminOf(limiter).observe({
     onRefusal: refusal => {

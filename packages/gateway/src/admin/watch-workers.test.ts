@@ -1,5 +1,5 @@
-import { adminOf } from 'diana-limiter/admin'
 import { createLimiter, type Limiter } from 'diana-limiter'
+import { adminOf } from 'diana-limiter/admin'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { watchWorkers } from './watch-workers.ts'
 import { type AdminQuestion, createWorkerAnswers } from './worker-answers.ts'
