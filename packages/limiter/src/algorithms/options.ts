@@ -44,4 +44,12 @@ export type AlgorithmName = keyof AlgorithmOptions
 /** An algorithm with its options; left out, the first of the list. */
 export type AlgorithmChoice =
   | { [Name in AlgorithmName]: { readonly algorithm: Name } & AlgorithmOptions[Name] }[AlgorithmName]
-  | ({ readonly algorithm?: undefined } & AlgorithmOptions['sliding-window'])
+  | ({ readonly algorithm?: undefined } & DefaultOptions & { readonly [Name in OtherOptionName]?: undefined })
+
+type DefaultOptions = AlgorithmOptions['sliding-window']
+
+/** Options that need an algorithm to be named. */
+type OtherOptionName = Exclude<
+  { [Name in AlgorithmName]: keyof AlgorithmOptions[Name] }[AlgorithmName],
+  keyof DefaultOptions
+>
