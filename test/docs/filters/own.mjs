@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import { createLimiter, normalizeTarget, rateLimitHeaders, refusal } from 'diana-limiter'
+import { callerAddress, createLimiter, normalizeTarget, rateLimitHeaders, refusal } from 'diana-limiter'
 
 const limiter = await createLimiter({ rules: [{ id: 'per-address', by: 'ip', limit: '2/m' }] })
 

@@ -35,7 +35,7 @@ const koa: Framework<Context, Context> = {
   abandon: context => {
     context.respond = false
   },
-  tell: node.tell,
+  reportError: node.reportError,
 }
 
 /** Judges every request to a Koa application: `app.use(diana(limiter))`, before anything else. */

@@ -1,5 +1,5 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Limiter } from 'diana-limiter'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createLimiter, type Limiter } from 'diana-limiter'
 import { admit, createFilter, type Framework, httpFramework } from 'diana-limiter/filter'
 
 /** What a handler of the framework gets. */
@@ -24,7 +24,7 @@ const framework: Framework<Context, ServerResponse> = {
   refuse: ({ request }, response, refusal) => httpFramework.refuse(request, response, refusal),
   watch: ({ request }, response, watcher) => httpFramework.watch(request, response, watcher),
   abandon: response => void response.destroy(),
-  tell: (_context, error) => console.error(error),
+  reportError: (_context, error) => console.error(error),
 }
 
 type Handler = (context: Context) => void | Promise<void>
@@ -36,3 +36,8 @@ export function limited(limiter: Limiter, handler: Handler): Handler {
     if (await admit(filter, context, context.response)) await handler(context)
   }
 }
+
+const limiter = await createLimiter({ rules: [{ id: 'per-address', by: 'ip', limit: '2/m' }] })
+const hello = limited(limiter, ({ response }) => void response.end('hello\n'))
+
+export const server = createServer((request, response) => hello({ request, response, route: '/hello' }))
