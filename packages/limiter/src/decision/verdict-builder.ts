@@ -1,4 +1,3 @@
-import type { Meter } from '../algorithms/algorithm.ts'
 import { isFunctionWord } from '../dimensions/reading/given-functions.ts'
 import type { CompositeStore } from '../distributed/composite-store.ts'
 import type { Answer } from '../rules/rule.ts'
@@ -134,8 +133,16 @@ export class VerdictBuilder {
       const remaining = blockedUs > 0 ? 0 : charge.remaining[level]!
       if (tracksLoads && remaining < tally.least[level]!) tally.least[level] = remaining
       if (meter.needsRelease) this.#holds = true
-      if (lateUs > 0 && enforced) this.#refuse(state, charge, level, meter, delay, blockedUs, counted)
       const { count, periodMs } = rule.limits[level]!
+      if (lateUs > 0 && enforced) {
+        // a call that needs more slots than the rule has never gets them by waiting
+        const waitsForSlots = meter.needsRelease && rule.queueSize > 0 && charge.cost <= count
+        if (!waitsForSlots || blockedUs > 0) this.#lacksOnlySlots = false
+        // a caller over the limit is blocked from now on, unless they are blocked already
+        const blockUs = over > 0 && counted && blockedUs === 0 ? (rule.blockMs ?? 0) * 1000 : 0
+        const reason = blockedUs >= over ? 'blocked' : delay <= meter.maxWaitUs ? 'queue-full' : 'limit'
+        this.#refuse(state, blockUs > lateUs ? blockUs : lateUs, reason)
+      }
       // a bucket larger than what its rate brings in a period is shown with the time in which it fills
       const isLarger = meter.most !== undefined && meter.most > count
       this.#decisions.push({
@@ -151,28 +158,12 @@ export class VerdictBuilder {
     }
   }
 
-  #refuse(
-    state: RuleState,
-    charge: PlannedCharge,
-    level: number,
-    meter: Meter,
-    delay: number,
-    blockedUs: number,
-    counted: boolean,
-  ): void {
-    const { rule } = state
-    // a call that needs more slots than the rule has never gets them by waiting
-    const waitsForSlots = meter.needsRelease && rule.queueSize > 0 && charge.cost <= rule.limits[level]!.count
-    if (!waitsForSlots || blockedUs > 0) this.#lacksOnlySlots = false
-    const over = delay - (charge.mayWait ? meter.maxWaitUs : 0)
-    const lateUs = over > blockedUs ? over : blockedUs
-    // a caller over the limit is blocked from now on, unless they are blocked already
-    const isBlockedNow = over > 0 && counted && blockedUs === 0
-    const retryUs = isBlockedNow ? Math.max(lateUs, (rule.blockMs ?? 0) * 1000) : lateUs
+  /** Notes that a rule refuses; of several, the one that takes longest to let the call pass binds. */
+  #refuse(state: RuleState, retryUs: number, reason: Reason): void {
     if (this.#binding !== undefined && retryUs <= this.#retryUs) return
     this.#binding = state
     this.#retryUs = retryUs
-    this.#reason = blockedUs >= over ? 'blocked' : delay <= meter.maxWaitUs ? 'queue-full' : 'limit'
+    this.#reason = reason
   }
 
   #tallyCall(plan: CallPlan, passes: boolean): void {
