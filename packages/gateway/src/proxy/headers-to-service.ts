@@ -1,5 +1,6 @@
 import type { LiveDocument } from 'diana-limiter/gateway'
 import type { CallRequest } from '../calls/call.ts'
+import { tagsOfService } from '../compression/entity-tags.ts'
 import type { Route } from '../routes/route.ts'
 import { isOfTheConnection } from './connection-headers.ts'
 
@@ -25,7 +26,7 @@ export function headersToService(request: CallRequest, route: Route, trust: Trus
     const value = headers[name]
     if (value === undefined || isOfTheConnection(name) || isTold(name, isProxied)) continue
     if (route.changesRequest && isChanged(name, route)) continue
-    if (typeof value === 'string') flat.push(name, value)
+    if (typeof value === 'string') flat.push(name, route.compressible && namesTags(name) ? tagsOfService(value) : value)
     else for (const one of value) flat.push(name, one)
   }
   const { trailer } = headers
@@ -62,6 +63,11 @@ function isTold(name: string, isProxied: boolean): boolean {
     default:
       return !isProxied && name.startsWith('x-forwarded-')
   }
+}
+
+/** Whether a header names entity tags, which compression weakens. */
+function namesTags(name: string): boolean {
+  return name === 'if-none-match' || name === 'if-match'
 }
 
 function isChanged(name: string, { settings: { requestHeaders } }: Route): boolean {
