@@ -48,12 +48,13 @@ export default defineConfig({
         replacement: `${source('packages/limiter/src/filters/')}$1.ts`,
       },
       { find: /^diana-gateway$/, replacement: source('packages/gateway/src/gateway.ts') },
-      { find: /^diana-limiter\/(words|counting)$/, replacement: `${source('packages/limiter/src/')}$1.ts` },
+      { find: /^diana-limiter\/(schema|gateway|counting)$/, replacement: `${source('packages/limiter/src/')}$1.ts` },
       {
         find: /^diana-limiter\/(opentelemetry|prom-client)$/,
         replacement: `${source('packages/limiter/src/metrics/')}$1.ts`,
       },
-      { find: /^diana-limiter\/testing$/, replacement: source('packages/limiter/src/testing/index.ts') },
+      { find: /^diana-limiter\/filter$/, replacement: source('packages/limiter/src/filters/custom.ts') },
+      { find: /^diana-limiter\/(admin|testing)$/, replacement: `${source('packages/limiter/src/')}$1/index.ts` },
     ],
   },
   test: {

@@ -16,7 +16,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   stores: ['algorithms'],
   sources: ['rules'],
   stats: ['algorithms', 'dimensions', 'rules', 'verdict', 'decision'],
-  metrics: ['limiter', 'limiter-status', 'stats', 'verdict'],
+  metrics: ['admin', 'limiter', 'limiter-status', 'stats', 'verdict'],
   filters: ['limiter', 'decision', 'verdict', 'rules', 'decorators'],
 }
 

@@ -99,7 +99,7 @@ describe('the links in the docs', () => {
 
 describe('the programs in docs/filters.md', () => {
   const programs = readdirSync(join(root, 'test/docs/filters'))
-  const shown = blocks.filter(({ page, kind }) => page === 'docs/filters.md' && kind === 'js')
+  const shown = blocks.filter(({ page, kind }) => page === 'docs/filters.md' && /^[jt]s$/.test(kind))
 
   it.each(programs)('%s stands there as it runs here', name => {
     expect(shown.map(({ text }) => text)).toContain(read(`test/docs/filters/${name}`))

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { algorithms, dimensions, ruleFileSchema, sources } from 'diana-limiter'
+import { algorithms, dimensions, sources } from 'diana-limiter'
+import { ruleFileSchema } from 'diana-limiter/schema'
 import { expect, it } from 'vitest'
 import { gatewaySection } from '../packages/gateway/src/settings/gateway-settings.ts'
 

@@ -84,9 +84,12 @@ function readDeclarations(file: string): Declarations {
   const exported = new Map<string, Origin>()
   for (const statement of statementsOf(readFileSync(file, 'utf8'))) {
     const passed = /^(import|export) (?:type )?\{([^}]*)\}(?: from '([^']+)')?/.exec(statement)
+    const star = /^export (?:type )?\* from '([^']+)'/.exec(statement)
     const declares =
       /^(export )?(?:declare )?(?:abstract )?(?:class|function|const|let|type|interface|enum) ([\w$]+)/.exec(statement)
-    if (passed) {
+    if (star) {
+      for (const [name, origin] of readDeclarations(resolveTypes(file, star[1]!)).exported) exported.set(name, origin)
+    } else if (passed) {
       const [, kind, list, from] = passed
       const target = from === undefined ? file : resolveTypes(file, from)
       for (const item of list!

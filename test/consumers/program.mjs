@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createLimiter } from 'diana-limiter'
+import { adminOf } from 'diana-limiter/admin'
 import { guard } from 'diana-limiter/http'
 
 async function main(config) {
@@ -15,7 +16,7 @@ async function main(config) {
   const statuses = []
   while (statuses.length < 3) statuses.push((await fetch(url)).status)
   // a changed document is read in a thread of its own if it is long, as it is here
-  const mistakes = await limiter.documents.check('local', `${readFileSync(config, 'utf8')}# changed\n`)
+  const mistakes = await adminOf(limiter).documents.check('local', `${readFileSync(config, 'utf8')}# changed\n`)
   console.log(`${statuses.join(' ')}, ${mistakes.length} mistakes`)
   server.closeAllConnections()
   server.close()

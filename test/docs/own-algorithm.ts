@@ -43,6 +43,12 @@ export const localDay: Algorithm = {
   },
 }
 
+declare module 'diana-limiter' {
+  interface AlgorithmOptions {
+    'local-day': { readonly utcOffset?: number }
+  }
+}
+
 const limiter = await createLimiter({
   algorithms: [...algorithms, localDay],
   rules: [{ id: 'sms', by: 'account', limit: '10/d', algorithm: 'local-day', utcOffset: 8 }],

@@ -1,6 +1,7 @@
 import { METHODS, type RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
-import { DianaError, type Limiter } from 'diana-limiter'
+import { callerAddress, DianaError, type Limiter } from 'diana-limiter'
+import { documentOf, type LiveDocument } from 'diana-limiter/gateway'
 import fastify, {
   type FastifyError,
   type FastifyInstance,
@@ -107,15 +108,16 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
     else app?.log.warn({ address, state, why }, 'an address of a service is left alone')
   }
   reportUpstreams(limiter, () => live.upstreams.report(performance.now()))
-  limiter.followSection('gateway', live.follow)
+  const document = documentOf(limiter)
+  document.followSection('gateway', live.follow)
   const { settings } = live
-  assertProxyProtocol(settings, limiter.trustProxy)
+  assertProxyProtocol(settings, document.trustProxy)
   const { tls, filters: named } = await prepareGateway(settings, { folder, onTrouble, onWarning })
   const filters = [...(options.filters ?? []), ...named]
-  const isProxy = proxyTest(limiter)
+  const isProxy = proxyTest(document)
   const telemetry = await Telemetry.open({
     ...{ settings, folder, isProxy },
-    addressOf: ({ peer, request }) => limiter.addressOf(peer, request.headers[limiter.forwardedBy]),
+    addressOf: ({ peer, request }) => callerAddress(limiter, peer, request.headers),
     onTrouble: trouble => app?.log.warn(trouble),
   })
   const admission = new Admission(limiter, () => live.settings)
@@ -136,7 +138,7 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
       const onRequest: RequestListener = (request, response) => (isHooked ? listener : plain)(request, response)
       gatewayServer = new GatewayServer(withClientCert(onRequest, settings.tls?.clients), {
         ...{ settings: () => live.settings, tls, isProxy, onError, telemetry },
-        isProxyByAddress: address => typeof limiter.trustProxy !== 'number' && isProxy(address),
+        isProxyByAddress: address => typeof document.trustProxy !== 'number' && isProxy(address),
         isReady: () => !closing.hasBegun && (options.isReady?.() ?? true),
       })
       return gatewayServer.server
@@ -167,9 +169,9 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
     },
     trust: {
       get forwardedBy() {
-        return limiter.forwardedBy
+        return document.forwardedBy
       },
-      addressOf: (remote, forwarded) => limiter.addressOf(remote, forwarded),
+      addressOf: document.addressOf,
       isProxy,
     },
     bulk: new BulkQueue(),
@@ -229,12 +231,12 @@ async function within(ms: number, ready: Promise<void>): Promise<void> {
 }
 
 /** Whether an address is believed about those it calls for, by what it would be believed about. */
-function proxyTest(limiter: Limiter): (address: string) => boolean {
+function proxyTest(document: LiveDocument): (address: string) => boolean {
   return address => {
-    const entry = limiter.forwardedBy === 'forwarded' ? 'for=192.0.2.1' : '192.0.2.1'
+    const entry = document.forwardedBy === 'forwarded' ? 'for=192.0.2.1' : '192.0.2.1'
     // as many as there may be trusted proxies
     const other = Array(maxProxies).fill(entry).join()
-    return limiter.addressOf(address, other) !== limiter.addressOf(address, undefined)
+    return document.addressOf(address, other) !== document.addressOf(address, undefined)
   }
 }
 

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import { DianaError, type SectionFollower } from 'diana-limiter'
+import { DianaError } from 'diana-limiter'
+import type { SectionFollower } from 'diana-limiter/gateway'
 import { RouteTable } from './routes/route-table.ts'
 import { type GatewaySettings, parseGatewaySettings } from './settings/gateway-settings.ts'
 import type { RouteSettings } from './settings/routes/route-settings.ts'

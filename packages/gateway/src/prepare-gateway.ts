@@ -1,4 +1,5 @@
-import { DianaError, type Limiter } from 'diana-limiter'
+import { DianaError } from 'diana-limiter'
+import type { LiveDocument } from 'diana-limiter/gateway'
 import type { FilterPlugin } from './filters/filter.ts'
 import { loadFilters } from './filters/load-filters.ts'
 import { LiveSettings } from './live-settings.ts'
@@ -35,7 +36,10 @@ export async function assertStartable(
  * Throws if connections are to begin with PROXY headers and no addresses are named that may write them. A number of proxies will
  * not do: any caller could write a header, and behind one the X-Forwarded-For of the caller would be believed.
  */
-export function assertProxyProtocol(settings: GatewaySettings | undefined, trustProxy: Limiter['trustProxy']): void {
+export function assertProxyProtocol(
+  settings: GatewaySettings | undefined,
+  trustProxy: LiveDocument['trustProxy'],
+): void {
   if (!settings?.listen.proxyProtocol || (typeof trustProxy !== 'number' && trustProxy.length > 0)) return
   const remedy = 'write trustProxy: [10.0.0.0/24], with the networks of your proxies'
   throw new DianaError('BAD_RULES', `gateway.listen.proxyProtocol needs the addresses of trusted proxies: ${remedy}`)

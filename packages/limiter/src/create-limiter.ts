@@ -4,8 +4,9 @@ import { type Clock, inMicroseconds } from './common/clock.ts'
 import { DEFAULT_PREFIX } from './common/redis-url.ts'
 import type { Dimension } from './dimensions/dimension.ts'
 import { GivenFunctions } from './dimensions/reading/given-functions.ts'
+import { Engine, type EngineOptions } from './engine/engine.ts'
 import { DianaError } from './errors.ts'
-import { Limiter, type LimiterParts } from './limiter.ts'
+import { Limiter } from './limiter.ts'
 import { importPlugins, mergeExtensions, pluginsNamedIn } from './reload/plugins.ts'
 import { documentToInput } from './rules/in-words.ts'
 import { formatMistake } from './rules/mistake.ts'
@@ -37,7 +38,7 @@ export interface LimiterOptions extends Omit<DocumentOptions, 'store'> {
   readonly dimensions?: readonly Dimension[] | undefined
   /** The config centres that `remote` may name; start from the exported `sources` and add yours. */
   readonly sources?: readonly SourceKind[] | undefined
-  /** Further parts of the rule file, for `limiter.followSection`. */
+  /** Further sections of the rule file, for programs built around a limiter; see `documentOf` in `diana-limiter/gateway`. */
   readonly sections?: readonly Section[] | undefined
   /**
    * The socket of a counting process, with which other processes of this machine count together; see `serveCounting`. If it is
@@ -67,9 +68,9 @@ export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
   const connection = await connect(options, document)
   const place = typeof counting === 'string' ? { socket: counting, processes: undefined } : counting
   const machine = place && new CountingStore({ socket: place.socket, isObserver })
-  let limiter: Limiter | undefined
+  let engine: Engine | undefined
   try {
-    limiter = new Limiter({
+    engine = new Engine({
       ...connection,
       machine,
       machineProcesses: place?.processes,
@@ -84,11 +85,11 @@ export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
       maxKeys,
     })
     await machine?.waitUntilConnected(COUNTING_START_MS)
-    await limiter.start()
+    await engine.start()
     connection?.adviseOnMemory()
-    return limiter
+    return new Limiter(engine)
   } catch (error) {
-    if (limiter) await limiter.close()
+    if (engine) await engine.close()
     connection?.disconnect()
     machine?.close()
     await connection?.statistics.close()
@@ -173,7 +174,7 @@ async function connect(
   { store, clock, isObserver }: LimiterOptions,
   document: RuleDocument,
 ): Promise<
-  (Pick<LimiterParts, 'fleet' | 'registry' | 'hasParts' | 'reconnect' | 'onReady' | 'lastError'> & Opened) | undefined
+  (Pick<EngineOptions, 'fleet' | 'registry' | 'hasParts' | 'reconnect' | 'onReady' | 'lastError'> & Opened) | undefined
 > {
   if (!document.store) return undefined
   const { redis: urls, prefix = DEFAULT_PREFIX } = document.store

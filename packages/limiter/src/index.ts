@@ -1,58 +1,55 @@
-export type { Documents, StoredDocument, Where } from './admin/documents.ts'
-export type { PassedAndRefused, Preview } from './admin/preview.ts'
-export type { Trial } from './admin/trials.ts'
 export {
   type Algorithm,
   InvalidLimitError,
   type Limit,
+  type LuaAlgorithm,
   type Meter,
   type Part,
+  type PassResult,
   type Terms,
   type WaitOptions,
 } from './algorithms/algorithm.ts'
 export { algorithms } from './algorithms/index.ts'
+// all of it, since TypeScript lets users augment only interfaces that are exported this way
+export type * from './algorithms/options.ts'
 export type { Call } from './call.ts'
 export type { Clock } from './common/clock.ts'
 export { formatDuration, parseDuration } from './common/duration.ts'
 export { createLimiter, type LimiterOptions } from './create-limiter.ts'
-export type { BlockedCaller } from './decision/blocklist.ts'
-export type { CheckOptions } from './decision/check-options.ts'
+export type { BlockedCaller, Who } from './decision/caller.ts'
+export type { CheckOptions, NamedRules } from './decision/check-options.ts'
 export type { CallerStanding, Explanation, RuleExplanation } from './decision/explain.ts'
-export type { RuleMiss } from './decision/explain-misses.ts'
 export type { RateLimitOptions } from './decorators/annotation.ts'
 export { RateLimit, type RateLimitDecorator, rateLimitsOf } from './decorators/rate-limit.ts'
 export { LimitedError, rateLimited } from './decorators/wrap-function.ts'
-export { callOfKey, describeKey } from './dimensions/describe-key.ts'
-export type { Dimension } from './dimensions/dimension.ts'
+export { describeKey } from './dimensions/describe-key.ts'
+export type { Dimension, DimensionSettings } from './dimensions/dimension.ts'
 export { dimensions } from './dimensions/index.ts'
 export type { KeyPart } from './dimensions/key.ts'
 export { DianaError, type ErrorCode } from './errors.ts'
-export { type HeaderLine, type Refusal, rateLimitHeaders, refusal } from './filters/answers/answer.ts'
+export { type Refusal, refusal } from './filters/answers/answer.ts'
+export { type HeaderLine, rateLimitHeaders } from './filters/answers/headers.ts'
 export type { ClientCertificate } from './http/client-certificate.ts'
-export { normaliseTarget, type Target } from './http/path.ts'
-export type { Limiter, SectionFollower } from './limiter.ts'
+export { normalizeTarget, type Target } from './http/path.ts'
+export { callerAddress, type Limiter } from './limiter.ts'
 export type { LimiterEvents, RuleStatus, Status } from './limiter-status.ts'
 export { RateLimiter, type RateLimiterOptions } from './pacing/rate-limiter.ts'
-export { type Extensions, importPlugins, mergeExtensions, type Plugin, pluginsNamedIn } from './reload/plugins.ts'
+export type { Plugin } from './reload/plugins.ts'
 export type { SourceStatus } from './reload/source-state.ts'
-export { formatMistake, type Mistake } from './rules/mistake.ts'
-export { type Parsed, parseText, type Vocabulary } from './rules/parse.ts'
-export type { Answer, HeaderStyle, Rule, RuleDocument } from './rules/rule.ts'
-export { ruleFileSchema } from './rules/schema/json-schema.ts'
-export type { RuleOptions } from './rules/schema/options.ts'
+export type { Mistake } from './rules/mistake.ts'
+export type { Answer, HeaderStyle, Match, Queue, Rule, RuleDocument, WhenFull, WhenStoreDown } from './rules/rule.ts'
+export type {
+  CallerOptions,
+  CommonRuleOptions,
+  DocumentOptions,
+  RuleOptions,
+  StoreOptions,
+} from './rules/schema/options.ts'
 export type { Section } from './rules/schema/section.ts'
 export { sources } from './sources/index.ts'
 export type { Source, SourceDocument, SourceKind } from './sources/source.ts'
-export { type DurationFigures, durationBounds } from './stats/durations.ts'
-export { FigureHistory, type RuleSecond, type SecondCounts, type SecondStats, type Series } from './stats/history.ts'
-export { maskCaller } from './stats/mask.ts'
-export type { Observer, RefusedCaller } from './stats/observer.ts'
-export type { RecordedCall } from './stats/recorder.ts'
-export { mergeFigures, type RuleFigures, type Stats } from './stats/stats.ts'
-export type { Counts } from './stats/tally.ts'
-export { mergeCallers, type TopCaller, TopCallers } from './stats/top-callers.ts'
 export type { TroubleKind } from './stores/failover/store-error.ts'
 export type { StoreCode } from './stores/failover/store-error-causes.ts'
 export type { Outage, StoreStatus } from './stores/failover/store-health.ts'
-export type { MinuteOfTraffic } from './stores/redis/statistics.ts'
+export type { RedisTarget } from './stores/redis/connection/client.ts'
 export type { Decision, Outcome, Reason, Verdict } from './verdict.ts'

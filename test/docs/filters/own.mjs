@@ -1,12 +1,12 @@
 import { createServer } from 'node:http'
-import { createLimiter, normaliseTarget, rateLimitHeaders, refusal } from 'diana-limiter'
+import { callerAddress, createLimiter, normalizeTarget, rateLimitHeaders, refusal } from 'diana-limiter'
 
 const limiter = await createLimiter({ rules: [{ id: 'per-address', by: 'ip', limit: '2/m' }] })
 
 export const server = createServer(async ({ method = 'GET', url = '/', headers, socket }, response) => {
-  const target = normaliseTarget(url)
+  const target = normalizeTarget(url)
   if (target === undefined) return response.writeHead(400).end()
-  const ip = limiter.addressOf(socket.remoteAddress, headers[limiter.forwardedBy])
+  const ip = callerAddress(limiter, socket.remoteAddress, headers)
   const verdict = await limiter.check({ method, ...target, ip, host: headers.host, headers })
   // frees slots and counts failures when the response is over
   response.once('close', () => verdict.end({ status: response.writableFinished ? response.statusCode : undefined }))

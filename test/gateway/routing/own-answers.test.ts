@@ -1,5 +1,6 @@
 import { randomRuns } from '@test/random-runs'
-import { algorithms, dimensions, parseText, sources } from 'diana-limiter'
+import { algorithms, dimensions, sources } from 'diana-limiter'
+import { parseText } from 'diana-limiter/schema'
 import fc from 'fast-check'
 import { request } from 'undici'
 import { afterEach, describe, expect, test } from 'vitest'

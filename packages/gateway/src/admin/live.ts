@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import { FigureHistory, type Limiter } from 'diana-limiter'
+import type { Limiter } from 'diana-limiter'
+import { StatsHistory } from 'diana-limiter/admin'
 import type { Processes } from './processes.ts'
 
 /** What is sent to whoever watches. */
@@ -12,7 +13,7 @@ type Listener = (news: News) => void
 
 /** Looks at the figures once a second, remembers them, and tells whoever watches. */
 export class Live {
-  readonly history: FigureHistory = new FigureHistory()
+  readonly history: StatsHistory = new StatsHistory()
   readonly #processes: Processes
   readonly #statusOf: () => unknown
   readonly #listeners = new Set<Listener>()

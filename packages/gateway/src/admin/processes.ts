@@ -1,4 +1,5 @@
-import { type Limiter, type RecordedCall, type Stats, type TopCaller, TopCallers } from 'diana-limiter'
+import type { Limiter } from 'diana-limiter'
+import { adminOf, type RecordedCall, type Stats, type TopCaller, TopCallers } from 'diana-limiter/admin'
 import { type RouteReport, readUpstreams } from '../upstreams/reports.ts'
 
 /** The processes that judge calls, seen as one: this one, or the workers of a supervisor. */
@@ -19,14 +20,14 @@ export interface Processes {
 /** A limiter of this process; who calls and who is refused is remembered from now on. */
 export function watchLimiter(limiter: Limiter): Processes {
   const callers = new TopCallers()
-  limiter.record()
-  const stop = limiter.observe({ onRefusal: ({ rule, by, key }) => callers.add(rule, by, key, Date.now()) })
+  adminOf(limiter).record()
+  const stop = adminOf(limiter).observe({ onRefusal: ({ rule, by, key }) => callers.add(rule, by, key, Date.now()) })
   return {
     count: 1,
-    figures: () => limiter.figures(),
-    takeLoads: () => limiter.takeLoads(),
+    figures: () => adminOf(limiter).stats(),
+    takeLoads: () => adminOf(limiter).takeLoads(),
     callers: (count, rule) => callers.top(count, rule),
-    recentCalls: () => limiter.recentCalls(),
+    recentCalls: () => adminOf(limiter).recentCalls(),
     upstreams: () => readUpstreams(limiter),
     close: stop,
   }

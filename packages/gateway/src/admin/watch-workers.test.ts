@@ -1,4 +1,5 @@
 import { createLimiter, type Limiter } from 'diana-limiter'
+import { adminOf } from 'diana-limiter/admin'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { watchWorkers } from './watch-workers.ts'
 import { type AdminQuestion, createWorkerAnswers } from './worker-answers.ts'
@@ -45,7 +46,7 @@ describe('the workers of a supervisor', () => {
 
   it('run the trials that the supervisor was told of, and a new worker too', async () => {
     const processes = watch()
-    supervisor.startTrial('each', 'id: each\nby: ip\nlimit: 1/m')
+    adminOf(supervisor).startTrial('each', 'id: each\nby: ip\nlimit: 1/m')
     await processes.figures()
     await call(0, '203.0.113.1')
     await call(0, '203.0.113.1')
@@ -53,9 +54,9 @@ describe('the workers of a supervisor', () => {
     answers[1] = createWorkerAnswers(workers[1])
     const trial = (await processes.figures()).rules.find(({ id }) => id === 'each~trial')
     expect(trial).toMatchObject({ allowed: 2, shadowRefused: 1 })
-    expect(workers[1].trials).toHaveLength(1)
-    supervisor.endTrial('each~trial')
+    expect(adminOf(workers[1]).trials).toHaveLength(1)
+    adminOf(supervisor).endTrial('each~trial')
     await processes.figures()
-    expect(workers.map(({ trials }) => trials.length)).toEqual([0, 0])
+    expect(workers.map(worker => adminOf(worker).trials.length)).toEqual([0, 0])
   })
 })

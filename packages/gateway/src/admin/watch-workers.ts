@@ -1,4 +1,5 @@
-import { type Limiter, mergeCallers, mergeFigures } from 'diana-limiter'
+import type { Limiter } from 'diana-limiter'
+import { adminOf, mergeCallers, mergeStats } from 'diana-limiter/admin'
 import { mergeReports, type RouteReport } from '../upstreams/reports.ts'
 import type { Processes } from './processes.ts'
 import type { AdminAnswers, AdminQuestion } from './worker-answers.ts'
@@ -17,7 +18,7 @@ export function watchWorkers(supervisor: WorkerAsking): Processes {
     want: Want,
     more: Omit<AdminQuestion, 'want' | 'trials'> = {},
   ): Promise<AdminAnswers[Want][]> => {
-    const trials = supervisor.limiter.trials.map(({ id, rule, text }) => ({ id, rule, text }))
+    const trials = adminOf(supervisor.limiter).trials.map(({ id, rule, text }) => ({ id, rule, text }))
     return (await supervisor.ask('admin', { want, trials, ...more })) as AdminAnswers[Want][]
   }
   let loads: ReadonlyMap<string, number> = new Map()
@@ -28,7 +29,7 @@ export function watchWorkers(supervisor: WorkerAsking): Processes {
     async figures() {
       const answers = await ask('figures')
       loads = fullest(answers.flatMap(answer => answer.loads))
-      return mergeFigures(answers.map(answer => answer.figures))
+      return mergeStats(answers.map(answer => answer.figures))
     },
     takeLoads: () => loads,
     callers: async (count, rule) => mergeCallers(await ask('callers', { count, rule }), count),

@@ -1,4 +1,5 @@
-import { type Limiter, type RecordedCall, type Stats, type TopCaller, TopCallers } from 'diana-limiter'
+import type { Limiter } from 'diana-limiter'
+import { adminOf, type RecordedCall, type Stats, type TopCaller, TopCallers } from 'diana-limiter/admin'
 
 /** A rule that a supervisor wants on trial in every worker. */
 export interface WantedTrial {
@@ -25,19 +26,19 @@ export interface AdminAnswers {
 /** Answers for one worker's limiter; what it takes to answer is kept from now on. */
 export function createWorkerAnswers(limiter: Limiter): (question: AdminQuestion) => AdminAnswers[keyof AdminAnswers] {
   const callers = new TopCallers()
-  limiter.observe({ onRefusal: ({ rule, by, key }) => callers.add(rule, by, key, Date.now()) })
-  limiter.record()
+  adminOf(limiter).observe({ onRefusal: ({ rule, by, key }) => callers.add(rule, by, key, Date.now()) })
+  adminOf(limiter).record()
   return ({ want, trials, count = 20, rule }) => {
     // said with every question, so that a worker that was started anew learns of them too
     runTrials(limiter, trials)
     if (want === 'callers') return callers.top(count, rule)
-    if (want === 'calls') return limiter.recentCalls()
-    return { figures: limiter.figures(), loads: [...limiter.takeLoads()] }
+    if (want === 'calls') return adminOf(limiter).recentCalls()
+    return { figures: adminOf(limiter).stats(), loads: [...adminOf(limiter).takeLoads()] }
   }
 }
 
 function runTrials(limiter: Limiter, wanted: readonly WantedTrial[]): void {
-  const running = new Map(limiter.trials.map(({ id, text }) => [id, text]))
-  for (const id of running.keys()) if (!wanted.some(trial => trial.id === id)) limiter.endTrial(id)
-  for (const { id, rule, text } of wanted) if (running.get(id) !== text) limiter.startTrial(rule, text)
+  const running = new Map(adminOf(limiter).trials.map(({ id, text }) => [id, text]))
+  for (const id of running.keys()) if (!wanted.some(trial => trial.id === id)) adminOf(limiter).endTrial(id)
+  for (const { id, rule, text } of wanted) if (running.get(id) !== text) adminOf(limiter).startTrial(rule, text)
 }

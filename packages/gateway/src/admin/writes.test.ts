@@ -3,6 +3,8 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLimiter, type Limiter } from 'diana-limiter'
+import { adminOf } from 'diana-limiter/admin'
+import { documentOf } from 'diana-limiter/gateway'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createGateway, gatewaySection } from '../gateway.ts'
@@ -41,7 +43,7 @@ let admin: FastifyInstance
 async function start(text: string, hasWorkers: boolean): Promise<void> {
   await writeFile(config, text)
   limiter = await createLimiter({ config, sections: [gatewaySection] })
-  if (hasWorkers) limiter.followSection('gateway', followFixedSettings())
+  if (hasWorkers) documentOf(limiter).followSection('gateway', followFixedSettings())
   else gateway = await createGateway({ limiter, folder })
   admin = await createAdmin({ limiter, host: '127.0.0.1', page: join(folder, 'no-page') })
 }
@@ -57,7 +59,7 @@ afterEach(async () => {
 })
 
 async function send(method: 'PUT' | 'POST', path: string, payload: object) {
-  const { version } = await limiter.documents.read('local')
+  const { version } = await adminOf(limiter).documents.read('local')
   const reply = await admin.inject({
     method,
     url: `/api/v1${path}`,
@@ -132,7 +134,7 @@ describe.each([
       .replace('jwt:', 'trustProxy: 1\njwt:')
     expect((await send('PUT', '/document', { text })).status).toBe(200)
     expect(await readFile(config, 'utf8')).toBe(text)
-    expect([limiter.trustProxy, limiter.rules[0]?.limits[0]?.count]).toEqual([1, 7])
+    expect([documentOf(limiter).trustProxy, limiter.rules[0]?.limits[0]?.count]).toEqual([1, 7])
   })
 
   it('and stays silent about plugins and filters in force may be written', async () => {

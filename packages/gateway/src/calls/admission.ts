@@ -1,5 +1,5 @@
 import type { Limiter } from 'diana-limiter'
-import { admit, appFilter, type Filter } from 'diana-limiter/words'
+import { admit, createFilter, type Filter } from 'diana-limiter/filter'
 import { answerCors } from '../cors.ts'
 import { askForBody } from '../proxy/answers/body.ts'
 import type { GatewaySettings } from '../settings/gateway-settings.ts'
@@ -16,7 +16,7 @@ export class Admission {
   readonly #settings: () => GatewaySettings
 
   constructor(limiter: Limiter, settings: () => GatewaySettings) {
-    this.#filter = appFilter(limiter, callFramework, {})
+    this.#filter = createFilter(limiter, callFramework, {})
     this.#settings = settings
   }
 

@@ -1,4 +1,4 @@
-import { type Framework, httpFramework } from 'diana-limiter/words'
+import { type Framework, httpFramework } from 'diana-limiter/filter'
 import { recordOf } from '../telemetry/call-record.ts'
 import type { CallReply, CallRequest } from './call.ts'
 
@@ -31,7 +31,7 @@ export const callFramework: Framework<CallRequest, CallReply> = {
   abandon: reply => {
     reply.hijack()
   },
-  tell: (request, error) => request.log.error({ err: error }, 'Diana failed to judge this call, so it passes'),
+  reportError: (request, error) => request.log.error({ err: error }, 'Diana failed to judge this call, so it passes'),
 }
 
 /** Adds the id to a problem document of the limiter; an answer that the rule file words itself stays as it is. */

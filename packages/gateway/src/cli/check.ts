@@ -1,18 +1,8 @@
 import { createReadStream } from 'node:fs'
 import { dirname, isAbsolute } from 'node:path'
-import {
-  DianaError,
-  type Extensions,
-  formatMistake,
-  importPlugins,
-  type Mistake,
-  mergeExtensions,
-  type Plugin,
-  parseText,
-  pluginsNamedIn,
-  type RuleDocument,
-} from 'diana-limiter'
-import { assertRules } from 'diana-limiter/words'
+import { DianaError, type Mistake, type Plugin, type RuleDocument } from 'diana-limiter'
+import { assertRules, type Extensions, importPlugins, mergeExtensions, pluginsNamedIn } from 'diana-limiter/gateway'
+import { formatMistake, parseText } from 'diana-limiter/schema'
 import { assertSafe } from '../admin/server/create-admin.ts'
 import { assertProxyProtocol, assertStartable, type PrepareOptions } from '../prepare-gateway.ts'
 import { type GatewaySettings, gatewaySection } from '../settings/gateway-settings.ts'

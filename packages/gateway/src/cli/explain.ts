@@ -2,8 +2,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Call, createLimiter, DianaError, type Limiter, mergeExtensions, normaliseTarget } from 'diana-limiter'
-import { suggest } from 'diana-limiter/words'
+import { type Call, callerAddress, createLimiter, DianaError, type Limiter, normalizeTarget } from 'diana-limiter'
+import { adminOf } from 'diana-limiter/admin'
+import { mergeExtensions } from 'diana-limiter/gateway'
+import { suggest } from 'diana-limiter/schema'
 import { loadPlugins, readText } from './check.ts'
 import { type Arguments, CliError, type Command, type Terminal } from './command.ts'
 import { type Explained, explainForMachines, explainForPeople } from './explanation.ts'
@@ -54,7 +56,7 @@ export const explain: Command = {
 }
 
 async function ask(limiter: Limiter, call: Call, rule: readonly string[] | undefined): Promise<Explained> {
-  const unknown = rule?.find(id => !limiter.hasRule(id))
+  const unknown = rule?.find(id => !limiter.rules.some(rule => rule.id === id))
   if (unknown !== undefined) {
     await limiter.close()
     throw new CliError(1, `unknown rule "${unknown}"${didYouMean(unknown, limiter)}`)
@@ -62,7 +64,7 @@ async function ask(limiter: Limiter, call: Call, rule: readonly string[] | undef
   const named = { rule }
   const [rules, verdict] = [await limiter.explain(call, named), await limiter.peek(call, named)]
   // whoever is denied is judged by no rule
-  const misses = verdict.reason === 'denied' ? [] : limiter.explainMisses(call, named)
+  const misses = verdict.reason === 'denied' ? [] : adminOf(limiter).explainMisses(call, named)
   return { call, rules, verdict, misses }
 }
 
@@ -89,7 +91,7 @@ function ofInput(error: unknown, path: string): unknown {
 
 /** The call that was described; whose address is the caller's depends on the proxies that the rules trust. */
 function readCall(method: string, path: string, options: Arguments['options']): (limiter: Limiter) => Call {
-  const target = normaliseTarget(path)
+  const target = normalizeTarget(path)
   if (target === undefined) throw new CliError(2, `"${path}" is not a path; it must look like /orders/1`)
   const ip = String(options.ip ?? '127.0.0.1')
   if (isIP(ip) === 0) throw new CliError(2, `--ip must be an address such as 203.0.113.9, not "${ip}"`)
@@ -99,7 +101,7 @@ function readCall(method: string, path: string, options: Arguments['options']): 
     path: target.path,
     caseInsensitive: true,
     query: target.query,
-    ip: limiter.addressOf(ip, headers[limiter.forwardedBy]),
+    ip: callerAddress(limiter, ip, headers),
     host: headers.host,
     headers,
   })

@@ -6,9 +6,9 @@ import {
   type KeyPart,
   type Limit,
   type RuleExplanation,
-  type RuleMiss,
   type Verdict,
 } from 'diana-limiter'
+import type { RuleMiss } from 'diana-limiter/admin'
 
 /** A call, the rules it meets, and what they say together. */
 export interface Explained {

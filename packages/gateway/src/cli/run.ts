@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { DianaError } from 'diana-limiter'
-import { suggest } from 'diana-limiter/words'
+import { suggest } from 'diana-limiter/schema'
 import { version } from '../version.ts'
 import { check } from './check.ts'
 import { type Arguments, CliError, type Command, type ExitCode, type Terminal } from './command.ts'

@@ -1,6 +1,6 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
-import { canonicalAddress } from 'diana-limiter/words'
+import { canonicalAddress } from 'diana-limiter/gateway'
 import { problemText } from '../problem.ts'
 import type { CallerLimits } from '../settings/gateway-settings.ts'
 

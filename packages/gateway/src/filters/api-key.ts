@@ -1,5 +1,6 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
-import { countedPath, hasReadings, headerFault, listOf, methodFault, readingsOf, textOf } from 'diana-limiter/words'
+import { countedPath, hasReadings, readingsOf } from 'diana-limiter/gateway'
+import { headerFault, listOf, methodFault, textOf } from 'diana-limiter/schema'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { sendProblem } from '../problem.ts'

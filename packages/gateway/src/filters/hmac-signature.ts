@@ -1,5 +1,5 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
-import { duration } from 'diana-limiter/words'
+import { duration } from 'diana-limiter/schema'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { sendProblem } from '../problem.ts'

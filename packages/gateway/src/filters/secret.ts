@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { DianaError } from 'diana-limiter'
-import { fileTrouble, readRegularFileSync } from 'diana-limiter/words'
+import { fileTrouble, readRegularFileSync } from 'diana-limiter/gateway'
 
 const shortest = 16
 

@@ -1,6 +1,7 @@
 import { dirname } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createLimiter, type Limiter } from 'diana-limiter'
+import { documentOf } from 'diana-limiter/gateway'
 import type { FastifyServerOptions } from 'fastify'
 import { pino } from 'pino'
 import { openGateway } from '../gateway.ts'
@@ -89,5 +90,5 @@ export async function startGatewayProcess(
 
 /** What the rule file says of the gateway at this moment. */
 export function settingsOf(limiter: Limiter): GatewaySettings {
-  return (limiter.section('gateway') as GatewaySettings | undefined) ?? parseGatewaySettings({})
+  return (documentOf(limiter).section('gateway') as GatewaySettings | undefined) ?? parseGatewaySettings({})
 }

@@ -1,4 +1,4 @@
-import { markUnknownEnd } from 'diana-limiter/words'
+import { markUnknownEnd } from 'diana-limiter/gateway'
 import type { Dispatcher } from 'undici'
 import type { CallReply, CallRequest } from '../calls/call.ts'
 import { CompressingSink } from '../compression/compressing-sink.ts'

@@ -1,4 +1,4 @@
-import { countedPath } from 'diana-limiter/words'
+import { countedPath } from 'diana-limiter/gateway'
 
 /** The path that a call is routed and permitted by: that of its target, without parameters of segments. */
 export function calledPath(target: string): string {

@@ -1,4 +1,4 @@
-import { canonicalHost, hostName } from 'diana-limiter/words'
+import { canonicalHost, hostName } from 'diana-limiter/schema'
 import { oneSpelling } from '../proxy/normalize-request.ts'
 import type { RouteSettings } from '../settings/routes/route-settings.ts'
 import type { Upstreams } from '../upstreams/upstreams.ts'

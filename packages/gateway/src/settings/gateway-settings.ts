@@ -1,5 +1,5 @@
 import type { Section } from 'diana-limiter'
-import { canonicalHost, duration, listOf, textOf } from 'diana-limiter/words'
+import { canonicalHost, duration, listOf, textOf } from 'diana-limiter/schema'
 import { z } from 'zod'
 import { oneSpelling } from '../proxy/normalize-request.ts'
 import { conditionsKey } from '../routes/conditions.ts'

@@ -1,4 +1,4 @@
-import { duration } from 'diana-limiter/words'
+import { duration } from 'diana-limiter/schema'
 import type { z } from 'zod'
 
 /** Node takes a timer that is longer for one that is over at once. */

@@ -1,4 +1,4 @@
-import { hostFault, listOf, textOf } from 'diana-limiter/words'
+import { hostFault, listOf, textOf } from 'diana-limiter/schema'
 import { z } from 'zod'
 
 /** The certificates that callers see, and the authorities that vouch for callers. */

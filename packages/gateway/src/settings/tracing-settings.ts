@@ -1,4 +1,4 @@
-import { textOf } from 'diana-limiter/words'
+import { textOf } from 'diana-limiter/schema'
 import { z } from 'zod'
 import { headersToSet } from './routes/header-settings.ts'
 

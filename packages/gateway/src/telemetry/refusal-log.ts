@@ -1,4 +1,5 @@
-import { describeKey, type Limiter, maskCaller, type RefusedCaller } from 'diana-limiter'
+import { describeKey, type Limiter } from 'diana-limiter'
+import { adminOf, maskCaller, type RefusedCaller } from 'diana-limiter/admin'
 import type { Logger } from 'pino'
 
 const everyMs = 1000
@@ -8,13 +9,9 @@ const mostRules = 10_000
  * Logs refusals, the first one of each rule in a second, with how many went unsaid since its last line; callers are masked.
  * Returns what ends it.
  */
-export function logRefusals(
-  limiter: Pick<Limiter, 'observe'>,
-  logger: Pick<Logger, 'info'>,
-  now: () => number = Date.now,
-): () => void {
+export function logRefusals(limiter: Limiter, logger: Pick<Logger, 'info'>, now: () => number = Date.now): () => void {
   const rules = new Map<string, { saidAt: number; unsaid: number }>()
-  return limiter.observe({
+  return adminOf(limiter).observe({
     onRefusal: refusal => {
       const known = rules.get(refusal.rule)
       const at = now()

@@ -1,5 +1,5 @@
 import type { X509Certificate } from 'node:crypto'
-import { alternativeNames } from 'diana-limiter/words'
+import { alternativeNames } from 'diana-limiter/gateway'
 
 /** Finds what belongs to a name that a caller asks for: by the name itself, or by `*.` and the rest of it. */
 export class CertificateNames<Value> {

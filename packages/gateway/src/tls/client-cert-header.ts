@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { TLSSocket } from 'node:tls'
-import { verifiedCertificate } from 'diana-limiter/words'
+import { verifiedCertificate } from 'diana-limiter/gateway'
 import type { ClientCertificateSettings } from '../settings/tls-settings.ts'
 
 /**

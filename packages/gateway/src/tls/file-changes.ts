@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import { fileTrouble } from 'diana-limiter/words'
+import { fileTrouble } from 'diana-limiter/gateway'
 
 /** Whether any of some files has changed since it was asked last. */
 export class FileChanges {

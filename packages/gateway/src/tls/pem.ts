@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { createSecureContext, rootCertificates } from 'node:tls'
 import { DianaError } from 'diana-limiter'
-import { fileTrouble, readRegularFileSync } from 'diana-limiter/words'
+import { fileTrouble, readRegularFileSync } from 'diana-limiter/gateway'
 
 /** A certificate with its chain, and its private key. */
 export interface Pair {

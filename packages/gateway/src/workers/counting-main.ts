@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import { importPlugins, mergeExtensions, pluginsNamedIn } from 'diana-limiter'
 import { serveCounting } from 'diana-limiter/counting'
+import { importPlugins, mergeExtensions, pluginsNamedIn } from 'diana-limiter/gateway'
 import { type CountingSettings, fail, readProcessSettings, tell } from './messages.ts'
 
 // the one that counts ends last, when its supervisor does, whoever is told to end first

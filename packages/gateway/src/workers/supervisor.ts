@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createLimiter, type Limiter } from 'diana-limiter'
+import { documentOf } from 'diana-limiter/gateway'
 import { type GatewayProcess, type GatewayProcessOptions, settingsOf } from '../lifecycle/gateway-process.ts'
 import type { ListeningSocket, ServerHandle } from '../lifecycle/listening-socket.ts'
 import { followFixedSettings } from '../live-settings.ts'
@@ -132,7 +133,7 @@ export class Supervisor implements GatewayProcess {
       this.#counting = counting
     })
     this.#limiter = await createLimiter({ config, counting: socket, isObserver: true, sections: [gatewaySection] })
-    this.#limiter.followSection('gateway', followFixedSettings())
+    documentOf(this.#limiter).followSection('gateway', followFixedSettings())
     this.#options.onLimiter?.(this.#limiter)
     // workers take connections from the system themselves: one that is just handed to a worker that dies would be nobody's
     cluster.schedulingPolicy = cluster.SCHED_NONE

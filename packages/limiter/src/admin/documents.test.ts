@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { createLimiter } from '../create-limiter.ts'
 import { type EtcdServer, startEtcd } from '../sources/servers/etcd-server.ts'
+import { adminOf } from './limiter-admin.ts'
 
 const call = { method: 'GET', path: '/', ip: '203.0.113.1' }
 const good = '# mine\nrules:\n  - { id: all, limit: 5/m } # few\n'
@@ -31,13 +32,13 @@ async function limiterOf(text: string) {
 describe('the rule file', () => {
   it('is written, in force at the next call, and there after a restart', async () => {
     const { config, limiter } = await limiterOf(good)
-    const { text, version, writable } = await limiter.documents.read('local')
+    const { text, version, writable } = await adminOf(limiter).documents.read('local')
     expect([text, writable]).toEqual([good, true])
-    const edited = await limiter.documents.edit(text, 'all', 'id: all\nlimit: 1/m')
-    const written = await limiter.documents.write('local', edited, version)
+    const edited = await adminOf(limiter).documents.edit(text, 'all', 'id: all\nlimit: 1/m')
+    const written = await adminOf(limiter).documents.write('local', edited, version)
     expect([(await limiter.check(call)).allowed, (await limiter.check(call)).allowed]).toEqual([true, false])
     expect(await readFile(config, 'utf8')).toBe('# mine\nrules:\n  - id: all\n    limit: 1/m\n')
-    expect((await limiter.documents.read('local')).version).toBe(written)
+    expect((await adminOf(limiter).documents.read('local')).version).toBe(written)
     const again = await createLimiter({ config })
     expect((await again.peek(call)).decisions[0]?.limit).toBe(1)
     await again.close()
@@ -45,10 +46,10 @@ describe('the rule file', () => {
 
   it('is left as it is when it was changed since it was read', async () => {
     const { config, limiter } = await limiterOf(good)
-    const { version } = await limiter.documents.read('local')
+    const { version } = await adminOf(limiter).documents.read('local')
     const theirs = good.replace('5/m', '7/m')
     await writeFile(config, theirs)
-    await expect(limiter.documents.write('local', good.replace('5/m', '9/m'), version)).rejects.toMatchObject({
+    await expect(adminOf(limiter).documents.write('local', good.replace('5/m', '9/m'), version)).rejects.toMatchObject({
       code: 'CONFLICT',
     })
     expect(await readFile(config, 'utf8')).toBe(theirs)
@@ -56,21 +57,23 @@ describe('the rule file', () => {
 
   it('is written by one of two who read the same', async () => {
     const { limiter } = await limiterOf(good)
-    const { version } = await limiter.documents.read('local')
-    const both = [1, 2].map(n => limiter.documents.write('local', good.replace('5/m', `${n}/m`), version))
+    const { version } = await adminOf(limiter).documents.read('local')
+    const both = [1, 2].map(n => adminOf(limiter).documents.write('local', good.replace('5/m', `${n}/m`), version))
     const results = await Promise.allSettled(both)
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected'])
   })
 
   it('is never written where it cannot be obeyed, or would need a new start', async () => {
     const { config, limiter } = await limiterOf(good)
-    const { version } = await limiter.documents.read('local')
+    const { version } = await adminOf(limiter).documents.read('local')
     for (const text of ['', 'rules: []', 'rules: [', `store: { redis: redis://127.0.0.1 }\n${good}`]) {
-      expect(await limiter.documents.check('local', text)).not.toEqual([])
-      await expect(limiter.documents.write('local', text, version)).rejects.toMatchObject({ code: 'BAD_RULES' })
+      expect(await adminOf(limiter).documents.check('local', text)).not.toEqual([])
+      await expect(adminOf(limiter).documents.write('local', text, version)).rejects.toMatchObject({
+        code: 'BAD_RULES',
+      })
     }
     expect(await readFile(config, 'utf8')).toBe(good)
-    expect((await limiter.documents.check('local', 'rules:\n  - id: a\n    limit: many\n'))[0]).toMatchObject({
+    expect((await adminOf(limiter).documents.check('local', 'rules:\n  - id: a\n    limit: many\n'))[0]).toMatchObject({
       line: 3,
       rule: 'a',
     })
@@ -80,22 +83,22 @@ describe('the rule file', () => {
     const many = (count: number) =>
       JSON.stringify({ rules: Array.from({ length: count }, (_, i) => ({ id: `rule-${i}`, limit: '1/s' })) })
     const few = await limiterOf(good)
-    const { version } = await few.limiter.documents.read('local')
-    await expect(few.limiter.documents.write('local', many(1001), version)).rejects.toMatchObject({
+    const { version } = await adminOf(few.limiter).documents.read('local')
+    await expect(adminOf(few.limiter).documents.write('local', many(1001), version)).rejects.toMatchObject({
       code: 'BAD_RULES',
       message: expect.stringContaining('1001 rules'),
     })
     expect(await readFile(few.config, 'utf8')).toBe(good)
-    await few.limiter.documents.write('local', many(1000), version)
+    await adminOf(few.limiter).documents.write('local', many(1000), version)
     const large = await limiterOf(many(1500))
-    const stored = await large.limiter.documents.read('local')
-    await large.limiter.documents.write('local', many(1500).replace('1/s', '2/s'), stored.version)
+    const stored = await adminOf(large.limiter).documents.read('local')
+    await adminOf(large.limiter).documents.write('local', many(1500).replace('1/s', '2/s'), stored.version)
     expect(large.limiter.rules[0]?.limits[0]?.count).toBe(2)
   })
 
   it('is told rule by rule as it is written', async () => {
     const { limiter } = await limiterOf(good)
-    expect([...(await limiter.documents.ruleTexts('local'))]).toEqual([['all', '{ id: all, limit: 5/m }']])
+    expect([...(await adminOf(limiter).documents.ruleTexts('local'))]).toEqual([['all', '{ id: all, limit: 5/m }']])
   })
 })
 
@@ -103,12 +106,12 @@ describe('rules given in code', () => {
   it('cannot be written, and it is said why', async () => {
     const limiter = await createLimiter({ rules: [{ id: 'all', limit: '1/s' }] })
     onTestFinished(() => limiter.close())
-    expect(await limiter.documents.read('local')).toMatchObject({
+    expect(await adminOf(limiter).documents.read('local')).toMatchObject({
       writable: false,
       reason: expect.stringContaining('code'),
     })
-    await expect(limiter.documents.write('local', good, '')).rejects.toMatchObject({ code: 'READ_ONLY' })
-    expect(await limiter.documents.read('remote')).toMatchObject({
+    await expect(adminOf(limiter).documents.write('local', good, '')).rejects.toMatchObject({ code: 'READ_ONLY' })
+    expect(await adminOf(limiter).documents.read('remote')).toMatchObject({
       writable: false,
       reason: expect.stringContaining('remote'),
     })
@@ -119,16 +122,18 @@ describe('the document of a config centre', () => {
   it('is written at its key, in force at the next call, and there after a restart', async () => {
     const local = `remote: { etcd: 'http://${etcd.authority}', key: /diana/written }\nrules:\n  - { id: all, limit: 5/m }\n`
     const { config, limiter } = await limiterOf(local)
-    const empty = await limiter.documents.read('remote')
+    const empty = await adminOf(limiter).documents.read('remote')
     expect(empty).toMatchObject({ text: '', writable: true })
-    const text = await limiter.documents.edit(empty.text, 'all', 'id: all\nlimit: 1/m')
-    await limiter.documents.write('remote', text, empty.version)
+    const text = await adminOf(limiter).documents.edit(empty.text, 'all', 'id: all\nlimit: 1/m')
+    await adminOf(limiter).documents.write('remote', text, empty.version)
     expect([(await limiter.check(call)).allowed, (await limiter.check(call)).allowed]).toEqual([true, false])
     expect(limiter.rules[0]).toMatchObject({ id: 'all', origin: expect.stringContaining('etcd') })
-    await expect(limiter.documents.write('remote', text.replace('1/m', '2/m'), empty.version)).rejects.toMatchObject({
+    await expect(
+      adminOf(limiter).documents.write('remote', text.replace('1/m', '2/m'), empty.version),
+    ).rejects.toMatchObject({
       code: 'CONFLICT',
     })
-    await expect(limiter.documents.write('remote', 'rules: []', empty.version)).rejects.toMatchObject({
+    await expect(adminOf(limiter).documents.write('remote', 'rules: []', empty.version)).rejects.toMatchObject({
       code: 'BAD_RULES',
     })
     await limiter.close()

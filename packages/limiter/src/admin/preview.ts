@@ -1,9 +1,10 @@
 import { Decider } from '../decision/decider.ts'
-import { giveBack, type RuleState } from '../decision/pending-verdict.ts'
-import { bindCounters } from '../decision/rule-states.ts'
+import { refundCharge } from '../decision/receipt.ts'
+import type { RuleState } from '../decision/rule-state.ts'
+import { bindCounters } from '../engine/bind-counters.ts'
 import type { CompiledDocument } from '../rules/compile.ts'
 import type { Rule, RuleDocument } from '../rules/rule.ts'
-import { createWatch } from '../stats/counters.ts'
+import { createCounters } from '../stats/counters.ts'
 import type { RecordedCall } from '../stats/recorder.ts'
 import type { Tally } from '../stats/tally.ts'
 import { MemoryStore } from '../stores/memory/memory-store.ts'
@@ -42,7 +43,7 @@ const nothing: PassedAndRefused = { allowed: 0, refused: 0 }
 /** Dimensions that do not tell callers apart. */
 const ofTheCall = /^(?:resource|method|host)$/
 
-/** Judges recorded calls twice, by their own moments: nothing of the running limiter is touched. */
+/** Decides recorded calls twice, by their own moments: nothing of the running limiter is touched. */
 export function preview(
   calls: readonly RecordedCall[],
   before: RuleDocument,
@@ -68,30 +69,30 @@ export function preview(
 
 function replay(calls: readonly RecordedCall[], document: RuleDocument, compile: Compile, oneOf: number): Replay {
   const rules = document.rules.map(rule => thin(rule, oneOf))
-  const watch = createWatch()
+  const counters = createCounters()
   const store = new MemoryStore()
   let now = 0
   const { rules: compiled, allows, denies } = compile({ ...document, rules })
-  const counted: RuleState[] = bindCounters(compiled, [], store, 0)
-  const judge = new Decider({
-    rules: counted,
+  const states: RuleState[] = bindCounters(compiled, [], store, 0)
+  const decider = new Decider({
+    rules: states,
     allows,
     denies,
     now: () => now,
     store,
     answer: document.answer,
-    watch,
+    counters,
     onRelease: (receipts, which) => {
-      for (const receipt of receipts) giveBack(receipt, now, which)
+      for (const receipt of receipts) refundCharge(receipt, now, which)
     },
   })
   for (const { at, call, cost } of calls) {
     now = Math.round(at * 1000)
-    // how long a call took is not known: it gives back its place at once
-    judge.takeHere(call, cost, now).release()
+    // how long a call took is not known: it releases its slot at once
+    decider.takeLocal(call, cost, now).release()
   }
   const times = ({ allowed, refused }: Tally) => ({ allowed: allowed * oneOf, refused: refused * oneOf })
-  return { total: times(watch.total), rules: new Map(counted.map(({ rule, tally }) => [rule.id, times(tally)])) }
+  return { total: times(counters.total), rules: new Map(states.map(({ rule, tally }) => [rule.id, times(tally)])) }
 }
 
 /** Of a rule that counts callers together, one caller in so many gets as large a part. */

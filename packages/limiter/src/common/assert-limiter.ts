@@ -8,7 +8,7 @@ export function assertLimiter(given: unknown, caller: string): void {
 
 /** Any version of the package makes limiters, so its class cannot be asked for. */
 function isLimiter(given: unknown): boolean {
-  return isObject(given) && typeof given.decide === 'function' && typeof given.hasRule === 'function'
+  return isObject(given) && typeof given.decide === 'function' && typeof given.addRule === 'function'
 }
 
 function faultOf(given: unknown, caller: string): string {

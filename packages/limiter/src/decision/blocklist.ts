@@ -1,78 +1,70 @@
 import type { Call } from '../call.ts'
 import { parseDuration } from '../common/duration.ts'
-import { ip } from '../dimensions/ip.ts'
 import type { CompositeStore } from '../distributed/composite-store.ts'
 import { DianaError } from '../errors.ts'
 import { localCharge, type MemoryStore } from '../stores/memory/memory-store.ts'
 import { OVERFLOW_SLOT } from '../stores/memory/table.ts'
 import { sharedCharge } from '../stores/shared-charge.ts'
-import type { BlockCounters, RuleState } from './pending-verdict.ts'
+import { type BlockedCaller, keyOf, type Who } from './caller.ts'
+import type { BlockCounters, RuleState } from './rule-state.ts'
 
-/** A caller whom a rule refuses for a time. */
-export interface BlockedCaller {
-  readonly rule: string
-  /** What the rule counts the caller under; `describeKey` reads it. */
-  readonly key: string
-  readonly leftMs: number
-}
+/** The number of callers of a rule that are listed at most. */
+const MAX_LISTED = 10_000
 
-/** A caller: by a call of theirs, by their value of the rule's one dimension, or as they were listed. */
-export type Who = Call | string | Pick<BlockedCaller, 'key'>
-
-/** So many callers of a rule are listed at most. */
-const MOST_LISTED = 10_000
-
-export interface GateKeeping {
+export interface BlocklistContext {
   readonly store: MemoryStore
   readonly shared?: CompositeStore | undefined
   readonly now: () => number
 }
 
-/** Blocks somebody by a rule, for its own time unless told; throws where it makes no sense. */
+/** Blocks a caller by a rule, for the rule's own time unless given; throws if the rule or the time does not allow it. */
 export async function blockBy(
-  counted: RuleState,
+  state: RuleState,
   who: Who,
   time: string | number | undefined,
-  keeping: GateKeeping,
+  context: BlocklistContext,
 ): Promise<void> {
-  const { id, blockMs } = counted.rule
-  const gate = requireGate(counted)
+  const { id, blockMs } = state.rule
+  const blocks = requireBlocks(state)
   const ms = typeof time === 'string' ? parseDuration(time) : (time ?? blockMs)
   if (ms === undefined || !Number.isSafeInteger(ms) || ms < 1) {
-    throw new DianaError('BAD_CALL', `rule "${id}": block for how long? Say 10m, or a whole number of milliseconds`)
+    throw new DianaError(
+      'BAD_CALL',
+      `rule "${id}": the time of a block must be a duration such as 10m, or a whole number of milliseconds`,
+    )
   }
-  if (await blockCaller(gate, keyOf(counted, who), ms, keeping)) return
-  const message = `rule "${id}": as many keys are live as may be, so nobody is blocked: raise maxKeys`
+  if (await blockCaller(blocks, keyOf(state, who), ms, context)) return
+  const message = `rule "${id}": the memory store is full, so the caller is not blocked: raise maxKeys`
   throw new DianaError('BAD_CALL', message)
 }
 
 /**
- * Lets a blocked caller in again, and forgets what the rule has counted for them: the next call would be over the limit and
- * block them anew. Places that calls under way hold are not forgotten.
+ * Ends a block, and forgets what the rule has state for the caller: the next call would be over the limit and block them
+ * again. Concurrency slots of calls that are running are not forgotten.
  */
-export async function unblockBy(counted: RuleState, who: Who, shared?: CompositeStore): Promise<void> {
-  const gate = requireGate(counted)
-  const key = keyOf(counted, who)
-  const isHeld = counted.rule.meters.some(meter => meter.needsRelease)
-  for (const { table, counter } of isHeld ? [gate] : [counted, gate]) {
+export async function unblockBy(state: RuleState, who: Who, shared?: CompositeStore): Promise<void> {
+  const blocks = requireBlocks(state)
+  const key = keyOf(state, who)
+  const isHeld = state.rule.meters.some(meter => meter.needsRelease)
+  for (const { table, counter } of isHeld ? [blocks] : [state, blocks]) {
     table.reset(key)
     if (counter) await shared?.reset(counter, key)
   }
 }
 
-/** Those whom a rule blocks now: whoever it blocked itself, and those who were blocked by hand. */
-export async function blockedBy(counted: RuleState, { shared, now }: GateKeeping): Promise<BlockedCaller[]> {
-  const { rule, gate } = counted
-  if (!gate) return []
-  const { table, counter } = gate
+/** The callers that a rule blocks now, by itself or by `block`. */
+export async function blockedBy(state: RuleState, { shared, now }: BlocklistContext): Promise<BlockedCaller[]> {
+  const { rule, blocks } = state
+  if (!blocks) return []
+  const { table, counter } = blocks
   if (!counter || !shared) {
     const at = now()
     const blocked = [...table.entries()].flatMap(([key, slot]) => {
       return blockedFor(rule.id, key, table.meters[0]!.delay(table.state(slot), table.base(slot), at, 0))
     })
-    return blocked.slice(0, MOST_LISTED)
+    return blocked.slice(0, MAX_LISTED)
   }
-  const keys = await shared.keys(counter, table, MOST_LISTED)
+  const keys = await shared.keys(counter, table, MAX_LISTED)
   const charges = keys.map(key => ({ ...sharedCharge(counter, table, 'local'), key, mayWait: false }))
   // one by one, since each may be in another slot of a Cluster
   await Promise.all(charges.map(charge => shared.look([charge], now())))
@@ -80,10 +72,10 @@ export async function blockedBy(counted: RuleState, { shared, now }: GateKeeping
 }
 
 /** For how long a rule still blocks the caller of a call; 0 if it does not. */
-export async function blockLeftMs({ rule, gate }: RuleState, call: Call, keeping: GateKeeping): Promise<number> {
-  if (!gate) return 0
-  const { store, shared, now } = keeping
-  const { table, counter } = gate
+export async function blockLeftMs({ rule, blocks }: RuleState, call: Call, context: BlocklistContext): Promise<number> {
+  if (!blocks) return 0
+  const { store, shared, now } = context
+  const { table, counter } = blocks
   const asked = { key: rule.key(call), mayWait: false }
   if (counter && shared) {
     const charge = { ...sharedCharge(counter, table, 'local'), ...asked }
@@ -100,14 +92,15 @@ function blockedFor(rule: string, key: string, leftUs: number): BlockedCaller[] 
 }
 
 /**
- * Blocks a caller, at the cost that `blockMeter` reads: here, or for the whole fleet if the rule is counted there. Where as many keys are live as may
- * be, nobody is added: a stranger's block would be every stranger's. Says whether the caller is blocked now.
+ * Blocks a caller, at the cost that `blockMeter` reads: in this process, or in the shared store if the rule is state there.
+ * If the memory store is full, no caller is added: new keys share one slot, and all of them would be blocked. Returns
+ * whether the caller is blocked now.
  */
 export function blockCaller(
   { table, counter }: BlockCounters,
   key: string,
   cost: number,
-  { store, shared, now }: GateKeeping,
+  { store, shared, now }: BlocklistContext,
 ): boolean | Promise<boolean> {
   if (counter && shared) {
     return shared.take([{ ...sharedCharge(counter, table, 'local'), key, cost, mayWait: false }], now())
@@ -116,20 +109,8 @@ export function blockCaller(
   return store.take([{ ...localCharge(table), key, cost, mayWait: false }], 1, now())
 }
 
-function requireGate({ rule: { id }, gate }: RuleState): BlockCounters {
-  if (gate) return gate
-  const message = `rule "${id}" blocks nobody: give it block: manual, or a time such as block: 10m`
+function requireBlocks({ rule: { id }, blocks }: RuleState): BlockCounters {
+  if (blocks) return blocks
+  const message = `rule "${id}" does not block callers: give it block: manual, or a time such as block: 10m`
   throw new DianaError('BAD_CALL', message)
-}
-
-/** What a rule counts a caller under. */
-export function keyOf({ rule }: RuleState, who: Who): string {
-  if (typeof who !== 'string') return 'key' in who ? who.key : rule.key(who)
-  const [name, ...more] = rule.by
-  if (name === undefined || more.length > 0) {
-    throw new DianaError('BAD_CALL', `rule "${rule.id}" does not count by one dimension: say whom by a call`)
-  }
-  // an address is one however it is spelled; of the others the value says all
-  const call = { method: '', path: '/' }
-  return rule.key(name === ip.name ? { ...call, ip: who } : { ...call, attributes: { [name]: who } })
 }

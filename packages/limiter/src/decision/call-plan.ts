@@ -3,17 +3,19 @@ import { type LocalCharge, localCharge } from '../stores/memory/memory-store.ts'
 import { resetsSoFar, type Table } from '../stores/memory/table.ts'
 import { type SharedCharge, sharedCharge } from '../stores/shared-charge.ts'
 import type { FleetCounter } from '../stores/store.ts'
-import type { BlockCounters, NamedRules, RuleState } from './pending-verdict.ts'
+import type { NamedRules } from './check-options.ts'
+import type { RuleSelector } from './rule-selector.ts'
+import type { BlockCounters, RuleState } from './rule-state.ts'
 
 const NO_CALL: Call = { method: '', path: '' }
 
-/** How the call wants to be judged. */
-export interface DocketOptions extends NamedRules {
-  /** Told with the call, and maybe to be settled. */
+/** How a call is decided, as far as its charges depend on it. */
+export interface PlanOptions extends NamedRules {
+  /** Given with the call, so that it may be settled later. */
   readonly cost?: unknown
 }
 
-/** One call before the judge: the rules it meets, and a charge for each. A judge uses one again and again. */
+/** One call that is being decided: the rules it meets, and a charge for each. It is used again for the next call. */
 export class CallPlan {
   readonly found: RuleState[] = []
   /** One per rule that was found, in the same order. */
@@ -21,20 +23,22 @@ export class CallPlan {
   /** Those of them that are counted in this process; `locals` says how many belong to this call. */
   readonly local: LocalCharge[] = []
   locals = 0
-  /** Those that are counted for the whole fleet. */
+  /** Those that are counted together with other processes. */
   shared: SharedCharge[] = []
-  /** For rules that block, the charge that asks whether they block this caller; by the place of the rule. */
-  readonly gates: (LocalCharge | SharedCharge | undefined)[] = []
-  hasGates = false
+  /** For rules that block callers, the charge that asks whether they block this one; by the index of the rule. */
+  readonly blocks: (LocalCharge | SharedCharge | undefined)[] = []
+  hasBlocks = false
   size = 0
   isDenied = false
-  /** How many keys had been reset when the call came. */
+  /** The number of keys that had been reset when the call came. */
   resetsBefore = 0
   call: Call = NO_CALL
-  options: DocketOptions | undefined
+  options: PlanOptions | undefined
 
-  /** `found` rules are in the list already; a negative number of them says that the call is denied. */
-  prepare(found: number, call: Call, cost: number, options: DocketOptions | undefined): void {
+  /** Finds the rules of a call and makes a charge for each. */
+  prepare(selector: RuleSelector, call: Call, cost: number, options: PlanOptions | undefined): this {
+    const isPlain = selector.isPlain && options?.rule === undefined && options?.after === undefined
+    const found = isPlain ? selector.match(call, this.found) : selector.find(call, this.found, options)
     const size = Math.max(0, found)
     this.call = call
     this.options = options
@@ -42,48 +46,58 @@ export class CallPlan {
     this.resetsBefore = resetsSoFar()
     this.size = size
     this.locals = 0
-    this.hasGates = false
+    this.hasBlocks = false
     if (this.shared.length > 0) this.shared = []
     for (let i = 0; i < size; i++) {
-      const counted = this.found[i]!
-      const { rule } = counted
-      const charge = counted.counter
-        ? this.#nextShared(counted.counter, counted.table, rule.emergency)
-        : this.#nextLocal(counted.table)
+      const state = this.found[i]!
+      const { rule } = state
+      const charge = state.counter
+        ? this.#nextShared(state.counter, state.table, rule.emergency)
+        : this.#nextLocal(state.table)
       charge.key = rule.key(call)
       charge.cost = rule.cost === undefined || cost === 0 ? cost : rule.cost(call)
       charge.enforced = rule.enforced
-      charge.mayWait = counted.waiting < rule.queueSize
+      charge.mayWait = state.waiting < rule.queueSize
       this.charges[i] = charge
-      if (counted.gate !== undefined) this.#addGate(i, counted.gate, charge)
-      else if (this.gates.length > i) this.gates[i] = undefined
+      if (state.blocks !== undefined) this.#askBlocks(i, state.blocks, charge)
+      else if (this.blocks.length > i) this.blocks[i] = undefined
     }
+    return this
+  }
+
+  /** Whether the charges cannot be read from the call again: they depend on more than the rules that it matches. */
+  get keepsReceipts(): boolean {
+    const { options } = this
+    if (this.shared.length > 0) return true
+    return (
+      options !== undefined && (options.cost !== undefined || options.rule !== undefined || options.after !== undefined)
+    )
   }
 
   /** Microseconds for which a rule has blocked the caller. */
-  blockedUs(place: number): number {
-    return this.gates[place]?.delays[0] ?? 0
+  blockedUs(index: number): number {
+    return this.blocks[index]?.delays[0] ?? 0
   }
 
-  #addGate(place: number, gate: BlockCounters, { key, enforced }: LocalCharge | SharedCharge): void {
-    const { table, counter } = gate
+  #askBlocks(index: number, blocks: BlockCounters, { key, enforced }: LocalCharge | SharedCharge): void {
+    const { table, counter } = blocks
     const charge = counter ? this.#nextShared(counter, table, 'local') : this.#nextLocal(table)
     charge.key = key
     charge.cost = 0
     charge.enforced = enforced
     charge.mayWait = false
-    this.gates[place] = charge
-    this.hasGates = true
+    this.blocks[index] = charge
+    this.hasBlocks = true
   }
 
-  /** Keeps nothing of a call that has been judged. */
+  /** Keeps nothing of a call that has been decided. */
   forget(): void {
     this.call = NO_CALL
     this.options = undefined
   }
 
-  #nextShared(counter: FleetCounter, table: Table, emergency: SharedCharge['whenStoreDown']): SharedCharge {
-    const charge = sharedCharge(counter, table, emergency)
+  #nextShared(counter: FleetCounter, table: Table, whenStoreDown: SharedCharge['whenStoreDown']): SharedCharge {
+    const charge = sharedCharge(counter, table, whenStoreDown)
     this.shared.push(charge)
     return charge
   }

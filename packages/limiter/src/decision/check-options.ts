@@ -1,30 +1,40 @@
 import type { Call } from '../call.ts'
 import { valueNow } from '../common/sync-function.ts'
-import type { NamedRules } from './pending-verdict.ts'
 
-/** How one call is judged. */
-export interface CheckOptions extends NamedRules {
-  /** 1 unless said; 0 only looks. A function that throws, or gives what is no cost, stands for 1. */
-  readonly cost?: number | ((call: Call) => number) | undefined
-  /** Ends a wait. */
-  readonly signal?: AbortSignal | undefined
-  /** Ids of rules to judge it by besides those that match it; one that is not there, or off, judges nothing. */
+/** Rules that decide a call because it names them, besides those that match it, or alone. */
+export interface NamedRules {
+  /**
+   * Ids of rules that have charged the same request already, at another filter: they are left out, and the request is not
+   * counted as another call.
+   */
+  readonly after?: readonly string[] | undefined
   readonly rule?: string | readonly string[] | undefined
-  /** With `rule`: judged by these alone. */
   readonly only?: boolean | undefined
 }
 
-export function costOf(call: Call, options: Pick<CheckOptions, 'cost'> | undefined): number {
-  const told = options?.cost ?? 1
-  return typeof told === 'function' ? costBy(told, call) : told
+/** How one call is decided. */
+export interface CheckOptions extends NamedRules {
+  /** 1 by default; 0 counts nothing. A function that throws, or returns something that is not a cost, stands for 1. */
+  readonly cost?: number | ((call: Call) => number) | undefined
+  /** Ends a wait. A function is called only if the call waits. */
+  readonly signal?: AbortSignal | (() => AbortSignal) | undefined
+  /** Ids of rules that decide the call besides those that match it; a rule that does not exist, or is off, is left out. */
+  readonly rule?: string | readonly string[] | undefined
+  /** With `rule`: only these rules decide the call. */
+  readonly only?: boolean | undefined
 }
 
-/** What an application's function says of a call; what it makes of a hostile one must not let it pass for nothing. */
-function costBy(tell: (call: Call) => number, call: Call): number {
+/** The cost that an application's function gives a call; 1 if it throws or gives no cost, so that no call passes for nothing. */
+export function costBy(read: (call: Call) => number, call: Call): number {
   try {
-    const cost = valueNow(tell(call), 'cost')
+    const cost = valueNow(read(call), 'cost')
     return cost !== undefined && Number.isSafeInteger(cost) && cost >= 0 ? cost : 1
   } catch {
     return 1
   }
+}
+
+/** The signal that ends a wait. A call that waits asks for it once. */
+export function signalOf(options: CheckOptions | undefined): AbortSignal | undefined {
+  return typeof options?.signal === 'function' ? options.signal() : options?.signal
 }

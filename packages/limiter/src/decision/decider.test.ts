@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { createTestDecider } from '../testing/judge-words.ts'
 import type { TimelineRule } from '../testing/timeline.ts'
 import type { Decider } from './decider.ts'
-import type { Receipt } from './pending-verdict.ts'
+import type { Receipt } from './receipt.ts'
 
 const aMomentIn2026 = 1_794_712_345_678_901
 const SECOND = 1_000_000
@@ -65,11 +65,11 @@ describe('a call judged by several rules', () => {
       { limit: '9/d' },
     ])
     const remaining = (): number[] =>
-      judge.lookHere(callOf('a'), 0, aMomentIn2026).decisions.map(decision => decision.remaining)
-    expect([1, 2].map(() => judge.takeHere(callOf('a'), 1, aMomentIn2026).allowed)).toEqual([true, true])
+      judge.lookLocal(callOf('a'), 0, aMomentIn2026).decisions.map(decision => decision.remaining)
+    expect([1, 2].map(() => judge.takeLocal(callOf('a'), 1, aMomentIn2026).allowed)).toEqual([true, true])
     expect(remaining()).toEqual([98, 48, 0, 7])
     for (let again = 0; again < 50; again++) {
-      expect(judge.takeHere(callOf('a'), 1, aMomentIn2026)).toMatchObject({
+      expect(judge.takeLocal(callOf('a'), 1, aMomentIn2026)).toMatchObject({
         allowed: false,
         rule: 'rule-2',
         reason: 'limit',
@@ -86,7 +86,7 @@ describe('a call judged by several rules', () => {
       for (const { key, gapUs, cost } of judge.rules.length === 0 ? [] : steps) {
         now += gapUs
         const before = bitsOf(judge, ['a', 'b'])
-        const { allowed } = judge.takeHere(callOf(key), cost, now)
+        const { allowed } = judge.takeLocal(callOf(key), cost, now)
         if (!allowed || cost === 0) expect(bitsOf(judge, ['a', 'b'])).toBe(before)
         else expect(bitsOf(judge, ['a', 'b'])).not.toBe(before)
       }
@@ -98,13 +98,13 @@ describe('a call judged by several rules', () => {
     const empty = { limit: '1/s', burst: 5, algorithm: 'token-bucket', start: 'empty' }
     const judge = createTestDecider([{ limit: '0/s', algorithm: 'fixed-window' }, empty])
     const untouched = bitsOf(judge, ['a'])
-    judge.lookHere(callOf('a'), 1, aMomentIn2026)
-    judge.takeHere(callOf('a'), 0, aMomentIn2026)
+    judge.lookLocal(callOf('a'), 1, aMomentIn2026)
+    judge.takeLocal(callOf('a'), 0, aMomentIn2026)
     expect(bitsOf(judge, ['a'])).toBe(untouched)
-    judge.takeHere(callOf('a'), 1, aMomentIn2026)
+    judge.takeLocal(callOf('a'), 1, aMomentIn2026)
     const begun = bitsOf(judge, ['a'])
     expect(begun).not.toBe(untouched)
-    const { decisions } = judge.takeHere(callOf('a'), 1, aMomentIn2026 + 3 * SECOND)
+    const { decisions } = judge.takeLocal(callOf('a'), 1, aMomentIn2026 + 3 * SECOND)
     expect(bitsOf(judge, ['a'])).toBe(begun)
     expect(decisions.map(({ remaining }) => remaining)).toEqual([0, 3])
   })
@@ -116,9 +116,9 @@ describe('a call judged by several rules', () => {
       for (const { key, gapUs, cost } of steps) {
         now += gapUs
         const before = bitsOf(judge, ['a', 'b'])
-        const { allowed, waitMs, retryAfterMs, rule } = judge.lookHere(callOf(key), cost, now)
+        const { allowed, waitMs, retryAfterMs, rule } = judge.lookLocal(callOf(key), cost, now)
         expect(bitsOf(judge, ['a', 'b'])).toBe(before)
-        expect(judge.takeHere(callOf(key), cost, now)).toMatchObject({ allowed, waitMs, retryAfterMs, rule })
+        expect(judge.takeLocal(callOf(key), cost, now)).toMatchObject({ allowed, waitMs, retryAfterMs, rule })
       }
     })
     fc.assert(property, { numRuns: randomRuns(100) })
@@ -130,13 +130,13 @@ describe('a call judged by several rules', () => {
       let now = aMomentIn2026
       for (const { key, gapUs, cost } of steps) {
         now += gapUs
-        const { allowed, retryAfterMs } = judge.takeHere(callOf(key), cost, now)
+        const { allowed, retryAfterMs } = judge.takeLocal(callOf(key), cost, now)
         if (allowed) expect(retryAfterMs).toBe(0)
         if (allowed || retryAfterMs === Number.POSITIVE_INFINITY) continue
         const retry = now + Math.round(retryAfterMs * 1000)
-        expect(judge.lookHere(callOf(key), cost, retry).allowed).toBe(true)
-        expect(judge.lookHere(callOf(key), cost, retry - 1).allowed).toBe(false)
-        if (retry - 1000 > now) expect(judge.lookHere(callOf(key), cost, retry - 1000).allowed).toBe(false)
+        expect(judge.lookLocal(callOf(key), cost, retry).allowed).toBe(true)
+        expect(judge.lookLocal(callOf(key), cost, retry - 1).allowed).toBe(false)
+        if (retry - 1000 > now) expect(judge.lookLocal(callOf(key), cost, retry - 1000).allowed).toBe(false)
       }
     })
     fc.assert(property, { numRuns: randomRuns(150) })
@@ -148,8 +148,8 @@ describe('a call judged by several rules', () => {
       { limit: '1/m', algorithm: 'token-bucket' },
       { limit: '1/10s', algorithm: 'token-bucket' },
     ])
-    judge.takeHere(callOf('a'), 1, aMomentIn2026)
-    const verdict = judge.takeHere(callOf('a'), 1, aMomentIn2026)
+    judge.takeLocal(callOf('a'), 1, aMomentIn2026)
+    const verdict = judge.takeLocal(callOf('a'), 1, aMomentIn2026)
     expect(verdict).toMatchObject({ allowed: false, rule: 'rule-1', retryAfterMs: 60_000 })
     expect(verdict.decisions.map(decision => decision.retryAfterMs)).toEqual([1000, 60_000, 10_000])
   })
@@ -158,7 +158,7 @@ describe('a call judged by several rules', () => {
 describe('a shadow rule', () => {
   it('refuses nothing, counts what passes, and reports what it would have refused', () => {
     const judge = createTestDecider([{ limit: '2/s', whenFull: 'shadow' }])
-    const answers = [1, 2, 3].map(() => judge.takeHere(callOf('a'), 1, aMomentIn2026))
+    const answers = [1, 2, 3].map(() => judge.takeLocal(callOf('a'), 1, aMomentIn2026))
     expect(answers.map(({ allowed, rule, retryAfterMs }) => [allowed, rule, retryAfterMs])).toEqual(
       Array(3).fill([true, undefined, 0]),
     )
@@ -184,7 +184,7 @@ describe('a shadow rule', () => {
         let now = aMomentIn2026
         for (const { key, gapUs, cost } of steps) {
           now += gapUs
-          const [one, other] = [alone.takeHere(callOf(key), cost, now), shadowed.takeHere(callOf(key), cost, now)]
+          const [one, other] = [alone.takeLocal(callOf(key), cost, now), shadowed.takeLocal(callOf(key), cost, now)]
           const parts = ({ allowed, rule, reason, waitMs, retryAfterMs }: typeof one) => [
             allowed,
             rule,
@@ -207,11 +207,11 @@ describe('places', () => {
     const judge = createTestDecider([{ limit: 2, algorithm: 'concurrency' }, { limit: '100/s' }], receipts =>
       released.push(receipts),
     )
-    const first = judge.takeHere(callOf('a'), 1, aMomentIn2026)
+    const first = judge.takeLocal(callOf('a'), 1, aMomentIn2026)
     first.release()
     first.release()
     expect(released).toHaveLength(1)
-    expect(released[0]!.map(({ counted, key, cost }) => [counted.rule.id, key, cost])).toEqual([
+    expect(released[0]!.map(({ state, key, cost }) => [state.rule.id, key, cost])).toEqual([
       ['rule-0', 'a', 1],
       ['rule-1', 'a', 1],
     ])
@@ -222,23 +222,24 @@ describe('places', () => {
     const judge = createTestDecider([{ limit: 2, algorithm: 'concurrency' }, { limit: '0/s' }], receipts =>
       released.push(receipts),
     )
-    judge.takeHere(callOf('a'), 1, aMomentIn2026).release()
+    judge.takeLocal(callOf('a'), 1, aMomentIn2026).release()
     expect(released.flat()).toEqual([])
-    expect(judge.lookHere(callOf('a'), 1, aMomentIn2026).decisions[0]!.remaining).toBe(2)
+    expect(judge.lookLocal(callOf('a'), 1, aMomentIn2026).decisions[0]!.remaining).toBe(2)
   })
 
   it('may be waited for where only they are missing', () => {
     const house: TimelineRule = { limit: 1, algorithm: 'concurrency', whenFull: 'wait' }
     const [open, busy] = [createTestDecider([house]), createTestDecider([house, { limit: '1/h' }])]
-    for (const judge of [open, busy]) judge.takeHere(callOf('a'), 1, aMomentIn2026)
-    expect(open.takeHere(callOf('a'), 1, aMomentIn2026).exhaustedRule?.rule.id).toBe('rule-0')
-    expect(busy.takeHere(callOf('a'), 1, aMomentIn2026).exhaustedRule).toBeUndefined()
-    expect(open.takeHere(callOf('a'), 2, aMomentIn2026), 'more than there ever are').toMatchObject({
+    for (const judge of [open, busy]) judge.takeLocal(callOf('a'), 1, aMomentIn2026)
+    expect(open.takeLocal(callOf('a'), 1, aMomentIn2026).exhaustedRule?.rule.id).toBe('rule-0')
+    expect(busy.takeLocal(callOf('a'), 1, aMomentIn2026).exhaustedRule).toBeUndefined()
+    expect(open.takeLocal(callOf('a'), 2, aMomentIn2026), 'more than there ever are').toMatchObject({
       exhaustedRule: undefined,
       allowed: false,
     })
     expect(
-      createTestDecider([{ limit: 0, algorithm: 'concurrency' }]).takeHere(callOf('a'), 1, aMomentIn2026).exhaustedRule,
+      createTestDecider([{ limit: 0, algorithm: 'concurrency' }]).takeLocal(callOf('a'), 1, aMomentIn2026)
+        .exhaustedRule,
     ).toBeUndefined()
   })
 })
@@ -248,15 +249,15 @@ describe('a queue', () => {
     const judge = createTestDecider([
       { limit: '10/s', algorithm: 'leaky-bucket', burst: 5, whenFull: 'wait', queue: { size: 1 } },
     ])
-    judge.takeHere(callOf('a'), 1, aMomentIn2026)
-    expect(judge.takeHere(callOf('a'), 1, aMomentIn2026)).toMatchObject({ allowed: true, waitMs: 100 })
+    judge.takeLocal(callOf('a'), 1, aMomentIn2026)
+    expect(judge.takeLocal(callOf('a'), 1, aMomentIn2026)).toMatchObject({ allowed: true, waitMs: 100 })
     judge.rules[0]!.waiting = 1
-    expect(judge.takeHere(callOf('a'), 1, aMomentIn2026)).toMatchObject({
+    expect(judge.takeLocal(callOf('a'), 1, aMomentIn2026)).toMatchObject({
       allowed: false,
       reason: 'queue-full',
       retryAfterMs: 200,
     })
     judge.rules[0]!.waiting = 0
-    expect(judge.takeHere(callOf('a'), 1, aMomentIn2026)).toMatchObject({ allowed: true, waitMs: 200 })
+    expect(judge.takeLocal(callOf('a'), 1, aMomentIn2026)).toMatchObject({ allowed: true, waitMs: 200 })
   })
 })

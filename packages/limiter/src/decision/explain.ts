@@ -3,8 +3,8 @@ import type { Call } from '../call.ts'
 import { formatDuration } from '../common/duration.ts'
 import { describePart, type KeyPart } from '../dimensions/key.ts'
 import type { Decision } from '../verdict.ts'
-import type { RuleState } from './pending-verdict.ts'
 import type { ListedCaller } from './rule-selector.ts'
+import type { RuleState } from './rule-state.ts'
 
 /** Why a rule would let a call pass or not. */
 export interface RuleExplanation {

@@ -22,7 +22,7 @@ const rates = [
   { algorithm: 'sliding-window', limit: '100/s' },
   { algorithm: 'sliding-log', limit: '100/s' },
   { algorithm: 'fixed-window', limit: '100/s' },
-]
+] as const
 
 describe.each(rates)('in this process, by $algorithm', rule => {
   it('calls that do not count are never refused, though twice the limit comes', async () => {
@@ -65,7 +65,7 @@ describe.each(rates)('in this process, by $algorithm', rule => {
 const buckets = [
   { algorithm: 'token-bucket', limit: '100/s' },
   { algorithm: 'leaky-bucket', limit: '100/s', burst: 99 },
-]
+] as const
 const loads = [
   { cost: 20, everyMs: 20, open: 3, settled: 1 },
   { cost: 20, everyMs: 12, open: 3, settled: 1 },
@@ -177,7 +177,7 @@ describe.each(stores)('%s', (where, storeOf) => {
   })
 
   it('a huge cost by warm-up resets after a time that is not negative', async () => {
-    const rules = [{ id: `${id}-warm`, by: 'account', limit: '1/d', algorithm: 'warm-up', warmUp: '10s' }]
+    const rules = [{ id: `${id}-warm`, by: 'account', limit: '1/d', algorithm: 'warm-up' as const, warmUp: '10s' }]
     const limiter = await createLimiter({ ...storeOf(), rules })
     const both = [limiter.check(call, { cost: 2 ** 51 }), limiter.check(call, { cost: 2 ** 51 })]
     for (const { decisions } of await Promise.all(both)) {
@@ -188,7 +188,7 @@ describe.each(stores)('%s', (where, storeOf) => {
   })
 
   it('what remains is never above the limit that is shown beside it', async () => {
-    const bucket = { id: `${id}-burst`, by: 'account', limit: '100/m', algorithm: 'token-bucket', burst: 200 }
+    const bucket = { id: `${id}-burst`, by: 'account', limit: '100/m', algorithm: 'token-bucket', burst: 200 } as const
     const limiter = await createLimiter({ ...storeOf(), rules: [bucket] })
     const { decisions } = await limiter.check(call)
     expect(decisions[0]).toMatchObject({ limit: 200, periodMs: 120_000, remaining: 199 })

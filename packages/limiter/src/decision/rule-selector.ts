@@ -1,9 +1,10 @@
 import type { Call } from '../call.ts'
 import { compileMatch } from '../rules/match/match.ts'
-import type { NamedRules, RuleState } from './pending-verdict.ts'
+import type { NamedRules } from './check-options.ts'
+import type { RuleState } from './rule-state.ts'
 
-/** Who passes uncounted, and who never does; undefined where nobody is listed. */
-export interface CallerScreens {
+/** The callers that pass unstate, and those that never pass; undefined if there are none. */
+export interface CallerLists {
   readonly allows?: ((call: Call) => boolean) | undefined
   readonly denies?: ((call: Call) => boolean) | undefined
 }
@@ -14,48 +15,52 @@ export interface ListedCaller {
   readonly rule?: string | undefined
 }
 
-/** What `find` says of a call that is refused whatever was counted. */
+/** What `find` returns for a call that is refused whatever was state. */
 export const DENIED: number = -1
 
-/** Finds the rules that a call is judged by: those it matches and those it names, but for those that let it off. */
-export class RuleFinder {
-  /** The rule that denied the call before; undefined where the document did. */
+/** Finds the rules that decide a call: those it matches and those it names, except rules that exempt it. */
+export class RuleSelector {
+  /** The rule that denied the last call; undefined if the document did. */
   deniedBy: RuleState | undefined
-  /** Why: the call has several values to count by, or its caller is on a list. */
+  /** Why: the call has several values to count by, or its caller is on a deny list. */
   deniedAs: 'ambiguous' | 'denied' = 'denied'
-  readonly #match: (call: Call, found: RuleState[]) => number
+  /** Puts the rules that a call matches into `found`, and returns their number. */
+  readonly match: (call: Call, found: RuleState[]) => number
+  /** Whether no list of callers has to be asked: matching rules decide unless a call names others. */
+  readonly isPlain: boolean
   readonly #byId: ReadonlyMap<string, RuleState>
-  readonly #screens: CallerScreens
-  readonly #isScreened: boolean
-  readonly #hasScreeningRules: boolean
+  readonly #lists: CallerLists
+  readonly #hasLists: boolean
+  readonly #hasListsOfRules: boolean
 
-  constructor(rules: readonly RuleState[], screens: CallerScreens) {
-    this.#match = compileMatch(rules)
-    this.#byId = new Map(rules.map(counted => [counted.rule.id, counted]))
-    this.#screens = screens
-    this.#isScreened = screens.allows !== undefined || screens.denies !== undefined
-    this.#hasScreeningRules = rules.some(({ rule }) => isScreening(rule))
+  constructor(rules: readonly RuleState[], lists: CallerLists) {
+    this.match = compileMatch(rules)
+    this.#byId = new Map(rules.map(state => [state.rule.id, state]))
+    this.#lists = lists
+    this.#hasLists = lists.allows !== undefined || lists.denies !== undefined
+    this.#hasListsOfRules = rules.some(({ rule }) => hasList(rule))
+    this.isPlain = !this.#hasLists && !this.#hasListsOfRules
   }
 
-  /** Puts the rules into `found`, in document order and then as they are named, and says how many they are; or DENIED. */
+  /** Puts the rules into `found`, in document order and then as they are named, and returns their number; or DENIED. */
   find(call: Call, found: RuleState[], options: NamedRules | undefined): number {
-    if (this.#isScreened) {
+    if (this.#hasLists) {
       this.deniedBy = undefined
       this.deniedAs = 'denied'
-      if (this.#screens.denies?.(call)) return DENIED
-      if (this.#screens.allows?.(call)) return 0
+      if (this.#lists.denies?.(call)) return DENIED
+      if (this.#lists.allows?.(call)) return 0
     }
-    let size = options?.rule === undefined ? this.#match(call, found) : this.#findNamed(call, found, options)
+    let size = options?.rule === undefined ? this.match(call, found) : this.#findNamed(call, found, options)
     if (options?.after !== undefined) size = without(options.after, found, size)
-    return this.#hasScreeningRules ? this.#screen(call, found, size) : size
+    return this.#hasListsOfRules ? this.#screen(call, found, size) : size
   }
 
   /** The lists that the caller of a call is on: those of the document, else those of the rules that the call meets. */
   lists(call: Call, options: NamedRules | undefined): ListedCaller[] {
-    if (this.#screens.denies?.(call)) return [{ list: 'deny' }]
-    if (this.#screens.allows?.(call)) return [{ list: 'allow' }]
+    if (this.#lists.denies?.(call)) return [{ list: 'deny' }]
+    if (this.#lists.allows?.(call)) return [{ list: 'allow' }]
     const found: RuleState[] = []
-    const size = options?.rule === undefined ? this.#match(call, found) : this.#findNamed(call, found, options)
+    const size = options?.rule === undefined ? this.match(call, found) : this.#findNamed(call, found, options)
     return found.slice(0, size).flatMap(({ rule }): ListedCaller[] => {
       if (rule.enforced && rule.denies?.(call)) return [{ list: 'deny', rule: rule.id }]
       return rule.exempts?.(call) ? [{ list: 'allow', rule: rule.id }] : []
@@ -63,10 +68,10 @@ export class RuleFinder {
   }
 
   #findNamed(call: Call, found: RuleState[], { rule: names = [], only }: NamedRules): number {
-    let size = only ? 0 : this.#match(call, found)
+    let size = only ? 0 : this.match(call, found)
     for (const id of typeof names === 'string' ? [names] : names) {
-      const counted = this.#byId.get(id)
-      if (counted && !isAmong(counted, found, size)) found[size++] = counted
+      const state = this.#byId.get(id)
+      if (state && !isAmong(state, found, size)) found[size++] = state
     }
     return size
   }
@@ -74,24 +79,24 @@ export class RuleFinder {
   #screen(call: Call, found: RuleState[], size: number): number {
     let kept = 0
     for (let i = 0; i < size; i++) {
-      const counted = found[i]!
-      const { rule } = counted
-      if (rule.enforced && rule.denies?.(call)) return this.#deny(counted, 'denied')
+      const state = found[i]!
+      const { rule } = state
+      if (rule.enforced && rule.denies?.(call)) return this.#deny(state, 'denied')
       if (rule.exempts?.(call)) continue
-      if (rule.enforced && rule.isAmbiguous?.(call)) return this.#deny(counted, 'ambiguous')
-      found[kept++] = counted
+      if (rule.enforced && rule.isAmbiguous?.(call)) return this.#deny(state, 'ambiguous')
+      found[kept++] = state
     }
     return kept
   }
 
-  #deny(counted: RuleState, as: RuleFinder['deniedAs']): number {
-    this.deniedBy = counted
+  #deny(state: RuleState, as: RuleSelector['deniedAs']): number {
+    this.deniedBy = state
     this.deniedAs = as
     return DENIED
   }
 }
 
-function isScreening({ exempts, denies, isAmbiguous }: RuleState['rule']): boolean {
+function hasList({ exempts, denies, isAmbiguous }: RuleState['rule']): boolean {
   return exempts !== undefined || denies !== undefined || isAmbiguous !== undefined
 }
 
@@ -99,13 +104,13 @@ function isScreening({ exempts, denies, isAmbiguous }: RuleState['rule']): boole
 function without(ids: readonly string[], found: RuleState[], size: number): number {
   let kept = 0
   for (let i = 0; i < size; i++) {
-    const counted = found[i]!
-    if (!ids.includes(counted.rule.id)) found[kept++] = counted
+    const state = found[i]!
+    if (!ids.includes(state.rule.id)) found[kept++] = state
   }
   return kept
 }
 
-function isAmong(counted: RuleState, found: readonly RuleState[], size: number): boolean {
-  for (let i = 0; i < size; i++) if (found[i] === counted) return true
+function isAmong(state: RuleState, found: readonly RuleState[], size: number): boolean {
+  for (let i = 0; i < size; i++) if (found[i] === state) return true
   return false
 }

@@ -16,7 +16,7 @@ const limits = [
   { limit: '10/m', algorithm: 'sliding-log' },
   { limit: '10/m', algorithm: 'token-bucket' },
   { limit: '10/m', algorithm: 'leaky-bucket', burst: 9 },
-]
+] as const
 
 async function limiterOf(...rules: readonly object[]): Promise<{ limiter: Limiter; at: (ms: number) => void }> {
   let now = start

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { adminOf } from '../admin/limiter-admin.ts'
 import { createLimiter } from '../create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
 import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
@@ -53,7 +54,7 @@ describe('limiters on one Redis', () => {
     for (const limiter of [one, other, one]) await limiter.check(call)
     for (const limiter of [one, other]) await limiter.close()
     const reader = await join(rule)
-    const minutes = await reader.traffic('told', 5)
+    const minutes = await adminOf(reader).traffic('told', 5)
     const sum = (pick: 'allowed' | 'refused') => minutes.reduce((total, minute) => total + minute[pick], 0)
     expect([sum('allowed'), sum('refused')]).toEqual([2, 1])
   })

@@ -1,28 +1,31 @@
+import type { AlgorithmChoice } from '../algorithms/options.ts'
 import type { Call } from '../call.ts'
 import { assertLimiter } from '../common/assert-limiter.ts'
 import { isAsyncFunction, valueNow } from '../common/sync-function.ts'
 import { DianaError } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
-import type { RuleOptions } from '../rules/schema/options.ts'
+import type { CommonRuleOptions } from '../rules/schema/options.ts'
 import { defaultLimiter } from './default-limiter.ts'
 
-/** A limit on a function, in the words of a rule; what depends on the call is a function of its arguments. */
-export interface RateLimitOptions<Args extends readonly unknown[] = never[]> {
+/** A limit on a function, with the options of a rule; what depends on the call is a function of its arguments. */
+export type RateLimitOptions<Args extends readonly unknown[] = never[]> = FunctionLimitOptions<Args> &
+  Omit<CommonRuleOptions, keyof FunctionLimitOptions> &
+  AlgorithmChoice
+
+interface FunctionLimitOptions<Args extends readonly unknown[] = never[]> {
   /** The name of the rule; default: that of the class and the method, or of the function. */
   readonly id?: string | undefined
-  readonly limit: RuleOptions['limit']
-  readonly algorithm?: string | undefined
-  /** Counted per whom, among callers of HTTP; elsewhere it names what `key` gives. */
+  readonly limit: CommonRuleOptions['limit']
+  /** The dimensions that the rule counts by, for HTTP requests; elsewhere the name of what `key` returns. */
   readonly by?: string | readonly string[] | undefined
-  /** Counted per whom, by the arguments. */
+  /** What the rule counts by, as a function of the arguments. */
   readonly key?: ((...args: Args) => string | number | undefined) | undefined
   readonly cost?: number | ((...args: Args) => number) | undefined
-  readonly whenFull?: RuleOptions['whenFull']
+  readonly whenFull?: CommonRuleOptions['whenFull']
   /** What a refused call returns, or a function of its arguments that does; left out, it throws. */
   readonly fallback?: unknown
   /** Where it is counted; left out, in a limiter of this process's own. */
   readonly limiter?: Limiter | (() => Limiter) | undefined
-  readonly [word: string]: unknown
 }
 
 /** A function's call, as its rules see it. */

@@ -1,4 +1,5 @@
 import { GivenFunctions } from '../dimensions/reading/given-functions.ts'
+import { Engine } from '../engine/engine.ts'
 import { Limiter } from '../limiter.ts'
 import { mergeExtensions } from '../reload/plugins.ts'
 import { parseOptions } from '../rules/parse.ts'
@@ -16,5 +17,5 @@ function create(): Limiter {
   const given = new GivenFunctions()
   const document = parseOptions({ rules: [] }, vocabulary).document!
   const dimensions = [...vocabulary.dimensions, given.dimension]
-  return new Limiter({ algorithms: vocabulary.algorithms, dimensions, given, vocabulary, document })
+  return new Limiter(new Engine({ algorithms: vocabulary.algorithms, dimensions, given, vocabulary, document }))
 }

@@ -100,7 +100,7 @@ describe('a limited function', () => {
 })
 
 describe('a limited function that is async', () => {
-  const words = { limit: '1/h', algorithm: 'fixed-window' }
+  const words = { limit: '1/h', algorithm: 'fixed-window' } as const
   const outcome = async (call: () => unknown): Promise<unknown> => {
     const promise = call() as Promise<unknown>
     return await promise.then(String, (error: { code?: string }) => error.code)

@@ -1,5 +1,5 @@
 import type { Call } from '../call.ts'
-import { canonicalAddress } from '../http/ip-address.ts'
+import { canonicalAddress } from '../http/address-bits.ts'
 import type { Dimension } from './dimension.ts'
 
 /** The host called, in lower case, without port and final dot. */

@@ -1,5 +1,5 @@
 import type { Part } from '../algorithms/algorithm.ts'
-import { giveBackHere } from '../decision/pending-verdict.ts'
+import { refundLocal } from '../decision/receipt.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import type { FailoverStore } from '../stores/failover/failover-store.ts'
 import type { StoreStatus } from '../stores/failover/store-health.ts'
@@ -98,7 +98,7 @@ export class CompositeStore {
     const { fits, cost, countedBy, counter } = charge
     if (!fits || cost === 0 || countedBy === 'nobody') return
     if (countedBy === 'fleet' || counter.needsRelease) this.giveBack(charge, cost)
-    else giveBackHere(charge, now, 'all')
+    else refundLocal(charge, now, 'all')
   }
 
   #all(): FailoverStore[] {

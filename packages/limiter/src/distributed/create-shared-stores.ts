@@ -1,5 +1,5 @@
-import type { RuleState } from '../decision/pending-verdict.ts'
-import { shareRules } from '../decision/rule-states.ts'
+import type { RuleState } from '../decision/rule-state.ts'
+import { shareRules } from '../engine/bind-counters.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import type { RuleDocument } from '../rules/rule.ts'
 import { FailoverStore, type FailoverStoreOptions } from '../stores/failover/failover-store.ts'

@@ -1,22 +1,26 @@
+import type { Call } from '../call.ts'
 import { valueNow } from '../common/sync-function.ts'
 import { warnOnce } from '../common/warn-once.ts'
+import type { CheckOptions } from '../decision/check-options.ts'
 import type { Verdict } from '../verdict.ts'
+import { headerWriters } from './answers/headers.ts'
+import { joinVerdicts } from './answers/joined-verdict.ts'
 import type { Filter } from './filter.ts'
+import type { Watcher } from './frameworks/framework.ts'
+import { areMatchingDecided, chargedBy, coveringFilter, lastVerdict, type PastRun } from './past-runs.ts'
+import { refuse } from './refuse.ts'
 import { report } from './report.ts'
-import { FilterRun } from './visit.ts'
+import { RequestCall } from './request-call.ts'
 
-/** What became of a request, as later filters and the application ask it. */
-type PastVisit = Pick<FilterRun<never, never>, 'filter' | 'verdict' | 'charged'>
-
-interface Visited {
-  [visits]?: readonly PastVisit[] | PastVisit
+interface Decided {
+  [runs]?: readonly PastRun[] | PastRun
 }
 
-const visits: unique symbol = Symbol('diana.visits')
+const runs: unique symbol = Symbol('diana.runs')
 
 /**
- * Judges a request that has come to a filter; true when it goes on. One that a filter of the same limiter and rules has
- * judged before goes on as it is.
+ * Decides a request that has come to a filter; true when it goes on. A request that a filter of the same limiter and rules
+ * has decided before goes on as it is.
  */
 export function admit<Request, Reply>(
   filter: Filter<Request, Reply>,
@@ -25,31 +29,42 @@ export function admit<Request, Reply>(
 ): boolean | Promise<boolean> {
   const { framework, options } = filter
   if (options.skip !== undefined && isSkipped(filter, options.skip, request)) return true
-  const visited = placeFor(framework.identity(request))
-  const past = visited[visits]
-  const covering = past === undefined ? undefined : pastOf(past).find(one => coversAll(one.filter, filter))
-  if (covering !== undefined) {
-    // a filter around another framework's is meant so: it sees what the inner one does not
-    if (covering.filter.framework === (framework as unknown)) warnOnce('DIANA_MOUNTED_TWICE')
-    return true
-  }
-  if (framework.isAnswered(reply)) {
-    warnOnce('DIANA_MOUNTED_LATE')
-    return true
-  }
-  // what matches is counted once, whoever counts it
-  const only = filter.only || (past !== undefined && pastOf(past).some(one => coversMatching(one.filter, filter)))
-  const visit = new FilterRun(filter, request, reply, only)
-  if (past === undefined) visited[visits] = visit
-  else {
-    const all = pastOf(past)
-    visit.follow(all.findLast(one => one.verdict !== undefined)?.verdict, chargedBy(filter, all))
-    visited[visits] = [...all, visit]
-  }
-  return visit.judge()
+  const decided = placeFor(framework.identity(request))
+  const past = decided[runs]
+  if (past !== undefined) return admitAgain(filter, request, reply, decided, pastRuns(past))
+  if (framework.isAnswered(reply)) return passLate()
+  const run = new FilterRun(filter, request, reply, filter.only)
+  decided[runs] = run
+  return run.decide()
 }
 
-/** If the application's function fails, the request is judged: a caller must not be able to make it fail and pass. */
+/** The same for a request that other filters have decided before: what matches is counted once. */
+function admitAgain<Request, Reply>(
+  filter: Filter<Request, Reply>,
+  request: Request,
+  reply: Reply,
+  decided: Decided,
+  past: readonly PastRun[],
+): boolean | Promise<boolean> {
+  const covering = coveringFilter(filter, past)
+  if (covering !== undefined) {
+    // a filter around that of another framework is intended: it sees requests that the inner one does not
+    if (covering.framework === (filter.framework as unknown)) warnOnce('DIANA_MOUNTED_TWICE')
+    return true
+  }
+  if (filter.framework.isAnswered(reply)) return passLate()
+  const run = new FilterRun(filter, request, reply, filter.only || areMatchingDecided(filter, past))
+  run.follow(lastVerdict(past), chargedBy(filter, past))
+  decided[runs] = [...past, run]
+  return run.decide()
+}
+
+function passLate(): true {
+  warnOnce('DIANA_MOUNTED_LATE')
+  return true
+}
+
+/** If the application's function fails, the request is decided: a caller must not be able to make it fail and pass. */
 function isSkipped<Request>(
   { framework, options }: Filter<Request, never>,
   skip: (request: Request) => boolean,
@@ -63,36 +78,187 @@ function isSkipped<Request>(
   }
 }
 
-/** What Diana said of a request of any framework, by the rules of all filters that it has passed. */
+/** The verdict on a request of any framework, by the rules of all filters that it has passed. */
 export function verdictOf(request: object): Verdict | undefined {
-  const past = placeFor(request)[visits]
-  return past === undefined ? undefined : pastOf(past).at(-1)?.verdict
+  const past = placeFor(request)[runs]
+  return past === undefined ? undefined : pastRuns(past).at(-1)?.verdict
 }
 
 /**
- * Where visits are kept: with the raw headers, a list that each of Node's requests has to itself. Those of Express have each
- * a hidden class of their own, and one property more on them would cost as much as all the rest that a filter does.
+ * Where runs are stored: with the raw headers, an array that each of Node's requests has to itself. Each request of Express
+ * has a hidden class of its own, and one more property on it would cost as much as all else that a filter does.
  */
-function placeFor(identity: { readonly rawHeaders?: object }): Visited {
+function placeFor(identity: { readonly rawHeaders?: object }): Decided {
   return identity.rawHeaders ?? identity
 }
 
-function pastOf(past: readonly PastVisit[] | PastVisit): readonly PastVisit[] {
-  return Array.isArray(past) ? past : [past as PastVisit]
+function pastRuns(past: readonly PastRun[] | PastRun): readonly PastRun[] {
+  return Array.isArray(past) ? past : [past as PastRun]
 }
 
-/** The rules by which filters of the same limiter have charged the request; undefined if no such filter has seen it. */
-function chargedBy({ limiter }: Filter<never, never>, past: readonly PastVisit[]): string[] | undefined {
-  const same = past.filter(one => one.filter.limiter === limiter)
-  return same.length === 0 ? undefined : same.flatMap(one => one.charged)
-}
+/** One request at one filter. The response is watched until it ends only if the call waits or its end matters. */
+class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
+  readonly filter: Filter<Request, Reply>
+  readonly rule: readonly string[] | undefined
+  readonly only: boolean
+  cost: number | undefined
+  /** The rules that filters of the same limiter have charged before on this request. */
+  after: readonly string[] | undefined
+  readonly #request: Request
+  readonly #reply: Reply
+  #controller: AbortController | undefined
+  #verdict: Verdict | undefined
+  /** The verdict of this filter alone, and that of the filters before it. */
+  #own: Verdict | undefined
+  #earlier: Verdict | undefined
+  #isWatched = false
+  #stopReading: (() => void) | undefined
+  #isOver = false
 
-function coversMatching(past: Filter<never, never>, { limiter }: Filter<never, never>): boolean {
-  return past.limiter === limiter && !past.only
-}
+  constructor(filter: Filter<Request, Reply>, request: Request, reply: Reply, only: boolean) {
+    this.filter = filter
+    this.rule = filter.rules.length === 0 ? undefined : filter.rules
+    this.only = only
+    this.cost = undefined
+    this.after = undefined
+    this.#request = request
+    this.#reply = reply
+  }
 
-/** Whether nothing is left to judge after a filter that the request has passed. */
-function coversAll(past: Filter<never, never>, filter: Filter<never, never>): boolean {
-  if (past.limiter !== filter.limiter || (past.only && !filter.only)) return false
-  return filter.rules.every(rule => past.rules.includes(rule))
+  get verdict(): Verdict | undefined {
+    return this.#verdict
+  }
+
+  get charged(): readonly string[] {
+    return this.cost === 0 || this.#own === undefined ? [] : this.#own.decisions.map(({ rule }) => rule)
+  }
+
+  /** Makes one verdict of this run and of those at other filters before it. */
+  follow(earlier: Verdict | undefined, charged: readonly string[] | undefined): void {
+    this.#earlier = earlier
+    this.after = charged
+  }
+
+  /** Begins to watch the response, and returns the signal that ends a wait when the caller leaves. */
+  signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController()
+      const { framework } = this.filter
+      this.#stopReading = framework.watchLeaving?.(this.#request, this.#reply, () => this.ended(undefined))
+    }
+    this.#watch()
+    return this.#controller.signal
+  }
+
+  /** Whether the request goes on; if not, it has been answered. A promise only if the limiter returns one. */
+  decide(): boolean | Promise<boolean> {
+    const { limiter, options } = this.filter
+    const call = new RequestCall<Request>(this.filter, this.#request)
+    let verdict: Verdict | Promise<Verdict>
+    try {
+      // the application's functions run before the limiter decides, which must not be interrupted
+      if (options.attributes !== undefined) call.attributes = this.#attributesBy(options.attributes)
+      if (options.cost !== undefined) this.cost = this.#costBy(options.cost, call)
+      verdict = limiter.decide(call, this)
+    } catch (error) {
+      return this.#passDespite(error)
+    }
+    return verdict instanceof Promise ? this.#wait(verdict) : this.#answer(verdict)
+  }
+
+  ended(status: number | undefined): void {
+    this.#isOver = true
+    this.#controller?.abort()
+    this.#own?.end({ status })
+  }
+
+  async #wait(pending: Promise<Verdict>): Promise<boolean> {
+    let verdict: Verdict
+    try {
+      verdict = await pending
+      this.#stopReading?.()
+    } catch (error) {
+      this.#stopReading?.()
+      if (!this.#isOver) return this.#passDespite(error)
+      this.#earlier?.refund()
+      this.filter.framework.abandon(this.#reply)
+      return false
+    }
+    return this.#answer(verdict)
+  }
+
+  #answer(own: Verdict): boolean | Promise<boolean> {
+    this.#own = own
+    if (this.#earlier === undefined) return this.#send(own)
+    try {
+      const verdict = joinVerdicts(this.#earlier, own)
+      return verdict instanceof Promise ? verdict.then(one => this.#send(one)) : this.#send(verdict)
+    } catch (error) {
+      return this.#passDespite(error)
+    }
+  }
+
+  #send(verdict: Verdict): boolean | Promise<boolean> {
+    this.#verdict = verdict
+    try {
+      if (!verdict.allowed) {
+        this.#correctHeaders(verdict)
+        return refuse(this.filter, this.#request, this.#reply, verdict)
+      }
+      if (verdict.holds) this.#hold(verdict)
+      headerWriters[verdict.answer.headers](verdict, this.filter.framework, this.#reply, Date.now)
+      return true
+    } catch (error) {
+      return this.#passDespite(error)
+    }
+  }
+
+  /** Headers that an earlier filter has written in another style are written again, after its charges are refunded. */
+  #correctHeaders({ decisions, answer }: Verdict): void {
+    const written = this.#earlier?.answer
+    if (written === undefined || written.headers === answer.headers) return
+    headerWriters[written.headers]({ decisions, answer: written }, this.filter.framework, this.#reply, Date.now)
+  }
+
+  #hold(verdict: Verdict): void {
+    this.#watch()
+    if (this.#isOver) verdict.end()
+  }
+
+  #watch(): void {
+    if (this.#isWatched) return
+    this.#isWatched = true
+    this.filter.framework.watch(this.#request, this.#reply, this)
+  }
+
+  /** A caller who makes the application's function throw is counted all the same. */
+  #attributesBy(attributes: (request: Request) => Call['attributes']): Call['attributes'] {
+    try {
+      return valueNow(attributes(this.#request), 'attributes')
+    } catch (error) {
+      this.#report(error)
+      return undefined
+    }
+  }
+
+  #costBy(cost: number | ((call: Call, request: Request) => number), call: Call): number {
+    if (typeof cost === 'number') return cost
+    try {
+      const given = valueNow(cost(call, this.#request), 'cost')
+      return given !== undefined && Number.isSafeInteger(given) && given >= 0 ? given : 1
+    } catch (error) {
+      this.#report(error)
+      return 1
+    }
+  }
+
+  /** An error of Diana never breaks the service that it protects. */
+  #passDespite(error: unknown): true {
+    this.#report(error)
+    return true
+  }
+
+  #report(error: unknown): void {
+    report(error, this.#request, this.filter.options, this.filter.framework)
+  }
 }

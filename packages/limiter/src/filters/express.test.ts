@@ -7,8 +7,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createLimiter, type LimiterOptions } from '../create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
 import { ask, type FilterClient, httpClient, type Reply } from '../testing/filters/client.ts'
-import { diana, type FilterOptions, rateLimit, verdictOf } from './express.ts'
-import { expressFramework } from './frameworks/express.ts'
+import { diana, expressFramework, type FilterOptions, rateLimit, verdictOf } from './express.ts'
 import { listen } from './servers/listen.ts'
 
 const closing: (() => unknown)[] = []

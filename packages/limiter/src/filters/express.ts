@@ -1,20 +1,22 @@
 import type { Request, RequestHandler, Response } from 'express'
 import type { Limiter } from '../limiter.ts'
 import { admit } from './admit.ts'
-import { appFilter, type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
-import { expressFramework } from './frameworks/express.ts'
+import { createFilter, createRouteFilter, type Filter, type FilterOptions, type RouteOptions } from './filter.ts'
+import type { Framework } from './frameworks/framework.ts'
+import { node } from './frameworks/node.ts'
+import { spelledPath } from './frameworks/spelled-path.ts'
 
 export { verdictOf } from './admit.ts'
 export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
 
-/** Judges every request to an Express application: `app.use(diana(limiter))`, before anything else. */
+/** Limits every request to an Express application: `app.use(diana(limiter))`, before anything else. */
 export function diana(limiter: Limiter, options: FilterOptions<Request> = {}): RequestHandler {
-  return middleware(appFilter(limiter, expressFramework, options))
+  return middleware(createFilter(limiter, expressFramework, options))
 }
 
-/** Judges the requests to one route by rules of its own: `app.post('/login', rateLimit(limiter, { rule: 'login' }), …)`. */
+/** Limits the requests to one route by rules of its own: `app.post('/login', rateLimit(limiter, { rule: 'login' }), …)`. */
 export function rateLimit(limiter: Limiter, options: RouteOptions<Request>): RequestHandler {
-  return middleware(routeFilter(limiter, expressFramework, options))
+  return middleware(createRouteFilter(limiter, expressFramework, options))
 }
 
 function middleware(filter: Filter<Request, Response>): RequestHandler {
@@ -23,4 +25,36 @@ function middleware(filter: Filter<Request, Response>): RequestHandler {
     if (passes === true) next()
     else if (passes !== false) passes.then(passed => passed && next(), next)
   }
+}
+
+/** How to read the requests of Express 5 and 4, and to answer them. */
+export const expressFramework: Framework<Request, Response> = {
+  ...node,
+  identity: request => request,
+  // every property of an Express response is slow to read; a response that has ended has sent its headers
+  isAnswered: response => response.headersSent,
+  headers: request => request.headers,
+  peer: request => request.socket.remoteAddress,
+  // routers cut what they are mounted on from `url`
+  target: request => request.originalUrl,
+  path: request => spelledPath(request.originalUrl),
+  template: request => {
+    const path: unknown = request.route?.path
+    return typeof path === 'string' ? baseOf(request) + path : undefined
+  },
+  caseInsensitive,
+  setHeader: (response, name, value) => {
+    response.setHeader(name, value)
+  },
+}
+
+function caseInsensitive({ app }: Request): boolean {
+  return !app.enabled('case sensitive routing')
+}
+
+/** What the router of the route is mounted on, which is known only as the caller spelled it. */
+function baseOf(request: Request): string {
+  if (request.baseUrl === '') return ''
+  const base = spelledPath(request.baseUrl)
+  return caseInsensitive(request) ? base.toLowerCase() : base
 }

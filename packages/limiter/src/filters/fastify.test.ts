@@ -200,7 +200,7 @@ describe('on a real connection', () => {
   })
 
   async function listen(rule: object): Promise<void> {
-    const places = { id: 'places', match: { path: '/slow' }, algorithm: 'concurrency', limit: 1, ...rule }
+    const places = { id: 'places', match: { path: '/slow' }, algorithm: 'concurrency', limit: 1, ...rule } as const
     await mount({ rules: [places], clock: () => performance.now() })
     app.get('/slow', async () => {
       const answer = await new Promise<string | Error>(resolve => finish.push(resolve))

@@ -3,7 +3,7 @@ import { assertLimiter } from '../common/assert-limiter.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Verdict } from '../verdict.ts'
 import { admit, verdictOf as verdictOfRaw } from './admit.ts'
-import { appFilter, type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
+import { createFilter, createRouteFilter, type Filter, type FilterOptions, type RouteOptions } from './filter.ts'
 import { fastifyFramework } from './frameworks/fastify.ts'
 
 export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
@@ -12,7 +12,7 @@ export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
 export function diana(limiter: Limiter, options: FilterOptions<FastifyRequest> = {}): FastifyPluginCallback {
   // register(diana) calls it with the application, and hears of errors through a promise only
   if (isApplication(limiter)) return reject(limiter) as never
-  const onRequest = hook(appFilter(limiter, fastifyFramework, options))
+  const onRequest = hook(createFilter(limiter, fastifyFramework, options))
   const plugin: FastifyPluginCallback = (app, _options, done) => {
     app.addHook('onRequest', onRequest)
     done()
@@ -26,7 +26,7 @@ export function diana(limiter: Limiter, options: FilterOptions<FastifyRequest> =
 
 /** Judges the requests to one route by rules of its own, as a hook of any kind: `{ onRequest: rateLimit(limiter, { rule }) }`. */
 export function rateLimit(limiter: Limiter, options: RouteOptions<FastifyRequest>): onRequestHookHandler {
-  return hook(routeFilter(limiter, fastifyFramework, options))
+  return hook(createRouteFilter(limiter, fastifyFramework, options))
 }
 
 /** What Diana said of a request; of several filters, the last. */

@@ -1,7 +1,9 @@
 import type { Call } from '../call.ts'
 import { assertLimiter } from '../common/assert-limiter.ts'
 import { warnOfEach } from '../common/warn-once.ts'
-import type { Limiter } from '../limiter.ts'
+import type { AddressReader } from '../http/ip-address.ts'
+import { engineOf, type Limiter } from '../limiter.ts'
+import type { RuleDocument } from '../rules/rule.ts'
 import type { RuleOptions } from '../rules/schema/options.ts'
 import type { Verdict } from '../verdict.ts'
 import type { CustomAnswer } from './answers/custom-answer.ts'
@@ -37,9 +39,16 @@ export interface RouteOptions<Request> extends FilterOptions<Request> {
   readonly rule: RouteRule | readonly RouteRule[]
 }
 
+/** The proxies that the rules in force trust, and how the caller's address is read behind them. */
+export interface ProxyTrust {
+  readonly addressOf: AddressReader
+  readonly document: Pick<RuleDocument, 'trustProxy' | 'forwardedBy'>
+}
+
 /** A limiter mounted in a framework, once. */
 export interface Filter<Request, Reply> {
   readonly limiter: Limiter
+  readonly trust: ProxyTrust
   readonly framework: Framework<Request, Reply>
   readonly options: FilterOptions<Request>
   /** The ids of rules that it judges by, besides those that match. */
@@ -55,7 +64,7 @@ export interface Mount {
 }
 
 /** A filter by all rules that match. Throws if it is not given a limiter, or options that it cannot use. */
-export function appFilter<Request, Reply>(
+export function createFilter<Request, Reply>(
   limiter: Limiter,
   framework: Framework<Request, Reply>,
   options: FilterOptions<Request>,
@@ -63,11 +72,11 @@ export function appFilter<Request, Reply>(
 ): Filter<Request, Reply> {
   assertLimiter(limiter, name)
   assertOptions(options, name, own)
-  return { limiter, framework, options, rules: [], only: false }
+  return { limiter, trust: engineOf(limiter), framework, options, rules: [], only: false }
 }
 
 /** A filter by the rules that a route names. Those stated in words are added to the limiter's. */
-export function routeFilter<Request, Reply>(
+export function createRouteFilter<Request, Reply>(
   limiter: Limiter,
   framework: Framework<Request, Reply>,
   options: RouteOptions<Request>,
@@ -76,12 +85,19 @@ export function routeFilter<Request, Reply>(
   assertLimiter(limiter, 'rateLimit')
   assertRouteOptions(options, 'rateLimit', own)
   const rules = Array.isArray(options.rule) ? options.rule : [options.rule as RouteRule]
-  return { limiter, framework, options, rules: rules.map(rule => known(limiter, rule)), only: true }
+  return {
+    limiter,
+    trust: engineOf(limiter),
+    framework,
+    options,
+    rules: rules.map(rule => known(limiter, rule)),
+    only: true,
+  }
 }
 
 function known(limiter: Limiter, rule: RouteRule): string {
   if (typeof rule === 'string') {
-    if (!limiter.hasRule(rule)) warnOfEach('DIANA_NO_SUCH_RULE', `"${rule}"`)
+    if (!limiter.rules.some(({ id }) => id === rule)) warnOfEach('DIANA_NO_SUCH_RULE', `"${rule}"`)
     return rule
   }
   limiter.addRule({ match: 'none', ...rule })

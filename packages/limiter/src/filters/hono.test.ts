@@ -15,7 +15,7 @@ async function mount(options: LimiterOptions): Promise<Hono> {
   return app
 }
 
-const places = [{ id: 'places', algorithm: 'concurrency', limit: 1 }]
+const places = [{ id: 'places', algorithm: 'concurrency' as const, limit: 1 }]
 const free = async (): Promise<number> => (await limiter.peek({ method: 'GET', path: '/' })).decisions[0]!.remaining
 
 // without a server of Node's below, as on Bun, Deno and workers

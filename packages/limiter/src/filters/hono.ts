@@ -2,7 +2,7 @@ import type { Context, MiddlewareHandler } from 'hono'
 import type { Limiter } from '../limiter.ts'
 import type { Verdict } from '../verdict.ts'
 import { admit, verdictOf as verdictOfRaw } from './admit.ts'
-import { appFilter, type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
+import { createFilter, createRouteFilter, type Filter, type FilterOptions, type RouteOptions } from './filter.ts'
 import type { Framework } from './frameworks/framework.ts'
 import { honoFramework, isFollowed, outlive } from './frameworks/hono.ts'
 
@@ -15,12 +15,12 @@ export interface PeerOption {
 
 /** Judges every request to a Hono application: `app.use(diana(limiter))`, before anything else. */
 export function diana(limiter: Limiter, options: FilterOptions<Context> & PeerOption = {}): MiddlewareHandler {
-  return middleware(appFilter(limiter, frameworkFor(options), options, { name: 'diana', own: ['peer'] }))
+  return middleware(createFilter(limiter, frameworkFor(options), options, { name: 'diana', own: ['peer'] }))
 }
 
 /** Judges the requests to one route by rules of its own: `app.post('/login', rateLimit(limiter, { rule: 'login' }), …)`. */
 export function rateLimit(limiter: Limiter, options: RouteOptions<Context> & PeerOption): MiddlewareHandler {
-  return middleware(routeFilter(limiter, frameworkFor(options), options, { own: ['peer'] }))
+  return middleware(createRouteFilter(limiter, frameworkFor(options), options, { own: ['peer'] }))
 }
 
 /** What Diana said of a request; of several filters, the last. */

@@ -153,7 +153,7 @@ describe('a guarded server', () => {
   })
 
   test('an upgraded connection holds its place until it is closed', async () => {
-    const rules = [{ id: 'open', algorithm: 'concurrency', limit: 1 }]
+    const rules = [{ id: 'open', algorithm: 'concurrency' as const, limit: 1 }]
     const { port, limiter, sockets } = await chat({ rules })
     await send(port, toChat, '101')
     await vi.waitFor(async () => {

@@ -3,7 +3,14 @@ import { DianaError } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import { admit } from './admit.ts'
 import type { Refusal } from './answers/answer.ts'
-import { appFilter, type Filter, type FilterOptions, type Mount, type RouteOptions, routeFilter } from './filter.ts'
+import {
+  createFilter,
+  createRouteFilter,
+  type Filter,
+  type FilterOptions,
+  type Mount,
+  type RouteOptions,
+} from './filter.ts'
 import { httpFramework, tunnelFramework } from './frameworks/http.ts'
 import { settleTarget } from './frameworks/http-target.ts'
 import type { NodeRequest, NodeResponse } from './frameworks/node.ts'
@@ -38,7 +45,7 @@ export function diana<Request extends NodeRequest, Response extends NodeResponse
   options: FilterOptions<NodeRequest> = {},
 ): (request: Request, response: Response) => void {
   assertListener('diana', listener)
-  return wrap(appFilter(limiter, httpFramework, options), listener)
+  return wrap(createFilter(limiter, httpFramework, options), listener)
 }
 
 /** Judges the requests that come to one listener by rules of its own: `rateLimit(limiter, login, { rule: 'login' })`. */
@@ -48,7 +55,7 @@ export function rateLimit<Request extends NodeRequest, Response extends NodeResp
   options: RouteOptions<NodeRequest>,
 ): (request: Request, response: Response) => void {
   assertListener('rateLimit', listener)
-  return wrap(routeFilter(limiter, httpFramework, options), listener)
+  return wrap(createRouteFilter(limiter, httpFramework, options), listener)
 }
 
 const guarding: Mount = { name: 'guard' }
@@ -83,8 +90,8 @@ export function guard<Server extends EventEmitter>(
   options: FilterOptions<NodeRequest> = {},
 ): Server {
   assertServer(server)
-  const requests = appFilter(limiter, httpFramework, options, guarding)
-  const tunnels = appFilter(limiter, tunnelFramework, options, guarding)
+  const requests = createFilter(limiter, httpFramework, options, guarding)
+  const tunnels = createFilter(limiter, tunnelFramework, options, guarding)
   const emit = server.emit.bind(server) as (event: string | symbol, ...args: unknown[]) => boolean
   const next = (event: string) => (request: unknown, reply: unknown, head: unknown) => emit(event, request, reply, head)
   const [onRequest, onExpectation, onUpgrade, onConnect] = [

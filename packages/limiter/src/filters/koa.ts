@@ -3,7 +3,7 @@ import { clientCertificateOf } from '../http/client-certificate.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Verdict } from '../verdict.ts'
 import { admit, verdictOf as verdictOfRaw } from './admit.ts'
-import { appFilter, type Filter, type FilterOptions, type RouteOptions, routeFilter } from './filter.ts'
+import { createFilter, createRouteFilter, type Filter, type FilterOptions, type RouteOptions } from './filter.ts'
 import type { Framework } from './frameworks/framework.ts'
 import { node } from './frameworks/node.ts'
 import { spelledPath } from './frameworks/spelled-path.ts'
@@ -35,17 +35,17 @@ const koa: Framework<Context, Context> = {
   abandon: context => {
     context.respond = false
   },
-  tell: node.tell,
+  reportError: node.reportError,
 }
 
 /** Judges every request to a Koa application: `app.use(diana(limiter))`, before anything else. */
 export function diana(limiter: Limiter, options: FilterOptions<Context> = {}): Middleware {
-  return middleware(appFilter(limiter, koa, options))
+  return middleware(createFilter(limiter, koa, options))
 }
 
 /** Judges the requests to one route by rules of its own: `router.post('/login', rateLimit(limiter, { rule: 'login' }), …)`. */
 export function rateLimit(limiter: Limiter, options: RouteOptions<Context>): Middleware {
-  return middleware(routeFilter(limiter, koa, options))
+  return middleware(createRouteFilter(limiter, koa, options))
 }
 
 /** What Diana said of a request; of several filters, the last. */

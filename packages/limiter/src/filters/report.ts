@@ -7,11 +7,11 @@ export function report<Request>(
   error: unknown,
   request: Request,
   { onError }: FilterOptions<Request>,
-  framework: Pick<Framework<Request, never>, 'tell'>,
+  framework: Pick<Framework<Request, never>, 'reportError'>,
 ): void {
   try {
     if (onError) onError(error, request)
-    else framework.tell(request, error)
+    else framework.reportError(request, error)
   } catch (failure) {
     warnOnce('DIANA_FAILED', String(failure))
   }

@@ -1,9 +1,12 @@
 import { type Call, lazy } from '../call.ts'
 import type { Filter } from './filter.ts'
 import { pathBehindHost, queryOf } from './frameworks/spelled-path.ts'
-import { warnAboutProxies } from './trust.ts'
+import { warnOfTrust, warnOfUntrustedProxy } from './trust.ts'
 
-/** A request of any framework as Diana sees it. What no rule asks is never worked out. */
+/** The document that was checked last; rules change seldom. */
+let knownDocument: Filter<never, never>['trust']['document'] | undefined
+
+/** A request of any framework as a call. What no rule asks for is never computed. */
 export class RequestCall<Request> implements Call {
   attributes: Call['attributes']
   readonly #filter: Filter<Request, never>
@@ -67,14 +70,22 @@ export class RequestCall<Request> implements Call {
 
   get ip(): string | undefined {
     if (!this.#knowsIp) {
-      const { limiter, framework } = this.#filter
+      const { trust, framework } = this.#filter
       const headers = this.headers
-      warnAboutProxies(limiter, headers)
-      this.#ip = limiter.addressOf(framework.peer(this.request), headers?.[limiter.forwardedBy])
+      if (trust.document !== knownDocument) {
+        knownDocument = trust.document
+        warnOfTrust(knownDocument)
+      }
+      if (trust.document.trustProxy === 0 && isForwarded(headers)) warnOfUntrustedProxy()
+      this.#ip = trust.addressOf(framework.peer(this.request), headers?.[trust.document.forwardedBy])
       this.#knowsIp = true
     }
     return this.#ip
   }
+}
+
+function isForwarded(headers: Call['headers']): boolean {
+  return headers?.['x-forwarded-for'] !== undefined || headers?.forwarded !== undefined
 }
 
 Object.defineProperty(RequestCall.prototype, lazy, { value: true })

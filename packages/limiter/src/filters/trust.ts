@@ -1,27 +1,19 @@
-import type { Call } from '../call.ts'
 import { warnOnce } from '../common/warn-once.ts'
 import { parseNetwork } from '../http/ip-address.ts'
-import type { Limiter } from '../limiter.ts'
+import type { RuleDocument } from '../rules/rule.ts'
 
-/** The list that was looked at last; rules change seldom. */
-let known: readonly string[] | undefined
-
-/** Warns of proxies that nobody trusts, and of trust in everybody. */
-export function warnAboutProxies({ trustProxy }: Limiter, headers: Call['headers']): void {
-  if (typeof trustProxy === 'number') {
-    if (trustProxy === 0 && isForwarded(headers)) warnOnce('DIANA_PROXY_NOT_TRUSTED')
-  } else if (trustProxy !== known) {
-    known = trustProxy
-    if (trustProxy.some(isEverybody)) warnOnce('DIANA_TRUSTS_EVERYONE')
-  }
+/** Warns if a document trusts every address as a proxy: each caller could then choose their own address. */
+export function warnOfTrust({ trustProxy }: Pick<RuleDocument, 'trustProxy'>): void {
+  if (typeof trustProxy !== 'number' && trustProxy.some(isEveryAddress)) warnOnce('DIANA_TRUSTS_EVERYONE')
 }
 
-function isForwarded(headers: Call['headers']): boolean {
-  return headers?.['x-forwarded-for'] !== undefined || headers?.forwarded !== undefined
+/** Warns that a proxy names the caller, and no proxy is trusted. */
+export function warnOfUntrustedProxy(): void {
+  warnOnce('DIANA_PROXY_NOT_TRUSTED')
 }
 
-/** A network of half of all addresses or more, in either family. */
-function isEverybody(text: string): boolean {
+/** Whether a network holds half of all addresses or more, in either family. */
+function isEveryAddress(text: string): boolean {
   const length = parseNetwork(text)?.length ?? 128
   return length <= 3 || length === 96 || length === 97
 }

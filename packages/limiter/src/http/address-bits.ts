@@ -4,6 +4,26 @@ import { hexDigit } from './hex-digit.ts'
 export type AddressBits = Uint16Array
 
 const longestText = 256
+const scratch: AddressBits = new Uint16Array(8)
+
+/**
+ * One text per caller: an IPv4 address in dotted form however it was written, an IPv6 address as the network of
+ * `ipv6Prefix` bits around it, since one host owns a whole /64. Undefined when the text is no address.
+ */
+export function canonicalAddress(text: string, ipv6Prefix = 64): string | undefined {
+  if (parseDotted(text, 0, text.length) >= 0) return text
+  // so a dual-stack socket spells each IPv4 peer
+  if (text.startsWith('::ffff:') && parseDotted(text, 7, text.length) >= 0) return text.slice(7)
+  if (!parseAddressBits(text, scratch)) return undefined
+  if (ipv6Prefix >= 128 || isIPv4(scratch) || isTranslated(scratch)) return writeAddressBits(scratch)
+  for (let at = 0; at < 8; at++) scratch[at] = scratch[at]! & groupMask(ipv6Prefix, at)
+  return `${writeAddressBits(scratch)}/${ipv6Prefix}`
+}
+
+/** The same with the whole address of a caller: no network of IPv6. */
+export function wholeAddress(address: string | undefined): string | undefined {
+  return address === undefined ? undefined : canonicalAddress(address, 128)
+}
 
 /**
  * Reads an address in any spelling into `bits` and says whether it was one. A port, brackets, a zone and the spaces
@@ -143,4 +163,15 @@ function isPort(text: string, colon: number, end: number): boolean {
 
 function isSpace(code: number): boolean {
   return code === 0x20 || code === 0x09
+}
+
+/** The bits of a group that belong to a network of `length` bits. */
+export function groupMask(length: number, group: number): number {
+  const ones = Math.min(Math.max(length - group * 16, 0), 16)
+  return (0xffff << (16 - ones)) & 0xffff
+}
+
+/** 64:ff9b::/96 holds the whole IPv4 internet behind a translator: these are many callers, not one host's /64. */
+function isTranslated(bits: AddressBits): boolean {
+  return bits[0] === 0x64 && bits[1] === 0xff9b && (bits[2]! | bits[3]! | bits[4]! | bits[5]!) === 0
 }

@@ -2,7 +2,8 @@ import { isIPv4, isIPv6 } from 'node:net'
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { canonicalAddress, createAddressReader, parseNetwork } from './ip-address.ts'
+import { canonicalAddress } from './address-bits.ts'
+import { createAddressReader, parseNetwork } from './ip-address.ts'
 
 const group = fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 0xffff }))
 const groups = fc.array(group, { minLength: 8, maxLength: 8 })

@@ -1,5 +1,5 @@
 import { DianaError } from '../errors.ts'
-import { type AddressBits, isIPv4, parseAddressBits, parseDotted, writeAddressBits } from './address-bits.ts'
+import { type AddressBits, groupMask, isIPv4, parseAddressBits, wholeAddress } from './address-bits.ts'
 import { readForwarded } from './forwarded.ts'
 
 /** The header in which proxies name those they call for. */
@@ -22,20 +22,6 @@ export interface Network {
 
 const mostEntries = 64
 const scratch: AddressBits = new Uint16Array(8)
-
-/**
- * One text per caller: an IPv4 address in dotted form however it was written, an IPv6 address as the network of
- * `ipv6Prefix` bits around it, since one host owns a whole /64. Undefined when the text is no address.
- */
-export function canonicalAddress(text: string, ipv6Prefix = 64): string | undefined {
-  if (parseDotted(text, 0, text.length) >= 0) return text
-  // so a dual-stack socket spells each IPv4 peer
-  if (text.startsWith('::ffff:') && parseDotted(text, 7, text.length) >= 0) return text.slice(7)
-  if (!parseAddressBits(text, scratch)) return undefined
-  if (ipv6Prefix >= 128 || isIPv4(scratch) || isTranslated(scratch)) return writeAddressBits(scratch)
-  for (let at = 0; at < 8; at++) scratch[at] = scratch[at]! & groupMask(ipv6Prefix, at)
-  return `${writeAddressBits(scratch)}/${ipv6Prefix}`
-}
 
 /** Reads `10.0.0.0/8`, `2001:db8::/32` or one address; undefined when it is none of these. */
 export function parseNetwork(text: string): Network | undefined {
@@ -63,7 +49,7 @@ export function createAddressReader(
   if (!Number.isInteger(trustProxy) || trustProxy < 0 || trustProxy > mostEntries) {
     throw new DianaError('BAD_RULES', `trustProxy is ${trustProxy}: say how many proxies to trust, 0 to ${mostEntries}`)
   }
-  return trustProxy === 0 ? whole : readHops(trustProxy, read)
+  return trustProxy === 0 ? wholeAddress : readHops(trustProxy, read)
 }
 
 const asItIs: ItemReader = item => item
@@ -74,11 +60,11 @@ function readHops(hops: number, read: ItemReader): AddressReader {
     let good = peer
     for (let left = hops; left > 0; left--) {
       const entry = entries.next()
-      if (entry === undefined) return whole(peer)
+      if (entry === undefined) return wholeAddress(peer)
       if (!parseAddressBits(entry, scratch)) break
       good = entry
     }
-    return whole(good)
+    return wholeAddress(good)
   }
 }
 
@@ -92,7 +78,7 @@ function readPastTrusted(networks: readonly Network[], read: ItemReader): Addres
       if (entry === undefined || !parseAddressBits(entry, scratch)) break
       good = entry
     }
-    return whole(good)
+    return wholeAddress(good)
   }
 }
 
@@ -123,10 +109,6 @@ class EntriesFromRight {
     this.#end = comma
     return this.#read(entry)
   }
-}
-
-function whole(address: string | undefined): string | undefined {
-  return address === undefined ? undefined : canonicalAddress(address, 128)
 }
 
 function requireNetwork(text: string): Network {
@@ -169,14 +151,4 @@ function agree(network: Network, bits: AddressBits): boolean {
     if (((network.bits[at]! ^ bits[at]!) & groupMask(network.length, at)) !== 0) return false
   }
   return true
-}
-
-function groupMask(length: number, group: number): number {
-  const ones = Math.min(Math.max(length - group * 16, 0), 16)
-  return (0xffff << (16 - ones)) & 0xffff
-}
-
-/** 64:ff9b::/96 holds the whole IPv4 internet behind a translator: these are many callers, not one host's /64. */
-function isTranslated(bits: AddressBits): boolean {
-  return bits[0] === 0x64 && bits[1] === 0xff9b && (bits[2]! | bits[3]! | bits[4]! | bits[5]!) === 0
 }

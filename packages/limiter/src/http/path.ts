@@ -19,7 +19,7 @@ const semicolon = 0x3b
  * Undefined for what deserves a 400: broken escapes, control characters, bytes that no URI may have, and paths that
  * lead to different places at different servers.
  */
-export function normaliseTarget(rawTarget: string): Target | undefined {
+export function normalizeTarget(rawTarget: string): Target | undefined {
   if (rawTarget === '*') return { path: '*', query: undefined }
   const start = rawTarget.charCodeAt(0) === slash ? 0 : originLength(rawTarget)
   if (start < 0) return undefined

@@ -4,7 +4,7 @@ import type { Counts } from '../stats/tally.ts'
 
 /** What can be measured: a limiter, or several processes that are told of as one. */
 export interface Measured {
-  figures(): Stats | Promise<Stats>
+  stats(): Stats | Promise<Stats>
   status(): Status | Promise<Status>
 }
 
@@ -17,7 +17,7 @@ export interface Measure {
   readonly unit: string
   readonly kind: 'counter' | 'gauge'
   readonly help: string
-  read(figures: Stats, status: Status): readonly Reading[]
+  read(stats: Stats, status: Status): readonly Reading[]
 }
 
 export interface Reading {

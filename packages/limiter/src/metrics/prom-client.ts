@@ -1,5 +1,8 @@
 import type { Metric, Registry } from 'prom-client'
+import { adminOf } from '../admin/limiter-admin.ts'
+import type { Limiter } from '../limiter.ts'
 import { durationBounds } from '../stats/durations.ts'
+import type { Stats } from '../stats/stats.ts'
 import { durationName, type Measured, measures } from './measure.ts'
 
 /** What a registry asks of a metric. */
@@ -19,8 +22,8 @@ interface Sample {
 }
 
 /** Adds a limiter's measurements to a prom-client registry; they are read when the registry is. */
-export function registerMetrics(measured: Measured, registry: Pick<Registry, 'registerMetric'>): void {
-  const readOnce = oncePerTurn(async () => [await measured.figures(), await measured.status()] as const)
+export function registerMetrics(measured: Limiter | Measured, registry: Pick<Registry, 'registerMetric'>): void {
+  const readOnce = oncePerTurn(async () => [await statsOf(measured), await measured.status()] as const)
   for (const { name, help, kind, read } of measures) {
     register(registry, name, help, kind, async () => read(...(await readOnce())))
   }
@@ -31,6 +34,10 @@ export function registerMetrics(measured: Measured, registry: Pick<Registry, 're
       counts.some(count => count > 0) ? histogram(store, counts, sumSeconds) : [],
     )
   })
+}
+
+function statsOf(measured: Limiter | Measured): Stats | Promise<Stats> {
+  return 'stats' in measured ? measured.stats() : adminOf(measured).stats()
 }
 
 /** A registry asks all its metrics in one turn of the event loop, and all are told of the same moment. */

@@ -1,4 +1,4 @@
-import { giveBack, type Receipt, recharge } from '../decision/pending-verdict.ts'
+import { type Receipt, recharge, refundCharge } from '../decision/receipt.ts'
 import type { Table } from '../stores/memory/table.ts'
 import { isPending, type ScheduledCall } from './scheduled-call.ts'
 
@@ -12,7 +12,7 @@ export function moveUp(waiters: readonly ScheduledCall[], now: number): Schedule
   const isOpen = (waiter: ScheduledCall, receipt: Receipt): boolean => waiter.isGone || isPending(receipt, now)
   for (const waiter of affected.toReversed()) {
     for (const receipt of waiter.receipts.toReversed()) {
-      if (isOpen(waiter, receipt)) giveBack(receipt, now, 'all')
+      if (isOpen(waiter, receipt)) refundCharge(receipt, now, 'all')
     }
   }
   const staying = affected.filter(({ isGone }) => !isGone)
@@ -28,10 +28,10 @@ function behindTheGone(waiters: readonly ScheduledCall[], now: number): Schedule
   const inOrder = waiters.toSorted((a, b) => a.turn - b.turn)
   return inOrder.filter(({ isGone, receipts }) => {
     const open = isGone ? receipts : receipts.filter(receipt => isPending(receipt, now))
-    const shares = open.some(({ counted, slot }) => touched.get(counted.table)?.has(slot))
+    const shares = open.some(({ state, slot }) => touched.get(state.table)?.has(slot))
     if (!shares && !isGone) return false
-    for (const { counted, slot } of open) {
-      touched.set(counted.table, (touched.get(counted.table) ?? new Set()).add(slot))
+    for (const { state, slot } of open) {
+      touched.set(state.table, (touched.get(state.table) ?? new Set()).add(slot))
     }
     return true
   })

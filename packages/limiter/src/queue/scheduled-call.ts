@@ -1,4 +1,6 @@
-import type { PendingVerdict, Receipt, RuleState } from '../decision/pending-verdict.ts'
+import type { PendingVerdict } from '../decision/pending-verdict.ts'
+import type { Receipt } from '../decision/receipt.ts'
+import type { RuleState } from '../decision/rule-state.ts'
 
 /** A call that has been admitted for a moment to come. */
 export interface ScheduledCall {
@@ -17,15 +19,15 @@ export interface ScheduledCall {
   settle(pending: PendingVerdict): void
 }
 
-/** A charge that was counted in this process for a moment to come: such a one can move up. */
+/** A charge that was state in this process for a moment to come: such a one can move up. */
 export function isPending({ refund, passAt }: Receipt, now: number): boolean {
   return refund === undefined && passAt > now
 }
 
-/** Lets a call pass that was counted for the moment of its last receipt. */
+/** Lets a call pass that was state for the moment of its last receipt. */
 export function passWaiter(waiter: ScheduledCall): void {
   const { pending, receipts, since } = waiter
-  waiter.settle(pending.held(receipts, (latest(receipts) - since) / 1000))
+  waiter.settle(pending.afterWait(receipts, (latest(receipts) - since) / 1000))
 }
 
 export function latest(receipts: readonly Receipt[]): number {

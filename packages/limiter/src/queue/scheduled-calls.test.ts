@@ -34,7 +34,7 @@ function house(...words: readonly TimelineRule[]) {
   const callOf = (key: string) => ({ method: 'GET', path: '/', attributes: { key } })
   const call = (cost = 1, key = 'a', rest: AbortSignal = new AbortController().signal): Waited | undefined => {
     const controller = new AbortController()
-    const pending = judge.takeHere(callOf(key), cost, now())
+    const pending = judge.takeLocal(callOf(key), cost, now())
     if (!pending.allowed) return undefined
     const waited: Waited = { abort: () => controller.abort('gave up') }
     const pass = (verdict: PendingVerdict): void => {
@@ -51,7 +51,7 @@ function house(...words: readonly TimelineRule[]) {
     return waited
   }
   const remaining = (key = 'a'): number[] =>
-    judge.lookHere(callOf(key), 0, now()).decisions.map(({ remaining }) => remaining)
+    judge.lookLocal(callOf(key), 0, now()).decisions.map(({ remaining }) => remaining)
   return { call, remaining, judge, freed, atMs: (ms: number) => vi.advanceTimersByTimeAsync(start + ms - Date.now()) }
 }
 
@@ -69,7 +69,7 @@ describe('calls that wait', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('are counted in the queue of the rule they wait for, until they pass', async () => {
+  it('are state in the queue of the rule they wait for, until they pass', async () => {
     const { call, judge, atMs } = house(leaky, { limit: '100/s', whenFull: 'wait' })
     call()
     call()

@@ -1,4 +1,5 @@
-import { giveBack, type PendingVerdict, type Receipt } from '../decision/pending-verdict.ts'
+import type { PendingVerdict } from '../decision/pending-verdict.ts'
+import { type Receipt, refundCharge } from '../decision/receipt.ts'
 import { getOrAdd } from '../rules/get-or-add.ts'
 import type { Table } from '../stores/memory/table.ts'
 import { passLater } from './long-timer.ts'
@@ -10,9 +11,9 @@ import { WaitingLane } from './scheduled-lane.ts'
 type Group = WaitingLane | Set<ScheduledCall>
 
 /**
- * Calls that have been admitted for a moment to come. Each was counted when it was judged, so the order is settled. A call
+ * Calls that have been admitted for a moment to come. Each was state when it was judged, so the order is settled. A call
  * that gives up gives back its place and what it was charged, and those behind it move up. Most that wait for one count
- * are alike, and do so in a lane; the others are given back and counted anew one by one.
+ * are alike, and do so in a lane; the others are given back and state anew one by one.
  */
 export class ScheduledCalls {
   readonly #now: () => number
@@ -32,7 +33,7 @@ export class ScheduledCalls {
       const leave = (): void => {
         clearTimeout(waiter.timer)
         signal?.removeEventListener('abort', abandon)
-        for (const counted of waiter.queues) counted.waiting--
+        for (const state of waiter.queues) state.waiting--
       }
       const abandon = (): void => {
         leave()
@@ -45,10 +46,10 @@ export class ScheduledCalls {
         resolve(settled)
       }
       const { receipts } = pending
-      const queues = receipts.filter(({ passAt }) => passAt > since).map(({ counted }) => counted)
+      const queues = receipts.filter(({ passAt }) => passAt > since).map(({ state }) => state)
       const turn = this.#turns++
       const waiter: ScheduledCall = { pending, since, turn, queues, receipts, timer: undefined, isGone: false, settle }
-      for (const counted of waiter.queues) counted.waiting++
+      for (const state of waiter.queues) state.waiting++
       signal?.addEventListener('abort', abandon, { once: true })
       this.#enter(waiter, this.#now())
       if (signal?.aborted) abandon()
@@ -99,7 +100,7 @@ export class ScheduledCalls {
     const others: ScheduledCall[] = []
     for (const [lane, leaving] of this.#byLane(gone, others)) {
       for (const receipt of leaving.flatMap(({ receipts }) => receipts.toReversed())) {
-        if (this.#groupAt(receipt) !== lane) giveBack(receipt, now, 'all')
+        if (this.#groupAt(receipt) !== lane) refundCharge(receipt, now, 'all')
       }
       lane.shift(leaving, now)
       if (lane.isEmpty) this.#dropGroup(leaving[0]!.receipts.find(receipt => this.#groupAt(receipt) === lane)!)
@@ -146,8 +147,8 @@ export class ScheduledCalls {
     }
   }
 
-  #groupAt({ counted, slot }: Receipt): Group | undefined {
-    return this.#groups.get(counted.table)?.get(slot)
+  #groupAt({ state, slot }: Receipt): Group | undefined {
+    return this.#groups.get(state.table)?.get(slot)
   }
 
   /** Those who wait for a count, each by itself. */
@@ -164,14 +165,14 @@ export class ScheduledCalls {
     return waiters
   }
 
-  #setGroup({ counted, slot }: Receipt, group: Group): void {
-    const groups = this.#groups.get(counted.table) ?? new Map<number, Group>()
-    this.#groups.set(counted.table, groups.set(slot, group))
+  #setGroup({ state, slot }: Receipt, group: Group): void {
+    const groups = this.#groups.get(state.table) ?? new Map<number, Group>()
+    this.#groups.set(state.table, groups.set(slot, group))
   }
 
-  #dropGroup({ counted, slot }: Receipt): void {
-    const groups = this.#groups.get(counted.table)
+  #dropGroup({ state, slot }: Receipt): void {
+    const groups = this.#groups.get(state.table)
     groups?.delete(slot)
-    if (groups?.size === 0) this.#groups.delete(counted.table)
+    if (groups?.size === 0) this.#groups.delete(state.table)
   }
 }

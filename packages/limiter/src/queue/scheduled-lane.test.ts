@@ -17,7 +17,7 @@ interface Step {
   readonly gapMs: number
   readonly cost: number
   readonly key: string
-  /** Which of those who wait give up, counted from the front. */
+  /** Which of those who wait give up, state from the front. */
   readonly leave: readonly number[]
 }
 
@@ -50,13 +50,13 @@ async function walk(
   const open = new Map<Fate, () => void>()
   const look = () => {
     const remaining = ['a', 'b'].flatMap(key =>
-      judge.lookHere(callOf(key), 0, now()).decisions.map(one => one.remaining),
+      judge.lookLocal(callOf(key), 0, now()).decisions.map(one => one.remaining),
     )
     left.push([remaining, judge.rules.map(rule => rule.waiting), freed])
   }
   for (const { gapMs, cost, key, leave } of steps) {
     await vi.advanceTimersByTimeAsync(gapMs)
-    const pending = judge.takeHere(callOf(key), cost, now())
+    const pending = judge.takeLocal(callOf(key), cost, now())
     const fate: Fate = { key, allowed: pending.allowed }
     fates.push(fate)
     if (pending.allowed && pending.waitMs > 0) {
@@ -99,7 +99,7 @@ const rules: Readonly<Record<string, readonly TimelineRule[]>> = {
   'a sliding log': [{ limit: '3/s', algorithm: 'sliding-log', whenFull: 'wait', queue }],
   'a sliding window': [{ limit: '5/s', whenFull: 'wait', queue }],
   'fixed windows': [{ limit: '3/s', algorithm: 'fixed-window', whenFull: 'wait', queue }],
-  'a leak, counted by windows besides': [
+  'a leak, state by windows besides': [
     { limit: '10/s', algorithm: 'leaky-bucket', burst: 30, whenFull: 'wait', queue },
     { limit: '9/10s', algorithm: 'fixed-window' },
   ],
@@ -131,7 +131,7 @@ describe.each(Object.entries(rules))('calls that wait for %s', (_, words) => {
     ['alike', fc.constant(1)],
     ['of several costs', fc.constantFrom(1, 1, 1, 2, 3)],
     ['of one cost above 1', fc.constant(3)],
-  ])('and are %s pass, move up and pay as if each were counted anew', async (_kind, costs) => {
+  ])('and are %s pass, move up and pay as if each were state anew', async (_kind, costs) => {
     const property = fc.asyncProperty(fc.array(stepOf(costs), { maxLength: 30, size: 'max' }), async steps => {
       expectAlike(await walk(ScheduledCalls, words, steps), await walk(PlainWaiting, words, steps))
     })
@@ -181,7 +181,7 @@ describe('a call that gives up', () => {
     const controllers: AbortController[] = []
     for (let i = 0; i < size; i++) {
       const controller = new AbortController()
-      const pending = judge.takeHere(call, 1, now())
+      const pending = judge.takeLocal(call, 1, now())
       if (pending.waitMs === 0) continue
       controllers.push(controller)
       waiting.hold(pending, now(), controller.signal).catch(() => {})

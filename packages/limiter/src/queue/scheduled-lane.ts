@@ -1,5 +1,5 @@
 import type { Meter } from '../algorithms/algorithm.ts'
-import { giveBack, type Receipt } from '../decision/pending-verdict.ts'
+import { type Receipt, refundCharge } from '../decision/receipt.ts'
 import { passLater } from './long-timer.ts'
 import { passWaiter, type ScheduledCall } from './scheduled-call.ts'
 
@@ -32,10 +32,10 @@ export class WaitingLane {
   #next = 0
   #timer: NodeJS.Timeout | undefined
 
-  constructor({ counted, cost }: Receipt, now: () => number) {
+  constructor({ state, cost }: Receipt, now: () => number) {
     this.#now = now
     this.#cost = cost
-    this.#meters = counted.table.meters
+    this.#meters = state.table.meters
   }
 
   get isEmpty(): boolean {
@@ -43,8 +43,8 @@ export class WaitingLane {
   }
 
   /** Whether a call with such a charge is like those that wait here. */
-  takes({ counted, cost }: Receipt): boolean {
-    return cost === this.#cost && counted.table.meters === this.#meters
+  takes({ state, cost }: Receipt): boolean {
+    return cost === this.#cost && state.table.meters === this.#meters
   }
 
   add(waiter: ScheduledCall, turn: Receipt, now: number): void {
@@ -59,7 +59,7 @@ export class WaitingLane {
 
   /** Whether those who gave up can leave by giving back the last turns. */
   canShift(gone: readonly ScheduledCall[]): boolean {
-    if (!this.#turns.at(-1) || this.#turns.at(-1)!.counted.table.meters !== this.#meters) return false
+    if (!this.#turns.at(-1) || this.#turns.at(-1)!.state.table.meters !== this.#meters) return false
     // a call of a larger cost may wait for its own size, from when it came: the next one cannot take over such a turn
     return this.#cost === 1 || (this.#first !== undefined && !gone.includes(this.#first.waiter))
   }
@@ -69,7 +69,7 @@ export class WaitingLane {
     for (const waiter of gone) {
       const member = this.#members.get(waiter)
       if (member) this.#remove(member)
-      giveBack(this.#turns.pop()!, now, 'all')
+      refundCharge(this.#turns.pop()!, now, 'all')
     }
     if (this.isEmpty) this.#disarm()
   }
@@ -134,5 +134,5 @@ export class WaitingLane {
 }
 
 function hand(waiter: ScheduledCall, turn: Receipt): void {
-  waiter.receipts = waiter.receipts.map(receipt => (receipt.counted === turn.counted ? turn : receipt))
+  waiter.receipts = waiter.receipts.map(receipt => (receipt.state === turn.state ? turn : receipt))
 }

@@ -1,113 +1,116 @@
-import type { PendingVerdict, Receipt, RuleState } from '../decision/pending-verdict.ts'
+import type { PendingVerdict } from '../decision/pending-verdict.ts'
+import type { Receipt } from '../decision/receipt.ts'
+import type { RuleState } from '../decision/rule-state.ts'
 import { OVERFLOW_SLOT } from '../stores/memory/table.ts'
 
-interface Guest {
-  readonly counted: RuleState
+interface QueuedCall {
+  readonly state: RuleState
   readonly key: string
-  /** Judges the call again; the judgement tells whether the house is still full. */
+  /** Decides the call again; the verdict says whether the rule is still exhausted. */
   attempt(): PendingVerdict
-  settle(pending: PendingVerdict): void
+  admit(pending: PendingVerdict): void
 }
 
-/** A timer that is set for longer goes off at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1
+/** A timer that is set for longer fires at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1
 
 /**
- * Calls that wait for a place no clock frees: first come, first served, per rule and key. Nothing is charged while a
- * call stands in line; when a place is given back, the first in line is judged anew.
+ * Calls that wait for a concurrency slot: first come, first served, per rule and key. Nothing is charged while a call
+ * waits; when a slot is released, the first call in the queue is decided again.
  */
 export class SlotQueue {
-  readonly #lines = new Map<RuleState, Map<string, Set<Guest>>>()
-  /** Those who are first in their line and find another house full, and which. */
-  readonly #elsewhere = new Map<Guest, RuleState>()
+  readonly #queues = new Map<RuleState, Map<string, Set<QueuedCall>>>()
+  /** Calls that are first in their queue while another rule is exhausted, and that rule. */
+  readonly #waitingElsewhere = new Map<QueuedCall, RuleState>()
 
-  get isEmpty(): boolean {
-    return this.#lines.size === 0
+  /** The number of calls that wait. */
+  size = 0
+
+  isWaiting(state: RuleState, key: string): boolean {
+    return this.#queues.get(state)?.has(key) ?? false
   }
 
-  isWaiting(counted: RuleState, key: string): boolean {
-    return this.#lines.get(counted)?.has(key) ?? false
-  }
-
-  /** Resolves when a place is free, or after the rule's timeout to whatever the judgement is then. */
-  join(counted: RuleState, key: string, attempt: () => PendingVerdict, signal?: AbortSignal): Promise<PendingVerdict> {
+  /** Resolves when a slot is free, or after the rule's timeout to the verdict of that moment. */
+  join(state: RuleState, key: string, attempt: () => PendingVerdict, signal?: AbortSignal): Promise<PendingVerdict> {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         clearTimeout(timer)
         signal?.removeEventListener('abort', abandon)
-        this.#remove(counted, key, queued)
+        this.#remove(state, key, queued)
       }
       const abandon = (): void => {
         leave()
         reject(signal?.reason)
-        this.#advance(counted, key)
+        this.#advance(state, key)
       }
-      const settle = (pending: PendingVerdict): void => {
+      const admit = (pending: PendingVerdict): void => {
         leave()
         resolve(pending)
       }
-      const queued: Guest = { counted, key, attempt, settle }
+      const queued: QueuedCall = { state, key, attempt, admit }
       const giveUp = (): void => {
         const pending = attempt()
-        settle(pending.exhaustedRule ? pending.refusedBy(counted.rule, 'timeout') : pending)
-        // the next one may ask for less
-        this.#advance(counted, key)
+        admit(pending.exhaustedRule ? pending.refusedBy(state.rule, 'timeout') : pending)
+        // the next call may cost less
+        this.#advance(state, key)
       }
-      const timer = setTimeout(giveUp, Math.min(counted.rule.queueTimeoutMs, LONGEST_TIMER_MS))
-      this.#add(counted, key, queued)
+      const timer = setTimeout(giveUp, Math.min(state.rule.queueTimeoutMs, MAX_TIMER_MS))
+      this.#add(state, key, queued)
       if (signal?.aborted) return abandon()
       signal?.addEventListener('abort', abandon, { once: true })
     })
   }
 
-  /** Places have been given back: lets in those who stood first in line for them. */
+  /** Slots have been released: admits the calls that are first in the queues for them. */
   freed(receipts: readonly Receipt[]): void {
-    for (const { counted, key, slot } of receipts) {
-      const keys = slot === OVERFLOW_SLOT ? [...(this.#lines.get(counted)?.keys() ?? [])] : [key]
-      for (const waiting of keys) this.#advance(counted, waiting)
-      for (const [queued, house] of [...this.#elsewhere]) {
-        if (house === counted) this.#advance(queued.counted, queued.key)
+    for (const { state, key, slot } of receipts) {
+      const keys = slot === OVERFLOW_SLOT ? [...(this.#queues.get(state)?.keys() ?? [])] : [key]
+      for (const waiting of keys) this.#advance(state, waiting)
+      for (const [queued, rule] of [...this.#waitingElsewhere]) {
+        if (rule === state) this.#advance(queued.state, queued.key)
       }
     }
   }
 
-  /** The rules have changed: whoever stands first in a line is judged by the new ones. */
+  /** The rules have changed: the first call of each queue is decided by the new ones. */
   reconsider(): void {
-    for (const [counted, lines] of [...this.#lines]) {
-      for (const key of [...lines.keys()]) this.#advance(counted, key)
+    for (const [state, queues] of [...this.#queues]) {
+      for (const key of [...queues.keys()]) this.#advance(state, key)
     }
   }
 
-  #advance(counted: RuleState, key: string): void {
-    for (let first = this.#first(counted, key); first; first = this.#first(counted, key)) {
+  #advance(state: RuleState, key: string): void {
+    for (let first = this.#first(state, key); first; first = this.#first(state, key)) {
       const pending = first.attempt()
       if (pending.exhaustedRule) {
-        if (pending.exhaustedRule === counted) this.#elsewhere.delete(first)
-        else this.#elsewhere.set(first, pending.exhaustedRule)
+        if (pending.exhaustedRule === state) this.#waitingElsewhere.delete(first)
+        else this.#waitingElsewhere.set(first, pending.exhaustedRule)
         return
       }
-      first.settle(pending)
+      first.admit(pending)
     }
   }
 
-  #first(counted: RuleState, key: string): Guest | undefined {
-    return this.#lines.get(counted)?.get(key)?.values().next().value
+  #first(state: RuleState, key: string): QueuedCall | undefined {
+    return this.#queues.get(state)?.get(key)?.values().next().value
   }
 
-  #add(counted: RuleState, key: string, queued: Guest): void {
-    const lines = this.#lines.get(counted) ?? new Map<string, Set<Guest>>()
-    this.#lines.set(counted, lines)
-    lines.set(key, (lines.get(key) ?? new Set()).add(queued))
-    counted.waiting++
+  #add(state: RuleState, key: string, queued: QueuedCall): void {
+    const queues = this.#queues.get(state) ?? new Map<string, Set<QueuedCall>>()
+    this.#queues.set(state, queues)
+    queues.set(key, (queues.get(key) ?? new Set()).add(queued))
+    this.size++
+    state.waiting++
   }
 
-  #remove(counted: RuleState, key: string, queued: Guest): void {
-    const lines = this.#lines.get(counted)
-    const line = lines?.get(key)
-    if (!line?.delete(queued)) return
-    this.#elsewhere.delete(queued)
-    counted.waiting--
-    if (line.size === 0) lines?.delete(key)
-    if (lines?.size === 0) this.#lines.delete(counted)
+  #remove(state: RuleState, key: string, queued: QueuedCall): void {
+    const queues = this.#queues.get(state)
+    const queue = queues?.get(key)
+    if (!queue?.delete(queued)) return
+    this.#waitingElsewhere.delete(queued)
+    this.size--
+    state.waiting--
+    if (queue.size === 0) queues?.delete(key)
+    if (queues?.size === 0) this.#queues.delete(state)
   }
 }

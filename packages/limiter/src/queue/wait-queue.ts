@@ -1,8 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Call } from '../call.ts'
-import type { CheckOptions } from '../decision/check-options.ts'
+import { type CheckOptions, signalOf } from '../decision/check-options.ts'
 import type { Decider } from '../decision/decider.ts'
-import type { PendingVerdict, Receipt, RuleState } from '../decision/pending-verdict.ts'
+import type { PendingVerdict } from '../decision/pending-verdict.ts'
+import type { Receipt } from '../decision/receipt.ts'
+import type { RuleState } from '../decision/rule-state.ts'
 import { type Counters, tallyRefusalBy } from '../stats/counters.ts'
 import type { Verdict } from '../verdict.ts'
 import { ScheduledCalls } from './scheduled-calls.ts'
@@ -12,30 +14,30 @@ const ASK_AGAIN_MS = 25
 
 export interface WaitQueueOptions {
   readonly now: () => number
-  /** Who judges at this moment. */
-  readonly judge: () => Decider
-  readonly watch: Counters
+  /** The decider in force. */
+  readonly decider: () => Decider
+  readonly counters: Counters
 }
 
-/** Where calls wait: for a moment that has been set, or in line for a place that somebody must free. */
+/** Calls that wait: for the moment at which they pass, or for a concurrency slot that another call must release. */
 export class WaitQueue {
-  readonly #parts: WaitQueueOptions
-  readonly #waiting: ScheduledCalls
-  readonly #line = new SlotQueue()
+  readonly #options: WaitQueueOptions
+  readonly #scheduled: ScheduledCalls
+  /** Calls that wait for a slot. */
+  readonly slots: SlotQueue = new SlotQueue()
 
-  constructor(parts: WaitQueueOptions) {
-    this.#parts = parts
-    this.#waiting = new ScheduledCalls(parts.now, receipts => this.#line.freed(receipts))
+  constructor(options: WaitQueueOptions) {
+    this.#options = options
+    this.#scheduled = new ScheduledCalls(options.now, receipts => this.slots.freed(receipts))
   }
 
-  /** The first rule of a call for whose places others are in line already. */
-  firstLine(call: Call, options?: CheckOptions): RuleState | undefined {
-    if (this.#line.isEmpty) return undefined
-    const met = this.#parts.judge().meets(call, options)
-    return met.find(counted => this.#line.isWaiting(counted, counted.rule.key(call)))
+  /** The first rule of a call for whose slots other calls wait already. */
+  firstQueue(call: Call, options?: CheckOptions): RuleState | undefined {
+    const met = this.#options.decider().meets(call, options)
+    return met.find(state => this.slots.isWaiting(state, state.rule.key(call)))
   }
 
-  /** Holds a call back for as long as its judgement says, if at all. */
+  /** Makes a call wait for as long as its verdict says. */
   hold(
     pending: PendingVerdict,
     call: Call,
@@ -43,61 +45,61 @@ export class WaitQueue {
     since: number,
     options?: CheckOptions,
   ): Verdict | Promise<Verdict> {
-    if (pending.waitMs > 0) return this.#waiting.hold(pending, since, options?.signal)
+    if (pending.waitMs > 0) return this.#scheduled.hold(pending, since, signalOf(options))
     if (pending.exhaustedRule) return this.enqueue(call, cost, pending.exhaustedRule, options)
     return pending
   }
 
-  async enqueue(call: Call, cost: number, counted: RuleState, options?: CheckOptions): Promise<Verdict> {
-    const { judge, watch, now } = this.#parts
-    const { rule, waiting } = counted
+  async enqueue(call: Call, cost: number, state: RuleState, options?: CheckOptions): Promise<Verdict> {
+    const { decider, counters, now } = this.#options
+    const { rule, waiting } = state
     const since = now()
     if (waiting >= rule.queueSize) {
-      tallyRefusalBy(counted, rule.key(call), watch)
-      return (await judge().look(call, cost, since, options)).refusedBy(rule, 'queue-full')
+      tallyRefusalBy(state, rule.key(call), counters)
+      return (await decider().look(call, cost, since, options)).refusedBy(rule, 'queue-full')
     }
-    const signal = options?.signal
-    const take = () => judge().takeHere(call, cost, now(), options)
-    const isElsewhere = judge()
+    const signal = signalOf(options)
+    const take = () => decider().takeLocal(call, cost, now(), options)
+    const isShared = decider()
       .meets(call, options)
       .some(({ counter }) => counter)
-    const pending = isElsewhere
-      ? await this.#askAgain(call, cost, counted, options)
-      : await this.#line.join(counted, rule.key(call), take, signal)
-    if (pending.reason === 'timeout') tallyRefusalBy(counted, rule.key(call), watch)
-    if (pending.waitMs > 0) return this.#waiting.hold(pending, since, signal)
+    const pending = isShared
+      ? await this.#askAgain(call, cost, state, options)
+      : await this.slots.join(state, rule.key(call), take, signal)
+    if (pending.reason === 'timeout') tallyRefusalBy(state, rule.key(call), counters)
+    if (pending.waitMs > 0) return this.#scheduled.hold(pending, since, signal)
     if (pending.allowed) {
-      counted.tally.waited++
-      watch.total.waited++
+      state.tally.waited++
+      counters.total.waited++
     }
-    return pending.held(pending.receipts, (now() - since) / 1000)
+    return pending.afterWait(pending.receipts, (now() - since) / 1000)
   }
 
-  /** Places have been given back. */
+  /** Slots have been released. */
   freed(receipts: readonly Receipt[]): void {
-    this.#line.freed(receipts)
+    this.slots.freed(receipts)
   }
 
   /** The rules have changed. */
   reconsider(): void {
-    this.#line.reconsider()
+    this.slots.reconsider()
   }
 
-  /** Waits for a place that another process may free: nobody tells, so it is asked for again and again. */
-  async #askAgain(call: Call, cost: number, counted: RuleState, options?: CheckOptions): Promise<PendingVerdict> {
-    const { judge, now } = this.#parts
-    const signal = options?.signal
-    const until = now() + counted.rule.queueTimeoutMs * 1000
-    counted.waiting++
+  /** Waits for a slot that another process may release: no process reports that, so the store is asked again and again. */
+  async #askAgain(call: Call, cost: number, state: RuleState, options?: CheckOptions): Promise<PendingVerdict> {
+    const { decider, now } = this.#options
+    const signal = signalOf(options)
+    const until = now() + state.rule.queueTimeoutMs * 1000
+    state.waiting++
     try {
       for (;;) {
         await pause(ASK_AGAIN_MS * (0.5 + Math.random()), undefined, { signal }).catch(() => signal?.throwIfAborted())
-        const pending = await judge().take(call, cost, now(), options)
+        const pending = await decider().take(call, cost, now(), options)
         if (!pending.exhaustedRule) return pending
-        if (now() >= until) return pending.refusedBy(counted.rule, 'timeout')
+        if (now() >= until) return pending.refusedBy(state.rule, 'timeout')
       }
     } finally {
-      counted.waiting--
+      state.waiting--
     }
   }
 }

@@ -1,5 +1,5 @@
 /** How long decisions took: how many up to each bound, not counting those up to an earlier one, and beyond the last. */
-export interface DurationFigures {
+export interface DurationStats {
   readonly counts: readonly number[]
   readonly sumSeconds: number
 }
@@ -20,7 +20,7 @@ export class Durations {
     this.#sumSeconds += seconds
   }
 
-  read(): DurationFigures {
+  read(): DurationStats {
     return { counts: [...this.#counts], sumSeconds: this.#sumSeconds }
   }
 }

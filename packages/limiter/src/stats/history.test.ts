@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { FigureHistory } from './history.ts'
-import { mergeFigures, noCounts, type Stats } from './stats.ts'
+import { StatsHistory } from './history.ts'
+import { mergeStats, noCounts, type Stats } from './stats.ts'
 
 const durations = { memory: { counts: [], sumSeconds: 0 }, redis: { counts: [], sumSeconds: 0 } }
 
@@ -14,7 +14,7 @@ function figures(rules: Readonly<Record<string, [allowed: number, refused: numbe
 
 describe('the history of figures', () => {
   it('keeps what each second added, and leaves out rules without traffic', () => {
-    const history = new FigureHistory()
+    const history = new StatsHistory()
     history.record(figures({ a: [10, 1], b: [5, 0] }), new Map(), 0)
     history.record(figures({ a: [12, 1], b: [5, 0] }), new Map([['a', 0.5]]), 1000)
     const second = history.record(figures({ a: [15, 4], b: [5, 0] }), new Map([['a', 1]]), 2000)
@@ -34,19 +34,19 @@ describe('the history of figures', () => {
   })
 
   it('takes a count that went down as one that began anew', () => {
-    const history = new FigureHistory()
+    const history = new StatsHistory()
     history.record(figures({ a: [100, 0] }), new Map(), 0)
     expect(history.record(figures({ a: [3, 0] }), new Map(), 1000).rules[0]).toMatchObject({ allowed: 3 })
   })
 
   it('a rule that came later counts from nothing', () => {
-    const history = new FigureHistory()
+    const history = new StatsHistory()
     history.record(figures({}), new Map(), 0)
     expect(history.record(figures({ a: [3, 0] }), new Map(), 1000).rules[0]).toMatchObject({ allowed: 3 })
   })
 
   it('seconds that were missed are zero', () => {
-    const history = new FigureHistory()
+    const history = new StatsHistory()
     history.record(figures({ a: [0, 0] }), new Map(), 0)
     history.record(figures({ a: [1, 0] }), new Map(), 1000)
     history.record(figures({ a: [3, 0] }), new Map(), 4000)
@@ -54,7 +54,7 @@ describe('the history of figures', () => {
   })
 
   it('forgets what is older than its time, and the oldest where there are too many rules', () => {
-    const history = new FigureHistory({ seconds: 3, mostRows: 5 })
+    const history = new StatsHistory({ seconds: 3, mostRows: 5 })
     for (let second = 0; second <= 10; second++) {
       history.record(figures({ a: [second, 0], b: [second, 0] }), new Map(), second * 1000)
     }
@@ -62,7 +62,7 @@ describe('the history of figures', () => {
   })
 
   it('gives the busiest rules where there are many', () => {
-    const history = new FigureHistory()
+    const history = new StatsHistory()
     const many = (factor: number) =>
       figures(Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`r${i}`, [i * factor, 0] as [number, number]])))
     history.record(many(0), new Map(), 0)
@@ -73,7 +73,7 @@ describe('the history of figures', () => {
 
 describe('figures of several processes', () => {
   it('add up, rule by rule', () => {
-    const merged = mergeFigures([figures({ a: [1, 2], b: [1, 0] }), figures({ a: [10, 0] })])
+    const merged = mergeStats([figures({ a: [1, 2], b: [1, 0] }), figures({ a: [10, 0] })])
     expect(merged.total).toMatchObject({ allowed: 12, refused: 2 })
     expect(merged.rules.map(({ id, allowed, refused }) => [id, allowed, refused])).toEqual([
       ['a', 11, 2],

@@ -37,7 +37,7 @@ const names = ['allowed', 'refused', 'waited', 'shadowRefused'] as const
 const width = names.length
 
 /** The last minutes, second by second, in bounded memory: a rule takes room only in seconds in which it was met. */
-export class FigureHistory {
+export class StatsHistory {
   readonly #seconds: number
   readonly #mostRows: number
   readonly #frames: Frame[] = []

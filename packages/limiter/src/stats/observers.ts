@@ -1,4 +1,4 @@
-import type { RuleState } from '../decision/pending-verdict.ts'
+import type { RuleState } from '../decision/rule-state.ts'
 import type { Verdict } from '../verdict.ts'
 import type { Counters } from './counters.ts'
 import { Durations } from './durations.ts'
@@ -6,29 +6,29 @@ import type { Observer } from './observer.ts'
 import { CallRecorder, type RecordedCall } from './recorder.ts'
 import type { Stats } from './stats.ts'
 
-/** Tells what becomes of calls: counted, timed, recorded, and to whoever looks on. */
+/** Times and records calls, and reports them to observers. */
 export class Observers {
-  readonly #watch: Counters
+  readonly #counters: Counters
   readonly #nowMs: () => number
   readonly #durations = { memory: new Durations(), redis: new Durations() }
   #recorder: CallRecorder | undefined
 
-  constructor(watch: Counters, nowMs: () => number) {
-    this.#watch = watch
+  constructor(counters: Counters, nowMs: () => number) {
+    this.#counters = counters
     this.#nowMs = nowMs
   }
 
-  figures(rules: readonly RuleState[]): Stats {
+  stats(rules: readonly RuleState[]): Stats {
     const { memory, redis } = this.#durations
     return {
-      total: this.#watch.total.read(),
+      total: this.#counters.total.read(),
       rules: rules.map(({ rule, waiting, tally }) => ({ id: rule.id, waiting, ...tally.read() })),
       durations: { memory: memory.read(), redis: redis.read() },
     }
   }
 
   takeLoads(rules: readonly RuleState[]): Map<string, number> {
-    this.#watch.tracksLoads = true
+    this.#counters.tracksLoads = true
     const loads = new Map<string, number>()
     for (const { rule, tally } of rules) {
       const load = tally.takeLoad(rule.meters)
@@ -38,15 +38,15 @@ export class Observers {
   }
 
   observe(observer: Observer): () => void {
-    this.#watch.observers = [...this.#watch.observers, observer]
+    this.#counters.observers = [...this.#counters.observers, observer]
     return () => {
-      this.#watch.observers = this.#watch.observers.filter(one => one !== observer)
+      this.#counters.observers = this.#counters.observers.filter(one => one !== observer)
     }
   }
 
-  record(rules: readonly RuleState[], most?: number): void {
+  record(rules: readonly RuleState[], maxCalls?: number): void {
     if (this.#recorder) return
-    const recorder = new CallRecorder({ now: this.#nowMs, ...(most === undefined ? {} : { most }) })
+    const recorder = new CallRecorder({ now: this.#nowMs, ...(maxCalls === undefined ? {} : { most: maxCalls }) })
     this.#recorder = recorder
     this.follow(rules)
     this.observe({ onCall: (call, cost) => recorder.add(call, cost) })
@@ -56,7 +56,7 @@ export class Observers {
     return this.#recorder?.since(this.#nowMs() - lastMs) ?? []
   }
 
-  /** The rules have changed, and with them what is kept of a call. */
+  /** The rules have changed, and with them what is recorded of a call. */
   follow(rules: readonly RuleState[]): void {
     this.#recorder?.use(rules.map(({ rule }) => rule))
   }
@@ -64,11 +64,11 @@ export class Observers {
   time(store: 'memory' | 'redis', startedMs: number): void {
     const seconds = (performance.now() - startedMs) / 1000
     this.#durations[store].add(seconds)
-    for (const observer of this.#watch.observers) observer.onTimed?.(seconds, store)
+    for (const observer of this.#counters.observers) observer.onTimed?.(seconds, store)
   }
 
-  tell(verdict: Verdict): Verdict {
-    for (const observer of this.#watch.observers) observer.onVerdict?.(verdict)
+  report(verdict: Verdict): Verdict {
+    for (const observer of this.#counters.observers) observer.onVerdict?.(verdict)
     return verdict
   }
 }

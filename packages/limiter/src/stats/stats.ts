@@ -1,8 +1,8 @@
-import type { DurationFigures } from './durations.ts'
+import type { DurationStats } from './durations.ts'
 import { type Counts, countNames } from './tally.ts'
 
 /** The figures of one rule since it came into force. */
-export interface RuleFigures extends Counts {
+export interface RuleStats extends Counts {
   readonly id: string
   /** Calls that wait for it at this moment. */
   readonly waiting: number
@@ -12,14 +12,14 @@ export interface RuleFigures extends Counts {
 export interface Stats {
   /** Every call once, however many rules it met. */
   readonly total: Counts
-  readonly rules: readonly RuleFigures[]
+  readonly rules: readonly RuleStats[]
   /** One call in so many is timed, by where its rules are counted. */
-  readonly durations: Readonly<Record<'memory' | 'redis', DurationFigures>>
+  readonly durations: Readonly<Record<'memory' | 'redis', DurationStats>>
 }
 
 /** The figures of several processes as if they were one. */
-export function mergeFigures(all: readonly Stats[]): Stats {
-  const rules = new Map<string, RuleFigures>()
+export function mergeStats(all: readonly Stats[]): Stats {
+  const rules = new Map<string, RuleStats>()
   for (const { id, waiting, ...counts } of all.flatMap(one => one.rules)) {
     const known = rules.get(id)
     rules.set(id, { id, waiting: waiting + (known?.waiting ?? 0), ...add(counts, known) })
@@ -47,7 +47,7 @@ function add(one: Counts, other: Counts = noCounts): Counts {
   return Object.fromEntries(countNames.map(name => [name, one[name] + other[name]])) as unknown as Counts
 }
 
-function addDurations(all: readonly DurationFigures[]): DurationFigures {
+function addDurations(all: readonly DurationStats[]): DurationStats {
   const longest = Math.max(0, ...all.map(({ counts }) => counts.length))
   return {
     counts: Array.from({ length: longest }, (_, i) => all.reduce((sum, { counts }) => sum + (counts[i] ?? 0), 0)),

@@ -6,6 +6,7 @@ export type WhenStoreDown = 'share' | 'local' | 'allow' | 'refuse'
 
 /** A charge to counts that the whole fleet shares, with what stands in for them while the store cannot be asked. */
 export interface SharedCharge extends FleetCharge {
+  readonly kind: 'shared'
   readonly table: Table
   readonly whenStoreDown: WhenStoreDown
   /** Where it was counted in the end. */
@@ -24,6 +25,7 @@ export function sharedCharge(counter: FleetCounter, table: Table, whenStoreDown:
   const { key, cost, enforced, mayWait, delays, wait, fits, remaining, resets } = fleetCharge(counter)
   // spelled out, since it is made for every call, and V8 keeps what is assigned later one step further away
   return {
+    kind: 'shared',
     counter,
     key,
     cost,

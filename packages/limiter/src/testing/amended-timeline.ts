@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { giveBackHere } from '../decision/pending-verdict.ts'
+import { refundLocal } from '../decision/receipt.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import { type LocalCharge, localCharge, MemoryStore } from '../stores/memory/memory-store.ts'
 import { resetsSoFar, type Table } from '../stores/memory/table.ts'
@@ -57,7 +57,7 @@ export function memoryStage(words: TimelineRule): Stage {
       const charge: LocalCharge = { ...localCharge(table), key, cost, mayWait: false }
       const allowed = store.take([charge], 1, now)
       const refund = (then: number, part: number): void => {
-        giveBackHere({ ...charge, cost: part, moment: now, resetsBefore }, then, 'all')
+        refundLocal({ ...charge, cost: part, moment: now, resetsBefore }, then, 'all')
       }
       return { allowed, remaining: Math.min(...charge.remaining), retryUs: charge.wait, refund }
     },

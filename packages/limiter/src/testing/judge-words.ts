@@ -1,5 +1,5 @@
 import { Decider } from '../decision/decider.ts'
-import type { Receipt } from '../decision/pending-verdict.ts'
+import type { Receipt } from '../decision/receipt.ts'
 import { Tally } from '../stats/tally.ts'
 import { MemoryStore } from '../stores/memory/memory-store.ts'
 import { compileRules } from './compile-words.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { Meter } from '../algorithms/algorithm.ts'
 import { blocking, blockMeter } from '../algorithms/block.ts'
 import { concurrency } from '../algorithms/concurrency.ts'
-import { giveBackHere } from '../decision/pending-verdict.ts'
+import { refundLocal } from '../decision/receipt.ts'
 import { type LocalCharge, localCharge, MemoryStore } from '../stores/memory/memory-store.ts'
 import { resetsSoFar, type Table } from '../stores/memory/table.ts'
 import { LEASE_MS, type RedisCharge, type RedisCounter, redisCharge } from '../stores/redis/counter.ts'
@@ -192,7 +192,7 @@ export class StoreWalk {
     const cost = Math.max(1, receipt!.cost - (share % receipt!.cost))
     if (cost < receipt!.cost) this.#receipts.push({ ...receipt!, cost: receipt!.cost - cost })
     this.#redis.giveBack([{ counter, key, cost, moment, wait }])
-    giveBackHere({ ...receipt!, cost }, this.#now, 'all')
+    refundLocal({ ...receipt!, cost }, this.#now, 'all')
     await this.#arrival(this.#rules.find(({ table }) => table === receipt!.table)!.counter)
   }
 

@@ -9,7 +9,7 @@ function inMemory({ rule }: Timeline, startMs: number): TimelineJudge {
   const judge = createTestDecider([rule])
   return (atMs, cost, key) => {
     const call = { method: 'GET', path: '/', attributes: { key } }
-    return judge.takeHere(call, cost, Math.round((startMs + atMs) * 1000))
+    return judge.takeLocal(call, cost, Math.round((startMs + atMs) * 1000))
   }
 }
 

@@ -91,7 +91,7 @@ describe('processes that count together', () => {
 
   it('agree with a process that counts alone', async () => {
     await count()
-    const rules = [{ id: 'levels', by: 'ip', limit: ['3/s', '5/m'], algorithm: 'fixed-window' }]
+    const rules = [{ id: 'levels', by: 'ip', limit: ['3/s', '5/m'], algorithm: 'fixed-window' as const }]
     const [one] = await join2({ rules })
     const alone = await createLimiter({ rules })
     closing.push(() => alone.close())

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { adminOf } from '../admin/limiter-admin.ts'
 import { createLimiter } from '../create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
 import { RateLimiter } from '../pacing/rate-limiter.ts'
@@ -74,7 +75,7 @@ describe('services with different prefixes in one Redis', () => {
       expect(limiter.status().store).toMatchObject({ healthy: true, fleet: { size: 1, rank: 0, known: true } })
     }
     await shop.close()
-    expect(await mail.traffic('login', 5)).toEqual([])
+    expect(await adminOf(mail).traffic('login', 5)).toEqual([])
     expect(await server.client.keys('shop:d1:traffic*')).not.toEqual([])
     const rates = ['one', 'two'].map(prefix => RateLimiter.create(5, { name: 'rate', store: { redis, prefix } }))
     for (const rate of rates) closing.push(() => rate.close())

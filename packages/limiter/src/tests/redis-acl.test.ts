@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { adminOf } from '../admin/limiter-admin.ts'
 import { createLimiter } from '../create-limiter.ts'
 import { RateLimiter } from '../pacing/rate-limiter.ts'
 import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
@@ -33,7 +34,7 @@ it('the user of Redis that docs/distributed.md creates may do all that is needed
   expect((await limiter.blocks('login')).map(({ key }) => key)).toContain('bob')
   await limiter.unblock('login', 'bob')
   await limiter.reset('many', call('ann'))
-  await limiter.traffic('login', 5)
+  await adminOf(limiter).traffic('login', 5)
   const pace = RateLimiter.create(1000, { name: 'mail', store: { redis } })
   await pace.acquire()
   await pace.close()

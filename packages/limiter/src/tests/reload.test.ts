@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createLimiter } from '../create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
-import type { RuleOptions } from '../rules/parse.ts'
+import type { CommonRuleOptions, RuleOptions } from '../rules/schema/options.ts'
 import type { SourceDocument, SourceKind } from '../sources/source.ts'
 import type { Verdict } from '../verdict.ts'
 
@@ -58,7 +58,7 @@ async function house(...rules: readonly RuleOptions[]) {
   return { limiter, change, call, waitingFor, check: async () => (await call()).allowed }
 }
 
-const places = (limit: number, words: Partial<RuleOptions> = {}): RuleOptions => {
+const places = (limit: number, words: Partial<CommonRuleOptions> = {}): RuleOptions => {
   return { id: 'places', limit, algorithm: 'concurrency', ...words }
 }
 const queue = (limit: number): RuleOptions => places(limit, { whenFull: 'wait', queue: { timeout: '10s' } })

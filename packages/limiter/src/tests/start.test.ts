@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { adminOf } from '../admin/limiter-admin.ts'
 import { createLimiter } from '../create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
 import { measures } from '../metrics/measure.ts'
@@ -65,7 +66,7 @@ async function start(redis: string): Promise<Limiter> {
 const ask = (limiter: Limiter) => limiter.check({ method: 'GET', path: '/' })
 
 const troubles = (limiter: Limiter) =>
-  measures.find(({ name }) => name === 'diana_store_trouble')!.read(limiter.figures(), limiter.status())
+  measures.find(({ name }) => name === 'diana_store_trouble')!.read(adminOf(limiter).stats(), limiter.status())
 
 describe('a start without a Redis that can be used', () => {
   it.each([

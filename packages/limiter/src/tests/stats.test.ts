@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { adminOf } from '../admin/limiter-admin.ts'
 import type { Call } from '../call.ts'
 import { createLimiter } from '../create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
@@ -11,7 +12,9 @@ function call(ip: string, path = '/'): Call {
 }
 
 function ofRule(limiter: Limiter, id: string) {
-  return limiter.figures().rules.find(rule => rule.id === id)
+  return adminOf(limiter)
+    .stats()
+    .rules.find(rule => rule.id === id)
 }
 
 describe('the figures of a limiter', () => {
@@ -27,7 +30,7 @@ describe('the figures of a limiter', () => {
     for (let i = 0; i < 5; i++) await limiter.check(call('203.0.113.1'))
     await limiter.check(call('203.0.113.2', '/other'))
     await limiter.check(call('203.0.113.3', '/other'))
-    expect(limiter.figures().total).toEqual({ ...none, allowed: 3, refused: 4 })
+    expect(adminOf(limiter).stats().total).toEqual({ ...none, allowed: 3, refused: 4 })
     expect(ofRule(limiter, 'all')).toEqual({ id: 'all', waiting: 0, ...none, allowed: 3 })
     expect(ofRule(limiter, 'each')).toEqual({ id: 'each', waiting: 0, ...none, allowed: 3, refused: 3 })
     expect(ofRule(limiter, 'other')).toEqual({ id: 'other', waiting: 0, ...none, allowed: 1, refused: 1 })
@@ -39,14 +42,14 @@ describe('the figures of a limiter', () => {
     await limiter.peek(call('203.0.113.1'))
     await limiter.check(call('203.0.113.1'), { cost: 0 })
     await limiter.explain(call('203.0.113.1'))
-    expect(limiter.figures().total).toEqual({ ...none, allowed: 0 })
+    expect(adminOf(limiter).stats().total).toEqual({ ...none, allowed: 0 })
     await limiter.close()
   })
 
   it('count what only a shadow rule would have refused among the allowed', async () => {
     const limiter = await createLimiter({ rules: [{ id: 'shy', limit: '2/m', whenFull: 'shadow' }] })
     for (let i = 0; i < 5; i++) await limiter.check(call('203.0.113.1'))
-    expect(limiter.figures().total).toEqual({ ...none, allowed: 5, shadowRefused: 3 })
+    expect(adminOf(limiter).stats().total).toEqual({ ...none, allowed: 5, shadowRefused: 3 })
     expect(ofRule(limiter, 'shy')).toMatchObject({ allowed: 5, refused: 0, shadowRefused: 3 })
     await limiter.close()
   })
@@ -61,7 +64,7 @@ describe('the figures of a limiter', () => {
     const allowed = verdicts.filter(verdict => verdict.allowed).length
     const waited = verdicts.filter(verdict => verdict.waitMs > 0).length
     expect(waited).toBeGreaterThan(0)
-    expect(limiter.figures().total).toEqual({ ...none, allowed, waited, refused: 5 - allowed })
+    expect(adminOf(limiter).stats().total).toEqual({ ...none, allowed, waited, refused: 5 - allowed })
     await limiter.close()
   })
 
@@ -77,7 +80,7 @@ describe('the figures of a limiter', () => {
     first.release()
     expect(await waiting[0]).toMatchObject({ allowed: true })
     expect(await waiting[1]).toMatchObject({ allowed: false, reason: 'timeout' })
-    expect(limiter.figures().total).toEqual({ ...none, allowed: 2, refused: 2, waited: 1 })
+    expect(adminOf(limiter).stats().total).toEqual({ ...none, allowed: 2, refused: 2, waited: 1 })
     expect(ofRule(limiter, 'one')).toMatchObject({ allowed: 2, refused: 2, waited: 1, waiting: 0 })
     await limiter.close()
   })
@@ -88,7 +91,7 @@ describe('the figures of a limiter', () => {
       store: { redis: async () => Promise.reject(new Error('down')), timeout: '20ms' },
     })
     for (let i = 0; i < 3; i++) await limiter.check(call('203.0.113.1'))
-    const { total } = limiter.figures()
+    const { total } = adminOf(limiter).stats()
     expect(total).toMatchObject({ allowed: 2, refused: 1, degradedAllowed: 2, degradedRefused: 1 })
     expect(ofRule(limiter, 'shared')).toMatchObject({ degradedAllowed: 2, degradedRefused: 1 })
     await limiter.close()
@@ -98,7 +101,7 @@ describe('the figures of a limiter', () => {
     const limiter = await createLimiter({ rules: [{ id: 'each', by: 'ip', limit: '1/m' }] })
     const refusals: RefusedCaller[] = []
     const heard: string[] = []
-    const stop = limiter.observe({
+    const stop = adminOf(limiter).observe({
       onCall: ({ ip }, cost) => heard.push(`${ip} ${cost}`),
       onRefusal: refusal => refusals.push(refusal),
       onVerdict: ({ allowed }) => heard.push(String(allowed)),
@@ -115,7 +118,7 @@ describe('the figures of a limiter', () => {
   it('time one call in 32', async () => {
     const limiter = await createLimiter({ rules: [{ id: 'all', limit: '1000/s' }] })
     for (let i = 0; i < 96; i++) await limiter.check(call('203.0.113.1'))
-    const { counts, sumSeconds } = limiter.figures().durations.memory
+    const { counts, sumSeconds } = adminOf(limiter).stats().durations.memory
     expect(counts.reduce((sum, count) => sum + count, 0)).toBe(3)
     expect(sumSeconds).toBeGreaterThan(0)
     await limiter.close()
@@ -126,11 +129,11 @@ describe('the figures of a limiter', () => {
       rules: [{ id: 'each', by: 'ip', algorithm: 'token-bucket', limit: '10/s', burst: 20 }],
       clock: () => 1_000_000,
     })
-    expect(limiter.takeLoads()).toEqual(new Map())
+    expect(adminOf(limiter).takeLoads()).toEqual(new Map())
     await limiter.check(call('203.0.113.1'), { cost: 15 })
     await limiter.check(call('203.0.113.2'))
-    expect(limiter.takeLoads()).toEqual(new Map([['each', 0.75]]))
-    expect(limiter.takeLoads()).toEqual(new Map())
+    expect(adminOf(limiter).takeLoads()).toEqual(new Map([['each', 0.75]]))
+    expect(adminOf(limiter).takeLoads()).toEqual(new Map())
     await limiter.close()
   })
 })
@@ -138,12 +141,12 @@ describe('the figures of a limiter', () => {
 describe('a trial', () => {
   it('counts beside the real rule and refuses nobody, until it ends', async () => {
     const limiter = await createLimiter({ rules: [{ id: 'all', limit: '10/m' }] })
-    const { id } = limiter.startTrial('all', 'id: all\nlimit: 2/m\n')
+    const { id } = adminOf(limiter).startTrial('all', 'id: all\nlimit: 2/m\n')
     expect(id).toBe('all~trial')
     for (let i = 0; i < 5; i++) expect((await limiter.check(call('203.0.113.1'))).allowed).toBe(true)
     expect(ofRule(limiter, 'all~trial')).toMatchObject({ allowed: 5, shadowRefused: 3 })
-    expect(limiter.endTrial(id)).toBe(true)
-    expect(limiter.endTrial(id)).toBe(false)
+    expect(adminOf(limiter).endTrial(id)).toBe(true)
+    expect(adminOf(limiter).endTrial(id)).toBe(false)
     expect(ofRule(limiter, 'all~trial')).toBeUndefined()
     for (let i = 0; i < 6; i++) await limiter.check(call('203.0.113.1'))
     expect(ofRule(limiter, 'all')).toMatchObject({ allowed: 10, refused: 1 })
@@ -152,10 +155,10 @@ describe('a trial', () => {
 
   it('of a rule that cannot be obeyed is refused, and so is the twenty-first', async () => {
     const limiter = await createLimiter({ rules: [{ id: 'all', limit: '10/m' }] })
-    expect(() => limiter.startTrial('all', 'id: all\nlimit: many')).toThrow('limit')
-    for (let i = 0; i < 20; i++) limiter.startTrial(`r${i}`, `- id: r${i}\n  limit: 5/s`)
-    expect(() => limiter.startTrial('more', '{ id: more, limit: 1/s }')).toThrow('20 rules')
-    expect(limiter.trials).toHaveLength(20)
+    expect(() => adminOf(limiter).startTrial('all', 'id: all\nlimit: many')).toThrow('limit')
+    for (let i = 0; i < 20; i++) adminOf(limiter).startTrial(`r${i}`, `- id: r${i}\n  limit: 5/s`)
+    expect(() => adminOf(limiter).startTrial('more', '{ id: more, limit: 1/s }')).toThrow('20 rules')
+    expect(adminOf(limiter).trials).toHaveLength(20)
     await limiter.close()
   })
 })
@@ -171,16 +174,16 @@ describe('a preview', () => {
       ],
       clock: () => now,
     })
-    limiter.record()
+    adminOf(limiter).record()
     for (let second = 0; second < 10; second++) {
       for (let i = 0; i < 3; i++) await limiter.check({ ...call('203.0.113.1'), headers: { 'x-account': 'ann' } })
       await limiter.check({ ...call('203.0.113.1'), headers: { cookie: 'uid=bob; other=secret' } })
       now += 1000
     }
     const proposed = {
-      ...(await limiter.documents.consider('local', 'rules: [{ id: each, by: account, limit: 1/s }]'))!,
+      ...(await adminOf(limiter).documents.consider('local', 'rules: [{ id: each, by: account, limit: 1/s }]'))!,
     }
-    const { rules, total, calls, sampled } = limiter.preview({ ...proposed, identify: {} })
+    const { rules, total, calls, sampled } = adminOf(limiter).preview({ ...proposed, identify: {} })
     expect([calls, sampled]).toEqual([40, false])
     expect(total).toEqual({ before: { allowed: 30, refused: 10 }, after: { allowed: 20, refused: 20 } })
     expect(rules.find(({ id }) => id === 'each')).toEqual({
@@ -189,7 +192,7 @@ describe('a preview', () => {
       after: { allowed: 20, refused: 20 },
     })
     expect(rules.find(({ id }) => id === 'all')?.after).toEqual({ allowed: 0, refused: 0 })
-    expect(limiter.figures().total).toMatchObject({ allowed: 30, refused: 10 })
+    expect(adminOf(limiter).stats().total).toMatchObject({ allowed: 30, refused: 10 })
     await limiter.close()
   })
 
@@ -197,7 +200,9 @@ describe('a preview', () => {
     const limiter = await createLimiter({ rules: [{ id: 'all', limit: '1/m' }] })
     await limiter.check(call('203.0.113.1'))
     expect(
-      limiter.preview((await limiter.documents.consider('local', 'rules: [{ id: all, limit: 1/s }]'))!).calls,
+      adminOf(limiter).preview(
+        (await adminOf(limiter).documents.consider('local', 'rules: [{ id: all, limit: 1/s }]'))!,
+      ).calls,
     ).toBe(0)
     await limiter.close()
   })

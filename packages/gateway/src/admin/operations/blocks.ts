@@ -1,4 +1,5 @@
-import { type BlockedCaller, type Call, callOfKey, parseDuration } from 'diana-limiter'
+import { type BlockedCaller, type Call, parseDuration } from 'diana-limiter'
+import { adminOf, callOfKey } from 'diana-limiter/admin'
 import { z } from 'zod'
 import { Refusal } from '../refusal.ts'
 import { findCaller, idOf, showKey } from './callers.ts'
@@ -43,7 +44,7 @@ export const blockOperations: readonly Operation[] = [
       const ms = parseDuration(body.for)
       if (ms === undefined) throw new Refusal(400, 'for: say how long, such as 10m.')
       await context.limiter.block(rule, who, ms)
-      const blocked = { rule, key: context.limiter.keyOf(rule, who), leftMs: ms }
+      const blocked = { rule, key: adminOf(context.limiter).keyOf(rule, who), leftMs: ms }
       const since = Date.now()
       const until = since + ms
       context.blocks.add({ id: idOf(blocked), since, until })

@@ -1,5 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto'
-import { describeKey, type KeyPart, maskCaller, type TopCaller } from 'diana-limiter'
+import { describeKey, type KeyPart } from 'diana-limiter'
+import { maskCaller, type TopCaller } from 'diana-limiter/admin'
 import { z } from 'zod'
 import type { Processes } from '../processes.ts'
 import { type Operation, operation } from './operation.ts'

@@ -1,4 +1,6 @@
-import type { Limiter, Mistake, Where } from 'diana-limiter'
+import type { Limiter, Mistake } from 'diana-limiter'
+import type { Where } from 'diana-limiter/admin'
+import { adminOf } from 'diana-limiter/admin'
 import { z } from 'zod'
 import { Refusal } from '../refusal.ts'
 import { type AdminContext, type Operation, operation } from './operation.ts'
@@ -28,7 +30,7 @@ export const documentOperations: readonly Operation[] = [
       reason: z.string().optional(),
     }),
     refusals: { 502: 'its source failed' },
-    run: ({ query }, { limiter }) => limiter.documents.read(query.where),
+    run: ({ query }, { limiter }) => adminOf(limiter).documents.read(query.where),
   }),
   operation({
     method: 'POST',
@@ -37,7 +39,7 @@ export const documentOperations: readonly Operation[] = [
     body: z.strictObject({ where: where.default('local'), text }),
     answer: mistakes,
     run: async ({ body }, { limiter }) => ({
-      mistakes: (await limiter.documents.check(body.where, body.text)).map(tell),
+      mistakes: (await adminOf(limiter).documents.check(body.where, body.text)).map(tell),
     }),
   }),
   operation({
@@ -57,9 +59,9 @@ export const documentOperations: readonly Operation[] = [
     }),
     refusals: { 422: conflicts[422] },
     run: async ({ body }, { limiter, processes }) => {
-      assertGood(await limiter.documents.check(body.where, body.text))
-      const proposed = await limiter.documents.consider(body.where, body.text)
-      return limiter.preview(proposed!, await processes.recentCalls())
+      assertGood(await adminOf(limiter).documents.check(body.where, body.text))
+      const proposed = await adminOf(limiter).documents.consider(body.where, body.text)
+      return adminOf(limiter).preview(proposed!, await processes.recentCalls())
     },
   }),
   operation({
@@ -79,14 +81,14 @@ export const documentOperations: readonly Operation[] = [
     answer: written,
     refusals: conflicts,
     run: ({ id, body }, context) => {
-      const read = context.limiter.documents.checkRule(body.text)
+      const read = adminOf(context.limiter).documents.checkRule(body.text)
       assertGood(read.mistakes)
       if (read.id !== id) {
         throw new Refusal(422, `The rule names itself "${read.id}": write id: ${id}, or add it under its own name.`, {
           mistakes: [{ line: 1, column: 1, message: `its id must be ${id}` }],
         })
       }
-      return write(context, body.where, body.version, whole => context.limiter.documents.edit(whole, id, body.text))
+      return write(context, body.where, body.version, whole => adminOf(context.limiter).documents.edit(whole, id, body.text))
     },
   }),
   operation({
@@ -97,7 +99,7 @@ export const documentOperations: readonly Operation[] = [
     answer: written,
     refusals: conflicts,
     run: ({ id, query }, context) =>
-      write(context, query.where, query.version, whole => context.limiter.documents.edit(whole, id, undefined)),
+      write(context, query.where, query.version, whole => adminOf(context.limiter).documents.edit(whole, id, undefined)),
   }),
 ]
 
@@ -107,13 +109,13 @@ async function write(
   base: string,
   change: (text: string) => string | Promise<string>,
 ): Promise<{ version: string }> {
-  const stored = await limiter.documents.read(place)
+  const stored = await adminOf(limiter).documents.read(place)
   if (!stored.writable) throw new Refusal(403, stored.reason ?? 'It cannot be written.')
   if (stored.version !== base) throw conflict(stored)
   const changed = await change(stored.text)
-  assertGood(await limiter.documents.check(place, changed))
+  assertGood(await adminOf(limiter).documents.check(place, changed))
   try {
-    return { version: await limiter.documents.write(place, changed, base) }
+    return { version: await adminOf(limiter).documents.write(place, changed, base) }
   } catch (error) {
     if ((error as { code?: unknown }).code === 'CONFLICT') throw conflict(await readAgain(limiter, place))
     throw error
@@ -121,7 +123,7 @@ async function write(
 }
 
 async function readAgain(limiter: Limiter, place: Where): Promise<{ text: string; version: string }> {
-  const { text, version } = await limiter.documents.read(place)
+  const { text, version } = await adminOf(limiter).documents.read(place)
   return { text, version }
 }
 

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
-import { type Call, type Limiter, normaliseTarget } from 'diana-limiter'
+import { type Call, callerAddress, type Limiter, normalizeTarget } from 'diana-limiter'
+import { adminOf } from 'diana-limiter/admin'
 import { z } from 'zod'
 import { readRequest, type WrittenRequest } from '../read-request.ts'
 import { Refusal } from '../refusal.ts'
@@ -64,7 +65,7 @@ export const explainOperations: readonly Operation[] = [
       const asked = toCall(request, body.ip, limiter)
       const [rules, verdict] = [await limiter.explain(asked), await limiter.peek(asked)]
       // no rule is asked about a caller who is denied
-      const misses = verdict.reason === 'denied' ? [] : limiter.explainMisses(asked).slice(0, MOST_MISSES)
+      const misses = verdict.reason === 'denied' ? [] : adminOf(limiter).explainMisses(asked).slice(0, MOST_MISSES)
       const { method, path, query, ip, host, headers } = asked
       return {
         call: { method, path, query, ip, host, headers },
@@ -88,11 +89,11 @@ export function fromParts({ method, path, headers }: z.output<typeof call>): Wri
 
 /** The call that a filter would make of a request from `ip`. */
 export function toCall({ method, target, headers }: WrittenRequest, ip: string | undefined, limiter: Limiter): Call {
-  const place = normaliseTarget(target)
+  const place = normalizeTarget(target)
   if (place === undefined) throw new Refusal(400, 'This path cannot be read: write one such as /orders/1.')
   const peer = ip ?? '127.0.0.1'
   if (isIP(peer) === 0) throw new Refusal(400, 'This is no address: write one such as 203.0.113.9.')
-  const address = limiter.addressOf(peer, headers[limiter.forwardedBy])
+  const address = callerAddress(limiter, peer, headers)
   return {
     method,
     path: place.path,

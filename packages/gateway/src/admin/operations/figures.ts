@@ -1,4 +1,4 @@
-import type { Series } from 'diana-limiter'
+import type { Series } from 'diana-limiter/admin'
 import { z } from 'zod'
 import { type Operation, operation } from './operation.ts'
 import { count, milliseconds, moment } from './shapes.ts'

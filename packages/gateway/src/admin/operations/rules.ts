@@ -1,4 +1,6 @@
-import { algorithms, dimensions, formatDuration, type Limiter, type Rule, ruleFileSchema, sources } from 'diana-limiter'
+import { algorithms, dimensions, formatDuration, type Limiter, type Rule, sources } from 'diana-limiter'
+import { adminOf } from 'diana-limiter/admin'
+import { ruleFileSchema } from 'diana-limiter/schema'
 import { stringify } from 'yaml'
 import { z } from 'zod'
 import { type Operation, operation } from './operation.ts'
@@ -42,8 +44,8 @@ async function describeRules(limiter: Limiter): Promise<object[]> {
   const remote = sources.find(({ role }) => role === 'remote')?.name
   const waiting = new Map(rules.map(rule => [rule.id, rule.waiting]))
   const texts = {
-    local: await limiter.documents.ruleTexts('local'),
-    remote: await limiter.documents.ruleTexts('remote'),
+    local: await adminOf(limiter).documents.ruleTexts('local'),
+    remote: await adminOf(limiter).documents.ruleTexts('remote'),
   }
   return limiter.rules.map(rule => {
     const { id, origin = 'options', algorithm, limits, by, match, whenFull, whenStoreDown } = rule

@@ -1,3 +1,4 @@
+import { adminOf } from 'diana-limiter/admin'
 import { z } from 'zod'
 import { Refusal } from '../refusal.ts'
 import { type Operation, operation } from './operation.ts'
@@ -11,7 +12,7 @@ export const trialOperations: readonly Operation[] = [
     path: '/trials',
     summary: 'The rules on trial.',
     answer: z.object({ trials: z.array(trial) }),
-    run: (_, { limiter }) => ({ trials: limiter.trials }),
+    run: (_, { limiter }) => ({ trials: adminOf(limiter).trials }),
   }),
   operation({
     method: 'POST',
@@ -22,9 +23,9 @@ export const trialOperations: readonly Operation[] = [
     answer: trial,
     refusals: { 422: 'it cannot be obeyed; `mistakes` say where and why' },
     run: ({ body }, { limiter, live }) => {
-      const { mistakes } = limiter.documents.checkRule(body.text)
+      const { mistakes } = adminOf(limiter).documents.checkRule(body.text)
       if (mistakes.length > 0) throw new Refusal(422, mistakes[0]!.message, { mistakes })
-      const started = limiter.startTrial(body.rule, body.text)
+      const started = adminOf(limiter).startTrial(body.rule, body.text)
       live.tellRules()
       return started
     },
@@ -36,7 +37,7 @@ export const trialOperations: readonly Operation[] = [
     answer: z.object({ ended: z.literal(true) }),
     refusals: { 404: 'there is no such trial' },
     run: ({ id }, { limiter, live }) => {
-      if (!limiter.endTrial(id)) throw new Refusal(404, 'There is no such trial.')
+      if (!adminOf(limiter).endTrial(id)) throw new Refusal(404, 'There is no such trial.')
       live.tellRules()
       return { ended: true }
     },

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { randomRuns } from '@test/random-runs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { createLimiter, type Limiter } from 'diana-limiter'
+import { adminOf } from 'diana-limiter/admin'
 import fc from 'fast-check'
 import type { FastifyInstance, InjectOptions } from 'fastify'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -194,7 +195,7 @@ describe('what is told', () => {
 
   it('why a call would be refused, from a pasted command, without counting', async () => {
     for (let i = 0; i < 3; i++) await limiter.check(call('ann'))
-    const before = limiter.figures().total
+    const before = adminOf(limiter).stats().total
     const { body } = await send('POST', '/explain', {
       request: `curl -H 'X-Account: ann' http://any/`,
       ip: '203.0.113.9',
@@ -208,7 +209,7 @@ describe('what is told', () => {
       ip: '203.0.113.9',
     })
     expect(other.body).toMatchObject({ allowed: true, call: { method: 'GET', path: '/x', query: 'a=1' } })
-    expect(limiter.figures().total).toEqual(before)
+    expect(adminOf(limiter).stats().total).toEqual(before)
   })
 
   it('what a change would have done', async () => {
@@ -276,7 +277,11 @@ describe('what is written', () => {
     expect(started.body).toMatchObject({ id: 'each~trial', rule: 'each' })
     await limiter.check(call('ann'))
     expect((await limiter.check(call('ann'))).allowed).toBe(true)
-    expect(limiter.figures().rules.find(({ id }) => id === 'each~trial')).toMatchObject({ shadowRefused: 1 })
+    expect(
+      adminOf(limiter)
+        .stats()
+        .rules.find(({ id }) => id === 'each~trial'),
+    ).toMatchObject({ shadowRefused: 1 })
     expect((await get('/trials')).body.trials).toHaveLength(1)
     expect((await send('DELETE', '/trials/each~trial')).status).toBe(200)
     expect((await send('DELETE', '/trials/each~trial')).status).toBe(404)

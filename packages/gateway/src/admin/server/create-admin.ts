@@ -66,7 +66,7 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   const live = new Live(processes, limiter, status)
   const context: AdminContext = { limiter, processes, live, blocks: new Blocks(), status }
   const registry = new Registry()
-  registerMetrics({ figures: () => processes.figures(), status: () => limiter.status() }, registry)
+  registerMetrics({ stats: () => processes.figures(), status: () => limiter.status() }, registry)
   if (options.httpStats) registerHttpMetrics(options.httpStats, registry)
 
   const app = fastify({

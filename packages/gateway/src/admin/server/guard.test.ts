@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { randomRuns } from '@test/random-runs'
 import { createLimiter, type Limiter } from 'diana-limiter'
+import { adminOf } from 'diana-limiter/admin'
 import fc from 'fast-check'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -31,7 +32,7 @@ beforeAll(async () => {
   app = await createAdmin({ limiter, host: '127.0.0.1', token, page: folder })
   await app.listen({ host: '127.0.0.1', port: 0 })
   port = (app.server.address() as AddressInfo).port
-  version = (await limiter.documents.read('local')).version
+  version = (await adminOf(limiter).documents.read('local')).version
 })
 afterAll(async () => {
   await app.close()

@@ -1,11 +1,11 @@
-import type { Limiter } from 'diana-limiter'
+import type { LiveDocument } from 'diana-limiter/gateway'
 import type { CallRequest } from '../../calls/call.ts'
 import { tagsOfService } from '../../compression/entity-tags.ts'
 import type { Route } from '../../routes/route.ts'
 import { isOfTheConnection } from './connection-headers.ts'
 
 /** Who is believed about the caller's address, in which header. */
-export interface Trust extends Pick<Limiter, 'addressOf' | 'forwardedBy'> {
+export interface Trust extends Pick<LiveDocument, 'addressOf' | 'forwardedBy'> {
   /** Whether an address is that of a trusted proxy. */
   isProxy(address: string): boolean
 }

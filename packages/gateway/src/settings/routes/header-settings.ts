@@ -1,4 +1,4 @@
-import { headerFault, textOf } from 'diana-limiter/words'
+import { headerFault, textOf } from 'diana-limiter/schema'
 import { z } from 'zod'
 
 /** What a proxy says itself, or what would break the framing of a message. */

@@ -1,4 +1,4 @@
-import { headerFault, listOf, methodFault, textOf } from 'diana-limiter/words'
+import { headerFault, listOf, methodFault, textOf } from 'diana-limiter/schema'
 import { z } from 'zod'
 
 /** What a call must have besides its host and path for a route to take it. */

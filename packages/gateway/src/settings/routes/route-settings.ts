@@ -1,4 +1,4 @@
-import { hostFault, listOf, textOf } from 'diana-limiter/words'
+import { hostFault, listOf, textOf } from 'diana-limiter/schema'
 import { z } from 'zod'
 import { type CompressionSettings, compressionSchema } from '../compression-settings.ts'
 import { sizeOf } from '../size.ts'

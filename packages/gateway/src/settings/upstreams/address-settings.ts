@@ -1,4 +1,4 @@
-import { listOf, textOf } from 'diana-limiter/words'
+import { listOf, textOf } from 'diana-limiter/schema'
 import { z } from 'zod'
 
 const unixAddress = /^unix:(\/[^:?#]*)(?::(\/[^?#]*))?$/

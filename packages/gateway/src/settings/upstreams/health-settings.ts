@@ -1,4 +1,4 @@
-import { duration, listOf, textOf } from 'diana-limiter/words'
+import { duration, listOf, textOf } from 'diana-limiter/schema'
 import { z } from 'zod'
 import { intervalDuration } from '../timer-duration.ts'
 

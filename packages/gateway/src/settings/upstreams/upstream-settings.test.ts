@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { mergeExtensions, parseText } from 'diana-limiter'
+import { mergeExtensions } from 'diana-limiter/gateway'
+import { parseText } from 'diana-limiter/schema'
 import { describe, expect, test } from 'vitest'
 import { gatewaySection } from '../gateway-settings.ts'
 

@@ -1,4 +1,4 @@
-import { duration, headerFault, textOf } from 'diana-limiter/words'
+import { duration, headerFault, textOf } from 'diana-limiter/schema'
 import { z } from 'zod'
 import { type Balance, balancers } from '../../upstreams/balancing/index.ts'
 import type { RetryBudgetSettings } from '../../upstreams/retry-budget.ts'

@@ -2,7 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { HeaderStyle } from '../../rules/rule.ts'
 import type { Decision, Verdict } from '../../verdict.ts'
-import { rateLimitHeaders, refusal } from './answer.ts'
+import { refusal } from './answer.ts'
+import { rateLimitHeaders } from './headers.ts'
 
 const now = 1_700_000_000_000
 const forever = Number.POSITIVE_INFINITY

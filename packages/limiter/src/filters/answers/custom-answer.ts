@@ -1,7 +1,8 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { DianaError } from '../../errors.ts'
 import type { Verdict } from '../../verdict.ts'
-import { type HeaderLine, type Refusal, refusal } from './answer.ts'
+import { type Refusal, refusal } from './answer.ts'
+import type { HeaderLine } from './headers.ts'
 
 /** What an application answers to a refused call in place of Diana's own answer; what is left out stays as it is. */
 export interface CustomAnswer {

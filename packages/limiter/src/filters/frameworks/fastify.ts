@@ -38,7 +38,7 @@ export const fastifyFramework: Framework<FastifyRequest, FastifyReply> = {
   abandon: reply => {
     reply.hijack()
   },
-  tell: (request, error) => request.log.error({ err: error }, 'Diana failed to judge this call, so it passes'),
+  reportError: (request, error) => request.log.error({ err: error }, 'Diana failed to judge this call, so it passes'),
 }
 
 function isPattern(template: string): boolean {

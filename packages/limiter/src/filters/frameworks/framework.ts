@@ -1,15 +1,15 @@
 import type { Call } from '../../call.ts'
 import type { Refusal } from '../answers/answer.ts'
 
-/** Who wants to know that a response is over. */
+/** Is called when a response is over. */
 export interface Watcher {
-  /** `status` is what the caller was told; undefined when he left before all of it was. */
+  /** `status` is that of the response; undefined if the caller left before all of it was sent. */
   ended(status: number | undefined): void
 }
 
-/** How Diana meets one framework: what she asks of its requests, and how she answers them. */
+/** How to read the requests of one framework, and how to answer them. */
 export interface Framework<Request, Reply> {
-  /** What stands for the request in every filter that sees it, of whichever framework. */
+  /** The object that stands for the request in every filter that sees it, of any framework. */
   identity(request: Request): object
   method(request: Request): string
   headers(request: Request): Call['headers']
@@ -17,26 +17,26 @@ export interface Framework<Request, Reply> {
   target(request: Request): string
   /** The address at the other end of the connection. */
   peer(request: Request): string | undefined
-  /** The verified client certificate of the connection; left out where connections have none. */
+  /** The verified client certificate of the connection; left out if connections have none. */
   clientCertificate?(request: Request): Call['clientCertificate']
   /** The path in the one spelling that the framework's router would take it for. */
   path(request: Request): string
-  /** The template of the route that serves the request, where that is known already. */
+  /** The template of the route that serves the request, if it is known already. */
   template(request: Request): string | undefined
   /** Whether letters of either case in a path lead to the same place. */
   caseInsensitive(request: Request): boolean
   isAnswered(reply: Reply): boolean
   setHeader(reply: Reply, name: string, value: string): void
   refuse(request: Request, reply: Reply, refusal: Refusal): void
-  /** Tells the watcher once, when the response is over or the caller has left; at once where he left before. */
+  /** Calls the watcher once, when the response is over or the caller has left; at once if they left before. */
   watch(request: Request, reply: Reply, watcher: Watcher): void
   /**
-   * For a connection that nobody reads while its caller waits: reports that the caller has closed their half of it. Returns
-   * what stops this, once the wait is over.
+   * For a connection that is not read while its caller waits: reports that the caller has closed their half of it. Returns
+   * a function that stops this once the wait is over.
    */
   watchLeaving?(request: Request, reply: Reply, left: () => void): (() => void) | undefined
-  /** The caller left while he waited, so nothing is to be answered. */
+  /** The caller left while they waited, so no answer is needed. */
   abandon(reply: Reply): void
-  /** Where the application is told that Diana failed. */
-  tell(request: Request, error: unknown): void
+  /** Reports to the application that Diana failed to decide a call, which then passes. */
+  reportError(request: Request, error: unknown): void
 }

@@ -56,7 +56,7 @@ export const honoFramework: Framework<Context, Context> = {
   abandon: context => {
     context.res = new Response(null, { status: 499 })
   },
-  tell: node.tell,
+  reportError: node.reportError,
 }
 
 /** Statuses whose answers have no body; a Response with one cannot be made. */

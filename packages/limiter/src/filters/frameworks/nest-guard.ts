@@ -1,7 +1,7 @@
 import type { CanActivate, ExecutionContext, Type } from '@nestjs/common'
 import { assertLimiter } from '../../common/assert-limiter.ts'
 import { leaveToGuard } from '../../decorators/wrap-function.ts'
-import type { Limiter } from '../../limiter.ts'
+import { engineOf, type Limiter } from '../../limiter.ts'
 import { admit } from '../admit.ts'
 import type { Refusal } from '../answers/answer.ts'
 import { assertOptions } from '../assert-options.ts'
@@ -65,6 +65,7 @@ export class DianaGuard implements CanActivate {
       const rules = this.#rules.of(controller, handler)
       filter = {
         limiter: this.#limiter,
+        trust: engineOf(this.#limiter),
         framework: frameworkUnder(request),
         options: this.#options,
         rules,

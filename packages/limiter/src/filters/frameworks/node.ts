@@ -16,7 +16,7 @@ type Node = Pick<
   'method' | 'headers' | 'target' | 'peer' | 'clientCertificate' | 'isAnswered' | 'refuse' | 'watch' | 'watchLeaving'
 > & {
   abandon(): void
-  tell(request: unknown, error: unknown): void
+  reportError(request: unknown, error: unknown): void
 }
 
 /** What all frameworks on Node's own server have in common: the request and the response behind theirs. */
@@ -31,7 +31,7 @@ export const node: Node = {
   watch: watchNode,
   watchLeaving: watchUpgrading,
   abandon: () => {},
-  tell: (_request, error) => warnOnce('DIANA_FAILED', String(error)),
+  reportError: (_request, error) => warnOnce('DIANA_FAILED', String(error)),
 }
 
 function refuseNode(request: NodeRequest, response: NodeResponse, { status, headers, body }: Refusal): void {

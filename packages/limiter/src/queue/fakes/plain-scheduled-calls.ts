@@ -1,10 +1,6 @@
-import {
-  giveBack,
-  type PendingVerdict,
-  type Receipt,
-  type RuleState,
-  recharge,
-} from '../../decision/pending-verdict.ts'
+import type { PendingVerdict } from '../../decision/pending-verdict.ts'
+import { type Receipt, recharge, refundCharge } from '../../decision/receipt.ts'
+import type { RuleState } from '../../decision/rule-state.ts'
 import type { Table } from '../../stores/memory/table.ts'
 
 interface Waiter {
@@ -25,7 +21,7 @@ const MOST_EARLY_US = 2000
 
 /**
  * Calls that wait, by the plainest way there is: a timer for each, and when some give up, all that wait behind them for the
- * same count are given back and counted anew, one by one. What `Waiting` does quickly has to come to the same.
+ * same count are given back and state anew, one by one. What `Waiting` does quickly has to come to the same.
  */
 export class PlainWaiting {
   readonly #now: () => number
@@ -53,10 +49,10 @@ export class PlainWaiting {
         resolve(settled)
       }
       const { receipts } = pending
-      const queues = receipts.filter(({ passAt }) => passAt > since).map(({ counted }) => counted)
+      const queues = receipts.filter(({ passAt }) => passAt > since).map(({ state }) => state)
       const waiter: Waiter = { pending, since, turn: this.#turns++, queues, receipts, timer: undefined, settle }
       this.#waiters.add(waiter)
-      for (const counted of waiter.queues) counted.waiting++
+      for (const state of waiter.queues) state.waiting++
       if (signal?.aborted) return abandon()
       signal?.addEventListener('abort', abandon, { once: true })
       this.#arm(waiter, this.#now())
@@ -67,7 +63,7 @@ export class PlainWaiting {
     clearTimeout(waiter.timer)
     const moment = latest(waiter.receipts)
     const leftMs = Math.ceil((moment - now) / 1000)
-    const pass = (): void => waiter.settle(waiter.pending.held(waiter.receipts, (moment - waiter.since) / 1000))
+    const pass = (): void => waiter.settle(waiter.pending.afterWait(waiter.receipts, (moment - waiter.since) / 1000))
     // whoever may pass now must not be overtaken by a call that comes before a timer goes off
     if (leftMs <= 0) pass()
     else if (leftMs > LONGEST_TIMER_MS)
@@ -85,7 +81,7 @@ export class PlainWaiting {
   #leave(waiter: Waiter): void {
     clearTimeout(waiter.timer)
     this.#waiters.delete(waiter)
-    for (const counted of waiter.queues) counted.waiting--
+    for (const state of waiter.queues) state.waiting--
   }
 
   /** Those who give up in one turn are dealt with together, so that a thousand closed connections cost one pass. */
@@ -103,7 +99,7 @@ export class PlainWaiting {
     }
     for (const waiter of affected.toReversed()) {
       for (const receipt of waiter.receipts.toReversed()) {
-        if (isOpen(waiter, receipt)) giveBack(receipt, now, 'all')
+        if (isOpen(waiter, receipt)) refundCharge(receipt, now, 'all')
       }
     }
     for (const waiter of affected) {
@@ -122,10 +118,10 @@ export class PlainWaiting {
     const inOrder = [...this.#gone, ...this.#waiters].sort((a, b) => a.turn - b.turn)
     return inOrder.filter(waiter => {
       const open = this.#gone.has(waiter) ? waiter.receipts : waiter.receipts.filter(receipt => isPending(receipt, now))
-      const shares = open.some(({ counted, slot }) => touched.get(counted.table)?.has(slot))
+      const shares = open.some(({ state, slot }) => touched.get(state.table)?.has(slot))
       if (!shares && !this.#gone.has(waiter)) return false
-      for (const { counted, slot } of open) {
-        touched.set(counted.table, (touched.get(counted.table) ?? new Set()).add(slot))
+      for (const { state, slot } of open) {
+        touched.set(state.table, (touched.get(state.table) ?? new Set()).add(slot))
       }
       return true
     })

@@ -1,5 +1,5 @@
 import type { Call } from '../../call.ts'
-import { normaliseTarget } from '../../http/path.ts'
+import { normalizeTarget } from '../../http/path.ts'
 import { hasReadings, readingsOf } from '../../http/path-readings.ts'
 import { getOrAdd } from '../get-or-add.ts'
 import type { Match } from '../rule.ts'
@@ -81,7 +81,7 @@ function inLowerCase(byPattern: ReadonlyMap<string, Candidate[]>): Map<string, C
 function spellings(pattern: string): string[] {
   const written = canonicalPattern(pattern)
   if (pattern.includes('?') || pattern.includes('#')) return [written]
-  const sent = normaliseTarget(`/${encodeLetters(written)}`)
+  const sent = normalizeTarget(`/${encodeLetters(written)}`)
   const forms = sent === undefined ? [written] : [written, canonicalPattern(sent.path)]
   return [...new Set([...forms, ...forms.map(readEscapes)])]
 }

@@ -1,3 +1,4 @@
+import type { AlgorithmChoice } from '../../algorithms/options.ts'
 import type { Call } from '../../call.ts'
 import type { Missing } from '../../dimensions/key.ts'
 import type { CallReader } from '../../dimensions/reading/given-functions.ts'
@@ -6,17 +7,17 @@ import type { Answer, Rule, WhenFull, WhenStoreDown } from '../rule.ts'
 
 type OneOrList<T> = T | readonly T[]
 
-/** The words about the store, besides where it is. */
+/** The options of the store, besides its address. */
 export interface StoreOptions {
   readonly timeout?: string | undefined
   readonly fleet?: number | undefined
   readonly prefix?: string | undefined
 }
 
-/** The words of a rule file, given in code. */
+/** The options of a rule file, given in code. */
 export interface DocumentOptions {
   readonly rules?: readonly RuleOptions[] | undefined
-  /** A function is asked as any other place is. */
+  /** Where to find each dimension in a call: sources such as `header:x-account-id`, or functions. */
   readonly identify?: Readonly<Record<string, OneOrList<string | CallReader>>> | undefined
   readonly trustProxy?: number | OneOrList<string> | undefined
   readonly forwardedBy?: ForwardedBy | undefined
@@ -39,8 +40,11 @@ export interface DocumentOptions {
 /** Networks, or values by dimension. */
 export type CallerOptions = OneOrList<string> | Readonly<Record<string, OneOrList<string | number>>>
 
-/** The words of a rule, given in code; the words of its algorithm stand among them. */
-export interface RuleOptions {
+/** A rule given in code: the options of all rules, and those of its algorithm. */
+export type RuleOptions = CommonRuleOptions & AlgorithmChoice
+
+/** The options that all rules have. */
+export interface CommonRuleOptions {
   readonly id: string
   readonly enabled?: boolean | undefined
   readonly match?:
@@ -54,7 +58,6 @@ export interface RuleOptions {
   readonly by?: OneOrList<string | CallReader> | undefined
   /** Must be given unless the rule is off. */
   readonly limit?: OneOrList<string | number> | undefined
-  readonly algorithm?: string | undefined
   readonly count?: Rule['count'] | undefined
   readonly whenFull?: WhenFull | undefined
   readonly queue?: { readonly size?: number | undefined; readonly timeout?: string | undefined } | undefined
@@ -71,5 +74,4 @@ export interface RuleOptions {
   readonly allow?: CallerOptions | undefined
   readonly deny?: CallerOptions | undefined
   readonly answer?: Partial<Answer> | undefined
-  readonly [word: string]: unknown
 }

@@ -10,6 +10,7 @@ const LINGER_US = 10_000_000
 
 /** A charge to one key's counts in this process. */
 export interface LocalCharge extends Charge {
+  readonly kind: 'local'
   table: Table
   /** Where the key is counted. */
   slot: number
@@ -18,7 +19,20 @@ export interface LocalCharge extends Charge {
 export function localCharge(table: Table): LocalCharge {
   const { key, cost, enforced, mayWait, delays, wait, fits, remaining, resets } = blankCharge()
   // spelled out, since V8 keeps what is spread from another object one step further away
-  return { key, cost, enforced, mayWait, delays, wait, fits, remaining, resets, table, slot: OVERFLOW_SLOT }
+  return {
+    kind: 'local',
+    key,
+    cost,
+    enforced,
+    mayWait,
+    delays,
+    wait,
+    fits,
+    remaining,
+    resets,
+    table,
+    slot: OVERFLOW_SLOT,
+  }
 }
 
 /** Counts in this process, decided at once. Holds at most `maxKeys` keys, and forgets none that still matters. */
@@ -111,6 +125,12 @@ export class MemoryStore {
       report(charge, now)
     }
     return allowed
+  }
+
+  /** Sweeps from time to time; returns a function that ends this. */
+  sweepEvery(everyMs: number, count: number, now: () => number): () => void {
+    const timer = setInterval(() => this.sweep(count, now()), everyMs).unref()
+    return () => clearInterval(timer)
   }
 
   /** Frees forgotten keys among the next `count`, over all tables in turn. */

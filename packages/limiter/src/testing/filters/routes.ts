@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { adminOf } from '../../admin/limiter-admin.ts'
 import type { LimiterOptions } from '../../create-limiter.ts'
 import type { RuleOptions } from '../../rules/schema/options.ts'
 import { ask, type Reply } from './client.ts'
@@ -20,7 +21,7 @@ export function routeTests(options: FilterSuiteOptions): readonly FilterTest[] {
     async scene => {
       assert.deepEqual(await statuses(scene, 5), [200, 200, 503, 503, 503])
       assert.equal(await left(scene), 7)
-      const { total, rules } = scene.limiter.figures()
+      const { total, rules } = adminOf(scene.limiter).stats()
       assert.deepEqual([total.allowed, total.refused], [2, 3])
       assert.deepEqual(
         rules.map(({ id, allowed, refused }) => [id, allowed, refused]),

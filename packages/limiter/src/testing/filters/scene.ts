@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createLimiter, type LimiterOptions } from '../../create-limiter.ts'
 import type { Limiter } from '../../limiter.ts'
-import type { RuleOptions } from '../../rules/schema/options.ts'
+import type { CommonRuleOptions } from '../../rules/schema/options.ts'
 import { soon } from '../sources/watch.ts'
 import { ask, type FilterClient, http2Client, httpClient, type Reply } from './client.ts'
 import { FilterService } from './service.ts'
@@ -47,7 +47,7 @@ export interface Scene {
 export const login: { readonly id: string; readonly limit: string } = { id: 'login', limit: '1000/h' }
 
 /** Calls that hold a place while they run. */
-export const places: Pick<RuleOptions, 'id' | 'match' | 'algorithm'> = {
+export const places: Pick<CommonRuleOptions, 'id' | 'match'> & { readonly algorithm: 'concurrency' } = {
   id: 'places',
   match: { path: ['/slow', '/stream', '/broken'] },
   algorithm: 'concurrency',

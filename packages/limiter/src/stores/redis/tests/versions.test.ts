@@ -7,7 +7,7 @@ import { leakyBucket } from '../../../algorithms/leaky-bucket.ts'
 import { slidingLog } from '../../../algorithms/sliding-log.ts'
 import { slidingWindow } from '../../../algorithms/sliding-window.ts'
 import { tokenBucket } from '../../../algorithms/token-bucket.ts'
-import { giveBackHere } from '../../../decision/pending-verdict.ts'
+import { refundLocal } from '../../../decision/receipt.ts'
 import { type RedisServer, startRedis } from '../../../sources/servers/redis-server.ts'
 import { CountsLost } from '../../failover/store-error.ts'
 import { localCharge, MemoryStore } from '../../memory/memory-store.ts'
@@ -295,7 +295,7 @@ describe.each(subjects)('a %s whose limit is changed to and fro', (name, algorit
             await store.look([redisCharge(counter)])
           }
           if (what === 'refund' && last) {
-            giveBackHere({ ...last, table, resetsBefore: resetsSoFar() }, processes.now, 'all')
+            refundLocal({ ...last, table, resetsBefore: resetsSoFar() }, processes.now, 'all')
             store.giveBack([{ ...last, counter }])
             await store.look([redisCharge(counter)])
             last = undefined

@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Meter, Part } from '../algorithms/algorithm.ts'
 import { blocking, blockMeter } from '../algorithms/block.ts'
+import type { BlockCounters, RuleState } from '../decision/rule-state.ts'
 import type { CompositeStore } from '../distributed/composite-store.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import { Tally } from '../stats/tally.ts'
 import type { MemoryStore } from '../stores/memory/memory-store.ts'
 import type { FleetCounter } from '../stores/store.ts'
-import type { BlockCounters, RuleState } from './pending-verdict.ts'
 
 /**
  * Gives each rule its counts. A rule that was there before goes on with what it has counted, whatever its limit was; one
@@ -29,17 +29,17 @@ export function bindCounters(
   const counters = rules.map(rule => shared?.createCounter(rule))
   adoptAll(rules, previousStates, counters, now, shared)
   const kept = new Set(rules.map(rule => rule.id))
-  for (const [id, { gate }] of known) {
+  for (const [id, { blocks }] of known) {
     if (kept.has(id)) continue
     store.dropTable(id)
-    if (gate) store.dropTable(gateId(id))
+    if (blocks) store.dropTable(blockTableId(id))
   }
   return rules.map((rule, i) => {
     const { id, match } = rule
     const counter = counters[i]
     const same = previousStates[i]
-    const gate = gateOf(rule, same, known.get(id)?.gate, store, shared)
-    if (same) return Object.assign(same, { rule, match, counter, gate })
+    const blocks = blockCountersOf(rule, same, known.get(id)?.blocks, store, shared)
+    if (same) return Object.assign(same, { rule, match, counter, blocks })
     // what is counted anew is told as before
     const tally = known.get(id)?.tally ?? new Tally(rule.meters.length)
     return {
@@ -47,7 +47,7 @@ export function bindCounters(
       match,
       table: store.createTable(id, metersHere(rule, shared?.partOf(rule))),
       counter,
-      gate,
+      blocks,
       waiting: 0,
       tally,
     }
@@ -55,7 +55,7 @@ export function bindCounters(
 }
 
 /** Where a rule's blocked callers are kept: with those of before, if it is the same rule. */
-function gateOf(
+function blockCountersOf(
   rule: CompiledRule,
   same: RuleState | undefined,
   before: BlockCounters | undefined,
@@ -63,7 +63,7 @@ function gateOf(
   shared?: CompositeStore,
 ): BlockCounters | undefined {
   if (rule.blockMs === undefined) {
-    if (before) store.dropTable(gateId(rule.id))
+    if (before) store.dropTable(blockTableId(rule.id))
     return undefined
   }
   const meters = [blockMeter]
@@ -73,11 +73,11 @@ function gateOf(
     meters,
     terms: [[{ count: 1, periodMs: 0 }], {}],
   })
-  return { table: same?.gate?.table ?? store.createTable(gateId(rule.id), meters), counter }
+  return { table: same?.blocks?.table ?? store.createTable(blockTableId(rule.id), meters), counter }
 }
 
 /** No rule's id has a space. */
-function gateId(id: string): string {
+function blockTableId(id: string): string {
   return `${id} block`
 }
 

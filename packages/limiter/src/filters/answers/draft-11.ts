@@ -1,11 +1,19 @@
-import type { Decision } from '../../verdict.ts'
+import type { Decision, Verdict } from '../../verdict.ts'
+
+/** Where headers are written: to a framework's reply, or into a list. */
+export interface HeaderSink<Reply> {
+  setHeader(reply: Reply, name: string, value: string): void
+}
+
+/** What headers report of a verdict. */
+export type Limits = Pick<Verdict, 'decisions' | 'answer'>
 
 /** Structured fields (RFC 9651) know integers of at most 15 digits. */
-const largestInteger = 999_999_999_999_999
+const MAX_INTEGER = 999_999_999_999_999
 
-const mostKnown = 10_000
+const MAX_LISTS = 10_000
 
-/** How one limit stood, as it was told. */
+/** How one limit stood when it was last written. */
 interface Standing {
   list: PolicyList | undefined
   remaining: number
@@ -14,8 +22,8 @@ interface Standing {
 }
 
 /**
- * Most callers stand where others have just stood, and text that is put together for every answer costs more than all else
- * that is done to write it: it has to be made one piece before Node can look whether it may be sent.
+ * Most callers have as much left as others have just had. Text that is concatenated for every answer costs more than all
+ * else that is done to write it: V8 has to flatten it before Node can check it.
  */
 const standings: readonly Standing[] = Array.from({ length: 1024 }, () => {
   return { list: undefined, remaining: 0, seconds: undefined, text: '' }
@@ -52,7 +60,7 @@ export class PolicyList {
 
   static get empty(): PolicyList {
     // forgets everything at once, since what is in use is soon known again
-    if (PolicyList.#known > mostKnown) {
+    if (PolicyList.#known > MAX_LISTS) {
       PolicyList.#known = 0
       PolicyList.#empty = new PolicyList('', '', 0, undefined)
     }
@@ -106,5 +114,36 @@ export function windowOf({ periodMs }: Decision): string {
 }
 
 export function whole(count: number): number {
-  return count > largestInteger ? largestInteger : Math.floor(count)
+  return count > MAX_INTEGER ? MAX_INTEGER : Math.floor(count)
+}
+
+/** draft-ietf-httpapi-ratelimit-headers-11: two lists, with one item per limit under the same name. */
+export function writeDraft11<Reply>({ decisions }: Limits, sink: HeaderSink<Reply>, reply: Reply): void {
+  let policies = PolicyList.empty
+  let standings = ''
+  for (let i = 0; i < decisions.length; i++) {
+    const decision = decisions[i]!
+    if (decision.shadow) continue
+    policies = policies.with(decision)
+    standings += policies.standing(whole(decision.remaining), resetSeconds(decision))
+  }
+  if (standings === '') return
+  sink.setHeader(reply, 'RateLimit-Policy', policies.text)
+  sink.setHeader(reply, 'RateLimit', standings)
+}
+
+export function refuses(decision: Decision): boolean {
+  return !decision.allowed && !decision.shadow
+}
+
+/** A limit that refuses names the moment at which it would let the call pass, so that Retry-After is never earlier. */
+export function resetMs(decision: Decision): number {
+  return refuses(decision) ? decision.retryAfterMs : decision.resetAfterMs
+}
+
+export function resetSeconds(decision: Decision): number | undefined {
+  const ms = resetMs(decision)
+  if (ms === Number.POSITIVE_INFINITY) return undefined
+  const seconds = Math.ceil(ms / 1000)
+  return seconds === 0 && refuses(decision) ? 1 : seconds
 }

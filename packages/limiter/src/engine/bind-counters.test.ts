@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { Meter } from '../algorithms/algorithm.ts'
+import type { RuleState } from '../decision/rule-state.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import { localCharge, MemoryStore } from '../stores/memory/memory-store.ts'
 import { compileRules } from '../testing/compile-words.ts'
 import type { TimelineRule } from '../testing/timeline.ts'
-import type { RuleState } from './pending-verdict.ts'
-import { bindCounters } from './rule-states.ts'
+import { bindCounters } from './bind-counters.ts'
 
 const now = 1_794_712_345_678_901
 
@@ -54,22 +54,22 @@ describe('when the rules change', () => {
       ruleOf('a', { limit }, { blockMs: 1000, ...parts })
     const { change, find, store } = house(blocking('10/h'))
     const block = (): void => {
-      store.take([Object.assign(localCharge(find('a').gate!.table), { key: 'x', cost: 1000 })], 1, now)
+      store.take([Object.assign(localCharge(find('a').blocks!.table), { key: 'x', cost: 1000 })], 1, now)
     }
     block()
-    const { table } = find('a').gate!
+    const { table } = find('a').blocks!
     change(blocking('5/h'), ruleOf('b', { limit: '1/s' }))
-    expect(find('a').gate!.table).toBe(table)
+    expect(find('a').blocks!.table).toBe(table)
     expect([table.keys, store.keys]).toEqual([1, 1])
     change(blocking('5/h', { blockMs: undefined }))
-    expect([find('a').gate, store.keys]).toEqual([undefined, 0])
+    expect([find('a').blocks, store.keys]).toEqual([undefined, 0])
     change(blocking('5/h'))
     block()
     change(blocking('5/h', { by: ['other'] }))
-    expect([find('a').gate!.table.keys, store.keys]).toEqual([0, 0])
+    expect([find('a').blocks!.table.keys, store.keys]).toEqual([0, 0])
     block()
     change(ruleOf('a', { limit: '5/h' }))
-    expect([find('a').gate, store.keys]).toEqual([undefined, 0])
+    expect([find('a').blocks, store.keys]).toEqual([undefined, 0])
     change(blocking('5/h'))
     block()
     change(ruleOf('b', { limit: '1/s' }))

@@ -1,0 +1,115 @@
+import type { Call } from '../call.ts'
+import { keyOf, type Who } from '../decision/caller.ts'
+import type { NamedRules } from '../decision/check-options.ts'
+import { explainMisses, type RuleMiss } from '../decision/explain-misses.ts'
+import type { Engine } from '../engine/engine.ts'
+import { engineOf, type Limiter } from '../limiter.ts'
+import type { RuleDocument } from '../rules/rule.ts'
+import type { Observer } from '../stats/observer.ts'
+import type { RecordedCall } from '../stats/recorder.ts'
+import type { Stats } from '../stats/stats.ts'
+import type { MinuteOfTraffic } from '../stores/redis/statistics.ts'
+import { Documents } from './documents.ts'
+import { type Preview, preview } from './preview.ts'
+import { type Trial, Trials } from './trials.ts'
+
+const admins = new WeakMap<Engine, LimiterAdmin>()
+
+/** What a console needs of a limiter; the same object each time. */
+export function adminOf(limiter: Limiter): LimiterAdmin {
+  const engine = engineOf(limiter)
+  const known = admins.get(engine)
+  if (known) return known
+  const admin = new LimiterAdmin(engine)
+  admins.set(engine, admin)
+  return admin
+}
+
+/** Statistics, recorded calls, trials and rule documents of a limiter. Get it with `adminOf`. */
+export class LimiterAdmin {
+  /** The documents that the rules come from: to read, to check, to write. */
+  readonly documents: Documents
+  readonly #engine: Engine
+  readonly #trials = new Trials()
+
+  /** @internal */
+  constructor(engine: Engine) {
+    this.#engine = engine
+    const { live, thread, options } = engine
+    this.documents = new Documents(live, options.vocabulary, thread, document => engine.assertApplicable(document))
+  }
+
+  /** The counts of all calls since the start, and of those that each rule met; of this process alone. */
+  stats(): Stats {
+    return this.#engine.observers.stats(this.#engine.decider.rules)
+  }
+
+  /** How full the fullest key of each rule was since this was last called, from 0 to 1; empty the first time. */
+  takeLoads(): Map<string, number> {
+    return this.#engine.observers.takeLoads(this.#engine.decider.rules)
+  }
+
+  /** Calls an observer while calls are decided; returns a function that ends this. */
+  observe(observer: Observer): () => void {
+    return this.#engine.observers.observe(observer)
+  }
+
+  /** Keeps the last calls from now on, as far as rules read them, so that other rules can be tried on them. */
+  record(maxCalls?: number): void {
+    this.#engine.observers.record(this.#engine.decider.rules, maxCalls)
+  }
+
+  /** The recorded calls of the last milliseconds, oldest first. */
+  recentCalls(lastMs = 300_000): RecordedCall[] {
+    return this.#engine.observers.recentCalls(lastMs)
+  }
+
+  /** What a document would have decided on recorded calls, beside what the rules in force decide on them. */
+  preview(document: RuleDocument, calls: readonly RecordedCall[] = this.recentCalls()): Preview {
+    return preview(calls, this.#engine.live.document, document, one => this.#engine.compile(one))
+  }
+
+  get trials(): readonly Trial[] {
+    return this.#trials.list
+  }
+
+  /** Runs a changed rule in shadow beside the real one, in this process's memory only, until `endTrial`. */
+  startTrial(rule: string, text: string): Trial {
+    const { live, options } = this.#engine
+    const trial = this.#trials.add(rule, text, live.document, options.vocabulary, Date.now())
+    try {
+      this.#engine.runShadowRules(this.#trials.rules)
+    } catch (error) {
+      this.#trials.remove(trial.id)
+      throw error
+    }
+    return trial
+  }
+
+  /** Ends a trial; false if there is none of this id. */
+  endTrial(id: string): boolean {
+    const isEnded = this.#trials.remove(id)
+    if (isEnded) this.#engine.runShadowRules(this.#trials.rules)
+    return isEnded
+  }
+
+  /** How many calls a rule that is counted in Redis allowed and refused in each of the last minutes, up to a day. */
+  async traffic(rule: string, minutes: number): Promise<MinuteOfTraffic[]> {
+    return (await this.#engine.options.statistics?.read(rule, minutes)) ?? []
+  }
+
+  /** The key under which a rule counts a caller: `blocks` lists them by it. */
+  keyOf(rule: string, who: Who): string {
+    return keyOf(this.#engine.ruleNamed(rule), who)
+  }
+
+  /** The rules that do not apply to a call, each with the reason. */
+  explainMisses(call: Call, options?: NamedRules): RuleMiss[] {
+    const { decider, live } = this.#engine
+    const met = new Set(decider.meets(call, options).map(({ rule }) => rule.id))
+    return explainMisses(
+      call,
+      live.document.rules.filter(({ id }) => !met.has(id)),
+    )
+  }
+}

@@ -1,0 +1,55 @@
+/**
+ * The options of each algorithm in a rule that is given in code. For an algorithm of your own, add them here:
+ *
+ *     declare module 'diana-limiter' {
+ *       interface AlgorithmOptions { 'my-algorithm': { readonly size?: number } }
+ *     }
+ */
+export interface AlgorithmOptions {
+  'sliding-window': {
+    /** How finely the window is cut; default 10. */
+    readonly segments?: number | undefined
+  }
+  'fixed-window': {
+    /** Where windows begin; default `clock`. */
+    readonly align?: 'clock' | 'first-call' | undefined
+  }
+  'sliding-log': object
+  'token-bucket': {
+    /** The tokens that the bucket holds; default the count of the limit. */
+    readonly burst?: number | undefined
+    /** What a new caller finds; default `full`. */
+    readonly start?: 'full' | 'empty' | undefined
+    /** Whether tokens come one by one, or all at once when a period ends; default `continuous`. */
+    readonly refill?: 'continuous' | 'interval' | undefined
+  }
+  'leaky-bucket': {
+    /** The calls that find room beyond the one under way; default 0. */
+    readonly burst?: number | undefined
+    /** The number of calls of the burst that pass at once when waiting; default 0. */
+    readonly delay?: number | undefined
+  }
+  'warm-up': {
+    /** How long a cold service takes to reach the limit, such as `30s`. */
+    readonly warmUp: string
+    /** How many times slower it starts; default 3. */
+    readonly coldFactor?: number | undefined
+  }
+  concurrency: object
+}
+
+/** The name of an algorithm. */
+export type AlgorithmName = keyof AlgorithmOptions
+
+/** An algorithm with its options; left out, the first of the list. */
+export type AlgorithmChoice =
+  | { [Name in AlgorithmName]: { readonly algorithm: Name } & AlgorithmOptions[Name] }[AlgorithmName]
+  | ({ readonly algorithm?: undefined } & DefaultOptions & { readonly [Name in OtherOptionName]?: undefined })
+
+type DefaultOptions = AlgorithmOptions['sliding-window']
+
+/** Options that need an algorithm to be named. */
+type OtherOptionName = Exclude<
+  { [Name in AlgorithmName]: keyof AlgorithmOptions[Name] }[AlgorithmName],
+  keyof DefaultOptions
+>

@@ -1,0 +1,97 @@
+import { OVERFLOW_SLOT, resetsSoFar, type Table } from '../stores/memory/table.ts'
+import type { SharedCharge } from '../stores/shared-charge.ts'
+import type { CallPlan } from './call-plan.ts'
+import type { RuleState } from './rule-state.ts'
+
+/** Proof of one charge, by which it can be refunded. */
+export interface Receipt {
+  readonly state: RuleState
+  readonly key: string
+  readonly cost: number
+  readonly slot: number
+  /** The moment at which the call was counted as passing, by the clock of the store. */
+  readonly moment: number
+  /** The same moment by the clock of this process. */
+  readonly passAt: number
+  /** The number of keys that had been reset when it was charged: after a later reset of its key nothing is refunded. */
+  readonly resetsBefore: number
+  /** Whether another cost than was charged can be settled: the rule counts what calls cost. */
+  readonly settles: boolean
+  /** Refunds what was counted in another process. */
+  readonly refund?: ((cost: number) => void) | undefined
+}
+
+/** Where charges are refunded that were counted together with other processes. */
+interface SharedRefunds {
+  giveBack(charge: SharedCharge, cost: number): void
+}
+
+/** Which levels of a charge are refunded: concurrency slots, counts of calls, or both. */
+export type Refunded = 'held' | 'passed' | 'all'
+
+/** The charges of a call that was counted. `answeredAt` is when a shared store answered. */
+export function receiptsOf(
+  { size, charges, found, resetsBefore }: CallPlan,
+  now: number,
+  answeredAt: number,
+  shared: SharedRefunds | undefined,
+): Receipt[] {
+  const receipts: Receipt[] = []
+  for (let i = 0; i < size; i++) {
+    const charge = charges[i]!
+    const { key, cost, slot, wait, fits } = charge
+    if (cost === 0 || !fits) continue
+    const state = found[i]!
+    const { settles } = state.rule
+    const receipt = { state, key, cost, slot, moment: now + wait, passAt: now + wait, resetsBefore, settles }
+    if (charge.kind === 'local') receipts.push(receipt)
+    else if (charge.countedBy === 'fleet') {
+      receipts.push({ ...receipt, passAt: answeredAt + wait, refund: refundIn(shared!, charge) })
+    } else if (charge.countedBy === 'memory') {
+      // a slot that is held in this process may have moved to the store by the time it is released
+      receipts.push(charge.counter.needsRelease ? { ...receipt, refund: refundIn(shared!, charge) } : receipt)
+    }
+  }
+  return receipts
+}
+
+function refundIn(shared: SharedRefunds, charge: SharedCharge): (cost: number) => void {
+  return cost => shared.giveBack(charge, cost)
+}
+
+/** Refunds the levels of a charge that `which` names, in whichever store they were counted. */
+export function refundCharge(receipt: Receipt, now: number, which: Refunded): void {
+  if (!receipt.refund) refundLocal({ ...receipt, table: receipt.state.table }, now, which)
+  // all levels of a rule are of one kind
+  else if (which === 'all' || receipt.state.rule.meters.some(meter => meter.needsRelease) === (which === 'held')) {
+    receipt.refund(receipt.cost)
+  }
+}
+
+/** The same for a charge that was counted in a table of this process. */
+export function refundLocal(
+  charged: Pick<Receipt, 'key' | 'cost' | 'slot' | 'moment' | 'resetsBefore'> & { readonly table: Table },
+  now: number,
+  which: Refunded,
+): void {
+  const { table, key, cost, slot, moment, resetsBefore } = charged
+  // a slot that was swept may belong to another key by now
+  if ((slot !== OVERFLOW_SLOT && table.find(key) !== slot) || table.isResetSince(slot, resetsBefore)) return
+  table.giveBack(slot, now, cost, moment, meter => which === 'all' || meter.needsRelease === (which === 'held'))
+}
+
+/** Counts a charge again that was just refunded, as early as it fits: a call that was admitted is not refused later. */
+export function recharge(receipt: Receipt, now: number): Receipt {
+  const { cost, slot } = receipt
+  const { table } = receipt.state
+  const state = table.state(slot)
+  const places = table.offsets.map(offset => table.base(slot) + offset)
+  const wait = Math.max(...table.meters.map((meter, level) => meter.delay(state, places[level]!, now, cost)))
+  // the limit has since become smaller than the cost of the call, which no meter can count
+  if (wait === Number.POSITIVE_INFINITY) return receipt
+  table.meters.forEach((meter, level) => {
+    meter.take(state, places[level]!, now, cost, wait)
+  })
+  // a smaller limit makes no caller wait longer than they were promised
+  return { ...receipt, moment: now + wait, passAt: Math.min(receipt.passAt, now + wait), resetsBefore: resetsSoFar() }
+}

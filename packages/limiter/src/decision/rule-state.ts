@@ -1,0 +1,24 @@
+import type { CompiledRule } from '../rules/compile.ts'
+import type { Match } from '../rules/rule.ts'
+import type { Tally } from '../stats/tally.ts'
+import type { Table } from '../stores/memory/table.ts'
+import type { FleetCounter } from '../stores/store.ts'
+
+/** A rule with its counts, and the number of its calls that wait in this process. It is kept when the rule changes. */
+export interface RuleState {
+  rule: CompiledRule
+  match: Match
+  readonly table: Table
+  /** Where the rule is counted together with other processes; undefined if it is counted in this process only. */
+  counter: FleetCounter | undefined
+  /** The callers that the rule blocks; undefined if it blocks none. */
+  blocks?: BlockCounters | undefined
+  waiting: number
+  readonly tally: Tally
+}
+
+/** The callers that a rule blocks for a time, in this process or in the store where the rule is counted. */
+export interface BlockCounters {
+  readonly table: Table
+  readonly counter: FleetCounter | undefined
+}

@@ -1,0 +1,235 @@
+import { EventEmitter } from 'node:events'
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
+import type { Algorithm } from '../algorithms/algorithm.ts'
+import { type Clock, inMicroseconds, steadyClock } from '../common/clock.ts'
+import { warnOfEach, warnOnce } from '../common/warn-once.ts'
+import { Decider } from '../decision/decider.ts'
+import { refundCharge } from '../decision/receipt.ts'
+import type { RuleState } from '../decision/rule-state.ts'
+import type { Dimension } from '../dimensions/dimension.ts'
+import type { GivenFunctions } from '../dimensions/reading/given-functions.ts'
+import type { CompositeStore } from '../distributed/composite-store.ts'
+import { createSharedStores, type SharedStoresOptions } from '../distributed/create-shared-stores.ts'
+import { DianaError } from '../errors.ts'
+import { type AddressReader, createAddressReader } from '../http/ip-address.ts'
+import type { LimiterEvents } from '../limiter-status.ts'
+import { WaitQueue } from '../queue/wait-queue.ts'
+import { DocumentThread } from '../reload/document-thread.ts'
+import { LiveRules, type LiveRulesOptions } from '../reload/live-rules.ts'
+import type { SourceStatus } from '../reload/source-state.ts'
+import { type CompiledDocument, compileDocument } from '../rules/compile.ts'
+import type { Rule, RuleDocument } from '../rules/rule.ts'
+import { type Counters, createCounters } from '../stats/counters.ts'
+import { Observers } from '../stats/observers.ts'
+import type { StoreStatus } from '../stores/failover/store-health.ts'
+import { MemoryStore } from '../stores/memory/memory-store.ts'
+import type { RedisStatistics } from '../stores/redis/statistics.ts'
+import { bindCounters } from './bind-counters.ts'
+
+export interface EngineOptions extends LiveRulesOptions, SharedStoresOptions {
+  readonly statistics?: RedisStatistics | undefined
+  readonly disconnect?: (() => void) | undefined
+  readonly algorithms: readonly Algorithm[]
+  readonly dimensions: readonly Dimension[]
+  readonly clock?: Clock | undefined
+  readonly maxKeys?: number | undefined
+  /** Functions in place of words. */
+  readonly given?: GivenFunctions | undefined
+}
+
+/** Reads a section's new value, throws if it is invalid, and returns what puts it in force, which may never be called. */
+export type SectionFollower = (value: unknown) => () => void
+
+const SWEEP_EVERY_MS = 200
+const SWEEP_KEYS = 2048
+const CLOSING_MS = 1000
+const SOURCE_WARNINGS = {
+  rejected: 'DIANA_RULES_REJECTED',
+  failure: 'DIANA_SOURCE_FAILED',
+  missing: 'DIANA_RULES_MISSING',
+} as const
+/** The number of rules that are compiled between two calls while a document is only checked. */
+const COMPILE_RULES = 250
+
+/**
+ * The rules in force with everything that they are decided by: stores, queue, counters. A limiter and its admin interface
+ * share one.
+ */
+export class Engine {
+  readonly options: EngineOptions
+  readonly events: EventEmitter<LimiterEvents> = new EventEmitter()
+  readonly now: () => number
+  readonly store: MemoryStore
+  readonly shared: CompositeStore
+  readonly live: LiveRules
+  readonly thread: DocumentThread
+  readonly waitQueue: WaitQueue
+  readonly counters: Counters = createCounters()
+  readonly observers: Observers
+  /** The document in force. */
+  document: RuleDocument
+  /** Decides by the rules in force; a reload replaces it by one assignment. */
+  decider: Decider
+  /** The caller's address, from the peer of the connection and the header that `document.forwardedBy` names. */
+  addressOf: AddressReader
+  isClosed = false
+  readonly #followers = new Map<string, SectionFollower>()
+  readonly #stopSweeping: () => void
+  #shadowRules: readonly Rule[] = []
+
+  constructor(options: EngineOptions) {
+    this.options = options
+    this.now = inMicroseconds(options.clock ?? steadyClock)
+    this.store = new MemoryStore({ maxKeys: options.maxKeys })
+    this.shared = createSharedStores(options, options.document, {
+      memory: this.store,
+      now: this.now,
+      rules: () => this.decider.rules,
+      onFleet: status => this.#reportStore(status),
+      onMachine: status => this.events.emit('counting', status),
+    })
+    this.waitQueue = new WaitQueue({ now: this.now, decider: () => this.decider, counters: this.counters })
+    this.observers = new Observers(this.counters, () => this.now() / 1000)
+    this.thread = new DocumentThread(options.vocabulary)
+    this.live = new LiveRules({ ...options, thread: this.thread }, this.#liveRulesEvents())
+    this.document = this.live.document
+    this.decider = this.#createDecider(this.document, [])
+    this.addressOf = createAddressReader(this.document.trustProxy, this.document.forwardedBy)
+    this.#stopSweeping = this.store.sweepEvery(SWEEP_EVERY_MS, SWEEP_KEYS, this.now)
+  }
+
+  /** Follows the sources of the rules; resolves when the first calls may be decided. */
+  async start(): Promise<void> {
+    await Promise.all([this.live.start(), this.shared.start()])
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true
+    this.#stopSweeping()
+    await this.live.close()
+    await Promise.race([this.shared.close(), pause(CLOSING_MS, undefined, { ref: false })])
+    // statistics that were not sent yet are sent, unless Redis hangs
+    await Promise.race([this.options.statistics?.close(), pause(CLOSING_MS, undefined, { ref: false })])
+    this.options.disconnect?.()
+    this.options.machine?.close()
+  }
+
+  assertOpen(): void {
+    if (this.isClosed) throw new DianaError('CLOSED', 'this limiter was closed; make a new one with createLimiter()')
+  }
+
+  ruleNamed(id: string): RuleState {
+    const state = this.decider.rules.find(candidate => candidate.rule.id === id)
+    if (state) return state
+    throw new DianaError('BAD_CALL', `there is no rule "${id}", or it is off`)
+  }
+
+  /** Follows a section of the rule file: it changes together with the rules, or neither does. */
+  followSection(name: string, follower: SectionFollower): void {
+    follower(this.document.sections?.[name])()
+    this.#followers.set(name, follower)
+  }
+
+  /** Runs further rules beside those of the document, in place of earlier ones; throws if they cannot be compiled. */
+  runShadowRules(rules: readonly Rule[]): void {
+    const before = this.#shadowRules
+    this.#shadowRules = rules
+    try {
+      this.#apply(this.live.document)
+    } catch (error) {
+      this.#shadowRules = before
+      throw error
+    }
+  }
+
+  compile(document: RuleDocument): CompiledDocument {
+    const { algorithms, dimensions } = this.options
+    return compileDocument(document, algorithms, dimensions, () => this.now() / 1000)
+  }
+
+  /** Throws if a document cannot be put in force in this process; changes nothing, and lets calls pass meanwhile. */
+  async assertApplicable(document: RuleDocument): Promise<void> {
+    createAddressReader(document.trustProxy, document.forwardedBy)
+    this.#askFollowers(document)
+    for (let at = 0; at < document.rules.length; at += COMPILE_RULES) {
+      this.compile({ ...document, rules: document.rules.slice(at, at + COMPILE_RULES) })
+      await nextTurn()
+    }
+  }
+
+  /** Puts a new set of rules in force: compiled beside the old one, then swapped in by one assignment. */
+  #apply(document: RuleDocument): void {
+    const addressOf = createAddressReader(document.trustProxy, document.forwardedBy)
+    const followed = this.#askFollowers(document)
+    this.decider = this.#createDecider(document, this.decider.rules)
+    this.document = document
+    this.addressOf = addressOf
+    for (const putInForce of followed) putInForce()
+    this.observers.follow(this.decider.rules)
+    this.waitQueue.reconsider()
+    this.shared.reconsider()
+  }
+
+  #askFollowers(document: RuleDocument): (() => void)[] {
+    return [...this.#followers].map(([name, follower]) => follower(document.sections?.[name]))
+  }
+
+  #createDecider(document: RuleDocument, before: readonly RuleState[]): Decider {
+    const { rules, allows, denies } = this.compile({ ...document, rules: [...document.rules, ...this.#shadowRules] })
+    return new Decider({
+      allows,
+      denies,
+      rules: bindCounters(rules, before, this.store, this.now(), this.shared),
+      store: this.store,
+      shared: this.shared,
+      answer: document.answer,
+      counters: this.counters,
+      now: this.now,
+      onShared: (rule, allowed) => this.options.statistics?.count(rule, allowed),
+      onRelease: (receipts, which) => {
+        for (const receipt of receipts) refundCharge(receipt, this.now(), which)
+        this.waitQueue.freed(receipts)
+      },
+    })
+  }
+
+  #liveRulesEvents(): ConstructorParameters<typeof LiveRules>[1] {
+    return {
+      onRules: document => this.#apply(document),
+      onTaken: source => this.events.emit('rules', source),
+      onRejected: (source, mistakes) => {
+        if (!this.events.emit('rejected', source, mistakes)) this.#warnLater('rejected', source)
+      },
+      onMissing: source => {
+        if (!this.events.emit('missing', source)) this.#warnLater('missing', source)
+      },
+      onFailure: source => {
+        if (!this.events.emit('failure', source)) this.#warnLater('failure', source)
+      },
+    }
+  }
+
+  #reportStore(status: StoreStatus): void {
+    const isHeard = this.events.emit('store', status)
+    if (isHeard || status.healthy) return
+    const { kind, code = 'STORE_FAILED', trouble, remedy } = status
+    // the application that creates a limiter has a moment to add its listeners
+    setImmediate(() => {
+      if (this.isClosed || this.events.listenerCount('store') > 0) return
+      if (kind === 'lost') {
+        warnOnce('DIANA_STORE_LOST_COUNTS')
+        return
+      }
+      const warning = kind === 'misconfigured' ? 'DIANA_STORE_MISCONFIGURED' : 'DIANA_STORE_DOWN'
+      warnOnce(warning, `${code}: ${trouble}; ${remedy}`, code)
+    })
+  }
+
+  /** Warns of a source unless the application listens; it has a moment to add its listeners. */
+  #warnLater(event: keyof typeof SOURCE_WARNINGS, { name, trouble = name }: SourceStatus): void {
+    setImmediate(() => {
+      if (this.events.listenerCount(event) > 0) return
+      warnOfEach(SOURCE_WARNINGS[event], trouble)
+    })
+  }
+}

@@ -1,0 +1,16 @@
+export { admit, verdictOf } from './admit.ts'
+export type { Refusal } from './answers/answer.ts'
+export type { CustomAnswer } from './answers/custom-answer.ts'
+export type { HeaderLine } from './answers/headers.ts'
+export {
+  createFilter,
+  createRouteFilter,
+  type Filter,
+  type FilterOptions,
+  type Mount,
+  type ProxyTrust,
+  type RouteOptions,
+  type RouteRule,
+} from './filter.ts'
+export type { Framework, Watcher } from './frameworks/framework.ts'
+export { httpFramework } from './frameworks/http.ts'

@@ -1,0 +1,52 @@
+import type { Verdict } from '../verdict.ts'
+import type { Refusal } from './answers/answer.ts'
+import { type CustomAnswer, customRefusal } from './answers/custom-answer.ts'
+import type { Filter } from './filter.ts'
+import { report } from './report.ts'
+
+/** Answers a refused request, as the application or else as Diana does; resolves to false, since the request does not go on. */
+export function refuse<Request, Reply>(
+  filter: Filter<Request, Reply>,
+  request: Request,
+  reply: Reply,
+  verdict: Verdict,
+): boolean | Promise<boolean> {
+  const answer = (custom: CustomAnswer | undefined): boolean => {
+    filter.framework.refuse(request, reply, refusalOf(filter, request, verdict, custom))
+    return false
+  }
+  const custom = customAnswer(filter, request, verdict)
+  return custom instanceof Promise ? custom.then(answer) : answer(custom)
+}
+
+function refusalOf<Request>(
+  { options, framework }: Filter<Request, never>,
+  request: Request,
+  verdict: Verdict,
+  custom: CustomAnswer | undefined,
+): Refusal {
+  try {
+    return customRefusal(verdict, Date.now(), custom)
+  } catch (error) {
+    report(error, request, options, framework)
+    return customRefusal(verdict, Date.now(), undefined)
+  }
+}
+
+/** The answer of the application; if its function fails, undefined. */
+function customAnswer<Request>(
+  { options, framework }: Filter<Request, never>,
+  request: Request,
+  verdict: Verdict,
+): CustomAnswer | undefined | Promise<CustomAnswer | undefined> {
+  const failed = (error: unknown): undefined => {
+    report(error, request, options, framework)
+    return undefined
+  }
+  try {
+    const answer = options.onRefused?.(verdict, request)
+    return answer instanceof Promise ? answer.catch(failed) : answer
+  } catch (error) {
+    return failed(error)
+  }
+}
