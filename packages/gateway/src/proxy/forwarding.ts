@@ -22,7 +22,7 @@ import {
   failureOf,
   isLateClosing,
 } from './failure.ts'
-import type { ForwarderParts } from './forwarder.ts'
+import type { ForwarderParts } from './forwarder-parts.ts'
 import { headersToCaller } from './headers-to-caller.ts'
 import { headersToService } from './headers-to-service.ts'
 import { sendInterim } from './interim.ts'

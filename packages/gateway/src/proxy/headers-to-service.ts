@@ -1,13 +1,7 @@
-import type { Limiter } from 'diana-limiter'
 import type { CallRequest } from '../calls/call.ts'
 import type { Route } from '../routes/route.ts'
 import { isOfTheConnection } from './connection-headers.ts'
-
-/** Who is believed about the caller's address, in which header. */
-export interface Trust extends Pick<Limiter, 'addressOf' | 'forwardedBy'> {
-  /** Whether an address is that of a trusted proxy. */
-  isProxy(address: string): boolean
-}
+import type { Trust } from './trust.ts'
 
 /** What the service is told: the caller's headers as Diana saw them, and who called by which name. Names and values in turn. */
 export function headersToService(request: CallRequest, route: Route, trust: Trust): string[] {

@@ -2,7 +2,7 @@ import type { CallRequest } from '../calls/call.ts'
 import type { Route } from '../routes/route.ts'
 import type { Affinity } from '../upstreams/affinity.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
-import type { Trust } from './headers-to-service.ts'
+import type { Trust } from './trust.ts'
 
 const none: readonly Upstream[] = []
 

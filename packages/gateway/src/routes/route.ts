@@ -1,5 +1,5 @@
 import type { CallRequest } from '../calls/call.ts'
-import type { Trust } from '../proxy/headers-to-service.ts'
+import type { Trust } from '../proxy/trust.ts'
 import type { RouteSettings } from '../settings/route-settings.ts'
 import { type Affinity, affinityOf, cookieFor } from '../upstreams/affinity.ts'
 import { Pool } from '../upstreams/pool.ts'

@@ -1,6 +1,5 @@
 import type { Call } from '../call.ts'
 import { parseDuration } from '../common/duration.ts'
-import { ip } from '../dimensions/ip.ts'
 import type { CompositeStore } from '../distributed/composite-store.ts'
 import { DianaError } from '../errors.ts'
 import { localCharge, type MemoryStore } from '../stores/memory/memory-store.ts'
@@ -125,11 +124,12 @@ function requireGate({ rule: { id }, gate }: RuleState): BlockCounters {
 /** What a rule counts a caller under. */
 export function keyOf({ rule }: RuleState, who: Who): string {
   if (typeof who !== 'string') return 'key' in who ? who.key : rule.key(who)
-  const [name, ...more] = rule.by
-  if (name === undefined || more.length > 0) {
+  const [part, ...more] = rule.keyParts
+  if (part === undefined || more.length > 0) {
     throw new DianaError('BAD_CALL', `rule "${rule.id}" does not count by one dimension: say whom by a call`)
   }
-  // an address is one however it is spelled; of the others the value says all
+  const [name, , field] = part
   const call = { method: '', path: '/' }
-  return rule.key(name === ip.name ? { ...call, ip: who } : { ...call, attributes: { [name]: who } })
+  // a field of the call is normalized as it is read: an address has several spellings
+  return rule.key(field === undefined ? { ...call, attributes: { [name]: who } } : { ...call, [field]: who })
 }

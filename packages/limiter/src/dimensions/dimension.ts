@@ -4,6 +4,8 @@ import type { Call } from '../call.ts'
 export interface Dimension {
   readonly name: string
   readonly argument: 'none' | 'required'
+  /** The field of a call that holds its value, if it reads a field that every recorded call has. */
+  readonly field?: 'ip' | 'method' | 'host' | 'resource' | undefined
   /** The arguments that it knows; left out, any. */
   readonly arguments?: readonly string[] | undefined
   /** What the call says; undefined, an empty or a blank text count as absent. It must not throw. */

@@ -8,6 +8,7 @@ function byPrefix(ipv6Prefix: number): Dimension {
   return {
     name: 'ip',
     argument: 'none',
+    field: 'ip',
     read: call => (call.ip === undefined ? undefined : canonicalAddress(call.ip, ipv6Prefix)),
     set: settings => byPrefix(settings.ipv6Prefix),
   }

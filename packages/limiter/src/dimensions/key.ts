@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { Call } from '../call.ts'
 import { DianaError } from '../errors.ts'
 import type { Dimension } from './dimension.ts'
-import { findDimension } from './find-dimension.ts'
+import { addressDimension, findDimension } from './find-dimension.ts'
 import { ip } from './ip.ts'
 
 /** Names the caller whom a rule counts: equal keys are one caller, different keys are different ones. */
@@ -65,12 +65,17 @@ export function compilePart(name: string, words: KeyInput): KeyReader {
   const read = compileValue(name, sources, words.dimensions)
   const isIdentified = sources !== undefined || told.includes(name)
   const missing = words.missing ?? (isIdentified ? 'address' : 'shared')
-  const address = words.dimensions.find(one => one.name === ip.name) ?? ip
-  const readAbsent = missing === 'address' ? addressOrAbsent(address) : () => absent
+  const readAbsent = missing === 'address' ? addressOrAbsent(addressDimension(words.dimensions) ?? ip) : () => absent
   return call => {
     const value = present(call.attributes?.[name]) ?? present(read(call))
     return value === undefined ? readAbsent(call) : part(value)
   }
+}
+
+/** The field of a call in which a caller's value for `name` belongs; undefined if it is given as an attribute. */
+export function fieldOf(name: string, words: KeyInput): Dimension['field'] {
+  if (sourcesOf(name, words) !== undefined) return undefined
+  return words.dimensions.find(one => one.name === name)?.field
 }
 
 /** What a call says of a dimension, as a rule or a list of callers names it. */

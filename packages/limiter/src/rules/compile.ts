@@ -2,7 +2,7 @@ import type { Algorithm, Limit, Meter, Part } from '../algorithms/algorithm.ts'
 import { partMeter } from '../algorithms/part.ts'
 import type { Call } from '../call.ts'
 import type { Dimension } from '../dimensions/dimension.ts'
-import { compileKey, compilePart, type KeyInput, type KeyReader, readerOf } from '../dimensions/key.ts'
+import { compileKey, compilePart, fieldOf, type KeyInput, type KeyReader, readerOf } from '../dimensions/key.ts'
 import { type CallTest, compileAmbiguity } from '../dimensions/reading/ambiguity.ts'
 import { DianaError } from '../errors.ts'
 import { compileCallers, compileDenied } from './match/callers.ts'
@@ -17,7 +17,7 @@ export interface CompiledRule {
   readonly by: readonly string[]
   readonly key: KeyReader
   /** The key dimension by dimension, as it is explained. */
-  readonly keyParts: readonly (readonly [name: string, read: KeyReader])[]
+  readonly keyParts: readonly (readonly [name: string, read: KeyReader, field?: Dimension['field']])[]
   readonly algorithm: string
   readonly origin: string | undefined
   readonly limits: readonly Limit[]
@@ -99,7 +99,7 @@ function compileRule(
     algorithm: rule.algorithm,
     origin: rule.origin,
     key: compileKey(rule.by, words),
-    keyParts: rule.by.map(name => [name, compilePart(name, words)] as const),
+    keyParts: rule.by.map(name => [name, compilePart(name, words), fieldOf(name, words)] as const),
     limits: rule.limits,
     burst: typeof rule.options.burst === 'number' ? rule.options.burst : undefined,
     meters,

@@ -148,3 +148,26 @@ it('calls that are refused together set one block, which begins with the first',
   await Promise.all(Array.from({ length: 20 }, () => limiter.check(of('ann'))))
   expect(await limiter.blocks()).toEqual([{ rule, key: 'ann', leftMs: 1000 }])
 })
+
+describe('a block of a plain value', () => {
+  it.each([
+    ['host', 'API.example.com:443', { host: 'api.example.com' }],
+    ['method', 'get', { method: 'HEAD' }],
+    ['ip', '2001:DB8:0::1', { ip: '2001:db8::2' }],
+    ['resource', '/orders/:id', { resource: '/orders/:id' }],
+  ])('a rule by %s blocks the value %s in every spelling', async (by, value, call) => {
+    const limiter = await createLimiter({ rules: [{ id: 'one', by, limit: '9/m', block: '1m' }] })
+    await limiter.block('one', value)
+    expect((await limiter.check({ method: 'GET', path: '/', ...call })).allowed).toBe(false)
+    await limiter.close()
+  })
+
+  it('a rule blocks an address that identify reads from a header', async () => {
+    const identify = { ip: ['header:x-real-ip'] }
+    const limiter = await createLimiter({ identify, rules: [{ id: 'one', by: 'ip', limit: '9/m', block: '1m' }] })
+    await limiter.block('one', '203.0.113.9')
+    const call = { method: 'GET', path: '/', ip: '10.0.0.1', headers: { 'x-real-ip': '203.0.113.9' } }
+    expect((await limiter.check(call)).allowed).toBe(false)
+    await limiter.close()
+  })
+})

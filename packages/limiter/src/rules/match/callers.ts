@@ -1,5 +1,5 @@
 import type { Call } from '../../call.ts'
-import { ip } from '../../dimensions/ip.ts'
+import { addressName } from '../../dimensions/find-dimension.ts'
 import { type KeyInput, readerOf } from '../../dimensions/key.ts'
 import { compileAmbiguity } from '../../dimensions/reading/ambiguity.ts'
 import { compileNetworks, type Network, parseNetwork } from '../../http/ip-address.ts'
@@ -9,8 +9,9 @@ export type CallerList = Readonly<Record<string, readonly string[]>>
 
 /** Whether a call is from somebody on the list; compiled once, since lists may be long. */
 export function compileCallers(list: CallerList, words: KeyInput): (call: Call) => boolean {
+  const address = addressName(words.dimensions)
   const tests = Object.entries(list).map(([name, values]) =>
-    name === ip.name ? within(values, words) : among(name, values, words),
+    name === address ? within(name, values, words) : among(name, values, words),
   )
   const [only] = tests
   return only && tests.length === 1 ? only : call => tests.some(test => test(call))
@@ -23,12 +24,12 @@ export function compileDenied(list: CallerList, words: KeyInput): (call: Call) =
   return isAmbiguous ? call => isListed(call) || isAmbiguous(call) : isListed
 }
 
-function within(values: readonly string[], words: KeyInput): (call: Call) => boolean {
+function within(name: string, values: readonly string[], words: KeyInput): (call: Call) => boolean {
   const holds = compileNetworks(values.map(parseNetwork).filter((one): one is Network => one !== undefined))
   // the whole address, where the dimension would give the network around it
-  const read = Object.hasOwn(words.identify, ip.name)
-    ? readerOf(ip.name, words)
-    : (call: Call) => call.attributes?.[ip.name] ?? call.ip
+  const read = Object.hasOwn(words.identify, name)
+    ? readerOf(name, words)
+    : (call: Call) => call.attributes?.[name] ?? call.ip
   return call => {
     const address = read(call)
     return typeof address === 'string' && holds(address)

@@ -1,4 +1,4 @@
-import { hostName } from '../../dimensions/host.ts'
+import { hostName } from '../../http/host-name.ts'
 import type { Match } from '../rule.ts'
 import type { Search } from './search.ts'
 

@@ -1,5 +1,5 @@
 import type { Call } from '../../call.ts'
-import { hostName, looseHostName } from '../../dimensions/host.ts'
+import { hostName, looseHostName } from '../../http/host-name.ts'
 
 /** One call as the indexes ask it, and the rules found so far. A compiled match has one and uses it for every call. */
 export class Search {

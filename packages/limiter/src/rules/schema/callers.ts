@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { duration } from '../../common/duration.ts'
 import type { JwtSettings } from '../../dimensions/dimension.ts'
-import { ip } from '../../dimensions/ip.ts'
+import { addressName } from '../../dimensions/find-dimension.ts'
 import { byFault, sourceFault } from '../dimension-name.ts'
 import { networkFault } from '../match/address.ts'
 import type { CallerList } from '../match/callers.ts'
@@ -19,14 +19,15 @@ const value = z.union([z.string().min(1).max(1024), z.int().transform(String)])
 /** `10.0.0.0/8`, a list of such networks, or values by dimension: `{ ip: 10.0.0.0/8, account: [u1, u2] }`. */
 export function callersSchema(vocabulary: Vocabulary, identified: readonly string[]): z.ZodType<CallerList> {
   const name = textOf(text => byFault(text, vocabulary, identified), 256)
+  const address = addressName(vocabulary.dimensions)
   const size = { min: 1, max: mostCallers }
   const byDimension = z.record(name, listOf(value, size)).superRefine((map, context) => {
-    for (const [index, text] of (map[ip.name] ?? []).entries()) {
+    for (const [index, text] of (map[address] ?? []).entries()) {
       const message = networkFault(text)
-      if (message !== undefined) context.addIssue({ code: 'custom', path: [ip.name, index], message })
+      if (message !== undefined) context.addIssue({ code: 'custom', path: [address, index], message })
     }
   })
-  return z.union([listOf(network, size).transform((networks): CallerList => ({ [ip.name]: networks })), byDimension])
+  return z.union([listOf(network, size).transform((networks): CallerList => ({ [address]: networks })), byDimension])
 }
 
 /** `5`, `header:x-cost`, or `{ from: header:x-cost, least: 1, most: 1000 }`. */
