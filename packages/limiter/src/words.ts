@@ -1,5 +1,10 @@
 export { duration } from './common/duration.ts'
-export { assertRegularFile, fileTrouble, readRegularFile, readRegularFileSync } from './common/regular-file.ts'
+export {
+  assertRegularFile,
+  fileFault as fileTrouble,
+  readRegularFile,
+  readRegularFileSync,
+} from './common/regular-file.ts'
 export { admit } from './filters/admit.ts'
 export { appFilter, type Filter } from './filters/filter.ts'
 export type { Framework } from './filters/frameworks/framework.ts'

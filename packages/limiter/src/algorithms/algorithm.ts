@@ -26,7 +26,7 @@ export interface WaitOptions {
 const DEFAULT_WAIT_US = 1_000_000
 
 /** The longest that a call waits where the algorithm has no bound of its own. */
-export function longestWaitUs(waitOptions: WaitOptions | undefined): number {
+export function maxWaitUsOf(waitOptions: WaitOptions | undefined): number {
   return waitOptions ? (waitOptions.timeoutUs ?? DEFAULT_WAIT_US) : 0
 }
 
@@ -100,7 +100,7 @@ export interface Meter {
    * For speed, the moves above in one: takes what passes at once and returns true, or changes nothing; tells what is left
    * then. `cost` is 1 or more.
    */
-  pass?(state: Float64Array, at: number, now: number, cost: number, told: PassResult): boolean
+  pass?(state: Float64Array, at: number, now: number, cost: number, result: PassResult): boolean
   /** What the numbers of a state are measured by, the period in microseconds first; states of another scale are inherited. */
   readonly scale?: readonly number[] | undefined
   /**

@@ -24,7 +24,7 @@ export const concurrency: Algorithm = {
 class Concurrency implements Meter {
   readonly slots = 1
   readonly needsRelease = true
-  readonly lua: LuaAlgorithm = concurrencyTwin
+  readonly lua: LuaAlgorithm = concurrencyLua
   readonly numbers: Readonly<Record<string, number>>
   readonly maxWaitUs = 0
   readonly scale: readonly number[] = [0]
@@ -65,7 +65,7 @@ class Concurrency implements Meter {
  * places, end of the lease; and so on. The places of a process that died are free again when its lease has ended. A
  * renewal says how many places the process holds, at least and at most, since answers may be under way or lost.
  */
-export const concurrencyTwin: LuaAlgorithm = {
+export const concurrencyLua: LuaAlgorithm = {
   name: 'concurrency',
   lua: `
 local moves = {}

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Algorithm, Limit, LuaAlgorithm, Meter, PassResult, WaitOptions } from './algorithm.ts'
-import { longestWaitUs } from './algorithm.ts'
+import { maxWaitUsOf } from './algorithm.ts'
 
 /*
  * Fixed window, the plain counter: time is cut into windows, each admits `count` and then nothing until it ends.
@@ -26,7 +26,7 @@ export const fixedWindow: Algorithm = {
     align: z.enum(['clock', 'first-call']).optional().describe('where windows begin; default: clock'),
   },
   meter(limit: Limit, options: { align?: 'clock' | 'first-call' }, waitOptions?: WaitOptions): Meter {
-    const maxWaitUs = longestWaitUs(waitOptions)
+    const maxWaitUs = maxWaitUsOf(waitOptions)
     return new FixedWindow(limit, options.align !== 'first-call', maxWaitUs)
   },
 }
@@ -34,7 +34,7 @@ export const fixedWindow: Algorithm = {
 class FixedWindow implements Meter {
   readonly slots = 2
   readonly needsRelease = false
-  readonly lua: LuaAlgorithm = fixedWindowTwin
+  readonly lua: LuaAlgorithm = fixedWindowLua
   readonly numbers: Readonly<Record<string, number>>
   readonly maxWaitUs: number
   readonly scale: readonly number[]
@@ -50,10 +50,10 @@ class FixedWindow implements Meter {
     this.#aligned = aligned
     this.#waits = maxWaitUs > 0
     this.maxWaitUs = maxWaitUs
-    const words = { aligned: aligned ? 1 : 0, waits: maxWaitUs > 0 ? 1 : 0 }
+    const flags = { aligned: aligned ? 1 : 0, waits: maxWaitUs > 0 ? 1 : 0 }
     this.perUs = limit.count / this.#periodUs
-    this.scale = [this.#periodUs, words.aligned, words.waits]
-    this.numbers = { count: this.#count, periodUs: this.#periodUs, ...words }
+    this.scale = [this.#periodUs, flags.aligned, flags.waits]
+    this.numbers = { count: this.#count, periodUs: this.#periodUs, ...flags }
   }
 
   delay(state: Float64Array, at: number, now: number, cost: number): number {
@@ -88,7 +88,7 @@ class FixedWindow implements Meter {
     state[at + COUNT] = (later > 0 ? 0 : used) + cost + (isShut ? FULL : 0)
   }
 
-  pass(state: Float64Array, at: number, now: number, cost: number, told: PassResult): boolean {
+  pass(state: Float64Array, at: number, now: number, cost: number, result: PassResult): boolean {
     const periodUs = this.#periodUs
     const start = state[at + START]!
     const kept = state[at + COUNT]!
@@ -98,15 +98,15 @@ class FixedWindow implements Meter {
     const left = this.#count - used
     const isAhead = this.#isAhead(window, now)
     if (left < 0 || isAhead) {
-      told.remaining = isAhead ? 0 : Math.max(0, left + cost)
-      told.idleAt = kept === 0 ? 0 : start + periodUs
-      told.delay = cost > this.#count ? Number.POSITIVE_INFINITY : (left < 0 ? window + periodUs : window) - now
+      result.remaining = isAhead ? 0 : Math.max(0, left + cost)
+      result.idleAt = kept === 0 ? 0 : start + periodUs
+      result.delay = cost > this.#count ? Number.POSITIVE_INFINITY : (left < 0 ? window + periodUs : window) - now
       return false
     }
     state[at + START] = window
     state[at + COUNT] = used
-    told.remaining = left
-    told.idleAt = window + periodUs
+    result.remaining = left
+    result.idleAt = window + periodUs
     return true
   }
 
@@ -181,7 +181,7 @@ class FixedWindow implements Meter {
   }
 }
 
-export const fixedWindowTwin: LuaAlgorithm = {
+export const fixedWindowLua: LuaAlgorithm = {
   name: 'fixed-window',
   pass: `
 local START, COUNT = 1, 2

@@ -1,5 +1,5 @@
 import type { Algorithm, Limit, LuaAlgorithm, Meter, WaitOptions } from './algorithm.ts'
-import { InvalidLimitError, longestWaitUs } from './algorithm.ts'
+import { InvalidLimitError, maxWaitUsOf } from './algorithm.ts'
 
 /*
  * Sliding log: the moment of every admitted call is kept until it has left the window. Exact to the microsecond, at
@@ -31,14 +31,14 @@ export const slidingLog: Algorithm = {
         `keeps every call, so at most ${LARGEST} per period; use algorithm: sliding-window`,
       )
     }
-    return new SlidingLog(limit, longestWaitUs(waitOptions))
+    return new SlidingLog(limit, maxWaitUsOf(waitOptions))
   },
 }
 
 class SlidingLog implements Meter {
   readonly slots: number
   readonly needsRelease = false
-  readonly lua: LuaAlgorithm = slidingLogTwin
+  readonly lua: LuaAlgorithm = slidingLogLua
   readonly numbers: Readonly<Record<string, number>>
   readonly maxWaitUs: number
   readonly scale: readonly number[]
@@ -161,7 +161,7 @@ function droppedIn(next: number): number {
   return Math.floor(next / DROPPED)
 }
 
-export const slidingLogTwin: LuaAlgorithm = {
+export const slidingLogLua: LuaAlgorithm = {
   name: 'sliding-log',
   lua: `
 local NEXT, RING, LARGEST, DROPPED = 1, 2, 1000, 1024

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Algorithm, Limit, LuaAlgorithm, Meter, PassResult, WaitOptions } from './algorithm.ts'
-import { InvalidLimitError, longestWaitUs } from './algorithm.ts'
-import { slidingWindowTwin } from './lua/sliding-window.ts'
+import { InvalidLimitError, maxWaitUsOf } from './algorithm.ts'
+import { slidingWindowLua } from './lua/sliding-window.ts'
 import { Packing, shareOut } from './numbers/packing.ts'
 
 /*
@@ -45,7 +45,7 @@ export const slidingWindow: Algorithm = {
   },
   meter(limit: Limit, options: { segments?: number }, waitOptions?: WaitOptions): Meter {
     const { segments = 10 } = options
-    const maxWaitUs = longestWaitUs(waitOptions)
+    const maxWaitUs = maxWaitUsOf(waitOptions)
     const windowsAhead = Math.ceil(maxWaitUs / (limit.periodMs * 1000))
     const most = limit.count * (1 + windowsAhead)
     if (limit.count > LARGEST) {
@@ -66,7 +66,7 @@ export const slidingWindow: Algorithm = {
 class SlidingWindow implements Meter {
   readonly slots: number
   readonly needsRelease = false
-  readonly lua: LuaAlgorithm = slidingWindowTwin
+  readonly lua: LuaAlgorithm = slidingWindowLua
   readonly numbers: Readonly<Record<string, number>>
   readonly maxWaitUs: number
   readonly scale: readonly number[]
@@ -139,12 +139,12 @@ class SlidingWindow implements Meter {
     state[at + LEAD] = Math.max(0, state[at + LEAD]! - (moment - last)) + cost * this.#gapUs
   }
 
-  pass(state: Float64Array, at: number, now: number, cost: number, told: PassResult): boolean {
+  pass(state: Float64Array, at: number, now: number, cost: number, result: PassResult): boolean {
     const delay = state[at + HELD]! + cost <= this.#count ? 0 : this.delay(state, at, now, cost)
     if (delay === 0) this.take(state, at, now, cost, 0)
-    told.delay = delay
-    told.remaining = this.remaining(state, at, now)
-    told.idleAt = this.idleAt(state, at)
+    result.delay = delay
+    result.remaining = this.remaining(state, at, now)
+    result.idleAt = this.idleAt(state, at)
     return delay === 0
   }
 

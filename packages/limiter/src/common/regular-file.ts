@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 
 import { open, stat } from 'node:fs/promises'
 
 /** No file that a rule document names needs to be larger, unless it is a rule document itself. */
-const usualBytes = 1024 * 1024
+const USUAL_BYTES = 1024 * 1024
 
 // without O_NONBLOCK, opening a pipe waits until somebody writes into it
 const { O_RDONLY, O_NONBLOCK = 0, O_NOFOLLOW = 0 } = constants
@@ -60,7 +60,7 @@ export async function assertRegularFile(path: string): Promise<void> {
 }
 
 /** Why a file could not be read, in a few words: the system's code, or what is wrong with it. */
-export function fileTrouble(cause: unknown): string {
+export function fileFault(cause: unknown): string {
   const { code, message } = cause as NodeJS.ErrnoException
   return code ?? message
 }
@@ -69,7 +69,7 @@ function flagsOf({ noLinks = false }: ReadOptions): number {
   return O_RDONLY | O_NONBLOCK | (noLinks ? O_NOFOLLOW : 0)
 }
 
-function accept(stats: Stats, { mostBytes = usualBytes, accept: check }: ReadOptions): number {
+function accept(stats: Stats, { mostBytes = USUAL_BYTES, accept: check }: ReadOptions): number {
   if (!stats.isFile()) throw new Error('not a regular file')
   if (stats.size > mostBytes) throw tooLarge(mostBytes)
   check?.(stats)

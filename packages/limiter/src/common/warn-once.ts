@@ -63,10 +63,10 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
   DIANA_SOURCE_FAILED: 'a source of rules cannot be read, so the last good ones stay',
 }
 
-const told = new Set<string>()
+const warned = new Set<string>()
 
 /** Enough for any operator; more would be an attack of its own. */
-const mostDetails = 100
+const MAX_DETAILS = 100
 
 /**
  * Tells the operator of a mistake, once in the life of the process: a warning per call would be an attack of its own. With
@@ -74,16 +74,16 @@ const mostDetails = 100
  */
 export function warnOnce(code: WarningCode, detail?: string, cause = ''): void {
   const name = `${code} ${cause}`
-  if (told.has(name)) return
-  told.add(name)
+  if (warned.has(name)) return
+  warned.add(name)
   warn(code, detail)
 }
 
 /** The same, once for each detail. */
 export function warnOfEach(code: WarningCode, detail: string): void {
   const name = `${code} ${detail}`
-  if (told.has(name) || told.size >= mostDetails) return
-  told.add(name)
+  if (warned.has(name) || warned.size >= MAX_DETAILS) return
+  warned.add(name)
   warn(code, detail)
 }
 

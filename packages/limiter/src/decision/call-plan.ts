@@ -48,7 +48,7 @@ export class CallPlan {
       const counted = this.found[i]!
       const { rule } = counted
       const charge = counted.counter
-        ? this.#nextShared(counted.counter, counted.table, rule.emergency)
+        ? this.#nextShared(counted.counter, counted.table, rule.whenStoreDown)
         : this.#nextLocal(counted.table)
       charge.key = rule.key(call)
       charge.cost = rule.cost === undefined || cost === 0 ? cost : rule.cost(call)

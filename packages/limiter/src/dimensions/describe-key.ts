@@ -21,7 +21,7 @@ export function callOfKey(key: string, by: readonly string[]): Call | undefined 
   const parts = Object.entries(describeKey(key, by))
   if (parts.some(([, { countedBy }]) => countedBy === 'digest')) return undefined
   const address = parts.find(([name, { countedBy }]) => countedBy === 'address' || name === ip.name)?.[1].value
-  const told = parts.filter(([name, { countedBy }]) => countedBy === 'value' && name !== ip.name)
-  const attributes = Object.fromEntries(told.map(([name, { value }]) => [name, value]))
+  const given = parts.filter(([name, { countedBy }]) => countedBy === 'value' && name !== ip.name)
+  const attributes = Object.fromEntries(given.map(([name, { value }]) => [name, value]))
   return { method: '', path: '/', ip: address, attributes }
 }

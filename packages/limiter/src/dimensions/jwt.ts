@@ -3,9 +3,9 @@ import type { Dimension, JwtSettings } from './dimension.ts'
 import { readToken, type Token } from './jwt/token.ts'
 import { loadVerifiers } from './jwt/verifier.ts'
 
-const longestToken = 4096
-const mostKnown = 1000
-const scheme = /^bearer +/i
+const MAX_TOKEN = 4096
+const MAX_KNOWN = 1000
+const SCHEME = /^bearer +/i
 
 /**
  * A claim of the bearer token: `jwt:sub`. Only of one that is signed by a key of the document, or that somebody in front
@@ -29,7 +29,7 @@ function believing(settings: JwtSettings, nowMs: () => number): Dimension {
     if (known.has(text)) return known.get(text)
     const token = readToken(text)
     const believed = token && isMeantForUs(token, settings) && isSigned(token) ? token : undefined
-    if (known.size >= mostKnown) known.delete(known.keys().next().value!)
+    if (known.size >= MAX_KNOWN) known.delete(known.keys().next().value!)
     known.set(text, believed)
     return believed
   }
@@ -48,8 +48,8 @@ function believing(settings: JwtSettings, nowMs: () => number): Dimension {
 function bearerOf({ headers }: Call): string | undefined {
   const value = headers?.authorization
   // two tokens are two callers, and nobody knows which one the service takes
-  if (typeof value !== 'string' || value.length > longestToken || !scheme.test(value)) return undefined
-  return value.replace(scheme, '')
+  if (typeof value !== 'string' || value.length > MAX_TOKEN || !SCHEME.test(value)) return undefined
+  return value.replace(SCHEME, '')
 }
 
 function isMeantForUs({ alg, claims }: Token, { issuer, audience }: JwtSettings): boolean {

@@ -148,7 +148,7 @@ describe('several dimensions', () => {
     fc.string({ minLength: 120, maxLength: 140 }),
     fc.constant(undefined),
   )
-  const told = (values: readonly (string | undefined)[]): Partial<Call> => ({
+  const withAttributes = (values: readonly (string | undefined)[]): Partial<Call> => ({
     attributes: Object.fromEntries(names.map((name, index) => [name, values[index]])),
   })
   const plain = (text: string | undefined) => (text === undefined || text.trim() === '' ? undefined : text)
@@ -164,14 +164,14 @@ describe('several dimensions', () => {
     fc.assert(
       fc.property(either, either, (left, right) => {
         const same = left.every((text, index) => plain(text) === plain(right[index]))
-        expect(read(at(told(left))) === read(at(told(right)))).toBe(same)
+        expect(read(at(withAttributes(left))) === read(at(withAttributes(right)))).toBe(same)
       }),
       { numRuns: 5000 },
     )
   })
 
   it('parts cannot run into each other', () => {
-    const of = (account: string, a: string) => key(['account', 'header:x-a'], told([account, a]))
+    const of = (account: string, a: string) => key(['account', 'header:x-a'], withAttributes([account, a]))
     expect(of('a', 'b_c')).not.toBe(of('a_b', 'c'))
     expect(of('1', '1:1')).not.toBe(of('1:1', '1'))
     expect(of('a', 'b')).not.toBe(of('b', 'a'))
@@ -179,6 +179,6 @@ describe('several dimensions', () => {
   })
 
   it('keys stay short whatever the values', () => {
-    expect(key(names, told(names.map(() => 'x'.repeat(70_000)))).length).toBeLessThan(200)
+    expect(key(names, withAttributes(names.map(() => 'x'.repeat(70_000)))).length).toBeLessThan(200)
   })
 })

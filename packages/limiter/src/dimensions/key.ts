@@ -11,16 +11,16 @@ export type KeyReader = (call: Call) => string
 type ValueReader = (call: Call) => unknown
 
 /** Dimensions that exist without `identify`: the application may always tell them. */
-export const told: readonly string[] = ['account', 'device']
+export const APPLICATION_DIMENSIONS: readonly string[] = ['account', 'device']
 
-const longestValue = 128
+const MAX_VALUE = 128
 
 // What is not a value as it came begins with one of these; a value that does is escaped.
-const firstPlain = 0x20
-const escaped = '\u0001'
-const byAddress = '\u0002'
-const digested = '\u0003'
-const absent = '\u0004'
+const FIRST_PLAIN = 0x20
+const ESCAPED = '\u0001'
+const BY_ADDRESS = '\u0002'
+const DIGESTED = '\u0003'
+const ABSENT = '\u0004'
 
 /** What becomes of a caller who lacks a dimension: the rule is not about him, or he is counted with all who lack it, or by address. */
 export type Missing = 'skip' | 'shared' | 'address'
@@ -37,8 +37,8 @@ export interface KeyInput {
  * Turns the names of a rule's `by` into one reader. Each is looked up in what the application says (`call.attributes`),
  * then in `identify`, then among the dimensions.
  */
-export function compileKey(by: readonly string[], words: KeyInput): KeyReader {
-  return joinParts(by.map(name => compilePart(name, words)))
+export function compileKey(by: readonly string[], lookup: KeyInput): KeyReader {
+  return joinParts(by.map(name => compilePart(name, lookup)))
 }
 
 function joinParts(parts: KeyReader[]): KeyReader {
@@ -60,12 +60,12 @@ function measured(part: string): string {
 }
 
 /** One dimension of a key. */
-export function compilePart(name: string, words: KeyInput): KeyReader {
-  const sources = sourcesOf(name, words)
-  const read = compileValue(name, sources, words.dimensions)
-  const isIdentified = sources !== undefined || told.includes(name)
-  const missing = words.missing ?? (isIdentified ? 'address' : 'shared')
-  const readAbsent = missing === 'address' ? addressOrAbsent(addressDimension(words.dimensions) ?? ip) : () => absent
+export function compilePart(name: string, lookup: KeyInput): KeyReader {
+  const sources = sourcesOf(name, lookup)
+  const read = compileValue(name, sources, lookup.dimensions)
+  const isIdentified = sources !== undefined || APPLICATION_DIMENSIONS.includes(name)
+  const missing = lookup.missing ?? (isIdentified ? 'address' : 'shared')
+  const readAbsent = missing === 'address' ? addressOrAbsent(addressDimension(lookup.dimensions) ?? ip) : () => ABSENT
   return call => {
     const value = present(call.attributes?.[name]) ?? present(read(call))
     return value === undefined ? readAbsent(call) : part(value)
@@ -73,14 +73,14 @@ export function compilePart(name: string, words: KeyInput): KeyReader {
 }
 
 /** The field of a call in which a caller's value for `name` belongs; undefined if it is given as an attribute. */
-export function fieldOf(name: string, words: KeyInput): Dimension['field'] {
-  if (sourcesOf(name, words) !== undefined) return undefined
-  return words.dimensions.find(one => one.name === name)?.field
+export function fieldOf(name: string, lookup: KeyInput): Dimension['field'] {
+  if (sourcesOf(name, lookup) !== undefined) return undefined
+  return lookup.dimensions.find(one => one.name === name)?.field
 }
 
 /** What a call says of a dimension, as a rule or a list of callers names it. */
-export function readerOf(name: string, words: KeyInput): (call: Call) => string | undefined {
-  const read = compileValue(name, sourcesOf(name, words), words.dimensions)
+export function readerOf(name: string, lookup: KeyInput): (call: Call) => string | undefined {
+  const read = compileValue(name, sourcesOf(name, lookup), lookup.dimensions)
   return call => present(call.attributes?.[name]) ?? present(read(call))
 }
 
@@ -97,7 +97,7 @@ function compileValue(
   if (sources === undefined) {
     const read = findDimension(name, dimensions)
     if (read !== undefined) return read
-    if (told.includes(name)) return () => undefined
+    if (APPLICATION_DIMENSIONS.includes(name)) return () => undefined
     throw unknown(name)
   }
   const readers = sources.map(source => {
@@ -126,13 +126,13 @@ function unknown(name: string): DianaError {
 function addressOrAbsent(address: Dimension): KeyReader {
   return call => {
     const text = address.read(call, '')
-    return text === undefined ? absent : byAddress + text
+    return text === undefined ? ABSENT : BY_ADDRESS + text
   }
 }
 
 function part(value: string): string {
-  if (value.length > longestValue) return digested + digest(value)
-  return value.charCodeAt(0) < firstPlain ? escaped + value : value
+  if (value.length > MAX_VALUE) return DIGESTED + digest(value)
+  return value.charCodeAt(0) < FIRST_PLAIN ? ESCAPED + value : value
 }
 
 /** UTF-16, for UTF-8 has one spelling for all lone surrogates. */
@@ -160,8 +160,8 @@ export interface KeyPart {
 /** Reads the key of a rule that counts by one dimension. */
 export function describePart(key: string): KeyPart {
   const rest = key.slice(1)
-  if (key.startsWith(byAddress)) return { countedBy: 'address', value: rest }
-  if (key.startsWith(digested)) return { countedBy: 'digest', value: rest }
-  if (key.startsWith(absent)) return { countedBy: 'absence', value: '' }
-  return { countedBy: 'value', value: key.startsWith(escaped) ? rest : key }
+  if (key.startsWith(BY_ADDRESS)) return { countedBy: 'address', value: rest }
+  if (key.startsWith(DIGESTED)) return { countedBy: 'digest', value: rest }
+  if (key.startsWith(ABSENT)) return { countedBy: 'absence', value: '' }
+  return { countedBy: 'value', value: key.startsWith(ESCAPED) ? rest : key }
 }

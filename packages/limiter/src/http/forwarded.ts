@@ -1,5 +1,5 @@
-const longestItem = 1024
-const pair = /^[ \t]*([!#$%&'*+.^_`|~\w-]+)=(?:"([^"\\]*)"|([!#$%&'*+.^_`|~\w:[\]-]+))[ \t]*$/
+const MAX_ITEM = 1024
+const PAIR = /^[ \t]*([!#$%&'*+.^_`|~\w-]+)=(?:"([^"\\]*)"|([!#$%&'*+.^_`|~\w:[\]-]+))[ \t]*$/
 
 /**
  * The address of one item of a Forwarded header (RFC 7239): `for=192.0.2.60;proto=http`, `For="[2001:db8::17]:4711"`.
@@ -8,10 +8,10 @@ const pair = /^[ \t]*([!#$%&'*+.^_`|~\w-]+)=(?:"([^"\\]*)"|([!#$%&'*+.^_`|~\w:[\
  * item leaves a quote behind that is out of place.
  */
 export function readForwarded(item: string): string {
-  if (item.length > longestItem) return ''
+  if (item.length > MAX_ITEM) return ''
   let address: string | undefined
   for (const text of item.split(';')) {
-    const [, name, quoted, plain] = pair.exec(text) ?? []
+    const [, name, quoted, plain] = PAIR.exec(text) ?? []
     if (name === undefined) return ''
     if (name.toLowerCase() !== 'for') continue
     if (address !== undefined) return ''

@@ -20,7 +20,7 @@ export interface Network {
   readonly length: number
 }
 
-const mostEntries = 64
+const MAX_ENTRIES = 64
 const scratch: AddressBits = new Uint16Array(8)
 
 /**
@@ -60,8 +60,8 @@ export function createAddressReader(
 ): AddressReader {
   const read = forwardedBy === 'forwarded' ? readForwarded : asItIs
   if (typeof trustProxy !== 'number') return readPastTrusted(trustProxy.map(requireNetwork), read)
-  if (!Number.isInteger(trustProxy) || trustProxy < 0 || trustProxy > mostEntries) {
-    throw new DianaError('BAD_RULES', `trustProxy is ${trustProxy}: say how many proxies to trust, 0 to ${mostEntries}`)
+  if (!Number.isInteger(trustProxy) || trustProxy < 0 || trustProxy > MAX_ENTRIES) {
+    throw new DianaError('BAD_RULES', `trustProxy is ${trustProxy}: say how many proxies to trust, 0 to ${MAX_ENTRIES}`)
   }
   return trustProxy === 0 ? whole : readHops(trustProxy, read)
 }
@@ -87,7 +87,7 @@ function readPastTrusted(networks: readonly Network[], read: ItemReader): Addres
     if (peer === undefined || !parseAddressBits(peer, scratch)) return undefined
     const entries = new EntriesFromRight(forwardedFor, read)
     let good = peer
-    for (let left = mostEntries; left > 0 && isWithin(networks, scratch); left--) {
+    for (let left = MAX_ENTRIES; left > 0 && isWithin(networks, scratch); left--) {
       const entry = entries.next()
       if (entry === undefined || !parseAddressBits(entry, scratch)) break
       good = entry

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { normaliseTarget } from './path.ts'
+import { normalizeTarget } from './path.ts'
 import { hasReadings, isAmbiguousPath, readingsOf, resourcePath } from './path-readings.ts'
 
 describe('readingsOf', () => {
@@ -37,7 +37,7 @@ describe('readingsOf', () => {
   it('leads to one resource from every target that the gateway forwards', () => {
     fc.assert(
       fc.property(path, text => {
-        const target = normaliseTarget(text)
+        const target = normalizeTarget(text)
         expect(target !== undefined && isAmbiguousPath(target.path)).toBe(false)
       }),
       { numRuns: 5000 },

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { countedPath, normaliseTarget } from './path.ts'
+import { countedPath, normalizeTarget } from './path.ts'
 
 describe('normaliseTarget', () => {
   it.each([
@@ -47,7 +47,7 @@ describe('normaliseTarget', () => {
     ['http://h\\api/login', '/api/login'],
     ['*', '*'],
   ])('%s is %s', (target, path) => {
-    expect(normaliseTarget(target)).toEqual({ path, query: undefined })
+    expect(normalizeTarget(target)).toEqual({ path, query: undefined })
   })
 
   it.each([
@@ -59,7 +59,7 @@ describe('normaliseTarget', () => {
     ['http://h?b', '/', 'b'],
     ['http://h/a?b=http://i/', '/a', 'b=http://i/'],
   ])('%s has path %s and query %s', (target, path, query) => {
-    expect(normaliseTarget(target)).toEqual({ path, query })
+    expect(normalizeTarget(target)).toEqual({ path, query })
   })
 
   it.each([
@@ -109,19 +109,19 @@ describe('normaliseTarget', () => {
     '*?',
     '**',
   ])('%j deserves a 400', target => {
-    expect(normaliseTarget(target)).toBeUndefined()
+    expect(normalizeTarget(target)).toBeUndefined()
   })
 
   it('returns a plain path as it came', () => {
     const path = `/orders/${'x'.repeat(20)}`
-    expect(normaliseTarget(path)?.path).toBe(path)
+    expect(normalizeTarget(path)?.path).toBe(path)
   })
 
   it('takes 64 KiB of slashes, dots and escapes in its stride', () => {
-    expect(normaliseTarget('/'.repeat(65_536))?.path).toBe('/')
-    expect(normaliseTarget('/a/..'.repeat(13_000))?.path).toBe('/')
-    expect(normaliseTarget('/%2e'.repeat(16_000))?.path).toBe('/')
-    expect(normaliseTarget('/%61'.repeat(16_000))?.path).toBe('/a'.repeat(16_000))
+    expect(normalizeTarget('/'.repeat(65_536))?.path).toBe('/')
+    expect(normalizeTarget('/a/..'.repeat(13_000))?.path).toBe('/')
+    expect(normalizeTarget('/%2e'.repeat(16_000))?.path).toBe('/')
+    expect(normalizeTarget('/%61'.repeat(16_000))?.path).toBe('/a'.repeat(16_000))
   })
 
   const piece = fc.constantFrom(
@@ -154,11 +154,11 @@ describe('normaliseTarget', () => {
   it('changes nothing in its own output', () => {
     fc.assert(
       fc.property(wild, text => {
-        const once = normaliseTarget(text)
+        const once = normalizeTarget(text)
         if (once === undefined) return
-        expect(normaliseTarget(once.path)).toEqual({ path: once.path, query: undefined })
+        expect(normalizeTarget(once.path)).toEqual({ path: once.path, query: undefined })
         const full = once.query === undefined ? once.path : `${once.path}?${once.query}`
-        expect(normaliseTarget(full)).toEqual(once)
+        expect(normalizeTarget(full)).toEqual(once)
       }),
       { numRuns: 5000 },
     )
@@ -167,7 +167,7 @@ describe('normaliseTarget', () => {
   it('leaves no empty, dot or backslashed segment', () => {
     fc.assert(
       fc.property(target, text => {
-        const path = normaliseTarget(text)?.path ?? '/'
+        const path = normalizeTarget(text)?.path ?? '/'
         const inner = path.slice(1).replace(/\/$/, '').split('/')
         expect(path === '/' || inner.every(segment => segment !== '' && segment !== '.' && segment !== '..')).toBe(true)
         expect(path).not.toMatch(/[\\#?]|%(?![0-9A-F]{2})/)
@@ -181,7 +181,7 @@ describe('normaliseTarget', () => {
     fc.assert(
       fc.property(fc.array(segment, { maxLength: 10 }), segments => {
         const text = `/${segments.join('/')}`
-        expect(normaliseTarget(text)?.path).toBe(new URL(`http://h${text}`).pathname)
+        expect(normalizeTarget(text)?.path).toBe(new URL(`http://h${text}`).pathname)
       }),
     )
   })

@@ -170,7 +170,7 @@ export class RateLimiter {
   /** Whoever waits behind one that gave up passes earlier by what that one would have cost them. */
   #moveUp(gone: Waiter): void {
     const now = this.#now()
-    this.#smooth.payBack(this.#state, 0, now, gone.price)
+    this.#smooth.repay(this.#state, 0, now, gone.price)
     for (const waiter of this.#waiters) {
       if (waiter.moment <= gone.moment) continue
       waiter.moment -= gone.price

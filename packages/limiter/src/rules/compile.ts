@@ -33,7 +33,7 @@ export interface CompiledRule {
   /** Counted for the whole fleet. */
   readonly distributed: boolean
   /** What the rule does while the store cannot be asked. */
-  readonly emergency: WhenStoreDown
+  readonly whenStoreDown: WhenStoreDown
   /** Calls of this rule that may wait in this process, and how long for a place that no clock frees. */
   readonly queueSize: number
   readonly queueTimeoutMs: number
@@ -72,11 +72,11 @@ export function compileDocument(
 ): CompiledDocument {
   const { identify, ipv6Prefix, jwt, allow, deny } = document
   const ready = dimensions.map(dimension => dimension.set?.({ ipv6Prefix, jwt, nowMs }) ?? dimension)
-  const words = { identify, dimensions: ready }
+  const lookup = { identify, dimensions: ready }
   return {
     rules: document.rules.filter(rule => rule.enabled).map(rule => compileRule(rule, document, algorithms, ready)),
-    allows: allow && compileCallers(allow, words),
-    denies: deny && compileDenied(deny, words),
+    allows: allow && compileCallers(allow, lookup),
+    denies: deny && compileDenied(deny, lookup),
   }
 }
 
@@ -90,7 +90,7 @@ function compileRule(
   const waits = rule.whenFull === 'wait'
   const { timeoutMs } = rule.queue
   const waitOptions = waits ? { timeoutUs: timeoutMs === undefined ? undefined : timeoutMs * 1000 } : undefined
-  const words = { identify: document.identify, dimensions, missing: rule.missing }
+  const lookup = { identify: document.identify, dimensions, missing: rule.missing }
   const meters = rule.limits.map(limit => checked(algorithm.meter(limit, rule.options, waitOptions), rule))
   return {
     id: rule.id,
@@ -98,8 +98,8 @@ function compileRule(
     by: rule.by,
     algorithm: rule.algorithm,
     origin: rule.origin,
-    key: compileKey(rule.by, words),
-    keyParts: rule.by.map(name => [name, compilePart(name, words), fieldOf(name, words)] as const),
+    key: compileKey(rule.by, lookup),
+    keyParts: rule.by.map(name => [name, compilePart(name, lookup), fieldOf(name, lookup)] as const),
     limits: rule.limits,
     burst: typeof rule.options.burst === 'number' ? rule.options.burst : undefined,
     meters,
@@ -108,15 +108,15 @@ function compileRule(
     answer: answerOf(document.answer, rule.answer),
     enforced: rule.whenFull !== 'shadow',
     distributed: rule.count === 'distributed',
-    emergency: rule.whenStoreDown,
+    whenStoreDown: rule.whenStoreDown,
     queueSize: waits ? rule.queue.size : 0,
     queueTimeoutMs: timeoutMs ?? DEFAULT_QUEUE_TIMEOUT_MS,
     cost: rule.cost === undefined ? undefined : compileCost(rule.cost, dimensions),
     settles: typeof rule.cost !== 'number' && !meters.some(meter => meter.needsRelease),
     countWhen: rule.countWhen && compileCountWhen(rule.countWhen),
-    exempts: exemptionOf(rule, words),
-    denies: rule.deny && compileDenied(rule.deny, words),
-    isAmbiguous: compileAmbiguity(rule.by, words),
+    exempts: exemptionOf(rule, lookup),
+    denies: rule.deny && compileDenied(rule.deny, lookup),
+    isAmbiguous: compileAmbiguity(rule.by, lookup),
     blockMs: rule.block === 'manual' ? 0 : rule.block,
   }
 }
@@ -135,10 +135,10 @@ function checked(meter: Meter, { id, algorithm }: Rule): Meter {
 }
 
 /** Those whom a rule lets off, and those of whom it cannot tell who they are where it is only about others. */
-function exemptionOf(rule: Rule, words: KeyInput): ((call: Call) => boolean) | undefined {
-  const isAllowed = rule.allow && compileCallers(rule.allow, words)
+function exemptionOf(rule: Rule, lookup: KeyInput): ((call: Call) => boolean) | undefined {
+  const isAllowed = rule.allow && compileCallers(rule.allow, lookup)
   if (rule.missing !== 'skip') return isAllowed
-  const readers = rule.by.map(name => readerOf(name, words))
+  const readers = rule.by.map(name => readerOf(name, lookup))
   const lacks = (call: Call) => readers.some(read => read(call) === undefined)
   return isAllowed ? call => isAllowed(call) || lacks(call) : lacks
 }

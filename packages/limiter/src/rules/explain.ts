@@ -49,7 +49,7 @@ function isWrongKind(issue: Issue): boolean {
 function problemsOf(issue: Issue, unknownWord: (word: string, known: readonly string[]) => string): Problem[] {
   const { path } = issue
   if (issue.code !== 'unrecognized_keys') {
-    return [{ path, atWord: issue.code === 'invalid_key', what: issue.message || wordsFor(issue) }]
+    return [{ path, atWord: issue.code === 'invalid_key', what: issue.message || describeIssue(issue) }]
   }
   const known = issue.message.split(' ')
   const explainOne = path.length === 0 ? unknownWord : explainWord
@@ -64,9 +64,9 @@ export function explainWord(word: string, known: readonly string[]): string {
   return `is not a word known here: ${meant ? `did you mean ${meant}?` : `write ${joinNames(known)}`}`
 }
 
-function wordsFor(issue: Issue): string {
+function describeIssue(issue: Issue): string {
   const hint = isKindOfValue(issue) ? hintForValue(issue.path.at(-1), issue.input) : undefined
-  return hint === undefined ? plainWordsFor(issue) : `${plainWordsFor(issue)}: ${hint}`
+  return hint === undefined ? describePlainIssue(issue) : `${describePlainIssue(issue)}: ${hint}`
 }
 
 function isKindOfValue({ code, input }: Issue): boolean {
@@ -74,7 +74,7 @@ function isKindOfValue({ code, input }: Issue): boolean {
   return code === 'invalid_type' || code === 'invalid_union' || code === 'invalid_value'
 }
 
-function plainWordsFor(issue: Issue): string {
+function describePlainIssue(issue: Issue): string {
   const found = show(issue.input)
   switch (issue.code) {
     case 'invalid_type':

@@ -2,13 +2,13 @@ import type { CallReader, GivenFunctions } from '../dimensions/reading/given-fun
 import { isMap } from './is-map.ts'
 import type { DocumentOptions, RuleOptions } from './schema/options.ts'
 
-const mostCost = 1_000_000_000
+const MAX_COST = 1_000_000_000
 
 /** Options with a word in place of each function, which is kept in `given`. */
 export function documentToInput(options: DocumentOptions, given: GivenFunctions): object {
   const { identify, rules } = options
   const named = isMap(identify)
-    ? Object.entries(identify).map(([name, sources]) => [name, inWords(sources, `identify.${name}`, given)])
+    ? Object.entries(identify).map(([name, sources]) => [name, toInput(sources, `identify.${name}`, given)])
     : undefined
   return {
     ...options,
@@ -18,21 +18,21 @@ export function documentToInput(options: DocumentOptions, given: GivenFunctions)
 }
 
 /** A rule with a word in place of each function, which is kept in `given`. */
-export function ruleToInput(words: RuleOptions, given: GivenFunctions): unknown {
-  if (!isMap(words)) return words
-  const { id, by, cost } = words as RuleOptions
+export function ruleToInput(options: RuleOptions, given: GivenFunctions): unknown {
+  if (!isMap(options)) return options
+  const { id, by, cost } = options as RuleOptions
   return {
-    ...words,
-    ...(by !== undefined && { by: inWords(by, `${id}.by`, given) }),
+    ...options,
+    ...(by !== undefined && { by: toInput(by, `${id}.by`, given) }),
     // the program's own word for a cost is believed as far as a count goes
     ...(typeof cost === 'function' && {
-      cost: { from: given.wordFor(`${id}.cost`, cost), least: 0, most: mostCost },
+      cost: { from: given.wordFor(`${id}.cost`, cost), least: 0, most: MAX_COST },
     }),
   }
 }
 
-function inWords(value: unknown, name: string, given: GivenFunctions): unknown {
+function toInput(value: unknown, name: string, given: GivenFunctions): unknown {
   if (typeof value === 'function') return given.wordFor(name, value as CallReader)
   if (!Array.isArray(value)) return value
-  return value.map((item, index) => inWords(item, `${name}.${index}`, given))
+  return value.map((item, index) => toInput(item, `${name}.${index}`, given))
 }

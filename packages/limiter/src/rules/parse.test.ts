@@ -23,7 +23,7 @@ const taken: RuleDocument = {
   answer: { status: 503, headers: 'draft-11' },
   rules: [],
 }
-const ruleOf = (words: string) => `rules: [{ id: sms, ${words} }]`
+const ruleOf = (options: string) => `rules: [{ id: sms, ${options} }]`
 const read = (text: string, vocabulary = own) => parseText(text, 'diana.yaml', vocabulary)
 const said = (parsed: Parsed) => parsed.mistakes.map(formatMistake)
 
@@ -250,9 +250,9 @@ describe('words of others', () => {
   })
 
   it('an algorithm sees its limit, its options and the longest wait of the rule', () => {
-    const tried = (words: string) => {
+    const tried = (options: string) => {
       seen.length = 0
-      read(ruleOf(words), vocabulary)
+      read(ruleOf(options), vocabulary)
       return seen
     }
     const limit = { count: 5, periodMs: 1000 }
@@ -345,7 +345,7 @@ describe('whatever comes', () => {
   it('any value is a document or has a mistake', () => {
     fc.assert(fc.property(fc.json(), text => isSound(read(text)) && isSound(parseOptions(JSON.parse(text), own))))
     fc.assert(fc.property(fc.anything(), value => isSound(parseOptions(value, own))))
-    const words = fc.constantFrom(
+    const options = fc.constantFrom(
       'id',
       'limit',
       'by',
@@ -357,7 +357,7 @@ describe('whatever comes', () => {
       'enabled',
       '__proto__',
     )
-    const rules = fc.array(fc.dictionary(words, fc.anything()))
+    const rules = fc.array(fc.dictionary(options, fc.anything()))
     fc.assert(fc.property(rules, value => isSound(parseOptions({ rules: value }, own))))
   })
 

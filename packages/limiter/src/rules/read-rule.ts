@@ -29,7 +29,7 @@ export function createRuleReader(surroundings: Surroundings): RuleReader {
   const anySchema = anyRuleSchema(vocabulary, identified)
   return value => {
     const words = isMap(value) ? value : {}
-    const problems = misplaced(words, surroundings)
+    const problems = unusedOptions(words, surroundings)
     if (words.enabled === false && words.limit === undefined && words.algorithm === undefined) {
       const off = explain(offSchema, value)
       return off.data
@@ -43,7 +43,7 @@ export function createRuleReader(surroundings: Surroundings): RuleReader {
     const read = explain(schema, value, (word, known) => unknownWord(word, known, vocabulary))
     if (!read.data) return { problems: [...problems, ...read.problems] }
     const rule = toRule(read.data, algorithm, surroundings)
-    problems.push(...misfits(rule, algorithm, Array.isArray(words.limit)))
+    problems.push(...invalidLimits(rule, algorithm, Array.isArray(words.limit)))
     if (rule.countWhen && algorithm.limit === 'count') {
       const what = `is not for ${algorithm.name}, whose places are given back anyway: leave countWhen out`
       problems.push({ path: ['countWhen'], atWord: true, what })
@@ -53,7 +53,7 @@ export function createRuleReader(surroundings: Surroundings): RuleReader {
 }
 
 /** Words that mean nothing in the company they are in. */
-function misplaced(words: Readonly<Record<string, unknown>>, { hasStore }: Surroundings): Problem[] {
+function unusedOptions(words: Readonly<Record<string, unknown>>, { hasStore }: Surroundings): Problem[] {
   const problems: Problem[] = []
   const add = (word: string, what: string, atWord: boolean) => problems.push({ path: [word], atWord, what })
   if (words.count === 'distributed' && !hasStore) {
@@ -118,15 +118,15 @@ function toRule(words: RuleInput, algorithm: Algorithm, { hasStore }: Surroundin
 }
 
 /** Tries each limit with its algorithm, which alone knows which numbers it can count. */
-function misfits(rule: Rule, algorithm: Algorithm, hasLevels: boolean): Problem[] {
+function invalidLimits(rule: Rule, algorithm: Algorithm, hasLevels: boolean): Problem[] {
   const { timeoutMs } = rule.queue
   const timeoutUs = timeoutMs === undefined ? undefined : timeoutMs * 1000
   const waitOptions = rule.whenFull === 'wait' ? { timeoutUs } : undefined
   const problems = rule.limits.flatMap((limit, level) => {
-    const misfit = tryMeter(() => algorithm.meter(limit, rule.options, waitOptions))
-    if (!misfit) return []
-    const path = misfit.field === 'limit' && hasLevels ? ['limit', level] : [misfit.field]
-    return [{ path, atWord: false, what: misfit.message }]
+    const invalidLimit = tryMeter(() => algorithm.meter(limit, rule.options, waitOptions))
+    if (!invalidLimit) return []
+    const path = invalidLimit.field === 'limit' && hasLevels ? ['limit', level] : [invalidLimit.field]
+    return [{ path, atWord: false, what: invalidLimit.message }]
   })
   // a fault of an option is the same at every level
   return problems.filter(({ path }, index) => problems.findIndex(other => other.path.join() === path.join()) === index)

@@ -1,14 +1,14 @@
-const longest = 60
+const LONGEST = 60
 // control characters, lone surrogates, and the marks that reorder or hide text on a terminal
-const unsafe = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
+const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 
 /** Text made fit for one line of a terminal. */
 export function escapeText(text: string): string {
-  return text.replace(unsafe, character => `\\u${character.codePointAt(0)!.toString(16).padStart(4, '0')}`)
+  return text.replace(UNSAFE, character => `\\u${character.codePointAt(0)!.toString(16).padStart(4, '0')}`)
 }
 
 /** Text cut to what a person still reads. */
-export function cutText(text: string, length: number = longest): string {
+export function cutText(text: string, length: number = LONGEST): string {
   return text.length > length ? `${text.slice(0, length)}…` : text
 }
 
@@ -27,8 +27,8 @@ export function show(value: unknown): string {
 }
 
 /** `a, b or c`. */
-export function joinNames(words: readonly string[]): string {
-  return words.length < 2 ? words.join() : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`
+export function joinNames(names: readonly string[]): string {
+  return names.length < 2 ? names.join() : `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`
 }
 
 /** A place in a document as people write it: `rules[2].match.path`. */

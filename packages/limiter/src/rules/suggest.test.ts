@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { suggest } from './suggest.ts'
 
-const words = ['match', 'method', 'whenFull', 'whenStoreDown', 'by', 'limit', 'id']
+const names = ['match', 'method', 'whenFull', 'whenStoreDown', 'by', 'limit', 'id']
 
 it.each([
   ['mach', 'match'],
@@ -17,5 +17,5 @@ it.each([
   ['x', undefined],
   ['b'.repeat(100_000), undefined],
 ])('by %.20s one means %s', (typed, meant) => {
-  expect(suggest(typed, words)).toBe(meant)
+  expect(suggest(typed, names)).toBe(meant)
 })

@@ -21,7 +21,7 @@ interface Credentials {
 /** Reads an address; credentials come from the words beside it, from the address, or from the environment. */
 export function parseAddress(
   text: string,
-  words: Credentials,
+  options: Credentials,
   schemes: readonly string[] = ['http:', 'https:'],
 ): Address {
   const url = URL.canParse(text) ? new URL(text) : undefined
@@ -30,9 +30,9 @@ export function parseAddress(
     throw new DianaError('BAD_RULES', `must be a URL that begins with ${starts}, such as ${schemes[0]}//127.0.0.1`)
   }
   const { env } = process
-  const username = words.username ?? (decode(url.username) || env.DIANA_REMOTE_USERNAME)
-  const password = words.password ?? (decode(url.password) || env.DIANA_REMOTE_PASSWORD)
-  const token = words.token ?? env.DIANA_REMOTE_TOKEN
+  const username = options.username ?? (decode(url.username) || env.DIANA_REMOTE_USERNAME)
+  const password = options.password ?? (decode(url.password) || env.DIANA_REMOTE_PASSWORD)
+  const token = options.token ?? env.DIANA_REMOTE_TOKEN
   url.username = ''
   url.password = ''
   url.hash = ''

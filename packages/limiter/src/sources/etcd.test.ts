@@ -15,10 +15,10 @@ afterAll(() => server.close())
 let keys = 0
 const newKey = () => `/diana/rules ${++keys}`
 
-function read(address: string, words: Readonly<Record<string, unknown>>) {
+function read(address: string, options: Readonly<Record<string, unknown>>) {
   const controller = new AbortController()
   onTestFinished(() => controller.abort())
-  return createSource(etcd, address, words).watch(controller.signal)[Symbol.asyncIterator]()
+  return createSource(etcd, address, options).watch(controller.signal)[Symbol.asyncIterator]()
 }
 
 /** A door before the real etcd through which a test sees and delays what the source asks. */
@@ -164,8 +164,8 @@ describe('etcd', () => {
       await expect(wrong.next()).rejects.toThrow(/authentication failed/)
 
       await put('one')
-      const words = { key, username: root.name, password: root.password, interval: '200ms' }
-      const watch = read(`http://${door.authority}`, words)
+      const options = { key, username: root.name, password: root.password, interval: '200ms' }
+      const watch = read(`http://${door.authority}`, options)
       expect((await watch.next()).value.text).toBe('one')
       const logins = () => door.asked.filter(({ path }) => path === '/v3/auth/authenticate').length
       const before = logins()

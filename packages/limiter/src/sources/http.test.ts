@@ -13,10 +13,10 @@ async function createServer(answer: Answering) {
   return server
 }
 
-function read(address: string, words: Readonly<Record<string, unknown>> = {}) {
+function read(address: string, options: Readonly<Record<string, unknown>> = {}) {
   const controller = new AbortController()
   onTestFinished(() => controller.abort())
-  return createSource(http, address, { interval, ...words })
+  return createSource(http, address, { interval, ...options })
     .watch(controller.signal)
     [Symbol.asyncIterator]()
 }
@@ -120,13 +120,13 @@ describe('http', () => {
     ['the address', 'u:p%40@', {}, `Basic ${btoa('u:p@')}`],
     ['a header of its own', 'u:p@', { headers: { Authorization: 'Mine' } }, 'Mine'],
     ['nothing', '', {}, undefined],
-  ])('takes its credentials from %s', async (_from, before, words, expected) => {
+  ])('takes its credentials from %s', async (_from, before, options, expected) => {
     let sent: string | undefined
     const { authority } = await createServer(({ request }, response) => {
       sent = request.headers.authorization
       send(response, 200, 'rules: []')
     })
-    await read(`http://${before}${authority}/`, words).next()
+    await read(`http://${before}${authority}/`, options).next()
     expect(sent).toBe(expected)
   })
 

@@ -19,14 +19,14 @@ export const credentialOptions: {
 }
 
 /** A name inside a config centre, such as a key. */
-export const nameWord: z.ZodString = z
+export const nameOption: z.ZodString = z
   .string()
   .min(1)
   .max(1024)
   .regex(/^\P{Cc}*$/u, 'must not hold control characters')
 
 /** A duration within bounds that has a default. */
-export function durationWord(
+export function durationOption(
   usual: string,
   bounds: { readonly least: string; readonly most: string },
 ): z.ZodPrefault<z.ZodType<number, string>> {

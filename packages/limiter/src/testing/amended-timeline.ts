@@ -46,9 +46,9 @@ export interface Stage {
   reset(now: number, key: string): void | Promise<void>
 }
 
-export function memoryStage(words: TimelineRule): Stage {
+export function memoryStage(options: TimelineRule): Stage {
   const store = new MemoryStore()
-  const table: Table = store.createTable('rule', compileRules(words).meters)
+  const table: Table = store.createTable('rule', compileRules(options).meters)
   return {
     change: (rule, now) => void table.adopt(rule.meters, now, { keepsPast: true }),
     reset: (_now, key) => table.reset(key),
@@ -65,8 +65,8 @@ export function memoryStage(words: TimelineRule): Stage {
 }
 
 /** `setNow` is told every moment, for the store's clock. */
-export function redisStage(words: TimelineRule, store: RedisStore, setNow: (now: number) => void): Stage {
-  let counter: RedisCounter = store.createCounter(compileRules(words))
+export function redisStage(options: TimelineRule, store: RedisStore, setNow: (now: number) => void): Stage {
+  let counter: RedisCounter = store.createCounter(compileRules(options))
   const arrival = async (): Promise<void> => void (await store.look([redisCharge(counter)]))
   return {
     async change(rule, now) {

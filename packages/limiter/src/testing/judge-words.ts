@@ -7,11 +7,11 @@ import type { TimelineRule } from './timeline.ts'
 
 /** A judge by rules counted in this process, called `rule-0`, `rule-1` and so on. */
 export function createTestDecider(
-  words: readonly TimelineRule[],
+  options: readonly TimelineRule[],
   onRelease: (receipts: readonly Receipt[]) => void = () => {},
 ): Decider {
   const store = new MemoryStore()
-  const rules = words.map((rule, i) => {
+  const rules = options.map((rule, i) => {
     const compiled = compileRules(rule, { id: `rule-${i}` })
     const table = store.createTable(compiled.id, compiled.meters)
     const tally = new Tally(compiled.meters.length)

@@ -45,10 +45,10 @@ export interface TimelineAnswer {
 }
 
 /** Judges one call of a timeline's rule at a moment of its clock; must not hold it back, only say how long it would. */
-export type TimelineJudge = (atMs: number, cost: number, key: string) => TimelineAnswer | Promise<TimelineAnswer>
+export type TimelineDecider = (atMs: number, cost: number, key: string) => TimelineAnswer | Promise<TimelineAnswer>
 
 /** Makes the calls of a timeline, in order, and throws at the first answer that is not the expected one. */
-export async function runTimeline(timeline: Timeline, judge: TimelineJudge): Promise<void> {
+export async function runTimeline(timeline: Timeline, judge: TimelineDecider): Promise<void> {
   for (const [index, row] of timeline.rows.entries()) {
     const { at, cost = 1, key = 'caller', times = 1 } = row
     for (let call = 1; call <= times; call++) {

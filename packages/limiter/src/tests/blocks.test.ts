@@ -10,12 +10,12 @@ const kinds: Kind[] = ['memory', 'Redis']
 let rules = 0
 
 /** A limiter whose time is the test's, also in Redis, with one rule of its own. */
-async function start(kind: Kind, words: { limit?: string; block?: string; algorithm?: string } = {}) {
+async function start(kind: Kind, options: { limit?: string; block?: string; algorithm?: string } = {}) {
   const time = { ms: 1_800_000_000_000 }
   const rule = `rule-${++rules}`
   const limiter = await createLimiter({
     clock: () => time.ms,
-    rules: [{ id: rule, by: 'account', limit: '2/10s', block: '6s', algorithm: 'fixed-window', ...words } as never],
+    rules: [{ id: rule, by: 'account', limit: '2/10s', block: '6s', algorithm: 'fixed-window', ...options } as never],
     ...(kind === 'Redis' ? { store: { redis: redis.server.client, timeout: '5s' } } : {}),
   })
   redis.closeLater(limiter)

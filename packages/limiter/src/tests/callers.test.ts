@@ -130,21 +130,23 @@ describe('an explanation', () => {
         { id: 'login', by: 'ip', limit: '2/m', allow: '192.0.2.7', deny: '192.0.2.8' },
       ],
     })
-    const told = async (ip: string) => {
+    const reasonsFor = async (ip: string) => {
       const { caller } = await limiter.explain(from(ip))
       return caller.map(({ is, rule, means }) => [is, rule, means])
     }
-    expect(await told('10.1.2.3')).toEqual([
+    expect(await reasonsFor('10.1.2.3')).toEqual([
       ['allowed', undefined, 'on the allow list: every call passes, and no rule counts it'],
     ])
-    expect(await told('203.0.113.9')).toEqual([
+    expect(await reasonsFor('203.0.113.9')).toEqual([
       ['denied', undefined, expect.stringContaining('on the deny list: every call is refused with status 403')],
     ])
-    expect(await told('192.0.2.7')).toEqual([
+    expect(await reasonsFor('192.0.2.7')).toEqual([
       ['allowed', 'login', expect.stringContaining('on the allow list of rule "login": this rule neither counts')],
     ])
-    expect(await told('192.0.2.8')).toEqual([['denied', 'login', expect.stringContaining('deny list of rule "login"')]])
-    expect(await told('192.0.2.9')).toEqual([])
+    expect(await reasonsFor('192.0.2.8')).toEqual([
+      ['denied', 'login', expect.stringContaining('deny list of rule "login"')],
+    ])
+    expect(await reasonsFor('192.0.2.9')).toEqual([])
     expect((await limiter.explain(from('192.0.2.7'))).map(({ rule }) => rule)).toEqual(['all'])
   })
 

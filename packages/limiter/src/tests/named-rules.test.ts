@@ -93,14 +93,14 @@ describe('a rule added in code', () => {
       () => limiter.addRule({ id: 'a', by: 'tenant', limit: '10/m' }),
       () => limiter.addRule(undefined as never),
     ]
-    const told = bad.map(add => {
+    const messages = bad.map(add => {
       try {
         return add()
       } catch (error) {
         return String(error)
       }
     })
-    expect(told).toMatchInlineSnapshot(`
+    expect(messages).toMatchInlineSnapshot(`
       [
         "DianaError: options:0:0 rule "a": limit "10 per minute" is not a limit: did you mean 10/m?",
         "DianaError: options:0:0 rule "a": by "tenant" is not a dimension: write account, device, ip, resource, host, method, header:<name>, query:<name>, cookie:<name>, jwt:<name> or client-certificate:<name>, or define it under identify",

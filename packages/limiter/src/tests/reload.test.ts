@@ -16,21 +16,21 @@ afterEach(async () => {
 
 /** A limiter whose rules a centre in this process changes. */
 async function house(...rules: readonly RuleOptions[]) {
-  const told: SourceDocument[] = []
+  const pending: SourceDocument[] = []
   let wake = (): void => {}
   let version = 0
   const documentOf = (rules: readonly RuleOptions[]): SourceDocument => {
     return { text: JSON.stringify({ rules }), version: `${++version}` }
   }
-  const centre: SourceKind = {
-    name: 'centre',
+  const center: SourceKind = {
+    name: 'center',
     options: {},
     create: () => ({
-      name: 'centre',
+      name: 'center',
       async *watch() {
         yield documentOf(rules)
         while (true) {
-          while (told.length > 0) yield told.shift()!
+          while (pending.length > 0) yield pending.shift()!
           await new Promise<void>(resolve => {
             wake = resolve
           })
@@ -40,14 +40,14 @@ async function house(...rules: readonly RuleOptions[]) {
   }
   const limiter = await createLimiter({
     rules: [],
-    remote: { centre: 'here' },
-    sources: [centre],
+    remote: { center: 'here' },
+    sources: [center],
     clock: () => Date.now(),
   })
   limiters.push(limiter)
   const change = async (...rules: readonly RuleOptions[]): Promise<void> => {
     const taken = once(limiter.events, 'rules')
-    told.push(documentOf(rules))
+    pending.push(documentOf(rules))
     wake()
     await taken
   }
@@ -58,8 +58,8 @@ async function house(...rules: readonly RuleOptions[]) {
   return { limiter, change, call, waitingFor, check: async () => (await call()).allowed }
 }
 
-const places = (limit: number, words: Partial<RuleOptions> = {}): RuleOptions => {
-  return { id: 'places', limit, algorithm: 'concurrency', ...words }
+const places = (limit: number, options: Partial<RuleOptions> = {}): RuleOptions => {
+  return { id: 'places', limit, algorithm: 'concurrency', ...options }
 }
 const queue = (limit: number): RuleOptions => places(limit, { whenFull: 'wait', queue: { timeout: '10s' } })
 

@@ -1,7 +1,7 @@
 import type { LuaAlgorithm } from '../algorithm.ts'
 
 /** The moves of bucket.ts and low-points.ts in Lua. */
-export const bucketTwin: LuaAlgorithm = {
+export const bucketLua: LuaAlgorithm = {
   name: 'bucket',
   pass: `
 local DEBT, MOMENT, LOWS, NEXT, LAST, FLAT = 1, 2, 3, 5, 9, 0.75

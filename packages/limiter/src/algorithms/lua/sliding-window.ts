@@ -1,7 +1,7 @@
 import type { LuaAlgorithm } from '../algorithm.ts'
 
 /** The moves of a sliding window in Lua, number for number those of `sliding-window.ts` and `packing.ts`. */
-export const slidingWindowTwin: LuaAlgorithm = {
+export const slidingWindowLua: LuaAlgorithm = {
   name: 'sliding-window',
   lua: `
 local HELD, CLOSED, LAST, CALLS, LEAD, SEGMENTS = 1, 2, 3, 4, 5, 6

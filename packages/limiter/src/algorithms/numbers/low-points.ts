@@ -91,12 +91,12 @@ export function unpaidOf(
   at: number,
   refill: Refill,
   charge: { readonly units: number; readonly moment: number; readonly isRefill: boolean },
-  unreported: number,
+  level: number,
   now: number,
 ): Unpaid {
   const { units, moment, isRefill } = charge
   let low = 0
-  let unpaid = isRefill ? Math.min(unreported, units - refillBetween(refill, moment, now)) : 0
+  let unpaid = isRefill ? Math.min(level, units - refillBetween(refill, moment, now)) : 0
   for (let place = at; place < at + STEPS * PAIR && steps[place + LOW]! > 0; place += PAIR) {
     const [height, since] = [steps[place + LOW]!, steps[place + SINCE]!]
     if (since <= moment) low = height

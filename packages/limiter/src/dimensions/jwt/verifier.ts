@@ -1,5 +1,5 @@
 import { createHmac, createPublicKey, type JsonWebKey, type KeyObject, timingSafeEqual, verify } from 'node:crypto'
-import { fileTrouble, readRegularFileSync } from '../../common/regular-file.ts'
+import { fileFault, readRegularFileSync } from '../../common/regular-file.ts'
 import { DianaError } from '../../errors.ts'
 import type { Token } from './token.ts'
 
@@ -8,14 +8,14 @@ export type Verifier = (token: Token) => boolean
 
 type Check = (signed: Buffer, signature: Buffer) => boolean
 
-const shortestSecret = 32
-const mostKeys = 100
+const MIN_SECRET = 32
+const MAX_KEYS = 100
 
 /** The keys of a document; throws where one cannot be read or used. */
-export function loadVerifiers(words: readonly string[]): Verifier[] {
-  const verifiers = words.flatMap(word => verifiersOf(load(word)))
-  if (verifiers.length <= mostKeys) return verifiers
-  throw fault(`has ${verifiers.length} keys: use at most ${mostKeys}`)
+export function loadVerifiers(keys: readonly string[]): Verifier[] {
+  const verifiers = keys.flatMap(word => verifiersOf(load(word)))
+  if (verifiers.length <= MAX_KEYS) return verifiers
+  throw fault(`has ${verifiers.length} keys: use at most ${MAX_KEYS}`)
 }
 
 function load(word: string): string {
@@ -30,7 +30,7 @@ function load(word: string): string {
   try {
     return readRegularFileSync(path).toString().trim()
   } catch (cause) {
-    throw fault(`names the file ${path}, which cannot be read (${fileTrouble(cause)}): check the path`, cause)
+    throw fault(`names the file ${path}, which cannot be read (${fileFault(cause)}): check the path`, cause)
   }
 }
 
@@ -61,8 +61,8 @@ function verifierOfJwk(jwk: JsonWebKey & { readonly kid?: unknown }): Verifier {
 }
 
 function bySecret(secret: Buffer): Verifier {
-  if (secret.length < shortestSecret) {
-    throw fault(`is a secret of ${secret.length} bytes: HS256 needs ${shortestSecret} or more (RFC 7518, section 3.2)`)
+  if (secret.length < MIN_SECRET) {
+    throw fault(`is a secret of ${secret.length} bytes: HS256 needs ${MIN_SECRET} or more (RFC 7518, section 3.2)`)
   }
   return only('HS256', (signed, signature) => {
     const expected = createHmac('sha256', secret).update(signed).digest()

@@ -1,4 +1,4 @@
-import { normaliseTarget } from '../../http/path.ts'
+import { normalizeTarget } from '../../http/path.ts'
 import type { NodeRequest } from './node.ts'
 
 /** Brings a request's target to the one spelling that is counted and served; false where it has none. */
@@ -6,7 +6,7 @@ export function settleTarget(request: NodeRequest): boolean {
   const url = request.url ?? '/'
   // CONNECT names a host and no path
   if (request.method === 'CONNECT') return true
-  const target = normaliseTarget(url)
+  const target = normalizeTarget(url)
   if (target === undefined) return false
   const { path, query } = target
   if (query === undefined) {

@@ -4,13 +4,13 @@ import { describe, expect, it } from 'vitest'
 import { dimensions } from '../../dimensions/index.ts'
 import { compileCallers } from './callers.ts'
 
-const words = { identify: { account: ['header:x-account'] }, dimensions }
+const lookup = { identify: { account: ['header:x-account'] }, dimensions }
 const from = (ip: string | undefined, more: object = {}) => ({ method: 'GET', path: '/', ip, ...more })
 
 describe('a list of callers', () => {
   const listed = compileCallers(
     { ip: ['10.0.0.0/8', '203.0.113.9', '2001:db8::/32'], account: ['mallory', '203.0.113.7'] },
-    words,
+    lookup,
   )
 
   it.each([
@@ -47,9 +47,9 @@ describe('a list of callers', () => {
   })
 
   it('of all of one kind has nobody of the other', () => {
-    const everyIPv6 = compileCallers({ ip: ['::/0'] }, words)
+    const everyIPv6 = compileCallers({ ip: ['::/0'] }, lookup)
     expect([everyIPv6(from('2001:db8::1')), everyIPv6(from('10.0.0.1'))]).toEqual([true, false])
-    const everyIPv4 = compileCallers({ ip: ['0.0.0.0/0'] }, words)
+    const everyIPv4 = compileCallers({ ip: ['0.0.0.0/0'] }, lookup)
     expect([everyIPv4(from('::ffff:10.0.0.1')), everyIPv4(from('2001:db8::1'))]).toEqual([true, false])
   })
 
@@ -61,7 +61,7 @@ describe('a list of callers', () => {
       fc.property(fc.array(network, { minLength: 1, maxLength: 20 }), fc.array(address), (networks, addresses) => {
         const theirs = new BlockList()
         for (const [net, prefix] of networks) theirs.addSubnet(net, prefix)
-        const ours = compileCallers({ ip: networks.map(([net, prefix]) => `${net}/${prefix}`) }, words)
+        const ours = compileCallers({ ip: networks.map(([net, prefix]) => `${net}/${prefix}`) }, lookup)
         for (const one of [...addresses, ...networks.map(([net]) => net)])
           expect(ours(from(one))).toBe(theirs.check(one))
       }),
@@ -70,7 +70,7 @@ describe('a list of callers', () => {
 
   it('of ten thousand networks is asked as fast as one of a few', () => {
     const many = Array.from({ length: 10_000 }, (_, i) => `10.${i >> 8}.${i & 255}.0/24`)
-    const listed = compileCallers({ ip: many }, words)
+    const listed = compileCallers({ ip: many }, lookup)
     const started = performance.now()
     for (let i = 0; i < 100_000; i++) listed(from('192.0.2.1'))
     expect(performance.now() - started).toBeLessThan(2000)

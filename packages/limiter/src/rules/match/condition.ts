@@ -25,7 +25,7 @@ export interface Condition {
 }
 
 // A longer name is in no DNS; the bound keeps a host of 64 KiB of dots from being read 30 000 times.
-const longestSuffix = 254
+const MAX_SUFFIX = 254
 
 const method: Topic = {
   name: 'method',
@@ -46,7 +46,7 @@ const host: Topic = {
 function askHost(name: string, search: Search, answers: Answers): boolean {
   if (name === '') return false
   if (answers.meet(name, search)) return true
-  const first = Math.max(name.length - longestSuffix, 1)
+  const first = Math.max(name.length - MAX_SUFFIX, 1)
   for (let dot = name.lastIndexOf('.'); dot >= first; dot = name.lastIndexOf('.', dot - 1)) {
     if (answers.meet(name.slice(dot), search)) return true
   }

@@ -1,5 +1,5 @@
 import type { Call } from '../../call.ts'
-import { normaliseTarget } from '../../http/path.ts'
+import { normalizeTarget } from '../../http/path.ts'
 import { hasReadings, readingsOf } from '../../http/path-readings.ts'
 import { getOrAdd } from '../get-or-add.ts'
 import type { Match } from '../rule.ts'
@@ -15,11 +15,11 @@ export interface Matchable {
 /** Puts the rules that a call meets into `found`, in the order of the document, and says how many they are. */
 export type Matcher<R> = (call: Call, found: R[]) => number
 
-const mostIndexedValues = 300_000
+const MAX_INDEXED_VALUES = 300_000
 
 /** Compiles rules so that a call costs what the rules it meets cost, however many others there are. */
 export function compileMatch<R extends Matchable>(rules: readonly R[]): Matcher<R> {
-  const budget: Budget = { values: mostIndexedValues }
+  const budget: Budget = { values: MAX_INDEXED_VALUES }
   const anyPath: Candidate[] = []
   const byPattern = new Map<string, Candidate[]>()
   rules.forEach(({ match }, position) => {
@@ -42,7 +42,7 @@ export function compileMatch<R extends Matchable>(rules: readonly R[]): Matcher<
     everywhere.collect(search)
     if (byPattern.size > 0) {
       const { path, otherPath, caseInsensitive = false } = call
-      if (caseInsensitive) anyCaseTree ??= treeOf(inLowerCase(byPattern), { values: mostIndexedValues })
+      if (caseInsensitive) anyCaseTree ??= treeOf(inLowerCase(byPattern), { values: MAX_INDEXED_VALUES })
       const paths = caseInsensitive ? anyCaseTree! : tree
       collect(paths, caseInsensitive ? path.toLowerCase() : path, search)
       if (otherPath !== undefined) collect(paths, caseInsensitive ? otherPath.toLowerCase() : otherPath, search)
@@ -81,7 +81,7 @@ function inLowerCase(byPattern: ReadonlyMap<string, Candidate[]>): Map<string, C
 function spellings(pattern: string): string[] {
   const written = canonicalPattern(pattern)
   if (pattern.includes('?') || pattern.includes('#')) return [written]
-  const sent = normaliseTarget(`/${encodeLetters(written)}`)
+  const sent = normalizeTarget(`/${encodeLetters(written)}`)
   const forms = sent === undefined ? [written] : [written, canonicalPattern(sent.path)]
   return [...new Set([...forms, ...forms.map(readEscapes)])]
 }

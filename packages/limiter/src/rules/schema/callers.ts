@@ -11,8 +11,8 @@ import type { CostInput } from './cost.ts'
 import { listOf, textOf } from './shape.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
-const mostCallers = 10_000
-const mostCost = 1_000_000_000
+const MAX_CALLERS = 10_000
+const MAX_COST = 1_000_000_000
 const network = textOf(networkFault, 64)
 const value = z.union([z.string().min(1).max(1024), z.int().transform(String)])
 
@@ -20,7 +20,7 @@ const value = z.union([z.string().min(1).max(1024), z.int().transform(String)])
 export function callersSchema(vocabulary: Vocabulary, identified: readonly string[]): z.ZodType<CallerList> {
   const name = textOf(text => byFault(text, vocabulary, identified), 256)
   const address = addressName(vocabulary.dimensions)
-  const size = { min: 1, max: mostCallers }
+  const size = { min: 1, max: MAX_CALLERS }
   const byDimension = z.record(name, listOf(value, size)).superRefine((map, context) => {
     for (const [index, text] of (map[address] ?? []).entries()) {
       const message = networkFault(text)
@@ -33,23 +33,23 @@ export function callersSchema(vocabulary: Vocabulary, identified: readonly strin
 /** `5`, `header:x-cost`, or `{ from: header:x-cost, least: 1, most: 1000 }`. */
 export function costSchema(vocabulary: Vocabulary): z.ZodType<CostInput> {
   const from = textOf(text => sourceFault(text, vocabulary), 256)
-  const amount = z.int().min(1).max(mostCost)
+  const amount = z.int().min(1).max(MAX_COST)
   const read = z
     .strictObject({
       from,
-      least: z.int().min(0).max(mostCost).default(1).describe('A call costs no less.'),
+      least: z.int().min(0).max(MAX_COST).default(1).describe('A call costs no less.'),
       most: amount.default(1000).describe('A call costs no more.'),
     })
     .refine(({ least, most }) => least <= most, { error: 'has a least above its most: swap them' })
   return z.union([amount, from.transform(source => ({ from: source, least: 1, most: 1000 })), read])
 }
 
-const statusWords = 'must be failed, a status such as 401, a family such as 5xx, or a range such as 400-404'
+const statusFault = 'must be failed, a status such as 401, a family such as 5xx, or a range such as 400-404'
 const statuses = z
-  .union([z.int().transform(String), z.string().max(16)], { error: statusWords })
+  .union([z.int().transform(String), z.string().max(16)], { error: statusFault })
   .transform((text, context): StatusRange => {
     const range = parseStatuses(text)
-    if (range === undefined) context.addIssue({ code: 'custom', message: `${statusWords}, not ${show(text)}` })
+    if (range === undefined) context.addIssue({ code: 'custom', message: `${statusFault}, not ${show(text)}` })
     return range ?? z.NEVER
   })
 
@@ -71,4 +71,4 @@ export const jwtSchema: z.ZodType<JwtSettings> = z
   .refine(({ key, verified }) => verified !== key.length > 0, {
     error: 'needs a key to verify tokens by, or verified: true where somebody in front has verified them; not both',
   })
-  .transform(({ key, ...words }) => ({ keys: key, ...words }))
+  .transform(({ key, ...options }) => ({ keys: key, ...options }))

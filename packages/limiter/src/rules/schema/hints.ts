@@ -68,8 +68,8 @@ export function hintForValue(word: PropertyKey | undefined, value: unknown): str
 }
 
 function forAll(
-  words: readonly string[],
+  names: readonly string[],
   hint: readonly [word: string, remedy: string],
 ): Record<string, readonly (readonly [string, string])[]> {
-  return Object.fromEntries(words.map(word => [word, [hint]]))
+  return Object.fromEntries(names.map(word => [word, [hint]]))
 }

@@ -16,8 +16,8 @@ export function remoteSchema(kind: Kind): z.ZodType<RemoteAddress> {
   }
   return z
     .strictObject({ ...own, ...kind.options, ...own })
-    .transform((words: Readonly<Record<string, unknown>>, context): RemoteAddress => {
-      const { [kind.name]: address, startTimeout, snapshot, ...options } = words as Record<string, string>
+    .transform((input: Readonly<Record<string, unknown>>, context): RemoteAddress => {
+      const { [kind.name]: address, startTimeout, snapshot, ...options } = input as Record<string, string>
       const read = { centre: kind.name, address: address!, options, startTimeoutMs: Number(startTimeout), snapshot }
       try {
         kind.create(read.address, options)
@@ -31,11 +31,11 @@ export function remoteSchema(kind: Kind): z.ZodType<RemoteAddress> {
 
 /** The schema for what stands under `remote`: that of the centre it names. */
 export function remoteSchemaFor(value: unknown, vocabulary: Vocabulary): z.ZodType<RemoteAddress> {
-  const words = typeof value === 'object' && value !== null ? Object.keys(value) : []
-  const [kind, ...more] = vocabulary.sources.filter(({ name }) => words.includes(name))
+  const options = typeof value === 'object' && value !== null ? Object.keys(value) : []
+  const [kind, ...more] = vocabulary.sources.filter(({ name }) => options.includes(name))
   if (kind && more.length === 0) return remoteSchema(kind)
   const names = vocabulary.sources.map(({ name }) => name)
-  const meant = words.map(word => suggest(word, names)).find(word => word !== undefined)
+  const meant = options.map(word => suggest(word, names)).find(word => word !== undefined)
   const hint = !kind && meant ? `: did you mean ${meant}?` : ', and only one'
   return z.custom<RemoteAddress>(() => false, { error: `must name one of ${joinNames(names)}${hint}` })
 }

@@ -55,8 +55,8 @@ export interface RuleInput {
   readonly deny?: CallerList | undefined
 }
 
-export const mostRules = 10_000
-export const mostNames = 100
+export const MAX_RULES = 10_000
+export const MAX_NAMES = 100
 
 const store = z
   .strictObject({
@@ -81,7 +81,7 @@ const store = z
     ...(prefix === undefined ? {} : { prefix }),
   }))
 
-const noRules = 'must be a list of at least one rule, each with id and limit: - { id: all, limit: 100/s }'
+const NO_RULES = 'must be a list of at least one rule, each with id and limit: - { id: all, limit: 100/s }'
 
 function isEmpty(input: unknown): boolean {
   return input === undefined || input === null || (Array.isArray(input) && input.length === 0)
@@ -105,8 +105,8 @@ export function documentSchema(
         textOf(text => nameFault(text, vocabulary)),
         listOf(source, { min: 0, max: 32 }),
       )
-      .refine(map => Object.keys(map).length <= mostNames, {
-        error: `has over ${mostNames} names: keep those that rules use`,
+      .refine(map => Object.keys(map).length <= MAX_NAMES, {
+        error: `has over ${MAX_NAMES} names: keep those that rules use`,
       })
       .default({})
       .describe('Where to find a dimension in a call; the first source present wins.'),
@@ -136,9 +136,9 @@ export function documentSchema(
       .default([])
       .describe('Modules whose algorithms, dimensions and sources these rules use.'),
     rules: z
-      .array(rule, { error: ({ input }) => (isEmpty(input) ? noRules : undefined) })
+      .array(rule, { error: ({ input }) => (isEmpty(input) ? NO_RULES : undefined) })
       .min(leastRules)
-      .max(mostRules)
+      .max(MAX_RULES)
       .describe('The limits; a call passes when all that match it allow it.'),
   })
 }
@@ -151,11 +151,11 @@ export function ruleSchema(
 ): z.ZodType<RuleInput> {
   const name = z.literal(algorithm.name).describe('How calls are counted.')
   const shape = {
-    ...firstWords(vocabulary, identified),
+    ...firstOptions(vocabulary, identified),
     limit: listOf(limitOf(algorithm), { min: 1, max: 8 }).describe('How many; of several levels all must hold.'),
     algorithm: algorithm === vocabulary.algorithms[0] ? name.default(algorithm.name) : name,
-    ...lastWords,
-    ...callerWords(vocabulary, identified),
+    ...lastOptions,
+    ...callerOptions(vocabulary, identified),
   }
   // an option may not take the place of a word that all rules have
   return z.strictObject({ ...shape, ...algorithm.options, ...shape } as typeof shape)
@@ -166,19 +166,19 @@ export function offRuleSchema(
   vocabulary: Vocabulary,
   identified: readonly string[],
 ): z.ZodType<{ readonly id: string }> {
-  const { id, enabled: _, ...words } = firstWords(vocabulary, identified)
-  const rest = z.object({ ...words, ...lastWords, ...callerWords(vocabulary, identified) }).partial()
+  const { id, enabled: _, ...options } = firstOptions(vocabulary, identified)
+  const rest = z.object({ ...options, ...lastOptions, ...callerOptions(vocabulary, identified) }).partial()
   return z.strictObject({ id, enabled: z.literal(false).describe('The rule is off.'), ...rest.shape })
 }
 
 /** What can be said of a rule whose algorithm is unknown. */
 export function anyRuleSchema(vocabulary: Vocabulary, identified: readonly string[]): z.ZodType {
   const algorithm = z.enum(vocabulary.algorithms.map(one => one.name))
-  const words = { ...firstWords(vocabulary, identified), algorithm, ...lastWords }
-  return z.looseObject({ ...words, ...callerWords(vocabulary, identified) })
+  const options = { ...firstOptions(vocabulary, identified), algorithm, ...lastOptions }
+  return z.looseObject({ ...options, ...callerOptions(vocabulary, identified) })
 }
 
-function firstWords(vocabulary: Vocabulary, identified: readonly string[]) {
+function firstOptions(vocabulary: Vocabulary, identified: readonly string[]) {
   const dimension = textOf(text => byFault(text, vocabulary, identified), 256)
   return {
     id: z
@@ -193,7 +193,7 @@ function firstWords(vocabulary: Vocabulary, identified: readonly string[]) {
   }
 }
 
-function callerWords(vocabulary: Vocabulary, identified: readonly string[]) {
+function callerOptions(vocabulary: Vocabulary, identified: readonly string[]) {
   const callers = callersSchema(vocabulary, identified)
   return {
     missing: z
@@ -208,7 +208,7 @@ function callerWords(vocabulary: Vocabulary, identified: readonly string[]) {
   }
 }
 
-const lastWords = {
+const lastOptions = {
   count: z
     .enum(['local', 'distributed'])
     .optional()

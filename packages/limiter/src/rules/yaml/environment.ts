@@ -27,9 +27,9 @@ export function readEnvironment(
     problems.push({ path, atWord: false, what })
     return value
   }
-  const told = Object.entries(document).map(([word, value]) => [
+  const resolved = Object.entries(document).map(([word, value]) => [
     word,
     parts.includes(word) ? read(value, [word]) : value,
   ])
-  return { document: Object.fromEntries(told), problems }
+  return { document: Object.fromEntries(resolved), problems }
 }

@@ -4,14 +4,14 @@ import { isMap } from '../is-map.ts'
 import { createRuleReader } from '../read-rule.ts'
 import type { Rule, RuleDocument } from '../rule.ts'
 import { remoteSchemaFor } from '../schema/remote.ts'
-import { documentSchema, mostNames, mostRules } from '../schema/schema.ts'
+import { documentSchema, MAX_NAMES, MAX_RULES } from '../schema/schema.ts'
 import { foreignSections } from '../schema/section.ts'
 import type { Vocabulary } from '../schema/vocabulary.ts'
 import { show } from '../show.ts'
 import { readEnvironment } from './environment.ts'
 
 // rules come in the order of their lines, so what is wrong after so many would not be told
-const enough = 50
+const ENOUGH = 50
 
 /** A document out of plain values, or all that is wrong with it. */
 export function readDocument(
@@ -26,7 +26,7 @@ export function readDocument(
   const { document: value, problems: unset } = readEnvironment(given)
   const vocabulary = { ...words, words: Object.keys(value) }
   const remote = remoteSchemaFor(value.remote, vocabulary)
-  const identified = isMap(value.identify) ? Object.keys(value.identify).slice(0, mostNames) : []
+  const identified = isMap(value.identify) ? Object.keys(value.identify).slice(0, MAX_NAMES) : []
   const read = explain(documentSchema(vocabulary, z.unknown(), remote, leastRules, identified), value)
   const { rules, problems } = readRules(value, { vocabulary, identified, hasStore: value.store !== undefined })
   if (unset.length > 0 || !read.data) return { problems: [...unset, ...besides(read.problems, unset), ...problems] }
@@ -69,14 +69,14 @@ export function readRemoteDocument(
     }
   }
   const foreign = Object.keys(value).filter(word => word !== 'rules')
-  const strangers = foreign.slice(0, enough).map(word => {
+  const unknownFields = foreign.slice(0, ENOUGH).map(word => {
     return { path: [word], atWord: true, what: 'has no place here: a remote document carries rules only' }
   })
-  const shape = explain(z.object({ rules: z.array(z.unknown()).min(1).max(mostRules) }), value)
+  const shape = explain(z.object({ rules: z.array(z.unknown()).min(1).max(MAX_RULES) }), value)
   const identified = Object.keys(local.identify)
-  const vocabulary = { ...given, words: wordsOf(local) }
+  const vocabulary = { ...given, words: optionsOf(local) }
   const { rules, problems } = readRules(value, { vocabulary, identified, hasStore: local.store !== undefined })
-  const all = [...strangers, ...(shape.problems ?? []), ...problems]
+  const all = [...unknownFields, ...(shape.problems ?? []), ...problems]
   return all.length > 0 ? { problems: all } : { document: { ...local, rules }, problems: [] }
 }
 
@@ -84,13 +84,13 @@ function readRules(
   value: Readonly<Record<string, unknown>>,
   known: Parameters<typeof createRuleReader>[0],
 ): { readonly rules: readonly Rule[]; readonly problems: readonly Problem[] } {
-  const given = Array.isArray(value.rules) && value.rules.length <= mostRules ? value.rules : []
+  const given = Array.isArray(value.rules) && value.rules.length <= MAX_RULES ? value.rules : []
   const read = createRuleReader(known)
   const rules: Rule[] = []
   const problems: Problem[] = []
   const ids = new Set<unknown>()
   for (const [index, words] of given.entries()) {
-    if (problems.length >= enough) break
+    if (problems.length >= ENOUGH) break
     const at = ['rules', index]
     const one = read(words)
     if (one.rule) rules.push(one.rule)
@@ -106,6 +106,6 @@ function readRules(
 }
 
 /** The words that a document has. */
-export function wordsOf(document: Partial<RuleDocument>): string[] {
+export function optionsOf(document: Partial<RuleDocument>): string[] {
   return Object.entries(document).flatMap(([word, value]) => (value === undefined ? [] : [word]))
 }

@@ -31,10 +31,10 @@ interface Read {
   readonly size: number
 }
 
-const mostRepeated = 1_000_000
-const mostItems = 10_000
-const mostWords = 1000
-const mostFaults = 100
+const MAX_REPEATED = 1_000_000
+const MAX_ITEMS = 10_000
+const MAX_WORDS = 1000
+const MAX_FAULTS = 100
 const nothing: Read = { value: null, size: 1 }
 
 /** Reads a document's nodes; aliases share one value, so that a bomb of them costs nothing to read. */
@@ -71,16 +71,16 @@ class NodeReader {
     if (isMap(node)) return this.#readMap(node)
     if (isScalar(node)) return this.#readScalar(node)
     if (!isSeq(node)) return nothing
-    if (node.items.length > mostItems) {
-      return this.#giveUp(node, `this list has ${node.items.length} things: use fewer, at most ${mostItems} are read`)
+    if (node.items.length > MAX_ITEMS) {
+      return this.#giveUp(node, `this list has ${node.items.length} things: use fewer, at most ${MAX_ITEMS} are read`)
     }
     const items = node.items.map(item => this.read(item))
     return { value: items.map(item => item.value), size: sum(items) }
   }
 
   #readMap(map: YAMLMap): Read {
-    if (map.items.length > mostWords) {
-      return this.#giveUp(map, `this map has ${map.items.length} words: use fewer, at most ${mostWords} are read`)
+    if (map.items.length > MAX_WORDS) {
+      return this.#giveUp(map, `this map has ${map.items.length} words: use fewer, at most ${MAX_WORDS} are read`)
     }
     const pairs = new Map<string, Pair>()
     this.#pairs.set(map, pairs)
@@ -127,10 +127,10 @@ class NodeReader {
       return nothing
     }
     this.#repeated += read.size
-    if (this.#repeated <= mostRepeated) return read
+    if (this.#repeated <= MAX_REPEATED) return read
     return this.#giveUp(
       alias,
-      `aliases up to *${name} repeat over ${mostRepeated} values: write them out, or use fewer`,
+      `aliases up to *${name} repeat over ${MAX_REPEATED} values: write them out, or use fewer`,
     )
   }
 
@@ -141,7 +141,7 @@ class NodeReader {
   }
 
   #fault(node: unknown, message: string): void {
-    if (this.faults.length < mostFaults) this.faults.push({ offset: startOf(node) ?? 0, message })
+    if (this.faults.length < MAX_FAULTS) this.faults.push({ offset: startOf(node) ?? 0, message })
   }
 
   offsetOf(root: unknown, path: readonly PropertyKey[], atWord: boolean): number {

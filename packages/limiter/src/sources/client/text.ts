@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
 /** No rule document, and no answer that carries one, is longer than this. */
-export const largestBytes: number = 4 * 1024 * 1024
+export const LARGEST_BYTES: number = 4 * 1024 * 1024
 
 /** What is said of anything longer. */
 export function tooLarge(): Error {
@@ -10,7 +10,7 @@ export function tooLarge(): Error {
 
 /** Reads bytes as text, or says why they are none. */
 export function decodeText(bytes: Uint8Array): string {
-  if (bytes.length > largestBytes) throw tooLarge()
+  if (bytes.length > LARGEST_BYTES) throw tooLarge()
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {

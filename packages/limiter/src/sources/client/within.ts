@@ -1,5 +1,5 @@
 /** How long a source may take to answer, beyond what it was asked to wait. */
-export const timeoutMs = 10_000
+export const TIMEOUT_MS = 10_000
 
 /** The result of `work`, or a throw once `ms` have passed or the signal aborts, whichever comes first. */
 export async function within<Result>(

@@ -1,6 +1,6 @@
 import { DianaError } from '../../errors.ts'
 import { reportFailure } from './changes.ts'
-import { largestBytes, tooLarge } from './text.ts'
+import { LARGEST_BYTES, tooLarge } from './text.ts'
 
 /** What is thrown where a document is not the one that was to be replaced. */
 export function conflict(name: string): DianaError {
@@ -14,7 +14,7 @@ export async function writeGuarded(
   write: () => Promise<string>,
 ): Promise<string> {
   try {
-    if (Buffer.byteLength(text) > largestBytes) throw tooLarge()
+    if (Buffer.byteLength(text) > LARGEST_BYTES) throw tooLarge()
     return await write()
   } catch (cause) {
     if (cause instanceof DianaError && cause.code === 'CONFLICT') throw cause

@@ -132,7 +132,7 @@ export class MemoryStore {
   #place(table: Table, key: string, now: number): number {
     this.#keys -= table.sweep(SWEEP_PER_NEW_KEY, now - LINGER_US)
     if (this.#keys >= this.#maxKeys) this.#keys -= table.sweep(SWEEP_WHEN_FULL, now)
-    if (this.#keys >= this.#maxKeys) return table.addStranger()
+    if (this.#keys >= this.#maxKeys) return table.addToOverflow()
     const slot = table.add(key, now)
     if (slot !== OVERFLOW_SLOT) this.#keys++
     return slot

@@ -56,7 +56,7 @@ export class Table {
   #step = 0
   readonly #free = new FreeSlots()
   #slots = 1
-  #hasStrangers = false
+  #hasOverflow = false
   /** The last reset of each slot, by chunks; none for a chunk without any. */
   readonly #resets: (Float64Array | undefined)[] = []
 
@@ -174,12 +174,12 @@ export class Table {
 
   /** Whether strangers are being counted together at this moment. */
   isOverflowing(now: number): boolean {
-    return this.#hasStrangers && this.#isLive(OVERFLOW_SLOT, now)
+    return this.#hasOverflow && this.#isLive(OVERFLOW_SLOT, now)
   }
 
   /** The slot of a key for which there is no room. */
-  addStranger(): number {
-    this.#hasStrangers = true
+  addToOverflow(): number {
+    this.#hasOverflow = true
     return OVERFLOW_SLOT
   }
 

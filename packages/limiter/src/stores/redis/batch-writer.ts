@@ -1,6 +1,6 @@
 import { fieldJsonOf, type RedisCounter, type RedisHome } from './counter.ts'
 import { hashOf, partNames, partOf, type RedisLayout, spreadLevels } from './layout.ts'
-import type { Amendment, Asking } from './question.ts'
+import type { Amendment, DecisionRequest } from './question.ts'
 
 /** What the script is asked to do, in its words. */
 const CODES = { look: 0, take: 1, giveBack: 2, renew: 3, reset: 4, catchUp: 5 } as const
@@ -33,7 +33,7 @@ export class BatchWriter {
   /** What the calls of the row have in common: the code, and of each charge where it goes, its word and its cost. */
   #code = -1
   readonly #seats: Seat[] = []
-  readonly #words: number[] = []
+  readonly #packed: number[] = []
   readonly #costs: number[] = []
   #row = 0
   #head = ''
@@ -44,16 +44,16 @@ export class BatchWriter {
   }
 
   /** Asks for all charges of a call at once. */
-  ask({ what, charges }: Asking): void {
+  ask({ what, charges }: DecisionRequest): void {
     const code = CODES[what] + PER_CHARGE * charges.length
     let isAlike = code === this.#code
     for (let c = 0; c < charges.length; c++) {
       const { counter, key, cost, mayWait } = charges[c]!
       const seat = this.#seatOf(c, counter, key)
-      const word = seat.rule * 2 + (mayWait ? 1 : 0)
-      if (isAlike && word === this.#words[c] && cost === this.#costs[c]) continue
+      const packed = seat.rule * 2 + (mayWait ? 1 : 0)
+      if (isAlike && packed === this.#packed[c] && cost === this.#costs[c]) continue
       isAlike = false
-      this.#words[c] = word
+      this.#packed[c] = packed
       this.#costs[c] = cost
     }
     if (!isAlike || this.#row === LONGEST_ROW) this.#beginRow(code, charges.length)
@@ -98,7 +98,7 @@ export class BatchWriter {
     this.#code = code
     this.#head = this.#character(code)
     let terms = ''
-    for (let c = 0; c < charges; c++) terms += this.#character(this.#words[c]!) + this.#character(this.#costs[c]!)
+    for (let c = 0; c < charges; c++) terms += this.#character(this.#packed[c]!) + this.#character(this.#costs[c]!)
     this.#fields = terms
   }
 

@@ -1,7 +1,7 @@
 import { BatchWriter } from './batch-writer.ts'
 import { fieldJsonOf, type RedisCharge, type RedisHome } from './counter.ts'
 import type { RedisLayout } from './layout.ts'
-import type { Asking, ScriptRequest } from './question.ts'
+import type { DecisionRequest, ScriptRequest } from './question.ts'
 import { RESETS } from './script/script.ts'
 
 /** What the script says of a delay without end. */
@@ -31,14 +31,14 @@ export interface EncodedBatch {
   readonly homes: readonly RedisHome[]
 }
 
-export function encodeBatch(questions: readonly ScriptRequest[], terms: BatchTerms): EncodedBatch {
+export function encodeBatch(requests: readonly ScriptRequest[], terms: BatchTerms): EncodedBatch {
   const { layouts } = terms
   const clock = encodeTerms(terms)
-  if (questions.length === 1 && isLone(questions[0]!, layouts)) return encodeLone(questions[0], clock)
+  if (requests.length === 1 && isSingleCall(requests[0]!, layouts)) return encodeSingleCall(requests[0], clock)
   const batch = new BatchWriter(layouts)
-  for (const question of questions) {
-    if (isAsking(question)) batch.ask(question)
-    else batch.amend(question)
+  for (const request of requests) {
+    if (isDecision(request)) batch.ask(request)
+    else batch.amend(request)
   }
   const text = batch.end()
   return { keys: batch.keys, arg: `{${clock}${encodeBirths(batch.homes)}${text}}`, homes: batch.homes }
@@ -57,19 +57,19 @@ function encodeTerms({ homesPerRule, now, callersPerHash, forgetsVersions }: Bat
   return text
 }
 
-function isAsking(question: ScriptRequest): question is Asking {
-  return question.what === 'take' || question.what === 'look'
+function isDecision(request: ScriptRequest): request is DecisionRequest {
+  return request.what === 'take' || request.what === 'look'
 }
 
 /** A call to take, where no two charges go to one home; the script is quick with it. */
-function isLone(question: ScriptRequest, layouts: BatchTerms['layouts']): question is Asking {
-  if (question.what !== 'take') return false
+function isSingleCall(request: ScriptRequest, layouts: BatchTerms['layouts']): request is DecisionRequest {
+  if (request.what !== 'take') return false
   const homes = new Set<string>()
-  for (const { counter, key, cost } of question.charges) {
+  for (const { counter, key, cost } of request.charges) {
     const { young } = counter.homeOf(key)
     if (cost > 0 && cost <= LARGEST_COST && !layouts.has(young)) homes.add(young)
   }
-  return homes.size === question.charges.length
+  return homes.size === request.charges.length
 }
 
 /** When homes were born, as this process knows it; the reply is to say it of all of them if one is not known. */
@@ -83,7 +83,7 @@ function encodeBirths(homes: readonly RedisHome[]): string {
   return `"born":[${births}],${isKnown ? '' : '"tell":1,'}`
 }
 
-function encodeLone({ charges }: Asking, clock: string): EncodedBatch {
+function encodeSingleCall({ charges }: DecisionRequest, clock: string): EncodedBatch {
   const keys: string[] = []
   const homes: RedisHome[] = []
   const rules: string[] = []
@@ -115,20 +115,20 @@ export function decodeBirths(reply: unknown): readonly number[] | undefined {
 
 /** Writes the script's answers into the charges; returns the server's clock and whether each question was allowed. */
 export function decodeBatch(
-  questions: readonly ScriptRequest[],
+  requests: readonly ScriptRequest[],
   reply: unknown,
   homes: readonly RedisHome[] = [],
 ): { now: number; allowed: boolean[] } {
   const numbers = readNumbers(reply)
   let next = 1
-  const allowed = questions.map(question => {
-    if (question.what === 'catchUp') {
-      for (const { counter, unfit } of question.charges) for (const _ of counter.meters) unfit.push(numbers[next++]!)
+  const allowed = requests.map(request => {
+    if (request.what === 'catchUp') {
+      for (const { counter, unfit } of request.charges) for (const _ of counter.meters) unfit.push(numbers[next++]!)
       return true
     }
-    if (!isAsking(question)) return true
+    if (!isDecision(request)) return true
     let answer = true
-    for (const charge of question.charges) {
+    for (const charge of request.charges) {
       next = decodeCharge(charge, numbers, next)
       if (!charge.fits && charge.counter.enforced) answer = false
     }

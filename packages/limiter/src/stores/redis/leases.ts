@@ -1,7 +1,7 @@
 import { fieldOf, type RedisCharge, type RedisCounter } from './counter.ts'
 import type { Refund, Renewal } from './question.ts'
 
-interface Holding {
+interface HeldSlots {
   counter: RedisCounter
   readonly key: string
   /** Places that Redis has granted. */
@@ -17,25 +17,25 @@ const MOST_RESETS = 10_000
 export class RedisLeases {
   /** When keys were reset, by the clock of Redis: what was held before is not given back again. */
   readonly #resets = new Map<string, number>()
-  readonly #holdings = new Map<string, Holding>()
+  readonly #held = new Map<string, HeldSlots>()
 
-  ask(charges: readonly RedisCharge[]): void {
+  requested(charges: readonly RedisCharge[]): void {
     for (const charge of charges) {
       // most charges hold nothing, and this is done for each of them
       if (!charge.counter.needsRelease || charge.cost === 0) continue
       const { counter, key, cost } = charge
       const id = idOf(counter, key)
-      const holding = this.#holdings.get(id)
-      if (!holding) this.#holdings.set(id, { counter, key, granted: 0, asked: cost })
+      const held = this.#held.get(id)
+      if (!held) this.#held.set(id, { counter, key, granted: 0, asked: cost })
       else {
-        holding.counter = counter
-        holding.asked += cost
+        held.counter = counter
+        held.asked += cost
       }
     }
   }
 
   /** What was asked for has been answered, or never will be. */
-  settle(charges: readonly RedisCharge[], allowed: boolean): void {
+  answered(charges: readonly RedisCharge[], allowed: boolean): void {
     for (const charge of charges) {
       if (!charge.counter.needsRelease || charge.cost === 0) continue
       const { counter, key, cost, fits } = charge
@@ -53,7 +53,7 @@ export class RedisLeases {
 
   /** What is held under a key is forgotten there, and is not to be said again. */
   drop(counter: RedisCounter, key: string): void {
-    this.#holdings.delete(idOf(counter, key))
+    this.#held.delete(idOf(counter, key))
   }
 
   /** Redis has forgotten at `now` what was held under a key. */
@@ -72,17 +72,17 @@ export class RedisLeases {
 
   /** All that is held, as it is known now. */
   renewals(): Renewal[] {
-    return [...this.#holdings.values()].map(({ counter, key, granted, asked }) => {
+    return [...this.#held.values()].map(({ counter, key, granted, asked }) => {
       return { counter, key, least: granted, most: granted + asked }
     })
   }
 
   #change(id: string, asked: number, granted: number): void {
-    const holding = this.#holdings.get(id)
-    if (!holding) return
-    holding.asked += asked
-    holding.granted = Math.max(0, holding.granted + granted)
-    if (holding.asked === 0 && holding.granted === 0) this.#holdings.delete(id)
+    const held = this.#held.get(id)
+    if (!held) return
+    held.asked += asked
+    held.granted = Math.max(0, held.granted + granted)
+    if (held.asked === 0 && held.granted === 0) this.#held.delete(id)
   }
 }
 

@@ -5,9 +5,9 @@ import type { RedisCharge, RedisCounter } from './counter.ts'
  * One thing to ask of the script: to judge all charges of a call at once, to refund charges, to renew leases, to reset a key, or
  * to count what it has missed.
  */
-export type ScriptRequest = Asking | Amendment
+export type ScriptRequest = DecisionRequest | Amendment
 
-export interface Asking {
+export interface DecisionRequest {
   readonly what: 'take' | 'look'
   readonly charges: readonly RedisCharge[]
 }

@@ -69,7 +69,7 @@ const HOMES_AT_A_TIME = 32
  */
 export class RedisStore implements SharedStore {
   readonly #send: SendCommand
-  readonly #twins = new Map<string, LuaAlgorithm>()
+  readonly #luaAlgorithms = new Map<string, LuaAlgorithm>()
   #script: Script | undefined
   readonly #prefix: string
   readonly #isCluster: boolean
@@ -109,8 +109,8 @@ export class RedisStore implements SharedStore {
 
   createCounter(rule: RedisCounterRule): RedisCounter {
     for (const { lua } of rule.meters) {
-      if (!lua || this.#twins.get(lua.name) === lua) continue
-      this.#twins.set(lua.name, lua)
+      if (!lua || this.#luaAlgorithms.get(lua.name) === lua) continue
+      this.#luaAlgorithms.set(lua.name, lua)
       this.#script = undefined
     }
     const counter = redisCounter(rule, {
@@ -269,10 +269,10 @@ export class RedisStore implements SharedStore {
     for (const renewal of renewals) this.#ask({ what: 'renew', charges: [renewal] }).catch(() => {})
   }
 
-  #ask(question: ScriptRequest): Promise<Answered> {
+  #ask(request: ScriptRequest): Promise<Answered> {
     if (this.#closed) return Promise.reject(new DianaError('CLOSED', 'the store is closed'))
-    if (question.what === 'take') this.#leases.ask(question.charges)
-    const { what, charges } = question
+    if (request.what === 'take') this.#leases.requested(request.charges)
+    const { what, charges } = request
     return new Promise((resolve, reject) => {
       const waiting = this.#pending.push({ what, charges, resolve, reject } as Pending)
       if (waiting >= this.#enough) this.#flush()
@@ -299,28 +299,28 @@ export class RedisStore implements SharedStore {
   async #run(batch: readonly Pending[]): Promise<void> {
     try {
       const { now, allowed } = await this.#exchange(batch)
-      batch.forEach((question, i) => {
-        this.#settle(question, allowed[i]!)
-        question.resolve({ allowed: allowed[i]!, now })
+      batch.forEach((request, i) => {
+        this.#answered(request, allowed[i]!)
+        request.resolve({ allowed: allowed[i]!, now })
       })
     } catch (error) {
-      for (const question of batch) {
-        this.#settle(question, false)
-        question.reject(error)
+      for (const request of batch) {
+        this.#answered(request, false)
+        request.reject(error)
       }
     }
   }
 
-  #settle(question: ScriptRequest, allowed: boolean): void {
-    if (question.what === 'take') this.#leases.settle(question.charges, allowed)
+  #answered(request: ScriptRequest, allowed: boolean): void {
+    if (request.what === 'take') this.#leases.answered(request.charges, allowed)
   }
 
   /** Asks again as long as Redis has callers spread otherwise than this process knew; nothing is counted until both agree. */
-  async #exchange(questions: readonly ScriptRequest[]): Promise<{ now: number; allowed: boolean[] }> {
-    this.#underWay += questions.length
+  async #exchange(requests: readonly ScriptRequest[]): Promise<{ now: number; allowed: boolean[] }> {
+    this.#underWay += requests.length
     try {
       for (let tries = 0; tries < MOST_TRIES; tries++) {
-        const { keys, arg, homes } = encodeBatch(questions, this.#terms())
+        const { keys, arg, homes } = encodeBatch(requests, this.#terms())
         const sent = homes.map(({ born }) => born)
         const [sentAtMs, askedAtMs] = [performance.now(), this.#steadyMs()]
         const reply = await this.#evaluate([String(keys.length), ...keys, arg])
@@ -331,9 +331,9 @@ export class RedisStore implements SharedStore {
         }
         const layouts = decodeLayouts(reply)
         if (!layouts) {
-          const answer = decodeBatch(questions, reply, sent.includes(0) ? homes : [])
+          const answer = decodeBatch(requests, reply, sent.includes(0) ? homes : [])
           this.#hear(answer.now, sentAtMs)
-          noteWhatMatters(questions, askedAtMs)
+          noteWhatMatters(requests, askedAtMs)
           return answer
         }
         for (const [h, layout] of layouts.entries()) this.#learn(keys[h * 2], layout)
@@ -342,7 +342,7 @@ export class RedisStore implements SharedStore {
     } finally {
       // answers that come together would each make it seem less than it is
       this.#load = Math.max(this.#underWay + this.#pending.length, this.#load - 1)
-      this.#underWay -= questions.length
+      this.#underWay -= requests.length
     }
   }
 
@@ -394,7 +394,7 @@ export class RedisStore implements SharedStore {
   }
 
   async #evaluate(rest: readonly string[]): Promise<unknown> {
-    this.#script ??= scriptOf([...this.#twins.values()])
+    this.#script ??= scriptOf([...this.#luaAlgorithms.values()])
     const { text, sha } = this.#script
     try {
       return await this.#send(['EVALSHA', sha, ...rest])
@@ -406,10 +406,10 @@ export class RedisStore implements SharedStore {
 }
 
 /** Until when what Redis has said matters at least: the script ran after it was asked. */
-function noteWhatMatters(questions: readonly ScriptRequest[], askedAtMs: number): void {
-  for (const question of questions) {
-    if (question.what !== 'take') continue
-    for (const { counter, key, resets } of question.charges) {
+function noteWhatMatters(requests: readonly ScriptRequest[], askedAtMs: number): void {
+  for (const request of requests) {
+    if (request.what !== 'take') continue
+    for (const { counter, key, resets } of request.charges) {
       const home = counter.homeOf(key)
       for (const reset of resets) {
         const untilMs = askedAtMs + Math.min(reset / 1000, counter.needsRelease ? LEASE_MS : reset / 1000)
@@ -420,8 +420,8 @@ function noteWhatMatters(questions: readonly ScriptRequest[], askedAtMs: number)
 }
 
 /** The moves of all rules so far; in one order, so that processes with the same rules send the same script. */
-function scriptOf(twins: readonly LuaAlgorithm[]): Script {
-  const text = redisScript(twins.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
+function scriptOf(luaAlgorithms: readonly LuaAlgorithm[]): Script {
+  const text = redisScript(luaAlgorithms.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
   return { text, sha: createHash('sha1').update(text).digest('hex') }
 }
 

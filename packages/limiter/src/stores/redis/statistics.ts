@@ -71,9 +71,9 @@ export class RedisStatistics {
 
   /** Tells Redis what was counted since the last time. */
   async flush(): Promise<void> {
-    const told = [...this.#tallies]
+    const tallies = [...this.#tallies]
     this.#tallies = new Map()
-    await Promise.all(this.#batches(told).map(batch => this.#tell(batch)))
+    await Promise.all(this.#batches(tallies).map(batch => this.#report(batch)))
   }
 
   async close(): Promise<void> {
@@ -81,7 +81,7 @@ export class RedisStatistics {
     await this.flush()
   }
 
-  async #tell(batch: readonly (readonly [string, Tally])[]): Promise<void> {
+  async #report(batch: readonly (readonly [string, Tally])[]): Promise<void> {
     const keys = batch.map(([rule]) => this.#keyOf(rule))
     const numbers = batch.flatMap(([, { allowed, refused }]) => [String(allowed), String(refused)])
     try {
@@ -105,9 +105,9 @@ export class RedisStatistics {
     return tally
   }
 
-  #batches(told: readonly [string, Tally][]): (readonly [string, Tally])[][] {
+  #batches(tallies: readonly [string, Tally][]): (readonly [string, Tally])[][] {
     const groups = new Map<number, [string, Tally][]>()
-    for (const [i, one] of told.entries()) {
+    for (const [i, one] of tallies.entries()) {
       const group = this.#isCluster ? slotOf(this.#keyOf(one[0])) : Math.floor(i / BATCH)
       const known = groups.get(group)
       if (known) known.push(one)

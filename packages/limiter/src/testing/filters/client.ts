@@ -27,7 +27,7 @@ export interface Exchange {
 
 /** Whoever calls the server under test. */
 export interface FilterClient {
-  open(question: FilterRequest): Exchange
+  open(request: FilterRequest): Exchange
   close(): void
 }
 
@@ -76,8 +76,8 @@ export function http2Client(port: number): FilterClient {
 }
 
 /** Sends a request and reads the whole answer. */
-export async function ask(client: FilterClient, question: FilterRequest): Promise<Reply> {
-  const { status, headers, body } = await soon(client.open(question).begun, `an answer to ${question.path}`)
+export async function ask(client: FilterClient, request: FilterRequest): Promise<Reply> {
+  const { status, headers, body } = await soon(client.open(request).begun, `an answer to ${request.path}`)
   return { status, headers, body: await soon(textOf(body), 'the end of an answer') }
 }
 

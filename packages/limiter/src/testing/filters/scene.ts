@@ -56,10 +56,10 @@ export const places: Pick<RuleOptions, 'id' | 'match' | 'algorithm'> = {
 /** Plays one test on a server of its own, and ends that. */
 export async function play(
   { start, speaks }: FilterSuiteOptions,
-  words: LimiterOptions,
+  options: LimiterOptions,
   test: (scene: Scene) => Promise<void>,
 ): Promise<void> {
-  const limiter = await createLimiter(words)
+  const limiter = await createLimiter(options)
   const service = new FilterService()
   const server = await start(limiter, service)
   const client = speaks === 'h2' ? http2Client(server.port) : httpClient(server.port, false)

@@ -15,8 +15,8 @@ export { login } from './scene.ts'
 export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] {
   const tests: FilterTest[] = []
   const isHttp2 = options.speaks === 'h2'
-  const add = (name: string, words: LimiterOptions, test: (scene: Scene) => Promise<void>): void => {
-    tests.push({ name, run: () => play(options, words, test) })
+  const add = (name: string, limits: LimiterOptions, test: (scene: Scene) => Promise<void>): void => {
+    tests.push({ name, run: () => play(options, limits, test) })
   }
 
   add(

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { follow } from '../../sources/client/follow.ts'
 import type { Source, SourceDocument } from '../../sources/source.ts'
 import { nonsense, withServer } from '../nonsense.ts'
-import { isFailure, leavesNothingOpen, News, password, soon, using } from './watch.ts'
+import { isFailure, leavesNothingOpen, PASSWORD, soon, Update, using } from './watch.ts'
 import { writeTests } from './write.ts'
 
 /** A source that speaks to something which a test can change. */
@@ -158,7 +158,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
   add('works again after an outage, with what changed since', async ({ source, put, stop, start }) => {
     await put('before')
     const controller = new AbortController()
-    const news = new News()
+    const news = new Update()
     const retryMs = [10, 100] as const
     const follower = { onDocument: (it: SourceDocument) => news.tell(it.text), onError: () => news.tell('error') }
     const following = follow(source, follower, controller.signal, { retryMs })
@@ -222,13 +222,13 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
 }
 
 function serverTests(createAt: (authority: string) => Source): SourceTest[] {
-  const at = (port: number) => createAt(`diana:${password}@127.0.0.1:${port}`)
+  const at = (port: number) => createAt(`diana:${PASSWORD}@127.0.0.1:${port}`)
   const tests = Object.entries(nonsense).map(([what, talk]) => ({
     name: `throws at ${what}, and shows no password`,
     run: () =>
       withServer(talk, async port => {
         const source = at(port)
-        assert.ok(!source.name.includes(password) && source.name.includes(`127.0.0.1:${port}`), source.name)
+        assert.ok(!source.name.includes(PASSWORD) && source.name.includes(`127.0.0.1:${port}`), source.name)
         await using(source, watch => assert.rejects(watch.next(), isFailure(source.name)))
       }),
   }))

@@ -68,14 +68,14 @@ function firstKey(command: readonly string[]): string {
   return command[0]!.startsWith('EVAL') ? command[3]! : command[1]!
 }
 
-function ofIoredis({ client, trouble, isBarred }: Opened): RedisConnection {
+function ofIoredis({ client, lastError, isBarred }: Opened): RedisConnection {
   const { send, isCluster } = overCall(client as unknown as IoredisClient)
   return {
-    send: command => (isBarred() ? Promise.reject(trouble()) : send(command)),
+    send: command => (isBarred() ? Promise.reject(lastError()) : send(command)),
     isCluster,
     close: () => client.disconnect(),
     ...(client.isCluster ? { reconnect: () => client.disconnect(true) } : {}),
     onReady: listener => client.on('ready', listener),
-    lastError: trouble,
+    lastError,
   }
 }

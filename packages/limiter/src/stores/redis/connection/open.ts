@@ -7,7 +7,7 @@ import { endWhenSilent } from './silence-watch.ts'
 /** A client that Diana has opened, and why it cannot be used at this moment. */
 export interface Opened {
   readonly client: Redis | Cluster
-  trouble(): unknown
+  lastError(): unknown
   /** Whether it is connected and must not be used. */
   isBarred(): boolean
 }
@@ -65,12 +65,12 @@ export async function openSingle(url: string): Promise<Opened> {
       wasSilent = true
     })
   })
-  const { trouble, isBarred } = watchTrouble(client)
-  return { client, trouble: () => connector?.pending ?? trouble(), isBarred }
+  const { lastError: trouble, isBarred } = watchErrors(client)
+  return { client, lastError: () => connector?.pending ?? trouble(), isBarred }
 }
 
 /** The last error of a client until it is ready; one that could not select its database is never ready. */
-function watchTrouble(client: Redis | Cluster): Omit<Opened, 'client'> {
+function watchErrors(client: Redis | Cluster): Omit<Opened, 'client'> {
   let last: unknown
   let selectError: Error | undefined
   client.on('error', (error: Error) => {
@@ -83,7 +83,7 @@ function watchTrouble(client: Redis | Cluster): Omit<Opened, 'client'> {
     if (selectError) client.disconnect(true)
     selectError = undefined
   })
-  return { trouble: () => last, isBarred: () => isDatabaseError(last) }
+  return { lastError: () => last, isBarred: () => isDatabaseError(last) }
 }
 
 function isDatabaseError(error: unknown): boolean {
@@ -136,7 +136,7 @@ export async function openCluster(urls: readonly string[]): Promise<Opened> {
   client.on('+node', (node: Redis) => {
     node.on('connect', () => endWhenSilent(node.stream as never, () => {}))
   })
-  return { client, ...watchTrouble(client) }
+  return { client, ...watchErrors(client) }
 }
 
 function parseUrl(text: string): URL {

@@ -1,9 +1,9 @@
 import type { LuaAlgorithm } from '../../../algorithms/algorithm.ts'
-import { twins as knownTwins } from '../../../algorithms/lua/lua-algorithms.ts'
+import { luaAlgorithms as knownTwins } from '../../../algorithms/lua/lua-algorithms.ts'
 import { FAN_OUT, HIGHEST_LEVEL } from '../layout.ts'
 import { inlineConstants } from './lua-constants.ts'
-import { LONE } from './single-call.ts'
-import { seldomScript } from './slow-path.ts'
+import { SINGLE_CALL } from './single-call.ts'
+import { slowPathScript } from './slow-path.ts'
 import { STATES } from './states.ts'
 
 /** A reply holds what remains and its reset in one number, where the one is below the first and the other below the second. */
@@ -56,15 +56,15 @@ const HOME_WITHIN_MS = 500
  *            or, where a home is spread otherwise than the request has it, -1 and the code and the seed of each home;
  *            or, where a home was born at another moment than the request has it, -2 and the moment of each, 0 if it is not there
  */
-export function redisScript(twins: readonly LuaAlgorithm[]): string {
-  const makers = twins.map(makerOf)
-  const others = knownTwins.filter(({ name }) => !twins.some(lua => lua.name === name)).map(makerOf)
-  const passes = twins.map(({ name, pass }) => {
+export function redisScript(luaAlgorithms: readonly LuaAlgorithm[]): string {
+  const makers = luaAlgorithms.map(makerOf)
+  const others = knownTwins.filter(({ name }) => !luaAlgorithms.some(lua => lua.name === name)).map(makerOf)
+  const passes = luaAlgorithms.map(({ name, pass }) => {
     if (pass === undefined) return ''
     return `passes[${JSON.stringify(name)}] = function(meter, state, now, cost)${inlineConstants(pass)}\nend`
   })
   const moves = [...makers, ...passes].join('\n')
-  return inlineConstants(`${HEAD}\n${moves}\n${LONE}\n${seldomScript(others.join('\n'))}\n${STATES}\n${JUDGE}`)
+  return inlineConstants(`${HEAD}\n${moves}\n${SINGLE_CALL}\n${slowPathScript(others.join('\n'))}\n${STATES}\n${JUDGE}`)
 }
 
 function makerOf({ name, lua }: LuaAlgorithm): string {

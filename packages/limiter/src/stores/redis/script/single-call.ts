@@ -3,7 +3,7 @@
  * every caller passes at once and lives, if at all, in the young hash, in the version in force, no longer than the hash does
  * anyway. Whatever else there is, nothing has been written, and the rest of the script is asked as for any batch.
  */
-export const LONE = `
+export const SINGLE_CALL = `
 local lone = request.lone
 if lone then
   local rules, texts, abouts = request.rules, {}, {}

@@ -5,7 +5,7 @@ import { VERSIONS } from './versions.ts'
  * The part of the script that few batches need: rules of several levels and places held, calls that are not let pass at
  * once, what is taken back, hashes that begin or grow old, and states of another shape.
  */
-export function seldomScript(otherMakers: string): string {
+export function slowPathScript(otherMakers: string): string {
   return `
 local rare
 function seldom()

@@ -69,8 +69,8 @@ async function burst(counter: RedisCounter, admitted: Admission[]): Promise<void
 
 it('no expiry gives away a call, with idle gaps around each of them, and Redis is empty in the end', async () => {
   const until = Date.now() + LENGTH_MS
-  const runs = rules.map(async ([words, assertBound], i) => {
-    const counter = store.createCounter(compileRules(words, { id: `rule ${i}` }))
+  const runs = rules.map(async ([options, assertBound], i) => {
+    const counter = store.createCounter(compileRules(options, { id: `rule ${i}` }))
     const admitted: Admission[] = []
     for (let round = 0; Date.now() < until; round++) {
       await burst(counter, admitted)

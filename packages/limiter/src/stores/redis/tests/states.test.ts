@@ -19,10 +19,10 @@ beforeEach(async () => {
 })
 
 /** Lets a caller call at some moments, `atOnce` calls together; returns the bytes that their state has after each moment. */
-async function lengthsAfter(words: TimelineRule, moments: readonly number[], atOnce: number): Promise<number[]> {
+async function lengthsAfter(options: TimelineRule, moments: readonly number[], atOnce: number): Promise<number[]> {
   let now = NOON
   const store = new RedisStore(([command, ...args]) => server.client.call(command!, ...args), { now: () => now })
-  const counter = store.createCounter(compileRules(words))
+  const counter = store.createCounter(compileRules(options))
   const lengths: number[] = []
   for (const seconds of moments) {
     now = NOON + seconds * SECOND
