@@ -206,5 +206,5 @@ function targetIn(given: RedisTarget | undefined, urls: readonly string[]): Redi
 }
 
 function remoteOf({ remote }: RuleDocument, kinds: readonly SourceKind[]): Source | undefined {
-  return remote && kinds.find(({ name }) => name === remote.centre)!.create(remote.address, remote.options)
+  return remote && kinds.find(({ name }) => name === remote.source)!.create(remote.address, remote.options)
 }

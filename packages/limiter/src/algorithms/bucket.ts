@@ -26,9 +26,9 @@ const LEVEL = 0
 const MOMENT = 1
 /** Where the low points begin. */
 const LOWS = 2
-/** A bucket that never refills is remembered for so long. */
+/** How long a bucket that never refills is remembered. */
 const LONGEST_US = 86_400_000_000
-/** A bucket that starts empty is remembered for at least so long after it has filled. */
+/** How long, at least, a bucket that starts empty is remembered after it has filled. */
 const KEPT_FULL_US = 3_600_000_000
 
 export interface BucketShape {
@@ -61,7 +61,7 @@ export function bucketMeter(limit: Limit, shape: BucketShape): Meter {
 }
 
 function rateOf(count: number, periodUs: number, { capacity, ahead, largest, isInterval }: BucketShape): Rate {
-  // a period brings no more than the bucket holds
+  // a period refills no more than the capacity
   if (isInterval) return { token: 1, perStep: Math.min(count, capacity), stepUs: periodUs }
   const rate = exactRate(count, periodUs, capacity + ahead + largest)
   if (rate === undefined) {
@@ -175,7 +175,7 @@ class Bucket implements Meter {
     const level = state[at + LEVEL]!
     const units = cost * this.#rate.token
     const charge = { units: Math.min(units, this.#capacity), moment, isRefill: moment > changedAt }
-    // of the last call the debt itself says what time has left
+    // for the last call, the level itself shows what time has left
     const unpaid = isLast
       ? { units: Math.min(units, level), low: level }
       : unpaidOf(state, at + LOWS, this.#rate, charge, level, then)
@@ -204,7 +204,7 @@ class Bucket implements Meter {
     if (before[MOMENT]! > now) rewind(before, 0, now, oldRate)
     else advance(before, 0, now, oldRate)
     state[at + LEVEL] = inTokensOf(token, before[LEVEL]!, oldToken)
-    // steps of the same length go on where they are, others begin now
+    // steps of the same length continue, others begin now
     state[at + MOMENT] = stepUs === this.#rate.stepUs ? before[MOMENT]! : now
     for (let slot = LOWS; slot < this.slots; slot += 2) {
       state[at + slot] = inWholeUnits(token, before[slot]!, oldToken)
@@ -223,7 +223,7 @@ class Bucket implements Meter {
     return state[at + MOMENT]! + paidOffUs(state[at + LEVEL]!, this.#rate)
   }
 
-  /** A new key of a bucket that starts empty owes all that the bucket holds. */
+  /** A new key of a bucket that starts empty has used the whole capacity. */
   #begin(state: Float64Array, at: number, now: number): boolean {
     if (!this.#isNew(state, at, now)) return false
     state.fill(0, at, at + this.slots)

@@ -163,7 +163,7 @@ describe('fixed-window, when its rule changes', () => {
     expect([key.delay(55 * SECOND), key.delay(60 * SECOND)]).toEqual([5 * SECOND, 0])
   })
 
-  it('nobody overtakes those who wait for a window, when no more may wait', () => {
+  it('a call does not overtake calls that wait for a window, even if no more may wait', () => {
     const limit = { count: 2, periodMs: 1000 }
     const key = new ChangingKey(fixedWindow.meter(limit, {}, { timeoutUs: 5 * SECOND }))
     expect([1, 2, 3, 4, 5].map(() => key.take(0))).toEqual([0, 0, SECOND, SECOND, 2 * SECOND])

@@ -2,13 +2,13 @@ import type { LuaAlgorithm, Meter } from './algorithm.ts'
 
 /*
  * The arithmetic of Guava's SmoothRateLimiter: what is remembered is when the next call may pass. A call never waits
- * for itself, it pays by making the next one wait. Permits not asked for are stored up to `largest`; what a stored
+ * for itself, it pays by making the next one wait. Unused permits are stored up to `largest`; what a stored
  * permit costs is a curve, and the curve is the whole difference between bursting and warming up.
  *
  *   owed    how long after `moment` the next call may pass
  *   spent   how many of the storable permits are gone: 0 is a limiter never used
  *
- * Both stay small numbers, so that doubles hold them without drift; only `moment` is a date.
+ * Both stay small numbers, so that doubles represent them without drift; only `moment` is a date.
  */
 const MOMENT = 0
 const DEBT = 1
@@ -22,7 +22,7 @@ export interface Curve {
   readonly stableUs: number
   /** The most permits that are stored. */
   readonly largest: number
-  /** How long one permit takes to come back while nobody asks. */
+  /** How long one permit takes to come back while no permit is taken. */
   readonly coolDownUs: number
   /** Up to here a stored permit costs `floorUs`; beyond, `slope` more for each. */
   readonly threshold: number
@@ -74,7 +74,7 @@ export class Smooth implements Meter {
     const spent = this.#settle(state, at, now)
     // permits that may have come back by themselves do not come back twice
     const permits = isOpen ? cost : Math.max(0, cost - (now - moment) / coolDownUs)
-    // where stored permits are free, who waits has found none
+    // if stored permits are free, a call that waits has found none
     const tookNone = isOpen && floorUs < stableUs && spent === largest
     const before = tookNone ? spent : Math.max(0, spent - permits)
     // what it cost is known while it waits, unless it took the last that was stored; else the least it can have cost
@@ -214,7 +214,7 @@ function moves.take(meter, state, now, cost, delay)
   state[SPENT] = spent + stored
 end
 
-function moves.giveBack(meter, state, now, cost, moment, changedAt)
+function moves.refund(meter, state, now, cost, moment, changedAt)
   local isOpen = moment > now
   if not isOpen and moment <= changedAt then return end
   local spent = settle(meter, state, now)

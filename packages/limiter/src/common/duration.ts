@@ -10,7 +10,7 @@ export function parseDuration(text: string): number | undefined {
   return inBounds(Number(digits) * unitMs[unit ?? '']!)
 }
 
-/** Writes milliseconds in the largest unit that holds them whole: 60000 is `1m`, 1500 is `1500ms`. */
+/** Writes milliseconds in the largest unit without a remainder: 60000 is `1m`, 1500 is `1500ms`. */
 export function formatDuration(ms: number): string {
   const [unit, size] = Object.entries(unitMs).findLast(([, size]) => ms >= size && ms % size === 0) ?? ['ms', 1]
   return `${ms / size}${unit}`

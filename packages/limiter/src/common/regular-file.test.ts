@@ -48,7 +48,7 @@ describe.each(ways)('a file that is read %s', (_, read) => {
   })
 })
 
-describe('a file that somebody else reads', () => {
+describe('a file that other code reads', () => {
   it('must be a regular one', async () => {
     await assertRegularFile(at('link'))
     await expect(assertRegularFile(at('pipe'))).rejects.toThrow('not a regular file')

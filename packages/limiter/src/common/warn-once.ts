@@ -22,7 +22,7 @@ export type WarningCode =
 /** Mistakes in how Diana is used that it can see while it runs, each with its remedy. */
 const mistakes: Readonly<Record<WarningCode, string>> = {
   DIANA_PROXY_NOT_TRUSTED:
-    'a call carries X-Forwarded-For or Forwarded, but trustProxy trusts nobody, so all who come through your proxy are ' +
+    'a call carries X-Forwarded-For or Forwarded, but trustProxy trusts no proxy, so all callers behind your proxy are ' +
     'counted as one caller: set trustProxy to the number of your proxies or to their networks',
   DIANA_TRUSTS_EVERYONE:
     'trustProxy trusts every address, so callers may choose the address that they are counted under: list the networks ' +
@@ -58,7 +58,7 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
   DIANA_CLOCK_STEPPED:
     'the clock that calls are counted by has stepped, so callers at their limit may wait for up to one period longer (a step ' +
     'back) or be admitted one burst more (a step forward): let ntpd or chronyd slew that clock instead of setting it',
-  DIANA_RULES_REJECTED: 'new rules cannot be obeyed, so the last good ones stay: correct the document',
+  DIANA_RULES_REJECTED: 'new rules are invalid, so the last valid ones stay in force: correct the document',
   DIANA_RULES_MISSING: 'the config center has no document of rules',
   DIANA_SOURCE_FAILED: 'a source of rules cannot be read, so the last good ones stay',
 }

@@ -2,7 +2,7 @@ import type { Call } from '../call.ts'
 import { compileMatch } from '../rules/match/match.ts'
 import type { NamedRules, RuleState } from './pending-verdict.ts'
 
-/** Who passes uncounted, and who never does; undefined where nobody is listed. */
+/** Tests for callers that pass uncounted, and for callers that never pass; undefined if none are listed. */
 export interface CallerScreens {
   readonly allows?: ((call: Call) => boolean) | undefined
   readonly denies?: ((call: Call) => boolean) | undefined

@@ -238,7 +238,7 @@ it('reading takes any text without a throw, and giants without a wait', () => {
 })
 
 describe('findDimension', () => {
-  it.each(['header', 'header:', 'query', 'cookie:', 'ip:4', 'method:', 'colour', '', ':', 'toString'])(
+  it.each(['header', 'header:', 'query', 'cookie:', 'ip:4', 'method:', 'color', '', ':', 'toString'])(
     '%j names no dimension',
     name => {
       expect(findDimension(name, dimensions)).toBeUndefined()

@@ -1,7 +1,7 @@
 import { canonicalAddress } from '../http/ip-address.ts'
 import type { Dimension } from './dimension.ts'
 
-/** The caller's address: IPv4 in one spelling, IPv6 by /64 unless the document says otherwise. */
+/** The caller's address: IPv4 in one spelling, IPv6 by /64 by default. */
 export const ip: Dimension = byPrefix(64)
 
 function byPrefix(ipv6Prefix: number): Dimension {

@@ -8,14 +8,14 @@ const MAX_KNOWN = 1000
 const SCHEME = /^bearer +/i
 
 /**
- * A claim of the bearer token: `jwt:sub`. Only of one that is signed by a key of the document, or that somebody in front
+ * A claim of the bearer token: `jwt:sub`. Only of a token that is signed by a key of the document, or that a proxy in front
  * has verified, and only while it is valid.
  */
 export const jwt: Dimension = {
   name: 'jwt',
   argument: 'required',
   needs: 'jwt',
-  // nobody's word is taken for who he is
+  // without a key, no token can be verified
   read: () => undefined,
   set: ({ jwt: settings, nowMs }) => (settings === undefined ? jwt : believing(settings, nowMs)),
 }
@@ -47,13 +47,13 @@ function believing(settings: JwtSettings, nowMs: () => number): Dimension {
 
 function bearerOf({ headers }: Call): string | undefined {
   const value = headers?.authorization
-  // two tokens are two callers, and nobody knows which one the service takes
+  // two tokens are ambiguous: services differ in which one they read
   if (typeof value !== 'string' || value.length > MAX_TOKEN || !SCHEME.test(value)) return undefined
   return value.replace(SCHEME, '')
 }
 
 function isMeantForUs({ alg, claims }: Token, { issuer, audience }: JwtSettings): boolean {
-  // whoever was to verify it in front cannot have done so
+  // a proxy in front cannot have verified it
   if (alg.toLowerCase() === 'none') return false
   if (issuer !== undefined && claims.iss !== issuer) return false
   return audience === undefined || [claims.aud].flat().some(one => audience.includes(one as string))

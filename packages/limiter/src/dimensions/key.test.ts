@@ -86,7 +86,7 @@ describe('a missing dimension', () => {
     expect(missing('address', name, { ip: undefined })).toBe(missing('shared', name, {}))
   })
 
-  it('makes nobody another caller, whatever his account is called', () => {
+  it('an account name cannot imitate the key of another caller', () => {
     const texts = ['203.0.113.9', '\u0002203.0.113.9', '\u0004', '\u0001\u0004', '']
     const keys = [
       missing('shared', 'account', {}),
@@ -108,7 +108,7 @@ describe('a missing dimension', () => {
 })
 
 describe('names', () => {
-  it.each([['colour'], ['header'], ['ip:4'], ['constructor'], ['__proto__'], ['']])('%j is refused', name => {
+  it.each([['color'], ['header'], ['ip:4'], ['constructor'], ['__proto__'], ['']])('%j is refused', name => {
     expect(() => compileKey([name], { identify, dimensions })).toThrow(expect.objectContaining({ code: 'BAD_RULES' }))
   })
 

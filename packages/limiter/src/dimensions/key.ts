@@ -5,36 +5,36 @@ import type { Dimension } from './dimension.ts'
 import { addressDimension, findDimension } from './find-dimension.ts'
 import { ip } from './ip.ts'
 
-/** Names the caller whom a rule counts: equal keys are one caller, different keys are different ones. */
+/** Reads the key under which a rule counts a call: equal keys are one caller, different keys are different callers. */
 export type KeyReader = (call: Call) => string
 
 type ValueReader = (call: Call) => unknown
 
-/** Dimensions that exist without `identify`: the application may always tell them. */
+/** Dimensions that exist without `identify`: the application gives them as attributes. */
 export const APPLICATION_DIMENSIONS: readonly string[] = ['account', 'device']
 
 const MAX_VALUE = 128
 
-// What is not a value as it came begins with one of these; a value that does is escaped.
+// Encoded parts begin with one of these; a value that begins so is escaped.
 const FIRST_PLAIN = 0x20
 const ESCAPED = '\u0001'
 const BY_ADDRESS = '\u0002'
 const DIGESTED = '\u0003'
 const ABSENT = '\u0004'
 
-/** What becomes of a caller who lacks a dimension: the rule is not about him, or he is counted with all who lack it, or by address. */
+/** How a call without the dimension's value is counted: not at all, together with all such calls, or by its address. */
 export type Missing = 'skip' | 'shared' | 'address'
 
 /** Where the names of a rule's `by` are looked up. */
 export interface KeyInput {
   readonly identify: Readonly<Record<string, readonly string[]>>
   readonly dimensions: readonly Dimension[]
-  /** Left out: `address` for what is told or identified, else `shared`. */
+  /** Left out: `address` for dimensions that the application or `identify` gives, else `shared`. */
   readonly missing?: Missing | undefined
 }
 
 /**
- * Turns the names of a rule's `by` into one reader. Each is looked up in what the application says (`call.attributes`),
+ * Turns the names of a rule's `by` into one reader. Each is looked up in the application's `call.attributes`,
  * then in `identify`, then among the dimensions.
  */
 export function compileKey(by: readonly string[], lookup: KeyInput): KeyReader {
@@ -54,7 +54,7 @@ function joinParts(parts: KeyReader[]): KeyReader {
   }
 }
 
-/** With its length in front, a part cannot run into the next one. */
+/** A length prefix keeps two parts from being read as one. */
 function measured(part: string): string {
   return `${part.length}:${part}`
 }
@@ -78,13 +78,13 @@ export function fieldOf(name: string, lookup: KeyInput): Dimension['field'] {
   return lookup.dimensions.find(one => one.name === name)?.field
 }
 
-/** What a call says of a dimension, as a rule or a list of callers names it. */
+/** Reads the value of a dimension, as a rule or a list of callers names it. */
 export function readerOf(name: string, lookup: KeyInput): (call: Call) => string | undefined {
   const read = compileValue(name, sourcesOf(name, lookup), lookup.dimensions)
   return call => present(call.attributes?.[name]) ?? present(read(call))
 }
 
-/** The places that `identify` gives a name. */
+/** The sources that `identify` lists for a name. */
 export function sourcesOf(name: string, { identify }: KeyInput): readonly string[] | undefined {
   return Object.hasOwn(identify, name) ? identify[name] : undefined
 }
@@ -140,7 +140,7 @@ function digest(value: string): string {
   return hash('sha256', Buffer.from(value, 'utf16le'), 'base64url')
 }
 
-/** A value that is there: blank texts are not. */
+/** The value as text; undefined if it is missing or blank. */
 export function present(value: unknown): string | undefined {
   if (typeof value !== 'string') {
     // an account id is a number in many programs
@@ -151,7 +151,7 @@ export function present(value: unknown): string | undefined {
   return value.trim() === '' ? undefined : value
 }
 
-/** What a caller is counted under by one dimension: its value, its value's digest, its address, or with all who lack it. */
+/** One part of a caller's key: a value, a value's digest, an address, or a marker for a missing value. */
 export interface KeyPart {
   readonly countedBy: 'value' | 'digest' | 'address' | 'absence'
   readonly value: string

@@ -41,7 +41,7 @@ function hasOtherValue(text: string, name: ParameterName): boolean {
   return !isAlone && differ(at, text, name)
 }
 
-/** Whether the values from one on differ. None is decoded twice: a broken escape is dear, and a query may hold thousands. */
+/** Whether the values from one on differ. None is decoded twice: a broken escape is expensive, and a query may have thousands. */
 function differ(first: number, text: string, name: ParameterName): boolean {
   const seen = new Set<string>()
   const values = new Set<string>()

@@ -5,7 +5,7 @@ import { readForwarded } from './forwarded.ts'
 /** The header in which proxies name those they call for. */
 export type ForwardedBy = 'x-forwarded-for' | 'forwarded'
 
-/** Chooses the caller's address among the socket's peer and what proxies say in X-Forwarded-For, or in Forwarded. */
+/** Chooses the caller's address among the socket's peer and the addresses in X-Forwarded-For or Forwarded. */
 export type AddressReader = (
   peer: string | undefined,
   forwardedFor: string | readonly string[] | undefined,
@@ -47,13 +47,13 @@ export function parseNetwork(text: string): Network | undefined {
   const digits = text.slice(slash + 1)
   if (!/^\d{1,3}$/.test(digits)) return undefined
   const length = Number(digits)
-  // a mapped network counts its bits from the left of all 128: `::ffff:10.0.0.0/8` would hold every IPv4 address
+  // a mapped network counts its bits from the left of all 128: `::ffff:10.0.0.0/8` would contain every IPv4 address
   const dotted = isIPv4(bits) && !address.includes(':')
   const total = dotted ? length + 96 : length
   return total > 128 || (isIPv4(bits) && total < 96) ? undefined : { bits, length: total }
 }
 
-/** `trustProxy` is a number of hops or a list of networks; throws where it is neither. */
+/** `trustProxy` is a number of hops or a list of networks; throws if it is neither. */
 export function createAddressReader(
   trustProxy: number | readonly string[],
   forwardedBy: ForwardedBy = 'x-forwarded-for',
@@ -145,7 +145,7 @@ export function compileNetworks(networks: readonly Network[]): (address: string)
   }
   for (const { bits, length } of networks) {
     const known = byLength.get(length) ?? new Set()
-    // `::/0` holds no IPv4 address, though the mapped form of one lies in it
+    // `::/0` contains no IPv4 address, though it contains mapped forms
     byLength.set(length, known.add(`${isIPv4(bits)}${masked(bits, length)}`))
   }
   return address => {
@@ -158,7 +158,7 @@ export function compileNetworks(networks: readonly Network[]): (address: string)
 
 function isWithin(networks: readonly Network[], bits: AddressBits): boolean {
   for (const network of networks) {
-    // `::/0` holds no IPv4 address, though the mapped form of one lies in it
+    // `::/0` contains no IPv4 address, though it contains mapped forms
     if (isIPv4(network.bits) === isIPv4(bits) && agree(network, bits)) return true
   }
   return false
@@ -176,7 +176,7 @@ function groupMask(length: number, group: number): number {
   return (0xffff << (16 - ones)) & 0xffff
 }
 
-/** 64:ff9b::/96 holds the whole IPv4 internet behind a translator: these are many callers, not one host's /64. */
+/** 64:ff9b::/96 contains the whole IPv4 internet behind a translator: these are many callers, not one host's /64. */
 function isTranslated(bits: AddressBits): boolean {
   return bits[0] === 0x64 && bits[1] === 0xff9b && (bits[2]! | bits[3]! | bits[4]! | bits[5]!) === 0
 }

@@ -59,7 +59,7 @@ function formsOf(path: string): Set<string> {
   return forms
 }
 
-/** The path that stands for all spellings of a resource: every slash is one, and parameters are dropped. */
+/** One path for all spellings of a resource: every encoded slash is a slash, and parameters are dropped. */
 export function resourcePath(path: string): string {
   if (!hasReadings(path)) return countedPath(path)
   return collapse(followMerged(path.replace(ENCODED_SLASH, '/')))

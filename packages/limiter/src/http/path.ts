@@ -17,7 +17,7 @@ const SEMICOLON = 0x3b
  * Settles how a raw target is spelled, so that no two spellings of a path are two resources: absolute-form and
  * fragments are cut, `%61` is `a`, other escapes are in upper case, `\`, `//`, `.` and `..` are resolved.
  * Undefined for what deserves a 400: broken escapes, control characters, bytes that no URI may have, and paths that
- * lead to different places at different servers.
+ * mean different resources to different servers.
  */
 export function normalizeTarget(rawTarget: string): Target | undefined {
   if (rawTarget === '*') return { path: '*', query: undefined }
@@ -123,7 +123,7 @@ const PARAMETERS = /;|%3B/
 
 /**
  * Whether servers disagree on where a segment leads. Some read `%2F` and `%5C` as slashes and some do not, so no dots may
- * stand beside them; some drop what follows a semicolon, up to the next slash or to the end, so one may only stand in the last
+ * be beside them; some drop what follows a semicolon, up to the next slash or to the end, so one may only be in the last
  * segment. There it is harmless, and servlets write it.
  */
 function isAmbiguous(segment: string, isLast: () => boolean): boolean {

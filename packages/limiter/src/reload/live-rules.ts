@@ -123,7 +123,7 @@ export class LiveRules {
     const known = this.#added.get(words?.id)
     if (known) {
       if (isDeepStrictEqual(known.words, words)) return
-      throw new DianaError('BAD_RULES', `rule "${words.id}" was added with other words: give each rule its own id`)
+      throw new DianaError('BAD_RULES', `rule "${words.id}" was added with other options: give each rule its own id`)
     }
     if (this.#document.rules.length >= MAX_RULES) {
       throw new DianaError('BAD_RULES', `there are ${MAX_RULES} rules already: use fewer`)

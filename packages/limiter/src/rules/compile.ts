@@ -10,7 +10,7 @@ import { type CallOutcome, compileCountWhen } from './match/count-when.ts'
 import type { Answer, Match, Rule, RuleDocument, WhenStoreDown } from './rule.ts'
 import { compileCost } from './schema/cost.ts'
 
-/** A rule ready to judge calls. */
+/** A rule ready to decide calls. */
 export interface CompiledRule {
   readonly id: string
   readonly match: Match
@@ -24,46 +24,46 @@ export interface CompiledRule {
   /** The burst that the rule states, as it is explained. */
   readonly burst?: number | undefined
   readonly meters: readonly Meter[]
-  /** The meters of one process's part of the limit. */
+  /** The meters of one process's share of the limit. */
   readonly partOf: (part: Part) => readonly Meter[]
-  /** What the meters were made of: with equal terms they count alike. */
+  /** The input of the meters: with equal terms they count alike. */
   readonly terms: readonly unknown[]
   readonly answer: Answer
   readonly enforced: boolean
   /** Counted for the whole fleet. */
   readonly distributed: boolean
-  /** What the rule does while the store cannot be asked. */
+  /** What the rule does while the store is down. */
   readonly whenStoreDown: WhenStoreDown
-  /** Calls of this rule that may wait in this process, and how long for a place that no clock frees. */
+  /** How many calls of this rule may wait in this process, and how long for a concurrency slot. */
   readonly queueSize: number
   readonly queueTimeoutMs: number
-  /** What a call costs by this rule; undefined where it is what the call says. */
+  /** The cost of a call by this rule; undefined if the caller of `check` gives it. */
   readonly cost: ((call: Call) => number) | undefined
   /** Whether the cost of a call may be settled afterwards. */
   readonly settles: boolean
-  /** Whether a call that ended so counts; undefined where every call does. */
+  /** Whether a call with this outcome counts; undefined if every call does. */
   readonly countWhen: ((outcome: CallOutcome) => boolean) | undefined
-  /** Calls that the rule is not about though they match; undefined where there are none. */
+  /** Calls that match but are exempt; undefined if there are none. */
   readonly exempts: ((call: Call) => boolean) | undefined
-  /** Calls that it refuses whatever was counted; undefined where there are none. */
+  /** Calls that it refuses regardless of counts; undefined if there are none. */
   readonly denies: ((call: Call) => boolean) | undefined
-  /** Calls whose key depends on how a service reads them, which it refuses too; undefined where there are none. */
+  /** Calls whose key depends on how a service reads them, which it refuses, too; undefined if there are none. */
   readonly isAmbiguous: CallTest | undefined
-  /** How long a caller over the limit stays refused; 0 where only the application blocks, undefined where nobody does. */
+  /** How long a caller over the limit stays refused; 0 if only the application blocks callers, undefined if the rule does not block. */
   readonly blockMs: number | undefined
 }
 
 const DEFAULT_QUEUE_TIMEOUT_MS = 1000
 
-/** A whole document, ready to judge calls. */
+/** A whole document, ready to decide calls. */
 export interface CompiledDocument {
   readonly rules: readonly CompiledRule[]
-  /** Who passes uncounted, and who never does; undefined where nobody is listed. */
+  /** Tests for callers that pass uncounted, and for callers that never pass; undefined if none are listed. */
   readonly allows: ((call: Call) => boolean) | undefined
   readonly denies: ((call: Call) => boolean) | undefined
 }
 
-/** Throws where the document names keys that cannot be read. */
+/** Throws if the document names keys that cannot be read. */
 export function compileDocument(
   document: RuleDocument,
   algorithms: readonly Algorithm[],
@@ -127,14 +127,14 @@ function answerOf({ contentType, ...answer }: Answer, own: Partial<Answer> = {})
   return { ...answer, contentType, ...own }
 }
 
-/** A meter may be anybody's, and what has no place to count cannot count. */
+/** A meter of a custom algorithm may be wrong: without slots it cannot count. */
 function checked(meter: Meter, { id, algorithm }: Rule): Meter {
   if (Number.isSafeInteger(meter.slots) && meter.slots > 0) return meter
   const message = `rule "${id}": a meter of ${algorithm} has ${meter.slots} slots; give it 1 or more`
   throw new DianaError('BAD_RULES', message)
 }
 
-/** Those whom a rule lets off, and those of whom it cannot tell who they are where it is only about others. */
+/** Callers that a rule allows; with `missing: skip`, also calls without a value for one of its dimensions. */
 function exemptionOf(rule: Rule, lookup: KeyInput): ((call: Call) => boolean) | undefined {
   const isAllowed = rule.allow && compileCallers(rule.allow, lookup)
   if (rule.missing !== 'skip') return isAllowed

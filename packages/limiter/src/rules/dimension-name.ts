@@ -9,7 +9,7 @@ export function sourceFault(text: string, vocabulary: Vocabulary): string | unde
   return dimensionFault(text, vocabulary, known, `write ${joinNames(vocabulary.dimensions.map(spell))}`)
 }
 
-/** What is wrong with a name in `by`: a source, a name that `identify` defines, or one the application tells. */
+/** What is wrong with a name in `by`: a source, a name that `identify` defines, or one that the application gives. */
 export function byFault(text: string, vocabulary: Vocabulary, identified: readonly string[]): string | undefined {
   if (identified.includes(text) || APPLICATION_DIMENSIONS.includes(text)) return undefined
   const names = [...new Set([...identified, ...APPLICATION_DIMENSIONS])]

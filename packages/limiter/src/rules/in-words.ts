@@ -4,7 +4,7 @@ import type { DocumentOptions, RuleOptions } from './schema/options.ts'
 
 const MAX_COST = 1_000_000_000
 
-/** Options with a word in place of each function, which is kept in `given`. */
+/** Options with a name in place of each function, which is kept in `given`. */
 export function documentToInput(options: DocumentOptions, given: GivenFunctions): object {
   const { identify, rules } = options
   const named = isMap(identify)
@@ -17,14 +17,14 @@ export function documentToInput(options: DocumentOptions, given: GivenFunctions)
   }
 }
 
-/** A rule with a word in place of each function, which is kept in `given`. */
+/** A rule with a name in place of each function, which is kept in `given`. */
 export function ruleToInput(options: RuleOptions, given: GivenFunctions): unknown {
   if (!isMap(options)) return options
   const { id, by, cost } = options as RuleOptions
   return {
     ...options,
     ...(by !== undefined && { by: toInput(by, `${id}.by`, given) }),
-    // the program's own word for a cost is believed as far as a count goes
+    // a cost from the application's own function is trusted up to the largest count
     ...(typeof cost === 'function' && {
       cost: { from: given.wordFor(`${id}.cost`, cost), least: 0, most: MAX_COST },
     }),

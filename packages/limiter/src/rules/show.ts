@@ -7,17 +7,17 @@ export function escapeText(text: string): string {
   return text.replace(UNSAFE, character => `\\u${character.codePointAt(0)!.toString(16).padStart(4, '0')}`)
 }
 
-/** Text cut to what a person still reads. */
+/** Text cut to a readable length. */
 export function cutText(text: string, length: number = LONGEST): string {
   return text.length > length ? `${text.slice(0, length)}…` : text
 }
 
-/** Text without the password that a URL in it may hold. */
+/** Text without the password of a URL in it. */
 function maskText(text: string): string {
   return text.replace(/:\/\/.*@/su, '://…@')
 }
 
-/** What was found, in words for people. */
+/** A value as text for people. */
 export function show(value: unknown): string {
   if (typeof value === 'string') return `"${escapeText(cutText(maskText(value)))}"`
   if (value === null || value === undefined) return 'nothing'
@@ -31,7 +31,7 @@ export function joinNames(names: readonly string[]): string {
   return names.length < 2 ? names.join() : `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`
 }
 
-/** A place in a document as people write it: `rules[2].match.path`. */
+/** A path in a document as people write it: `rules[2].match.path`. */
 export function showPath(path: readonly PropertyKey[]): string {
   return path
     .map(step => (typeof step === 'number' ? `[${step}]` : `.${escapeText(cutText(maskText(String(step))))}`))

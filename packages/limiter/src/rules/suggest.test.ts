@@ -12,7 +12,7 @@ it.each([
   ['limits', 'limit'],
   ['limitation', 'limit'],
   ['yb', 'by'],
-  ['colour', undefined],
+  ['color', undefined],
   ['', undefined],
   ['x', undefined],
   ['b'.repeat(100_000), undefined],

@@ -1,7 +1,7 @@
 import { DianaError } from '../errors.ts'
 import { joinNames } from '../rules/show.ts'
 
-/** A config centre's address with the credentials taken out of it. */
+/** The address of a config center, without credentials. */
 export interface Address {
   /** Never with credentials. */
   readonly url: URL
@@ -18,7 +18,7 @@ interface Credentials {
   readonly token?: string | undefined
 }
 
-/** Reads an address; credentials come from the words beside it, from the address, or from the environment. */
+/** Reads an address; credentials come from the options beside it, from the address, or from the environment. */
 export function parseAddress(
   text: string,
   options: Credentials,

@@ -8,7 +8,7 @@ import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
 import { credentialOptions, nameOption } from './words.ts'
 
-// the server holds a poll for 60 s, or for up to 90 s where it was told so
+// the server keeps a poll open for 60 s, or up to 90 s if configured so
 const HOLD_MS = 90_000
 
 const configShape = z.object({ configurations: z.record(z.string(), z.string()), releaseKey: z.string() })

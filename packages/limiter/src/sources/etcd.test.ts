@@ -105,7 +105,7 @@ describe('etcd', () => {
     expect(door.asked.map(({ path }) => path)).toEqual(['/v3/kv/range', '/v3/watch'])
   })
 
-  it('reads anew when the revision to watch from was compacted away', async () => {
+  it('etcd is read again when the revision to watch from was compacted', async () => {
     const key = newKey()
     await server.put(key, 'one')
     let isCompacted = false
@@ -128,7 +128,7 @@ describe('etcd', () => {
     expect(door.asked.map(({ path }) => path)).toEqual(paths)
   })
 
-  it('reads anew when the stream has been silent for a while', async () => {
+  it('etcd is read again when the stream has been silent for a while', async () => {
     const key = newKey()
     const door = await createDoor(async () => {})
     const watch = read(`http://${door.authority}`, { key, interval: '100ms' })

@@ -54,7 +54,7 @@ export const etcd: SourceKind = sourceKind({
       }
     }
 
-    /** What changes from a revision on; returns when it is time to read anew. */
+    /** The changes from a revision on; returns when the document must be read again. */
     async function* events(from: bigint, signal: AbortSignal): AsyncGenerator<SourceDocument> {
       const body = JSON.stringify({ create_request: { key, start_revision: `${from}`, progress_notify: true } })
       const request = { method: 'POST', headers: session.headers(), body, lastsMs: options.interval } as const

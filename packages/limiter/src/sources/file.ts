@@ -43,7 +43,7 @@ export function fileSource(path: string, options: { readonly intervalMs?: number
         isWoken = await wakeup.wait(intervalMs, signal, unref)
         if (signal.aborted) return
         if (isWoken) continue
-        // a watch stays with a directory that was since replaced, and the system may drop it without a word
+        // a watch stays with a directory that was replaced, and the system may drop it silently
         close()
         watcher = undefined
       }
@@ -71,7 +71,7 @@ async function replaceFile(path: string, text: string): Promise<void> {
   )
   try {
     await writeFile(beside, text, { flush: true, flag: 'wx', mode })
-    // what the process masks off when it makes a file
+    // the umask of the process
     await chmod(beside, mode)
     await rename(beside, real)
   } catch (error) {
@@ -91,11 +91,11 @@ function watchDirectory(path: string, wakeup: Wakeup): FSWatcher | undefined {
     watcher.on('error', () => watcher.close())
     return watcher
   } catch {
-    return undefined // no such directory, or no watches left: looking anyway finds what changes
+    return undefined // no such directory, or no watches left: polling finds changes
   }
 }
 
-/** What the file holds once it stands still: its writer may be half way, or between taking it away and bringing it back. */
+/** The content of the file once it is stable: its writer may be half way, or between removing and replacing it. */
 async function readStill(path: string, signal: AbortSignal, isChanging: boolean): Promise<SourceDocument> {
   for (let looks = 0; looks < MAX_LOOKS && !signal.aborted; looks += 1) {
     const before = await look(path)

@@ -80,7 +80,9 @@ function onlyIf({ status, headers }: Reply): Record<string, string> {
   if (status === 404) return { 'if-none-match': '*' }
   const etag = headers.get('etag')
   if (etag !== null && !etag.startsWith('W/')) return { 'if-match': etag }
-  throw new Error('gives no strong ETag, without which a write could undo somebody else’s; change the document there')
+  throw new Error(
+    'gives no strong ETag, without which a write could undo another change; change the document on the server',
+  )
 }
 
 function validators(headers: Headers): Record<string, string> {

@@ -8,7 +8,7 @@ describe('the list of sources', () => {
     expect(sources.map(({ name }) => name)).toEqual(names)
   })
 
-  it.each(sources)('the words of $name are described by a JSON Schema', ({ name, options }) => {
+  it.each(sources)('the options of $name are described by a JSON Schema', ({ name, options }) => {
     const schema = z.toJSONSchema(z.strictObject({ [name]: z.string(), ...options }), { io: 'input' })
     expect(Object.keys(schema.properties ?? {})).toEqual([name, ...Object.keys(options)])
   })

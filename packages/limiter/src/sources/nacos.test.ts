@@ -37,7 +37,7 @@ describe.each(['its long poll', 'reading now and then'])('nacos keeps the promis
 })
 
 describe('nacos', () => {
-  it.each([{}, { tenant: 'team-7' }])('is told of a change by the long poll %j', async tenant => {
+  it.each([{}, { tenant: 'team-7' }])('nacos reports a change by the long poll %j', async tenant => {
     const { double, watch } = await createWatch(tenant, tenant)
     double.put('hello')
     expect((await watch.next()).value).toEqual({ text: 'hello', version: '5d41402abc4b2a76b9719d911017c592' })

@@ -52,7 +52,7 @@ export const redis: SourceKind = sourceKind({
       const reader = await createClient(endpoint, fail)
       const listener = await createClient(endpoint, fail)
       const close = () => {
-        // to close what is closed would leave a timer of two seconds
+        // closing a closed connection would leave a timer of two seconds
         for (const client of [reader, listener]) if (client.status !== 'end') client.disconnect()
       }
       signal.addEventListener('abort', close)
@@ -61,7 +61,7 @@ export const redis: SourceKind = sourceKind({
         await within(TIMEOUT_MS, signal, async () => {
           await Promise.all([reader.connect(), listener.connect()])
           await listener.subscribe(channel)
-          // says more where the server tells of its keys and this user may hear it
+          // keyspace notifications report more, if the server sends them and this user may subscribe
           await listener.subscribe(`__keyspace@${endpoint.db}__:${key}`).catch(() => undefined)
         })
         while (!signal.aborted) {
@@ -72,7 +72,7 @@ export const redis: SourceKind = sourceKind({
           if (failure) throw failure
         }
       } catch (error) {
-        // what broke the connection says more than the command that found it broken
+        // the error that broke the connection is more useful than that of the command after it
         throw failure ?? error
       } finally {
         signal.removeEventListener('abort', close)
@@ -90,7 +90,7 @@ export const redis: SourceKind = sourceKind({
             await writer.connect()
             await writer.watch(key)
             if ((await readDocument(writer, key)).text !== base.text) throw conflict(name)
-            // told in the same breath, so that whoever hears of it finds it
+            // published in the same transaction, so that a subscriber that reads then finds the new document
             const done = await writer.multi().set(key, text).publish(channel, 'changed').exec()
             if (done === null) throw conflict(name)
             for (const [error] of done) if (error) throw error
@@ -106,15 +106,15 @@ export const redis: SourceKind = sourceKind({
   },
 })
 
-/** Reads no more of a key than a document may hold. */
+/** Reads no more of a key than the largest document has. */
 async function readDocument(reader: Redis, key: string): Promise<SourceDocument> {
   const text = decodeText(await reader.getrangeBuffer(key, 0, LARGEST_BYTES))
-  // a user who may not ask whether the key exists finds an empty document
+  // a user without permission for EXISTS gets an empty document
   const isMissing = text === '' && (await reader.exists(key).catch(() => 1)) === 0
   return { text, version: hashText(text), ...(isMissing ? { isMissing } : {}) }
 }
 
-/** A connection that fails once and for all: whoever watches begins anew. */
+/** A connection that does not reconnect: the watch starts again. */
 async function createClient(endpoint: RedisEndpoint, onFailure: (error: Error) => void): Promise<Redis> {
   const { Redis } = await import('ioredis').catch(() => {
     throw new Error('needs the package ioredis; run `npm install ioredis`')

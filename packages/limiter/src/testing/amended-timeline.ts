@@ -8,7 +8,7 @@ import type { RedisStore } from '../stores/redis/redis-store.ts'
 import { compileRules } from './compile-words.ts'
 import type { TimelineRule } from './timeline.ts'
 
-/** What happens at a moment: a call, a refund of an earlier call, a reset of a caller, or other words for the rule. */
+/** What happens at a moment: a call, a refund of an earlier call, a reset of a caller, or changed options of the rule. */
 export type Move =
   | {
       readonly at: number
@@ -64,7 +64,7 @@ export function memoryStage(options: TimelineRule): Stage {
   }
 }
 
-/** `setNow` is told every moment, for the store's clock. */
+/** `setNow` gets every moment, for the store's clock. */
 export function redisStage(options: TimelineRule, store: RedisStore, setNow: (now: number) => void): Stage {
   let counter: RedisCounter = store.createCounter(compileRules(options))
   const arrival = async (): Promise<void> => void (await store.look([redisCharge(counter)]))

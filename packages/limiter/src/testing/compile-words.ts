@@ -8,7 +8,7 @@ import type { TimelineRule } from './timeline.ts'
 const QUEUE_SIZE = 1000
 const QUEUE_TIMEOUT_MS = 1000
 
-/** Makes a rule out of words known to be right, past the parser; counts per `call.attributes.key` unless told. */
+/** Makes a rule from valid options, without the parser; it counts by `call.attributes.key` by default. */
 export function compileRules(
   rule: TimelineRule,
   parts: Partial<Pick<CompiledRule, 'id' | 'match' | 'key'>> = {},

@@ -5,7 +5,7 @@ import { MemoryStore } from '../stores/memory/memory-store.ts'
 import { compileRules } from './compile-words.ts'
 import type { TimelineRule } from './timeline.ts'
 
-/** A judge by rules counted in this process, called `rule-0`, `rule-1` and so on. */
+/** A decider with rules counted in this process, named `rule-0`, `rule-1` and so on. */
 export function createTestDecider(
   options: readonly TimelineRule[],
   onRelease: (receipts: readonly Receipt[]) => void = () => {},

@@ -54,7 +54,7 @@ describe('a call that gives a rule several values to count by', () => {
 })
 
 describe('lists of callers', () => {
-  it('deny at once, whatever else is said, and charge nobody', async () => {
+  it('a deny list refuses at once and charges no counter', async () => {
     const limiter = await make({
       allow: '10.0.0.0/8',
       deny: { ip: ['203.0.113.0/24', '10.6.6.6'], account: 'mallory' },
@@ -107,7 +107,7 @@ describe('lists of callers', () => {
     expect(await left(limiter, from('192.0.2.1'))).toEqual([4, 2, 1])
   })
 
-  it('let nobody wait in a line who is denied', async () => {
+  it('a denied caller does not wait in the queue', async () => {
     const limiter = await make({
       deny: '203.0.113.9',
       rules: [{ id: 'busy', limit: 1, algorithm: 'concurrency', whenFull: 'wait' }],
@@ -187,7 +187,7 @@ describe('a rule about callers who lack a dimension', () => {
   })
 })
 
-describe('functions in place of words', () => {
+describe('functions in place of names', () => {
   it('say who calls and what it costs; one that throws says nothing', async () => {
     const limiter = await make({
       identify: { account: [call => call.headers?.session as string, 'header:x-account'], tenant: () => 42 },
@@ -230,7 +230,7 @@ describe('a token', () => {
     return { headers: { authorization: `Bearer ${signed}.${signature}` } }
   }
 
-  it('says who calls as long as it is true; a false one buys nobody a count of his own', async () => {
+  it('a valid token identifies the caller; an invalid one gets no count of its own', async () => {
     const limiter = await make({
       jwt: { key },
       identify: { account: 'jwt:sub' },
@@ -285,7 +285,7 @@ describe('a rule that counts failures', () => {
     expect((await limiter.check(call)).allowed).toBe(false)
   })
 
-  it('lets no crowd of guesses through at once', async () => {
+  it('many guesses at once do not pass a limit on failures', async () => {
     const limiter = await make({ rules: [{ id: 'login', limit: '3/m', countWhen: [401, 403] }] })
     const verdicts = Array.from({ length: 9 }, () => limiter.decide(from('192.0.2.1')))
     expect(verdicts.map(verdict => 'allowed' in verdict && verdict.allowed)).toEqual([
@@ -296,7 +296,7 @@ describe('a rule that counts failures', () => {
 })
 
 describe('a blocked caller', () => {
-  it('is refused for the time, though the limit would let him in, and others are not', async () => {
+  it('a blocked caller is refused for the block time, even below the limit, and others are not', async () => {
     const limiter = await make({
       rules: [
         { id: 'login', by: 'ip', limit: '2/s', block: '10m' },
@@ -368,7 +368,7 @@ describe('a blocked caller', () => {
     }
   })
 
-  it('whom a flood hides is refused by the limit, and blocks no stranger', async () => {
+  it('a caller in the overflow counter is refused by the limit, and blocks no other caller', async () => {
     const limiter = await make({ maxKeys: 3, rules: [{ id: 'login', by: 'ip', limit: '1/h', block: '2h' }] })
     for (let i = 0; i < 9; i++) await limiter.check(from(`192.0.2.${i}`))
     await limiter.check(from('192.0.2.1'))
@@ -402,7 +402,7 @@ describe('across the fleet', () => {
     return limiter
   }
 
-  it('a caller blocked by one process is blocked by all, until he is let in by any', async () => {
+  it('a caller blocked by one process is blocked by all, until any process unblocks them', async () => {
     const rule = { id: 'fleet', by: 'ip', limit: '2/100ms', block: '10m' }
     const [one, two] = [await join(rule), await join(rule)]
     const call = from('192.0.2.1')

@@ -60,7 +60,7 @@ describe('a process that judges no calls', () => {
 })
 
 describe('processes that count together', () => {
-  it('admit exactly the limit, whoever is asked', async () => {
+  it('several limiters on one counting process admit exactly the limit', async () => {
     await count()
     const [one, other] = await join2({
       rules: [
@@ -118,7 +118,7 @@ describe('processes that count together', () => {
     await expect.poll(async () => (await other.peek(call)).decisions[0]!.remaining).toBe(3)
   })
 
-  it('go on by themselves while nobody counts, and together again when somebody does', async () => {
+  it('limiters count by themselves while the counting process is down, and together when it is back', async () => {
     const first = await count()
     const [one, other] = await join2({
       rules: [{ id: 'places', limit: 3, algorithm: 'concurrency' }],

@@ -46,7 +46,7 @@ const step = fc.record({
   cost: fc.constantFrom(1, 1, 1, 2),
 })
 
-describe('a refusal that asks nobody', () => {
+describe('a refusal from the deny cache', () => {
   it('has the numbers of the slowest rule, however often the caller comes back', async () => {
     const { time, check, close } = await startBoth([
       { by: 'account', limit: '1/s' },

@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const limiter of limiters.splice(0)) await limiter.close()
 })
 
-/** A limiter whose rules a centre in this process changes. */
+/** A limiter whose rules are changed by a config center in this process. */
 async function house(...rules: readonly RuleOptions[]) {
   const pending: SourceDocument[] = []
   let wake = (): void => {}
@@ -68,8 +68,8 @@ describe('when the rules change', () => {
     const { limiter, change } = await house(places(1))
     await change(places(1), { id: 'more', limit: '5/s' })
     expect(limiter.status().rules).toMatchObject([
-      { id: 'places', origin: 'centre' },
-      { id: 'more', origin: 'centre' },
+      { id: 'places', origin: 'center' },
+      { id: 'more', origin: 'center' },
     ])
     expect(limiter.status().sources[1]).toMatchObject({ role: 'remote', version: '2', taken: 2 })
   })
@@ -87,7 +87,7 @@ describe('when the rules change', () => {
     expect(next.map(({ allowed }) => allowed)).toEqual([true, true, false])
   })
 
-  it('whoever waits for a place is let in as soon as there are more', async () => {
+  it('a waiting call is admitted as soon as the rule has more slots', async () => {
     const { change, call, waitingFor } = await house(queue(1))
     const first = (await call()) as Verdict
     const waiting = [call(), call(), call()]
@@ -100,7 +100,7 @@ describe('when the rules change', () => {
     expect((await waiting[2]!).allowed).toBe(true)
   })
 
-  it('whoever waits for a place of a rule that is gone passes', async () => {
+  it('a call that waits for a slot of a removed rule passes', async () => {
     const { change, call } = await house(queue(1))
     await call()
     const waiting = call()
@@ -109,7 +109,7 @@ describe('when the rules change', () => {
     expect((await call()).allowed).toBe(true)
   })
 
-  it('whoever waits for a place that nobody may wait for any more is refused', async () => {
+  it('a waiting call is refused when its rule no longer lets calls wait', async () => {
     const { change, call } = await house(queue(1))
     await call()
     const waiting = call()
@@ -117,7 +117,7 @@ describe('when the rules change', () => {
     expect(await waiting).toMatchObject({ allowed: false, rule: 'places' })
   })
 
-  it('whoever goes on waiting is refused when his time is over', async () => {
+  it('a call that still waits after a reload is refused at its timeout', async () => {
     const { change, call } = await house(queue(1))
     await call()
     const waiting = call()
@@ -143,25 +143,28 @@ describe('when the rules change', () => {
   it.each([
     ['slower', 10],
     ['smaller than the calls of others', 1],
-  ])('one who gives up after a limit became %s holds nobody up for longer than he was told', async (_, burst) => {
-    const bucket = (limit: string, burst: number): RuleOptions => {
-      return { id: 'bucket', limit, algorithm: 'token-bucket', burst, whenFull: 'wait', queue: { timeout: '10s' } }
-    }
-    const { change, call } = await house(bucket('10/s', 10))
-    await call({ cost: 10 })
-    const controller = new AbortController()
-    const gone = Promise.resolve(call({ cost: 5, signal: controller.signal })).catch(() => 'gone')
-    const staying = call({ cost: 5 })
-    await change(bucket('1/h', burst))
-    controller.abort()
-    expect(await gone).toBe('gone')
-    await vi.advanceTimersByTimeAsync(1000)
-    expect((await staying).allowed).toBe(true)
-    await change(bucket('10/s', 10))
-    // what was taken meanwhile is paid off at the rate of now
-    await vi.advanceTimersByTimeAsync(1500)
-    expect((await call({ cost: 10 })).allowed).toBe(true)
-  })
+  ])(
+    'a call that gives up after a limit became %s delays no other call beyond its announced wait',
+    async (_, burst) => {
+      const bucket = (limit: string, burst: number): RuleOptions => {
+        return { id: 'bucket', limit, algorithm: 'token-bucket', burst, whenFull: 'wait', queue: { timeout: '10s' } }
+      }
+      const { change, call } = await house(bucket('10/s', 10))
+      await call({ cost: 10 })
+      const controller = new AbortController()
+      const gone = Promise.resolve(call({ cost: 5, signal: controller.signal })).catch(() => 'gone')
+      const staying = call({ cost: 5 })
+      await change(bucket('1/h', burst))
+      controller.abort()
+      expect(await gone).toBe('gone')
+      await vi.advanceTimersByTimeAsync(1000)
+      expect((await staying).allowed).toBe(true)
+      await change(bucket('10/s', 10))
+      // what was taken meanwhile is paid off at the rate of now
+      await vi.advanceTimersByTimeAsync(1500)
+      expect((await call({ cost: 10 })).allowed).toBe(true)
+    },
+  )
 
   it('a call is judged by one set of rules, and the next one by the new', async () => {
     const { change, check } = await house({ id: 'a', limit: '3/h' })

@@ -10,7 +10,7 @@ export interface Token {
 
 const SHAPE = /^([\w-]+)\.([\w-]+)\.([\w-]*)$/
 
-/** Undefined for what is no token, or says something about itself that must be understood and is not. */
+/** Undefined if the text is not a token, or has critical header parameters that are not supported. */
 export function readToken(text: string): Token | undefined {
   const [, head, body, signature] = SHAPE.exec(text) ?? []
   const header = readObject(head)

@@ -11,7 +11,7 @@ type Check = (signed: Buffer, signature: Buffer) => boolean
 const MIN_SECRET = 32
 const MAX_KEYS = 100
 
-/** The keys of a document; throws where one cannot be read or used. */
+/** The keys of a document; throws if one cannot be read or used. */
 export function loadVerifiers(keys: readonly string[]): Verifier[] {
   const verifiers = keys.flatMap(word => verifiersOf(load(word)))
   if (verifiers.length <= MAX_KEYS) return verifiers
@@ -34,7 +34,7 @@ function load(word: string): string {
   }
 }
 
-/** What looks like a public key is never taken for a secret, or anybody who knows it could sign (RFC 8725, section 2.1). */
+/** A public key is never used as a secret: then anyone who knows it could sign (RFC 8725, section 2.1). */
 function verifiersOf(text: string): Verifier[] {
   if (text.trimStart().startsWith('{')) return verifiersOfJwk(text)
   if (text.includes('-----BEGIN')) {
@@ -56,7 +56,7 @@ function verifierOfJwk(jwk: JsonWebKey & { readonly kid?: unknown }): Verifier {
     jwk?.kty === 'oct'
       ? bySecret(Buffer.from(String(jwk.k ?? ''), 'base64url'))
       : byPublicKey(make(() => createPublicKey({ key: jwk, format: 'jwk' }), 'holds a JWK that cannot be used'))
-  // a token that names its key is held against no other
+  // a token that names its key is verified with that key only
   return token => (kid === undefined || token.kid === undefined || kid === token.kid) && verifier(token)
 }
 
@@ -82,7 +82,7 @@ function byPublicKey(key: KeyObject): Verifier {
   throw fault('is of a kind not known here: use RSA of 2048 bits or more, EC on P-256, Ed25519, or a secret')
 }
 
-/** The key decides on the algorithm, whatever a token says, or a public key could be used as a secret. */
+/** The key decides the algorithm, not the token: otherwise a public key could be used as a secret. */
 function only(alg: string, check: Check): Verifier {
   return token => {
     if (token.alg !== alg) return false

@@ -27,7 +27,7 @@ export class ParameterName {
         at += 2
       } else if (endsName(code)) return -1
       if (code > 0x7f) return this.#decodedValueAt(text, start)
-      // PHP passes over spaces in front, as everybody does in front of a cookie
+      // PHP skips leading spaces, as all servers do for cookies
       if (index === 0 && (code === SPACE || code === 0x09)) index--
       else if (folded(code) !== name.charCodeAt(index)) return -1
     }
@@ -45,7 +45,7 @@ export class ParameterName {
   }
 }
 
-/** What may follow a name: the place in a list, a NUL, at which a name ends for some, or blanks. */
+/** What may follow a name: a list index, a NUL, which ends the name for some servers, or blanks. */
 const LIST_PLACE = /^(?:\[|%5b|%00|[ \t]*$)/i
 
 function canonical(name: string): string {

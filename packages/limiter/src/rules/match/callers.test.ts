@@ -30,7 +30,7 @@ describe('a list of callers', () => {
     expect(listed(from(ip))).toBe(is)
   })
 
-  it('has whom the application or a header names, and nobody who merely spells it otherwise', () => {
+  it('a list of callers matches the exact value that the application or a header names', () => {
     expect(listed(from('192.0.2.1', { headers: { 'x-account': 'mallory' } }))).toBe(true)
     expect(listed(from('192.0.2.1', { attributes: { account: 'mallory' } }))).toBe(true)
     expect(listed(from('192.0.2.1', { attributes: { account: 'alice' }, headers: { 'x-account': 'mallory' } }))).toBe(
@@ -46,7 +46,7 @@ describe('a list of callers', () => {
     expect(identified(from('10.1.2.3'))).toBe(false)
   })
 
-  it('of all of one kind has nobody of the other', () => {
+  it('a list of all IPv6 addresses matches no IPv4 address, and vice versa', () => {
     const everyIPv6 = compileCallers({ ip: ['::/0'] }, lookup)
     expect([everyIPv6(from('2001:db8::1')), everyIPv6(from('10.0.0.1'))]).toEqual([true, false])
     const everyIPv4 = compileCallers({ ip: ['0.0.0.0/0'] }, lookup)

@@ -7,7 +7,7 @@ import { compileNetworks, type Network, parseNetwork } from '../../http/ip-addre
 /** Callers by name: values of dimensions, and of `ip` networks. */
 export type CallerList = Readonly<Record<string, readonly string[]>>
 
-/** Whether a call is from somebody on the list; compiled once, since lists may be long. */
+/** Whether a caller is on the list; compiled once, since lists may be long. */
 export function compileCallers(list: CallerList, lookup: KeyInput): (call: Call) => boolean {
   const address = addressName(lookup.dimensions)
   const tests = Object.entries(list).map(([name, values]) =>
@@ -17,7 +17,7 @@ export function compileCallers(list: CallerList, lookup: KeyInput): (call: Call)
   return only && tests.length === 1 ? only : call => tests.some(test => test(call))
 }
 
-/** Whether a call is from somebody on a list of those who are refused, or from somebody who may be. */
+/** Whether a caller is on a deny list, or may be: an ambiguous value counts as listed. */
 export function compileDenied(list: CallerList, lookup: KeyInput): (call: Call) => boolean {
   const isListed = compileCallers(list, lookup)
   const isAmbiguous = compileAmbiguity(Object.keys(list), lookup)
@@ -26,7 +26,7 @@ export function compileDenied(list: CallerList, lookup: KeyInput): (call: Call) 
 
 function within(name: string, values: readonly string[], lookup: KeyInput): (call: Call) => boolean {
   const holds = compileNetworks(values.map(parseNetwork).filter((one): one is Network => one !== undefined))
-  // the whole address, where the dimension would give the network around it
+  // the whole address: the dimension would give its network
   const read = Object.hasOwn(lookup.identify, name)
     ? readerOf(name, lookup)
     : (call: Call) => call.attributes?.[name] ?? call.ip

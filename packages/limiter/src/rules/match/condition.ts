@@ -2,7 +2,7 @@ import { hostName } from '../../http/host-name.ts'
 import type { Match } from '../rule.ts'
 import type { Search } from './search.ts'
 
-/** What values of a call are held against: those one rule wants, or an index of many rules. */
+/** What values of a call are compared with: the values of one rule, or an index of many rules. */
 export interface Answers {
   /** True when no further value needs to be asked. */
   meet(value: string, search: Search): boolean

@@ -2,7 +2,7 @@ import { getOrAdd } from '../get-or-add.ts'
 import type { Answers, Condition, Topic } from './condition.ts'
 import type { Search } from './search.ts'
 
-/** A rule and what is still to be asked before it is found. */
+/** A rule and the conditions still to be tested before it matches. */
 export interface Candidate {
   readonly position: number
   readonly conditions: readonly Condition[]
@@ -19,7 +19,7 @@ const DEEPEST = 3
 const FEW_HEADERS = 16
 
 /**
- * Rules that hold once their conditions do. A large group is split by value: each rule waits under its rarest
+ * Rules that match once their conditions do. A large group is split by value: each rule waits under its rarest
  * condition, so a call meets only rules that it shares a rare value with.
  */
 export class RuleGroup {
@@ -70,7 +70,7 @@ class Index implements Answers {
   }
 }
 
-/** With many header names among the rules, it is the call's own headers that are looked up. */
+/** If the rules have many header names, the call's own headers are looked up instead. */
 function takeHeaders(indexes: Index[]): Map<string, Index> {
   const byHeader = new Map<string, Index>()
   for (const index of indexes.splice(0)) {

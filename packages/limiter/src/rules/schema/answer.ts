@@ -23,12 +23,12 @@ const more = { body: body.exactOptional(), contentType: contentType.exactOptiona
 /** The same for editors: a status below 400 needs a body. */
 const forEditors = { anyOf: [{ properties: { status: { minimum: 400 } } }, { required: ['status', 'body'] }] }
 
-/** What the document says of refusals. */
+/** The document's answer to refused calls. */
 export const documentAnswerSchema: z.ZodType<Answer> = sensible(
   z.strictObject({ status: status.default(503), headers: headers.default('draft-11'), ...more }),
 )
 
-/** What a rule says of its own refusals. */
+/** A rule's own answer to refused calls. */
 export const ruleAnswerSchema: z.ZodType<Partial<Answer>> = sensible(
   z.strictObject({ status: status.exactOptional(), headers: headers.exactOptional(), ...more }),
 )

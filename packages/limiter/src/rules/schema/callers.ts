@@ -62,13 +62,13 @@ export const jwtSchema: z.ZodType<JwtSettings> = z
     key: listOf(z.string().min(1).max(65_536), { min: 1, max: 20 })
       .default([])
       .describe('A secret, a public key in PEM, a JWK or JWKS; or where it is: env:NAME, file:PATH.'),
-    verified: z.boolean().default(false).describe('true: somebody in front has verified every token.'),
+    verified: z.boolean().default(false).describe('true: a proxy in front has verified every token.'),
     issuer: z.string().min(1).max(1024).optional().describe('Tokens of others are not believed.'),
     audience: listOf(z.string().min(1).max(1024), { min: 1, max: 100 })
       .optional()
       .describe('Tokens for others are not believed.'),
   })
   .refine(({ key, verified }) => verified !== key.length > 0, {
-    error: 'needs a key to verify tokens by, or verified: true where somebody in front has verified them; not both',
+    error: 'needs a key to verify tokens by, or verified: true if a proxy in front has verified them; not both',
   })
   .transform(({ key, ...options }) => ({ keys: key, ...options }))

@@ -6,12 +6,12 @@ import { show } from '../show.ts'
 const MOST = 1e12
 const RATE_PATTERN = /^(\d{1,13})\/(\d{0,12}(?:ms|s|m|h|d))$/
 
-/** The limit as an algorithm's rules write it: `100/s`, or a bare count where it counts things held at one time. */
+/** The limit as an algorithm's rules write it: `100/s`, or a bare count for concurrency. */
 export function limitOf(algorithm: Algorithm): z.ZodType<Limit, string | number> {
   return algorithm.limit === 'rate' ? rate : countOf(algorithm.name)
 }
 
-/** Reads `100/s`, `20/100ms`; undefined where it cannot be read or counted. */
+/** Reads `100/s`, `20/100ms`; undefined if it cannot be read or counted. */
 export function parseRate(text: string): Limit | undefined {
   const [, digits, period = ''] = RATE_PATTERN.exec(text) ?? []
   const periodMs = parseDuration(/^\d/.test(period) ? period : `1${period}`)

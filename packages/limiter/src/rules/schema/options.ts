@@ -6,17 +6,17 @@ import type { Answer, Rule, WhenFull, WhenStoreDown } from '../rule.ts'
 
 type OneOrList<T> = T | readonly T[]
 
-/** The words about the store, besides where it is. */
+/** The options of the store, besides its address. */
 export interface StoreOptions {
   readonly timeout?: string | undefined
   readonly fleet?: number | undefined
   readonly prefix?: string | undefined
 }
 
-/** The words of a rule file, given in code. */
+/** The options of a rule file, given in code. */
 export interface DocumentOptions {
   readonly rules?: readonly RuleOptions[] | undefined
-  /** A function is asked as any other place is. */
+  /** A function reads the value like any other source. */
   readonly identify?: Readonly<Record<string, OneOrList<string | CallReader>>> | undefined
   readonly trustProxy?: number | OneOrList<string> | undefined
   readonly forwardedBy?: ForwardedBy | undefined
@@ -39,7 +39,7 @@ export interface DocumentOptions {
 /** Networks, or values by dimension. */
 export type CallerOptions = OneOrList<string> | Readonly<Record<string, OneOrList<string | number>>>
 
-/** The words of a rule, given in code; the words of its algorithm stand among them. */
+/** The options of a rule, given in code, with those of its algorithm. */
 export interface RuleOptions {
   readonly id: string
   readonly enabled?: boolean | undefined

@@ -19,7 +19,7 @@ import { foreignSections } from './section.ts'
 import { listOf, redisAddress, textOf, withoutDoubles } from './shape.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
-/** The words of a document, each rule still unread. */
+/** The options of a document, with rules not yet parsed. */
 export interface DocumentInput {
   readonly identify: Readonly<Record<string, readonly string[]>>
   readonly trustProxy: number | readonly string[]
@@ -35,7 +35,7 @@ export interface DocumentInput {
   readonly rules: readonly unknown[]
 }
 
-/** The words of a rule that all algorithms share; the words of its own algorithm stand beside them. */
+/** The options of a rule that all algorithms share, without those of its algorithm. */
 export interface RuleInput {
   readonly id: string
   readonly enabled: boolean
@@ -87,7 +87,7 @@ function isEmpty(input: unknown): boolean {
   return input === undefined || input === null || (Array.isArray(input) && input.length === 0)
 }
 
-/** The document's own words; `rule` is the shape of each rule. */
+/** The options of a document; `rule` is the schema of each rule. */
 export function documentSchema(
   vocabulary: Vocabulary,
   rule: z.ZodType,
@@ -115,7 +115,7 @@ export function documentSchema(
         error: 'must be a number of hops from 0 to 32, or a list of networks such as 10.0.0.0/8',
       })
       .default(0)
-      .describe('Trusted hops, or trusted networks; left out, nobody is trusted.'),
+      .describe('Trusted hops, or trusted networks; left out, no proxy is trusted.'),
     forwardedBy: z
       .enum(['x-forwarded-for', 'forwarded'])
       .default('x-forwarded-for')
@@ -128,7 +128,7 @@ export function documentSchema(
     allow: callersSchema(vocabulary, identified).optional().describe('Callers who pass uncounted.'),
     deny: callersSchema(vocabulary, identified).optional().describe('Callers who are always refused.'),
     store: store.optional().describe('Where distributed counts live; left out, all is counted in this process.'),
-    remote: remote.optional().describe('A config centre, whose rules win over these.'),
+    remote: remote.optional().describe('A config center, whose rules override these.'),
     answer: documentAnswerSchema.default({ status: 503, headers: 'draft-11' }).describe('What a refused caller gets.'),
     plugins: z
       .array(z.string().min(1).max(1024))
@@ -157,7 +157,7 @@ export function ruleSchema(
     ...lastOptions,
     ...callerOptions(vocabulary, identified),
   }
-  // an option may not take the place of a word that all rules have
+  // an algorithm's option must not replace an option that all rules have
   return z.strictObject({ ...shape, ...algorithm.options, ...shape } as typeof shape)
 }
 
@@ -171,7 +171,7 @@ export function offRuleSchema(
   return z.strictObject({ id, enabled: z.literal(false).describe('The rule is off.'), ...rest.shape })
 }
 
-/** What can be said of a rule whose algorithm is unknown. */
+/** The schema of a rule whose algorithm is unknown. */
 export function anyRuleSchema(vocabulary: Vocabulary, identified: readonly string[]): z.ZodType {
   const algorithm = z.enum(vocabulary.algorithms.map(one => one.name))
   const options = { ...firstOptions(vocabulary, identified), algorithm, ...lastOptions }
@@ -189,7 +189,9 @@ function firstOptions(vocabulary: Vocabulary, identified: readonly string[]) {
     match: matchSchema.default({}).describe('Which calls; left out, all.'),
     by: withoutDoubles(listOf(dimension, { min: 0, max: 16 }))
       .default([])
-      .describe('Counted per whom: dimensions such as ip or account; left out, all calls together.'),
+      .describe(
+        'The dimensions that identify a caller, such as ip or account; left out, all calls are counted together.',
+      ),
   }
 }
 
@@ -203,8 +205,8 @@ function callerOptions(vocabulary: Vocabulary, identified: readonly string[]) {
     cost: costSchema(vocabulary).optional().describe('What a call costs; left out, 1 or what the application says.'),
     countWhen: countWhenSchema.optional().describe('Counts only calls that end so: failed, 401, 5xx, 400-404.'),
     block: blockSchema.optional().describe('Callers over the limit stay refused for so long.'),
-    allow: callers.optional().describe('Callers whom the rule is not about.'),
-    deny: callers.optional().describe('Callers whom the rule always refuses.'),
+    allow: callers.optional().describe('Callers that the rule does not apply to.'),
+    deny: callers.optional().describe('Callers that the rule always refuses.'),
   }
 }
 

@@ -10,7 +10,7 @@ export interface Fault {
 export interface Composed {
   readonly lines: LineCounter
   readonly document: Document.Parsed | undefined
-  /** The first thing that is not YAML: what follows it would be guesses. */
+  /** The first syntax error: errors after it would be guesses. */
   readonly fault: Fault | undefined
 }
 
@@ -57,14 +57,14 @@ function* readTokens(text: string, lines: LineCounter, faults: Fault[]): Generat
       return
     }
     if (++tokens > MAX_TOKENS) {
-      faults.push({ offset, message: `over ${MAX_TOKENS} words and signs up to here: use fewer rules` })
+      faults.push({ offset, message: `over ${MAX_TOKENS} tokens up to here: use fewer rules` })
       return
     }
   }
   yield* parser.end()
 }
 
-/** A broken document may hold a million errors, whose stack traces would take gigabytes. */
+/** A broken document may have a million errors, whose stack traces would take gigabytes. */
 function withoutTraces<T>(work: () => T): T {
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = 0

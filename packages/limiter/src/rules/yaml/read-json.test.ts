@@ -4,7 +4,7 @@ import { composeYaml } from './compose-yaml.ts'
 import { readJson } from './read-json.ts'
 import { readNodes } from './read-nodes.ts'
 
-/** What YAML makes of a text, or undefined where it finds anything wrong with it. */
+/** What YAML makes of a text, or undefined if it finds anything wrong with it. */
 function readYaml(text: string): unknown {
   const { document, fault } = composeYaml(text)
   if (fault || !document?.contents) return undefined

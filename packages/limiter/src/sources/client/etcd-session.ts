@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Address, below } from '../address.ts'
 import { fetchText, parseReply, type Reply, statusError } from './fetch-text.ts'
 
-/** Calls of etcd's JSON gateway as one user, logged in anew when the token has run out. */
+/** Calls etcd's JSON gateway as one user and logs in again when the token has expired. */
 export interface EtcdSession {
   ask(path: string, body: unknown, signal: AbortSignal): Promise<string>
   /** For a call that directly follows one of `ask`. */

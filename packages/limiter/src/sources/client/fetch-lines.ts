@@ -2,7 +2,7 @@ import { statusError, type TextRequest } from './fetch-text.ts'
 import { LARGEST_BYTES, tooLarge } from './text.ts'
 import { TIMEOUT_MS } from './within.ts'
 
-/** Reads an endless answer line by line and returns after `lastsMs`; throws where the server ends it first. */
+/** Reads an endless answer line by line and returns after `lastsMs`; throws if the server ends it first. */
 export async function* fetchLines(
   url: URL,
   signal: AbortSignal,

@@ -16,7 +16,7 @@ export interface Reply {
   readonly text: string
 }
 
-/** Asks a server and reads its answer, bounded in size and in time; `waitMs` is how long it may hold the answer back. */
+/** Asks a server and reads its answer, bounded in size and in time; `waitMs` is how long the server may delay the answer. */
 export async function fetchText(
   url: URL,
   signal: AbortSignal,

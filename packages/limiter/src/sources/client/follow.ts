@@ -1,11 +1,11 @@
 import type { Source, SourceDocument } from '../source.ts'
 import { pause } from './pause.ts'
 
-/** Who is told what a source says. */
+/** Gets the documents and errors of a source. */
 export interface Follower {
   /** Told of each change, and of the document as it is after each reconnect, which may be the one already known. */
   onDocument(document: SourceDocument): void | Promise<void>
-  /** Told of each failure of the source, and of what `onDocument` threw. */
+  /** Gets each failure of the source, and what `onDocument` threw. */
   onError(error: Error): void
 }
 
@@ -29,7 +29,7 @@ export async function follow(
     try {
       follower.onError(error)
     } catch {
-      // there is nobody left to tell, and the watch must go on
+      // a follower that throws must not end the watch
     }
   }
   const watching = async () => {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Address, below } from '../address.ts'
 import { fetchText, parseReply, type Reply, statusError, type TextRequest } from './fetch-text.ts'
 
-/** Calls of Nacos as one user, logged in anew when the token has run out. */
+/** Calls Nacos as one user and logs in again when the token has expired. */
 export interface NacosSession {
   get(path: string, query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Reply>
   post(

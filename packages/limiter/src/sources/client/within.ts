@@ -8,7 +8,7 @@ export async function within<Result>(
   work: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
   signal.throwIfAborted()
-  // AbortSignal.any would hold on to each call's signal for as long as the outer one lives
+  // AbortSignal.any would keep each call's signal alive as long as the outer one
   const controller = new AbortController()
   let timer: NodeJS.Timeout | undefined
   let stop = () => {}

@@ -2,9 +2,9 @@ import { DianaError } from '../../errors.ts'
 import { reportFailure } from './changes.ts'
 import { LARGEST_BYTES, tooLarge } from './text.ts'
 
-/** What is thrown where a document is not the one that was to be replaced. */
+/** The error for a document that was changed since it was read. */
 export function conflict(name: string): DianaError {
-  return new DianaError('CONFLICT', `${name}: was changed since it was read; read it again and make the change anew`)
+  return new DianaError('CONFLICT', `${name}: was changed since it was read; read it again and repeat the change`)
 }
 
 /** Runs a write of a source so that its errors name the source and show none of its secrets. */

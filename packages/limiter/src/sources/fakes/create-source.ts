@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Source, SourceKind } from '../source.ts'
 
-/** Makes a source from the words of a rule file, as the reader of rule files does. */
+/** Makes a source from the options of a rule file, as the parser does. */
 export function createSource(
   kind: SourceKind,
   address: string,

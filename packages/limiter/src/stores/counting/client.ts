@@ -21,7 +21,7 @@ import {
 interface Counter extends FleetCounter {
   readonly number: number
   readonly rule: CountingRule
-  /** The connection on which the rule was told. */
+  /** The connection on which the rule was sent. */
   definedOn: Socket | undefined
 }
 
@@ -48,7 +48,7 @@ const RECONNECT_MS = 50
 const alone: Membership = { era: '', size: 1, rank: 0, heard: 1, back: 1 }
 
 /**
- * Counts in another process of this machine, which several processes ask. All calls of one turn of the event loop travel in
+ * Counts in another process of this machine, shared by several processes. All calls of one turn of the event loop are sent in
  * one message and are judged there in the order they came. Where the process is away, everything fails at once.
  */
 export class CountingStore implements SharedStore, MembershipRegistry {
@@ -71,7 +71,7 @@ export class CountingStore implements SharedStore, MembershipRegistry {
     this.#connect()
   }
 
-  /** Resolves when the counting process can be asked, or when the time for that is over. */
+  /** Resolves when the counting process is connected, or at the timeout. */
   async waitUntilConnected(timeoutMs: number): Promise<void> {
     for (const until = performance.now() + timeoutMs; performance.now() < until && !this.#socket; ) await pause(10)
   }
@@ -145,7 +145,7 @@ export class CountingStore implements SharedStore, MembershipRegistry {
     })
   }
 
-  /** The counting process knows who asks it. */
+  /** The counting process knows its clients. */
   attend({ isBack, withinMs }: SignOfLife): Promise<Membership> {
     const socket = this.#socket
     if (socket === undefined) return Promise.reject(new Error('the counting process is away'))
@@ -195,7 +195,7 @@ export class CountingStore implements SharedStore, MembershipRegistry {
     if (!this.#closed) this.#reconnecting = setTimeout(() => this.#connect(), RECONNECT_MS).unref()
   }
 
-  /** A process that was started anew does not know what is held here. */
+  /** A counting process that was restarted does not know which slots are held here. */
   #announce(socket: Socket): void {
     const held = [...this.#holdings]
     if (held.length === 0) return
@@ -249,7 +249,7 @@ export class CountingStore implements SharedStore, MembershipRegistry {
     this.#send(this.#socket, requests)
   }
 
-  /** The message that tells a rule, unless it was told on this connection. */
+  /** The message that defines a rule, unless it was sent on this connection. */
   #define(counter: Counter): Request[] {
     if (counter.definedOn === this.#socket) return []
     counter.definedOn = this.#socket

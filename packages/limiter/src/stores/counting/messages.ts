@@ -3,7 +3,7 @@ import type { LevelCatchUp } from '../failover/catch-up.ts'
 import type { Membership } from '../membership/registry.ts'
 import type { ShareClaim, ShareGrant } from '../membership/shares.ts'
 
-/** A rule as the counting process is told of it. */
+/** A rule as the counting process receives it. */
 export interface CountingRule {
   readonly id: string
   readonly algorithm: string
@@ -14,10 +14,10 @@ export interface CountingRule {
 /** A charge: the number of its counter, key, cost, whether it is enforced and may wait. */
 export type ChargeRequest = readonly [counter: number, key: string, cost: number, enforced: boolean, mayWait: boolean]
 
-/** A call: whether it is only looked at, and its charges. */
+/** A call: whether it is only a look, and its charges. */
 export type CountingRequest = readonly [isLook: boolean, charges: readonly ChargeRequest[]]
 
-/** What was said of a charge. A delay without an end travels as null. */
+/** The answer to a charge. An infinite delay is sent as null. */
 export type AnsweredCharge = readonly [
   fits: boolean,
   wait: number | null,
@@ -31,7 +31,7 @@ export type AnsweredRequest = readonly [allowed: boolean, charges: readonly Answ
 /** A charge to take back: the moment at which it passed, and how long before that it was charged. */
 export type RefundedCharge = readonly [counter: number, key: string, cost: number, moment: number, wait: number]
 
-/** What processes say to the one that counts. */
+/** The messages to the counting process. */
 export type Request =
   | readonly ['define', counter: number, rule: CountingRule]
   | readonly ['ask', batch: number, questions: readonly CountingRequest[]]

@@ -40,19 +40,19 @@ interface Given {
   readonly wait: number
 }
 
-/** One process that asks: the rules it has told, by number, and the places it holds. */
+/** One client process: its rules by number, and the concurrency slots it holds. */
 interface CountingClient {
   readonly id: string
   readonly rules: Map<number, CountingRule>
   readonly holdings: Holdings<string>
-  /** When it last said that it is there, and whether all it had counted is known here; undefined for one that only looks. */
+  /** Its last heartbeat, and whether all it had counted is known here; undefined for a client that only reads. */
   sign?: { readonly at: number; readonly isBack: boolean } | undefined
 }
 
 const SWEEP_EVERY_MS = 200
 const SWEEP_KEYS = 2048
 
-/** Counts for several processes of this machine. The places of one that goes away are free at once. */
+/** Counts for several processes of this machine. The slots of a process that exits are released at once. */
 export class CountingServer {
   readonly #options: CountingServerOptions
   readonly #store: MemoryStore
@@ -177,7 +177,7 @@ export class CountingServer {
     return [allowed, answered]
   }
 
-  /** Places that a process has held since before this one was started. */
+  /** Slots that a process has held since before this one was started. */
   #hold(client: CountingClient, number: number, key: string, cost: number): void {
     const { name, table } = this.#countedBy(client, number)
     const charge: LocalCharge = { ...localCharge(table), key, cost, enforced: false, mayWait: true }
@@ -228,7 +228,7 @@ export class CountingServer {
     return this.#counted.get(nameOf(rule)) ?? this.#count(rule)
   }
 
-  /** The counts of a rule; one whose limit has changed goes on with what it has counted. */
+  /** The counts of a rule; a rule whose limit has changed keeps its counts. */
   #count(rule: CountingRule): Counted {
     const name = nameOf(rule)
     const known = this.#counted.get(name)
@@ -263,7 +263,7 @@ export class CountingServer {
   }
 }
 
-/** A rule with another algorithm, or counted per somebody else, begins anew. */
+/** A rule with another algorithm or other dimensions starts from zero. */
 function nameOf({ id, algorithm, by }: CountingRule): string {
   return JSON.stringify([id, algorithm, by])
 }

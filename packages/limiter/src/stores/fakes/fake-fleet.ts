@@ -90,7 +90,7 @@ export class FleetDouble implements SharedStore {
   }
 
   close(): void {
-    throw new DianaError('CLOSED', 'nobody closes what he was lent')
+    throw new DianaError('CLOSED', 'a shared client is closed by its owner')
   }
 
   /** What is left of a rule's level, of the first unless told. */

@@ -173,7 +173,7 @@ describe('a store that is swept', () => {
     expect(store.keys).toBe(0)
   })
 
-  it('gives back the keys of a rule that is made anew', () => {
+  it('a rule that is created again returns its keys', () => {
     const { store, take } = oneRule({ limit: '3/h' })
     for (let key = 0; key < 10; key++) take(`key-${key}`, aMomentIn2026)
     store.createTable('rule', compileRules({ limit: '4/h' }).meters)
@@ -182,7 +182,7 @@ describe('a store that is swept', () => {
 })
 
 describe('a store that is full of live keys', () => {
-  it('counts strangers together, strictly, and says so', () => {
+  it('new keys in a full store share one strict counter, which is reported', () => {
     const { store, take } = oneRule({ limit: '2/h', algorithm: 'fixed-window' }, 3)
     for (const key of ['a', 'b', 'c']) take(key, aMomentIn2026)
     expect(store.overflowing(aMomentIn2026)).toEqual([])
@@ -203,7 +203,7 @@ describe('a store that is full of live keys', () => {
     expect(store.overflowing(aMomentIn2026)).toEqual(['second'])
   })
 
-  it('does not take a rule that counts all calls together for a crowd', () => {
+  it('a rule without a key does not count as overflowing', () => {
     const { store, take } = oneRule({ limit: '2/h' }, 1)
     take('', aMomentIn2026)
     expect(store.overflowing(aMomentIn2026)).toEqual([])
@@ -228,7 +228,7 @@ describe('a store that is full of live keys', () => {
     expect(['a', 'b', 'c', 'd'].map(key => take(key, later))).toEqual([true, true, true, false])
   })
 
-  it('lets a newcomer begin with what the crowd has used', () => {
+  it('a new key starts with what the overflow counter has used', () => {
     const { store, take, remaining } = oneRule({ limit: '5/h', algorithm: 'token-bucket' }, 2)
     take('a', aMomentIn2026)
     take('b', aMomentIn2026, 5)
@@ -242,7 +242,7 @@ describe('a store that is full of live keys', () => {
     expect([remaining('stranger', later), remaining('another', later)]).toEqual([1, 3])
   })
 
-  it('gives a place under way back to whom it was taken from', () => {
+  it('a concurrency slot is returned to the key it was taken from', () => {
     const { store, table, take, remaining } = oneRule({ limit: 2, algorithm: 'concurrency' }, 1)
     take('a', 0)
     expect([take('b', 0), take('c', 0), take('d', 0)]).toEqual([true, true, false])
@@ -251,7 +251,7 @@ describe('a store that is full of live keys', () => {
     expect([remaining('b', 0), remaining('a', 0), store.keys]).toEqual([1, 1, 1])
   })
 
-  it('makes room by what is over before it turns anybody away', () => {
+  it('idle keys are evicted before new keys overflow', () => {
     const { store, take } = oneRule({ limit: '1/s', algorithm: 'fixed-window' }, 50)
     for (let key = 0; key < 50; key++) take(`key-${key}`, aMomentIn2026)
     const later = aMomentIn2026 + SECOND
@@ -272,7 +272,7 @@ describe('a flood of two million keys against room for one', () => {
     grownBy = memoryInUse() - before
   })
 
-  it('frees nobody from a limit already reached', () => {
+  it('a flood of new keys frees no key from a limit already reached', () => {
     expect(take('spent', aMomentIn2026)).toBe(false)
     expect([take('half spent', aMomentIn2026, 6), take('half spent', aMomentIn2026, 5)]).toEqual([false, true])
   })

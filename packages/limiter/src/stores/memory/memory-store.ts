@@ -5,7 +5,7 @@ import { OVERFLOW_SLOT, PASSING_SLOTS, Table } from './table.ts'
 const told: PassResult = { delay: 0, remaining: 0, idleAt: 0 }
 const SWEEP_PER_NEW_KEY = 2
 const SWEEP_WHEN_FULL = 64
-/** A key is kept a little longer than it matters, unless room is needed: who called a moment ago may call again. */
+/** A key is kept a little longer than necessary, unless room is needed: a recent caller may call again. */
 const LINGER_US = 10_000_000
 
 /** A charge to one key's counts in this process. */
@@ -40,7 +40,7 @@ export class MemoryStore {
     return this.#maxKeys
   }
 
-  /** The table of one rule, begun anew. */
+  /** Creates the table of one rule, empty. */
   createTable(id: string, meters: readonly Meter[]): Table {
     this.dropTable(id)
     const table = new Table(meters)
@@ -53,7 +53,7 @@ export class MemoryStore {
     this.#tables.delete(id)
   }
 
-  /** The ids whose strangers share one counter because the store is full. */
+  /** The ids of rules whose new keys share one counter because the store is full. */
   overflowing(now: number): string[] {
     return [...this.#tables].filter(([, table]) => table.isOverflowing(now)).map(([id]) => id)
   }
@@ -73,7 +73,7 @@ export class MemoryStore {
     return answer ?? this.#takeStepwise(charges, size, now)
   }
 
-  /** The slot of a key that is counted elsewhere and followed here; none where that would crowd those counted here. */
+  /** The slot of a key that is counted elsewhere and followed here; none if that would evict keys that are counted here. */
   slotFor(table: Table, key: string, now: number): number | undefined {
     const slot = table.find(key)
     if (slot !== OVERFLOW_SLOT || key === '') return slot
@@ -81,14 +81,14 @@ export class MemoryStore {
     return this.#keys * 2 >= this.#maxKeys ? undefined : this.#place(table, key, now)
   }
 
-  /** Judges a charge by one move; undefined where it takes more than that. */
+  /** Fast path: decides a charge with one call of `pass`; undefined if that is not enough. */
   #takeOne(charge: LocalCharge, now: number): boolean | undefined {
     if (!locate(charge) && !this.#receive(charge, now)) return undefined
     if (passAt(charge, now)) return true
     return passesLater(charge) ? undefined : !charge.enforced
   }
 
-  /** Gives a new key its place if its call passes, and none if it is refused; says whether one move can tell. */
+  /** Gives a new key a slot if its call passes, and none if it is refused; undefined if the fast path cannot decide. */
   #receive(charge: LocalCharge, now: number): boolean {
     const { table, key, slot, cost } = charge
     if (!table.passes || cost === 0) return false
@@ -139,12 +139,12 @@ export class MemoryStore {
   }
 }
 
-/** Finds where a key is counted, and says whether it can be by one move. */
+/** Finds the slot of a key, and returns whether the fast path applies. */
 function locate(charge: LocalCharge): boolean {
   const { table, key } = charge
   const slot = table.find(key)
   charge.slot = slot
-  // a new key needs a place first
+  // a new key needs a slot first
   return table.passes && charge.cost > 0 && (slot !== OVERFLOW_SLOT || key === '')
 }
 
@@ -154,7 +154,7 @@ function locateAll(charges: readonly LocalCharge[], size: number): boolean {
   return inOneMove
 }
 
-/** Counts all charges by one move each if they pass at once; else counts none, and more is to be asked. */
+/** Fast path: counts all charges if they pass at once; otherwise counts none. */
 function passAll(charges: readonly LocalCharge[], size: number, now: number): true | undefined {
   if (!locateAll(charges, size)) return undefined
   for (let i = 0; i < size; i++) {
@@ -196,7 +196,7 @@ function growTwofold(numbers: Float64Array): Float64Array {
   return more
 }
 
-/** Counts a charge in one move if it passes at once, and tells whether. */
+/** Counts a charge if it passes at once, and returns whether it did. */
 function passAt(charge: LocalCharge, now: number): boolean {
   const { table, slot } = charge
   const passes = table.meters[0]!.pass!(table.state(slot), table.base(slot), now, charge.cost, told)

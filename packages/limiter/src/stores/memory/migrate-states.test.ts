@@ -81,7 +81,7 @@ describe('a meter of one’s own', () => {
     ...inheritStates(new Float64Array([7]), 1, layOut([before]), layOut([after]), now),
   ]
 
-  it('starts anew where it does not say how it inherits', () => {
+  it('a meter without inherit starts from zero after a change of its limit', () => {
     expect(inherited(counter({}), counter({}))).toEqual([0])
     expect(inherited(counter({ scale: [1] }), counter({ scale: [2] }))).toEqual([0])
     expect(isSameLayout(layOut([counter({})]), layOut([counter({})]))).toBe(false)

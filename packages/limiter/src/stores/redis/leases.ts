@@ -4,24 +4,24 @@ import type { Refund, Renewal } from './question.ts'
 interface HeldSlots {
   counter: RedisCounter
   readonly key: string
-  /** Places that Redis has granted. */
+  /** Slots that Redis has granted. */
   granted: number
-  /** Places asked for, with the answer under way. */
+  /** Slots requested, with the answer pending. */
   asked: number
 }
 
-/** So many resets are remembered. */
+/** The largest number of resets remembered. */
 const MOST_RESETS = 10_000
 
-/** Knows what this process holds in Redis, to say so again before the leases end. */
+/** The concurrency slots that this process holds in Redis, to renew their leases in time. */
 export class RedisLeases {
-  /** When keys were reset, by the clock of Redis: what was held before is not given back again. */
+  /** When keys were reset, by the clock of Redis: slots held before are not released again. */
   readonly #resets = new Map<string, number>()
   readonly #held = new Map<string, HeldSlots>()
 
   requested(charges: readonly RedisCharge[]): void {
     for (const charge of charges) {
-      // most charges hold nothing, and this is done for each of them
+      // fast path: most charges hold no slot
       if (!charge.counter.needsRelease || charge.cost === 0) continue
       const { counter, key, cost } = charge
       const id = idOf(counter, key)
@@ -34,7 +34,7 @@ export class RedisLeases {
     }
   }
 
-  /** What was asked for has been answered, or never will be. */
+  /** The request was answered, or never will be. */
   answered(charges: readonly RedisCharge[], allowed: boolean): void {
     for (const charge of charges) {
       if (!charge.counter.needsRelease || charge.cost === 0) continue
@@ -51,12 +51,12 @@ export class RedisLeases {
     }
   }
 
-  /** What is held under a key is forgotten there, and is not to be said again. */
+  /** Stops renewing the slots of a key. */
   drop(counter: RedisCounter, key: string): void {
     this.#held.delete(idOf(counter, key))
   }
 
-  /** Redis has forgotten at `now` what was held under a key. */
+  /** Redis has forgotten the slots of a key at `now`. */
   dropped(counter: RedisCounter, key: string, now: number): void {
     if (!counter.needsRelease) return
     const id = idOf(counter, key)
@@ -65,12 +65,12 @@ export class RedisLeases {
     if (this.#resets.size > MOST_RESETS) this.#resets.delete(this.#resets.keys().next().value!)
   }
 
-  /** The clock of Redis has stepped back: by when resets were is not known any more. */
+  /** The clock of Redis has stepped back: the moments of resets mean nothing now. */
   forgetResets(): void {
     this.#resets.clear()
   }
 
-  /** All that is held, as it is known now. */
+  /** All slots held, as far as known now. */
   renewals(): Renewal[] {
     return [...this.#held.values()].map(({ counter, key, granted, asked }) => {
       return { counter, key, least: granted, most: granted + asked }
@@ -87,5 +87,5 @@ export class RedisLeases {
 }
 
 function idOf(counter: RedisCounter, key: string): string {
-  return counter.homeOf(key).young + fieldOf(key)
+  return counter.partitionOf(key).current + fieldOf(key)
 }

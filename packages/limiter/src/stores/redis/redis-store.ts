@@ -6,13 +6,13 @@ import type { Answered, SharedStore, StoreWatcher } from '../store.ts'
 import { type BatchTerms, decodeBatch, decodeBirths, decodeLayouts, encodeBatch, encodeKeep } from './batch.ts'
 import { ClockSteps } from './clock-steps.ts'
 import {
-  HOMES_ON_CLUSTER,
   keyOf,
   LEASE_MS,
+  PARTITIONS_ON_CLUSTER,
   type RedisCharge,
   type RedisCounter,
   type RedisCounterRule,
-  type RedisHome,
+  type RedisPartition,
   redisCharge,
   redisCounter,
 } from './counter.ts'
@@ -21,7 +21,7 @@ import { RedisLeases } from './leases.ts'
 import type { RedisCatchUp, Refund, ScriptRequest } from './question.ts'
 import { redisScript } from './script/script.ts'
 
-/** Sends one command to Redis; all that Diana asks of a client. */
+/** Sends one command to Redis: all that Diana needs of a client. */
 export type SendCommand = (command: readonly string[]) => Promise<unknown>
 
 export interface RedisStoreOptions {
@@ -30,7 +30,7 @@ export interface RedisStoreOptions {
   readonly isCluster?: boolean | undefined
   /** Whole microseconds, for tests and replays; default: the clock of Redis. */
   readonly now?: (() => number) | undefined
-  /** So many callers live in a hash before they are spread over several, for tests; default: 2000, or 1000 in a part. */
+  /** So many callers live in a hash before they are spread over several, for tests; default: 2000, or 1000 in a shard. */
   readonly callersPerHash?: number | undefined
   /** Versions of rules that are no longer used are forgotten at once, for tests; default: false. */
   readonly forgetsVersions?: boolean | undefined
@@ -41,7 +41,7 @@ interface Script {
   readonly sha: string
 }
 
-/** A question, and who waits for the answer. */
+/** A request with the callbacks for its answer. */
 type Pending = ScriptRequest & {
   readonly resolve: (answer: Answered) => void
   readonly reject: (reason: unknown) => void
@@ -55,9 +55,9 @@ const BATCH_CALLS = 32
 const BATCH_CHARGES = 128
 /** Where nothing is under way, and of late no more calls were than these, none waits for the turn to end. */
 const FEW_CALLS = 8
-/** Redis spreads callers further one level at a time, and seldom. */
+/** Redis spreads callers further one level at a time, and rarely. */
 const MOST_TRIES = 10
-/** The keys of so many homes of a rule are listed at the same time. */
+/** How many partitions of a rule are listed at the same time. */
 const HOMES_AT_A_TIME = 32
 
 /**
@@ -77,9 +77,9 @@ export class RedisStore implements SharedStore {
   readonly #now: (() => number) | undefined
   readonly #callersPerHash: number | undefined
   readonly #forgetsVersions: boolean | undefined
-  /** How callers are spread, for homes that have many: what Redis said last, by the name of the young hash. */
+  /** How callers are spread, for partitions that have many: the last answer of Redis, by the name of the current hash. */
   readonly #layouts = new Map<string, RedisLayout>()
-  readonly #homes = new Map<string, RedisHome>()
+  readonly #partitions = new Map<string, RedisPartition>()
   readonly #clockSteps = new ClockSteps()
   #watcher: StoreWatcher | undefined
   readonly #leases = new RedisLeases()
@@ -94,7 +94,7 @@ export class RedisStore implements SharedStore {
   readonly #counters = new Map<string, RedisCounter>()
   /** Since when each tag has the limit it has, if that was changed in this process. */
   readonly #changes = new Map<string, { readonly mark: number; readonly since: number | undefined }>()
-  /** The clock of Redis as it was told last, and the clock of this process then. */
+  /** The last known clock of Redis, and the clock of this process then. */
   #heard: { readonly now: number; readonly atMs: number } | undefined
 
   constructor(send: SendCommand, options: RedisStoreOptions = {}) {
@@ -117,7 +117,7 @@ export class RedisStore implements SharedStore {
       prefix: this.#prefix,
       isCluster: this.#isCluster,
       holder: this.#holder,
-      homes: this.#homes,
+      partitions: this.#partitions,
       sinceOf: (tag, mark) => this.#sinceOf(tag, mark),
     })
     const before = this.#counters.get(counter.tag)
@@ -128,18 +128,18 @@ export class RedisStore implements SharedStore {
 
   /** Lets Redis convert what is counted so far before it expires by the limit of before. */
   #announce(counter: RedisCounter): void {
-    for (const key of counter.keyPerHome()) {
+    for (const key of counter.keyPerPartition()) {
       this.#ask({ what: 'look', charges: [{ ...redisCharge(counter), key }] })
-        .then(() => this.#keepParts(counter.homeOf(key)))
+        .then(() => this.#keepShards(counter.partitionOf(key)))
         .catch(() => {})
     }
   }
 
-  async #keepParts({ young }: RedisHome): Promise<void> {
-    const layout = this.#layouts.get(young)
+  async #keepShards({ current }: RedisPartition): Promise<void> {
+    const layout = this.#layouts.get(current)
     if (!layout) return
-    for (const { level, names } of allParts(young, layout)) {
-      await this.#evaluate([String(names.length + 1), young, ...names, encodeKeep(FAN_OUT ** level, this.#terms())])
+    for (const { level, names } of allParts(current, layout)) {
+      await this.#evaluate([String(names.length + 1), current, ...names, encodeKeep(FAN_OUT ** level, this.#terms())])
     }
   }
 
@@ -164,7 +164,7 @@ export class RedisStore implements SharedStore {
     return groups.length === 1 ? this.#take(charges) : this.#takeApart(groups)
   }
 
-  /** Judges all charges without counting any. */
+  /** Decides all charges without counting any. */
   async look(charges: readonly RedisCharge[]): Promise<Answered> {
     const groups = this.#isCluster ? bySlot(charges, charge => charge) : [charges]
     const answers = await Promise.all(groups.map(group => this.#ask({ what: 'look', charges: group })))
@@ -192,17 +192,19 @@ export class RedisStore implements SharedStore {
     await this.#ask({ what: 'catchUp', charges: [missed] })
   }
 
-  /** Keys for which something is counted, at most so many. */
+  /** Keys with counts, at most `most`. */
   async keys(counter: RedisCounter, most: number): Promise<string[]> {
     const found = new Set<string>()
-    const homes = counter.keyPerHome()
-    for (let i = 0; i < homes.length && found.size < most; i += HOMES_AT_A_TIME) {
-      await Promise.all(homes.slice(i, i + HOMES_AT_A_TIME).map(key => this.#addKeysOfHome(counter, key, most, found)))
+    const partitions = counter.keyPerPartition()
+    for (let i = 0; i < partitions.length && found.size < most; i += HOMES_AT_A_TIME) {
+      await Promise.all(
+        partitions.slice(i, i + HOMES_AT_A_TIME).map(key => this.#addKeysOfHome(counter, key, most, found)),
+      )
     }
     return [...found]
   }
 
-  /** Adds the keys that live in the home of one key, at most so many. */
+  /** Adds the keys in the partition of one key, at most `most`. */
   async #addKeysOfHome(counter: RedisCounter, one: string, most: number, found: Set<string>): Promise<void> {
     for await (const hash of this.#hashesOf(counter, one)) {
       if (found.size >= most) return
@@ -218,14 +220,14 @@ export class RedisStore implements SharedStore {
     }
   }
 
-  /** All hashes of the home of a key in which callers may be. */
+  /** All hashes of the partition of a key in which callers may be. */
   async *#hashesOf(counter: RedisCounter, key: string): AsyncGenerator<string> {
-    const { young, old } = counter.homeOf(key)
-    // the answer tells how the callers of this home are spread
+    const { current, previous } = counter.partitionOf(key)
+    // the answer shows how the callers of this partition are spread
     await this.#ask({ what: 'look', charges: [{ ...redisCharge(counter), key }] })
-    yield* [young, old]
-    const layout = this.#layouts.get(young)
-    for (const { names } of layout ? allParts(young, layout) : []) yield* names
+    yield* [current, previous]
+    const layout = this.#layouts.get(current)
+    for (const { names } of layout ? allParts(current, layout) : []) yield* names
   }
 
   /** Forgets what is counted for one key of a rule. */
@@ -240,7 +242,7 @@ export class RedisStore implements SharedStore {
     this.#watcher = watcher
   }
 
-  /** Answers what was asked, and renews no lease any more: what this process still holds is free again soon. */
+  /** Answers pending requests, and renews no more leases: the slots of this process are released soon. */
   close(): void {
     this.#closed = true
     clearInterval(this.#renewing)
@@ -262,7 +264,7 @@ export class RedisStore implements SharedStore {
     return this.#ask({ what: 'take', charges })
   }
 
-  /** Says again what this process holds. */
+  /** Renews the leases of this process. */
   renew(): void {
     const renewals = this.#leases.renewals()
     // each on its own, so that a batch stays small, and a Cluster finds each in its slot
@@ -320,18 +322,18 @@ export class RedisStore implements SharedStore {
     this.#underWay += requests.length
     try {
       for (let tries = 0; tries < MOST_TRIES; tries++) {
-        const { keys, arg, homes } = encodeBatch(requests, this.#terms())
-        const sent = homes.map(({ born }) => born)
+        const { keys, arg, partitions } = encodeBatch(requests, this.#terms())
+        const sent = partitions.map(({ createdAt }) => createdAt)
         const [sentAtMs, askedAtMs] = [performance.now(), this.#steadyMs()]
         const reply = await this.#evaluate([String(keys.length), ...keys, arg])
         const births = decodeBirths(reply)
         if (births) {
-          this.#compareBirths(homes, sent, births)
+          this.#compareBirths(partitions, sent, births)
           continue
         }
         const layouts = decodeLayouts(reply)
         if (!layouts) {
-          const answer = decodeBatch(requests, reply, sent.includes(0) ? homes : [])
+          const answer = decodeBatch(requests, reply, sent.includes(0) ? partitions : [])
           this.#hear(answer.now, sentAtMs)
           noteWhatMatters(requests, askedAtMs)
           return answer
@@ -346,17 +348,17 @@ export class RedisStore implements SharedStore {
     }
   }
 
-  /** Throws if Redis has lost homes in which something mattered that this process was told of; others may have expired. */
-  #compareBirths(homes: readonly RedisHome[], sent: readonly number[], births: readonly number[]): void {
+  /** Throws if Redis has lost partitions with counts that still mattered; others may have expired. */
+  #compareBirths(partitions: readonly RedisPartition[], sent: readonly number[], births: readonly number[]): void {
     let isLost = false
-    homes.forEach((home, h) => {
+    partitions.forEach((partition, h) => {
       if (sent[h] === 0 || sent[h] === births[h]) return
-      if (sent[h] === home.born) {
-        if (this.#steadyMs() < home.mattersUntil) home.lost = home.born
-        home.born = 0
-        home.mattersUntil = 0
+      if (sent[h] === partition.createdAt) {
+        if (this.#steadyMs() < partition.mattersUntil) partition.lost = partition.createdAt
+        partition.createdAt = 0
+        partition.mattersUntil = 0
       }
-      if (sent[h] === home.lost) isLost = true
+      if (sent[h] === partition.lost) isLost = true
     })
     if (!isLost) return
     this.#watcher?.countsLost()
@@ -380,17 +382,17 @@ export class RedisStore implements SharedStore {
   #terms(): BatchTerms {
     return {
       layouts: this.#layouts,
-      homesPerRule: this.#isCluster ? HOMES_ON_CLUSTER : 1,
+      homesPerRule: this.#isCluster ? PARTITIONS_ON_CLUSTER : 1,
       now: this.#now?.(),
       callersPerHash: this.#callersPerHash,
       forgetsVersions: this.#forgetsVersions,
     }
   }
 
-  #learn(young: string | undefined, layout: RedisLayout): void {
-    if (young === undefined) return
-    if (layout.code === 0) this.#layouts.delete(young)
-    else this.#layouts.set(young, layout)
+  #learn(current: string | undefined, layout: RedisLayout): void {
+    if (current === undefined) return
+    if (layout.code === 0) this.#layouts.delete(current)
+    else this.#layouts.set(current, layout)
   }
 
   async #evaluate(rest: readonly string[]): Promise<unknown> {
@@ -405,15 +407,15 @@ export class RedisStore implements SharedStore {
   }
 }
 
-/** Until when what Redis has said matters at least: the script ran after it was asked. */
+/** Until when an answer of Redis matters at least: the script ran after the request. */
 function noteWhatMatters(requests: readonly ScriptRequest[], askedAtMs: number): void {
   for (const request of requests) {
     if (request.what !== 'take') continue
     for (const { counter, key, resets } of request.charges) {
-      const home = counter.homeOf(key)
+      const partition = counter.partitionOf(key)
       for (const reset of resets) {
         const untilMs = askedAtMs + Math.min(reset / 1000, counter.needsRelease ? LEASE_MS : reset / 1000)
-        if (untilMs > home.mattersUntil) home.mattersUntil = untilMs
+        if (untilMs > partition.mattersUntil) partition.mattersUntil = untilMs
       }
     }
   }
@@ -430,7 +432,7 @@ function bySlot<T>(things: readonly T[], keyed: (thing: T) => { counter: RedisCo
   const groups = new Map<number, T[]>()
   for (const thing of things) {
     const { counter, key } = keyed(thing)
-    const { slot } = counter.homeOf(key)
+    const { slot } = counter.partitionOf(key)
     const group = groups.get(slot)
     if (group) group.push(thing)
     else groups.set(slot, [thing])

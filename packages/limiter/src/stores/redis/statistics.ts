@@ -22,15 +22,15 @@ interface Tally {
 }
 
 const FLUSH_MS = 5000
-/** So many rules at most are told in one command, and counted between two. */
+/** The largest number of rules sent in one command, and counted between two commands. */
 const BATCH = 500
 const MOST_RULES = 10_000
 export const KEPT_MINUTES = 1440
 
 /**
  * How many calls each rule allowed and refused, minute by minute, for the last 24 hours. They are counted in this process
- * and told to Redis every few seconds in one command, so that no call waits for it; what is counted when Redis cannot be
- * reached is told later. A minute is the one in which Redis heard of it.
+ * and sent to Redis every few seconds in one command, so that no call waits for it; what is counted while Redis cannot be
+ * reached is sent later. A count belongs to the minute in which Redis received it.
  */
 export class RedisStatistics {
   readonly #send: SendCommand
@@ -87,7 +87,7 @@ export class RedisStatistics {
     try {
       await evaluate(this.#send, ADD, keys, numbers)
     } catch {
-      // the next flush tells it; if the answer alone was lost, it is told twice, which statistics can bear
+      // the next flush sends it again; if only the answer was lost, it is counted twice, which statistics tolerate
       for (const [rule, { allowed, refused }] of batch) {
         const tally = this.#tallyOf(rule)
         if (!tally) continue

@@ -31,7 +31,7 @@ export interface FilterClient {
   close(): void
 }
 
-/** Speaks HTTP/1.1, on one connection for each request unless told to keep one. */
+/** Speaks HTTP/1.1, on a new connection for each request unless it keeps one. */
 export function httpClient(port: number, keepAlive: boolean): FilterClient {
   const agent = new Agent({ keepAlive, maxSockets: keepAlive ? 1 : Number.POSITIVE_INFINITY })
   return {

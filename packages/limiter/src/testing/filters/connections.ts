@@ -44,7 +44,7 @@ export function connectionTests(options: FilterSuiteOptions): FilterTest[] {
     },
   )
 
-  add('a call that asks to be told to go on is counted', { rules: [{ id: 'all', limit: '1/h' }] }, async ({ port }) => {
+  add('a call with Expect: 100-continue is counted', { rules: [{ id: 'all', limit: '1/h' }] }, async ({ port }) => {
     const head =
       'POST /echo HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nConnection: close\r\nExpect: 100-continue\r\n'
     const statuses = async (): Promise<number[]> => {

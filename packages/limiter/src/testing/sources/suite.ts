@@ -11,18 +11,18 @@ export interface SourceUnderTest {
   readonly source: Source
   put(text: string): Promise<void>
   remove(): Promise<void>
-  /** Makes the source unreadable until `start`, which brings back what it held. */
+  /** Makes the source unreadable until `start`, which restores its document. */
   stop(): Promise<void>
   start(): Promise<void>
   close(): Promise<void>
 }
 
 export interface SourceSuiteOptions {
-  /** A source that holds no document yet. */
+  /** A source without a document. */
   create(): Promise<SourceUnderTest>
-  /** A source of this kind at `user:password@host:port`; left out where there is no server. */
+  /** A source of this kind at `user:password@host:port`; left out if there is no server. */
   createAt?: ((authority: string) => Source) | undefined
-  /** Whether the source can write; default no, and then it must not say that it can. */
+  /** Whether the source can write; default no, and then it must have no `write`. */
   writes?: boolean | undefined
 }
 
@@ -31,7 +31,7 @@ export interface SourceTest {
   run(): Promise<void>
 }
 
-/** What every source promises, as tests for any framework: each `run` throws where the promise is broken. */
+/** What every source promises, as tests for any framework: each `run` throws if the promise is broken. */
 export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOptions): readonly SourceTest[] {
   const tests: SourceTest[] = []
   const add = (name: string, test: (subject: SourceUnderTest) => Promise<void>) => {

@@ -36,7 +36,7 @@ export async function using(source: Source, test: (watch: WatchedSource) => Prom
   }
 }
 
-/** What was told so far, and waiting for more. */
+/** The updates so far, and waiting for more. */
 export class Update {
   readonly #seen: string[] = []
   #wake = () => {}

@@ -8,7 +8,7 @@ export interface IoredisClient {
   readonly isCluster?: boolean
 }
 
-/** A node-redis client of the application's own; a cluster's is told the key to route by. */
+/** A node-redis client of the application's own; a cluster's needs the key to route by. */
 export interface NodeRedisClient {
   sendCommand(...args: never[]): Promise<unknown>
   readonly masters?: unknown
@@ -28,7 +28,7 @@ export interface RedisConnection {
   reconnect?(): void
   /** Calls the listener whenever a new connection can be used; only of one that Diana opened. */
   onReady?(listener: () => void): void
-  /** Why it is closed, where it is. */
+  /** Why it is closed, if it is. */
   lastError?(): unknown
 }
 

@@ -2,7 +2,7 @@ import dns from 'node:dns/promises'
 import { connect, isIP, Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 
-/** The options of an ioredis client that say where its server is. */
+/** The options of an ioredis client with the address of its server. */
 interface Endpoint {
   readonly host?: string | undefined
   readonly port?: number | undefined
@@ -47,7 +47,7 @@ export class RedisConnector {
     return this.#socket
   }
 
-  /** What a connect that is under way waits for, if that says more than that it is under way. */
+  /** The reason why a pending connect takes long, if known. */
   get pending(): Error | undefined {
     return this.#race?.isInHandshake ? noHandshake() : undefined
   }

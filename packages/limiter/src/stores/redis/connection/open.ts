@@ -22,7 +22,7 @@ export function unusable(): DianaError {
 
 /**
  * A command is sent at once or fails at once, and is never sent twice: what waits in a client's queue while the server
- * is away would be counted when nobody waits for it any more.
+ * is away would be counted after the caller has given up.
  */
 const SAFE = {
   enableOfflineQueue: false,
@@ -33,7 +33,7 @@ const SAFE = {
   sentinelRetryStrategy: backOff,
   reconnectOnError: (error: Error): boolean => error.message.startsWith('READONLY'),
 }
-/** A connection that was silent is replaced after so long, for the server may be back already. */
+/** How long a silent connection is kept before it is replaced, since the server may be back already. */
 const SILENT_RETRY_MS = 50
 
 function backOff(attempt: number): number {

@@ -74,7 +74,7 @@ it('no expiry gives away a call, with idle gaps around each of them, and Redis i
     const admitted: Admission[] = []
     for (let round = 0; Date.now() < until; round++) {
       await burst(counter, admitted)
-      const ttlMs = await server.client.pttl(counter.homeOf('caller').young)
+      const ttlMs = await server.client.pttl(counter.partitionOf('caller').current)
       const gapMs = [-4, 0, 1, 4, -ttlMs / 3][round % 5]!
       await setTimeout(Math.max(1, ttlMs + gapMs))
     }

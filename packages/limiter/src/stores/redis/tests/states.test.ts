@@ -30,8 +30,8 @@ async function lengthsAfter(options: TimelineRule, moments: readonly number[], a
       store.take([{ ...redisCharge(counter), key: 'caller', cost: 1 }]),
     )
     await Promise.all(calls)
-    const { young } = counter.homeOf('caller')
-    lengths.push(await server.client.hstrlen(young, ':caller'))
+    const { current } = counter.partitionOf('caller')
+    lengths.push(await server.client.hstrlen(current, ':caller'))
   }
   store.close()
   return lengths

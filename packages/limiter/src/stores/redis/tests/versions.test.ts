@@ -31,7 +31,7 @@ interface Call {
   readonly perUs: number
 }
 
-/** Whether a limit, by its own promise, allows the last of these calls after the others, whoever admitted those. */
+/** Whether a limit allows the last of these calls after the others, whichever version admitted those. */
 type Allows = (limit: Limit, calls: readonly Call[]) => boolean
 
 const inWindow: Allows = ({ count, periodMs }, calls) => {
@@ -120,7 +120,7 @@ describe.each(subjects)('versions of a %s side by side', (name, algorithm, allow
     }
     processes.close()
     expect(admitted).toBeLessThanOrEqual(310)
-    // whoever has the larger limit can use it
+    // the process with the larger limit can use it
     expect(admitted).toBeGreaterThan(250)
   })
 
