@@ -30,33 +30,55 @@ export const fourRulesDocument = {
   ],
 }
 
-/** The least that a proxy of these parts does: copies headers and streams bodies, over connections that are kept. */
+/**
+ * The least that a correct proxy of these parts does: streams bodies both ways over connections that are kept, drops headers
+ * that are about one connection, says who called, and ends the call to the service if the caller leaves.
+ */
 const bareProxy = upstream => {
   const pool = new Pool(upstream)
   return createServer((request, response) => {
+    const received = request.headers
+    const named = namedIn(received.connection)
     const headers = {}
-    for (const name in request.headers) if (!hopByHop.has(name)) headers[name] = request.headers[name]
-    const hasBody =
-      request.headers['content-length'] !== undefined || request.headers['transfer-encoding'] !== undefined
+    for (const name in received) if (!hopByHop.has(name) && !named?.includes(name)) headers[name] = received[name]
+    const earlier = received['x-forwarded-for']
+    const address = request.socket.remoteAddress
+    headers['x-forwarded-for'] = earlier === undefined ? address : `${earlier}, ${address}`
+    const hasBody = received['content-length'] !== undefined || received['transfer-encoding'] !== undefined
     const { url: path, method } = request
     pool.dispatch({ path, method, headers, body: hasBody ? request : null }, new BareAnswer(response))
   })
 }
 
+/** The headers that Connection names; none for the usual values. */
+function namedIn(connection) {
+  if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined
+  return connection.split(',').map(name => name.trim().toLowerCase())
+}
+
 class BareAnswer {
   constructor(response) {
     this.response = response
+    this.isOver = false
+    this.abort = undefined
+    response.on('close', () => this.onLeft())
   }
 
-  onConnect() {}
+  onConnect(abort) {
+    if (this.response.destroyed) abort()
+    else this.abort = abort
+  }
 
   onHeaders(status, received, resume) {
+    if (status < 200) return true
     const headers = []
+    let named
     for (let at = 0; at < received.length; at += 2) {
       const name = received[at].toString('latin1').toLowerCase()
+      if (name === 'connection') named = namedIn(received[at + 1].toString('latin1'))
       if (!hopByHop.has(name)) headers.push(name, received[at + 1].toString('latin1'))
     }
-    this.response.writeHead(status, headers)
+    this.response.writeHead(status, named === undefined ? headers : without(named, headers))
     this.response.on('drain', resume)
     return true
   }
@@ -66,12 +88,23 @@ class BareAnswer {
   }
 
   onComplete() {
+    this.isOver = true
     this.response.end()
   }
 
   onError() {
-    this.response.destroy()
+    this.isOver = true
+    if (this.response.headersSent) this.response.destroy()
+    else this.response.writeHead(502).end()
   }
+
+  onLeft() {
+    if (!this.isOver) this.abort?.()
+  }
+}
+
+function without(names, headers) {
+  return headers.filter((_, at) => !names.includes(headers[at - (at % 2)]))
 }
 
 const gateway = async (limiter, upstream) => {

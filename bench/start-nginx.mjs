@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { freePort } from './free-port.mjs'
+import { freePort } from '../test/helpers/free-port.mjs'
 import { cpuMicrosecondsOf } from './process-cpu.mjs'
 import { searchPath } from './programs.mjs'
 

@@ -1,27 +1,30 @@
-import { existsSync, readFileSync, rmSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
-import { installPackages } from './packages.mjs'
-import { installPrograms } from './programs.mjs'
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import install from './install.mjs'
+import { reportTests } from './report-tests.mjs'
 import { root, runNpm } from './run.mjs'
 
 const results = join(root, 'node_modules/.diana-test-results.json')
 
 /** Installs what the tests need, then runs lint, types and tests, and stops at the first that fails. */
 export default async function runTests() {
-  // servers such as nginx live in directories that are often on root's PATH only
-  process.env.PATH = [process.env.PATH, '/usr/local/sbin', '/usr/sbin', '/sbin'].join(delimiter)
   if (process.env.CI) process.env.NO_COLOR = '1'
-  await installPackages()
-  await installPrograms({ path: process.env.PATH, isRoot: process.getuid?.() === 0 })
-
+  await install()
   rmSync(results, { force: true })
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${results}`]
+  const chosen = process.argv.slice(2)
   process.exitCode = await runSteps([
     { title: 'lint', args: ['lint'] },
     { title: 'types', args: ['types'] },
-    { title: 'tests', args: ['unit', '--', ...reporters, ...process.argv.slice(2)] },
+    { title: 'tests', args: ['unit', '--', ...reporters, ...chosen] },
   ])
-  if (existsSync(results)) console.log(countTests(JSON.parse(readFileSync(results, 'utf8'))))
+  if (!existsSync(results)) return
+  const files = chosen.length === 0 ? testFiles() : []
+  const hasFailed = process.exitCode !== 0
+  const { lines, failed } = reportTests(JSON.parse(readFileSync(results, 'utf8')), { files, root, hasFailed })
+  console.log(lines.join('\n'))
+  // a file that is lost without an error fails the run too
+  if (failed > 0) process.exitCode ||= 1
 }
 
 async function runSteps(steps) {
@@ -40,11 +43,11 @@ async function runSteps(steps) {
   return 0
 }
 
-/** The last line, in the form that CI reads; a file that fails outside its tests counts as one failure. */
-function countTests({ numPassedTests, numFailedTests, testResults }) {
-  const fails = ({ status }) => status === 'failed'
-  const brokenFiles = testResults.filter(file => fails(file) && !file.assertionResults.some(fails))
-  const failed = numFailedTests + brokenFiles.length
-  // an error outside every file fails the run too, though no list names it
-  return `${numPassedTests} passed, ${process.exitCode === 0 ? failed : Math.max(failed, 1)} failed`
+/** The test files of the repository, as vitest.config.ts finds them. */
+function testFiles() {
+  const packages = existsSync(join(root, 'packages')) ? readdirSync(join(root, 'packages')) : []
+  return [...packages.map(name => `packages/${name}/src`), 'test']
+    .filter(folder => existsSync(join(root, folder)))
+    .flatMap(folder => readdirSync(join(root, folder), { recursive: true }).map(file => `${folder}/${file}`))
+    .filter(file => file.endsWith('.test.ts') && !file.includes('node_modules'))
 }

@@ -219,7 +219,7 @@ describe('npm test', () => {
   })
 
   test('counts a file that fails before its first test as a failure', async () => {
-    const broken = { status: 'failed', assertionResults: [] }
+    const broken = { name: join(clone, 'test/broken.test.ts'), status: 'failed', assertionResults: [] }
     const results = { numPassedTests: 12, numFailedTests: 2, testResults: [broken] }
     writeProgram(
       'npm',
@@ -227,7 +227,33 @@ describe('npm test', () => {
     )
     const ended = await node(['scripts/test.mjs'])
     expect(ended.code).toBe(1)
-    expect(ended.stdout).toMatch(/: tests failed\n12 passed, 3 failed\n$/)
+    expect(ended.stdout).toMatch(
+      /: tests failed\nfailed outside its tests: test\/broken\.test\.ts\n12 passed, 3 failed\n$/,
+    )
+  })
+
+  test('names failed tests and files without a result in its last lines, and fails for a file that is lost', async () => {
+    for (const name of ['whole', 'failing', 'cut', 'lost']) writeFile(`test/${name}.test.ts`, '')
+    const file = (name: string, ...statuses: string[]) => ({
+      name: join(clone, `test/${name}.test.ts`),
+      status: statuses.includes('failed') ? 'failed' : 'passed',
+      assertionResults: statuses.map((status, i) => ({ status, fullName: `a test ${i}` })),
+    })
+    const testResults = [file('whole', 'passed'), file('failing', 'passed', 'failed'), file('cut', 'passed', 'pending')]
+    const results = { numPassedTests: 3, numFailedTests: 1, testResults }
+    writeProgram(
+      'npm',
+      `for word; do case "$word" in --outputFile.json=*) echo '${JSON.stringify(results)}' > "\${word#*=}";; esac; done`,
+    )
+    const ended = await node(['scripts/test.mjs'])
+    expect(ended.code).toBe(1)
+    expect(ended.stdout.split('\n').slice(-5)).toEqual([
+      'no result: test/lost.test.ts',
+      'no result: test/cut.test.ts',
+      'failed: test/failing.test.ts: a test 1',
+      '3 passed, 3 failed',
+      '',
+    ])
   })
 
   test('stops at the first step that fails, with its exit code', async () => {
@@ -248,6 +274,16 @@ describe('npm test', () => {
     })
     expect(ended.signal).toBe('SIGTERM')
     expect(ended.stdout).toContain('step ended')
+  })
+})
+
+describe('npm run setup', () => {
+  test('says what it does, and does nothing more if packages and programs are there', async () => {
+    markPackagesInstalled()
+    for (const { name } of programs) writeProgram(name, '')
+    const ended = await node(['scripts/setup.mjs'])
+    expect(ended).toMatchObject({ code: 0, stderr: '' })
+    expect(ended.stdout).toBe('== setup: npm packages, and programs such as redis-server and nginx\n')
   })
 })
 

@@ -13,6 +13,7 @@ import { dimensions } from '../packages/limiter/src/dimensions/index.ts'
 import { formatMistake } from '../packages/limiter/src/rules/mistake.ts'
 import { parseText } from '../packages/limiter/src/rules/parse.ts'
 import { sources } from '../packages/limiter/src/sources/index.ts'
+import { published } from '../scripts/release/pack.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const vocabulary = { algorithms, dimensions, sources }
@@ -52,7 +53,8 @@ function linksOf(page: string): string[] {
 
 const docs = pagesIn('docs')
 const atTop = pagesIn('.').filter(page => /^(?:README.*|ARCHITECTURE|CONTRIBUTING|SECURITY)\.md$/.test(page))
-const readmes = atTop.filter(page => page.startsWith('README'))
+const packageReadmes = published.map(folder => join(folder, 'README.md'))
+const readmes = [...atTop.filter(page => page.startsWith('README')), ...packageReadmes]
 const blocks = [...readmes, ...docs].flatMap(blocksOf)
 const ruleFiles = blocks.filter(({ kind, text }) => kind === 'yaml' && /^rules:/m.test(text))
 
@@ -83,7 +85,7 @@ describe('the rule files in the docs', () => {
 })
 
 describe('the links in the docs', () => {
-  const pages = [...atTop, ...docs]
+  const pages = [...atTop, ...packageReadmes, ...docs]
 
   it('are many enough for this test to mean something', () => {
     expect(pages.flatMap(linksOf).length).toBeGreaterThan(10)
@@ -101,6 +103,11 @@ describe('the programs in docs/filters.md', () => {
 
   it.each(programs)('%s stands there as it runs here', name => {
     expect(shown.map(({ text }) => text)).toContain(read(`test/docs/filters/${name}`))
+  })
+
+  it('the program in the README of diana-limiter is the one of docs/filters.md for Express', () => {
+    const [program] = blocksOf('packages/limiter/README.md').filter(({ kind }) => kind === 'js')
+    expect(program!.text).toBe(read('test/docs/filters/express.mjs'))
   })
 
   it.each(programs)('%s refuses the third call', async name => {

@@ -23,7 +23,8 @@ export const about = `A service on \`node:http\`, called by \`wrk\` over ${CONNE
 this machine's cores, so the figure to compare is the CPU (user and system) that the proxy spends on a call. All proxies run
 throughout and are called in turn, for a second each, so that a busy machine is busy for all of them.
 
-- bare node:http and undici: the floor of Node. It copies headers and streams bodies through undici's pool, and checks nothing.
+- bare node:http and undici: the least that a correct proxy of these parts does. It streams bodies through undici's pool, drops
+  headers that are about one connection, adds X-Forwarded-For, and ends a call whose caller leaves. It limits and checks nothing.
 - @fastify/http-proxy: only told where the service is; it counts nothing and checks nothing.
 - nginx: one worker, connections to the service kept open, no log of calls; \`limit_req\` per account with room for all calls.
   A program of another kind (C, no place for filters in JavaScript), as a measure of what a proxy can cost.

@@ -1,9 +1,8 @@
 #!/usr/bin/env node
 // npm run accuracy [-- --short] [--write] [--only TEXT] [--fault more|less|apart]
 // Real processes share limits in a real Redis; every admitted call is held against its limit by the clock of Redis.
-import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+import { buildPackages, flag, mistake, readArguments, text } from '../helpers/command.mjs'
 import { cases, shortCases } from './cases.mjs'
 import { faults, runFleet } from './fleet.mjs'
 import { judge } from './judge.mjs'
@@ -17,41 +16,17 @@ const usage = `usage: npm run accuracy [-- --short] [--write] [--only TEXT] [--f
 /** A case whose load the machine could not offer is tried so often; no other is tried twice. */
 const TRIES = 3
 
-function fail(message, code) {
-  console.error(message)
-  process.exit(code)
-}
-
-function readArguments() {
-  try {
-    const { values } = parseArgs({
-      options: {
-        short: { type: 'boolean', default: false },
-        write: { type: 'boolean', default: false },
-        only: { type: 'string' },
-        fault: { type: 'string' },
-        help: { type: 'boolean', default: false },
-      },
-    })
-    if (values.help) fail(usage, 0)
-    if (values.fault && !faults[values.fault]) fail(`there is no fault "${values.fault}"; ${usage}`, 2)
-    const all = values.short ? shortCases : cases
-    const isNamed = all.some(({ kind }) => kind === values.only)
-    const isChosen = kind => !values.only || (isNamed ? kind === values.only : kind.includes(values.only))
-    const chosen = all.filter(({ kind }) => isChosen(kind))
-    if (chosen.length === 0) fail(`there is no case of "${values.only}"; ${usage}`, 2)
-    if (values.write && (values.short || values.only || values.fault)) fail(`--write takes all cases; ${usage}`, 2)
-    return { ...values, chosen }
-  } catch (error) {
-    return fail(`${error.message}; ${usage}`, 2)
-  }
-}
-
-function build() {
-  const tsc = `${root}node_modules/typescript/bin/tsc`
-  const { status } = spawnSync(process.execPath, [tsc, '-b'], { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] })
-  if (status !== 0) fail('tsc -b failed', 1)
-}
+const shapes = { short: flag, write: flag, only: text(), fault: text() }
+const { chosen, write, fault } = readArguments(usage, shapes, values => {
+  if (values.fault && !faults[values.fault]) mistake(`there is no fault "${values.fault}"`)
+  const all = values.short ? shortCases : cases
+  const isNamed = all.some(({ kind }) => kind === values.only)
+  const isChosen = kind => !values.only || (isNamed ? kind === values.only : kind.includes(values.only))
+  const chosen = all.filter(({ kind }) => isChosen(kind))
+  if (chosen.length === 0) mistake(`there is no case of "${values.only}"`)
+  if (values.write && (values.short || values.only || values.fault)) mistake('--write takes all cases')
+  return { ...values, chosen }
+})
 
 async function measure(one, redis, fault) {
   for (let tried = 1; ; tried++) {
@@ -61,9 +36,7 @@ async function measure(one, redis, fault) {
   }
 }
 
-const { chosen, write, fault } = readArguments()
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
-build()
+buildPackages()
 const startedAt = performance.now()
 const redis = await startRedis()
 const cluster = chosen.some(({ kind }) => kinds[kind].isOnCluster) ? await startCluster() : undefined

@@ -25,12 +25,12 @@ interface Result {
 
 describe('a fleet whose Redis fails', { timeout: 180_000 }, () => {
   test('fails no call, is not over its limits by more than calls under way, and comes back', async () => {
-    const { out } = await run('run.mjs', '--short', '--json')
+    const { out } = await run('run.mjs', '--short', '--json', '--tries', '2')
     const results = out
       .trim()
       .split('\n')
       .map(line => JSON.parse(line) as Result)
-    expect(results, out).toHaveLength(5)
+    expect(results, out).toHaveLength(3)
     for (const { name, failed, isBack, beyondBy, lagMs } of results) {
       expect([name, failed]).toEqual([name, 0])
       // where the machine let the processes wait, what that costs is its affair as well

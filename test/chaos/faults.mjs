@@ -259,7 +259,6 @@ export const faults = [
   },
   {
     name: 'maxmemory reached',
-    isShort: true,
     begin: ({ redis }) => redis.client.config('SET', 'maxmemory', '1'),
     end: ({ redis }) => redis.client.config('SET', 'maxmemory', '0'),
   },
@@ -346,7 +345,6 @@ export const faults = [
   },
   {
     name: 'config centre talks garbage',
-    isShort: true,
     scene: centre,
     isQuiet: true,
     begin: ({ say }) => say(response => response.end('{ rules: [ { id: 7, limit: lots } <html>')),

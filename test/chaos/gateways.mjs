@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Three gateways with two workers each share limits in a real Redis, which is broken while wrk calls all three.
-import { execFile, spawn, spawnSync } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { parseArgs, promisify } from 'node:util'
+import { promisify } from 'node:util'
+import { buildPackages, mistake, readArguments, text } from '../helpers/command.mjs'
 import { overBound } from './bounds.mjs'
 import { moment } from './clock.mjs'
 import { faults } from './faults.mjs'
@@ -36,34 +37,17 @@ const subjects = [
   { rule: { id: 'bucket', limit: '60/s', algorithm: 'token-bucket', burst: 30 }, bound: { perMs: 0.06, burst: 30 } },
 ]
 
-function fail(message, code) {
-  ;(code === 0 ? console.log : console.error)(message)
-  process.exit(code)
-}
-
-function readArguments() {
-  try {
-    const { values } = parseArgs({
-      options: {
-        only: { type: 'string', default: '' },
-        seconds: { type: 'string', default: '8' },
-        help: { type: 'boolean', default: false },
-      },
-    })
-    if (values.help) fail(usage, 0)
-    const seconds = Number(values.seconds)
-    if (!(seconds >= 6)) fail(`--seconds must be 6 or more\n\n${usage}`, 2)
-    const possible = faults.filter(({ scene, processes, isDownAtStart, shiftMs, isStalling, callersMove, hasPace }) => {
-      const isOfFleet = processes !== 3 || isDownAtStart || shiftMs || isStalling || callersMove || hasPace
-      return scene.name === 'single' && !isOfFleet
-    })
-    const chosen = possible.filter(({ name }) => name.includes(values.only))
-    if (chosen.length === 0) fail(`there is no fault of "${values.only}"\n\n${usage}`, 2)
-    return { seconds, chosen }
-  } catch (error) {
-    return fail(`${error.message}\n\n${usage}`, 2)
-  }
-}
+const { seconds, chosen } = readArguments(usage, { only: text(''), seconds: text('8') }, values => {
+  const seconds = Number(values.seconds)
+  if (!(seconds >= 6)) mistake('--seconds must be 6 or more')
+  const possible = faults.filter(({ scene, processes, isDownAtStart, shiftMs, isStalling, callersMove, hasPace }) => {
+    const isOfFleet = processes !== 3 || isDownAtStart || shiftMs || isStalling || callersMove || hasPace
+    return scene.name === 'single' && !isOfFleet
+  })
+  const chosen = possible.filter(({ name }) => name.includes(values.only))
+  if (chosen.length === 0) mistake(`there is no fault of "${values.only}"`)
+  return { seconds, chosen }
+})
 
 async function startService() {
   const arrivals = []
@@ -154,10 +138,7 @@ async function liveThrough(fault, seconds) {
   }
 }
 
-const { seconds, chosen } = readArguments()
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
-const tsc = `${root}node_modules/typescript/bin/tsc`
-if (spawnSync(process.execPath, [tsc, '-b'], { cwd: root, stdio: 'inherit' }).status !== 0) fail('tsc -b failed', 1)
+buildPackages()
 console.log(`${'fault'.padEnd(50)}     calls  failed       p99  passed and over`)
 for (const fault of chosen) {
   const { calls, failed, p99Ms, over } = await liveThrough(fault, seconds)

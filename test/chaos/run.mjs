@@ -1,8 +1,7 @@
 #!/usr/bin/env node
 // Real processes share limits in a real Redis that is broken in every way there is; every call is held against its limit.
-import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+import { buildPackages, flag, mistake, readArguments, text, wholeNumber } from '../helpers/command.mjs'
 import { faults } from './faults.mjs'
 import { measure } from './measure.mjs'
 import { headLine, rowLine, writeTable } from './report.mjs'
@@ -23,43 +22,17 @@ Real processes share limits in a real Redis, which is broken and mended; every c
 
 Exit codes: 0 every row meets the marks, 1 one does not, 2 a mistake in the command.`
 
-function fail(message, code) {
-  ;(code === 0 ? console.log : console.error)(message)
-  process.exit(code)
-}
+const shapes = { short: flag, write: flag, only: text(), tries: text('3'), runs: text('1'), busy: flag, json: flag }
+const { chosen, write, tries, runs, busy, json } = readArguments(usage, shapes, values => {
+  const all = values.short ? faults.filter(({ isShort }) => isShort) : faults
+  const chosen = all.filter(({ name }) => !values.only || name.includes(values.only))
+  if (chosen.length === 0) mistake(`there is no fault of "${values.only}"`)
+  if (values.write && chosen.length < faults.length) mistake('--write takes all faults')
+  const [runs, tries] = [wholeNumber('runs', values.runs), wholeNumber('tries', values.tries)]
+  return { ...values, runs, tries, chosen }
+})
 
-function readArguments() {
-  try {
-    const { values } = parseArgs({
-      options: {
-        short: { type: 'boolean', default: false },
-        write: { type: 'boolean', default: false },
-        only: { type: 'string' },
-        tries: { type: 'string', default: '3' },
-        runs: { type: 'string', default: '1' },
-        busy: { type: 'boolean', default: false },
-        json: { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
-      },
-    })
-    if (values.help) fail(usage, 0)
-    const all = values.short ? faults.filter(({ isShort }) => isShort) : faults
-    const chosen = all.filter(({ name }) => !values.only || name.includes(values.only))
-    if (chosen.length === 0) fail(`there is no fault of "${values.only}"\n\n${usage}`, 2)
-    if (values.write && chosen.length < faults.length) fail(`--write takes all faults\n\n${usage}`, 2)
-    const [runs, tries] = [Number(values.runs), Number(values.tries)]
-    if (!(runs >= 1) || !(tries >= 1)) fail(`--runs and --tries must be 1 or more\n\n${usage}`, 2)
-    return { ...values, runs, tries, chosen }
-  } catch (error) {
-    return fail(`${error.message}\n\n${usage}`, 2)
-  }
-}
-
-const { chosen, write, tries, runs, busy, json } = readArguments()
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
-const tsc = `${root}node_modules/typescript/bin/tsc`
-const built = spawnSync(process.execPath, [tsc, '-b'], { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] })
-if (built.status !== 0) fail('tsc -b failed', 1)
+buildPackages()
 const stopSpinning = busy ? startSpinning() : undefined
 if (!json) console.log(headLine())
 const results = []

@@ -1,19 +1,11 @@
 import { chmodSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { request } from 'undici'
 import { expect } from 'vitest'
+import { freePort } from '../helpers/free-port.mjs'
 import type { GatewayRig } from '../helpers/gateway-rig.ts'
 import { type Client, runProgram, someBytes, startProgram, versionOf } from './client.ts'
 import { fileService } from './file-service.ts'
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise(resolve => server.close(resolve))
-  return port
-}
 
 async function untilItListens(port: number): Promise<void> {
   await expect

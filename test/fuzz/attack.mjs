@@ -1,7 +1,6 @@
 #!/usr/bin/env node
-import { parseArgs } from 'node:util'
+import { buildPackages, mistake, readArguments, text } from '../helpers/command.mjs'
 import { attacks } from './attacks/index.mjs'
-import { build } from './gateway.mjs'
 import { measure } from './under-attack.mjs'
 
 const usage = `usage: npm run attack -- [--seconds 8] [--only TEXT] [--workers 1]
@@ -17,39 +16,23 @@ Exit codes: 0 no call failed, 1 some did or the gateway ended, 2 a mistake in th
 
 const quiet = { name: 'no attack', connections: 0, steps: () => [] }
 
-function fail(message, code) {
-  ;(code === 0 ? console.log : console.error)(message)
-  process.exit(code)
-}
-
-function readArguments() {
-  try {
-    const { values } = parseArgs({
-      options: {
-        seconds: { type: 'string', default: '8' },
-        only: { type: 'string', default: '' },
-        workers: { type: 'string', default: '1' },
-        help: { type: 'boolean', default: false },
-      },
-    })
-    if (values.help) fail(usage, 0)
+const { seconds, workers, chosen } = readArguments(
+  usage,
+  { seconds: text('8'), only: text(''), workers: text('1') },
+  values => {
     const [seconds, workers] = [Number(values.seconds), Number(values.workers)]
-    if (!(seconds >= 1) || !(workers >= 1)) fail(`--seconds and --workers must be 1 or more\n\n${usage}`, 2)
+    if (!(seconds >= 1) || !(workers >= 1)) mistake('--seconds and --workers must be 1 or more')
     const chosen = attacks.filter(({ name }) => name.includes(values.only))
-    if (chosen.length === 0) fail(`there is no attack "${values.only}"\n\n${usage}`, 2)
+    if (chosen.length === 0) mistake(`there is no attack "${values.only}"`)
     return { seconds, workers, chosen }
-  } catch (error) {
-    return fail(`${error.message}\n\n${usage}`, 2)
-  }
-}
+  },
+)
 
 const heads = ['attack', 'calls', 'failed', 'p50', 'p99', 'peak RSS', 'connections', "attackers' statuses"]
 const widths = [24, 8, 8, 9, 9, 9, 12]
 const row = cells => cells.map((cell, at) => (at === 0 ? cell.padEnd(24) : cell.padStart(widths[at] ?? 0))).join('  ')
 
-const { seconds, workers, chosen } = readArguments()
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
-build()
+buildPackages()
 
 console.log(row(heads))
 let findings = 0

@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,6 +10,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { apiKey } from './requests.mjs'
 import { hmacSecret } from './sign.mjs'
+
+export { buildPackages as build } from '../helpers/command.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const probe = fileURLToPath(new URL('probe.mjs', import.meta.url))
@@ -63,15 +65,6 @@ export default async app => {
   })
 }
 `
-
-/** Builds what `bin/diana.mjs` runs, or ends this process. */
-export function build() {
-  const tsc = join(root, 'node_modules/typescript/bin/tsc')
-  const { status } = spawnSync(process.execPath, [tsc, '-b'], { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] })
-  if (status === 0) return
-  console.error('tsc -b failed')
-  process.exit(1)
-}
 
 /** A gateway with a fault, to see that the fuzzer finds it; used only if it is named. */
 export const faulty = { workers: 1, filter: 'faulty' }

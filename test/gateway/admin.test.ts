@@ -160,7 +160,7 @@ describe('diana top', () => {
   test('says in one sentence when there is no gateway, or it asks for a token', async () => {
     const none = await top(['--admin-port', '1', '--once'])
     expect([none.code, none.out]).toEqual([1, ''])
-    expect(none.err).toContain('cannot be asked')
+    expect(none.err).toContain('cannot be reached')
     const gateway = await launch(file('token.yaml', rules), { DIANA_ADMIN_TOKEN: token })
     const locked = await top(['--url', gateway.admin, '--once'])
     expect(locked).toMatchObject({ code: 1, err: expect.stringContaining('DIANA_ADMIN_TOKEN') })

@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { type EventEmitter, once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'
@@ -55,16 +55,12 @@ export class GatewayRig {
   }
 
   async #listen(server: Server | ReturnType<typeof createTcpServer>): Promise<string> {
-    const sockets = new Set<Socket>()
-    server.on('connection', (socket: Socket) => {
-      sockets.add(socket)
-      socket.on('close', () => sockets.delete(socket))
-    })
+    const destroyConnections = trackConnections(server)
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     this.#closing.push(() => {
       server.close()
-      for (const socket of sockets) socket.destroy()
+      destroyConnections()
     })
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   }
@@ -78,22 +74,15 @@ export class GatewayRig {
     rewrite(document)
     const limiter = await createLimiter({ config, sections: [gatewaySection] })
     const { app: gateway, httpFigures, reopenLogs } = await openGateway({ limiter, folder, ...options })
+    const destroyConnections = trackConnections(gateway.server)
     this.#closing.push(
       () => limiter.close(),
       () => gateway.close(),
+      // kept connections would hold up the end by a quarter of a second
+      destroyConnections,
     )
     const url = await gateway.listen({ port: 0, host: '127.0.0.1' })
     return { gateway, limiter, url, port: Number(new URL(url).port), httpFigures, reopenLogs, rewrite }
-  }
-
-  /** A port that was free a moment ago, for programs that cannot choose one. */
-  async freePort(): Promise<number> {
-    const server = createTcpServer().listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = server.address() as AddressInfo
-    server.close()
-    await once(server, 'close')
-    return port
   }
 
   folder(): string {
@@ -108,6 +97,17 @@ export class GatewayRig {
 
   async close(): Promise<void> {
     for (const close of this.#closing.splice(0).reverse()) await close()
+  }
+}
+
+function trackConnections(server: EventEmitter): () => void {
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+  })
+  return () => {
+    for (const socket of sockets) socket.destroy()
   }
 }
 

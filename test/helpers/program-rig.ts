@@ -1,14 +1,18 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
-import { Agent, request } from 'node:http'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
+import { stringify } from 'yaml'
+import type { GatewayRig } from './gateway-rig.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** The gateway as its users start it: built, and in a process of its own. */
+/** The program that users call `diana`. */
+export const dianaProgram: string = join(root, 'packages/gateway/bin/diana.mjs')
+
+/** Builds the packages; costs a tenth of a second if they are built already. */
 export function build(): void {
   execFileSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-b'], { cwd: root, stdio: 'pipe' })
 }
@@ -22,9 +26,36 @@ export interface Program {
   readonly ended: Promise<number | null>
 }
 
+/** Starts `diana` with a rule file of this document, and waits until it takes calls. The rig ends it. */
+export async function startProgram(
+  rig: GatewayRig,
+  document: object,
+  args: readonly string[] = [],
+): Promise<Program & { readonly folder: string; readonly config: string }> {
+  const folder = rig.folder()
+  const config = join(folder, 'diana.yaml')
+  writeFileSync(config, stringify({ rules: [{ id: 'all', limit: '1000000/s' }], ...document }))
+  const program = await startDiana(['--config', config, ...args])
+  rig.later(() => {
+    program.child.kill('SIGKILL')
+    return program.ended
+  })
+  return { ...program, folder, config }
+}
+
+/** Has the rig kill a process that is not a child of the test, unless it has ended by then. */
+export function killLater(rig: GatewayRig, pid: number): void {
+  const startedAt = startTimeOf(pid)
+  rig.later(() => {
+    // the system gives the number of a process that has ended to another one
+    if (startedAt !== undefined && startTimeOf(pid) === startedAt) process.kill(pid, 'SIGKILL')
+  })
+}
+
 export async function startDiana(args: readonly string[]): Promise<Program> {
-  const main = join(root, 'packages/gateway/bin/diana.mjs')
-  const child = spawn(process.execPath, [main, 'start', '--port', '0', ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [dianaProgram, 'start', '--port', '0', ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   let text = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', piece => {
@@ -32,7 +63,7 @@ export async function startDiana(args: readonly string[]): Promise<Program> {
     })
   }
   const ended = once(child, 'close').then(([code]) => code as number | null)
-  const listens = expect.poll(() => text, { timeout: 40_000 }).toContain('listens on')
+  const listens = expect.poll(() => text, { timeout: 40_000, interval: 10 }).toContain('listens on')
   await Promise.race([listens, ended.then(code => Promise.reject(new Error(`ended with ${code}: ${text}`)))])
   return { child, url: /listens on (\S+)/.exec(text)![1]!, said: () => text, ended }
 }
@@ -53,45 +84,19 @@ export function childrenOf(pid: number): { readonly workers: number[]; readonly 
   }
 }
 
-/** What became of the calls of a load: by status, or by the code of the error. */
-export type Outcomes = Map<string, number>
-
-/** Calls one after the other on each of several kept connections, until `stop` is called. */
-export function load(url: string, connections: number): { stop(): Promise<Outcomes>; readonly outcomes: Outcomes } {
-  const outcomes: Outcomes = new Map()
-  let running = true
-  const callers = Array.from({ length: connections }, async () => {
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-    while (running) {
-      const outcome = await call(url, agent)
-      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
-      // nobody listens any more
-      if (outcome === 'ECONNREFUSED' || outcome === 'never accepted') break
-    }
-    agent.destroy()
-  })
-  return {
-    outcomes,
-    stop: async () => {
-      running = false
-      await Promise.all(callers)
-      return outcomes
-    },
-  }
+/** Whether a process runs; one that has ended and was not waited for does not. */
+export function isRunning(pid: number): boolean {
+  return startTimeOf(pid) !== undefined
 }
 
-export function call(url: string, agent?: Agent): Promise<string> {
-  return new Promise(resolve => {
-    const asked = request(url, agent ? { agent } : {}, answer => {
-      answer.resume()
-      answer.on('error', error => resolve(`broken ${(error as NodeJS.ErrnoException).code}`))
-      answer.on('end', () => resolve(String(answer.statusCode)))
-    })
-    asked.on('error', error => {
-      const { code } = error as NodeJS.ErrnoException
-      // a new connection that waited to be accepted when nobody listened any more
-      resolve(code === 'ECONNRESET' && agent && !asked.reusedSocket ? 'never accepted' : String(code))
-    })
-    asked.end()
-  })
+/** When a process started, in ticks since the system did; undefined if it has ended. */
+function startTimeOf(pid: number): string | undefined {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+      .replace(/^.*\) /, '')
+      .split(' ')
+    return fields[0] === 'Z' ? undefined : fields[19]
+  } catch {
+    return undefined
+  }
 }

@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 import { spawnSync } from 'node:child_process'
-import { parseArgs } from 'node:util'
-import { build } from '../fuzz/gateway.mjs'
+import { buildPackages, flag, readArguments, text, wholeNumber } from '../helpers/command.mjs'
 import { filesFor, measureStreams } from './measure.mjs'
 
 const usage = `usage: npm run streams -- [--streams 10000] [--slices 10] [--calls 4000] [--check]
@@ -20,44 +19,27 @@ Exit codes: 0 all streams were served, 1 some were not, 2 a mistake in the comma
 const mostTimes = 1.1
 const median = values => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]
 
-function fail(message, code) {
-  ;(code === 0 ? console.log : console.error)(message)
-  process.exit(code)
-}
-
-function readArguments() {
-  try {
-    const { values } = parseArgs({
-      options: {
-        streams: { type: 'string', default: '10000' },
-        slices: { type: 'string', default: '10' },
-        calls: { type: 'string', default: '4000' },
-        check: { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
-      },
-    })
-    if (values.help) fail(usage, 0)
-    const [streams, slices, calls] = [values.streams, values.slices, values.calls].map(Number)
-    if (![streams, slices, calls].every(number => Number.isInteger(number) && number >= 1) || streams > 35_000) {
-      fail(`--streams takes a number up to 35000; --slices and --calls must be 1 or more\n\n${usage}`, 2)
-    }
-    return { streams, slices, calls, check: values.check }
-  } catch (error) {
-    return fail(`${error.message}\n\n${usage}`, 2)
-  }
-}
+const { check, ...options } = readArguments(
+  usage,
+  { streams: text('10000'), slices: text('10'), calls: text('4000'), check: flag },
+  values => ({
+    streams: wholeNumber('streams', values.streams, 35_000),
+    slices: wholeNumber('slices', values.slices),
+    calls: wholeNumber('calls', values.calls),
+    check: values.check,
+  }),
+)
 
 function assertFiles(streams) {
   const files = filesFor(streams)
   if (spawnSync('/bin/sh', ['-c', `ulimit -n ${files}`], { stdio: 'ignore' }).status === 0) return
   const limit = spawnSync('/bin/sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).stdout.trim()
-  fail(`a gateway with ${streams} streams needs ${files} open files, and "ulimit -Hn" allows ${limit}: raise it`, 2)
+  console.error(`a gateway with ${streams} streams needs ${files} open files; "ulimit -Hn" allows ${limit}: raise it`)
+  process.exit(2)
 }
 
-const { check, ...options } = readArguments()
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
 assertFiles(options.streams)
-build()
+buildPackages()
 const { served, open, ended, endMs, bytesPerStream, without, meanwhile } = await measureStreams(options)
 const [cost, costBeside] = [median(without), median(meanwhile)]
 const times = costBeside / cost

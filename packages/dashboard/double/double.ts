@@ -22,7 +22,7 @@ export function createDouble({ crowd = 0 }: { crowd?: number } = {}): Middleware
     processes: 4,
     keys: 18_204,
     maxKeys: 1_000_000,
-    crowded: [],
+    overflowing: [],
     sources: [
       { name: 'diana.yaml', role: 'local', version: 'a41f09', takenAt: startedAt, fromSnapshot: false },
       {

@@ -59,6 +59,8 @@ export interface GatewayOptions {
 
 // a tunnel is no call, and TRACE shows a caller what only the service should see
 const notForwarded: readonly string[] = ['CONNECT', 'TRACE']
+/** Callers of HTTP/2 may send any word, in any case; services could take it for a method that no rule or route has seen. */
+const forwarded: ReadonlySet<string> = new Set(METHODS.filter(method => !notForwarded.includes(method)))
 
 const filterStartMs = 10_000
 const maxProxies = 64
@@ -119,8 +121,10 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
   const admission = new Admission(limiter, () => live.settings)
   const judge: onRequestHookHandler = (request, reply, done) => admission.admit(request, reply, done)
   const serve = (request: CallRequest, reply: CallReply): void => {
-    if (!notForwarded.includes(request.method)) forwarder.forward(request, reply)
-    else sendProblem(reply, 405, `The gateway does not forward ${request.method}.`)
+    const { method } = request
+    if (forwarded.has(method)) forwarder.forward(request, reply)
+    else if (notForwarded.includes(method)) sendProblem(reply, 405, `The gateway does not forward ${method}.`)
+    else sendProblem(reply, 501, 'The method of this call is not known.')
   }
   // whether Fastify has anything to do for a call
   let isHooked = filters.length > 0
@@ -236,7 +240,7 @@ function proxyTest(limiter: Limiter): (address: string) => boolean {
 
 /** All of them without a body, as far as Fastify is concerned: bodies are passed on unread, whatever type they claim. */
 function allowMethods(app: FastifyInstance): string[] {
-  const methods = METHODS.filter(method => !notForwarded.includes(method))
+  const methods = [...forwarded]
   for (const method of methods) app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
   return methods
 }

@@ -1,5 +1,6 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { CallReply } from './calls/call.ts'
+import { grpcHeaders } from './grpc/answer-grpc.ts'
 
 /** Answers with a problem document (RFC 9457) that says no more than `detail`. */
 export function sendProblem<Reply extends CallReply>(reply: Reply, status: number, detail: string): Reply {
@@ -16,8 +17,13 @@ export function sendProblem<Reply extends CallReply>(reply: Reply, status: numbe
 
 /** The same without Fastify. */
 export function writeProblem(response: ServerResponse, status: number, detail: string): void {
-  const headers = { 'Cache-Control': 'no-store', 'Content-Type': 'application/problem+json' }
-  response.writeHead(status, headers).end(problemOf(status, detail, response.getHeader('x-request-id')))
+  const body = problemOf(status, detail, response.getHeader('x-request-id'))
+  const grpc = grpcHeaders(response.req, { status, retryAfter: undefined, body })
+  if (grpc) response.writeHead(200, grpc).end()
+  else {
+    const headers = { 'Cache-Control': 'no-store', 'Content-Type': 'application/problem+json' }
+    response.writeHead(status, headers).end(body)
+  }
 }
 
 /** The same as it stands on the connection, where there is no call to answer; the last on it. */

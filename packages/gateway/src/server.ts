@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { Socket } from 'node:net'
-import { CallPace } from './connections/call-pace.ts'
+import { CallPace, paceOf } from './connections/call-pace.ts'
 import { CallerConnections } from './connections/caller-connections.ts'
 import { EarlyBytes } from './connections/early-bytes.ts'
 import { closeLingering } from './connections/lingering-close.ts'
@@ -63,14 +63,17 @@ export class GatewayServer {
       onTrouble: (count, reason) => onError(refusal(count, reason)),
     })
     const limitsInForce = (): GatewaySettings['limits'] => settings().limits
+    const transfers = this.#transfers
+    // one for all responses
+    const onClose = function (this: ServerResponse): void {
+      const pace = paceOf(this)
+      // after an early answer, the rest of the body is still to come
+      if (pace?.isOver) transfers.delete(pace)
+      pace?.work?.onEnd()
+    }
     const paced = telemetry.recording((request, response) => {
-      const pace = new CallPace(request, response, limitsInForce)
-      this.#transfers.add(pace)
-      response.on('close', () => {
-        // after an early answer, the rest of the body is still to come
-        if (pace.isOver) this.#transfers.delete(pace)
-        pace.work?.onEnd()
-      })
+      transfers.add(new CallPace(request, response, limitsInForce))
+      response.on('close', onClose)
       listener(request, response)
     })
     const refuseHostless = telemetry.recording(refuseWithoutHost)

@@ -18,7 +18,7 @@ it('a Redis that cannot be used at the start is one line with a code and the rem
   tellOfChanges(limiter, { print: line => lines.push(line), complain: line => lines.push(line) })
   await new Promise(setImmediate)
   expect(lines).toEqual([
-    'Diana counts in this process, since Redis cannot be asked (STORE_UNREACHABLE: connect ECONNREFUSED 127.0.0.1:1): ' +
+    'Diana counts in this process, since Redis cannot be reached (STORE_UNREACHABLE: connect ECONNREFUSED 127.0.0.1:1): ' +
       'start Redis, or correct host and port in store.redis',
   ])
   // the line takes the place of the warning

@@ -10,11 +10,11 @@ export function tellOfChanges(limiter: Limiter, lines: Lines): void {
   const { events } = limiter
   for (const { name, version, fromSnapshot, trouble } of limiter.status().sources) {
     if (trouble !== undefined) lines.complain(`Diana starts without new rules from ${name}:\n${trouble}`)
-    if (fromSnapshot) lines.print(`Diana goes on with the rules that ${name} had (version ${version})`)
+    if (fromSnapshot) lines.print(`Diana uses the last known rules of ${name} (version ${version})`)
   }
-  events.on('rules', ({ name, version }) => lines.print(`Diana took new rules from ${name} (version ${version})`))
+  events.on('rules', ({ name, version }) => lines.print(`Diana applied new rules from ${name} (version ${version})`))
   events.on('rejected', ({ name, trouble }) => {
-    lines.complain(`Diana keeps her last good rules, since the new ones from ${name} cannot be obeyed:\n${trouble}`)
+    lines.complain(`Diana keeps its last good rules, since the new ones from ${name} are not valid:\n${trouble}`)
   })
   const { store } = limiter.status()
   if (store && !store.healthy) lines.complain(describeTrouble(store))
@@ -24,15 +24,15 @@ export function tellOfChanges(limiter: Limiter, lines: Lines): void {
   })
   events.on('counting', ({ healthy, trouble }) => {
     if (healthy) lines.print('The workers count together again')
-    else lines.complain(`The workers count by themselves, since the counting process cannot be asked: ${trouble}`)
+    else lines.complain(`The workers count by themselves, since the counting process cannot be reached: ${trouble}`)
   })
   events.on('missing', ({ trouble }) => lines.complain(`Diana has no remote rules: ${trouble}`))
-  events.on('failure', ({ trouble }) => lines.complain(`Diana keeps her last good rules: ${trouble}`))
+  events.on('failure', ({ trouble }) => lines.complain(`Diana keeps its last good rules: ${trouble}`))
 }
 
 function describeTrouble({ kind, code, trouble, remedy, fleet }: StoreStatus): string {
-  if (kind === 'lost') return `Diana tells Redis again what was counted (${code}: ${trouble}): ${remedy}`
-  const part = fleet.size === 1 ? '' : `, its part of ${fleet.size}`
-  const why = kind === 'misconfigured' ? 'Redis cannot be used as it is configured' : 'Redis cannot be asked'
+  if (kind === 'lost') return `Diana restores the counts in Redis (${code}: ${trouble}): ${remedy}`
+  const part = fleet.size === 1 ? '' : `, with a share of 1/${fleet.size}`
+  const why = kind === 'misconfigured' ? 'Redis cannot be used as it is configured' : 'Redis cannot be reached'
   return `Diana counts in this process${part}, since ${why} (${code}: ${trouble}): ${remedy}`
 }

@@ -5,6 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { GatewayRig, sendRaw, statusesIn } from '../../helpers/gateway-rig.ts'
@@ -88,7 +89,7 @@ describe('an answer that comes before the body has been sent reaches the caller'
         await rig.close()
         expect([statusesIn(answer), answer.endsWith('too large')]).toEqual([[413], true])
       }),
-      { numRuns: 20, endOnFailure: true },
+      { numRuns: randomRuns(10), endOnFailure: true },
     )
   })
 

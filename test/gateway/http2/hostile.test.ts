@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
-import { GatewayRig } from '../../helpers/gateway-rig.ts'
+import { GatewayRig, sendRaw } from '../../helpers/gateway-rig.ts'
 import { block, flags, frame, framesIn, frameTypes, get, openRaw } from '../../helpers/http2-frames.ts'
 import { answerOn, Http2Caller } from '../../helpers/http2-rig.ts'
 
@@ -152,5 +152,48 @@ describe('slow callers of HTTP/2', () => {
     await once(stalled, 'response')
     await expect.poll(() => ended, { timeout: 10_000 }).toBe(true)
     expect((await caller.call({ ':path': '/a' })).body).toBe('small')
+  })
+
+  describe('that claim to speak gRPC', () => {
+    const grpc = { ':path': '/slow', ':method': 'POST', 'content-type': 'application/grpc' }
+
+    async function guardSlots() {
+      const { url } = await rig.serve((incoming, response) => {
+        if (incoming.url === '/quick') response.end('served')
+        if (incoming.url === '/begun') response.writeHead(200, { 'content-type': 'application/grpc' }).write('x')
+        incoming.resume()
+      })
+      return await rig.guard({
+        gateway: { limits, routes: [{ to: url, connections: { max: 2, queue: { timeout: '3s' } } }] },
+      })
+    }
+
+    test('and send nothing cannot keep the connections to a service from others', async () => {
+      const guarded = await guardSlots()
+      const caller = call(guarded.url)
+      const slow = [0, 1].map(() => caller.open(grpc, true))
+      const answers = slow.map(answerOn)
+      for (const stream of slow) stream.write('x')
+      await expect.poll(() => guarded.httpFigures().upstreams[0]?.inProgress).toBe(2)
+      expect(await (await fetch(`${guarded.url}/quick`)).text()).toBe('served')
+      const { status, headers } = await Promise.race(answers)
+      expect([status, headers['grpc-status']]).toEqual([200, '4'])
+    })
+
+    test('and whose answers have begun keep their connections, as streams do', async () => {
+      const guarded = await guardSlots()
+      const caller = call(guarded.url)
+      const streams = [0, 1].map(() => caller.open({ ...grpc, ':path': '/begun' }, true))
+      for (const stream of streams) stream.write('x')
+      await Promise.all(streams.map(stream => once(stream, 'response')))
+      expect((await fetch(`${guarded.url}/quick`)).status).toBe(503)
+      expect(streams.map(stream => stream.closed)).toEqual([false, false])
+    })
+
+    test('by HTTP/1.1, which carries no such streams, must keep up like all others', async () => {
+      const guarded = await guardSlots()
+      const head = 'POST /slow HTTP/1.1\r\nHost: a\r\nContent-Type: application/grpc\r\nContent-Length: 9\r\n\r\n'
+      expect(await sendRaw(guarded.port, `${head}x`)).toMatch(/^HTTP\/1\.1 408 /)
+    })
   })
 })

@@ -1,32 +1,16 @@
-import { writeFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
-import { join } from 'node:path'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { stringify } from 'yaml'
 import { GatewayRig, sendRaw, statusesIn } from '../../helpers/gateway-rig.ts'
-import { build, childrenOf, type Program, startDiana } from '../../helpers/program-rig.ts'
+import { build, childrenOf, isRunning, startProgram } from '../../helpers/program-rig.ts'
 
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
 
 const rig = new GatewayRig()
-const programs: Program[] = []
 
 beforeAll(build)
-afterEach(async () => {
-  for (const { child, ended } of programs.splice(0)) {
-    child.kill('SIGKILL')
-    await ended
-  }
-  await rig.close()
-})
+afterEach(() => rig.close())
 
-async function start(gateway: object, ...args: readonly string[]): Promise<Program> {
-  const config = join(rig.folder(), 'diana.yaml')
-  writeFileSync(config, stringify({ rules: [{ id: 'all', limit: '1000000/s' }], gateway }))
-  const program = await startDiana(['--config', config, ...args])
-  programs.push(program)
-  return program
-}
+const start = (gateway: object, ...args: readonly string[]) => startProgram(rig, { gateway }, args)
 
 /** A service whose answers wait until they are asked for. */
 async function hesitant(): Promise<{ url: string; waiting: ServerResponse[] }> {
@@ -61,7 +45,9 @@ describe('a gateway that is told to end', () => {
     expect((await fetch(`${program.url}/up`)).status).toBe(200)
     const begun = performance.now()
     program.child.kill('SIGTERM')
-    await expect.poll(() => fetch(`${program.url}/up`).then(({ status }) => status), { timeout: 3500 }).toBe(503)
+    await expect
+      .poll(() => fetch(`${program.url}/up`).then(({ status }) => status), { timeout: 1900, interval: 10 })
+      .toBe(503)
     expect((await fetch(`${program.url}/a`)).status).toBe(200)
     expect(await program.ended).toBe(0)
     const tookMs = performance.now() - begun
@@ -91,6 +77,7 @@ describe('a gateway that is told to end', () => {
 test('a gateway whose workers are all dead is not ready', async () => {
   const { url } = await hesitant()
   const program = await start({ routes: [{ to: url }], admin: { port: 0 } }, '--workers', '2')
+  await expect.poll(program.said, { timeout: 20_000, interval: 10 }).toContain('Dashboard: ')
   const admin = /Dashboard: (\S+)/.exec(program.said())![1]!
   const ready = (): Promise<number> => fetch(`${admin}/readyz`).then(({ status }) => status)
   expect(await ready()).toBe(200)
@@ -149,12 +136,3 @@ describe('the path of health checks', () => {
     }
   })
 })
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
-  }
-}

@@ -6,10 +6,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { request } from 'undici'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { stringify } from 'yaml'
 import { startRedis } from '../../../packages/limiter/src/sources/servers/redis-server.ts'
 import { GatewayRig } from '../../helpers/gateway-rig.ts'
-import { build, call, childrenOf, load, type Program, startDiana } from '../../helpers/program-rig.ts'
+import { call, load } from '../../helpers/load.ts'
+import { build, childrenOf, startDiana, startProgram } from '../../helpers/program-rig.ts'
 
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
 
@@ -17,30 +17,17 @@ vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
 const patient = { timeout: 30_000 }
 
 const rig = new GatewayRig()
-const programs: Program[] = []
 
 beforeAll(build)
-afterEach(async () => {
-  for (const { child, ended } of programs.splice(0)) {
-    child.kill('SIGTERM')
-    const late = setTimeout(() => child.kill('SIGKILL'), 8000)
-    await ended
-    clearTimeout(late)
-  }
-  await rig.close()
-})
+afterEach(() => rig.close())
 
-async function start(document: object, ...args: readonly string[]): Promise<Program> {
-  const config = join(rig.folder(), 'diana.yaml')
-  writeFileSync(config, stringify(document))
-  const program = await startDiana(['--config', config, ...args])
-  programs.push(program)
-  return program
-}
+const start = (document: object, ...args: readonly string[]) => startProgram(rig, document, args)
+
+const wrkConnections = 16
 
 /** How many calls were refused. */
 async function wrk(url: string, seconds: number): Promise<number> {
-  const { stdout } = await promisify(execFile)('wrk', ['-t1', '-c16', `-d${seconds}s`, url])
+  const { stdout } = await promisify(execFile)('wrk', ['-t1', `-c${wrkConnections}`, `-d${seconds}s`, url])
   return Number(/Non-2xx or 3xx responses: (\d+)/.exec(stdout)?.[1] ?? 0)
 }
 
@@ -60,10 +47,12 @@ describe('workers', () => {
       { id: 'each', by: 'ip', limit: '100000/h', algorithm: 'token-bucket' },
     ]
     const program = await start({ rules, gateway: { routes: [{ to: url }] } }, '--workers', '2')
-    let refused = 0
-    for (let i = 0; i < 20 && refused < 100; i++) refused += await wrk(program.url, 1)
+    let [refused, rounds] = [0, 0]
+    for (; rounds < 20 && refused < 100; rounds++) refused += await wrk(program.url, 1)
     expect(refused).toBeGreaterThanOrEqual(100)
-    expect(received).toHaveLength(2000)
+    expect(received.length).toBeLessThanOrEqual(2000)
+    // calls that wrk leaves behind at the end of a round may have been counted and not sent
+    expect(received.length).toBeGreaterThanOrEqual(2000 - wrkConnections * (rounds - 1))
     expect(program.said()).not.toContain('by themselves')
   })
 
@@ -97,6 +86,7 @@ describe('workers', () => {
     // each on a connection of its own, so that both workers get some
     const outcomes = await Promise.all(Array.from({ length: 60 }, () => call(program.url)))
     expect(outcomes.filter(outcome => outcome === '200')).toHaveLength(40)
+    await expect.poll(program.said, patient).toContain('Dashboard: ')
     const admin = /Dashboard: (\S+)/.exec(program.said())![1]!
     const decisions = async () => {
       const text = await (await fetch(`${admin}/metrics`)).text()

@@ -5,6 +5,7 @@ import { request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
+import { freePort } from '../../helpers/free-port.mjs'
 import { GatewayRig, sendRaw, statusesIn } from '../../helpers/gateway-rig.ts'
 
 const rig = new GatewayRig()
@@ -41,7 +42,7 @@ async function firstBytes(socket: Socket): Promise<string> {
 
 /** A real nginx in front of the service, which logs as it does by default; its port. */
 async function startNginx(folder: string, log: string, service: string): Promise<number> {
-  const port = await rig.freePort()
+  const port = await freePort()
   const config = join(folder, 'nginx.conf')
   writeFileSync(
     config,

@@ -2,39 +2,24 @@ import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { stringify } from 'yaml'
+import { freePort } from '../../helpers/free-port.mjs'
 import { GatewayRig } from '../../helpers/gateway-rig.ts'
-import { build, childrenOf, type Program, startDiana } from '../../helpers/program-rig.ts'
+import { build, childrenOf, dianaProgram, startProgram } from '../../helpers/program-rig.ts'
 
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
 
 const patient = { timeout: 20_000 }
 const rig = new GatewayRig()
-const programs: Program[] = []
 
 beforeAll(build)
-afterEach(async () => {
-  for (const { child, ended } of programs.splice(0)) {
-    child.kill('SIGTERM')
-    await ended
-  }
-  await rig.close()
-})
+afterEach(() => rig.close())
 
-async function start(accessLog: object, ...args: readonly string[]): Promise<Program & { folder: string }> {
-  const service = await rig.serve((_request, response) => response.end('served'))
-  const folder = rig.folder()
-  const config = join(folder, 'diana.yaml')
-  writeFileSync(
-    config,
-    stringify({ rules: [{ id: 'all', limit: '1000000/s' }], gateway: { accessLog, routes: [{ to: service.url }] } }),
-  )
-  const program = await startDiana(['--config', config, ...args])
-  programs.push(program)
-  return { ...program, folder }
+async function start(accessLog: object, ...args: readonly string[]) {
+  const { url } = await rig.serve()
+  return await startProgram(rig, { gateway: { accessLog, routes: [{ to: url }] } }, args)
 }
 
 async function callAll(url: string, paths: readonly string[]): Promise<void> {
@@ -71,6 +56,7 @@ describe('a log file of several workers', () => {
     await expect.poll(() => pathsIn(path, old).length, patient).toBe(120)
     expect(pathsIn(path, old).sort()).toEqual([...numbered(60, 'before'), ...numbered(60, 'after')].sort())
 
+    await expect.poll(said, patient).toContain('Dashboard: ')
     const admin = /Dashboard: (\S+)/.exec(said())![1]!
     const metrics = await (await fetch(`${admin}/metrics`)).text()
     expect(metrics).toMatch(/^diana_http_requests_total\{route="\/",upstream="[^"]+",method="GET",status="2xx"\} 120$/m)
@@ -104,7 +90,7 @@ describe('standard output that is not read', () => {
     const service = await rig.serve((_request, response) => response.end('served'))
     const folder = rig.folder()
     const config = join(folder, 'diana.yaml')
-    const [port, adminPort] = [await rig.freePort(), await rig.freePort()]
+    const [port, adminPort] = [await freePort(), await freePort()]
     writeFileSync(
       config,
       stringify({
@@ -112,8 +98,7 @@ describe('standard output that is not read', () => {
         gateway: { accessLog: { to: 'stdout' }, routes: [{ to: service.url }] },
       }),
     )
-    const main = fileURLToPath(new URL('../../../packages/gateway/bin/diana.mjs', import.meta.url))
-    const args = [main, 'start', '--config', config, '--port', String(port), '--admin-port', String(adminPort)]
+    const args = [dianaProgram, 'start', '--config', config, '--port', String(port), '--admin-port', String(adminPort)]
     // a shell's pipe, which nobody reads; the reader ends only when it is told to
     const child = spawn('bash', ['-c', 'exec "$0" "$@" > >(exec sleep 60)', process.execPath, ...args], {
       stdio: ['ignore', 'ignore', 'pipe'],

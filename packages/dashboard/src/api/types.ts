@@ -67,7 +67,7 @@ export interface Status {
   readonly processes: number
   readonly keys: number
   readonly maxKeys: number
-  readonly crowded: readonly string[]
+  readonly overflowing: readonly string[]
   readonly sources: readonly SourceStatus[]
   readonly store?: StoreStatus | undefined
 }

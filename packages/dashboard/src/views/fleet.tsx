@@ -97,7 +97,7 @@ function Sources({ sources }: { sources: readonly SourceStatus[] }): JSX.Element
 
 function Gateway({ status }: { status: Status }): JSX.Element {
   const { fleet: told } = words.value
-  const { version, startedAt, processes, keys, maxKeys, crowded } = status
+  const { version, startedAt, processes, keys, maxKeys, overflowing } = status
   const facts: [string, string | undefined][] = [
     [told.release, version],
     [told.uptime, formatDuration(Math.max(0, second.value * 1000 - startedAt))],
@@ -110,9 +110,9 @@ function Gateway({ status }: { status: Status }): JSX.Element {
         <h2>{told.gateway}</h2>
       </div>
       <Facts facts={facts} />
-      {crowded.length > 0 && (
+      {overflowing.length > 0 && (
         <p class="notice degraded">
-          {told.crowded} {crowded.join(', ')}
+          {told.overflowing} {overflowing.join(', ')}
         </p>
       )}
     </section>

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, type Socket } from 'node:net'
+import { randomRuns } from '@test/random-runs'
 import { createLimiter, type Limiter } from 'diana-limiter'
 import fc from 'fast-check'
 import type { FastifyInstance } from 'fastify'
@@ -80,7 +81,7 @@ describe('the connections of the admin API', () => {
         else socket.end()
         expect((await fetch(`${address}/healthz`)).status).toBe(200)
       }),
-      { numRuns: 80 },
+      { numRuns: randomRuns(40) },
     )
   })
 })

@@ -1,6 +1,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { randomRuns } from '@test/random-runs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { createLimiter, type Limiter } from 'diana-limiter'
 import fc from 'fast-check'
@@ -455,7 +456,7 @@ describe('whatever is asked', () => {
           expect(await readFile(config, 'utf8')).toBe(rules)
         },
       ),
-      { numRuns: 400 },
+      { numRuns: randomRuns(100) },
     )
   })
 

@@ -3,6 +3,7 @@ import { METHODS } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { randomRuns } from '@test/random-runs'
 import { createLimiter, type Limiter } from 'diana-limiter'
 import fc from 'fast-check'
 import type { FastifyInstance } from 'fastify'
@@ -214,7 +215,7 @@ describe('without the token', () => {
           expect(limiter.rules.map(({ id }) => id)).toEqual(['all'])
         },
       ),
-      { numRuns: 600 },
+      { numRuns: randomRuns(150) },
     )
     expect(await readFile(config, 'utf8')).toBe(rules)
   })

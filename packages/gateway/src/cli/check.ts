@@ -40,8 +40,9 @@ export const check: Command = {
   ],
   options: { plugin: { type: 'string', multiple: true }, json: { type: 'boolean' } },
   async run({ words, options }, terminal) {
-    if (words.length === 0) throw new Complaint(2, 'name at least one rule file')
-    if (words.indexOf('-') !== words.lastIndexOf('-')) throw new Complaint(2, 'standard input can be read once only')
+    if (words.length === 0) throw new Complaint(2, 'no rule file given: diana check FILE')
+    if (words.indexOf('-') !== words.lastIndexOf('-'))
+      throw new Complaint(2, 'standard input (-) can be given only once')
     const results: Checked[] = []
     const plugins = await loadPlugins((options.plugin as readonly string[] | undefined) ?? [])
     for (const file of words) results.push(await checkFile(file, plugins, terminal))

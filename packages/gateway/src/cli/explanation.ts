@@ -33,7 +33,7 @@ export function explainForPeople({ call, rules, verdict, misses }: Explained): s
       )
     }
   }
-  if (rules.length === 0 && verdict.allowed && rules.caller.length === 0) lines.push('no rule is about this call')
+  if (rules.length === 0 && verdict.allowed && rules.caller.length === 0) lines.push('no rule matches this call')
   // by the list of all rules, it is said already why no rule matters
   const isListed = rules.caller.some(({ rule }) => rule === undefined)
   if (!isListed) lines.push(...missesForPeople(misses))

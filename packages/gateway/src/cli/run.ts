@@ -10,7 +10,7 @@ import { top } from './top.ts'
 
 const commands: readonly Command[] = [start, check, explain, top]
 
-/** Runs `diana` with what was written behind its name, and tells how it ended. */
+/** Runs `diana` with what was written behind its name, and returns the exit code. */
 export async function run(args: readonly string[], terminal: Terminal): Promise<ExitCode> {
   const [name, ...rest] = args
   if (name === '--version' || name === '-v') {
@@ -77,7 +77,7 @@ function help(name: string | undefined, terminal: Terminal): ExitCode {
   terminal.print('')
   for (const { name, summary } of commands) terminal.print(`  ${name.padEnd(9)}${summary}`)
   terminal.print('')
-  terminal.print('diana <command> --help tells more; diana --version tells which Diana this is.')
+  terminal.print('diana <command> --help shows the options of a command; diana --version shows the version.')
   return 0
 }
 
@@ -85,7 +85,9 @@ function complainOfCommand(name: string | undefined, terminal: Terminal): ExitCo
   const names = [...commands.map(one => one.name), 'help']
   const meant = name === undefined ? undefined : suggest(name, names)
   const remedy = meant === undefined ? '' : `; did you mean ${meant}?`
-  terminal.complain(name === undefined ? 'diana: say what to do' : `diana: there is no command "${name}"${remedy}`)
+  terminal.complain(
+    name === undefined ? 'diana: no command given; try diana help' : `diana: unknown command "${name}"${remedy}`,
+  )
   terminal.complain(usage())
   return 2
 }

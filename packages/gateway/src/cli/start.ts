@@ -41,10 +41,10 @@ export const start: Command = {
   details: [
     '  --config FILE     the rules, and under gateway: the routes',
     '  --upstream URL    the service for calls that no route takes, such as http://127.0.0.1:3000',
-    '  --port N          where to listen; 8080 unless given here or in the file, 0 for any free port',
-    '  --host ADDRESS    127.0.0.1 unless given here, in the file or in DIANA_HOST; 0.0.0.0 for every address',
-    '  --workers N       so many processes take calls, and one more counts for them; 1 unless given',
-    '  --admin-port N    where operators look, on this machine; 8081 unless given here or in the file, off for nowhere',
+    '  --port N          the port to listen on, 0 for any free port; default: the one in the file, or 8080',
+    '  --host ADDRESS    the address to listen on, 0.0.0.0 for all; default: the one in the file or in DIANA_HOST, or 127.0.0.1',
+    '  --workers N       how many processes take calls (one more counts for them); default 1',
+    '  --admin-port N    the port of dashboard and admin API, or off; default: the one in the file, or 8081',
   ],
   options: {
     config: { type: 'string' },
@@ -78,7 +78,8 @@ export const start: Command = {
       introduce(gateway.address, { ...settings, config, upstream }, terminal)
       const endTraffic = service && admin && startDemoTraffic(gateway.address)
       if (admin) showDashboard(admin, settings, terminal)
-      reportReady()
+      // the channel of any other parent, such as a process manager, is not ours to close
+      if (sockets.fromPredecessor) reportReady()
       void manager.ready()
       const replaced = untilReplaced({ gateway, admin, manager, isDemo, stopped, ...terminal })
       const isReplaced = await Promise.race([stopped.then(() => false), replaced.then(() => true)])
@@ -124,14 +125,14 @@ async function startGateway(
 function assertRoutes(routes: readonly unknown[], upstream: string | undefined): void {
   if (routes.length > 0 || upstream !== undefined) return
   const remedy = 'add gateway: { routes: [{ to: http://127.0.0.1:3000 }] } to the file, or --upstream URL'
-  throw new Complaint(1, `say which service to guard: ${remedy}`)
+  throw new Complaint(1, `no service to protect: ${remedy}`)
 }
 
 function readSettings({ words, options }: Arguments): Settings {
-  if (words.length > 0) throw new Complaint(2, `there is no use for "${words[0]}"`)
+  if (words.length > 0) throw new Complaint(2, `unexpected argument "${words[0]}"`)
   const { config, upstream } = options as Record<string, string | undefined>
   if (config === undefined && upstream !== undefined) {
-    throw new Complaint(2, 'say which rules to guard it by: --config FILE')
+    throw new Complaint(2, '--upstream needs rules: add --config FILE')
   }
   return {
     guarded: config === undefined ? undefined : { config, upstream: upstream && readUrl(upstream) },
@@ -175,26 +176,29 @@ async function startAdminOf(
     })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
-    throw new Complaint(1, `port ${adminPort ?? port} is taken: choose another with --admin-port N, or off`)
+    throw new Complaint(
+      1,
+      `port ${adminPort ?? port} is in use: choose another one with --admin-port N, or --admin-port off`,
+    )
   }
 }
 
 function readWorkers(text: string): number {
   const workers = Number(text)
   if (/^\d{1,3}$/.test(text) && workers >= 1 && workers <= mostWorkers) return workers
-  throw new Complaint(2, `"${text}" workers cannot be: write --workers with a number from 1 to ${mostWorkers}`)
+  throw new Complaint(2, `--workers must be a number from 1 to ${mostWorkers}, not "${text}"`)
 }
 
 function readPort(text: string, option = '--port'): number {
   const port = Number(text)
   if (/^\d{1,5}$/.test(text) && port <= 65_535) return port
-  throw new Complaint(2, `"${text}" is no port: write ${option} with a number from 0 to 65535`)
+  throw new Complaint(2, `${option} must be a number from 0 to 65535, not "${text}"`)
 }
 
 function readUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:' && url?.protocol !== 'unix:') {
-    throw new Complaint(1, `the upstream "${text}" is no URL: write one such as http://127.0.0.1:3000`)
+    throw new Complaint(1, `--upstream must be a URL such as http://127.0.0.1:3000, not "${text}"`)
   }
   const fault = upstreamFault(text)
   if (fault !== undefined) throw new Complaint(1, `the upstream "${text}" ${fault}`)
@@ -210,12 +214,17 @@ interface ListenError extends NodeJS.ErrnoException {
 function complaintOf(error: ListenError): Error {
   const { code, message, host, port } = error
   if (port === undefined) return error
-  if (code === 'EADDRINUSE') return new Complaint(1, `port ${port} of ${host} is taken: choose another with --port N`)
-  if (code === 'EACCES') return new Complaint(1, `port ${port} may not be opened by you: choose one above 1023`)
+  if (code === 'EADDRINUSE')
+    return new Complaint(1, `port ${port} of ${host} is in use: choose another one with --port N`)
+  if (code === 'EACCES')
+    return new Complaint(1, `no permission to listen on port ${port}: choose one above 1023 with --port N`)
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
-    return new Complaint(1, `this machine has no address ${host}: choose another with --host ADDRESS`)
+    return new Complaint(1, `this machine has no address ${host}: choose another one with --host ADDRESS`)
   }
-  return new Complaint(1, `cannot listen on port ${port} of ${host} (${code ?? message}): choose another with --port N`)
+  return new Complaint(
+    1,
+    `cannot listen on port ${port} of ${host} (${code ?? message}): choose another one with --port N`,
+  )
 }
 
 /**
@@ -254,19 +263,19 @@ function introduce(
   }
   terminal.print(`Diana listens on ${where} in front of a demo service (${upstream}).`)
   terminal.print('')
-  terminal.print(`Her rules are in ${config}, a copy that goes with her:`)
-  terminal.print('/hello lets each account pass 5 times in 10 seconds; the other paths are more generous.')
+  terminal.print(`The rules are in ${config}, a copy that is deleted at the end:`)
+  terminal.print('/hello allows 5 calls per account in 10 seconds; other paths allow more.')
   terminal.print('')
-  terminal.print('Call it seven times as ann, and 200 turns to 503; then once as bob, who still passes:')
+  terminal.print('Call it seven times as ann: the sixth call gets 503. Then call it as bob, who still gets 200:')
   terminal.print(`  curl -s -o /dev/null -w '%{http_code}\\n' -H 'x-account-id: ann' '${address}/hello?[1-7]'`)
   terminal.print(`  curl -i -H 'x-account-id: bob' ${address}/hello`)
 }
 
-/** Tells where the dashboard is; that of the demo has something to show from the first look on. */
+/** Prints the address of the dashboard; the demo has traffic to show from the start. */
 function showDashboard({ address }: RunningAdmin, { guarded }: Settings, terminal: Terminal): void {
   if (guarded === undefined) {
     terminal.print('')
-    terminal.print('The demo calls itself about ten times a second, as iris, juno and others. Watch it:')
+    terminal.print('The demo sends itself about ten calls a second, as iris, juno and others. See them here:')
   }
   terminal.print(`Dashboard: ${address}`)
 }

@@ -43,7 +43,7 @@ export function drawTop(
     row('all calls', total, wide),
     ...ranked.slice(0, mostRules).map(([id, counts]) => row(id, counts, wide)),
   ]
-  if (ranked.length > mostRules) lines.push(`and ${ranked.length - mostRules} rules more`)
+  if (ranked.length > mostRules) lines.push(`and ${ranked.length - mostRules} more rules`)
   return lines
 }
 
@@ -56,9 +56,10 @@ function row(name: string, counts: Counts & { readonly load?: number | undefined
 
 function troubles({ store, sources = [] }: TopStatus): string[] {
   const lines =
-    store && !store.healthy ? [`DEGRADED, the store cannot be asked: ${printable(store.trouble ?? '')}`] : []
+    store && !store.healthy ? [`DEGRADED, the store cannot be reached: ${printable(store.trouble ?? '')}`] : []
   for (const { name, trouble } of sources) {
-    if (trouble !== undefined) lines.push(`last good rules stay, ${printable(name)}: ${printable(trouble)}`)
+    if (trouble !== undefined)
+      lines.push(`the last good rules stay in force, ${printable(name)}: ${printable(trouble)}`)
   }
   return lines
 }

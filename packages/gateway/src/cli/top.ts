@@ -11,12 +11,12 @@ export const top: Command = {
   summary: 'Shows what a running gateway allows and refuses, second by second.',
   usage: '[--admin-port N | --url URL] [--once] [--json]',
   details: [
-    '  --admin-port N    the admin port of a gateway on this machine; 8081 unless given',
+    '  --admin-port N    the admin port of a gateway on this machine; default 8081',
     '  --url URL         its admin API elsewhere, such as https://gateway.example:8081',
     '  --once            show the next whole second and end',
     '  --json            print each second as JSON, one a line',
     '',
-    '  Where the admin API asks for a token, it is read from DIANA_ADMIN_TOKEN.',
+    '  If the admin API requires a token, it is read from DIANA_ADMIN_TOKEN.',
   ],
   options: {
     'admin-port': { type: 'string' },
@@ -25,7 +25,7 @@ export const top: Command = {
     json: { type: 'boolean' },
   },
   async run({ words, options }, terminal) {
-    if (words.length > 0) throw new Complaint(2, `there is no use for "${words[0]}"`)
+    if (words.length > 0) throw new Complaint(2, `unexpected argument "${words[0]}"`)
     const base = readBase(options.url, options['admin-port'])
     const shown = { isOnce: options.once === true, isJson: options.json === true }
     for (let isFirst = true; ; isFirst = false) {
@@ -43,12 +43,13 @@ function readBase(url: unknown, port: unknown): URL {
   if (url !== undefined && port !== undefined) throw new Complaint(2, 'give --url or --admin-port, not both')
   if (url === undefined) {
     const text = String(port ?? 8081)
-    if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535) throw new Complaint(2, `"${text}" is no port`)
+    if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535)
+      throw new Complaint(2, `--admin-port must be a number from 0 to 65535, not "${text}"`)
     return new URL(`http://127.0.0.1:${text}/`)
   }
   const parsed = URL.canParse(String(url)) ? new URL(String(url)) : undefined
   if (parsed?.protocol !== 'http:' && parsed?.protocol !== 'https:')
-    throw new Complaint(2, `"${String(url)}" is no URL`)
+    throw new Complaint(2, `--url must be a URL such as https://gateway.example:8081, not "${String(url)}"`)
   return parsed
 }
 
@@ -57,7 +58,7 @@ function toComplaint(error: Error, base: URL): Complaint {
   const { code } = (error.cause ?? error) as NodeJS.ErrnoException
   return new Complaint(
     1,
-    `${base.origin} cannot be asked (${code ?? error.message}): is the gateway running, with its admin API?`,
+    `${base.origin} cannot be reached (${code ?? error.message}): is the gateway running, with its admin API?`,
   )
 }
 
@@ -73,7 +74,7 @@ async function follow(
   const headers = token ? { authorization: `Bearer ${token}` } : {}
   const response = await fetch(new URL('api/v1/live', base), { headers, signal: leaving.signal })
   clearTimeout(connecting)
-  if (response.status === 401) throw new Complaint(1, 'the admin API asks for its token: set DIANA_ADMIN_TOKEN')
+  if (response.status === 401) throw new Complaint(1, 'the admin API requires a token: set DIANA_ADMIN_TOKEN')
   if (!response.ok || !response.body) throw new Complaint(1, `${base.origin} answered HTTP ${response.status}`)
   let status: TopStatus = {}
   try {

@@ -9,13 +9,13 @@ import type { Transfer } from './transfers.ts'
 
 const paceKey: unique symbol = Symbol('diana.pace')
 
-interface Paced extends IncomingMessage {
+interface Paced {
   [paceKey]?: CallPace
 }
 
-/** The pace at which the caller of a request sends and reads. */
-export function paceOf(request: IncomingMessage): CallPace | undefined {
-  return (request as Paced)[paceKey]
+/** The pace at which the caller of a request sends, and reads the response. */
+export function paceOf(message: IncomingMessage | ServerResponse): CallPace | undefined {
+  return (message as Paced)[paceKey]
 }
 
 /** What is done for a call: looked at together with its caller, and told when the answer is over. */
@@ -31,7 +31,7 @@ export class CallPace implements Transfer {
   readonly #response: ServerResponse
   readonly #side: CallerSide
   readonly #limits: () => PaceLimits
-  readonly #beganAt = performance.now()
+  readonly #beganAt: number
   /** Most calls end before anybody looks at their pace. */
   #pace: Pace | undefined
 
@@ -40,7 +40,9 @@ export class CallPace implements Transfer {
     this.#response = response
     this.#side = request.httpVersionMajor === 2 ? streamSideOf(request, response) : new SocketSide(request)
     this.#limits = limits
+    this.#beganAt = recordOf(request)?.startedAt ?? performance.now()
     ;(request as Paced)[paceKey] = this
+    ;(response as Paced)[paceKey] = this
   }
 
   /** Whether there is nothing to watch any more. */
@@ -70,8 +72,7 @@ export class CallPace implements Transfer {
 
   #progress(): Progress {
     const { bytesReceived, bytesSent } = this.#side
-    const awaited = this.#isReadingAwaited() ? 'reading' : this.#isSendingAwaited() ? 'sending' : undefined
-    return { sent: bytesReceived, read: bytesSent, awaited }
+    return { sent: bytesReceived, read: bytesSent, awaited: this.#isReadingAwaited() ? 'reading' : this.#awaitedPart() }
   }
 
   #isReadingAwaited(): boolean {
@@ -79,15 +80,16 @@ export class CallPace implements Transfer {
     return writableNeedDrain || this.#side.isFull || (writableEnded && !writableFinished)
   }
 
-  /** A body counts only while somebody reads it, and has read all that has come. */
-  #isSendingAwaited(): boolean {
+  /** What the caller still has to send. A body counts only while somebody reads it, and has read all that has come. */
+  #awaitedPart(): Progress['awaited'] {
     const request = this.#request
-    if (request.complete) return false
+    if (request.complete) return undefined
     // Node drops the rest, so that the next call can be read
-    if (this.#response.writableFinished) return true
-    if (request.readableLength > 0 || this.#response.writableEnded) return false
+    if (this.#response.writableFinished) return 'sending'
+    if (request.readableLength > 0 || this.#response.writableEnded) return undefined
+    if (request.readableFlowing !== true && request.listenerCount('readable') === 0) return undefined
+    if (request.httpVersionMajor !== 2 || grpcTypeOf(request.headers) === undefined) return 'sending'
     // a gRPC caller may keep its stream open and send nothing until it has something to say
-    if (grpcTypeOf(request.headers) !== undefined) return false
-    return request.readableFlowing === true || request.listenerCount('readable') > 0
+    return this.#response.headersSent ? undefined : 'message'
   }
 }

@@ -68,4 +68,13 @@ describe('the pace of a caller', () => {
     pace.isTooSlow(sending(9000), 3000, limits)
     expect(pace.stalledMs).toBe(0)
   })
+
+  test('a caller who sends messages when it has some is never too slow, but stalls meanwhile', () => {
+    const some = { minBytesPerSecond: 500, graceMs: 3000, pauseMs: 2000 }
+    expect(tooSlowAt(() => ({ sent: 0, read: 0, awaited: 'message' }), 60_000, some)).toBeUndefined()
+    const pace = new Pace(0)
+    pace.isTooSlow({ sent: 0, read: 0, awaited: 'message' }, 60_000, some)
+    expect(pace.stalledMs).toBe(60_000)
+    expect(pace.isTooSlow({ sent: 0, read: 0, awaited: 'reading' }, 60_500, some)).toBe(false)
+  })
 })

@@ -2,7 +2,8 @@
 export interface Progress {
   readonly sent: number
   readonly read: number
-  readonly awaited: 'sending' | 'reading' | undefined
+  /** `message`: a caller that sends when it has something to say, which is never too slow, though others may need its slot. */
+  readonly awaited: 'sending' | 'reading' | 'message' | undefined
 }
 
 export interface PaceLimits {
@@ -50,6 +51,7 @@ export class Pace {
     }
     const missingMs = elapsedMs - (moved / minBytesPerSecond) * 1000
     this.#stalledMs = missingMs > 0 ? this.#stalledMs + elapsedMs : 0
+    if (awaited === 'message') return false
     this.#behindMs = Math.max(0, this.#behindMs + missingMs)
     return this.#behindMs > graceMs
   }

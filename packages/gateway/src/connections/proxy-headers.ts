@@ -59,7 +59,7 @@ export class ProxyHeaders {
 
   #admit(socket: Socket, serve: () => void): void {
     if (!this.#options.isProxy(socket.remoteAddress ?? '')) {
-      this.#refuse(socket, `${socket.remoteAddress} is not a trusted proxy: name it under trustProxy`)
+      this.#refuse(socket, whyUntrusted(socket))
       return
     }
     let bytes: Buffer = Buffer.alloc(0)
@@ -105,6 +105,12 @@ export class ProxyHeaders {
 }
 
 function ignore(): void {}
+
+function whyUntrusted({ remoteAddress }: Socket): string {
+  return remoteAddress === undefined
+    ? 'a proxy connects over a Unix socket, and has no address that trustProxy could name: let it connect by TCP'
+    : `${remoteAddress} is not a trusted proxy: name it under trustProxy`
+}
 
 /** The one place that all layers ask: a property of the socket would not be seen by the TLS socket around it. */
 function changePeer(socket: Socket, source: Source): void {

@@ -5,6 +5,7 @@ import type { TLSSocket } from 'node:tls'
 import { writeProblem } from '../problem.ts'
 import { waitToContinue } from '../proxy/body.ts'
 import type { CallerLimits } from '../settings/gateway-settings.ts'
+import { maxSentHeaderBytes } from './header-block.ts'
 import { Http2Request, rememberSocket, socketOf } from './http2-request.ts'
 import { Http2Response } from './http2-response.ts'
 import { isPreface, takeFromParser } from './prior-knowledge.ts'
@@ -43,6 +44,7 @@ export class CallerSessions {
       Http2ServerRequest: Http2Request as never,
       Http2ServerResponse: Http2Response as never,
       maxHeaderListPairs: Math.ceil(headersBytes / bytesPerHeader),
+      maxSendHeaderBlockLength: maxSentHeaderBytes,
       maxSessionInvalidFrames: maxInvalidFrames,
       settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: headersBytes },
     })

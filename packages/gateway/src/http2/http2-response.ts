@@ -1,6 +1,13 @@
-import { type OutgoingHttpHeader, type OutgoingHttpHeaders, validateHeaderName, validateHeaderValue } from 'node:http'
+import {
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeader,
+  type OutgoingHttpHeaders,
+  validateHeaderName,
+  validateHeaderValue,
+} from 'node:http'
 import { constants, Http2ServerResponse, type ServerHttp2Stream } from 'node:http2'
 import type { Stream } from 'node:stream'
+import { grpcTypeOf } from '../grpc/grpc-call.ts'
 import { isOfTheConnection } from '../proxy/connection-headers.ts'
 import { isSingleHeader } from './single-headers.ts'
 
@@ -84,8 +91,9 @@ export class Http2Response extends NodeResponse {
       for (const value of [said[name]].flat()) validateHeaderValue(name, String(value))
     }
     this.statusCode = status
-    // headers with a status of gRPC are all of the answer, and must say so
-    const isAll = this.writableEnded || said['grpc-status'] !== undefined
+    // its body is dropped, and a length without a body cannot be read
+    if (status === 205) delete said['content-length']
+    const isAll = this.writableEnded || isTrailersOnly(said)
     stream.respond({ ':status': status, ...said }, { endStream: isAll, waitForTrailers: !isAll })
     return this
   }
@@ -122,6 +130,11 @@ export class Http2Response extends NodeResponse {
     this.stream.close(code)
     setImmediate(() => this.stream.destroy())
   }
+}
+
+/** Whether headers are all of an answer, and must say so: those of gRPC that have its status in them already. */
+function isTrailersOnly(headers: OutgoingHttpHeaders): boolean {
+  return headers['grpc-status'] !== undefined && grpcTypeOf(headers as IncomingHttpHeaders) !== undefined
 }
 
 function headersIn(text: string | Headers | undefined): Headers | undefined {

@@ -11,16 +11,16 @@ it.each<[string, NodeJS.ProcessEnv, object]>([
   ['sockets of a parent', { LISTEN_FDS: '1', LISTEN_PID: '6' }, {}],
   ['sockets that name no process', { LISTEN_FDS: '1' }, {}],
   ['a number that is none', { LISTEN_FDS: 'x', LISTEN_PID: '7' }, {}],
-  ['those of a predecessor', { DIANA_SOCKETS: 'traffic:admin' }, { traffic: 3, admin: 4 }],
-  ['that of a predecessor without admin', { DIANA_SOCKETS: 'traffic' }, { traffic: 3 }],
+  ['those of a predecessor', { DIANA_SOCKETS: 'traffic:admin' }, { traffic: 3, admin: 4, fromPredecessor: true }],
+  ['that of a predecessor without admin', { DIANA_SOCKETS: 'traffic' }, { traffic: 3, fromPredecessor: true }],
   [
     'those of a predecessor before those of systemd, which were its own',
     { DIANA_SOCKETS: 'traffic', LISTEN_FDS: '2', LISTEN_PID: '7' },
-    { traffic: 3 },
+    { traffic: 3, fromPredecessor: true },
   ],
 ])('a process that inherits %s finds it, and its children do not', (_, given, sockets) => {
   const env = { ...given, OTHER: 'stays' }
   const found = takeInheritedSockets(env, 7)
-  expect({ ...found }).toEqual({ traffic: undefined, admin: undefined, ...sockets })
+  expect({ ...found }).toEqual({ traffic: undefined, admin: undefined, fromPredecessor: false, ...sockets })
   expect(env).toEqual({ OTHER: 'stays' })
 })

@@ -2,6 +2,8 @@
 export interface InheritedSockets {
   readonly traffic?: number | undefined
   readonly admin?: number | undefined
+  /** Whether another gateway started this process to take its place, and waits until it takes calls. */
+  readonly fromPredecessor: boolean
 }
 
 /** Names of the sockets that a predecessor hands over, from descriptor 3 on, separated by colons. */
@@ -15,9 +17,10 @@ const firstDescriptor = 3
  */
 export function takeInheritedSockets(env: NodeJS.ProcessEnv, pid: number): InheritedSockets {
   const names = namesIn(env, pid)
+  const fromPredecessor = Boolean(env[socketsVariable])
   for (const name of [socketsVariable, 'LISTEN_FDS', 'LISTEN_PID', 'LISTEN_FDNAMES']) delete env[name]
   const at = (found: number): number | undefined => (found < 0 ? undefined : firstDescriptor + found)
-  return { traffic: at(names.findIndex(name => name !== 'admin')), admin: at(names.indexOf('admin')) }
+  return { traffic: at(names.findIndex(name => name !== 'admin')), admin: at(names.indexOf('admin')), fromPredecessor }
 }
 
 function namesIn(env: NodeJS.ProcessEnv, pid: number): string[] {

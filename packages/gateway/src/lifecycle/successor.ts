@@ -31,10 +31,9 @@ export async function startSuccessor(sockets: HandedSockets, signal: AbortSignal
   return child.pid!
 }
 
-/** Tells the predecessor of this process, if it has one, that it takes calls. */
+/** Reports to the gateway that started this process to take its place that this one takes calls. */
 export function reportReady(): void {
-  if (process.send === undefined) return
-  process.send('ready', undefined, undefined, () => {
+  process.send?.('ready', undefined, undefined, () => {
     if (process.connected) process.disconnect()
   })
 }

@@ -28,6 +28,13 @@ export class DirectOutlet implements Outlet {
     process.nextTick(flush, this)
   }
 
+  send(status: number, text: string, headers: readonly string[], body: Buffer): void {
+    this.#writeHead(status, text, headers)
+    this.#reply.hijack()
+    this.#hasWritten = true
+    this.#endWith(body)
+  }
+
   write(chunk: Buffer): boolean {
     if (!this.#hasWritten && this.#held === undefined && chunk.length <= maxHeldBytes) {
       this.#held = chunk
@@ -42,11 +49,9 @@ export class DirectOutlet implements Outlet {
 
   end(trailers: readonly (string | Buffer)[] | null = null): void {
     addTrailers(this.#raw, trailers)
-    const held = this.#held
     this.#hasWritten = true
-    // as text, the body is written in one piece with the headers, which are text
-    if (held === undefined) this.#raw.end()
-    else this.#raw.end(held.toString('latin1'), 'latin1')
+    if (this.#held === undefined) this.#raw.end()
+    else this.#endWith(this.#held)
   }
 
   breakOff(): void {
@@ -60,6 +65,12 @@ export class DirectOutlet implements Outlet {
     if (this.#held === undefined) this.#raw.flushHeaders()
     else this.#raw.write(this.#held)
     this.#held = undefined
+  }
+
+  /** As text, a short body is written in one piece with the headers, which are text. */
+  #endWith(body: Buffer): void {
+    if (body.length <= maxHeldBytes) this.#raw.end(body.toString('latin1'), 'latin1')
+    else this.#raw.end(body)
   }
 
   #writeHead(status: number, text: string, headers: readonly string[]): void {

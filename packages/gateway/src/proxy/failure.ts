@@ -32,6 +32,13 @@ const late: Failure = {
   isOfService: true,
   mayRetry: false,
 }
+/** A caller must not be able to have the address left alone. */
+const unwilling: Failure = {
+  status: 502,
+  detail: 'The service does not take this call as it is.',
+  isOfService: false,
+  mayRetry: false,
+}
 const unsendable: Failure = {
   status: 400,
   detail: 'This call cannot be passed on as it is.',
@@ -89,11 +96,10 @@ export class AnswerNotTaken extends Error {
  * Whether an answer is that of a service which closes a connection without a call, as HAProxy and Apache do, and which a call has
  * met on its way (RFC 9110, section 15.5.9).
  */
-export function isLateClosing(status: number, received: readonly Buffer[]): boolean {
+export function isLateClosing(status: number, received: readonly string[]): boolean {
   if (status !== 408) return false
   return received.some((name, at) => {
-    if (at % 2 === 1 || name.toString('latin1').toLowerCase() !== 'connection') return false
-    return /\bclose\b/i.test(received[at + 1]?.toString('latin1') ?? '')
+    return at % 2 === 0 && name === 'connection' && /\bclose\b/i.test(received[at + 1] ?? '')
   })
 }
 
@@ -108,6 +114,7 @@ const byCode: Readonly<Record<string, Failure>> = {
   DIANA_DEADLINE: { ...late, detail: 'The deadline of this call has passed.', isOfService: false },
   DIANA_HTTP2_REFUSED: { ...unreachable, isUnprocessed: true },
   DIANA_HTTP2_GARBLED: garbled,
+  DIANA_HTTP2_UNWILLING: unwilling,
   UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: unsendable,
 }
 

@@ -5,14 +5,23 @@ import { RecentTexts } from './recent-texts.ts'
 
 type OwnHeaders = Readonly<Record<string, number | string | readonly string[] | undefined>>
 
-/** The head of a service's answer: names and values in turn, as bytes. */
+/** The head of a service's answer: names in lower case and values, in turn. */
 export interface AnswerHead {
   readonly status: number
-  readonly received: readonly Buffer[]
+  readonly received: readonly string[]
 }
 
 const names = new RecentTexts('in lower case')
 const values = new RecentTexts('as they are')
+
+/** The headers of an answer as undici gives them, as text. */
+export function textsOf(received: readonly Buffer[]): string[] {
+  const texts: string[] = []
+  for (let at = 0; at + 1 < received.length; at += 2) {
+    texts.push(names.textOf(received[at]!), values.textOf(received[at + 1]!))
+  }
+  return texts
+}
 
 /** What the caller is told: the service's headers, beside what Diana and the filters have said. Names and values in turn. */
 export function headersToCaller({ status, received }: AnswerHead, own: OwnHeaders, exchange: Exchange): string[] {
@@ -21,11 +30,11 @@ export function headersToCaller({ status, received }: AnswerHead, own: OwnHeader
   let said: Set<string> | undefined
   const ending = endingHere(received)
   for (let at = 0; at + 1 < received.length; at += 2) {
-    const name = names.textOf(received[at]!)
+    const name = received[at]!
     if (isOfTheConnection(name) || ending?.has(name) || (route.changesResponse && isChanged(name, route))) continue
     // an answer that has no body must not announce one (RFC 9110, section 8.6); __proto__ is no key of an object
     if ((name === 'content-length' && status === 204) || name === '__proto__') continue
-    const text = values.textOf(received[at + 1]!)
+    const text = received[at + 1]!
     const value = namesAddress(name) ? asCallerSees(name, text, exchange) : text
     const mine = own[name]
     if (mine === undefined) flat.push(name, value)
@@ -49,16 +58,13 @@ export function headersToCaller({ status, received }: AnswerHead, own: OwnHeader
 }
 
 /** What the service says is for this connection only, on however many lines; throws for codings that nobody has taken off. */
-function endingHere(received: readonly Buffer[]): Set<string> | undefined {
+function endingHere(received: readonly string[]): Set<string> | undefined {
   let ending: Set<string> | undefined
   let isChunked = false
   for (let at = 0; at + 1 < received.length; at += 2) {
-    const { length } = received[at]!
-    // the names are ten and seventeen letters long, and most others are not
-    if (length !== 10 && length !== 17) continue
-    const name = names.textOf(received[at]!)
+    const name = received[at]!
     if (name !== 'connection' && name !== 'transfer-encoding') continue
-    const value = values.textOf(received[at + 1]!).toLowerCase()
+    const value = received[at + 1]!.toLowerCase()
     if (name === 'connection') {
       const named = namedByConnection(value)
       if (named) for (const one of named) ending = (ending ?? new Set()).add(one)

@@ -24,7 +24,9 @@ export function headersToService(request: CallRequest, route: Route, trust: Trus
   }
   const { trailer } = headers
   if (trailer !== undefined && headers['transfer-encoding'] !== undefined) flat.push('trailer', trailer)
-  flat.push('x-forwarded-for', earlier === undefined ? String(peer) : `${earlier}, ${peer}`)
+  // callers over a Unix socket have no address, and this word stands for it (RFC 7239, section 6.2)
+  const address = peer ?? 'unknown'
+  flat.push('x-forwarded-for', earlier === undefined ? address : `${earlier}, ${address}`)
   if (!isProxied || headers['x-forwarded-host'] === undefined) flat.push('x-forwarded-host', headers.host ?? '')
   if (!isProxied || headers['x-forwarded-proto'] === undefined) {
     flat.push('x-forwarded-proto', 'encrypted' in socket ? 'https' : 'http')

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { isSingleHeader } from '../http2/single-headers.ts'
 import { isOfTheConnection, namedByConnection } from './connection-headers.ts'
 import { reasonFor } from './reason.ts'
 
@@ -23,9 +24,13 @@ export function sendInterim(raw: ServerResponse, status: number, received: reado
     if (raw.socket?.writable)
       raw.socket.write(`HTTP/1.1 ${status} ${reasonFor(status, text)}\r\n${lines}\r\n`, 'latin1')
   } else if (req.httpVersionMajor === 2) {
-    const grouped: Record<string, number | string[]> = { ':status': status }
-    for (const [name, value] of fields) grouped[name] = [...((grouped[name] as string[] | undefined) ?? []), value]
-    ;(raw as unknown as Http2Answer).stream.additionalHeaders(grouped as Record<string, string[]>)
+    const grouped: Record<string, string[]> = Object.create(null)
+    for (const [name, value] of fields) {
+      const earlier = grouped[name]
+      if (earlier === undefined) grouped[name] = [value]
+      else if (!isSingleHeader(name)) earlier.push(value)
+    }
+    ;(raw as unknown as Http2Answer).stream.additionalHeaders({ ':status': status, ...grouped })
   }
 }
 

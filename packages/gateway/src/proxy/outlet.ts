@@ -9,6 +9,8 @@ export interface OutletSource {
 /** Where the answer of a service goes. */
 export interface Outlet {
   begin(status: number, text: string, headers: readonly string[], source: OutletSource): void
+  /** Sends an answer that is whole. */
+  send(status: number, text: string, headers: readonly string[], body: Buffer): void
   /** False when `onReady` is to be awaited before more is written. */
   write(chunk: Buffer): boolean
   /** Ends the answer, with the service's trailers. */

@@ -22,28 +22,29 @@ export class RecentTexts {
     this.#letters = letters
   }
 
-  textOf(bytes: Buffer): string {
-    const { length } = bytes
-    if (length === 0 || length > longest) return this.#decode(bytes)
-    const hash = length * 31 + bytes[0]! * 7 + bytes[length >> 1]! * 3 + bytes[length - 1]!
+  /** The text of all bytes, or of those between two positions. */
+  textOf(bytes: Buffer, from = 0, to: number = bytes.length): string {
+    const length = to - from
+    if (length === 0 || length > longest) return this.#decode(bytes, from, to)
+    const hash = length * 31 + bytes[from]! * 7 + bytes[from + (length >> 1)]! * 3 + bytes[to - 1]!
     const place = this.#places[hash & (places - 1)]!
-    if (!isAt(place, bytes, length)) {
-      place.text = this.#decode(bytes)
+    if (!isAt(place, bytes, from, length)) {
+      place.text = this.#decode(bytes, from, to)
       place.length = length
-      for (let at = 0; at < length; at++) place.bytes[at] = bytes[at]!
+      for (let at = 0; at < length; at++) place.bytes[at] = bytes[from + at]!
     }
     return place.text
   }
 
-  #decode(bytes: Buffer): string {
-    const text = bytes.toString('latin1')
+  #decode(bytes: Buffer, from: number, to: number): string {
+    const text = bytes.toString('latin1', from, to)
     return this.#letters === 'in lower case' ? text.toLowerCase() : text
   }
 }
 
-function isAt(place: Place, bytes: Buffer, length: number): boolean {
+function isAt(place: Place, bytes: Buffer, from: number, length: number): boolean {
   if (place.length !== length) return false
   // from the end, where texts differ that begin alike
-  for (let at = length - 1; at >= 0; at--) if (place.bytes[at] !== bytes[at]) return false
+  for (let at = length - 1; at >= 0; at--) if (place.bytes[at] !== bytes[from + at]) return false
   return true
 }

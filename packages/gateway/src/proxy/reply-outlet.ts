@@ -5,6 +5,9 @@ import { AnswerBroken } from './failure.ts'
 import type { Outlet, OutletSource } from './outlet.ts'
 import { addTrailers } from './trailers.ts'
 
+/** An answer that is whole has nothing more to come from. */
+const noSource: OutletSource = { onReady: () => {}, onGone: () => {} }
+
 /** Sends the answer through Fastify, where the hooks of other filters may see and change it. */
 export class ReplyOutlet implements Outlet {
   readonly #reply: FastifyReply
@@ -32,6 +35,12 @@ export class ReplyOutlet implements Outlet {
     raw.statusCode = status
     raw.statusMessage = text
     this.#reply.send(body)
+  }
+
+  send(status: number, text: string, headers: readonly string[], body: Buffer): void {
+    this.begin(status, text, headers, noSource)
+    if (body.length > 0) this.write(body)
+    this.end()
   }
 
   write(chunk: Buffer): boolean {

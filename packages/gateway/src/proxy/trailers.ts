@@ -1,5 +1,6 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { validateHeaderName, validateHeaderValue } from 'node:http'
+import { isSingleHeader } from '../http2/single-headers.ts'
 import { isOfTheConnection } from './connection-headers.ts'
 
 /** What decides how a message is framed, routed, authorized, cached or read is no trailer (RFC 9110, section 6.5.1). */
@@ -12,14 +13,19 @@ const forbidden: ReadonlySet<string> = new Set(
   ).split(' '),
 )
 
-/** Trailers by name; what no trailer may say is left out. Names and values in turn, as text or bytes. */
+/**
+ * Trailers by name; what no trailer may say is left out, and of a header that has one value only, the first is taken. Names and
+ * values in turn, as text or bytes.
+ */
 export function trailersIn(received: readonly (string | Buffer)[]): OutgoingHttpHeaders {
-  const trailers: Record<string, string[]> = {}
+  const trailers: Record<string, string[]> = Object.create(null)
   for (let at = 0; at + 1 < received.length; at += 2) {
     const name = received[at]!.toString('latin1' as never).toLowerCase()
     const value = received[at + 1]!.toString('latin1' as never)
     if (isOfTheConnection(name) || isForbidden(name) || !isWritable(name, value)) continue
-    trailers[name] = [...(trailers[name] ?? []), value]
+    const earlier = trailers[name]
+    if (earlier === undefined) trailers[name] = [value]
+    else if (!isSingleHeader(name)) earlier.push(value)
   }
   return trailers
 }

@@ -6,6 +6,19 @@ import type { Trust } from './trust.ts'
 
 const none: readonly Upstream[] = []
 
+/** Methods that mean the same once or twice (RFC 9110, section 9.2.2). */
+const repeatable: readonly string[] = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']
+
+/** How a call may be tried again. */
+export interface Again {
+  /** Whether the call has a body, which cannot be sent twice. */
+  readonly hasBody: boolean
+  /** Whether the service has said that it did not begin with the call. */
+  readonly isUnprocessed: boolean
+  /** Whether at the same address if there is no other. */
+  readonly mayStay: boolean
+}
+
 /** Where one call goes: the address that has it, those that failed it, and where it may be tried again. */
 export class Tries {
   readonly #request: CallRequest
@@ -43,12 +56,10 @@ export class Tries {
     this.#wasSent = true
   }
 
-  /**
-   * Where the call may be tried again, after it failed at the address that had it. `isRepeatable` tells whether it may be sent
-   * twice, `mayStay` whether at the same address if there is no other.
-   */
-  again({ isRepeatable, mayStay }: { isRepeatable: boolean; mayStay: boolean }): Upstream | undefined {
+  /** Where the call may be tried again, after it failed at the address that had it. */
+  again({ hasBody, isUnprocessed, mayStay }: Again): Upstream | undefined {
     const isUnsent = !this.#isSent
+    const isRepeatable = !hasBody && (isUnprocessed || repeatable.includes(this.#request.method))
     if (!isUnsent && (this.#isRepeated || !isRepeatable)) return undefined
     const tried = [...this.#failed, this.#upstream]
     const next = this.#route.again(performance.now(), {

@@ -181,7 +181,7 @@ class Tunnel implements SlotUser {
 
   /** A WebSocket is asked for by a GET without a body, which may be repeated. */
   #triesAgain({ mayStay, why }: { mayStay: boolean; why: Error }): boolean {
-    const next = this.#tries.again({ isRepeatable: true, mayStay })
+    const next = this.#tries.again({ hasBody: false, isUnprocessed: false, mayStay })
     if (next === undefined) return false
     this.#asked = undefined
     this.#record?.tryEnded(performance.now(), why)
@@ -266,7 +266,7 @@ class Tunnel implements SlotUser {
 }
 
 function headOf({ statusCode = 502, rawHeaders }: IncomingMessage): AnswerHead {
-  return { status: statusCode, received: rawHeaders.map(text => Buffer.from(text, 'latin1')) }
+  return { status: statusCode, received: rawHeaders.map((text, at) => (at % 2 === 0 ? text.toLowerCase() : text)) }
 }
 
 /** False where the service's headers cannot be said. */

@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { AnswerHeads } from './answer-heads.ts'
@@ -40,7 +41,7 @@ describe('heads of answers', () => {
           expect(readAll(all, cuts)).toBe(interims.map(([, text]) => text).join('') + parsed + body)
         },
       ),
-      { numRuns: 1000 },
+      { numRuns: randomRuns(250) },
     )
   })
 

@@ -28,7 +28,18 @@ export class Connection extends ServiceClient {
   readonly openedAt: number = performance.now()
   /** Whether it has carried a call to its end, and been kept since. */
   isReused = false
+  /** How long the service keeps the connection without a call, as the last answer said it. */
+  keepAliveMs: number | undefined
+  /** Until when it is kept without a call. */
+  idleUntil = 0
 }
+
+/** Undici does not close idle connections: it does not know of all calls. */
+const undiciKeepsOpen = { keepAliveTimeout: 1e9, keepAliveMaxTimeout: 1e9, keepAliveTimeoutThreshold: -1e9 } as const
+/** A connection is closed that much earlier than the service would close it. */
+const marginMs = 2000
+const maxIdleMs = 600_000
+const sweepMs = 500
 
 /** The connections to one address. Each carries one call at a time; those without a call are kept for the next one. */
 export class Clients {
@@ -36,6 +47,7 @@ export class Clients {
   readonly #idle: Connection[] = []
   readonly #all = new Set<Connection>()
   readonly #sessions: ServiceSessions | undefined
+  #sweeper: NodeJS.Timeout | undefined
 
   constructor(options: ConnectOptions) {
     this.#options = options
@@ -43,21 +55,31 @@ export class Clients {
   }
 
   /** A connection for one call: the one used last, since it is the least likely to have been closed. */
-  take(): Connection {
+  take(now: number): Connection {
     for (let kept = this.#idle.pop(); kept !== undefined; kept = this.#idle.pop()) {
-      if (!this.#isTooOld(kept)) return kept
+      if (!this.#isTooOld(kept, now)) return kept
       this.discard(kept)
     }
     return this.open()
   }
 
   /** The call on a connection has ended. */
-  giveBack(connection: Connection): void {
-    if (connection.destroyed || connection.closed) this.#all.delete(connection)
-    else {
-      connection.isReused = true
-      this.#idle.push(connection)
+  giveBack(connection: Connection, now: number): void {
+    if (connection.destroyed || connection.closed) {
+      this.#all.delete(connection)
+      return
     }
+    const { keepAliveMs } = connection
+    // a service that closes idle connections after five seconds, as Node's do, says so; others are believed
+    const idleMs = keepAliveMs === undefined ? this.#options.idleMs : Math.min(keepAliveMs - marginMs, maxIdleMs)
+    if (idleMs <= 0) {
+      this.discard(connection)
+      return
+    }
+    connection.isReused = true
+    connection.idleUntil = now + idleMs
+    this.#idle.push(connection)
+    this.#sweeper ??= setInterval(() => this.#sweep(), sweepMs).unref()
   }
 
   /** Takes a connection out of use, with the call on it. */
@@ -68,13 +90,12 @@ export class Clients {
 
   /** A connection that has carried no call yet. */
   open(): Connection {
-    const { origin, idleMs, maxHeadBytes } = this.#options
+    const { origin, maxHeadBytes } = this.#options
     const connection = new Connection(origin, {
+      ...undiciKeepsOpen,
       pipelining: 1,
       connect: connectorOptions(this.#options),
       ...(maxHeadBytes === undefined ? {} : { maxHeaderSize: maxHeadBytes }),
-      // a service that closes idle connections after five seconds, as Node's do, says so; others are believed
-      keepAliveTimeout: idleMs,
     })
     if (this.#sessions) sendByHttp2(connection, this.#sessions)
     // a connection that was closed while nobody used it is of no use any more
@@ -86,7 +107,7 @@ export class Clients {
   /** Lets calls under way finish. */
   async close(): Promise<void> {
     this.#sessions?.close()
-    await Promise.allSettled([...this.#all].map(connection => connection.close()))
+    await Promise.allSettled([...this.#all].map(connection => connection.settled().then(() => connection.close())))
   }
 
   async destroy(): Promise<void> {
@@ -94,9 +115,20 @@ export class Clients {
     await Promise.allSettled([...this.#all].map(connection => connection.destroy()))
   }
 
-  #isTooOld({ openedAt }: Connection): boolean {
+  #isTooOld({ openedAt, idleUntil }: Connection, now: number): boolean {
     const { maxAgeMs } = this.#options
-    return maxAgeMs !== undefined && performance.now() - openedAt >= maxAgeMs
+    return now >= idleUntil || (maxAgeMs !== undefined && now - openedAt >= maxAgeMs)
+  }
+
+  /** Closes connections that nobody has used for long. */
+  #sweep(): void {
+    const now = performance.now()
+    const kept = this.#idle.filter(connection => now < connection.idleUntil)
+    for (const connection of this.#idle.splice(0)) if (now >= connection.idleUntil) this.discard(connection)
+    this.#idle.push(...kept)
+    if (kept.length > 0) return
+    clearInterval(this.#sweeper)
+    this.#sweeper = undefined
   }
 
   #forget(connection: Connection): void {

@@ -5,6 +5,11 @@ export class ServiceRefused extends Error {
   readonly code = 'DIANA_HTTP2_REFUSED'
 }
 
+/** The service does not serve this call because of what the call is like, such as for the number of its headers. */
+export class ServiceUnwilling extends Error {
+  readonly code = 'DIANA_HTTP2_UNWILLING'
+}
+
 /** What the service sent is not HTTP/2, or not an answer. */
 export class ServiceGarbled extends Error {
   readonly code = 'DIANA_HTTP2_GARBLED'
@@ -21,6 +26,8 @@ const broken = /^E[A-Z]+$/
 /** What the end of a stream means: an error of Node's, if there is one, and the code of its RST_STREAM. */
 export function http2Failure(error: unknown, rstCode: number | undefined, hasAnswered: boolean): Error {
   if (rstCode === constants.NGHTTP2_REFUSED_STREAM) return new ServiceRefused('the service refused the stream')
+  if (rstCode === constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    return new ServiceUnwilling('the service found the call excessive')
   const cause = rootOf(error)
   const code = String((cause as NodeJS.ErrnoException | undefined)?.code ?? '')
   if (cause instanceof Error && broken.test(code) && !hasAnswered) return cause

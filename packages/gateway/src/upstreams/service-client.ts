@@ -1,8 +1,10 @@
 import type { OutgoingHttpHeaders } from 'node:http'
-import { buildConnector, Client } from 'undici'
+import type { Socket } from 'node:net'
+import { buildConnector, Client, type Dispatcher } from 'undici'
 import { AnswerHeads } from './answer-heads.ts'
 import { readAfterFailedWrites } from './failed-writes.ts'
 import { sendTrailers } from './request-trailers.ts'
+import { ShortExchange } from './short-exchange.ts'
 
 /** As undici's, with how a socket is opened. */
 export type ServiceClientOptions = Omit<Client.Options, 'connect'> & { readonly connect: buildConnector.BuildOptions }
@@ -16,6 +18,7 @@ export interface ServiceCall {
 /** One connection to a service, and what is read of its answers before undici does. */
 export class ServiceClient extends Client {
   readonly answers: AnswerHeads
+  readonly #short: ShortExchange
   #call: ServiceCall | undefined
 
   constructor(origin: string, { connect, ...options }: ServiceClientOptions) {
@@ -23,23 +26,57 @@ export class ServiceClient extends Client {
     const open = buildConnector(connect)
     super(origin, {
       ...options,
-      connect: (place, done) =>
+      connect: (place, done) => {
+        const lost = this.#short.lost()
+        if (lost) {
+          done(lost, null)
+          return
+        }
         open(place, (...result) => {
           const [, socket] = result
-          if (socket) {
-            answers.attach(socket)
-            readAfterFailedWrites(socket)
-            sendTrailers(socket, () => this.#call?.trailers() ?? {})
-          }
+          if (socket) this.#attach(socket)
           done(...result)
-        }),
+        })
+      },
     })
     this.answers = answers
+    this.#short = new ShortExchange({
+      host: new URL(origin).host,
+      dispatch: (call, handler) => super.dispatch(call, handler),
+      maxHeadBytes: options.maxHeaderSize,
+    })
+  }
+
+  override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+    const isShort = !this.closed && !this.destroyed && this.#short.begin(options, handler)
+    return isShort || super.dispatch(options, handler)
   }
 
   /** A call is sent now: what comes next is its answer. */
   expectAnswer(call: ServiceCall): void {
     this.#call = call
     this.answers.expect()
+  }
+
+  /** Looks whether a call takes long. */
+  check(now: number): void {
+    this.#short.check(now)
+  }
+
+  /** Resolves when no call is under way that undici does not know of. */
+  settled(): Promise<void> {
+    return this.#short.settled()
+  }
+
+  #attach(socket: Socket): void {
+    const writeShort = socket.write.bind(socket)
+    readAfterFailedWrites(socket)
+    sendTrailers(socket, () => this.#call?.trailers() ?? {})
+    const write = socket.write.bind(socket) as (...words: unknown[]) => boolean
+    this.answers.attach(socket)
+    const push = socket.push.bind(socket)
+    this.#short.attach({ socket, write: writeShort, push })
+    socket.push = (piece: Buffer | null, encoding?: BufferEncoding) => this.#short.take(piece) || push(piece, encoding)
+    socket.write = (...words: unknown[]) => this.#short.drops() || write(...words)
   }
 }

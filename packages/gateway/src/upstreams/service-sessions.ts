@@ -1,6 +1,7 @@
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 import { buildConnector, type Client, type Dispatcher } from 'undici'
+import { maxSentHeaderBytes } from '../http2/header-block.ts'
 import { ServiceGarbled, ServiceRefused } from './http2-failure.ts'
 import { ServiceStream, type StreamCall } from './service-stream.ts'
 
@@ -147,6 +148,7 @@ export class ServiceSessions {
     const http2 = connectHttp2(this.#options.url, {
       createConnection: () => socket,
       maxHeaderListPairs: maxHeaders,
+      maxSendHeaderBlockLength: maxSentHeaderBytes,
       settings: { enablePush: false, maxHeaderListSize: maxHeaderBytes },
     })
     const session: Session = { http2, openedAt: performance.now(), streams: 0, isRetired: false }

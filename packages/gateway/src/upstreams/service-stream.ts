@@ -36,6 +36,8 @@ export class ServiceStream {
   #hasAnswered = false
   #isOver = false
   #wasLate = false
+  /** Whether all of the answer has come. */
+  #hasEnded = false
   #trailers: readonly string[] = []
 
   constructor(call: StreamCall, handler: Dispatcher.DispatchHandler) {
@@ -93,9 +95,11 @@ export class ServiceStream {
     stream.on('trailers', ((_headers: unknown, _flags: number, raw: unknown) => {
       this.#trailers = rawOf(raw)
     }) as never)
+    watchEnd(stream, () => {
+      this.#hasEnded = true
+    })
     stream.on('end', () => {
-      // a stream that is reset ends as well
-      if (this.#hasAnswered && stream.rstCode === NGHTTP2_NO_ERROR) this.#tell(() => this.#complete())
+      if (this.#hasAnswered && this.#hasEnded && stream.rstCode === NGHTTP2_NO_ERROR) this.#tell(() => this.#complete())
     })
     stream.on('error', error => this.fail(http2Failure(error, stream.rstCode, this.#hasAnswered)))
     stream.on('close', () => this.fail(http2Failure(undefined, stream.rstCode, this.#hasAnswered)))
@@ -182,6 +186,15 @@ export class ServiceStream {
   }
 }
 
+/** Reports that the service has ended its side. A stream that is reset emits `end` as well, but Node closes it first. */
+function watchEnd(stream: ClientHttp2Stream, onEnd: () => void): void {
+  const push = stream.push.bind(stream)
+  stream.push = (chunk, encoding) => {
+    if (chunk === null && !stream.closed) onEnd()
+    return push(chunk, encoding)
+  }
+}
+
 function hasRoom(stream: ClientHttp2Stream): Promise<void> {
   return new Promise(resolve => {
     const done = (): void => {
@@ -210,14 +223,14 @@ function rawOf(raw: unknown): readonly string[] {
 
 function headersFor({ method, path, headers = [] }: StreamCall, origin: URL): OutgoingHttpHeaders {
   const flat: readonly string[] = Array.isArray(headers) ? headers : Object.entries(headers).flat()
-  const all: OutgoingHttpHeaders = {
+  const all: OutgoingHttpHeaders = Object.assign(Object.create(null), {
     ':method': method,
     ':scheme': origin.protocol.slice(0, -1),
     ':authority': origin.host,
     ':path': path,
     // trailers are passed on, and gRPC asks for it
     te: 'trailers',
-  }
+  })
   for (let at = 0; at + 1 < flat.length; at += 2) {
     const name = flat[at]!
     const value = flat[at + 1]!

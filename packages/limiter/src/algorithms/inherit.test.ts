@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { inheritStates, layOut } from '../stores/memory/migrate-states.ts'
@@ -13,7 +14,7 @@ import { tokenBucket } from './token-bucket.ts'
 import { warmUp } from './warm-up.ts'
 
 const SECOND = 1_000_000
-const runs = { numRuns: 500 }
+const runs = { numRuns: randomRuns(125) }
 
 /** One caller under a rule that changes. */
 class ChangingKey {
@@ -433,6 +434,6 @@ describe.each(Object.entries(subjects))('%s', (_name, subjectFrom) => {
         expect([...key.state]).toEqual(before)
       }
     })
-    fc.assert(property, { numRuns: 200 })
+    fc.assert(property, { numRuns: randomRuns(50) })
   })
 })

@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { OneKey } from '../testing/one-key.ts'
@@ -8,7 +9,7 @@ const die = fc.nat(20_000)
 const dice = fc.tuple(die, die)
 const steps = fc.array(fc.tuple(die, die, die), { minLength: 1, maxLength: 40, size: 'max' })
 const timeoutUs = fc.constantFrom(undefined, undefined, 1, 1_000_000, 3_000_000, 1e11)
-const runs = { numRuns: 1000 }
+const runs = { numRuns: randomRuns(200) }
 
 /** Walks over a subject and stops before each call. */
 function walk(
@@ -118,7 +119,7 @@ describe.each(Object.entries(subjects))('%s', (name, subjectFrom) => {
         if (!passesOf(given, later, subject).every(isBetween)) expect.fail(`given back at ${later} of ${moment}`)
       })
     })
-    fc.assert(property, { numRuns: 300 })
+    fc.assert(property, { numRuns: randomRuns(60) })
   })
 
   it('a call given back once its key is idle changes nothing, whether or not the key was forgotten', () => {
@@ -138,7 +139,7 @@ describe.each(Object.entries(subjects))('%s', (name, subjectFrom) => {
         expect(answersOf(given, later, subject)).toEqual(expected)
       }
     })
-    fc.assert(property, { numRuns: 300 })
+    fc.assert(property, { numRuns: randomRuns(60) })
   })
 
   it('calls given back in any order never bring more than the bound', () => {

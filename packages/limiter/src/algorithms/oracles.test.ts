@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { OneKey } from '../testing/one-key.ts'
@@ -8,7 +9,7 @@ const die = fc.nat(20_000)
 const dice = fc.tuple(die, die)
 const steps = fc.array(fc.tuple(die, die, die), { minLength: 1, maxLength: 60, size: 'max' })
 const timeoutUs = fc.constantFrom(undefined, undefined, 1, 1_000_000, 3_000_000, 1e11)
-const runs = { numRuns: 2000 }
+const runs = { numRuns: randomRuns(400) }
 
 const foretold = [
   ...['fixed-window', 'fixed-window from the first call', 'sliding-log'],

@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { subjects } from '../testing/subject.ts'
@@ -30,7 +31,7 @@ it.each(swift)('%s: one move does what the four do', (_, create) => {
         for (const state of [fused, apart]) meter.take(state, 1, now, cost, delay)
       }
     }),
-    { numRuns: 300 },
+    { numRuns: randomRuns(150) },
   )
 })
 

@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { OneKey } from '../testing/one-key.ts'
@@ -33,7 +34,7 @@ describe('warm-up', () => {
         expect((now - start) / 1000).toBe(warmUpMs)
       },
     )
-    fc.assert(property, { numRuns: 2000 })
+    fc.assert(property, { numRuns: randomRuns(400) })
   })
 
   it('cools down as far as it was idle', () => {
@@ -70,7 +71,7 @@ describe('warm-up', () => {
       for (const key of [used, fresh]) expect(key.take(now, 1)).toBe(now)
       expect(used.numbers()).toEqual(fresh.numbers())
     })
-    fc.assert(property, { numRuns: 3000 })
+    fc.assert(property, { numRuns: randomRuns(600) })
   })
 
   it.each([

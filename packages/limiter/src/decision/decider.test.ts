@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createTestDecider } from '../testing/judge-words.ts'
@@ -90,7 +91,7 @@ describe('a call judged by several rules', () => {
         else expect(bitsOf(judge, ['a', 'b'])).not.toBe(before)
       }
     })
-    fc.assert(property, { numRuns: 600 })
+    fc.assert(property, { numRuns: randomRuns(150) })
   })
 
   it('begins a bucket that starts empty once, also if another rule refuses it, and never by a look', () => {
@@ -120,7 +121,7 @@ describe('a call judged by several rules', () => {
         expect(judge.takeHere(callOf(key), cost, now)).toMatchObject({ allowed, waitMs, retryAfterMs, rule })
       }
     })
-    fc.assert(property, { numRuns: 400 })
+    fc.assert(property, { numRuns: randomRuns(100) })
   })
 
   it('passes when it was told to, and not a microsecond before, by all its rules and levels', () => {
@@ -138,7 +139,7 @@ describe('a call judged by several rules', () => {
         if (retry - 1000 > now) expect(judge.lookHere(callOf(key), cost, retry - 1000).allowed).toBe(false)
       }
     })
-    fc.assert(property, { numRuns: 600 })
+    fc.assert(property, { numRuns: randomRuns(150) })
   })
 
   it('is told of the rule that takes longest', () => {
@@ -196,7 +197,7 @@ describe('a shadow rule', () => {
         }
       },
     )
-    fc.assert(property, { numRuns: 400 })
+    fc.assert(property, { numRuns: randomRuns(100) })
   })
 })
 

@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createLimiter } from '../create-limiter.ts'
@@ -84,7 +85,7 @@ describe('settling', () => {
       }
       await limiter.close()
     })
-    await fc.assert(property, { numRuns: 60 })
+    await fc.assert(property, { numRuns: randomRuns(30) })
   })
 
   it('does nothing for a refused call, nor for one that only looked', async () => {

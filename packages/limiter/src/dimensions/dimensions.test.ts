@@ -1,3 +1,5 @@
+import { cpuTimeOf } from '@test/cpu-time'
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Call } from '../call.ts'
@@ -204,12 +206,13 @@ it('what the application says of a caller is never ambiguous, and what stands be
 })
 
 it('a query or a Cookie header of 64 KiB is read within a moment', () => {
-  const before = performance.now()
-  for (const text of ['id=u&', 'id=%zz&', 'id;', 'ID=%75;', '%69d[', 'id', '&;=', 'id=;']) {
-    const long = text.repeat(65_536 / text.length)
-    for (const name of ['query:id', 'cookie:id']) isAmbiguous(name, { query: long, headers: { cookie: long } })
-  }
-  expect(performance.now() - before).toBeLessThan(1000)
+  const spentMs = cpuTimeOf(() => {
+    for (const text of ['id=u&', 'id=%zz&', 'id;', 'ID=%75;', '%69d[', 'id', '&;=', 'id=;']) {
+      const long = text.repeat(65_536 / text.length)
+      for (const name of ['query:id', 'cookie:id']) isAmbiguous(name, { query: long, headers: { cookie: long } })
+    }
+  })
+  expect(spentMs).toBeLessThan(1000)
 })
 
 it('cookies may come on several lines', () => {
@@ -228,7 +231,7 @@ it('reading takes any text without a throw, and giants without a wait', () => {
         expect(value === undefined || typeof value === 'string').toBe(true)
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: randomRuns(250) },
   )
   for (const piece of ['id', 'id&', 'id=%ff&', '%69d=%&', '&', '=', '%', 'x;', 'id=;']) {
     const giant = piece.repeat(200_000)

@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Call } from '../call.ts'
@@ -166,7 +167,7 @@ describe('several dimensions', () => {
         const same = left.every((text, index) => plain(text) === plain(right[index]))
         expect(read(at(withAttributes(left))) === read(at(withAttributes(right)))).toBe(same)
       }),
-      { numRuns: 5000 },
+      { numRuns: randomRuns(1000) },
     )
   })
 

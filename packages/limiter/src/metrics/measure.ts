@@ -127,8 +127,8 @@ export const measures: readonly Measure[] = [
     read: (_, { maxKeys }) => [{ labels: none, value: maxKeys }],
   },
   {
-    name: 'diana_crowded_rules',
-    otelName: 'diana.rate_limiting.crowded_rules',
+    name: 'diana_overflowing_rules',
+    otelName: 'diana.rate_limiting.overflowing_rules',
     unit: '{rule}',
     kind: 'gauge',
     help: 'Rules whose new callers share one counter, because memory holds as many as it may.',

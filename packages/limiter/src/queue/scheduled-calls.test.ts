@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { PendingVerdict } from '../decision/pending-verdict.ts'
@@ -243,7 +244,7 @@ describe('however calls come and give up', () => {
         }
         expect(judge.rules[0]!.waiting).toBe(0)
       })
-      await fc.assert(property, { numRuns: 150 })
+      await fc.assert(property, { numRuns: randomRuns(50) })
     },
   )
 })

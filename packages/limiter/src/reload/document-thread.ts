@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 import { DianaError } from '../errors.ts'
 import type { Vocabulary } from '../rules/parse.ts'
@@ -15,6 +16,8 @@ const shortBytes = 4096
 const idleMs = 30_000
 const timeoutMs = 60_000
 const mostMemoryMb = 512
+/** The program of the thread; undefined where Node cannot run it: it is not beside the sources, nor in a bundle. */
+const program = findProgram('./document-thread-main.js')
 
 type Result<Task extends keyof DocumentTasks> = ReturnType<DocumentTasks[Task]>
 
@@ -74,7 +77,7 @@ export class DocumentThread {
   #start(): Worker {
     clearTimeout(this.#idle)
     if (this.#worker) return this.#worker
-    const worker = new Worker(new URL('./document-thread-main.js', import.meta.url), {
+    const worker = new Worker(program!, {
       workerData: this.#settings,
       resourceLimits: { maxOldGenerationSizeMb: mostMemoryMb },
     })
@@ -103,8 +106,7 @@ export class DocumentThread {
 
 /** What a thread needs to know the same words; undefined where it cannot. */
 function settingsFor({ algorithms, dimensions, sources, sections }: Vocabulary): DocumentThreadSettings | undefined {
-  // Node runs no TypeScript here, and tests run on the sources
-  if (import.meta.url.endsWith('.ts')) return undefined
+  if (program === undefined) return undefined
   const own = mergeExtensions({}, [])
   const isOwn = isSame(algorithms, own.algorithms) && isSame(dimensions, own.dimensions) && isSame(sources, own.sources)
   const modules = sections?.map(({ from }) => from)
@@ -114,4 +116,11 @@ function settingsFor({ algorithms, dimensions, sources, sections }: Vocabulary):
 
 function isSame(one: readonly unknown[], other: readonly unknown[]): boolean {
   return one.length === other.length && one.every((word, at) => word === other[at])
+}
+
+function findProgram(name: string): URL | undefined {
+  // bundlers replace `new URL(…, import.meta.url)`; those that write CommonJS may have no import.meta.url
+  const here: string | undefined = import.meta.url
+  const url = URL.canParse(name, here) ? new URL(name, here) : undefined
+  return url?.protocol === 'file:' && existsSync(url) ? url : undefined
 }

@@ -75,7 +75,7 @@ describe('a module named under plugins', () => {
 
   it('may be a package, seen from the rule file', async () => {
     const manifest = (exports: unknown) => JSON.stringify({ name: 'own-words', type: 'module', exports })
-    file('with-package/node_modules/own-words/package.json', manifest('../words.js'))
+    file('with-package/node_modules/own-words/package.json', manifest('./words.js'))
     file('with-package/node_modules/own-words/words.js', plugin)
     const limiter = await limiterOf(
       file(

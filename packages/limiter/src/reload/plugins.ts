@@ -92,15 +92,20 @@ async function importModule(name: string, from: string): Promise<Record<string, 
     const path = resolve(dirname(from), name)
     // importing a pipe would wait for ever
     await assertRegularFile(path)
-    return await import(pathToFileURL(path).href)
+    return await importAsIs(pathToFileURL(path).href)
   }
   try {
-    return await import(pathToFileURL(createRequire(resolve(from)).resolve(name)).href)
+    return await importAsIs(pathToFileURL(createRequire(resolve(from)).resolve(name)).href)
   } catch (error) {
     // a package for `import` alone is not found as one for `require`
     if ((error as NodeJS.ErrnoException | undefined)?.code !== 'ERR_PACKAGE_PATH_NOT_EXPORTED') throw error
-    return await import(name)
+    return await importAsIs(name)
   }
+}
+
+/** Imports what only the running program knows: bundlers leave it to Node. */
+function importAsIs(name: string): Promise<Record<string, unknown>> {
+  return import(/* webpackIgnore: true */ /* @vite-ignore */ name)
 }
 
 function faultIn(kind: keyof Extensions, list: unknown): string | undefined {

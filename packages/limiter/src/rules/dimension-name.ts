@@ -63,9 +63,9 @@ function argumentFault(
 function needFault(
   text: string,
   { needs }: Vocabulary['dimensions'][number],
-  { given: choices }: Vocabulary,
+  { givenOptions }: Vocabulary,
 ): string | undefined {
-  if (needs === undefined || !choices || choices.includes(needs)) return undefined
+  if (needs === undefined || !givenOptions || givenOptions.includes(needs)) return undefined
   return `${show(text)} finds nothing without ${needs}: add ${needs} to the document`
 }
 

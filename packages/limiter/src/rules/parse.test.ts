@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -342,13 +343,20 @@ describe('whatever comes', () => {
     ]
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...pieces)), parts => isSound(read(parts.join('')))),
-      { numRuns: 2000 },
+      { numRuns: randomRuns(400) },
     )
   })
 
   it('any value is a document or has a mistake', () => {
-    fc.assert(fc.property(fc.json(), text => isSound(read(text)) && isSound(parseOptions(JSON.parse(text), own))))
-    fc.assert(fc.property(fc.anything(), value => isSound(parseOptions(value, own))))
+    const few = { numRuns: randomRuns(40) }
+    fc.assert(
+      fc.property(fc.json(), text => isSound(read(text)) && isSound(parseOptions(JSON.parse(text), own))),
+      few,
+    )
+    fc.assert(
+      fc.property(fc.anything(), value => isSound(parseOptions(value, own))),
+      few,
+    )
     const options = fc.constantFrom(
       'id',
       'limit',
@@ -362,7 +370,10 @@ describe('whatever comes', () => {
       '__proto__',
     )
     const rules = fc.array(fc.dictionary(options, fc.anything()))
-    fc.assert(fc.property(rules, value => isSound(parseOptions({ rules: value }, own))))
+    fc.assert(
+      fc.property(rules, value => isSound(parseOptions({ rules: value }, own))),
+      few,
+    )
   })
 
   it('a good file with some characters changed is a document or has a mistake', () => {
@@ -382,7 +393,7 @@ describe('whatever comes', () => {
         const lines = text.split(/\r\n|\n/).length
         return isSound(read(text)) && mistakes.every(({ line, column }) => line >= 1 && line <= lines && column >= 1)
       }),
-      { numRuns: 500 },
+      { numRuns: randomRuns(100) },
     )
   })
 })

@@ -86,7 +86,7 @@ export function parseRule(
   beside: RuleDocument,
 ): { readonly rule?: Rule; readonly mistakes: readonly Mistake[] } {
   const read = createRuleReader({
-    vocabulary: { ...vocabulary, given: optionsOf(beside) },
+    vocabulary: { ...vocabulary, givenOptions: optionsOf(beside) },
     identified: Object.keys(beside.identify),
     hasStore: beside.store !== undefined,
   })

@@ -116,9 +116,7 @@ async function readDocument(reader: Redis, key: string): Promise<SourceDocument>
 
 /** A connection that does not reconnect: the watch starts again. */
 async function createClient(endpoint: RedisEndpoint, onFailure: (error: Error) => void): Promise<Redis> {
-  const { Redis } = await import('ioredis').catch(() => {
-    throw new Error('needs the package ioredis; run `npm install ioredis`')
-  })
+  const { Redis } = await importIoredis()
   const client = new Redis({
     ...endpoint,
     lazyConnect: true,
@@ -134,4 +132,14 @@ async function createClient(endpoint: RedisEndpoint, onFailure: (error: Error) =
   client.on('error', onFailure)
   client.on('end', () => onFailure(new Error('closed the connection')))
   return client
+}
+
+async function importIoredis(): Promise<Pick<typeof import('ioredis'), 'Redis'>> {
+  // a statement, not .catch(): bundlers know by it that the package may be missing
+  try {
+    const { Redis } = await import('ioredis')
+    return { Redis }
+  } catch {
+    throw new Error('needs the package ioredis; run `npm install ioredis`')
+  }
 }

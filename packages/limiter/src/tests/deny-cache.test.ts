@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createLimiter } from '../create-limiter.ts'
@@ -81,7 +82,7 @@ describe('a refusal from the deny cache', () => {
           }
         },
       ),
-      { numRuns: 40 },
+      { numRuns: randomRuns(14) },
     )
   })
 })

@@ -63,7 +63,9 @@ function combinedLine(call: LoggedCall): string {
   const { method } = record
   const { httpVersion, headers } = record.request
   const request =
-    method === undefined ? '-' : `${method} ${escapeLog(target(call) ?? '', maxTarget)} HTTP/${httpVersion}`
+    method === undefined
+      ? '-'
+      : `${escapeLog(method, maxName)} ${escapeLog(target(call) ?? '', maxTarget)} HTTP/${httpVersion}`
   const time = combinedTime(call.endedTime - record.totalMs)
   const said = `"${escapeLog(referer(call) ?? '-', maxReferer)}" "${escapeLog(headers['user-agent'] ?? '-', maxAgent)}"`
   return `${escapeLog(address, maxHost)} - - [${time}] "${request}" ${record.status} ${record.bodyBytesOut} ${said}\n`

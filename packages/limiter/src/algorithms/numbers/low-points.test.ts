@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { OneKey } from '../../testing/one-key.ts'
@@ -79,13 +80,13 @@ describe.each(meters)('refunds to a %s', (_name, meter) => {
         if (moments <= STEPS) expect(level).toBe(exact)
       })
     })
-    fc.assert(property, { numRuns: 2000 })
+    fc.assert(property, { numRuns: randomRuns(400) })
   })
 
   it('never leave less than a replay without the refunded part leaves, however many calls there are', () => {
     const property = fc.property(fc.array(step, { maxLength: 80, size: 'max' }), steps => {
       walk(meter, steps, (level, exact) => expect(level).toBeGreaterThanOrEqual(exact))
     })
-    fc.assert(property, { numRuns: 1000 })
+    fc.assert(property, { numRuns: randomRuns(200) })
   })
 })

@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Packing, shareOut } from './packing.ts'
@@ -31,7 +32,7 @@ describe('a packed segment', () => {
         expect(Math.max(tickUs, stepUs)).toBeLessThanOrEqual(Math.max(1, periodUs / 500))
       },
     )
-    fc.assert(property, { numRuns: 2000 })
+    fc.assert(property, { numRuns: randomRuns(500) })
   })
 
   it.each([

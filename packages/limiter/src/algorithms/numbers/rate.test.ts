@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { exactRate } from './rate.ts'
@@ -45,7 +46,7 @@ describe('a rate in whole numbers', () => {
       expect(rate.token * Math.max(1, tokens)).toBeLessThanOrEqual(2 ** 52)
       if (periodUs * Math.max(1, tokens) <= 2 ** 52) expect(compare(rate.perMicro, rate.token, count, periodUs)).toBe(0)
     })
-    fc.assert(property, { numRuns: 5000 })
+    fc.assert(property, { numRuns: randomRuns(1000) })
   })
 
   it('is the nearest below that fits where it is not exact', () => {
@@ -59,6 +60,6 @@ describe('a rate in whole numbers', () => {
       if (best.perMicro === 0) expect(rate).toBeUndefined()
       else expect(compare(rate!.perMicro, rate!.token, best.perMicro, best.token)).toBe(0)
     })
-    fc.assert(property, { numRuns: 3000 })
+    fc.assert(property, { numRuns: randomRuns(600) })
   })
 })

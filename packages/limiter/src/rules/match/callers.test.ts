@@ -1,4 +1,5 @@
 import { BlockList } from 'node:net'
+import { cpuTimeOf } from '@test/cpu-time'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { dimensions } from '../../dimensions/index.ts'
@@ -71,8 +72,9 @@ describe('a list of callers', () => {
   it('of ten thousand networks is asked as fast as one of a few', () => {
     const many = Array.from({ length: 10_000 }, (_, i) => `10.${i >> 8}.${i & 255}.0/24`)
     const listed = compileCallers({ ip: many }, lookup)
-    const started = performance.now()
-    for (let i = 0; i < 100_000; i++) listed(from('192.0.2.1'))
-    expect(performance.now() - started).toBeLessThan(2000)
+    const spentMs = cpuTimeOf(() => {
+      for (let i = 0; i < 100_000; i++) listed(from('192.0.2.1'))
+    })
+    expect(spentMs).toBeLessThan(2000)
   })
 })

@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import type { Call } from '../../call.ts'
@@ -255,7 +256,7 @@ describe('against a plain reading of the rules', () => {
           }
         },
       ),
-      { numRuns: most > 100 ? 40 : 200 },
+      { numRuns: randomRuns(most > 100 ? 10 : 50) },
     )
   })
 })

@@ -9,7 +9,7 @@ export interface Vocabulary {
   readonly algorithms: readonly Algorithm[]
   readonly dimensions: readonly Pick<Dimension, 'name' | 'argument' | 'arguments' | 'field' | 'needs'>[]
   /** The top-level options that the document has; left out, all that dimensions need are there. */
-  readonly given?: readonly string[] | undefined
+  readonly givenOptions?: readonly string[] | undefined
   /** The config centers that `remote` may name, by the option that holds the address. */
   readonly sources: readonly {
     readonly name: string

@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { algorithms } from '../../algorithms/index.ts'
@@ -121,7 +122,7 @@ describe('a fleet whose store goes away', () => {
         expect(by).toBeLessThan(name === 'token-bucket' ? 1 : scene.processes + 2)
         if (by > 0) isOver++
       }
-      await fc.assert(fc.asyncProperty(fc.record(scene), check), { numRuns: 120 })
+      await fc.assert(fc.asyncProperty(fc.record(scene), check), { numRuns: randomRuns(30) })
       expect(isOver).toBeLessThan(6)
     },
   )
@@ -137,7 +138,7 @@ describe('a fleet whose store goes away', () => {
         expect(by).toBeLessThanOrEqual(share)
         if (by > scene.processes) isOver++
       }
-      await fc.assert(fc.asyncProperty(fc.record({ ...scene, stallMs }), check), { numRuns: 120 })
+      await fc.assert(fc.asyncProperty(fc.record({ ...scene, stallMs }), check), { numRuns: randomRuns(30) })
       expect(isOver).toBeLessThan(12)
     },
   )

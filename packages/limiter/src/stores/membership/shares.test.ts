@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { deal } from '../../algorithms/part.ts'
@@ -149,7 +150,7 @@ describe('the shares of a fleet', () => {
           for (const count of COUNTS) expect(world.total(count)).toBeLessThanOrEqual(count)
         }
       }),
-      { numRuns: 300 },
+      { numRuns: randomRuns(100) },
     )
   })
 
@@ -162,7 +163,7 @@ describe('the shares of a fleet', () => {
         await beatAll(world, 25)
         for (const count of COUNTS) expect(world.total(count)).toBe(count)
       }),
-      { numRuns: 100 },
+      { numRuns: randomRuns(34) },
     )
   })
 

@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Meter } from '../../algorithms/algorithm.ts'
@@ -58,7 +59,7 @@ describe('states of which some numbers are not always stored', () => {
         expect(states.state(slot).slice(base, base + layout.stride)).toEqual(expected)
       })
     })
-    fc.assert(property, { numRuns: 500 })
+    fc.assert(property, { numRuns: randomRuns(125) })
   })
 })
 

@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Meter } from '../../algorithms/algorithm.ts'
@@ -60,7 +61,7 @@ describe('a partition in Redis', () => {
           Buffer.from(keyOf({ id: otherId, by: otherBy }, 'x', isCluster)),
         )
       }),
-      { numRuns: 3000 },
+      { numRuns: randomRuns(750) },
     )
   })
 })
@@ -75,7 +76,7 @@ describe('the field of a caller', () => {
         expect(Buffer.from(fieldOf(one))).not.toEqual(Buffer.from(fieldOf(other)))
         expect(fieldOf(one)).not.toMatch(/^@/)
       }),
-      { numRuns: 3000 },
+      { numRuns: randomRuns(750) },
     )
   })
 })

@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Meter } from '../../../algorithms/algorithm.ts'
@@ -162,7 +163,7 @@ describe('several processes', () => {
         for (const store of fleet) store.close()
       },
     )
-    await fc.assert(walk, { numRuns: 40 })
+    await fc.assert(walk, { numRuns: randomRuns(10) })
   })
 
   it('never admit more than the limit while callers are spread under them', async () => {

@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Algorithm, Limit, Meter } from '../../../algorithms/algorithm.ts'
@@ -155,7 +156,7 @@ describe.each(subjects)('versions of a %s side by side', (name, algorithm, allow
         }
         processes.close()
       }),
-      { numRuns: 10, endOnFailure: true },
+      { numRuns: randomRuns(5), endOnFailure: true },
     )
   })
 })
@@ -244,7 +245,7 @@ describe.each(subjects)('versions of a %s, while the clock steps and Redis is fl
         }
         processes.close()
       }),
-      { numRuns: 8, endOnFailure: true },
+      { numRuns: randomRuns(4), endOnFailure: true },
     )
   })
 })
@@ -302,7 +303,7 @@ describe.each(subjects)('a %s whose limit is changed to and fro', (name, algorit
         }
         processes.close()
       }),
-      { numRuns: 8, endOnFailure: true },
+      { numRuns: randomRuns(4), endOnFailure: true },
     )
   })
 })

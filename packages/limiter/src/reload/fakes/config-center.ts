@@ -1,0 +1,130 @@
+import { EventEmitter, once } from 'node:events'
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, vi } from 'vitest'
+import { algorithms } from '../../algorithms/index.ts'
+import { dimensions } from '../../dimensions/index.ts'
+import type { Mistake } from '../../rules/mistake.ts'
+import { parseText } from '../../rules/parse.ts'
+import type { Rule, RuleDocument } from '../../rules/rule.ts'
+import { hashText } from '../../sources/client/text.ts'
+import { sources } from '../../sources/index.ts'
+import type { Source, SourceDocument } from '../../sources/source.ts'
+import { LiveRules } from '../live-rules.ts'
+import type { SourceStatus } from '../source-state.ts'
+
+// a centre that failed is asked again at once; what waits for the disk waits as long as it takes
+vi.mock(import('../../sources/client/pause.ts'), async original => {
+  const { pause } = await original()
+  return { pause: (ms, signal, options) => pause(options?.ref === false ? ms : 0, signal, options) }
+})
+
+export const folder: string = mkdtempSync(join(tmpdir(), 'diana-live-'))
+const closing: LiveRules[] = []
+let files = 0
+
+afterEach(async () => {
+  vi.useRealTimers()
+  for (const live of closing.splice(0)) await live.close()
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+/** A config centre that says what it is told to. */
+export class Centre implements Source {
+  readonly name = 'centre'
+  readonly #news: (SourceDocument | Error)[] = []
+  #wake = (): void => {}
+  watches = 0
+
+  say(text: string, version = hashText(text)): void {
+    this.#news.push({ text, version })
+    this.#wake()
+  }
+
+  delete(): void {
+    this.#news.push({ text: '', version: '', isMissing: true })
+    this.#wake()
+  }
+
+  fail(message: string): void {
+    this.#news.push(new Error(message))
+    this.#wake()
+  }
+
+  async *watch(signal: AbortSignal): AsyncGenerator<SourceDocument> {
+    this.watches++
+    while (!signal.aborted) {
+      const next = this.#news.shift()
+      if (next instanceof Error) throw next
+      if (next) yield next
+      else {
+        await new Promise<void>(resolve => {
+          this.#wake = resolve
+          signal.addEventListener('abort', () => resolve(), { once: true })
+        })
+      }
+    }
+  }
+}
+
+export interface Told {
+  rules: [RuleDocument]
+  taken: [SourceStatus]
+  rejected: [SourceStatus, readonly Mistake[]]
+  failure: [SourceStatus]
+  missing: [SourceStatus]
+}
+
+export const local = 'rules:\n  - { id: all, limit: 10/s }\n  - { id: sms, limit: 1/m }\n'
+
+/** Live rules over a centre and a local file, which names the centre in its last line. */
+export function house(options: { text?: string; snapshot?: string; startTimeout?: string; centre?: Source } = {}) {
+  const { text = local, snapshot = '', startTimeout = '2s', centre = new Centre() } = options
+  const path = join(folder, `rules-${files++}.yaml`)
+  const words = { centre: 'here', startTimeout, ...(snapshot && { snapshot }) }
+  const whole = (text: string): string => `${text}\nremote: ${JSON.stringify(words)}\n`
+  const kind = { name: 'centre', options: {}, create: () => centre }
+  const vocabulary = { algorithms, dimensions, sources: [...sources, kind] }
+  writeFileSync(path, whole(text))
+  const file = { path, version: hashText(whole(text)) }
+  const { document } = parseText(whole(text), path, vocabulary)
+  const events = new EventEmitter<Told>()
+  const onRules = vi.fn<(document: RuleDocument) => void>()
+  const live = new LiveRules(
+    { document: document!, file, remote: centre, vocabulary },
+    {
+      onRules: document => {
+        onRules(document)
+        events.emit('rules', document)
+      },
+      onTaken: source => events.emit('taken', source),
+      onRejected: (source, mistakes) => events.emit('rejected', source, mistakes),
+      onFailure: source => events.emit('failure', source),
+      onMissing: source => events.emit('missing', source),
+    },
+  )
+  closing.push(live)
+  /** The next thing told of this kind, after something is done. */
+  const after = async <Kind extends keyof Told>(kind: Kind, act: () => unknown): Promise<Told[Kind]> => {
+    const told = once(events, kind) as Promise<Told[Kind]>
+    await act()
+    return await told
+  }
+  const replace = (text: string): void => {
+    writeFileSync(`${path}.new`, text)
+    renameSync(`${path}.new`, path)
+  }
+  const write = (text: string): void => replace(whole(text))
+  const remoteStatus = (): SourceStatus => live.sources()[1]!
+  const localStatus = (): SourceStatus => live.sources()[0]!
+  return { live, path, file, onRules, events, after, write, replace, remoteStatus, localStatus }
+}
+
+export function limitsOf({ document }: LiveRules): Record<string, string> {
+  const show = ({ enabled, limits: [limit], origin }: Rule): string =>
+    `${enabled ? '' : 'off '}${limit!.count}/${limit!.periodMs} ${origin === 'centre' ? 'centre' : 'file'}`
+  return Object.fromEntries(document.rules.map(rule => [rule.id, show(rule)]))
+}
+
+export const localLimits = { all: '10/1000 file', sms: '1/60000 file' }

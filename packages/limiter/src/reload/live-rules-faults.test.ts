@@ -1,0 +1,262 @@
+import { statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
+import { describe, expect, it, vi } from 'vitest'
+import { formatMistake } from '../rules/mistake.ts'
+import { Centre, folder, house, limitsOf, local, localLimits } from './fakes/config-center.ts'
+
+describe('a document of the centre that is deleted', () => {
+  const remoteText = 'rules: [{ id: all, limit: 20/s }, { id: more, limit: 7/s }]'
+  const remoteLimits = { ...localLimits, all: '20/1000 centre', more: '7/1000 centre' }
+
+  it('leaves running and new processes with the same rules, the local ones, and says so once', async () => {
+    const [running, starting] = [new Centre(), new Centre()]
+    const { live, after, events, remoteStatus } = house({ centre: running })
+    running.say(remoteText)
+    await live.start()
+    expect(limitsOf(live)).toEqual(remoteLimits)
+    const [status] = await after('missing', () => running.delete())
+    expect(status.trouble).toContain('there is no document, so the local rules are in force')
+    expect(status).toMatchObject({ version: undefined, rejected: 0 })
+    const missing = vi.fn()
+    events.on('missing', missing)
+    running.delete()
+    const other = house({ centre: starting })
+    starting.delete()
+    await other.after('missing', () => other.live.start())
+    expect(limitsOf(live)).toEqual(localLimits)
+    expect(limitsOf(other.live)).toEqual(localLimits)
+    expect(other.remoteStatus().trouble).toBe(remoteStatus().trouble)
+    expect(missing).not.toHaveBeenCalled()
+  })
+
+  it('is obeyed again once it is back, even if it is the same', async () => {
+    const centre = new Centre()
+    const { live, after, remoteStatus } = house({ centre })
+    centre.say(remoteText)
+    await live.start()
+    await after('missing', () => centre.delete())
+    await after('taken', () => centre.say(remoteText))
+    expect(limitsOf(live)).toEqual(remoteLimits)
+    expect(remoteStatus().trouble).toBeUndefined()
+  })
+
+  it('has no snapshot any more, so that a start without the centre begins with the local rules too', async () => {
+    const path = join(folder, 'deleted.json')
+    const centre = new Centre()
+    const { live, after } = house({ centre, snapshot: path })
+    centre.say(remoteText)
+    await live.start()
+    await after('missing', () => centre.delete())
+    await live.close()
+    expect(() => statSync(path)).toThrow('ENOENT')
+  })
+
+  it('takes the rules of a snapshot with it', async () => {
+    const path = join(folder, 'recalled.json')
+    writeFileSync(path, JSON.stringify({ source: 'centre', version: '1', text: remoteText }), { mode: 0o600 })
+    const centre = new Centre()
+    const { live } = house({ centre, snapshot: path })
+    centre.delete()
+    await live.start()
+    expect(limitsOf(live)).toEqual(localLimits)
+    await live.close()
+    expect(() => statSync(path)).toThrow('ENOENT')
+  })
+
+  it('lets local rules in that could not be obeyed beside it', async () => {
+    const centre = new Centre()
+    const { live, after, write } = house({ centre, text: `identify: { tenant: header:x-tenant }\n${local}` })
+    centre.say('rules: [{ id: t, by: tenant, limit: 1/s }]')
+    await live.start()
+    await after('rejected', () => write('rules: [{ id: all, limit: 99/s }]'))
+    await after('missing', () => centre.delete())
+    expect(limitsOf(live)).toEqual({ all: '99/1000 file' })
+  })
+
+  it('stays in force if what would be left cannot be obeyed', async () => {
+    const centre = new Centre()
+    const { live, after, onRules } = house({ centre })
+    centre.say(remoteText)
+    await live.start()
+    onRules.mockImplementation(() => {
+      throw new Error('no')
+    })
+    await after('rejected', () => centre.delete())
+    expect(limitsOf(live)).toEqual(remoteLimits)
+  })
+})
+
+const bomb = `a: &a [x,x,x,x,x,x,x,x,x,x]\n${[...'bcdefgh'].map((name, i) => `${name}: &${name} [${`*${'abcdefg'[i]},`.repeat(10)}]\n`).join('')}rules: *h\n`
+
+describe('a document of the centre that cannot be obeyed', () => {
+  it.each([
+    ['empty', '', 'centre:1:1: no rules: the document is empty'],
+    ['without rules', 'rules: []', 'centre:1:8: rules is an empty list'],
+    ['null', 'null', 'centre:1:1: the document must be a map'],
+    ['a list', '[]', 'centre:1:1: the document must be a map'],
+    ['text', 'out of order', 'centre:1:1: the document must be a map'],
+    ['not YAML', 'rules: [', 'centre:1:9: this is not YAML'],
+    ['a page of HTML', '<html><body>502 Bad Gateway</body></html>', 'centre:1:1: the document must be a map'],
+    ['cut off', '{"rules": [{"id": "all", "limit": "20/s"}, {"id": "sm', 'centre:1:54: this is not YAML'],
+    [
+      'cut off within a rule',
+      'rules:\n  - { id: all, limit: 20/s }\n  - id: sms',
+      'centre:3:5 rule "sms": limit is missing',
+    ],
+    [
+      'wrong in one rule',
+      'rules:\n  - { id: all, limit: 20/s }\n  - { id: sms, limit: 5 }',
+      'centre:3:23 rule "sms": limit 5 has no period',
+    ],
+    ['of wrong types', 'rules: { all: 20/s }', 'centre:1:8: rules must be a list'],
+    [
+      'with one id twice',
+      'rules: [{ id: a, limit: 1/s }, { id: a, limit: 2/s }]',
+      'centre:1:38 rule "a": id "a" is the id of an earlier rule',
+    ],
+    [
+      'too large',
+      `rules: [{ id: a, limit: 1/s }] #${'x'.repeat(4 * 1024 * 1024)}`,
+      'centre:1:1: the document is larger than 4 MiB',
+    ],
+    [
+      'of too many rules',
+      `rules: [${'{ id: a, limit: 1/s },'.repeat(10_001)}]`,
+      'centre:1:8: this list has 10001 things',
+    ],
+    [
+      'of too many rules in JSON',
+      JSON.stringify({ rules: Array(10_001).fill({ id: 'a', limit: '1/s' }) }),
+      'centre:1:10: this list has 10001 things',
+    ],
+    ['a bomb of aliases', bomb, 'aliases up to'],
+    [
+      'about the store',
+      'store: { redis: redis://evil }\nrules: [{ id: a, limit: 1/s }]',
+      'centre:1:1: store has no place here: a remote document carries rules only',
+    ],
+    [
+      'about who callers are',
+      'identify: { account: ip }\nrules: [{ id: a, limit: 1/s }]',
+      'identify has no place here',
+    ],
+    ['about proxies', 'trustProxy: 9\nrules: [{ id: a, limit: 1/s }]', 'trustProxy has no place here'],
+    [
+      'about another centre',
+      'remote: { http: http://evil }\nrules: [{ id: a, limit: 1/s }]',
+      'remote has no place here',
+    ],
+    ['about plugins', 'plugins: [/tmp/evil.mjs]\nrules: [{ id: a, limit: 1/s }]', 'plugins has no place here'],
+    ['by somebody unknown here', 'rules: [{ id: a, by: tenant, limit: 1/s }]', 'by "tenant" is not a dimension'],
+    [
+      'for a store that is not there',
+      'rules: [{ id: a, limit: 1/s, count: distributed }]',
+      'distributed needs a store',
+    ],
+  ])('disarms nothing if it is %s', async (_, text, trouble) => {
+    const centre = new Centre()
+    const { live, after, onRules, remoteStatus } = house({ centre })
+    centre.say('rules: [{ id: all, limit: 20/s }]', '1')
+    await live.start()
+    const before = live.document
+    const [source, mistakes] = await after('rejected', () => centre.say(text, '2'))
+    expect(live.document).toBe(before)
+    expect(onRules).toHaveBeenCalledTimes(1)
+    expect(remoteStatus()).toEqual(source)
+    expect(source).toMatchObject({ name: 'centre', version: '1', taken: 1, rejected: 1 })
+    expect(source.trouble).toContain(trouble)
+    expect(formatMistake(mistakes[0]!)).toContain(trouble)
+    await after('taken', () => centre.say('rules: [{ id: all, limit: 30/s }]', '3'))
+    expect(remoteStatus()).toMatchObject({ version: '3', taken: 2, rejected: 1, trouble: undefined })
+  })
+
+  it('at the start leaves the local rules', async () => {
+    const centre = new Centre()
+    const { live, remoteStatus } = house({ centre })
+    centre.say('rules: []')
+    await live.start()
+    expect(limitsOf(live)).toEqual(localLimits)
+    expect(remoteStatus()).toMatchObject({ taken: 0, rejected: 1 })
+    expect(remoteStatus().version).toBeUndefined()
+  })
+
+  it('is one too where the limiter refuses it', async () => {
+    const centre = new Centre()
+    const { live, onRules, remoteStatus } = house({ centre })
+    onRules.mockImplementationOnce(() => {
+      throw new Error('rule "a": this cannot be counted')
+    })
+    centre.say('rules: [{ id: a, limit: 1/s }]')
+    await live.start()
+    expect(limitsOf(live)).toEqual(localLimits)
+    expect(remoteStatus().trouble).toBe('centre:1:1: rule "a": this cannot be counted')
+  })
+
+  it('tells three of many mistakes, and has them all in its event', async () => {
+    const centre = new Centre()
+    const { live, after } = house({ centre })
+    centre.say('rules: [{ id: a, limit: 1/s }]')
+    await live.start()
+    const text = `rules:\n${Array.from({ length: 9 }, (_, i) => `  - { id: r${i}, limit: ${i} }\n`).join('')}`
+    const [source, mistakes] = await after('rejected', () => centre.say(text))
+    expect(source.trouble!.split('\n')).toHaveLength(3)
+    expect(mistakes).toHaveLength(9)
+  })
+})
+
+describe('a centre that cannot be reached', () => {
+  it('at the start leaves the local rules at once, and is taken when it comes', async () => {
+    const centre = new Centre()
+    const { live, after, remoteStatus } = house({ centre, startTimeout: '1m' })
+    centre.fail('connection refused')
+    await live.start()
+    expect(limitsOf(live)).toEqual(localLimits)
+    expect(remoteStatus()).toMatchObject({ trouble: 'centre: connection refused', taken: 0, rejected: 0 })
+    await after('taken', () => centre.say('rules: [{ id: all, limit: 20/s }]'))
+    expect(limitsOf(live)).toEqual({ ...localLimits, all: '20/1000 centre' })
+    expect(remoteStatus().trouble).toBeUndefined()
+  })
+
+  it('delays the start until the timeout and no longer, if it says nothing', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const { live } = house({ startTimeout: '2s' })
+    let hasStarted = false
+    const started = live.start().then(() => {
+      hasStarted = true
+    })
+    await vi.advanceTimersByTimeAsync(1999)
+    expect(hasStarted).toBe(false)
+    await vi.advanceTimersByTimeAsync(1)
+    await started
+    expect(limitsOf(live)).toEqual(localLimits)
+  })
+
+  it('is not waited for at all where a timeout is longer than any timer, once it answers', async () => {
+    const centre = new Centre()
+    const { live } = house({ centre, startTimeout: '366d' })
+    let hasStarted = false
+    const started = live.start().then(() => {
+      hasStarted = true
+    })
+    await turn()
+    expect(hasStarted).toBe(false)
+    centre.say('rules: [{ id: all, limit: 20/s }]')
+    await started
+    expect(limitsOf(live).all).toBe('20/1000 centre')
+  })
+
+  it('later leaves its last good rules, and says when it is back', async () => {
+    const centre = new Centre()
+    const { live, after, onRules, remoteStatus } = house({ centre })
+    centre.say('rules: [{ id: all, limit: 20/s }]', '1')
+    await live.start()
+    const [failed] = await after('failure', () => centre.fail('went away'))
+    expect(failed).toMatchObject({ trouble: 'centre: went away', version: '1', taken: 1 })
+    expect(limitsOf(live).all).toBe('20/1000 centre')
+    await after('failure', () => centre.fail('still away'))
+    centre.say('rules: [{ id: all, limit: 20/s }]', '1')
+    await vi.waitFor(() => expect(remoteStatus().trouble).toBeUndefined())
+    expect([onRules.mock.calls.length, centre.watches]).toEqual([1, 3])
+  })
+})

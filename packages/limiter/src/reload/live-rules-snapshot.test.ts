@@ -1,0 +1,187 @@
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  chownSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
+import { describe, expect, it, vi } from 'vitest'
+import { Centre, folder, house, limitsOf, localLimits } from './fakes/config-center.ts'
+
+describe('a snapshot', () => {
+  const remoteText = 'rules: [{ id: all, limit: 20/s }]'
+  let count = 0
+  const newPath = (): string => join(folder, `snapshot-${count++}.json`)
+
+  async function written(path: string, text = remoteText): Promise<string> {
+    const centre = new Centre()
+    const { live } = house({ centre, snapshot: path })
+    centre.say(text, '1')
+    await live.start()
+    await live.close()
+    return path
+  }
+
+  function replaceByLink(path: string): void {
+    renameSync(path, `${path}.real`)
+    symlinkSync(`${path}.real`, path)
+  }
+
+  it('keeps the last good document, readable by its owner only, with nothing beside it', async () => {
+    const path = await written(newPath())
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual({ source: 'centre', version: '1', text: remoteText })
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+    expect(readdirSync(folder).filter(name => name.endsWith('.new'))).toEqual([])
+  })
+
+  it('is in force after a start without the centre, marked as such, until the centre answers', async () => {
+    const path = await written(newPath())
+    const centre = new Centre()
+    const { live, after, remoteStatus } = house({ centre, snapshot: path })
+    centre.fail('connection refused')
+    await live.start()
+    expect(limitsOf(live)).toEqual({ ...localLimits, all: '20/1000 centre' })
+    expect(remoteStatus()).toMatchObject({ fromSnapshot: true, version: '1', trouble: 'centre: connection refused' })
+    await after('taken', () => centre.say('rules: [{ id: all, limit: 30/s }]', '2'))
+    expect(limitsOf(live).all).toBe('30/1000 centre')
+    expect(remoteStatus()).toMatchObject({ fromSnapshot: false, version: '2', trouble: undefined })
+    await live.close()
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({ version: '2' })
+  })
+
+  it('loses its mark when the centre says the same', async () => {
+    const path = await written(newPath())
+    const centre = new Centre()
+    const { live, onRules, remoteStatus } = house({ centre, snapshot: path })
+    centre.say(remoteText, '5')
+    await live.start()
+    expect(remoteStatus()).toMatchObject({ fromSnapshot: false, version: '5' })
+    expect(onRules).toHaveBeenCalledTimes(1)
+  })
+
+  it('stays in force and marked when the centre says nonsense', async () => {
+    const path = await written(newPath())
+    const centre = new Centre()
+    const { live, remoteStatus } = house({ centre, snapshot: path })
+    centre.say('')
+    await live.start()
+    expect(limitsOf(live).all).toBe('20/1000 centre')
+    expect(remoteStatus()).toMatchObject({ fromSnapshot: true, rejected: 1 })
+    await live.close()
+    expect(JSON.parse(readFileSync(path, 'utf8')).text).toBe(remoteText)
+  })
+
+  it.each([
+    ['is empty', (path: string) => writeFileSync(path, '')],
+    ['is half a one', (path: string) => writeFileSync(path, '{"source":"centre","version":"1","text":"rul')],
+    ['is of another shape', (path: string) => writeFileSync(path, '{"source":"centre","version":1,"text":[]}')],
+    ['is null', (path: string) => writeFileSync(path, 'null')],
+    [
+      'is another centre’s',
+      (path: string) => writeFileSync(path, JSON.stringify({ source: 'other', version: '1', text: remoteText })),
+    ],
+    [
+      'holds rules that cannot be obeyed',
+      (path: string) => writeFileSync(path, JSON.stringify({ source: 'centre', version: '1', text: 'rules: []' })),
+    ],
+    [
+      'is huge',
+      (path: string) =>
+        writeFileSync(
+          path,
+          JSON.stringify({ source: 'centre', version: '1', text: remoteText, more: 'x'.repeat(33 * 1024 * 1024) }),
+        ),
+    ],
+    ['is a directory', (path: string) => execFileSync('mkdir', [path])],
+    ['is a pipe', (path: string) => execFileSync('mkfifo', [path])],
+  ])('is ignored with a warning if it %s', async (_, make) => {
+    const path = newPath()
+    make(path)
+    const centre = new Centre()
+    const { live, remoteStatus } = house({ centre, snapshot: path, startTimeout: '1m' })
+    centre.fail('connection refused')
+    const warned = new Promise<Error>(resolve => process.once('warning', resolve))
+    await live.start()
+    expect(limitsOf(live)).toEqual(localLimits)
+    expect(remoteStatus()).toMatchObject({ fromSnapshot: false, taken: 0 })
+    expect(await warned).toMatchObject({
+      code: 'DIANA_SNAPSHOT_IGNORED',
+      message: expect.stringContaining(`the snapshot ${path} is ignored (`),
+    })
+  })
+
+  it('is no matter if it is not there', async () => {
+    const warned = vi.fn()
+    process.once('warning', warned)
+    const centre = new Centre()
+    const { live } = house({ centre, snapshot: newPath(), startTimeout: '1m' })
+    centre.fail('connection refused')
+    await live.start()
+    await turn()
+    process.removeListener('warning', warned)
+    expect(warned).not.toHaveBeenCalled()
+  })
+
+  const foreign = (path: string): void => chownSync(path, 54_321, 54_321)
+  it.each<[what: string, spoil: (path: string) => void, reason: string]>([
+    ['may be written by its group', (path: string) => chmodSync(path, 0o620), 'others may write'],
+    ['may be written by everybody', (path: string) => chmodSync(path, 0o602), 'others may write'],
+    ['is behind a symbolic link', replaceByLink, 'ELOOP'],
+    // only root can give a file away
+    ...(process.getuid?.() === 0
+      ? [['belongs to another user', foreign, 'belongs to another user'] as [string, typeof foreign, string]]
+      : []),
+  ])('is ignored with a warning if it %s', async (_, spoil, reason) => {
+    const path = await written(newPath())
+    spoil(path)
+    const centre = new Centre()
+    const { live, remoteStatus } = house({ centre, snapshot: path, startTimeout: '1m' })
+    centre.fail('connection refused')
+    const warned = new Promise<Error>(resolve => process.once('warning', resolve))
+    await live.start()
+    expect(limitsOf(live)).toEqual(localLimits)
+    expect(remoteStatus()).toMatchObject({ fromSnapshot: false, taken: 0 })
+    expect(await warned).toMatchObject({ message: expect.stringMatching(`snapshot ${path} is ignored.*${reason}`) })
+  })
+
+  it('is written in the place of a symbolic link, never through it', async () => {
+    const path = newPath()
+    const target = newPath()
+    writeFileSync(target, 'precious')
+    symlinkSync(target, path)
+    await written(path)
+    expect(readFileSync(target, 'utf8')).toBe('precious')
+    expect(lstatSync(path).isFile()).toBe(true)
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+  })
+
+  it('that cannot be written is told of, and the rules are in force all the same', async () => {
+    const centre = new Centre()
+    const { live, after, remoteStatus } = house({ centre, snapshot: join(folder, 'no such folder', 'snapshot.json') })
+    centre.say(remoteText, '1')
+    await after('failure', () => live.start())
+    expect(limitsOf(live).all).toBe('20/1000 centre')
+    expect(remoteStatus().trouble).toMatch(/^centre: the snapshot .* cannot be written: ENOENT/)
+  })
+
+  it('is the last of many documents that come while one is written', async () => {
+    const path = newPath()
+    const centre = new Centre()
+    const { live, events } = house({ centre, snapshot: path })
+    for (let version = 1; version <= 50; version++)
+      centre.say(`rules: [{ id: all, limit: ${version}/s }]`, `${version}`)
+    await live.start()
+    await new Promise<void>(resolve => {
+      events.on('taken', ({ version }) => version === '50' && resolve())
+    })
+    await live.close()
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({ version: '50' })
+  })
+})

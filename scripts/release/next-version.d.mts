@@ -1,0 +1,1 @@
+export function nextVersion(current: string, step: string): string

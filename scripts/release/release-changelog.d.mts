@@ -1,0 +1,1 @@
+export function releaseChangelog(text: string, version: string, date: string): string

@@ -1,0 +1,146 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { GatewayRig } from '../../helpers/gateway-rig.ts'
+import { call, handshake, isServed, socketOpener } from './raw-calls.ts'
+
+const rig = new GatewayRig()
+afterEach(() => rig.close())
+
+const openSocket = socketOpener(rig)
+
+describe('what a call took is given back', () => {
+  const small = { connections: { max: 3, queue: { timeout: '8s' } }, limits: { grace: '2s' } }
+
+  test('by readers who take nothing of the answer to a WebSocket request that was declined', async () => {
+    const { url } = await rig.serve((incoming, response) =>
+      response.end(incoming.url === '/big' ? Buffer.alloc(8 * 1024 * 1024) : 'served'),
+    )
+    const guarded = await rig.guard({ gateway: { ...small, routes: [{ to: url }] } })
+    for (let i = 0; i < 3; i++) openSocket(guarded).pause().write(call('/big', handshake))
+    await new Promise(resolve => setTimeout(resolve, 300))
+    expect(await isServed(guarded.url, 10_000)).toBe(200)
+  })
+
+  test.each([
+    ['declines', (url: string) => url],
+    ['cannot be reached', () => 'http://127.0.0.1:9'],
+  ])('by WebSocket callers who stay after the service %s', async (_, to) => {
+    const { url } = await rig.serve((_incoming, response) => response.writeHead(404).end('no'))
+    const rules = [{ id: 'few', limit: 3, algorithm: 'concurrency' }]
+    const guarded = await rig.guard({ rules, gateway: { ...small, routes: [{ to: to(url) }] } })
+    const sockets = Array.from({ length: 3 }, () => {
+      const socket = connect({ port: guarded.port, host: '127.0.0.1', allowHalfOpen: true })
+      rig.later(() => socket.destroy())
+      socket.on('error', () => {}).resume()
+      socket.write(call('/', handshake))
+      return socket
+    })
+    await Promise.all(sockets.map(socket => once(socket, 'end')))
+    const left = async () => (await guarded.limiter.peek({ method: 'GET', path: '/' })).decisions[0]!.remaining
+    await expect.poll(left).toBe(3)
+    expect([404, 502]).toContain(await isServed(guarded.url))
+    await expect
+      .poll(() => new Promise(resolve => guarded.gateway.server.getConnections((_error, count) => resolve(count))), {
+        timeout: 5000,
+      })
+      .toBeLessThan(3)
+  })
+
+  test.each([
+    ['replaces the answer', async () => 'replaced'],
+    [
+      'throws',
+      async () => {
+        throw new Error('no')
+      },
+    ],
+  ])('by calls whose filter %s', async (_, onSend) => {
+    const { url } = await rig.serve((incoming, response) =>
+      response.end(incoming.url === '/big' ? Buffer.alloc(8 * 1024 * 1024) : 'served'),
+    )
+    const plugin = Object.assign(
+      (app: { addHook(name: string, hook: unknown): void }, _options: object, done: () => void) => {
+        app.addHook('onSend', onSend)
+        done()
+      },
+      { [Symbol.for('skip-override')]: true },
+    )
+    const guarded = await rig.guard({ gateway: { ...small, routes: [{ to: url }] } }, { filters: [plugin] } as never)
+    for (let i = 0; i < 9; i++) expect([200, 500]).toContain(await isServed(`${guarded.url}/big`))
+  })
+
+  test('by callers who pipeline small calls and read none of the answers', async () => {
+    const { url } = await rig.serve((_incoming, response) => response.end('x'.repeat(12_000)))
+    const rules = [{ id: 'few', limit: 2, algorithm: 'concurrency' }]
+    const guarded = await rig.guard({ rules, gateway: { ...small, routes: [{ to: url }] } })
+    for (let i = 0; i < 2; i++) openSocket(guarded).pause().write(call('/').repeat(499))
+    const left = async () => (await guarded.limiter.peek({ method: 'GET', path: '/' })).decisions[0]!.remaining
+    await expect.poll(left).toBe(0)
+    await expect.poll(left, { timeout: 15_000 }).toBe(2)
+  })
+
+  test.each([
+    ['a call', call('/x')],
+    ['two calls', call('/x') + call('/y')],
+    ['half a call', 'GET /x HT'],
+    ['a call with part of its body', `${call('/x', ['Content-Length: 1000'], 'POST')}some`],
+    ['CONNECT', call('a:1', [], 'CONNECT')],
+    ['an unknown expectation', call('/x', ['Expect: tea'])],
+    ['bytes that are no call', '\x00\x01\x02\r\n\r\n'],
+  ])('by a caller who leaves with %s behind an unanswered one', async (_, behind) => {
+    for (const how of ['end', 'destroy', 'resetAndDestroy'] as const) {
+      for (const pieces of [[call('/slow') + behind], [call('/slow'), behind]]) {
+        let open = 0
+        const { url } = await rig.serve((_incoming, response) => {
+          open++
+          response.on('close', () => open--)
+        })
+        const rules = [{ id: 'one', limit: 1, algorithm: 'concurrency' }]
+        const guarded = await rig.guard({ rules, gateway: { routes: [{ to: url }] } })
+        const socket = openSocket(guarded)
+        for (const piece of pieces) {
+          socket.write(piece, 'latin1')
+          await new Promise(resolve => setTimeout(resolve, 50))
+        }
+        socket[how]()
+        const left = async () => (await guarded.limiter.peek({ method: 'GET', path: '/' })).decisions[0]!.remaining
+        await expect.poll(left).toBe(1)
+        await expect.poll(() => open).toBe(0)
+      }
+    }
+  })
+
+  test.each(['end', 'destroy'] as const)(
+    'by a WebSocket caller who sent much too early and leaves by %s',
+    async how => {
+      const { url } = await rig.serve(() => {})
+      const rules = [{ id: 'one', limit: 1, algorithm: 'concurrency' }]
+      const guarded = await rig.guard({ rules, gateway: { routes: [{ to: url }] } })
+      const socket = openSocket(guarded)
+      socket.write(call('/', handshake) + 'x'.repeat(200_000))
+      await new Promise(resolve => setTimeout(resolve, 100))
+      socket[how]()
+      const left = async () => (await guarded.limiter.peek({ method: 'GET', path: '/' })).decisions[0]!.remaining
+      await expect.poll(left).toBe(1)
+    },
+  )
+
+  test.each(['end', 'destroy'] as const)(
+    'by an open WebSocket whose caller leaves by %s, though the service stays',
+    async how => {
+      const service = await rig.serveRaw(socket => {
+        socket.allowHalfOpen = true
+        socket.once('data', () => socket.write('HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'))
+      })
+      const rules = [{ id: 'one', limit: 1, algorithm: 'concurrency' }]
+      const guarded = await rig.guard({ rules, gateway: { routes: [{ to: service }] } })
+      const socket = openSocket(guarded)
+      socket.write(call('/', handshake))
+      expect(String((await once(socket, 'data'))[0])).toContain('101')
+      socket[how]()
+      const left = async () => (await guarded.limiter.peek({ method: 'GET', path: '/' })).decisions[0]!.remaining
+      await expect.poll(left, { timeout: 5000 }).toBe(1)
+    },
+  )
+})

@@ -1,0 +1,56 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, describe, expect, it } from 'vitest'
+import { checkTarball } from '../scripts/release/check-tarball.mjs'
+import { packPackages, published } from '../scripts/release/pack.mjs'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const read = (path: string) => readFileSync(join(root, path), 'utf8')
+
+interface Manifest {
+  readonly name: string
+  readonly version: string
+  readonly description: string
+  readonly keywords: readonly string[]
+  readonly license: string
+  readonly engines: { readonly node: string }
+  readonly files: readonly string[]
+}
+
+describe('the published packages', () => {
+  it.each(published)('%s has a manifest, a README and a license that users can read', folder => {
+    const manifest = JSON.parse(read(`${folder}/package.json`)) as Manifest
+    expect(manifest).toMatchObject({ license: 'MIT', engines: { node: '>=20.19' } })
+    expect(manifest.description.length).toBeGreaterThan(20)
+    expect(manifest.keywords.length).toBeGreaterThan(2)
+    expect(manifest.files.length).toBeGreaterThan(0)
+    expect(read(`${folder}/LICENSE`)).toBe(read('LICENSE'))
+    expect(read(`${folder}/README.md`)).toContain(`# ${manifest.name}\n`)
+    expect(read(`${folder}/README.md`)).toMatch(/^npm install diana-/m)
+  })
+
+  it('all published packages have one version and depend on exactly that version of each other', () => {
+    const manifests = published.map(folder => JSON.parse(read(`${folder}/package.json`)) as Manifest)
+    const [{ version }] = manifests as [Manifest]
+    expect(manifests.map(manifest => manifest.version)).toEqual(manifests.map(() => version))
+    const { dependencies } = JSON.parse(read('packages/gateway/package.json')) as { dependencies: object }
+    expect(dependencies).toMatchObject({ 'diana-limiter': version, 'diana-dashboard': version })
+  })
+})
+
+describe('the packed packages', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'diana-packages-'))
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+  // the dashboard has no types, and `npm run check:packages` builds it
+  it.each(['packages/limiter', 'packages/gateway'])(
+    'publint and attw find nothing wrong with the tarball of %s',
+    async path => {
+      const [packed] = await packPackages([path], folder)
+      expect(await checkTarball(packed!.tarball)).toEqual([])
+    },
+    60_000,
+  )
+})

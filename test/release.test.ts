@@ -1,0 +1,128 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { nextVersion } from '../scripts/release/next-version.mjs'
+import { release } from '../scripts/release/release.mjs'
+import { releaseChangelog } from '../scripts/release/release-changelog.mjs'
+
+describe('the next version', () => {
+  it.each([
+    ['0.1.0', 'patch', '0.1.1'],
+    ['0.1.9', 'minor', '0.2.0'],
+    ['1.9.9', 'major', '2.0.0'],
+    ['0.1.0', '0.1.10', '0.1.10'],
+    ['0.9.0', '0.10.0', '0.10.0'],
+  ])('after %s, %s is %s', (current, step, next) => {
+    expect(nextVersion(current, step)).toBe(next)
+  })
+
+  it.each([
+    ['0.10.0', '0.9.9', 'not later'],
+    ['1.0.0', '1.0.0', 'not later'],
+    ['1.0.0', 'mayor', 'is no version'],
+    ['1.0.0', '1.1', 'is no version'],
+  ])('after %s, %s is refused', (current, step, message) => {
+    expect(() => nextVersion(current, step)).toThrow(message)
+  })
+})
+
+describe('the changelog of a release', () => {
+  it('has the changes under the version and its date, below an empty "Unreleased"', () => {
+    const text = '# Changelog\n\n## Unreleased\n\n- new\n\n## 0.1.0 (2026-01-01)\n\n- old\n'
+    expect(releaseChangelog(text, '0.2.0', '2026-02-03')).toBe(
+      '# Changelog\n\n## Unreleased\n\n## 0.2.0 (2026-02-03)\n\n- new\n\n## 0.1.0 (2026-01-01)\n\n- old\n',
+    )
+  })
+
+  it.each([
+    ['# Changelog\n', 'no heading'],
+    ['## Unreleased\n\n## 0.1.0 (2026-01-01)\n\n- old\n', 'nothing under "Unreleased"'],
+    ['## Unreleased\n- new\n\n## 0.2.0 (2026-01-01)\n', 'already has version 0.2.0'],
+  ])('is refused if there is nothing to release: %j', (text, message) => {
+    expect(() => releaseChangelog(text, '0.2.0', '2026-02-03')).toThrow(message)
+  })
+})
+
+describe('npm run release', () => {
+  let root: string
+  const printed: string[] = []
+  const folders = ['packages/one', 'packages/two']
+  const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: 'pipe' }).trim()
+  const write = (path: string, value: unknown) => {
+    const text = typeof value === 'string' ? value : `${JSON.stringify(value, null, 2)}\n`
+    writeFileSync(join(root, path), text)
+  }
+  const readJson = (path: string): unknown => JSON.parse(readFileSync(join(root, path), 'utf8'))
+  const run = (change: { isDryRun?: boolean; problems?: string[] } = {}) =>
+    release({
+      ...{ root, folders, step: 'minor', date: '2026-02-03', isDryRun: change.isDryRun ?? false },
+      print: (line: string) => printed.push(line),
+      parts: {
+        build: async () => {},
+        pack: async () => folders.map(folder => ({ name: folder, tarball: join(root, `${folder}.tgz`) })),
+        check: async () => change.problems ?? [],
+      },
+    })
+
+  beforeEach(() => {
+    printed.length = 0
+    root = mkdtempSync(join(tmpdir(), 'diana-release-'))
+    git('init', '--quiet')
+    git('config', 'user.name', 'Test')
+    git('config', 'user.email', 'test@example.com')
+    for (const folder of folders) mkdirSync(join(root, folder), { recursive: true })
+    const one = { name: 'one', version: '0.1.0' }
+    const two = { name: 'two', version: '0.1.0', dependencies: { one: '0.1.0', zod: '^4.0.0' } }
+    write('packages/one/package.json', one)
+    write('packages/two/package.json', two)
+    write('package-lock.json', { packages: { '': {}, 'packages/one': one, 'packages/two': two } })
+    write('CHANGELOG.md', '# Changelog\n\n## Unreleased\n\n- new\n')
+    git('add', '.')
+    git('commit', '--quiet', '--message', 'start')
+  })
+
+  afterEach(() => rmSync(root, { recursive: true, force: true }))
+
+  it('sets one version everywhere, commits, tags, and prints the commands that publish', async () => {
+    await run()
+    const two = { name: 'two', version: '0.2.0', dependencies: { one: '0.2.0', zod: '^4.0.0' } }
+    expect(readJson('packages/one/package.json')).toEqual({ name: 'one', version: '0.2.0' })
+    expect(readJson('packages/two/package.json')).toEqual(two)
+    expect(readJson('package-lock.json')).toMatchObject({ packages: { 'packages/two': two } })
+    expect(readFileSync(join(root, 'CHANGELOG.md'), 'utf8')).toContain('## 0.2.0 (2026-02-03)\n\n- new')
+    expect(git('status', '--porcelain')).toBe('')
+    expect(git('describe')).toBe('v0.2.0')
+    expect(printed.slice(-3)).toEqual([
+      `  npm publish ${join('packages', 'one.tgz')}`,
+      `  npm publish ${join('packages', 'two.tgz')}`,
+      '  git push --follow-tags',
+    ])
+  })
+
+  it('a dry run packs and checks, and writes neither a file nor a tag', async () => {
+    await run({ isDryRun: true })
+    expect(git('status', '--porcelain')).toBe('')
+    expect(git('tag')).toBe('')
+    expect(git('rev-list', '--count', 'HEAD')).toBe('1')
+    expect(printed.join('\n')).toContain('0.1.0 → 0.2.0')
+  })
+
+  it('a tree with changes is refused', async () => {
+    write('new.txt', 'new')
+    await expect(run()).rejects.toThrow('the tree has changes')
+  })
+
+  it('a tag that exists is refused before anything is written', async () => {
+    git('tag', 'v0.2.0')
+    await expect(run()).rejects.toThrow('the tag v0.2.0 exists already')
+    expect(git('status', '--porcelain')).toBe('')
+  })
+
+  it('a package that cannot be published leaves every file as it was', async () => {
+    await expect(run({ problems: ['README.md is missing'] })).rejects.toThrow('README.md is missing')
+    expect(git('status', '--porcelain')).toBe('')
+    expect(git('tag')).toBe('')
+  })
+})
