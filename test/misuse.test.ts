@@ -462,7 +462,7 @@ describe('what can be seen only while it runs is warned of once, with a code', (
     expect(warnings).toEqual([
       [
         'DIANA_BAD_VALUE',
-        'a function returned something that cannot tell callers apart, which is ignored: return text, a number or undefined: each.by',
+        'a function returned a value that cannot identify a caller, which is ignored: return text, a number or undefined: each.by',
       ],
     ])
   })
@@ -487,7 +487,9 @@ describe('what can be seen only while it runs is warned of once, with a code', (
     const silent = await fresh.createLimiter({ remote, rules: [{ id: 'all', limit: '1/h' }] })
     closing.push(() => silent.close())
     await vi.waitFor(() => expect(warnings.map(([code]) => code)).toEqual(['DIANA_RULES_REJECTED']))
-    expect(warnings[0]![1]).toContain('new rules cannot be obeyed, so the last good ones stay: correct the document: ')
+    expect(warnings[0]![1]).toContain(
+      'new rules are invalid, so the last valid ones stay in force: correct the document: ',
+    )
     expect(warnings[0]![1]).toContain('rule "a": limit must be <count>/<period>')
   })
 })

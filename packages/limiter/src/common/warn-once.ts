@@ -39,7 +39,7 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
     'a function that must return a value returned a promise, which is ignored: return the value itself, and look up ' +
     'what takes time before the filter',
   DIANA_BAD_VALUE:
-    'a function returned something that cannot tell callers apart, which is ignored: return text, a number or undefined',
+    'a function returned a value that cannot identify a caller, which is ignored: return text, a number or undefined',
   DIANA_HEADER_CASE:
     'a call has headers with capital letters in their names, which no rule reads: pass the names in lower case',
   DIANA_STORE_DOWN:
@@ -53,7 +53,7 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
     'Redis may evict counts when its memory is full, which frees callers of their limits: set maxmemory-policy to ' +
     'noeviction, and let Diana have a Redis of its own if others need eviction',
   DIANA_STORE_LOST_COUNTS:
-    'Redis has lost what was counted, and the processes tell it what they know: flush no database that Diana counts in, let Redis ' +
+    'Redis has lost its counts, and the processes restore what they know: flush no database that Diana counts in, let Redis ' +
     'save to disk, and set maxmemory-policy to noeviction',
   DIANA_CLOCK_STEPPED:
     'the clock that calls are counted by has stepped, so callers at their limit may wait for up to one period longer (a step ' +
@@ -69,7 +69,7 @@ const warned = new Set<string>()
 const MAX_DETAILS = 100
 
 /**
- * Tells the operator of a mistake, once in the life of the process: a warning per call would be an attack of its own. With
+ * Warns the operator of a mistake, once per process: a warning per call would flood the log. With
  * a cause, once for each cause.
  */
 export function warnOnce(code: WarningCode, detail?: string, cause = ''): void {

@@ -1,6 +1,6 @@
 import type { Call } from '../call.ts'
 
-/** One way to tell callers apart. Rules name it `name`, or `name:argument` if it needs an argument. */
+/** One way to distinguish callers. Rules name it `name`, or `name:argument` if it needs an argument. */
 export interface Dimension {
   readonly name: string
   readonly argument: 'none' | 'required'
@@ -22,7 +22,7 @@ export interface Dimension {
 
 /** Options of a rule document that configure dimensions. */
 export interface DimensionSettings {
-  /** How many bits of an IPv6 address tell callers apart. */
+  /** How many bits of an IPv6 address identify a caller. */
   readonly ipv6Prefix: number
   readonly jwt?: JwtSettings | undefined
   /** Milliseconds since 1970. */

@@ -185,7 +185,7 @@ export class FleetPace {
     }
   }
 
-  /** Tells Redis of a rate that was set here. */
+  /** Sends a rate that was set here to Redis. */
   async #synchronize(): Promise<void> {
     const rate = this.#newRate
     if (rate === undefined) return

@@ -29,7 +29,7 @@ const read = (text: string, vocabulary = own) => parseText(text, 'diana.yaml', v
 const said = (parsed: Parsed) => parsed.mistakes.map(formatMistake)
 
 describe('a bad file', () => {
-  it.each(filesIn('bad'))('%s has exactly the mistake it tells of', file => {
+  it.each(filesIn('bad'))('%s has exactly the mistake in its first line', file => {
     const [, line, column, what] = /^# expect (\d+):(\d+) (.+)\n/.exec(textOf(file))!
     const { document, mistakes } = parseText(textOf(file), file, own)
     expect(document).toBeUndefined()
@@ -37,7 +37,7 @@ describe('a bad file', () => {
     expect(mistakes[0]!.message).toContain(what)
   })
 
-  it('is told in one line that names place, rule and remedy', () => {
+  it('a mistake is one line with position, rule and remedy', () => {
     expect(said(read('rules:\n  - id: sms\n    limit: 5/sec\n'))).toEqual([
       'diana.yaml:3:12 rule "sms": limit "5/sec" is not a limit: did you mean 5/s?',
     ])

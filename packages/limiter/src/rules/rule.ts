@@ -98,7 +98,7 @@ export interface RuleDocument {
   readonly trustProxy: number | readonly string[]
   /** The header in which trusted proxies name the caller. */
   readonly forwardedBy: ForwardedBy
-  /** How many bits of an IPv6 address tell callers apart. */
+  /** How many bits of an IPv6 address identify a caller. */
   readonly ipv6Prefix: number
   readonly jwt?: JwtSettings | undefined
   /** Callers that pass uncounted, and callers that never pass. */

@@ -5,9 +5,9 @@ import { fetchText, parseReply, type Reply, statusError } from './client/fetch-t
 import { pause } from './client/pause.ts'
 import { decodeText } from './client/text.ts'
 import { conflict, writeGuarded } from './client/write-guarded.ts'
+import { credentialOptions, durationOption, nameOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { credentialOptions, durationOption, nameOption } from './words.ts'
 
 const shape = z.array(z.object({ Value: z.string().nullable(), ModifyIndex: z.int().min(0) })).length(1)
 

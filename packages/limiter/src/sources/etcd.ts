@@ -7,9 +7,9 @@ import { parseReply } from './client/fetch-text.ts'
 import { pause } from './client/pause.ts'
 import { decodeText } from './client/text.ts'
 import { conflict, writeGuarded } from './client/write-guarded.ts'
+import { credentialOptions, durationOption, nameOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { credentialOptions, durationOption, nameOption } from './words.ts'
 
 // numbers of 64 bits come as text, and what is empty or zero is left out
 const revision = z.string().regex(/^\d{1,19}$/)

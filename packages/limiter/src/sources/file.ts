@@ -8,9 +8,9 @@ import { pause } from './client/pause.ts'
 import { Wakeup } from './client/signal.ts'
 import { decodeText, hashText, LARGEST_BYTES, tooLarge } from './client/text.ts'
 import { conflict, writeGuarded } from './client/write-guarded.ts'
+import { durationOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { durationOption } from './words.ts'
 
 const SETTLE_MS = 40
 const MAX_LOOKS = 50

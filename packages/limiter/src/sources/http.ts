@@ -5,9 +5,9 @@ import { fetchText, type Reply, statusError } from './client/fetch-text.ts'
 import { pause } from './client/pause.ts'
 import { hashText } from './client/text.ts'
 import { conflict, writeGuarded } from './client/write-guarded.ts'
+import { credentialOptions, durationOption, secretWord } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { credentialOptions, durationOption, secretWord } from './words.ts'
 
 const MAX_REDIRECTS = 5
 

@@ -74,7 +74,7 @@ describe('redis', () => {
     expect((await next).value.text).toBe('one')
   })
 
-  it('is told by the keys themselves where the server does that', async () => {
+  it('a change is reported by keyspace notifications if the server sends them', async () => {
     const key = newKey()
     await server.client.config('SET', 'notify-keyspace-events', 'K$g')
     onTestFinished(() => void server.client.config('SET', 'notify-keyspace-events', ''))
@@ -110,7 +110,7 @@ describe('redis', () => {
 
   it('throws when its credentials are refused, and shows them nowhere', async () => {
     const { inspect } = await import('node:util')
-    const watch = read(`redis://nobody:hunter2@${server.authority}`, { key: newKey() })
+    const watch = read(`redis://unknown:hunter2@${server.authority}`, { key: newKey() })
     const error = await watch.next().catch(error => error as Error)
     expect(error).toMatchObject({ code: 'SOURCE_FAILED', message: expect.stringContaining('WRONGPASS') })
     expect(inspect(error, { depth: 9 })).not.toContain('hunter2')

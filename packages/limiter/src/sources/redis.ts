@@ -7,9 +7,9 @@ import { Wakeup } from './client/signal.ts'
 import { decodeText, hashText, LARGEST_BYTES } from './client/text.ts'
 import { TIMEOUT_MS, within } from './client/within.ts'
 import { conflict, writeGuarded } from './client/write-guarded.ts'
+import { credentialOptions, durationOption, nameOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { credentialOptions, durationOption, nameOption } from './words.ts'
 
 type RedisEndpoint = Pick<RedisOptions, 'host' | 'port' | 'db' | 'tls' | 'username' | 'password'>
 

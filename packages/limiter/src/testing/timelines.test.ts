@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createTestDecider } from './judge-words.ts'
+import { createTestDecider } from './test-decider.ts'
 import { runTimeline, type Timeline, type TimelineDecider } from './timeline.ts'
 import { timelines } from './timelines.ts'
 

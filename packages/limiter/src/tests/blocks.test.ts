@@ -34,7 +34,7 @@ async function start(kind: Kind, options: { limit?: string; block?: string; algo
 const of = (account: string) => ({ method: 'GET', path: '/', attributes: { account } })
 
 describe.each(kinds)('a block kept in %s', kind => {
-  it('ends when the first refused caller was told, however often the caller calls meanwhile', async () => {
+  it('a block ends at its first announced moment, however often the caller calls meanwhile', async () => {
     const { time, check } = await start(kind)
     for (const allowed of [true, true, false]) expect((await check()).allowed).toBe(allowed)
     const table: [atMs: number, retryAfterMs: number][] = []

@@ -39,7 +39,7 @@ describe('a call that gives a rule several values to count by', () => {
     expect(await left(limiter, from('192.0.2.1', { query: 'tenant=ann' }))).toEqual([5, 5])
   })
 
-  it('passes rules that only watch, that let its caller off, or that are told who calls', async () => {
+  it('an ambiguous call passes shadow rules, rules that exempt it, and rules by attributes', async () => {
     const limiter = await make({
       identify: { tenant: ['query:tenant'] },
       rules: [
@@ -361,7 +361,7 @@ describe('a blocked caller', () => {
     expect(await reason()).toBe('both')
     await expect(limiter.block('both', 'u1', 5)).rejects.toThrow('say whom by a call')
     await expect(limiter.block('none', call, 5)).rejects.toThrow('blocks nobody')
-    await expect(limiter.block('nobody', call, 5)).rejects.toThrow('there is no rule "nobody"')
+    await expect(limiter.block('unknown', call, 5)).rejects.toThrow('there is no rule "unknown"')
     await expect(limiter.block('address', call)).rejects.toThrow('for how long')
     for (const time of ['soon', 0, -1, 1.5, Number.NaN]) {
       await expect(limiter.block('address', call, time)).rejects.toThrow('for how long')

@@ -159,7 +159,7 @@ describe('processes that count together', () => {
     for (let i = 1; i < sorted.length; i++) expect(sorted[i]! - sorted[i - 1]!).toBeGreaterThan(5)
   })
 
-  it('forget a key when told to', async () => {
+  it('a reset of a key reaches the counting process', async () => {
     await count()
     const [one, other] = await join2({ rules: [{ id: 'all', by: 'ip', limit: '1/m' }] })
     expect((await one.check(call)).allowed).toBe(true)

@@ -174,7 +174,7 @@ describe('after an outage of Redis', () => {
     expect(limiter.status().store?.outages).toMatchObject([{ calls: 6, over: 0 }])
   })
 
-  it('charges exactly the calls that Redis was not told of, when Redis comes back with its memory', async () => {
+  it('when Redis comes back with its counts, exactly the missed calls are charged', async () => {
     const { redis, limiter } = await start(['1000/s', '20000/m', '500000/h'])
     await admitted(limiter, 'ann', 5)
     await redis.stop('SIGKILL')

@@ -64,7 +64,7 @@ const places = (limit: number, options: Partial<RuleOptions> = {}): RuleOptions 
 const queue = (limit: number): RuleOptions => places(limit, { whenFull: 'wait', queue: { timeout: '10s' } })
 
 describe('when the rules change', () => {
-  it('the status tells where each rule came from', async () => {
+  it('the status has the source of each rule', async () => {
     const { limiter, change } = await house(places(1))
     await change(places(1), { id: 'more', limit: '5/s' })
     expect(limiter.status().rules).toMatchObject([

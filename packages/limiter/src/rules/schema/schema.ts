@@ -123,7 +123,7 @@ export function documentSchema(
     ipv6Prefix: z
       .literal([48, 56, 64, 128])
       .default(64)
-      .describe('How many bits of an IPv6 address tell callers apart.'),
+      .describe('How many bits of an IPv6 address identify a caller.'),
     jwt: jwtSchema.optional().describe('Whose tokens are believed, for jwt:<claim>.'),
     allow: callersSchema(vocabulary, identified).optional().describe('Callers who pass uncounted.'),
     deny: callersSchema(vocabulary, identified).optional().describe('Callers who are always refused.'),

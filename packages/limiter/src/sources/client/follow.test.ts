@@ -27,7 +27,7 @@ function scripted(...watches: readonly (readonly Step[])[]): Source {
   }
 }
 
-/** Follows until something was heard so many times, and tells what was heard. */
+/** Follows until there were so many events, and returns them. */
 async function hear(source: Source, times: number, options: Parameters<typeof follow>[3] = {}): Promise<string[]> {
   const controller = new AbortController()
   const heard: string[] = []
@@ -109,7 +109,7 @@ describe('follow', () => {
     expect(onDocument).not.toHaveBeenCalled()
   })
 
-  it('goes on when a follower throws, and tells of it', async () => {
+  it('a watch continues when its follower throws, and reports the error', async () => {
     const controller = new AbortController()
     const errors: string[] = []
     const follower = {

@@ -224,7 +224,7 @@ export class CountingServer {
 
   #countedBy(client: CountingClient, number: number): Counted {
     const rule = client.rules.get(number)
-    if (rule === undefined) throw new Error(`no rule was told under number ${number}`)
+    if (rule === undefined) throw new Error(`no rule is defined under number ${number}`)
     return this.#counted.get(nameOf(rule)) ?? this.#count(rule)
   }
 

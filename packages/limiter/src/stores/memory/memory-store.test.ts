@@ -1,7 +1,7 @@
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { compileRules } from '../../testing/compile-words.ts'
+import { compileRule } from '../../testing/compile-rule.ts'
 import type { TimelineRule } from '../../testing/timeline.ts'
 import { type LocalCharge, localCharge, MemoryStore } from './memory-store.ts'
 import type { Table } from './table.ts'
@@ -17,7 +17,7 @@ function chargeOf(table: Table, key: string, cost = 1): LocalCharge {
 /** One rule in a store of its own, asked key by key. */
 function oneRule(words: TimelineRule, maxKeys?: number) {
   const store = new MemoryStore({ maxKeys })
-  const table = store.createTable('rule', compileRules(words).meters)
+  const table = store.createTable('rule', compileRule(words).meters)
   const charge = chargeOf(table, '')
   const ask = (key: string, cost: number): LocalCharge[] => {
     charge.key = key
@@ -46,8 +46,8 @@ describe('the memory store', () => {
 
   it('counts all charges of a call, or none', () => {
     const store = new MemoryStore()
-    const loose = store.createTable('loose', compileRules({ limit: '10/s' }).meters)
-    const tight = store.createTable('tight', compileRules({ limit: '1/s' }).meters)
+    const loose = store.createTable('loose', compileRule({ limit: '10/s' }).meters)
+    const tight = store.createTable('tight', compileRule({ limit: '1/s' }).meters)
     const take = (): boolean => {
       const charges = [chargeOf(loose, 'a'), chargeOf(tight, 'a')]
       const allowed = store.take(charges, 2, aMomentIn2026)
@@ -62,7 +62,7 @@ describe('the memory store', () => {
     algorithm => {
       const store = new MemoryStore()
       const tables = Array.from({ length: 40 }, (_, i) => {
-        return store.createTable(`rule-${i}`, compileRules({ limit: i < 39 ? '9/s' : '2/s', algorithm }).meters)
+        return store.createTable(`rule-${i}`, compileRule({ limit: i < 39 ? '9/s' : '2/s', algorithm }).meters)
       })
       const take = (now: number): boolean => {
         const charges = tables.map(table => chargeOf(table, 'a'))
@@ -78,7 +78,7 @@ describe('the memory store', () => {
 
   it('counts beside a shadow rule that is full, and only reports that one', () => {
     const store = new MemoryStore()
-    const [loose, full] = ['9/s', '1/s'].map(limit => store.createTable(limit, compileRules({ limit }).meters))
+    const [loose, full] = ['9/s', '1/s'].map(limit => store.createTable(limit, compileRule({ limit }).meters))
     const take = (): unknown[] => {
       const charges = [{ ...chargeOf(full!, 'a'), enforced: false }, chargeOf(loose!, 'a')]
       return [store.take(charges, 2, aMomentIn2026), ...charges.flatMap(({ fits, remaining }) => [fits, ...remaining])]
@@ -166,7 +166,7 @@ describe('a store that is swept', () => {
 
   it('reaches a large table among a thousand small and empty ones', () => {
     const store = new MemoryStore()
-    const { meters } = compileRules({ limit: '3/s', algorithm: 'token-bucket' })
+    const { meters } = compileRule({ limit: '3/s', algorithm: 'token-bucket' })
     const tables = Array.from({ length: 1000 }, (_, i) => store.createTable(`rule-${i}`, meters))
     for (let key = 0; key < 20_000; key++) store.take([chargeOf(tables[500]!, `key-${key}`)], 1, aMomentIn2026)
     for (const table of tables.slice(0, 400)) store.take([chargeOf(table, 'key')], 1, aMomentIn2026)
@@ -177,7 +177,7 @@ describe('a store that is swept', () => {
   it('a rule that is created again returns its keys', () => {
     const { store, take } = oneRule({ limit: '3/h' })
     for (let key = 0; key < 10; key++) take(`key-${key}`, aMomentIn2026)
-    store.createTable('rule', compileRules({ limit: '4/h' }).meters)
+    store.createTable('rule', compileRule({ limit: '4/h' }).meters)
     expect(store.keys).toBe(0)
   })
 })
@@ -197,7 +197,7 @@ describe('a store that is full of live keys', () => {
 
   it('says so of a rule that has no key of its own', () => {
     const store = new MemoryStore({ maxKeys: 1 })
-    const { meters } = compileRules({ limit: '2/h' })
+    const { meters } = compileRule({ limit: '2/h' })
     const [first, second] = [store.createTable('first', meters), store.createTable('second', meters)]
     store.take([chargeOf(first, 'a')], 1, aMomentIn2026)
     store.take([chargeOf(second, 'b')], 1, aMomentIn2026)

@@ -2,7 +2,7 @@ import type { Meter, PassResult } from '../../algorithms/algorithm.ts'
 import { blankCharge, type Charge } from '../charge.ts'
 import { OVERFLOW_SLOT, PASSING_SLOTS, Table } from './table.ts'
 
-const told: PassResult = { delay: 0, remaining: 0, idleAt: 0 }
+const passResult: PassResult = { delay: 0, remaining: 0, idleAt: 0 }
 const SWEEP_PER_NEW_KEY = 2
 const SWEEP_WHEN_FULL = 64
 /** A key is kept a little longer than necessary, unless room is needed: a recent caller may call again. */
@@ -199,13 +199,13 @@ function growTwofold(numbers: Float64Array): Float64Array {
 /** Counts a charge if it passes at once, and returns whether it did. */
 function passAt(charge: LocalCharge, now: number): boolean {
   const { table, slot } = charge
-  const passes = table.meters[0]!.pass!(table.state(slot), table.base(slot), now, charge.cost, told)
-  const delay = passes ? 0 : told.delay
+  const passes = table.meters[0]!.pass!(table.state(slot), table.base(slot), now, charge.cost, passResult)
+  const delay = passes ? 0 : passResult.delay
   charge.fits = passes
   charge.wait = delay
   charge.delays[0] = delay
-  charge.remaining[0] = told.remaining
-  charge.resets[0] = told.idleAt > now ? told.idleAt - now : 0
+  charge.remaining[0] = passResult.remaining
+  charge.resets[0] = passResult.idleAt > now ? passResult.idleAt - now : 0
   return passes
 }
 

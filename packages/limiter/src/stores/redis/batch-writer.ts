@@ -1,6 +1,6 @@
 import { fieldJsonOf, type RedisCounter, type RedisPartition } from './counter.ts'
 import { hashOf, type RedisLayout, shardNames, shardOf, spreadLevels } from './layout.ts'
-import type { Amendment, DecisionRequest } from './question.ts'
+import type { Amendment, DecisionRequest } from './script-request.ts'
 
 /** The codes of requests, as the script reads them. */
 const CODES = { look: 0, take: 1, giveBack: 2, renew: 3, reset: 4, catchUp: 5 } as const

@@ -1,8 +1,8 @@
 import { BatchWriter } from './batch-writer.ts'
 import { fieldJsonOf, type RedisCharge, type RedisPartition } from './counter.ts'
 import type { RedisLayout } from './layout.ts'
-import type { DecisionRequest, ScriptRequest } from './question.ts'
 import { RESETS } from './script/script.ts'
+import type { DecisionRequest, ScriptRequest } from './script-request.ts'
 
 /** The script's value for an infinite delay. */
 const NEVER = -(2 ** 53)

@@ -44,7 +44,7 @@ export function* allParts(current: string, layout: RedisLayout): Generator<{ lev
   }
 }
 
-/** HalfSipHash-1-3 of a key with the layout's seed: without the seed, callers cannot tell which keys share a shard. */
+/** HalfSipHash-1-3 of a key with the layout's seed: without the seed, callers do not know which keys share a shard. */
 export function hashOf(key: string, seed: number): number {
   const [low, high] = [seed | 0, (seed / 2 ** 32) | 0]
   let [v0, v1, v2, v3] = [low, high, 0x6c796765 ^ low, 0x74656462 ^ high]

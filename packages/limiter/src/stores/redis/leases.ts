@@ -1,5 +1,5 @@
 import { fieldOf, type RedisCharge, type RedisCounter } from './counter.ts'
-import type { Refund, Renewal } from './question.ts'
+import type { Refund, Renewal } from './script-request.ts'
 
 interface HeldSlots {
   counter: RedisCounter

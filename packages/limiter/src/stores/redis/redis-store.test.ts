@@ -267,7 +267,7 @@ describe('what may go wrong', () => {
       ]) {
         await server.client.flushall()
         await spoil()
-        // the first to ask after the counts were lost is told so
+        // the first request after the counts were lost is answered so
         await store.take([charge(counter)]).catch(() => store.take([charge(counter)]))
         expect(await left(store, counter)).toBe(9)
       }

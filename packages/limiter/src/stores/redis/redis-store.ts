@@ -18,8 +18,8 @@ import {
 } from './counter.ts'
 import { allParts, FAN_OUT, type RedisLayout } from './layout.ts'
 import { RedisLeases } from './leases.ts'
-import type { RedisCatchUp, Refund, ScriptRequest } from './question.ts'
 import { redisScript } from './script/script.ts'
+import type { RedisCatchUp, Refund, ScriptRequest } from './script-request.ts'
 
 /** Sends one command to Redis: all that Diana needs of a client. */
 export type SendCommand = (command: readonly string[]) => Promise<unknown>
@@ -171,7 +171,7 @@ export class RedisStore implements SharedStore {
     return { allowed: answers.every(({ allowed }) => allowed), now: answers[0]!.now }
   }
 
-  /** Takes charges back. Nobody waits for it, and if Redis does not hear of it the counts stay on the safe side. */
+  /** Takes charges back without waiting; if the refund is lost, the counts stay on the safe side. */
   giveBack(charged: readonly Refund[]): void {
     if (this.#closed || charged.length === 0) return
     this.#leases.giveBack(charged)

@@ -69,7 +69,7 @@ export class RedisStatistics {
     return found.sort((a, b) => a.startMs - b.startMs)
   }
 
-  /** Tells Redis what was counted since the last time. */
+  /** Sends the counts since the last time to Redis. */
   async flush(): Promise<void> {
     const tallies = [...this.#tallies]
     this.#tallies = new Map()

@@ -25,7 +25,7 @@ export interface Exchange {
   abort(): void
 }
 
-/** Whoever calls the server under test. */
+/** A client of the server under test. */
 export interface FilterClient {
   open(request: FilterRequest): Exchange
   close(): void
@@ -64,8 +64,8 @@ export function http2Client(port: number): FilterClient {
       )
       stream.on('error', () => {})
       const begun = (async () => {
-        const [told] = (await once(stream, 'response')) as [Record<string, string>]
-        return { status: Number(told[':status']), headers: told, body: stream }
+        const [headers] = (await once(stream, 'response')) as [Record<string, string>]
+        return { status: Number(headers[':status']), headers, body: stream }
       })()
       begun.catch(() => {})
       if (body !== undefined) stream.end(body)

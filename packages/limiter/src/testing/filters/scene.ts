@@ -78,7 +78,7 @@ export async function play(
   }
 }
 
-/** Waits until something is so, but not for ever. */
+/** Waits until a condition is true, up to a timeout. */
 export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   const giveUpAt = performance.now() + 15_000
   while (!(await holds())) {

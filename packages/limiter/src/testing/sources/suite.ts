@@ -160,7 +160,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     const controller = new AbortController()
     const news = new Update()
     const retryMs = [10, 100] as const
-    const follower = { onDocument: (it: SourceDocument) => news.tell(it.text), onError: () => news.tell('error') }
+    const follower = { onDocument: (it: SourceDocument) => news.add(it.text), onError: () => news.add('error') }
     const following = follow(source, follower, controller.signal, { retryMs })
     try {
       await soon(news.heard('before'), 'the document before the outage')

@@ -41,7 +41,7 @@ export class Update {
   readonly #seen: string[] = []
   #wake = () => {}
 
-  tell(word: string): void {
+  add(word: string): void {
     this.#seen.push(word)
     this.#wake()
   }

@@ -19,7 +19,7 @@ export interface NodeRedisClient {
 /** Where to count: a URL, the URLs of a Cluster's nodes, a client, or a function that sends a command. */
 export type RedisTarget = string | readonly string[] | IoredisClient | NodeRedisClient | SendCommand
 
-/** A way to Redis; `close` ends only what Diana opened herself. */
+/** A connection to Redis; `close` ends only clients that Diana opened. */
 export interface RedisConnection {
   readonly send: SendCommand
   readonly isCluster: boolean

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../../sources/servers/redis-server.ts'
-import { compileRules } from '../../../testing/compile-words.ts'
+import { compileRule } from '../../../testing/compile-rule.ts'
 import type { TimelineRule } from '../../../testing/timeline.ts'
 import { redisCharge } from '../counter.ts'
 import { RedisStore } from '../redis-store.ts'
@@ -22,7 +22,7 @@ beforeEach(async () => {
 async function lengthsAfter(options: TimelineRule, moments: readonly number[], atOnce: number): Promise<number[]> {
   let now = NOON
   const store = new RedisStore(([command, ...args]) => server.client.call(command!, ...args), { now: () => now })
-  const counter = store.createCounter(compileRules(options))
+  const counter = store.createCounter(compileRule(options))
   const lengths: number[] = []
   for (const seconds of moments) {
     now = NOON + seconds * SECOND

@@ -206,7 +206,7 @@ describe.each(subjects)('versions of a %s, while the clock steps and Redis is fl
           const store = processes.start()
           return { limit, store, counter: processes.counter(store, [algorithm.meter(limit, {})]) }
         })
-        // a process whose counts were lost is refused once, and told so
+        // the request of a process whose counts were lost is refused once, with that reason
         const take = ({ store, counter }: (typeof counted)[number], key?: string) =>
           processes.take(store, counter, 1, key).catch((error: unknown) => {
             expect(error).toBeInstanceOf(CountsLost)

@@ -9,7 +9,7 @@ const QUEUE_SIZE = 1000
 const QUEUE_TIMEOUT_MS = 1000
 
 /** Makes a rule from valid options, without the parser; it counts by `call.attributes.key` by default. */
-export function compileRules(
+export function compileRule(
   rule: TimelineRule,
   parts: Partial<Pick<CompiledRule, 'id' | 'match' | 'key'>> = {},
 ): CompiledRule {

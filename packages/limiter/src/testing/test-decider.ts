@@ -2,7 +2,7 @@ import { Decider } from '../decision/decider.ts'
 import type { Receipt } from '../decision/pending-verdict.ts'
 import { Tally } from '../stats/tally.ts'
 import { MemoryStore } from '../stores/memory/memory-store.ts'
-import { compileRules } from './compile-words.ts'
+import { compileRule } from './compile-rule.ts'
 import type { TimelineRule } from './timeline.ts'
 
 /** A decider with rules counted in this process, named `rule-0`, `rule-1` and so on. */
@@ -12,7 +12,7 @@ export function createTestDecider(
 ): Decider {
   const store = new MemoryStore()
   const rules = options.map((rule, i) => {
-    const compiled = compileRules(rule, { id: `rule-${i}` })
+    const compiled = compileRule(rule, { id: `rule-${i}` })
     const table = store.createTable(compiled.id, compiled.meters)
     const tally = new Tally(compiled.meters.length)
     return { rule: compiled, match: compiled.match, table, counter: undefined, waiting: 0, tally }
