@@ -19,6 +19,7 @@ export async function warmUp({ port }, connections) {
 export async function sample({ port, cpuMicroseconds }, connections, seconds) {
   const before = await cpuMicroseconds()
   const { calls, callsPerSecond, p50Ms, p99Ms } = await load(port, { seconds, connections })
+  if (calls === 0) throw new Error('no call was answered: the machine is too busy')
   const value = ((await cpuMicroseconds()) - before) / calls
   return { value, 'calls/s': callsPerSecond, 'p50, ms': p50Ms, 'p99, ms': p99Ms }
 }

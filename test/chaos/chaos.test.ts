@@ -43,6 +43,8 @@ describe('a fleet whose Redis fails', { timeout: 180_000 }, () => {
   test.each([
     [['--shrot'], "Unknown option '--shrot'"],
     [['--only', 'nothing'], 'there is no fault of "nothing"'],
+    [['--only', 'nothing', '--only', 'late'], 'there is no fault of "nothing"'],
+    [['--only', 'late', '--runs', '1.5'], '--runs must be a whole number'],
     [['--write', '--short'], '--write takes all faults'],
   ])('%j is a mistake', async (args, told) => {
     const { code, out } = await run('run.mjs', ...args)

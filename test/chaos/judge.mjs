@@ -38,6 +38,7 @@ export function judge(reports, { deafSince, beganAt, endedAt, processes, allowan
       0.999,
     ),
     over: worst.over,
+    overs: overs.map(({ id, over }) => ({ id, over })),
     overRules: overs.filter(({ over }) => over > 0).map(({ id, over }) => `${id} ${over}`),
     beyond: overs.filter(({ id, over }) => over > (allowance[id] ?? 0)).map(({ id, over }) => `${id} by ${over}`),
     beyondBy: Math.max(...overs.map(({ id, over }) => over - (allowance[id] ?? 0))),

@@ -23,7 +23,16 @@ export async function measure(fault, { tries, runs, isBusy }) {
     calls: results.reduce((sum, { calls }) => sum + calls, 0),
     runs,
     runsOver: results.filter(({ over }) => over > 0).length,
+    runsMissed: results.filter(({ missed }) => missed.length > 0).length,
+    worstOver: worstOverOf(results),
   }
+}
+
+/** By how many calls each rule was over in the worst of its runs. */
+function worstOverOf(results) {
+  const worst = {}
+  for (const { id, over } of results.flatMap(({ overs }) => overs)) worst[id] = Math.max(worst[id] ?? 0, over)
+  return worst
 }
 
 async function measureOnce(fault, { tries, isBusy }) {

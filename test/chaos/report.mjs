@@ -40,6 +40,29 @@ export function headLine() {
   return [name.padEnd(55), ...cells.map(cell => cell.padStart(9))].join('  ')
 }
 
+/** What became of all runs of each fault: the worst of each figure, and the least of the limit that was used. */
+export function summaryLines(results) {
+  const rows = results.map(({ name, runs, runsMissed, worstOver, failed, under, recoverMs }) => [
+    name,
+    String(runs),
+    String(runsMissed),
+    Object.entries(worstOver)
+      .flatMap(([id, over]) => (over > 0 ? [`${id} ${over}`] : []))
+      .join(', ') || '0',
+    String(failed),
+    `${Math.round((1 - under) * 100)} %`,
+    inMs(recoverMs),
+  ])
+  const table = [['fault', 'runs', 'missed', 'worst over', 'failed', 'used', 'back'], ...rows]
+  const widths = table[0].map((_, column) => Math.max(...table.map(row => row[column].length)))
+  return table.map(row =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column]))
+      .join('  ')
+      .trimEnd(),
+  )
+}
+
 /** Puts what was measured into the page, between its two marks. */
 export function writeTable(path, results) {
   const page = readFileSync(path, 'utf8')

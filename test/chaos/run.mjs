@@ -4,17 +4,17 @@ import { fileURLToPath } from 'node:url'
 import { buildPackages, flag, mistake, readArguments, text, wholeNumber } from '../helpers/command.mjs'
 import { faults } from './faults.mjs'
 import { measure } from './measure.mjs'
-import { headLine, rowLine, writeTable } from './report.mjs'
+import { headLine, rowLine, summaryLines, writeTable } from './report.mjs'
 import { startSpinning } from './spin.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const usage = `usage: npm run chaos -- [--short] [--write] [--only TEXT] [--runs 1] [--tries 3] [--busy] [--json]
+const usage = `usage: npm run chaos -- [--short] [--write] [--only TEXT]... [--runs 1] [--tries 3] [--busy] [--json]
 
 Real processes share limits in a real Redis, which is broken and mended; every call is held against its limit.
 
-  --only TEXT   only faults whose names contain this
+  --only TEXT   only faults whose names contain this, in any case; may be given several times
   --short       only the few that npm test runs
-  --runs N      each fault so many times; the worst is shown
+  --runs N      each fault so many times; the worst is shown, and a summary at the end
   --tries N     a run that misses a mark while the machine was busy is made again, up to so many times
   --busy        keeps all cores busy meanwhile: how long things take is not judged then
   --json        prints a line of JSON for each fault
@@ -22,11 +22,21 @@ Real processes share limits in a real Redis, which is broken and mended; every c
 
 Exit codes: 0 every row meets the marks, 1 one does not, 2 a mistake in the command.`
 
-const shapes = { short: flag, write: flag, only: text(), tries: text('3'), runs: text('1'), busy: flag, json: flag }
+const shapes = {
+  short: flag,
+  write: flag,
+  only: { type: 'string', multiple: true, default: [] },
+  tries: text('3'),
+  runs: text('1'),
+  busy: flag,
+  json: flag,
+}
 const { chosen, write, tries, runs, busy, json } = readArguments(usage, shapes, values => {
   const all = values.short ? faults.filter(({ isShort }) => isShort) : faults
-  const chosen = all.filter(({ name }) => !values.only || name.includes(values.only))
-  if (chosen.length === 0) mistake(`there is no fault of "${values.only}"`)
+  const isNamed = (name, text) => name.toLowerCase().includes(text.toLowerCase())
+  const unknown = values.only.find(text => !all.some(({ name }) => isNamed(name, text)))
+  if (unknown !== undefined) mistake(`there is no fault of "${unknown}"`)
+  const chosen = all.filter(({ name }) => values.only.length === 0 || values.only.some(text => isNamed(name, text)))
   if (values.write && chosen.length < faults.length) mistake('--write takes all faults')
   const [runs, tries] = [wholeNumber('runs', values.runs), wholeNumber('tries', values.tries)]
   return { ...values, runs, tries, chosen }
@@ -42,5 +52,6 @@ for (const fault of chosen) {
   results.push(result)
 }
 await stopSpinning?.()
+if (runs > 1 && !json) console.log(`\n${summaryLines(results).join('\n')}`)
 if (write) writeTable(`${root}docs/reliability.md`, results)
 if (results.some(({ missed }) => missed.length > 0)) process.exitCode = 1

@@ -1,10 +1,10 @@
 import { createServer } from 'node:http'
-import { createLimiter, normaliseTarget } from 'diana-limiter'
+import { createLimiter, normalizeTarget } from 'diana-limiter'
 
 const limiter = await createLimiter({ rules: [{ id: 'per-address', by: 'ip', limit: '2/h' }] })
 
 export const server = createServer(async ({ method = 'GET', url = '/', headers, socket }, response) => {
-  const target = normaliseTarget(url)
+  const target = normalizeTarget(url)
   if (target === undefined) return response.writeHead(400).end()
   const ip = limiter.addressOf(socket.remoteAddress, headers[limiter.forwardedBy])
   const gone = new AbortController()

@@ -1,4 +1,5 @@
 import { Agent, request } from 'node:http'
+import { Agent as TlsAgent, request as tlsRequest } from 'node:https'
 import { setTimeout as pause } from 'node:timers/promises'
 import { startFairTime } from './fair-time.mjs'
 import { apiKey } from './requests.mjs'
@@ -15,7 +16,8 @@ export function callOnce(gateway, path, { agent = false, timeoutMs = 10_000 } = 
       clearTimeout(timer)
       resolve({ ...outcome, token, ms: performance.now() - began, fairMs: fairTime() })
     }
-    const asked = request(gateway.url + path, { agent, headers: { 'x-token': token, 'x-api-key': apiKey } }, answer => {
+    const options = { agent, headers: { 'x-token': token, 'x-api-key': apiKey }, rejectUnauthorized: false }
+    const asked = (gateway.isTls ? tlsRequest : request)(gateway.url + path, options, answer => {
       let body = ''
       answer.setEncoding('latin1').on('data', piece => {
         body += piece
@@ -36,13 +38,15 @@ export function callOnce(gateway, path, { agent = false, timeoutMs = 10_000 } = 
 export class Caller {
   failures = []
   calls = 0
-  #agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  #agent
   #options
   #isRunning = true
   #running
 
   constructor(options) {
     this.#options = options
+    const kept = { keepAlive: true, maxSockets: 1 }
+    this.#agent = options.gateway.isTls ? new TlsAgent(kept) : new Agent(kept)
     this.#running = this.#run()
   }
 
@@ -50,12 +54,13 @@ export class Caller {
     this.#isRunning = false
     await this.#running
     this.#agent.destroy()
+    this.#options.calls?.close()
   }
 
   async #run() {
-    const { gateway, path, everyMs, accepts, withinMs, isFresh = false } = this.#options
+    const { gateway, path, everyMs, accepts, withinMs, isFresh = false, calls } = this.#options
     while (this.#isRunning) {
-      const call = await callOnce(gateway, path, { agent: isFresh ? false : this.#agent })
+      const call = await (calls?.call(path) ?? callOnce(gateway, path, { agent: isFresh ? false : this.#agent }))
       this.calls++
       const text = `a well-behaved call of ${path}: ${call.outcome} after ${Math.round(call.ms)} ms`
       if (!accepts(call)) this.failures.push({ kind: 'failed', text })

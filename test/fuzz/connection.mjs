@@ -1,19 +1,26 @@
 import { connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
+import { connect as connectTls } from 'node:tls'
 
 /** One attacker's connection: plays its steps against the gateway and counts what came back. */
 export class AttackingConnection {
   #socket
+  /** The same, or what TLS runs over. */
+  #transport
   #statuses
   #isOver = false
   #whenOver = []
   #tokens = []
   #rest = ''
 
-  constructor(port, from, statuses) {
+  constructor({ port, isTls }, { from, protocol, statuses }) {
     this.#statuses = statuses
-    this.#socket = connect({ port, host: '127.0.0.1', localAddress: from, allowHalfOpen: true })
-    this.#socket.setNoDelay(true)
+    this.#transport = connect({ port, host: '127.0.0.1', localAddress: from, allowHalfOpen: true })
+    this.#transport.setNoDelay(true)
+    this.#transport.on('error', () => {})
+    this.#socket = isTls
+      ? connectTls({ socket: this.#transport, ALPNProtocols: [protocol], rejectUnauthorized: false })
+      : this.#transport
     this.#socket.on('error', () => {})
     this.#socket.on('data', bytes => this.#read(bytes))
     for (const event of ['end', 'close']) {
@@ -28,7 +35,7 @@ export class AttackingConnection {
   async play(steps) {
     for (const step of steps) {
       if (step === 'end') this.#socket.end()
-      else if (step === 'reset') this.#socket.resetAndDestroy()
+      else if (step === 'reset') this.#transport.resetAndDestroy()
       else if (step === 'close') this.#socket.destroy()
       else if (step === 'stopReading') this.#socket.pause()
       else if (step === 'resumeReading') this.#socket.resume()
@@ -52,6 +59,7 @@ export class AttackingConnection {
 
   leave() {
     this.#socket.destroy()
+    this.#transport.destroy()
   }
 
   #write({ write, times = 1 }) {

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -70,7 +70,10 @@ export default async app => {
 export const faulty = { workers: 1, filter: 'faulty' }
 
 /** Every way in which the gateway is fuzzed. */
-export const configurations = [1, 2].flatMap(workers => ['none', 'api-key', 'own'].map(filter => ({ workers, filter })))
+export const configurations = [
+  ...[1, 2].flatMap(workers => ['none', 'api-key', 'own'].map(filter => ({ workers, filter }))),
+  { workers: 1, filter: 'none', isTls: true },
+]
 
 const short = { connect: '500ms', headers: '500ms', body: '500ms' }
 
@@ -82,7 +85,7 @@ export const impatient = {
 }
 
 /** A gateway in processes of its own, in front of the two services. */
-export async function startGateway({ workers, filter }, { hostile, good }, settings) {
+export async function startGateway({ workers, filter, isTls = false }, { hostile, good }, settings) {
   const folder = mkdtempSync(join(tmpdir(), 'diana-fuzz-'))
   const probes = join(folder, 'probes')
   mkdirSync(probes)
@@ -92,10 +95,16 @@ export async function startGateway({ workers, filter }, { hostile, good }, setti
     admin: { port: 0 },
     filters: filters[filter],
     routes: [
-      { path: '/good', to: good, timeouts: { connect: '5s', headers: '60s', body: '60s' } },
+      {
+        path: '/good',
+        to: good,
+        connections: { max: 1024, queue: { timeout: '10s' } },
+        timeouts: { connect: '5s', headers: '60s', body: '60s' },
+      },
       { path: '/nowhere', to: 'http://127.0.0.1:9' },
       { to: hostile, health: { failures: 1000, rest: '1ms' } },
     ],
+    ...(isTls ? { tls: certify(folder) } : {}),
     ...settings,
   }
   const config = join(folder, 'diana.json')
@@ -104,9 +113,17 @@ export async function startGateway({ workers, filter }, { hostile, good }, setti
   const args = [program, 'start', '--config', config, '--port', '0', '--workers', String(workers)]
   const env = { ...process.env, NODE_OPTIONS: `--expose-gc --import ${probe}`, FUZZ_PROBES: probes }
   const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
-  const started = new GatewayProcess(child, { folder, probes })
+  const started = new GatewayProcess(child, { folder, probes, isTls })
   await started.begin()
   return started
+}
+
+/** A certificate of its own, which callers do not check. */
+function certify(folder) {
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', 'key.pem']
+  const args = ['req', '-x509', ...key, '-out', 'cert.pem', '-days', '2', '-subj', '/CN=localhost']
+  execFileSync('openssl', args, { cwd: folder, stdio: 'ignore' })
+  return { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') }
 }
 
 class GatewayProcess {
@@ -118,10 +135,12 @@ class GatewayProcess {
   port = 0
   url = ''
   admin = ''
+  isTls
 
   constructor(child, places) {
     this.#child = child
     this.#places = places
+    this.isTls = places.isTls
     process.once('exit', this.#end)
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8').on('data', piece => {
@@ -137,7 +156,7 @@ class GatewayProcess {
       await pause(50)
     }
     this.admin = /Dashboard: (\S+)/.exec(this.output)[1]
-    this.url = /http:\/\/[\d.]+:\d+/.exec(this.output)[0]
+    this.url = /https?:\/\/[\d.]+:\d+/.exec(this.output)[0]
     this.port = Number(new URL(this.url).port)
     this.pids = this.#running()
   }

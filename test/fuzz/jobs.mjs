@@ -13,6 +13,7 @@ const short = [
       [3, 10, 'storm'],
       [2, 4, 'answers'],
       [11, 5, 'orderly'],
+      [1, 9, 'http2'],
     ],
   },
   {
@@ -22,6 +23,10 @@ const short = [
       [21, 4, 'mixed'],
       [2, 1, 'leavers'],
     ],
+  },
+  {
+    configuration: { workers: 1, filter: 'none', isTls: true },
+    rounds: [[1, 4, 'http2']],
   },
 ]
 

@@ -3,8 +3,8 @@ import { parseArgs } from 'node:util'
 import { configurations, faulty } from './gateway.mjs'
 import { themes } from './themes.mjs'
 
-const usage = `usage: npm run fuzz -- [--minutes 10] [--rounds N] [--seed N] [--round N] [--workers N] [--filter NAME] [--theme NAME]
-                       [--short] [--replay FILE] [--keep-on]
+const usage = `usage: npm run fuzz -- [--minutes 10] [--rounds N] [--seed N] [--round N] [--workers N] [--filter NAME] [--tls]
+                       [--theme NAME] [--short] [--replay FILE] [--keep-on]
 
 Fuzzes the gateway over raw sockets, in front of a hostile service and a well-behaved one. After each round the gateway must
 be alive, hold nothing of callers who have left, and serve a new caller at once; well-behaved callers must never notice.
@@ -15,6 +15,7 @@ be alive, hold nothing of callers who have left, and serve a new caller at once;
   --round N      the number of the first round; 0 unless given
   --workers N    only with so many workers (1 or 2); both in turn unless given
   --filter NAME  only with these filters: ${[...new Set(configurations.map(({ filter }) => filter))].join(', ')}
+  --tls          only with TLS
   --theme NAME   only rounds of one kind: ${themes.map(({ name }) => name).join(', ')}
   --short        a few rounds that are always the same: what npm test runs
   --replay FILE  the round that a finding was written to
@@ -45,7 +46,10 @@ export function readOptions() {
   const { workers, ...bounds } = Object.fromEntries(numbers)
   const possible = values.filter === faulty.filter ? [faulty] : configurations
   const chosen = possible.filter(
-    one => one.workers === (workers ?? one.workers) && one.filter === (values.filter ?? one.filter),
+    one =>
+      one.workers === (workers ?? one.workers) &&
+      one.filter === (values.filter ?? one.filter) &&
+      (!values.tls || one.isTls),
   )
   if (chosen.length === 0) fail('no configuration has these workers and filters')
   if (values.theme && !themes.some(({ name }) => name === values.theme)) fail(`there is no theme "${values.theme}"`)
@@ -57,7 +61,7 @@ function parse() {
   try {
     const numbers = { minutes: text, rounds: text, seed: text, round: text, workers: text }
     const names = { filter: text, theme: text, replay: text }
-    const flags = { short: flag, 'keep-on': flag, help: flag }
+    const flags = { short: flag, tls: flag, 'keep-on': flag, help: flag }
     return parseArgs({ options: { ...numbers, ...names, ...flags } }).values
   } catch (error) {
     return fail(error.message)

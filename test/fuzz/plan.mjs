@@ -6,5 +6,6 @@ export function planRound(seed, round, theme) {
   const random = createRandom(`${seed}/${round}`)
   const chosen = themes.find(({ name }) => name === theme) ?? random.weighted(themes.map(one => [one.weight, one]))
   const answers = chosen.answers(random)
-  return { seed, round, theme: chosen.name, answers, connections: chosen.connections(random, { answers }) }
+  const { name, protocol = 'http/1.1' } = chosen
+  return { seed, round, theme: name, protocol, answers, connections: chosen.connections(random, { answers }) }
 }

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Caller } from './caller.mjs'
 import { AttackingConnection } from './connection.mjs'
+import { Http2Calls, OrderlyCalls } from './http2/calls.mjs'
 import { inspect } from './oracle.mjs'
 
 /** After so long all attackers are made to leave. */
@@ -21,15 +22,13 @@ export async function playRound(plan, gateway, services) {
   const sampling = setInterval(() => {
     peakBytes = Math.max(peakBytes, gateway.residentBytes)
   }, sampleMs)
-  const attackers = plan.connections.flatMap(({ from, times, steps }) =>
-    Array.from({ length: times }, (_, index) => ({
-      steps,
-      connection: new AttackingConnection(
-        gateway.port,
-        from === 'many' ? `127.0.2.${1 + (index % 60)}` : from,
-        statuses,
-      ),
-    })),
+  const attackers = plan.connections.flatMap(({ from, times, steps, calls }) =>
+    Array.from({ length: times }, (_, index) => {
+      const address = from === 'many' ? `127.0.2.${1 + (index % 60)}` : from
+      return calls
+        ? { steps: calls, connection: new OrderlyCalls(gateway, address) }
+        : { steps, connection: new AttackingConnection(gateway, { from: address, protocol: plan.protocol, statuses }) }
+    }),
   )
   const playing = Promise.all(attackers.map(({ connection, steps }) => connection.play(steps)))
   const complaints = await Promise.race([playing, pause(roundMs, []), ended(gateway)])
@@ -52,7 +51,7 @@ export async function playRound(plan, gateway, services) {
   return { findings, counts, statuses, peakBytes }
 }
 
-/** Well-behaved callers beside the attackers: on a kept connection, on new ones, and of the service under attack. */
+/** Well-behaved callers beside the attackers: on kept connections of both versions, on new ones, and of the service under attack. */
 function startCallers(gateway) {
   const isServed = ({ outcome, body, token }) => outcome === '200' && body === token
   const isAnswered = ({ outcome, body }) =>
@@ -61,6 +60,10 @@ function startCallers(gateway) {
   return [
     new Caller({ gateway, path: '/good/kept', everyMs: 50, accepts: isServed, withinMs: goodWithinMs }),
     new Caller({ gateway, path: '/good/new', everyMs: 200, accepts: isServed, withinMs: goodWithinMs, isFresh: true }),
+    new Caller({
+      ...{ gateway, path: '/good/http2', everyMs: 100, accepts: isServed, withinMs: goodWithinMs },
+      calls: new Http2Calls(gateway),
+    }),
     new Caller({ gateway, path: '/shared?answer=ok', everyMs: 200, accepts: isAnswered, withinMs: sharedWithinMs }),
   ]
 }
@@ -83,6 +86,7 @@ function countsOf({ connections }) {
 
 /** What was sent first, and what the service says to it. */
 function describe(steps, { answers }) {
+  if (steps[0].write === undefined) return `${steps.length} calls`
   const [, named] = /answer=(\d+)/.exec(steps[0].write) ?? []
   const answer = named === undefined ? 'an answer by its target' : JSON.stringify(answers[named]).slice(0, 250)
   return `${JSON.stringify(steps[0].write.slice(0, 120))}, which the service answers by ${answer}`

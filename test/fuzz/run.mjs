@@ -10,19 +10,21 @@ import { Session } from './session.mjs'
 
 const usualMinutes = 10
 
-const nameOf = ({ workers, filter }) => `${workers} worker${workers > 1 ? 's' : ''}, filters: ${filter}`
+const nameOf = ({ workers, filter, isTls }) =>
+  `${workers} worker${workers > 1 ? 's' : ''}, filters: ${filter}${isTls ? ', TLS' : ''}`
 
 function report({ plan, configuration }, findings, firstRound) {
   const { seed, round, theme } = plan
-  const { workers, filter } = configuration
-  const file = join(tmpdir(), `diana-fuzz-${seed}-${round}-${workers}-${filter}.json`)
+  const { workers, filter, isTls } = configuration
+  const file = join(tmpdir(), `diana-fuzz-${seed}-${round}-${workers}-${filter}${isTls ? '-tls' : ''}.json`)
   writeFileSync(file, JSON.stringify({ configuration, plan }, undefined, 1))
   console.log(`FOUND in round ${round} (${theme}) of seed ${seed}, with ${nameOf(configuration)}:`)
   for (const { kind, text } of findings) console.log(`  ${kind}: ${text}`)
   console.log(`  this round again: npm run fuzz -- --replay ${file}`)
   const before = `--seed ${seed} --round ${firstRound} --rounds ${round - firstRound + 1}`
   if (round > firstRound) {
-    console.log(`  and those before it: npm run fuzz -- ${before} --workers ${workers} --filter ${filter}`)
+    const only = `--workers ${workers} --filter ${filter}${isTls ? ' --tls' : ''}`
+    console.log(`  and those before it: npm run fuzz -- ${before} ${only}`)
   }
 }
 

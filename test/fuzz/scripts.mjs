@@ -13,7 +13,7 @@ const answerMs = 2500
 export const address = random => `127.0.1.${random.int(1, mostAddresses)}`
 
 /** How a caller leaves who does not wait for answers. */
-const departure = random => [
+export const departure = random => [
   ...(random.chance(0.6) ? [{ pause: random.int(0, 200) }] : []),
   random.pick(['end', 'reset', 'close', 'close']),
 ]

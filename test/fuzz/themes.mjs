@@ -1,4 +1,5 @@
 import { createAnswer } from './answers.mjs'
+import { fatal, frameFlood, frameWalk, mutatedWalk, orderlyCalls } from './http2/scripts.mjs'
 import { mutate } from './mutate.mjs'
 import { createRequest, createUpgrade } from './requests.mjs'
 import { address, keptAlive, leaver, orderly, patient, pipeline, slow, upgrade } from './scripts.mjs'
@@ -14,6 +15,14 @@ const mixed = [
   [2, upgrade],
   [2, (random, tools) => pipeline(random, { ...tools, length: random.int(2, 12), patient: false })],
   [1, (random, tools) => pipeline(random, { ...tools, length: random.int(2, 3), patient: true })],
+]
+
+const http2 = [
+  [8, frameWalk],
+  [4, mutatedWalk],
+  [1, frameFlood],
+  [1, fatal],
+  [2, orderlyCalls],
 ]
 
 /** What a round is about; a theme repeats what it does often enough for small leaks to show. */
@@ -98,5 +107,13 @@ export const themes = [
     answers: random => random.list(6, () => createAnswer(random)),
     connections: (random, tools) =>
       random.list(random.int(40, 100), () => ({ ...single(random), ...leaver(random, tools) })),
+  },
+  {
+    name: 'http2',
+    weight: 5,
+    protocol: 'h2',
+    answers: random => random.list(12, () => createAnswer(random, random.chance(0.5) ? 'good' : undefined)),
+    connections: (random, tools) =>
+      random.list(random.int(15, 50), () => ({ ...single(random), ...random.weighted(http2)(random, tools) })),
   },
 ]

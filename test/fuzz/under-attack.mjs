@@ -75,7 +75,7 @@ class Attackers {
   async #run({ steps, connections, addresses = usualAddresses }, { port, index }) {
     for (let turn = 0; this.#isRunning; turn++) {
       const from = `127.0.0.${2 + (index % addresses)}`
-      const connection = new AttackingConnection(port, from, this.#statuses)
+      const connection = new AttackingConnection({ port }, { from, statuses: this.#statuses })
       this.#connections++
       this.#open.add(connection)
       await Promise.race([connection.play(steps(index + turn * connections)), connection.over])

@@ -64,12 +64,14 @@ export async function startGatewayProcess(
     // empty is not set, as in a shell
     const host = options.host ?? listen.host ?? (process.env.DIANA_HOST || usualHost)
     const port = options.port ?? listen.port ?? usualPort
-    const address = await gateway
+    const listening = await gateway
       .listen({ host, port, ...(options.fd !== undefined && { fd: options.fd }) })
       .catch(async error => {
         await gateway.close()
         throw Object.assign(error, { host, port })
       })
+    // Fastify does not know that the server it was given speaks TLS
+    const address = settingsOf(limiter).tls ? listening.replace(/^http:/, 'https:') : listening
     const close = async (): Promise<void> => {
       ready = false
       await pause(settingsOf(limiter).shutdown.delayMs)

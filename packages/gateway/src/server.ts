@@ -100,7 +100,8 @@ export class GatewayServer {
     this.server = server
     const [readAsHttp] = server.listeners(tls ? 'secureConnection' : 'connection') as SocketListener[]
     serveUpgrades(server, this.#turns, paced, socket => readAsHttp!.call(server, socket))
-    this.#serveExpectations(serve)
+    const expectationRefused = telemetry.recording(refuseExpectation)
+    this.#serveExpectations(serve, expectationRefused)
     this.#refuseTunnels()
     // a connection that cannot be accepted, as when this process has no file left to open, is no reason to end
     server.on('error', error => {
@@ -108,7 +109,11 @@ export class GatewayServer {
     })
     server.on(tls ? 'secureConnection' : 'connection', closeLingering)
     if (settings().http2) {
-      this.#sessions = new CallerSessions(serveStream, { limits, idleMs: keepAliveMs })
+      this.#sessions = new CallerSessions(serveStream, {
+        limits,
+        refuseExpectation: expectationRefused,
+        idleMs: keepAliveMs,
+      })
       if (tls) this.#sessions.join(server)
     }
     this.#connections = new CallerConnections({
@@ -147,13 +152,12 @@ export class GatewayServer {
     this.#proxyHeaders.destroyAll()
   }
 
-  #serveExpectations(serve: RequestListener): void {
+  #serveExpectations(serve: RequestListener, refuse: RequestListener): void {
     // a caller who asks before sending a body is told to go on only when the call is passed on
     this.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
       waitToContinue(request)
       serve(request, response)
     })
-    const refuse = this.#telemetry.recording(refuseExpectation)
     this.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
       this.#turns.take(request, response, refuse)
     })

@@ -1,7 +1,7 @@
 export { duration } from './common/duration.ts'
 export {
   assertRegularFile,
-  fileFault as fileTrouble,
+  fileFault,
   readRegularFile,
   readRegularFileSync,
 } from './common/regular-file.ts'

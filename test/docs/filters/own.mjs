@@ -1,10 +1,10 @@
 import { createServer } from 'node:http'
-import { createLimiter, normaliseTarget, rateLimitHeaders, refusal } from 'diana-limiter'
+import { createLimiter, normalizeTarget, rateLimitHeaders, refusal } from 'diana-limiter'
 
 const limiter = await createLimiter({ rules: [{ id: 'per-address', by: 'ip', limit: '2/m' }] })
 
 export const server = createServer(async ({ method = 'GET', url = '/', headers, socket }, response) => {
-  const target = normaliseTarget(url)
+  const target = normalizeTarget(url)
   if (target === undefined) return response.writeHead(400).end()
   const ip = limiter.addressOf(socket.remoteAddress, headers[limiter.forwardedBy])
   const verdict = await limiter.check({ method, ...target, ip, host: headers.host, headers })

@@ -11,7 +11,7 @@ import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { GatewayRig, sendRaw, statusesIn } from '../../helpers/gateway-rig.ts'
-import { flags, frame, openRaw, post } from '../../helpers/http2-frames.ts'
+import { flags, frame, get, openRaw, post, preface } from '../../helpers/http2-frames.ts'
 import { answerOn, Http2Caller } from '../../helpers/http2-rig.ts'
 
 const rig = new GatewayRig()
@@ -106,6 +106,31 @@ describe('over TLS', () => {
     const { stdout } = await run('curl', ['-sk', '--http1.1', '-w', '%{http_version}', `https://127.0.0.1:${port}/b`])
     expect(stdout).toBe('1.1')
   })
+
+  test.each([
+    ['no protocol', {}],
+    ['HTTP/1.1', { ALPNProtocols: ['http/1.1'] }],
+  ])(
+    'a caller that has agreed on %s and sends HTTP/2 is refused, and the next caller is not taken for it',
+    async (_, alpn) => {
+      const { url } = await rig.serve((incoming, response) => response.end(incoming.headers['x-forwarded-for']))
+      const { port } = await rig.guard({ gateway: { tls: certify(), routes: [{ to: url }] } })
+      const place = { port, host: '127.0.0.1', localAddress: '127.0.0.2', rejectUnauthorized: false }
+      const socket = connectTls({ ...place, ...alpn })
+      socket.on('error', () => {})
+      let answer = ''
+      socket.on('data', bytes => {
+        answer += bytes
+      })
+      socket.write(Buffer.concat([preface, frame('settings', 0, 0), frame('headers', 5, 1, get)]))
+      await new Promise(resolve => socket.once('close', resolve))
+      expect(answer).toMatch(/^HTTP\/1\.1 400 /)
+      for (let calls = 0; calls < 2; calls++) {
+        const next = await call(`https://127.0.0.1:${port}`, { rejectUnauthorized: false }).call({ ':path': '/a' })
+        expect(next.body).toBe('127.0.0.1')
+      }
+    },
+  )
 })
 
 describe('curl and h2load', () => {
@@ -339,6 +364,27 @@ describe('a caller of HTTP/2 that leaves', () => {
     stays!.end('whole')
     expect((await second).body).toBe('whole')
   })
+
+  const leaving = ['by a reset', 'with its connection'] as const
+  const methods = ['GET', 'HEAD', 'POST', 'DELETE', 'OPTIONS']
+  const ways = leaving.flatMap(way => methods.map(method => [method, way] as const))
+  test.each(ways)('while its %s is served, %s, frees the concurrency slot and the service', async (method, way) => {
+    const waiting: ServerResponse[] = []
+    const { url } = await rig.serve((_request, response) => waiting.push(response))
+    const one = { id: 'one', algorithm: 'concurrency', limit: 1 }
+    const guarded = await rig.guard({ rules: [one], gateway: { routes: [{ to: url }] } })
+    const caller = call(guarded.url)
+    const stream = caller.open({ ':path': '/a', ':method': method }, method === 'POST')
+    if (method === 'POST') stream.write('begun')
+    await expect.poll(() => waiting.length, { timeout: 5000 }).toBe(1)
+    if (way === 'by a reset') stream.close(constants.NGHTTP2_CANCEL)
+    else caller.session.destroy()
+    await expect.poll(() => waiting[0]!.destroyed, { timeout: 5000 }).toBe(true)
+    const next = call(guarded.url).call({ ':path': '/b' })
+    await expect.poll(() => waiting.length, { timeout: 5000 }).toBe(2)
+    waiting[1]!.end('served')
+    expect((await next).status).toBe(200)
+  })
 })
 
 test('the access log has each call of a connection of HTTP/2 with its own bytes and end', async () => {
@@ -355,6 +401,17 @@ test('the access log has each call of a connection of HTTP/2 with its own bytes 
   const seen = lines().toSorted((a, b) => a.bytesIn - b.bytesIn)
   expect(seen.map(({ bytesIn, bytesOut }) => [bytesIn, bytesOut])).toEqual(bodies.map(size => [size, size]))
   expect(seen[0]).toMatchObject({ protocol: 'HTTP/2.0', status: 200, end: 'complete', path: '/1' })
+})
+
+test('calls of HTTP/2 that are refused for what they ask, as for a tunnel, are in the access log and in the figures', async () => {
+  const folder = rig.folder()
+  const { caller, httpFigures } = await guardEcho({ accessLog: { to: join(folder, 'access.log') } })
+  expect((await caller.call({ ':method': 'CONNECT', ':authority': 'a.test:443' })).status).toBe(405)
+  expect((await caller.call({ ':path': '/a', expect: 'the best' })).status).toBe(417)
+  const statuses = () =>
+    [...readFileSync(join(folder, 'access.log'), 'utf8').matchAll(/"status":(\d+)/g)].map(([, status]) => status)
+  await expect.poll(statuses).toEqual(['405', '417'])
+  expect(httpFigures().rejected).toMatchObject({ expectation: 1 })
 })
 
 test('a file that turns HTTP/2 off while the gateway runs is not taken', async () => {

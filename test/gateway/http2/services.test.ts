@@ -50,7 +50,7 @@ describe('a service that speaks HTTP/2', () => {
     rig.later(() => caller.close())
     const old = Array.from({ length: 30 }, () => fetch(`${guarded.url}/a?b=1`).then(answer => answer.text()))
     const calls = Array.from({ length: 30 }, () => caller.call({ ':path': '/a?b=1' }).then(({ body }) => body))
-    await expect.poll(() => waiting.length).toBe(60)
+    await expect.poll(() => waiting.length, { timeout: 15_000 }).toBe(60)
     for (const stream of waiting) {
       stream.respond({ ':status': 200 })
       stream.end('served')

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Call, createLimiter, DianaError, type Limiter, mergeExtensions, normaliseTarget } from 'diana-limiter'
+import { type Call, createLimiter, DianaError, type Limiter, mergeExtensions, normalizeTarget } from 'diana-limiter'
 import { suggest } from 'diana-limiter/words'
 import { loadPlugins, readText } from './check.ts'
 import { type Arguments, type Command, Complaint, type Terminal } from './command.ts'
@@ -89,7 +89,7 @@ function ofInput(error: unknown, path: string): unknown {
 
 /** The call that was described; whose address is the caller's depends on the proxies that the rules trust. */
 function readCall(method: string, path: string, options: Arguments['options']): (limiter: Limiter) => Call {
-  const target = normaliseTarget(path)
+  const target = normalizeTarget(path)
   if (target === undefined) throw new Complaint(2, `"${path}" is not a path; it must look like /orders/1`)
   const ip = String(options.ip ?? '127.0.0.1')
   if (isIP(ip) === 0) throw new Complaint(2, `--ip must be an address such as 203.0.113.9, not "${ip}"`)

@@ -19,6 +19,7 @@ async function start(
 ): Promise<number> {
   const sessions = new CallerSessions(listener, {
     limits: { headersBytes: 16_384 },
+    refuseExpectation: listener,
     idleMs,
   })
   const server = createServer({ connectionsCheckingInterval: 50, headersTimeout: 400, requestTimeout: 400 })

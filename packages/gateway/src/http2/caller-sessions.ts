@@ -2,19 +2,21 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { constants, createServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import { writeProblem } from '../problem.ts'
 import { waitToContinue } from '../proxy/body.ts'
 import type { CallerLimits } from '../settings/gateway-settings.ts'
 import { maxSentHeaderBytes } from './header-block.ts'
 import { Http2Request, rememberSocket, socketOf } from './http2-request.ts'
 import { Http2Response } from './http2-response.ts'
 import { isPreface, takeFromParser } from './prior-knowledge.ts'
+import { SessionProbes } from './session-probes.ts'
 
 type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
 type SocketListener = (this: Server, socket: Socket) => void
 
 export interface CallerSessionsOptions {
   readonly limits: Pick<CallerLimits, 'headersBytes'>
+  /** Answers a call that expects something other than `100-continue`. */
+  readonly refuseExpectation: RequestListener
   /** How long a connection may be without a call. */
   readonly idleMs: number
 }
@@ -35,6 +37,7 @@ export class CallerSessions {
   readonly #options: CallerSessionsOptions
   readonly #server: Http2Server
   readonly #sessions = new Map<ServerHttp2Session, { open: number }>()
+  readonly #probes = new SessionProbes()
   #isClosing = false
 
   constructor(listener: RequestListener, options: CallerSessionsOptions) {
@@ -55,12 +58,9 @@ export class CallerSessions {
       waitToContinue(request as never)
       listener(request as never, response as never)
     })
-    this.#server.on(
-      'connect' as never,
-      ((_request: Http2Request, response: Http2Response) =>
-        writeProblem(response as never, 405, 'This gateway opens no tunnels.')) as never,
-    )
-    this.#server.on('checkExpectation', (_request, response) => response.writeHead(417).end())
+    // a tunnel is refused like every other method that is not forwarded
+    this.#server.on('connect' as never, listener as never)
+    this.#server.on('checkExpectation', options.refuseExpectation as never)
   }
 
   /** Takes connections that have agreed on HTTP/2 by ALPN before the listeners of the server see them. */
@@ -73,9 +73,9 @@ export class CallerSessions {
     })
   }
 
-  /** Takes a connection that the server of HTTP/1.1 cannot read, if it begins as HTTP/2 does. */
+  /** Takes a connection that the server of HTTP/1.1 cannot read, if it begins as HTTP/2 does; over TLS, ALPN decides. */
   take(error: NodeJS.ErrnoException, socket: Socket): boolean {
-    if (!isPreface(error, socket)) return false
+    if ('encrypted' in socket || !isPreface(error, socket)) return false
     takeFromParser(socket, error)
     this.#begin(socket)
     return true
@@ -98,8 +98,14 @@ export class CallerSessions {
   #begin(socket: Socket): void {
     // a server of HTTP/1.1 answers callers that have closed their side, which ends a connection of HTTP/2
     socket.allowHalfOpen = false
-    this.#server.once('session', session => rememberSocket(session, socket))
+    const remember = (session: ServerHttp2Session): void => {
+      rememberSocket(session, socket)
+      this.#probes.add(session, socket)
+    }
+    this.#server.once('session', remember)
     this.#server.emit('connection', socket)
+    // if Node has not taken the connection, the next session is another caller's
+    this.#server.off('session', remember)
   }
 
   #watch(session: ServerHttp2Session): void {

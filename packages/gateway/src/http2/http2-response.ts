@@ -36,7 +36,7 @@ export class Http2Response extends NodeResponse {
 
   constructor(stream: ServerHttp2Stream) {
     super(stream)
-    if (stream.destroyed) this.#closeSoon()
+    if (stream.destroyed || this.stream.headRequest) this.#closeWith(stream)
     // what the caller still sends is of no use once it has its answer (RFC 9113, section 8.1)
     stream.once('finish', () => {
       // not at once: Node sends the end of the answer in a turn of its own
@@ -98,15 +98,17 @@ export class Http2Response extends NodeResponse {
     return this
   }
 
-  /** A stream that was reset before it could be served may not tell of its end again. */
-  #closeSoon(): void {
+  /** Node emits no `close` for a stream that was reset before it was served, or for HEAD before the end of the answer. */
+  #closeWith(stream: ServerHttp2Stream): void {
     let isClosed = false
     this.once('close', () => {
       isClosed = true
     })
-    setImmediate(() => {
+    const close = (): void => {
       if (!isClosed) this.emit('close')
-    })
+    }
+    if (stream.destroyed) setImmediate(close)
+    else stream.once('close', close)
   }
 
   writeProcessing(): void {

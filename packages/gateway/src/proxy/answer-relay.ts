@@ -1,7 +1,6 @@
 import type { CallReply, CallRequest } from '../calls/call.ts'
-import { bulkBytes } from '../connections/bulk-queue.ts'
+import { type BulkQueue, bulkBytes } from '../connections/bulk-queue.ts'
 import type { WholeAnswer } from '../upstreams/whole-answer.ts'
-import type { ForwarderParts } from './forwarder-parts.ts'
 import { headersToCaller } from './headers-to-caller.ts'
 import { sendInterim } from './interim.ts'
 import type { Outlet, OutletSource } from './outlet.ts'
@@ -27,13 +26,19 @@ export interface RelayedHead {
   readonly closes: boolean
 }
 
+/** Where the answer goes, and how large ones take turns. */
+export interface RelayParts {
+  readonly outlet: Outlet
+  readonly bulk: BulkQueue
+}
+
 const maxInterims = 10
 
 /** Passes the answer of a service on to the caller, as fast as the caller reads it. */
 export class AnswerRelay implements OutletSource {
   readonly #call: RelayedCall
   readonly #reply: CallReply
-  readonly #parts: ForwarderParts
+  readonly #bulk: BulkQueue
   readonly #outlet: Outlet
   #interims = 0
   #bytesInTurn = 0
@@ -42,11 +47,11 @@ export class AnswerRelay implements OutletSource {
   #hasBegun = false
   #isWithoutBody = false
 
-  constructor(call: RelayedCall, reply: CallReply, parts: ForwarderParts) {
+  constructor(call: RelayedCall, reply: CallReply, { outlet, bulk }: RelayParts) {
     this.#call = call
     this.#reply = reply
-    this.#parts = parts
-    this.#outlet = parts.outletFor(reply)
+    this.#bulk = bulk
+    this.#outlet = outlet
   }
 
   /** Whether the caller has been sent a part of the answer. */
@@ -99,7 +104,7 @@ export class AnswerRelay implements OutletSource {
   onReady(): void {
     if (this.#isWaitingForTurn) return
     this.#isWaitingForTurn = true
-    this.#parts.bulk.join(() => {
+    this.#bulk.join(() => {
       this.#isWaitingForTurn = false
       this.#bytesInTurn = 0
       // a connection whose answer has ended may carry another call by now

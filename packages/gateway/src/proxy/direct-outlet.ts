@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { CallReply } from '../calls/call.ts'
 import type { Outlet, OutletSource } from './outlet.ts'
 import { addTrailers } from './trailers.ts'
+import { writeWhole } from './whole-response.ts'
 
 /** How much of a body is kept for a moment, to be sent in one piece with the headers. */
 const maxHeldBytes = 8192
@@ -29,9 +30,13 @@ export class DirectOutlet implements Outlet {
   }
 
   send(status: number, text: string, headers: readonly string[], body: Buffer): void {
+    this.#hasWritten = true
+    if (body.length <= maxHeldBytes && writeWhole(this.#raw, { status, reason: text, headers }, body)) {
+      this.#reply.hijack()
+      return
+    }
     this.#writeHead(status, text, headers)
     this.#reply.hijack()
-    this.#hasWritten = true
     this.#endWith(body)
   }
 
@@ -69,7 +74,8 @@ export class DirectOutlet implements Outlet {
 
   /** As text, a short body is written in one piece with the headers, which are text. */
   #endWith(body: Buffer): void {
-    if (body.length <= maxHeldBytes) this.#raw.end(body.toString('latin1'), 'latin1')
+    if (body.length === 0) this.#raw.end()
+    else if (body.length <= maxHeldBytes) this.#raw.end(body.toString('latin1'), 'latin1')
     else this.#raw.end(body)
   }
 

@@ -1,6 +1,7 @@
 import { markUnknownEnd } from 'diana-limiter/words'
 import type { Dispatcher } from 'undici'
 import type { CallReply, CallRequest } from '../calls/call.ts'
+import { CompressingOutlet } from '../compression/compressing-outlet.ts'
 import { paceOf, type Work } from '../connections/call-pace.ts'
 import { deadlineTrailers, grpcTimeoutMs } from '../grpc/grpc-call.ts'
 import { sendProblem } from '../problem.ts'
@@ -35,7 +36,12 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
   constructor(request: CallRequest, reply: CallReply, route: Route, parts: ForwarderParts) {
     this.request = request
     this.route = route
-    this.relay = new AnswerRelay(this, reply, parts)
+    const outlet = parts.outletFor(reply)
+    const { compressible } = route
+    this.relay = new AnswerRelay(this, reply, {
+      bulk: parts.bulk,
+      outlet: compressible ? new CompressingOutlet(outlet, compressible, request, reply) : outlet,
+    })
     this.#reply = reply
     this.#parts = parts
     this.#record = recordOf(request.raw)
@@ -89,8 +95,10 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
 
   headOf(status: number, received: readonly string[], isReused: boolean): RelayedHead | undefined {
     if (this.#isNotTaken(status, received, isReused)) return undefined
+    // spelled out: a spread costs more than the rest of it
     return {
-      ...{ status, received },
+      status,
+      received,
       exchange: { route: this.route, upstream: this.#tries.upstream, host: this.request.headers.host },
       cookie: this.#tries.cookie(),
       closes: this.#parts.isClosing() || leavesBodyUnread(this.request, this.#body),

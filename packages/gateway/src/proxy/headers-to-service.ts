@@ -1,4 +1,5 @@
 import type { CallRequest } from '../calls/call.ts'
+import { tagsOfService } from '../compression/entity-tags.ts'
 import type { Route } from '../routes/route.ts'
 import { isOfTheConnection } from './connection-headers.ts'
 import type { Trust } from './trust.ts'
@@ -19,7 +20,7 @@ export function headersToService(request: CallRequest, route: Route, trust: Trus
     const value = headers[name]
     if (value === undefined || isOfTheConnection(name) || isTold(name, isProxied)) continue
     if (route.changesRequest && isChanged(name, route)) continue
-    if (typeof value === 'string') flat.push(name, value)
+    if (typeof value === 'string') flat.push(name, route.compressible && namesTags(name) ? tagsOfService(value) : value)
     else for (const one of value) flat.push(name, one)
   }
   const { trailer } = headers
@@ -56,6 +57,11 @@ function isTold(name: string, isProxied: boolean): boolean {
     default:
       return !isProxied && name.startsWith('x-forwarded-')
   }
+}
+
+/** Whether a header names entity tags, which compression weakens. */
+function namesTags(name: string): boolean {
+  return name === 'if-none-match' || name === 'if-match'
 }
 
 function isChanged(name: string, { settings: { requestHeaders } }: Route): boolean {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { normaliseTarget } from 'diana-limiter'
+import { normalizeTarget } from 'diana-limiter'
 import { hostName } from 'diana-limiter/words'
 import { pathOf } from '../routes/called-path.ts'
 import { namedByConnection } from './connection-headers.ts'
@@ -52,7 +52,7 @@ export function faultOf(raw: IncomingMessage): string {
 
 /** A target as it is forwarded; undefined where it has no one spelling. */
 export function oneSpelling(rawTarget: string): string | undefined {
-  const target = normaliseTarget(rawTarget)
+  const target = normalizeTarget(rawTarget)
   if (target === undefined) return undefined
   const path = isEscapedByUrl.test(target.path) ? target.path.replace(escapedByUrl, percentEncode) : target.path
   if (target.query === undefined) return path

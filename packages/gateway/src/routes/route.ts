@@ -1,4 +1,5 @@
 import type { CallRequest } from '../calls/call.ts'
+import { Compressible } from '../compression/compressible.ts'
 import type { Trust } from '../proxy/trust.ts'
 import type { RouteSettings } from '../settings/route-settings.ts'
 import { type Affinity, affinityOf, cookieFor } from '../upstreams/affinity.ts'
@@ -33,6 +34,8 @@ export class Route {
   /** Whether headers are changed on the way, which few routes do. */
   readonly changesRequest: boolean
   readonly changesResponse: boolean
+  /** Which answers are compressed; none unless the settings say so. */
+  readonly compressible: Compressible | undefined
   /** Whether the service is told the Host that the caller asked for. */
   readonly keepsHost: boolean
   /** What a call must have besides its host and path. */
@@ -55,6 +58,7 @@ export class Route {
     // a service behind https is likely to be somebody else's, and known by its own name only
     this.keepsHost = keepHost ?? to.every(address => !/^https:/i.test(address))
     this.changesRequest = requestHeaders.remove.length > 0 || Object.keys(requestHeaders.set).length > 0
+    this.compressible = settings.compression ? new Compressible(settings.compression) : undefined
     this.changesResponse = responseHeaders.remove.length > 0 || Object.keys(responseHeaders.set).length > 0
   }
 

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { oneSpelling } from '../proxy/settle-request.ts'
 import { conditionsKey } from '../routes/conditions.ts'
 import { type AccessLogSettings, accessLogSchema } from './access-log-settings.ts'
+import { compressionSchema } from './compression-settings.ts'
 import { type CorsSettings, corsSchema } from './cors-settings.ts'
 import { type DnsSettings, dnsSchema } from './dns-settings.ts'
 import { type FilterSettings, filterSchema } from './filter-settings.ts'
@@ -170,6 +171,11 @@ const schema = z
     answerHeaders: headersToSet
       .default({})
       .describe('Headers of every answer, also of refusals, where the service has not said its own.'),
+    compression: compressionSchema
+      .default(false)
+      .describe(
+        'Answers of services are compressed for callers that ask for it; true for the usual types; default: false.',
+      ),
     accessLog: accessLogSchema.optional().describe('A line for each call; left out, none. Read at the start.'),
     tracing: tracingSchema.optional().describe('Spans of calls for OpenTelemetry; left out, none. Read at the start.'),
     filters: z
@@ -185,7 +191,7 @@ const schema = z
     }
   })
   .transform(
-    ({ limits, shutdown, timeouts, connections, routes, ...words }): GatewaySettings => ({
+    ({ limits, shutdown, timeouts, connections, compression, routes, ...words }): GatewaySettings => ({
       ...words,
       limits: {
         headersBytes: limits.headers,
@@ -203,6 +209,7 @@ const schema = z
         timeouts: { ...usual, ...timeouts, ...route.timeouts },
         connections: { ...usualConnections, ...connections, ...route.connections },
         maxHeadBytes: limits.responseHeaders,
+        compression: route.compression ?? compression,
       })),
     }),
   )

@@ -1,6 +1,7 @@
 import { hostFault, listOf, textOf } from 'diana-limiter/words'
 import { z } from 'zod'
 import { addressesSchema } from './address-settings.ts'
+import { type CompressionSettings, compressionSchema } from './compression-settings.ts'
 import { headerName, headersToSet } from './header-settings.ts'
 import { pathFault } from './path-settings.ts'
 import { protocolSchema, type ServiceProtocol } from './protocol-settings.ts'
@@ -56,6 +57,8 @@ export interface RouteSettings extends RouteConditions, UpstreamSettings {
   readonly keepHost?: boolean | undefined
   readonly requestHeaders: HeaderChanges
   readonly responseHeaders: HeaderChanges
+  /** Which answers are compressed; none unless given. */
+  readonly compression?: CompressionSettings | false | undefined
   /** How the service is verified, and the gateway to it. */
   readonly tls?: ServiceTlsSettings | undefined
   readonly timeouts: Timeouts
@@ -150,6 +153,7 @@ export const routeSchema: z.ZodType<RouteWords> = z
       .describe("true sends the caller's Host on, false the service's own; default: true for http, false for https."),
     requestHeaders: headerChanges.describe('Changes to what the service gets.'),
     responseHeaders: headerChanges.describe('Changes to what the caller gets.'),
+    compression: compressionSchema.optional().describe('Which answers are compressed; left out, as for all.'),
     timeouts: timeoutsSchema.default({}).describe('How long the service may take.'),
     connections: connectionsSchema.default({}).describe('How many connections each address may have.'),
     tls: serviceTlsSchema

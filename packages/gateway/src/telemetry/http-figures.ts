@@ -1,3 +1,4 @@
+import type { HealthState } from '../upstreams/health.ts'
 import { type HistogramFigures, mergeHistograms } from './histogram.ts'
 
 /** Calls of one route that went to one address; both are empty for calls that got that far not. */
@@ -13,11 +14,18 @@ export interface TrafficFigures {
   readonly firstByte: HistogramFigures
 }
 
-/** One address of a service at this moment. */
+/** How an address is doing; one that no route has any more is draining until its last call has ended. */
+export type UpstreamState = HealthState['state'] | 'draining'
+
+/** The addresses of a service that have one label, at this moment. */
 export interface UpstreamFigures {
   readonly upstream: string
   readonly inProgress: number
   readonly waiting: number
+  /** Connections to them that are open. */
+  readonly connections: number
+  /** How many of them are in which state. */
+  readonly states: Readonly<Record<UpstreamState, number>>
 }
 
 /** HTTP traffic of a gateway since its start, as plain values. */
@@ -80,7 +88,13 @@ function mergeTraffic(one: TrafficFigures, other: TrafficFigures): TrafficFigure
 }
 
 function mergeUpstreams<Item extends UpstreamFigures>(one: Item, other: Item): Item {
-  return { ...one, inProgress: one.inProgress + other.inProgress, waiting: one.waiting + other.waiting }
+  return {
+    ...one,
+    inProgress: one.inProgress + other.inProgress,
+    waiting: one.waiting + other.waiting,
+    connections: one.connections + other.connections,
+    states: addCounts(one.states, other.states),
+  }
 }
 
 function addCounts(

@@ -1,5 +1,5 @@
 import { durationBounds, type HistogramFigures } from './histogram.ts'
-import type { HttpFigures, TrafficFigures, UpstreamFigures } from './http-figures.ts'
+import type { HttpFigures, TrafficFigures, UpstreamFigures, UpstreamState } from './http-figures.ts'
 
 /** One measurement of HTTP traffic. Labels are routes, addresses and known methods, never what a caller can invent. */
 export interface HttpMeasure {
@@ -17,6 +17,7 @@ export interface HttpSample {
 }
 
 const firstByte = 'diana_http_upstream_first_byte_seconds'
+const states: readonly UpstreamState[] = ['healthy', 'resting', 'unhealthy', 'draining']
 const duration = 'diana_http_request_duration_seconds'
 
 export const httpMeasures: readonly HttpMeasure[] = [
@@ -90,6 +91,24 @@ export const httpMeasures: readonly HttpMeasure[] = [
     kind: 'gauge',
     help: 'Calls that wait for a connection to an address of a service.',
     read: perUpstream(({ waiting }) => waiting),
+  },
+  {
+    name: 'diana_http_upstream_connections',
+    kind: 'gauge',
+    help: 'Connections to an address of a service that are open.',
+    read: perUpstream(({ connections }) => connections),
+  },
+  {
+    name: 'diana_http_upstream_state',
+    kind: 'gauge',
+    help: 'How many machines behind an address of a service are in a state, as each worker sees them.',
+    read: ({ upstreams }) =>
+      states.flatMap(state =>
+        perUpstream(one => one.states[state])({ upstreams } as HttpFigures).map(({ labels, value }) => ({
+          labels: { ...labels, state },
+          value,
+        })),
+      ),
   },
   {
     name: 'diana_access_log_dropped_total',

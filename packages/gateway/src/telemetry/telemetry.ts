@@ -5,7 +5,7 @@ import type { AccessLogSettings } from '../settings/access-log-settings.ts'
 import type { TracingSettings } from '../settings/tracing-settings.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import { CallRecord, recordOf } from './call-record.ts'
-import { type HttpFigures, mergeHttpFigures, type UpstreamFigures } from './http-figures.ts'
+import { type HttpFigures, mergeHttpFigures, type UpstreamFigures, type UpstreamState } from './http-figures.ts'
 import { AccessLog } from './logging/access-log.ts'
 import { createRequestId, isRequestId } from './request-ids.ts'
 import { Tracing } from './tracing/tracing.ts'
@@ -157,6 +157,10 @@ export class Telemetry {
   }
 }
 
-function upstreamFigures({ label, slots }: Upstream): UpstreamFigures {
-  return { upstream: label, inProgress: slots.inUse, waiting: slots.waiting }
+function upstreamFigures({ label, slots, clients, health, isRetired }: Upstream): UpstreamFigures {
+  const state: UpstreamState = isRetired ? 'draining' : health.state(performance.now()).state
+  return {
+    ...{ upstream: label, inProgress: slots.inUse, waiting: slots.waiting, connections: clients.size },
+    states: { healthy: 0, resting: 0, unhealthy: 0, draining: 0, [state]: 1 },
+  }
 }

@@ -104,6 +104,13 @@ export class Clients {
     return connection
   }
 
+  /** How many connections are open. */
+  get size(): number {
+    let size = this.#sessions?.size ?? 0
+    for (const { stats } of this.#all) if (stats.connected) size++
+    return size
+  }
+
   /** Lets calls under way finish. */
   async close(): Promise<void> {
     this.#sessions?.close()

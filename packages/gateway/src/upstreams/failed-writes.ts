@@ -14,25 +14,27 @@ export function readAfterFailedWrites(socket: Socket): void {
   const write = socket._write.bind(socket)
   const writeAll = socket._writev!.bind(socket)
   let hasFailed = false
-  const tolerating =
-    (done: Done): Done =>
-    error => {
-      if (!isClosedByOther(error)) {
-        done(error)
-        return
-      }
-      hasFailed = true
-      const timer = setTimeout(() => socket.destroy(error), answerMs)
-      socket.once('close', () => clearTimeout(timer))
-      done()
+  // of the write under way: a stream makes one at a time
+  let onDone: Done
+  const onWritten: Done = error => {
+    if (!isClosedByOther(error)) {
+      onDone(error)
+      return
     }
+    hasFailed = true
+    const timer = setTimeout(() => socket.destroy(error), answerMs)
+    socket.once('close', () => clearTimeout(timer))
+    onDone()
+  }
   socket._write = (piece, encoding, done) => {
+    onDone = done
     if (hasFailed) done()
-    else write(piece, encoding, tolerating(done))
+    else write(piece, encoding, onWritten)
   }
   socket._writev = (pieces, done) => {
+    onDone = done
     if (hasFailed) done()
-    else writeAll(pieces, tolerating(done))
+    else writeAll(pieces, onWritten)
   }
 }
 

@@ -85,6 +85,10 @@ export class ServiceSessions {
     return stream
   }
 
+  get size(): number {
+    return this.#sessions.size
+  }
+
   /** Lets calls under way finish. */
   close(): void {
     for (const session of this.#sessions) this.#retire(session)

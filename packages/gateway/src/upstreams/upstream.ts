@@ -43,6 +43,7 @@ export class Upstream {
   readonly slots: Slots
   readonly health: Health
   readonly #checks: HealthChecks | undefined
+  #isRetired = false
 
   /** An address that was added while calls came is new at `since`. */
   constructor({ address, endpoint, tls }: UpstreamPlace, options: UpstreamOptions, since?: number) {
@@ -74,8 +75,14 @@ export class Upstream {
     return this.slots.inUse + this.slots.waiting
   }
 
+  /** Whether no route leads here any more. */
+  get isRetired(): boolean {
+    return this.#isRetired
+  }
+
   /** No route leads here any more: calls under way finish, and one that is about to try again still may. */
   retire(): void {
+    this.#isRetired = true
     this.#checks?.stop()
     setTimeout(() => void this.clients.close(), retiringMs).unref()
   }

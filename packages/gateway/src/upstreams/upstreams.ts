@@ -26,6 +26,8 @@ export interface UpstreamUser {
 export class Upstreams {
   readonly names: Names
   readonly #known = new Map<string, Upstream>()
+  /** Those that no route has any more, until their last call has ended. */
+  readonly #draining = new Set<Upstream>()
   readonly #tls = new Map<string, ServiceTls>()
   readonly #tlsFiles: TlsOptionsOfFiles
   #pools: readonly UpstreamUser[] = []
@@ -72,20 +74,28 @@ export class Upstreams {
 
   /** Lets go of addresses that no route has any more. */
   sweep(): void {
+    this.#forgetDrained()
     const used = new Set(this.#pools.flatMap(pool => pool.upstreams))
     for (const [name, upstream] of this.#known) {
       if (used.has(upstream)) continue
       this.#known.delete(name)
       upstream.retire()
+      this.#draining.add(upstream)
     }
   }
 
-  get all(): Iterable<Upstream> {
-    return this.#known.values()
+  /** All that have calls, or may get some. */
+  get all(): Upstream[] {
+    this.#forgetDrained()
+    return [...this.#known.values(), ...this.#draining]
   }
 
   report(now: number): RouteReport[] {
     return this.#pools.map(pool => pool.report(now))
+  }
+
+  #forgetDrained(): void {
+    for (const upstream of this.#draining) if (upstream.underWay === 0) this.#draining.delete(upstream)
   }
 
   async close(): Promise<void> {

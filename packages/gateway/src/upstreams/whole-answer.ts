@@ -82,6 +82,10 @@ export function readWholeAnswer(piece: Buffer, maxHeadBytes: number = longestHea
   return { status, reason, headers, body: piece.subarray(headEnd), keepAliveMs }
 }
 
+/** The value of the answer before, which most answers have again. */
+let latestKeepAlive = ''
+let latestKeepAliveMs: number | undefined
+
 /** What a service says in `Keep-Alive: timeout=5`, if it does; names and values in turn, as undici gives them. */
 export function keepAliveMsOf(received: readonly Buffer[]): number | undefined {
   for (let at = 0; at + 1 < received.length; at += 2) {
@@ -92,8 +96,12 @@ export function keepAliveMsOf(received: readonly Buffer[]): number | undefined {
 }
 
 function keepAliveMsIn(value: string): number | undefined {
-  const seconds = /timeout=(\d+)/.exec(value)?.[1]
-  return seconds === undefined ? undefined : Number(seconds) * 1000
+  if (value !== latestKeepAlive) {
+    const seconds = /timeout=(\d+)/.exec(value)?.[1]
+    latestKeepAlive = value
+    latestKeepAliveMs = seconds === undefined ? undefined : Number(seconds) * 1000
+  }
+  return latestKeepAliveMs
 }
 
 /** A final status of an answer that has a body. */

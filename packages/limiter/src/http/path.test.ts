@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { countedPath, normalizeTarget } from './path.ts'
 
-describe('normaliseTarget', () => {
+describe('normalizeTarget', () => {
   it.each([
     ['/', '/'],
     ['/api/login', '/api/login'],

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { type Call, type Limiter, normaliseTarget } from 'diana-limiter'
+import { type Call, type Limiter, normalizeTarget } from 'diana-limiter'
 import { z } from 'zod'
 import { readRequest, type WrittenRequest } from '../read-request.ts'
 import { Refusal } from '../refusal.ts'
@@ -88,7 +88,7 @@ export function fromParts({ method, path, headers }: z.output<typeof call>): Wri
 
 /** The call that a filter would make of a request from `ip`. */
 export function toCall({ method, target, headers }: WrittenRequest, ip: string | undefined, limiter: Limiter): Call {
-  const place = normaliseTarget(target)
+  const place = normalizeTarget(target)
   if (place === undefined) throw new Refusal(400, 'This path cannot be read: write one such as /orders/1.')
   const peer = ip ?? '127.0.0.1'
   if (isIP(peer) === 0) throw new Refusal(400, 'This is no address: write one such as 203.0.113.9.')

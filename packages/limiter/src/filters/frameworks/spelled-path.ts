@@ -6,7 +6,7 @@ const backslash = 0x5c
 
 /**
  * The path of a raw target in one spelling, segment by segment as a router cuts it: `%61` is `a`, `%21` is `!`, other
- * escapes are in upper case, a `%` that is none is `%25`. Unlike normaliseTarget it follows no dots and takes everything:
+ * escapes are in upper case, a `%` that is none is `%25`. Unlike normalizeTarget it follows no dots and takes everything:
  * most routers look at `/a/../b` as it stands, and serve it from `/a/*`.
  */
 export function spelledPath(target: string): string {

@@ -80,6 +80,8 @@ export class FailoverStore {
   /** The store can be asked, and others may not know it yet. */
   #isRejoining = false
   #isClosed = false
+  /** How many calls the store has answered. */
+  #answers = 0
   /** The life of the store in which this process has told it what it had forgotten. */
   #remindedEra: string | undefined
   /** The life of the store in which the fleet gathers. */
@@ -112,7 +114,8 @@ export class FailoverStore {
     this.#heartbeat = new Heartbeat(this.#fleet, {
       timeoutMs,
       isPaused: () => !this.#health.isHealthy,
-      isOpening: () => options.lastError !== undefined && options.lastError() === undefined,
+      mayAnswer: trouble => this.#mayAnswer(trouble),
+      answers: () => this.#answers,
       onTrouble: trouble => this.#switch(trouble),
       onForgotten: () => this.#lost(),
     })
@@ -249,18 +252,22 @@ export class FailoverStore {
         late: () => {
           this.#failed(classifyError(new TooLate(this.#options.timeoutMs)))
           if (isAdmitted !== undefined) return
-          if (isCounted || !this.#health.isHealthy) return decideHere()
-          const allowed = this.#takeLate(charges, this.#options.now())
-          if (allowed !== undefined) decide(allowed)
+          const now = this.#options.now()
+          if (isCounted || !this.#health.isHealthy) decideHere()
+          else if (this.#fallback.knows(charges, now)) decide(this.#takeLate(charges, now))
         },
-        giveUp: decideHere,
+        giveUp: () => {
+          if (isAdmitted !== undefined) return
+          if (isCounted || !this.#health.isHealthy) decideHere()
+          else decide(this.#takeLate(charges, this.#options.now()))
+        },
       }
       this.#deadline.add(waiter)
       this.#store.take(charges).then(
         answer => {
           waiter.isAnswered = true
           if (isAdmitted !== undefined) {
-            this.#deadline.heard()
+            this.#heardSomething()
             this.#heardLate(charges, answer, isAdmitted)
             return
           }
@@ -281,8 +288,13 @@ export class FailoverStore {
     })
   }
 
-  #heardInTime(): void {
+  #heardSomething(): void {
+    this.#answers++
     this.#deadline.heard()
+  }
+
+  #heardInTime(): void {
+    this.#heardSomething()
     this.#breaker.succeeded(performance.now())
   }
 
@@ -295,9 +307,8 @@ export class FailoverStore {
     if (!allowed) this.#denials.learn(charges, now)
   }
 
-  /** Judges a call whose answer is late by what the store last said is left; undefined if it has not said that. */
-  #takeLate(charges: readonly SharedCharge[], now: number): boolean | undefined {
-    if (!this.#fallback.knows(charges, now)) return undefined
+  /** Judges a call whose answer is late, though the store is not away, by what it last said is left. */
+  #takeLate(charges: readonly SharedCharge[], now: number): boolean {
     const before = charges.map(charge => this.#backlog.stateBefore(charge))
     return this.#fallback.takeLate(charges, now) && this.#owe(charges, before)
   }
@@ -408,6 +419,14 @@ export class FailoverStore {
   #causeOf(trouble: StoreError): StoreError {
     const reason = trouble.kind === 'down' && !trouble.isSilent ? this.#options.lastError?.() : undefined
     return reason === undefined ? trouble : classifyError(reason)
+  }
+
+  /** Whether the store may only be slow: a connection is being opened, or was not answered. */
+  #mayAnswer(trouble: StoreError): boolean {
+    const { lastError } = this.#options
+    if (trouble.isSilent || (lastError && lastError() === undefined)) return true
+    const { code, message } = this.#causeOf(trouble)
+    return code === 'STORE_SILENT' || message.includes('ETIMEDOUT')
   }
 
   #recovered(): void {

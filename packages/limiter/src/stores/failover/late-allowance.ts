@@ -10,6 +10,14 @@ const RECENT_US = 1_000_000
 /** Others may be admitted calls twice as fast as before, and half of what is left after that is theirs. */
 const CAUTION = 2
 
+/** What was left of a level, how fast it was used for `measuredUs`, and how long ago the store said so. */
+interface Use {
+  readonly left: number
+  readonly perUs: number | undefined
+  readonly measuredUs: number
+  readonly us: number
+}
+
 /** What becomes of the statement that the rate of use is measured from. */
 export type Reference = 'first' | 'kept' | 'moved'
 
@@ -72,15 +80,30 @@ export class LateAllowance {
 
   /** This process's share of what will be left of a level at a moment, if the fleet goes on at most twice as fast as before. */
   leftAt(slot: number, level: number, moment: number): number {
+    const { left, perUs, us } = this.#useUntil(slot, level, moment)
+    if (perUs === undefined) return us > 0 ? left / CAUTION : left
+    return left - perUs * us * CAUTION
+  }
+
+  /**
+   * The same if it goes on as before, for as long at most as its use was measured: a burst that is over does not go on. If it is
+   * not known how fast that was, nothing is expected to be used.
+   */
+  expectedAt(slot: number, level: number, moment: number): number {
+    const { left, perUs = 0, us, measuredUs } = this.#useUntil(slot, level, moment)
+    return left - perUs * Math.min(us, measuredUs)
+  }
+
+  /** What was left when the store last said so, and how fast it was used; undefined if it has said so once only. */
+  #useUntil(slot: number, level: number, moment: number): Use {
     const chunk = this.#chunkFor(slot)
     const at = this.#baseOf(slot)
     const [saidAt, measuredFrom] = [chunk[at]!, chunk[at + 1]!]
     const left = chunk[at + 2 + 2 * level]!
-    if (moment <= saidAt) return left
-    // said once only, so it is not known how fast the key is used
-    if (saidAt === measuredFrom) return left / CAUTION
     const used = Math.max(0, chunk[at + 3 + 2 * level]! - left)
-    return left - (used / Math.max(APART_US, saidAt - measuredFrom)) * (moment - saidAt) * CAUTION
+    const measuredUs = Math.max(APART_US, saidAt - measuredFrom)
+    const perUs = saidAt === measuredFrom ? undefined : used / measuredUs
+    return { left, perUs, us: Math.max(0, moment - saidAt), measuredUs }
   }
 
   /** When the store last said something of a key; 0 if that was not shortly before a moment. */
@@ -98,6 +121,19 @@ export class LateAllowance {
     const chunk = this.#chunkFor(slot)
     const at = this.#baseOf(slot) + 2
     for (let level = 0; level < this.#levels; level++) chunk[at + 2 * level]! -= cost * CAUTION
+  }
+
+  /** This process takes other shares from now on, each level's larger by a factor. */
+  rescale(factors: readonly number[]): void {
+    for (const chunk of this.#chunks) {
+      if (!chunk) continue
+      for (let at = 2; at < chunk.length; at += this.#stride) {
+        factors.forEach((factor, level) => {
+          chunk[at + 2 * level]! *= factor
+          chunk[at + 2 * level + 1]! *= factor
+        })
+      }
+    }
   }
 
   /** The slot belongs to another key. */

@@ -96,12 +96,10 @@ export class LocalFallback {
     })
   }
 
-  /** Judges all charges by what the store last said is left, and counts every one or none. */
+  /** Judges all charges by what the store last said is left, if it is not away, and counts every one or none. */
   takeLate(charges: readonly SharedCharge[], now: number): boolean {
     const counted = charges.filter(charge => isCountedHere(charge) && charge.cost > 0)
-    const short = counted.filter(({ counter, table, key, cost, enforced }) => {
-      return enforced && !this.#capacitiesOf(counter, table).late.covers(table.find(key), cost, now)
-    })
+    const short = counted.filter(charge => charge.enforced && !this.#coversLate(charge, now))
     if (short.length > 0) {
       this.look(charges, now)
       for (const charge of short) refuseFor(charge, RETRY_US)
@@ -112,6 +110,13 @@ export class LocalFallback {
       this.#capacitiesOf(counter, table).late.spend(table.find(key), cost)
     }
     return true
+  }
+
+  /** Whether what the store last said is left covers a charge. If it has said nothing, others may have used up the limit. */
+  #coversLate(charge: SharedCharge, now: number): boolean {
+    const { counter, table, key, cost } = charge
+    if (this.knows([charge], now)) return this.#capacitiesOf(counter, table).late.covers(table.find(key), cost, now)
+    return charge.whenStoreDown === 'local' || this.#fleet.isAlone
   }
 
   /** Judges all charges without counting any. */
@@ -298,12 +303,8 @@ export class LocalFallback {
   #capacitiesOf(counter: FleetCounter, { meters }: Table): Capacities {
     const known = this.#capacities.get(counter)
     if (known?.meters === meters) return known
-    const capacities = {
-      meters,
-      here: meters.map(capacityOf),
-      fleet: counter.meters.map(capacityOf),
-      late: new LateAllowance(meters.length),
-    }
+    const here = meters.map(capacityOf)
+    const capacities = { meters, here, fleet: counter.meters.map(capacityOf), late: lateAllowanceFor(here, known) }
     this.#capacities.set(counter, capacities)
     return capacities
   }
@@ -348,7 +349,7 @@ export class LocalFallback {
     for (let level = 0; level < table.meters.length; level++) {
       const meter = table.meters[level]!
       if (meter.costLasting || (here[level] === fleet[level] && charge.whenStoreDown === 'local')) continue
-      const left = late.leftAt(slot, level, this.#wasStalled ? since : saidAt)
+      const left = this.#wasStalled ? late.leftAt(slot, level, since) : late.expectedAt(slot, level, since)
       this.#keepAtMost(charge, slot, level, this.#wasStalled && isShort(meter) ? 0 : Math.floor(left), since)
     }
     late.catchUp(slot, since)
@@ -391,6 +392,13 @@ export class LocalFallback {
       return (owed[level]?.missing ?? 0) + cost > part
     })
   }
+}
+
+/** What was said of keys holds for a process that takes another share, too. */
+function lateAllowanceFor(here: readonly number[], known: Capacities | undefined): LateAllowance {
+  if (known?.here.length !== here.length || known.here.includes(0)) return new LateAllowance(here.length)
+  known.late.rescale(here.map((capacity, level) => capacity / known.here[level]!))
+  return known.late
 }
 
 /** Whether a limit is soon whole again, so that others may have used all of it in a moment, and little is lost without it. */

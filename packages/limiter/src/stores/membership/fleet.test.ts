@@ -67,6 +67,18 @@ describe('a fleet', () => {
     expect(signs.map(({ isBack }) => isBack)).toEqual([true, false, true, false, true])
   })
 
+  it('is not complete until processes are back that have joined since this one last heard of the others', async () => {
+    const { fleet, say } = join()
+    say({ size: 3 })
+    await fleet.register(0)
+    say({ size: 8, heard: 7, back: 7 })
+    expect(await fleet.probeMembers(10)).toMatchObject({ isComplete: false })
+    expect(await fleet.return('one', 10)).toBe(false)
+    say({ heard: 8, back: 8 })
+    expect(await fleet.probeMembers(10)).toMatchObject({ isComplete: true })
+    expect(await fleet.return('one', 10)).toBe(true)
+  })
+
   it('learns that the store has forgotten, once', async () => {
     const { fleet, say } = join()
     await fleet.register(0)
@@ -76,11 +88,21 @@ describe('a fleet', () => {
     expect(await fleet.probeMembers(0)).toMatchObject({ hasForgotten: false })
   })
 
+  it('is asked about often by a process that has just started, and then once a second', async () => {
+    const { fleet } = join()
+    for (let beat = 0; beat < 10; beat++) {
+      expect(fleet.beatMs).toBe(200)
+      await fleet.register(beat * 200)
+    }
+    expect(fleet.beatMs).toBe(1000)
+  })
+
   it('of many says less often that it is there', async () => {
     const { fleet, say } = join()
-    expect(fleet.beatMs).toBe(1000)
     say({ size: 1000 })
     await fleet.register(0)
+    expect(fleet.beatMs).toBe(2000)
+    for (let beat = 1; beat < 10; beat++) await fleet.register(beat * 2000)
     expect(fleet.beatMs).toBe(10_000)
   })
 })

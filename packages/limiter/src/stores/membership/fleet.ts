@@ -6,9 +6,10 @@ import type { ShareClaim, ShareGrant } from './shares.ts'
 const SHRINK_MS = 5000
 const LEAST_BEAT_MS = 1000
 const BEAT_MS_EACH = 10
-/** A process without a share asks for one more often. */
+/** A process without a share asks for one more often, and so does one that has just started, since others start with it. */
 const LEAST_JOIN_BEAT_MS = 200
 const JOIN_BEAT_MS_EACH = 2
+const YOUNG_BEATS = 10
 /** Whoever is not heard of for so many beats is gone. */
 const MEMBER_BEATS = 5
 
@@ -61,7 +62,8 @@ export class Fleet {
   /** So often a process says that it is there: all of them together not too often for the store. */
   get beatMs(): number {
     const { size } = this.#part
-    return this.hasShare ? regularBeatMs(size) : Math.max(LEAST_JOIN_BEAT_MS, size * JOIN_BEAT_MS_EACH)
+    const isSettled = this.hasShare && this.#sequence >= YOUNG_BEATS
+    return isSettled ? regularBeatMs(size) : Math.max(LEAST_JOIN_BEAT_MS, size * JOIN_BEAT_MS_EACH)
   }
 
   /**
@@ -83,19 +85,24 @@ export class Fleet {
    * and whether the store has forgotten what it knew.
    */
   async probeMembers(withinMs: number): Promise<{ era: string; isComplete: boolean; hasForgotten: boolean }> {
-    const { era, heard } = await this.#attend(false, withinMs)
-    return { era, isComplete: heard >= this.#part.size, hasForgotten: this.isKnown && era !== this.#era }
+    const { era, size, heard } = await this.#attend(false, withinMs)
+    return { era, isComplete: this.#isComplete(heard, size), hasForgotten: this.isKnown && era !== this.#era }
   }
 
   /** Says that this process is back; tells whether all others have said so within `withinMs`. */
   async return(era: string, withinMs: number): Promise<boolean> {
-    const { back } = await this.#attend(true, withinMs)
+    const { size, back } = await this.#attend(true, withinMs)
     if (this.isKnown) this.#era = era
-    return back >= this.#part.size
+    return this.#isComplete(back, size)
   }
 
   async leave(): Promise<void> {
     await this.#registry.leave()
+  }
+
+  /** Whether so many are all: those that this process knows of, and those that the store knows of, who may have joined since. */
+  #isComplete(count: number, size: number): boolean {
+    return count >= Math.max(this.#part.size, size)
   }
 
   async #attend(isBack: boolean, withinMs: number): Promise<Membership> {

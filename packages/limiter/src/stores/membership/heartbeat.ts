@@ -8,18 +8,25 @@ export interface HeartbeatOptions {
   readonly timeoutMs: number
   /** Nobody says that he is there while the store cannot be asked. */
   readonly isPaused: () => boolean
-  /** Whether the connection is being opened and has not failed. */
-  readonly isOpening?: (() => boolean) | undefined
+  /** Whether a store that could not be asked may only be slow: nobody has refused to answer. */
+  readonly mayAnswer?: ((trouble: StoreError) => boolean) | undefined
+  /** How many calls the store has answered so far. */
+  readonly answers?: (() => number) | undefined
   readonly onTrouble: (trouble: StoreError) => void
   /** The store has forgotten what it knew. */
   readonly onForgotten: () => void
 }
 
-/** A connection that is only being opened is open within this time; it is tried in steps. */
+/** A store that refuses is tried for so long, in steps: it may have been started together with this process. */
 const START_MS = 400
 const START_STEP_MS = 20
-/** One that has not failed either gets more time: on a busy machine it takes long. */
+/**
+ * One that has not answered yet gets more time: on a busy machine connections and answers take long, and a process that does not
+ * know the others would take a share that is theirs.
+ */
 const MOST_START_MS = 3000
+/** An attempt that took longer counts as this: the process was stalled, or the connection is replaced. */
+const LONGEST_ATTEMPT_MS = 500
 /** Who does not answer a heartbeat for so long does not answer calls. */
 const LEAST_TIMEOUT_MS = 500
 
@@ -37,33 +44,40 @@ export class Heartbeat {
 
   /** Joins the fleet; resolves soon, also where the store cannot be asked, which is then an outage like any other. */
   async start(): Promise<void> {
-    // steps, not time: a process that gets no processor for a while has not tried
-    let steps = 0
-    let trouble = await this.#attend(START_MS)
-    while (trouble && !this.#isOver && steps < this.#mostSteps(trouble)) {
+    const { mayAnswer, onTrouble } = this.#options
+    const mostMs = mayAnswer ? MOST_START_MS : START_MS
+    let triedMs = 0
+    for (;;) {
+      const since = performance.now()
+      const patienceMs = Math.max(START_MS, mostMs - triedMs)
+      const trouble = await this.#attend(patienceMs)
+      if (!trouble) break
+      // what was tried counts, not time: a process that gets no processor for a while has not tried
+      const attemptMs = trouble.isSilent ? patienceMs : Math.min(performance.now() - since, LONGEST_ATTEMPT_MS)
+      triedMs += attemptMs + START_STEP_MS
+      if (this.#isOver || triedMs > (mayAnswer?.(trouble) ? mostMs : START_MS)) {
+        onTrouble(trouble)
+        break
+      }
       await pause(START_STEP_MS)
-      steps++
-      trouble = await this.#attend(START_MS)
     }
-    if (trouble) this.#options.onTrouble(trouble)
     this.#beatLater()
   }
 
   async beat(): Promise<void> {
     if (this.#options.isPaused()) return
-    const trouble = await this.#attend(Math.max(LEAST_TIMEOUT_MS, this.#options.timeoutMs))
-    if (trouble && trouble.kind !== 'bug') this.#options.onTrouble(trouble)
+    const { answers = () => 0, timeoutMs, onTrouble } = this.#options
+    const answersBefore = answers()
+    const trouble = await this.#attend(Math.max(LEAST_TIMEOUT_MS, timeoutMs))
+    if (!trouble || trouble.kind === 'bug') return
+    // a store that answers calls is slow, not silent
+    if (trouble.isSilent && answers() > answersBefore) return
+    onTrouble(trouble)
   }
 
   stop(): void {
     this.#isOver = true
     clearTimeout(this.#timer)
-  }
-
-  #mostSteps({ isSilent }: StoreError): number {
-    // an attempt that was not answered has taken all of that time
-    if (isSilent) return 0
-    return (this.#options.isOpening?.() ? MOST_START_MS : START_MS) / START_STEP_MS
   }
 
   async #attend(ms: number): Promise<StoreError | undefined> {

@@ -79,7 +79,8 @@ class Race {
     return new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
-      this.#timers.push(setTimeout(() => this.end(this.isInHandshake ? noHandshake() : timedOut()), CONNECT_MS))
+      // a process that was stalled reads first what has arrived meanwhile
+      this.#timers.push(setTimeout(() => setImmediate(() => this.#giveUp()), CONNECT_MS))
       this.#findAddresses().then(
         addresses => this.#begin(addresses),
         error => this.end(error),
@@ -90,6 +91,10 @@ class Race {
   end(error: Error): void {
     this.#finish()
     this.#reject(error)
+  }
+
+  #giveUp(): void {
+    if (!this.#isOver) this.end(this.isInHandshake ? noHandshake() : timedOut())
   }
 
   async #findAddresses(): Promise<readonly string[]> {

@@ -1,0 +1,184 @@
+import fc from 'fast-check'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { overLimit, SimulatedFleet, type SimulatedRule } from '../fakes/simulated-fleet.ts'
+import { VirtualTime } from '../fakes/virtual-time.ts'
+
+vi.mock('node:timers/promises', async () => {
+  const { virtualPause } = await import('../fakes/virtual-time.ts')
+  return { setTimeout: virtualPause }
+})
+
+/** More are played by `npm run walk:fleet`. */
+const SCENES = Number(process.env.FLEET_SCENES ?? 8)
+const TIMEOUT_MS = 60_000 + SCENES * 3000
+/** Every process has noticed a silent store after this time; one whose connection is dead for longer is cut off alone. */
+const NOTICED_MS = 1600
+
+interface Member {
+  readonly joinsAt: number
+  /** The time between two of its calls. */
+  readonly everyMs: number
+}
+
+const rule = fc.record({
+  algorithm: fc.constantFrom('sliding-window', 'sliding-log', 'token-bucket'),
+  count: fc.integer({ min: 5, max: 80 }),
+  periodMs: fc.constantFrom(500, 1000, 3_600_000),
+  burst: fc.integer({ min: 5, max: 60 }),
+})
+const member = { joinsAt: fc.integer({ min: 0, max: 1000 }), everyMs: fc.integer({ min: 5, max: 60 }) }
+
+let time = new VirtualTime()
+afterEach(() => time.uninstall())
+
+async function simulate<T>(seed: number, play: () => Promise<T>): Promise<T> {
+  time = new VirtualTime()
+  time.install(seed)
+  try {
+    return await play()
+  } finally {
+    time.uninstall()
+  }
+}
+
+interface OutageScene {
+  readonly seed: number
+  readonly rule: SimulatedRule
+  readonly assumed?: number | undefined
+  readonly members: readonly Member[]
+  /** Questions and answers take up to so long. */
+  readonly latencyMs: number
+  readonly kind: 'silent' | 'refused'
+  /** So long after the last process has started. */
+  readonly awayAfterMs: number
+  readonly lastsMs: number
+}
+
+const outageScene = fc.record({
+  seed: fc.integer(),
+  rule,
+  assumed: fc.constantFrom(undefined, 3),
+  members: fc.array(fc.record(member), { minLength: 2, maxLength: 8 }),
+  latencyMs: fc.constantFrom(0.5, 3, 30),
+  kind: fc.constantFrom('silent' as const, 'refused' as const),
+  awayAfterMs: fc.integer({ min: 100, max: 1500 }),
+  lastsMs: fc.integer({ min: 100, max: 2500 }),
+})
+
+/** By how much a fleet is over its limit whose processes have just started when its store goes away. */
+function overInOutage({ seed, rule, assumed, members, latencyMs, ...outage }: OutageScene): Promise<number> {
+  return simulate(seed, async () => {
+    const fleet = new SimulatedFleet(time, rule, assumed)
+    const latency = (): number => 0.1 + Math.random() * latencyMs
+    for (const { joinsAt, everyMs } of members) time.after(joinsAt, () => void fleet.join({ everyMs, latency }))
+    const awayAt = Math.max(...members.map(({ joinsAt }) => joinsAt)) + outage.awayAfterMs
+    const endsAt = awayAt + outage.lastsMs + (outage.kind === 'silent' ? NOTICED_MS : 0)
+    await time.runUntil(awayAt)
+    fleet.cut(outage.kind)
+    await time.runUntil(endsAt)
+    fleet.mend(300)
+    await time.runUntil(endsAt + 3000)
+    return overLimit(fleet.admitted, rule)
+  })
+}
+
+interface SlowMember extends Member {
+  /** Its answers take longer and longer from then on, up to `peakMs`, and then less and less again. */
+  readonly slowAt: number
+  readonly slowForMs: number
+  readonly peakMs: number
+}
+
+interface SlowScene {
+  readonly seed: number
+  readonly rule: SimulatedRule
+  readonly members: readonly SlowMember[]
+}
+
+const slowMember = {
+  ...member,
+  slowAt: fc.integer({ min: -500, max: 1500 }),
+  slowForMs: fc.integer({ min: 1500, max: 2500 }),
+  peakMs: fc.constantFrom(0, 450, 600),
+}
+const slowScene = fc.record({
+  seed: fc.integer(),
+  rule,
+  members: fc.array(fc.record(slowMember), { minLength: 2, maxLength: 6 }),
+})
+
+/** By how much a fleet that has just started is over its limit, and whether a process took the store for away. */
+function overWhileSlow({ seed, rule, members }: SlowScene): Promise<{ by: number; isAway: boolean }> {
+  return simulate(seed, async () => {
+    const fleet = new SimulatedFleet(time, rule)
+    for (const { joinsAt, everyMs, slowAt, slowForMs, peakMs } of members) {
+      const latency = (): number => {
+        const part = 1 - Math.abs((time.now - slowAt) / (slowForMs / 2) - 1)
+        return 0.1 + Math.random() + (Math.max(0, part) * peakMs) / 2
+      }
+      time.after(joinsAt, () => void fleet.join({ everyMs, latency }))
+    }
+    await time.runUntil(4000)
+    return { by: overLimit(fleet.admitted, rule), isAway: fleet.hasBeenAway }
+  })
+}
+
+describe('a fleet that has just started', () => {
+  it(
+    'is over its limit by about a call for each process at most, and rarely, when the store goes away and comes back',
+    async () => {
+      let isOver = 0
+      const check = async (scene: OutageScene): Promise<void> => {
+        const by = await overInOutage(scene)
+        expect(by).toBeLessThanOrEqual(scene.rule.algorithm === 'token-bucket' ? 0 : scene.members.length)
+        if (by > 0) isOver++
+      }
+      await fc.assert(fc.asyncProperty(outageScene, check), { numRuns: SCENES })
+      expect(isOver).toBeLessThanOrEqual(SCENES / 8)
+    },
+    TIMEOUT_MS,
+  )
+
+  it('admits no call beside the store while one process has told it and others have not', async () => {
+    const rule = { algorithm: 'sliding-window', count: 60, periodMs: 1000, burst: 60 }
+    const members = Array.from({ length: 8 }, (_, i) => ({ joinsAt: i * 5, everyMs: 20 + i }))
+    const outage = { latencyMs: 0.5, kind: 'refused', awayAfterMs: 105, lastsMs: 2295 } as const
+    for (let seed = 1; seed <= 4; seed++) {
+      expect(await overInOutage({ seed, rule, assumed: 3, members, ...outage })).toBe(0)
+    }
+  })
+
+  it(
+    'is not over its limit while answers are late and no process takes the store for away',
+    async () => {
+      const check = async (scene: SlowScene): Promise<void> => {
+        const { by, isAway } = await overWhileSlow(scene)
+        expect(isAway ? 0 : by).toBe(0)
+      }
+      const examples: [SlowScene][] = SLOW_EXAMPLES.map(scene => [scene])
+      await fc.assert(fc.asyncProperty(slowScene, check), { numRuns: SCENES + examples.length, examples })
+    },
+    TIMEOUT_MS,
+  )
+})
+
+const SLOW_EXAMPLES: readonly SlowScene[] = [
+  {
+    seed: -17,
+    rule: { algorithm: 'sliding-window', count: 64, periodMs: 1000, burst: 55 },
+    members: [
+      { joinsAt: 368, everyMs: 5, slowAt: -39, slowForMs: 2499, peakMs: 450 },
+      { joinsAt: 72, everyMs: 52, slowAt: 704, slowForMs: 1621, peakMs: 600 },
+      { joinsAt: 602, everyMs: 33, slowAt: -494, slowForMs: 2411, peakMs: 0 },
+    ],
+  },
+  {
+    seed: 15548437,
+    rule: { algorithm: 'sliding-window', count: 5, periodMs: 1000, burst: 57 },
+    members: [
+      { joinsAt: 769, everyMs: 11, slowAt: -292, slowForMs: 2300, peakMs: 0 },
+      { joinsAt: 86, everyMs: 52, slowAt: 4, slowForMs: 1835, peakMs: 600 },
+      { joinsAt: 608, everyMs: 25, slowAt: -322, slowForMs: 1528, peakMs: 600 },
+    ],
+  },
+]
