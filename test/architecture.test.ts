@@ -41,6 +41,7 @@ const packages: Readonly<Record<string, Layers>> = {
     mayImport: {
       settings: ['filters', 'proxy', 'routes', 'upstreams'],
       grpc: ['problem'],
+      compression: ['calls', 'proxy', 'settings'],
       calls: ['cors', 'grpc', 'problem', 'proxy', 'settings', 'telemetry'],
       connections: ['grpc', 'http2', 'problem', 'proxy', 'settings', 'telemetry'],
       filters: ['connections', 'problem', 'proxy', 'routes', 'settings'],
