@@ -56,7 +56,7 @@ export function drawChart({ topic, results, charted, allOurs = false }) {
     y += MARGIN
   }
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${y}" viewBox="0 0 ${WIDTH} ${y}" role="img">
-<title>${escaped(topic)}: Diana beside her peers</title>
+<title>${escaped(topic)}: Diana compared with its peers</title>
 <style>${style}
 </style>
 <rect class="paper" width="${WIDTH}" height="${y}"/>

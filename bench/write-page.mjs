@@ -24,13 +24,13 @@ function textOf(all) {
   return `# What Diana costs
 
 \`npm run bench\` measures it; this page is written by \`npm run bench -- --write\`. Every subject runs in a process of its own, so
-that nothing one leaves behind helps or hurts another, and warms up before it is timed. Rounds are interleaved (A B C, A B C, …);
-figures are medians of as many rounds as a table says, with their spread, and less is better unless a column says otherwise.
+that subjects do not affect each other, and warms up before it is timed. Rounds are interleaved (A B C, A B C, …);
+figures are medians of the number of rounds that a table names, with their spread, and less is better unless a column states otherwise.
 Peers run with the settings that their own documentation recommends, doing the same work with the same or weaker guarantees.
 Compare figures of one run only: they are ratios, not records.
 
-Each topic ends with its marks, what Diana is asked to reach; \`npm run bench -- --check\` exits with 1 where one is missed. Of ${marks.length}
-marks, ${missed === 0 ? 'all are met' : `${marks.length - missed} are met and ${missed} missed`} on the machine named.
+Each topic ends with its targets; \`npm run bench -- --check\` exits with 1 if one is missed. Of ${marks.length}
+targets, ${missed === 0 ? 'all are met' : `${marks.length - missed} are met and ${missed} missed`} on the machine named.
 
 ${all.map(sectionOf).join('\n')}`
 }
@@ -39,7 +39,7 @@ function sectionOf({ topic, about, machine, results, marks }) {
   return `## ${topic}
 
 ${about}
-![${topic}: Diana beside her peers](images/bench-${topic}.svg)
+![${topic}: Diana compared with its peers](images/bench-${topic}.svg)
 
 ${byCase(results)
   .map(([name, rows]) => caseTable(name, rows))
@@ -64,7 +64,7 @@ function markTable(marks) {
   const lines = marks.map(({ case: name, ours, asked, reached, met }) => {
     return `| ${met ? 'met' : '**missed**'} | ${ours} | ${reached} | ${asked} | ${name} |`
   })
-  return ['| mark | what | reached | asked | in |', '|---|---|---|---|---|', ...lines, ''].join('\n')
+  return ['| target | what | reached | asked | in |', '|---|---|---|---|---|', ...lines, ''].join('\n')
 }
 
 function machineLine({ node, platform, cpu, cores, memoryGiB, programs, peers }) {

@@ -52,7 +52,7 @@ const PANEL = 92
 const LEFT = 16
 const BAR = (WIDTH - 2 * LEFT) / ((SECONDS * 1000) / BIN_MS)
 const HEIGHT_OF_CALL = 1.8
-const COLOURS = { passed: '#2a9d63', held: '#3b7dd8', refused: '#d9534f' }
+const COLORS = { passed: '#2a9d63', held: '#3b7dd8', refused: '#d9534f' }
 
 function panel({ title, bins }, index) {
   const top = 34 + index * PANEL
@@ -60,7 +60,7 @@ function panel({ title, bins }, index) {
   const count = kind => bins.reduce((sum, bin) => sum + bin[kind], 0)
   const bars = bins.flatMap((bin, i) => {
     let y = floor
-    return Object.entries(COLOURS).flatMap(([kind, colour]) => {
+    return Object.entries(COLORS).flatMap(([kind, colour]) => {
       const height = bin[kind] * HEIGHT_OF_CALL
       y -= height
       if (height === 0) return []
@@ -72,7 +72,7 @@ function panel({ title, bins }, index) {
     const x = LEFT + ((second * 1000) / BIN_MS) * BAR
     return `<text x="${x.toFixed(1)}" y="${floor + 13}" class="tick">${second} s</text>`
   })
-  const tally = `${count('passed')} at once, ${count('held')} held back, ${count('refused')} refused`
+  const tally = `${count('passed')} at once, ${count('held')} delayed, ${count('refused')} refused`
   return `<g><text x="${LEFT}" y="${top + 8}" class="title">${title}</text>
 <text x="${WIDTH - LEFT}" y="${top + 8}" class="tally">${tally}</text>
 <line x1="${LEFT}" x2="${WIDTH - LEFT}" y1="${floor}" y2="${floor}" class="floor"/>
@@ -80,10 +80,10 @@ ${bars.join('')}${ticks.join('')}</g>`
 }
 
 const panels = await Promise.all(rules.map(async ({ title, rule }) => ({ title, bins: await run(rule) })))
-const legend = Object.entries({ passed: 'passed at once', held: 'held back, then passed', refused: 'refused' })
+const legend = Object.entries({ passed: 'passed at once', held: 'delayed, then passed', refused: 'refused' })
   .map(([kind, text], i) => {
     const x = LEFT + i * 180
-    return `<rect x="${x}" y="10" width="10" height="10" fill="${COLOURS[kind]}"/><text x="${x + 15}" y="19" class="tick" text-anchor="start">${text}</text>`
+    return `<rect x="${x}" y="10" width="10" height="10" fill="${COLORS[kind]}"/><text x="${x + 15}" y="19" class="tick" text-anchor="start">${text}</text>`
   })
   .join('')
 writeFileSync(

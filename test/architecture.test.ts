@@ -37,7 +37,7 @@ const packages: Readonly<Record<string, Layers>> = {
     },
   },
   gateway: {
-    bottom: ['version', 'survive'],
+    bottom: ['version'],
     mayImport: {
       settings: ['filters', 'proxy', 'routes', 'upstreams'],
       grpc: ['problem'],
@@ -63,7 +63,7 @@ const packages: Readonly<Record<string, Layers>> = {
       upstreams: ['http2', 'proxy', 'settings', 'tls'],
       admin: ['lifecycle', 'telemetry', 'upstreams'],
       tls: ['gateway', 'settings'],
-      lifecycle: ['admin', 'gateway-process'],
+      lifecycle: ['admin', 'gateway', 'settings', 'telemetry'],
     },
   },
   dashboard: {

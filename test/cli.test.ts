@@ -8,7 +8,7 @@ import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { run } from '../packages/gateway/src/cli/run.ts'
-import { demoRules } from '../packages/gateway/src/demo.ts'
+import { demoRules } from '../packages/gateway/src/demo/demo.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const bad = join(root, 'test/rules/bad')
@@ -32,7 +32,7 @@ async function diana(args: readonly string[], input = ''): Promise<Ended> {
     print: line => {
       out += `${line}\n`
     },
-    complain: line => {
+    printError: line => {
       err += `${line}\n`
     },
   })

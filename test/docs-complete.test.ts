@@ -46,7 +46,7 @@ describe('the command line', async () => {
   const help = async (...args: string[]): Promise<string> => {
     const lines: string[] = []
     const print = (line: string) => void lines.push(line)
-    expect(await run(args, { input: [] as never, print, complain: print })).toBe(0)
+    expect(await run(args, { input: [] as never, print, printError: print })).toBe(0)
     return lines.join('\n')
   }
   const commands = found(await help('help'), /^ *(?:diana )?([a-z]+) {2,}/gm)

@@ -20,7 +20,7 @@ async function check(args: readonly string[], input = ''): Promise<{ code: numbe
       yield Buffer.from(input)
     })(),
     print: line => void out.push(line),
-    complain: line => void err.push(line),
+    printError: line => void err.push(line),
   })
   return { code, out, err }
 }
@@ -109,7 +109,7 @@ describe('diana check', () => {
     }
     const path = name || file('large.yaml', '#'.repeat(6 * 1024 * 1024))
     const out: string[] = []
-    const code = await run(['check', path], { input: endless(), print: line => void out.push(line), complain() {} })
+    const code = await run(['check', path], { input: endless(), print: line => void out.push(line), printError() {} })
     expect([code, out[0]]).toEqual([1, expect.stringContaining('larger than 4 MiB')])
     expect(pulled).toBeLessThan(7)
   })

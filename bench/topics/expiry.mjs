@@ -19,9 +19,9 @@ export const programs = ['redis-server']
 export const peers = ['ioredis']
 
 export const about = `A million callers call once each, by a rule whose counts are in Redis. Then the process closes its store, and all hashes are
-left to expire; how long that would take is cut short by the same time for all of them. Meanwhile a client sends a \`PING\` every
-millisecond. The figure is the longest time that Redis was busy, by the CPU time of its main thread, while one \`PING\` waited: what
-other programs take from it on a busy machine does not count. \`LATENCY\` is the longest event that Redis itself noted, with that time.
+left to expire; their expiry is shortened by the same time for all of them, so that the measurement does not take as long. Meanwhile a client sends a \`PING\` every
+millisecond. The figure is the longest time that Redis was busy, by the CPU time of its main thread, while one \`PING\` waited: time
+that other programs take on a busy machine does not count. \`LATENCY\` is the longest event that Redis itself recorded, including that time.
 `
 
 const subjects = { 'diana token-bucket': 'token-bucket', 'diana sliding-window': 'sliding-window' }

@@ -34,16 +34,16 @@ export const peers = [
 ]
 
 export const about = `One route that answers with a small JSON document, called by \`wrk\` over ${CONNECTIONS} connections for a thousand accounts in turn.
-Load and server share this machine's cores, so the figure to compare is the CPU that the server process spends on a call; calls
-per second and the times a caller sees under full load stand beside it. "One rule" is a limit per account in a fixed window, as
+Load and server share this machine's cores, so the figure to compare is the CPU that the server process spends on a call; the tables also
+show calls per second and the times a caller sees under full load. "One rule" is a limit per account in a fixed window, as
 the peers count; "four rules" are the whole service, each account, each device and each resource in sliding windows. Every
-limiter writes its headers, unless it says "no headers" (\`answer: { headers: none }\`). "Bare, two headers more" is the framework
-writing two fixed headers of that size, and "two headers that change" the same with a number that counts down: what any limiter
-that tells callers where they stand must cost, and so the floor of the marks below.
+limiter writes its headers, unless it is named "no headers" (\`answer: { headers: none }\`). "Bare, two headers more" is the framework
+writing two fixed headers of that size, and "two headers that change" the same with a number that counts down: the minimum cost of any
+limiter that reports the state of the limits to callers, and so the floor of the targets below.
 
-- express-rate-limit: its README's settings, \`draft-8\` headers and no legacy ones; four of them in a row for four limits, of
-  which a refused call has already been charged by those in front.
-- @fastify/rate-limit: its README's settings; a request can meet one limit only.
+- express-rate-limit: its README's settings, \`draft-8\` headers and no legacy ones; four of them in a row for four limits: a refused call
+  has already been charged by those before the one that refuses.
+- @fastify/rate-limit: its README's settings; a request can have one limit only.
 - hono-rate-limiter: \`draft-6\` headers, its default; koa-ratelimit: the memory driver of its README.
 - @nestjs/throttler: its guard for the whole application, and four named throttlers for four limits.
 `

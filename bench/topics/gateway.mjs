@@ -24,11 +24,11 @@ this machine's cores, so the figure to compare is the CPU (user and system) that
 throughout and are called in turn, for a second each, so that a busy machine is busy for all of them.
 
 - bare node:http and undici: the least that a correct proxy of these parts does. It streams bodies through undici's pool, drops
-  headers that are about one connection, adds X-Forwarded-For, and ends a call whose caller leaves. It limits and checks nothing.
-- @fastify/http-proxy: only told where the service is; it counts nothing and checks nothing.
-- nginx: one worker, connections to the service kept open, no log of calls; \`limit_req\` per account with room for all calls.
-  A program of another kind (C, no place for filters in JavaScript), as a measure of what a proxy can cost.
-- Diana: \`createGateway\`, told where the service is. Four rules: the whole service, each address, each account, each path.
+  hop-by-hop headers, adds X-Forwarded-For, and cancels a call whose caller disconnects. It limits and checks nothing.
+- @fastify/http-proxy: configured only with the service's address; it counts nothing and checks nothing.
+- nginx: one worker, connections to the service kept open, no access log; \`limit_req\` per account with room for all calls.
+  A program of another kind (C, no filters in JavaScript), as a measure of what a proxy can cost.
+- Diana: \`createGateway\`, configured with the service's address. Four rules: the whole service, each address, each account, each path.
   With 2 workers: \`diana start --workers 2\`, the CPU of all its processes; each worker asks the process that counts for both.
 `
 

@@ -10,13 +10,13 @@ const keysOf = count => Array.from({ length: count }, (_, i) => keyOf(i, count))
 const spelled = count => count.toLocaleString('en').replaceAll(',', ' ')
 
 export const about = `One decision by each library's store in memory, called as its own middleware calls it, without a framework. All count in a
-window of a minute whose limit is never reached, unless a case says otherwise; a token bucket and Diana's sliding window (her
-default, which no peer here has) stand beside it. The floor is a \`Map\` of numbers that is read and written once.
+window of a minute whose limit is never reached, unless a case states otherwise; for comparison there are also a token bucket and Diana's
+sliding window (its default, which no peer here has). The floor is a \`Map\` of numbers that is read and written once.
 
 - express-rate-limit and hono-rate-limiter: their \`MemoryStore\`, with \`windowMs\` set and nothing else.
 - rate-limiter-flexible: \`RateLimiterMemory\` with points and duration; four of them, asked at once, for four limits.
-- limiter: \`tryRemoveTokens\` of a \`RateLimiter\` per key, kept in a \`Map\`, since it knows no keys; it never forgets one.
-- pacing jobs: a permit that is there already, asked for by 500 jobs at once; \`limiter\` with \`removeTokens\`,
+- limiter: \`tryRemoveTokens\` of a \`RateLimiter\` per key, kept in a \`Map\`, since it has no keys; it never deletes one.
+- pacing jobs: a permit that is available already, requested by 500 jobs at once; \`limiter\` with \`removeTokens\`,
   \`bottleneck\` with a reservoir, which starts job after job from a timer.
 `
 

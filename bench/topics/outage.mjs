@@ -1,4 +1,4 @@
-// Redis gone: how long a decision keeps a caller waiting when nobody listens at its address, and when it has frozen.
+// Redis gone: how long a caller waits for a decision when nothing listens at its address, and when it has frozen.
 
 import { setTimeout } from 'node:timers/promises'
 import { DIANA_TIMEOUT_MS, subjects } from '../outage-subjects.mjs'
@@ -15,13 +15,13 @@ const LATE_MS = 15
 export const programs = ['redis-server']
 export const peers = ['ioredis', 'rate-limiter-flexible', 'rate-limit-redis']
 
-export const about = `How long the caller waits for a decision: the first one when nobody listens at Redis' address, the first one after a Redis that
-worked was stopped in mid-air (SIGSTOP), and the slowest of the ${NEXT_CALLS} decisions of the second after that. Nobody waits longer than
-${PATIENCE_MS} ms here: that figure means "still waiting". What is timed is an answer of any kind, an error too: a limiter that fails
-at once leaves it to the application to let the call pass.
+export const about = `How long the caller waits for a decision: the first one when nothing listens at Redis' address, the first one after a working
+Redis was frozen (SIGSTOP), and the slowest of the ${NEXT_CALLS} decisions of the second after that. No call waits longer than
+${PATIENCE_MS} ms here: that figure means "still waiting". The time until an answer of any kind is measured, also an error: a limiter that fails
+at once leaves it to the application to admit the call.
 
-- Diana: \`store: { redis, timeout: ${DIANA_TIMEOUT_MS}ms }\`; she goes on counting in this process.
-- rate-limiter-flexible: ioredis with \`enableOfflineQueue: false\`, as its documentation asks for; it rejects. "Insured" has an
+- Diana: \`store: { redis, timeout: ${DIANA_TIMEOUT_MS}ms }\`; it continues to count in this process.
+- rate-limiter-flexible: ioredis with \`enableOfflineQueue: false\`, as its documentation requires; it rejects. "Insured" has an
   \`insuranceLimiter\` in memory.
 - express-rate-limit with rate-limit-redis: an ioredis client with its defaults, as in its README.
 `
@@ -30,7 +30,7 @@ const unit = 'ms'
 const all = Object.keys(subjects)
 
 export const cases = [
-  { name: 'nobody listens, the first decision', unit, phase: 'refused', rounds: 1, subjects: all },
+  { name: 'nothing listens, the first decision', unit, phase: 'refused', rounds: 1, subjects: all },
   { name: 'frozen, the first decision', unit, phase: 'first', rounds: 1, subjects: all },
   { name: 'frozen, the slowest of the next second', unit, phase: 'next', rounds: 1, subjects: all },
 ]
@@ -45,7 +45,7 @@ export const marks = [
 
 /** Measures one subject in this process, which does nothing else. */
 export async function measure({ phase }, subject) {
-  // port 1 is reserved, and nobody listens there
+  // port 1 is reserved, and nothing listens there
   if (phase === 'refused') return { value: await waited(await subjects[subject]('redis://127.0.0.1:1')) }
   const redis = await startRedis()
   try {

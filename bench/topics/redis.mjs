@@ -21,7 +21,7 @@ export const peers = ['ioredis', 'rate-limiter-flexible', 'rate-limit-redis']
 
 export const about = `A redis-server of its own for every measurement, on a Unix socket and without persistence, called through ioredis by a
 thousand accounts in turn. The floor is a bare \`EVALSHA\` that adds one and sets an expiry, once per call. Peers count in a fixed
-window of a minute, and so does Diana unless another algorithm is named; she sends the calls of one turn of the event loop
+window of a minute, and so does Diana unless another algorithm is named; it sends the calls of one turn of the event loop
 together, the others one by one. Several processes are measured with 64 calls in flight each.
 
 - rate-limiter-flexible: \`RateLimiterRedis\` on ioredis as in its documentation; \`RateLimiterUnion\` for three limits, which

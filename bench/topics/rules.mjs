@@ -37,9 +37,9 @@ const [few] = subjects
 const many = subjects.at(-1)
 
 export const about = `What one decision costs among 10 to 10 000 rules of mixed kinds: exact paths, prefixes, parameters, globs, hosts and headers.
-Each call meets the same number of rules, two, however many others there are; what grows is the search for them. Peers have no
+Each call matches the same number of rules, two, however many others there are; what grows is the search for them. Peers have no
 rules to search: each is one limit that its user has put on one route. With all rules called in turn there are also more counts
-to find in memory, which is not the matching's cost.
+to find in memory, which is not a cost of matching.
 `
 
 export const cases = [

@@ -1,4 +1,4 @@
-// @RateLimit on a method, in the standard's way: no framework, no HTTP.
+// @RateLimit on a method, as a standard decorator: no framework, no HTTP.
 // Run it: npm run build && npx tsc -p examples/decorator && node examples/decorator/dist/main.js
 import { LimitedError, RateLimit } from 'diana-limiter'
 

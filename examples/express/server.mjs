@@ -1,4 +1,4 @@
-// Express: one line guards the whole application, another one route.
+// Express: one line limits the whole application, another line one route.
 // Run it: npm run build && node examples/express/server.mjs
 import { once } from 'node:events'
 import { createLimiter } from 'diana-limiter'

@@ -10,7 +10,7 @@ const app = Fastify()
 await app.register(diana(limiter))
 app.addHook('onClose', () => limiter.close())
 
-// ten tokens a minute; each call reserves four, and settles what it has used when that is known
+// ten tokens a minute; each call is charged four, and settles its real cost when that is known
 const tokens = rateLimit(limiter, { rule: { id: 'tokens', by: 'ip', limit: '10/m' }, cost: 4 })
 app.get('/chat', { onRequest: tokens }, async request => {
   const answer = 'three tokens used'

@@ -1,4 +1,4 @@
-// A gateway made in code, in front of a service that knows nothing of limits.
+// A gateway created in code, in front of a service that has no limits of its own.
 // Run it: npm run build && node examples/gateway/server.mjs
 import { once } from 'node:events'
 import { createServer } from 'node:http'

@@ -1,4 +1,4 @@
-// Node's own server, with everything that comes to it guarded: requests, upgrades, tunnels.
+// Node's own server, with everything limited that reaches it: requests, upgrades, tunnels.
 // Run it: npm run build && node examples/http/server.mjs
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -8,7 +8,7 @@ import { guard } from 'diana-limiter/http'
 const limiter = await createLimiter({ rules: [{ id: 'per-address', by: 'ip', limit: '5/m' }] })
 
 const server = createServer((request, response) => {
-  // the target comes in one spelling, whatever the caller wrote: //hello is /hello
+  // the target is normalized, whatever the caller sent: //hello is /hello
   response.end(`you called ${request.url}\n`)
 })
 guard(server, limiter)

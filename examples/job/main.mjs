@@ -1,4 +1,4 @@
-// A job that must not send more than 20 messages a second, however fast it could.
+// A job that must not send more than 20 messages a second, even if it could.
 // Run it: npm run build && node examples/job/main.mjs
 import { RateLimiter } from 'diana-limiter'
 
@@ -12,5 +12,5 @@ for (const message of messages) {
 }
 export const tookMs = performance.now() - since
 
-// a message that may be dropped is not waited for
+// a message that may be dropped does not wait
 console.log((await pace.tryAcquire()) ? 'sent six' : 'dropped six')

@@ -1,4 +1,4 @@
-// Koa: a middleware, before all others.
+// Koa: a middleware, mounted before all others.
 // Run it: npm run build && node examples/koa/server.mjs
 import { once } from 'node:events'
 import { createLimiter } from 'diana-limiter'

@@ -19,7 +19,7 @@ class OrdersController {
     return 'orders'
   }
 
-  // its own limit, in place of the controller's
+  // its own limit, instead of the controller's
   @RateLimit({ limit: '2/m', by: 'ip' })
   @Post()
   order(): string {

@@ -52,13 +52,13 @@ export function summaryOf(results, { seconds, redis }) {
     `${results.length} cases in ${seconds.toFixed(0)} s: ${over} calls over a limit, at least ${percent(least)} used, ${missed.length} missed.`,
     `Of ${loaded.length} cases with more load than the limit, ${full} used at least 98 % of the limit itself.`,
     ...spreadLine(
-      'When Redis judged a call is known to within',
+      'The time at which Redis decided a call is known to within',
       'ms',
       results.flatMap(one => one.widthUs),
     ),
     ...spreadLine(
       'Calls that waited passed',
-      'ms after their moment',
+      'ms after their scheduled time',
       results.flatMap(one => one.lateUs),
     ),
     machineLine(redis),

@@ -7,7 +7,7 @@ import { gzipSync } from 'node:zlib'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createDouble } from '../../packages/dashboard/double/double.ts'
-import { readPage } from '../../packages/gateway/src/admin/page.ts'
+import { readPage } from '../../packages/gateway/src/admin/server/page.ts'
 import { buildPage, call, listen, openBrowser, openTab, type Running, runGateway } from './stage.ts'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')

@@ -258,7 +258,7 @@ describe('explain', () => {
 })
 
 describe('callers', () => {
-  it('are pardoned, blocked and let in again, though their names are hidden', async () => {
+  it('callers are reset, blocked and unblocked while their names are hidden', async () => {
     await diana.close()
     writeFileSync(config, rules.replace('limit: 5/h', 'limit: 5/h\n    block: manual'))
     diana = await runGateway({ config, page: built.folder })

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { createLimiter } from 'diana-limiter'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { build } from 'vite'
-import { createAdmin } from '../../packages/gateway/src/admin/create-admin.ts'
+import { createAdmin } from '../../packages/gateway/src/admin/server/create-admin.ts'
 import { createGateway } from '../../packages/gateway/src/gateway.ts'
 import { findProgram } from '../../scripts/programs.mjs'
 

@@ -48,7 +48,7 @@ async function cluster() {
   }
 }
 
-/** Redis, and a config centre over HTTP that says what it is told to say. */
+/** Redis, and a config center over HTTP whose answers the test sets. */
 async function centre() {
   const scene = await single()
   let answer = response => response.end(JSON.stringify({ rules }))
@@ -179,7 +179,7 @@ export const faults = [
     end: ({ proxy }) => proxy.delay(0),
   },
   {
-    name: 'each process stands still for 150 ms, again and again',
+    name: 'each process stalls for 150 ms, again and again',
     isQuiet: true,
     isStalling: true,
     lastsMs: 0,
@@ -330,28 +330,28 @@ export const faults = [
     end: ({ redis }) => redis.start(),
   },
   {
-    name: 'config centre down',
+    name: 'config center down',
     scene: centre,
     isQuiet: true,
     begin: ({ say }) => say(response => response.destroy()),
     end: ({ say }) => say(response => response.end(JSON.stringify({ rules }))),
   },
   {
-    name: 'config centre empty',
+    name: 'config center empty',
     scene: centre,
     isQuiet: true,
     begin: ({ say }) => say(response => response.end('')),
     end: ({ say }) => say(response => response.end(JSON.stringify({ rules }))),
   },
   {
-    name: 'config centre talks garbage',
+    name: 'config center sends garbage',
     scene: centre,
     isQuiet: true,
     begin: ({ say }) => say(response => response.end('{ rules: [ { id: 7, limit: lots } <html>')),
     end: ({ say }) => say(response => response.end(JSON.stringify({ rules }))),
   },
   {
-    name: 'config centre never answers',
+    name: 'config center never answers',
     scene: centre,
     isQuiet: true,
     begin: ({ say }) => say(() => {}),

@@ -100,7 +100,7 @@ async function top(args: readonly string[]): Promise<{ code: number; out: string
     print: line => {
       out += `${line}\n`
     },
-    complain: line => {
+    printError: line => {
       err += `${line}\n`
     },
   })

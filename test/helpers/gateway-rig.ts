@@ -25,7 +25,7 @@ export interface Guarded {
   readonly limiter: Limiter
   readonly url: string
   readonly port: number
-  readonly httpFigures: OpenGateway['httpFigures']
+  readonly httpStats: OpenGateway['httpStats']
   readonly reopenLogs: OpenGateway['reopenLogs']
   /** Writes the file anew, as an operator would. */
   rewrite(document: object): void
@@ -73,7 +73,7 @@ export class GatewayRig {
       writeFileSync(config, stringify({ rules: [{ id: 'all', limit: '1000000/s' }], ...words }))
     rewrite(document)
     const limiter = await createLimiter({ config, sections: [gatewaySection] })
-    const { app: gateway, httpFigures, reopenLogs } = await openGateway({ limiter, folder, ...options })
+    const { app: gateway, httpStats, reopenLogs } = await openGateway({ limiter, folder, ...options })
     const destroyConnections = trackConnections(gateway.server)
     this.#closing.push(
       () => limiter.close(),
@@ -82,7 +82,7 @@ export class GatewayRig {
       destroyConnections,
     )
     const url = await gateway.listen({ port: 0, host: '127.0.0.1' })
-    return { gateway, limiter, url, port: Number(new URL(url).port), httpFigures, reopenLogs, rewrite }
+    return { gateway, limiter, url, port: Number(new URL(url).port), httpStats, reopenLogs, rewrite }
   }
 
   folder(): string {

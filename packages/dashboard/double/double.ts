@@ -45,7 +45,7 @@ export function createDouble({ crowd = 0 }: { crowd?: number } = {}): Middleware
 
   const answers: Record<string, (body: Record<string, string>, url: URL) => unknown> = {
     'GET status': status,
-    'GET openapi.json': () => ({ paths: { '/api/v1/blocks': {}, '/api/v1/pardon': {} } }),
+    'GET openapi.json': () => ({ paths: { '/api/v1/blocks': {}, '/api/v1/reset': {} } }),
     'GET rules': () => ({ rules }),
     'GET figures': () => figures.history(),
     'GET schema': () => schema,
@@ -59,7 +59,7 @@ export function createDouble({ crowd = 0 }: { crowd?: number } = {}): Middleware
       state.blocks = state.blocks.filter(({ id }) => !url.pathname.endsWith(`/${id}`))
       return {}
     },
-    'POST pardon': () => ({}),
+    'POST reset': () => ({}),
     'GET trials': () => ({ trials: [] }),
     'POST explain': () => explanation,
     'GET document': (_body, url) => {

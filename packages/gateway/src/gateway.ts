@@ -13,22 +13,22 @@ import { Admission } from './calls/admission.ts'
 import type { CallReply, CallRequest } from './calls/call.ts'
 import { plainListener } from './calls/plain-listener.ts'
 import { watchHooks } from './calls/watch-hooks.ts'
-import { Closing } from './closing.ts'
 import { BulkQueue } from './connections/bulk-queue.ts'
 import type { FilterPlugin } from './filters/filter.ts'
 import { answerGrpc } from './grpc/answer-grpc.ts'
+import { Closing } from './lifecycle/closing.ts'
 import { LiveSettings } from './live-settings.ts'
 import { assertProxyProtocol, prepareGateway } from './prepare-gateway.ts'
 import { problemText, sendProblem } from './problem.ts'
-import { DirectOutlet } from './proxy/direct-outlet.ts'
+import { DirectSink } from './proxy/answers/direct-sink.ts'
+import { ReplySink } from './proxy/answers/reply-sink.ts'
 import { AnswerBroken } from './proxy/failure.ts'
 import { Forwarder } from './proxy/forwarder.ts'
-import { ReplyOutlet } from './proxy/reply-outlet.ts'
-import { faultOf, settleRequest } from './proxy/settle-request.ts'
+import { faultOf, normalizeRequest } from './proxy/normalize-request.ts'
 import { GatewayServer, headersMsOf } from './server.ts'
 import type { GatewaySettings } from './settings/gateway-settings.ts'
 import { recordOf } from './telemetry/call-record.ts'
-import type { HttpFigures } from './telemetry/http-figures.ts'
+import type { HttpStats } from './telemetry/http-stats.ts'
 import { tellRequestId } from './telemetry/request-ids.ts'
 import { Telemetry } from './telemetry/telemetry.ts'
 import { withClientCert } from './tls/client-cert-header.ts'
@@ -76,7 +76,7 @@ export async function createGateway(options: GatewayOptions): Promise<FastifyIns
 /** A gateway with what only its own process may ask of it. */
 export interface OpenGateway {
   readonly app: FastifyInstance
-  httpFigures(): HttpFigures
+  httpStats(): HttpStats
   /** Goes on with new log files where the present ones were renamed. */
   reopenLogs(): Promise<void>
 }
@@ -144,7 +144,7 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
     return503OnClosing: false,
     // it would also bound how long calls under way may take at the end, which is for shutdown.timeout to say
     pluginTimeout: 0,
-    rewriteUrl: settleRequest,
+    rewriteUrl: normalizeRequest,
     frameworkErrors: (_error, request, reply) => {
       tellRequestId(request, reply as FastifyReply)
       sendProblem(reply as FastifyReply, 400, faultOf(request.raw))
@@ -174,7 +174,7 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
     },
     bulk: new BulkQueue(),
     // whoever stands in the chain may want to see answers as well
-    outletFor: reply => (filters.length > 0 ? new ReplyOutlet(reply as FastifyReply) : new DirectOutlet(reply)),
+    outletFor: reply => (filters.length > 0 ? new ReplySink(reply as FastifyReply) : new DirectSink(reply)),
     isClosing: () => closing.hasBegun,
   })
   const closing: Closing = new Closing({
@@ -206,7 +206,7 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
   const connections = (): number => gatewayServer?.connections ?? 0
   return {
     app,
-    httpFigures: () => telemetry.figures({ connections, upstreams: () => live.upstreams.all }),
+    httpStats: () => telemetry.figures({ connections, upstreams: () => live.upstreams.all }),
     reopenLogs: () => telemetry.reopen(),
   }
 }

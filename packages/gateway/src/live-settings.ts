@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { DianaError, type SectionFollower } from 'diana-limiter'
 import { RouteTable } from './routes/route-table.ts'
 import { type GatewaySettings, parseGatewaySettings } from './settings/gateway-settings.ts'
-import type { RouteSettings } from './settings/route-settings.ts'
+import type { RouteSettings } from './settings/routes/route-settings.ts'
 import { Upstreams, type UpstreamsParts } from './upstreams/upstreams.ts'
 
 /** What a running gateway cannot change: its server and its chain of filters are built once. */

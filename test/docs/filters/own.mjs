@@ -8,7 +8,7 @@ export const server = createServer(async ({ method = 'GET', url = '/', headers, 
   if (target === undefined) return response.writeHead(400).end()
   const ip = limiter.addressOf(socket.remoteAddress, headers[limiter.forwardedBy])
   const verdict = await limiter.check({ method, ...target, ip, host: headers.host, headers })
-  // places are given back, and failures counted, when the response is over
+  // frees slots and counts failures when the response is over
   response.once('close', () => verdict.end({ status: response.writableFinished ? response.statusCode : undefined }))
   if (!verdict.allowed) {
     const { status, headers: lines, body } = refusal(verdict, Date.now())

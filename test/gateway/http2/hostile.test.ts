@@ -174,7 +174,7 @@ describe('slow callers of HTTP/2', () => {
       const slow = [0, 1].map(() => caller.open(grpc, true))
       const answers = slow.map(answerOn)
       for (const stream of slow) stream.write('x')
-      await expect.poll(() => guarded.httpFigures().upstreams[0]?.inProgress).toBe(2)
+      await expect.poll(() => guarded.httpStats().upstreams[0]?.inProgress).toBe(2)
       expect(await (await fetch(`${guarded.url}/quick`)).text()).toBe('served')
       const { status, headers } = await Promise.race(answers)
       expect([status, headers['grpc-status']]).toEqual([200, '4'])

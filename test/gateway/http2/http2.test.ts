@@ -405,13 +405,13 @@ test('the access log has each call of a connection of HTTP/2 with its own bytes 
 
 test('calls of HTTP/2 that are refused for what they ask, as for a tunnel, are in the access log and in the figures', async () => {
   const folder = rig.folder()
-  const { caller, httpFigures } = await guardEcho({ accessLog: { to: join(folder, 'access.log') } })
+  const { caller, httpStats } = await guardEcho({ accessLog: { to: join(folder, 'access.log') } })
   expect((await caller.call({ ':method': 'CONNECT', ':authority': 'a.test:443' })).status).toBe(405)
   expect((await caller.call({ ':path': '/a', expect: 'the best' })).status).toBe(417)
   const statuses = () =>
     [...readFileSync(join(folder, 'access.log'), 'utf8').matchAll(/"status":(\d+)/g)].map(([, status]) => status)
   await expect.poll(statuses).toEqual(['405', '417'])
-  expect(httpFigures().rejected).toMatchObject({ expectation: 1 })
+  expect(httpStats().rejected).toMatchObject({ expectation: 1 })
 })
 
 test('a file that turns HTTP/2 off while the gateway runs is not taken', async () => {

@@ -273,7 +273,7 @@ describe('diana start', () => {
     const say = (line: string): void => {
       said += `${line}\n`
     }
-    const terminal = { input: (async function* () {})(), print: say, complain: say }
+    const terminal = { input: (async function* () {})(), print: say, printError: say }
     const ended = run(['start', '--config', config, '--upstream', 'http://127.0.0.1:1', '--port', '0'], terminal)
     await until(() => /listens on/.test(said))
     await meanwhile(line => until(() => line.test(said)))

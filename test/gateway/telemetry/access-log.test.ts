@@ -183,7 +183,7 @@ function callers(port: number): Record<string, (id: number) => Promise<Expected>
 
 describe('the access log', () => {
   test('has exactly one line for each call of any kind, and the metrics count the same calls', async () => {
-    const { path, port, gateway, httpFigures } = await startAll()
+    const { path, port, gateway, httpStats } = await startAll()
     const kinds = Object.entries(callers(port))
     const expected: string[] = []
     let id = 0
@@ -200,7 +200,7 @@ describe('the access log', () => {
         for (let call = calls.pop(); call !== undefined; call = calls.pop()) await call()
       }),
     )
-    await expect.poll(() => httpFigures().inProgress).toBe(0)
+    await expect.poll(() => httpStats().inProgress).toBe(0)
     await gateway.close()
     const lines = linesOf(path)
     const logged = lines.map(({ path: target = '', status, end }) => {
@@ -209,7 +209,7 @@ describe('the access log', () => {
     expect(logged.sort()).toEqual(expected.sort())
     expect(lines.length).toBe(kinds.length * 3)
 
-    const { traffic } = httpFigures()
+    const { traffic } = httpStats()
     const sum = (read: (one: (typeof traffic)[number]) => number): number =>
       traffic.reduce((total, one) => total + read(one), 0)
     expect(sum(one => Object.values(one.calls).reduce((a, b) => a + b, 0))).toBe(lines.length)
@@ -413,11 +413,11 @@ test('an id from a trusted proxy is kept, and every other one replaced', async (
 })
 
 test('a caller that sends too slowly leaves a line with status 408', async () => {
-  const { path, port, gateway, httpFigures } = await startAll({ limits: { minRate: '1GiB', grace: '1ms' } })
+  const { path, port, gateway, httpStats } = await startAll({ limits: { minRate: '1GiB', grace: '1ms' } })
   const upload = connect(port, '127.0.0.1')
   upload.write('POST /a/hang HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n')
   expect(await firstBytes(upload)).toMatch(/^HTTP\/1.1 408/)
-  await expect.poll(() => httpFigures().inProgress).toBe(0)
+  await expect.poll(() => httpStats().inProgress).toBe(0)
   await gateway.close()
   expect(linesOf(path)).toMatchObject([{ status: 408, method: 'POST', route: '/a' }])
 })
@@ -455,13 +455,13 @@ test('with a sample, all calls with a status of 400 and above are logged, and a 
 })
 
 test('an aborted upload leaves a line with status 499', async () => {
-  const { path, port, gateway, httpFigures } = await startAll()
+  const { path, port, gateway, httpStats } = await startAll()
   const upload = request({ port, method: 'POST', path: '/a/hang', headers: { 'content-length': 1000 } })
   upload.on('error', () => {})
   upload.write('half')
-  await expect.poll(() => httpFigures().upstreams.some(({ inProgress }) => inProgress > 0)).toBe(true)
+  await expect.poll(() => httpStats().upstreams.some(({ inProgress }) => inProgress > 0)).toBe(true)
   upload.destroy()
-  await expect.poll(() => httpFigures().inProgress).toBe(0)
+  await expect.poll(() => httpStats().inProgress).toBe(0)
   await gateway.close()
   expect(linesOf(path)).toMatchObject([{ status: 499, end: 'aborted', method: 'POST' }])
 })

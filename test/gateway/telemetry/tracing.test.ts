@@ -186,29 +186,29 @@ describe('traces', () => {
   test('are dropped and counted while the collector is stalled, and calls are served all the while', async () => {
     const stalled = await rig.serveRaw(() => {})
     const service = await rig.serve()
-    const { url, gateway, httpFigures } = await guard(stalled, service.url)
+    const { url, gateway, httpStats } = await guard(stalled, service.url)
     for (let at = 0; at < 3; at++) expect((await fetch(`${url}/a`)).status).toBe(200)
     const began = performance.now()
     await gateway.close()
     expect(performance.now() - began).toBeLessThan(5000)
-    expect(httpFigures()).toMatchObject({ exportedSpans: 0, droppedSpans: 6 })
+    expect(httpStats()).toMatchObject({ exportedSpans: 0, droppedSpans: 6 })
   })
 
   test('are sent again to a collector that was busy, and not to one that refuses them', async () => {
     let status = 503
     const collector = await startCollector(() => status)
     const service = await rig.serve()
-    const { url, gateway, httpFigures } = await guard(collector.url, service.url)
+    const { url, gateway, httpStats } = await guard(collector.url, service.url)
     await (await fetch(`${url}/a`)).text()
     await expect.poll(() => collector.received.length, { timeout: 5000 }).toBe(1)
     await pause(0)
     status = 200
-    await expect.poll(() => httpFigures().exportedSpans, { timeout: 10_000 }).toBe(2)
+    await expect.poll(() => httpStats().exportedSpans, { timeout: 10_000 }).toBe(2)
     expect(collector.spans).toHaveLength(2)
     status = 400
     await (await fetch(`${url}/a`)).text()
     await gateway.close()
-    expect(httpFigures()).toMatchObject({ exportedSpans: 2, droppedSpans: 2 })
+    expect(httpStats()).toMatchObject({ exportedSpans: 2, droppedSpans: 2 })
   })
 
   test('are left as they are where tracing is not asked for', async () => {

@@ -1,6 +1,6 @@
 import { request } from 'undici'
 import { afterEach, describe, expect, test } from 'vitest'
-import { createAdmin } from '../../../packages/gateway/src/admin/create-admin.ts'
+import { createAdmin } from '../../../packages/gateway/src/admin/server/create-admin.ts'
 import { GatewayRig } from '../../helpers/gateway-rig.ts'
 
 const rig = new GatewayRig()

@@ -8,9 +8,9 @@ const rig = new GatewayRig()
 afterEach(() => rig.close())
 
 /** The values of a metric as Prometheus reads them, by their labels. */
-async function scrape({ httpFigures }: Guarded, name: string): Promise<Record<string, number>> {
+async function scrape({ httpStats }: Guarded, name: string): Promise<Record<string, number>> {
   const registry = new Registry()
-  registerHttpMetrics(httpFigures, registry)
+  registerHttpMetrics(httpStats, registry)
   const lines = (await registry.metrics()).split('\n').filter(line => line.startsWith(`${name}{`))
   return Object.fromEntries(
     lines.map(line => {

@@ -57,7 +57,7 @@ export const api = {
   blocks: () => read<{ blocks: Block[] }>('blocks').then(({ blocks }) => blocks),
   block: (caller: string, period: string) => send('POST', 'blocks', { caller, for: period }),
   unblock: (id: string) => send('DELETE', `blocks/${part(id)}`),
-  pardon: (caller: string) => send('POST', 'pardon', { caller }),
+  reset: (caller: string) => send('POST', 'reset', { caller }),
   explain: (request: string) => send<Explanation>('POST', 'explain', { request }),
   document: (where: Where) => read<RuleDocument>(`document?where=${where}`),
   check: (where: Where, text: string) =>

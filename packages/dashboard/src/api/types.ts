@@ -8,7 +8,7 @@ export interface Counts {
 }
 
 /** One second of figures, as the live stream tells it. */
-export interface LiveFigures {
+export interface LiveStats {
   readonly at: number
   readonly total: LiveCounts
   readonly rules: Readonly<Record<string, LiveCounts & { readonly load?: number }>>
@@ -91,7 +91,7 @@ export interface Rule {
 }
 
 export interface Caller {
-  /** For blocking and pardoning, also while the key is masked. */
+  /** For blocking and resetting, also while the key is masked. */
   readonly id: string
   readonly rule: string
   readonly key: string

@@ -2,7 +2,7 @@ import { type Signal, signal } from '@preact/signals'
 import { api, ask } from '../api/api.ts'
 import { Problem } from '../api/problem.ts'
 import { readServerEvents, type ServerEvent } from '../api/server-events.ts'
-import type { LiveFigures, Rule, Status } from '../api/types.ts'
+import type { LiveStats, Rule, Status } from '../api/types.ts'
 import { tokenIsAsked } from '../session.ts'
 import { Ring, SECONDS } from './ring.ts'
 
@@ -20,7 +20,7 @@ export const rules: Signal<readonly Rule[] | undefined> = signal(undefined)
 
 export const total: Ring = new Ring()
 const rings = new Map<string, Ring>()
-let newest: LiveFigures | undefined
+let newest: LiveStats | undefined
 
 export function ringOf(rule: string): Ring | undefined {
   return rings.get(rule)
@@ -88,7 +88,7 @@ async function readEverything(): Promise<void> {
 }
 
 async function take({ name, data }: ServerEvent): Promise<void> {
-  if (name === 'figures') takeFigures(JSON.parse(data) as LiveFigures)
+  if (name === 'figures') takeFigures(JSON.parse(data) as LiveStats)
   if (name === 'status') status.value = JSON.parse(data) as Status
   if (name === 'rules') {
     rules.value = await api.rules()
@@ -96,7 +96,7 @@ async function take({ name, data }: ServerEvent): Promise<void> {
   }
 }
 
-function takeFigures(figures: LiveFigures): void {
+function takeFigures(figures: LiveStats): void {
   const at = Math.floor(figures.at / 1000)
   newest = figures
   total.write(at, figures.total)

@@ -22,7 +22,7 @@ export function Callers(): JSX.Element {
   const callers = useAnswer(() => api.callers(unmask), [unmask, turn])
   const paths = useAnswer(() => api.paths(), []).answer
   const canBlock = paths?.has('/api/v1/blocks') === true
-  const canPardon = paths?.has('/api/v1/pardon') === true
+  const canReset = paths?.has('/api/v1/reset') === true
   const blocks = useAnswer(async () => (canBlock ? api.blocks() : []), [turn, canBlock])
   const act = (action: Promise<unknown>, sentence: string) =>
     action.then(
@@ -57,7 +57,7 @@ export function Callers(): JSX.Element {
               <CallerTable
                 callers={list}
                 onBlock={canBlock && (({ id, key }, period) => act(api.block(id, period), told.blocked(name(key))))}
-                onPardon={canPardon && (({ id, key }) => act(api.pardon(id), told.pardoned(name(key))))}
+                onReset={canReset && (({ id, key }) => act(api.reset(id), told.resetDone(name(key))))}
               />
             )
           }
@@ -73,7 +73,7 @@ export function Callers(): JSX.Element {
               list.length === 0 ? (
                 <p class="empty">{told.noBlocks}</p>
               ) : (
-                <BlockTable blocks={list} onLift={({ id, key }) => act(api.unblock(id), told.pardoned(name(key)))} />
+                <BlockTable blocks={list} onLift={({ id, key }) => act(api.unblock(id), told.resetDone(name(key)))} />
               )
             }
           </Answered>
@@ -87,12 +87,12 @@ interface CallerTableProps {
   readonly callers: readonly Caller[]
   /** false where the gateway cannot. */
   readonly onBlock: ((caller: Caller, period: string) => void) | false
-  readonly onPardon: ((caller: Caller) => void) | false
+  readonly onReset: ((caller: Caller) => void) | false
 }
 
-function CallerTable({ callers, onBlock, onPardon }: CallerTableProps): JSX.Element {
+function CallerTable({ callers, onBlock, onReset }: CallerTableProps): JSX.Element {
   const { columns, callers: told } = words.value
-  const canAct = onBlock !== false || onPardon !== false
+  const canAct = onBlock !== false || onReset !== false
   const most = Math.max(1, ...callers.map(({ refused }) => refused))
   return (
     <table class="plain callers">
@@ -127,7 +127,7 @@ function CallerTable({ callers, onBlock, onPardon }: CallerTableProps): JSX.Elem
               <td>
                 <Deeds
                   onBlock={onBlock && (period => onBlock(caller, period))}
-                  onPardon={onPardon && (() => onPardon(caller))}
+                  onReset={onReset && (() => onReset(caller))}
                 />
               </td>
             )}
@@ -145,10 +145,10 @@ function isOfAll(rule: string): boolean {
 
 interface DeedsProps {
   readonly onBlock: ((period: string) => void) | false
-  readonly onPardon: (() => void) | false
+  readonly onReset: (() => void) | false
 }
 
-function Deeds({ onBlock, onPardon }: DeedsProps): JSX.Element {
+function Deeds({ onBlock, onReset }: DeedsProps): JSX.Element {
   const { callers: told } = words.value
   const [period, setPeriod] = useState(PERIODS[1]!)
   return (
@@ -165,9 +165,9 @@ function Deeds({ onBlock, onPardon }: DeedsProps): JSX.Element {
           </button>
         </>
       )}
-      {onPardon && (
-        <button type="button" class="quiet" title={told.pardonMeans} onClick={onPardon}>
-          {told.pardon}
+      {onReset && (
+        <button type="button" class="quiet" title={told.resetMeans} onClick={onReset}>
+          {told.reset}
         </button>
       )}
     </span>

@@ -37,7 +37,7 @@ export function Editor(): JSX.Element {
         {read =>
           read.where === where &&
           schema.answer && (
-            <Desk
+            <AdminContext
               key={where}
               where={where}
               read={read}
@@ -58,7 +58,7 @@ interface DeskProps {
   readonly again: () => void
 }
 
-function Desk({ where, read, schema, again }: DeskProps): JSX.Element {
+function AdminContext({ where, read, schema, again }: DeskProps): JSX.Element {
   const { editor: told } = words.value
   const draft = drafts[where]
   const host = useRef<HTMLDivElement>(null)
@@ -105,7 +105,7 @@ function Desk({ where, read, schema, again }: DeskProps): JSX.Element {
   }, [text])
 
   return (
-    <section class="panel desk" aria-label={base.name}>
+    <section class="panel context" aria-label={base.name}>
       <div class="panel-head">
         <h2 title={base.name}>{shortName(base.name)}</h2>
         <p class={`hush ${changed ? 'unsaved' : ''}`}>{changed ? told.unsaved : told.unchanged}</p>

@@ -1,7 +1,7 @@
 import { createLimiter, type Limiter } from 'diana-limiter'
 import type { FastifyInstance } from 'fastify'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createAdmin } from './create-admin.ts'
+import { createAdmin } from './server/create-admin.ts'
 
 let limiter: Limiter
 let app: FastifyInstance

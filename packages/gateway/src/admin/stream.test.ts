@@ -2,9 +2,9 @@ import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import { createLimiter, type Limiter } from 'diana-limiter'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { LiveFigures } from '../cli/top-screen.ts'
-import { createAdmin } from './create-admin.ts'
-import { startAdmin } from './start-admin.ts'
+import type { LiveStats } from '../cli/top-screen.ts'
+import { createAdmin } from './server/create-admin.ts'
+import { startAdmin } from './server/start-admin.ts'
 
 let limiter: Limiter
 let closing: (() => Promise<unknown>)[] = []
@@ -27,7 +27,7 @@ async function listen(): Promise<{ port: number; address: string }> {
 
 interface Told {
   readonly event: string
-  readonly data: LiveFigures
+  readonly data: LiveStats
 }
 
 async function follow(address: string): Promise<{ told: Told[]; leave(): void }> {
@@ -55,7 +55,7 @@ describe('the live stream', () => {
     expect(told[0]).toMatchObject({ event: 'status', data: { demo: false, processes: 1 } })
     for (let i = 0; i < 8; i++) await call('203.0.113.1')
     const seconds = () => told.filter(({ event }) => event === 'figures').map(({ data }) => data)
-    const sum = (pick: (data: LiveFigures) => number) => seconds().reduce((total, data) => total + pick(data), 0)
+    const sum = (pick: (data: LiveStats) => number) => seconds().reduce((total, data) => total + pick(data), 0)
     await vi.waitFor(() => expect(sum(({ total }) => total.allowed + total.refused)).toBe(8), 4000)
     expect([sum(({ total }) => total.allowed), sum(({ total }) => total.refused)]).toEqual([5, 3])
     expect([sum(({ rules }) => rules.each?.allowed ?? 0), sum(({ rules }) => rules.each?.refused ?? 0)]).toEqual([5, 3])

@@ -1,7 +1,7 @@
 import type { Limiter } from 'diana-limiter'
 import { admit, appFilter, type Filter } from 'diana-limiter/words'
 import { answerCors } from '../cors.ts'
-import { askForBody } from '../proxy/body.ts'
+import { askForBody } from '../proxy/answers/body.ts'
 import type { GatewaySettings } from '../settings/gateway-settings.ts'
 import { tellRequestId } from '../telemetry/request-ids.ts'
 import type { CallReply, CallRequest } from './call.ts'

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyBaseLogger } from 'fastify'
 import { sendProblem } from '../problem.ts'
-import { faultOf, isSettled, settleRequest } from '../proxy/settle-request.ts'
+import { faultOf, isSettled, normalizeRequest } from '../proxy/normalize-request.ts'
 import { tellRequestId } from '../telemetry/request-ids.ts'
 import type { Admission } from './admission.ts'
 import type { CallReply, CallRequest } from './call.ts'
@@ -25,7 +25,7 @@ export function plainListener(parts: ListenerParts): (raw: IncomingMessage, resp
     else sendError(error as Error, request, reply)
   }
   return (raw, response) => {
-    raw.url = settleRequest(raw)
+    raw.url = normalizeRequest(raw)
     const request = new PlainRequest(raw, log())
     const reply = new PlainReply(response)
     if (isClosing()) response.setHeader('Connection', 'close')

@@ -18,9 +18,9 @@ async function check(gateway: object, ...options: string[]) {
   writeFileSync(file, stringify({ rules: [{ id: 'all', limit: '1/s' }], gateway }))
   const [out, err] = [[] as string[], [] as string[]]
   const print = (line: string): void => void out.push(line)
-  const complain = (line: string): void => void err.push(line)
+  const printError = (line: string): void => void err.push(line)
   const input = (async function* () {})()
-  const code = await run(['check', file, ...options], { input, print, complain })
+  const code = await run(['check', file, ...options], { input, print, printError })
   return { code, out: out.join('\n'), err: err.join('\n') }
 }
 

@@ -13,10 +13,10 @@ import {
   type RuleDocument,
 } from 'diana-limiter'
 import { assertRules } from 'diana-limiter/words'
-import { assertSafe } from '../admin/create-admin.ts'
+import { assertSafe } from '../admin/server/create-admin.ts'
 import { assertProxyProtocol, assertStartable, type PrepareOptions } from '../prepare-gateway.ts'
 import { type GatewaySettings, gatewaySection } from '../settings/gateway-settings.ts'
-import { type Command, Complaint, type Terminal } from './command.ts'
+import { CliError, type Command, type Terminal } from './command.ts'
 
 type Checked = { readonly file: string } & (
   | { readonly ok: true; readonly rules: number; readonly warnings?: readonly string[] }
@@ -40,9 +40,9 @@ export const check: Command = {
   ],
   options: { plugin: { type: 'string', multiple: true }, json: { type: 'boolean' } },
   async run({ words, options }, terminal) {
-    if (words.length === 0) throw new Complaint(2, 'no rule file given: diana check FILE')
+    if (words.length === 0) throw new CliError(2, 'no rule file given: diana check FILE')
     if (words.indexOf('-') !== words.lastIndexOf('-'))
-      throw new Complaint(2, 'standard input (-) can be given only once')
+      throw new CliError(2, 'standard input (-) can be given only once')
     const results: Checked[] = []
     const plugins = await loadPlugins((options.plugin as readonly string[] | undefined) ?? [])
     for (const file of words) results.push(await checkFile(file, plugins, terminal))
@@ -107,10 +107,10 @@ export async function readText(input: Terminal['input']): Promise<string> {
 
 function tell(result: Checked, terminal: Terminal): void {
   if (result.ok) terminal.print(`${result.file}: ok, ${result.rules} ${result.rules === 1 ? 'rule' : 'rules'}`)
-  for (const warning of (result.ok && result.warnings) || []) terminal.complain(`${result.file}: warning: ${warning}`)
+  for (const warning of (result.ok && result.warnings) || []) terminal.printError(`${result.file}: warning: ${warning}`)
   for (const mistake of result.ok ? [] : result.mistakes) {
     // no line: there was no text to find a mistake in
-    if (mistake.line === 0) terminal.complain(`diana check: ${mistake.file} ${mistake.message}`)
+    if (mistake.line === 0) terminal.printError(`diana check: ${mistake.file} ${mistake.message}`)
     else terminal.print(formatMistake(mistake))
   }
 }

@@ -11,7 +11,7 @@ export interface Terminal {
   /** Results, a line at a time. */
   print(line: string): void
   /** What went wrong, a line at a time. */
-  complain(line: string): void
+  printError(line: string): void
 }
 
 /** What was written behind a command's name. */
@@ -33,7 +33,7 @@ export interface Command {
 }
 
 /** Ends a command with one sentence for a person. */
-export class Complaint extends Error {
+export class CliError extends Error {
   readonly exitCode: ExitCode
 
   constructor(exitCode: ExitCode, message: string) {

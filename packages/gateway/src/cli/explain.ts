@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { type Call, createLimiter, DianaError, type Limiter, mergeExtensions, normalizeTarget } from 'diana-limiter'
 import { suggest } from 'diana-limiter/words'
 import { loadPlugins, readText } from './check.ts'
-import { type Arguments, type Command, Complaint, type Terminal } from './command.ts'
+import { type Arguments, CliError, type Command, type Terminal } from './command.ts'
 import { type Explained, explainForMachines, explainForPeople } from './explanation.ts'
 
 /** `diana explain`: what would become of this call? */
@@ -32,7 +32,7 @@ export const explain: Command = {
   async run(args, terminal) {
     const [file, method, path, ...more] = args.words
     if (file === undefined || method === undefined || path === undefined || more.length > 0) {
-      throw new Complaint(2, 'a rule file, a method and a path are needed')
+      throw new CliError(2, 'a rule file, a method and a path are needed')
     }
     const describe = readCall(method, path, args.options)
     const plugins = await loadPlugins((args.options.plugin as readonly string[] | undefined) ?? [])
@@ -57,7 +57,7 @@ async function ask(limiter: Limiter, call: Call, rule: readonly string[] | undef
   const unknown = rule?.find(id => !limiter.hasRule(id))
   if (unknown !== undefined) {
     await limiter.close()
-    throw new Complaint(1, `unknown rule "${unknown}"${didYouMean(unknown, limiter)}`)
+    throw new CliError(1, `unknown rule "${unknown}"${didYouMean(unknown, limiter)}`)
   }
   const named = { rule }
   const [rules, verdict] = [await limiter.explain(call, named), await limiter.peek(call, named)]
@@ -90,9 +90,9 @@ function ofInput(error: unknown, path: string): unknown {
 /** The call that was described; whose address is the caller's depends on the proxies that the rules trust. */
 function readCall(method: string, path: string, options: Arguments['options']): (limiter: Limiter) => Call {
   const target = normalizeTarget(path)
-  if (target === undefined) throw new Complaint(2, `"${path}" is not a path; it must look like /orders/1`)
+  if (target === undefined) throw new CliError(2, `"${path}" is not a path; it must look like /orders/1`)
   const ip = String(options.ip ?? '127.0.0.1')
-  if (isIP(ip) === 0) throw new Complaint(2, `--ip must be an address such as 203.0.113.9, not "${ip}"`)
+  if (isIP(ip) === 0) throw new CliError(2, `--ip must be an address such as 203.0.113.9, not "${ip}"`)
   const headers = readHeaders((options.header as readonly string[] | undefined) ?? [])
   return limiter => ({
     method: method.toUpperCase(),
@@ -110,7 +110,7 @@ function readHeaders(lines: readonly string[]): Record<string, string> {
   for (const line of lines) {
     const colon = line.indexOf(':')
     const name = line.slice(0, colon).trim().toLowerCase()
-    if (colon < 0 || name === '') throw new Complaint(2, `"${line}" is not a header; write -H 'name: value'`)
+    if (colon < 0 || name === '') throw new CliError(2, `"${line}" is not a header; write -H 'name: value'`)
     const value = line.slice(colon + 1).trim()
     const earlier = headers.get(name)
     // as Node joins headers that come twice

@@ -13,5 +13,5 @@ process.exitCode = await run(process.argv.slice(2), {
   input: process.stdin,
   isScreen: process.stdout.isTTY === true,
   print: line => process.stdout.write(`${line}\n`),
-  complain: line => process.stderr.write(`${line}\n`),
+  printError: line => process.stderr.write(`${line}\n`),
 })

@@ -3,7 +3,7 @@ import { DianaError } from 'diana-limiter'
 import { suggest } from 'diana-limiter/words'
 import { version } from '../version.ts'
 import { check } from './check.ts'
-import { type Arguments, type Command, Complaint, type ExitCode, type Terminal } from './command.ts'
+import { type Arguments, CliError, type Command, type ExitCode, type Terminal } from './command.ts'
 import { explain } from './explain.ts'
 import { start } from './start.ts'
 import { top } from './top.ts'
@@ -20,7 +20,7 @@ export async function run(args: readonly string[], terminal: Terminal): Promise<
   if (name === '--help' || name === '-h' || name === 'help') return help(rest[0], terminal)
   const command = commands.find(one => one.name === name)
   if (command === undefined) {
-    return complainOfCommand(name, terminal)
+    return reportUnknownCommand(name, terminal)
   }
   return runCommand(command, rest, terminal)
 }
@@ -32,9 +32,9 @@ async function runCommand(command: Command, rest: readonly string[], terminal: T
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
     // mistakes in rules begin with the file's name, each on a line of its own
-    terminal.complain(isBadRules(error) ? message : `diana ${command.name}: ${message}`)
-    const exitCode = error instanceof Complaint ? error.exitCode : 1
-    if (exitCode === 2) terminal.complain(usageOf(command))
+    terminal.printError(isBadRules(error) ? message : `diana ${command.name}: ${message}`)
+    const exitCode = error instanceof CliError ? error.exitCode : 1
+    if (exitCode === 2) terminal.printError(usageOf(command))
     return exitCode
   }
 }
@@ -51,7 +51,7 @@ function parse(command: Command, rest: readonly string[]): Arguments {
     const { message } = error as Error
     const unknown = /^Unknown option '(-[^']*)'/.exec(message)?.[1]
     // Node's second sentence is about how to pass words that begin with a dash
-    throw new Complaint(2, unknown === undefined ? message.split('. ')[0]! : explainOption(unknown, command))
+    throw new CliError(2, unknown === undefined ? message.split('. ')[0]! : explainOption(unknown, command))
   }
 }
 
@@ -71,7 +71,7 @@ function help(name: string | undefined, terminal: Terminal): ExitCode {
     return 0
   }
   if (name !== undefined && !name.startsWith('-')) {
-    return complainOfCommand(name, terminal)
+    return reportUnknownCommand(name, terminal)
   }
   terminal.print(usage())
   terminal.print('')
@@ -81,14 +81,14 @@ function help(name: string | undefined, terminal: Terminal): ExitCode {
   return 0
 }
 
-function complainOfCommand(name: string | undefined, terminal: Terminal): ExitCode {
+function reportUnknownCommand(name: string | undefined, terminal: Terminal): ExitCode {
   const names = [...commands.map(one => one.name), 'help']
   const meant = name === undefined ? undefined : suggest(name, names)
   const remedy = meant === undefined ? '' : `; did you mean ${meant}?`
-  terminal.complain(
+  terminal.printError(
     name === undefined ? 'diana: no command given; try diana help' : `diana: unknown command "${name}"${remedy}`,
   )
-  terminal.complain(usage())
+  terminal.printError(usage())
   return 2
 }
 

@@ -1,19 +1,24 @@
 import type { Limiter } from 'diana-limiter'
-import { type RunningAdmin, startAdmin } from '../admin/start-admin.ts'
+import { type RunningAdmin, startAdmin } from '../admin/server/start-admin.ts'
 import { watchWorkers } from '../admin/watch-workers.ts'
-import { copyDemoRules, createDemoService } from '../demo.ts'
-import { startDemoTraffic } from '../demo-traffic.ts'
-import { type GatewayProcess, type GatewayProcessOptions, settingsOf, startGatewayProcess } from '../gateway-process.ts'
+import { copyDemoRules, createDemoService } from '../demo/demo.ts'
+import { startDemoTraffic } from '../demo/demo-traffic.ts'
+import {
+  type GatewayProcess,
+  type GatewayProcessOptions,
+  settingsOf,
+  startGatewayProcess,
+} from '../lifecycle/gateway-process.ts'
 import { takeInheritedSockets } from '../lifecycle/inherited-sockets.ts'
+import { logChanges } from '../lifecycle/log-changes.ts'
 import { ServiceManager } from '../lifecycle/service-manager.ts'
 import { reportReady } from '../lifecycle/successor.ts'
+import { surviveErrors } from '../lifecycle/survive.ts'
 import { untilReplaced } from '../lifecycle/until-replaced.ts'
-import { upstreamFault } from '../settings/address-settings.ts'
-import { surviveErrors } from '../survive.ts'
-import { tellOfChanges } from '../tell-of-changes.ts'
-import { shareStickySecret } from '../upstreams/sticky-cookie.ts'
+import { upstreamFault } from '../settings/upstreams/address-settings.ts'
+import { shareStickySecret } from '../upstreams/balancing/sticky-cookie.ts'
 import { Supervisor } from '../workers/supervisor.ts'
-import { type Arguments, type Command, Complaint, type Terminal } from './command.ts'
+import { type Arguments, CliError, type Command, type Terminal } from './command.ts'
 
 interface Settings {
   /** A rule file, and the service for calls that no route in it takes; the demo's where there is no file. */
@@ -61,14 +66,14 @@ export const start: Command = {
     process.on('SIGUSR2', ignore)
     // a process that takes over must know the cookies of this one
     shareStickySecret()
-    const endSurviving = surviveErrors({ report: terminal.complain, giveUp: () => process.exit(1) })
+    const endSurviving = surviveErrors({ report: terminal.printError, giveUp: () => process.exit(1) })
     const service = isDemo ? createDemoService() : undefined
     const rules = isDemo ? await copyDemoRules() : undefined
     try {
       const upstream = settings.guarded?.upstream ?? (await service?.listen({ port: 0, host: '127.0.0.1' }))
       const config = settings.guarded?.config ?? rules!.path
       const sockets = takeInheritedSockets(process.env, process.pid)
-      const manager = new ServiceManager({ ...{ env: process.env, pid: process.pid }, complain: terminal.complain })
+      const manager = new ServiceManager({ ...{ env: process.env, pid: process.pid }, printError: terminal.printError })
       const gateway = await startGateway({ ...settings, config, upstream, fd: sockets.traffic }, terminal)
       const stopped = untilSignalled(terminal, gateway)
       const admin = await startAdminOf(gateway, settings, sockets.admin).catch(async error => {
@@ -108,31 +113,31 @@ async function startGateway(
 ): Promise<GatewayProcess> {
   const options: GatewayProcessOptions = { config, upstream, host, port, fd }
   const logLevel = guarded && 'warn'
-  const warn = (warning: string): void => terminal.complain(`warning: ${warning}`)
+  const warn = (warning: string): void => terminal.printError(`warning: ${warning}`)
   try {
     const onLimiter = (limiter: Limiter): void => assertRoutes(settingsOf(limiter).routes, upstream)
     if (workers > 1) return await Supervisor.start({ ...options, workers, logLevel, onLimiter, ...terminal })
     const logger = logLevel === undefined ? false : { level: logLevel }
     return await startGatewayProcess({ ...options, logger, onWarning: warn }, limiter => {
       onLimiter(limiter)
-      tellOfChanges(limiter, terminal)
+      logChanges(limiter, terminal)
     })
   } catch (error) {
-    throw complaintOf(error as ListenError)
+    throw toListenError(error as ListenError)
   }
 }
 
 function assertRoutes(routes: readonly unknown[], upstream: string | undefined): void {
   if (routes.length > 0 || upstream !== undefined) return
   const remedy = 'add gateway: { routes: [{ to: http://127.0.0.1:3000 }] } to the file, or --upstream URL'
-  throw new Complaint(1, `no service to protect: ${remedy}`)
+  throw new CliError(1, `no service to protect: ${remedy}`)
 }
 
 function readSettings({ words, options }: Arguments): Settings {
-  if (words.length > 0) throw new Complaint(2, `unexpected argument "${words[0]}"`)
+  if (words.length > 0) throw new CliError(2, `unexpected argument "${words[0]}"`)
   const { config, upstream } = options as Record<string, string | undefined>
   if (config === undefined && upstream !== undefined) {
-    throw new Complaint(2, '--upstream needs rules: add --config FILE')
+    throw new CliError(2, '--upstream needs rules: add --config FILE')
   }
   return {
     guarded: config === undefined ? undefined : { config, upstream: upstream && readUrl(upstream) },
@@ -160,7 +165,7 @@ async function startAdminOf(
   const processes = gateway instanceof Supervisor ? watchWorkers(gateway) : undefined
   const demo = guarded === undefined
   const isReady = () => gateway.isReady()
-  const httpFigures = () => gateway.httpFigures()
+  const httpStats = () => gateway.httpStats()
   try {
     return await startAdmin({
       limiter,
@@ -172,11 +177,11 @@ async function startAdminOf(
       hosts,
       demo,
       isReady,
-      httpFigures,
+      httpStats,
     })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
-    throw new Complaint(
+    throw new CliError(
       1,
       `port ${adminPort ?? port} is in use: choose another one with --admin-port N, or --admin-port off`,
     )
@@ -186,22 +191,22 @@ async function startAdminOf(
 function readWorkers(text: string): number {
   const workers = Number(text)
   if (/^\d{1,3}$/.test(text) && workers >= 1 && workers <= mostWorkers) return workers
-  throw new Complaint(2, `--workers must be a number from 1 to ${mostWorkers}, not "${text}"`)
+  throw new CliError(2, `--workers must be a number from 1 to ${mostWorkers}, not "${text}"`)
 }
 
 function readPort(text: string, option = '--port'): number {
   const port = Number(text)
   if (/^\d{1,5}$/.test(text) && port <= 65_535) return port
-  throw new Complaint(2, `${option} must be a number from 0 to 65535, not "${text}"`)
+  throw new CliError(2, `${option} must be a number from 0 to 65535, not "${text}"`)
 }
 
 function readUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:' && url?.protocol !== 'unix:') {
-    throw new Complaint(1, `--upstream must be a URL such as http://127.0.0.1:3000, not "${text}"`)
+    throw new CliError(1, `--upstream must be a URL such as http://127.0.0.1:3000, not "${text}"`)
   }
   const fault = upstreamFault(text)
-  if (fault !== undefined) throw new Complaint(1, `the upstream "${text}" ${fault}`)
+  if (fault !== undefined) throw new CliError(1, `the upstream "${text}" ${fault}`)
   return text
 }
 
@@ -211,17 +216,17 @@ interface ListenError extends NodeJS.ErrnoException {
 }
 
 /** Why it cannot listen, and what to do; any other error as it is. */
-function complaintOf(error: ListenError): Error {
+function toListenError(error: ListenError): Error {
   const { code, message, host, port } = error
   if (port === undefined) return error
   if (code === 'EADDRINUSE')
-    return new Complaint(1, `port ${port} of ${host} is in use: choose another one with --port N`)
+    return new CliError(1, `port ${port} of ${host} is in use: choose another one with --port N`)
   if (code === 'EACCES')
-    return new Complaint(1, `no permission to listen on port ${port}: choose one above 1023 with --port N`)
+    return new CliError(1, `no permission to listen on port ${port}: choose one above 1023 with --port N`)
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
-    return new Complaint(1, `this machine has no address ${host}: choose another one with --host ADDRESS`)
+    return new CliError(1, `this machine has no address ${host}: choose another one with --host ADDRESS`)
   }
-  return new Complaint(
+  return new CliError(
     1,
     `cannot listen on port ${port} of ${host} (${code ?? message}): choose another one with --port N`,
   )

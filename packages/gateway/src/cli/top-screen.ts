@@ -7,7 +7,7 @@ interface Counts {
 }
 
 /** One second, as the admin API tells it. */
-export interface LiveFigures {
+export interface LiveStats {
   readonly at: number
   readonly total: Counts
   readonly rules: Readonly<Record<string, Counts & { readonly load?: number | undefined }>>
@@ -28,7 +28,7 @@ const columns = ['allowed/s', 'refused/s', 'waited/s', 'shadow/s', 'waiting', 'l
 
 /** The lines of one second: the total, then the rules, those that refuse most first. */
 export function drawTop(
-  { at, total, rules }: LiveFigures,
+  { at, total, rules }: LiveStats,
   status: TopStatus,
   { isClearing }: { readonly isClearing: boolean },
 ): string[] {

@@ -23,7 +23,7 @@ async function outputOf(isScreen: boolean): Promise<string> {
     print: line => {
       out += `${line}\n`
     },
-    complain: () => {},
+    printError: () => {},
   })
   return out
 }

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Command, Complaint, type Terminal } from './command.ts'
-import { drawTop, type LiveFigures, type TopStatus } from './top-screen.ts'
+import { CliError, type Command, type Terminal } from './command.ts'
+import { drawTop, type LiveStats, type TopStatus } from './top-screen.ts'
 
 const patienceMs = 5000
 const retryMs = 1000
@@ -25,38 +25,38 @@ export const top: Command = {
     json: { type: 'boolean' },
   },
   async run({ words, options }, terminal) {
-    if (words.length > 0) throw new Complaint(2, `unexpected argument "${words[0]}"`)
+    if (words.length > 0) throw new CliError(2, `unexpected argument "${words[0]}"`)
     const base = readBase(options.url, options['admin-port'])
     const shown = { isOnce: options.once === true, isJson: options.json === true }
     for (let isFirst = true; ; isFirst = false) {
       const failure = await follow(base, shown, terminal).catch((error: Error) => error)
       if (failure === undefined) return 0
       // one who looks on must not have to begin anew because the gateway was started anew
-      if (shown.isOnce || isFirst || failure instanceof Complaint) throw toComplaint(failure, base)
-      terminal.complain(`diana top: ${toComplaint(failure, base).message}; trying again`)
+      if (shown.isOnce || isFirst || failure instanceof CliError) throw toCliError(failure, base)
+      terminal.printError(`diana top: ${toCliError(failure, base).message}; trying again`)
       await pause(retryMs)
     }
   },
 }
 
 function readBase(url: unknown, port: unknown): URL {
-  if (url !== undefined && port !== undefined) throw new Complaint(2, 'give --url or --admin-port, not both')
+  if (url !== undefined && port !== undefined) throw new CliError(2, 'give --url or --admin-port, not both')
   if (url === undefined) {
     const text = String(port ?? 8081)
     if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535)
-      throw new Complaint(2, `--admin-port must be a number from 0 to 65535, not "${text}"`)
+      throw new CliError(2, `--admin-port must be a number from 0 to 65535, not "${text}"`)
     return new URL(`http://127.0.0.1:${text}/`)
   }
   const parsed = URL.canParse(String(url)) ? new URL(String(url)) : undefined
   if (parsed?.protocol !== 'http:' && parsed?.protocol !== 'https:')
-    throw new Complaint(2, `--url must be a URL such as https://gateway.example:8081, not "${String(url)}"`)
+    throw new CliError(2, `--url must be a URL such as https://gateway.example:8081, not "${String(url)}"`)
   return parsed
 }
 
-function toComplaint(error: Error, base: URL): Complaint {
-  if (error instanceof Complaint) return error
+function toCliError(error: Error, base: URL): CliError {
+  if (error instanceof CliError) return error
   const { code } = (error.cause ?? error) as NodeJS.ErrnoException
-  return new Complaint(
+  return new CliError(
     1,
     `${base.origin} cannot be reached (${code ?? error.message}): is the gateway running, with its admin API?`,
   )
@@ -74,14 +74,14 @@ async function follow(
   const headers = token ? { authorization: `Bearer ${token}` } : {}
   const response = await fetch(new URL('api/v1/live', base), { headers, signal: leaving.signal })
   clearTimeout(connecting)
-  if (response.status === 401) throw new Complaint(1, 'the admin API requires a token: set DIANA_ADMIN_TOKEN')
-  if (!response.ok || !response.body) throw new Complaint(1, `${base.origin} answered HTTP ${response.status}`)
+  if (response.status === 401) throw new CliError(1, 'the admin API requires a token: set DIANA_ADMIN_TOKEN')
+  if (!response.ok || !response.body) throw new CliError(1, `${base.origin} answered HTTP ${response.status}`)
   let status: TopStatus = {}
   try {
     for await (const { event, data } of eventsOf(response.body)) {
       if (event === 'status') status = data as TopStatus
       if (event !== 'figures') continue
-      const figures = data as LiveFigures
+      const figures = data as LiveStats
       if (isJson) terminal.print(JSON.stringify(figures))
       else
         for (const line of drawTop(figures, status, { isClearing: !isOnce && terminal.isScreen === true }))
@@ -101,7 +101,7 @@ async function* eventsOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<{ even
   let text = ''
   for await (const piece of body) {
     text += decoder.decode(piece, { stream: true })
-    if (text.length > longestEvent) throw new Complaint(1, 'this is not the admin API of Diana')
+    if (text.length > longestEvent) throw new CliError(1, 'this is not the admin API of Diana')
     const blocks = text.split('\n\n')
     text = blocks.pop()!
     for (const block of blocks) {

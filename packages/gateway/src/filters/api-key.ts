@@ -3,7 +3,7 @@ import { countedPath, hasReadings, headerFault, listOf, methodFault, readingsOf,
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { sendProblem } from '../problem.ts'
-import { oneSpelling } from '../proxy/settle-request.ts'
+import { oneSpelling } from '../proxy/normalize-request.ts'
 import { pathOf } from '../routes/called-path.ts'
 import type { Filter } from './filter.ts'
 import { onRequest } from './on-request.ts'

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { DianaError } from 'diana-limiter'
 import { assertRegularFile } from 'diana-limiter/words'
 import type { FastifyInstance } from 'fastify'
-import type { FilterSettings } from '../settings/filter-settings.ts'
+import type { FilterSettings } from '../settings/routes/filter-settings.ts'
 import type { FilterPlugin, FilterSurroundings } from './filter.ts'
 import { filters } from './index.ts'
 

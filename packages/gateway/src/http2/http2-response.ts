@@ -8,7 +8,7 @@ import {
 import { constants, Http2ServerResponse, type ServerHttp2Stream } from 'node:http2'
 import type { Stream } from 'node:stream'
 import { grpcTypeOf } from '../grpc/grpc-call.ts'
-import { isOfTheConnection } from '../proxy/connection-headers.ts'
+import { isOfTheConnection } from '../proxy/headers/connection-headers.ts'
 import { isSingleHeader } from './single-headers.ts'
 
 type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[] | readonly string[]

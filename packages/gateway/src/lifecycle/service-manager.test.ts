@@ -52,7 +52,7 @@ async function start(env: NodeJS.ProcessEnv = {}) {
   const manager = new ServiceManager({
     env: { PATH: process.env.PATH, NOTIFY_SOCKET: path, ...env },
     pid: process.pid,
-    complain: line => complaints.push(line),
+    printError: line => complaints.push(line),
   })
   const messages = () => text.split('\n').filter(line => line !== '' && line !== 'listens' && line !== 'BARRIER=1')
   return { manager, messages, complaints }
@@ -94,8 +94,8 @@ describe.runIf(has('python3') && has('systemd-notify'))('systemd', () => {
 
 it('without a service manager nothing is started and nothing is said', async () => {
   const complaints: string[] = []
-  const complain = (line: string): void => void complaints.push(line)
-  const manager = new ServiceManager({ env: { PATH: '/nowhere' }, pid: 1, complain })
+  const printError = (line: string): void => void complaints.push(line)
+  const manager = new ServiceManager({ env: { PATH: '/nowhere' }, pid: 1, printError })
   await manager.ready()
   await manager.stopping()
   expect(complaints).toEqual([])
@@ -103,8 +103,12 @@ it('without a service manager nothing is started and nothing is said', async () 
 
 it('without systemd-notify the operator is told once what to do', async () => {
   const complaints: string[] = []
-  const complain = (line: string): void => void complaints.push(line)
-  const manager = new ServiceManager({ env: { PATH: '/nowhere', NOTIFY_SOCKET: '/nowhere/notify' }, pid: 1, complain })
+  const printError = (line: string): void => void complaints.push(line)
+  const manager = new ServiceManager({
+    env: { PATH: '/nowhere', NOTIFY_SOCKET: '/nowhere/notify' },
+    pid: 1,
+    printError,
+  })
   await manager.ready()
   await manager.stopping()
   expect(complaints).toEqual([expect.stringContaining('install it, or use Type=exec')])

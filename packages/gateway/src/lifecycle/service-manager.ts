@@ -5,7 +5,7 @@ export interface ServiceManagerOptions {
   readonly env: NodeJS.ProcessEnv
   readonly pid: number
   /** Told once if the service manager cannot be reached. */
-  readonly complain: (line: string) => void
+  readonly printError: (line: string) => void
 }
 
 const program = 'systemd-notify'
@@ -73,7 +73,7 @@ export class ServiceManager {
     } catch (error) {
       this.#isDeaf = true
       const why = (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'there is no such program' : String(error)
-      this.#options.complain(`systemd cannot be notified by ${program} (${why}): install it, or use Type=exec`)
+      this.#options.printError(`systemd cannot be notified by ${program} (${why}): install it, or use Type=exec`)
     }
   }
 }

@@ -1,5 +1,5 @@
-import type { RunningAdmin } from '../admin/start-admin.ts'
-import type { GatewayProcess } from '../gateway-process.ts'
+import type { RunningAdmin } from '../admin/server/start-admin.ts'
+import type { GatewayProcess } from './gateway-process.ts'
 import type { ServiceManager } from './service-manager.ts'
 import { startSuccessor } from './successor.ts'
 
@@ -11,7 +11,7 @@ export interface ReplacedParts {
   /** This process is told to end: none is to take its place. */
   readonly stopped: Promise<void>
   print(line: string): void
-  complain(line: string): void
+  printError(line: string): void
 }
 
 /**
@@ -19,7 +19,7 @@ export interface ReplacedParts {
  * goes on as before.
  */
 export function untilReplaced(parts: ReplacedParts): Promise<void> {
-  const { manager, print, complain } = parts
+  const { manager, print, printError } = parts
   return new Promise(resolve => {
     let isUnderWay = false
     let isStopped = false
@@ -38,7 +38,7 @@ export function untilReplaced(parts: ReplacedParts): Promise<void> {
         resolve()
       } catch (error) {
         if (isStopped) return
-        complain(`No new process took over: ${(error as Error).message}. This one goes on.`)
+        printError(`No new process took over: ${(error as Error).message}. This one goes on.`)
         void manager.stillReady()
         isUnderWay = false
       }

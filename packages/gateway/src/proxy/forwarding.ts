@@ -1,19 +1,19 @@
 import { markUnknownEnd } from 'diana-limiter/words'
 import type { Dispatcher } from 'undici'
 import type { CallReply, CallRequest } from '../calls/call.ts'
-import { CompressingOutlet } from '../compression/compressing-outlet.ts'
+import { CompressingSink } from '../compression/compressing-sink.ts'
 import { paceOf, type Work } from '../connections/call-pace.ts'
 import { deadlineTrailers, grpcTimeoutMs } from '../grpc/grpc-call.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
 import { type CallRecord, recordOf } from '../telemetry/call-record.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
-import { AnswerRelay, leavesBodyUnread, type RelayedCall, type RelayedHead } from './answer-relay.ts'
+import { AnswerRelay, leavesBodyUnread, type RelayedCall, type RelayedHead } from './answers/answer-relay.ts'
+import { type Body, bodyOf } from './answers/body.ts'
 import { Attempt, type AttemptedCall, tellHealth } from './attempt.ts'
-import { type Body, bodyOf } from './body.ts'
 import { adviceOn, busy, DeadlinePassed, type Failure, failureOf, isLateClosing } from './failure.ts'
 import type { ForwarderParts } from './forwarder-parts.ts'
-import { headersToService } from './headers-to-service.ts'
+import { headersToService } from './headers/headers-to-service.ts'
 import { serviceRequest } from './service-request.ts'
 import { Tries } from './tries.ts'
 
@@ -36,11 +36,11 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
   constructor(request: CallRequest, reply: CallReply, route: Route, parts: ForwarderParts) {
     this.request = request
     this.route = route
-    const outlet = parts.outletFor(reply)
+    const sink = parts.outletFor(reply)
     const { compressible } = route
     this.relay = new AnswerRelay(this, reply, {
       bulk: parts.bulk,
-      outlet: compressible ? new CompressingOutlet(outlet, compressible, request, reply) : outlet,
+      sink: compressible ? new CompressingSink(sink, compressible, request, reply) : sink,
     })
     this.#reply = reply
     this.#parts = parts

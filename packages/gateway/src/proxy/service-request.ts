@@ -2,8 +2,8 @@ import type { Dispatcher } from 'undici'
 import type { CallRequest } from '../calls/call.ts'
 import type { Route } from '../routes/route.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
-import type { Body } from './body.ts'
-import { trailersOf } from './trailers.ts'
+import type { Body } from './answers/body.ts'
+import { trailersOf } from './headers/trailers.ts'
 
 export interface ServiceRequestParts {
   /** Names and values in turn. */

@@ -1,6 +1,6 @@
 import type { CallRequest } from '../calls/call.ts'
 import type { Route } from '../routes/route.ts'
-import type { Affinity } from '../upstreams/affinity.ts'
+import type { Affinity } from '../upstreams/balancing/affinity.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import type { Trust } from './trust.ts'
 

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { RouteConditions } from '../settings/route-match-settings.ts'
+import type { RouteConditions } from '../settings/routes/match-settings.ts'
 
 /** What conditions are held against. */
 export interface ConditionedCall {

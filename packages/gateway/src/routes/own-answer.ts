@@ -1,5 +1,5 @@
 import type { CallReply } from '../calls/call.ts'
-import type { AnswerSettings, RedirectSettings } from '../settings/route-answer-settings.ts'
+import type { AnswerSettings, RedirectSettings } from '../settings/routes/answer-settings.ts'
 import { pathOf } from './called-path.ts'
 
 /** Answers a call to `target` without a service. */

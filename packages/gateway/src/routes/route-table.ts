@@ -1,6 +1,6 @@
 import { canonicalHost, hostName } from 'diana-limiter/words'
-import { oneSpelling } from '../proxy/settle-request.ts'
-import type { RouteSettings } from '../settings/route-settings.ts'
+import { oneSpelling } from '../proxy/normalize-request.ts'
+import type { RouteSettings } from '../settings/routes/route-settings.ts'
 import type { Upstreams } from '../upstreams/upstreams.ts'
 import type { ConditionedCall } from './conditions.ts'
 import { Route } from './route.ts'

@@ -1,16 +1,15 @@
 import type { Section } from 'diana-limiter'
 import { canonicalHost, duration, listOf, textOf } from 'diana-limiter/words'
 import { z } from 'zod'
-import { oneSpelling } from '../proxy/settle-request.ts'
+import { oneSpelling } from '../proxy/normalize-request.ts'
 import { conditionsKey } from '../routes/conditions.ts'
 import { type AccessLogSettings, accessLogSchema } from './access-log-settings.ts'
 import { compressionSchema } from './compression-settings.ts'
 import { type CorsSettings, corsSchema } from './cors-settings.ts'
-import { type DnsSettings, dnsSchema } from './dns-settings.ts'
-import { type FilterSettings, filterSchema } from './filter-settings.ts'
-import { headersToSet } from './header-settings.ts'
 import { http2Schema } from './http2-settings.ts'
-import { pathFault } from './path-settings.ts'
+import { type FilterSettings, filterSchema } from './routes/filter-settings.ts'
+import { headersToSet } from './routes/header-settings.ts'
+import { pathFault } from './routes/path-settings.ts'
 import {
   type ConnectionSettings,
   connectionsSchema,
@@ -19,10 +18,11 @@ import {
   routeSchema,
   type Timeouts,
   timeoutsSchema,
-} from './route-settings.ts'
+} from './routes/route-settings.ts'
 import { sizeOf } from './size.ts'
 import { type TlsSettings, tlsSchema } from './tls-settings.ts'
 import { type TracingSettings, tracingSchema } from './tracing-settings.ts'
+import { type DnsSettings, dnsSchema } from './upstreams/dns-settings.ts'
 
 /** What a call may be, and what a caller may take. */
 export interface CallerLimits {

@@ -1,6 +1,6 @@
 import { textOf } from 'diana-limiter/words'
 import { z } from 'zod'
-import { headersToSet } from './header-settings.ts'
+import { headersToSet } from './routes/header-settings.ts'
 
 /** Where spans are sent, and of how many calls. */
 export interface TracingSettings {

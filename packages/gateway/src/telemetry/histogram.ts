@@ -4,7 +4,7 @@ export const durationBounds: readonly number[] = [
 ]
 
 /** How many durations fell below each bound, and their sum, as plain values. */
-export interface HistogramFigures {
+export interface HistogramStats {
   /** One count per bound, not cumulative, and one for all that are longer. */
   readonly counts: readonly number[]
   readonly sumSeconds: number
@@ -23,12 +23,12 @@ export class Histogram {
     this.#counts[at]!++
   }
 
-  figures(): HistogramFigures {
+  figures(): HistogramStats {
     return { counts: [...this.#counts], sumSeconds: this.#sumMs / 1000 }
   }
 }
 
-export function mergeHistograms(one: HistogramFigures, other: HistogramFigures): HistogramFigures {
+export function mergeHistograms(one: HistogramStats, other: HistogramStats): HistogramStats {
   return {
     counts: one.counts.map((count, at) => count + (other.counts[at] ?? 0)),
     sumSeconds: one.sumSeconds + other.sumSeconds,

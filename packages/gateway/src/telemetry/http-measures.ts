@@ -1,12 +1,12 @@
-import { durationBounds, type HistogramFigures } from './histogram.ts'
-import type { HttpFigures, TrafficFigures, UpstreamFigures, UpstreamState } from './http-figures.ts'
+import { durationBounds, type HistogramStats } from './histogram.ts'
+import type { HttpStats, TrafficStats, UpstreamState, UpstreamStats } from './http-stats.ts'
 
 /** One measurement of HTTP traffic. Labels are routes, addresses and known methods, never what a caller can invent. */
 export interface HttpMeasure {
   readonly name: string
   readonly kind: 'counter' | 'gauge' | 'histogram'
   readonly help: string
-  read(figures: HttpFigures): readonly HttpSample[]
+  read(figures: HttpStats): readonly HttpSample[]
 }
 
 export interface HttpSample {
@@ -104,7 +104,7 @@ export const httpMeasures: readonly HttpMeasure[] = [
     help: 'How many machines behind an address of a service are in a state, as each worker sees them.',
     read: ({ upstreams }) =>
       states.flatMap(state =>
-        perUpstream(one => one.states[state])({ upstreams } as HttpFigures).map(({ labels, value }) => ({
+        perUpstream(one => one.states[state])({ upstreams } as HttpStats).map(({ labels, value }) => ({
           labels: { ...labels, state },
           value,
         })),
@@ -130,7 +130,7 @@ export const httpMeasures: readonly HttpMeasure[] = [
   },
 ]
 
-function perTraffic(read: (one: TrafficFigures) => readonly HttpSample[]): HttpMeasure['read'] {
+function perTraffic(read: (one: TrafficStats) => readonly HttpSample[]): HttpMeasure['read'] {
   return ({ traffic }) =>
     traffic.flatMap(one => {
       const { route, upstream } = one
@@ -139,7 +139,7 @@ function perTraffic(read: (one: TrafficFigures) => readonly HttpSample[]): HttpM
 }
 
 /** Several routes may have connections of their own to one address. */
-function perUpstream(read: (one: UpstreamFigures) => number): HttpMeasure['read'] {
+function perUpstream(read: (one: UpstreamStats) => number): HttpMeasure['read'] {
   return ({ upstreams }) => {
     const sums = new Map<string, number>()
     for (const one of upstreams) sums.set(one.upstream, (sums.get(one.upstream) ?? 0) + read(one))
@@ -148,7 +148,7 @@ function perUpstream(read: (one: UpstreamFigures) => number): HttpMeasure['read'
 }
 
 /** Buckets hold all that is below them, as Prometheus wants it. */
-function histogram(name: string, { counts, sumSeconds }: HistogramFigures): HttpSample[] {
+function histogram(name: string, { counts, sumSeconds }: HistogramStats): HttpSample[] {
   let below = 0
   const buckets = [...durationBounds, '+Inf' as const].map((le, at): HttpSample => {
     below += counts[at] ?? 0

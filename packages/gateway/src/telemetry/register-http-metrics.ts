@@ -1,12 +1,12 @@
 import type { Metric, Registry } from 'prom-client'
-import type { HttpFigures } from './http-figures.ts'
 import { httpMeasures } from './http-measures.ts'
+import type { HttpStats } from './http-stats.ts'
 
 /** Adds the measurements of HTTP traffic to a registry; they are read when the registry is. */
-export function registerHttpMetrics(read: () => HttpFigures | Promise<HttpFigures>, registry: Registry): void {
-  let current: Promise<HttpFigures> | undefined
+export function registerHttpMetrics(read: () => HttpStats | Promise<HttpStats>, registry: Registry): void {
+  let current: Promise<HttpStats> | undefined
   // a registry asks all its metrics in one turn of the event loop, and all of them tell of the same moment
-  const readOnce = (): Promise<HttpFigures> => {
+  const readOnce = (): Promise<HttpStats> => {
     current ??= Promise.resolve(read())
     setImmediate(() => {
       current = undefined

@@ -5,7 +5,7 @@ import type { AccessLogSettings } from '../settings/access-log-settings.ts'
 import type { TracingSettings } from '../settings/tracing-settings.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import { CallRecord, recordOf } from './call-record.ts'
-import { type HttpFigures, mergeHttpFigures, type UpstreamFigures, type UpstreamState } from './http-figures.ts'
+import { type HttpStats, mergeHttpStats, type UpstreamState, type UpstreamStats } from './http-stats.ts'
 import { AccessLog } from './logging/access-log.ts'
 import { createRequestId, isRequestId } from './request-ids.ts'
 import { Tracing } from './tracing/tracing.ts'
@@ -102,10 +102,10 @@ export class Telemetry {
     this.#rejected.set(reason, (this.#rejected.get(reason) ?? 0) + 1)
   }
 
-  figures({ connections, upstreams }: TelemetrySources): HttpFigures {
+  figures({ connections, upstreams }: TelemetrySources): HttpStats {
     const figures = {
       traffic: this.#counts.figures(),
-      upstreams: Array.from(new Set(upstreams()), upstreamFigures),
+      upstreams: Array.from(new Set(upstreams()), upstreamStats),
       rejected: Object.fromEntries(this.#rejected),
       inProgress: this.#inProgress,
       connections: connections(),
@@ -114,7 +114,7 @@ export class Telemetry {
       droppedSpans: this.#tracing?.dropped ?? 0,
     }
     // a name in DNS may have several addresses, which are one here
-    return mergeHttpFigures([figures])
+    return mergeHttpStats([figures])
   }
 
   /** Goes on with a new file for the access log, if the present one was renamed. */
@@ -157,7 +157,7 @@ export class Telemetry {
   }
 }
 
-function upstreamFigures({ label, slots, clients, health, isRetired }: Upstream): UpstreamFigures {
+function upstreamStats({ label, slots, clients, health, isRetired }: Upstream): UpstreamStats {
   const state: UpstreamState = isRetired ? 'draining' : health.state(performance.now()).state
   return {
     ...{ upstream: label, inProgress: slots.inUse, waiting: slots.waiting, connections: clients.size },

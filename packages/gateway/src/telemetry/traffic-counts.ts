@@ -1,6 +1,6 @@
 import type { CallRecord } from './call-record.ts'
 import { Histogram } from './histogram.ts'
-import type { TrafficFigures } from './http-figures.ts'
+import type { TrafficStats } from './http-stats.ts'
 
 /** Methods with a series of their own; a caller cannot make more. */
 const methods: readonly string[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
@@ -36,7 +36,7 @@ class Series {
     this.#bytesOut += record.bytesOut
   }
 
-  figures(): TrafficFigures {
+  figures(): TrafficStats {
     const calls: Record<string, number> = {}
     this.#calls.forEach((count, index) => {
       const method = methods[Math.floor(index / classes)] ?? 'OTHER'
@@ -60,7 +60,7 @@ export class TrafficCounts {
     this.#find(record.route?.label ?? '', record.upstream?.label ?? '').add(record)
   }
 
-  figures(): TrafficFigures[] {
+  figures(): TrafficStats[] {
     return [...this.#routes.values()].flatMap(series => [...series.values()].map(one => one.figures()))
   }
 

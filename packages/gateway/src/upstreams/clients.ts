@@ -1,9 +1,9 @@
 import type { LookupFunction } from 'node:net'
 import type { buildConnector } from 'undici'
-import type { ServiceProtocol } from '../settings/protocol-settings.ts'
+import type { ServiceProtocol } from '../settings/upstreams/protocol-settings.ts'
 import type { ServiceTls } from '../tls/service-tls.ts'
-import { ServiceClient } from './service-client.ts'
-import { ServiceSessions, sendByHttp2 } from './service-sessions.ts'
+import { ServiceClient } from './http1/service-client.ts'
+import { ServiceSessions, sendByHttp2 } from './http2/service-sessions.ts'
 
 /** How an address is reached. */
 export interface ConnectOptions {

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { routeSchema } from '../settings/route-settings.ts'
+import { routeSchema } from '../settings/routes/route-settings.ts'
+import { tagOf } from './balancing/sticky-cookie.ts'
 import { Pool } from './pool.ts'
 import type { SlotUser } from './slots.ts'
-import { tagOf } from './sticky-cookie.ts'
 import type { Upstream } from './upstream.ts'
 import { Upstreams } from './upstreams.ts'
 

@@ -1,5 +1,5 @@
 import type { Limiter } from 'diana-limiter'
-import type { HealthState } from './health.ts'
+import type { HealthState } from './health/health.ts'
 
 /** How one address of a route is doing. */
 export interface AddressReport extends HealthState {

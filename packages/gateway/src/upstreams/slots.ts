@@ -1,4 +1,4 @@
-import type { ConnectionSettings } from '../settings/route-settings.ts'
+import type { ConnectionSettings } from '../settings/routes/route-settings.ts'
 
 type SlotSettings = Pick<ConnectionSettings, 'max' | 'queueSize' | 'queueMs'>
 

@@ -1,11 +1,11 @@
 import { isIP, type LookupFunction } from 'node:net'
-import { parseUnixAddress } from '../settings/address-settings.ts'
-import type { RouteSettings } from '../settings/route-settings.ts'
+import type { RouteSettings } from '../settings/routes/route-settings.ts'
+import { parseUnixAddress } from '../settings/upstreams/address-settings.ts'
 import type { ServiceTls } from '../tls/service-tls.ts'
 import { Clients } from './clients.ts'
 import { type Endpoint, endpointName, lookupFor } from './endpoints.ts'
-import { Health } from './health.ts'
-import { HealthChecks } from './health-checks.ts'
+import { Health } from './health/health.ts'
+import { HealthChecks } from './health/health-checks.ts'
 import { Slots } from './slots.ts'
 
 export type UpstreamOptions = Pick<RouteSettings, 'health' | 'connections' | 'protocol' | 'maxHeadBytes' | 'tls'> & {

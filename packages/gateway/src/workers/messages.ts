@@ -1,5 +1,5 @@
 import type { Server } from 'node:net'
-import type { GatewayProcessOptions } from '../gateway-process.ts'
+import type { GatewayProcessOptions } from '../lifecycle/gateway-process.ts'
 import type { ListeningSocket } from '../lifecycle/listening-socket.ts'
 
 /** What a worker is started with, in its environment. */
@@ -17,7 +17,7 @@ export interface CountingSettings {
 export type Told =
   | { readonly what: 'ready'; readonly address?: string | undefined }
   | { readonly what: 'failed'; readonly message: string; readonly details: object }
-  | { readonly what: 'print' | 'complain'; readonly line: string }
+  | { readonly what: 'print' | 'printError'; readonly line: string }
   | { readonly what: 'answer'; readonly question: number; readonly answer: unknown }
   /** Comes with the handle. */
   | { readonly what: 'socket' }

@@ -1,9 +1,9 @@
 import type { Limiter } from 'diana-limiter'
 import { type AdminQuestion, createWorkerAnswers } from '../admin/worker-answers.ts'
-import type { GatewayProcess } from '../gateway-process.ts'
+import type { GatewayProcess } from '../lifecycle/gateway-process.ts'
 import { readUpstreams } from '../upstreams/reports.ts'
 
-type AskedGateway = Pick<GatewayProcess, 'limiter' | 'httpFigures'>
+type AskedGateway = Pick<GatewayProcess, 'limiter' | 'httpStats'>
 type Answering = (question: AdminQuestion) => unknown
 
 const answering = new WeakMap<Limiter, Answering>()
@@ -12,7 +12,7 @@ const answering = new WeakMap<Limiter, Answering>()
 export const questions: Readonly<Record<string, (gateway: AskedGateway, details: unknown) => unknown>> = {
   status: ({ limiter }) => limiter.status(),
   upstreams: ({ limiter }) => readUpstreams(limiter),
-  http: gateway => gateway.httpFigures(),
+  http: gateway => gateway.httpStats(),
   /** Asked for the first time, a worker begins to remember what it takes to answer. */
   admin: ({ limiter }, details) => {
     const answer = answering.get(limiter) ?? createWorkerAnswers(limiter)

@@ -5,14 +5,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createLimiter, type Limiter } from 'diana-limiter'
-import { type GatewayProcess, type GatewayProcessOptions, settingsOf } from '../gateway-process.ts'
+import { type GatewayProcess, type GatewayProcessOptions, settingsOf } from '../lifecycle/gateway-process.ts'
 import type { ListeningSocket, ServerHandle } from '../lifecycle/listening-socket.ts'
 import { followFixedSettings } from '../live-settings.ts'
 import { gatewaySection } from '../settings/gateway-settings.ts'
-import { type HttpFigures, mergeHttpFigures } from '../telemetry/http-figures.ts'
-import { shareStickySecret } from '../upstreams/sticky-cookie.ts'
-import { KeptProcess, type KeptProcessParts } from './kept-process.ts'
+import { type HttpStats, mergeHttpStats } from '../telemetry/http-stats.ts'
+import { shareStickySecret } from '../upstreams/balancing/sticky-cookie.ts'
 import { settingsVariable, type Told, type WorkerSettings } from './messages.ts'
+import { type KeptProcessParts, SupervisedProcess } from './supervised-process.ts'
 
 export interface SupervisorOptions extends Omit<GatewayProcessOptions, 'counting' | 'logger'> {
   readonly workers: number
@@ -21,7 +21,7 @@ export interface SupervisorOptions extends Omit<GatewayProcessOptions, 'counting
   /** Told of the limiter that reads the rules here, before workers begin. */
   onLimiter?(limiter: Limiter): void
   print(line: string): void
-  complain(line: string): void
+  printError(line: string): void
 }
 
 const answerMs = 1000
@@ -37,8 +37,8 @@ export class Supervisor implements GatewayProcess {
   readonly #folder: string
   readonly #lines = new Map<string, number>()
   readonly #answers = new Map<number, (answer: unknown) => void>()
-  readonly #workers: KeptProcess[] = []
-  #counting: KeptProcess | undefined
+  readonly #workers: SupervisedProcess[] = []
+  #counting: SupervisedProcess | undefined
   #limiter: Limiter | undefined
   #address = ''
   #ready = false
@@ -105,8 +105,8 @@ export class Supervisor implements GatewayProcess {
     })
   }
 
-  async httpFigures(): Promise<HttpFigures> {
-    return mergeHttpFigures((await this.ask('http')) as HttpFigures[])
+  async httpStats(): Promise<HttpStats> {
+    return mergeHttpStats((await this.ask('http')) as HttpStats[])
   }
 
   reopenLogs(): void {
@@ -128,7 +128,7 @@ export class Supervisor implements GatewayProcess {
     const { config, workers } = this.#options
     const socket = join(this.#folder, 'counting')
     await this.#begin(parts => {
-      const counting = new KeptProcess({ ...parts, start: () => startCounting(config, socket) })
+      const counting = new SupervisedProcess({ ...parts, start: () => startCounting(config, socket) })
       this.#counting = counting
     })
     this.#limiter = await createLimiter({ config, counting: socket, isObserver: true, sections: [gatewaySection] })
@@ -141,7 +141,9 @@ export class Supervisor implements GatewayProcess {
     cluster.setupPrimary({ exec: pathOf('worker-main'), args: [] })
     // one first: what it cannot do, none can
     for (let i = 0; i < workers; i++) {
-      await this.#begin(parts => this.#workers.push(new KeptProcess({ ...parts, start: () => this.#fork(socket) })))
+      await this.#begin(parts =>
+        this.#workers.push(new SupervisedProcess({ ...parts, start: () => this.#fork(socket) })),
+      )
     }
     this.#ready = true
   }
@@ -183,11 +185,11 @@ export class Supervisor implements GatewayProcess {
 
   #hear(told: Told): void {
     if (told.what === 'answer') this.#answers.get(told.question)?.(told.answer)
-    else if (told.what === 'print' || told.what === 'complain') this.#say(told.what, told.line)
+    else if (told.what === 'print' || told.what === 'printError') this.#say(told.what, told.line)
   }
 
   /** What every worker says is said once. */
-  #say(how: 'print' | 'complain', line: string): void {
+  #say(how: 'print' | 'printError', line: string): void {
     const now = performance.now()
     for (const [known, at] of this.#lines) if (now - at > saidAgainMs) this.#lines.delete(known)
     if (this.#lines.has(line)) return
@@ -195,7 +197,7 @@ export class Supervisor implements GatewayProcess {
     this.#options[how](line)
   }
 
-  #askOne(worker: KeptProcess, about: string, details: unknown): Promise<unknown> {
+  #askOne(worker: SupervisedProcess, about: string, details: unknown): Promise<unknown> {
     const question = ++this.#question
     return new Promise(resolve => {
       const settle = (answer: unknown): void => {

@@ -1,8 +1,8 @@
 import cluster from 'node:cluster'
-import type { GatewayProcess } from '../gateway-process.ts'
-import { startGatewayProcess } from '../gateway-process.ts'
-import { surviveErrors } from '../survive.ts'
-import { tellOfChanges } from '../tell-of-changes.ts'
+import type { GatewayProcess } from '../lifecycle/gateway-process.ts'
+import { startGatewayProcess } from '../lifecycle/gateway-process.ts'
+import { logChanges } from '../lifecycle/log-changes.ts'
+import { surviveErrors } from '../lifecycle/survive.ts'
 import { fail, type Order, readProcessSettings, tell, tellSocket, type WorkerSettings } from './messages.ts'
 import { answerQuestion } from './questions.ts'
 
@@ -39,12 +39,12 @@ try {
   const { logLevel, ...settings } = readProcessSettings<WorkerSettings>()
   const lines = {
     print: (line: string) => tell({ what: 'print', line }),
-    complain: (line: string) => tell({ what: 'complain', line }),
+    printError: (line: string) => tell({ what: 'printError', line }),
   }
-  const onWarning = (warning: string): void => lines.complain(`warning: ${warning}`)
+  const onWarning = (warning: string): void => lines.printError(`warning: ${warning}`)
   const logger = logLevel === undefined ? false : { level: logLevel }
-  surviveErrors({ report: lines.complain, giveUp: () => process.exit(1) })
-  gateway = await startGatewayProcess({ ...settings, logger, onWarning }, limiter => tellOfChanges(limiter, lines))
+  surviveErrors({ report: lines.printError, giveUp: () => process.exit(1) })
+  gateway = await startGatewayProcess({ ...settings, logger, onWarning }, limiter => logChanges(limiter, lines))
   tell({ what: 'ready', address: gateway.address })
 } catch (error) {
   fail(error)

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { Refusal } from '../refusal.ts'
 import { findCaller, idOf, showKey } from './callers.ts'
 import { fromParts, toCall } from './explain.ts'
-import { type Desk, type Operation, operation } from './operation.ts'
+import { type AdminContext, type Operation, operation } from './operation.ts'
 import { call, moment, ruleId } from './shapes.ts'
 
 /** A caller: by the id of a row of /callers, by their value of the rule's one dimension, or by a call of theirs. */
@@ -29,7 +29,7 @@ export const blockOperations: readonly Operation[] = [
     summary:
       'The callers who are blocked now, by a rule or by hand; of a rule counted in Redis, those of the whole fleet.',
     answer: z.object({ blocks: z.array(blockShape) }),
-    run: async (_, desk) => ({ blocks: (await desk.limiter.blocks()).map(blocked => show(blocked, desk)) }),
+    run: async (_, context) => ({ blocks: (await context.limiter.blocks()).map(blocked => show(blocked, context)) }),
   }),
   operation({
     method: 'POST',
@@ -38,16 +38,16 @@ export const blockOperations: readonly Operation[] = [
     body: z.strictObject({ ...who, for: z.string().max(32).describe('a duration such as 10m') }),
     answer: blockShape,
     refusals: { 404: 'there is no such caller' },
-    run: async ({ body }, desk) => {
-      const { rule, who } = await find(body, desk)
+    run: async ({ body }, context) => {
+      const { rule, who } = await find(body, context)
       const ms = parseDuration(body.for)
       if (ms === undefined) throw new Refusal(400, 'for: say how long, such as 10m.')
-      await desk.limiter.block(rule, who, ms)
-      const blocked = { rule, key: desk.limiter.keyOf(rule, who), leftMs: ms }
+      await context.limiter.block(rule, who, ms)
+      const blocked = { rule, key: context.limiter.keyOf(rule, who), leftMs: ms }
       const since = Date.now()
       const until = since + ms
-      desk.blocks.add({ id: idOf(blocked), since, until })
-      return { ...show(blocked, desk), since, until }
+      context.blocks.add({ id: idOf(blocked), since, until })
+      return { ...show(blocked, context), since, until }
     },
   }),
   operation({
@@ -66,16 +66,16 @@ export const blockOperations: readonly Operation[] = [
   }),
   operation({
     method: 'POST',
-    path: '/pardon',
+    path: '/reset',
     summary: 'Forgets what one rule has counted for a caller.',
     body: z.strictObject(who),
-    answer: z.object({ pardoned: z.literal(true) }),
+    answer: z.object({ reset: z.literal(true) }),
     refusals: { 404: 'there is no such caller' },
-    run: async ({ body }, desk) => {
-      const { rule, who } = await find(body, desk)
-      const by = desk.limiter.rules.find(({ id }) => id === rule)?.by ?? []
-      await desk.limiter.reset(rule, typeof who === 'string' ? callOfValue(who, by) : who)
-      return { pardoned: true }
+    run: async ({ body }, context) => {
+      const { rule, who } = await find(body, context)
+      const by = context.limiter.rules.find(({ id }) => id === rule)?.by ?? []
+      await context.limiter.reset(rule, typeof who === 'string' ? callOfValue(who, by) : who)
+      return { reset: true }
     },
   }),
 ]
@@ -84,7 +84,7 @@ type Asked = z.output<z.ZodObject<typeof who>>
 
 async function find(
   asked: Asked,
-  { limiter, processes }: Desk,
+  { limiter, processes }: AdminContext,
 ): Promise<{ readonly rule: string; readonly who: Call | string }> {
   if (asked.caller !== undefined) {
     const caller = await findCaller(processes, asked.caller)
@@ -110,7 +110,7 @@ function callOfValue(value: string, by: readonly string[]): Call {
   return name === 'ip' ? { ...call, ip: value } : { ...call, attributes: { [name]: value } }
 }
 
-function show(blocked: BlockedCaller, { limiter, blocks }: Desk): object {
+function show(blocked: BlockedCaller, { limiter, blocks }: AdminContext): object {
   const { rule: id, key, leftMs } = blocked
   const rule = limiter.rules.find(one => one.id === id)
   const now = Date.now()

@@ -22,7 +22,7 @@ export const callerOperations: readonly Operation[] = [
     answer: z.object({
       callers: z.array(
         z.object({
-          id: z.string().describe('for blocking and pardoning, also while masked; good as long as this process runs'),
+          id: z.string().describe('for blocking and resetting, also while masked; good as long as this process runs'),
           rule: z.string(),
           key: z.string(),
           masked: z.boolean(),

@@ -1,7 +1,7 @@
 import type { Limiter, Mistake, Where } from 'diana-limiter'
 import { z } from 'zod'
 import { Refusal } from '../refusal.ts'
-import { type Desk, type Operation, operation } from './operation.ts'
+import { type AdminContext, type Operation, operation } from './operation.ts'
 import { count, mistake, moment, ruleText, text, version, where } from './shapes.ts'
 
 const mistakes = z.object({ mistakes: z.array(mistake) })
@@ -69,7 +69,7 @@ export const documentOperations: readonly Operation[] = [
     body: z.strictObject({ where: where.default('local'), text, version }),
     answer: written,
     refusals: conflicts,
-    run: ({ body }, desk) => write(desk, body.where, body.version, () => body.text),
+    run: ({ body }, context) => write(context, body.where, body.version, () => body.text),
   }),
   operation({
     method: 'PUT',
@@ -78,15 +78,15 @@ export const documentOperations: readonly Operation[] = [
     body: z.strictObject({ where: where.default('local'), text: ruleText.describe('the rule in YAML'), version }),
     answer: written,
     refusals: conflicts,
-    run: ({ id, body }, desk) => {
-      const read = desk.limiter.documents.checkRule(body.text)
+    run: ({ id, body }, context) => {
+      const read = context.limiter.documents.checkRule(body.text)
       assertGood(read.mistakes)
       if (read.id !== id) {
         throw new Refusal(422, `The rule names itself "${read.id}": write id: ${id}, or add it under its own name.`, {
           mistakes: [{ line: 1, column: 1, message: `its id must be ${id}` }],
         })
       }
-      return write(desk, body.where, body.version, whole => desk.limiter.documents.edit(whole, id, body.text))
+      return write(context, body.where, body.version, whole => context.limiter.documents.edit(whole, id, body.text))
     },
   }),
   operation({
@@ -96,13 +96,13 @@ export const documentOperations: readonly Operation[] = [
     query: z.object({ where: where.default('local'), version }),
     answer: written,
     refusals: conflicts,
-    run: ({ id, query }, desk) =>
-      write(desk, query.where, query.version, whole => desk.limiter.documents.edit(whole, id, undefined)),
+    run: ({ id, query }, context) =>
+      write(context, query.where, query.version, whole => context.limiter.documents.edit(whole, id, undefined)),
   }),
 ]
 
 async function write(
-  { limiter }: Desk,
+  { limiter }: AdminContext,
   place: Where,
   base: string,
   change: (text: string) => string | Promise<string>,

@@ -39,7 +39,7 @@ export const figureOperations: readonly Operation[] = [
     path: '/status',
     summary: 'What the limiter is doing at this moment.',
     answer: statusShape,
-    run: (_, desk) => desk.status(),
+    run: (_, context) => context.status(),
   }),
   operation({
     method: 'GET',

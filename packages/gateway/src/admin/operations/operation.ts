@@ -5,7 +5,7 @@ import type { Live } from '../live.ts'
 import type { Processes } from '../processes.ts'
 
 /** What operations work with. */
-export interface Desk {
+export interface AdminContext {
   readonly limiter: Limiter
   readonly processes: Processes
   readonly live: Live
@@ -14,7 +14,7 @@ export interface Desk {
 }
 
 /** What was asked: parts of the path, the query and the body, each as its schema read it. */
-export interface Question<Query, Body> {
+export interface AdminRequest<Query, Body> {
   readonly id: string
   readonly query: Query
   readonly body: Body
@@ -31,7 +31,7 @@ export interface Operation {
   readonly answer: z.ZodType
   /** The statuses of its own refusals, and when each is given. */
   readonly refusals?: Readonly<Record<number, string>> | undefined
-  run(question: Question<unknown, unknown>, desk: Desk): unknown
+  run(request: AdminRequest<unknown, unknown>, context: AdminContext): unknown
 }
 
 /** Makes an operation whose `run` is given its words as its schemas type them. */
@@ -43,7 +43,7 @@ export function operation<Query extends z.ZodObject, Body extends z.ZodType>(one
   readonly body?: Body
   readonly answer: z.ZodType
   readonly refusals?: Operation['refusals']
-  run(question: Question<z.output<Query>, z.output<Body>>, desk: Desk): unknown
+  run(request: AdminRequest<z.output<Query>, z.output<Body>>, context: AdminContext): unknown
 }): Operation {
   return one as unknown as Operation
 }

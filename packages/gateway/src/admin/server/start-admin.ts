@@ -1,0 +1,50 @@
+import type { FastifyInstance, FastifyListenOptions } from 'fastify'
+import { type ListeningSocket, socketOf } from '../../lifecycle/listening-socket.ts'
+import { type AdminOptions, createAdmin } from './create-admin.ts'
+
+export interface AdminAddress {
+  /** 127.0.0.1 unless given. */
+  readonly host?: string | undefined
+  /** 8081 unless given, and then any other if that is taken. */
+  readonly port?: number | undefined
+  /** A socket that listens already, in place of host and port. */
+  readonly fd?: number | undefined
+}
+
+/** Where the admin API listens, and how it ends. */
+export interface RunningAdmin {
+  readonly address: string
+  /** The socket on which operators come in, for another process. */
+  socket(): ListeningSocket | undefined
+  close(): Promise<void>
+}
+
+const usualPort = 8081
+
+/** Starts the admin API; the token may also come from the environment, as DIANA_ADMIN_TOKEN. */
+export async function startAdmin(options: Omit<AdminOptions, 'host'> & AdminAddress): Promise<RunningAdmin> {
+  const { host = '127.0.0.1', port, fd, token = process.env.DIANA_ADMIN_TOKEN, ...rest } = options
+  const app = await createAdmin({ ...rest, host, token: token === '' ? undefined : token })
+  try {
+    const address = fd === undefined ? await listen(app, host, port) : await app.listen(onDescriptor(host, fd))
+    return { address, socket: () => socketOf(app.server), close: () => app.close() }
+  } catch (error) {
+    await app.close()
+    throw error
+  }
+}
+
+/** Fastify hands all options on to Node, which knows descriptors. */
+function onDescriptor(host: string, fd: number): FastifyListenOptions {
+  return { host, fd } as FastifyListenOptions
+}
+
+/** A second gateway on one machine must not fail for a port that nobody chose. */
+async function listen(app: FastifyInstance, host: string, port: number | undefined): Promise<string> {
+  try {
+    return await app.listen({ host, port: port ?? usualPort })
+  } catch (error) {
+    if (port !== undefined || (error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+    return await app.listen({ host, port: 0 })
+  }
+}

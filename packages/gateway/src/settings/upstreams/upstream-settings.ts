@@ -1,0 +1,86 @@
+import { duration, headerFault, textOf } from 'diana-limiter/words'
+import { z } from 'zod'
+import { type Balance, balancers } from '../../upstreams/balancing/index.ts'
+import type { RetryBudgetSettings } from '../../upstreams/retry-budget.ts'
+import { type HealthSettings, healthSchema } from './health-settings.ts'
+
+/** What calls of one caller have in common, so that one address gets them all. */
+export type StickySettings =
+  | { readonly kind: 'cookie'; readonly name: string; readonly maxAgeMs?: number | undefined }
+  | { readonly kind: 'hash'; readonly from: 'ip' | 'header' | 'cookie'; readonly name: string }
+
+/** How the addresses of a route share its calls. */
+export interface UpstreamSettings {
+  /** The weight of each address of `to`, in its order. */
+  readonly weights: readonly number[]
+  readonly balance: Balance
+  readonly sticky?: StickySettings | undefined
+  /** How long an address that comes back or is new takes to get its whole share. */
+  readonly slowStartMs: number
+  readonly health: HealthSettings
+  readonly retryBudget: RetryBudgetSettings
+}
+
+const cookieName = textOf(text =>
+  /^[\w!#$%&'*+.^`|~-]{1,64}$/.test(text) ? undefined : 'must be the name of a cookie, such as diana-route',
+)
+const hashSource = textOf(text => {
+  if (text === 'ip' || /^cookie:[\w!#$%&'*+.^`|~-]{1,64}$/.test(text)) return undefined
+  return /^header:./.test(text) ? headerFault(text.slice(7)) : 'must be ip, header:NAME or cookie:NAME'
+})
+
+const stickySchema = z
+  .strictObject({
+    cookie: cookieName
+      .optional()
+      .describe('The name of a cookie that the gateway sets, and by which it knows the address.'),
+    maxAge: duration.optional().describe('How long browsers keep the cookie; left out, until they are closed.'),
+    hash: hashSource
+      .optional()
+      .describe('What calls have in common that stay together: ip, header:NAME or cookie:NAME.'),
+  })
+  .transform(({ cookie, maxAge, hash }, context): StickySettings => {
+    if ((cookie === undefined) === (hash === undefined)) {
+      const message =
+        'must have either cookie (the gateway sets one of this name) or hash (ip, header:NAME, cookie:NAME)'
+      context.addIssue({ code: 'custom', message })
+      return z.NEVER
+    }
+    if (hash !== undefined && maxAge !== undefined) {
+      context.addIssue({ code: 'custom', path: ['maxAge'], message: 'is for cookie only: leave it out' })
+      return z.NEVER
+    }
+    if (cookie !== undefined) return { kind: 'cookie', name: cookie, maxAgeMs: maxAge }
+    const [from, name = ''] = hash!.split(/:(.*)/s)
+    return {
+      kind: 'hash',
+      from: from as 'ip' | 'header' | 'cookie',
+      name: from === 'header' ? name.toLowerCase() : name,
+    }
+  })
+
+/** The words of a route that are about its addresses. */
+export const upstreamWords: {
+  readonly balance: z.ZodType<Balance>
+  readonly sticky: z.ZodType<StickySettings | undefined>
+  readonly slowStart: z.ZodType<number | undefined>
+  readonly health: z.ZodType<HealthSettings>
+  readonly retryBudget: z.ZodType<RetryBudgetSettings>
+} = {
+  balance: z
+    .enum(Object.keys(balancers) as [Balance, ...Balance[]])
+    .default('round-robin')
+    .describe('Which address is next: in turn by weight, or the one with the fewest calls under way for its weight.'),
+  sticky: stickySchema.optional().describe('Calls of one caller go to one address as long as it is healthy.'),
+  slowStart: duration
+    .optional()
+    .describe('How long an address that comes back or is new takes to get its whole share.'),
+  health: healthSchema.prefault({}).describe('When an address that fails is left alone.'),
+  retryBudget: z
+    .strictObject({
+      percent: z.number().min(0).max(100).default(20).describe('For every hundred calls of the last ten seconds.'),
+      perSecond: z.int().min(0).max(10_000).default(3).describe('Besides, for each of these seconds.'),
+    })
+    .prefault({})
+    .describe('How many second tries there may be of calls that a service may have begun to serve.'),
+}

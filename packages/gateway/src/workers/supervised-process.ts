@@ -1,0 +1,96 @@
+import type { ChildProcess } from 'node:child_process'
+import { DianaError } from 'diana-limiter'
+import type { Order, Told } from './messages.ts'
+
+const firstPauseMs = 50
+const longestPauseMs = 5000
+const steadyMs = 5000
+
+export interface KeptProcessParts {
+  start(): ChildProcess
+  /** `handle` is what came with it. */
+  onTold(told: Told, handle: unknown): void
+  /** Why it could not begin, the first time it was started. */
+  onFailed(error: Error): void
+}
+
+/** A process that is started again whenever it ends, sooner if it had run well. */
+export class SupervisedProcess {
+  readonly #parts: KeptProcessParts
+  #child: ChildProcess
+  #pauseMs = firstPauseMs
+  #hasBegun = false
+  #isReady = false
+  #ending = false
+  #restarting: NodeJS.Timeout | undefined
+
+  constructor(parts: KeptProcessParts) {
+    this.#parts = parts
+    this.#child = this.#start()
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid
+  }
+
+  /** Whether it has said so, and has not ended since. */
+  get isReady(): boolean {
+    return this.#isReady
+  }
+
+  send(order: Order): boolean {
+    return this.#child.connected && this.#child.send(order, () => {})
+  }
+
+  /** Tells it to end, and waits until it has; one that does not is killed. */
+  async end(timeoutMs: number): Promise<void> {
+    this.#ending = true
+    clearTimeout(this.#restarting)
+    const child = this.#child
+    if (child.exitCode !== null || child.signalCode !== null) return
+    await new Promise<void>(resolve => {
+      const late = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
+      child.once('exit', () => {
+        clearTimeout(late)
+        resolve()
+      })
+      // one that has not begun yet hears no order, but signals
+      if (!this.#isReady) child.kill('SIGTERM')
+      else if (!this.send({ what: 'end' })) child.kill('SIGKILL')
+    })
+  }
+
+  #start(): ChildProcess {
+    const child = this.#parts.start()
+    const startedAt = performance.now()
+    child.on('error', () => {})
+    child.on('message', (told: Told, handle: unknown) => {
+      if (told.what === 'ready') {
+        this.#hasBegun = true
+        this.#isReady = true
+      }
+      if (told.what === 'failed' && !this.#hasBegun) this.#parts.onFailed(errorOf(told))
+      this.#parts.onTold(told, handle)
+    })
+    child.once('exit', (code, signal) => {
+      this.#isReady = false
+      if (this.#ending) return
+      if (!this.#hasBegun) this.#parts.onFailed(new Error(`a process ended before it began (${signal ?? code})`))
+      const isSteady = performance.now() - startedAt > steadyMs
+      this.#pauseMs = isSteady ? firstPauseMs : Math.min(this.#pauseMs * 2, longestPauseMs)
+      this.#restarting = setTimeout(
+        () => {
+          this.#child = this.#start()
+        },
+        isSteady ? 0 : this.#pauseMs,
+      )
+    })
+    return child
+  }
+}
+
+/** The error as it was in the other process. */
+function errorOf({ message, details }: Told & { what: 'failed' }): Error {
+  const isBadRules = 'code' in details && details.code === 'BAD_RULES'
+  return isBadRules ? new DianaError('BAD_RULES', message) : Object.assign(new Error(message), details)
+}
