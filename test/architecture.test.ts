@@ -5,95 +5,216 @@ import { describe, expect, it } from 'vitest'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** Files and folders that import nothing above them: every folder may import them. */
-const bottom = ['call', 'errors', 'common', 'http']
-
-/** Which other folders a folder may import, besides the bottom; a folder without a list may import all. */
-const mayImport: Readonly<Record<string, readonly string[]>> = {
-  algorithms: [],
-  dimensions: [],
-  rules: ['algorithms', 'dimensions'],
-  stores: ['algorithms'],
-  sources: ['rules'],
-  stats: ['algorithms', 'dimensions', 'rules', 'verdict', 'decision'],
-  metrics: ['admin', 'limiter', 'limiter-status', 'stats', 'verdict'],
-  filters: ['limiter', 'decision', 'verdict', 'rules', 'decorators'],
+interface Layers {
+  /** Files and folders that import only each other; everything may import them. */
+  readonly bottom: readonly string[]
+  /** What else a folder or a file of the top level may import; one without a list may import all. */
+  readonly mayImport: Readonly<Record<string, readonly string[]>>
 }
 
-function sourceFiles(folder: string): string[] {
+const packages: Readonly<Record<string, Layers>> = {
+  limiter: {
+    bottom: ['call', 'errors', 'common', 'http'],
+    mayImport: {
+      algorithms: [],
+      dimensions: [],
+      rules: ['algorithms', 'dimensions'],
+      stores: ['algorithms'],
+      sources: ['rules'],
+      verdict: ['rules'],
+      stats: ['algorithms', 'dimensions', 'rules', 'verdict', 'decision'],
+      decision: ['algorithms', 'dimensions', 'rules', 'stores', 'stats', 'verdict', 'distributed'],
+      distributed: ['algorithms', 'rules', 'stores', 'decision'],
+      queue: ['algorithms', 'rules', 'stores', 'stats', 'verdict', 'decision'],
+      reload: ['algorithms', 'dimensions', 'rules', 'sources', 'admin'],
+      admin: ['rules', 'sources', 'stores', 'stats', 'decision', 'reload'],
+      pacing: ['algorithms', 'stores'],
+      'limiter-status': ['rules', 'stores', 'reload'],
+      metrics: ['limiter', 'limiter-status', 'stats', 'verdict'],
+      decorators: ['limiter', 'dimensions', 'rules', 'reload', 'verdict'],
+      filters: ['limiter', 'decision', 'verdict', 'rules', 'decorators'],
+      testing: ['algorithms', 'rules', 'stores', 'sources', 'stats', 'decision', 'limiter', 'create-limiter'],
+    },
+  },
+  gateway: {
+    bottom: ['version'],
+    mayImport: {
+      settings: ['filters', 'proxy', 'routes', 'upstreams'],
+      grpc: ['problem'],
+      compression: ['calls', 'proxy', 'settings'],
+      calls: ['cors', 'grpc', 'problem', 'proxy', 'settings', 'telemetry'],
+      connections: ['grpc', 'http2', 'problem', 'proxy', 'settings', 'telemetry'],
+      filters: ['connections', 'problem', 'proxy', 'routes', 'settings'],
+      http2: ['connections', 'grpc', 'problem', 'proxy', 'settings'],
+      proxy: [
+        'calls',
+        'compression',
+        'connections',
+        'grpc',
+        'http2',
+        'problem',
+        'routes',
+        'settings',
+        'telemetry',
+        'upstreams',
+      ],
+      routes: ['calls', 'compression', 'proxy', 'settings', 'upstreams'],
+      telemetry: ['calls', 'filters', 'routes', 'settings', 'upstreams'],
+      upstreams: ['http2', 'proxy', 'settings', 'tls'],
+      admin: ['lifecycle', 'telemetry', 'upstreams'],
+      tls: ['gateway', 'settings'],
+      lifecycle: ['admin', 'gateway', 'settings', 'telemetry'],
+    },
+  },
+  dashboard: {
+    bottom: ['route', 'theme', 'session', 'words'],
+    mayImport: {
+      api: [],
+      figures: ['api'],
+      parts: ['api', 'figures'],
+      editor: ['api', 'parts'],
+      views: ['api', 'editor', 'figures', 'parts'],
+    },
+  },
+}
+
+/** Folders whose files only tests use. */
+const testFolders = ['tests', 'fakes', 'servers']
+
+function filesIn(folder: string): string[] {
   return readdirSync(folder).flatMap(name => {
     const path = join(folder, name)
-    if (statSync(path).isDirectory()) return ['fakes', 'servers'].includes(name) ? [] : sourceFiles(path)
-    return name.endsWith('.ts') && !name.endsWith('.test.ts') ? [path] : []
+    if (statSync(path).isDirectory()) return testFolders.includes(name) ? [] : filesIn(path)
+    return /\.tsx?$/.test(name) && !/\.test\.tsx?$/.test(name) ? [path] : []
   })
 }
 
 function importsOf(file: string): string[] {
-  return [...readFileSync(file, 'utf8').matchAll(/^(?:import|export) [^'"]*from '([^']+)'/gm)].map(match => match[1]!)
-}
-
-/** The room of a file: its folder at the top of src, or its own name there. */
-function roomOf(source: string, file: string): string {
-  return relative(source, file).split('/')[0]!.replace(/\.ts$/, '')
-}
-
-describe('the arrows of the house', () => {
-  const source = join(root, 'packages/limiter/src')
-  const arrows = sourceFiles(source).flatMap(file =>
-    importsOf(file)
-      .filter(target => target.startsWith('.'))
-      .map(target => ({ file, from: roomOf(source, file), to: roomOf(source, resolve(dirname(file), target)) })),
+  const text = readFileSync(file, 'utf8')
+  return [...text.matchAll(/^(?:import|export) [^'"]*from '([^']+)'|\bimport\('([^']+)'\)/gm)].map(
+    match => match[1] ?? match[2]!,
   )
+}
 
-  it('are many enough for this test to mean something', () => {
+/** The folder of a file at the top of `src`, or its own name there. */
+function layerOf(source: string, file: string): string {
+  return relative(source, file)
+    .split('/')[0]!
+    .replace(/\.tsx?$/, '')
+}
+
+/** The relative imports of each file of a package. */
+function importGraph(source: string): Map<string, string[]> {
+  return new Map(
+    filesIn(source).map(file => [
+      file,
+      importsOf(file)
+        .filter(target => target.startsWith('.'))
+        .map(target => resolve(dirname(file), target)),
+    ]),
+  )
+}
+
+/** The first cycle of imports as a path, or an empty string. */
+function findCycle(graph: ReadonlyMap<string, readonly string[]>): string {
+  const done = new Set<string>()
+  const visit = (file: string, path: readonly string[]): string => {
+    const start = path.indexOf(file)
+    if (start >= 0) return [...path.slice(start), file].map(one => relative(root, one)).join(' → ')
+    if (done.has(file)) return ''
+    for (const target of graph.get(file) ?? []) {
+      const cycle = visit(target, [...path, file])
+      if (cycle !== '') return cycle
+    }
+    done.add(file)
+    return ''
+  }
+  for (const file of graph.keys()) {
+    const cycle = visit(file, [])
+    if (cycle !== '') return cycle
+  }
+  return ''
+}
+
+describe.each(Object.entries(packages))('the imports of the %s package', (name, { bottom, mayImport }) => {
+  const source = join(root, 'packages', name, 'src')
+  const graph = importGraph(source)
+  const arrows = [...graph].flatMap(([file, targets]) =>
+    targets.map(target => ({ file, from: layerOf(source, file), to: layerOf(source, target) })),
+  )
+  const notAllowed = (layer: string, allowed: readonly string[]): string[] =>
+    arrows
+      .filter(({ from, to }) => from === layer && to !== layer && !allowed.includes(to))
+      .map(({ file, to }) => `${relative(root, file)} → ${to}`)
+
+  it(`the imports of the ${name} package are found at all`, () => {
     expect(arrows.length).toBeGreaterThan(50)
   })
 
-  it.each(Object.keys(mayImport))('%s imports nothing upward', room => {
-    const wrong = arrows.filter(
-      ({ from, to }) => from === room && to !== room && ![...bottom, ...mayImport[room]!].includes(to),
-    )
-    expect(wrong.map(({ file, to }) => `${relative(root, file)} → ${to}`)).toEqual([])
+  it.each(Object.entries(mayImport))(
+    `in the ${name} package, %s imports only the layers below it`,
+    (layer, allowed) => {
+      expect(notAllowed(layer, [...bottom, ...allowed])).toEqual([])
+    },
+  )
+
+  it.each(bottom)(`in the ${name} package, %s imports only the bottom layer`, layer => {
+    expect(notAllowed(layer, bottom)).toEqual([])
   })
 
-  it.each(bottom)('%s at the bottom imports no room', room => {
-    const wrong = arrows.filter(({ from, to }) => from === room && to !== room && !bottom.includes(to))
-    expect(wrong.map(({ file, to }) => `${relative(root, file)} → ${to}`)).toEqual([])
+  it(`no import cycle exists in the ${name} package`, () => {
+    expect(findCycle(graph)).toBe('')
   })
+})
 
-  it('imports never run in a circle', () => {
-    const graph = new Map<string, string[]>()
-    for (const file of sourceFiles(source)) {
-      const targets = importsOf(file).filter(target => target.startsWith('.'))
-      graph.set(
-        file,
-        targets.map(target => resolve(dirname(file), target)),
-      )
-    }
-    const done = new Set<string>()
-    const visit = (file: string, path: readonly string[]): void => {
-      expect(path, `circle: ${[...path, file].map(part => relative(root, part)).join(' → ')}`).not.toContain(file)
-      if (done.has(file)) return
-      for (const target of graph.get(file) ?? []) visit(target, [...path, file])
-      done.add(file)
-    }
-    for (const file of graph.keys()) visit(file, [])
-  })
+describe('the members of a family', () => {
+  const source = join(root, 'packages/limiter/src')
+  /** Files that may import one member, each for a reason. */
+  const exceptions: readonly string[] = [
+    // the rule file itself is read before it can name a source
+    'reload/live-rules.ts → sources/file.ts',
+  ]
 
-  it('the gateway knows the limiter by its published faces only', () => {
-    const gateway = join(root, 'packages/gateway/src')
-    const faces = Object.keys(
-      (JSON.parse(readFileSync(join(root, 'packages/limiter/package.json'), 'utf8')) as { exports: object }).exports,
-    ).map(face => face.replace('.', 'diana-limiter'))
-    const used = sourceFiles(gateway)
+  it.each(['algorithms', 'dimensions', 'sources'])(
+    'no file outside %s imports or compares the name of a member',
+    family => {
+      const index = join(source, family, 'index.ts')
+      const members = importsOf(index)
+        .map(target => resolve(dirname(index), target))
+        .filter(file => !['algorithm.ts', 'dimension.ts', 'source.ts'].includes(relative(join(source, family), file)))
+      const names = members.map(file => /\bname: '([\w-]+)'/.exec(readFileSync(file, 'utf8'))?.[1])
+      expect(names).not.toContain(undefined)
+      const comparison = new RegExp(`\\b(?:name|algorithm|dimension|source) [!=]== '(?:${names.join('|')})'`)
+      const wrong = filesIn(source)
+        .filter(file => layerOf(source, file) !== family && layerOf(source, file) !== 'testing')
+        .flatMap(file => {
+          const text = readFileSync(file, 'utf8')
+          const imported = importsOf(file)
+            .map(target => resolve(dirname(file), target))
+            .filter(target => members.includes(target))
+            .map(target => `${relative(source, file)} → ${relative(source, target)}`)
+          const compared = text.split('\n').filter(line => comparison.test(line))
+          return [...imported, ...compared.map(line => `${relative(source, file)}: ${line.trim()}`)]
+        })
+      expect(wrong.filter(one => !exceptions.includes(one))).toEqual([])
+    },
+  )
+})
+
+describe('what packages know of each other', () => {
+  it('the gateway imports only published entry points of the limiter', () => {
+    const manifest = readFileSync(join(root, 'packages/limiter/package.json'), 'utf8')
+    const { exports } = JSON.parse(manifest) as { exports: object }
+    const entries = Object.keys(exports).map(entry => entry.replace('.', 'diana-limiter'))
+    const used = filesIn(join(root, 'packages/gateway/src'))
       .flatMap(importsOf)
       .filter(target => target.startsWith('diana-limiter'))
     expect(used.length).toBeGreaterThan(0)
-    expect(used.filter(target => !faces.includes(target))).toEqual([])
+    expect(used.filter(target => !entries.includes(target))).toEqual([])
   })
 
-  it('frameworks and Redis clients are known to the library as types only', () => {
-    const atRunTime = sourceFiles(source).flatMap(file =>
+  it('the limiter imports frameworks and Redis clients as types only', () => {
+    const atRunTime = filesIn(join(root, 'packages/limiter/src')).flatMap(file =>
       [...readFileSync(file, 'utf8').matchAll(/^import (?!type )[^'"]*from '([^'.][^']*)'/gm)].map(match => match[1]!),
     )
     const allowed = ['yaml', 'zod', 'ipaddr.js']

@@ -141,9 +141,9 @@ describe('diana check', () => {
     expect(code).toBe(1)
     const lines = out.replaceAll(`${path}:`, '').trimEnd().split('\n')
     expect(lines).toEqual([
-      '3:15: gateway.timeouts.conect is not a word known here: did you mean connect?',
+      '3:15: gateway.timeouts.conect is not a known option: did you mean connect?',
       '4:19: gateway.limits.body must be a size, a whole number with a unit: 512B, 16KiB, 10MiB or 1GiB',
-      '6:53: gateway.filters[0].windw is not a word known here: did you mean window?',
+      '6:53: gateway.filters[0].windw is not a known option: did you mean window?',
       '7:52: gateway.filters[1].keys[0].sha256 must be the SHA-256 of the key, 64 hexadecimal digits',
       '9:23: gateway.routes[0].to is not the address of a service: write one such as http://127.0.0.1:3000 or unix:/run/app.sock',
       '11:25: gateway.routes[2].host "http://b" must be the host alone, without scheme and path: api.example.com',

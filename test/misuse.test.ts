@@ -312,9 +312,9 @@ describe('a rule file in the words of another rate limiter', () => {
     ['rules: [{ id: a, limit: 1/s, match: /x/** }]', 'match must be none, not "/x/**": write match: { path: "/x/**" }'],
     [
       'rules: [{ id: a, limit: 1/s, match: [/x] }]',
-      'match must be a map of words, not a list: write match: { path: /orders/** }, or match: none',
+      'match must be a map of options, not a list: write match: { path: /orders/** }, or match: none',
     ],
-    ['rules: [{ id: a, limit: 1/s, path: /x }]', 'path is not a word known here: write match: { path: /orders/** }'],
+    ['rules: [{ id: a, limit: 1/s, path: /x }]', 'path is not a known option: write match: { path: /orders/** }'],
     [
       'rules: [{ id: a, limit: 3/M }]',
       'limit "3/M" is not a limit: did you mean 3/m, for minutes, or 3/30d, for months?',
@@ -323,23 +323,23 @@ describe('a rule file in the words of another rate limiter', () => {
       'rules: [{ id: a, limit: 3/2M }]',
       'limit "3/2M" is not a limit: did you mean 3/2m, for minutes, or 3/60d, for months?',
     ],
-    ['rules: [{ id: a, limit: 1/s, windowMs: 1000 }]', 'windowMs is not a word known here: write limit: 100/m'],
-    ['rules: [{ id: a, limit: 1/s, keyGenerator: ip }]', 'keyGenerator is not a word known here: write by: ip'],
+    ['rules: [{ id: a, limit: 1/s, windowMs: 1000 }]', 'windowMs is not a known option: write limit: 100/m'],
+    ['rules: [{ id: a, limit: 1/s, keyGenerator: ip }]', 'keyGenerator is not a known option: write by: ip'],
     [
       'rules: [{ id: a, limit: 1/s, statusCode: 429 }]',
-      'statusCode is not a word known here: write answer: { status: 429 }',
+      'statusCode is not a known option: write answer: { status: 429 }',
     ],
     [
       'rules: [{ id: a, limit: 1/s, nodelay: true }]',
-      'nodelay is not a word known here: write whenFull: refuse, which is the default',
+      'nodelay is not a known option: write whenFull: refuse, which is the default',
     ],
     [
       'rules: [{ id: a, limit: 1/s, answer: 429 }]',
-      'answer must be a map of words, not 429: write answer: { status: 429 }',
+      'answer must be a map of options, not 429: write answer: { status: 429 }',
     ],
     [
       'rules: [{ id: a, limit: 1/s, queue: 5, whenFull: wait }]',
-      'queue must be a map of words, not 5: write queue: { size: 5 }',
+      'queue must be a map of options, not 5: write queue: { size: 5 }',
     ],
     [
       'rules: [{ id: a, limit: 1/s, match: { path: "^/api/.*$" } }]',
@@ -357,20 +357,17 @@ describe('a rule file in the words of another rate limiter', () => {
       'rules: [{ id: a, limit: 1/s, match: { path: "/(a|b)/x" } }]',
       'match.path "/(a|b)/x" is a regular expression, and a path is a pattern: write "/*/x"',
     ],
-    [`${all}\nanswer: 429`, 'answer must be a map of words, not 429: write answer: { status: 429 }'],
+    [`${all}\nanswer: 429`, 'answer must be a map of options, not 429: write answer: { status: 429 }'],
     [
       `${all}\nanswer: { status: 200 }`,
       'answer.status must be at least 400, not 200, unless a body says that it is a refusal',
     ],
     [
       `${all}\nstore: redis://127.0.0.1`,
-      'store must be a map of words, not "redis://127.0.0.1": write store: { redis: redis://127.0.0.1:6379 }',
+      'store must be a map of options, not "redis://127.0.0.1": write store: { redis: redis://127.0.0.1:6379 }',
     ],
-    [
-      `${all}\nredis: redis://127.0.0.1`,
-      'redis is not a word known here: write store: { redis: redis://127.0.0.1:6379 }',
-    ],
-    [`${all}\njwt: secret`, 'jwt must be a map of words, not "secret": write jwt: { key: env:JWT_KEY }'],
+    [`${all}\nredis: redis://127.0.0.1`, 'redis is not a known option: write store: { redis: redis://127.0.0.1:6379 }'],
+    [`${all}\njwt: secret`, 'jwt must be a map of options, not "secret": write jwt: { key: env:JWT_KEY }'],
     [
       'rules: { id: a, limit: 1/s }',
       'rules must be a list, not a map: write rules: [{ id: all, limit: 100/m }], or each rule behind a dash',
@@ -467,7 +464,7 @@ describe('what can be seen only while it runs is warned of once, with a code', (
     expect(warnings).toEqual([
       [
         'DIANA_BAD_VALUE',
-        'a function returned something that cannot tell callers apart, which is ignored: return text, a number or undefined: each.by',
+        'a function returned a value that cannot identify a caller, which is ignored: return text, a number or undefined: each.by',
       ],
     ])
   })
@@ -492,7 +489,9 @@ describe('what can be seen only while it runs is warned of once, with a code', (
     const silent = await fresh.createLimiter({ remote, rules: [{ id: 'all', limit: '1/h' }] })
     closing.push(() => silent.close())
     await vi.waitFor(() => expect(warnings.map(([code]) => code)).toEqual(['DIANA_RULES_REJECTED']))
-    expect(warnings[0]![1]).toContain('new rules cannot be obeyed, so the last good ones stay: correct the document: ')
+    expect(warnings[0]![1]).toContain(
+      'new rules are invalid, so the last valid ones stay in force: correct the document: ',
+    )
     expect(warnings[0]![1]).toContain('rule "a": limit must be <count>/<period>')
   })
 })

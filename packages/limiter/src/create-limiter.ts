@@ -8,12 +8,12 @@ import { Engine, type EngineOptions } from './engine/engine.ts'
 import { DianaError } from './errors.ts'
 import { Limiter } from './limiter.ts'
 import { importPlugins, mergeExtensions, pluginsNamedIn } from './reload/plugins.ts'
-import { documentToInput } from './rules/in-words.ts'
 import { formatMistake } from './rules/mistake.ts'
 import { type DocumentOptions, type Parsed, parseOptions, parseText, type Vocabulary } from './rules/parse.ts'
 import type { RuleDocument } from './rules/rule.ts'
 import type { StoreOptions } from './rules/schema/options.ts'
 import type { Section } from './rules/schema/section.ts'
+import { documentToInput } from './rules/to-input.ts'
 import { hashText } from './sources/client/text.ts'
 import type { Source, SourceKind } from './sources/source.ts'
 import { CountingStore } from './stores/counting/client.ts'
@@ -207,5 +207,5 @@ function targetIn(given: RedisTarget | undefined, urls: readonly string[]): Redi
 }
 
 function remoteOf({ remote }: RuleDocument, kinds: readonly SourceKind[]): Source | undefined {
-  return remote && kinds.find(({ name }) => name === remote.centre)!.create(remote.address, remote.options)
+  return remote && kinds.find(({ name }) => name === remote.source)!.create(remote.address, remote.options)
 }

@@ -2,7 +2,7 @@ import type { SectionFollower } from './engine/engine.ts'
 import type { ForwardedBy } from './http/ip-address.ts'
 import { engineOf, type Limiter } from './limiter.ts'
 
-export { assertRegularFile, fileTrouble, readRegularFile, readRegularFileSync } from './common/regular-file.ts'
+export { assertRegularFile, fileFault, readRegularFile, readRegularFileSync } from './common/regular-file.ts'
 export type { SectionFollower } from './engine/engine.ts'
 export { canonicalAddress } from './http/address-bits.ts'
 export { alternativeNames, verifiedCertificate } from './http/client-certificate.ts'

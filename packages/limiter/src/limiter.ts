@@ -8,9 +8,9 @@ import type { Engine } from './engine/engine.ts'
 import { DianaError } from './errors.ts'
 import { assertHeaders } from './http/assert-headers.ts'
 import type { LimiterEvents, Status } from './limiter-status.ts'
-import { ruleToInput } from './rules/in-words.ts'
 import type { Rule } from './rules/rule.ts'
 import type { RuleOptions } from './rules/schema/options.ts'
+import { ruleToInput } from './rules/to-input.ts'
 import type { Verdict } from './verdict.ts'
 
 /** One call in so many is timed; a power of two. */

@@ -1,5 +1,5 @@
 export { duration } from './common/duration.ts'
-export { hostName } from './dimensions/host.ts'
+export { hostName } from './http/host-name.ts'
 export { canonicalHost } from './rules/match/condition.ts'
 export { headerFault, hostFault, methodFault } from './rules/match/pattern.ts'
 export { formatMistake, type Mistake } from './rules/mistake.ts'

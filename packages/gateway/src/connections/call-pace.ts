@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { grpcTypeOf } from '../grpc/grpc-call.ts'
+import { streamSideOf } from '../http2/stream-side.ts'
 import { recordOf } from '../telemetry/call-record.ts'
-import { type CallerSide, callerSideOf } from './caller-side.ts'
+import type { CallerSide } from './caller-side.ts'
 import { Pace, type PaceLimits, type Progress } from './pace.ts'
+import { SocketSide } from './socket-side.ts'
 import type { Transfer } from './transfers.ts'
 
 const paceKey: unique symbol = Symbol('diana.pace')
@@ -36,7 +38,7 @@ export class CallPace implements Transfer {
   constructor(request: IncomingMessage, response: ServerResponse, limits: () => PaceLimits) {
     this.#request = request
     this.#response = response
-    this.#side = callerSideOf(request, response)
+    this.#side = request.httpVersionMajor === 2 ? streamSideOf(request, response) : new SocketSide(request)
     this.#limits = limits
     this.#beganAt = recordOf(request)?.startedAt ?? performance.now()
     ;(request as Paced)[paceKey] = this

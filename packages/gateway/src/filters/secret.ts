@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { DianaError } from 'diana-limiter'
-import { fileTrouble, readRegularFileSync } from 'diana-limiter/gateway'
+import { fileFault, readRegularFileSync } from 'diana-limiter/gateway'
 
 const shortest = 16
 
@@ -25,7 +25,7 @@ export function findSecret(words: string, owner: string, folder: string): string
       .toString()
       .replace(/\r?\n$/, '')
   } catch (cause) {
-    const what = `the secret of ${owner} cannot be read from ${path} (${fileTrouble(cause)}): check the path`
+    const what = `the secret of ${owner} cannot be read from ${path} (${fileFault(cause)}): check the path`
     throw new DianaError('BAD_RULES', what, { cause })
   }
 }

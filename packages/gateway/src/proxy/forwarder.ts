@@ -1,27 +1,12 @@
 import type { CallReply, CallRequest } from '../calls/call.ts'
-import type { BulkQueue } from '../connections/bulk-queue.ts'
 import { sendProblem } from '../problem.ts'
 import { calledPath } from '../routes/called-path.ts'
 import type { Route } from '../routes/route.ts'
-import type { RouteTable } from '../routes/route-table.ts'
-import type { GatewaySettings } from '../settings/gateway-settings.ts'
 import { recordOf } from '../telemetry/call-record.ts'
 import { hasBody } from './answers/body.ts'
-import type { ResponseSink } from './answers/response-sink.ts'
+import type { ForwarderParts } from './forwarder-parts.ts'
 import { Forwarding } from './forwarding.ts'
-import type { Trust } from './headers/headers-to-service.ts'
 import { isUpgrading, Tunnels } from './tunnels.ts'
-
-/** What a forwarder works with; routes and settings change while it runs. */
-export interface ForwarderParts {
-  readonly settings: GatewaySettings
-  readonly routes: RouteTable
-  readonly trust: Trust
-  readonly bulk: BulkQueue
-  outletFor(reply: CallReply): ResponseSink
-  /** Whether the gateway takes its leave, so that connections are not kept. */
-  isClosing(): boolean
-}
 
 /** Sends calls on to services. */
 export class Forwarder {

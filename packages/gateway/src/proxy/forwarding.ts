@@ -12,7 +12,7 @@ import { AnswerRelay, leavesBodyUnread, type RelayedCall, type RelayedHead } fro
 import { type Body, bodyOf } from './answers/body.ts'
 import { Attempt, type AttemptedCall, tellHealth } from './attempt.ts'
 import { adviceOn, busy, DeadlinePassed, type Failure, failureOf, isLateClosing } from './failure.ts'
-import type { ForwarderParts } from './forwarder.ts'
+import type { ForwarderParts } from './forwarder-parts.ts'
 import { headersToService } from './headers/headers-to-service.ts'
 import { serviceRequest } from './service-request.ts'
 import { Tries } from './tries.ts'

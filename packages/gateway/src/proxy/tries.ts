@@ -2,7 +2,7 @@ import type { CallRequest } from '../calls/call.ts'
 import type { Route } from '../routes/route.ts'
 import type { Affinity } from '../upstreams/balancing/affinity.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
-import type { Trust } from './headers/headers-to-service.ts'
+import type { Trust } from './trust.ts'
 
 const none: readonly Upstream[] = []
 

@@ -1,6 +1,6 @@
 import type { CallRequest } from '../calls/call.ts'
 import { Compressible } from '../compression/compressible.ts'
-import type { Trust } from '../proxy/headers/headers-to-service.ts'
+import type { Trust } from '../proxy/trust.ts'
 import type { RouteSettings } from '../settings/routes/route-settings.ts'
 import { type Affinity, affinityOf, cookieFor } from '../upstreams/balancing/affinity.ts'
 import { Pool } from '../upstreams/pool.ts'

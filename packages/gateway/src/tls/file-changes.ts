@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import { fileTrouble } from 'diana-limiter/gateway'
+import { fileFault } from 'diana-limiter/gateway'
 
 /** Whether any of some files has changed since it was asked last. */
 export class FileChanges {
@@ -26,7 +26,7 @@ export class FileChanges {
           return `${ino} ${size} ${mtimeNs}`
         } catch (error) {
           // a folder that may no longer be entered is reported once, like a file that is gone
-          return fileTrouble(error)
+          return fileFault(error)
         }
       })
       .join()

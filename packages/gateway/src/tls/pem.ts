@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { createSecureContext, rootCertificates } from 'node:tls'
 import { DianaError } from 'diana-limiter'
-import { fileTrouble, readRegularFileSync } from 'diana-limiter/gateway'
+import { fileFault, readRegularFileSync } from 'diana-limiter/gateway'
 
 /** A certificate with its chain, and its private key. */
 export interface Pair {
@@ -62,7 +62,7 @@ function readFile(path: string): Buffer {
   try {
     return readRegularFileSync(path)
   } catch (cause) {
-    throw fault(`${path} cannot be read (${fileTrouble(cause)}): check the path`, cause)
+    throw fault(`${path} cannot be read (${fileFault(cause)}): check the path`, cause)
   }
 }
 

@@ -4,7 +4,6 @@ import { ServiceTls } from '../tls/service-tls.ts'
 import { endpointName } from './endpoints.ts'
 import type { HealthState } from './health/health.ts'
 import { type Lookup, Names } from './names.ts'
-import type { Pool } from './pool.ts'
 import type { RouteReport } from './reports.ts'
 import { Upstream, type UpstreamOptions, type UpstreamPlace } from './upstream.ts'
 
@@ -15,6 +14,14 @@ export interface UpstreamsParts {
   readonly tlsFiles?: TlsOptionsOfFiles | undefined
 }
 
+/** A route's pool, as this class uses it. */
+export interface UpstreamUser {
+  readonly upstreams: readonly Upstream[]
+  start(since: number | undefined): void
+  stop(): void
+  report(now: number): RouteReport
+}
+
 /** All addresses in use. They live on when routes change, with their connections and what is known of them. */
 export class Upstreams {
   readonly names: Names
@@ -23,7 +30,7 @@ export class Upstreams {
   readonly #draining = new Set<Upstream>()
   readonly #tls = new Map<string, ServiceTls>()
   readonly #tlsFiles: TlsOptionsOfFiles
-  #pools: readonly Pool[] = []
+  #pools: readonly UpstreamUser[] = []
   /** Told when an address is left alone, and when it gets calls again. */
   onHealth: (address: string, state: HealthState) => void = () => {}
 
@@ -56,7 +63,7 @@ export class Upstreams {
   }
 
   /** Puts the addresses of these routes in use, and no others. */
-  use(pools: readonly Pool[], now: number): void {
+  use(pools: readonly UpstreamUser[], now: number): void {
     // what is there at the first start is not new to anybody
     const since = this.#pools.length === 0 ? undefined : now
     for (const pool of pools) pool.start(since)

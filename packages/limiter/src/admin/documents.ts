@@ -137,7 +137,7 @@ export class Documents {
     if (base.version !== version) {
       throw new DianaError(
         'CONFLICT',
-        `${source.name}: was changed since it was read; read it again and make the change anew`,
+        `${source.name}: was changed since it was read; read it again and repeat the change`,
       )
     }
     const written = await source.write(text, base, AbortSignal.timeout(timeoutMs))

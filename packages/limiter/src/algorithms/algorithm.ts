@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 
-/** How many in how long; a period of 0 is a bare count, of things held at one time. */
+/** How many in how long; a period of 0 is a bare count, for concurrency. */
 export interface Limit {
   readonly count: number
   readonly periodMs: number
@@ -12,7 +12,7 @@ export interface Terms {
   readonly options: Readonly<Record<string, unknown>>
 }
 
-/** One process among `size` that share a limit: the `rank`th, from 0. A rank that is not known is that of nobody: `size`. */
+/** One process among `size` that share a limit: the `rank`th, from 0. A rank that is not known is `size`, which no process has. */
 export interface Part {
   readonly rank: number
   readonly size: number
@@ -25,25 +25,25 @@ export interface WaitOptions {
 
 const DEFAULT_WAIT_US = 1_000_000
 
-/** The longest that a call waits where the algorithm has no bound of its own. */
-export function longestWaitUs(waitOptions: WaitOptions | undefined): number {
+/** The longest that a call waits if the algorithm has no bound of its own. */
+export function maxWaitUsOf(waitOptions: WaitOptions | undefined): number {
   return waitOptions ? (waitOptions.timeoutUs ?? DEFAULT_WAIT_US) : 0
 }
 
 /**
  * One way of counting. It knows no clock, no store and no rule: it turns a limit into a meter.
- * `options` are its own words in a rule.
+ * `options` are its own options in a rule.
  */
 export interface Algorithm {
   readonly name: string
   /** 'rate' reads limits like 100/s, 'count' reads bare counts like 50. */
   readonly limit: 'rate' | 'count'
   readonly options: z.ZodRawShape
-  /** Throws a Misfit where the numbers cannot be counted. */
+  /** Throws an InvalidLimitError if it cannot count these numbers. */
   meter(limit: Limit, options: Readonly<Record<string, unknown>>, waitOptions?: WaitOptions): Meter
   /**
-   * The part of one process among several, who may not admit more together than the limit does; undefined where nothing
-   * is left for it. An algorithm without this has its count dealt out, and its options stay.
+   * The share of one process among several, which together may not admit more than the limit; undefined if nothing
+   * is left for it. Without this, the count is divided and the options stay.
    */
   part?(limit: Limit, options: Readonly<Record<string, unknown>>, part: Part): Terms | undefined
 }
@@ -59,15 +59,15 @@ export interface Meter {
    * otherwise. All of them are stored if this is left out.
    */
   readonly coreSlots?: number | undefined
-  /** The longest delay a call is admitted with; 0 refuses whatever cannot pass at once. */
+  /** The longest delay a call is admitted with; 0 refuses calls that cannot pass at once. */
   readonly maxWaitUs: number
-  /** A charge of this meter lasts until it is given back. */
+  /** A charge of this meter lasts until it is refunded. */
   readonly needsRelease: boolean
   /** The most that can ever pass at once, if that is another number than the count of the limit. */
   readonly most?: number | undefined
   /** How long until `cost` fits, seen from `now`; Infinity when no moment can be named. Changes nothing. */
   delay(state: Float64Array, at: number, now: number, cost: number): number
-  /** Counts `cost` as admitted at `now + delay`, where `delay` is no shorter than what the method above just said. */
+  /** Counts `cost` as admitted at `now + delay`, where `delay` is no shorter than `delay()` just returned. */
   take(state: Float64Array, at: number, now: number, cost: number, delay: number): void
   /**
    * Counts a call that another version of the rule has admitted to pass at `now + delay`, whether or not it fits here; what does not
@@ -97,15 +97,15 @@ export interface Meter {
   /** For a meter whose costs set a moment instead of adding up: the cost that refuses calls for `us` microseconds. */
   costLasting?(us: number): number
   /**
-   * For speed, the moves above in one: takes what passes at once and returns true, or changes nothing; tells what is left
+   * For speed, the methods above in one: takes a call that passes at once and returns true, or changes nothing; reports what is left
    * then. `cost` is 1 or more.
    */
-  pass?(state: Float64Array, at: number, now: number, cost: number, told: PassResult): boolean
+  pass?(state: Float64Array, at: number, now: number, cost: number, result: PassResult): boolean
   /** What the numbers of a state are measured by, the period in microseconds first; states of another scale are inherited. */
   readonly scale?: readonly number[] | undefined
   /**
    * Writes the state that `old`, kept by a meter of this algorithm with another scale, amounts to: what was used stays
-   * used, nothing is reset or refilled. `state` is all zeros before. A meter without this starts anew when its limit is
+   * used, nothing is reset or refilled. `state` is all zeros before. A meter without this starts from zero when its limit is
    * changed.
    */
   inherit?(old: ArrayLike<number>, oldScale: readonly number[], state: Float64Array, at: number, now: number): void
@@ -114,19 +114,19 @@ export interface Meter {
   readonly numbers?: Readonly<Record<string, number>> | undefined
 }
 
-/** What `pass` tells of a key. */
+/** What `pass` reports of a key. */
 export interface PassResult {
-  /** Only where it does not pass at once. */
+  /** Only if the call does not pass at once. */
   delay: number
   remaining: number
   idleAt: number
 }
 
 /**
- * A meter's moves in Lua, for counting in Redis: the text of a table of functions with the names and the meaning of
+ * A meter's methods in Lua, for counting in Redis: the text of a table of functions with the names and the meaning of
  * the methods above, called as `moves.take(meter, state, now, cost, delay)` `moves.record(meter, state, now, cost, delay, carries)`, `moves.perUs(meter)`, `moves.shift(meter, state, us)`,
  * which moves a state back in time when the clock has stepped back, and `moves.inherit(meter, old, oldScale, now)`
- * for a new state; `moves.longest(meter, oldScale, leftUs)` says for how long a state may matter that was inherited from one
+ * for a new state; `moves.longest(meter, oldScale, leftUs)` returns for how long a state may matter that was inherited from one
  * that mattered for `leftUs` (left out: that and the period). `meter` holds the meter's `numbers` by name, `state` its slots counted from 1;
  * floor, ceil, max, min and huge are at hand. Every number is a double, as here.
  */
@@ -135,12 +135,12 @@ export interface LuaAlgorithm {
   readonly lua: string
   /**
    * For speed, the commonest of them by itself: the body of a function of meter, state, now and cost (1 or more). It takes
-   * what passes at once and returns remaining and idleAt; or, where it is not sure, changes nothing and returns nothing.
+   * what passes at once and returns remaining and idleAt; or, if it is not sure, changes nothing and returns nothing.
    */
   readonly pass?: string | undefined
 }
 
-/** Numbers that an algorithm cannot count; `field` is the word of the rule to point at. */
+/** Numbers that an algorithm cannot count; `field` is the option of the rule to point at. */
 export class InvalidLimitError extends Error {
   readonly field: string
 

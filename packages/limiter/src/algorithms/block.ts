@@ -1,7 +1,7 @@
 import type { Algorithm, LuaAlgorithm, Meter } from './algorithm.ts'
 
 /*
- * Block: a caller is refused until a moment. It is no limit of its own but stands before a rule's: a call asks it with
+ * Block: a caller is refused until a moment. It is no limit of its own but is checked before a rule's: a call checks it with
  * cost 0, whether it may pass, and a block is set by a cost, which is how many milliseconds it lasts.
  *
  *   refused |   ________
@@ -10,7 +10,7 @@ import type { Algorithm, LuaAlgorithm, Meter } from './algorithm.ts'
  *              set      until
  *
  * A rule sets a block only if none lasts, so refused calls do not make it longer, also if several are refused before the
- * first block has reached the store: its cost is higher by ONCE. A block set by hand takes the place of a shorter one, and
+ * first block has reached the store: its cost is higher by ONCE. A block set by hand replaces a shorter one, and
  * never of a longer one.
  */
 const UNTIL = 0
@@ -48,7 +48,7 @@ function moves.take(_, state, now, cost)
   end
 end
 
-function moves.giveBack()
+function moves.refund()
 end
 
 function moves.remaining(_, state, now)

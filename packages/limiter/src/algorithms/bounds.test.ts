@@ -50,7 +50,7 @@ describe.each(Object.entries(subjects))('%s', (_name, subjectFrom) => {
     const property = fc.property(dice, dice, timeoutUs, die, steps, (limit, options, timeoutUs, start, steps) => {
       const subject = subjectFrom(limit, options, timeoutUs)
       let latest = 0
-      // time cannot be told from such a clock but by the latest moment it has shown
+      // the only usable time of such a clock is the latest moment it has shown
       const admitted = walk(subject, start, steps, nextMomentOfBadClock).map(({ moment, cost }) => {
         latest = Math.max(latest, moment)
         return { moment: latest, cost }

@@ -1,6 +1,6 @@
 import type { Limit, LuaAlgorithm, Meter, PassResult } from './algorithm.ts'
 import { InvalidLimitError } from './algorithm.ts'
-import { bucketTwin } from './lua/bucket.ts'
+import { bucketLua } from './lua/bucket.ts'
 import { lowerSteps, noteLow, type Refill, rewindSteps, STEPS, unpaidOf } from './numbers/low-points.ts'
 import { exactRate } from './numbers/rate.ts'
 
@@ -22,13 +22,13 @@ import { exactRate } from './numbers/rate.ts'
  * The debt is kept in whole units (a token is `token` units), so nothing is ever rounded. A call that waits moves the
  * state on to the moment it will pass, and the next one waits behind it: first come, first served, without a queue.
  */
-const DEBT = 0
+const LEVEL = 0
 const MOMENT = 1
 /** Where the low points begin. */
 const LOWS = 2
-/** A bucket that never refills is remembered for so long. */
+/** How long a bucket that never refills is remembered. */
 const LONGEST_US = 86_400_000_000
-/** A bucket that starts empty is remembered for at least so long after it has filled. */
+/** How long, at least, a bucket that starts empty is remembered after it has filled. */
 const KEPT_FULL_US = 3_600_000_000
 
 export interface BucketShape {
@@ -61,7 +61,7 @@ export function bucketMeter(limit: Limit, shape: BucketShape): Meter {
 }
 
 function rateOf(count: number, periodUs: number, { capacity, ahead, largest, isInterval }: BucketShape): Rate {
-  // a period brings no more than the bucket holds
+  // a period refills no more than the capacity
   if (isInterval) return { token: 1, perStep: Math.min(count, capacity), stepUs: periodUs }
   const rate = exactRate(count, periodUs, capacity + ahead + largest)
   if (rate === undefined) {
@@ -74,7 +74,7 @@ class Bucket implements Meter {
   readonly slots: number = LOWS + 2 * STEPS
   readonly coreSlots = LOWS
   readonly needsRelease = false
-  readonly lua: LuaAlgorithm = bucketTwin
+  readonly lua: LuaAlgorithm = bucketLua
   readonly numbers: Readonly<Record<string, number>>
   readonly maxWaitUs: number
   readonly most: number
@@ -118,7 +118,7 @@ class Bucket implements Meter {
     if (cost > this.#largest) return Number.POSITIVE_INFINITY
     if (cost === 0) return 0
     const { token, perStep, stepUs } = this.#rate
-    const missing = this.#unreported(state, at, now) + cost * token - this.#capacity
+    const missing = this.#level(state, at, now) + cost * token - this.#capacity
     if (missing <= 0) return this.#isAhead(state, at, now) ? state[at + MOMENT]! - now : 0
     const begun = this.#isNew(state, at, now) ? now : stepBefore(state[at + MOMENT]!, now, stepUs)
     return begun + Math.ceil(missing / perStep) * stepUs - now
@@ -128,38 +128,38 @@ class Bucket implements Meter {
     this.#begin(state, at, now)
     this.#advance(state, at, Math.max(now + delay, state[at + MOMENT]!))
     // a call larger than the bucket has been leaking while it waited, down to the brim
-    const unreported = Math.min(this.#capacity, state[at + DEBT]! + cost * this.#rate.token)
+    const level = Math.min(this.#capacity, state[at + LEVEL]! + cost * this.#rate.token)
     // a call that waited leaves less than a microsecond's worth, and no whole token that another call could take before it
-    const isBrimful = delay > 0 && this.#rate.stepUs === 1 && this.#capacity - unreported < this.#rate.perStep
-    state[at + DEBT] = isBrimful ? Math.max(unreported, this.#capacity - this.#rate.token + 1) : unreported
+    const isBrimful = delay > 0 && this.#rate.stepUs === 1 && this.#capacity - level < this.#rate.perStep
+    state[at + LEVEL] = isBrimful ? Math.max(level, this.#capacity - this.#rate.token + 1) : level
   }
 
-  pass(state: Float64Array, at: number, now: number, cost: number, told: PassResult): boolean {
+  pass(state: Float64Array, at: number, now: number, cost: number, result: PassResult): boolean {
     const { token, perStep, stepUs } = this.#rate
     const last = state[at + MOMENT]!
-    if (now < last || this.#startsEmpty || cost > this.#largest) return this.#passApart(state, at, now, cost, told)
-    const unreported = debtAfter(now - last, state[at + DEBT]!, this.#rate)
-    const left = this.#capacity - unreported - cost * token
+    if (now < last || this.#startsEmpty || cost > this.#largest) return this.#passApart(state, at, now, cost, result)
+    const level = levelAfter(now - last, state[at + LEVEL]!, this.#rate)
+    const left = this.#capacity - level - cost * token
     if (left < 0) {
       const begun = stepUs === 1 ? now : stepBefore(last, now, stepUs)
-      told.delay = begun - now + Math.ceil(-left / perStep) * stepUs
-      told.remaining = Math.max(0, Math.floor((this.#capacity - unreported) / token))
-      told.idleAt = last + Math.ceil(state[at + DEBT]! / perStep) * stepUs
+      result.delay = begun - now + Math.ceil(-left / perStep) * stepUs
+      result.remaining = Math.max(0, Math.floor((this.#capacity - level) / token))
+      result.idleAt = last + Math.ceil(state[at + LEVEL]! / perStep) * stepUs
       return false
     }
-    moveTo(state, at, now, unreported, stepUs)
-    state[at + DEBT] = unreported + cost * token
-    told.remaining = Math.floor(left / token)
-    told.idleAt = state[at + MOMENT]! + Math.ceil((unreported + cost * token) / perStep) * stepUs
+    moveTo(state, at, now, level, stepUs)
+    state[at + LEVEL] = level + cost * token
+    result.remaining = Math.floor(left / token)
+    result.idleAt = state[at + MOMENT]! + Math.ceil((level + cost * token) / perStep) * stepUs
     return true
   }
 
-  #passApart(state: Float64Array, at: number, now: number, cost: number, told: PassResult): boolean {
+  #passApart(state: Float64Array, at: number, now: number, cost: number, result: PassResult): boolean {
     const delay = this.delay(state, at, now, cost)
     if (delay === 0) this.take(state, at, now, cost, 0)
-    told.delay = delay
-    told.remaining = this.remaining(state, at, now)
-    told.idleAt = this.idleAt(state, at)
+    result.delay = delay
+    result.remaining = this.remaining(state, at, now)
+    result.idleAt = this.idleAt(state, at)
     return delay === 0
   }
 
@@ -172,26 +172,26 @@ class Bucket implements Meter {
     const isLast = moment >= then || moment >= last
     if (then < last) this.#rewind(state, at, then)
     else this.#advance(state, at, then)
-    const unreported = state[at + DEBT]!
+    const level = state[at + LEVEL]!
     const units = cost * this.#rate.token
     const charge = { units: Math.min(units, this.#capacity), moment, isRefill: moment > changedAt }
-    // of the last call the debt itself says what time has left
+    // for the last call, the level itself shows what time has left
     const unpaid = isLast
-      ? { units: Math.min(units, unreported), low: unreported }
-      : unpaidOf(state, at + LOWS, this.#rate, charge, unreported, then)
+      ? { units: Math.min(units, level), low: level }
+      : unpaidOf(state, at + LOWS, this.#rate, charge, level, then)
     if (unpaid.units <= 0) return
     lowerSteps(state, at + LOWS, moment, unpaid.units, unpaid.low)
-    state[at + DEBT] = unreported - unpaid.units
+    state[at + LEVEL] = level - unpaid.units
   }
 
   drain(state: Float64Array, at: number, now: number): void {
     this.#advance(state, at, now)
-    state[at + DEBT] = this.#capacity
+    state[at + LEVEL] = this.#capacity
   }
 
   remaining(state: Float64Array, at: number, now: number): number {
     if (this.#isAhead(state, at, now)) return 0
-    return Math.max(0, Math.floor((this.#capacity - this.#unreported(state, at, now)) / this.#rate.token))
+    return Math.max(0, Math.floor((this.#capacity - this.#level(state, at, now)) / this.#rate.token))
   }
 
   inherit(old: ArrayLike<number>, oldScale: readonly number[], state: Float64Array, at: number, now: number): void {
@@ -200,11 +200,11 @@ class Bucket implements Meter {
     const oldRate = { perStep, stepUs }
     const before = new Float64Array(this.slots)
     for (let slot = 0; slot < old.length; slot++) before[slot] = old[slot]!
-    if (now >= before[MOMENT]! + paidOffUs(before[DEBT]!, oldRate) + keptUs) return
+    if (now >= before[MOMENT]! + paidOffUs(before[LEVEL]!, oldRate) + keptUs) return
     if (before[MOMENT]! > now) rewind(before, 0, now, oldRate)
     else advance(before, 0, now, oldRate)
-    state[at + DEBT] = inTokensOf(token, before[DEBT]!, oldToken)
-    // steps of the same length go on where they are, others begin now
+    state[at + LEVEL] = inTokensOf(token, before[LEVEL]!, oldToken)
+    // steps of the same length continue, others begin now
     state[at + MOMENT] = stepUs === this.#rate.stepUs ? before[MOMENT]! : now
     for (let slot = LOWS; slot < this.slots; slot += 2) {
       state[at + slot] = inWholeUnits(token, before[slot]!, oldToken)
@@ -216,18 +216,18 @@ class Bucket implements Meter {
 
   idleAt(state: Float64Array, at: number): number {
     if (isBlank(state, at)) return 0
-    return state[at + MOMENT]! + paidOffUs(state[at + DEBT]!, this.#rate) + this.#keptUs
+    return state[at + MOMENT]! + paidOffUs(state[at + LEVEL]!, this.#rate) + this.#keptUs
   }
 
   fullAt(state: Float64Array, at: number): number {
-    return state[at + MOMENT]! + paidOffUs(state[at + DEBT]!, this.#rate)
+    return state[at + MOMENT]! + paidOffUs(state[at + LEVEL]!, this.#rate)
   }
 
-  /** A new key of a bucket that starts empty owes all that the bucket holds. */
+  /** A new key of a bucket that starts empty has used the whole capacity. */
   #begin(state: Float64Array, at: number, now: number): boolean {
     if (!this.#isNew(state, at, now)) return false
     state.fill(0, at, at + this.slots)
-    state[at + DEBT] = this.#capacity
+    state[at + LEVEL] = this.#capacity
     state[at + MOMENT] = now
     return true
   }
@@ -241,9 +241,9 @@ class Bucket implements Meter {
     return this.#waits && this.#rate.stepUs > 1 && state[at + MOMENT]! > now
   }
 
-  #unreported(state: Float64Array, at: number, now: number): number {
+  #level(state: Float64Array, at: number, now: number): number {
     if (this.#isNew(state, at, now)) return this.#capacity
-    return debtAfter(now - state[at + MOMENT]!, state[at + DEBT]!, this.#rate)
+    return levelAfter(now - state[at + MOMENT]!, state[at + LEVEL]!, this.#rate)
   }
 
   #advance(state: Float64Array, at: number, moment: number): void {
@@ -256,14 +256,14 @@ class Bucket implements Meter {
 }
 
 function isBlank(state: Float64Array, at: number): boolean {
-  return state[at + DEBT] === 0 && state[at + MOMENT] === 0
+  return state[at + LEVEL] === 0 && state[at + MOMENT] === 0
 }
 
-function debtAfter(elapsedUs: number, unreported: number, { perStep, stepUs }: Refill): number {
-  if (elapsedUs < stepUs) return unreported
+function levelAfter(elapsedUs: number, level: number, { perStep, stepUs }: Refill): number {
+  if (elapsedUs < stepUs) return level
   const steps = stepUs === 1 ? elapsedUs : Math.floor(elapsedUs / stepUs)
   // the first test keeps the product below within exact integers
-  return steps >= unreported / perStep ? 0 : unreported - steps * perStep
+  return steps >= level / perStep ? 0 : level - steps * perStep
 }
 
 /** The beginning of the step in which `now` lies; that of the last one if that is still to come. */
@@ -273,40 +273,40 @@ function stepBefore(moment: number, now: number, stepUs: number): number {
 
 /** Moves a state on to a moment. */
 function advance(state: Float64Array, at: number, moment: number, refill: Refill): void {
-  const unreported = debtAfter(moment - state[at + MOMENT]!, state[at + DEBT]!, refill)
-  moveTo(state, at, moment, unreported, refill.stepUs)
+  const level = levelAfter(moment - state[at + MOMENT]!, state[at + LEVEL]!, refill)
+  moveTo(state, at, moment, level, refill.stepUs)
 }
 
 /** Moves a state on to a moment just before which the debt is `debt`, and notes how low that is. */
-function moveTo(state: Float64Array, at: number, moment: number, unreported: number, stepUs: number): void {
+function moveTo(state: Float64Array, at: number, moment: number, level: number, stepUs: number): void {
   const last = state[at + MOMENT]!
   if (moment <= last) return
   // a full bucket begins its next step with the next call
-  const begun = unreported === 0 || stepUs === 1 ? moment : stepBefore(last, moment, stepUs)
+  const begun = level === 0 || stepUs === 1 ? moment : stepBefore(last, moment, stepUs)
   if (begun === last) return
-  noteLow(state, at + LOWS, last, unreported)
-  state[at + DEBT] = unreported
+  noteLow(state, at + LOWS, last, level)
+  state[at + LEVEL] = level
   state[at + MOMENT] = begun
 }
 
 /** Moves a state back: what calls that wait were to find paid by then is still owed. */
 function rewind(state: Float64Array, at: number, moment: number, { perStep, stepUs }: Refill): void {
   const steps = Math.ceil((state[at + MOMENT]! - moment) / stepUs)
-  state[at + DEBT] = state[at + DEBT]! + steps * perStep
+  state[at + LEVEL] = state[at + LEVEL]! + steps * perStep
   state[at + MOMENT] = state[at + MOMENT]! - steps * stepUs
   rewindSteps(state, at + LOWS, state[at + MOMENT]!)
 }
 
 /** How long time takes to pay a debt. */
-function paidOffUs(unreported: number, { perStep, stepUs }: Refill): number {
-  if (unreported === 0) return 0
-  return perStep === 0 ? LONGEST_US : Math.ceil(unreported / perStep) * stepUs
+function paidOffUs(level: number, { perStep, stepUs }: Refill): number {
+  if (level === 0) return 0
+  return perStep === 0 ? LONGEST_US : Math.ceil(level / perStep) * stepUs
 }
 
 /** A debt in units of another token, rounded against the caller. */
-function inTokensOf(token: number, unreported: number, oldToken: number): number {
-  const whole = Math.floor(unreported / oldToken)
-  const rest = unreported - whole * oldToken
+function inTokensOf(token: number, level: number, oldToken: number): number {
+  const whole = Math.floor(level / oldToken)
+  const rest = level - whole * oldToken
   const part = Number.isSafeInteger(rest * token)
     ? Math.ceil((rest * token) / oldToken)
     : Math.floor((rest / oldToken) * token) + 1
@@ -314,7 +314,7 @@ function inTokensOf(token: number, unreported: number, oldToken: number): number
 }
 
 /** The same rounded down. */
-function inWholeUnits(token: number, unreported: number, oldToken: number): number {
-  const whole = Math.floor(unreported / oldToken)
-  return whole * token + Math.max(0, Math.floor(((unreported - whole * oldToken) / oldToken) * token) - 1)
+function inWholeUnits(token: number, level: number, oldToken: number): number {
+  const whole = Math.floor(level / oldToken)
+  return whole * token + Math.max(0, Math.floor(((level - whole * oldToken) / oldToken) * token) - 1)
 }

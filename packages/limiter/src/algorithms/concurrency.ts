@@ -1,7 +1,7 @@
 import type { Algorithm, Limit, LuaAlgorithm, Meter } from './algorithm.ts'
 
 /*
- * Concurrency: how many calls are under way at one time. A call takes a place when it begins and gives it back when it
+ * Concurrency: how many calls are in flight at one time. A call takes a slot when it begins and releases it when it
  * ends, however it ends; time alone frees nothing.
  *
  *   in flight |    __    ____
@@ -24,7 +24,7 @@ export const concurrency: Algorithm = {
 class Concurrency implements Meter {
   readonly slots = 1
   readonly needsRelease = true
-  readonly lua: LuaAlgorithm = concurrencyTwin
+  readonly lua: LuaAlgorithm = concurrencyLua
   readonly numbers: Readonly<Record<string, number>>
   readonly maxWaitUs = 0
   readonly scale: readonly number[] = [0]
@@ -61,11 +61,11 @@ class Concurrency implements Meter {
 }
 
 /*
- * In Redis a place belongs to a holder, a process, for as long as the process says so now and then: the state is holder,
- * places, end of the lease; and so on. The places of a process that died are free again when its lease has ended. A
- * renewal says how many places the process holds, at least and at most, since answers may be under way or lost.
+ * In Redis a slot belongs to a holder, a process, for as long as the process renews its lease: the state is holder,
+ * slots, end of the lease; and so on. The slots of a process that died are released when its lease has ended. A
+ * renewal has how many slots the process holds, at least and at most, since answers may be pending or lost.
  */
-export const concurrencyTwin: LuaAlgorithm = {
+export const concurrencyLua: LuaAlgorithm = {
   name: 'concurrency',
   lua: `
 local moves = {}
@@ -110,7 +110,7 @@ function moves.renew(meter, state, now, least, most)
   state[places] = max(least, min(most, state[places]))
 end
 
-function moves.giveBack(meter, state, now, cost)
+function moves.refund(meter, state, now, cost)
   local own = settle(meter, state, now)
   if not own then return end
   state[own + 1] = max(0, state[own + 1] - cost)

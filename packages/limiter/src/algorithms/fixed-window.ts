@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Algorithm, Limit, LuaAlgorithm, Meter, PassResult, WaitOptions } from './algorithm.ts'
-import { longestWaitUs } from './algorithm.ts'
+import { maxWaitUsOf } from './algorithm.ts'
 
 /*
  * Fixed window, the plain counter: time is cut into windows, each admits `count` and then nothing until it ends.
@@ -11,12 +11,12 @@ import { longestWaitUs } from './algorithm.ts'
  * align: clock       windows begin at whole multiples of the period
  * align: first-call  a window begins with the call that opens it
  *
- * Only the latest window that holds calls is kept. Calls that wait are counted ahead, into windows to come: while the
- * latest is one of those, all before it are full. When a rule changes, the count stays and is held against the new limit.
+ * Only the latest window with calls is kept. Calls that wait are counted ahead, into windows to come: while the
+ * latest is one of those, all before it are full. When a rule changes, the count stays and is compared with the new limit.
  */
 const START = 0
 const COUNT = 1
-/** More than any limit: nobody passes before the window ends. */
+/** More than any limit: no call passes before the window ends. */
 const FULL = 2 ** 40
 
 export const fixedWindow: Algorithm = {
@@ -26,7 +26,7 @@ export const fixedWindow: Algorithm = {
     align: z.enum(['clock', 'first-call']).optional().describe('where windows begin; default: clock'),
   },
   meter(limit: Limit, options: { align?: 'clock' | 'first-call' }, waitOptions?: WaitOptions): Meter {
-    const maxWaitUs = longestWaitUs(waitOptions)
+    const maxWaitUs = maxWaitUsOf(waitOptions)
     return new FixedWindow(limit, options.align !== 'first-call', maxWaitUs)
   },
 }
@@ -34,7 +34,7 @@ export const fixedWindow: Algorithm = {
 class FixedWindow implements Meter {
   readonly slots = 2
   readonly needsRelease = false
-  readonly lua: LuaAlgorithm = fixedWindowTwin
+  readonly lua: LuaAlgorithm = fixedWindowLua
   readonly numbers: Readonly<Record<string, number>>
   readonly maxWaitUs: number
   readonly scale: readonly number[]
@@ -50,10 +50,10 @@ class FixedWindow implements Meter {
     this.#aligned = aligned
     this.#waits = maxWaitUs > 0
     this.maxWaitUs = maxWaitUs
-    const words = { aligned: aligned ? 1 : 0, waits: maxWaitUs > 0 ? 1 : 0 }
+    const flags = { aligned: aligned ? 1 : 0, waits: maxWaitUs > 0 ? 1 : 0 }
     this.perUs = limit.count / this.#periodUs
-    this.scale = [this.#periodUs, words.aligned, words.waits]
-    this.numbers = { count: this.#count, periodUs: this.#periodUs, ...words }
+    this.scale = [this.#periodUs, flags.aligned, flags.waits]
+    this.numbers = { count: this.#count, periodUs: this.#periodUs, ...flags }
   }
 
   delay(state: Float64Array, at: number, now: number, cost: number): number {
@@ -67,7 +67,7 @@ class FixedWindow implements Meter {
   take(state: Float64Array, at: number, now: number, cost: number, delay: number): void {
     const latest = this.#window(state, at, now)
     const window = this.#used(state, at, latest) + cost > this.#count ? latest + this.#periodUs : latest
-    // whoever waits for longer, since another level asks for it, is counted in the window he passes in
+    // a call that waits longer, because of another level, is counted in the window in which it passes
     const later = Math.floor((now + delay - window) / this.#periodUs) * this.#periodUs
     const passing = window + Math.max(0, later)
     state[at + COUNT] = this.#used(state, at, passing) + cost
@@ -88,7 +88,7 @@ class FixedWindow implements Meter {
     state[at + COUNT] = (later > 0 ? 0 : used) + cost + (isShut ? FULL : 0)
   }
 
-  pass(state: Float64Array, at: number, now: number, cost: number, told: PassResult): boolean {
+  pass(state: Float64Array, at: number, now: number, cost: number, result: PassResult): boolean {
     const periodUs = this.#periodUs
     const start = state[at + START]!
     const kept = state[at + COUNT]!
@@ -98,15 +98,15 @@ class FixedWindow implements Meter {
     const left = this.#count - used
     const isAhead = this.#isAhead(window, now)
     if (left < 0 || isAhead) {
-      told.remaining = isAhead ? 0 : Math.max(0, left + cost)
-      told.idleAt = kept === 0 ? 0 : start + periodUs
-      told.delay = cost > this.#count ? Number.POSITIVE_INFINITY : (left < 0 ? window + periodUs : window) - now
+      result.remaining = isAhead ? 0 : Math.max(0, left + cost)
+      result.idleAt = kept === 0 ? 0 : start + periodUs
+      result.delay = cost > this.#count ? Number.POSITIVE_INFINITY : (left < 0 ? window + periodUs : window) - now
       return false
     }
     state[at + START] = window
     state[at + COUNT] = used
-    told.remaining = left
-    told.idleAt = window + periodUs
+    result.remaining = left
+    result.idleAt = window + periodUs
     return true
   }
 
@@ -118,7 +118,7 @@ class FixedWindow implements Meter {
     // what was counted in a window that has ended is forgotten already
     if (moment < start - ahead * this.#periodUs || now >= start + this.#periodUs) return
     const left = state[at + COUNT]! - cost
-    // where the latest window gets empty, the one before it is the latest, and full
+    // if the latest window becomes empty, the one before it is the latest, and full
     const back = left > 0 ? 0 : Math.min(ahead, 1 + Math.floor(-left / Math.max(1, this.#count)))
     state[at + START] = start - back * this.#periodUs
     state[at + COUNT] = Math.max(0, left + back * this.#count)
@@ -156,7 +156,7 @@ class FixedWindow implements Meter {
     return state[at + COUNT] === 0 ? 0 : state[at + START]! + this.#periodUs
   }
 
-  /** The start of the latest window that holds calls, or of the one that `now` falls in. */
+  /** The start of the latest window with calls, or of the window of `now`. */
   #window(state: Float64Array, at: number, now: number): number {
     // a clock that steps back stays in the window it had reached
     if (state[at + COUNT]! > 0 && now < state[at + START]! + this.#periodUs) return state[at + START]!
@@ -175,13 +175,13 @@ class FixedWindow implements Meter {
     return window === state[at + START] ? state[at + COUNT]! : 0
   }
 
-  /** Whether calls wait for a window to begin; where none ever waits, it is the clock that stepped back. */
+  /** Whether calls wait for a window to begin; if calls never wait, the clock has stepped back. */
   #isAhead(window: number, now: number): boolean {
     return this.#waits && window > now
   }
 }
 
-export const fixedWindowTwin: LuaAlgorithm = {
+export const fixedWindowLua: LuaAlgorithm = {
   name: 'fixed-window',
   pass: `
 local START, COUNT = 1, 2
@@ -246,7 +246,7 @@ function moves.record(meter, state, now, cost, delay, carries)
   state[COUNT] = (later > 0 and 0 or used) + cost + (isShut and FULL or 0)
 end
 
-function moves.giveBack(meter, state, now, cost, moment, changedAt)
+function moves.refund(meter, state, now, cost, moment, changedAt)
   if moment <= changedAt then return end
   local start = state[START]
   local ahead = isAhead(meter.waits, start, now) and ceil((start - now) / meter.periodUs) or 0

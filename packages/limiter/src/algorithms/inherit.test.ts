@@ -164,7 +164,7 @@ describe('fixed-window, when its rule changes', () => {
     expect([key.delay(55 * SECOND), key.delay(60 * SECOND)]).toEqual([5 * SECOND, 0])
   })
 
-  it('nobody overtakes those who wait for a window, when no more may wait', () => {
+  it('a call does not overtake calls that wait for a window, even if no more may wait', () => {
     const limit = { count: 2, periodMs: 1000 }
     const key = new ChangingKey(fixedWindow.meter(limit, {}, { timeoutUs: 5 * SECOND }))
     expect([1, 2, 3, 4, 5].map(() => key.take(0))).toEqual([0, 0, SECOND, SECOND, 2 * SECOND])
@@ -188,12 +188,12 @@ describe.each<[string, (limit: Limit, burst: number) => ModelBucket]>([
 ])('%s, when its rule changes', (_name, bucketFrom) => {
   it('owes as many tokens as before, to the smallest part of one, and pays them off at the new rate', () => {
     const property = fc.property(walk, steps => {
-      let [limit, now, unreported, last, rounded] = [{ count: 3, periodMs: 1000 }, startFrom(steps[0]![1]!), 0n, 0, 0n]
+      let [limit, now, level, last, rounded] = [{ count: 3, periodMs: 1000 }, startFrom(steps[0]![1]!), 0n, 0, 0n]
       let bucket = bucketFrom(limit, 5)
       const key = new ChangingKey(bucket.meter)
       const pay = (): void => {
         const paid = BigInt(now - last) * BigInt(limit.count) * (PARTS / BigInt(limit.periodMs * 1000))
-        unreported = paid > unreported ? 0n : unreported - paid
+        level = paid > level ? 0n : level - paid
         last = now
       }
       last = now
@@ -208,11 +208,11 @@ describe.each<[string, (limit: Limit, burst: number) => ModelBucket]>([
           rounded += PARTS / BigInt(bucket.meter.numbers!.token!) + 1n
         }
         const cost = pick([1, 1, 2, bucket.capacity], option)
-        const after = unreported + BigInt(cost) * PARTS
+        const after = level + BigInt(cost) * PARTS
         const room = BigInt(bucket.capacity) * PARTS
         if (key.take(now, cost) !== undefined) {
           expect(after).toBeLessThanOrEqual(room)
-          unreported = after
+          level = after
         } else {
           expect(after + rounded).toBeGreaterThan(room)
         }
@@ -231,25 +231,25 @@ interface Epoch {
 
 /** Sees that no call passes a full bucket; calls that still wait when the rule changes are used up from then on. */
 function assertNeverOver(epochs: readonly Epoch[], calls: readonly (Call & { readonly epoch: Epoch })[]): void {
-  let [unreported, last] = [0n, 0]
+  let [level, last] = [0n, 0]
   for (const [i, epoch] of epochs.entries()) {
     const { limit, capacity } = epoch
     const end = epochs[i + 1]?.since ?? Number.POSITIVE_INFINITY
     const own = calls.filter(call => call.epoch === epoch).toSorted((a, b) => a.moment - b.moment)
     const pay = (now: number): void => {
       const paid = BigInt(now - last) * BigInt(limit.count) * (PARTS / BigInt(limit.periodMs * 1000))
-      unreported = paid > unreported ? 0n : unreported - paid
+      level = paid > level ? 0n : level - paid
       last = now
     }
     last = epoch.since
     for (const { moment, cost } of own.filter(call => call.moment <= end)) {
       pay(moment)
-      unreported += BigInt(cost) * PARTS
-      expect(unreported).toBeLessThanOrEqual(BigInt(capacity) * PARTS)
+      level += BigInt(cost) * PARTS
+      expect(level).toBeLessThanOrEqual(BigInt(capacity) * PARTS)
     }
     if (end === Number.POSITIVE_INFINITY) return
     pay(end)
-    for (const { cost } of own.filter(call => call.moment > end)) unreported += BigInt(cost) * PARTS
+    for (const { cost } of own.filter(call => call.moment > end)) level += BigInt(cost) * PARTS
   }
 }
 

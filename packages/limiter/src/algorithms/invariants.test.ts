@@ -67,7 +67,7 @@ describe.each(Object.entries(subjects))('%s', (name, subjectFrom) => {
     fc.assert(property, runs)
   })
 
-  it('a refused call passes when it was told to, and not a microsecond before', () => {
+  it('a refused call passes at its announced moment, and not a microsecond before', () => {
     const property = fc.property(...given, (limit, options, timeoutUs, start, steps) => {
       const subject = subjectFrom(limit, options, timeoutUs)
       const { maxWaitUs } = subject.meter

@@ -9,8 +9,8 @@ import { deal, partOfRate } from './part.ts'
  * way find room above it.
  *
  *     in   | | ||| |            whenFull: refuse           one at a time, burst more at once (nginx: nodelay)
- *          v v vvv v            whenFull: wait             burst more, each held back until its drip
- *        |  o o o o |           whenFull: wait, delay: n   the first n of them at once, the rest held back
+ *          v v vvv v            whenFull: wait             burst more, each delayed until its drip
+ *        |  o o o o |           whenFull: wait, delay: n   the first n of them at once, the rest delayed
  *        |__________|
  *             |  rate
  *             v

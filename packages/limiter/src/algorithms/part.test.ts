@@ -18,7 +18,7 @@ describe('the parts of a limit', () => {
     )
   })
 
-  it('give nobody a remainder whose rank is not known', () => {
+  it('a process whose rank is not known gets no remainder', () => {
     expect(deal(10, { rank: 4, size: 4 })).toBe(2)
   })
 
@@ -93,7 +93,7 @@ describe('the parts of a limit', () => {
     expect(key.remaining(0)).toBe(0)
   })
 
-  it('of an algorithm of anybody are dealt out by its count', () => {
+  it('a limit of a custom algorithm is divided by its count', () => {
     const mine = { ...named('concurrency'), name: 'mine' }
     const terms = { limit: { count: 5, periodMs: 0 }, options: {} }
     const room = ranks(3).map(part => new OneKey(partMeter(mine, terms, part)).remaining(0))

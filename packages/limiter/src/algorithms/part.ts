@@ -3,7 +3,7 @@ import { InvalidLimitError } from './algorithm.ts'
 
 export const WHOLE: Part = { rank: 0, size: 1 }
 
-/** Deals whole permits: the parts of all ranks add up to `count`, and where there are fewer than processes some get none. */
+/** Divides whole permits: the shares of all ranks add up to `count`; with fewer permits than processes some get none. */
 export function deal(count: number, { rank, size }: Part): number {
   return Math.floor(count / size) + (rank < count % size ? 1 : 0)
 }
@@ -27,7 +27,7 @@ function dealt({ limit, options }: Terms, part: Part): Terms | undefined {
   return count === 0 ? undefined : { limit: { ...limit, count }, options }
 }
 
-/** The part of whoever gets nothing: refuses all. */
+/** The share of a process that gets nothing: it refuses all calls. */
 const NOTHING: Meter = {
   slots: 1,
   maxWaitUs: 0,

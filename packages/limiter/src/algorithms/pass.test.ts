@@ -14,7 +14,7 @@ it.each(swift)('%s: one move does what the four do', (_, create) => {
       const timeoutUs = pick([undefined, undefined, 1000, 1_000_000], wait)
       const { meter, most, limit: numbers } = create(limit, options, timeoutUs)
       const [fused, apart] = [new Float64Array(meter.slots + 1), new Float64Array(meter.slots + 1)]
-      const told: PassResult = { delay: 0, remaining: 0, idleAt: 0 }
+      const result: PassResult = { delay: 0, remaining: 0, idleAt: 0 }
       let now = startFrom(start)
       let retryUs = 0
       for (const step of steps) {
@@ -22,9 +22,9 @@ it.each(swift)('%s: one move does what the four do', (_, create) => {
         const cost = Math.max(1, costFrom(step, most))
         const delay = meter.delay(apart, 1, now, cost)
         if (delay === 0) meter.take(apart, 1, now, cost, 0)
-        expect(meter.pass!(fused, 1, now, cost, told)).toBe(delay === 0)
-        if (delay > 0) expect(told.delay).toBe(delay)
-        expect(told).toMatchObject({ remaining: meter.remaining(apart, 1, now), idleAt: meter.idleAt(apart, 1) })
+        expect(meter.pass!(fused, 1, now, cost, result)).toBe(delay === 0)
+        if (delay > 0) expect(result.delay).toBe(delay)
+        expect(result).toMatchObject({ remaining: meter.remaining(apart, 1, now), idleAt: meter.idleAt(apart, 1) })
         expect(fused).toEqual(apart)
         retryUs = delay
         if (delay === 0 || delay > meter.maxWaitUs) continue

@@ -1,5 +1,5 @@
 import type { Algorithm, Limit, LuaAlgorithm, Meter, WaitOptions } from './algorithm.ts'
-import { InvalidLimitError, longestWaitUs } from './algorithm.ts'
+import { InvalidLimitError, maxWaitUsOf } from './algorithm.ts'
 
 /*
  * Sliding log: the moment of every admitted call is kept until it has left the window. Exact to the microsecond, at
@@ -8,16 +8,16 @@ import { InvalidLimitError, longestWaitUs } from './algorithm.ts'
  *          |<------ period ------>|
  *   ..x....|.x...xx......x........|now       count = what lies between
  *
- * The log is a ring of `count` places, each holding the moment at which its call leaves. The place to be written next
+ * The log is a ring of `count` entries, each the moment at which its call leaves. The entry to be written next
  * is the oldest one: a call passes when that one has left, and waits for just that moment if it may.
- * Older calls for which there is no place, since others wait for them to leave or the limit was lowered, are `dropped`:
+ * Older calls without an entry, because others wait for them to leave or the limit was lowered, are `dropped`:
  * only their number is kept, for they leave before all others. When a rule changes, the newest calls are kept, as many as
- * the new limit asks about, and leave after the new period.
+ * the new limit covers, and leave after the new period.
  */
 const NEXT = 0
 const RING = 1
 const LARGEST = 1000
-/** The first number of a state holds the place to be written next and, in steps of this, how many calls were dropped. */
+/** The first number of a state is the entry to be written next plus, in steps of this, how many calls were dropped. */
 const DROPPED = 1024
 
 export const slidingLog: Algorithm = {
@@ -31,14 +31,14 @@ export const slidingLog: Algorithm = {
         `keeps every call, so at most ${LARGEST} per period; use algorithm: sliding-window`,
       )
     }
-    return new SlidingLog(limit, longestWaitUs(waitOptions))
+    return new SlidingLog(limit, maxWaitUsOf(waitOptions))
   },
 }
 
 class SlidingLog implements Meter {
   readonly slots: number
   readonly needsRelease = false
-  readonly lua: LuaAlgorithm = slidingLogTwin
+  readonly lua: LuaAlgorithm = slidingLogLua
   readonly numbers: Readonly<Record<string, number>>
   readonly maxWaitUs: number
   readonly scale: readonly number[]
@@ -48,7 +48,7 @@ class SlidingLog implements Meter {
   readonly #periodUs: number
 
   constructor(limit: Limit, maxWaitUs: number) {
-    // with a limit of 0 one place remembers when the last call leaves, for a time with another limit
+    // with a limit of 0 one entry remembers when the last call leaves, in case the limit changes
     this.#places = Math.max(1, limit.count)
     this.slots = RING + this.#places
     this.maxWaitUs = maxWaitUs
@@ -69,7 +69,7 @@ class SlidingLog implements Meter {
     // a clock that steps back must not write a call before the ones already there
     const leaves = Math.max(now + delay + this.#periodUs, state[at + RING + this.#place(state, at, -1)]!)
     for (let place = 0; place < cost; place++) state[at + RING + this.#place(state, at, place)] = leaves
-    // where a kept call has left, so have all that were dropped
+    // if a kept call has left, so have all that were dropped
     const dropped = delay === 0 ? 0 : Math.min(LARGEST, droppedIn(state[at + NEXT]!) + cost)
     state[at + NEXT] = this.#place(state, at, cost) + dropped * DROPPED
   }
@@ -125,7 +125,7 @@ class SlidingLog implements Meter {
     return state[at + RING + this.#place(state, at, -1)]!
   }
 
-  /** Takes one call admitted at `moment` out of the log; the older ones move up to fill its place. */
+  /** Takes one call admitted at `moment` out of the log; the older ones move up to fill its entry. */
   #remove(state: Float64Array, at: number, now: number, moment: number): boolean {
     const leaves = moment + this.#periodUs
     let offset = this.#places - 1
@@ -136,7 +136,7 @@ class SlidingLog implements Meter {
     }
     if (droppedIn(state[at + NEXT]!) > 0) {
       state[at + NEXT] = state[at + NEXT]! - DROPPED
-      // one that was dropped has its place again, and leaves no later than the next one
+      // a dropped call has an entry again, and leaves no later than the next one
       if (moment <= now) return true
     }
     // the call once overwritten by this one had left by `moment`, and came before all that are still here
@@ -161,7 +161,7 @@ function droppedIn(next: number): number {
   return Math.floor(next / DROPPED)
 }
 
-export const slidingLogTwin: LuaAlgorithm = {
+export const slidingLogLua: LuaAlgorithm = {
   name: 'sliding-log',
   lua: `
 local NEXT, RING, LARGEST, DROPPED = 1, 2, 1000, 1024
@@ -216,7 +216,7 @@ function moves.record(meter, state, now, cost, delay, carries)
   state[NEXT] = (state[NEXT] % DROPPED + places) % meter.places + dropped * DROPPED
 end
 
-function moves.giveBack(meter, state, now, cost, moment)
+function moves.refund(meter, state, now, cost, moment)
   if moment + meter.periodUs <= now then return end
   for _ = 1, cost do
     if not remove(meter, state, now, moment) then return end

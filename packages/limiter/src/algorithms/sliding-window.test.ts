@@ -76,7 +76,7 @@ describe('sliding window', () => {
       const state = new Float64Array(meter.slots)
       const admitted: number[] = []
       const take = (now: number): void => {
-        // whoever was admitted before the limit became smaller waits for longer than anybody else may
+        // a call admitted before the limit became smaller may wait longer than the new limit allows
         const delay = meter.delay(state, 0, now, 1)
         meter.take(state, 0, now, 1, delay)
         admitted.push(now + delay)

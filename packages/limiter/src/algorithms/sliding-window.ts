@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import type { Algorithm, Limit, LuaAlgorithm, Meter, PassResult, WaitOptions } from './algorithm.ts'
-import { InvalidLimitError, longestWaitUs } from './algorithm.ts'
-import { slidingWindowTwin } from './lua/sliding-window.ts'
+import { InvalidLimitError, maxWaitUsOf } from './algorithm.ts'
+import { slidingWindowLua } from './lua/sliding-window.ts'
 import { Packing, shareOut } from './numbers/packing.ts'
 
 /*
  * Sliding window: never more than `count` in any interval of the period, in one number per segment and a few more.
  *
- * Admitted calls are gathered into segments, oldest first. Of a segment three things are kept: how many calls it holds,
+ * Admitted calls are gathered into segments, oldest first. Of a segment three things are kept: how many calls it has,
  * when the last of them came, and how far they ran ahead of an even pace (`lead`, in microseconds):
  *
  *        |<------------- period ------------->|
@@ -17,7 +17,7 @@ import { Packing, shareOut } from './numbers/packing.ts'
  * `gap` is period / count, and the lead is a leaky bucket over the segment's calls: each adds a gap, time takes away.
  * So no more than (lead + last - x) / gap of the calls can have come at x or later, and a segment leaves the window bit
  * by bit instead of whole. A burst of `count` leaves at one moment, exactly one period later; a steady caller gets
- * its limit to within a percent or two. Counting is always on the safe side: what is not known is held.
+ * its limit to within a percent or two. Counting is always on the safe side: calls whose moment is not known stay counted.
  *
  * The newest segment is open, and its three numbers are kept as they are. Once closed a segment only loses calls, so its
  * numbers are packed into one, rounded once.
@@ -45,7 +45,7 @@ export const slidingWindow: Algorithm = {
   },
   meter(limit: Limit, options: { segments?: number }, waitOptions?: WaitOptions): Meter {
     const { segments = 10 } = options
-    const maxWaitUs = longestWaitUs(waitOptions)
+    const maxWaitUs = maxWaitUsOf(waitOptions)
     const windowsAhead = Math.ceil(maxWaitUs / (limit.periodMs * 1000))
     const most = limit.count * (1 + windowsAhead)
     if (limit.count > LARGEST) {
@@ -66,7 +66,7 @@ export const slidingWindow: Algorithm = {
 class SlidingWindow implements Meter {
   readonly slots: number
   readonly needsRelease = false
-  readonly lua: LuaAlgorithm = slidingWindowTwin
+  readonly lua: LuaAlgorithm = slidingWindowLua
   readonly numbers: Readonly<Record<string, number>>
   readonly maxWaitUs: number
   readonly scale: readonly number[]
@@ -139,12 +139,12 @@ class SlidingWindow implements Meter {
     state[at + LEAD] = Math.max(0, state[at + LEAD]! - (moment - last)) + cost * this.#gapUs
   }
 
-  pass(state: Float64Array, at: number, now: number, cost: number, told: PassResult): boolean {
+  pass(state: Float64Array, at: number, now: number, cost: number, result: PassResult): boolean {
     const delay = state[at + HELD]! + cost <= this.#count ? 0 : this.delay(state, at, now, cost)
     if (delay === 0) this.take(state, at, now, cost, 0)
-    told.delay = delay
-    told.remaining = this.remaining(state, at, now)
-    told.idleAt = this.idleAt(state, at)
+    result.delay = delay
+    result.remaining = this.remaining(state, at, now)
+    result.idleAt = this.idleAt(state, at)
     return delay === 0
   }
 
@@ -155,7 +155,7 @@ class SlidingWindow implements Meter {
     const newest = state[at + LAST]!
     if (newest < moment) return
     // the moment of a closed segment may be rounded up to that of the newest call, which is in the open one; if it is rounded
-    // up to that of another call, an older call is taken out, and the other one is held for longer than it could be
+    // up to that of another call, an older call is taken out, and the other one stays counted for longer than necessary
     let segment = newest === moment ? end : at + SEGMENTS
     while (segment < end && this.#packing.lastOf(state[segment]!, newest) < moment) segment++
     const isOpen = segment === end
@@ -165,7 +165,7 @@ class SlidingWindow implements Meter {
     if (isOpen && undone === calls) this.#reopen(state, at)
     else if (isOpen) {
       state[at + CALLS] = calls - undone
-      // only the last calls of all can be told apart from the others, and their part of the lead
+      // only the last calls can be distinguished from the others, with their share of the lead
       if (newest === moment) state[at + LEAD] = state[at + LEAD]! - undone * this.#gapUs
     } else if (undone === calls) this.#drop(state, at, segment, 1)
     else state[segment] = this.#packing.without(state[segment]!, undone)
@@ -197,7 +197,7 @@ class SlidingWindow implements Meter {
     const periodUs = Math.min(oldPeriodUs, this.#periodUs)
     let first = 0
     while (first <= open && lastOf(first) + periodUs <= now) first++
-    // the oldest are put together where the new window has fewer segments
+    // the oldest are merged if the new window has fewer segments
     const surplus = Math.max(0, open + 1 - first - this.#segments)
     let merged = 0
     for (let place = first; place <= open; place++) {
@@ -256,7 +256,7 @@ class SlidingWindow implements Meter {
   #reopen(state: Float64Array, at: number): void {
     const closed = Math.max(0, state[at + CLOSED]! - 1)
     const packed = state[at + SEGMENTS + closed]!
-    // where nothing is closed this is 0, and says nothing
+    // if no segment is closed this is 0, and has no meaning
     const calls = this.#packing.callsOf(packed)
     state[at + LAST] = calls === 0 ? 0 : this.#packing.lastOf(packed, state[at + LAST]!)
     state[at + CALLS] = calls
@@ -288,7 +288,7 @@ class SlidingWindow implements Meter {
     return Math.min(leaves, leaves + lead - (rest + 1) * this.#gapUs)
   }
 
-  /** A new segment begins where the clock enters another slice of the window, if the one before can be closed. */
+  /** A new segment begins when the clock enters another slice of the window, if the one before can be closed. */
   #isCut(state: Float64Array, at: number, last: number, moment: number): boolean {
     if (state[at + CLOSED]! + 1 >= this.#segments || state[at + CALLS]! > this.#packing.mostCalls) return false
     return Math.floor(last / this.#segmentUs) !== Math.floor(moment / this.#segmentUs)

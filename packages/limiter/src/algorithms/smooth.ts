@@ -2,16 +2,16 @@ import type { LuaAlgorithm, Meter } from './algorithm.ts'
 
 /*
  * The arithmetic of Guava's SmoothRateLimiter: what is remembered is when the next call may pass. A call never waits
- * for itself, it pays by making the next one wait. Permits not asked for are stored up to `largest`; what a stored
+ * for itself, it pays by making the next one wait. Unused permits are stored up to `largest`; what a stored
  * permit costs is a curve, and the curve is the whole difference between bursting and warming up.
  *
  *   owed    how long after `moment` the next call may pass
  *   spent   how many of the storable permits are gone: 0 is a limiter never used
  *
- * Both stay small numbers, so that doubles hold them without drift; only `moment` is a date.
+ * Both stay small numbers, so that doubles represent them without drift; only `moment` is a date.
  */
 const MOMENT = 0
-const OWED = 1
+const DEBT = 1
 const SPENT = 2
 /** So few permits are what doubles leave of none. */
 const DUST = 1e-9
@@ -22,7 +22,7 @@ export interface Curve {
   readonly stableUs: number
   /** The most permits that are stored. */
   readonly largest: number
-  /** How long one permit takes to come back while nobody asks. */
+  /** How long one permit takes to come back while no permit is taken. */
   readonly coolDownUs: number
   /** Up to here a stored permit costs `floorUs`; beyond, `slope` more for each. */
   readonly threshold: number
@@ -33,7 +33,7 @@ export interface Curve {
 export class Smooth implements Meter {
   readonly slots = 3
   readonly needsRelease = false
-  readonly lua: LuaAlgorithm = smoothTwin
+  readonly lua: LuaAlgorithm = smoothLua
   readonly numbers: Readonly<Record<string, number>>
   readonly maxWaitUs: number
   readonly scale: readonly number[]
@@ -50,7 +50,7 @@ export class Smooth implements Meter {
 
   delay(state: Float64Array, at: number, now: number, cost = 1): number {
     if (cost === 0) return 0
-    const left = Math.ceil(state[at + OWED]! - this.#elapsed(state, at, now))
+    const left = Math.ceil(state[at + DEBT]! - this.#elapsed(state, at, now))
     return left <= 0 ? 0 : left + Math.max(0, state[at + MOMENT]! - now)
   }
 
@@ -58,7 +58,7 @@ export class Smooth implements Meter {
     const spent = this.#settle(state, at, now)
     const stored = Math.min(cost, this.#curve.largest - spent)
     const price = priceUs(this.#curve, this.#curve.largest - spent, stored) + (cost - stored) * this.#curve.stableUs
-    state[at + OWED] = Math.max(now + delay - state[at + MOMENT]!, state[at + OWED]!) + price
+    state[at + DEBT] = Math.max(now + delay - state[at + MOMENT]!, state[at + DEBT]!) + price
     state[at + SPENT] = spent + stored
   }
 
@@ -74,20 +74,20 @@ export class Smooth implements Meter {
     const spent = this.#settle(state, at, now)
     // permits that may have come back by themselves do not come back twice
     const permits = isOpen ? cost : Math.max(0, cost - (now - moment) / coolDownUs)
-    // where stored permits are free, who waits has found none
+    // if stored permits are free, a call that waits has found none
     const tookNone = isOpen && floorUs < stableUs && spent === largest
     const before = tookNone ? spent : Math.max(0, spent - permits)
     // what it cost is known while it waits, unless it took the last that was stored; else the least it can have cost
     let price = cost * (tookNone ? stableUs : floorUs)
     if (isOpen && spent < largest) price = priceUs(this.#curve, largest - before, spent - before)
     state[at + SPENT] = before
-    this.payBack(state, at, now, Math.max(0, price - Math.max(0, now - moment)))
+    this.repay(state, at, now, Math.max(0, price - Math.max(0, now - moment)))
   }
 
   /** Takes `us` off what is owed. */
-  payBack(state: Float64Array, at: number, now: number, us: number): void {
+  repay(state: Float64Array, at: number, now: number, us: number): void {
     this.#settle(state, at, now)
-    state[at + OWED] = Math.max(0, state[at + OWED]! - us)
+    state[at + DEBT] = Math.max(0, state[at + DEBT]! - us)
   }
 
   remaining(state: Float64Array, at: number, now: number): number {
@@ -99,7 +99,7 @@ export class Smooth implements Meter {
     if (this.delay(state, at, now) > 0) return 0
     const { largest, floorUs, coolDownUs } = this.#curve
     if (floorUs > 0) return 1
-    const idle = this.#elapsed(state, at, now) - state[at + OWED]!
+    const idle = this.#elapsed(state, at, now) - state[at + DEBT]!
     const spent = Math.max(0, state[at + SPENT]! - Math.max(0, idle) / coolDownUs)
     return Math.floor(largest - spent + DUST) + 1
   }
@@ -107,26 +107,26 @@ export class Smooth implements Meter {
   inherit(old: ArrayLike<number>, oldScale: readonly number[], state: Float64Array, at: number, now: number): void {
     const [, oldLargest = 1, oldCoolDownUs = 1] = oldScale
     const moment = old[MOMENT]!
-    const idle = Math.max(0, now - moment) - old[OWED]!
+    const idle = Math.max(0, now - moment) - old[DEBT]!
     const left = old[SPENT]! - Math.max(0, idle) / oldCoolDownUs
     const spent = left > DUST ? left : 0
     if (idle >= 0 && spent === 0) return
     state[at + MOMENT] = Math.max(now, moment)
-    state[at + OWED] = Math.max(0, -idle)
+    state[at + DEBT] = Math.max(0, -idle)
     state[at + SPENT] = (spent / oldLargest) * this.#curve.largest
   }
 
   idleAt(state: Float64Array, at: number): number {
     // added last, since beside a date there is no room for fractions
-    return state[at + MOMENT]! + Math.ceil(state[at + OWED]! + state[at + SPENT]! * this.#curve.coolDownUs)
+    return state[at + MOMENT]! + Math.ceil(state[at + DEBT]! + state[at + SPENT]! * this.#curve.coolDownUs)
   }
 
   /** Brings the state to `now`; returns what is spent then. */
   #settle(state: Float64Array, at: number, now: number): number {
-    const idle = this.#elapsed(state, at, now) - state[at + OWED]!
+    const idle = this.#elapsed(state, at, now) - state[at + DEBT]!
     const left = state[at + SPENT]! - Math.max(0, idle) / this.#curve.coolDownUs
     const spent = left > DUST ? left : 0
-    state[at + OWED] = Math.max(0, -idle)
+    state[at + DEBT] = Math.max(0, -idle)
     state[at + SPENT] = spent
     state[at + MOMENT] = Math.max(now, state[at + MOMENT]!)
     return spent
@@ -138,10 +138,10 @@ export class Smooth implements Meter {
 }
 
 /** A state whose store is empty at `now`, as if all its permits had just been spent; the next call passes after `owedUs`. */
-export function emptied(curve: Curve, now: number, owedUs = 0): Float64Array {
+export function emptied(curve: Curve, now: number, debtUs = 0): Float64Array {
   const state = new Float64Array(SPENT + 1)
   state[MOMENT] = now
-  state[OWED] = owedUs
+  state[DEBT] = debtUs
   state[SPENT] = curve.largest
   return state
 }
@@ -175,7 +175,7 @@ function priceUs({ threshold, floorUs, slope }: Curve, stored: number, permits: 
   return above * (floorUs + (stored - threshold - above / 2) * slope) + (permits - above) * floorUs
 }
 
-export const smoothTwin: LuaAlgorithm = {
+export const smoothLua: LuaAlgorithm = {
   name: 'smooth',
   lua: `
 local MOMENT, OWED, SPENT, DUST = 1, 2, 3, 1e-9
@@ -214,7 +214,7 @@ function moves.take(meter, state, now, cost, delay)
   state[SPENT] = spent + stored
 end
 
-function moves.giveBack(meter, state, now, cost, moment, changedAt)
+function moves.refund(meter, state, now, cost, moment, changedAt)
   local isOpen = moment > now
   if not isOpen and moment <= changedAt then return end
   local spent = settle(meter, state, now)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Algorithm, Limit, Meter, Part, Terms, WaitOptions } from './algorithm.ts'
-import { InvalidLimitError, longestWaitUs } from './algorithm.ts'
+import { InvalidLimitError, maxWaitUsOf } from './algorithm.ts'
 import { bucketMeter } from './bucket.ts'
 import { deal, partOfRate } from './part.ts'
 
@@ -46,7 +46,7 @@ export const tokenBucket: Algorithm = {
     const capacity = options.burst ?? limit.count
     if (limit.count === 0 && capacity > 0)
       throw new InvalidLimitError('limit', 'of 0 never refills; leave burst out to refuse all')
-    const timeoutUs = longestWaitUs(waitOptions)
+    const timeoutUs = maxWaitUsOf(waitOptions)
     return bucketMeter(limit, {
       capacity,
       largest: capacity,

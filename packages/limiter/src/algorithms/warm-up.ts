@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { duration } from '../common/duration.ts'
 import type { Algorithm, Limit, Meter, WaitOptions } from './algorithm.ts'
-import { InvalidLimitError, longestWaitUs } from './algorithm.ts'
+import { InvalidLimitError, maxWaitUsOf } from './algorithm.ts'
 import { Smooth, warmUpCurve } from './smooth.ts'
 
 /*
@@ -29,7 +29,7 @@ export const warmUp: Algorithm = {
       throw new InvalidLimitError('limit', 'of 0 has no rate to reach; use algorithm: fixed-window to refuse all')
     const stableUs = (limit.periodMs * 1000) / limit.count
     const curve = warmUpCurve(stableUs, options.warmUp * 1000, options.coldFactor ?? 3)
-    return new Smooth(curve, longestWaitUs(waitOptions), limit.periodMs * 1000)
+    return new Smooth(curve, maxWaitUsOf(waitOptions), limit.periodMs * 1000)
   },
   // a pace has no permits to deal out: every process keeps a part of it
   part: (limit, options, { size }) => ({ limit: { ...limit, periodMs: limit.periodMs * size }, options }),

@@ -22,7 +22,7 @@ describe('a clock that is given from outside', () => {
   })
 
   it.each(['sliding-window', 'sliding-log', 'fixed-window', 'token-bucket', 'leaky-bucket'])(
-    'refuses nobody for longer by a %s because it was set back by a day',
+    'a %s refuses no caller for longer because the clock was set back by a day',
     async algorithm => {
       let nowMs = 1_794_744_000_000
       const burst = algorithm === 'leaky-bucket' ? { burst: 4 } : {}

@@ -9,12 +9,12 @@ const { timeOrigin } = performance
 /** Starts at the wall clock and never steps, whatever is done to the machine's time. */
 export const steadyClock: Clock = () => timeOrigin + performance.now()
 
-/** A clock that is behind by no more has not been set back; who waits, waits for so long at most. */
+/** A clock that is behind by less has not been set back; the longest time that a call waits for it. */
 const STEP_US = 1_000_000
 
 /**
- * The clock in whole microseconds, as meters count; a clock that says nonsense is taken to stand still, and one that steps back
- * goes on from where it was.
+ * The clock in whole microseconds, as meters count; an invalid time counts as no progress, and a clock that steps back
+ * continues from its last time.
  */
 export function inMicroseconds(clock: Clock): () => number {
   let latest = 0

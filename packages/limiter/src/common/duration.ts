@@ -1,16 +1,16 @@
 import { z } from 'zod'
 
 const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-const pattern = /^(\d{1,12})(ms|s|m|h|d)$/
-const longestMs = 366 * 86_400_000
+const PATTERN = /^(\d{1,12})(ms|s|m|h|d)$/
+const MAX_MS = 366 * 86_400_000
 
 /** Reads `100ms`, `10s`, `5m`, `1h`, `7d` as milliseconds; undefined for anything else, and beyond 1ms to 366d. */
 export function parseDuration(text: string): number | undefined {
-  const [, digits, unit] = pattern.exec(text) ?? []
+  const [, digits, unit] = PATTERN.exec(text) ?? []
   return inBounds(Number(digits) * unitMs[unit ?? '']!)
 }
 
-/** Writes milliseconds in the largest unit that holds them whole: 60000 is `1m`, 1500 is `1500ms`. */
+/** Writes milliseconds in the largest unit without a remainder: 60000 is `1m`, 1500 is `1500ms`. */
 export function formatDuration(ms: number): string {
   const [unit, size] = Object.entries(unitMs).findLast(([, size]) => ms >= size && ms % size === 0) ?? ['ms', 1]
   return `${ms / size}${unit}`
@@ -34,7 +34,7 @@ export function guessDuration(text: string): string | undefined {
 }
 
 function inBounds(ms: number): number | undefined {
-  return ms >= 1 && ms <= longestMs ? ms : undefined
+  return ms >= 1 && ms <= MAX_MS ? ms : undefined
 }
 
 function explain(input: unknown): string {
@@ -47,7 +47,7 @@ function explain(input: unknown): string {
 /** A duration in a rule, read as milliseconds. */
 export const duration: z.ZodType<number, string> = z
   .string({ error: issue => explain(issue.input) })
-  .regex(pattern, { abort: true, error: issue => explain(issue.input) })
+  .regex(PATTERN, { abort: true, error: issue => explain(issue.input) })
   .transform((text, context) => {
     const ms = parseDuration(text)
     if (ms === undefined) context.addIssue({ code: 'custom', message: explain(text) })

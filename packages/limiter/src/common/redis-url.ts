@@ -1,4 +1,4 @@
-/** What every key begins with unless `store.prefix` says otherwise. */
+/** The default prefix of every key; `store.prefix` changes it. */
 export const DEFAULT_PREFIX = 'diana'
 const PREFIX = /^[A-Za-z0-9._:/-]{1,64}$/
 

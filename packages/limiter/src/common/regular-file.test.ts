@@ -43,12 +43,12 @@ describe.each(ways)('a file that is read %s', (_, read) => {
     await expect(read(at('link'), { noLinks: true })).rejects.toThrow('ELOOP')
   })
 
-  it('is bounded where it tells no size, as files of the system do', async () => {
+  it('a file without a size, such as in /proc, is read up to the bound', async () => {
     await expect(read('/proc/self/status', { mostBytes: 10 })).rejects.toThrow('larger than')
   })
 })
 
-describe('a file that somebody else reads', () => {
+describe('a file that other code reads', () => {
   it('must be a regular one', async () => {
     await assertRegularFile(at('link'))
     await expect(assertRegularFile(at('pipe'))).rejects.toThrow('not a regular file')

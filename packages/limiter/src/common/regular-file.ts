@@ -2,9 +2,9 @@ import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 
 import { open, stat } from 'node:fs/promises'
 
 /** No file that a rule document names needs to be larger, unless it is a rule document itself. */
-const usualBytes = 1024 * 1024
+const USUAL_BYTES = 1024 * 1024
 
-// without O_NONBLOCK, opening a pipe waits until somebody writes into it
+// without O_NONBLOCK, opening a pipe waits for a writer
 const { O_RDONLY, O_NONBLOCK = 0, O_NOFOLLOW = 0 } = constants
 
 export interface ReadOptions {
@@ -12,11 +12,11 @@ export interface ReadOptions {
   readonly mostBytes?: number | undefined
   /** A symbolic link is an error. */
   readonly noLinks?: boolean | undefined
-  /** Throws where the file is not one to be read. */
+  /** Throws if the file may not be read. */
   readonly accept?: ((stats: Stats) => void) | undefined
 }
 
-/** Reads a regular file whole; a pipe, a device, a directory or a file that is too large is an error, told at once. */
+/** Reads a regular file whole; a pipe, a device, a directory or a file that is too large is an error at once. */
 export async function readRegularFile(path: string, options: ReadOptions = {}): Promise<Buffer> {
   const handle = await open(path, flagsOf(options))
   try {
@@ -34,7 +34,7 @@ export async function readRegularFile(path: string, options: ReadOptions = {}): 
   }
 }
 
-/** The same, for what must be known before the next call is judged. */
+/** The same, synchronously. */
 export function readRegularFileSync(path: string, options: ReadOptions = {}): Buffer {
   const file = openSync(path, flagsOf(options))
   try {
@@ -53,14 +53,14 @@ export function readRegularFileSync(path: string, options: ReadOptions = {}): Bu
   }
 }
 
-/** Throws where something else than a regular file is there, before somebody else reads it, such as Node's import. */
+/** Throws if the path is not a regular file, before other code reads it, such as Node's import. */
 export async function assertRegularFile(path: string): Promise<void> {
   const stats = await stat(path).catch(() => undefined)
   if (stats) accept(stats, { mostBytes: Number.POSITIVE_INFINITY })
 }
 
-/** Why a file could not be read, in a few words: the system's code, or what is wrong with it. */
-export function fileTrouble(cause: unknown): string {
+/** Why a file could not be read, in short: the system's code, or the problem. */
+export function fileFault(cause: unknown): string {
   const { code, message } = cause as NodeJS.ErrnoException
   return code ?? message
 }
@@ -69,7 +69,7 @@ function flagsOf({ noLinks = false }: ReadOptions): number {
   return O_RDONLY | O_NONBLOCK | (noLinks ? O_NOFOLLOW : 0)
 }
 
-function accept(stats: Stats, { mostBytes = usualBytes, accept: check }: ReadOptions): number {
+function accept(stats: Stats, { mostBytes = USUAL_BYTES, accept: check }: ReadOptions): number {
   if (!stats.isFile()) throw new Error('not a regular file')
   if (stats.size > mostBytes) throw tooLarge(mostBytes)
   check?.(stats)

@@ -5,7 +5,7 @@ export function isAsyncFunction(value: unknown): boolean {
   return typeof value === 'function' && /^Async(?:Generator)?Function$/.test(value.constructor.name)
 }
 
-/** What a function of the program's returned, unless that is a promise: the operator is told, and nothing was said. */
+/** The return value of an application's function; a promise is reported to the operator and counts as no value. */
 export function valueNow<T>(value: T, name: string): T | undefined {
   if (typeof value !== 'object' || value === null || typeof (value as { then?: unknown }).then !== 'function')
     return value

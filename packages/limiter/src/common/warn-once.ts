@@ -22,7 +22,7 @@ export type WarningCode =
 /** Mistakes in how Diana is used that it can see while it runs, each with its remedy. */
 const mistakes: Readonly<Record<WarningCode, string>> = {
   DIANA_PROXY_NOT_TRUSTED:
-    'a call carries X-Forwarded-For or Forwarded, but trustProxy trusts nobody, so all who come through your proxy are ' +
+    'a call carries X-Forwarded-For or Forwarded, but trustProxy trusts no proxy, so all callers behind your proxy are ' +
     'counted as one caller: set trustProxy to the number of your proxies or to their networks',
   DIANA_TRUSTS_EVERYONE:
     'trustProxy trusts every address, so callers may choose the address that they are counted under: list the networks ' +
@@ -39,7 +39,7 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
     'a function that must return a value returned a promise, which is ignored: return the value itself, and look up ' +
     'what takes time before the filter',
   DIANA_BAD_VALUE:
-    'a function returned something that cannot tell callers apart, which is ignored: return text, a number or undefined',
+    'a function returned a value that cannot identify a caller, which is ignored: return text, a number or undefined',
   DIANA_HEADER_CASE:
     'a call has headers with capital letters in their names, which no rule reads: pass the names in lower case',
   DIANA_STORE_DOWN:
@@ -53,37 +53,37 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
     'Redis may evict counts when its memory is full, which frees callers of their limits: set maxmemory-policy to ' +
     'noeviction, and let Diana have a Redis of its own if others need eviction',
   DIANA_STORE_LOST_COUNTS:
-    'Redis has lost what was counted, and the processes tell it what they know: flush no database that Diana counts in, let Redis ' +
+    'Redis has lost its counts, and the processes restore what they know: flush no database that Diana counts in, let Redis ' +
     'save to disk, and set maxmemory-policy to noeviction',
   DIANA_CLOCK_STEPPED:
     'the clock that calls are counted by has stepped, so callers at their limit may wait for up to one period longer (a step ' +
     'back) or be admitted one burst more (a step forward): let ntpd or chronyd slew that clock instead of setting it',
-  DIANA_RULES_REJECTED: 'new rules cannot be obeyed, so the last good ones stay: correct the document',
+  DIANA_RULES_REJECTED: 'new rules are invalid, so the last valid ones stay in force: correct the document',
   DIANA_RULES_MISSING: 'the config center has no document of rules',
   DIANA_SOURCE_FAILED: 'a source of rules cannot be read, so the last good ones stay',
 }
 
-const told = new Set<string>()
+const warned = new Set<string>()
 
 /** Enough for any operator; more would be an attack of its own. */
-const mostDetails = 100
+const MAX_DETAILS = 100
 
 /**
- * Tells the operator of a mistake, once in the life of the process: a warning per call would be an attack of its own. With
+ * Warns the operator of a mistake, once per process: a warning per call would flood the log. With
  * a cause, once for each cause.
  */
 export function warnOnce(code: WarningCode, detail?: string, cause = ''): void {
   const name = `${code} ${cause}`
-  if (told.has(name)) return
-  told.add(name)
+  if (warned.has(name)) return
+  warned.add(name)
   warn(code, detail)
 }
 
 /** The same, once for each detail. */
 export function warnOfEach(code: WarningCode, detail: string): void {
   const name = `${code} ${detail}`
-  if (told.has(name) || told.size >= mostDetails) return
-  told.add(name)
+  if (warned.has(name) || warned.size >= MAX_DETAILS) return
+  warned.add(name)
   warn(code, detail)
 }
 

@@ -52,7 +52,7 @@ export class CallPlan {
       const state = this.found[i]!
       const { rule } = state
       const charge = state.counter
-        ? this.#nextShared(state.counter, state.table, rule.emergency)
+        ? this.#nextShared(state.counter, state.table, rule.whenStoreDown)
         : this.#nextLocal(state.table)
       charge.key = rule.key(call)
       charge.cost = rule.cost === undefined || cost === 0 ? cost : rule.cost(call)

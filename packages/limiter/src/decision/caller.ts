@@ -1,6 +1,5 @@
 import type { Call } from '../call.ts'
 import { callOfKey } from '../dimensions/describe-key.ts'
-import { ip } from '../dimensions/ip.ts'
 import { DianaError } from '../errors.ts'
 import type { RuleState } from './rule-state.ts'
 
@@ -36,12 +35,13 @@ export function isCall(who: Who): who is Call {
   return typeof who === 'object' && who !== null && !('key' in who)
 }
 
-function callBy({ id, by }: RuleState['rule'], value: string): Call {
-  const [name, ...more] = by
-  if (name === undefined || more.length > 0) {
+function callBy({ id, keyParts }: RuleState['rule'], value: string): Call {
+  const [part, ...more] = keyParts
+  if (part === undefined || more.length > 0) {
     throw new DianaError('BAD_CALL', `rule "${id}" does not count by one dimension: give a call of the caller`)
   }
+  const [name, , field] = part
   const call = { method: '', path: '/' }
-  // an address has several spellings and one key; other values are keys as they are
-  return name === ip.name ? { ...call, ip: value } : { ...call, attributes: { [name]: value } }
+  // a field of the call is normalized when it is read: an address has several spellings and one key
+  return field === undefined ? { ...call, attributes: { [name]: value } } : { ...call, [field]: value }
 }

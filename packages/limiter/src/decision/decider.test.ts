@@ -1,7 +1,7 @@
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createTestDecider } from '../testing/judge-words.ts'
+import { createTestDecider } from '../testing/test-decider.ts'
 import type { TimelineRule } from '../testing/timeline.ts'
 import type { Decider } from './decider.ts'
 import type { Receipt } from './receipt.ts'

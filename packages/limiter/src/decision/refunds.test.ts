@@ -4,7 +4,7 @@ import type { Limiter } from '../limiter.ts'
 import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
 import { redisCharge } from '../stores/redis/counter.ts'
 import { RedisStore } from '../stores/redis/redis-store.ts'
-import { compileRules } from '../testing/compile-words.ts'
+import { compileRule } from '../testing/compile-rule.ts'
 import type { Verdict } from '../verdict.ts'
 
 const call = { method: 'POST', path: '/login', attributes: { account: 'ann' } }
@@ -101,7 +101,7 @@ it.each(underLoad)(
 it.each(rates)('in Redis, by $algorithm, calls that do not count are never refused', async rule => {
   let now = start * 1000
   const store = new RedisStore(([command, ...args]) => server.client.call(command!, ...args), { now: () => now })
-  const counter = store.createCounter(compileRules(rule, { id: `load-${rule.algorithm}` }))
+  const counter = store.createCounter(compileRule(rule, { id: `load-${rule.algorithm}` }))
   const open: number[] = []
   let refused = 0
   for (let i = 0; i < 600; i++) {

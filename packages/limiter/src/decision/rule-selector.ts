@@ -3,7 +3,7 @@ import { compileMatch } from '../rules/match/match.ts'
 import type { NamedRules } from './check-options.ts'
 import type { RuleState } from './rule-state.ts'
 
-/** The callers that pass unstate, and those that never pass; undefined if there are none. */
+/** Tests for callers that pass uncounted, and for callers that never pass; undefined if none are listed. */
 export interface CallerLists {
   readonly allows?: ((call: Call) => boolean) | undefined
   readonly denies?: ((call: Call) => boolean) | undefined

@@ -37,7 +37,7 @@ export function createSettler({ store, shared, now, onRelease, receiptsOf, onRef
   const takeShared = async ({ state: { counter, table, rule }, key }: Receipt, cost: number): Promise<void> => {
     if (!counter || !shared) return
     const take = async (amount: number) => {
-      const charge = { ...sharedCharge(counter, table, rule.emergency), key, cost: amount, mayWait: false }
+      const charge = { ...sharedCharge(counter, table, rule.whenStoreDown), key, cost: amount, mayWait: false }
       // a rule in shadow lets the call pass, and counts only what fits
       return { charge, fits: (await shared.take([charge], now())) && charge.fits }
     }

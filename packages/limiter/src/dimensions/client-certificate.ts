@@ -2,7 +2,7 @@ import type { Call } from '../call.ts'
 import { type ClientCertificate, certificateParts } from '../http/client-certificate.ts'
 import type { Dimension } from './dimension.ts'
 
-/** A part of the client certificate that the server has verified: `client-certificate:cn`. No header can stand for it. */
+/** A field of the verified client certificate: `client-certificate:cn`. No header can replace it. */
 export const clientCertificate: Dimension = {
   name: 'client-certificate',
   argument: 'required',

@@ -43,7 +43,7 @@ function cookiesOf({ headers }: Call): string | undefined {
   return typeof value === 'string' || value === undefined ? value : value.join('; ')
 }
 
-/** Visits the values of a cookie until `visit` says that it is done; says whether it did. */
+/** Visits the values of a cookie until `visit` returns true; returns whether it did. */
 function eachCookie(text: string, name: ParameterName, visit: (value: string) => boolean): boolean {
   for (let start = 0; start < text.length; ) {
     const semicolon = text.indexOf(';', start)
@@ -58,7 +58,7 @@ function eachCookie(text: string, name: ParameterName, visit: (value: string) =>
   return false
 }
 
-/** What stands in quotes may be escaped, as Python reads it: `\130` is `X`. */
+/** A quoted value may have escapes, as Python reads it: `\130` is `X`. */
 function unquote(value: string): string {
   if (value.length < 2 || !value.startsWith('"') || !value.endsWith('"')) return decodePercent(value)
   const inner = value.slice(1, -1)

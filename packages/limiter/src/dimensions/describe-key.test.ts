@@ -11,8 +11,8 @@ it('a key of several dimensions is read back as it was made, whatever the values
   fc.assert(
     fc.property(value, value, value, (a, account, c) => {
       const key = read({ method: 'GET', path: '/', attributes: { 'header:a': a, account, 'header:c': c } })
-      const told = Object.values(describeKey(key, by)).map(part => part.value)
-      expect(told).toEqual([a, account, c])
+      const values = Object.values(describeKey(key, by)).map(part => part.value)
+      expect(values).toEqual([a, account, c])
     }),
   )
   expect(describeKey('', [])).toEqual({})

@@ -16,12 +16,12 @@ export function describeKey(key: string, by: readonly string[]): Record<string, 
   return Object.fromEntries(parts)
 }
 
-/** A call of whoever is counted under a key; undefined where a part of it is a digest, of which nobody knows the value. */
+/** A call that is counted under a key; undefined if a part of the key is a digest, whose value is not known. */
 export function callOfKey(key: string, by: readonly string[]): Call | undefined {
   const parts = Object.entries(describeKey(key, by))
   if (parts.some(([, { countedBy }]) => countedBy === 'digest')) return undefined
   const address = parts.find(([name, { countedBy }]) => countedBy === 'address' || name === ip.name)?.[1].value
-  const told = parts.filter(([name, { countedBy }]) => countedBy === 'value' && name !== ip.name)
-  const attributes = Object.fromEntries(told.map(([name, { value }]) => [name, value]))
+  const given = parts.filter(([name, { countedBy }]) => countedBy === 'value' && name !== ip.name)
+  const attributes = Object.fromEntries(given.map(([name, { value }]) => [name, value]))
   return { method: '', path: '/', ip: address, attributes }
 }

@@ -1,37 +1,39 @@
 import type { Call } from '../call.ts'
 
-/** One way to tell callers apart. Rules name it `name`, or `name:argument` where it needs one. */
+/** One way to distinguish callers. Rules name it `name`, or `name:argument` if it needs an argument. */
 export interface Dimension {
   readonly name: string
   readonly argument: 'none' | 'required'
+  /** The field of a call that holds its value, if it reads a field that every recorded call has. */
+  readonly field?: 'ip' | 'method' | 'host' | 'resource' | undefined
   /** The arguments that it knows; left out, any. */
   readonly arguments?: readonly string[] | undefined
-  /** What the call says; undefined, an empty or a blank text count as absent. It must not throw. */
+  /** The value of the call; undefined and blank text count as absent. It must not throw. */
   read(call: Call, argument: string): string | undefined
   /** Whether services could read another value than `read` does: a call that brings two is refused with 400. */
   ambiguityOf?(argument: string): (call: Call) => boolean
-  /** For speed, `read` with its argument known beforehand; it must say the same. */
+  /** For speed, `read` with its argument bound; it must return the same. */
   readerOf?(argument: string): (call: Call) => string | undefined
-  /** The word of a document without which it finds nothing. */
+  /** The top-level option of a document that it needs. */
   readonly needs?: string | undefined
-  /** The same as a document sets it, for a dimension that words of the document are about. */
+  /** This dimension with the settings of a document, if it has any. */
   set?(settings: DimensionSettings): Dimension
 }
 
-/** Words of a rule document that are about dimensions. */
+/** Options of a rule document that configure dimensions. */
 export interface DimensionSettings {
-  /** How many bits of an IPv6 address tell callers apart. */
+  /** How many bits of an IPv6 address identify a caller. */
   readonly ipv6Prefix: number
   readonly jwt?: JwtSettings | undefined
   /** Milliseconds since 1970. */
   readonly nowMs: () => number
 }
 
-/** Whose tokens are believed. */
+/** How tokens are verified. */
 export interface JwtSettings {
   /** Secrets, public keys in PEM, JWK or JWKS; or where they are: `env:NAME`, `file:PATH`. */
   readonly keys: readonly string[]
-  /** Somebody in front has verified every token. */
+  /** A proxy in front has verified every token. */
   readonly verified: boolean
   readonly issuer?: string | undefined
   readonly audience?: readonly string[] | undefined

@@ -196,13 +196,13 @@ it.each([
 })
 
 it('what the application says of a caller is never ambiguous, and what stands behind a clear source is not asked', () => {
-  const words = { identify: { account: ['header:x-account', 'query:id'] }, dimensions }
-  const isAmbiguousAccount = compileAmbiguity(['ip', 'account'], words)!
+  const lookup = { identify: { account: ['header:x-account', 'query:id'] }, dimensions }
+  const isAmbiguousAccount = compileAmbiguity(['ip', 'account'], lookup)!
   const query = 'id=u1&id=u2'
   expect(isAmbiguousAccount(call({ query }))).toBe(true)
   expect(isAmbiguousAccount(call({ query, attributes: { account: 'u3' } }))).toBe(false)
   expect(isAmbiguousAccount(call({ query, headers: { 'x-account': 'u3' } }))).toBe(false)
-  expect(compileAmbiguity(['ip', 'method', 'header:x'], words)).toBeUndefined()
+  expect(compileAmbiguity(['ip', 'method', 'header:x'], lookup)).toBeUndefined()
 })
 
 it('a query or a Cookie header of 64 KiB is read within a moment', () => {
@@ -241,7 +241,7 @@ it('reading takes any text without a throw, and giants without a wait', () => {
 })
 
 describe('findDimension', () => {
-  it.each(['header', 'header:', 'query', 'cookie:', 'ip:4', 'method:', 'colour', '', ':', 'toString'])(
+  it.each(['header', 'header:', 'query', 'cookie:', 'ip:4', 'method:', 'color', '', ':', 'toString'])(
     '%j names no dimension',
     name => {
       expect(findDimension(name, dimensions)).toBeUndefined()

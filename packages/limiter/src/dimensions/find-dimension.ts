@@ -1,5 +1,6 @@
 import type { Call } from '../call.ts'
 import type { Dimension } from './dimension.ts'
+import { ip } from './ip.ts'
 
 /** What a rule or `identify` calls `header:x-account-id`, ready to read; undefined when no dimension is meant. */
 export function findDimension(
@@ -11,6 +12,17 @@ export function findDimension(
   if (dimension === undefined) return undefined
   if (dimension.argument === 'required' ? argument === '' : colon >= 0) return undefined
   return dimension.readerOf?.(argument) ?? (call => dimension.read(call, argument))
+}
+
+/** The dimension that reads the caller's address: lists of callers may name networks of it. */
+export function addressDimension<One extends Pick<Dimension, 'name' | 'field'>>(
+  dimensions: readonly One[],
+): One | undefined {
+  return dimensions.find(one => one.field === ip.field)
+}
+
+export function addressName(dimensions: readonly Pick<Dimension, 'name' | 'field'>[]): string {
+  return addressDimension(dimensions)?.name ?? ip.name
 }
 
 /** The parts of `header:x-account-id`. */

@@ -51,7 +51,7 @@ describe('a claim of a token', () => {
     expect(read(token(alg, signer), 'admin')).toBeUndefined()
     expect(read(token(alg, signer), 'toString')).toBeUndefined()
     expect(read(token(alg, signer), '__proto__')).toBeUndefined()
-    // signed by somebody else, or changed since
+    // signed with another key, or changed since
     const others: Record<string, () => KeyObject | string> = {
       HS256: () => `${secret}!`,
       RS256: () => generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey,
@@ -71,7 +71,7 @@ describe('a claim of a token', () => {
       expect(read(`${part({ alg })}.${part(claims)}.`)).toBeUndefined()
       expect(read(token('RS256', rsa.privateKey, claims, { alg }))).toBeUndefined()
     }
-    // the public key as a secret, which everybody knows
+    // the public key used as a secret: it is not secret
     for (const known of [publicKey, publicKey.trim(), `${publicKey}\n`]) {
       expect(read(token('HS256', known))).toBeUndefined()
     }
@@ -110,7 +110,7 @@ describe('a claim of a token', () => {
     }
   })
 
-  it('is taken as it is where somebody in front has verified it', () => {
+  it('a token that a proxy has verified is read without verification', () => {
     const read = reader({ verified: true })
     expect(read(token('HS256', 'whatever'))).toBe('u1')
     expect(read(token('HS256', 'whatever', { ...claims, exp: seconds }))).toBeUndefined()
@@ -205,7 +205,7 @@ describe('a key', () => {
     ['{nonsense', 'is no JSON'],
     [pem(generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey), 'is of a kind not known here'],
     [pem(generateKeyPairSync('ec', { namedCurve: 'secp384r1' }).publicKey), 'is of a kind not known here'],
-  ])('that cannot be used is told: %s', (key, message) => {
+  ])('an unusable key is reported: %s', (key, message) => {
     expect(() => reader({ keys: [key] })).toThrow(message)
   })
 })

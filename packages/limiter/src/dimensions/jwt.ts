@@ -3,19 +3,19 @@ import type { Dimension, JwtSettings } from './dimension.ts'
 import { readToken, type Token } from './jwt/token.ts'
 import { loadVerifiers } from './jwt/verifier.ts'
 
-const longestToken = 4096
-const mostKnown = 1000
-const scheme = /^bearer +/i
+const MAX_TOKEN = 4096
+const MAX_KNOWN = 1000
+const SCHEME = /^bearer +/i
 
 /**
- * A claim of the bearer token: `jwt:sub`. Only of one that is signed by a key of the document, or that somebody in front
+ * A claim of the bearer token: `jwt:sub`. Only of a token that is signed by a key of the document, or that a proxy in front
  * has verified, and only while it is valid.
  */
 export const jwt: Dimension = {
   name: 'jwt',
   argument: 'required',
   needs: 'jwt',
-  // nobody's word is taken for who he is
+  // without a key, no token can be verified
   read: () => undefined,
   set: ({ jwt: settings, nowMs }) => (settings === undefined ? jwt : believing(settings, nowMs)),
 }
@@ -29,7 +29,7 @@ function believing(settings: JwtSettings, nowMs: () => number): Dimension {
     if (known.has(text)) return known.get(text)
     const token = readToken(text)
     const believed = token && isMeantForUs(token, settings) && isSigned(token) ? token : undefined
-    if (known.size >= mostKnown) known.delete(known.keys().next().value!)
+    if (known.size >= MAX_KNOWN) known.delete(known.keys().next().value!)
     known.set(text, believed)
     return believed
   }
@@ -47,13 +47,13 @@ function believing(settings: JwtSettings, nowMs: () => number): Dimension {
 
 function bearerOf({ headers }: Call): string | undefined {
   const value = headers?.authorization
-  // two tokens are two callers, and nobody knows which one the service takes
-  if (typeof value !== 'string' || value.length > longestToken || !scheme.test(value)) return undefined
-  return value.replace(scheme, '')
+  // two tokens are ambiguous: services differ in which one they read
+  if (typeof value !== 'string' || value.length > MAX_TOKEN || !SCHEME.test(value)) return undefined
+  return value.replace(SCHEME, '')
 }
 
 function isMeantForUs({ alg, claims }: Token, { issuer, audience }: JwtSettings): boolean {
-  // whoever was to verify it in front cannot have done so
+  // a proxy in front cannot have verified it
   if (alg.toLowerCase() === 'none') return false
   if (issuer !== undefined && claims.iss !== issuer) return false
   return audience === undefined || [claims.aud].flat().some(one => audience.includes(one as string))

@@ -87,7 +87,7 @@ describe('a missing dimension', () => {
     expect(missing('address', name, { ip: undefined })).toBe(missing('shared', name, {}))
   })
 
-  it('makes nobody another caller, whatever his account is called', () => {
+  it('an account name cannot imitate the key of another caller', () => {
     const texts = ['203.0.113.9', '\u0002203.0.113.9', '\u0004', '\u0001\u0004', '']
     const keys = [
       missing('shared', 'account', {}),
@@ -109,7 +109,7 @@ describe('a missing dimension', () => {
 })
 
 describe('names', () => {
-  it.each([['colour'], ['header'], ['ip:4'], ['constructor'], ['__proto__'], ['']])('%j is refused', name => {
+  it.each([['color'], ['header'], ['ip:4'], ['constructor'], ['__proto__'], ['']])('%j is refused', name => {
     expect(() => compileKey([name], { identify, dimensions })).toThrow(expect.objectContaining({ code: 'BAD_RULES' }))
   })
 
@@ -149,7 +149,7 @@ describe('several dimensions', () => {
     fc.string({ minLength: 120, maxLength: 140 }),
     fc.constant(undefined),
   )
-  const told = (values: readonly (string | undefined)[]): Partial<Call> => ({
+  const withAttributes = (values: readonly (string | undefined)[]): Partial<Call> => ({
     attributes: Object.fromEntries(names.map((name, index) => [name, values[index]])),
   })
   const plain = (text: string | undefined) => (text === undefined || text.trim() === '' ? undefined : text)
@@ -165,14 +165,14 @@ describe('several dimensions', () => {
     fc.assert(
       fc.property(either, either, (left, right) => {
         const same = left.every((text, index) => plain(text) === plain(right[index]))
-        expect(read(at(told(left))) === read(at(told(right)))).toBe(same)
+        expect(read(at(withAttributes(left))) === read(at(withAttributes(right)))).toBe(same)
       }),
       { numRuns: randomRuns(1000) },
     )
   })
 
   it('parts cannot run into each other', () => {
-    const of = (account: string, a: string) => key(['account', 'header:x-a'], told([account, a]))
+    const of = (account: string, a: string) => key(['account', 'header:x-a'], withAttributes([account, a]))
     expect(of('a', 'b_c')).not.toBe(of('a_b', 'c'))
     expect(of('1', '1:1')).not.toBe(of('1:1', '1'))
     expect(of('a', 'b')).not.toBe(of('b', 'a'))
@@ -180,6 +180,6 @@ describe('several dimensions', () => {
   })
 
   it('keys stay short whatever the values', () => {
-    expect(key(names, told(names.map(() => 'x'.repeat(70_000)))).length).toBeLessThan(200)
+    expect(key(names, withAttributes(names.map(() => 'x'.repeat(70_000)))).length).toBeLessThan(200)
   })
 })

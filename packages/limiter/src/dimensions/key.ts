@@ -2,43 +2,43 @@ import { hash } from 'node:crypto'
 import type { Call } from '../call.ts'
 import { DianaError } from '../errors.ts'
 import type { Dimension } from './dimension.ts'
-import { findDimension } from './find-dimension.ts'
+import { addressDimension, findDimension } from './find-dimension.ts'
 import { ip } from './ip.ts'
 
-/** Names the caller whom a rule counts: equal keys are one caller, different keys are different ones. */
+/** Reads the key under which a rule counts a call: equal keys are one caller, different keys are different callers. */
 export type KeyReader = (call: Call) => string
 
 type ValueReader = (call: Call) => unknown
 
-/** Dimensions that exist without `identify`: the application may always tell them. */
-export const told: readonly string[] = ['account', 'device']
+/** Dimensions that exist without `identify`: the application gives them as attributes. */
+export const APPLICATION_DIMENSIONS: readonly string[] = ['account', 'device']
 
-const longestValue = 128
+const MAX_VALUE = 128
 
-// What is not a value as it came begins with one of these; a value that does is escaped.
-const firstPlain = 0x20
-const escaped = '\u0001'
-const byAddress = '\u0002'
-const digested = '\u0003'
-const absent = '\u0004'
+// Encoded parts begin with one of these; a value that begins so is escaped.
+const FIRST_PLAIN = 0x20
+const ESCAPED = '\u0001'
+const BY_ADDRESS = '\u0002'
+const DIGESTED = '\u0003'
+const ABSENT = '\u0004'
 
-/** What becomes of a caller who lacks a dimension: the rule is not about him, or he is counted with all who lack it, or by address. */
+/** How a call without the dimension's value is counted: not at all, together with all such calls, or by its address. */
 export type Missing = 'skip' | 'shared' | 'address'
 
 /** Where the names of a rule's `by` are looked up. */
 export interface KeyInput {
   readonly identify: Readonly<Record<string, readonly string[]>>
   readonly dimensions: readonly Dimension[]
-  /** Left out: `address` for what is told or identified, else `shared`. */
+  /** Left out: `address` for dimensions that the application or `identify` gives, else `shared`. */
   readonly missing?: Missing | undefined
 }
 
 /**
- * Turns the names of a rule's `by` into one reader. Each is looked up in what the application says (`call.attributes`),
+ * Turns the names of a rule's `by` into one reader. Each is looked up in the application's `call.attributes`,
  * then in `identify`, then among the dimensions.
  */
-export function compileKey(by: readonly string[], words: KeyInput): KeyReader {
-  return joinParts(by.map(name => compilePart(name, words)))
+export function compileKey(by: readonly string[], lookup: KeyInput): KeyReader {
+  return joinParts(by.map(name => compilePart(name, lookup)))
 }
 
 function joinParts(parts: KeyReader[]): KeyReader {
@@ -54,32 +54,37 @@ function joinParts(parts: KeyReader[]): KeyReader {
   }
 }
 
-/** With its length in front, a part cannot run into the next one. */
+/** A length prefix keeps two parts from being read as one. */
 function measured(part: string): string {
   return `${part.length}:${part}`
 }
 
 /** One dimension of a key. */
-export function compilePart(name: string, words: KeyInput): KeyReader {
-  const sources = sourcesOf(name, words)
-  const read = compileValue(name, sources, words.dimensions)
-  const isIdentified = sources !== undefined || told.includes(name)
-  const missing = words.missing ?? (isIdentified ? 'address' : 'shared')
-  const address = words.dimensions.find(one => one.name === ip.name) ?? ip
-  const readAbsent = missing === 'address' ? addressOrAbsent(address) : () => absent
+export function compilePart(name: string, lookup: KeyInput): KeyReader {
+  const sources = sourcesOf(name, lookup)
+  const read = compileValue(name, sources, lookup.dimensions)
+  const isIdentified = sources !== undefined || APPLICATION_DIMENSIONS.includes(name)
+  const missing = lookup.missing ?? (isIdentified ? 'address' : 'shared')
+  const readAbsent = missing === 'address' ? addressOrAbsent(addressDimension(lookup.dimensions) ?? ip) : () => ABSENT
   return call => {
     const value = present(call.attributes?.[name]) ?? present(read(call))
     return value === undefined ? readAbsent(call) : part(value)
   }
 }
 
-/** What a call says of a dimension, as a rule or a list of callers names it. */
-export function readerOf(name: string, words: KeyInput): (call: Call) => string | undefined {
-  const read = compileValue(name, sourcesOf(name, words), words.dimensions)
+/** The field of a call in which a caller's value for `name` belongs; undefined if it is given as an attribute. */
+export function fieldOf(name: string, lookup: KeyInput): Dimension['field'] {
+  if (sourcesOf(name, lookup) !== undefined) return undefined
+  return lookup.dimensions.find(one => one.name === name)?.field
+}
+
+/** Reads the value of a dimension, as a rule or a list of callers names it. */
+export function readerOf(name: string, lookup: KeyInput): (call: Call) => string | undefined {
+  const read = compileValue(name, sourcesOf(name, lookup), lookup.dimensions)
   return call => present(call.attributes?.[name]) ?? present(read(call))
 }
 
-/** The places that `identify` gives a name. */
+/** The sources that `identify` lists for a name. */
 export function sourcesOf(name: string, { identify }: KeyInput): readonly string[] | undefined {
   return Object.hasOwn(identify, name) ? identify[name] : undefined
 }
@@ -92,7 +97,7 @@ function compileValue(
   if (sources === undefined) {
     const read = findDimension(name, dimensions)
     if (read !== undefined) return read
-    if (told.includes(name)) return () => undefined
+    if (APPLICATION_DIMENSIONS.includes(name)) return () => undefined
     throw unknown(name)
   }
   const readers = sources.map(source => {
@@ -121,13 +126,13 @@ function unknown(name: string): DianaError {
 function addressOrAbsent(address: Dimension): KeyReader {
   return call => {
     const text = address.read(call, '')
-    return text === undefined ? absent : byAddress + text
+    return text === undefined ? ABSENT : BY_ADDRESS + text
   }
 }
 
 function part(value: string): string {
-  if (value.length > longestValue) return digested + digest(value)
-  return value.charCodeAt(0) < firstPlain ? escaped + value : value
+  if (value.length > MAX_VALUE) return DIGESTED + digest(value)
+  return value.charCodeAt(0) < FIRST_PLAIN ? ESCAPED + value : value
 }
 
 /** UTF-16, for UTF-8 has one spelling for all lone surrogates. */
@@ -135,7 +140,7 @@ function digest(value: string): string {
   return hash('sha256', Buffer.from(value, 'utf16le'), 'base64url')
 }
 
-/** A value that is there: blank texts are not. */
+/** The value as text; undefined if it is missing or blank. */
 export function present(value: unknown): string | undefined {
   if (typeof value !== 'string') {
     // an account id is a number in many programs
@@ -146,7 +151,7 @@ export function present(value: unknown): string | undefined {
   return value.trim() === '' ? undefined : value
 }
 
-/** What a caller is counted under by one dimension: its value, its value's digest, its address, or with all who lack it. */
+/** One part of a caller's key: a value, a value's digest, an address, or a marker for a missing value. */
 export interface KeyPart {
   readonly countedBy: 'value' | 'digest' | 'address' | 'absence'
   readonly value: string
@@ -155,8 +160,8 @@ export interface KeyPart {
 /** Reads the key of a rule that counts by one dimension. */
 export function describePart(key: string): KeyPart {
   const rest = key.slice(1)
-  if (key.startsWith(byAddress)) return { countedBy: 'address', value: rest }
-  if (key.startsWith(digested)) return { countedBy: 'digest', value: rest }
-  if (key.startsWith(absent)) return { countedBy: 'absence', value: '' }
-  return { countedBy: 'value', value: key.startsWith(escaped) ? rest : key }
+  if (key.startsWith(BY_ADDRESS)) return { countedBy: 'address', value: rest }
+  if (key.startsWith(DIGESTED)) return { countedBy: 'digest', value: rest }
+  if (key.startsWith(ABSENT)) return { countedBy: 'absence', value: '' }
+  return { countedBy: 'value', value: key.startsWith(ESCAPED) ? rest : key }
 }

@@ -4,6 +4,7 @@ import type { Dimension } from './dimension.ts'
 export const method: Dimension = {
   name: 'method',
   argument: 'none',
+  field: 'method',
   read: call => {
     const name = call.method.toUpperCase()
     return name === 'HEAD' ? 'GET' : name

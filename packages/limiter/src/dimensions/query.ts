@@ -3,8 +3,8 @@ import type { Dimension } from './dimension.ts'
 import { ParameterName } from './reading/parameter-name.ts'
 import { decodePercent } from './reading/percent.ts'
 
-const ampersand = 0x26
-const semicolon = 0x3b
+const AMPERSAND = 0x26
+const SEMICOLON = 0x3b
 
 /**
  * A parameter of the query. Services differ in which one they take of several, so a call that gives it two values is
@@ -37,17 +37,17 @@ function hasOtherValue(text: string, name: ParameterName): boolean {
   const at = nextValue(text, name, 0)
   if (at < 0) return false
   const end = endOfPiece(text, at)
-  const isAlone = text.charCodeAt(end) !== semicolon && nextValue(text, name, end + 1) < 0
+  const isAlone = text.charCodeAt(end) !== SEMICOLON && nextValue(text, name, end + 1) < 0
   return !isAlone && differ(at, text, name)
 }
 
-/** Whether the values from one on differ. None is decoded twice: a broken escape is dear, and a query may hold thousands. */
+/** Whether the values from one on differ. None is decoded twice: a broken escape is expensive, and a query may have thousands. */
 function differ(first: number, text: string, name: ParameterName): boolean {
   const seen = new Set<string>()
   const values = new Set<string>()
   for (let at = first; at >= 0 && values.size < 2; ) {
     const end = endOfPiece(text, at)
-    const whole = text.charCodeAt(end) === semicolon ? wholeEnd(text, at) : end
+    const whole = text.charCodeAt(end) === SEMICOLON ? wholeEnd(text, at) : end
     for (const raw of [text.slice(at, end), text.slice(at, whole)]) {
       if (!seen.has(raw)) values.add(decodeForm(raw))
       seen.add(raw)
@@ -71,7 +71,7 @@ function nextValue(text: string, name: ParameterName, start: number): number {
 function endOfPiece(text: string, start: number): number {
   for (let at = start; at < text.length; at++) {
     const code = text.charCodeAt(at)
-    if (code === ampersand || code === semicolon) return at
+    if (code === AMPERSAND || code === SEMICOLON) return at
   }
   return text.length
 }

@@ -6,6 +6,7 @@ import type { Dimension } from './dimension.ts'
 export const resource: Dimension = {
   name: 'resource',
   argument: 'none',
+  field: 'resource',
   read: call => call.resource ?? pathOf(call),
   ambiguityOf: () => isAmbiguous,
 }

@@ -3,14 +3,14 @@ import type { Meter } from '../algorithms/algorithm.ts'
 import type { RuleState } from '../decision/rule-state.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import { localCharge, MemoryStore } from '../stores/memory/memory-store.ts'
-import { compileRules } from '../testing/compile-words.ts'
+import { compileRule } from '../testing/compile-rule.ts'
 import type { TimelineRule } from '../testing/timeline.ts'
 import { bindCounters } from './bind-counters.ts'
 
 const now = 1_794_712_345_678_901
 
 function ruleOf(id: string, words: TimelineRule, parts: Partial<CompiledRule> = {}): CompiledRule {
-  return { ...compileRules(words, { id }), ...parts }
+  return { ...compileRule(words, { id }), ...parts }
 }
 
 /** Rules that change, and their counts in a store. */

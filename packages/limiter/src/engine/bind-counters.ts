@@ -90,13 +90,13 @@ function countsAlike(one: CompiledRule, other: CompiledRule): boolean {
 
 /** By what a rule is counted in this process: its part of the limit, for the times when its store cannot be asked. */
 function metersHere(rule: CompiledRule, part: Part | undefined): readonly Meter[] {
-  return part && part.size > 1 && rule.emergency === 'share' ? rule.partOf(part) : rule.meters
+  return part && part.size > 1 && rule.whenStoreDown === 'share' ? rule.partOf(part) : rule.meters
 }
 
 /** Lets the tables of rules that are counted together count another part of their limits. */
 export function shareRules(rules: readonly RuleState[], shared: CompositeStore, now: number): void {
   for (const { rule, table, counter } of rules) {
-    if (counter && rule.emergency === 'share') table.adopt(metersHere(rule, shared.partOf(rule)), now)
+    if (counter && rule.whenStoreDown === 'share') table.adopt(metersHere(rule, shared.partOf(rule)), now)
   }
 }
 
@@ -129,5 +129,5 @@ function adoptAll(
 }
 
 function isSharedAlike(one: CompiledRule, other: CompiledRule): boolean {
-  return one.distributed === other.distributed && (one.emergency === 'share') === (other.emergency === 'share')
+  return one.distributed === other.distributed && (one.whenStoreDown === 'share') === (other.whenStoreDown === 'share')
 }

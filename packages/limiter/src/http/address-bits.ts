@@ -3,7 +3,7 @@ import { hexDigit } from './hex-digit.ts'
 /** An address as eight groups of sixteen bits; IPv4 is written the mapped way, ::ffff:a.b.c.d. */
 export type AddressBits = Uint16Array
 
-const longestText = 256
+const MAX_TEXT = 256
 const scratch: AddressBits = new Uint16Array(8)
 
 /**
@@ -33,7 +33,7 @@ export function wholeAddress(address: string | undefined): string | undefined {
 export function parseAddressBits(text: string, bits: AddressBits): boolean {
   let start = 0
   let end = text.length
-  if (end > longestText) return false
+  if (end > MAX_TEXT) return false
   while (start < end && isSpace(text.charCodeAt(start))) start++
   while (end > start && isSpace(text.charCodeAt(end - 1))) end--
 

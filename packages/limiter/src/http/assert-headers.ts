@@ -2,7 +2,7 @@ import type { Call } from '../call.ts'
 import { warnOnce } from '../common/warn-once.ts'
 import { DianaError } from '../errors.ts'
 
-/** How many calls are looked at for capital letters: enough to find the mistake, few enough to cost nothing. */
+/** How many calls are checked for capital letters: enough to find the mistake, few enough to cost nothing. */
 const MOST_INSPECTED = 100
 
 let inspected = 0

@@ -167,7 +167,7 @@ describe('parseNetwork', () => {
 describe('createAddressReader', () => {
   const peer = '198.51.100.7'
 
-  it('believes nobody by default, whatever the caller claims', () => {
+  it('no forwarded address is trusted by default', () => {
     const read = createAddressReader(0)
     for (const claim of [undefined, '', '1.1.1.1', '1.1.1.1, 2.2.2.2', ['1.1.1.1', '2.2.2.2']]) {
       expect(read(peer, claim)).toBe(peer)
@@ -207,7 +207,7 @@ describe('createAddressReader', () => {
     ['a mapped network written in full is stepped over', ['::ffff:198.51.100.0/120'], '203.0.113.9', '203.0.113.9'],
     ['all of IPv6 holds no IPv4', ['::/0'], '203.0.113.9', peer],
     ['one address is a network', [peer], '203.0.113.9', '203.0.113.9'],
-    ['no network trusts nobody', [], '203.0.113.9', peer],
+    ['an empty list of networks trusts no proxy', [], '203.0.113.9', peer],
   ])('%s', (_, trustProxy, forwardedFor, expected) => {
     expect(createAddressReader(trustProxy)(peer, forwardedFor)).toBe(expected)
     expect(createAddressReader(trustProxy)(`::ffff:${peer}`, forwardedFor)).toBe(expected)

@@ -5,7 +5,7 @@ import { readForwarded } from './forwarded.ts'
 /** The header in which proxies name those they call for. */
 export type ForwardedBy = 'x-forwarded-for' | 'forwarded'
 
-/** Chooses the caller's address among the socket's peer and what proxies say in X-Forwarded-For, or in Forwarded. */
+/** Chooses the caller's address among the socket's peer and the addresses in X-Forwarded-For or Forwarded. */
 export type AddressReader = (
   peer: string | undefined,
   forwardedFor: string | readonly string[] | undefined,
@@ -20,7 +20,7 @@ export interface Network {
   readonly length: number
 }
 
-const mostEntries = 64
+const MAX_ENTRIES = 64
 const scratch: AddressBits = new Uint16Array(8)
 
 /** Reads `10.0.0.0/8`, `2001:db8::/32` or one address; undefined when it is none of these. */
@@ -33,21 +33,21 @@ export function parseNetwork(text: string): Network | undefined {
   const digits = text.slice(slash + 1)
   if (!/^\d{1,3}$/.test(digits)) return undefined
   const length = Number(digits)
-  // a mapped network counts its bits from the left of all 128: `::ffff:10.0.0.0/8` would hold every IPv4 address
+  // a mapped network counts its bits from the left of all 128: `::ffff:10.0.0.0/8` would contain every IPv4 address
   const dotted = isIPv4(bits) && !address.includes(':')
   const total = dotted ? length + 96 : length
   return total > 128 || (isIPv4(bits) && total < 96) ? undefined : { bits, length: total }
 }
 
-/** `trustProxy` is a number of hops or a list of networks; throws where it is neither. */
+/** `trustProxy` is a number of hops or a list of networks; throws if it is neither. */
 export function createAddressReader(
   trustProxy: number | readonly string[],
   forwardedBy: ForwardedBy = 'x-forwarded-for',
 ): AddressReader {
   const read = forwardedBy === 'forwarded' ? readForwarded : asItIs
   if (typeof trustProxy !== 'number') return readPastTrusted(trustProxy.map(requireNetwork), read)
-  if (!Number.isInteger(trustProxy) || trustProxy < 0 || trustProxy > mostEntries) {
-    throw new DianaError('BAD_RULES', `trustProxy is ${trustProxy}: say how many proxies to trust, 0 to ${mostEntries}`)
+  if (!Number.isInteger(trustProxy) || trustProxy < 0 || trustProxy > MAX_ENTRIES) {
+    throw new DianaError('BAD_RULES', `trustProxy is ${trustProxy}: say how many proxies to trust, 0 to ${MAX_ENTRIES}`)
   }
   return trustProxy === 0 ? wholeAddress : readHops(trustProxy, read)
 }
@@ -73,7 +73,7 @@ function readPastTrusted(networks: readonly Network[], read: ItemReader): Addres
     if (peer === undefined || !parseAddressBits(peer, scratch)) return undefined
     const entries = new EntriesFromRight(forwardedFor, read)
     let good = peer
-    for (let left = mostEntries; left > 0 && isWithin(networks, scratch); left--) {
+    for (let left = MAX_ENTRIES; left > 0 && isWithin(networks, scratch); left--) {
       const entry = entries.next()
       if (entry === undefined || !parseAddressBits(entry, scratch)) break
       good = entry
@@ -127,7 +127,7 @@ export function compileNetworks(networks: readonly Network[]): (address: string)
   }
   for (const { bits, length } of networks) {
     const known = byLength.get(length) ?? new Set()
-    // `::/0` holds no IPv4 address, though the mapped form of one lies in it
+    // `::/0` contains no IPv4 address, though it contains mapped forms
     byLength.set(length, known.add(`${isIPv4(bits)}${masked(bits, length)}`))
   }
   return address => {
@@ -140,7 +140,7 @@ export function compileNetworks(networks: readonly Network[]): (address: string)
 
 function isWithin(networks: readonly Network[], bits: AddressBits): boolean {
   for (const network of networks) {
-    // `::/0` holds no IPv4 address, though the mapped form of one lies in it
+    // `::/0` contains no IPv4 address, though it contains mapped forms
     if (isIPv4(network.bits) === isIPv4(bits) && agree(network, bits)) return true
   }
   return false

@@ -1,12 +1,12 @@
 import { countedPath } from './path.ts'
 
-const slash = 0x2f
-const dot = 0x2e
+const SLASH = 0x2f
+const DOT = 0x2e
 
-const encodedSlash = /%2f/gi
-const encodedBackslash = /%5c|\\/gi
-const encodedSemicolon = /%3b/gi
-const parameters = /;[^/]*/g
+const ENCODED_SLASH = /%2f/gi
+const ENCODED_BACKSLASH = /%5c|\\/gi
+const ENCODED_SEMICOLON = /%3b/gi
+const PARAMETERS = /;[^/]*/g
 
 /** The path that was asked about last: the rules of one call ask about the same. */
 let known = ''
@@ -30,7 +30,7 @@ function hasDelimiters(path: string): boolean {
     } else if (code === 0x3b) return true
     else if (code === 0x25) {
       if (isEncodedDelimiter(path.charCodeAt(at + 1), path.charCodeAt(at + 2) | 0x20)) return true
-    } else if (code === slash && path.charCodeAt(at + 1) === dot && isDotSegment(path, at + 2)) return true
+    } else if (code === SLASH && path.charCodeAt(at + 1) === DOT && isDotSegment(path, at + 2)) return true
   }
   return false
 }
@@ -49,7 +49,7 @@ export function readingsOf(path: string): Set<string> {
 /** A path as servers write it before they follow dots. */
 function formsOf(path: string): Set<string> {
   const forms = new Set<string>()
-  for (const text of new Set([path, path.replace(encodedSemicolon, ';')])) {
+  for (const text of new Set([path, path.replace(ENCODED_SEMICOLON, ';')])) {
     // to some routers a semicolon begins the query
     const semicolon = text.indexOf(';')
     if (semicolon > 0) forms.add(text.slice(0, semicolon))
@@ -59,10 +59,10 @@ function formsOf(path: string): Set<string> {
   return forms
 }
 
-/** The path that stands for all spellings of a resource: every slash is one, and parameters are dropped. */
+/** One path for all spellings of a resource: every encoded slash is a slash, and parameters are dropped. */
 export function resourcePath(path: string): string {
   if (!hasReadings(path)) return countedPath(path)
-  return collapse(followMerged(path.replace(encodedSlash, '/')))
+  return collapse(followMerged(path.replace(ENCODED_SLASH, '/')))
 }
 
 /** Whether servers take a path to different resources, by that measure. */
@@ -75,18 +75,18 @@ export function isAmbiguousPath(path: string): boolean {
 }
 
 function collapse(path: string): string {
-  const text = path.replace(encodedSemicolon, ';').replace(encodedSlash, '/').replace(encodedBackslash, '/')
+  const text = path.replace(ENCODED_SEMICOLON, ';').replace(ENCODED_SLASH, '/').replace(ENCODED_BACKSLASH, '/')
   return countedPath(text)
 }
 
 /** A path as it stands, and with either kind of encoded slash, or both, as a slash. */
 function slashed(path: string): Set<string> {
-  const opened = path.replace(encodedSlash, '/')
-  return new Set([path, opened, path.replace(encodedBackslash, '/'), opened.replace(encodedBackslash, '/')])
+  const opened = path.replace(ENCODED_SLASH, '/')
+  return new Set([path, opened, path.replace(ENCODED_BACKSLASH, '/'), opened.replace(ENCODED_BACKSLASH, '/')])
 }
 
 function withoutParameters(path: string): string {
-  return path.replace(parameters, '')
+  return path.replace(PARAMETERS, '')
 }
 
 function follow(path: string, places: Set<string>): void {
@@ -122,6 +122,6 @@ function isEncodedDelimiter(first: number, secondInLowerCase: number): boolean {
 
 /** Whether the segment that began with a dot before `at` is `.` or `..`. */
 function isDotSegment(path: string, at: number): boolean {
-  const end = path.charCodeAt(at) === dot ? at + 1 : at
-  return end >= path.length || path.charCodeAt(end) === slash
+  const end = path.charCodeAt(at) === DOT ? at + 1 : at
+  return end >= path.length || path.charCodeAt(end) === SLASH
 }

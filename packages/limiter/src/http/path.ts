@@ -7,39 +7,39 @@ export interface Target {
   readonly query: string | undefined
 }
 
-const slash = 0x2f
-const backslash = 0x5c
-const percent = 0x25
-const dot = 0x2e
-const semicolon = 0x3b
+const SLASH = 0x2f
+const BACKSLASH = 0x5c
+const PERCENT = 0x25
+const DOT = 0x2e
+const SEMICOLON = 0x3b
 
 /**
  * Settles how a raw target is spelled, so that no two spellings of a path are two resources: absolute-form and
  * fragments are cut, `%61` is `a`, other escapes are in upper case, `\`, `//`, `.` and `..` are resolved.
  * Undefined for what deserves a 400: broken escapes, control characters, bytes that no URI may have, and paths that
- * lead to different places at different servers.
+ * mean different resources to different servers.
  */
 export function normalizeTarget(rawTarget: string): Target | undefined {
   if (rawTarget === '*') return { path: '*', query: undefined }
-  const start = rawTarget.charCodeAt(0) === slash ? 0 : originLength(rawTarget)
+  const start = rawTarget.charCodeAt(0) === SLASH ? 0 : originLength(rawTarget)
   if (start < 0) return undefined
   let end = rawTarget.length
-  let question = -1
+  let queryMark = -1
   let plain = true
   for (let at = start; at < end; at++) {
     const code = rawTarget.charCodeAt(at)
     if (code <= 0x20 || code >= 0x7f) return undefined
     if (code === 0x23) end = at
-    else if (question < 0) {
-      if (code === 0x3f) question = at
-      else if (code === percent || code === backslash || code === semicolon) plain = false
-      else if (code === slash && mayChange(rawTarget.charCodeAt(at + 1))) plain = false
+    else if (queryMark < 0) {
+      if (code === 0x3f) queryMark = at
+      else if (code === PERCENT || code === BACKSLASH || code === SEMICOLON) plain = false
+      else if (code === SLASH && mayChange(rawTarget.charCodeAt(at + 1))) plain = false
     }
   }
-  const pathEnd = question < 0 ? end : question
+  const pathEnd = queryMark < 0 ? end : queryMark
   const path = plain ? rawTarget.slice(start, pathEnd) || '/' : resolve(rawTarget, start, pathEnd)
   if (path === undefined) return undefined
-  return { path, query: question < 0 || question + 1 === end ? undefined : rawTarget.slice(question + 1, end) }
+  return { path, query: queryMark < 0 || queryMark + 1 === end ? undefined : rawTarget.slice(queryMark + 1, end) }
 }
 
 /**
@@ -57,7 +57,7 @@ export function countedPath(path: string): string {
   counted = copied === 0 ? path : counted + path.slice(copied)
   if (counted.includes('//')) counted = counted.replaceAll(/\/{2,}/g, '/')
   let end = counted.length
-  while (end > 1 && counted.charCodeAt(end - 1) === slash) end--
+  while (end > 1 && counted.charCodeAt(end - 1) === SLASH) end--
   return end === counted.length ? counted : counted.slice(0, end)
 }
 
@@ -68,20 +68,20 @@ function originLength(target: string): number {
   if (hostStart < 0) return -1
   let at = hostStart
   for (; at < target.length && !endsHost(target.charCodeAt(at)); at++) {
-    if (!hostCharacter.test(target[at]!)) return -1
+    if (!HOST_CHARACTER.test(target[at]!)) return -1
   }
   return at === hostStart ? -1 : at
 }
 
 /** Of a host and its port. A user's name in front is refused, as are characters at which some parsers end the host. */
-const hostCharacter = /[\w.:[\]-]/
+const HOST_CHARACTER = /[\w.:[\]-]/
 
 function endsHost(code: number): boolean {
-  return code === slash || code === backslash || code === 0x3f || code === 0x23
+  return code === SLASH || code === BACKSLASH || code === 0x3f || code === 0x23
 }
 
 function mayChange(codeAfterSlash: number): boolean {
-  return codeAfterSlash === slash || codeAfterSlash === dot
+  return codeAfterSlash === SLASH || codeAfterSlash === DOT
 }
 
 function resolve(target: string, start: number, end: number): string | undefined {
@@ -105,7 +105,7 @@ function decodeUnreserved(target: string, start: number, end: number): string | 
   let decoded = ''
   let copied = start
   for (let at = start; at < end; at++) {
-    if (target.charCodeAt(at) !== percent) continue
+    if (target.charCodeAt(at) !== PERCENT) continue
     const high = hexDigit(target.charCodeAt(at + 1))
     const low = hexDigit(target.charCodeAt(at + 2))
     const code = high * 16 + low
@@ -118,20 +118,20 @@ function decodeUnreserved(target: string, start: number, end: number): string | 
   return decoded + target.slice(copied, end)
 }
 
-const encodedSlash = /%2F|%5C/
-const parameters = /;|%3B/
+const ENCODED_SLASH = /%2F|%5C/
+const PARAMETERS = /;|%3B/
 
 /**
  * Whether servers disagree on where a segment leads. Some read `%2F` and `%5C` as slashes and some do not, so no dots may
- * stand beside them; some drop what follows a semicolon, up to the next slash or to the end, so one may only stand in the last
+ * be beside them; some drop what follows a semicolon, up to the next slash or to the end, so one may only be in the last
  * segment. There it is harmless, and servlets write it.
  */
 function isAmbiguous(segment: string, isLast: () => boolean): boolean {
   if (!segment.includes('%') && !segment.includes(';')) return false
-  const pieces = segment.split(encodedSlash)
+  const pieces = segment.split(ENCODED_SLASH)
   return pieces.some((piece, at) => {
     const isEnd = at === pieces.length - 1
-    const [name] = piece.split(parameters, 1)
+    const [name] = piece.split(PARAMETERS, 1)
     const hasParameters = name !== piece
     if (name === '.' || name === '..') return hasParameters || pieces.length > 1
     return hasParameters && !(isEnd && isLast())
@@ -146,11 +146,11 @@ function isEndOf(target: string, from: number, end: number): boolean {
 }
 
 function isSlash(code: number): boolean {
-  return code === slash || code === backslash
+  return code === SLASH || code === BACKSLASH
 }
 
 function isUnreserved(code: number): boolean {
   const lower = code | 0x20
   if (lower >= 0x61 && lower <= 0x7a) return true
-  return (code >= 0x30 && code <= 0x39) || code === 0x2d || code === dot || code === 0x5f || code === 0x7e
+  return (code >= 0x30 && code <= 0x39) || code === 0x2d || code === DOT || code === 0x5f || code === 0x7e
 }

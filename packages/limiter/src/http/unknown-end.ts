@@ -1,6 +1,6 @@
 const unknown = new WeakSet<object>()
 
-/** Says that the status of a response tells nothing of what became of the call: what it was charged stays charged. */
+/** Marks a response whose status does not show how the call ended: its charges stay. */
 export function markUnknownEnd(response: object): void {
   unknown.add(response)
 }

@@ -132,7 +132,7 @@ describe('tryAcquire', () => {
     expect(await limiter.tryAcquire(1)).toBe(true)
   })
 
-  it('waits as long as it is told to', async () => {
+  it('acquire waits until its permit is due', async () => {
     const limiter = create(1)
     expect(await limiter.tryAcquire()).toBe(true)
     expect(await limiter.tryAcquire(1, { timeout: '999ms' })).toBe(false)
@@ -166,7 +166,7 @@ describe('an aborted acquire', () => {
   })
 })
 
-it('mistakes are told in words', async () => {
+it('invalid options throw with a remedy', async () => {
   expect(() => create(0)).toThrow('permits per second must be a number above 0, not 0')
   expect(() => create(1, { warmUp: 'soon' })).toThrow('warmUp must be a duration such as 500ms or 4s, not "soon"')
   expect(() => create(1, { warmUp: '1s', maxBurst: '1s' })).toThrow('exclude each other')

@@ -9,13 +9,13 @@ import { FleetPace } from './shared-pace.ts'
 
 /** `warmUp` and `maxBurst` are durations such as `4s`. */
 export interface RateLimiterOptions {
-  /** From cold, the rate is reached after so long; it cools down again while nobody asks. */
+  /** The time from a cold start until the rate is reached; an unused limiter cools down again. */
   readonly warmUp?: string | undefined
   /** How many times slower than its rate a cold limiter starts; default 3. */
   readonly coldFactor?: number | undefined
-  /** Permits not asked for are saved for so long; default `1s`. Not with `warmUp`, whose saved permits are dear. */
+  /** For how long unused permits are saved; default `1s`. Not with `warmUp`, whose saved permits are slow. */
   readonly maxBurst?: string | undefined
-  /** Shares the rate with every process that says the same name to the same Redis; default: this process alone. */
+  /** Shares the rate with every process that uses the same name and Redis; default: this process alone. */
   readonly store?:
     | { readonly redis: RedisTarget; readonly timeout?: string | undefined; readonly prefix?: string | undefined }
     | undefined
@@ -167,10 +167,10 @@ export class RateLimiter {
     this.#waiters.splice(this.#waiters.indexOf(waiter), 1)
   }
 
-  /** Whoever waits behind one that gave up passes earlier by what that one would have cost them. */
+  /** Calls behind one that gave up pass earlier by its cost. */
   #moveUp(gone: Waiter): void {
     const now = this.#now()
-    this.#smooth.payBack(this.#state, 0, now, gone.price)
+    this.#smooth.repay(this.#state, 0, now, gone.price)
     for (const waiter of this.#waiters) {
       if (waiter.moment <= gone.moment) continue
       waiter.moment -= gone.price
@@ -179,7 +179,7 @@ export class RateLimiter {
   }
 }
 
-/** Waits for permits that the fleet shares, and tells for how many milliseconds; undefined where they come too late. */
+/** Waits for permits that the fleet shares and returns for how many milliseconds; undefined if they come too late. */
 async function waitFor(
   fleet: FleetPace,
   permits: number,

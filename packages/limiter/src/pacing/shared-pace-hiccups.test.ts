@@ -100,7 +100,7 @@ describe('a rate that processes share, while Redis hiccups', () => {
     await create(10, { name: 'owing', maxBurst: '5s' }).acquire(50)
     const passed = await passInSilence(limiter, 3)
     const free = create(10, { name: 'owing', maxBurst: '5s' })
-    // Redis is told with the first permit that is asked of it again, some time after it failed
+    // Redis hears of them with the first permit taken there again, some time after it failed
     let taken = passed
     const tooMany = async (): Promise<number> => {
       if (await limiter.tryAcquire()) taken++

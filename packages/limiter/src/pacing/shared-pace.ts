@@ -36,12 +36,12 @@ interface Connected {
   readonly heartbeat: Heartbeat
 }
 
-/** After Redis has failed it is not asked for so long; permits that are there later are asked of Redis again. */
+/** After a failure, Redis is not asked for this long. */
 const RETRY_MS = 250
 
 /**
  * The pace of jobs that several processes share in Redis, and the rate of it, which any of them may change for all. While
- * Redis cannot be asked, each process goes on at its part of the rate, from where the pace was and with nothing saved;
+ * Redis is down, each process continues at its share of the rate, from the last known pace and with nothing saved;
  * permits that pass meanwhile are counted in Redis when it answers again.
  */
 export class FleetPace {
@@ -126,7 +126,7 @@ export class FleetPace {
     let isLate = false
     const asked = this.#ask({ permits, maxWaitUs: Math.max(0, maxWaitUs) }, answer => {
       if (!isLate || !answer.isTaken) return
-      // permits that come too late pay for what passed here meanwhile; the rest is given back
+      // permits that come too late cover those granted here meanwhile; the rest is refunded
       const paid = Math.min(permits, this.#unreported)
       this.#unreported -= paid
       if (paid < permits) void this.#giveBack(pace, permits - paid, answer)
@@ -144,12 +144,12 @@ export class FleetPace {
     }
   }
 
-  /** Redis that does not hear of it paces too slowly for a while, which harms nobody. */
+  /** If the refund does not reach Redis, the pace is too slow for a while, which is harmless. */
   async #giveBack(pace: RedisPace, permits: number, { now, waitUs }: PaceAnswer): Promise<void> {
     await pace.giveBack(this.#rate, permits, now + waitUs).catch(() => {})
   }
 
-  /** Asks Redis with the rate of the fleet, and tells it of what passed here. */
+  /** Asks Redis with the rate of the fleet, and reports permits granted here. */
   async #ask(
     { permits, maxWaitUs }: Pick<PaceRequest, 'permits' | 'maxWaitUs'>,
     onAnswer: (answer: PaceAnswer) => void = () => {},
@@ -185,7 +185,7 @@ export class FleetPace {
     }
   }
 
-  /** Tells Redis of a rate that was set here. */
+  /** Sends a rate that was set here to Redis. */
   async #synchronize(): Promise<void> {
     const rate = this.#newRate
     if (rate === undefined) return
@@ -216,7 +216,7 @@ export class FleetPace {
     return { waitUs, waitedUs, giveBack }
   }
 
-  /** This process's part of the pace: the processes take turns from where the pace was. */
+  /** This process's share of the pace: the processes take turns from the last known pace. */
   #stateHere({ part }: Fleet): { readonly smooth: Smooth; readonly state: Float64Array } {
     if (this.#here) return this.#here
     const { curveAt, now: clock } = this.#options

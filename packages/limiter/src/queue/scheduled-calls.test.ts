@@ -2,7 +2,7 @@ import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { PendingVerdict } from '../decision/pending-verdict.ts'
-import { createTestDecider } from '../testing/judge-words.ts'
+import { createTestDecider } from '../testing/test-decider.ts'
 import type { TimelineRule } from '../testing/timeline.ts'
 import { ScheduledCalls } from './scheduled-calls.ts'
 

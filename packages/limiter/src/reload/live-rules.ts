@@ -5,7 +5,7 @@ import { formatMistake, type Mistake } from '../rules/mistake.ts'
 import { type Parsed, parseRemote, parseRule, parseText, type Vocabulary } from '../rules/parse.ts'
 import type { Rule, RuleDocument } from '../rules/rule.ts'
 import type { RuleOptions } from '../rules/schema/options.ts'
-import { mostRules } from '../rules/schema/schema.ts'
+import { MAX_RULES } from '../rules/schema/schema.ts'
 import { follow } from '../sources/client/follow.ts'
 import { pause } from '../sources/client/pause.ts'
 import { fileSource } from '../sources/file.ts'
@@ -123,10 +123,10 @@ export class LiveRules {
     const known = this.#added.get(words?.id)
     if (known) {
       if (isDeepStrictEqual(known.words, words)) return
-      throw new DianaError('BAD_RULES', `rule "${words.id}" was added with other words: give each rule its own id`)
+      throw new DianaError('BAD_RULES', `rule "${words.id}" was added with other options: give each rule its own id`)
     }
-    if (this.#document.rules.length >= mostRules) {
-      throw new DianaError('BAD_RULES', `there are ${mostRules} rules already: use fewer`)
+    if (this.#document.rules.length >= MAX_RULES) {
+      throw new DianaError('BAD_RULES', `there are ${MAX_RULES} rules already: use fewer`)
     }
     const { rule, mistakes } = parseRule(read, this.#vocabularyInCode(), this.#inForce.local.document)
     if (!rule) throw new DianaError('BAD_RULES', mistakes.map(formatMistake).join('\n'))

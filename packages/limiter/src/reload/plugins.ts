@@ -10,7 +10,7 @@ import { DianaError } from '../errors.ts'
 import { isMap } from '../rules/is-map.ts'
 import { composeYaml } from '../rules/yaml/compose-yaml.ts'
 import { readNodes } from '../rules/yaml/read-nodes.ts'
-import { largestBytes } from '../sources/client/text.ts'
+import { LARGEST_BYTES } from '../sources/client/text.ts'
 import { sources } from '../sources/index.ts'
 import type { SourceKind } from '../sources/source.ts'
 
@@ -61,7 +61,7 @@ function gather<Word extends { readonly name: string }>(
 /** The plugins that a rule file names under `plugins`; what is not a list of names is left for the parser to tell. */
 export function pluginsNamedIn(text: string): string[] {
   // most files name none, and a large one takes long to read
-  if (!text.includes('plugins') || Buffer.byteLength(text) > largestBytes) return []
+  if (!text.includes('plugins') || Buffer.byteLength(text) > LARGEST_BYTES) return []
   const { document } = composeYaml(text.replace(/^\uFEFF/, ''))
   const value = document?.contents ? readNodes(document).value : undefined
   const names = isMap(value) && Array.isArray(value.plugins) ? value.plugins : []

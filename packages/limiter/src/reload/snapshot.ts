@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Stats } from 'node:fs'
 import { rename, rm, writeFile } from 'node:fs/promises'
-import { fileTrouble, readRegularFile } from '../common/regular-file.ts'
+import { fileFault, readRegularFile } from '../common/regular-file.ts'
 
 /** What a config centre said last, kept on disk for a start without it. */
 export interface Snapshot {
@@ -28,7 +28,7 @@ export async function readSnapshot(
       onIgnored('it is torn or no snapshot', 'remove it; the next document of the config center is written there')
     return snapshot
   } catch (error) {
-    const trouble = fileTrouble(error)
+    const trouble = fileFault(error)
     if (trouble !== 'ENOENT') onIgnored(trouble, ownRemedy)
     return undefined
   }

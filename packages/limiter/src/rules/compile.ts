@@ -2,7 +2,7 @@ import type { Algorithm, Limit, Meter, Part } from '../algorithms/algorithm.ts'
 import { partMeter } from '../algorithms/part.ts'
 import type { Call } from '../call.ts'
 import type { Dimension } from '../dimensions/dimension.ts'
-import { compileKey, compilePart, type KeyInput, type KeyReader, readerOf } from '../dimensions/key.ts'
+import { compileKey, compilePart, fieldOf, type KeyInput, type KeyReader, readerOf } from '../dimensions/key.ts'
 import { type CallTest, compileAmbiguity } from '../dimensions/reading/ambiguity.ts'
 import { DianaError } from '../errors.ts'
 import { compileCallers, compileDenied } from './match/callers.ts'
@@ -10,60 +10,60 @@ import { type CallOutcome, compileCountWhen } from './match/count-when.ts'
 import type { Answer, Match, Rule, RuleDocument, WhenStoreDown } from './rule.ts'
 import { compileCost } from './schema/cost.ts'
 
-/** A rule ready to judge calls. */
+/** A rule ready to decide calls. */
 export interface CompiledRule {
   readonly id: string
   readonly match: Match
   readonly by: readonly string[]
   readonly key: KeyReader
   /** The key dimension by dimension, as it is explained. */
-  readonly keyParts: readonly (readonly [name: string, read: KeyReader])[]
+  readonly keyParts: readonly (readonly [name: string, read: KeyReader, field?: Dimension['field']])[]
   readonly algorithm: string
   readonly origin: string | undefined
   readonly limits: readonly Limit[]
   /** The burst that the rule states, as it is explained. */
   readonly burst?: number | undefined
   readonly meters: readonly Meter[]
-  /** The meters of one process's part of the limit. */
+  /** The meters of one process's share of the limit. */
   readonly partOf: (part: Part) => readonly Meter[]
-  /** What the meters were made of: with equal terms they count alike. */
+  /** The input of the meters: with equal terms they count alike. */
   readonly terms: readonly unknown[]
   readonly answer: Answer
   readonly enforced: boolean
   /** Counted for the whole fleet. */
   readonly distributed: boolean
-  /** What the rule does while the store cannot be asked. */
-  readonly emergency: WhenStoreDown
-  /** Calls of this rule that may wait in this process, and how long for a place that no clock frees. */
+  /** What the rule does while the store is down. */
+  readonly whenStoreDown: WhenStoreDown
+  /** How many calls of this rule may wait in this process, and how long for a concurrency slot. */
   readonly queueSize: number
   readonly queueTimeoutMs: number
-  /** What a call costs by this rule; undefined where it is what the call says. */
+  /** The cost of a call by this rule; undefined if the caller of `check` gives it. */
   readonly cost: ((call: Call) => number) | undefined
   /** Whether the cost of a call may be settled afterwards. */
   readonly settles: boolean
-  /** Whether a call that ended so counts; undefined where every call does. */
+  /** Whether a call with this outcome counts; undefined if every call does. */
   readonly countWhen: ((outcome: CallOutcome) => boolean) | undefined
-  /** Calls that the rule is not about though they match; undefined where there are none. */
+  /** Calls that match but are exempt; undefined if there are none. */
   readonly exempts: ((call: Call) => boolean) | undefined
-  /** Calls that it refuses whatever was counted; undefined where there are none. */
+  /** Calls that it refuses regardless of counts; undefined if there are none. */
   readonly denies: ((call: Call) => boolean) | undefined
-  /** Calls whose key depends on how a service reads them, which it refuses too; undefined where there are none. */
+  /** Calls whose key depends on how a service reads them, which it refuses, too; undefined if there are none. */
   readonly isAmbiguous: CallTest | undefined
-  /** How long a caller over the limit stays refused; 0 where only the application blocks, undefined where nobody does. */
+  /** How long a caller over the limit stays refused; 0 if only the application blocks callers, undefined if the rule does not block. */
   readonly blockMs: number | undefined
 }
 
 const DEFAULT_QUEUE_TIMEOUT_MS = 1000
 
-/** A whole document, ready to judge calls. */
+/** A whole document, ready to decide calls. */
 export interface CompiledDocument {
   readonly rules: readonly CompiledRule[]
-  /** Who passes uncounted, and who never does; undefined where nobody is listed. */
+  /** Tests for callers that pass uncounted, and for callers that never pass; undefined if none are listed. */
   readonly allows: ((call: Call) => boolean) | undefined
   readonly denies: ((call: Call) => boolean) | undefined
 }
 
-/** Throws where the document names keys that cannot be read. */
+/** Throws if the document names keys that cannot be read. */
 export function compileDocument(
   document: RuleDocument,
   algorithms: readonly Algorithm[],
@@ -72,11 +72,11 @@ export function compileDocument(
 ): CompiledDocument {
   const { identify, ipv6Prefix, jwt, allow, deny } = document
   const ready = dimensions.map(dimension => dimension.set?.({ ipv6Prefix, jwt, nowMs }) ?? dimension)
-  const words = { identify, dimensions: ready }
+  const lookup = { identify, dimensions: ready }
   return {
     rules: document.rules.filter(rule => rule.enabled).map(rule => compileRule(rule, document, algorithms, ready)),
-    allows: allow && compileCallers(allow, words),
-    denies: deny && compileDenied(deny, words),
+    allows: allow && compileCallers(allow, lookup),
+    denies: deny && compileDenied(deny, lookup),
   }
 }
 
@@ -90,7 +90,7 @@ function compileRule(
   const waits = rule.whenFull === 'wait'
   const { timeoutMs } = rule.queue
   const waitOptions = waits ? { timeoutUs: timeoutMs === undefined ? undefined : timeoutMs * 1000 } : undefined
-  const words = { identify: document.identify, dimensions, missing: rule.missing }
+  const lookup = { identify: document.identify, dimensions, missing: rule.missing }
   const meters = rule.limits.map(limit => checked(algorithm.meter(limit, rule.options, waitOptions), rule))
   return {
     id: rule.id,
@@ -98,8 +98,8 @@ function compileRule(
     by: rule.by,
     algorithm: rule.algorithm,
     origin: rule.origin,
-    key: compileKey(rule.by, words),
-    keyParts: rule.by.map(name => [name, compilePart(name, words)] as const),
+    key: compileKey(rule.by, lookup),
+    keyParts: rule.by.map(name => [name, compilePart(name, lookup), fieldOf(name, lookup)] as const),
     limits: rule.limits,
     burst: typeof rule.options.burst === 'number' ? rule.options.burst : undefined,
     meters,
@@ -108,15 +108,15 @@ function compileRule(
     answer: answerOf(document.answer, rule.answer),
     enforced: rule.whenFull !== 'shadow',
     distributed: rule.count === 'distributed',
-    emergency: rule.whenStoreDown,
+    whenStoreDown: rule.whenStoreDown,
     queueSize: waits ? rule.queue.size : 0,
     queueTimeoutMs: timeoutMs ?? DEFAULT_QUEUE_TIMEOUT_MS,
     cost: rule.cost === undefined ? undefined : compileCost(rule.cost, dimensions),
     settles: typeof rule.cost !== 'number' && !meters.some(meter => meter.needsRelease),
     countWhen: rule.countWhen && compileCountWhen(rule.countWhen),
-    exempts: exemptionOf(rule, words),
-    denies: rule.deny && compileDenied(rule.deny, words),
-    isAmbiguous: compileAmbiguity(rule.by, words),
+    exempts: exemptionOf(rule, lookup),
+    denies: rule.deny && compileDenied(rule.deny, lookup),
+    isAmbiguous: compileAmbiguity(rule.by, lookup),
     blockMs: rule.block === 'manual' ? 0 : rule.block,
   }
 }
@@ -127,18 +127,18 @@ function answerOf({ contentType, ...answer }: Answer, own: Partial<Answer> = {})
   return { ...answer, contentType, ...own }
 }
 
-/** A meter may be anybody's, and what has no place to count cannot count. */
+/** A meter of a custom algorithm may be wrong: without slots it cannot count. */
 function checked(meter: Meter, { id, algorithm }: Rule): Meter {
   if (Number.isSafeInteger(meter.slots) && meter.slots > 0) return meter
   const message = `rule "${id}": a meter of ${algorithm} has ${meter.slots} slots; give it 1 or more`
   throw new DianaError('BAD_RULES', message)
 }
 
-/** Those whom a rule lets off, and those of whom it cannot tell who they are where it is only about others. */
-function exemptionOf(rule: Rule, words: KeyInput): ((call: Call) => boolean) | undefined {
-  const isAllowed = rule.allow && compileCallers(rule.allow, words)
+/** Callers that a rule allows; with `missing: skip`, also calls without a value for one of its dimensions. */
+function exemptionOf(rule: Rule, lookup: KeyInput): ((call: Call) => boolean) | undefined {
+  const isAllowed = rule.allow && compileCallers(rule.allow, lookup)
   if (rule.missing !== 'skip') return isAllowed
-  const readers = rule.by.map(name => readerOf(name, words))
+  const readers = rule.by.map(name => readerOf(name, lookup))
   const lacks = (call: Call) => readers.some(read => read(call) === undefined)
   return isAllowed ? call => isAllowed(call) || lacks(call) : lacks
 }

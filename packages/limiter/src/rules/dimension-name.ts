@@ -1,4 +1,4 @@
-import { told } from '../dimensions/key.ts'
+import { APPLICATION_DIMENSIONS } from '../dimensions/key.ts'
 import type { Vocabulary } from './schema/vocabulary.ts'
 import { joinNames, show } from './show.ts'
 import { suggest } from './suggest.ts'
@@ -9,13 +9,13 @@ export function sourceFault(text: string, vocabulary: Vocabulary): string | unde
   return dimensionFault(text, vocabulary, known, `write ${joinNames(vocabulary.dimensions.map(spell))}`)
 }
 
-/** What is wrong with a name in `by`: a source, a name that `identify` defines, or one the application tells. */
+/** What is wrong with a name in `by`: a source, a name that `identify` defines, or one that the application gives. */
 export function byFault(text: string, vocabulary: Vocabulary, identified: readonly string[]): string | undefined {
-  if (identified.includes(text) || told.includes(text)) return undefined
-  const names = [...new Set([...identified, ...told])]
+  if (identified.includes(text) || APPLICATION_DIMENSIONS.includes(text)) return undefined
+  const names = [...new Set([...identified, ...APPLICATION_DIMENSIONS])]
   const known = [...names, ...vocabulary.dimensions.map(one => one.name)]
-  const words = [...names.slice(0, 20), ...vocabulary.dimensions.map(spell)]
-  return dimensionFault(text, vocabulary, known, `write ${joinNames(words)}, or define it under identify`)
+  const choices = [...names.slice(0, 20), ...vocabulary.dimensions.map(spell)]
+  return dimensionFault(text, vocabulary, known, `write ${joinNames(choices)}, or define it under identify`)
 }
 
 /** What is wrong with a name that `identify` defines. */
@@ -63,9 +63,9 @@ function argumentFault(
 function needFault(
   text: string,
   { needs }: Vocabulary['dimensions'][number],
-  { words }: Vocabulary,
+  { givenOptions }: Vocabulary,
 ): string | undefined {
-  if (needs === undefined || !words || words.includes(needs)) return undefined
+  if (needs === undefined || !givenOptions || givenOptions.includes(needs)) return undefined
   return `${show(text)} finds nothing without ${needs}: add ${needs} to the document`
 }
 

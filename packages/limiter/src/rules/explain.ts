@@ -1,30 +1,30 @@
 import type { z } from 'zod'
-import { hintForValue, hintForWord } from './schema/hints.ts'
+import { hintForOption, hintForValue } from './schema/hints.ts'
 import { joinNames, show } from './show.ts'
 import { suggest } from './suggest.ts'
 
-/** Something wrong at a place in a document: `what` goes on where the name of the place ends. */
+/** A problem at a path of a document: `what` follows the path in the message. */
 export interface Problem {
   readonly path: readonly PropertyKey[]
-  /** Points at the word itself rather than at its value. */
-  readonly atWord: boolean
+  /** Points at the option's name rather than at its value. */
+  readonly atName: boolean
   readonly what: string
 }
 
 type Issue = z.core.$ZodIssue
 
-/** A value read by a schema, or all that is wrong with it, in words for people. */
+/** A value parsed by a schema, or all its problems as text for people. */
 export function explain<T>(
   schema: z.ZodType<T>,
   value: unknown,
-  unknownWord: (word: string, known: readonly string[]) => string = explainWord,
+  unknownOption: (word: string, known: readonly string[]) => string = explainOption,
 ): { readonly data: T; readonly problems: readonly [] } | { readonly data?: undefined; readonly problems: Problem[] } {
   const result = schema.safeParse(value, { reportInput: true, error: leaveToUs })
   if (result.success) return { data: result.data, problems: [] }
-  return { problems: result.error.issues.flatMap(flatten).flatMap(issue => problemsOf(issue, unknownWord)) }
+  return { problems: result.error.issues.flatMap(flatten).flatMap(issue => problemsOf(issue, unknownOption)) }
 }
 
-/** Takes the place of zod's own messages; for unknown words it hands on the known ones, which only the raw issue has. */
+/** Replaces zod's own messages; for unknown options it passes on the known ones, which only the raw issue has. */
 function leaveToUs(issue: z.core.$ZodRawIssue): string {
   const definition: object | undefined = issue.inst?._zod.def
   const hasShape = definition !== undefined && 'shape' in definition
@@ -46,27 +46,27 @@ function isWrongKind(issue: Issue): boolean {
   )
 }
 
-function problemsOf(issue: Issue, unknownWord: (word: string, known: readonly string[]) => string): Problem[] {
+function problemsOf(issue: Issue, unknownOption: (word: string, known: readonly string[]) => string): Problem[] {
   const { path } = issue
   if (issue.code !== 'unrecognized_keys') {
-    return [{ path, atWord: issue.code === 'invalid_key', what: issue.message || wordsFor(issue) }]
+    return [{ path, atName: issue.code === 'invalid_key', what: issue.message || describeIssue(issue) }]
   }
   const known = issue.message.split(' ')
-  const explainOne = path.length === 0 ? unknownWord : explainWord
-  return issue.keys.map(word => ({ path: [...path, word], atWord: true, what: explainOne(word, known) }))
+  const explainOne = path.length === 0 ? unknownOption : explainOption
+  return issue.keys.map(word => ({ path: [...path, word], atName: true, what: explainOne(word, known) }))
 }
 
-/** What to say of a word that no field has. */
-export function explainWord(word: string, known: readonly string[]): string {
-  const hint = known.includes(word) ? undefined : hintForWord(word, known)
-  if (hint !== undefined) return `is not a word known here: write ${hint}`
+/** The message for an unknown option. */
+export function explainOption(word: string, known: readonly string[]): string {
+  const hint = known.includes(word) ? undefined : hintForOption(word, known)
+  if (hint !== undefined) return `is not a known option: write ${hint}`
   const meant = suggest(word, known)
-  return `is not a word known here: ${meant ? `did you mean ${meant}?` : `write ${joinNames(known)}`}`
+  return `is not a known option: ${meant ? `did you mean ${meant}?` : `write ${joinNames(known)}`}`
 }
 
-function wordsFor(issue: Issue): string {
+function describeIssue(issue: Issue): string {
   const hint = isKindOfValue(issue) ? hintForValue(issue.path.at(-1), issue.input) : undefined
-  return hint === undefined ? plainWordsFor(issue) : `${plainWordsFor(issue)}: ${hint}`
+  return hint === undefined ? describePlainIssue(issue) : `${describePlainIssue(issue)}: ${hint}`
 }
 
 function isKindOfValue({ code, input }: Issue): boolean {
@@ -74,7 +74,7 @@ function isKindOfValue({ code, input }: Issue): boolean {
   return code === 'invalid_type' || code === 'invalid_union' || code === 'invalid_value'
 }
 
-function plainWordsFor(issue: Issue): string {
+function describePlainIssue(issue: Issue): string {
   const found = show(issue.input)
   switch (issue.code) {
     case 'invalid_type':
@@ -97,7 +97,7 @@ function plainWordsFor(issue: Issue): string {
     case 'invalid_key':
       return issue.issues.map(inner => inner.message).find(Boolean) ?? 'is not a name that can stand here'
     default:
-      return `cannot be ${found}: see the words and numbers this field takes`
+      return `cannot be ${found}: see the values that this field takes`
   }
 }
 
@@ -107,8 +107,8 @@ const kinds: Readonly<Record<string, string>> = {
   int: 'a whole number',
   boolean: 'true or false',
   array: 'a list',
-  object: 'a map of words',
-  record: 'a map of words',
+  object: 'a map of options',
+  record: 'a map of options',
 }
 
 function kindsOf(issue: Issue): string[] {

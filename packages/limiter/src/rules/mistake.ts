@@ -1,4 +1,4 @@
-/** One thing wrong with a rule document; line and column begin at 1, and are 0 where there is no text. */
+/** One mistake in a rule document; line and column begin at 1, and are 0 if there is no text. */
 export interface Mistake {
   readonly file: string
   readonly line: number

@@ -24,12 +24,12 @@ const taken: RuleDocument = {
   answer: { status: 503, headers: 'draft-11' },
   rules: [],
 }
-const ruleOf = (words: string) => `rules: [{ id: sms, ${words} }]`
+const ruleOf = (options: string) => `rules: [{ id: sms, ${options} }]`
 const read = (text: string, vocabulary = own) => parseText(text, 'diana.yaml', vocabulary)
 const said = (parsed: Parsed) => parsed.mistakes.map(formatMistake)
 
 describe('a bad file', () => {
-  it.each(filesIn('bad'))('%s has exactly the mistake it tells of', file => {
+  it.each(filesIn('bad'))('%s has exactly the mistake in its first line', file => {
     const [, line, column, what] = /^# expect (\d+):(\d+) (.+)\n/.exec(textOf(file))!
     const { document, mistakes } = parseText(textOf(file), file, own)
     expect(document).toBeUndefined()
@@ -37,7 +37,7 @@ describe('a bad file', () => {
     expect(mistakes[0]!.message).toContain(what)
   })
 
-  it('is told in one line that names place, rule and remedy', () => {
+  it('a mistake is one line with position, rule and remedy', () => {
     expect(said(read('rules:\n  - id: sms\n    limit: 5/sec\n'))).toEqual([
       'diana.yaml:3:12 rule "sms": limit "5/sec" is not a limit: did you mean 5/s?',
     ])
@@ -99,8 +99,12 @@ describe('a document beyond all bounds', () => {
     ['of endless dashes', '- '.repeat(1_000_000), 'nested over 64 levels deep'],
     ['of closing brackets', ']'.repeat(1_000_000), 'this is not YAML'],
     ['of 100 000 errors', `[${','.repeat(100_000)}]`, 'this is not YAML'],
-    ['of endless commas', `[${','.repeat(2_000_000)}`, 'over 2000000 words and signs'],
-    ['of 1001 words', Array.from({ length: 1001 }, (_, index) => `w${index}: 1\n`).join(''), 'this map has 1001 words'],
+    ['of endless commas', `[${','.repeat(2_000_000)}`, 'over 2000000 tokens'],
+    [
+      'of 1001 entries',
+      Array.from({ length: 1001 }, (_, index) => `w${index}: 1\n`).join(''),
+      'this map has 1001 entries',
+    ],
   ])('%s is a mistake', (_, text, what) => {
     expect(read(text).mistakes[0]?.message).toContain(what)
   })
@@ -142,7 +146,7 @@ describe('a good file', () => {
         timeoutMs: 20,
         prefix: 'shop',
       },
-      remote: { centre: 'http', address: 'https://127.0.0.1/rules.yaml' },
+      remote: { source: 'http', address: 'https://127.0.0.1/rules.yaml' },
       answer: { status: 429, headers: 'draft-6' },
     })
     const rules = Object.fromEntries(document!.rules.map(rule => [rule.id, rule]))
@@ -209,7 +213,7 @@ describe('a good file', () => {
   })
 })
 
-describe('words of others', () => {
+describe('options of other rate limiters', () => {
   const meter = (): Meter => ({}) as Meter
   const seen: unknown[] = []
   const dice: Algorithm = {
@@ -251,9 +255,9 @@ describe('words of others', () => {
   })
 
   it('an algorithm sees its limit, its options and the longest wait of the rule', () => {
-    const tried = (words: string) => {
+    const tried = (options: string) => {
       seen.length = 0
-      read(ruleOf(words), vocabulary)
+      read(ruleOf(options), vocabulary)
       return seen
     }
     const limit = { count: 5, periodMs: 1000 }
@@ -292,10 +296,10 @@ describe('options in code', () => {
   it('name the path of a mistake', () => {
     const rules = [{ id: 'a', limit: '5/s' }, { id: 'b', limit: ['5/s', '5/sec'], whenFul: 'wait' }, 7]
     expect(said(parseOptions({ rules, anwser: {} }, own))).toEqual([
-      'options:0:0: anwser is not a word known here: did you mean answer?',
+      'options:0:0: anwser is not a known option: did you mean answer?',
       'options:0:0 rule "b": rules[1].limit[1] "5/sec" is not a limit: did you mean 5/s?',
-      'options:0:0 rule "b": rules[1].whenFul is not a word known here: did you mean whenFull?',
-      'options:0:0: rules[2] must be a map of words, not 7',
+      'options:0:0 rule "b": rules[1].whenFul is not a known option: did you mean whenFull?',
+      'options:0:0: rules[2] must be a map of options, not 7',
     ])
     expect(said(parseOptions(undefined, own))).toEqual([
       'options:0:0: the value must be a map with a list of rules in it (rules: …), not nothing',
@@ -306,7 +310,7 @@ describe('options in code', () => {
     const options = JSON.parse(
       '{ "identify": { "__proto__": "ip", "constructor": "ip" }, "__proto__": { "rules": 1 } }',
     )
-    expect(said(parseOptions(options, own))).toEqual([expect.stringContaining('__proto__ is not a word known here')])
+    expect(said(parseOptions(options, own))).toEqual([expect.stringContaining('__proto__ is not a known option')])
     expect(({} as { rules?: unknown }).rules).toBeUndefined()
   })
 })
@@ -353,7 +357,7 @@ describe('whatever comes', () => {
       fc.property(fc.anything(), value => isSound(parseOptions(value, own))),
       few,
     )
-    const words = fc.constantFrom(
+    const options = fc.constantFrom(
       'id',
       'limit',
       'by',
@@ -365,7 +369,7 @@ describe('whatever comes', () => {
       'enabled',
       '__proto__',
     )
-    const rules = fc.array(fc.dictionary(words, fc.anything()))
+    const rules = fc.array(fc.dictionary(options, fc.anything()))
     fc.assert(
       fc.property(rules, value => isSound(parseOptions({ rules: value }, own))),
       few,

@@ -5,33 +5,33 @@ import type { Rule, RuleDocument } from './rule.ts'
 import type { Vocabulary } from './schema/vocabulary.ts'
 import { cutText, escapeText, showPath } from './show.ts'
 import { composeYaml } from './yaml/compose-yaml.ts'
-import { readDocument, readRemoteDocument, wordsOf } from './yaml/read-document.ts'
+import { optionsOf, readDocument, readRemoteDocument } from './yaml/read-document.ts'
 import { readJson } from './yaml/read-json.ts'
 import { readNodes } from './yaml/read-nodes.ts'
 
 export type { DocumentOptions, RuleOptions } from './schema/options.ts'
 export type { Vocabulary } from './schema/vocabulary.ts'
 
-/** A document, taken whole; or what is wrong with it, in the order of its lines. */
+/** A valid document, or its mistakes in the order of its lines. */
 export type Parsed =
   | { readonly document: RuleDocument; readonly mistakes: readonly [] }
   | { readonly document?: undefined; readonly mistakes: readonly Mistake[] }
 
-const largestBytes = 4 * 1024 * 1024
-const mostMistakes = 50
+const LARGEST_BYTES = 4 * 1024 * 1024
+const MAX_MISTAKES = 50
 
-/** Reads a rule file, YAML or JSON. It never throws: whatever cannot be obeyed is a mistake with its line. */
+/** Reads a rule file, YAML or JSON. It never throws: each error is a mistake with its line. */
 export function parseText(text: string, file: string, vocabulary: Vocabulary): Parsed {
   return parse(text, file, value => readDocument(value, vocabulary, 1))
 }
 
-/** Reads the document of a config centre, which carries rules only; all else is as the local document says. */
+/** Reads the document of a config center, which carries rules only; everything else comes from the local document. */
 export function parseRemote(text: string, file: string, vocabulary: Vocabulary, local: RuleDocument): Parsed {
   return parse(text, file, value => readRemoteDocument(value, vocabulary, local))
 }
 
 function parse(text: string, file: string, read: (value: unknown) => ReturnType<typeof readDocument>): Parsed {
-  if (Buffer.byteLength(text) > largestBytes) {
+  if (Buffer.byteLength(text) > LARGEST_BYTES) {
     const message = 'the document is larger than 4 MiB: use fewer rules, or shorter ones'
     return { mistakes: [{ file, line: 1, column: 1, message }] }
   }
@@ -56,44 +56,44 @@ function parse(text: string, file: string, read: (value: unknown) => ReturnType<
     return { offset, message, ...ruleAt(['rules', nodes.itemAt('rules', offset)], nodes.value) }
   })
   const others = problems
-    .map(problem => ({ ...problem, offset: nodes.offsetOf(problem.path, problem.atWord) }))
-    // what could not be read was left empty, and is not also wrong for being empty
+    .map(problem => ({ ...problem, offset: nodes.offsetOf(problem.path, problem.atName) }))
+    // a value that could not be read was left empty, and is not reported again for being empty
     .filter(({ offset }) => !faulty.has(offset))
     .map(({ offset, path, what }) => ({ offset, ...describe(what, shortPath(path)), ...ruleAt(path, nodes.value) }))
-  const mistakes = [...faults, ...others].sort((a, b) => a.offset - b.offset).slice(0, mostMistakes)
+  const mistakes = [...faults, ...others].sort((a, b) => a.offset - b.offset).slice(0, MAX_MISTAKES)
   return { mistakes: mistakes.map(({ offset, ...mistake }) => ({ ...place(offset), ...mistake })) }
 }
 
-/** Reads the words of a rule file given in code; mistakes name the path, such as `rules[2].limit`. */
+/** Reads the options of a rule file given in code; mistakes name the path, such as `rules[2].limit`. */
 export function parseOptions(value: unknown, vocabulary: Vocabulary): Parsed {
-  const words = isMap(value) ? { ...value, rules: value.rules ?? [] } : value
-  const { document, problems } = readDocument(words, vocabulary, 0)
+  const given = isMap(value) ? { ...value, rules: value.rules ?? [] } : value
+  const { document, problems } = readDocument(given, vocabulary, 0)
   if (document) return { document, mistakes: [] }
-  const mistakes = problems.slice(0, mostMistakes).map(({ path, what }) => ({
+  const mistakes = problems.slice(0, MAX_MISTAKES).map(({ path, what }) => ({
     file: 'options',
     line: 0,
     column: 0,
     ...describe(what, showPath(path) || 'the value'),
-    ...ruleAt(path, words),
+    ...ruleAt(path, given),
   }))
   return { mistakes }
 }
 
 /** Reads one rule given in code, beside those of a document. */
 export function parseRule(
-  words: unknown,
+  given: unknown,
   vocabulary: Vocabulary,
   beside: RuleDocument,
 ): { readonly rule?: Rule; readonly mistakes: readonly Mistake[] } {
   const read = createRuleReader({
-    vocabulary: { ...vocabulary, words: wordsOf(beside) },
+    vocabulary: { ...vocabulary, givenOptions: optionsOf(beside) },
     identified: Object.keys(beside.identify),
     hasStore: beside.store !== undefined,
   })
-  const { rule, problems } = read(words)
+  const { rule, problems } = read(given)
   if (rule && problems.length === 0) return { rule, mistakes: [] }
-  const mistakes = problems.slice(0, mostMistakes).map(({ path, what }) => {
-    return { file: 'options', line: 0, column: 0, ...describe(what, showPath(path) || 'the rule'), ...nameOf(words) }
+  const mistakes = problems.slice(0, MAX_MISTAKES).map(({ path, what }) => {
+    return { file: 'options', line: 0, column: 0, ...describe(what, showPath(path) || 'the rule'), ...nameOf(given) }
   })
   return { mistakes }
 }
@@ -111,7 +111,7 @@ function nameOf(rule: unknown): { rule?: string } {
   return isMap(rule) && typeof rule.id === 'string' ? { rule: escapeText(cutText(rule.id)) } : {}
 }
 
-/** A place as seen from its own rule: `match.path[1]`. */
+/** A path within its rule: `match.path[1]`. */
 function shortPath(path: readonly PropertyKey[]): string {
   return showPath(path[0] === 'rules' && path.length > 2 ? path.slice(2) : path) || 'the document'
 }

@@ -6,7 +6,7 @@ import type { CallerList } from './match/callers.ts'
 import type { StatusRange } from './match/count-when.ts'
 import type { CostInput } from './schema/cost.ts'
 
-/** Which calls a rule is about; every part given must hold, absent parts match all. */
+/** Which calls a rule applies to; every condition given must match, absent ones match all. */
 export interface Match {
   /** No call by itself: the rule is for those that name it. */
   readonly none?: true | undefined
@@ -36,7 +36,7 @@ export interface Queue {
   readonly timeoutMs?: number | undefined
 }
 
-/** A limit on some calls, validated: which, counted per whom, how, how many. */
+/** A validated rule: which calls, by which key, how, and how many. */
 export interface Rule {
   readonly id: string
   readonly enabled: boolean
@@ -44,7 +44,7 @@ export interface Rule {
   /** Names of dimensions; none counts all calls together. */
   readonly by: readonly string[]
   readonly algorithm: string
-  /** The algorithm's own words, as its schema gave them. */
+  /** The algorithm's own options, as its schema parsed them. */
   readonly options: Readonly<Record<string, unknown>>
   readonly limits: readonly Limit[]
   readonly count: 'local' | 'distributed'
@@ -52,18 +52,18 @@ export interface Rule {
   readonly whenStoreDown: WhenStoreDown
   readonly queue: Queue
   readonly answer?: Partial<Answer> | undefined
-  /** What becomes of callers who lack a dimension of `by`; left out, it depends on the dimension. */
+  /** How callers without a dimension of `by` are counted; left out, it depends on the dimension. */
   readonly missing?: Missing | undefined
-  /** Left out, a call costs what it was told to. */
+  /** Left out, the caller of `check` gives the cost. */
   readonly cost?: CostInput | undefined
   /** The responses that calls count for; left out, all. */
   readonly countWhen?: readonly StatusRange[] | undefined
-  /** A caller over the limit is refused for so long; `manual` blocks only whom the application names. */
+  /** For how long a caller over the limit is refused; with `manual`, only the application blocks callers. */
   readonly block?: number | 'manual' | undefined
-  /** Whom the rule is not about, and whom it always refuses. */
+  /** Callers that the rule does not apply to, and callers that it always refuses. */
   readonly allow?: CallerList | undefined
   readonly deny?: CallerList | undefined
-  /** Where the rule came from, when rules come from several places. */
+  /** The source of the rule, if rules come from several sources. */
   readonly origin?: string | undefined
 }
 
@@ -72,18 +72,18 @@ export interface StoreAddress {
   /** One URL, or those of a Cluster's nodes. */
   readonly redis: readonly string[]
   readonly timeoutMs: number
-  /** How many processes share the limits, as long as the store has not told. */
+  /** How many processes share the limits, until the store reports it. */
   readonly fleet?: number | undefined
   /** What every key in Redis begins with. */
   readonly prefix?: string | undefined
 }
 
-/** The config centre whose rules win over local ones. */
+/** The config center whose rules override local ones. */
 export interface RemoteAddress {
-  /** The word that named it: `etcd`, `http`. */
-  readonly centre: string
+  /** The name of the source: `etcd`, `http`. */
+  readonly source: string
   readonly address: string
-  /** The centre's own words, as its schema gave them. */
+  /** The center's own options, as its schema parsed them. */
   readonly options: Readonly<Record<string, unknown>>
   readonly startTimeoutMs: number
   /** The file that keeps its last good rules. */
@@ -94,23 +94,23 @@ export interface RemoteAddress {
 export interface RuleDocument {
   /** Where to find a dimension in a call: `header:x-account-id`, `cookie:uid`; the first one present wins. */
   readonly identify: Readonly<Record<string, readonly string[]>>
-  /** Trusted hops, or trusted networks; 0 trusts nobody. */
+  /** Trusted hops, or trusted networks; 0 trusts no proxy. */
   readonly trustProxy: number | readonly string[]
   /** The header in which trusted proxies name the caller. */
   readonly forwardedBy: ForwardedBy
-  /** How many bits of an IPv6 address tell callers apart. */
+  /** How many bits of an IPv6 address identify a caller. */
   readonly ipv6Prefix: number
   readonly jwt?: JwtSettings | undefined
-  /** Who passes uncounted, and who never does. */
+  /** Callers that pass uncounted, and callers that never pass. */
   readonly allow?: CallerList | undefined
   readonly deny?: CallerList | undefined
   /** Left out, everything is counted in this process. */
   readonly store?: StoreAddress | undefined
   readonly remote?: RemoteAddress | undefined
   readonly answer: Answer
-  /** The modules whose words the rules use; left out where there are none. */
+  /** The plugins that the rules use; left out if there are none. */
   readonly plugins?: readonly string[] | undefined
   readonly rules: readonly Rule[]
-  /** What stands in the file for other programs, by the word it stands under. */
+  /** The sections of the file for other programs, by name. */
   readonly sections?: Readonly<Record<string, unknown>> | undefined
 }

@@ -1,23 +1,23 @@
-const longest = 60
+const LONGEST = 60
 // control characters, lone surrogates, and the marks that reorder or hide text on a terminal
-const unsafe = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
+const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 
 /** Text made fit for one line of a terminal. */
 export function escapeText(text: string): string {
-  return text.replace(unsafe, character => `\\u${character.codePointAt(0)!.toString(16).padStart(4, '0')}`)
+  return text.replace(UNSAFE, character => `\\u${character.codePointAt(0)!.toString(16).padStart(4, '0')}`)
 }
 
-/** Text cut to what a person still reads. */
-export function cutText(text: string, length: number = longest): string {
+/** Text cut to a readable length. */
+export function cutText(text: string, length: number = LONGEST): string {
   return text.length > length ? `${text.slice(0, length)}…` : text
 }
 
-/** Text without the password that a URL in it may hold. */
+/** Text without the password of a URL in it. */
 function maskText(text: string): string {
   return text.replace(/:\/\/.*@/su, '://…@')
 }
 
-/** What was found, in words for people. */
+/** A value as text for people. */
 export function show(value: unknown): string {
   if (typeof value === 'string') return `"${escapeText(cutText(maskText(value)))}"`
   if (value === null || value === undefined) return 'nothing'
@@ -27,11 +27,11 @@ export function show(value: unknown): string {
 }
 
 /** `a, b or c`. */
-export function joinNames(words: readonly string[]): string {
-  return words.length < 2 ? words.join() : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`
+export function joinNames(names: readonly string[]): string {
+  return names.length < 2 ? names.join() : `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`
 }
 
-/** A place in a document as people write it: `rules[2].match.path`. */
+/** A path in a document as people write it: `rules[2].match.path`. */
 export function showPath(path: readonly PropertyKey[]): string {
   return path
     .map(step => (typeof step === 'number' ? `[${step}]` : `.${escapeText(cutText(maskText(String(step))))}`))

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { suggest } from './suggest.ts'
 
-const words = ['match', 'method', 'whenFull', 'whenStoreDown', 'by', 'limit', 'id']
+const names = ['match', 'method', 'whenFull', 'whenStoreDown', 'by', 'limit', 'id']
 
 it.each([
   ['mach', 'match'],
@@ -12,10 +12,10 @@ it.each([
   ['limits', 'limit'],
   ['limitation', 'limit'],
   ['yb', 'by'],
-  ['colour', undefined],
+  ['color', undefined],
   ['', undefined],
   ['x', undefined],
   ['b'.repeat(100_000), undefined],
 ])('by %.20s one means %s', (typed, meant) => {
-  expect(suggest(typed, words)).toBe(meant)
+  expect(suggest(typed, names)).toBe(meant)
 })

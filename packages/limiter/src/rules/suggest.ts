@@ -1,4 +1,4 @@
-/** The known word that a mistyped one was probably meant to be: at most two letters off, or begun and not finished. */
+/** The known name that a mistyped one was probably meant to be: at most two letters off, or a prefix. */
 export function suggest(word: string, known: readonly string[]): string | undefined {
   const typed = word.toLowerCase()
   if (typed.length < 2 || typed.length > 64) return undefined
@@ -16,7 +16,7 @@ function isBegun(typed: string, candidate: string): boolean {
   return candidate.startsWith(typed) || (candidate.length > 2 && typed.startsWith(candidate))
 }
 
-/** How many letters to change, add, drop or swap with the next; `enough` stands for that many or more. */
+/** How many letters to change, add, drop or swap with the next; `enough` means that many or more. */
 function distanceOf(from: string, to: string, enough: number): number {
   if (Math.abs(from.length - to.length) >= enough) return enough
   const rows = [Array.from({ length: to.length + 1 }, (_, index) => index)]

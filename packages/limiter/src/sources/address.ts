@@ -1,7 +1,7 @@
 import { DianaError } from '../errors.ts'
 import { joinNames } from '../rules/show.ts'
 
-/** A config centre's address with the credentials taken out of it. */
+/** The address of a config center, without credentials. */
 export interface Address {
   /** Never with credentials. */
   readonly url: URL
@@ -18,10 +18,10 @@ interface Credentials {
   readonly token?: string | undefined
 }
 
-/** Reads an address; credentials come from the words beside it, from the address, or from the environment. */
+/** Reads an address; credentials come from the options beside it, from the address, or from the environment. */
 export function parseAddress(
   text: string,
-  words: Credentials,
+  options: Credentials,
   schemes: readonly string[] = ['http:', 'https:'],
 ): Address {
   const url = URL.canParse(text) ? new URL(text) : undefined
@@ -30,9 +30,9 @@ export function parseAddress(
     throw new DianaError('BAD_RULES', `must be a URL that begins with ${starts}, such as ${schemes[0]}//127.0.0.1`)
   }
   const { env } = process
-  const username = words.username ?? (decode(url.username) || env.DIANA_REMOTE_USERNAME)
-  const password = words.password ?? (decode(url.password) || env.DIANA_REMOTE_PASSWORD)
-  const token = words.token ?? env.DIANA_REMOTE_TOKEN
+  const username = options.username ?? (decode(url.username) || env.DIANA_REMOTE_USERNAME)
+  const password = options.password ?? (decode(url.password) || env.DIANA_REMOTE_PASSWORD)
+  const token = options.token ?? env.DIANA_REMOTE_TOKEN
   url.username = ''
   url.password = ''
   url.hash = ''

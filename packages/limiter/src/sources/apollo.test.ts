@@ -5,8 +5,8 @@ import { createSource } from './fakes/create-source.ts'
 import { type ApolloOptions, createApolloDouble } from './fakes/fake-apollo.ts'
 import { createHttpDouble, send } from './fakes/fake-http.ts'
 
-const words = { appId: 'shop', namespace: 'diana.yaml' }
-const place = { ...words, cluster: 'default' }
+const address = { appId: 'shop', namespace: 'diana.yaml' }
+const place = { ...address, cluster: 'default' }
 
 async function createWatch(more: Readonly<Record<string, unknown>> = {}, options: Partial<ApolloOptions> = {}) {
   const double = await createApolloDouble({ ...place, ...options })
@@ -15,7 +15,7 @@ async function createWatch(more: Readonly<Record<string, unknown>> = {}, options
     controller.abort()
     return double.stop()
   })
-  const source = createSource(apollo, `http://${double.authority}`, { ...words, ...more })
+  const source = createSource(apollo, `http://${double.authority}`, { ...address, ...more })
   return { double, watch: source.watch(controller.signal)[Symbol.asyncIterator]() }
 }
 
@@ -25,13 +25,13 @@ describe('apollo keeps the promises of a source', () => {
       const double = await createApolloDouble(place)
       return {
         ...double,
-        source: createSource(apollo, `http://${double.authority}`, words),
+        source: createSource(apollo, `http://${double.authority}`, address),
         put: async text => double.put('content', text),
         remove: async () => double.remove(),
         close: double.stop,
       }
     },
-    createAt: authority => createSource(apollo, `http://${authority}`, words),
+    createAt: authority => createSource(apollo, `http://${authority}`, address),
   })
   it.each(tests)('$name', ({ run }) => run())
 })
@@ -101,7 +101,7 @@ describe('apollo', () => {
       send(response, 200, url.pathname === path ? body : config)
     })
     onTestFinished(() => double.stop())
-    const watch = createSource(apollo, `http://${double.authority}`, words).watch(new AbortController().signal)
+    const watch = createSource(apollo, `http://${double.authority}`, address).watch(new AbortController().signal)
     const reading = async () => {
       for await (const { text } of watch) expect(text).toBe('fine')
     }

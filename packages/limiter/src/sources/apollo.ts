@@ -4,12 +4,12 @@ import { basicHeader, below, parseAddress, showAddress } from './address.ts'
 import { changes } from './client/changes.ts'
 import { fetchText, parseReply, type Reply, statusError } from './client/fetch-text.ts'
 import { pause } from './client/pause.ts'
+import { credentialOptions, nameOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { credentialOptions, nameWord } from './words.ts'
 
-// the server holds a poll for 60 s, or for up to 90 s where it was told so
-const holdMs = 90_000
+// the server keeps a poll open for 60 s, or up to 90 s if configured so
+const HOLD_MS = 90_000
 
 const configShape = z.object({ configurations: z.record(z.string(), z.string()), releaseKey: z.string() })
 const noticeShape = z.array(z.object({ notificationId: z.int(), messages: z.unknown() })).min(1)
@@ -19,10 +19,10 @@ type Notice = z.output<typeof noticeShape>[number]
 export const apollo: SourceKind = sourceKind({
   name: 'apollo',
   options: {
-    appId: nameWord,
-    cluster: nameWord.default('default'),
-    namespace: nameWord.default('application').describe('such as rules.yaml; default: application'),
-    key: nameWord.default('content').describe('the item that holds the document; default: content'),
+    appId: nameOption,
+    cluster: nameOption.default('default'),
+    namespace: nameOption.default('application').describe('such as rules.yaml; default: application'),
+    key: nameOption.default('content').describe('the item that holds the document; default: content'),
     ...credentialOptions,
   },
   create(address, options): Source {
@@ -51,7 +51,7 @@ export const apollo: SourceKind = sourceKind({
 
     async function poll(notificationId: number, signal: AbortSignal): Promise<Notice | undefined> {
       const notifications = JSON.stringify([{ namespaceName, notificationId }])
-      const reply = await get(below(url, '/notifications/v2', { appId, cluster, notifications }), signal, holdMs)
+      const reply = await get(below(url, '/notifications/v2', { appId, cluster, notifications }), signal, HOLD_MS)
       if (reply.status === 304) return undefined
       if (reply.status !== 200) throw statusError(reply)
       return parseReply(reply.text, noticeShape)[0]

@@ -6,14 +6,14 @@ import { createConsulDouble } from './fakes/fake-consul.ts'
 
 const key = 'diana/my rules'
 
-async function createWatch(words: Readonly<Record<string, unknown>> = {}, options: { readonly token?: string } = {}) {
+async function createWatch(own: Readonly<Record<string, unknown>> = {}, options: { readonly token?: string } = {}) {
   const double = await createConsulDouble(options)
   const controller = new AbortController()
   onTestFinished(() => {
     controller.abort()
     return double.stop()
   })
-  const source = createSource(consul, `http://${double.authority}`, { key, ...words })
+  const source = createSource(consul, `http://${double.authority}`, { key, ...own })
   const watch = source.watch(controller.signal)[Symbol.asyncIterator]()
   return { double, watch }
 }

@@ -5,9 +5,9 @@ import { fetchText, parseReply, type Reply, statusError } from './client/fetch-t
 import { pause } from './client/pause.ts'
 import { decodeText } from './client/text.ts'
 import { conflict, writeGuarded } from './client/write-guarded.ts'
+import { credentialOptions, durationOption, nameOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { credentialOptions, durationWord, nameWord } from './words.ts'
 
 const shape = z.array(z.object({ Value: z.string().nullable(), ModifyIndex: z.int().min(0) })).length(1)
 
@@ -15,8 +15,8 @@ const shape = z.array(z.object({ Value: z.string().nullable(), ModifyIndex: z.in
 export const consul: SourceKind = sourceKind({
   name: 'consul',
   options: {
-    key: nameWord.describe('the key that holds the document'),
-    wait: durationWord('55s', { least: '100ms', most: '55s' }).describe('how long a query may hang; default: 55s'),
+    key: nameOption.describe('the key that holds the document'),
+    wait: durationOption('55s', { least: '100ms', most: '55s' }).describe('how long a query may hang; default: 55s'),
     ...credentialOptions,
   },
   create(address, options): Source {
@@ -27,13 +27,13 @@ export const consul: SourceKind = sourceKind({
     const token = credentials.token === undefined ? {} : { 'x-consul-token': credentials.token }
     const headers = { ...basicHeader(credentials), ...token }
     // Consul adds up to a sixteenth, so that a fleet does not come back all at once
-    const question = { headers, waitMs: options.wait + options.wait / 16 }
+    const request = { headers, waitMs: options.wait + options.wait / 16 }
 
     async function* readings(signal: AbortSignal): AsyncGenerator<SourceDocument> {
       let index = 0
       for (;;) {
         const at = below(url, path, { index: `${index}`, wait: `${options.wait}ms` })
-        const reply = await fetchText(at, signal, question)
+        const reply = await fetchText(at, signal, request)
         yield parseDocument(reply)
         const next = parseIndex(reply)
         // it goes down when the store was restored from a backup; from 0 on the answer comes at once

@@ -15,10 +15,10 @@ afterAll(() => server.close())
 let keys = 0
 const newKey = () => `/diana/rules ${++keys}`
 
-function read(address: string, words: Readonly<Record<string, unknown>>) {
+function read(address: string, options: Readonly<Record<string, unknown>>) {
   const controller = new AbortController()
   onTestFinished(() => controller.abort())
-  return createSource(etcd, address, words).watch(controller.signal)[Symbol.asyncIterator]()
+  return createSource(etcd, address, options).watch(controller.signal)[Symbol.asyncIterator]()
 }
 
 /** A door before the real etcd through which a test sees and delays what the source asks. */
@@ -105,7 +105,7 @@ describe('etcd', () => {
     expect(door.asked.map(({ path }) => path)).toEqual(['/v3/kv/range', '/v3/watch'])
   })
 
-  it('reads anew when the revision to watch from was compacted away', async () => {
+  it('etcd is read again when the revision to watch from was compacted', async () => {
     const key = newKey()
     await server.put(key, 'one')
     let isCompacted = false
@@ -128,7 +128,7 @@ describe('etcd', () => {
     expect(door.asked.map(({ path }) => path)).toEqual(paths)
   })
 
-  it('reads anew when the stream has been silent for a while', async () => {
+  it('etcd is read again when the stream has been silent for a while', async () => {
     const key = newKey()
     const door = await createDoor(async () => {})
     const watch = read(`http://${door.authority}`, { key, interval: '100ms' })
@@ -164,8 +164,8 @@ describe('etcd', () => {
       await expect(wrong.next()).rejects.toThrow(/authentication failed/)
 
       await put('one')
-      const words = { key, username: root.name, password: root.password, interval: '200ms' }
-      const watch = read(`http://${door.authority}`, words)
+      const options = { key, username: root.name, password: root.password, interval: '200ms' }
+      const watch = read(`http://${door.authority}`, options)
       expect((await watch.next()).value.text).toBe('one')
       const logins = () => door.asked.filter(({ path }) => path === '/v3/auth/authenticate').length
       const before = logins()

@@ -7,9 +7,9 @@ import { parseReply } from './client/fetch-text.ts'
 import { pause } from './client/pause.ts'
 import { decodeText } from './client/text.ts'
 import { conflict, writeGuarded } from './client/write-guarded.ts'
+import { credentialOptions, durationOption, nameOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { credentialOptions, durationWord, nameWord } from './words.ts'
 
 // numbers of 64 bits come as text, and what is empty or zero is left out
 const revision = z.string().regex(/^\d{1,19}$/)
@@ -33,9 +33,9 @@ const watchShape = z.object({
 export const etcd: SourceKind = sourceKind({
   name: 'etcd',
   options: {
-    key: nameWord.describe('the key that holds the document'),
+    key: nameOption.describe('the key that holds the document'),
     // fetch gives up a stream that is silent for five minutes
-    interval: durationWord('60s', { least: '100ms', most: '4m' }).describe('how often to read anyway; default: 60s'),
+    interval: durationOption('60s', { least: '100ms', most: '4m' }).describe('how often to read anyway; default: 60s'),
     username: credentialOptions.username,
     password: credentialOptions.password,
   },
@@ -54,11 +54,11 @@ export const etcd: SourceKind = sourceKind({
       }
     }
 
-    /** What changes from a revision on; returns when it is time to read anew. */
+    /** The changes from a revision on; returns when the document must be read again. */
     async function* events(from: bigint, signal: AbortSignal): AsyncGenerator<SourceDocument> {
       const body = JSON.stringify({ create_request: { key, start_revision: `${from}`, progress_notify: true } })
-      const question = { method: 'POST', headers: session.headers(), body, lastsMs: options.interval } as const
-      for await (const line of fetchLines(below(at.url, '/v3/watch'), signal, question)) {
+      const request = { method: 'POST', headers: session.headers(), body, lastsMs: options.interval } as const
+      for await (const line of fetchLines(below(at.url, '/v3/watch'), signal, request)) {
         const { result, error } = parseReply(line, watchShape)
         if (!result) throw new Error(`ended the watch: ${error?.message ?? 'no reason given'}`)
         for (const { type, kv } of result.events) {

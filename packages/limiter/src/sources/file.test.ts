@@ -137,7 +137,7 @@ describe('a file', () => {
     watch.end()
   })
 
-  it('is not taken for deleted while an editor moves it away and writes it anew', async () => {
+  it('a file that an editor moves away and writes again is not reported as deleted', async () => {
     const path = join(await newFolder(), 'rules.yaml')
     await writeFile(path, 'one')
     const watch = await documents(path)

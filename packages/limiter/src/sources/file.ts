@@ -5,22 +5,22 @@ import { basename, dirname } from 'node:path'
 import { readRegularFile } from '../common/regular-file.ts'
 import { changes } from './client/changes.ts'
 import { pause } from './client/pause.ts'
-import { Signal } from './client/signal.ts'
-import { decodeText, hashText, largestBytes, tooLarge } from './client/text.ts'
+import { Wakeup } from './client/signal.ts'
+import { decodeText, hashText, LARGEST_BYTES, tooLarge } from './client/text.ts'
 import { conflict, writeGuarded } from './client/write-guarded.ts'
+import { durationOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { durationWord } from './words.ts'
 
-const settleMs = 40
-const mostLooks = 50
+const SETTLE_MS = 40
+const MAX_LOOKS = 50
 const unref = { ref: false }
 
 /** A file, as another program such as Kubernetes keeps it. */
 export const file: SourceKind = sourceKind({
   name: 'file',
   options: {
-    interval: durationWord('5s', { least: '100ms', most: '1h' }).describe('how often to look anyway; default: 5s'),
+    interval: durationOption('5s', { least: '100ms', most: '1h' }).describe('how often to look anyway; default: 5s'),
   },
   create: (path, { interval }) => fileSource(path, { intervalMs: interval }),
 })
@@ -31,19 +31,19 @@ export function fileSource(path: string, options: { readonly intervalMs?: number
   const name = `file ${path}`
 
   async function* readings(signal: AbortSignal): AsyncGenerator<SourceDocument> {
-    const bell = new Signal()
+    const wakeup = new Wakeup()
     let watcher: FSWatcher | undefined
-    let isRung = false
+    let isWoken = false
     const close = () => watcher?.close()
     signal.addEventListener('abort', close)
     try {
       for (;;) {
-        watcher ??= watchDirectory(path, bell)
-        yield await readStill(path, signal, isRung)
-        isRung = await bell.wait(intervalMs, signal, unref)
+        watcher ??= watchDirectory(path, wakeup)
+        yield await readStill(path, signal, isWoken)
+        isWoken = await wakeup.wait(intervalMs, signal, unref)
         if (signal.aborted) return
-        if (isRung) continue
-        // a watch stays with a directory that was since replaced, and the system may drop it without a word
+        if (isWoken) continue
+        // a watch stays with a directory that was replaced, and the system may drop it silently
         close()
         watcher = undefined
       }
@@ -71,7 +71,7 @@ async function replaceFile(path: string, text: string): Promise<void> {
   )
   try {
     await writeFile(beside, text, { flush: true, flag: 'wx', mode })
-    // what the process masks off when it makes a file
+    // the umask of the process
     await chmod(beside, mode)
     await rename(beside, real)
   } catch (error) {
@@ -81,27 +81,27 @@ async function replaceFile(path: string, text: string): Promise<void> {
 }
 
 /** Rings when the file may have changed. The directory is watched, since a file's own watch ends when it is replaced. */
-function watchDirectory(path: string, bell: Signal): FSWatcher | undefined {
+function watchDirectory(path: string, wakeup: Wakeup): FSWatcher | undefined {
   // Kubernetes swaps the link ..data beside the file, which itself stays as it is
   const names: readonly (string | null)[] = [basename(path), '..data', null]
   try {
     const watcher = watch(dirname(path), { persistent: false }, (_event, name) => {
-      if (names.includes(name)) bell.ring()
+      if (names.includes(name)) wakeup.wake()
     })
     watcher.on('error', () => watcher.close())
     return watcher
   } catch {
-    return undefined // no such directory, or no watches left: looking anyway finds what changes
+    return undefined // no such directory, or no watches left: polling finds changes
   }
 }
 
-/** What the file holds once it stands still: its writer may be half way, or between taking it away and bringing it back. */
+/** The content of the file once it is stable: its writer may be half way, or between removing and replacing it. */
 async function readStill(path: string, signal: AbortSignal, isChanging: boolean): Promise<SourceDocument> {
-  for (let looks = 0; looks < mostLooks && !signal.aborted; looks += 1) {
+  for (let looks = 0; looks < MAX_LOOKS && !signal.aborted; looks += 1) {
     const before = await look(path)
-    if (isChanging || looks > 0) await pause(settleMs, signal, unref)
+    if (isChanging || looks > 0) await pause(SETTLE_MS, signal, unref)
     const bytes =
-      before === undefined ? Buffer.alloc(0) : await readRegularFile(path, { mostBytes: largestBytes }).catch(orAbsent)
+      before === undefined ? Buffer.alloc(0) : await readRegularFile(path, { mostBytes: LARGEST_BYTES }).catch(orAbsent)
     const after = await look(path)
     if (bytes === undefined || !isSame(before, after)) continue
     const text = decodeText(bytes)
@@ -113,7 +113,7 @@ async function readStill(path: string, signal: AbortSignal, isChanging: boolean)
 async function look(path: string): Promise<BigIntStats | undefined> {
   const stats = await stat(path, { bigint: true }).catch(orAbsent)
   if (stats && !stats.isFile()) throw new Error('is not a file')
-  if (stats && stats.size > largestBytes) throw tooLarge()
+  if (stats && stats.size > LARGEST_BYTES) throw tooLarge()
   return stats
 }
 

@@ -13,10 +13,10 @@ async function createServer(answer: Answering) {
   return server
 }
 
-function read(address: string, words: Readonly<Record<string, unknown>> = {}) {
+function read(address: string, options: Readonly<Record<string, unknown>> = {}) {
   const controller = new AbortController()
   onTestFinished(() => controller.abort())
-  return createSource(http, address, { interval, ...words })
+  return createSource(http, address, { interval, ...options })
     .watch(controller.signal)
     [Symbol.asyncIterator]()
 }
@@ -120,13 +120,13 @@ describe('http', () => {
     ['the address', 'u:p%40@', {}, `Basic ${btoa('u:p@')}`],
     ['a header of its own', 'u:p@', { headers: { Authorization: 'Mine' } }, 'Mine'],
     ['nothing', '', {}, undefined],
-  ])('takes its credentials from %s', async (_from, before, words, expected) => {
+  ])('takes its credentials from %s', async (_from, before, options, expected) => {
     let sent: string | undefined
     const { authority } = await createServer(({ request }, response) => {
       sent = request.headers.authorization
       send(response, 200, 'rules: []')
     })
-    await read(`http://${before}${authority}/`, words).next()
+    await read(`http://${before}${authority}/`, options).next()
     expect(sent).toBe(expected)
   })
 
@@ -184,7 +184,7 @@ describe('a write by http', () => {
   const signal = AbortSignal.timeout(10_000)
   const base = { text: 'one', version: 'any' }
 
-  it('is refused where a server gives no strong ETag, since it could undo somebody else’s', async () => {
+  it('a write is refused if the server gives no strong ETag, since it could undo another change', async () => {
     for (const headers of [{}, { etag: 'W/"weak"' }] as Record<string, string>[]) {
       const server = await createServer((_, response) => send(response, 200, 'one', headers))
       const source = createSource(http, `http://${server.authority}/`, {})
@@ -192,7 +192,7 @@ describe('a write by http', () => {
     }
   })
 
-  it.each([405, 501, 401, 500, 302])('that is answered with %i is told as a failure', async status => {
+  it.each([405, 501, 401, 500, 302])('a write that is answered with %i fails', async status => {
     const server = await createServer(({ request }, response) => {
       if (request.method === 'PUT') send(response, status)
       else send(response, 200, 'one', { etag: '"1"' })
@@ -201,7 +201,7 @@ describe('a write by http', () => {
     await expect(source.write!('two', base, signal)).rejects.toMatchObject({ code: 'SOURCE_FAILED' })
   })
 
-  it('that somebody else overtakes is a conflict', async () => {
+  it('a write that another change overtakes is a conflict', async () => {
     const server = await createServer(({ request }, response) => {
       if (request.method === 'PUT') send(response, 412)
       else send(response, 200, 'one', { etag: '"1"' })

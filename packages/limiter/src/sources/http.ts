@@ -5,17 +5,17 @@ import { fetchText, type Reply, statusError } from './client/fetch-text.ts'
 import { pause } from './client/pause.ts'
 import { hashText } from './client/text.ts'
 import { conflict, writeGuarded } from './client/write-guarded.ts'
+import { credentialOptions, durationOption, secretWord } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { credentialOptions, durationWord, secretWord } from './words.ts'
 
-const mostRedirects = 5
+const MAX_REDIRECTS = 5
 
 /** A document at a URL, asked for again and again; the server answers 304 while it has not changed. */
 export const http: SourceKind = sourceKind({
   name: 'http',
   options: {
-    interval: durationWord('5s', { least: '100ms', most: '1h' }).describe('how often to ask; default: 5s'),
+    interval: durationOption('5s', { least: '100ms', most: '1h' }).describe('how often to ask; default: 5s'),
     headers: z.record(z.string().regex(/^[\w-]{1,64}$/), secretWord).optional(),
     ...credentialOptions,
   },
@@ -58,7 +58,7 @@ export const http: SourceKind = sourceKind({
 
 async function get(url: URL, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Reply> {
   let at = url
-  for (let redirects = 0; redirects <= mostRedirects; redirects += 1) {
+  for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {
     const reply = await fetchText(at, signal, { headers })
     const location = reply.headers.get('location')
     if (![301, 302, 303, 307, 308].includes(reply.status) || location === null) return reply
@@ -66,7 +66,7 @@ async function get(url: URL, headers: Readonly<Record<string, string>>, signal: 
     if (!URL.canParse(location, at.href) || new URL(location, at).origin !== url.origin) throw statusError(reply)
     at = new URL(location, at)
   }
-  throw new Error(`redirects more than ${mostRedirects} times; write where it really is`)
+  throw new Error(`redirects more than ${MAX_REDIRECTS} times; write where it really is`)
 }
 
 function parseDocument({ status, headers, text }: Reply): SourceDocument {
@@ -80,7 +80,9 @@ function onlyIf({ status, headers }: Reply): Record<string, string> {
   if (status === 404) return { 'if-none-match': '*' }
   const etag = headers.get('etag')
   if (etag !== null && !etag.startsWith('W/')) return { 'if-match': etag }
-  throw new Error('gives no strong ETag, without which a write could undo somebody else’s; change the document there')
+  throw new Error(
+    'gives no strong ETag, without which a write could undo another change; change the document on the server',
+  )
 }
 
 function validators(headers: Headers): Record<string, string> {

@@ -8,7 +8,7 @@ describe('the list of sources', () => {
     expect(sources.map(({ name }) => name)).toEqual(names)
   })
 
-  it.each(sources)('the words of $name are described by a JSON Schema', ({ name, options }) => {
+  it.each(sources)('the options of $name are described by a JSON Schema', ({ name, options }) => {
     const schema = z.toJSONSchema(z.strictObject({ [name]: z.string(), ...options }), { io: 'input' })
     expect(Object.keys(schema.properties ?? {})).toEqual([name, ...Object.keys(options)])
   })
@@ -17,14 +17,14 @@ describe('the list of sources', () => {
     const secrets = { password: 123456, token: 123456, headers: { 'x-key': 123456 } }
     const wrong = Object.entries(secrets).filter(([word]) => word in options)
     const { error } = z.object(options).safeParse(Object.fromEntries(wrong))
-    const told = error?.issues.map(({ path, message }) => `${String(path[0])} ${message}`) ?? []
-    for (const [word] of wrong) expect(told).toContain(`${word} must be text: write it in quotes`)
-    expect(told.join()).not.toContain('123456')
+    const messages = error?.issues.map(({ path, message }) => `${String(path[0])} ${message}`) ?? []
+    for (const [word] of wrong) expect(messages).toContain(`${word} must be text: write it in quotes`)
+    expect(messages.join()).not.toContain('123456')
   })
 
   it.each(sources)('$name opens nothing before it is watched', ({ create, options, name }) => {
-    const words = { key: 'a', dataId: 'a', appId: 'a' }
-    const own = Object.fromEntries(Object.entries(words).filter(([word]) => word in options))
+    const values = { key: 'a', dataId: 'a', appId: 'a' }
+    const own = Object.fromEntries(Object.entries(values).filter(([word]) => word in options))
     const address = name === 'redis' ? 'redis://user:hunter2@127.0.0.1:1' : 'http://user:hunter2@127.0.0.1:1'
     const before = process.getActiveResourcesInfo().length
     const source = create(address, z.strictObject(options).parse(own))

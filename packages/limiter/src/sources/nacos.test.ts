@@ -5,39 +5,39 @@ import { createHttpDouble, send } from './fakes/fake-http.ts'
 import { createNacosDouble, type NacosOptions } from './fakes/fake-nacos.ts'
 import { nacos } from './nacos.ts'
 
-const words = { dataId: 'diana.yaml', group: 'EDGE', interval: '100ms' }
+const address = { dataId: 'diana.yaml', group: 'EDGE', interval: '100ms' }
 const user = { username: 'diana', password: 'pa&ss=wörd' }
 
 async function createWatch(more: Readonly<Record<string, unknown>> = {}, options: Partial<NacosOptions> = {}) {
-  const double = await createNacosDouble({ ...words, ...options })
+  const double = await createNacosDouble({ ...address, ...options })
   const controller = new AbortController()
   onTestFinished(() => {
     controller.abort()
     return double.stop()
   })
-  const source = createSource(nacos, `http://${double.authority}`, { ...words, ...more })
+  const source = createSource(nacos, `http://${double.authority}`, { ...address, ...more })
   return { double, watch: source.watch(controller.signal)[Symbol.asyncIterator]() }
 }
 
 describe.each(['its long poll', 'reading now and then'])('nacos keeps the promises of a source by %s', by => {
   const tests = sourceSuite({
     async create() {
-      const double = await createNacosDouble(by === 'its long poll' ? words : { ...words, without: 'v1' })
+      const double = await createNacosDouble(by === 'its long poll' ? address : { ...address, without: 'v1' })
       return {
         ...double,
-        source: createSource(nacos, `http://${double.authority}`, words),
+        source: createSource(nacos, `http://${double.authority}`, address),
         put: async text => double.put(text),
         remove: async () => double.remove(),
         close: double.stop,
       }
     },
-    createAt: authority => createSource(nacos, `http://${authority}`, words),
+    createAt: authority => createSource(nacos, `http://${authority}`, address),
   })
   it.each(tests)('$name', ({ run }) => run())
 })
 
 describe('nacos', () => {
-  it.each([{}, { tenant: 'team-7' }])('is told of a change by the long poll %j', async tenant => {
+  it.each([{}, { tenant: 'team-7' }])('nacos reports a change by the long poll %j', async tenant => {
     const { double, watch } = await createWatch(tenant, tenant)
     double.put('hello')
     expect((await watch.next()).value).toEqual({ text: 'hello', version: '5d41402abc4b2a76b9719d911017c592' })
@@ -86,7 +86,7 @@ describe('nacos', () => {
 
   it('keeps a path of the address', async () => {
     const { double } = await createWatch()
-    const source = createSource(nacos, `http://${double.authority}/nacos/`, words)
+    const source = createSource(nacos, `http://${double.authority}/nacos/`, address)
     double.put('one')
     const watch = source.watch(new AbortController().signal)[Symbol.asyncIterator]()
     expect((await watch.next()).value.text).toBe('one')
@@ -108,7 +108,7 @@ describe('nacos', () => {
       send(response, isRead ? 200 : 404, isRead ? 'rules: []' : 'no such page')
     })
     onTestFinished(() => double.stop())
-    const watch = createSource(nacos, `http://${double.authority}`, words).watch(new AbortController().signal)
+    const watch = createSource(nacos, `http://${double.authority}`, address).watch(new AbortController().signal)
     const reading = async () => {
       for await (const { text } of watch) expect(text).toBe('rules: []')
     }

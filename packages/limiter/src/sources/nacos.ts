@@ -5,24 +5,24 @@ import { changes } from './client/changes.ts'
 import { parseReply, type Reply, statusError } from './client/fetch-text.ts'
 import { createNacosSession } from './client/nacos-session.ts'
 import { pause } from './client/pause.ts'
+import { credentialOptions, durationOption, nameOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { credentialOptions, durationWord, nameWord } from './words.ts'
 
-const field = '\u0002'
-const record = '\u0001'
-const notFound = 20004
+const FIELD = '\u0002'
+const RECORD = '\u0001'
+const NOT_FOUND = 20004
 const v3Shape = z.object({ code: z.int(), data: z.object({ content: z.string(), md5: z.string() }).nullish() })
 
 /** A configuration of Nacos, followed by the long poll of its first API, or asked for where there is none. */
 export const nacos: SourceKind = sourceKind({
   name: 'nacos',
   options: {
-    dataId: nameWord,
-    group: nameWord.default('DEFAULT_GROUP'),
-    tenant: nameWord.optional().describe('the id of a namespace; default: the public one'),
-    wait: durationWord('30s', { least: '1s', most: '55s' }).describe('how long a poll may hang; default: 30s'),
-    interval: durationWord('5s', { least: '100ms', most: '1h' }).describe(
+    dataId: nameOption,
+    group: nameOption.default('DEFAULT_GROUP'),
+    tenant: nameOption.optional().describe('the id of a namespace; default: the public one'),
+    wait: durationOption('30s', { least: '1s', most: '55s' }).describe('how long a poll may hang; default: 30s'),
+    interval: durationOption('5s', { least: '100ms', most: '1h' }).describe(
       'how often to ask without a poll; default: 5s',
     ),
     ...credentialOptions,
@@ -38,11 +38,11 @@ export const nacos: SourceKind = sourceKind({
 
     /** Whether the document changed, asked until it did or until this server turns out to have no such poll. */
     async function listen(md5: string, signal: AbortSignal): Promise<'changed' | 'gone'> {
-      const probe = [dataId, group, md5, ...(tenant === undefined ? [] : [tenant])].join(field) + record
+      const probe = [dataId, group, md5, ...(tenant === undefined ? [] : [tenant])].join(FIELD) + RECORD
       // shorter waits than 10 s are held for 10 s
-      const question = { headers: { 'Long-Pulling-Timeout': `${wait}` }, waitMs: Math.max(10_000, wait) }
+      const request = { headers: { 'Long-Pulling-Timeout': `${wait}` }, waitMs: Math.max(10_000, wait) }
       for (;;) {
-        const reply = await session.post('/v1/cs/configs/listener', { 'Listening-Configs': probe }, signal, question)
+        const reply = await session.post('/v1/cs/configs/listener', { 'Listening-Configs': probe }, signal, request)
         if (isGone(reply)) return 'gone'
         if (reply.status !== 200) throw statusError(reply)
         await pause(100, signal)
@@ -83,7 +83,7 @@ function parseV1(reply: Reply): SourceDocument {
 function parseV3(reply: Reply): SourceDocument {
   if (reply.status !== 200 && reply.status !== 404) throw statusError(reply)
   const { code, data } = parseReply(reply.text, v3Shape)
-  if (code === notFound) return { text: '', version: '', isMissing: true }
+  if (code === NOT_FOUND) return { text: '', version: '', isMissing: true }
   if (code !== 0 || !data) throw new Error(`answered with the code ${code}; check the names of the configuration`)
   return { text: data.content, version: data.md5 }
 }

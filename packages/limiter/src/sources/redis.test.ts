@@ -13,10 +13,10 @@ afterAll(() => server.close())
 let keys = 0
 const newKey = () => `diana:rules:${++keys}`
 
-function read(address: string, words: Readonly<Record<string, unknown>>) {
+function read(address: string, options: Readonly<Record<string, unknown>>) {
   const controller = new AbortController()
   onTestFinished(() => controller.abort())
-  return createSource(redis, address, words).watch(controller.signal)[Symbol.asyncIterator]()
+  return createSource(redis, address, options).watch(controller.signal)[Symbol.asyncIterator]()
 }
 
 it('a key that holds an empty text is a document, one that does not exist is none', async () => {
@@ -74,7 +74,7 @@ describe('redis', () => {
     expect((await next).value.text).toBe('one')
   })
 
-  it('is told by the keys themselves where the server does that', async () => {
+  it('a change is reported by keyspace notifications if the server sends them', async () => {
     const key = newKey()
     await server.client.config('SET', 'notify-keyspace-events', 'K$g')
     onTestFinished(() => void server.client.config('SET', 'notify-keyspace-events', ''))
@@ -102,15 +102,15 @@ describe('redis', () => {
     const rights = [`~${key}`, `&${key}:changed`, '-@all', '+getrange', '+subscribe']
     await server.client.call('ACL', 'SETUSER', 'diana', 'on', '>open:sesame', ...rights)
     onTestFinished(() => void server.client.call('ACL', 'DELUSER', 'diana'))
-    const words = { key, username: 'diana', password: 'open:sesame' }
-    expect((await read(`redis://${server.authority}`, words).next()).value.text).toBe('one')
+    const options = { key, username: 'diana', password: 'open:sesame' }
+    expect((await read(`redis://${server.authority}`, options).next()).value.text).toBe('one')
     const address = `redis://diana:open%3Asesame@${server.authority}`
     expect((await read(address, { key }).next()).value.text).toBe('one')
   })
 
   it('throws when its credentials are refused, and shows them nowhere', async () => {
     const { inspect } = await import('node:util')
-    const watch = read(`redis://nobody:hunter2@${server.authority}`, { key: newKey() })
+    const watch = read(`redis://unknown:hunter2@${server.authority}`, { key: newKey() })
     const error = await watch.next().catch(error => error as Error)
     expect(error).toMatchObject({ code: 'SOURCE_FAILED', message: expect.stringContaining('WRONGPASS') })
     expect(inspect(error, { depth: 9 })).not.toContain('hunter2')

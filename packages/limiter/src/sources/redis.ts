@@ -3,23 +3,23 @@ import { DianaError } from '../errors.ts'
 import { parseAddress, showAddress } from './address.ts'
 import { changes } from './client/changes.ts'
 import { pause } from './client/pause.ts'
-import { Signal } from './client/signal.ts'
-import { decodeText, hashText, largestBytes } from './client/text.ts'
-import { timeoutMs, within } from './client/within.ts'
+import { Wakeup } from './client/signal.ts'
+import { decodeText, hashText, LARGEST_BYTES } from './client/text.ts'
+import { TIMEOUT_MS, within } from './client/within.ts'
 import { conflict, writeGuarded } from './client/write-guarded.ts'
+import { credentialOptions, durationOption, nameOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
-import { credentialOptions, durationWord, nameWord } from './words.ts'
 
-type Place = Pick<RedisOptions, 'host' | 'port' | 'db' | 'tls' | 'username' | 'password'>
+type RedisEndpoint = Pick<RedisOptions, 'host' | 'port' | 'db' | 'tls' | 'username' | 'password'>
 
 /** A string in Redis, read when a message says that it has changed, and now and then. */
 export const redis: SourceKind = sourceKind({
   name: 'redis',
   options: {
-    key: nameWord.describe('the key that holds the document'),
-    channel: nameWord.optional().describe('where changes are published; default: the key and :changed'),
-    interval: durationWord('30s', { least: '100ms', most: '1h' }).describe('how often to read anyway; default: 30s'),
+    key: nameOption.describe('the key that holds the document'),
+    channel: nameOption.optional().describe('where changes are published; default: the key and :changed'),
+    interval: durationOption('30s', { least: '100ms', most: '1h' }).describe('how often to read anyway; default: 30s'),
     username: credentialOptions.username,
     password: credentialOptions.password,
   },
@@ -33,7 +33,7 @@ export const redis: SourceKind = sourceKind({
     }
     const { key, channel = `${key}:changed`, interval } = options
     const name = `redis ${showAddress(url)} ${key}`
-    const place: Place = {
+    const endpoint: RedisEndpoint = {
       host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
       port: Number(url.port || 6379),
       db: Number(url.pathname.slice(1)),
@@ -43,36 +43,36 @@ export const redis: SourceKind = sourceKind({
     }
 
     async function* readings(signal: AbortSignal): AsyncGenerator<SourceDocument> {
-      const bell = new Signal()
+      const wakeup = new Wakeup()
       let failure: Error | undefined
       const fail = (error: Error) => {
         failure ??= error
-        bell.ring()
+        wakeup.wake()
       }
-      const reader = await createClient(place, fail)
-      const listener = await createClient(place, fail)
+      const reader = await createClient(endpoint, fail)
+      const listener = await createClient(endpoint, fail)
       const close = () => {
-        // to close what is closed would leave a timer of two seconds
+        // closing a closed connection would leave a timer of two seconds
         for (const client of [reader, listener]) if (client.status !== 'end') client.disconnect()
       }
       signal.addEventListener('abort', close)
       try {
-        listener.on('message', () => bell.ring())
-        await within(timeoutMs, signal, async () => {
+        listener.on('message', () => wakeup.wake())
+        await within(TIMEOUT_MS, signal, async () => {
           await Promise.all([reader.connect(), listener.connect()])
           await listener.subscribe(channel)
-          // says more where the server tells of its keys and this user may hear it
-          await listener.subscribe(`__keyspace@${place.db}__:${key}`).catch(() => undefined)
+          // keyspace notifications report more, if the server sends them and this user may subscribe
+          await listener.subscribe(`__keyspace@${endpoint.db}__:${key}`).catch(() => undefined)
         })
         while (!signal.aborted) {
-          yield await within(timeoutMs, signal, () => readDocument(reader, key))
-          await bell.wait(interval, signal)
+          yield await within(TIMEOUT_MS, signal, () => readDocument(reader, key))
+          await wakeup.wait(interval, signal)
           // so that a flood of messages does not become a flood of readings
           await pause(20, signal)
           if (failure) throw failure
         }
       } catch (error) {
-        // what broke the connection says more than the command that found it broken
+        // the error that broke the connection is more useful than that of the command after it
         throw failure ?? error
       } finally {
         signal.removeEventListener('abort', close)
@@ -82,15 +82,15 @@ export const redis: SourceKind = sourceKind({
     const write = (text: string, base: SourceDocument, signal: AbortSignal) =>
       writeGuarded(text, { name, secrets }, async () => {
         let failure: Error | undefined
-        const writer = await createClient(place, error => {
+        const writer = await createClient(endpoint, error => {
           failure ??= error
         })
         try {
-          return await within(timeoutMs, signal, async () => {
+          return await within(TIMEOUT_MS, signal, async () => {
             await writer.connect()
             await writer.watch(key)
             if ((await readDocument(writer, key)).text !== base.text) throw conflict(name)
-            // told in the same breath, so that whoever hears of it finds it
+            // published in the same transaction, so that a subscriber that reads then finds the new document
             const done = await writer.multi().set(key, text).publish(channel, 'changed').exec()
             if (done === null) throw conflict(name)
             for (const [error] of done) if (error) throw error
@@ -106,22 +106,22 @@ export const redis: SourceKind = sourceKind({
   },
 })
 
-/** Reads no more of a key than a document may hold. */
+/** Reads no more of a key than the largest document has. */
 async function readDocument(reader: Redis, key: string): Promise<SourceDocument> {
-  const text = decodeText(await reader.getrangeBuffer(key, 0, largestBytes))
-  // a user who may not ask whether the key exists finds an empty document
+  const text = decodeText(await reader.getrangeBuffer(key, 0, LARGEST_BYTES))
+  // a user without permission for EXISTS gets an empty document
   const isMissing = text === '' && (await reader.exists(key).catch(() => 1)) === 0
   return { text, version: hashText(text), ...(isMissing ? { isMissing } : {}) }
 }
 
-/** A connection that fails once and for all: whoever watches begins anew. */
-async function createClient(place: Place, onFailure: (error: Error) => void): Promise<Redis> {
+/** A connection that does not reconnect: the watch starts again. */
+async function createClient(endpoint: RedisEndpoint, onFailure: (error: Error) => void): Promise<Redis> {
   const { Redis } = await importIoredis()
   const client = new Redis({
-    ...place,
+    ...endpoint,
     lazyConnect: true,
     protocol: 2,
-    connectTimeout: timeoutMs,
+    connectTimeout: TIMEOUT_MS,
     retryStrategy: () => null,
     maxRetriesPerRequest: 0,
     autoResubscribe: false,

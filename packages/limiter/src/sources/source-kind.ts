@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { Source, SourceKind } from './source.ts'
 
-/** Makes a kind whose `create` is given its own words as its schema types them. */
+/** Makes a kind whose `create` gets its own options, typed by its schema. */
 export function sourceKind<Shape extends z.ZodRawShape>(kind: {
   readonly name: string
   readonly options: Shape

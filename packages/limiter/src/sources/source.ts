@@ -1,11 +1,11 @@
 import type { z } from 'zod'
 
-/** A rule document as a source holds it. */
+/** A rule document as a source has it. */
 export interface SourceDocument {
   readonly text: string
   /**
-   * The source has no document: it was deleted, or never written. The text is then empty. An empty text without this word
-   * is a document that cannot be obeyed.
+   * The source has no document: it was deleted, or never written. The text is then empty. An empty text without this field
+   * is an invalid document.
    */
   readonly isMissing?: true | undefined
   /** The source's own mark of this content, for people. */
@@ -22,17 +22,17 @@ export interface Source {
    */
   watch(signal: AbortSignal): AsyncIterable<SourceDocument>
   /**
-   * Puts a text in the place of the document `base`, as it was just read, and tells the new one's version; a DianaError
-   * CONFLICT where something else stands there by now, which is then left as it is. A source without this is read only.
+   * Replaces the document `base`, as it was just read, with a text and returns the new version; throws a DianaError
+   * CONFLICT if the document has changed since, and leaves it unchanged. A source without this is read only.
    */
   write?(text: string, base: SourceDocument, signal: AbortSignal): Promise<string>
 }
 
-/** A kind of source that a rule file may name under `remote:`, by the word that holds its address. */
+/** A kind of source that a rule file may name under `remote:`, by the option that has its address. */
 export interface SourceKind {
   readonly name: string
-  /** The words that stand beside the address. */
+  /** The options beside the address. */
   readonly options: z.ZodRawShape
-  /** Opens nothing; throws a DianaError where the address cannot be obeyed. `options` are as their schema read them. */
+  /** Opens no connection; throws a DianaError if the address is invalid. `options` are parsed by their schema. */
   create(address: string, options: Readonly<Record<string, unknown>>): Source
 }

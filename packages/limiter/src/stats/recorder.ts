@@ -12,9 +12,6 @@ export interface RecordedCall {
   readonly oneOf: number
 }
 
-/** What calls always carry; whatever else a rule counts by is read when the call is recorded. */
-const ownWords: readonly string[] = ['ip', 'method', 'host', 'resource']
-
 const busyPerSecond = 2000
 const longestText = 512
 
@@ -40,8 +37,9 @@ export class CallRecorder {
 
   /** Records from now on what these rules read. */
   use(rules: readonly Pick<CompiledRule, 'keyParts' | 'match'>[]): void {
-    const readers = new Map(rules.flatMap(({ keyParts }) => keyParts))
-    this.#readers = [...readers].filter(([name]) => !ownWords.includes(name))
+    // a recorded call has these fields anyway; other values are read when the call is recorded
+    const parts = rules.flatMap(({ keyParts }) => keyParts).filter(([, , field]) => field === undefined)
+    this.#readers = [...new Map(parts.map(([name, read]) => [name, read]))]
     this.#headers = [...new Set(rules.flatMap(({ match }) => Object.keys(match.header ?? {})))]
   }
 

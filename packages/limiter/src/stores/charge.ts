@@ -1,4 +1,4 @@
-/** One count to move, whose and by how much; and what the store said of each level of its limit. */
+/** One count to change: which key, by how much; and the store's answer for each level of its limit. */
 export interface Charge {
   key: string
   cost: number
@@ -7,7 +7,7 @@ export interface Charge {
   /** False when the rule refuses at once, or as many calls wait as may. */
   mayWait: boolean
 
-  /** Microseconds until each level lets the call pass; empty where the store was not asked. */
+  /** Microseconds until each level lets the call pass; empty if the store was not asked. */
   readonly delays: number[]
   /** The longest of them: when the call passes its slowest level, every level counts it. */
   wait: number

@@ -1,10 +1,10 @@
 import { resetsSoFar, type Table } from './memory/table.ts'
 import { type FleetCharge, type FleetCounter, fleetCharge } from './store.ts'
 
-/** What a rule does while the store cannot be asked: count its part here, or all of it, let all calls pass, or none. */
+/** What a rule does while the store is down: count its share here, or all of it, let all calls pass, or none. */
 export type WhenStoreDown = 'share' | 'local' | 'allow' | 'refuse'
 
-/** A charge to counts that the whole fleet shares, with what stands in for them while the store cannot be asked. */
+/** A charge to counts that the whole fleet shares, with the local fallback for when the store is down. */
 export interface SharedCharge extends FleetCharge {
   readonly kind: 'shared'
   readonly table: Table
@@ -13,7 +13,7 @@ export interface SharedCharge extends FleetCharge {
   countedBy: 'fleet' | 'memory' | 'nobody'
   /** Where it is followed, or counted, in this process. */
   slot: number
-  /** When it was counted as passing, by the clock of whoever counted it. */
+  /** When it was counted as passing, by the clock of the store that counted it. */
   moment: number
   /** When this process followed the store's answer, by its own clock; 0 if it did not. */
   followedAt: number
@@ -46,7 +46,7 @@ export function sharedCharge(counter: FleetCounter, table: Table, whenStoreDown:
   }
 }
 
-/** Whether the rule counts in this process while the store cannot be asked. */
+/** Whether the rule counts in this process while the store is down. */
 export function isCountedHere({ whenStoreDown }: SharedCharge): boolean {
   return whenStoreDown === 'share' || whenStoreDown === 'local'
 }

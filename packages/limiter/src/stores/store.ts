@@ -13,10 +13,10 @@ export interface FleetRule {
   readonly terms?: readonly unknown[] | undefined
 }
 
-/** What is counted for one rule. Each store makes its own, and is given back only those. */
+/** The counts of one rule. Each store creates its own, and only gets those. */
 export interface FleetCounter {
   readonly meters: readonly Meter[]
-  /** A charge to it lasts until it is given back. */
+  /** A charge to it lasts until it is refunded. */
   readonly needsRelease: boolean
 }
 
@@ -65,24 +65,24 @@ export interface StoreWatcher {
   clockStepped(byMs: number): void
 }
 
-/** Where several processes count together: Redis, or anything else that judges all charges of a call at once. */
+/** Where several processes count together: Redis, or any other store that decides all charges of a call at once. */
 export interface SharedStore {
   createCounter(rule: FleetRule): FleetCounter
-  /** Judges all charges at once and writes what each level says into them: every one is counted, or, if one refuses, none. */
+  /** Decides all charges at once and writes the answer of each level into them: all are counted, or, if one refuses, none. */
   take(charges: readonly FleetCharge[]): Promise<Answered>
-  /** Judges all charges without counting any. */
+  /** Decides all charges without counting any. */
   look(charges: readonly FleetCharge[]): Promise<Answered>
-  /** Takes charges back; nobody waits for it. */
+  /** Takes charges back, without an answer. */
   giveBack(refunds: readonly FleetRefund[]): void
   /** Takes back what a call was charged at `now`, by the clock of the store. */
   refund(charges: readonly FleetCharge[], now: number): void
-  /** Counts what it was not told of, as far as it fits, and writes down what does not. */
+  /** Counts calls that the store has missed, as far as they fit, and writes into `unfit` what does not. */
   catchUp(missed: CatchUp<FleetCounter>): Promise<void>
-  /** Keys for which something is counted, at most so many; some of it may mean nothing any more. */
+  /** Keys with counts, at most `most`; some may be idle already. */
   keys(counter: FleetCounter, most: number): Promise<string[]>
   /** Forgets what is counted for one key of a rule. */
   reset(counter: FleetCounter, key: string): Promise<void>
-  /** Says again what this process holds, lest the store takes it for gone. */
+  /** Renews the leases of this process, so that the store does not release them. */
   renew?(): void
   /** Reports to one watcher from now on. */
   watch?(watcher: StoreWatcher): void

@@ -5,10 +5,10 @@ import { type LocalCharge, localCharge, MemoryStore } from '../stores/memory/mem
 import { resetsSoFar, type Table } from '../stores/memory/table.ts'
 import { type RedisCounter, redisCharge } from '../stores/redis/counter.ts'
 import type { RedisStore } from '../stores/redis/redis-store.ts'
-import { compileRules } from './compile-words.ts'
+import { compileRule } from './compile-rule.ts'
 import type { TimelineRule } from './timeline.ts'
 
-/** What happens at a moment: a call, a refund of an earlier call, a reset of a caller, or other words for the rule. */
+/** What happens at a moment: a call, a refund of an earlier call, a reset of a caller, or changed options of the rule. */
 export type Move =
   | {
       readonly at: number
@@ -46,9 +46,9 @@ export interface Stage {
   reset(now: number, key: string): void | Promise<void>
 }
 
-export function memoryStage(words: TimelineRule): Stage {
+export function memoryStage(options: TimelineRule): Stage {
   const store = new MemoryStore()
-  const table: Table = store.createTable('rule', compileRules(words).meters)
+  const table: Table = store.createTable('rule', compileRule(options).meters)
   return {
     change: (rule, now) => void table.adopt(rule.meters, now, { keepsPast: true }),
     reset: (_now, key) => table.reset(key),
@@ -64,9 +64,9 @@ export function memoryStage(words: TimelineRule): Stage {
   }
 }
 
-/** `setNow` is told every moment, for the store's clock. */
-export function redisStage(words: TimelineRule, store: RedisStore, setNow: (now: number) => void): Stage {
-  let counter: RedisCounter = store.createCounter(compileRules(words))
+/** `setNow` gets every moment, for the store's clock. */
+export function redisStage(options: TimelineRule, store: RedisStore, setNow: (now: number) => void): Stage {
+  let counter: RedisCounter = store.createCounter(compileRule(options))
   const arrival = async (): Promise<void> => void (await store.look([redisCharge(counter)]))
   return {
     async change(rule, now) {
@@ -95,7 +95,7 @@ export async function runAmended({ title, moves }: AmendedTimeline, stage: Stage
   const calls = new Map<string, { readonly answer: Answer; readonly cost: number }>()
   for (const [index, move] of moves.entries()) {
     const now = Math.round((startMs + move.at) * 1000)
-    if ('change' in move) await stage.change(compileRules(move.change), now)
+    if ('change' in move) await stage.change(compileRule(move.change), now)
     else if ('reset' in move) await stage.reset(now, move.reset)
     else if ('refund' in move) {
       const { answer, cost } = calls.get(move.refund)!

@@ -8,6 +8,6 @@ export {
   runTimeline,
   type Timeline,
   type TimelineAnswer,
-  type TimelineJudge,
+  type TimelineDecider,
 } from './timeline.ts'
 export { timelines } from './timelines.ts'

@@ -21,7 +21,7 @@ export const nonsense: Readonly<Record<string, (socket: Socket) => void>> = {
     socket.end('HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n'),
 }
 
-/** Runs a test beside a server that says what `talk` says to whoever speaks first. */
+/** Runs a test beside a server that answers the first data of each connection with what `talk` returns. */
 export async function withServer(
   talk: (socket: Socket) => void,
   test: (port: number, connected: Promise<void>) => Promise<void>,

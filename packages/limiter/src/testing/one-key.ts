@@ -3,7 +3,7 @@ import type { Meter } from '../algorithms/algorithm.ts'
 const FENCE = -12_345
 const AT = 2
 
-/** One caller's state at a meter, alone and fenced in: whoever writes beyond his slots is found out. */
+/** One caller's state at a meter, between guard values: a meter that writes beyond its slots fails the test. */
 export class OneKey {
   readonly meter: Meter
   readonly #state: Float64Array

@@ -158,7 +158,7 @@ export class StoreWalk {
     await this.#ask(asked, what)
   }
 
-  /** Asks both stores at once, and compares what they say. */
+  /** Sends a call to both stores, and compares their answers. */
   async #ask(asked: readonly Asked[], what: 'take' | 'look'): Promise<{ allowed: boolean; locals: LocalCharge[] }> {
     const locals = asked.map(({ table, key, cost, enforced, mayWait }): LocalCharge => {
       return { ...localCharge(table), key, cost, enforced, mayWait }
@@ -172,7 +172,7 @@ export class StoreWalk {
     const answer = await this.#redis[what](shared)
     assert.deepStrictEqual({ ...answer, charges: shared.map(seen) }, expected)
     const retryUs = Math.max(...locals.map(({ wait }) => wait))
-    // a changed limit may ask for thousands of years, which no clock counts in microseconds
+    // a changed limit may need thousands of years, which no clock counts in microseconds
     this.#retryUs = retryUs < 1e14 ? retryUs : 0
     if (what === 'look' || !allowed) return { allowed, locals }
     locals.forEach(({ key, cost, fits, wait, slot }, i) => {
@@ -267,7 +267,7 @@ function metersOf(algorithm: string, limits: readonly Dice[], options: Dice, tim
   })
 }
 
-/** What a store said of a charge; Redis says never for what is longer than 285 years. */
+/** The answer of a store to a charge; Redis answers never for delays over 285 years. */
 function seen({ delays, wait, fits, remaining, resets }: LocalCharge | RedisCharge): object {
   const sane = (us: number) => {
     if (us > Number.MAX_SAFE_INTEGER) return Number.POSITIVE_INFINITY

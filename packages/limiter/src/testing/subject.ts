@@ -29,9 +29,9 @@ export interface Subject {
   readonly meter: Meter
   /** The largest cost that ever fits, or is tried. */
   readonly most: number
-  /** Throws where more was admitted than the limit says. */
+  /** Throws if more was admitted than the limit allows. */
   assertBound(admitted: readonly Admission[]): void
-  /** The plainest way to the same answers, where there is one. */
+  /** The simplest implementation with the same answers, if there is one. */
   readonly oracle?: Oracle | undefined
 }
 
@@ -138,7 +138,7 @@ export const subjects: Readonly<Record<string, SubjectMaker>> = {
     const numbers = { count: limit.count, periodUs: limit.periodMs * 1000, maxWaitUs: 0 }
     const options = timeoutUs === undefined ? { burst } : { burst, delay }
     return {
-      // nginx knows no timeout: whoever finds room waits
+      // nginx has no timeout: a call waits if the queue has room
       ...{ limit, most: burst + 1, meter: leakyBucket.meter(limit, options, timeoutUs === undefined ? undefined : {}) },
       // and it rounds moments to what it can count, where these do not come out even
       oracle: numbers.periodUs % limit.count === 0 ? nginxOracle(numbers, burst, delay) : undefined,
@@ -160,7 +160,7 @@ function waitOptions(timeoutUs: number): WaitOptions | undefined {
   return timeoutUs === 0 ? undefined : { timeoutUs }
 }
 
-/** Doubles hold a bucket's numbers exactly up to here; and of several tokens in a microsecond some are lost in waiting. */
+/** Doubles represent a bucket's numbers exactly up to here; and of several tokens in a microsecond some are lost in waiting. */
 function isCountedExactly({ count, periodUs, maxWaitUs }: Numbers, burst: number): boolean {
   const tokens = 2 * burst + Math.ceil((maxWaitUs * count) / periodUs)
   return tokens * periodUs <= 2 ** 52 && (maxWaitUs === 0 || count <= periodUs)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 
-/** The words of a rule that say how to count. */
+/** The options of a rule that define how it counts. */
 export interface TimelineRule {
   readonly limit: string | number | readonly (string | number)[]
   readonly algorithm?: string
@@ -18,7 +18,7 @@ export interface Row {
   /** Milliseconds on the timeline's own clock. */
   readonly at: number
   readonly cost?: number
-  /** Whose call it is; one and the same caller where left out. */
+  /** The caller; left out, always the same one. */
   readonly key?: string
   readonly times?: number
   readonly expected: Outcome
@@ -36,7 +36,7 @@ export interface Timeline {
   readonly rows: readonly Row[]
 }
 
-/** What a timeline asks of a verdict. */
+/** The fields of a verdict that a timeline checks. */
 export interface TimelineAnswer {
   readonly allowed: boolean
   readonly waitMs: number
@@ -44,11 +44,11 @@ export interface TimelineAnswer {
   readonly decisions: readonly { readonly remaining: number; readonly resetAfterMs: number }[]
 }
 
-/** Judges one call of a timeline's rule at a moment of its clock; must not hold it back, only say how long it would. */
-export type TimelineJudge = (atMs: number, cost: number, key: string) => TimelineAnswer | Promise<TimelineAnswer>
+/** Decides one call of a timeline's rule at a moment of its clock; must not delay it, only report for how long it would. */
+export type TimelineDecider = (atMs: number, cost: number, key: string) => TimelineAnswer | Promise<TimelineAnswer>
 
 /** Makes the calls of a timeline, in order, and throws at the first answer that is not the expected one. */
-export async function runTimeline(timeline: Timeline, judge: TimelineJudge): Promise<void> {
+export async function runTimeline(timeline: Timeline, judge: TimelineDecider): Promise<void> {
   for (const [index, row] of timeline.rows.entries()) {
     const { at, cost = 1, key = 'caller', times = 1 } = row
     for (let call = 1; call <= times; call++) {

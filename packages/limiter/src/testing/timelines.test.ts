@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { createTestDecider } from './judge-words.ts'
-import { runTimeline, type Timeline, type TimelineJudge } from './timeline.ts'
+import { createTestDecider } from './test-decider.ts'
+import { runTimeline, type Timeline, type TimelineDecider } from './timeline.ts'
 import { timelines } from './timelines.ts'
 
 const aDayIn2026 = 20_772 * 86_400_000
 
-function inMemory({ rule }: Timeline, startMs: number): TimelineJudge {
+function inMemory({ rule }: Timeline, startMs: number): TimelineDecider {
   const judge = createTestDecider([rule])
   return (atMs, cost, key) => {
     const call = { method: 'GET', path: '/', attributes: { key } }

@@ -6,7 +6,7 @@ import { guavaTimelines } from './timelines/guava.ts'
 import { nginxTimelines } from './timelines/nginx.ts'
 import { windowTimelines } from './timelines/windows.ts'
 
-/** Every table of moments; whatever counts for Diana answers them all alike. */
+/** Every table of moments; every store gives the same answers. */
 export const timelines: readonly Timeline[] = [
   ...nginxTimelines,
   ...guavaTimelines,

@@ -10,12 +10,12 @@ const kinds: Kind[] = ['memory', 'Redis']
 let rules = 0
 
 /** A limiter whose time is the test's, also in Redis, with one rule of its own. */
-async function start(kind: Kind, words: { limit?: string; block?: string; algorithm?: string } = {}) {
+async function start(kind: Kind, options: { limit?: string; block?: string; algorithm?: string } = {}) {
   const time = { ms: 1_800_000_000_000 }
   const rule = `rule-${++rules}`
   const limiter = await createLimiter({
     clock: () => time.ms,
-    rules: [{ id: rule, by: 'account', limit: '2/10s', block: '6s', algorithm: 'fixed-window', ...words } as never],
+    rules: [{ id: rule, by: 'account', limit: '2/10s', block: '6s', algorithm: 'fixed-window', ...options } as never],
     ...(kind === 'Redis' ? { store: { redis: redis.server.client, timeout: '5s' } } : {}),
   })
   redis.closeLater(limiter)
@@ -34,7 +34,7 @@ async function start(kind: Kind, words: { limit?: string; block?: string; algori
 const of = (account: string) => ({ method: 'GET', path: '/', attributes: { account } })
 
 describe.each(kinds)('a block kept in %s', kind => {
-  it('ends when the first refused caller was told, however often the caller calls meanwhile', async () => {
+  it('a block ends at its first announced moment, however often the caller calls meanwhile', async () => {
     const { time, check } = await start(kind)
     for (const allowed of [true, true, false]) expect((await check()).allowed).toBe(allowed)
     const table: [atMs: number, retryAfterMs: number][] = []
@@ -147,4 +147,27 @@ it('calls that are refused together set one block, which begins with the first',
   time.ms += 5000
   await Promise.all(Array.from({ length: 20 }, () => limiter.check(of('ann'))))
   expect(await limiter.blocks()).toEqual([{ rule, key: 'ann', leftMs: 1000 }])
+})
+
+describe('a block of a plain value', () => {
+  it.each([
+    ['host', 'API.example.com:443', { host: 'api.example.com' }],
+    ['method', 'get', { method: 'HEAD' }],
+    ['ip', '2001:DB8:0::1', { ip: '2001:db8::2' }],
+    ['resource', '/orders/:id', { resource: '/orders/:id' }],
+  ])('a rule by %s blocks the value %s in every spelling', async (by, value, call) => {
+    const limiter = await createLimiter({ rules: [{ id: 'one', by, limit: '9/m', block: '1m' }] })
+    await limiter.block('one', value)
+    expect((await limiter.check({ method: 'GET', path: '/', ...call })).allowed).toBe(false)
+    await limiter.close()
+  })
+
+  it('a rule blocks an address that identify reads from a header', async () => {
+    const identify = { ip: ['header:x-real-ip'] }
+    const limiter = await createLimiter({ identify, rules: [{ id: 'one', by: 'ip', limit: '9/m', block: '1m' }] })
+    await limiter.block('one', '203.0.113.9')
+    const call = { method: 'GET', path: '/', ip: '10.0.0.1', headers: { 'x-real-ip': '203.0.113.9' } }
+    expect((await limiter.check(call)).allowed).toBe(false)
+    await limiter.close()
+  })
 })

@@ -39,7 +39,7 @@ describe('a call that gives a rule several values to count by', () => {
     expect(await left(limiter, from('192.0.2.1', { query: 'tenant=ann' }))).toEqual([5, 5])
   })
 
-  it('passes rules that only watch, that let its caller off, or that are told who calls', async () => {
+  it('an ambiguous call passes shadow rules, rules that exempt it, and rules by attributes', async () => {
     const limiter = await make({
       identify: { tenant: ['query:tenant'] },
       rules: [
@@ -54,7 +54,7 @@ describe('a call that gives a rule several values to count by', () => {
 })
 
 describe('lists of callers', () => {
-  it('deny at once, whatever else is said, and charge nobody', async () => {
+  it('a deny list refuses at once and charges no counter', async () => {
     const limiter = await make({
       allow: '10.0.0.0/8',
       deny: { ip: ['203.0.113.0/24', '10.6.6.6'], account: 'mallory' },
@@ -107,7 +107,7 @@ describe('lists of callers', () => {
     expect(await left(limiter, from('192.0.2.1'))).toEqual([4, 2, 1])
   })
 
-  it('let nobody wait in a line who is denied', async () => {
+  it('a denied caller does not wait in the queue', async () => {
     const limiter = await make({
       deny: '203.0.113.9',
       rules: [{ id: 'busy', limit: 1, algorithm: 'concurrency', whenFull: 'wait' }],
@@ -130,21 +130,23 @@ describe('an explanation', () => {
         { id: 'login', by: 'ip', limit: '2/m', allow: '192.0.2.7', deny: '192.0.2.8' },
       ],
     })
-    const told = async (ip: string) => {
+    const reasonsFor = async (ip: string) => {
       const { caller } = await limiter.explain(from(ip))
       return caller.map(({ is, rule, means }) => [is, rule, means])
     }
-    expect(await told('10.1.2.3')).toEqual([
+    expect(await reasonsFor('10.1.2.3')).toEqual([
       ['allowed', undefined, 'on the allow list: every call passes, and no rule counts it'],
     ])
-    expect(await told('203.0.113.9')).toEqual([
+    expect(await reasonsFor('203.0.113.9')).toEqual([
       ['denied', undefined, expect.stringContaining('on the deny list: every call is refused with status 403')],
     ])
-    expect(await told('192.0.2.7')).toEqual([
+    expect(await reasonsFor('192.0.2.7')).toEqual([
       ['allowed', 'login', expect.stringContaining('on the allow list of rule "login": this rule neither counts')],
     ])
-    expect(await told('192.0.2.8')).toEqual([['denied', 'login', expect.stringContaining('deny list of rule "login"')]])
-    expect(await told('192.0.2.9')).toEqual([])
+    expect(await reasonsFor('192.0.2.8')).toEqual([
+      ['denied', 'login', expect.stringContaining('deny list of rule "login"')],
+    ])
+    expect(await reasonsFor('192.0.2.9')).toEqual([])
     expect((await limiter.explain(from('192.0.2.7'))).map(({ rule }) => rule)).toEqual(['all'])
   })
 
@@ -185,7 +187,7 @@ describe('a rule about callers who lack a dimension', () => {
   })
 })
 
-describe('functions in place of words', () => {
+describe('functions in place of names', () => {
   it('say who calls and what it costs; one that throws says nothing', async () => {
     const limiter = await make({
       identify: { account: [call => call.headers?.session as string, 'header:x-account'], tenant: () => 42 },
@@ -228,7 +230,7 @@ describe('a token', () => {
     return { headers: { authorization: `Bearer ${signed}.${signature}` } }
   }
 
-  it('says who calls as long as it is true; a false one buys nobody a count of his own', async () => {
+  it('a valid token identifies the caller; an invalid one gets no count of its own', async () => {
     const limiter = await make({
       jwt: { key },
       identify: { account: 'jwt:sub' },
@@ -283,7 +285,7 @@ describe('a rule that counts failures', () => {
     expect((await limiter.check(call)).allowed).toBe(false)
   })
 
-  it('lets no crowd of guesses through at once', async () => {
+  it('many guesses at once do not pass a limit on failures', async () => {
     const limiter = await make({ rules: [{ id: 'login', limit: '3/m', countWhen: [401, 403] }] })
     const verdicts = Array.from({ length: 9 }, () => limiter.decide(from('192.0.2.1')))
     expect(verdicts.map(verdict => 'allowed' in verdict && verdict.allowed)).toEqual([
@@ -294,7 +296,7 @@ describe('a rule that counts failures', () => {
 })
 
 describe('a blocked caller', () => {
-  it('is refused for the time, though the limit would let him in, and others are not', async () => {
+  it('a blocked caller is refused for the block time, even below the limit, and others are not', async () => {
     const limiter = await make({
       rules: [
         { id: 'login', by: 'ip', limit: '2/s', block: '10m' },
@@ -359,14 +361,14 @@ describe('a blocked caller', () => {
     expect(await reason()).toBe('both')
     await expect(limiter.block('both', 'u1', 5)).rejects.toThrow('say whom by a call')
     await expect(limiter.block('none', call, 5)).rejects.toThrow('blocks nobody')
-    await expect(limiter.block('nobody', call, 5)).rejects.toThrow('there is no rule "nobody"')
+    await expect(limiter.block('unknown', call, 5)).rejects.toThrow('there is no rule "unknown"')
     await expect(limiter.block('address', call)).rejects.toThrow('for how long')
     for (const time of ['soon', 0, -1, 1.5, Number.NaN]) {
       await expect(limiter.block('address', call, time)).rejects.toThrow('for how long')
     }
   })
 
-  it('whom a flood hides is refused by the limit, and blocks no stranger', async () => {
+  it('a caller in the overflow counter is refused by the limit, and blocks no other caller', async () => {
     const limiter = await make({ maxKeys: 3, rules: [{ id: 'login', by: 'ip', limit: '1/h', block: '2h' }] })
     for (let i = 0; i < 9; i++) await limiter.check(from(`192.0.2.${i}`))
     await limiter.check(from('192.0.2.1'))
@@ -400,7 +402,7 @@ describe('across the fleet', () => {
     return limiter
   }
 
-  it('a caller blocked by one process is blocked by all, until he is let in by any', async () => {
+  it('a caller blocked by one process is blocked by all, until any process unblocks them', async () => {
     const rule = { id: 'fleet', by: 'ip', limit: '2/100ms', block: '10m' }
     const [one, two] = [await join(rule), await join(rule)]
     const call = from('192.0.2.1')

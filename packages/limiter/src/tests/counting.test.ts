@@ -60,7 +60,7 @@ describe('a process that judges no calls', () => {
 })
 
 describe('processes that count together', () => {
-  it('admit exactly the limit, whoever is asked', async () => {
+  it('several limiters on one counting process admit exactly the limit', async () => {
     await count()
     const [one, other] = await join2({
       rules: [
@@ -118,7 +118,7 @@ describe('processes that count together', () => {
     await expect.poll(async () => (await other.peek(call)).decisions[0]!.remaining).toBe(3)
   })
 
-  it('go on by themselves while nobody counts, and together again when somebody does', async () => {
+  it('limiters count by themselves while the counting process is down, and together when it is back', async () => {
     const first = await count()
     const [one, other] = await join2({
       rules: [{ id: 'places', limit: 3, algorithm: 'concurrency' }],
@@ -159,7 +159,7 @@ describe('processes that count together', () => {
     for (let i = 1; i < sorted.length; i++) expect(sorted[i]! - sorted[i - 1]!).toBeGreaterThan(5)
   })
 
-  it('forget a key when told to', async () => {
+  it('a reset of a key reaches the counting process', async () => {
     await count()
     const [one, other] = await join2({ rules: [{ id: 'all', by: 'ip', limit: '1/m' }] })
     expect((await one.check(call)).allowed).toBe(true)

@@ -16,9 +16,9 @@ it('takes a file once, whatever mark an editor puts in front of it', async () =>
   const config = join(folder, 'diana.yaml')
   writeFileSync(config, '\uFEFFrules: [{ id: a, limit: 1/s }]')
   const limiter = await createLimiter({ config })
-  const told = once(limiter.events, 'rules')
+  const changed = once(limiter.events, 'rules')
   writeFileSync(config, 'rules: [{ id: b, limit: 1/s }]')
-  await told
+  await changed
   expect(limiter.status()).toMatchObject({ rules: [{ id: 'b' }], sources: [{ taken: 2 }] })
   await limiter.close()
 })

@@ -7,7 +7,7 @@ import type { Verdict } from '../verdict.ts'
 
 const redis = useRedis()
 
-interface Words {
+interface RuleTerms {
   readonly by?: string
   readonly limit: string | readonly string[]
   readonly algorithm?: string
@@ -16,22 +16,22 @@ interface Words {
 let walks = 0
 
 /** One limiter that may refuse without asking Redis, and one that judges every call in this process, at one time. */
-async function startBoth(words: readonly Words[]) {
+async function startBoth(terms: readonly RuleTerms[]) {
   const time = { ms: 1_800_000_000_000 + 137 }
   walks++
-  const rules = words.map((rule, i) => ({ id: `walk-${walks}-rule-${i}`, ...rule }) as never)
+  const rules = terms.map((rule, i) => ({ id: `walk-${walks}-rule-${i}`, ...rule }) as never)
   const clock = () => time.ms
   const distributed = await createLimiter({ rules, clock, store: { redis: redis.server.client, timeout: '5s' } })
   const local = await createLimiter({ rules, clock })
   const check = async (account: string, cost: number) => {
     const call = { method: 'GET', path: '/', attributes: { account } }
-    return await Promise.all([distributed, local].map(limiter => limiter.check(call, { cost }).then(told)))
+    return await Promise.all([distributed, local].map(limiter => limiter.check(call, { cost }).then(essence)))
   }
   return { time, check, close: () => Promise.all([distributed.close(), local.close()]) }
 }
 
 /** All that a filter makes headers and an answer of. */
-function told({ allowed, rule, reason, retryAfterMs, decisions, answer }: Verdict) {
+function essence({ allowed, rule, reason, retryAfterMs, decisions, answer }: Verdict) {
   return { allowed, rule, reason, retryAfterMs, decisions, answer }
 }
 
@@ -47,7 +47,7 @@ const step = fc.record({
   cost: fc.constantFrom(1, 1, 1, 2),
 })
 
-describe('a refusal that asks nobody', () => {
+describe('a refusal from the deny cache', () => {
   it('has the numbers of the slowest rule, however often the caller comes back', async () => {
     const { time, check, close } = await startBoth([
       { by: 'account', limit: '1/s' },

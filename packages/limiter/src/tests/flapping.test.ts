@@ -37,10 +37,10 @@ describe.each(['memory', 'Redis'] as const)(
         let change = (_: SourceDocument): void => {}
         const documentOf = (rule: object) => ({ text: JSON.stringify({ rules: [rule] }), version: `${++version}` })
         const center: SourceKind = {
-          name: 'centre',
+          name: 'center',
           options: {},
           create: () => ({
-            name: 'centre',
+            name: 'center',
             async *watch() {
               yield documentOf(one)
               while (true) {
@@ -55,7 +55,7 @@ describe.each(['memory', 'Redis'] as const)(
           clock: () => nowMs,
           ...(redis && { store: { redis: `redis://${redis.authority}`, timeout: '5s' } }),
           rules: [],
-          remote: { centre: 'here' },
+          remote: { center: 'here' },
           sources: [center],
         })
         closing.push(() => limiter.close())

@@ -42,7 +42,7 @@ async function areHealthy(limiters: readonly Limiter[]): Promise<void> {
 const algorithms = ['sliding-window', 'sliding-log', 'fixed-window', 'token-bucket', 'leaky-bucket'] as const
 
 describe('a Redis that is flushed while processes are connected', () => {
-  it('is told again what rules of all algorithms had counted: callers with nothing left stay out', async () => {
+  it('a Redis without its counts gets them back for rules of all algorithms: callers at their limit stay refused', async () => {
     const rules = algorithms.map(algorithm => {
       const burst = algorithm === 'leaky-bucket' ? { burst: 19 } : {}
       return { id: algorithm, match: { path: `/${algorithm}` }, by: 'account', algorithm, limit: '20/h', ...burst }
@@ -91,7 +91,7 @@ describe('a Redis that is flushed while processes are connected', () => {
     expect(await isAllowed(other, 'ann')).toBe(false)
   })
 
-  it('is told again too if it has evicted the counts of a single rule', async () => {
+  it('a Redis that has evicted the counts of a single rule gets them back, too', async () => {
     const { redis, limiters } = await start([{ id: 'each', by: 'account', limit: '20/h' }], 1)
     const one = limiters[0]!
     for (let i = 0; i < 15; i++) await isAllowed(one, 'ann')

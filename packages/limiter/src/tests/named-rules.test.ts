@@ -50,7 +50,7 @@ describe('a rule used by name', () => {
   })
 })
 
-describe('a cost told by a function', () => {
+describe('a cost from a function', () => {
   it.each([
     [() => 4, 6],
     [() => 0, 10],
@@ -86,29 +86,29 @@ describe('a rule added in code', () => {
     expect(() => limiter.addRule({ id: 'late', limit: '1/s' })).toThrow('closed')
   })
 
-  it('that cannot be obeyed is told with its mistakes, and changes nothing', async () => {
+  it('an invalid rule is reported with its mistakes, and changes nothing', async () => {
     const limiter = await createLimiter({ rules: [{ id: 'all', limit: '10/m' }] })
     const bad = [
       () => limiter.addRule({ id: 'a', limit: '10 per minute' }),
       () => limiter.addRule({ id: 'a', by: 'tenant', limit: '10/m' }),
       () => limiter.addRule(undefined as never),
     ]
-    const told = bad.map(add => {
+    const messages = bad.map(add => {
       try {
         return add()
       } catch (error) {
         return String(error)
       }
     })
-    expect(told).toMatchInlineSnapshot(`
+    expect(messages).toMatchInlineSnapshot(`
       [
         "DianaError: options:0:0 rule "a": limit "10 per minute" is not a limit: did you mean 10/m?",
         "DianaError: options:0:0 rule "a": by "tenant" is not a dimension: write account, device, ip, resource, host, method, header:<name>, query:<name>, cookie:<name>, jwt:<name> or client-certificate:<name>, or define it under identify",
-        "DianaError: options:0:0: the rule is missing: give a map of words",
+        "DianaError: options:0:0: the rule is missing: give a map of options",
       ]
     `)
     limiter.addRule({ id: 'a', limit: '10/m' })
-    expect(() => limiter.addRule({ id: 'a', limit: '11/m' })).toThrow('was added with other words')
+    expect(() => limiter.addRule({ id: 'a', limit: '11/m' })).toThrow('was added with other options')
     expect(limiter.status().rules.map(({ id }) => id)).toEqual(['all', 'a'])
     await limiter.close()
   })

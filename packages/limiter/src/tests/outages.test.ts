@@ -44,7 +44,7 @@ async function restartEmpty(redis: RedisServer, limiters: readonly Limiter[], me
 const remaining = async (limiter: Limiter, account: string) =>
   (await limiter.peek(of(account))).decisions.map(decision => decision.remaining)
 
-/** Calls at full speed, with some under way at any time, until told to stop; returns how many were admitted. */
+/** Calls at full speed, with some in flight at any time, until stopped; returns how many were admitted. */
 function hammer(limiters: readonly Limiter[], account: string): () => Promise<number> {
   let isOver = false
   let sum = 0
@@ -147,7 +147,7 @@ describe('what an outage can cost', () => {
     expect(total).toBeLessThanOrEqual(24 + 8 + 8)
   })
 
-  it('is nothing for callers who come only then, or whom all processes knew', async () => {
+  it('an outage costs nothing for new callers, or callers that all processes knew', async () => {
     const { limiters, cut, back } = await startApart('24/h', 3)
     let total = await sumOf(limiters, 'ann', 2)
     cut(true)
@@ -174,7 +174,7 @@ describe('after an outage of Redis', () => {
     expect(limiter.status().store?.outages).toMatchObject([{ calls: 6, over: 0 }])
   })
 
-  it('charges exactly the calls that Redis was not told of, when Redis comes back with its memory', async () => {
+  it('when Redis comes back with its counts, exactly the missed calls are charged', async () => {
     const { redis, limiter } = await start(['1000/s', '20000/m', '500000/h'])
     await admitted(limiter, 'ann', 5)
     await redis.stop('SIGKILL')

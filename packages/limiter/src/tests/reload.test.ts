@@ -14,23 +14,23 @@ afterEach(async () => {
   for (const limiter of limiters.splice(0)) await limiter.close()
 })
 
-/** A limiter whose rules a centre in this process changes. */
+/** A limiter whose rules are changed by a config center in this process. */
 async function house(...rules: readonly RuleOptions[]) {
-  const told: SourceDocument[] = []
+  const pending: SourceDocument[] = []
   let wake = (): void => {}
   let version = 0
   const documentOf = (rules: readonly RuleOptions[]): SourceDocument => {
     return { text: JSON.stringify({ rules }), version: `${++version}` }
   }
-  const centre: SourceKind = {
-    name: 'centre',
+  const center: SourceKind = {
+    name: 'center',
     options: {},
     create: () => ({
-      name: 'centre',
+      name: 'center',
       async *watch() {
         yield documentOf(rules)
         while (true) {
-          while (told.length > 0) yield told.shift()!
+          while (pending.length > 0) yield pending.shift()!
           await new Promise<void>(resolve => {
             wake = resolve
           })
@@ -40,14 +40,14 @@ async function house(...rules: readonly RuleOptions[]) {
   }
   const limiter = await createLimiter({
     rules: [],
-    remote: { centre: 'here' },
-    sources: [centre],
+    remote: { center: 'here' },
+    sources: [center],
     clock: () => Date.now(),
   })
   limiters.push(limiter)
   const change = async (...rules: readonly RuleOptions[]): Promise<void> => {
     const taken = once(limiter.events, 'rules')
-    told.push(documentOf(rules))
+    pending.push(documentOf(rules))
     wake()
     await taken
   }
@@ -58,18 +58,18 @@ async function house(...rules: readonly RuleOptions[]) {
   return { limiter, change, call, waitingFor, check: async () => (await call()).allowed }
 }
 
-const places = (limit: number, words: Partial<CommonRuleOptions> = {}): RuleOptions => {
-  return { id: 'places', limit, algorithm: 'concurrency', ...words }
+const places = (limit: number, options: Partial<CommonRuleOptions> = {}): RuleOptions => {
+  return { id: 'places', limit, algorithm: 'concurrency', ...options }
 }
 const queue = (limit: number): RuleOptions => places(limit, { whenFull: 'wait', queue: { timeout: '10s' } })
 
 describe('when the rules change', () => {
-  it('the status tells where each rule came from', async () => {
+  it('the status has the source of each rule', async () => {
     const { limiter, change } = await house(places(1))
     await change(places(1), { id: 'more', limit: '5/s' })
     expect(limiter.status().rules).toMatchObject([
-      { id: 'places', origin: 'centre' },
-      { id: 'more', origin: 'centre' },
+      { id: 'places', origin: 'center' },
+      { id: 'more', origin: 'center' },
     ])
     expect(limiter.status().sources[1]).toMatchObject({ role: 'remote', version: '2', taken: 2 })
   })
@@ -87,7 +87,7 @@ describe('when the rules change', () => {
     expect(next.map(({ allowed }) => allowed)).toEqual([true, true, false])
   })
 
-  it('whoever waits for a place is let in as soon as there are more', async () => {
+  it('a waiting call is admitted as soon as the rule has more slots', async () => {
     const { change, call, waitingFor } = await house(queue(1))
     const first = (await call()) as Verdict
     const waiting = [call(), call(), call()]
@@ -100,7 +100,7 @@ describe('when the rules change', () => {
     expect((await waiting[2]!).allowed).toBe(true)
   })
 
-  it('whoever waits for a place of a rule that is gone passes', async () => {
+  it('a call that waits for a slot of a removed rule passes', async () => {
     const { change, call } = await house(queue(1))
     await call()
     const waiting = call()
@@ -109,7 +109,7 @@ describe('when the rules change', () => {
     expect((await call()).allowed).toBe(true)
   })
 
-  it('whoever waits for a place that nobody may wait for any more is refused', async () => {
+  it('a waiting call is refused when its rule no longer lets calls wait', async () => {
     const { change, call } = await house(queue(1))
     await call()
     const waiting = call()
@@ -117,7 +117,7 @@ describe('when the rules change', () => {
     expect(await waiting).toMatchObject({ allowed: false, rule: 'places' })
   })
 
-  it('whoever goes on waiting is refused when his time is over', async () => {
+  it('a call that still waits after a reload is refused at its timeout', async () => {
     const { change, call } = await house(queue(1))
     await call()
     const waiting = call()
@@ -143,25 +143,28 @@ describe('when the rules change', () => {
   it.each([
     ['slower', 10],
     ['smaller than the calls of others', 1],
-  ])('one who gives up after a limit became %s holds nobody up for longer than he was told', async (_, burst) => {
-    const bucket = (limit: string, burst: number): RuleOptions => {
-      return { id: 'bucket', limit, algorithm: 'token-bucket', burst, whenFull: 'wait', queue: { timeout: '10s' } }
-    }
-    const { change, call } = await house(bucket('10/s', 10))
-    await call({ cost: 10 })
-    const controller = new AbortController()
-    const gone = Promise.resolve(call({ cost: 5, signal: controller.signal })).catch(() => 'gone')
-    const staying = call({ cost: 5 })
-    await change(bucket('1/h', burst))
-    controller.abort()
-    expect(await gone).toBe('gone')
-    await vi.advanceTimersByTimeAsync(1000)
-    expect((await staying).allowed).toBe(true)
-    await change(bucket('10/s', 10))
-    // what was taken meanwhile is paid off at the rate of now
-    await vi.advanceTimersByTimeAsync(1500)
-    expect((await call({ cost: 10 })).allowed).toBe(true)
-  })
+  ])(
+    'a call that gives up after a limit became %s delays no other call beyond its announced wait',
+    async (_, burst) => {
+      const bucket = (limit: string, burst: number): RuleOptions => {
+        return { id: 'bucket', limit, algorithm: 'token-bucket', burst, whenFull: 'wait', queue: { timeout: '10s' } }
+      }
+      const { change, call } = await house(bucket('10/s', 10))
+      await call({ cost: 10 })
+      const controller = new AbortController()
+      const gone = Promise.resolve(call({ cost: 5, signal: controller.signal })).catch(() => 'gone')
+      const staying = call({ cost: 5 })
+      await change(bucket('1/h', burst))
+      controller.abort()
+      expect(await gone).toBe('gone')
+      await vi.advanceTimersByTimeAsync(1000)
+      expect((await staying).allowed).toBe(true)
+      await change(bucket('10/s', 10))
+      // what was taken meanwhile is paid off at the rate of now
+      await vi.advanceTimersByTimeAsync(1500)
+      expect((await call({ cost: 10 })).allowed).toBe(true)
+    },
+  )
 
   it('a call is judged by one set of rules, and the next one by the new', async () => {
     const { change, check } = await house({ id: 'a', limit: '3/h' })

@@ -97,7 +97,7 @@ describe('the figures of a limiter', () => {
     await limiter.close()
   })
 
-  it('tell whoever looks on of each call, refusal and verdict, until he leaves', async () => {
+  it('an observer gets each call, refusal and verdict until it is removed', async () => {
     const limiter = await createLimiter({ rules: [{ id: 'each', by: 'ip', limit: '1/m' }] })
     const refusals: RefusedCaller[] = []
     const heard: string[] = []
@@ -139,7 +139,7 @@ describe('the figures of a limiter', () => {
 })
 
 describe('a trial', () => {
-  it('counts beside the real rule and refuses nobody, until it ends', async () => {
+  it('a trial counts beside the real rule and refuses no call until it ends', async () => {
     const limiter = await createLimiter({ rules: [{ id: 'all', limit: '10/m' }] })
     const { id } = adminOf(limiter).startTrial('all', 'id: all\nlimit: 2/m\n')
     expect(id).toBe('all~trial')
@@ -153,7 +153,7 @@ describe('a trial', () => {
     await limiter.close()
   })
 
-  it('of a rule that cannot be obeyed is refused, and so is the twenty-first', async () => {
+  it('a trial of an invalid rule is refused, and so is the twenty-first trial', async () => {
     const limiter = await createLimiter({ rules: [{ id: 'all', limit: '10/m' }] })
     expect(() => adminOf(limiter).startTrial('all', 'id: all\nlimit: many')).toThrow('limit')
     for (let i = 0; i < 20; i++) adminOf(limiter).startTrial(`r${i}`, `- id: r${i}\n  limit: 5/s`)

@@ -88,7 +88,9 @@ export const documentOperations: readonly Operation[] = [
           mistakes: [{ line: 1, column: 1, message: `its id must be ${id}` }],
         })
       }
-      return write(context, body.where, body.version, whole => adminOf(context.limiter).documents.edit(whole, id, body.text))
+      return write(context, body.where, body.version, whole =>
+        adminOf(context.limiter).documents.edit(whole, id, body.text),
+      )
     },
   }),
   operation({
@@ -99,7 +101,9 @@ export const documentOperations: readonly Operation[] = [
     answer: written,
     refusals: conflicts,
     run: ({ id, query }, context) =>
-      write(context, query.where, query.version, whole => adminOf(context.limiter).documents.edit(whole, id, undefined)),
+      write(context, query.where, query.version, whole =>
+        adminOf(context.limiter).documents.edit(whole, id, undefined),
+      ),
   }),
 ]
 

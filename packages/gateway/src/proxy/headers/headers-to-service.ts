@@ -1,14 +1,8 @@
-import type { LiveDocument } from 'diana-limiter/gateway'
 import type { CallRequest } from '../../calls/call.ts'
 import { tagsOfService } from '../../compression/entity-tags.ts'
 import type { Route } from '../../routes/route.ts'
+import type { Trust } from '../trust.ts'
 import { isOfTheConnection } from './connection-headers.ts'
-
-/** Who is believed about the caller's address, in which header. */
-export interface Trust extends Pick<LiveDocument, 'addressOf' | 'forwardedBy'> {
-  /** Whether an address is that of a trusted proxy. */
-  isProxy(address: string): boolean
-}
 
 /** What the service is told: the caller's headers as Diana saw them, and who called by which name. Names and values in turn. */
 export function headersToService(request: CallRequest, route: Route, trust: Trust): string[] {

@@ -1,17 +1,26 @@
 import type { CheckSettings } from '../../settings/upstreams/health-settings.ts'
-import type { Connection } from '../clients.ts'
-import type { Upstream } from '../upstream.ts'
+import type { Clients, Connection } from '../clients.ts'
+import type { Health } from './health.ts'
 
 const firstPauseMs = 500
 
-/** Asks one address again and again how it is. */
+/** An address that is checked. */
+export interface CheckedUpstream {
+  readonly url: URL
+  readonly basePath: string
+  readonly serverName: string | undefined
+  readonly clients: Pick<Clients, 'open' | 'discard'>
+  readonly health: Pick<Health, 'check'>
+}
+
+/** Checks one address at intervals. */
 export class HealthChecks {
-  readonly #upstream: Upstream
+  readonly #upstream: CheckedUpstream
   readonly #settings: CheckSettings
   #timer: NodeJS.Timeout | undefined
   #hasStopped = false
 
-  constructor(upstream: Upstream, settings: CheckSettings) {
+  constructor(upstream: CheckedUpstream, settings: CheckSettings) {
     this.#upstream = upstream
     this.#settings = settings
     // the first one soon, but not those of all addresses and workers at one moment
@@ -36,7 +45,7 @@ export class HealthChecks {
 }
 
 /** What is wrong with an address, if anything. Only the head of its answer is read. */
-export async function faultOf(upstream: Upstream, settings: CheckSettings): Promise<string | undefined> {
+export async function faultOf(upstream: CheckedUpstream, settings: CheckSettings): Promise<string | undefined> {
   // a connection of its own: whether one can be made is part of the question
   const connection = upstream.clients.open()
   const timer = setTimeout(() => void connection.destroy(new Error('no answer in time')), settings.timeoutMs)
@@ -51,7 +60,11 @@ export async function faultOf(upstream: Upstream, settings: CheckSettings): Prom
   }
 }
 
-async function statusAt(connection: Connection, upstream: Upstream, { path, host }: CheckSettings): Promise<number> {
+async function statusAt(
+  connection: Connection,
+  upstream: CheckedUpstream,
+  { path, host }: CheckSettings,
+): Promise<number> {
   const { statusCode, body } = await connection.request({
     path: upstream.basePath + path,
     method: 'GET',

@@ -1,32 +1,32 @@
 import type { LuaAlgorithm } from '../algorithm.ts'
 
 /** The moves of bucket.ts and low-points.ts in Lua. */
-export const bucketTwin: LuaAlgorithm = {
+export const bucketLua: LuaAlgorithm = {
   name: 'bucket',
   pass: `
-local DEBT, MOMENT, LOWS, NEXT, LAST, FLAT = 1, 2, 3, 5, 9, 0.75
-local perStep, stepUs, last, owed = meter.perStep, meter.stepUs, state[MOMENT], state[DEBT]
-local elapsedUs, debt = now - last, owed
+local LEVEL, MOMENT, LOWS, NEXT, LAST, FLAT = 1, 2, 3, 5, 9, 0.75
+local perStep, stepUs, last, stored = meter.perStep, meter.stepUs, state[MOMENT], state[LEVEL]
+local elapsedUs, level = now - last, stored
 if elapsedUs >= stepUs then
   local steps = floor(elapsedUs / stepUs)
-  if steps >= owed / perStep then debt = 0 else debt = owed - steps * perStep end
+  if steps >= stored / perStep then level = 0 else level = stored - steps * perStep end
 end
 local units = cost * meter.token
-local left = meter.capacity - debt - units
+local left = meter.capacity - level - units
 if left < 0 or elapsedUs < 0 or meter.startsEmpty == 1 or cost > meter.largest then return nil end
 if elapsedUs > 0 then
-  local begun = debt == 0 and now or last + floor(elapsedUs / stepUs) * stepUs
+  local begun = level == 0 and now or last + floor(elapsedUs / stepUs) * stepUs
   if begun > last then
     local top = state[LAST]
-    if top >= debt or top < debt * FLAT then
+    if top >= level or top < level * FLAT then
       local at, since = LOWS, last
       while at <= LAST and state[at] > 0 do at = at + 2 end
-      while at > LOWS and state[at - 2] >= debt do
+      while at > LOWS and state[at - 2] >= level do
         at = at - 2
         since = min(since, state[at + 1])
         state[at], state[at + 1] = 0, 0
       end
-      if debt > 0 and at > LAST then
+      if level > 0 and at > LAST then
         local flattest, largest = LAST, 0
         for place = LAST, NEXT, -2 do
           local ratio = state[place - 2] / state[place]
@@ -35,16 +35,16 @@ if elapsedUs > 0 then
         for slot = flattest, LAST - 1 do state[slot] = state[slot + 2] end
         at = LAST
       end
-      if debt > 0 then state[at], state[at + 1] = debt, since end
+      if level > 0 then state[at], state[at + 1] = level, since end
     end
     state[MOMENT] = begun
   end
 end
-owed = debt + units
-state[DEBT] = owed
-return floor(left / meter.token), state[MOMENT] + ceil(owed / perStep) * stepUs`,
+stored = level + units
+state[LEVEL] = stored
+return floor(left / meter.token), state[MOMENT] + ceil(stored / perStep) * stepUs`,
   lua: `
-local DEBT, MOMENT, LOWS, LAST, SLOTS, FLAT, LONGEST_US = 1, 2, 3, 9, 10, 0.75, 86400000000
+local LEVEL, MOMENT, LOWS, LAST, SLOTS, FLAT, LONGEST_US = 1, 2, 3, 9, 10, 0.75, 86400000000
 local moves = {}
 
 local function refillBetween(refill, from, to)
@@ -90,11 +90,11 @@ local function lowerSteps(state, moment, units, low)
   end
 end
 
-local function debtAfter(elapsedUs, debt, refill)
-  if elapsedUs < refill.stepUs then return debt end
+local function levelAfter(elapsedUs, level, refill)
+  if elapsedUs < refill.stepUs then return level end
   local steps = floor(elapsedUs / refill.stepUs)
-  if steps >= debt / refill.perStep then return 0 end
-  return debt - steps * refill.perStep
+  if steps >= level / refill.perStep then return 0 end
+  return level - steps * refill.perStep
 end
 
 local function stepBefore(moment, now, stepUs)
@@ -104,16 +104,16 @@ end
 local function advance(state, moment, refill)
   local last = state[MOMENT]
   if moment <= last then return end
-  local debt = debtAfter(moment - last, state[DEBT], refill)
-  local begun = debt == 0 and moment or stepBefore(last, moment, refill.stepUs)
+  local level = levelAfter(moment - last, state[LEVEL], refill)
+  local begun = level == 0 and moment or stepBefore(last, moment, refill.stepUs)
   if begun == last then return end
-  noteLow(state, last, debt)
-  state[DEBT], state[MOMENT] = debt, begun
+  noteLow(state, last, level)
+  state[LEVEL], state[MOMENT] = level, begun
 end
 
 local function rewind(state, moment, refill)
   local steps = ceil((state[MOMENT] - moment) / refill.stepUs)
-  state[DEBT], state[MOMENT] = state[DEBT] + steps * refill.perStep, state[MOMENT] - steps * refill.stepUs
+  state[LEVEL], state[MOMENT] = state[LEVEL] + steps * refill.perStep, state[MOMENT] - steps * refill.stepUs
   local isLast = false
   for at = LOWS, LAST, 2 do
     if isLast then
@@ -124,21 +124,21 @@ local function rewind(state, moment, refill)
   end
 end
 
-local function paidOffUs(debt, refill)
-  if debt == 0 then return 0 end
-  return refill.perStep == 0 and LONGEST_US or ceil(debt / refill.perStep) * refill.stepUs
+local function paidOffUs(level, refill)
+  if level == 0 then return 0 end
+  return refill.perStep == 0 and LONGEST_US or ceil(level / refill.perStep) * refill.stepUs
 end
 
-local function inTokensOf(token, debt, oldToken)
-  local whole = floor(debt / oldToken)
-  local rest = debt - whole * oldToken
+local function inTokensOf(token, level, oldToken)
+  local whole = floor(level / oldToken)
+  local rest = level - whole * oldToken
   local part = rest * token < 2 ^ 53 and ceil(rest * token / oldToken) or floor(rest / oldToken * token) + 1
   return whole * token + min(token, part)
 end
 
-local function inWholeUnits(token, debt, oldToken)
-  local whole = floor(debt / oldToken)
-  return whole * token + max(0, floor((debt - whole * oldToken) / oldToken * token) - 1)
+local function inWholeUnits(token, level, oldToken)
+  local whole = floor(level / oldToken)
+  return whole * token + max(0, floor((level - whole * oldToken) / oldToken * token) - 1)
 end
 
 local function isNew(meter, state, now)
@@ -151,7 +151,7 @@ end
 
 local function debtAt(meter, state, now)
   if isNew(meter, state, now) then return meter.capacity end
-  return debtAfter(now - state[MOMENT], state[DEBT], meter)
+  return levelAfter(now - state[MOMENT], state[LEVEL], meter)
 end
 
 function moves.delay(meter, state, now, cost)
@@ -166,30 +166,30 @@ end
 function moves.begin(meter, state, now)
   if not isNew(meter, state, now) then return false end
   for slot = 1, SLOTS do state[slot] = 0 end
-  state[DEBT], state[MOMENT] = meter.capacity, now
+  state[LEVEL], state[MOMENT] = meter.capacity, now
   return true
 end
 
 function moves.take(meter, state, now, cost, delay)
   moves.begin(meter, state, now)
   advance(state, max(now + delay, state[MOMENT]), meter)
-  local debt = min(meter.capacity, state[DEBT] + cost * meter.token)
-  local isBrimful = delay > 0 and meter.stepUs == 1 and meter.capacity - debt < meter.perStep
-  state[DEBT] = isBrimful and max(debt, meter.capacity - meter.token + 1) or debt
+  local level = min(meter.capacity, state[LEVEL] + cost * meter.token)
+  local isBrimful = delay > 0 and meter.stepUs == 1 and meter.capacity - level < meter.perStep
+  state[LEVEL] = isBrimful and max(level, meter.capacity - meter.token + 1) or level
 end
 
-function moves.giveBack(meter, state, now, cost, moment, changedAt)
+function moves.refund(meter, state, now, cost, moment, changedAt)
   if isNew(meter, state, now) then return end
   local last = state[MOMENT]
   local at = meter.waits == 1 and now or max(now, last)
   local isLast = moment >= at or moment >= last
   if at < last then rewind(state, at, meter) else advance(state, at, meter) end
-  local debt, units = state[DEBT], cost * meter.token
-  local low, unpaid = debt, min(units, debt)
+  local level, units = state[LEVEL], cost * meter.token
+  local low, unpaid = level, min(units, level)
   if not isLast then
     units, low, unpaid = min(units, meter.capacity), 0, 0
     local isRefill = moment > changedAt
-    if isRefill then unpaid = min(debt, units - refillBetween(meter, moment, at)) end
+    if isRefill then unpaid = min(level, units - refillBetween(meter, moment, at)) end
     for place = LOWS, LAST, 2 do
       local height, since = state[place], state[place + 1]
       if height <= 0 then break end
@@ -203,7 +203,7 @@ function moves.giveBack(meter, state, now, cost, moment, changedAt)
   end
   if unpaid <= 0 then return end
   lowerSteps(state, moment, unpaid, low)
-  state[DEBT] = max(0, debt - unpaid)
+  state[LEVEL] = max(0, level - unpaid)
 end
 
 function moves.remaining(meter, state, now)
@@ -215,9 +215,9 @@ function moves.inherit(meter, old, oldScale, now)
   local refill, oldToken = { perStep = oldScale[3], stepUs = oldScale[4] }, oldScale[2]
   local state = {}
   for slot = 1, SLOTS do state[slot] = 0 end
-  if now >= old[MOMENT] + paidOffUs(old[DEBT], refill) + oldScale[5] then return state end
+  if now >= old[MOMENT] + paidOffUs(old[LEVEL], refill) + oldScale[5] then return state end
   if old[MOMENT] > now then rewind(old, now, refill) else advance(old, now, refill) end
-  state[DEBT] = inTokensOf(meter.token, old[DEBT], oldToken)
+  state[LEVEL] = inTokensOf(meter.token, old[LEVEL], oldToken)
   state[MOMENT] = refill.stepUs == meter.stepUs and old[MOMENT] or now
   for at = LOWS, LAST, 2 do
     state[at] = inWholeUnits(meter.token, old[at], oldToken)
@@ -245,12 +245,12 @@ function moves.perUs(meter)
 end
 
 function moves.idleAt(meter, state)
-  if state[DEBT] == 0 and state[MOMENT] == 0 then return 0 end
-  return state[MOMENT] + paidOffUs(state[DEBT], meter) + meter.keptUs
+  if state[LEVEL] == 0 and state[MOMENT] == 0 then return 0 end
+  return state[MOMENT] + paidOffUs(state[LEVEL], meter) + meter.keptUs
 end
 
 function moves.fullAt(meter, state)
-  return state[MOMENT] + paidOffUs(state[DEBT], meter)
+  return state[MOMENT] + paidOffUs(state[LEVEL], meter)
 end
 
 return moves`,

@@ -1,7 +1,7 @@
 import type { LuaAlgorithm } from '../algorithm.ts'
 
 /** The moves of a sliding window in Lua, number for number those of `sliding-window.ts` and `packing.ts`. */
-export const slidingWindowTwin: LuaAlgorithm = {
+export const slidingWindowLua: LuaAlgorithm = {
   name: 'sliding-window',
   lua: `
 local HELD, CLOSED, LAST, CALLS, LEAD, SEGMENTS = 1, 2, 3, 4, 5, 6
@@ -123,7 +123,7 @@ function moves.take(meter, state, now, cost, delay)
   state[CALLS], state[LEAD] = calls + cost, max(0, state[LEAD] - (moment - last)) + cost * meter.gapUs
 end
 
-function moves.giveBack(meter, state, now, cost, moment, changedAt)
+function moves.refund(meter, state, now, cost, moment, changedAt)
   if moment <= changedAt or moment + meter.periodUs <= now then return end
   local newest, stop = state[LAST], endOf(state)
   if newest < moment then return end
@@ -160,19 +160,19 @@ function moves.remaining(meter, state, now)
 end
 
 function moves.inherit(meter, old, oldScale, now)
-  local elder = { tickUs = oldScale[3], ticks = oldScale[4], room = oldScale[5], stepUs = oldScale[6], leads = oldScale[7] }
+  local previous = { tickUs = oldScale[3], ticks = oldScale[4], room = oldScale[5], stepUs = oldScale[6], leads = oldScale[7] }
   local newest, open, periodUs = old[LAST], old[CLOSED], min(oldScale[1], meter.periodUs)
   local state, first, merged = {}, 0, 0
   for slot = 1, meter.slots do state[slot] = 0 end
   local function lastAt(place)
-    return place == open and newest or lastOf(elder, old[SEGMENTS + place], newest)
+    return place == open and newest or lastOf(previous, old[SEGMENTS + place], newest)
   end
   while first <= open and lastAt(first) + periodUs <= now do first = first + 1 end
   local surplus = max(0, open + 1 - first - meter.segments)
   for place = first, open do
     local isOpen = place == open
-    local calls = isOpen and old[CALLS] or callsOf(elder, old[SEGMENTS + place])
-    local lead = isOpen and old[LEAD] or leadOf(elder, old[SEGMENTS + place])
+    local calls = isOpen and old[CALLS] or callsOf(previous, old[SEGMENTS + place])
+    local lead = isOpen and old[LEAD] or leadOf(previous, old[SEGMENTS + place])
     merged = merged + calls
     state[HELD] = state[HELD] + calls
     if place >= first + surplus and (isOpen or merged < meter.room) then

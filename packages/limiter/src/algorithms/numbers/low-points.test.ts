@@ -13,13 +13,13 @@ interface Charge {
 }
 
 /** The debt at `now`, in tokens times `periodUs`, replayed from all charges as if what was refunded had never been charged. */
-function replayedDebt(charges: readonly Charge[], count: number, now: number): number {
-  let [unreported, last] = [0, 0]
+function replayedLevel(charges: readonly Charge[], count: number, now: number): number {
+  let [level, last] = [0, 0]
   for (const { moment, cost } of [...charges, { moment: now, cost: 0 }]) {
-    unreported = Math.max(0, unreported - (moment - last) * count) + cost * PERIOD_US
+    level = Math.max(0, level - (moment - last) * count) + cost * PERIOD_US
     last = moment
   }
-  return unreported
+  return level
 }
 
 const COUNT = 100
@@ -46,18 +46,18 @@ const step: fc.Arbitrary<Step> = fc.record({
 function walk(
   meter: Meter,
   steps: readonly Step[],
-  visit: (unreported: number, exact: number, moments: number) => void,
+  visit: (level: number, exact: number, moments: number) => void,
 ): void {
   const key = new OneKey(meter)
   const charges: Charge[] = []
   // asking when the whole bucket would fit shows the debt
-  const debtAt = (now: number): number => key.delay(now, BURST) * COUNT
+  const levelAt = (now: number): number => key.delay(now, BURST) * COUNT
   // moments of charges since the bucket was full
   let moments = new Set<number>()
   let now = PERIOD_US
   for (const { gapUs, cost, refunds } of steps) {
     now += gapUs
-    if (debtAt(now) === 0) moments = new Set()
+    if (levelAt(now) === 0) moments = new Set()
     if (key.take(now, cost) !== undefined) {
       charges.push({ moment: now, cost })
       moments.add(now)
@@ -69,15 +69,15 @@ function walk(
       key.giveBack(now, part, charge.moment)
       charge.cost -= part
     }
-    visit(debtAt(now), replayedDebt(charges, COUNT, now), moments.size)
+    visit(levelAt(now), replayedLevel(charges, COUNT, now), moments.size)
   }
 }
 
 describe.each(meters)('refunds to a %s', (_name, meter) => {
   it('leave what a replay without the refunded part leaves, while few calls came since the bucket was full', () => {
     const property = fc.property(fc.array(step, { maxLength: 40, size: 'max' }), steps => {
-      walk(meter, steps, (unreported, exact, moments) => {
-        if (moments <= STEPS) expect(unreported).toBe(exact)
+      walk(meter, steps, (level, exact, moments) => {
+        if (moments <= STEPS) expect(level).toBe(exact)
       })
     })
     fc.assert(property, { numRuns: randomRuns(400) })
@@ -85,7 +85,7 @@ describe.each(meters)('refunds to a %s', (_name, meter) => {
 
   it('never leave less than a replay without the refunded part leaves, however many calls there are', () => {
     const property = fc.property(fc.array(step, { maxLength: 80, size: 'max' }), steps => {
-      walk(meter, steps, (unreported, exact) => expect(unreported).toBeGreaterThanOrEqual(exact))
+      walk(meter, steps, (level, exact) => expect(level).toBeGreaterThanOrEqual(exact))
     })
     fc.assert(property, { numRuns: randomRuns(200) })
   })

@@ -1,7 +1,7 @@
 /*
- * The lowest debts of a bucket since a few moments, so that a refund can tell what time has already paid of a charge.
+ * The lowest levels of a bucket since a few moments, so that a refund knows what time has already restored of a charge.
  *
- *   debt |      /|\    /|            without the first call the debt would have reached 0 where it is lowest since then:
+ *  level |      /|\    /|            without the first call the level would have reached 0 where it is lowest since then:
  *        | /|\_/ | \__/ |            a refund gives back min(cost, lowest debt since the call), no more and no less
  *        |/ ^          ^ lowest since the second call
  *        +--|-------------- time
@@ -83,7 +83,7 @@ export interface Unpaid {
 }
 
 /**
- * What time has not paid of `units` that were charged at `moment`, where the debt is `debt` at `now`. If `isRefill` is false
+ * What time has not restored of `units` that were charged at `moment`, if the level is `level` at `now`. If `isRefill` is false
  * the refill since the charge was another one, and only steps that reach back to it count.
  */
 export function unpaidOf(
@@ -91,12 +91,12 @@ export function unpaidOf(
   at: number,
   refill: Refill,
   charge: { readonly units: number; readonly moment: number; readonly isRefill: boolean },
-  unreported: number,
+  level: number,
   now: number,
 ): Unpaid {
   const { units, moment, isRefill } = charge
   let low = 0
-  let unpaid = isRefill ? Math.min(unreported, units - refillBetween(refill, moment, now)) : 0
+  let unpaid = isRefill ? Math.min(level, units - refillBetween(refill, moment, now)) : 0
   for (let place = at; place < at + STEPS * PAIR && steps[place + LOW]! > 0; place += PAIR) {
     const [height, since] = [steps[place + LOW]!, steps[place + SINCE]!]
     if (since <= moment) low = height

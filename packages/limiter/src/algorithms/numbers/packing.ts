@@ -4,12 +4,12 @@ const FEWEST_LEAD_BITS = 10
 
 /** How the bits of a double are shared out; all are powers of two. */
 export interface PackingNumbers {
-  /** Moments are kept in so many microseconds, and only so many of those are told apart. */
+  /** The resolution of moments in microseconds, and how many of them are distinguished. */
   readonly tickUs: number
   readonly ticks: number
   /** One more than the calls that fit. */
   readonly room: number
-  /** Leads are kept in so many microseconds; one of so many steps is not known. */
+  /** The resolution of leads in microseconds; a lead of the largest number of steps is unknown. */
   readonly stepUs: number
   readonly leads: number
 }

@@ -8,11 +8,11 @@ export interface Token {
   readonly signature: Buffer
 }
 
-const shape = /^([\w-]+)\.([\w-]+)\.([\w-]*)$/
+const SHAPE = /^([\w-]+)\.([\w-]+)\.([\w-]*)$/
 
-/** Undefined for what is no token, or says something about itself that must be understood and is not. */
+/** Undefined if the text is not a token, or has critical header parameters that are not supported. */
 export function readToken(text: string): Token | undefined {
-  const [, head, body, signature] = shape.exec(text) ?? []
+  const [, head, body, signature] = SHAPE.exec(text) ?? []
   const header = readObject(head)
   const claims = readObject(body)
   if (header === undefined || claims === undefined) return undefined

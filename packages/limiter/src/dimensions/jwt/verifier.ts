@@ -1,5 +1,5 @@
 import { createHmac, createPublicKey, type JsonWebKey, type KeyObject, timingSafeEqual, verify } from 'node:crypto'
-import { fileTrouble, readRegularFileSync } from '../../common/regular-file.ts'
+import { fileFault, readRegularFileSync } from '../../common/regular-file.ts'
 import { DianaError } from '../../errors.ts'
 import type { Token } from './token.ts'
 
@@ -8,14 +8,14 @@ export type Verifier = (token: Token) => boolean
 
 type Check = (signed: Buffer, signature: Buffer) => boolean
 
-const shortestSecret = 32
-const mostKeys = 100
+const MIN_SECRET = 32
+const MAX_KEYS = 100
 
-/** The keys of a document; throws where one cannot be read or used. */
-export function loadVerifiers(words: readonly string[]): Verifier[] {
-  const verifiers = words.flatMap(word => verifiersOf(load(word)))
-  if (verifiers.length <= mostKeys) return verifiers
-  throw fault(`has ${verifiers.length} keys: use at most ${mostKeys}`)
+/** The keys of a document; throws if one cannot be read or used. */
+export function loadVerifiers(keys: readonly string[]): Verifier[] {
+  const verifiers = keys.flatMap(word => verifiersOf(load(word)))
+  if (verifiers.length <= MAX_KEYS) return verifiers
+  throw fault(`has ${verifiers.length} keys: use at most ${MAX_KEYS}`)
 }
 
 function load(word: string): string {
@@ -30,11 +30,11 @@ function load(word: string): string {
   try {
     return readRegularFileSync(path).toString().trim()
   } catch (cause) {
-    throw fault(`names the file ${path}, which cannot be read (${fileTrouble(cause)}): check the path`, cause)
+    throw fault(`names the file ${path}, which cannot be read (${fileFault(cause)}): check the path`, cause)
   }
 }
 
-/** What looks like a public key is never taken for a secret, or anybody who knows it could sign (RFC 8725, section 2.1). */
+/** A public key is never used as a secret: then anyone who knows it could sign (RFC 8725, section 2.1). */
 function verifiersOf(text: string): Verifier[] {
   if (text.trimStart().startsWith('{')) return verifiersOfJwk(text)
   if (text.includes('-----BEGIN')) {
@@ -56,13 +56,13 @@ function verifierOfJwk(jwk: JsonWebKey & { readonly kid?: unknown }): Verifier {
     jwk?.kty === 'oct'
       ? bySecret(Buffer.from(String(jwk.k ?? ''), 'base64url'))
       : byPublicKey(make(() => createPublicKey({ key: jwk, format: 'jwk' }), 'holds a JWK that cannot be used'))
-  // a token that names its key is held against no other
+  // a token that names its key is verified with that key only
   return token => (kid === undefined || token.kid === undefined || kid === token.kid) && verifier(token)
 }
 
 function bySecret(secret: Buffer): Verifier {
-  if (secret.length < shortestSecret) {
-    throw fault(`is a secret of ${secret.length} bytes: HS256 needs ${shortestSecret} or more (RFC 7518, section 3.2)`)
+  if (secret.length < MIN_SECRET) {
+    throw fault(`is a secret of ${secret.length} bytes: HS256 needs ${MIN_SECRET} or more (RFC 7518, section 3.2)`)
   }
   return only('HS256', (signed, signature) => {
     const expected = createHmac('sha256', secret).update(signed).digest()
@@ -82,7 +82,7 @@ function byPublicKey(key: KeyObject): Verifier {
   throw fault('is of a kind not known here: use RSA of 2048 bits or more, EC on P-256, Ed25519, or a secret')
 }
 
-/** The key decides on the algorithm, whatever a token says, or a public key could be used as a secret. */
+/** The key decides the algorithm, not the token: otherwise a public key could be used as a secret. */
 function only(alg: string, check: Check): Verifier {
   return token => {
     if (token.alg !== alg) return false

@@ -7,18 +7,18 @@ export type CallTest = (call: Call) => boolean
 
 /**
  * Whether a call brings a dimension of `by` in several values, of which services could read either: no key is safe then.
- * Undefined where no dimension can be read in two ways.
+ * Undefined if no dimension can be read in two ways.
  */
-export function compileAmbiguity(by: readonly string[], words: KeyInput): CallTest | undefined {
-  const tests = by.map(name => ambiguityOf(name, words)).filter(test => test !== undefined)
+export function compileAmbiguity(by: readonly string[], lookup: KeyInput): CallTest | undefined {
+  const tests = by.map(name => ambiguityOf(name, lookup)).filter(test => test !== undefined)
   const [only] = tests
   return tests.length > 1 ? call => tests.some(test => test(call)) : only
 }
 
-function ambiguityOf(name: string, words: KeyInput): CallTest | undefined {
-  const sources = (sourcesOf(name, words) ?? [name]).map(source => ({
-    isAmbiguous: testOf(source, words.dimensions),
-    read: findDimension(source, words.dimensions),
+function ambiguityOf(name: string, lookup: KeyInput): CallTest | undefined {
+  const sources = (sourcesOf(name, lookup) ?? [name]).map(source => ({
+    isAmbiguous: testOf(source, lookup.dimensions),
+    read: findDimension(source, lookup.dimensions),
   }))
   if (sources.every(({ isAmbiguous }) => isAmbiguous === undefined)) return undefined
   return call => {

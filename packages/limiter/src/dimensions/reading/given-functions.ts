@@ -14,7 +14,7 @@ export function isFunctionWord(word: string): boolean {
   return word.startsWith(`${NAME}:`)
 }
 
-/** Functions of the program's own: in rules each stands as the dimension `function:<name>`. */
+/** Functions of the application: rules name each as the dimension `function:<name>`. */
 export class GivenFunctions {
   readonly #functions = new Map<string, CallReader>()
 
@@ -25,7 +25,7 @@ export class GivenFunctions {
       try {
         return textOf(valueNow(this.#functions.get(argument)?.(call), argument), argument)
       } catch {
-        // it has read a call that nobody foresaw: the caller is one of whom it says nothing
+        // the function failed on an unexpected call: its value counts as absent
         return undefined
       }
     },
@@ -35,7 +35,7 @@ export class GivenFunctions {
     return this.#functions.size === 0
   }
 
-  /** The word for a function. The name is of the program's words, so that all processes of a fleet use the same. */
+  /** The name of a function in rules. It is made from the rule's options, so that all processes of a fleet use the same. */
   wordFor(name: string, read: CallReader): string {
     if (isAsyncFunction(read)) {
       throw new DianaError('BAD_RULES', `${name} must not be async: return the value itself, and look it up before`)

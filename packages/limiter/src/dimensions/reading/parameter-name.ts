@@ -1,8 +1,8 @@
 import { hexDigit } from '../../http/hex-digit.ts'
 import { decodePercent } from './percent.ts'
 
-const space = 0x20
-const equals = 0x3d
+const SPACE = 0x20
+const EQUALS = 0x3d
 
 /**
  * The name of a query parameter or a cookie as the most lenient services know it: some ignore its case, PHP takes dots and
@@ -21,32 +21,32 @@ export class ParameterName {
     let at = start
     for (let index = 0; index < name.length; index++) {
       let code = text.charCodeAt(at++)
-      if (code === 0x2b) code = space
+      if (code === 0x2b) code = SPACE
       else if (code === 0x25) {
         code = hexDigit(text.charCodeAt(at)) * 16 + hexDigit(text.charCodeAt(at + 1))
         at += 2
       } else if (endsName(code)) return -1
       if (code > 0x7f) return this.#decodedValueAt(text, start)
-      // PHP passes over spaces in front, as everybody does in front of a cookie
-      if (index === 0 && (code === space || code === 0x09)) index--
+      // PHP skips leading spaces, as all servers do for cookies
+      if (index === 0 && (code === SPACE || code === 0x09)) index--
       else if (folded(code) !== name.charCodeAt(index)) return -1
     }
-    if (text.charCodeAt(at) === equals) return at + 1
+    if (text.charCodeAt(at) === EQUALS) return at + 1
     const end = endOfName(text, at)
-    if (text.charCodeAt(end) !== equals) return -1
-    return listPlace.test(text.slice(at, end)) ? end + 1 : -1
+    if (text.charCodeAt(end) !== EQUALS) return -1
+    return LIST_PLACE.test(text.slice(at, end)) ? end + 1 : -1
   }
 
   #decodedValueAt(text: string, start: number): number {
     const end = endOfName(text, start)
     const name = canonical(decodePercent(text.slice(start, end).replaceAll('+', ' ')).trim())
     const isNamed = name === this.#name || name.startsWith(`${this.#name}[`)
-    return isNamed && text.charCodeAt(end) === equals ? end + 1 : -1
+    return isNamed && text.charCodeAt(end) === EQUALS ? end + 1 : -1
   }
 }
 
-/** What may follow a name: the place in a list, a NUL, at which a name ends for some, or blanks. */
-const listPlace = /^(?:\[|%5b|%00|[ \t]*$)/i
+/** What may follow a name: a list index, a NUL, which ends the name for some servers, or blanks. */
+const LIST_PLACE = /^(?:\[|%5b|%00|[ \t]*$)/i
 
 function canonical(name: string): string {
   return name.toLowerCase().replaceAll(/[. ]/g, '_')
@@ -54,11 +54,11 @@ function canonical(name: string): string {
 
 function folded(code: number): number {
   if (code >= 0x41 && code <= 0x5a) return code | 0x20
-  return code === 0x2e || code === space ? 0x5f : code
+  return code === 0x2e || code === SPACE ? 0x5f : code
 }
 
 function endsName(code: number): boolean {
-  return code === equals || code === 0x26 || code === 0x3b
+  return code === EQUALS || code === 0x26 || code === 0x3b
 }
 
 function endOfName(text: string, start: number): number {

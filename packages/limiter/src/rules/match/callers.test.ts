@@ -5,13 +5,13 @@ import { describe, expect, it } from 'vitest'
 import { dimensions } from '../../dimensions/index.ts'
 import { compileCallers } from './callers.ts'
 
-const words = { identify: { account: ['header:x-account'] }, dimensions }
+const lookup = { identify: { account: ['header:x-account'] }, dimensions }
 const from = (ip: string | undefined, more: object = {}) => ({ method: 'GET', path: '/', ip, ...more })
 
 describe('a list of callers', () => {
   const listed = compileCallers(
     { ip: ['10.0.0.0/8', '203.0.113.9', '2001:db8::/32'], account: ['mallory', '203.0.113.7'] },
-    words,
+    lookup,
   )
 
   it.each([
@@ -31,7 +31,7 @@ describe('a list of callers', () => {
     expect(listed(from(ip))).toBe(is)
   })
 
-  it('has whom the application or a header names, and nobody who merely spells it otherwise', () => {
+  it('a list of callers matches the exact value that the application or a header names', () => {
     expect(listed(from('192.0.2.1', { headers: { 'x-account': 'mallory' } }))).toBe(true)
     expect(listed(from('192.0.2.1', { attributes: { account: 'mallory' } }))).toBe(true)
     expect(listed(from('192.0.2.1', { attributes: { account: 'alice' }, headers: { 'x-account': 'mallory' } }))).toBe(
@@ -47,10 +47,10 @@ describe('a list of callers', () => {
     expect(identified(from('10.1.2.3'))).toBe(false)
   })
 
-  it('of all of one kind has nobody of the other', () => {
-    const everyIPv6 = compileCallers({ ip: ['::/0'] }, words)
+  it('a list of all IPv6 addresses matches no IPv4 address, and vice versa', () => {
+    const everyIPv6 = compileCallers({ ip: ['::/0'] }, lookup)
     expect([everyIPv6(from('2001:db8::1')), everyIPv6(from('10.0.0.1'))]).toEqual([true, false])
-    const everyIPv4 = compileCallers({ ip: ['0.0.0.0/0'] }, words)
+    const everyIPv4 = compileCallers({ ip: ['0.0.0.0/0'] }, lookup)
     expect([everyIPv4(from('::ffff:10.0.0.1')), everyIPv4(from('2001:db8::1'))]).toEqual([true, false])
   })
 
@@ -62,7 +62,7 @@ describe('a list of callers', () => {
       fc.property(fc.array(network, { minLength: 1, maxLength: 20 }), fc.array(address), (networks, addresses) => {
         const theirs = new BlockList()
         for (const [net, prefix] of networks) theirs.addSubnet(net, prefix)
-        const ours = compileCallers({ ip: networks.map(([net, prefix]) => `${net}/${prefix}`) }, words)
+        const ours = compileCallers({ ip: networks.map(([net, prefix]) => `${net}/${prefix}`) }, lookup)
         for (const one of [...addresses, ...networks.map(([net]) => net)])
           expect(ours(from(one))).toBe(theirs.check(one))
       }),
@@ -71,7 +71,7 @@ describe('a list of callers', () => {
 
   it('of ten thousand networks is asked as fast as one of a few', () => {
     const many = Array.from({ length: 10_000 }, (_, i) => `10.${i >> 8}.${i & 255}.0/24`)
-    const listed = compileCallers({ ip: many }, words)
+    const listed = compileCallers({ ip: many }, lookup)
     const spentMs = cpuTimeOf(() => {
       for (let i = 0; i < 100_000; i++) listed(from('192.0.2.1'))
     })

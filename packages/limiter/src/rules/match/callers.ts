@@ -1,5 +1,5 @@
 import type { Call } from '../../call.ts'
-import { ip } from '../../dimensions/ip.ts'
+import { addressName } from '../../dimensions/find-dimension.ts'
 import { type KeyInput, readerOf } from '../../dimensions/key.ts'
 import { compileAmbiguity } from '../../dimensions/reading/ambiguity.ts'
 import { compileNetworks, type Network, parseNetwork } from '../../http/ip-address.ts'
@@ -7,38 +7,39 @@ import { compileNetworks, type Network, parseNetwork } from '../../http/ip-addre
 /** Callers by name: values of dimensions, and of `ip` networks. */
 export type CallerList = Readonly<Record<string, readonly string[]>>
 
-/** Whether a call is from somebody on the list; compiled once, since lists may be long. */
-export function compileCallers(list: CallerList, words: KeyInput): (call: Call) => boolean {
+/** Whether a caller is on the list; compiled once, since lists may be long. */
+export function compileCallers(list: CallerList, lookup: KeyInput): (call: Call) => boolean {
+  const address = addressName(lookup.dimensions)
   const tests = Object.entries(list).map(([name, values]) =>
-    name === ip.name ? within(values, words) : among(name, values, words),
+    name === address ? within(name, values, lookup) : among(name, values, lookup),
   )
   const [only] = tests
   return only && tests.length === 1 ? only : call => tests.some(test => test(call))
 }
 
-/** Whether a call is from somebody on a list of those who are refused, or from somebody who may be. */
-export function compileDenied(list: CallerList, words: KeyInput): (call: Call) => boolean {
-  const isListed = compileCallers(list, words)
-  const isAmbiguous = compileAmbiguity(Object.keys(list), words)
+/** Whether a caller is on a deny list, or may be: an ambiguous value counts as listed. */
+export function compileDenied(list: CallerList, lookup: KeyInput): (call: Call) => boolean {
+  const isListed = compileCallers(list, lookup)
+  const isAmbiguous = compileAmbiguity(Object.keys(list), lookup)
   return isAmbiguous ? call => isListed(call) || isAmbiguous(call) : isListed
 }
 
-function within(values: readonly string[], words: KeyInput): (call: Call) => boolean {
+function within(name: string, values: readonly string[], lookup: KeyInput): (call: Call) => boolean {
   const holds = compileNetworks(values.map(parseNetwork).filter((one): one is Network => one !== undefined))
-  // the whole address, where the dimension would give the network around it
-  const read = Object.hasOwn(words.identify, ip.name)
-    ? readerOf(ip.name, words)
-    : (call: Call) => call.attributes?.[ip.name] ?? call.ip
+  // the whole address: the dimension would give its network
+  const read = Object.hasOwn(lookup.identify, name)
+    ? readerOf(name, lookup)
+    : (call: Call) => call.attributes?.[name] ?? call.ip
   return call => {
     const address = read(call)
     return typeof address === 'string' && holds(address)
   }
 }
 
-function among(name: string, values: readonly string[], words: KeyInput): (call: Call) => boolean {
+function among(name: string, values: readonly string[], lookup: KeyInput): (call: Call) => boolean {
   const known = new Set(values)
-  const read = readerOf(name, words)
-  const isAmbiguous = compileAmbiguity([name], words)
+  const read = readerOf(name, lookup)
+  const isAmbiguous = compileAmbiguity([name], lookup)
   return call => {
     const value = read(call)
     return value !== undefined && known.has(value) && !isAmbiguous?.(call)

@@ -1,8 +1,8 @@
-import { hostName } from '../../dimensions/host.ts'
+import { hostName } from '../../http/host-name.ts'
 import type { Match } from '../rule.ts'
 import type { Search } from './search.ts'
 
-/** What values of a call are held against: those one rule wants, or an index of many rules. */
+/** What values of a call are compared with: the values of one rule, or an index of many rules. */
 export interface Answers {
   /** True when no further value needs to be asked. */
   meet(value: string, search: Search): boolean
@@ -25,7 +25,7 @@ export interface Condition {
 }
 
 // A longer name is in no DNS; the bound keeps a host of 64 KiB of dots from being read 30 000 times.
-const longestSuffix = 254
+const MAX_SUFFIX = 254
 
 const method: Topic = {
   name: 'method',
@@ -46,7 +46,7 @@ const host: Topic = {
 function askHost(name: string, search: Search, answers: Answers): boolean {
   if (name === '') return false
   if (answers.meet(name, search)) return true
-  const first = Math.max(name.length - longestSuffix, 1)
+  const first = Math.max(name.length - MAX_SUFFIX, 1)
   for (let dot = name.lastIndexOf('.'); dot >= first; dot = name.lastIndexOf('.', dot - 1)) {
     if (answers.meet(name.slice(dot), search)) return true
   }

@@ -24,7 +24,7 @@ describe('the responses that count', () => {
     [{ status: 399 }, false],
     [{ status: 400 }, true],
     [{ status: 503 }, true],
-    // nobody gets a charge back by leaving
+    // a caller that disconnects gets no charge back
     [{}, true],
     [{ status: undefined }, true],
     [{ status: 0 }, true],

@@ -10,7 +10,7 @@ export type StatusRange = readonly [from: number, to: number]
 const SUCCESS = 200
 const FAILURE = 500
 
-/** Reads `failed`, `401`, `5xx`, `400-404`; undefined where it is none of these. */
+/** Reads `failed`, `401`, `5xx`, `400-404`; undefined if it is none of these. */
 export function parseStatuses(text: string): StatusRange | undefined {
   if (text === 'failed') return [400, 999]
   const [, from, digits = from, family] = /^(?:([1-9]\d\d)(?:-([1-9]\d\d))?|([1-9])xx)$/.exec(text) ?? []

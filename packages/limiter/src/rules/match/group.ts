@@ -2,7 +2,7 @@ import { getOrAdd } from '../get-or-add.ts'
 import type { Answers, Condition, Topic } from './condition.ts'
 import type { Search } from './search.ts'
 
-/** A rule and what is still to be asked before it is found. */
+/** A rule and the conditions still to be tested before it matches. */
 export interface Candidate {
   readonly position: number
   readonly conditions: readonly Condition[]
@@ -14,12 +14,12 @@ export interface Budget {
 }
 
 // So few rules are asked one by one faster than through an index.
-const fewest = 8
-const deepest = 3
-const fewHeaders = 16
+const FEWEST = 8
+const DEEPEST = 3
+const FEW_HEADERS = 16
 
 /**
- * Rules that hold once their conditions do. A large group is split by value: each rule waits under its rarest
+ * Rules that match once their conditions do. A large group is split by value: each rule waits under its rarest
  * condition, so a call meets only rules that it shares a rare value with.
  */
 export class RuleGroup {
@@ -29,16 +29,16 @@ export class RuleGroup {
   readonly #byHeader: Map<string, Index> | undefined
   #round = 0
 
-  constructor(candidates: readonly Candidate[], budget: Budget, depth: number = deepest) {
+  constructor(candidates: readonly Candidate[], budget: Budget, depth: number = DEEPEST) {
     const asking: Candidate[] = []
     for (const candidate of candidates) {
       if (candidate.conditions.length === 0) this.#certain.push(candidate.position)
       else asking.push(candidate)
     }
-    const placed = asking.length > fewest && depth > 0 ? placeByRarest(asking, budget) : undefined
+    const placed = asking.length > FEWEST && depth > 0 ? placeByRarest(asking, budget) : undefined
     if (placed === undefined) this.#asked = asking
     else for (const { topic, waiting } of placed) this.#indexes.push(new Index(topic, waiting, budget, depth - 1))
-    if (this.#indexes.length > fewHeaders) this.#byHeader = takeHeaders(this.#indexes)
+    if (this.#indexes.length > FEW_HEADERS) this.#byHeader = takeHeaders(this.#indexes)
   }
 
   collect(search: Search): void {
@@ -70,7 +70,7 @@ class Index implements Answers {
   }
 }
 
-/** With many header names among the rules, it is the call's own headers that are looked up. */
+/** If the rules have many header names, the call's own headers are looked up instead. */
 function takeHeaders(indexes: Index[]): Map<string, Index> {
   const byHeader = new Map<string, Index>()
   for (const index of indexes.splice(0)) {

@@ -315,7 +315,7 @@ describe('cost', () => {
     for (const call of calls) expect(lookups(mixedRules(10_000), call)).toBe(lookups(mixedRules(1000), call))
   })
 
-  it('rules that differ only in a second condition are told apart without asking each', () => {
+  it('rules that differ only in a second condition are found without testing each rule', () => {
     const rules = Array.from({ length: 10_000 }, (_, index) => ({
       match: { path: ['/login'], host: [`h${index % 100}.com`], header: { 'x-plan': [`p${Math.floor(index / 100)}`] } },
     }))

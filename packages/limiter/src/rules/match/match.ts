@@ -12,14 +12,14 @@ export interface Matchable {
   readonly match: Match
 }
 
-/** Puts the rules that a call meets into `found`, in the order of the document, and says how many they are. */
+/** Puts the rules that match a call into `found`, in the order of the document, and returns how many there are. */
 export type Matcher<R> = (call: Call, found: R[]) => number
 
-const mostIndexedValues = 300_000
+const MAX_INDEXED_VALUES = 300_000
 
-/** Compiles rules so that a call costs what the rules it meets cost, however many others there are. */
+/** Compiles rules so that the time of a search depends on the rules that match, not on all rules. */
 export function compileMatch<R extends Matchable>(rules: readonly R[]): Matcher<R> {
-  const budget: Budget = { values: mostIndexedValues }
+  const budget: Budget = { values: MAX_INDEXED_VALUES }
   const anyPath: Candidate[] = []
   const byPattern = new Map<string, Candidate[]>()
   rules.forEach(({ match }, position) => {
@@ -31,7 +31,7 @@ export function compileMatch<R extends Matchable>(rules: readonly R[]): Matcher<
   })
   const tree = treeOf(byPattern, budget)
   let anyCaseTree: PathTree | undefined
-  // where every rule is about every call there is nothing to search
+  // if every rule matches every call there is nothing to search
   if (anyPath.length === rules.length && anyPath.every(({ conditions }) => conditions.length === 0)) {
     return (_call, found) => copyInto(found, rules)
   }
@@ -42,7 +42,7 @@ export function compileMatch<R extends Matchable>(rules: readonly R[]): Matcher<
     everywhere.collect(search)
     if (byPattern.size > 0) {
       const { path, otherPath, caseInsensitive = false } = call
-      if (caseInsensitive) anyCaseTree ??= treeOf(inLowerCase(byPattern), { values: mostIndexedValues })
+      if (caseInsensitive) anyCaseTree ??= treeOf(inLowerCase(byPattern), { values: MAX_INDEXED_VALUES })
       const paths = caseInsensitive ? anyCaseTree! : tree
       collect(paths, caseInsensitive ? path.toLowerCase() : path, search)
       if (otherPath !== undefined) collect(paths, caseInsensitive ? otherPath.toLowerCase() : otherPath, search)
@@ -51,7 +51,7 @@ export function compileMatch<R extends Matchable>(rules: readonly R[]): Matcher<
   }
 }
 
-/** A path as it stands, as most routers look at it, and wherever else a server may take it to. */
+/** A path as written, as most routers read it, and every other way in which a server may read it. */
 function collect(paths: PathTree, path: string, search: Search): void {
   paths.collect(path, search)
   if (hasReadings(path)) for (const reading of readingsOf(path)) paths.collect(reading, search)
@@ -75,7 +75,7 @@ function inLowerCase(byPattern: ReadonlyMap<string, Candidate[]>): Map<string, C
 }
 
 /**
- * A pattern as written, and as its letters arrive in a URL: people write `/订单`, calls say `/%E8%AE%A2%E5%8D%95`. Filters read
+ * A pattern as written, and as its letters arrive in a URL: people write `/订单`, requests carry `/%E8%AE%A2%E5%8D%95`. Filters read
  * escapes of printable characters, so `/a%7Cb` is also `/a|b`.
  */
 function spellings(pattern: string): string[] {

@@ -4,7 +4,7 @@ import { GlobIndex } from './glob.ts'
 import type { RuleGroup } from './group.ts'
 import type { Search } from './search.ts'
 
-/** A place in the tree: all patterns that begin alike. */
+/** A node of the tree: all patterns with one prefix. */
 class PathNode {
   literals: Map<string, PathNode> | undefined
   globs: GlobIndex<PathNode> | undefined

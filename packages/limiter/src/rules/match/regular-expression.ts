@@ -1,9 +1,9 @@
 /** What only a regular expression has: anchors, classes, groups of choices, and `.*` for a whole segment. */
-const marks = /^\/?\^|^~|\\[dwsDWS./]|\[[^\]]*\]|\([^)]*[|?][^)]*\)|\([^)]*\)[+*?]|(?:^|\/)\.[*+](?:\/|\$?$)/
+const MARKS = /^\/?\^|^~|\\[dwsDWS./]|\[[^\]]*\]|\([^)]*[|?][^)]*\)|\([^)]*\)[+*?]|(?:^|\/)\.[*+](?:\/|\$?$)/
 
 /** Whether a path was written as a regular expression. */
 export function isRegularExpression(path: string): boolean {
-  return marks.test(path)
+  return MARKS.test(path)
 }
 
 /** The pattern that a regular expression for a path was probably meant to be. */

@@ -1,9 +1,9 @@
 import type { Call } from '../../call.ts'
-import { hostName, looseHostName } from '../../dimensions/host.ts'
+import { hostName, looseHostName } from '../../http/host-name.ts'
 
 /** One call as the indexes ask it, and the rules found so far. A compiled match has one and uses it for every call. */
 export class Search {
-  /** Counts the searches, so that whoever remembers the number knows that this search has been here before. */
+  /** The number of this search: a condition that remembers it was visited by this search before. */
   round = 0
   #count = 0
   #call: Call | undefined
@@ -47,14 +47,14 @@ export class Search {
     return this.#call?.headers
   }
 
-  /** Several paths of a rule may hold at once; it is found once. */
+  /** Several paths of a rule may match at once; the rule is found once. */
   add(position: number): void {
     if (this.#foundIn[position] === this.round) return
     this.#foundIn[position] = this.round
     this.#positions[this.#count++] = position
   }
 
-  /** Puts what was found in the order of the document and hands it over. */
+  /** Returns the rules found in the order of the document. */
   end<R>(rules: readonly R[], found: R[]): number {
     this.#call = undefined
     this.#sort()

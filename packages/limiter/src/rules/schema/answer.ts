@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Answer } from '../rule.ts'
 
-const longestBody = 65_536
+const MAX_BODY = 65_536
 
 const status = z.int().min(200).max(599).describe('The HTTP status of a refusal: 400 or more, or 200 with a body.')
 const headers = z
@@ -9,7 +9,7 @@ const headers = z
   .describe('The form of the rate-limit headers.')
 
 const body = z
-  .union([z.string().max(longestBody), z.record(z.string(), z.unknown()), z.array(z.unknown())])
+  .union([z.string().max(MAX_BODY), z.record(z.string(), z.unknown()), z.array(z.unknown())])
   .describe('What is sent: text, or what is sent as JSON; left out, problem details (RFC 9457).')
 
 const contentType = z
@@ -23,28 +23,28 @@ const more = { body: body.exactOptional(), contentType: contentType.exactOptiona
 /** The same for editors: a status below 400 needs a body. */
 const forEditors = { anyOf: [{ properties: { status: { minimum: 400 } } }, { required: ['status', 'body'] }] }
 
-/** What the document says of refusals. */
+/** The document's answer to refused calls. */
 export const documentAnswerSchema: z.ZodType<Answer> = sensible(
   z.strictObject({ status: status.default(503), headers: headers.default('draft-11'), ...more }),
 )
 
-/** What a rule says of its own refusals. */
+/** A rule's own answer to refused calls. */
 export const ruleAnswerSchema: z.ZodType<Partial<Answer>> = sensible(
   z.strictObject({ status: status.exactOptional(), headers: headers.exactOptional(), ...more }),
 )
 
-function sensible<Words extends Partial<Answer>, Input>(schema: z.ZodType<Words, Input>): z.ZodType<Words, Input> {
+function sensible<Output extends Partial<Answer>, Input>(schema: z.ZodType<Output, Input>): z.ZodType<Output, Input> {
   return schema.meta(forEditors).superRefine((answer, context) => {
     for (const [word, message] of faultsOf(answer)) context.addIssue({ code: 'custom', path: [word], message })
   })
 }
 
-function faultsOf({ status: told = 503, body: sent, contentType: type }: Partial<Answer>): [string, string][] {
-  const least = `must be at least 400, not ${told}`
+function faultsOf({ status: code = 503, body: sent, contentType: type }: Partial<Answer>): [string, string][] {
+  const least = `must be at least 400, not ${code}`
   const faults: [string, string][] = []
-  if (told < 400 && sent === undefined) faults.push(['status', `${least}, unless a body says that it is a refusal`])
-  else if (told >= 300 && told < 400) faults.push(['status', `${least}, or from 200 to 299 with a body`])
-  else if (told === 204 || told === 205) faults.push(['status', `${told} cannot have a body: write 200`])
+  if (code < 400 && sent === undefined) faults.push(['status', `${least}, unless a body says that it is a refusal`])
+  else if (code >= 300 && code < 400) faults.push(['status', `${least}, or from 200 to 299 with a body`])
+  else if (code === 204 || code === 205) faults.push(['status', `${code} cannot have a body: write 200`])
   if (type !== undefined && sent === undefined) faults.push(['contentType', 'is the type of a body: add body'])
   return faults
 }

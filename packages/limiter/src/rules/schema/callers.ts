@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { duration } from '../../common/duration.ts'
 import type { JwtSettings } from '../../dimensions/dimension.ts'
-import { ip } from '../../dimensions/ip.ts'
+import { addressName } from '../../dimensions/find-dimension.ts'
 import { byFault, sourceFault } from '../dimension-name.ts'
 import { networkFault } from '../match/address.ts'
 import type { CallerList } from '../match/callers.ts'
@@ -11,44 +11,45 @@ import type { CostInput } from './cost.ts'
 import { listOf, textOf } from './shape.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
-const mostCallers = 10_000
-const mostCost = 1_000_000_000
+const MAX_CALLERS = 10_000
+const MAX_COST = 1_000_000_000
 const network = textOf(networkFault, 64)
 const value = z.union([z.string().min(1).max(1024), z.int().transform(String)])
 
 /** `10.0.0.0/8`, a list of such networks, or values by dimension: `{ ip: 10.0.0.0/8, account: [u1, u2] }`. */
 export function callersSchema(vocabulary: Vocabulary, identified: readonly string[]): z.ZodType<CallerList> {
   const name = textOf(text => byFault(text, vocabulary, identified), 256)
-  const size = { min: 1, max: mostCallers }
+  const address = addressName(vocabulary.dimensions)
+  const size = { min: 1, max: MAX_CALLERS }
   const byDimension = z.record(name, listOf(value, size)).superRefine((map, context) => {
-    for (const [index, text] of (map[ip.name] ?? []).entries()) {
+    for (const [index, text] of (map[address] ?? []).entries()) {
       const message = networkFault(text)
-      if (message !== undefined) context.addIssue({ code: 'custom', path: [ip.name, index], message })
+      if (message !== undefined) context.addIssue({ code: 'custom', path: [address, index], message })
     }
   })
-  return z.union([listOf(network, size).transform((networks): CallerList => ({ [ip.name]: networks })), byDimension])
+  return z.union([listOf(network, size).transform((networks): CallerList => ({ [address]: networks })), byDimension])
 }
 
 /** `5`, `header:x-cost`, or `{ from: header:x-cost, least: 1, most: 1000 }`. */
 export function costSchema(vocabulary: Vocabulary): z.ZodType<CostInput> {
   const from = textOf(text => sourceFault(text, vocabulary), 256)
-  const amount = z.int().min(1).max(mostCost)
+  const amount = z.int().min(1).max(MAX_COST)
   const read = z
     .strictObject({
       from,
-      least: z.int().min(0).max(mostCost).default(1).describe('A call costs no less.'),
+      least: z.int().min(0).max(MAX_COST).default(1).describe('A call costs no less.'),
       most: amount.default(1000).describe('A call costs no more.'),
     })
     .refine(({ least, most }) => least <= most, { error: 'has a least above its most: swap them' })
   return z.union([amount, from.transform(source => ({ from: source, least: 1, most: 1000 })), read])
 }
 
-const statusWords = 'must be failed, a status such as 401, a family such as 5xx, or a range such as 400-404'
+const statusFault = 'must be failed, a status such as 401, a family such as 5xx, or a range such as 400-404'
 const statuses = z
-  .union([z.int().transform(String), z.string().max(16)], { error: statusWords })
+  .union([z.int().transform(String), z.string().max(16)], { error: statusFault })
   .transform((text, context): StatusRange => {
     const range = parseStatuses(text)
-    if (range === undefined) context.addIssue({ code: 'custom', message: `${statusWords}, not ${show(text)}` })
+    if (range === undefined) context.addIssue({ code: 'custom', message: `${statusFault}, not ${show(text)}` })
     return range ?? z.NEVER
   })
 
@@ -61,13 +62,13 @@ export const jwtSchema: z.ZodType<JwtSettings> = z
     key: listOf(z.string().min(1).max(65_536), { min: 1, max: 20 })
       .default([])
       .describe('A secret, a public key in PEM, a JWK or JWKS; or where it is: env:NAME, file:PATH.'),
-    verified: z.boolean().default(false).describe('true: somebody in front has verified every token.'),
+    verified: z.boolean().default(false).describe('true: a proxy in front has verified every token.'),
     issuer: z.string().min(1).max(1024).optional().describe('Tokens of others are not believed.'),
     audience: listOf(z.string().min(1).max(1024), { min: 1, max: 100 })
       .optional()
       .describe('Tokens for others are not believed.'),
   })
   .refine(({ key, verified }) => verified !== key.length > 0, {
-    error: 'needs a key to verify tokens by, or verified: true where somebody in front has verified them; not both',
+    error: 'needs a key to verify tokens by, or verified: true if a proxy in front has verified them; not both',
   })
-  .transform(({ key, ...words }) => ({ keys: key, ...words }))
+  .transform(({ key, ...options }) => ({ keys: key, ...options }))

@@ -3,13 +3,13 @@ import type { Dimension } from '../../dimensions/dimension.ts'
 import { findDimension } from '../../dimensions/find-dimension.ts'
 import { compileAmbiguity } from '../../dimensions/reading/ambiguity.ts'
 
-/** What a call costs by a rule: always the same, or what the call says, within bounds. */
+/** The cost of a call by a rule: fixed, or read from the call within bounds. */
 export type CostInput = number | { readonly from: string; readonly least: number; readonly most: number }
 
-/** Reads the cost of a call. It may say anything: what is no whole number stands for 1, and two values for the most. */
-export function compileCost(words: CostInput, dimensions: readonly Dimension[]): (call: Call) => number {
-  if (typeof words === 'number') return () => words
-  const { from, least, most } = words
+/** Reads the cost of a call. A value that is not a whole number costs 1, and two values cost the most. */
+export function compileCost(input: CostInput, dimensions: readonly Dimension[]): (call: Call) => number {
+  if (typeof input === 'number') return () => input
+  const { from, least, most } = input
   const read = findDimension(from, dimensions)
   const isAmbiguous = compileAmbiguity([from], { identify: {}, dimensions })
   return call => {
@@ -18,8 +18,8 @@ export function compileCost(words: CostInput, dimensions: readonly Dimension[]):
   }
 }
 
-const most = 15
+const MOST = 15
 
 function wholeNumber(text: string | undefined): number | undefined {
-  return text !== undefined && text.length <= most && /^\d+$/.test(text) ? Number(text) : undefined
+  return text !== undefined && text.length <= MOST && /^\d+$/.test(text) ? Number(text) : undefined
 }

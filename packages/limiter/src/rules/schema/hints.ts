@@ -1,7 +1,7 @@
 import { isMap } from '../is-map.ts'
 import { show } from '../show.ts'
 
-/** What other rate limiters call something: the word that it is here, and how to write it. */
+/** Option names of other rate limiters: the option of Diana, and how to write it. */
 const foreign: Readonly<Record<string, readonly (readonly [word: string, remedy: string])[]>> = {
   ...forAll(['path', 'paths', 'url', 'route', 'location'], ['match', 'match: { path: /orders/** }']),
   ...forAll(['method', 'methods'], ['match', 'match: { method: POST }']),
@@ -37,13 +37,13 @@ const foreign: Readonly<Record<string, readonly (readonly [word: string, remedy:
   ),
 }
 
-/** How to write what somebody knows by another name; undefined if nothing here is like it. */
-export function hintForWord(word: string, known: readonly string[]): string | undefined {
+/** How to write an option that other rate limiters call by another name; undefined if Diana has none like it. */
+export function hintForOption(word: string, known: readonly string[]): string | undefined {
   const hints = Object.hasOwn(foreign, word) ? foreign[word]! : []
   return hints.find(([target]) => known.includes(target))?.[1]
 }
 
-/** How to write a value that stands where a map must; undefined if that cannot be guessed. */
+/** How to write a value that must be a map; undefined if that cannot be guessed. */
 export function hintForValue(word: PropertyKey | undefined, value: unknown): string | undefined {
   const isText = typeof value === 'string'
   switch (word) {
@@ -68,8 +68,8 @@ export function hintForValue(word: PropertyKey | undefined, value: unknown): str
 }
 
 function forAll(
-  words: readonly string[],
+  names: readonly string[],
   hint: readonly [word: string, remedy: string],
 ): Record<string, readonly (readonly [string, string])[]> {
-  return Object.fromEntries(words.map(word => [word, [hint]]))
+  return Object.fromEntries(names.map(word => [word, [hint]]))
 }

@@ -12,7 +12,7 @@ const { Ajv2020 } = createRequire(import.meta.url)('ajv/dist/2020')
 const schema = ruleFileSchema({ algorithms, dimensions, sources })
 const validate = new Ajv2020({ strictTypes: false }).compile(schema)
 const folder = new URL('../../../../../test/rules/', import.meta.url)
-const rule = (words: object) => ({ rules: [{ id: 'sms', limit: '5/s', ...words }] })
+const rule = (options: object) => ({ rules: [{ id: 'sms', limit: '5/s', ...options }] })
 
 it.each(readdirSync(new URL('good/', folder)))('good/%s is valid', file => {
   validate(parse(readFileSync(new URL(`good/${file}`, folder), 'utf8')))

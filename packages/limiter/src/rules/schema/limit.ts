@@ -3,24 +3,24 @@ import type { Algorithm, Limit } from '../../algorithms/algorithm.ts'
 import { formatDuration, guessDuration, parseDuration } from '../../common/duration.ts'
 import { show } from '../show.ts'
 
-const most = 1e12
-const ratePattern = /^(\d{1,13})\/(\d{0,12}(?:ms|s|m|h|d))$/
+const MOST = 1e12
+const RATE_PATTERN = /^(\d{1,13})\/(\d{0,12}(?:ms|s|m|h|d))$/
 
-/** The limit as an algorithm's rules write it: `100/s`, or a bare count where it counts things held at one time. */
+/** The limit as an algorithm's rules write it: `100/s`, or a bare count for concurrency. */
 export function limitOf(algorithm: Algorithm): z.ZodType<Limit, string | number> {
   return algorithm.limit === 'rate' ? rate : countOf(algorithm.name)
 }
 
-/** Reads `100/s`, `20/100ms`; undefined where it cannot be read or counted. */
+/** Reads `100/s`, `20/100ms`; undefined if it cannot be read or counted. */
 export function parseRate(text: string): Limit | undefined {
-  const [, digits, period = ''] = ratePattern.exec(text) ?? []
+  const [, digits, period = ''] = RATE_PATTERN.exec(text) ?? []
   const periodMs = parseDuration(/^\d/.test(period) ? period : `1${period}`)
-  return periodMs === undefined || Number(digits) > most ? undefined : { count: Number(digits), periodMs }
+  return periodMs === undefined || Number(digits) > MOST ? undefined : { count: Number(digits), periodMs }
 }
 
 const rate: z.ZodType<Limit, string> = z
   .string({ error: issue => explainRate(issue.input) })
-  .regex(ratePattern, { abort: true, error: issue => explainRate(issue.input) })
+  .regex(RATE_PATTERN, { abort: true, error: issue => explainRate(issue.input) })
   .transform((text, context) => {
     const limit = parseRate(text)
     if (limit === undefined) context.addIssue({ code: 'custom', message: explainRate(text) })
@@ -32,7 +32,7 @@ function countOf(name: string): z.ZodType<Limit, number> {
   return z
     .int({ error })
     .min(0, { error })
-    .max(most, { error })
+    .max(MOST, { error })
     .transform(count => ({ count, periodMs: 0 }))
 }
 
@@ -42,7 +42,7 @@ function explainCount(input: unknown, name: string): string {
   const count = /^\d{1,13}/.exec(text)?.[0]
   if (count === text && count) return `${show(input)} must be a number: write ${count} without quotes`
   if (count && parseRate(text)) return `${show(input)} is a rate, and ${name} takes a bare count: write ${count}`
-  return `must be a whole number from 0 to ${most}, not ${show(input)}`
+  return `must be a whole number from 0 to ${MOST}, not ${show(input)}`
 }
 
 function explainRate(input: unknown): string {
@@ -58,7 +58,7 @@ function explainRate(input: unknown): string {
   }
   const guess = typeof input === 'string' ? guessRate(input) : undefined
   if (guess !== undefined) return `${show(input)} is not a limit: did you mean ${guess}?`
-  const remedy = `a whole count up to ${most} and a period from 1ms to 366d, such as 100/s or 20/100ms`
+  const remedy = `a whole count up to ${MOST} and a period from 1ms to 366d, such as 100/s or 20/100ms`
   return `must be <count>/<period>, not ${show(input)}: write ${remedy}`
 }
 

@@ -7,35 +7,35 @@ import type { Vocabulary } from './vocabulary.ts'
 
 type Kind = Vocabulary['sources'][number]
 
-/** The words of one config centre. */
+/** The options of one config center. */
 export function remoteSchema(kind: Kind): z.ZodType<RemoteAddress> {
   const own = {
-    [kind.name]: z.string().min(1).max(2048).describe('Where the config centre is.'),
+    [kind.name]: z.string().min(1).max(2048).describe('The address of the config center.'),
     startTimeout: duration.default(2000).describe('How long the start may wait for it; default: 2s.'),
     snapshot: z.string().min(1).max(4096).optional().describe('A file that keeps its last good rules.'),
   }
   return z
     .strictObject({ ...own, ...kind.options, ...own })
-    .transform((words: Readonly<Record<string, unknown>>, context): RemoteAddress => {
-      const { [kind.name]: address, startTimeout, snapshot, ...options } = words as Record<string, string>
-      const read = { centre: kind.name, address: address!, options, startTimeoutMs: Number(startTimeout), snapshot }
+    .transform((input: Readonly<Record<string, unknown>>, context): RemoteAddress => {
+      const { [kind.name]: address, startTimeout, snapshot, ...options } = input as Record<string, string>
+      const read = { source: kind.name, address: address!, options, startTimeoutMs: Number(startTimeout), snapshot }
       try {
         kind.create(read.address, options)
       } catch (error) {
-        const message = error instanceof Error ? error.message : 'cannot be obeyed'
+        const message = error instanceof Error ? error.message : 'is invalid'
         context.addIssue({ code: 'custom', path: [kind.name], message })
       }
       return read
     })
 }
 
-/** The schema for what stands under `remote`: that of the centre it names. */
+/** The schema for the value of `remote`: that of the config center it names. */
 export function remoteSchemaFor(value: unknown, vocabulary: Vocabulary): z.ZodType<RemoteAddress> {
-  const words = typeof value === 'object' && value !== null ? Object.keys(value) : []
-  const [kind, ...more] = vocabulary.sources.filter(({ name }) => words.includes(name))
+  const options = typeof value === 'object' && value !== null ? Object.keys(value) : []
+  const [kind, ...more] = vocabulary.sources.filter(({ name }) => options.includes(name))
   if (kind && more.length === 0) return remoteSchema(kind)
   const names = vocabulary.sources.map(({ name }) => name)
-  const meant = words.map(word => suggest(word, names)).find(word => word !== undefined)
+  const meant = options.map(word => suggest(word, names)).find(word => word !== undefined)
   const hint = !kind && meant ? `: did you mean ${meant}?` : ', and only one'
   return z.custom<RemoteAddress>(() => false, { error: `must name one of ${joinNames(names)}${hint}` })
 }

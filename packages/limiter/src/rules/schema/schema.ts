@@ -19,7 +19,7 @@ import { foreignSections } from './section.ts'
 import { listOf, redisAddress, textOf, withoutDoubles } from './shape.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
-/** The words of a document, each rule still unread. */
+/** The options of a document, with rules not yet parsed. */
 export interface DocumentInput {
   readonly identify: Readonly<Record<string, readonly string[]>>
   readonly trustProxy: number | readonly string[]
@@ -35,7 +35,7 @@ export interface DocumentInput {
   readonly rules: readonly unknown[]
 }
 
-/** The words of a rule that all algorithms share; the words of its own algorithm stand beside them. */
+/** The options of a rule that all algorithms share, without those of its algorithm. */
 export interface RuleInput {
   readonly id: string
   readonly enabled: boolean
@@ -55,8 +55,8 @@ export interface RuleInput {
   readonly deny?: CallerList | undefined
 }
 
-export const mostRules = 10_000
-export const mostNames = 100
+export const MAX_RULES = 10_000
+export const MAX_NAMES = 100
 
 const store = z
   .strictObject({
@@ -81,13 +81,13 @@ const store = z
     ...(prefix === undefined ? {} : { prefix }),
   }))
 
-const noRules = 'must be a list of at least one rule, each with id and limit: - { id: all, limit: 100/s }'
+const NO_RULES = 'must be a list of at least one rule, each with id and limit: - { id: all, limit: 100/s }'
 
 function isEmpty(input: unknown): boolean {
   return input === undefined || input === null || (Array.isArray(input) && input.length === 0)
 }
 
-/** The document's own words; `rule` is the shape of each rule. */
+/** The options of a document; `rule` is the schema of each rule. */
 export function documentSchema(
   vocabulary: Vocabulary,
   rule: z.ZodType,
@@ -105,8 +105,8 @@ export function documentSchema(
         textOf(text => nameFault(text, vocabulary)),
         listOf(source, { min: 0, max: 32 }),
       )
-      .refine(map => Object.keys(map).length <= mostNames, {
-        error: `has over ${mostNames} names: keep those that rules use`,
+      .refine(map => Object.keys(map).length <= MAX_NAMES, {
+        error: `has over ${MAX_NAMES} names: keep those that rules use`,
       })
       .default({})
       .describe('Where to find a dimension in a call; the first source present wins.'),
@@ -115,7 +115,7 @@ export function documentSchema(
         error: 'must be a number of hops from 0 to 32, or a list of networks such as 10.0.0.0/8',
       })
       .default(0)
-      .describe('Trusted hops, or trusted networks; left out, nobody is trusted.'),
+      .describe('Trusted hops, or trusted networks; left out, no proxy is trusted.'),
     forwardedBy: z
       .enum(['x-forwarded-for', 'forwarded'])
       .default('x-forwarded-for')
@@ -123,12 +123,12 @@ export function documentSchema(
     ipv6Prefix: z
       .literal([48, 56, 64, 128])
       .default(64)
-      .describe('How many bits of an IPv6 address tell callers apart.'),
+      .describe('How many bits of an IPv6 address identify a caller.'),
     jwt: jwtSchema.optional().describe('Whose tokens are believed, for jwt:<claim>.'),
     allow: callersSchema(vocabulary, identified).optional().describe('Callers who pass uncounted.'),
     deny: callersSchema(vocabulary, identified).optional().describe('Callers who are always refused.'),
     store: store.optional().describe('Where distributed counts live; left out, all is counted in this process.'),
-    remote: remote.optional().describe('A config centre, whose rules win over these.'),
+    remote: remote.optional().describe('A config center, whose rules override these.'),
     answer: documentAnswerSchema.default({ status: 503, headers: 'draft-11' }).describe('What a refused caller gets.'),
     plugins: z
       .array(z.string().min(1).max(1024))
@@ -136,9 +136,9 @@ export function documentSchema(
       .default([])
       .describe('Modules whose algorithms, dimensions and sources these rules use.'),
     rules: z
-      .array(rule, { error: ({ input }) => (isEmpty(input) ? noRules : undefined) })
+      .array(rule, { error: ({ input }) => (isEmpty(input) ? NO_RULES : undefined) })
       .min(leastRules)
-      .max(mostRules)
+      .max(MAX_RULES)
       .describe('The limits; a call passes when all that match it allow it.'),
   })
 }
@@ -151,13 +151,13 @@ export function ruleSchema(
 ): z.ZodType<RuleInput> {
   const name = z.literal(algorithm.name).describe('How calls are counted.')
   const shape = {
-    ...firstWords(vocabulary, identified),
+    ...firstOptions(vocabulary, identified),
     limit: listOf(limitOf(algorithm), { min: 1, max: 8 }).describe('How many; of several levels all must hold.'),
     algorithm: algorithm === vocabulary.algorithms[0] ? name.default(algorithm.name) : name,
-    ...lastWords,
-    ...callerWords(vocabulary, identified),
+    ...lastOptions,
+    ...callerOptions(vocabulary, identified),
   }
-  // an option may not take the place of a word that all rules have
+  // an algorithm's option must not replace an option that all rules have
   return z.strictObject({ ...shape, ...algorithm.options, ...shape } as typeof shape)
 }
 
@@ -166,19 +166,19 @@ export function offRuleSchema(
   vocabulary: Vocabulary,
   identified: readonly string[],
 ): z.ZodType<{ readonly id: string }> {
-  const { id, enabled: _, ...words } = firstWords(vocabulary, identified)
-  const rest = z.object({ ...words, ...lastWords, ...callerWords(vocabulary, identified) }).partial()
+  const { id, enabled: _, ...options } = firstOptions(vocabulary, identified)
+  const rest = z.object({ ...options, ...lastOptions, ...callerOptions(vocabulary, identified) }).partial()
   return z.strictObject({ id, enabled: z.literal(false).describe('The rule is off.'), ...rest.shape })
 }
 
-/** What can be said of a rule whose algorithm is unknown. */
+/** The schema of a rule whose algorithm is unknown. */
 export function anyRuleSchema(vocabulary: Vocabulary, identified: readonly string[]): z.ZodType {
   const algorithm = z.enum(vocabulary.algorithms.map(one => one.name))
-  const words = { ...firstWords(vocabulary, identified), algorithm, ...lastWords }
-  return z.looseObject({ ...words, ...callerWords(vocabulary, identified) })
+  const options = { ...firstOptions(vocabulary, identified), algorithm, ...lastOptions }
+  return z.looseObject({ ...options, ...callerOptions(vocabulary, identified) })
 }
 
-function firstWords(vocabulary: Vocabulary, identified: readonly string[]) {
+function firstOptions(vocabulary: Vocabulary, identified: readonly string[]) {
   const dimension = textOf(text => byFault(text, vocabulary, identified), 256)
   return {
     id: z
@@ -189,11 +189,13 @@ function firstWords(vocabulary: Vocabulary, identified: readonly string[]) {
     match: matchSchema.default({}).describe('Which calls; left out, all.'),
     by: withoutDoubles(listOf(dimension, { min: 0, max: 16 }))
       .default([])
-      .describe('Counted per whom: dimensions such as ip or account; left out, all calls together.'),
+      .describe(
+        'The dimensions that identify a caller, such as ip or account; left out, all calls are counted together.',
+      ),
   }
 }
 
-function callerWords(vocabulary: Vocabulary, identified: readonly string[]) {
+function callerOptions(vocabulary: Vocabulary, identified: readonly string[]) {
   const callers = callersSchema(vocabulary, identified)
   return {
     missing: z
@@ -203,12 +205,12 @@ function callerWords(vocabulary: Vocabulary, identified: readonly string[]) {
     cost: costSchema(vocabulary).optional().describe('What a call costs; left out, 1 or what the application says.'),
     countWhen: countWhenSchema.optional().describe('Counts only calls that end so: failed, 401, 5xx, 400-404.'),
     block: blockSchema.optional().describe('Callers over the limit stay refused for so long.'),
-    allow: callers.optional().describe('Callers whom the rule is not about.'),
-    deny: callers.optional().describe('Callers whom the rule always refuses.'),
+    allow: callers.optional().describe('Callers that the rule does not apply to.'),
+    deny: callers.optional().describe('Callers that the rule always refuses.'),
   }
 }
 
-const lastWords = {
+const lastOptions = {
   count: z
     .enum(['local', 'distributed'])
     .optional()

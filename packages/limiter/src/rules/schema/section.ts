@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** A part of the rule file that another program reads, under a word of its own at the top: the gateway's routes. */
+/** A top-level section of the rule file that another program reads, such as the gateway's. */
 export interface Section {
   readonly name: string
   readonly schema: z.ZodType
@@ -8,5 +8,5 @@ export interface Section {
   readonly from?: { readonly module: string; readonly name: string } | undefined
 }
 
-/** Words that stand in the same file, but are not for whoever reads rules alone. */
+/** Sections of the same file that belong to Diana's other programs. */
 export const foreignSections: readonly Section[] = [{ name: 'gateway', schema: z.unknown() }]

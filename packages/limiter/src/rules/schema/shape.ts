@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { databaseFault } from '../../common/redis-url.ts'
 import { show } from '../show.ts'
 
-/** Text of which a function says what is wrong, if anything. */
+/** Text that a function checks: it returns what is wrong, if anything. */
 export function textOf(fault: (text: string) => string | undefined, longest = 1024): z.ZodType<string, string> {
   return z
     .string()
@@ -22,7 +22,7 @@ export function listOf<Output, Input>(
   return z.union([item.transform(one => [one]), list])
 }
 
-/** A list in which nothing stands twice. */
+/** A list without duplicates. */
 export function withoutDoubles<Input>(list: z.ZodType<string[], Input>): z.ZodType<string[], Input> {
   return list.superRefine((items, context) => {
     const index = items.findIndex((item, at) => items.indexOf(item) < at)
@@ -31,7 +31,7 @@ export function withoutDoubles<Input>(list: z.ZodType<string[], Input>): z.ZodTy
   })
 }
 
-/** Where a Redis is, told without showing it, since it may hold a password: a URL, `redis+sentinel://host:26379,host:26379/name`, or the path of a socket. */
+/** The address of a Redis, never shown in messages, since it may hold a password: a URL, `redis+sentinel://host:26379,host:26379/name`, or the path of a socket. */
 export function redisAddress(): z.ZodType<string, string> {
   const fits = (text: string) => {
     if (text.startsWith('/') || /^redis\+sentinel:\/\/[^/]+\/[^/]+/.test(text)) return true

@@ -10,13 +10,13 @@ export interface Fault {
 export interface Composed {
   readonly lines: LineCounter
   readonly document: Document.Parsed | undefined
-  /** The first thing that is not YAML: what follows it would be guesses. */
+  /** The first syntax error: errors after it would be guesses. */
   readonly fault: Fault | undefined
 }
 
 // yaml recurses, and a stack that runs out inside a regular expression ends the process
-const deepest = 64
-const mostTokens = 2_000_000
+const DEEPEST = 64
+const MAX_TOKENS = 2_000_000
 
 /** Parses one YAML document, within bounds of depth, size and time whatever the text. */
 export function composeYaml(text: string): Composed {
@@ -52,19 +52,19 @@ function* readTokens(text: string, lines: LineCounter, faults: Fault[]): Generat
       yield token
       if (token.type === 'error') return
     }
-    if (parser.stack.length > deepest) {
-      faults.push({ offset, message: `this is nested over ${deepest} levels deep: no rule needs that` })
+    if (parser.stack.length > DEEPEST) {
+      faults.push({ offset, message: `this is nested over ${DEEPEST} levels deep: no rule needs that` })
       return
     }
-    if (++tokens > mostTokens) {
-      faults.push({ offset, message: `over ${mostTokens} words and signs up to here: use fewer rules` })
+    if (++tokens > MAX_TOKENS) {
+      faults.push({ offset, message: `over ${MAX_TOKENS} tokens up to here: use fewer rules` })
       return
     }
   }
   yield* parser.end()
 }
 
-/** A broken document may hold a million errors, whose stack traces would take gigabytes. */
+/** A broken document may have a million errors, whose stack traces would take gigabytes. */
 function withoutTraces<T>(work: () => T): T {
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = 0

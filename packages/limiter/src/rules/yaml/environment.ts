@@ -2,12 +2,12 @@ import type { Problem } from '../explain.ts'
 import { isMap } from '../is-map.ts'
 import { show } from '../show.ts'
 
-/** The parts of a document in which a value may stand in an environment variable. */
+/** The sections of a document in which a value may come from an environment variable. */
 const parts: readonly string[] = ['store', 'remote']
 
 /**
  * A document with the value of the variable in place of each `env:NAME` under `store` and `remote`, so that no password
- * need stand in a file; and what is wrong with those that have none.
+ * need be in a file; and a problem for each variable that is not set.
  */
 export function readEnvironment(
   document: Readonly<Record<string, unknown>>,
@@ -24,12 +24,12 @@ export function readEnvironment(
     const found = environment[name]
     if (found !== undefined && found !== '') return found
     const what = `is in the environment variable ${show(name)}, which is not set: set it, or write the value here`
-    problems.push({ path, atWord: false, what })
+    problems.push({ path, atName: false, what })
     return value
   }
-  const told = Object.entries(document).map(([word, value]) => [
+  const resolved = Object.entries(document).map(([word, value]) => [
     word,
     parts.includes(word) ? read(value, [word]) : value,
   ])
-  return { document: Object.fromEntries(told), problems }
+  return { document: Object.fromEntries(resolved), problems }
 }

@@ -4,29 +4,29 @@ import { isMap } from '../is-map.ts'
 import { createRuleReader } from '../read-rule.ts'
 import type { Rule, RuleDocument } from '../rule.ts'
 import { remoteSchemaFor } from '../schema/remote.ts'
-import { documentSchema, mostNames, mostRules } from '../schema/schema.ts'
+import { documentSchema, MAX_NAMES, MAX_RULES } from '../schema/schema.ts'
 import { foreignSections } from '../schema/section.ts'
 import type { Vocabulary } from '../schema/vocabulary.ts'
 import { show } from '../show.ts'
 import { readEnvironment } from './environment.ts'
 
-// rules come in the order of their lines, so what is wrong after so many would not be told
-const enough = 50
+// rules are in the order of their lines, so mistakes after so many would not be reported
+const ENOUGH = 50
 
 /** A document out of plain values, or all that is wrong with it. */
 export function readDocument(
   given: unknown,
-  words: Vocabulary,
+  known: Vocabulary,
   leastRules: number,
 ): { readonly document?: RuleDocument; readonly problems: readonly Problem[] } {
   if (!isMap(given)) {
     const what = `must be a map with a list of rules in it (rules: …), not ${show(given)}`
-    return { problems: [{ path: [], atWord: false, what }] }
+    return { problems: [{ path: [], atName: false, what }] }
   }
   const { document: value, problems: unset } = readEnvironment(given)
-  const vocabulary = { ...words, words: Object.keys(value) }
+  const vocabulary = { ...known, givenOptions: Object.keys(value) }
   const remote = remoteSchemaFor(value.remote, vocabulary)
-  const identified = isMap(value.identify) ? Object.keys(value.identify).slice(0, mostNames) : []
+  const identified = isMap(value.identify) ? Object.keys(value.identify).slice(0, MAX_NAMES) : []
   const read = explain(documentSchema(vocabulary, z.unknown(), remote, leastRules, identified), value)
   const { rules, problems } = readRules(value, { vocabulary, identified, hasStore: value.store !== undefined })
   if (unset.length > 0 || !read.data) return { problems: [...unset, ...besides(read.problems, unset), ...problems] }
@@ -36,28 +36,28 @@ export function readDocument(
   return { document: { ...apart(kept, vocabulary), ...named, rules }, problems }
 }
 
-/** What else is wrong; what has no value is not also wrong for its value. */
+/** The other problems: an option without a value is not reported again for its value. */
 function besides(problems: readonly Problem[], unset: readonly Problem[]): Problem[] {
   const places = unset.map(({ path }) => path.join('.'))
   return problems.filter(({ path }) => !places.some(place => place.startsWith(path.join('.'))))
 }
 
-/** The words of rules, and apart from them those that other programs read. */
-function apart<Words extends object>(
-  words: Words,
+/** The options about rules, with the sections of other programs apart. */
+function apart<Document extends object>(
+  input: Document,
   { sections = foreignSections }: Vocabulary,
-): Words & Pick<RuleDocument, 'sections'> {
-  const names = sections.map(({ name }) => name).filter(name => name in words)
-  if (names.length === 0) return words
-  const entries = Object.entries(words)
+): Document & Pick<RuleDocument, 'sections'> {
+  const names = sections.map(({ name }) => name).filter(name => name in input)
+  if (names.length === 0) return input
+  const entries = Object.entries(input)
   const own = entries.filter(([name]) => !names.includes(name))
   return {
-    ...(Object.fromEntries(own) as Words),
+    ...(Object.fromEntries(own) as Document),
     sections: Object.fromEntries(entries.filter(([name]) => names.includes(name))),
   }
 }
 
-/** The document of a config centre: rules, and nothing that could repoint the store or the identity of callers. */
+/** The document of a config center: rules, and nothing that could repoint the store or the identity of callers. */
 export function readRemoteDocument(
   value: unknown,
   given: Vocabulary,
@@ -65,18 +65,18 @@ export function readRemoteDocument(
 ): { readonly document?: RuleDocument; readonly problems: readonly Problem[] } {
   if (!isMap(value)) {
     return {
-      problems: [{ path: [], atWord: false, what: `must be a map with a list of rules in it, not ${show(value)}` }],
+      problems: [{ path: [], atName: false, what: `must be a map with a list of rules in it, not ${show(value)}` }],
     }
   }
-  const foreign = Object.keys(value).filter(word => word !== 'rules')
-  const strangers = foreign.slice(0, enough).map(word => {
-    return { path: [word], atWord: true, what: 'has no place here: a remote document carries rules only' }
+  const foreign = Object.keys(value).filter(name => name !== 'rules')
+  const unknownFields = foreign.slice(0, ENOUGH).map(name => {
+    return { path: [name], atName: true, what: 'has no place here: a remote document carries rules only' }
   })
-  const shape = explain(z.object({ rules: z.array(z.unknown()).min(1).max(mostRules) }), value)
+  const shape = explain(z.object({ rules: z.array(z.unknown()).min(1).max(MAX_RULES) }), value)
   const identified = Object.keys(local.identify)
-  const vocabulary = { ...given, words: wordsOf(local) }
+  const vocabulary = { ...given, givenOptions: optionsOf(local) }
   const { rules, problems } = readRules(value, { vocabulary, identified, hasStore: local.store !== undefined })
-  const all = [...strangers, ...(shape.problems ?? []), ...problems]
+  const all = [...unknownFields, ...(shape.problems ?? []), ...problems]
   return all.length > 0 ? { problems: all } : { document: { ...local, rules }, problems: [] }
 }
 
@@ -84,28 +84,28 @@ function readRules(
   value: Readonly<Record<string, unknown>>,
   known: Parameters<typeof createRuleReader>[0],
 ): { readonly rules: readonly Rule[]; readonly problems: readonly Problem[] } {
-  const given = Array.isArray(value.rules) && value.rules.length <= mostRules ? value.rules : []
+  const given = Array.isArray(value.rules) && value.rules.length <= MAX_RULES ? value.rules : []
   const read = createRuleReader(known)
   const rules: Rule[] = []
   const problems: Problem[] = []
   const ids = new Set<unknown>()
-  for (const [index, words] of given.entries()) {
-    if (problems.length >= enough) break
+  for (const [index, input] of given.entries()) {
+    if (problems.length >= ENOUGH) break
     const at = ['rules', index]
-    const one = read(words)
+    const one = read(input)
     if (one.rule) rules.push(one.rule)
     for (const problem of one.problems) problems.push({ ...problem, path: [...at, ...problem.path] })
-    const id = isMap(words) ? words.id : undefined
+    const id = isMap(input) ? input.id : undefined
     if (id !== undefined && ids.has(id)) {
       const what = `${show(id)} is the id of an earlier rule too: give each rule its own`
-      problems.push({ path: [...at, 'id'], atWord: false, what })
+      problems.push({ path: [...at, 'id'], atName: false, what })
     }
     ids.add(id)
   }
   return { rules, problems }
 }
 
-/** The words that a document has. */
-export function wordsOf(document: Partial<RuleDocument>): string[] {
-  return Object.entries(document).flatMap(([word, value]) => (value === undefined ? [] : [word]))
+/** The names of the options that a document has. */
+export function optionsOf(document: Partial<RuleDocument>): string[] {
+  return Object.entries(document).flatMap(([name, value]) => (value === undefined ? [] : [name]))
 }

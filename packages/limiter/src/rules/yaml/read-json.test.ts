@@ -5,7 +5,7 @@ import { composeYaml } from './compose-yaml.ts'
 import { readJson } from './read-json.ts'
 import { readNodes } from './read-nodes.ts'
 
-/** What YAML makes of a text, or undefined where it finds anything wrong with it. */
+/** What YAML makes of a text, or undefined if it finds anything wrong with it. */
 function readYaml(text: string): unknown {
   const { document, fault } = composeYaml(text)
   if (fault || !document?.contents) return undefined
@@ -16,10 +16,10 @@ function readYaml(text: string): unknown {
 describe('JSON', () => {
   it('is read as YAML reads it, or not at all', () => {
     let count = 0
-    const words = fc.constantFrom('id', 'rules', 'limit', 'a b', '', '"', '\\', '1e3', ':', '订单', '__proto__', '<<')
+    const texts = fc.constantFrom('id', 'rules', 'limit', 'a b', '', '"', '\\', '1e3', ':', '订单', '__proto__', '<<')
     const number = fc.double({ noNaN: true, noDefaultInfinity: true })
-    const leaf = fc.oneof(fc.string(), words, number, fc.integer(), fc.boolean(), fc.constant(null))
-    const value = fc.object({ maxDepth: 4, key: fc.oneof(words, fc.string()), values: [leaf] })
+    const leaf = fc.oneof(fc.string(), texts, number, fc.integer(), fc.boolean(), fc.constant(null))
+    const value = fc.object({ maxDepth: 4, key: fc.oneof(texts, fc.string()), values: [leaf] })
     const property = fc.property(value, fc.constantFrom(0, 2, 4), (value, indent) => {
       const text = JSON.stringify(value, null, indent)
       const read = readJson(text)

@@ -1,15 +1,15 @@
 import { isMap } from '../is-map.ts'
 
-// what is beyond these is read as YAML, which tells where
-const deepest = 16
-const mostItems = 10_000
-const mostWords = 1000
+// a document beyond these bounds is read as YAML, which reports positions
+const DEEPEST = 16
+const MAX_ITEMS = 10_000
+const MAX_WORDS = 1000
 
 const [quote, backslash, colon, space, smallE, largeE] = [0x22, 0x5c, 0x3a, 0x20, 0x65, 0x45]
 
 /**
- * The value of a text in JSON, read many times faster than as YAML; undefined where YAML would read it differently or
- * finds something wrong: a word given twice, a number not in plain digits, too much of anything.
+ * The value of a text in JSON, read many times faster than as YAML; undefined if YAML would read it differently or
+ * finds a mistake: a duplicate key, a number not in plain digits, too much of anything.
  */
 export function readJson(text: string): unknown {
   if (!text.trimStart().startsWith('{')) return undefined
@@ -19,23 +19,23 @@ export function readJson(text: string): unknown {
   } catch {
     return undefined
   }
-  const written = countWords(text)
+  const written = countNames(text)
   return written !== undefined && written === countEntries(value, 0) ? value : undefined
 }
 
-/** How many words with a value are written in a JSON text; undefined where a number has an exponent. */
-function countWords(text: string): number | undefined {
-  let words = 0
+/** How many keys with a value are written in a JSON text; undefined if a number has an exponent. */
+function countNames(text: string): number | undefined {
+  let names = 0
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at)
     if (code === quote) {
       at = endOfString(text, at)
       let next = at + 1
       while (text.charCodeAt(next) <= space) next++
-      if (text.charCodeAt(next) === colon) words++
+      if (text.charCodeAt(next) === colon) names++
     } else if ((code === smallE || code === largeE) && isDigit(text.charCodeAt(at - 1))) return undefined
   }
-  return words
+  return names
 }
 
 function endOfString(text: string, start: number): number {
@@ -48,14 +48,14 @@ function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39
 }
 
-/** How many entries all maps of a value have together; NaN where one of them is not for rules. */
+/** How many entries all maps of a value have together; NaN if one of them is not for rules. */
 function countEntries(value: unknown, depth: number): number {
-  if (depth > deepest) return Number.NaN
+  if (depth > DEEPEST) return Number.NaN
   if (Array.isArray(value)) {
-    return value.length > mostItems ? Number.NaN : value.reduce((sum, item) => sum + countEntries(item, depth + 1), 0)
+    return value.length > MAX_ITEMS ? Number.NaN : value.reduce((sum, item) => sum + countEntries(item, depth + 1), 0)
   }
   if (!isMap(value)) return 0
-  const words = Object.keys(value)
-  if (words.length > mostWords || words.includes('__proto__') || words.includes('<<')) return Number.NaN
-  return words.reduce((sum, word) => sum + countEntries(value[word], depth + 1), words.length)
+  const names = Object.keys(value)
+  if (names.length > MAX_WORDS || names.includes('__proto__') || names.includes('<<')) return Number.NaN
+  return names.reduce((sum, word) => sum + countEntries(value[word], depth + 1), names.length)
 }

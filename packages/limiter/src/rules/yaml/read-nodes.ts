@@ -13,14 +13,14 @@ import {
 import { escapeText, show } from '../show.ts'
 import type { Fault } from './compose-yaml.ts'
 
-/** The plain values of a YAML document, and where each of them stood. */
+/** The plain values of a YAML document, and the position of each. */
 export interface Nodes {
   readonly value: unknown
   readonly faults: readonly Fault[]
-  /** False where it was too much to be read to the end. */
+  /** False if the document was too large to be read to the end. */
   readonly isWhole: boolean
-  /** The offset of what stands at a path, or of the nearest thing around it. */
-  offsetOf(path: readonly PropertyKey[], atWord: boolean): number
+  /** The offset of the value at a path, or of the nearest value around it. */
+  offsetOf(path: readonly PropertyKey[], atName: boolean): number
   /** Which item of a list at the top an offset lies in. */
   itemAt(word: string, offset: number): number
 }
@@ -31,10 +31,10 @@ interface Read {
   readonly size: number
 }
 
-const mostRepeated = 1_000_000
-const mostItems = 10_000
-const mostWords = 1000
-const mostFaults = 100
+const MAX_REPEATED = 1_000_000
+const MAX_ITEMS = 10_000
+const MAX_WORDS = 1000
+const MAX_FAULTS = 100
 const nothing: Read = { value: null, size: 1 }
 
 /** Reads a document's nodes; aliases share one value, so that a bomb of them costs nothing to read. */
@@ -45,7 +45,7 @@ export function readNodes(document: Document.Parsed): Nodes {
     value,
     faults: reader.faults,
     isWhole: reader.isWhole,
-    offsetOf: (path, atWord) => reader.offsetOf(document.contents, path, atWord),
+    offsetOf: (path, atName) => reader.offsetOf(document.contents, path, atName),
     itemAt: (word, offset) => reader.itemAt(document.contents, word, offset),
   }
 }
@@ -71,16 +71,16 @@ class NodeReader {
     if (isMap(node)) return this.#readMap(node)
     if (isScalar(node)) return this.#readScalar(node)
     if (!isSeq(node)) return nothing
-    if (node.items.length > mostItems) {
-      return this.#giveUp(node, `this list has ${node.items.length} things: use fewer, at most ${mostItems} are read`)
+    if (node.items.length > MAX_ITEMS) {
+      return this.#giveUp(node, `this list has ${node.items.length} things: use fewer, at most ${MAX_ITEMS} are read`)
     }
     const items = node.items.map(item => this.read(item))
     return { value: items.map(item => item.value), size: sum(items) }
   }
 
   #readMap(map: YAMLMap): Read {
-    if (map.items.length > mostWords) {
-      return this.#giveUp(map, `this map has ${map.items.length} words: use fewer, at most ${mostWords} are read`)
+    if (map.items.length > MAX_WORDS) {
+      return this.#giveUp(map, `this map has ${map.items.length} entries: use fewer, at most ${MAX_WORDS} are read`)
     }
     const pairs = new Map<string, Pair>()
     this.#pairs.set(map, pairs)
@@ -98,7 +98,7 @@ class NodeReader {
     const key = isScalar(pair.key) ? wordOf(pair.key) : undefined
     if (key === undefined) this.#fault(pair.key ?? pair.value, 'a list, a map or an alias cannot be a word: write text')
     else if (key === '__proto__') this.#fault(pair.key, '__proto__ cannot be a word: choose another')
-    else if (key === '<<') this.#fault(pair.key, '<< merges nothing here: write the words out')
+    else if (key === '<<') this.#fault(pair.key, '<< merges nothing here: write the options out')
     else if (pairs.has(key)) this.#fault(pair.key, `${show(key)} is given twice here: keep one of them`)
     else pairs.set(key, pair)
     return key !== undefined && pairs.get(key) === pair ? key : undefined
@@ -127,10 +127,10 @@ class NodeReader {
       return nothing
     }
     this.#repeated += read.size
-    if (this.#repeated <= mostRepeated) return read
+    if (this.#repeated <= MAX_REPEATED) return read
     return this.#giveUp(
       alias,
-      `aliases up to *${name} repeat over ${mostRepeated} values: write them out, or use fewer`,
+      `aliases up to *${name} repeat over ${MAX_REPEATED} values: write them out, or use fewer`,
     )
   }
 
@@ -141,10 +141,10 @@ class NodeReader {
   }
 
   #fault(node: unknown, message: string): void {
-    if (this.faults.length < mostFaults) this.faults.push({ offset: startOf(node) ?? 0, message })
+    if (this.faults.length < MAX_FAULTS) this.faults.push({ offset: startOf(node) ?? 0, message })
   }
 
-  offsetOf(root: unknown, path: readonly PropertyKey[], atWord: boolean): number {
+  offsetOf(root: unknown, path: readonly PropertyKey[], atName: boolean): number {
     let offset = startOf(root) ?? 0
     let node = root
     for (const [index, step] of path.entries()) {
@@ -152,7 +152,7 @@ class NodeReader {
       const pair = isMap(node) ? this.#pairs.get(node)?.get(String(step)) : undefined
       node = pair ? pair.value : isSeq(node) ? node.items[Number(step)] : undefined
       if (node === undefined) break
-      const word = pair && (node === null || (atWord && index === path.length - 1))
+      const word = pair && (node === null || (atName && index === path.length - 1))
       offset = startOf(word ? pair.key : node) ?? offset
     }
     return offset

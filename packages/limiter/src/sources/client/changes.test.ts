@@ -8,7 +8,7 @@ async function messageOf(cause: unknown, secrets: readonly string[] = []): Promi
   async function* readings(): AsyncGenerator<never> {
     throw cause
   }
-  const error = await changes(readings, signal, { name: 'centre', secrets })
+  const error = await changes(readings, signal, { name: 'center', secrets })
     .next()
     .catch(error => error as Error)
   expect(error).toMatchObject({ name: 'DianaError', code: 'SOURCE_FAILED' })
@@ -21,23 +21,23 @@ describe('changes', () => {
       for (const text of ['a', 'a', 'b', 'a', '', '']) yield { text, version: '' }
     }
     const texts: string[] = []
-    for await (const { text } of changes(readings, signal, { name: 'centre' })) texts.push(text)
+    for await (const { text } of changes(readings, signal, { name: 'center' })) texts.push(text)
     expect(texts).toEqual(['a', 'b', 'a', ''])
   })
 
   it('names the source and says what is wrong', async () => {
-    expect(await messageOf(new Error('answered nonsense'))).toBe('centre: answered nonsense')
+    expect(await messageOf(new Error('answered nonsense'))).toBe('center: answered nonsense')
     const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
-    const said = 'centre: cannot be read (ECONNREFUSED); check that it is there and lets Diana in'
+    const said = 'center: cannot be read (ECONNREFUSED); check that it is there and lets Diana in'
     expect(await messageOf(refused)).toBe(said)
     expect(await messageOf(new TypeError('fetch failed', { cause: refused }))).toBe(said)
-    expect(await messageOf('a word')).toBe('centre: a word')
+    expect(await messageOf('a word')).toBe('center: a word')
   })
 
   it('hides secrets, breaks no line and cuts long texts', async () => {
-    expect(await messageOf(new Error('user:hunter2@host'), ['hunter2', ''])).toBe('centre: user:***@host')
-    expect(await messageOf(new Error('Bearer hun\nter2'), ['hun\nter2'])).toBe('centre: Bearer ***')
-    expect(await messageOf(new Error('one\r\n\u001b[31mtwo'))).toBe('centre: one\\u000d\\u000a\\u001b[31mtwo')
+    expect(await messageOf(new Error('user:hunter2@host'), ['hunter2', ''])).toBe('center: user:***@host')
+    expect(await messageOf(new Error('Bearer hun\nter2'), ['hun\nter2'])).toBe('center: Bearer ***')
+    expect(await messageOf(new Error('one\r\n\u001b[31mtwo'))).toBe('center: one\\u000d\\u000a\\u001b[31mtwo')
     expect((await messageOf(new Error('x'.repeat(10_000)))).length).toBeLessThan(400)
   })
 })

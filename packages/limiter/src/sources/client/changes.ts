@@ -3,7 +3,7 @@ import { cutText, escapeText } from '../../rules/show.ts'
 import type { SourceDocument } from '../source.ts'
 
 /**
- * Makes what a source promises out of readings: only changes, an end without a throw by the signal, and errors that name
+ * Turns readings into what a source promises: only changes, an end without a throw by the signal, and errors that name
  * the source and show none of its secrets.
  */
 export async function* changes(

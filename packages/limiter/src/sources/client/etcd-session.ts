@@ -2,14 +2,14 @@ import { z } from 'zod'
 import { type Address, below } from '../address.ts'
 import { fetchText, parseReply, type Reply, statusError } from './fetch-text.ts'
 
-/** Calls of etcd's JSON gateway as one user, logged in anew when the token has run out. */
+/** Calls etcd's JSON gateway as one user and logs in again when the token has expired. */
 export interface EtcdSession {
   ask(path: string, body: unknown, signal: AbortSignal): Promise<string>
   /** For a call that directly follows one of `ask`. */
   headers(): Record<string, string>
 }
 
-const outworn = /invalid auth token|revision of auth store is old/
+const OUTWORN = /invalid auth token|revision of auth store is old/
 
 export function createEtcdSession({ url, username, password }: Address): EtcdSession {
   let token: string | undefined
@@ -29,7 +29,7 @@ export function createEtcdSession({ url, username, password }: Address): EtcdSes
   async function ask(path: string, body: unknown, signal: AbortSignal): Promise<string> {
     if (username !== undefined && token === undefined) await authenticate(signal)
     let reply = await post(path, body, signal)
-    if (username !== undefined && (reply.status === 401 || outworn.test(reply.text))) {
+    if (username !== undefined && (reply.status === 401 || OUTWORN.test(reply.text))) {
       await authenticate(signal)
       reply = await post(path, body, signal)
     }

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
-import { decodeText, largestBytes, tooLarge } from './text.ts'
-import { timeoutMs, within } from './within.ts'
+import { decodeText, LARGEST_BYTES, tooLarge } from './text.ts'
+import { TIMEOUT_MS, within } from './within.ts'
 
 /** What is asked of a server. */
 export interface TextRequest {
@@ -16,20 +16,20 @@ export interface Reply {
   readonly text: string
 }
 
-/** Asks a server and reads its answer, bounded in size and in time; `waitMs` is how long it may hold the answer back. */
+/** Asks a server and reads its answer, bounded in size and in time; `waitMs` is how long the server may delay the answer. */
 export async function fetchText(
   url: URL,
   signal: AbortSignal,
-  question: TextRequest & { readonly waitMs?: number } = {},
+  request: TextRequest & { readonly waitMs?: number } = {},
 ): Promise<Reply> {
-  const { waitMs = 0, ...init } = question
-  return within(timeoutMs + waitMs, signal, async signal => {
+  const { waitMs = 0, ...init } = request
+  return within(TIMEOUT_MS + waitMs, signal, async signal => {
     const response = await fetch(url, { ...init, signal, redirect: 'manual' })
     const chunks: Uint8Array[] = []
     let bytes = 0
     for await (const chunk of response.body ?? []) {
       bytes += chunk.length
-      if (bytes > largestBytes) throw tooLarge()
+      if (bytes > LARGEST_BYTES) throw tooLarge()
       chunks.push(chunk)
     }
     return { status: response.status, headers: response.headers, text: decodeText(Buffer.concat(chunks)) }

@@ -12,7 +12,7 @@ beforeEach(() => void pauses.splice(0))
 
 type Step = string | Error | 'end' | 'hang'
 
-/** A source whose watches do what they are told, one list of steps for each. */
+/** A source whose watches follow scripted steps, one list for each watch. */
 function scripted(...watches: readonly (readonly Step[])[]): Source {
   let count = 0
   return {
@@ -27,7 +27,7 @@ function scripted(...watches: readonly (readonly Step[])[]): Source {
   }
 }
 
-/** Follows until something was heard so many times, and tells what was heard. */
+/** Follows until there were so many events, and returns them. */
 async function hear(source: Source, times: number, options: Parameters<typeof follow>[3] = {}): Promise<string[]> {
   const controller = new AbortController()
   const heard: string[] = []
@@ -43,7 +43,7 @@ async function hear(source: Source, times: number, options: Parameters<typeof fo
 const down = new Error('down')
 
 describe('follow', () => {
-  it('tells of each document and each failure, and watches anew', async () => {
+  it('a follower gets each document and each failure, and the watch starts again', async () => {
     const heard = await hear(scripted(['one', 'two', down], [down], ['two']), 5)
     expect(heard).toEqual(['one', 'two', 'down', 'down', 'two'])
   })
@@ -88,7 +88,7 @@ describe('follow', () => {
     expect(watch).not.toHaveBeenCalled()
   })
 
-  it('tells nobody of a document that comes after the end', async () => {
+  it('a document that arrives after the end is not reported', async () => {
     const controller = new AbortController()
     let give = () => {}
     const source: Source = {
@@ -109,7 +109,7 @@ describe('follow', () => {
     expect(onDocument).not.toHaveBeenCalled()
   })
 
-  it('goes on when a follower throws, and tells of it', async () => {
+  it('a watch continues when its follower throws, and reports the error', async () => {
     const controller = new AbortController()
     const errors: string[] = []
     const follower = {

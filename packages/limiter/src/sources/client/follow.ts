@@ -1,11 +1,11 @@
 import type { Source, SourceDocument } from '../source.ts'
 import { pause } from './pause.ts'
 
-/** Who is told what a source says. */
+/** Gets the documents and errors of a source. */
 export interface Follower {
-  /** Told of each change, and of the document as it is after each reconnect, which may be the one already known. */
+  /** Gets each change, and the document after each reconnect, which may be the known one. */
   onDocument(document: SourceDocument): void | Promise<void>
-  /** Told of each failure of the source, and of what `onDocument` threw. */
+  /** Gets each failure of the source, and what `onDocument` threw. */
   onError(error: Error): void
 }
 
@@ -16,7 +16,7 @@ export interface FollowOptions {
   readonly random?: (() => number) | undefined
 }
 
-/** Watches a source for ever, reconnecting with a growing, scattered pause; never throws, and resolves by the signal. */
+/** Watches a source until the signal, reconnecting with a growing, random pause; never throws. */
 export async function follow(
   source: Source,
   follower: Follower,
@@ -25,24 +25,24 @@ export async function follow(
 ): Promise<void> {
   const { retryMs: [least, most] = [500, 30_000], random = Math.random } = options
   let failures = 0
-  const tell = (error: Error) => {
+  const report = (error: Error) => {
     try {
       follower.onError(error)
     } catch {
-      // there is nobody left to tell, and the watch must go on
+      // a follower that throws must not end the watch
     }
   }
   const watching = async () => {
     for await (const document of source.watch(signal)) {
       if (signal.aborted) return
       failures = 0
-      await catchError(async () => follower.onDocument(document)).then(error => error && tell(error))
+      await catchError(async () => follower.onDocument(document)).then(error => error && report(error))
     }
   }
   while (!signal.aborted) {
     const error = await untilAbort(signal, watching)
     if (signal.aborted) return
-    tell(error ?? new Error(`${source.name}: ended by itself`))
+    report(error ?? new Error(`${source.name}: ended by itself`))
     failures += 1
     const widest = Math.min(most, least * 2 ** Math.min(failures, 30))
     await pause(least + random() * (widest - least), signal)

@@ -2,14 +2,14 @@ import { z } from 'zod'
 import { type Address, below } from '../address.ts'
 import { fetchText, parseReply, type Reply, statusError, type TextRequest } from './fetch-text.ts'
 
-/** Calls of Nacos as one user, logged in anew when the token has run out. */
+/** Calls Nacos as one user and logs in again when the token has expired. */
 export interface NacosSession {
   get(path: string, query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Reply>
   post(
     path: string,
     form: Readonly<Record<string, string>>,
     signal: AbortSignal,
-    question: { readonly headers: Readonly<Record<string, string>>; readonly waitMs: number },
+    request: { readonly headers: Readonly<Record<string, string>>; readonly waitMs: number },
   ): Promise<Reply>
 }
 
@@ -36,11 +36,11 @@ export function createNacosSession(address: Address): NacosSession {
   async function ask(
     at: URL,
     signal: AbortSignal,
-    question: TextRequest & { readonly waitMs?: number },
+    request: TextRequest & { readonly waitMs?: number },
   ): Promise<Reply> {
     const send = () => {
       const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
-      return fetchText(at, signal, { ...question, headers: { ...question.headers, ...authorization } })
+      return fetchText(at, signal, { ...request, headers: { ...request.headers, ...authorization } })
     }
     if (username === undefined) return send()
     if (token === undefined) await login(signal)
@@ -53,8 +53,8 @@ export function createNacosSession(address: Address): NacosSession {
   return {
     get: (path, query, signal) => ask(below(url, path, query), signal, {}),
     post: (path, form, signal, { headers, waitMs }) => {
-      const { headers: type, ...question } = formOf(new URLSearchParams(form))
-      return ask(below(url, path), signal, { ...question, headers: { ...type, ...headers }, waitMs })
+      const { headers: type, ...request } = formOf(new URLSearchParams(form))
+      return ask(below(url, path), signal, { ...request, headers: { ...type, ...headers }, waitMs })
     },
   }
 }

@@ -1,9 +1,9 @@
 /** Rung when something may have changed. A ring is kept until the next wait, and many are one. */
-export class Signal {
+export class Wakeup {
   #due = false
   #wake: (() => void) | undefined
 
-  ring(): void {
+  wake(): void {
     this.#due = true
     this.#wake?.()
   }

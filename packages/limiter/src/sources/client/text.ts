@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto'
 
 /** No rule document, and no answer that carries one, is longer than this. */
-export const largestBytes: number = 4 * 1024 * 1024
+export const LARGEST_BYTES: number = 4 * 1024 * 1024
 
-/** What is said of anything longer. */
+/** The message for a longer document. */
 export function tooLarge(): Error {
   return new Error('holds more than 4 MiB, which no rule document needs; check what is written there')
 }
 
-/** Reads bytes as text, or says why they are none. */
+/** Decodes bytes as text, or throws what is wrong with them. */
 export function decodeText(bytes: Uint8Array): string {
-  if (bytes.length > largestBytes) throw tooLarge()
+  if (bytes.length > LARGEST_BYTES) throw tooLarge()
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {

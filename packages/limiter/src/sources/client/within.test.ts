@@ -10,7 +10,7 @@ describe('within', () => {
     await expect(within(1000, signal, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
   })
 
-  it('throws when the time is over, and tells the work to stop', async () => {
+  it('a timeout throws and aborts the work', async () => {
     let inner: AbortSignal | undefined
     const work = (signal: AbortSignal) => {
       inner = signal
@@ -20,7 +20,7 @@ describe('within', () => {
     expect(inner?.aborted).toBe(true)
   })
 
-  it('throws when the signal aborts, and tells the work to stop', async () => {
+  it('an aborted signal throws and aborts the work', async () => {
     const controller = new AbortController()
     let inner: AbortSignal | undefined
     const working = within(60_000, controller.signal, signal => {

@@ -1,5 +1,5 @@
 /** How long a source may take to answer, beyond what it was asked to wait. */
-export const timeoutMs = 10_000
+export const TIMEOUT_MS = 10_000
 
 /** The result of `work`, or a throw once `ms` have passed or the signal aborts, whichever comes first. */
 export async function within<Result>(
@@ -8,7 +8,7 @@ export async function within<Result>(
   work: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
   signal.throwIfAborted()
-  // AbortSignal.any would hold on to each call's signal for as long as the outer one lives
+  // AbortSignal.any would keep each call's signal alive as long as the outer one
   const controller = new AbortController()
   let timer: NodeJS.Timeout | undefined
   let stop = () => {}

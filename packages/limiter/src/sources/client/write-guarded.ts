@@ -1,10 +1,10 @@
 import { DianaError } from '../../errors.ts'
 import { reportFailure } from './changes.ts'
-import { largestBytes, tooLarge } from './text.ts'
+import { LARGEST_BYTES, tooLarge } from './text.ts'
 
-/** What is thrown where a document is not the one that was to be replaced. */
+/** The error for a document that was changed since it was read. */
 export function conflict(name: string): DianaError {
-  return new DianaError('CONFLICT', `${name}: was changed since it was read; read it again and make the change anew`)
+  return new DianaError('CONFLICT', `${name}: was changed since it was read; read it again and repeat the change`)
 }
 
 /** Runs a write of a source so that its errors name the source and show none of its secrets. */
@@ -14,7 +14,7 @@ export async function writeGuarded(
   write: () => Promise<string>,
 ): Promise<string> {
   try {
-    if (Buffer.byteLength(text) > largestBytes) throw tooLarge()
+    if (Buffer.byteLength(text) > LARGEST_BYTES) throw tooLarge()
     return await write()
   } catch (cause) {
     if (cause instanceof DianaError && cause.code === 'CONFLICT') throw cause

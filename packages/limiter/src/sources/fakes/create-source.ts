@@ -1,7 +1,11 @@
 import { z } from 'zod'
 import type { Source, SourceKind } from '../source.ts'
 
-/** Makes a source from the words of a rule file, as the reader of rule files does. */
-export function createSource(kind: SourceKind, address: string, words: Readonly<Record<string, unknown>> = {}): Source {
-  return kind.create(address, z.strictObject(kind.options).parse(words))
+/** Makes a source from the options of a rule file, as the parser does. */
+export function createSource(
+  kind: SourceKind,
+  address: string,
+  options: Readonly<Record<string, unknown>> = {},
+): Source {
+  return kind.create(address, z.strictObject(kind.options).parse(options))
 }

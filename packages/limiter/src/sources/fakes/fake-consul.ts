@@ -4,7 +4,7 @@ import { type Asked, createHttpDouble, Held, type HttpDouble, send } from './fak
 export interface ConsulDouble extends HttpDouble {
   put(key: string, text: string): void
   remove(key: string): void
-  /** As after a restore from a backup: the index begins anew. */
+  /** As after a restore from a backup: the index starts again at 1. */
   restore(): void
   /** Wakes every query without a change, as Consul may. */
   wake(): void

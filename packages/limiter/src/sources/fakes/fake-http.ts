@@ -44,7 +44,7 @@ export function send(response: ServerResponse, status: number, body = '', header
   response.writeHead(status, headers).end(body)
 }
 
-/** Answers that a server holds back until something changes or their time is over. */
+/** Answers that a server delays until a change or a timeout. */
 export class Held {
   readonly #answers = new Set<() => void>()
 

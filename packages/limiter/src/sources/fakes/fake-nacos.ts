@@ -17,7 +17,7 @@ export interface NacosOptions {
   readonly tenant?: string
   /** Nacos holds a poll for its time less 500 ms, and for 10 s at least; this shortens that. */
   readonly holdMs?: number
-  /** What the server was told to leave out: all of the first API, or its poll. */
+  /** What the server does not support: all of the first API, or its poll. */
   readonly without?: 'v1' | 'listener'
   readonly user?: { readonly username: string; readonly password: string }
 }

@@ -12,7 +12,7 @@ export interface EtcdServer {
   remove(key: string): Promise<void>
   stop(signal?: NodeJS.Signals): Promise<void>
   start(): Promise<void>
-  /** Stops it and forgets what it held. */
+  /** Stops it and deletes its data. */
   close(): Promise<void>
 }
 
@@ -43,7 +43,7 @@ export async function startEtcd(): Promise<EtcdServer> {
     return (await response.json()) as Record<string, unknown>
   }
   const start = async () => {
-    // a read that needs the leader tells that there is one
+    // a linearizable read succeeds once there is a leader
     program = await startProgram('etcd', args, async () => {
       const { status } = await fetch(`${client}/health`)
       return status === 200

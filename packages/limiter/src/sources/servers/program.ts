@@ -6,7 +6,7 @@ import { setTimeout } from 'node:timers/promises'
 
 /** A real server that a test started. */
 export interface Program {
-  /** Ends it, gently unless told otherwise. */
+  /** Ends it, gracefully by default. */
   stop(signal?: NodeJS.Signals): Promise<void>
 }
 

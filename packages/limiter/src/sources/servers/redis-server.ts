@@ -10,14 +10,14 @@ export interface RedisServer {
   readonly client: Redis
   stop(signal?: NodeJS.Signals): Promise<void>
   start(): Promise<void>
-  /** Stops it and forgets what it held. */
+  /** Stops it and deletes its data. */
   close(): Promise<void>
 }
 
 export async function startRedis(): Promise<RedisServer> {
   const folder = await mkdtemp(join(tmpdir(), 'diana-redis-'))
   const port = await freePort()
-  // what it holds is on disk at once, so that a stop loses nothing
+  // data is on disk at once, so that a stop loses nothing
   const args = ['--bind', '127.0.0.1', '--port', `${port}`, '--dir', folder, '--appendonly', 'yes']
   const client = new Redis({ port, host: '127.0.0.1', lazyConnect: true, retryStrategy: () => 20 })
   client.on('error', () => undefined)

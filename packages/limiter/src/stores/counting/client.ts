@@ -8,8 +8,8 @@ import type { Answered, FleetCharge, FleetCounter, FleetRefund, FleetRule, Share
 import { Holdings } from './holdings.ts'
 import {
   type AnsweredCharge,
-  type AnsweredQuestion,
-  type AskedCharge,
+  type AnsweredRequest,
+  type ChargeRequest,
   type CountingRequest,
   type CountingRule,
   encode,
@@ -21,12 +21,12 @@ import {
 interface Counter extends FleetCounter {
   readonly number: number
   readonly rule: CountingRule
-  /** The connection on which the rule was told. */
-  toldOn: Socket | undefined
+  /** The connection on which the rule was sent. */
+  definedOn: Socket | undefined
 }
 
 interface Pending {
-  readonly question: CountingRequest
+  readonly request: CountingRequest
   readonly charges: readonly FleetCharge[]
   readonly resolve: (answer: Answered) => void
   readonly reject: (reason: Error) => void
@@ -44,11 +44,11 @@ export interface CountingTarget {
   readonly isObserver?: boolean | undefined
 }
 
-const reconnectMs = 50
+const RECONNECT_MS = 50
 const alone: Membership = { era: '', size: 1, rank: 0, heard: 1, back: 1 }
 
 /**
- * Counts in another process of this machine, which several processes ask. All calls of one turn of the event loop travel in
+ * Counts in another process of this machine, shared by several processes. All calls of one turn of the event loop are sent in
  * one message and are judged there in the order they came. Where the process is away, everything fails at once.
  */
 export class CountingStore implements SharedStore, MembershipRegistry {
@@ -71,7 +71,7 @@ export class CountingStore implements SharedStore, MembershipRegistry {
     this.#connect()
   }
 
-  /** Resolves when the counting process can be asked, or when the time for that is over. */
+  /** Resolves when the counting process is connected, or at the timeout. */
   async waitUntilConnected(timeoutMs: number): Promise<void> {
     for (const until = performance.now() + timeoutMs; performance.now() < until && !this.#socket; ) await pause(10)
   }
@@ -86,7 +86,7 @@ export class CountingStore implements SharedStore, MembershipRegistry {
       needsRelease: meters.some(meter => meter.needsRelease),
       number,
       rule: { id, algorithm, by, terms },
-      toldOn: undefined,
+      definedOn: undefined,
     }
     return counter
   }
@@ -115,7 +115,7 @@ export class CountingStore implements SharedStore, MembershipRegistry {
   async catchUp({ counter, key, levels, unfit }: CatchUp<FleetCounter>): Promise<void> {
     unfit.push(
       ...(await this.#inquire<readonly number[]>(batch => [
-        ...this.#told(counter as Counter),
+        ...this.#define(counter as Counter),
         ['catchUp', batch, numberOf(counter), key, levels],
       ])),
     )
@@ -124,14 +124,14 @@ export class CountingStore implements SharedStore, MembershipRegistry {
   async keys(counter: FleetCounter, most: number): Promise<string[]> {
     return [
       ...(await this.#inquire<readonly string[]>(batch => [
-        ...this.#told(counter as Counter),
+        ...this.#define(counter as Counter),
         ['keys', batch, numberOf(counter), most],
       ])),
     ]
   }
 
   async reset(counter: FleetCounter, key: string): Promise<void> {
-    if (this.#socket) this.#send(this.#socket, [...this.#told(counter as Counter), ['reset', numberOf(counter), key]])
+    if (this.#socket) this.#send(this.#socket, [...this.#define(counter as Counter), ['reset', numberOf(counter), key]])
   }
 
   /** Asks something that is no call, and resolves to the answer. */
@@ -145,7 +145,7 @@ export class CountingStore implements SharedStore, MembershipRegistry {
     })
   }
 
-  /** The counting process knows who asks it. */
+  /** The counting process knows its clients. */
   attend({ isBack, withinMs }: SignOfLife): Promise<Membership> {
     const socket = this.#socket
     if (socket === undefined) return Promise.reject(new Error('the counting process is away'))
@@ -192,24 +192,24 @@ export class CountingStore implements SharedStore, MembershipRegistry {
     this.#asked.clear()
     this.#membership.clear()
     for (const { reject } of lost) reject(new Error('the counting process went away'))
-    if (!this.#closed) this.#reconnecting = setTimeout(() => this.#connect(), reconnectMs).unref()
+    if (!this.#closed) this.#reconnecting = setTimeout(() => this.#connect(), RECONNECT_MS).unref()
   }
 
-  /** A process that was started anew does not know what is held here. */
+  /** A counting process that was restarted does not know which slots are held here. */
   #announce(socket: Socket): void {
     const held = [...this.#holdings]
     if (held.length === 0) return
-    const told = held.flatMap(([counter]) => this.#told(counter))
-    this.#send(socket, [...told, ['hold', held.map(([{ number }, key, cost]) => [number, key, cost] as const)]])
+    const define = held.flatMap(([counter]) => this.#define(counter))
+    this.#send(socket, [...define, ['hold', held.map(([{ number }, key, cost]) => [number, key, cost] as const)]])
   }
 
   #ask(isLook: boolean, charges: readonly FleetCharge[]): Promise<Answered> {
     if (this.#socket === undefined) return Promise.reject(new Error('the counting process is away'))
-    const asked = charges.map(({ counter, key, cost, enforced, mayWait }): AskedCharge => {
+    const asked = charges.map(({ counter, key, cost, enforced, mayWait }): ChargeRequest => {
       return [numberOf(counter), key, cost, enforced, mayWait]
     })
     return new Promise((resolve, reject) => {
-      this.#pending.push({ question: [isLook, asked], charges, resolve, reject })
+      this.#pending.push({ request: [isLook, asked], charges, resolve, reject })
       this.#flushSoon()
     })
   }
@@ -231,9 +231,9 @@ export class CountingStore implements SharedStore, MembershipRegistry {
       return
     }
     const requests: Request[] = []
-    for (const { counter } of refunds) requests.push(...this.#told(counter as Counter))
+    for (const { counter } of refunds) requests.push(...this.#define(counter as Counter))
     for (const { charges } of pending) {
-      for (const { counter } of charges) requests.push(...this.#told(counter as Counter))
+      for (const { counter } of charges) requests.push(...this.#define(counter as Counter))
     }
     if (refunds.length > 0) {
       const given = refunds.map(({ counter, key, cost, moment, wait = 0 }) => {
@@ -244,15 +244,15 @@ export class CountingStore implements SharedStore, MembershipRegistry {
     if (pending.length > 0) {
       this.#batch++
       this.#asked.set(this.#batch, pending)
-      requests.push(['ask', this.#batch, pending.map(({ question }) => question)])
+      requests.push(['ask', this.#batch, pending.map(({ request: question }) => question)])
     }
     this.#send(this.#socket, requests)
   }
 
-  /** The message that tells a rule, unless it was told on this connection. */
-  #told(counter: Counter): Request[] {
-    if (counter.toldOn === this.#socket) return []
-    counter.toldOn = this.#socket
+  /** The message that defines a rule, unless it was sent on this connection. */
+  #define(counter: Counter): Request[] {
+    if (counter.definedOn === this.#socket) return []
+    counter.definedOn = this.#socket
     return [['define', counter.number, counter.rule]]
   }
 
@@ -274,10 +274,10 @@ export class CountingStore implements SharedStore, MembershipRegistry {
     this.#membership.delete(reply[1])
   }
 
-  #fill(batch: number, now: number, answers: readonly AnsweredQuestion[]): void {
+  #fill(batch: number, now: number, answers: readonly AnsweredRequest[]): void {
     const pending = this.#asked.get(batch) ?? []
     this.#asked.delete(batch)
-    pending.forEach(({ question: [isLook], charges, resolve }, i) => {
+    pending.forEach(({ request: [isLook], charges, resolve }, i) => {
       const [allowed, answered] = answers[i]!
       charges.forEach((charge, j) => {
         fill(charge, answered[j]!)

@@ -1,4 +1,4 @@
-/** How many places are held, per counter and key. */
+/** How many concurrency slots are held, per counter and key. */
 export class Holdings<Counter> {
   readonly #held = new Map<Counter, Map<string, number>>()
 

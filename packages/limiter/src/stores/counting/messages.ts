@@ -3,7 +3,7 @@ import type { LevelCatchUp } from '../failover/catch-up.ts'
 import type { Membership } from '../membership/registry.ts'
 import type { ShareClaim, ShareGrant } from '../membership/shares.ts'
 
-/** A rule as the counting process is told of it. */
+/** A rule as the counting process receives it. */
 export interface CountingRule {
   readonly id: string
   readonly algorithm: string
@@ -12,12 +12,12 @@ export interface CountingRule {
 }
 
 /** A charge: the number of its counter, key, cost, whether it is enforced and may wait. */
-export type AskedCharge = readonly [counter: number, key: string, cost: number, enforced: boolean, mayWait: boolean]
+export type ChargeRequest = readonly [counter: number, key: string, cost: number, enforced: boolean, mayWait: boolean]
 
-/** A call: whether it is only looked at, and its charges. */
-export type CountingRequest = readonly [isLook: boolean, charges: readonly AskedCharge[]]
+/** A call: whether it is only a look, and its charges. */
+export type CountingRequest = readonly [isLook: boolean, charges: readonly ChargeRequest[]]
 
-/** What was said of a charge. A delay without an end travels as null. */
+/** The answer to a charge. An infinite delay is sent as null. */
 export type AnsweredCharge = readonly [
   fits: boolean,
   wait: number | null,
@@ -26,12 +26,12 @@ export type AnsweredCharge = readonly [
   resets: readonly (number | null)[],
 ]
 
-export type AnsweredQuestion = readonly [allowed: boolean, charges: readonly AnsweredCharge[]]
+export type AnsweredRequest = readonly [allowed: boolean, charges: readonly AnsweredCharge[]]
 
 /** A charge to take back: the moment at which it passed, and how long before that it was charged. */
 export type RefundedCharge = readonly [counter: number, key: string, cost: number, moment: number, wait: number]
 
-/** What processes say to the one that counts. */
+/** The messages to the counting process. */
 export type Request =
   | readonly ['define', counter: number, rule: CountingRule]
   | readonly ['ask', batch: number, questions: readonly CountingRequest[]]
@@ -46,14 +46,14 @@ export type Request =
 
 /** What it answers, by its own clock. */
 export type Reply =
-  | readonly ['answer', batch: number, now: number, answers: readonly AnsweredQuestion[]]
+  | readonly ['answer', batch: number, now: number, answers: readonly AnsweredRequest[]]
   | readonly ['attendance', batch: number, attendance: Membership]
   | readonly ['caughtUp', batch: number, unfit: readonly number[]]
   | readonly ['keys', batch: number, keys: readonly string[]]
   | readonly ['grant', batch: number, grant: ShareGrant | undefined]
 
-const longestLine = 16 * 1024 * 1024
-const newline = 0x0a
+const MAX_LINE = 16 * 1024 * 1024
+const NEWLINE = 0x0a
 
 /** One line per message. */
 export function encode(message: Request | Reply): string {
@@ -66,7 +66,7 @@ export function readMessages<Message>(socket: Socket, onMessage: (message: Messa
   let bytes = 0
   socket.on('data', (chunk: Buffer) => {
     let begin = 0
-    for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, begin)) {
+    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, begin)) {
       pieces.push(chunk.subarray(begin, end))
       const line = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
       pieces = []
@@ -82,6 +82,6 @@ export function readMessages<Message>(socket: Socket, onMessage: (message: Messa
     if (begin === chunk.length) return
     pieces.push(chunk.subarray(begin))
     bytes += chunk.length - begin
-    if (bytes > longestLine) socket.destroy(new Error('a message is too long'))
+    if (bytes > MAX_LINE) socket.destroy(new Error('a message is too long'))
   })
 }

@@ -11,7 +11,7 @@ import { type LocalCharge, localCharge, MemoryStore } from '../memory/memory-sto
 import { OVERFLOW_SLOT, type Table } from '../memory/table.ts'
 import { Holdings } from './holdings.ts'
 import {
-  type AnsweredQuestion,
+  type AnsweredRequest,
   type CountingRequest,
   type CountingRule,
   encode,
@@ -40,26 +40,26 @@ interface Given {
   readonly wait: number
 }
 
-/** One process that asks: the rules it has told, by number, and the places it holds. */
-interface Asker {
+/** One client process: its rules by number, and the concurrency slots it holds. */
+interface CountingClient {
   readonly id: string
   readonly rules: Map<number, CountingRule>
   readonly holdings: Holdings<string>
-  /** When it last said that it is there, and whether all it had counted is known here; undefined for one that only looks. */
+  /** Its last heartbeat, and whether all it had counted is known here; undefined for a client that only reads. */
   sign?: { readonly at: number; readonly isBack: boolean } | undefined
 }
 
-const sweepEveryMs = 200
-const sweepKeys = 2048
+const SWEEP_EVERY_MS = 200
+const SWEEP_KEYS = 2048
 
-/** Counts for several processes of this machine. The places of one that goes away are free at once. */
+/** Counts for several processes of this machine. The slots of a process that exits are released at once. */
 export class CountingServer {
   readonly #options: CountingServerOptions
   readonly #store: MemoryStore
   readonly #counted = new Map<string, Counted>()
   readonly #server: Server
   /** In the order in which they came, which is their rank. */
-  readonly #askers = new Map<Socket, Asker>()
+  readonly #clients = new Map<Socket, CountingClient>()
   readonly #era = randomUUID()
   readonly #shares = new ShareBook()
   #sweeping: NodeJS.Timeout | undefined
@@ -76,93 +76,93 @@ export class CountingServer {
     await rm(path, { force: true })
     this.#server.listen(path)
     await once(this.#server, 'listening')
-    this.#sweeping = setInterval(() => this.#sweep(), sweepEveryMs).unref()
+    this.#sweeping = setInterval(() => this.#sweep(), SWEEP_EVERY_MS).unref()
   }
 
   async close(): Promise<void> {
     clearInterval(this.#sweeping)
-    for (const socket of this.#askers.keys()) socket.destroy()
+    for (const socket of this.#clients.keys()) socket.destroy()
     this.#server.close()
     await once(this.#server, 'close')
   }
 
   #serve(socket: Socket): void {
-    const asker: Asker = { id: randomUUID(), rules: new Map(), holdings: new Holdings() }
-    this.#askers.set(socket, asker)
+    const client: CountingClient = { id: randomUUID(), rules: new Map(), holdings: new Holdings() }
+    this.#clients.set(socket, client)
     socket.on('error', () => {})
     socket.on('close', () => {
-      this.#askers.delete(socket)
-      this.#shares.leave(asker.id)
-      this.#free(asker)
+      this.#clients.delete(socket)
+      this.#shares.leave(client.id)
+      this.#free(client)
     })
-    readMessages<Request>(socket, request => this.#apply(asker, request, socket))
+    readMessages<Request>(socket, request => this.#apply(client, request, socket))
   }
 
-  #apply(asker: Asker, request: Request, socket: Socket): void {
+  #apply(client: CountingClient, request: Request, socket: Socket): void {
     switch (request[0]) {
       case 'define':
-        asker.rules.set(request[1], request[2])
+        client.rules.set(request[1], request[2])
         this.#count(request[2])
         return
       case 'ask': {
         const now = this.#now()
-        const answers = request[2].map(question => this.#judge(asker, question, now))
+        const answers = request[2].map(request => this.#judge(client, request, now))
         socket.write(encode(['answer', request[1], now, answers]))
         return
       }
       case 'giveBack':
         for (const [number, key, cost, moment, wait] of request[1]) {
-          this.#giveBack(asker, number, { key, cost, moment, wait })
+          this.#giveBack(client, number, { key, cost, moment, wait })
         }
         return
       case 'hold':
-        for (const [number, key, cost] of request[1]) this.#hold(asker, number, key, cost)
+        for (const [number, key, cost] of request[1]) this.#hold(client, number, key, cost)
         return
       case 'catchUp': {
         const [, batch, number, key, levels] = request
-        socket.write(encode(['caughtUp', batch, this.#catchUp(asker, number, key, levels)]))
+        socket.write(encode(['caughtUp', batch, this.#catchUp(client, number, key, levels)]))
         return
       }
       case 'keys': {
         const [, batch, number, most] = request
-        const keys = Array.from(this.#countedBy(asker, number).table.entries(), ([key]) => key)
+        const keys = Array.from(this.#countedBy(client, number).table.entries(), ([key]) => key)
         socket.write(encode(['keys', batch, keys.slice(0, most)]))
         return
       }
       case 'reset':
-        this.#reset(this.#countedBy(asker, request[1]), request[2])
+        this.#reset(this.#countedBy(client, request[1]), request[2])
         return
       case 'attend':
-        asker.sign = { at: this.#options.now(), isBack: request[2] }
-        socket.write(encode(['attendance', request[1], this.#membership(asker, request[3])]))
+        client.sign = { at: this.#options.now(), isBack: request[2] }
+        socket.write(encode(['attendance', request[1], this.#membership(client, request[3])]))
         return
       case 'share': {
         const [, batch, claim] = request
-        const grant = this.#shares.claim(asker.id, claim, this.#options.now() / 1000)
+        const grant = this.#shares.claim(client.id, claim, this.#options.now() / 1000)
         socket.write(encode(['grant', batch, grant]))
         return
       }
       case 'leave':
-        asker.sign = undefined
-        this.#shares.leave(asker.id)
+        client.sign = undefined
+        this.#shares.leave(client.id)
     }
   }
 
-  #membership(asker: Asker, withinMs: number): Membership {
-    const members = [...this.#askers.values()].filter(({ sign }) => sign)
+  #membership(client: CountingClient, withinMs: number): Membership {
+    const members = [...this.#clients.values()].filter(({ sign }) => sign)
     const since = this.#options.now() - withinMs * 1000
     const heard = members.filter(({ sign }) => sign!.at >= since)
     return {
       era: this.#era,
       size: members.length,
-      rank: members.indexOf(asker),
+      rank: members.indexOf(client),
       heard: heard.length,
       back: heard.filter(({ sign }) => sign!.isBack).length,
     }
   }
 
-  #judge(asker: Asker, [isLook, asked]: CountingRequest, now: number): AnsweredQuestion {
-    const counted = asked.map(([number]) => this.#countedBy(asker, number))
+  #judge(client: CountingClient, [isLook, asked]: CountingRequest, now: number): AnsweredRequest {
+    const counted = asked.map(([number]) => this.#countedBy(client, number))
     const charges = asked.map(([, key, cost, enforced, mayWait], i): LocalCharge => {
       return { ...localCharge(counted[i]!.table), key, cost, enforced, mayWait }
     })
@@ -171,22 +171,22 @@ export class CountingServer {
       : this.#store.take(charges, charges.length, now)
     const answered = charges.map(({ table, key, cost, fits, wait, delays, remaining, resets }, i) => {
       const isHeld = allowed && !isLook && fits && cost > 0 && table.meters.some(meter => meter.needsRelease)
-      if (isHeld) asker.holdings.add(counted[i]!.name, key, cost)
+      if (isHeld) client.holdings.add(counted[i]!.name, key, cost)
       return [fits, wait, delays, remaining, resets] as const
     })
     return [allowed, answered]
   }
 
-  /** Places that a process has held since before this one was started. */
-  #hold(asker: Asker, number: number, key: string, cost: number): void {
-    const { name, table } = this.#countedBy(asker, number)
+  /** Slots that a process has held since before this one was started. */
+  #hold(client: CountingClient, number: number, key: string, cost: number): void {
+    const { name, table } = this.#countedBy(client, number)
     const charge: LocalCharge = { ...localCharge(table), key, cost, enforced: false, mayWait: true }
     this.#store.take([charge], 1, this.#options.now())
-    if (charge.fits) asker.holdings.add(name, key, cost)
+    if (charge.fits) client.holdings.add(name, key, cost)
   }
 
-  #catchUp(asker: Asker, number: number, key: string, levels: readonly LevelCatchUp[]): readonly number[] {
-    const { table } = this.#countedBy(asker, number)
+  #catchUp(client: CountingClient, number: number, key: string, levels: readonly LevelCatchUp[]): readonly number[] {
+    const { table } = this.#countedBy(client, number)
     const now = this.#options.now()
     const missed = { counter: { meters: table.meters, needsRelease: false }, key, levels, unfit: [] }
     const slot = this.#store.slotFor(table, key, now)
@@ -195,11 +195,11 @@ export class CountingServer {
     return missed.unfit
   }
 
-  #giveBack(asker: Asker, number: number, refund: Given): void {
-    const { name, table } = this.#countedBy(asker, number)
+  #giveBack(client: CountingClient, number: number, refund: Given): void {
+    const { name, table } = this.#countedBy(client, number)
     const { key, cost, moment, wait } = refund
     if (table.isResetSince(table.find(key), moment - wait)) return
-    if (table.meters.some(meter => meter.needsRelease)) asker.holdings.add(name, key, -cost)
+    if (table.meters.some(meter => meter.needsRelease)) client.holdings.add(name, key, -cost)
     giveBack(table, key, cost, this.#options.now(), moment)
   }
 
@@ -207,14 +207,14 @@ export class CountingServer {
   #reset({ name, table }: Counted, key: string): void {
     this.#resetAt = this.#now() + 1
     table.reset(key, this.#resetAt)
-    for (const { holdings } of this.#askers.values()) holdings.drop(name, key)
+    for (const { holdings } of this.#clients.values()) holdings.drop(name, key)
   }
 
   #now(): number {
     return Math.max(this.#options.now(), this.#resetAt)
   }
 
-  #free({ holdings }: Asker): void {
+  #free({ holdings }: CountingClient): void {
     const now = this.#options.now()
     for (const [name, key, cost] of holdings) {
       const counted = this.#counted.get(name)
@@ -222,13 +222,13 @@ export class CountingServer {
     }
   }
 
-  #countedBy(asker: Asker, number: number): Counted {
-    const rule = asker.rules.get(number)
-    if (rule === undefined) throw new Error(`no rule was told under number ${number}`)
+  #countedBy(client: CountingClient, number: number): Counted {
+    const rule = client.rules.get(number)
+    if (rule === undefined) throw new Error(`no rule is defined under number ${number}`)
     return this.#counted.get(nameOf(rule)) ?? this.#count(rule)
   }
 
-  /** The counts of a rule; one whose limit has changed goes on with what it has counted. */
+  /** The counts of a rule; a rule whose limit has changed keeps its counts. */
   #count(rule: CountingRule): Counted {
     const name = nameOf(rule)
     const known = this.#counted.get(name)
@@ -253,7 +253,7 @@ export class CountingServer {
 
   #sweep(): void {
     const now = this.#options.now()
-    this.#store.sweep(sweepKeys, now)
+    this.#store.sweep(SWEEP_KEYS, now)
     for (const [name, { table }] of this.#counted) {
       // a rule that is gone leaves nothing behind once its counts mean nothing
       if (table.keys > 0 || !isIdle(table, now)) continue
@@ -263,7 +263,7 @@ export class CountingServer {
   }
 }
 
-/** A rule with another algorithm, or counted per somebody else, begins anew. */
+/** A rule with another algorithm or other dimensions starts from zero. */
 function nameOf({ id, algorithm, by }: CountingRule): string {
   return JSON.stringify([id, algorithm, by])
 }

@@ -16,7 +16,7 @@ interface DoubleCounter extends FleetCounter {
   readonly table: Table
 }
 
-/** A store of a fleet that lives in the test's process, and fails as it is told. */
+/** A shared store in the test's process that fails on demand. */
 export class FleetDouble implements SharedStore {
   now = 1e15
   asked = 0
@@ -90,10 +90,10 @@ export class FleetDouble implements SharedStore {
   }
 
   close(): void {
-    throw new DianaError('CLOSED', 'nobody closes what he was lent')
+    throw new DianaError('CLOSED', 'a shared client is closed by its owner')
   }
 
-  /** What is left of a rule's level, of the first unless told. */
+  /** What is left of a rule's level; default: the first level. */
   left(counter: FleetCounter, key: string, level = 0): number {
     const { table } = counter as DoubleCounter
     const slot = table.find(key)

@@ -7,7 +7,7 @@ const NONE: ReadonlyMap<string, number> = new Map()
 /**
  * Keys to slots. A JavaScript Map that grows or shrinks is copied whole, a long pause at a million keys; so beyond some
  * ten thousand the keys are spread over many maps, each of which is copied on its own. One map is the quicker, so fewer
- * keys stay together; and when they have become too many they move bit by bit, lest the move be a pause itself.
+ * keys stay together; and when they have become too many they move bit by bit, so that the move is not a pause itself.
  */
 export class KeyIndex {
   /** Where all keys are, until they are spread. */

@@ -1,7 +1,7 @@
 import { inheritStates, type Layout, layOut } from './migrate-states.ts'
 import type { Table } from './table.ts'
 
-/** A copy of what a table counts for one key; it goes on with the meters of the table when those change. */
+/** A copy of a key's state in a table; it follows the meters of the table when those change. */
 export class KeyState {
   #layout: Layout
   #numbers: Float64Array

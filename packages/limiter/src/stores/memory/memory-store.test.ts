@@ -1,7 +1,7 @@
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { compileRules } from '../../testing/compile-words.ts'
+import { compileRule } from '../../testing/compile-rule.ts'
 import type { TimelineRule } from '../../testing/timeline.ts'
 import { type LocalCharge, localCharge, MemoryStore } from './memory-store.ts'
 import type { Table } from './table.ts'
@@ -17,7 +17,7 @@ function chargeOf(table: Table, key: string, cost = 1): LocalCharge {
 /** One rule in a store of its own, asked key by key. */
 function oneRule(words: TimelineRule, maxKeys?: number) {
   const store = new MemoryStore({ maxKeys })
-  const table = store.createTable('rule', compileRules(words).meters)
+  const table = store.createTable('rule', compileRule(words).meters)
   const charge = chargeOf(table, '')
   const ask = (key: string, cost: number): LocalCharge[] => {
     charge.key = key
@@ -46,8 +46,8 @@ describe('the memory store', () => {
 
   it('counts all charges of a call, or none', () => {
     const store = new MemoryStore()
-    const loose = store.createTable('loose', compileRules({ limit: '10/s' }).meters)
-    const tight = store.createTable('tight', compileRules({ limit: '1/s' }).meters)
+    const loose = store.createTable('loose', compileRule({ limit: '10/s' }).meters)
+    const tight = store.createTable('tight', compileRule({ limit: '1/s' }).meters)
     const take = (): boolean => {
       const charges = [chargeOf(loose, 'a'), chargeOf(tight, 'a')]
       const allowed = store.take(charges, 2, aMomentIn2026)
@@ -62,7 +62,7 @@ describe('the memory store', () => {
     algorithm => {
       const store = new MemoryStore()
       const tables = Array.from({ length: 40 }, (_, i) => {
-        return store.createTable(`rule-${i}`, compileRules({ limit: i < 39 ? '9/s' : '2/s', algorithm }).meters)
+        return store.createTable(`rule-${i}`, compileRule({ limit: i < 39 ? '9/s' : '2/s', algorithm }).meters)
       })
       const take = (now: number): boolean => {
         const charges = tables.map(table => chargeOf(table, 'a'))
@@ -78,7 +78,7 @@ describe('the memory store', () => {
 
   it('counts beside a shadow rule that is full, and only reports that one', () => {
     const store = new MemoryStore()
-    const [loose, full] = ['9/s', '1/s'].map(limit => store.createTable(limit, compileRules({ limit }).meters))
+    const [loose, full] = ['9/s', '1/s'].map(limit => store.createTable(limit, compileRule({ limit }).meters))
     const take = (): unknown[] => {
       const charges = [{ ...chargeOf(full!, 'a'), enforced: false }, chargeOf(loose!, 'a')]
       return [store.take(charges, 2, aMomentIn2026), ...charges.flatMap(({ fits, remaining }) => [fits, ...remaining])]
@@ -166,7 +166,7 @@ describe('a store that is swept', () => {
 
   it('reaches a large table among a thousand small and empty ones', () => {
     const store = new MemoryStore()
-    const { meters } = compileRules({ limit: '3/s', algorithm: 'token-bucket' })
+    const { meters } = compileRule({ limit: '3/s', algorithm: 'token-bucket' })
     const tables = Array.from({ length: 1000 }, (_, i) => store.createTable(`rule-${i}`, meters))
     for (let key = 0; key < 20_000; key++) store.take([chargeOf(tables[500]!, `key-${key}`)], 1, aMomentIn2026)
     for (const table of tables.slice(0, 400)) store.take([chargeOf(table, 'key')], 1, aMomentIn2026)
@@ -174,16 +174,16 @@ describe('a store that is swept', () => {
     expect(store.keys).toBe(0)
   })
 
-  it('gives back the keys of a rule that is made anew', () => {
+  it('a rule that is created again returns its keys', () => {
     const { store, take } = oneRule({ limit: '3/h' })
     for (let key = 0; key < 10; key++) take(`key-${key}`, aMomentIn2026)
-    store.createTable('rule', compileRules({ limit: '4/h' }).meters)
+    store.createTable('rule', compileRule({ limit: '4/h' }).meters)
     expect(store.keys).toBe(0)
   })
 })
 
 describe('a store that is full of live keys', () => {
-  it('counts strangers together, strictly, and says so', () => {
+  it('new keys in a full store share one strict counter, which is reported', () => {
     const { store, take } = oneRule({ limit: '2/h', algorithm: 'fixed-window' }, 3)
     for (const key of ['a', 'b', 'c']) take(key, aMomentIn2026)
     expect(store.overflowing(aMomentIn2026)).toEqual([])
@@ -197,14 +197,14 @@ describe('a store that is full of live keys', () => {
 
   it('says so of a rule that has no key of its own', () => {
     const store = new MemoryStore({ maxKeys: 1 })
-    const { meters } = compileRules({ limit: '2/h' })
+    const { meters } = compileRule({ limit: '2/h' })
     const [first, second] = [store.createTable('first', meters), store.createTable('second', meters)]
     store.take([chargeOf(first, 'a')], 1, aMomentIn2026)
     store.take([chargeOf(second, 'b')], 1, aMomentIn2026)
     expect(store.overflowing(aMomentIn2026)).toEqual(['second'])
   })
 
-  it('does not take a rule that counts all calls together for a crowd', () => {
+  it('a rule without a key does not count as overflowing', () => {
     const { store, take } = oneRule({ limit: '2/h' }, 1)
     take('', aMomentIn2026)
     expect(store.overflowing(aMomentIn2026)).toEqual([])
@@ -229,7 +229,7 @@ describe('a store that is full of live keys', () => {
     expect(['a', 'b', 'c', 'd'].map(key => take(key, later))).toEqual([true, true, true, false])
   })
 
-  it('lets a newcomer begin with what the crowd has used', () => {
+  it('a new key starts with what the overflow counter has used', () => {
     const { store, take, remaining } = oneRule({ limit: '5/h', algorithm: 'token-bucket' }, 2)
     take('a', aMomentIn2026)
     take('b', aMomentIn2026, 5)
@@ -243,7 +243,7 @@ describe('a store that is full of live keys', () => {
     expect([remaining('stranger', later), remaining('another', later)]).toEqual([1, 3])
   })
 
-  it('gives a place under way back to whom it was taken from', () => {
+  it('a concurrency slot is returned to the key it was taken from', () => {
     const { store, table, take, remaining } = oneRule({ limit: 2, algorithm: 'concurrency' }, 1)
     take('a', 0)
     expect([take('b', 0), take('c', 0), take('d', 0)]).toEqual([true, true, false])
@@ -252,7 +252,7 @@ describe('a store that is full of live keys', () => {
     expect([remaining('b', 0), remaining('a', 0), store.keys]).toEqual([1, 1, 1])
   })
 
-  it('makes room by what is over before it turns anybody away', () => {
+  it('idle keys are evicted before new keys overflow', () => {
     const { store, take } = oneRule({ limit: '1/s', algorithm: 'fixed-window' }, 50)
     for (let key = 0; key < 50; key++) take(`key-${key}`, aMomentIn2026)
     const later = aMomentIn2026 + SECOND
@@ -273,7 +273,7 @@ describe('a flood of two million keys against room for one', () => {
     grownBy = memoryInUse() - before
   })
 
-  it('frees nobody from a limit already reached', () => {
+  it('a flood of new keys frees no key from a limit already reached', () => {
     expect(take('spent', aMomentIn2026)).toBe(false)
     expect([take('half spent', aMomentIn2026, 6), take('half spent', aMomentIn2026, 5)]).toEqual([false, true])
   })

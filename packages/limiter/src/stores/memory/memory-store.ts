@@ -2,10 +2,10 @@ import type { Meter, PassResult } from '../../algorithms/algorithm.ts'
 import { blankCharge, type Charge } from '../charge.ts'
 import { OVERFLOW_SLOT, PASSING_SLOTS, Table } from './table.ts'
 
-const told: PassResult = { delay: 0, remaining: 0, idleAt: 0 }
+const passResult: PassResult = { delay: 0, remaining: 0, idleAt: 0 }
 const SWEEP_PER_NEW_KEY = 2
 const SWEEP_WHEN_FULL = 64
-/** A key is kept a little longer than it matters, unless room is needed: who called a moment ago may call again. */
+/** A key is kept a little longer than necessary, unless room is needed: a recent caller may call again. */
 const LINGER_US = 10_000_000
 
 /** A charge to one key's counts in this process. */
@@ -54,7 +54,7 @@ export class MemoryStore {
     return this.#maxKeys
   }
 
-  /** The table of one rule, begun anew. */
+  /** Creates the table of one rule, empty. */
   createTable(id: string, meters: readonly Meter[]): Table {
     this.dropTable(id)
     const table = new Table(meters)
@@ -67,7 +67,7 @@ export class MemoryStore {
     this.#tables.delete(id)
   }
 
-  /** The ids whose strangers share one counter because the store is full. */
+  /** The ids of rules whose new keys share one counter because the store is full. */
   overflowing(now: number): string[] {
     return [...this.#tables].filter(([, table]) => table.isOverflowing(now)).map(([id]) => id)
   }
@@ -87,7 +87,7 @@ export class MemoryStore {
     return answer ?? this.#takeStepwise(charges, size, now)
   }
 
-  /** The slot of a key that is counted elsewhere and followed here; none where that would crowd those counted here. */
+  /** The slot of a key that is counted elsewhere and followed here; none if that would evict keys that are counted here. */
   slotFor(table: Table, key: string, now: number): number | undefined {
     const slot = table.find(key)
     if (slot !== OVERFLOW_SLOT || key === '') return slot
@@ -95,14 +95,14 @@ export class MemoryStore {
     return this.#keys * 2 >= this.#maxKeys ? undefined : this.#place(table, key, now)
   }
 
-  /** Judges a charge by one move; undefined where it takes more than that. */
+  /** Fast path: decides a charge with one call of `pass`; undefined if that is not enough. */
   #takeOne(charge: LocalCharge, now: number): boolean | undefined {
     if (!locate(charge) && !this.#receive(charge, now)) return undefined
     if (passAt(charge, now)) return true
     return passesLater(charge) ? undefined : !charge.enforced
   }
 
-  /** Gives a new key its place if its call passes, and none if it is refused; says whether one move can tell. */
+  /** Gives a new key a slot if its call passes, and none if it is refused; undefined if the fast path cannot decide. */
   #receive(charge: LocalCharge, now: number): boolean {
     const { table, key, slot, cost } = charge
     if (!table.passes || cost === 0) return false
@@ -152,19 +152,19 @@ export class MemoryStore {
   #place(table: Table, key: string, now: number): number {
     this.#keys -= table.sweep(SWEEP_PER_NEW_KEY, now - LINGER_US)
     if (this.#keys >= this.#maxKeys) this.#keys -= table.sweep(SWEEP_WHEN_FULL, now)
-    if (this.#keys >= this.#maxKeys) return table.addStranger()
+    if (this.#keys >= this.#maxKeys) return table.addToOverflow()
     const slot = table.add(key, now)
     if (slot !== OVERFLOW_SLOT) this.#keys++
     return slot
   }
 }
 
-/** Finds where a key is counted, and says whether it can be by one move. */
+/** Finds the slot of a key, and returns whether the fast path applies. */
 function locate(charge: LocalCharge): boolean {
   const { table, key } = charge
   const slot = table.find(key)
   charge.slot = slot
-  // a new key needs a place first
+  // a new key needs a slot first
   return table.passes && charge.cost > 0 && (slot !== OVERFLOW_SLOT || key === '')
 }
 
@@ -174,7 +174,7 @@ function locateAll(charges: readonly LocalCharge[], size: number): boolean {
   return inOneMove
 }
 
-/** Counts all charges by one move each if they pass at once; else counts none, and more is to be asked. */
+/** Fast path: counts all charges if they pass at once; otherwise counts none. */
 function passAll(charges: readonly LocalCharge[], size: number, now: number): true | undefined {
   if (!locateAll(charges, size)) return undefined
   for (let i = 0; i < size; i++) {
@@ -216,16 +216,16 @@ function growTwofold(numbers: Float64Array): Float64Array {
   return more
 }
 
-/** Counts a charge in one move if it passes at once, and tells whether. */
+/** Counts a charge if it passes at once, and returns whether it did. */
 function passAt(charge: LocalCharge, now: number): boolean {
   const { table, slot } = charge
-  const passes = table.meters[0]!.pass!(table.state(slot), table.base(slot), now, charge.cost, told)
-  const delay = passes ? 0 : told.delay
+  const passes = table.meters[0]!.pass!(table.state(slot), table.base(slot), now, charge.cost, passResult)
+  const delay = passes ? 0 : passResult.delay
   charge.fits = passes
   charge.wait = delay
   charge.delays[0] = delay
-  charge.remaining[0] = told.remaining
-  charge.resets[0] = told.idleAt > now ? told.idleAt - now : 0
+  charge.remaining[0] = passResult.remaining
+  charge.resets[0] = passResult.idleAt > now ? passResult.idleAt - now : 0
   return passes
 }
 

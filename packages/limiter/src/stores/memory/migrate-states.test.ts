@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Meter } from '../../algorithms/algorithm.ts'
-import { compileRules } from '../../testing/compile-words.ts'
+import { compileRule } from '../../testing/compile-rule.ts'
 import type { TimelineRule } from '../../testing/timeline.ts'
 import { inheritStates, isSameLayout, layOut } from './migrate-states.ts'
 
@@ -10,7 +10,7 @@ const now = 1_794_712_345_678_901
 
 /** One key of a rule with several levels. */
 function keyOf(words: TimelineRule) {
-  let layout = layOut(compileRules(words).meters)
+  let layout = layOut(compileRule(words).meters)
   let state: Float64Array = new Float64Array(layout.stride)
   return {
     take(calls: number, at: number): void {
@@ -19,7 +19,7 @@ function keyOf(words: TimelineRule) {
       }
     },
     change(words: TimelineRule, at: number): void {
-      const after = layOut(compileRules(words).meters)
+      const after = layOut(compileRule(words).meters)
       state = inheritStates(state, 1, layout, after, at)
       layout = after
     },
@@ -81,7 +81,7 @@ describe('a meter of one’s own', () => {
     ...inheritStates(new Float64Array([7]), 1, layOut([before]), layOut([after]), now),
   ]
 
-  it('starts anew where it does not say how it inherits', () => {
+  it('a meter without inherit starts from zero after a change of its limit', () => {
     expect(inherited(counter({}), counter({}))).toEqual([0])
     expect(inherited(counter({ scale: [1] }), counter({ scale: [2] }))).toEqual([0])
     expect(isSameLayout(layOut([counter({})]), layOut([counter({})]))).toBe(false)

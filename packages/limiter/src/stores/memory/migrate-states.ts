@@ -36,7 +36,7 @@ export function inheritStates(
   return moveStates(chunk, slots, before.stride, after.stride, inheritMoves(before, after), now)
 }
 
-/** Which numbers of a slot become those of a meter: those of the `elder` at `from`, or none. */
+/** Which numbers of a slot become those of a meter: those of the `previous` meter at `from`, or none. */
 export interface LevelMove {
   readonly meter: Meter
   readonly to: number
@@ -75,7 +75,7 @@ export function isSameLayout(before: Layout, after: Layout): boolean {
 }
 
 /**
- * The level whose counts a new one goes on with: that of its period; else the next longer one, which knows all of the
+ * The level whose counts a new one continues: that of its period; else the next longer one, which knows all of the
  * calls that matter; else the longest.
  */
 export function sourceLevelOf({ scale }: Meter, level: number, before: readonly Meter[]): number {
@@ -87,7 +87,7 @@ export function sourceLevelOf({ scale }: Meter, level: number, before: readonly 
   return known.indexOf(longer.length > 0 ? Math.min(...longer) : Math.max(...known))
 }
 
-/** Whether meters are of one algorithm, so that one can go on with the counts of the other. */
+/** Whether meters are of one algorithm, so that one can continue the counts of the other. */
 export function isKin(one: Meter, other: Meter): boolean {
   return one.constructor === other.constructor && one.lua?.name === other.lua?.name
 }

@@ -15,7 +15,7 @@ const NO_SLOT = -1
  *   chunk |core|core|core|core|    place |0|0|7|0|    extras |...|7: extra numbers|...|
  *
  * A state of such meters is read and changed as a copy of the whole. One slot is open at a time; it is written back when
- * another one is opened, so a state is not to be used after that of another slot was asked for.
+ * another one is opened, so a state is invalid after that of another slot was read.
  */
 export class States {
   readonly layout: Layout
@@ -35,7 +35,7 @@ export class States {
   #openChunk: Float64Array
   #openBase = 0
   #openPlace = NONE
-  /** By chunks, where the extra numbers of each slot are; none for a chunk without any. */
+  /** By chunk, the index of each slot's extra numbers; none for a chunk without any. */
   readonly #places: (Uint32Array | undefined)[] = []
   readonly #extras: Float64Array[] = []
   readonly #free = new FreeSlots()
@@ -55,12 +55,12 @@ export class States {
     this.#openChunk = new Float64Array(layout.stride)
   }
 
-  /** The arrays that hold all states, for speed; undefined if states are read as copies. */
+  /** The arrays with all states, for speed; undefined if states are read as copies. */
   get chunks(): readonly (Float64Array | undefined)[] | undefined {
     return this.#isSparse ? undefined : this.#chunks
   }
 
-  /** The array that holds the state of a slot from `base` on; the chunk of the slot must be there. */
+  /** The array with the state of a slot from `base` on; the chunk of the slot must exist. */
   state(slot: number): Float64Array {
     if (!this.#isSparse) return this.#chunks[slot >> this.#chunkBits]!
     if (slot !== this.#open) this.#switchTo(slot)
@@ -102,7 +102,7 @@ export class States {
     return this.move(after, inheritMoves(this.layout, after), now)
   }
 
-  /** The states in another layout, where each level becomes what `moves` says; these here stay as they are. */
+  /** The states in another layout, with each level converted as `moves` defines; the states here stay unchanged. */
   move(after: Layout, moves: readonly LevelMove[], now: number): States {
     const heirs = new States(after, this.#chunkBits)
     this.#chunks.forEach((chunk, place) => {

@@ -16,7 +16,7 @@ const CHUNK_BITS = 10
 const CHUNK_SLOTS = 1 << CHUNK_BITS
 /** Slot 0 counts all keys that have no slot of their own. */
 export const OVERFLOW_SLOT = 0
-/** A state of no more numbers is cheaper to put back than to ask beforehand. */
+/** A state of at most this size is cheaper to restore than to check beforehand. */
 export const PASSING_SLOTS = 16
 
 let resets = 0
@@ -29,8 +29,8 @@ export function resetsSoFar(): number {
 /**
  * The counts of one rule: a slot of numbers per key (states.ts).
  *
- * A key that is not here reads as the crowd does. The crowd is all zeros, a key never seen, unless the store was full
- * and strangers had to be counted together; then a newcomer begins with what the crowd has used, since he may have
+ * A key without a slot reads the overflow slot. That slot is all zeros, as of a key never seen, unless the store was full
+ * and new keys had to be counted together; then a new key starts with what the overflow slot has used, since it may have
  * been among them.
  */
 export class Table {
@@ -56,7 +56,7 @@ export class Table {
   #step = 0
   readonly #free = new FreeSlots()
   #slots = 1
-  #hasStrangers = false
+  #hasOverflow = false
   /** The last reset of each slot, by chunks; none for a chunk without any. */
   readonly #resets: (Float64Array | undefined)[] = []
 
@@ -65,7 +65,7 @@ export class Table {
     this.#use(this.#versions)
     this.#states = new States(layoutOf(this.#versions), CHUNK_BITS)
     this.#useStates(this.#states)
-    // a table of the crowd alone, such as a global rule's, needs no whole chunk
+    // a table of the overflow slot alone, such as a global rule's, needs no whole chunk
     this.#states.addChunk(OVERFLOW_SLOT, 1)
   }
 
@@ -156,13 +156,13 @@ export class Table {
     return key.length === 0 ? OVERFLOW_SLOT : (this.#index.get(key) ?? OVERFLOW_SLOT)
   }
 
-  /** All keys and their slots; the crowd's has the empty key. */
+  /** All keys and their slots; the overflow slot has the empty key. */
   *entries(): Generator<readonly [key: string, slot: number]> {
     yield ['', OVERFLOW_SLOT]
     yield* this.#index.entries()
   }
 
-  /** The array with the state of a slot, from `base` on; it is not to be used after that of another slot was asked for. */
+  /** The array with the state of a slot, from `base` on; it is invalid after that of another slot was read. */
   state(slot: number): Float64Array {
     const chunks = this.#chunks
     return chunks === undefined ? this.#states.state(slot) : chunks[slot >> CHUNK_BITS]!
@@ -172,18 +172,18 @@ export class Table {
     return (slot & (CHUNK_SLOTS - 1)) * this.#step
   }
 
-  /** Whether strangers are being counted together at this moment. */
+  /** Whether new keys share the overflow slot now. */
   isOverflowing(now: number): boolean {
-    return this.#hasStrangers && this.#isLive(OVERFLOW_SLOT, now)
+    return this.#hasOverflow && this.#isLive(OVERFLOW_SLOT, now)
   }
 
   /** The slot of a key for which there is no room. */
-  addStranger(): number {
-    this.#hasStrangers = true
+  addToOverflow(): number {
+    this.#hasOverflow = true
     return OVERFLOW_SLOT
   }
 
-  /** A slot for a key that has none; the crowd's, where calls of the crowd cannot be told apart from its own. */
+  /** A slot for a key that has none; the overflow slot, if the key's calls may have been counted there. */
   add(key: string, now: number): number {
     const overflowing = this.isOverflowing(now)
     if (overflowing && this.#held) return OVERFLOW_SLOT
@@ -211,7 +211,7 @@ export class Table {
     return chunk !== undefined && chunk[slot & (CHUNK_SLOTS - 1)]! > stamp
   }
 
-  /** Looks at up to `count` keys and frees those whose state says nothing any more; returns how many it freed. */
+  /** Checks up to `count` keys and frees those whose state is idle; returns how many it freed. */
   sweep(count: number, now: number): number {
     let freed = 0
     for (let looked = 0; looked < count; looked++) {

@@ -1,10 +1,10 @@
-import { fieldJsonOf, type RedisCounter, type RedisHome } from './counter.ts'
-import { hashOf, partNames, partOf, type RedisLayout, spreadLevels } from './layout.ts'
-import type { Amendment, Asking } from './question.ts'
+import { fieldJsonOf, type RedisCounter, type RedisPartition } from './counter.ts'
+import { hashOf, type RedisLayout, shardNames, shardOf, spreadLevels } from './layout.ts'
+import type { Amendment, DecisionRequest } from './script-request.ts'
 
-/** What the script is asked to do, in its words. */
+/** The codes of requests, as the script reads them. */
 const CODES = { look: 0, take: 1, giveBack: 2, renew: 3, reset: 4, catchUp: 5 } as const
-/** A code says besides how many charges there are. */
+/** A code includes the number of charges. */
 const PER_CHARGE = 8
 
 const FIRST = '#'.charCodeAt(0)
@@ -14,26 +14,26 @@ const CHARACTERS = Array.from({ length: ESCAPE.charCodeAt(0) - FIRST }, (_, i) =
   character => (character === '\\' ? undefined : character),
 )
 
-/** The length of a row is told by one character. */
+/** The length of a row is encoded in one character. */
 const LONGEST_ROW = 50
 
-/** Writes the calls of a batch in the words of the script: numbers as characters, and what calls in a row have in common once. */
+/** Encodes the calls of a batch for the script: numbers as characters, and what consecutive calls share only once. */
 export class BatchWriter {
-  /** The keys of all homes, in their order; and, in the end, their parts. */
+  /** The keys of all partitions, in their order; and, in the end, their shards. */
   readonly keys: string[] = []
-  readonly homes: RedisHome[] = []
+  readonly partitions: RedisPartition[] = []
   readonly #layouts: ReadonlyMap<string, RedisLayout>
-  readonly #homes = new Map<string, OpenHome>()
+  readonly #partitions = new Map<string, OpenPartition>()
   readonly #rules: string[] = []
   readonly #places: number[] = []
   #text = ''
   /** Those that are too large for a character, in the order of the text. */
   readonly #numbers: number[] = []
 
-  /** What the calls of the row have in common: the code, and of each charge where it goes, its word and its cost. */
+  /** What the calls of the row have in common: the code, and of each charge its target, its rule code and its cost. */
   #code = -1
   readonly #seats: Seat[] = []
-  readonly #words: number[] = []
+  readonly #packed: number[] = []
   readonly #costs: number[] = []
   #row = 0
   #head = ''
@@ -44,22 +44,22 @@ export class BatchWriter {
   }
 
   /** Asks for all charges of a call at once. */
-  ask({ what, charges }: Asking): void {
+  ask({ what, charges }: DecisionRequest): void {
     const code = CODES[what] + PER_CHARGE * charges.length
     let isAlike = code === this.#code
     for (let c = 0; c < charges.length; c++) {
       const { counter, key, cost, mayWait } = charges[c]!
       const seat = this.#seatOf(c, counter, key)
-      const word = seat.rule * 2 + (mayWait ? 1 : 0)
-      if (isAlike && word === this.#words[c] && cost === this.#costs[c]) continue
+      const packed = seat.rule * 2 + (mayWait ? 1 : 0)
+      if (isAlike && packed === this.#packed[c] && cost === this.#costs[c]) continue
       isAlike = false
-      this.#words[c] = word
+      this.#packed[c] = packed
       this.#costs[c] = cost
     }
     if (!isAlike || this.#row === LONGEST_ROW) this.#beginRow(code, charges.length)
     this.#row++
     for (let c = 0; c < charges.length; c++) {
-      this.#fields += this.#character(this.#seats[c]!.home.fieldOf(charges[c]!.key))
+      this.#fields += this.#character(this.#seats[c]!.partition.fieldOf(charges[c]!.key))
     }
   }
 
@@ -70,7 +70,7 @@ export class BatchWriter {
     charges.forEach((charge, c) => {
       const seat = this.#seatOf(c, charge.counter, charge.key)
       this.#add(seat.rule * 2)
-      this.#add(seat.home.fieldOf(charge.key))
+      this.#add(seat.partition.fieldOf(charge.key))
       for (const number of numbersOf(charge)) this.#add(number)
     })
   }
@@ -78,17 +78,17 @@ export class BatchWriter {
   /** All that was written, as the members of a JSON object. */
   end(): string {
     this.#endRow()
-    const homes = Array.from(this.#homes.values(), home => `[${home.fields}]`)
+    const partitions = Array.from(this.#partitions.values(), partition => `[${partition.fields}]`)
     const places = this.#places.every((place, r) => place === r + 1) ? '' : `,"places":[${this.#places}]`
     const numbers = this.#numbers.length === 0 ? '' : `,"numbers":[${this.#numbers}]`
-    return `"homes":[${homes}]${this.#endLayouts()},"rules":[${this.#rules}]${places},"calls":"${this.#text}"${numbers}`
+    return `"partitions":[${partitions}]${this.#endLayouts()},"rules":[${this.#rules}]${places},"calls":"${this.#text}"${numbers}`
   }
 
-  /** How the callers of each home are spread, if those of any are; adds their parts to the keys. */
+  /** How the callers of each partition are spread, if those of any are; adds their shards to the keys. */
   #endLayouts(): string {
-    const layouts = Array.from(this.#homes.values(), home => {
-      const layout = this.#layouts.get(home.young)
-      return layout && { ...layout, parts: home.addParts(layout, this.keys) }
+    const layouts = Array.from(this.#partitions.values(), partition => {
+      const layout = this.#layouts.get(partition.current)
+      return layout && { ...layout, shards: partition.addShards(layout, this.keys) }
     })
     return layouts.some(Boolean) ? `,"layouts":${JSON.stringify(layouts.map(layout => layout ?? false))}` : ''
   }
@@ -98,7 +98,7 @@ export class BatchWriter {
     this.#code = code
     this.#head = this.#character(code)
     let terms = ''
-    for (let c = 0; c < charges; c++) terms += this.#character(this.#words[c]!) + this.#character(this.#costs[c]!)
+    for (let c = 0; c < charges; c++) terms += this.#character(this.#packed[c]!) + this.#character(this.#costs[c]!)
     this.#fields = terms
   }
 
@@ -119,30 +119,30 @@ export class BatchWriter {
     return ESCAPE
   }
 
-  /** Where the charge number `c` of a call goes; mostly where that of the call before went. */
+  /** The target of charge number `c` of a call; mostly the same as for the call before. */
   #seatOf(c: number, counter: RedisCounter, key: string): Seat {
-    const home = counter.homeOf(key)
+    const partition = counter.partitionOf(key)
     const known = this.#seats[c]
-    if (known?.counter === counter && known.home.young === home.young) return known
-    const open = this.#open(home)
+    if (known?.counter === counter && known.partition.current === partition.current) return known
+    const open = this.#open(partition)
     let rule = open.rules.get(counter)
     if (rule === undefined) {
       rule = this.#rules.push(counter.json)
       this.#places.push(open.place)
       open.rules.set(counter, rule)
     }
-    const seat = { counter, home: open, rule }
+    const seat = { counter, partition: open, rule }
     this.#seats[c] = seat
     return seat
   }
 
-  #open(home: RedisHome): OpenHome {
-    const known = this.#homes.get(home.young)
+  #open(partition: RedisPartition): OpenPartition {
+    const known = this.#partitions.get(partition.current)
     if (known) return known
-    const open = new OpenHome(home.young, this.#homes.size + 1)
-    this.#homes.set(home.young, open)
-    this.keys.push(home.young, home.old)
-    this.homes.push(home)
+    const open = new OpenPartition(partition.current, this.#partitions.size + 1)
+    this.#partitions.set(partition.current, open)
+    this.keys.push(partition.current, partition.previous)
+    this.partitions.push(partition)
     return open
   }
 }
@@ -153,24 +153,24 @@ function numbersOf(charge: Amendment['charges'][number]): readonly number[] {
   return 'least' in charge ? [charge.least, charge.most, 0] : [0, 0, 0]
 }
 
-/** A rule in one of its homes. Rules, homes and fields are numbered from 1, as Lua counts. */
+/** A rule in one of its partitions. Rules, partitions and fields are numbered from 1, as Lua counts. */
 interface Seat {
   readonly counter: RedisCounter
-  readonly home: OpenHome
+  readonly partition: OpenPartition
   readonly rule: number
 }
 
-/** A home of a batch and what is asked there. */
-class OpenHome {
-  readonly young: string
+/** A partition of a batch with its rules and fields. */
+class OpenPartition {
+  readonly current: string
   readonly place: number
   readonly rules: Map<RedisCounter, number> = new Map()
   /** As the members of a JSON array. */
   fields = ''
   readonly #known = new Map<string, number>()
 
-  constructor(young: string, place: number) {
-    this.young = young
+  constructor(current: string, place: number) {
+    this.current = current
     this.place = place
   }
 
@@ -184,22 +184,22 @@ class OpenHome {
     return index
   }
 
-  /** Adds the parts of all callers to the keys of the script; returns for each level where the part of each caller begins there. */
-  addParts(layout: RedisLayout, keys: string[]): number[][] {
+  /** Adds the shards of all callers to the keys of the script; returns for each level where the shard of each caller begins there. */
+  addShards(layout: RedisLayout, keys: string[]): number[][] {
     const hashes = Array.from(this.#known.keys(), key => hashOf(key, layout.seed))
-    const parts: number[][] = [[], [], [], []]
+    const shards: number[][] = [[], [], [], []]
     for (const level of spreadLevels(layout)) {
       const added = new Map<number, number>()
-      parts[level - 1] = hashes.map(hash => {
-        const part = partOf(hash, level)
-        const at = added.get(part) ?? keys.length + 1
-        if (!added.has(part)) {
-          added.set(part, at)
-          keys.push(...partNames(this.young, level, part))
+      shards[level - 1] = hashes.map(hash => {
+        const shard = shardOf(hash, level)
+        const at = added.get(shard) ?? keys.length + 1
+        if (!added.has(shard)) {
+          added.set(shard, at)
+          keys.push(...shardNames(this.current, level, shard))
         }
         return at
       })
     }
-    return parts
+    return shards
   }
 }

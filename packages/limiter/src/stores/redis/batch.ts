@@ -1,19 +1,19 @@
 import { BatchWriter } from './batch-writer.ts'
-import { fieldJsonOf, type RedisCharge, type RedisHome } from './counter.ts'
+import { fieldJsonOf, type RedisCharge, type RedisPartition } from './counter.ts'
 import type { RedisLayout } from './layout.ts'
-import type { Asking, ScriptRequest } from './question.ts'
 import { RESETS } from './script/script.ts'
+import type { DecisionRequest, ScriptRequest } from './script-request.ts'
 
-/** What the script says of a delay without end. */
+/** The script's value for an infinite delay. */
 const NEVER = -(2 ** 53)
-/** A lone call tells twice its cost, which must stay exact. */
+/** A single call carries twice its cost, which must stay exact. */
 const LARGEST_COST = 2 ** 52 - 1
 /** With a clock given from outside, time in Redis and time in the test run at different speeds. */
 const TEST_LINGER_MS = 600_000
 
 /** What a batch depends on besides its questions. */
 export interface BatchTerms {
-  /** How the callers of homes are spread, by the name of the young hash, as far as this process knows. */
+  /** How the callers of partitions are spread, by the name of the current hash, as far as this process knows. */
   readonly layouts: ReadonlyMap<string, RedisLayout>
   readonly homesPerRule: number
   /** Left out: the clock of Redis. */
@@ -24,29 +24,29 @@ export interface BatchTerms {
   readonly callersPerHash?: number | undefined
 }
 
-/** Questions as the script reads them: its keys, and its argument; and the homes that they are about. */
+/** Questions as the script reads them: its keys, and its argument; and the partitions that they are about. */
 export interface EncodedBatch {
   readonly keys: readonly string[]
   readonly arg: string
-  readonly homes: readonly RedisHome[]
+  readonly partitions: readonly RedisPartition[]
 }
 
-export function encodeBatch(questions: readonly ScriptRequest[], terms: BatchTerms): EncodedBatch {
+export function encodeBatch(requests: readonly ScriptRequest[], terms: BatchTerms): EncodedBatch {
   const { layouts } = terms
   const clock = encodeTerms(terms)
-  if (questions.length === 1 && isLone(questions[0]!, layouts)) return encodeLone(questions[0], clock)
+  if (requests.length === 1 && isSingleCall(requests[0]!, layouts)) return encodeSingleCall(requests[0], clock)
   const batch = new BatchWriter(layouts)
-  for (const question of questions) {
-    if (isAsking(question)) batch.ask(question)
-    else batch.amend(question)
+  for (const request of requests) {
+    if (isDecision(request)) batch.ask(request)
+    else batch.amend(request)
   }
   const text = batch.end()
-  return { keys: batch.keys, arg: `{${clock}${encodeBirths(batch.homes)}${text}}`, homes: batch.homes }
+  return { keys: batch.keys, arg: `{${clock}${encodeBirths(batch.partitions)}${text}}`, partitions: batch.partitions }
 }
 
-/** Lets parts of a home, of so many, live on for as long as the home matters. */
-export function encodeKeep(parts: number, terms: BatchTerms): string {
-  return `{${encodeTerms(terms)}"keep":${parts}}`
+/** Extends the expiry of some shards of a partition to that of the partition. */
+export function encodeKeep(shards: number, terms: BatchTerms): string {
+  return `{${encodeTerms(terms)}"keep":${shards}}`
 }
 
 function encodeTerms({ homesPerRule, now, callersPerHash, forgetsVersions }: BatchTerms): string {
@@ -57,48 +57,48 @@ function encodeTerms({ homesPerRule, now, callersPerHash, forgetsVersions }: Bat
   return text
 }
 
-function isAsking(question: ScriptRequest): question is Asking {
-  return question.what === 'take' || question.what === 'look'
+function isDecision(request: ScriptRequest): request is DecisionRequest {
+  return request.what === 'take' || request.what === 'look'
 }
 
-/** A call to take, where no two charges go to one home; the script is quick with it. */
-function isLone(question: ScriptRequest, layouts: BatchTerms['layouts']): question is Asking {
-  if (question.what !== 'take') return false
-  const homes = new Set<string>()
-  for (const { counter, key, cost } of question.charges) {
-    const { young } = counter.homeOf(key)
-    if (cost > 0 && cost <= LARGEST_COST && !layouts.has(young)) homes.add(young)
+/** One call to take, with each charge in a partition of its own: the script has a fast path for it. */
+function isSingleCall(request: ScriptRequest, layouts: BatchTerms['layouts']): request is DecisionRequest {
+  if (request.what !== 'take') return false
+  const partitions = new Set<string>()
+  for (const { counter, key, cost } of request.charges) {
+    const { current } = counter.partitionOf(key)
+    if (cost > 0 && cost <= LARGEST_COST && !layouts.has(current)) partitions.add(current)
   }
-  return homes.size === question.charges.length
+  return partitions.size === request.charges.length
 }
 
-/** When homes were born, as this process knows it; the reply is to say it of all of them if one is not known. */
-function encodeBirths(homes: readonly RedisHome[]): string {
+/** When partitions were created, as this process knows it; if one is not known, the reply lists all of them. */
+function encodeBirths(partitions: readonly RedisPartition[]): string {
   let births = ''
   let isKnown = true
-  for (const { born } of homes) {
-    births += births === '' ? born : `,${born}`
-    if (born === 0) isKnown = false
+  for (const { createdAt } of partitions) {
+    births += births === '' ? createdAt : `,${createdAt}`
+    if (createdAt === 0) isKnown = false
   }
-  return `"born":[${births}],${isKnown ? '' : '"tell":1,'}`
+  return `"createdAt":[${births}],${isKnown ? '' : '"wantsCreationTimes":1,'}`
 }
 
-function encodeLone({ charges }: Asking, clock: string): EncodedBatch {
+function encodeSingleCall({ charges }: DecisionRequest, clock: string): EncodedBatch {
   const keys: string[] = []
-  const homes: RedisHome[] = []
+  const partitions: RedisPartition[] = []
   const rules: string[] = []
-  let lone = ''
+  let encoded = ''
   for (const { counter, key, cost, mayWait } of charges) {
-    const home = counter.homeOf(key)
-    keys.push(home.young, home.old)
-    homes.push(home)
+    const partition = counter.partitionOf(key)
+    keys.push(partition.current, partition.previous)
+    partitions.push(partition)
     rules.push(counter.json)
-    lone += `${lone === '' ? '' : ','}${fieldJsonOf(key)},${cost * 2 + (mayWait ? 1 : 0)}`
+    encoded += `${encoded === '' ? '' : ','}${fieldJsonOf(key)},${cost * 2 + (mayWait ? 1 : 0)}`
   }
-  return { keys, arg: `{${clock}${encodeBirths(homes)}"rules":[${rules}],"lone":[${lone}]}`, homes }
+  return { keys, arg: `{${clock}${encodeBirths(partitions)}"rules":[${rules}],"singleCall":[${encoded}]}`, partitions }
 }
 
-/** How the callers of each home are spread, where the reply says that the request had it otherwise. */
+/** How the callers of each partition are spread, if the reply corrects the request. */
 export function decodeLayouts(reply: unknown): RedisLayout[] | undefined {
   if (!Array.isArray(reply) || Number(reply[0]) !== -1 || reply.length % 2 === 0) return undefined
   const numbers = readNumbers(reply)
@@ -107,34 +107,35 @@ export function decodeLayouts(reply: unknown): RedisLayout[] | undefined {
   })
 }
 
-/** When each home was born, where the reply says that the request had it otherwise. */
+/** When each partition was created, if the reply corrects the request. */
 export function decodeBirths(reply: unknown): readonly number[] | undefined {
   if (!Array.isArray(reply) || Number(reply[0]) !== -2) return undefined
   return readNumbers(reply).slice(1)
 }
 
-/** Writes the script's answers into the charges; returns the server's clock and whether each question was allowed. */
+/** Writes the script's answers into the charges; returns the server's clock and whether each request was allowed. */
 export function decodeBatch(
-  questions: readonly ScriptRequest[],
+  requests: readonly ScriptRequest[],
   reply: unknown,
-  homes: readonly RedisHome[] = [],
+  partitions: readonly RedisPartition[] = [],
 ): { now: number; allowed: boolean[] } {
   const numbers = readNumbers(reply)
   let next = 1
-  const allowed = questions.map(question => {
-    if (question.what === 'catchUp') {
-      for (const { counter, unfit } of question.charges) for (const _ of counter.meters) unfit.push(numbers[next++]!)
+  const allowed = requests.map(request => {
+    if (request.what === 'catchUp') {
+      for (const { counter, unfit } of request.charges) for (const _ of counter.meters) unfit.push(numbers[next++]!)
       return true
     }
-    if (!isAsking(question)) return true
+    if (!isDecision(request)) return true
     let answer = true
-    for (const charge of question.charges) {
+    for (const charge of request.charges) {
       next = decodeCharge(charge, numbers, next)
       if (!charge.fits && charge.counter.enforced) answer = false
     }
     return answer
   })
-  if (next + homes.length === numbers.length) for (const home of homes) home.born = numbers[next++]!
+  if (next + partitions.length === numbers.length)
+    for (const partition of partitions) partition.createdAt = numbers[next++]!
   if (next !== numbers.length) throw new Error(`the script answered ${numbers.length} numbers where ${next} were due`)
   return { now: numbers[0]!, allowed }
 }

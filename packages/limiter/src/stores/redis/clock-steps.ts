@@ -3,7 +3,7 @@ const LEAST_STEP_MS = 500
 const DRIFT = 0.001
 
 /**
- * Notices when the clock of a store steps. Every answer says what the time was there at some moment between question and answer;
+ * Notices when the clock of a store steps. Every answer has the store's time at some moment between request and answer;
  * so the two clocks are known to differ by something between two numbers, and if no difference fits both this answer and the
  * one before, one clock has stepped. That of this process never does.
  */

@@ -12,10 +12,10 @@ const meters: readonly Meter[] = [fixedWindow.meter({ count: 10, periodMs: 1000 
 const plain = { id: 'per-account', meters, algorithm: 'fixed-window', by: ['account'], enforced: true }
 
 function keyOf(change: Partial<RedisCounterRule>, value: string, isCluster = false): string {
-  return redisCounter({ ...plain, ...change }, { prefix: 'diana', isCluster, holder: 1 }).homeOf(value).young
+  return redisCounter({ ...plain, ...change }, { prefix: 'diana', isCluster, holder: 1 }).partitionOf(value).current
 }
 
-describe('a home in Redis', () => {
+describe('a partition in Redis', () => {
   it('can be read by people', () => {
     expect(keyOf({}, 'u1')).toBe('diana:d5{per-account:rate:account}')
     expect(keyOf({ by: [] }, '')).toBe('diana:d5{per-account:rate:}')
@@ -24,15 +24,16 @@ describe('a home in Redis', () => {
 
   it('is one of many on a Cluster, in the slot of both its hashes, whatever a caller is called', () => {
     const counter = redisCounter(plain, { prefix: 'diana', isCluster: true, holder: 1 })
-    const homes = Array.from({ length: 5000 }, (_, i) => counter.homeOf(i % 2 ? `{x}${i}` : `}${i}{`))
-    expect(new Set(homes).size).toBe(256)
-    for (const { young, old, slot } of homes) expect([slotOf(young), slotOf(old)]).toEqual([slot, slot])
+    const partitions = Array.from({ length: 5000 }, (_, i) => counter.partitionOf(i % 2 ? `{x}${i}` : `}${i}{`))
+    expect(new Set(partitions).size).toBe(256)
+    for (const { current, previous, slot } of partitions)
+      expect([slotOf(current), slotOf(previous)]).toEqual([slot, slot])
   })
 
   it.each([3, 64, 65, 100, 128])('of one rule at least is on each of %d masters', masters => {
     for (const id of ['a', 'per-account', 'é{}', 'x'.repeat(100)]) {
       const counter = redisCounter({ ...plain, id }, { prefix: 'shop', isCluster: true, holder: 1 })
-      const slots = counter.keyPerHome().map(key => counter.homeOf(key).slot)
+      const slots = counter.keyPerPartition().map(key => counter.partitionOf(key).slot)
       // as redis-cli deals out the slots
       expect(new Set(slots.map(slot => Math.floor((slot * masters) / 16_384))).size).toBe(masters)
     }
@@ -66,7 +67,7 @@ describe('a home in Redis', () => {
 })
 
 describe('the field of a caller', () => {
-  it('belongs to one caller only, and never to what a home says of itself', () => {
+  it('belongs to one caller only, and never to what a partition says of itself', () => {
     const unit = fc.constantFrom('a', ':', '~', '@', '"', '\\', '7', 'd8', '\ud800', '\udc00', '\ufffd', 'é')
     const key = fc.string({ unit, maxLength: 5 })
     fc.assert(
@@ -80,7 +81,7 @@ describe('the field of a caller', () => {
   })
 })
 
-it('an algorithm without a twin cannot count in Redis, and says so', () => {
+it('an algorithm without Lua cannot count in Redis: creating the counter throws', () => {
   const { lua: _, ...meter } = Object.assign(
     Object.create(Object.getPrototypeOf(meters[0]) as object),
     meters[0],

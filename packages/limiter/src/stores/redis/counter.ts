@@ -6,26 +6,26 @@ import { numberInSlots, SLOTS, slotOf } from './slot.ts'
 
 /** The format of the states; another format counts under other keys. */
 const VERSION = 'd5'
-/** On a Cluster the callers of a rule are spread over so many slots, evenly, so that as many masters have a part of them. */
-export const HOMES_ON_CLUSTER = 256
-const SLOTS_PER_HOME = SLOTS / HOMES_ON_CLUSTER
+/** On a Cluster the callers of a rule are spread over so many slots, evenly, so that as many masters share the load. */
+export const PARTITIONS_ON_CLUSTER = 256
+const SLOTS_PER_PARTITION = SLOTS / PARTITIONS_ON_CLUSTER
 
 const [SPACE, LAST_OF_ASCII, QUOTE, BACKSLASH] = [0x20, 0x7e, 0x22, 0x5c]
 
-/** The places of a process that says nothing for so long are free again. */
+/** The concurrency slots of a process that renews nothing for so long are released. */
 export const LEASE_MS = 5000
 
-/** Where callers of a rule live: two hashes, of which the young one becomes the old one now and then. */
-export interface RedisHome {
-  readonly young: string
-  readonly old: string
+/** A hash of callers of a rule, in two generations: the current hash becomes the previous one from time to time. */
+export interface RedisPartition {
+  readonly current: string
+  readonly previous: string
   /** The slot of a Cluster that both belong to. */
   readonly slot: number
-  /** When Redis says that it was born, which is another moment once Redis has lost it; 0 as long as that is not known. */
-  born: number
-  /** When the home was born that Redis has lost; 0 if it has lost none. */
+  /** When it was created, by the clock of Redis: another moment after Redis has lost it; 0 if not known yet. */
+  createdAt: number
+  /** When the partition that Redis has lost was created; 0 if it has lost none. */
   lost: number
-  /** Until when something that this process was told of matters there, by its own clock, in milliseconds. */
+  /** Until when an answer that this process got matters there, by its own clock, in milliseconds. */
   mattersUntil: number
 }
 
@@ -33,22 +33,22 @@ export interface RedisHome {
 export interface RedisCounter extends FleetCounter {
   /** The rule as the script reads it. */
   readonly json: string
-  /** What its keys are called by: counters of one tag go on with the same counts. */
+  /** The name in its keys: counters with one tag share their counts. */
   readonly tag: string
-  /** By what limits of one tag are told apart. */
+  /** Identifies the limit among those with the same tag. */
   readonly mark: number
   readonly enforced: boolean
-  homeOf(key: string): RedisHome
-  /** A key that lives in each of its homes. */
-  keyPerHome(): readonly string[]
+  partitionOf(key: string): RedisPartition
+  /** One key for each of its partitions. */
+  keyPerPartition(): readonly string[]
 }
 
-/** A caller's key as a field of its home. What UTF-8 cannot tell apart is spelled out. */
+/** A caller's key as a field of its partition. Keys that UTF-8 cannot represent are escaped. */
 export function fieldOf(key: string): string {
   return key.isWellFormed() ? `:${key}` : `~${JSON.stringify(key)}`
 }
 
-/** The key of a field; none if the field says something of the home itself. */
+/** The key of a field; undefined if the field describes the partition itself. */
 export function keyOf(field: string): string | undefined {
   if (field.startsWith(':')) return field.slice(1)
   return field.startsWith('~') ? (JSON.parse(field.slice(1)) as string) : undefined
@@ -73,30 +73,30 @@ export function redisCharge(counter: RedisCounter): RedisCharge {
   return fleetCharge(counter) as RedisCharge
 }
 
-/** What is counted, by whom: the parts of a rule that a counter depends on. */
+/** The fields of a rule that a counter depends on. */
 export type RedisCounterRule = FleetRule
 
 export interface RedisCounterOptions {
   readonly prefix: string
   readonly isCluster?: boolean | undefined
-  /** The homes that the store knows, by the name of the young hash. */
-  readonly homes?: Map<string, RedisHome> | undefined
-  /** A number of this process's own, under which it holds places. */
+  /** The partitions that the store knows, by the name of the current hash. */
+  readonly partitions?: Map<string, RedisPartition> | undefined
+  /** The number under which this process holds concurrency slots. */
   readonly holder: number
   /** Since when the limit with this mark is in force, by the clock of Redis; undefined if that is not known. */
   readonly sinceOf?: ((tag: string, mark: number) => number | undefined) | undefined
 }
 
 /**
- * Keys look like `diana:d5{rule:kind:by}`: a rule that is counted per somebody else begins anew, while one with another limit
- * goes on, and one with another algorithm knows of the calls that the other admits. The braces make the whole of it choose the slot, and what could end
- * a part too early is escaped: no two rules share a key, and nobody picks a slot by his name.
+ * Keys look like `diana:d5{rule:kind:by}`: a rule with other dimensions starts from zero, while one with another limit
+ * continues, and one with another algorithm counts the calls that the other admits. The braces make the whole of it choose the slot, and what could end
+ * a segment too early is escaped: no two rules share a key, and a caller cannot choose the slot by their name.
  */
 export function redisCounter(rule: RedisCounterRule, options: RedisCounterOptions): RedisCounter {
   const { id, meters, algorithm, by = [], enforced } = rule
   const levels = meters.map(({ lua, numbers, slots: usual, coreSlots, scale = [], maxWaitUs, needsRelease }) => {
     if (!lua) throw new DianaError('BAD_RULES', `rule "${id}": its algorithm cannot count in Redis; write count: local`)
-    // what is held in Redis is a list of leases, empty at first
+    // concurrency slots in Redis are a list of leases, empty at first
     const slots = needsRelease ? 0 : usual
     const lease = needsRelease ? { needsRelease, holder: options.holder, leaseUs: LEASE_MS * 1000 } : {}
     const waitOptions = maxWaitUs > 0 ? { maxWaitUs } : {}
@@ -114,12 +114,12 @@ export function redisCounter(rule: RedisCounterRule, options: RedisCounterOption
       mark,
       since: options.sinceOf?.(tag, mark),
       levels,
-      isWatching: enforced ? undefined : true,
+      shadow: enforced ? undefined : true,
     }),
     enforced,
     needsRelease: meters.some(meter => meter.needsRelease),
-    homeOf: homesOf(tag, options),
-    keyPerHome: () => (options.isCluster ? KEY_PER_HOME : ['']),
+    partitionOf: partitionsOf(tag, options),
+    keyPerPartition: () => (options.isCluster ? KEY_PER_PARTITION : ['']),
   }
 }
 
@@ -129,50 +129,50 @@ function kindOf(meters: readonly Meter[]): string {
   return meters.some(({ costLasting }) => costLasting) ? 'block' : 'rate'
 }
 
-function homesOf(
+function partitionsOf(
   tag: string,
-  { prefix, isCluster, homes: known = new Map() }: RedisCounterOptions,
-): RedisCounter['homeOf'] {
-  const createHome = (name: string): RedisHome => {
-    const young = `${prefix}:${VERSION}{${name}}`
-    const home = known.get(young) ?? {
-      young,
-      old: `${young}:old`,
-      slot: slotOf(young),
-      born: 0,
+  { prefix, isCluster, partitions: known = new Map() }: RedisCounterOptions,
+): RedisCounter['partitionOf'] {
+  const createPartition = (name: string): RedisPartition => {
+    const current = `${prefix}:${VERSION}{${name}}`
+    const partition = known.get(current) ?? {
+      current,
+      previous: `${current}:old`,
+      slot: slotOf(current),
+      createdAt: 0,
       lost: 0,
       mattersUntil: 0,
     }
-    known.set(young, home)
-    return home
+    known.set(current, partition)
+    return partition
   }
   if (!isCluster) {
-    const home = createHome(tag)
-    return () => home
+    const partition = createPartition(tag)
+    return () => partition
   }
-  const homes: RedisHome[] = []
-  const homeAt = (place: number): RedisHome => {
-    homes[place] ??= createHome(nameOfPlace(tag, place))
-    return homes[place]
+  const partitions: RedisPartition[] = []
+  const partitionAt = (place: number): RedisPartition => {
+    partitions[place] ??= createPartition(partitionName(tag, place))
+    return partitions[place]
   }
-  return key => homeAt(slotOf(key) % HOMES_ON_CLUSTER)
+  return key => partitionAt(slotOf(key) % PARTITIONS_ON_CLUSTER)
 }
 
-/** A name within the part of the slots that belongs to a place. */
-function nameOfPlace(tag: string, place: number): string {
+/** A name whose slot is in the range of partition number `place`. */
+function partitionName(tag: string, place: number): string {
   const name = `${tag}:${place}.`
-  return `${name}${numberInSlots(name, place * SLOTS_PER_HOME, (place + 1) * SLOTS_PER_HOME)}`
+  return `${name}${numberInSlots(name, place * SLOTS_PER_PARTITION, (place + 1) * SLOTS_PER_PARTITION)}`
 }
 
-const KEY_PER_HOME: readonly string[] = keyPerHome()
+const KEY_PER_PARTITION: readonly string[] = keyPerPartition()
 
-function keyPerHome(): string[] {
+function keyPerPartition(): string[] {
   const keys = new Map<number, string>()
-  for (let i = 0; keys.size < HOMES_ON_CLUSTER; i++) keys.set(slotOf(String(i)) % HOMES_ON_CLUSTER, String(i))
+  for (let i = 0; keys.size < PARTITIONS_ON_CLUSTER; i++) keys.set(slotOf(String(i)) % PARTITIONS_ON_CLUSTER, String(i))
   return [...keys.values()]
 }
 
-/** A whole number below 2^53 by which shapes of states are told apart. */
+/** A whole number below 2^53 that identifies the shape of a state. */
 function markOf(shape: string): number {
   const bytes = createHash('sha1').update(shape).digest()
   return bytes.readUIntBE(0, 6) * 32 + (bytes[6]! & 31)
@@ -181,7 +181,7 @@ function markOf(shape: string): number {
 /** Braces would choose a slot; and UTF-8 has one spelling for all lone surrogates. */
 const UNSAFE = /[%{}:,\p{Surrogate}]/gu
 
-/** Text that cannot be mistaken for the end of a part of a key. */
+/** Text that cannot be mistaken for the end of a segment of a key. */
 export function escapePart(text: string): string {
   return text.replace(UNSAFE, character => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
 }

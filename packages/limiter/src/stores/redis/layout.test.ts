@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest'
-import { allParts, hashOf, partNames, partOf, spreadLevels } from './layout.ts'
+import { allParts, hashOf, shardNames, shardOf, spreadLevels } from './layout.ts'
 import { slotOf } from './slot.ts'
 
 const keys = Array.from({ length: 32_000 }, (_, i) => `caller-${i}`)
 
 function sizesOf(hashes: readonly number[], level: number): number[] {
   const sizes = new Array<number>(16 ** level).fill(0)
-  for (const hash of hashes) sizes[partOf(hash, level)]!++
+  for (const hash of hashes) sizes[shardOf(hash, level)]!++
   return sizes
 }
 
-describe('a caller’s part', () => {
-  it('is one of parts that are about equally large', () => {
+describe('a caller’s shard', () => {
+  it('is one of shards that are about equally large', () => {
     const sizes = sizesOf(
       keys.map(key => hashOf(key, 123_456_789_012)),
       2,
@@ -20,8 +20,8 @@ describe('a caller’s part', () => {
     expect(Math.max(...sizes)).toBeLessThan(125 + 6 * Math.sqrt(125))
   })
 
-  it('cannot be chosen by callers who know the parts under another seed', () => {
-    const together = keys.filter(key => partOf(hashOf(key, 7), 1) === 3)
+  it('cannot be chosen by callers who know the shards under another seed', () => {
+    const together = keys.filter(key => shardOf(hashOf(key, 7), 1) === 3)
     for (const seed of [8, 7 + 2 ** 40]) {
       const sizes = sizesOf(
         together.map(key => hashOf(key, seed)),
@@ -36,9 +36,9 @@ describe('a caller’s part', () => {
     expect(new Set(alike.map(key => hashOf(key, 5))).size).toBe(alike.length)
   })
 
-  it('is in the slot of its home', () => {
-    const young = 'diana:d5{rule:any:account:17}'
-    for (const name of partNames(young, 3, 4095)) expect(slotOf(name)).toBe(slotOf(young))
+  it('is in the slot of its partition', () => {
+    const current = 'diana:d5{rule:any:account:17}'
+    for (const name of shardNames(current, 3, 4095)) expect(slotOf(name)).toBe(slotOf(current))
   })
 })
 
@@ -55,8 +55,8 @@ describe('a layout', () => {
     expect(spreadLevels({ code, seed: 1 })).toEqual(levels)
   })
 
-  it('lists every part once, under both its names', () => {
-    const names = [...allParts('home', { code: 0o2200, seed: 1 })].flatMap(part => part.names)
+  it('lists every shard once, under both its names', () => {
+    const names = [...allParts('partition', { code: 0o2200, seed: 1 })].flatMap(shard => shard.names)
     expect([names.length, new Set(names).size]).toEqual([512, 512])
   })
 })

@@ -21,7 +21,7 @@ beforeEach(async () => {
 })
 afterEach(() => vi.useRealTimers())
 
-/** A process of its own, as far as Redis can tell. */
+/** A separate process, as Redis sees it. */
 class Gateway {
   readonly store: RedisStore
   readonly counter: RedisCounter

@@ -1,41 +1,41 @@
 import { fieldOf, type RedisCharge, type RedisCounter } from './counter.ts'
-import type { Refund, Renewal } from './question.ts'
+import type { Refund, Renewal } from './script-request.ts'
 
-interface Holding {
+interface HeldSlots {
   counter: RedisCounter
   readonly key: string
-  /** Places that Redis has granted. */
+  /** Slots that Redis has granted. */
   granted: number
-  /** Places asked for, with the answer under way. */
+  /** Slots requested, with the answer pending. */
   asked: number
 }
 
-/** So many resets are remembered. */
+/** The largest number of resets remembered. */
 const MOST_RESETS = 10_000
 
-/** Knows what this process holds in Redis, to say so again before the leases end. */
+/** The concurrency slots that this process holds in Redis, to renew their leases in time. */
 export class RedisLeases {
-  /** When keys were reset, by the clock of Redis: what was held before is not given back again. */
+  /** When keys were reset, by the clock of Redis: slots held before are not released again. */
   readonly #resets = new Map<string, number>()
-  readonly #holdings = new Map<string, Holding>()
+  readonly #held = new Map<string, HeldSlots>()
 
-  ask(charges: readonly RedisCharge[]): void {
+  requested(charges: readonly RedisCharge[]): void {
     for (const charge of charges) {
-      // most charges hold nothing, and this is done for each of them
+      // fast path: most charges hold no slot
       if (!charge.counter.needsRelease || charge.cost === 0) continue
       const { counter, key, cost } = charge
       const id = idOf(counter, key)
-      const holding = this.#holdings.get(id)
-      if (!holding) this.#holdings.set(id, { counter, key, granted: 0, asked: cost })
+      const held = this.#held.get(id)
+      if (!held) this.#held.set(id, { counter, key, granted: 0, asked: cost })
       else {
-        holding.counter = counter
-        holding.asked += cost
+        held.counter = counter
+        held.asked += cost
       }
     }
   }
 
-  /** What was asked for has been answered, or never will be. */
-  settle(charges: readonly RedisCharge[], allowed: boolean): void {
+  /** The request was answered, or never will be. */
+  answered(charges: readonly RedisCharge[], allowed: boolean): void {
     for (const charge of charges) {
       if (!charge.counter.needsRelease || charge.cost === 0) continue
       const { counter, key, cost, fits } = charge
@@ -51,12 +51,12 @@ export class RedisLeases {
     }
   }
 
-  /** What is held under a key is forgotten there, and is not to be said again. */
+  /** Stops renewing the slots of a key. */
   drop(counter: RedisCounter, key: string): void {
-    this.#holdings.delete(idOf(counter, key))
+    this.#held.delete(idOf(counter, key))
   }
 
-  /** Redis has forgotten at `now` what was held under a key. */
+  /** Redis has forgotten the slots of a key at `now`. */
   dropped(counter: RedisCounter, key: string, now: number): void {
     if (!counter.needsRelease) return
     const id = idOf(counter, key)
@@ -65,27 +65,27 @@ export class RedisLeases {
     if (this.#resets.size > MOST_RESETS) this.#resets.delete(this.#resets.keys().next().value!)
   }
 
-  /** The clock of Redis has stepped back: by when resets were is not known any more. */
+  /** The clock of Redis has stepped back: the moments of resets mean nothing now. */
   forgetResets(): void {
     this.#resets.clear()
   }
 
-  /** All that is held, as it is known now. */
+  /** All slots held, as far as known now. */
   renewals(): Renewal[] {
-    return [...this.#holdings.values()].map(({ counter, key, granted, asked }) => {
+    return [...this.#held.values()].map(({ counter, key, granted, asked }) => {
       return { counter, key, least: granted, most: granted + asked }
     })
   }
 
   #change(id: string, asked: number, granted: number): void {
-    const holding = this.#holdings.get(id)
-    if (!holding) return
-    holding.asked += asked
-    holding.granted = Math.max(0, holding.granted + granted)
-    if (holding.asked === 0 && holding.granted === 0) this.#holdings.delete(id)
+    const held = this.#held.get(id)
+    if (!held) return
+    held.asked += asked
+    held.granted = Math.max(0, held.granted + granted)
+    if (held.asked === 0 && held.granted === 0) this.#held.delete(id)
   }
 }
 
 function idOf(counter: RedisCounter, key: string): string {
-  return counter.homeOf(key).young + fieldOf(key)
+  return counter.partitionOf(key).current + fieldOf(key)
 }

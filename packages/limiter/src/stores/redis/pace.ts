@@ -3,7 +3,7 @@ import { escapePart } from './counter.ts'
 import type { SendCommand } from './redis-store.ts'
 import { evaluate, scriptOf } from './script/evaluate-script.ts'
 
-/** Permits asked for, and what Redis has to know besides. */
+/** A request for permits, with what Redis needs to know. */
 export interface PaceRequest {
   readonly permits: number
   /** Permits that are there later than this are not taken. */
@@ -22,12 +22,12 @@ export interface PaceAnswer {
   readonly available: number
 }
 
-/** The rate of the fleet is another one than was asked with. */
+/** The rate of the fleet differs from that of the request. */
 export interface OtherRate {
   readonly rate: number
 }
 
-/** The key of the pace that all processes share who give one name under one prefix. */
+/** The key of the pace that all processes with one name and prefix share. */
 export function paceKey(prefix: string, name: string): string {
   return `${prefix}:d2:pace{${escapePart(name)}}`
 }
@@ -40,12 +40,12 @@ const ENDLESS_US = 2 ** 52
  * A pace that several processes share: one hash with the rate, the state of `Smooth` and its scale.
  *
  *   ARGV  what: announce, set, take or back; rate, and the curve that goes with it; then numbers of its own:
- *     announce   a process begins, whose program says this rate: it is the fleet's, unless the same rate was announced
+ *     announce   a process starts with this rate: it is the fleet's, unless the same rate was announced
  *                before and set to another one since
  *     set        from now on this is the rate of the fleet
  *     take       permits, maxWaitUs, debt, knownUs
  *     back       permits, and the moment for which they were taken
- *   reply  the rate of the fleet, now; and for take, if it was asked with that rate: 1 if the permits are taken, how long
+ *   reply  the rate of the fleet, now; and for take, if the request had that rate: 1 if the permits are taken, how long
  *          until they are there, and how many calls for one permit would pass at once
  */
 const SCRIPT = scriptOf(`
@@ -97,7 +97,7 @@ if what == 'take' then
   reply[3], reply[4] = isTaken and 1 or 0, string.format('%.0f', waitUs)
   reply[5] = owes and 0 or (isFree and floor(stored + 1e-9) + 1 or 1)
 elseif what == 'back' then
-  moves.giveBack(curve, state, now, tonumber(ARGV[4]), tonumber(ARGV[5]))
+  moves.refund(curve, state, now, tonumber(ARGV[4]), tonumber(ARGV[5]))
 end
 
 redis.call('HSET', key, 'rate', fleetRate, 'at', string.format('%.0f', now))

@@ -88,7 +88,7 @@ describe('calls of one turn of the event loop', () => {
     await asked
   })
 
-  it('travel in two halves where as many are steadily under way, so that nobody idles', async () => {
+  it('steady traffic is sent in two alternating batches, so that neither side idles', async () => {
     const store = createStore()
     const counter = createCounter(store, [perMinute(1000)])
     const ask = () => Promise.all(Array.from({ length: 16 }, () => store.take([charge(counter)])))
@@ -232,12 +232,12 @@ describe('what may go wrong', () => {
   ])('%s in place of a state counts as nothing', async (_, garbage) => {
     const store = createStore()
     const counter = createCounter(store, [perMinute(10)])
-    const { young } = counter.homeOf('someone')
+    const { current } = counter.partitionOf('someone')
     await store.take([charge(counter)])
-    await server.client.hset(young, fieldOf('someone'), garbage)
+    await server.client.hset(current, fieldOf('someone'), garbage)
     await store.take([charge(counter)])
     expect(await left(store, counter)).toBe(9)
-    expect(await server.client.pttl(young)).toBeGreaterThan(0)
+    expect(await server.client.pttl(current)).toBeGreaterThan(0)
   })
 
   it.each(['words', '2 60000000 1 0;2 60000000 1 0', '9 60000000 1 0', '-1', ';;', ''])(
@@ -246,19 +246,19 @@ describe('what may go wrong', () => {
       const store = createStore()
       const counter = createCounter(store, [perMinute(10)])
       await store.take([charge(counter)])
-      const { young } = counter.homeOf('someone')
-      await server.client.hset(young, '@7', words, fieldOf('someone'), shape(7))
+      const { current } = counter.partitionOf('someone')
+      await server.client.hset(current, '@7', words, fieldOf('someone'), shape(7))
       await store.take([charge(counter)])
       expect(await left(store, counter)).toBe(9)
     },
   )
 
-  it.each(['young', 'old'] as const)(
+  it.each(['current', 'previous'] as const)(
     'what is no hash of ours in place of the %s one counts as nothing',
     async which => {
       const store = createStore()
       const counter = createCounter(store, [perMinute(10)])
-      const key = counter.homeOf('someone')[which]
+      const key = counter.partitionOf('someone')[which]
       for (const spoil of [
         () => server.client.set(key, 'x'),
         () => server.client.lpush(key, 'x'),
@@ -267,7 +267,7 @@ describe('what may go wrong', () => {
       ]) {
         await server.client.flushall()
         await spoil()
-        // the first to ask after the counts were lost is told so
+        // the first request after the counts were lost is answered so
         await store.take([charge(counter)]).catch(() => store.take([charge(counter)]))
         expect(await left(store, counter)).toBe(9)
       }
@@ -295,7 +295,7 @@ describe('keys', () => {
     async (_name, _text, algorithm, limit) => {
       const store = createStore({ now: undefined })
       const counter = createCounter(store, [algorithm.meter(limit, { warmUp: 1000 })])
-      const { young: key } = counter.homeOf('someone')
+      const { current: key } = counter.partitionOf('someone')
       for (let call = 0; call < 3; call++) {
         const one = charge(counter)
         const { now } = await store.take([one])
@@ -312,10 +312,10 @@ describe('keys', () => {
     const store = createStore({ now: undefined })
     const counter = createCounter(store, [tokenBucket.meter({ count: 10, periodMs: 1000 }, {})])
     await store.take([charge(counter)])
-    await server.client.persist(counter.homeOf('someone').young)
+    await server.client.persist(counter.partitionOf('someone').current)
     await vi.waitFor(async () => {
       await store.take([charge(counter)])
-      expect(await server.client.pttl(counter.homeOf('someone').young)).toBeGreaterThan(0)
+      expect(await server.client.pttl(counter.partitionOf('someone').current)).toBeGreaterThan(0)
     })
   })
 
@@ -340,7 +340,7 @@ describe('keys', () => {
   })
 })
 
-describe('a home', () => {
+describe('a partition', () => {
   let now: number
   const minute = 60_000_000
   beforeEach(() => {
@@ -354,7 +354,7 @@ describe('a home', () => {
   it('forgets callers when they no longer matter, and no sooner', async () => {
     const store = createStore({ now: () => now })
     const counter = createCounter(store, [perMinute(1)])
-    const { young, old } = counter.homeOf('')
+    const { current, previous } = counter.partitionOf('')
     for (let call = 0; call < 600; call++) {
       const second = now + minute - 1 - ((now - NOON) % minute)
       expect(await visit(store, counter, `caller ${call}`)).toBe(true)
@@ -364,7 +364,7 @@ describe('a home', () => {
       }
       now += 1 + (call % 3) * 20_000_000
     }
-    const kept = (await server.client.hlen(young)) + (await server.client.hlen(old))
+    const kept = (await server.client.hlen(current)) + (await server.client.hlen(previous))
     expect(kept).toBeGreaterThan(1)
     expect(kept).toBeLessThan(20)
   })
@@ -384,12 +384,12 @@ describe('a home', () => {
     expect((await store.take([{ ...charge(counter, 'patient'), cost: 60 }])).allowed).toBe(true)
   })
 
-  it('begins anew where only the old one is left', async () => {
+  it('a partition starts again if only its previous hash is left', async () => {
     const store = createStore({ now: () => now })
     const counter = createCounter(store, [tokenBucket.meter({ count: 1, periodMs: 3_600_000 }, {})])
-    const { young, old } = counter.homeOf('')
+    const { current, previous } = counter.partitionOf('')
     expect(await visit(store, counter, 'first')).toBe(true)
-    await server.client.rename(young, old)
+    await server.client.rename(current, previous)
     expect(await visit(store, counter, 'first')).toBe(false)
     expect(await visit(store, counter, 'second')).toBe(true)
     expect(await visit(store, counter, 'first')).toBe(false)

@@ -6,22 +6,22 @@ import type { Answered, SharedStore, StoreWatcher } from '../store.ts'
 import { type BatchTerms, decodeBatch, decodeBirths, decodeLayouts, encodeBatch, encodeKeep } from './batch.ts'
 import { ClockSteps } from './clock-steps.ts'
 import {
-  HOMES_ON_CLUSTER,
   keyOf,
   LEASE_MS,
+  PARTITIONS_ON_CLUSTER,
   type RedisCharge,
   type RedisCounter,
   type RedisCounterRule,
-  type RedisHome,
+  type RedisPartition,
   redisCharge,
   redisCounter,
 } from './counter.ts'
 import { allParts, FAN_OUT, type RedisLayout } from './layout.ts'
 import { RedisLeases } from './leases.ts'
-import type { RedisCatchUp, Refund, ScriptRequest } from './question.ts'
 import { redisScript } from './script/script.ts'
+import type { RedisCatchUp, Refund, ScriptRequest } from './script-request.ts'
 
-/** Sends one command to Redis; all that Diana asks of a client. */
+/** Sends one command to Redis: all that Diana needs of a client. */
 export type SendCommand = (command: readonly string[]) => Promise<unknown>
 
 export interface RedisStoreOptions {
@@ -30,7 +30,7 @@ export interface RedisStoreOptions {
   readonly isCluster?: boolean | undefined
   /** Whole microseconds, for tests and replays; default: the clock of Redis. */
   readonly now?: (() => number) | undefined
-  /** So many callers live in a hash before they are spread over several, for tests; default: 2000, or 1000 in a part. */
+  /** So many callers live in a hash before they are spread over several, for tests; default: 2000, or 1000 in a shard. */
   readonly callersPerHash?: number | undefined
   /** Versions of rules that are no longer used are forgotten at once, for tests; default: false. */
   readonly forgetsVersions?: boolean | undefined
@@ -41,7 +41,7 @@ interface Script {
   readonly sha: string
 }
 
-/** A question, and who waits for the answer. */
+/** A request with the callbacks for its answer. */
 type Pending = ScriptRequest & {
   readonly resolve: (answer: Answered) => void
   readonly reject: (reason: unknown) => void
@@ -55,9 +55,9 @@ const BATCH_CALLS = 32
 const BATCH_CHARGES = 128
 /** Where nothing is under way, and of late no more calls were than these, none waits for the turn to end. */
 const FEW_CALLS = 8
-/** Redis spreads callers further one level at a time, and seldom. */
+/** Redis spreads callers further one level at a time, and rarely. */
 const MOST_TRIES = 10
-/** The keys of so many homes of a rule are listed at the same time. */
+/** How many partitions of a rule are listed at the same time. */
 const HOMES_AT_A_TIME = 32
 
 /**
@@ -69,7 +69,7 @@ const HOMES_AT_A_TIME = 32
  */
 export class RedisStore implements SharedStore {
   readonly #send: SendCommand
-  readonly #twins = new Map<string, LuaAlgorithm>()
+  readonly #luaAlgorithms = new Map<string, LuaAlgorithm>()
   #script: Script | undefined
   readonly #prefix: string
   readonly #isCluster: boolean
@@ -77,9 +77,9 @@ export class RedisStore implements SharedStore {
   readonly #now: (() => number) | undefined
   readonly #callersPerHash: number | undefined
   readonly #forgetsVersions: boolean | undefined
-  /** How callers are spread, for homes that have many: what Redis said last, by the name of the young hash. */
+  /** How callers are spread, for partitions that have many: the last answer of Redis, by the name of the current hash. */
   readonly #layouts = new Map<string, RedisLayout>()
-  readonly #homes = new Map<string, RedisHome>()
+  readonly #partitions = new Map<string, RedisPartition>()
   readonly #clockSteps = new ClockSteps()
   #watcher: StoreWatcher | undefined
   readonly #leases = new RedisLeases()
@@ -94,7 +94,7 @@ export class RedisStore implements SharedStore {
   readonly #counters = new Map<string, RedisCounter>()
   /** Since when each tag has the limit it has, if that was changed in this process. */
   readonly #changes = new Map<string, { readonly mark: number; readonly since: number | undefined }>()
-  /** The clock of Redis as it was told last, and the clock of this process then. */
+  /** The last known clock of Redis, and the clock of this process then. */
   #heard: { readonly now: number; readonly atMs: number } | undefined
 
   constructor(send: SendCommand, options: RedisStoreOptions = {}) {
@@ -109,15 +109,15 @@ export class RedisStore implements SharedStore {
 
   createCounter(rule: RedisCounterRule): RedisCounter {
     for (const { lua } of rule.meters) {
-      if (!lua || this.#twins.get(lua.name) === lua) continue
-      this.#twins.set(lua.name, lua)
+      if (!lua || this.#luaAlgorithms.get(lua.name) === lua) continue
+      this.#luaAlgorithms.set(lua.name, lua)
       this.#script = undefined
     }
     const counter = redisCounter(rule, {
       prefix: this.#prefix,
       isCluster: this.#isCluster,
       holder: this.#holder,
-      homes: this.#homes,
+      partitions: this.#partitions,
       sinceOf: (tag, mark) => this.#sinceOf(tag, mark),
     })
     const before = this.#counters.get(counter.tag)
@@ -128,18 +128,18 @@ export class RedisStore implements SharedStore {
 
   /** Lets Redis convert what is counted so far before it expires by the limit of before. */
   #announce(counter: RedisCounter): void {
-    for (const key of counter.keyPerHome()) {
+    for (const key of counter.keyPerPartition()) {
       this.#ask({ what: 'look', charges: [{ ...redisCharge(counter), key }] })
-        .then(() => this.#keepParts(counter.homeOf(key)))
+        .then(() => this.#keepShards(counter.partitionOf(key)))
         .catch(() => {})
     }
   }
 
-  async #keepParts({ young }: RedisHome): Promise<void> {
-    const layout = this.#layouts.get(young)
+  async #keepShards({ current }: RedisPartition): Promise<void> {
+    const layout = this.#layouts.get(current)
     if (!layout) return
-    for (const { level, names } of allParts(young, layout)) {
-      await this.#evaluate([String(names.length + 1), young, ...names, encodeKeep(FAN_OUT ** level, this.#terms())])
+    for (const { level, names } of allParts(current, layout)) {
+      await this.#evaluate([String(names.length + 1), current, ...names, encodeKeep(FAN_OUT ** level, this.#terms())])
     }
   }
 
@@ -164,14 +164,14 @@ export class RedisStore implements SharedStore {
     return groups.length === 1 ? this.#take(charges) : this.#takeApart(groups)
   }
 
-  /** Judges all charges without counting any. */
+  /** Decides all charges without counting any. */
   async look(charges: readonly RedisCharge[]): Promise<Answered> {
     const groups = this.#isCluster ? bySlot(charges, charge => charge) : [charges]
     const answers = await Promise.all(groups.map(group => this.#ask({ what: 'look', charges: group })))
     return { allowed: answers.every(({ allowed }) => allowed), now: answers[0]!.now }
   }
 
-  /** Takes charges back. Nobody waits for it, and if Redis does not hear of it the counts stay on the safe side. */
+  /** Takes charges back without waiting; if the refund is lost, the counts stay on the safe side. */
   giveBack(charged: readonly Refund[]): void {
     if (this.#closed || charged.length === 0) return
     this.#leases.giveBack(charged)
@@ -192,17 +192,19 @@ export class RedisStore implements SharedStore {
     await this.#ask({ what: 'catchUp', charges: [missed] })
   }
 
-  /** Keys for which something is counted, at most so many. */
+  /** Keys with counts, at most `most`. */
   async keys(counter: RedisCounter, most: number): Promise<string[]> {
     const found = new Set<string>()
-    const homes = counter.keyPerHome()
-    for (let i = 0; i < homes.length && found.size < most; i += HOMES_AT_A_TIME) {
-      await Promise.all(homes.slice(i, i + HOMES_AT_A_TIME).map(key => this.#addKeysOfHome(counter, key, most, found)))
+    const partitions = counter.keyPerPartition()
+    for (let i = 0; i < partitions.length && found.size < most; i += HOMES_AT_A_TIME) {
+      await Promise.all(
+        partitions.slice(i, i + HOMES_AT_A_TIME).map(key => this.#addKeysOfHome(counter, key, most, found)),
+      )
     }
     return [...found]
   }
 
-  /** Adds the keys that live in the home of one key, at most so many. */
+  /** Adds the keys in the partition of one key, at most `most`. */
   async #addKeysOfHome(counter: RedisCounter, one: string, most: number, found: Set<string>): Promise<void> {
     for await (const hash of this.#hashesOf(counter, one)) {
       if (found.size >= most) return
@@ -218,14 +220,14 @@ export class RedisStore implements SharedStore {
     }
   }
 
-  /** All hashes of the home of a key in which callers may be. */
+  /** All hashes of the partition of a key in which callers may be. */
   async *#hashesOf(counter: RedisCounter, key: string): AsyncGenerator<string> {
-    const { young, old } = counter.homeOf(key)
-    // the answer tells how the callers of this home are spread
+    const { current, previous } = counter.partitionOf(key)
+    // the answer shows how the callers of this partition are spread
     await this.#ask({ what: 'look', charges: [{ ...redisCharge(counter), key }] })
-    yield* [young, old]
-    const layout = this.#layouts.get(young)
-    for (const { names } of layout ? allParts(young, layout) : []) yield* names
+    yield* [current, previous]
+    const layout = this.#layouts.get(current)
+    for (const { names } of layout ? allParts(current, layout) : []) yield* names
   }
 
   /** Forgets what is counted for one key of a rule. */
@@ -240,7 +242,7 @@ export class RedisStore implements SharedStore {
     this.#watcher = watcher
   }
 
-  /** Answers what was asked, and renews no lease any more: what this process still holds is free again soon. */
+  /** Answers pending requests, and renews no more leases: the slots of this process are released soon. */
   close(): void {
     this.#closed = true
     clearInterval(this.#renewing)
@@ -262,17 +264,17 @@ export class RedisStore implements SharedStore {
     return this.#ask({ what: 'take', charges })
   }
 
-  /** Says again what this process holds. */
+  /** Renews the leases of this process. */
   renew(): void {
     const renewals = this.#leases.renewals()
     // each on its own, so that a batch stays small, and a Cluster finds each in its slot
     for (const renewal of renewals) this.#ask({ what: 'renew', charges: [renewal] }).catch(() => {})
   }
 
-  #ask(question: ScriptRequest): Promise<Answered> {
+  #ask(request: ScriptRequest): Promise<Answered> {
     if (this.#closed) return Promise.reject(new DianaError('CLOSED', 'the store is closed'))
-    if (question.what === 'take') this.#leases.ask(question.charges)
-    const { what, charges } = question
+    if (request.what === 'take') this.#leases.requested(request.charges)
+    const { what, charges } = request
     return new Promise((resolve, reject) => {
       const waiting = this.#pending.push({ what, charges, resolve, reject } as Pending)
       if (waiting >= this.#enough) this.#flush()
@@ -299,41 +301,41 @@ export class RedisStore implements SharedStore {
   async #run(batch: readonly Pending[]): Promise<void> {
     try {
       const { now, allowed } = await this.#exchange(batch)
-      batch.forEach((question, i) => {
-        this.#settle(question, allowed[i]!)
-        question.resolve({ allowed: allowed[i]!, now })
+      batch.forEach((request, i) => {
+        this.#answered(request, allowed[i]!)
+        request.resolve({ allowed: allowed[i]!, now })
       })
     } catch (error) {
-      for (const question of batch) {
-        this.#settle(question, false)
-        question.reject(error)
+      for (const request of batch) {
+        this.#answered(request, false)
+        request.reject(error)
       }
     }
   }
 
-  #settle(question: ScriptRequest, allowed: boolean): void {
-    if (question.what === 'take') this.#leases.settle(question.charges, allowed)
+  #answered(request: ScriptRequest, allowed: boolean): void {
+    if (request.what === 'take') this.#leases.answered(request.charges, allowed)
   }
 
   /** Asks again as long as Redis has callers spread otherwise than this process knew; nothing is counted until both agree. */
-  async #exchange(questions: readonly ScriptRequest[]): Promise<{ now: number; allowed: boolean[] }> {
-    this.#underWay += questions.length
+  async #exchange(requests: readonly ScriptRequest[]): Promise<{ now: number; allowed: boolean[] }> {
+    this.#underWay += requests.length
     try {
       for (let tries = 0; tries < MOST_TRIES; tries++) {
-        const { keys, arg, homes } = encodeBatch(questions, this.#terms())
-        const sent = homes.map(({ born }) => born)
+        const { keys, arg, partitions } = encodeBatch(requests, this.#terms())
+        const sent = partitions.map(({ createdAt }) => createdAt)
         const [sentAtMs, askedAtMs] = [performance.now(), this.#steadyMs()]
         const reply = await this.#evaluate([String(keys.length), ...keys, arg])
         const births = decodeBirths(reply)
         if (births) {
-          this.#compareBirths(homes, sent, births)
+          this.#compareBirths(partitions, sent, births)
           continue
         }
         const layouts = decodeLayouts(reply)
         if (!layouts) {
-          const answer = decodeBatch(questions, reply, sent.includes(0) ? homes : [])
+          const answer = decodeBatch(requests, reply, sent.includes(0) ? partitions : [])
           this.#hear(answer.now, sentAtMs)
-          noteWhatMatters(questions, askedAtMs)
+          noteWhatMatters(requests, askedAtMs)
           return answer
         }
         for (const [h, layout] of layouts.entries()) this.#learn(keys[h * 2], layout)
@@ -342,21 +344,21 @@ export class RedisStore implements SharedStore {
     } finally {
       // answers that come together would each make it seem less than it is
       this.#load = Math.max(this.#underWay + this.#pending.length, this.#load - 1)
-      this.#underWay -= questions.length
+      this.#underWay -= requests.length
     }
   }
 
-  /** Throws if Redis has lost homes in which something mattered that this process was told of; others may have expired. */
-  #compareBirths(homes: readonly RedisHome[], sent: readonly number[], births: readonly number[]): void {
+  /** Throws if Redis has lost partitions with counts that still mattered; others may have expired. */
+  #compareBirths(partitions: readonly RedisPartition[], sent: readonly number[], births: readonly number[]): void {
     let isLost = false
-    homes.forEach((home, h) => {
+    partitions.forEach((partition, h) => {
       if (sent[h] === 0 || sent[h] === births[h]) return
-      if (sent[h] === home.born) {
-        if (this.#steadyMs() < home.mattersUntil) home.lost = home.born
-        home.born = 0
-        home.mattersUntil = 0
+      if (sent[h] === partition.createdAt) {
+        if (this.#steadyMs() < partition.mattersUntil) partition.lost = partition.createdAt
+        partition.createdAt = 0
+        partition.mattersUntil = 0
       }
-      if (sent[h] === home.lost) isLost = true
+      if (sent[h] === partition.lost) isLost = true
     })
     if (!isLost) return
     this.#watcher?.countsLost()
@@ -380,21 +382,21 @@ export class RedisStore implements SharedStore {
   #terms(): BatchTerms {
     return {
       layouts: this.#layouts,
-      homesPerRule: this.#isCluster ? HOMES_ON_CLUSTER : 1,
+      homesPerRule: this.#isCluster ? PARTITIONS_ON_CLUSTER : 1,
       now: this.#now?.(),
       callersPerHash: this.#callersPerHash,
       forgetsVersions: this.#forgetsVersions,
     }
   }
 
-  #learn(young: string | undefined, layout: RedisLayout): void {
-    if (young === undefined) return
-    if (layout.code === 0) this.#layouts.delete(young)
-    else this.#layouts.set(young, layout)
+  #learn(current: string | undefined, layout: RedisLayout): void {
+    if (current === undefined) return
+    if (layout.code === 0) this.#layouts.delete(current)
+    else this.#layouts.set(current, layout)
   }
 
   async #evaluate(rest: readonly string[]): Promise<unknown> {
-    this.#script ??= scriptOf([...this.#twins.values()])
+    this.#script ??= scriptOf([...this.#luaAlgorithms.values()])
     const { text, sha } = this.#script
     try {
       return await this.#send(['EVALSHA', sha, ...rest])
@@ -405,23 +407,23 @@ export class RedisStore implements SharedStore {
   }
 }
 
-/** Until when what Redis has said matters at least: the script ran after it was asked. */
-function noteWhatMatters(questions: readonly ScriptRequest[], askedAtMs: number): void {
-  for (const question of questions) {
-    if (question.what !== 'take') continue
-    for (const { counter, key, resets } of question.charges) {
-      const home = counter.homeOf(key)
+/** Until when an answer of Redis matters at least: the script ran after the request. */
+function noteWhatMatters(requests: readonly ScriptRequest[], askedAtMs: number): void {
+  for (const request of requests) {
+    if (request.what !== 'take') continue
+    for (const { counter, key, resets } of request.charges) {
+      const partition = counter.partitionOf(key)
       for (const reset of resets) {
         const untilMs = askedAtMs + Math.min(reset / 1000, counter.needsRelease ? LEASE_MS : reset / 1000)
-        if (untilMs > home.mattersUntil) home.mattersUntil = untilMs
+        if (untilMs > partition.mattersUntil) partition.mattersUntil = untilMs
       }
     }
   }
 }
 
 /** The moves of all rules so far; in one order, so that processes with the same rules send the same script. */
-function scriptOf(twins: readonly LuaAlgorithm[]): Script {
-  const text = redisScript(twins.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
+function scriptOf(luaAlgorithms: readonly LuaAlgorithm[]): Script {
+  const text = redisScript(luaAlgorithms.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
   return { text, sha: createHash('sha1').update(text).digest('hex') }
 }
 
@@ -430,7 +432,7 @@ function bySlot<T>(things: readonly T[], keyed: (thing: T) => { counter: RedisCo
   const groups = new Map<number, T[]>()
   for (const thing of things) {
     const { counter, key } = keyed(thing)
-    const { slot } = counter.homeOf(key)
+    const { slot } = counter.partitionOf(key)
     const group = groups.get(slot)
     if (group) group.push(thing)
     else groups.set(slot, [thing])

@@ -2,15 +2,15 @@ import type { Meter } from '../../algorithms/algorithm.ts'
 import { isKin, isSameLayout, type LevelMove, layOut, sourceLevelOf } from '../memory/migrate-states.ts'
 
 /**
- * A rule whose limit has changed may be changed back, and processes that have not heard of the change go on with the old limit.
+ * A rule whose limit has changed may be changed back, and processes without the change continue with the old limit.
  * So a version of a rule that is no longer used is kept for a while, and records all calls meanwhile: for this long; or, if no other
- * version counts over as long a period, for its own period, since no other could tell it later what it has missed.
+ * version counts over as long a period, for its own period, since no other version could supply later what it has missed.
  */
 export const KEPT_US = 60_000_000
 /** So many versions are kept at most, the one in use among them. */
 export const MOST_VERSIONS = 4
 
-/** A version of a rule's limits, and where its numbers are within a slot of a table. */
+/** A version of a rule's limits, and the offsets of its numbers within a slot of a table. */
 export interface RuleVersion {
   readonly meters: readonly Meter[]
   readonly offsets: readonly number[]

@@ -1,6 +1,6 @@
 export const SLOTS = 16_384
 
-/** The slot of a Redis Cluster that a key belongs to: the CRC16 of what stands between its first braces. */
+/** The slot of a Redis Cluster that a key belongs to: the CRC16 of the text between its first braces. */
 export function slotOf(key: string): number {
   const open = key.indexOf('{')
   const close = open < 0 ? -1 : key.indexOf('}', open + 1)

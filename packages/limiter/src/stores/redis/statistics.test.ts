@@ -52,7 +52,7 @@ it('processes add up, with one command for all rules', async () => {
   ])
 })
 
-it('they are told every few seconds, and nothing is sent where nothing was counted', async () => {
+it('statistics are sent every few seconds, and nothing is sent without counts', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const statistics = new RedisStatistics(send)
   vi.advanceTimersByTime(20_000)
@@ -64,7 +64,7 @@ it('they are told every few seconds, and nothing is sent where nothing was count
   await vi.waitFor(async () => expect(await total(statistics, 'a')).toEqual([1, 0]))
 })
 
-it('what was counted while Redis was away is told later', async () => {
+it('counts from while Redis was away are sent later', async () => {
   const statistics = new RedisStatistics(send)
   count(statistics, 'a', 3, 1)
   isDown = true

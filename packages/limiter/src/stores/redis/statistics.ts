@@ -22,15 +22,15 @@ interface Tally {
 }
 
 const FLUSH_MS = 5000
-/** So many rules at most are told in one command, and counted between two. */
+/** The largest number of rules sent in one command, and counted between two commands. */
 const BATCH = 500
 const MOST_RULES = 10_000
 export const KEPT_MINUTES = 1440
 
 /**
  * How many calls each rule allowed and refused, minute by minute, for the last 24 hours. They are counted in this process
- * and told to Redis every few seconds in one command, so that no call waits for it; what is counted when Redis cannot be
- * reached is told later. A minute is the one in which Redis heard of it.
+ * and sent to Redis every few seconds in one command, so that no call waits for it; what is counted while Redis cannot be
+ * reached is sent later. A count belongs to the minute in which Redis received it.
  */
 export class RedisStatistics {
   readonly #send: SendCommand
@@ -69,11 +69,11 @@ export class RedisStatistics {
     return found.sort((a, b) => a.startMs - b.startMs)
   }
 
-  /** Tells Redis what was counted since the last time. */
+  /** Sends the counts since the last time to Redis. */
   async flush(): Promise<void> {
-    const told = [...this.#tallies]
+    const tallies = [...this.#tallies]
     this.#tallies = new Map()
-    await Promise.all(this.#batches(told).map(batch => this.#tell(batch)))
+    await Promise.all(this.#batches(tallies).map(batch => this.#report(batch)))
   }
 
   async close(): Promise<void> {
@@ -81,13 +81,13 @@ export class RedisStatistics {
     await this.flush()
   }
 
-  async #tell(batch: readonly (readonly [string, Tally])[]): Promise<void> {
+  async #report(batch: readonly (readonly [string, Tally])[]): Promise<void> {
     const keys = batch.map(([rule]) => this.#keyOf(rule))
     const numbers = batch.flatMap(([, { allowed, refused }]) => [String(allowed), String(refused)])
     try {
       await evaluate(this.#send, ADD, keys, numbers)
     } catch {
-      // the next flush tells it; if the answer alone was lost, it is told twice, which statistics can bear
+      // the next flush sends it again; if only the answer was lost, it is counted twice, which statistics tolerate
       for (const [rule, { allowed, refused }] of batch) {
         const tally = this.#tallyOf(rule)
         if (!tally) continue
@@ -105,9 +105,9 @@ export class RedisStatistics {
     return tally
   }
 
-  #batches(told: readonly [string, Tally][]): (readonly [string, Tally])[][] {
+  #batches(tallies: readonly [string, Tally][]): (readonly [string, Tally])[][] {
     const groups = new Map<number, [string, Tally][]>()
-    for (const [i, one] of told.entries()) {
+    for (const [i, one] of tallies.entries()) {
       const group = this.#isCluster ? slotOf(this.#keyOf(one[0])) : Math.floor(i / BATCH)
       const known = groups.get(group)
       if (known) known.push(one)

@@ -25,13 +25,13 @@ export interface Exchange {
   abort(): void
 }
 
-/** Whoever calls the server under test. */
+/** A client of the server under test. */
 export interface FilterClient {
-  open(question: FilterRequest): Exchange
+  open(request: FilterRequest): Exchange
   close(): void
 }
 
-/** Speaks HTTP/1.1, on one connection for each request unless told to keep one. */
+/** Speaks HTTP/1.1, on a new connection for each request unless it keeps one. */
 export function httpClient(port: number, keepAlive: boolean): FilterClient {
   const agent = new Agent({ keepAlive, maxSockets: keepAlive ? 1 : Number.POSITIVE_INFINITY })
   return {
@@ -64,8 +64,8 @@ export function http2Client(port: number): FilterClient {
       )
       stream.on('error', () => {})
       const begun = (async () => {
-        const [told] = (await once(stream, 'response')) as [Record<string, string>]
-        return { status: Number(told[':status']), headers: told, body: stream }
+        const [headers] = (await once(stream, 'response')) as [Record<string, string>]
+        return { status: Number(headers[':status']), headers, body: stream }
       })()
       begun.catch(() => {})
       if (body !== undefined) stream.end(body)
@@ -76,8 +76,8 @@ export function http2Client(port: number): FilterClient {
 }
 
 /** Sends a request and reads the whole answer. */
-export async function ask(client: FilterClient, question: FilterRequest): Promise<Reply> {
-  const { status, headers, body } = await soon(client.open(question).begun, `an answer to ${question.path}`)
+export async function ask(client: FilterClient, request: FilterRequest): Promise<Reply> {
+  const { status, headers, body } = await soon(client.open(request).begun, `an answer to ${request.path}`)
   return { status, headers, body: await soon(textOf(body), 'the end of an answer') }
 }
 

@@ -7,8 +7,8 @@ import { type FilterSuiteOptions, type FilterTest, places, play, type Scene, unt
 /** What HTTP/1.1 lets a caller do with one connection. */
 export function connectionTests(options: FilterSuiteOptions): FilterTest[] {
   const tests: FilterTest[] = []
-  const add = (name: string, words: LimiterOptions, test: (scene: Scene) => Promise<void>): void => {
-    tests.push({ name, run: () => play(options, words, test) })
+  const add = (name: string, limits: LimiterOptions, test: (scene: Scene) => Promise<void>): void => {
+    tests.push({ name, run: () => play(options, limits, test) })
   }
   const line = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
 
@@ -44,7 +44,7 @@ export function connectionTests(options: FilterSuiteOptions): FilterTest[] {
     },
   )
 
-  add('a call that asks to be told to go on is counted', { rules: [{ id: 'all', limit: '1/h' }] }, async ({ port }) => {
+  add('a call with Expect: 100-continue is counted', { rules: [{ id: 'all', limit: '1/h' }] }, async ({ port }) => {
     const head =
       'POST /echo HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nConnection: close\r\nExpect: 100-continue\r\n'
     const statuses = async (): Promise<number[]> => {

@@ -11,8 +11,8 @@ const login: RuleOptions = { id: 'login', match: 'none', limit: '2/h', algorithm
 /** What the filter of an application and that of one of its routes promise together: one request is one judgement. */
 export function routeTests(options: FilterSuiteOptions): readonly FilterTest[] {
   const tests: FilterTest[] = []
-  const add = (name: string, words: LimiterOptions, test: (scene: Scene) => Promise<void>): void => {
-    tests.push({ name, run: () => play(options, words, test) })
+  const add = (name: string, limits: LimiterOptions, test: (scene: Scene) => Promise<void>): void => {
+    tests.push({ name, run: () => play(options, limits, test) })
   }
 
   add(

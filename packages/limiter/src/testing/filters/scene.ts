@@ -14,15 +14,15 @@ export interface ServerUnderTest {
 }
 
 export interface FilterSuiteOptions {
-  /** Serves `service`, as FilterService says, behind the filter under test. */
+  /** Serves `service` behind the filter under test. */
   start(limiter: Limiter, service: FilterService): Promise<ServerUnderTest>
-  /** What the server speaks; HTTP/1.1 unless said. */
+  /** The server's protocol; default HTTP/1.1. */
   readonly speaks?: 'http/1.1' | 'h2' | undefined
-  /** Whether the filter meets calls to paths that nothing serves; it does unless said. */
+  /** Whether the filter sees calls to unknown paths; default true. */
   readonly judgesUnknownPaths?: boolean | undefined
   /**
    * Whether /login is served behind the filter of a route besides that of the application: `rateLimit(limiter, { rule: login })`
-   * with a rule of the id `login`, whose place the rules of a test take. It is not unless said.
+   * with a rule of the id `login`, which the rules of a test replace. Default false.
    */
   readonly limitsRoutes?: boolean | undefined
 }
@@ -39,14 +39,14 @@ export interface Scene {
   readonly port: number
   readonly client: FilterClient
   get(path: string): Promise<Reply>
-  /** How many places of the first rule are free. */
+  /** How many concurrency slots of the first rule are free. */
   free(): Promise<number>
 }
 
-/** The rule of /login where the rules of a test have none of this id. */
+/** The rule of /login if the rules of a test have none with this id. */
 export const login: { readonly id: string; readonly limit: string } = { id: 'login', limit: '1000/h' }
 
-/** Calls that hold a place while they run. */
+/** Calls that hold a concurrency slot while they run. */
 export const places: Pick<CommonRuleOptions, 'id' | 'match'> & { readonly algorithm: 'concurrency' } = {
   id: 'places',
   match: { path: ['/slow', '/stream', '/broken'] },
@@ -56,10 +56,10 @@ export const places: Pick<CommonRuleOptions, 'id' | 'match'> & { readonly algori
 /** Plays one test on a server of its own, and ends that. */
 export async function play(
   { start, speaks }: FilterSuiteOptions,
-  words: LimiterOptions,
+  options: LimiterOptions,
   test: (scene: Scene) => Promise<void>,
 ): Promise<void> {
-  const limiter = await createLimiter(words)
+  const limiter = await createLimiter(options)
   const service = new FilterService()
   const server = await start(limiter, service)
   const client = speaks === 'h2' ? http2Client(server.port) : httpClient(server.port, false)
@@ -78,7 +78,7 @@ export async function play(
   }
 }
 
-/** Waits until something is so, but not for ever. */
+/** Waits until a condition is true, up to a timeout. */
 export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   const giveUpAt = performance.now() + 15_000
   while (!(await holds())) {

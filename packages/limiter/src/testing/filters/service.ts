@@ -12,9 +12,9 @@
 export class FilterService {
   /** What reached a handler, in order. */
   readonly served: string[] = []
-  /** Those who wait in /slow, and what lets each go. */
+  /** The calls that wait in /slow, with the function that ends each. */
   readonly slowly: (() => void)[] = []
-  /** How many pieces of /stream may go, and who waits for the next. */
+  /** How many chunks of /stream may be sent, and the call that waits for the next. */
   #pieces = 0
   #more: () => void = () => {}
 

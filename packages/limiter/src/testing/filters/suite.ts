@@ -11,16 +11,16 @@ import { type FilterSuiteOptions, type FilterTest, places, play, type Scene, unt
 export type { FilterSuiteOptions, FilterTest, ServerUnderTest } from './scene.ts'
 export { login } from './scene.ts'
 
-/** What every filter promises, seen through HTTP alone, as tests for any framework: each `run` throws where it is broken. */
+/** What every filter promises, seen through HTTP alone, as tests for any framework: each `run` throws if a promise is broken. */
 export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] {
   const tests: FilterTest[] = []
   const isHttp2 = options.speaks === 'h2'
-  const add = (name: string, words: LimiterOptions, test: (scene: Scene) => Promise<void>): void => {
-    tests.push({ name, run: () => play(options, words, test) })
+  const add = (name: string, limits: LimiterOptions, test: (scene: Scene) => Promise<void>): void => {
+    tests.push({ name, run: () => play(options, limits, test) })
   }
 
   add(
-    'a call that passes is served, and told how it stands',
+    'a call that passes is served with RateLimit headers',
     { rules: [{ id: 'all', limit: '2/h', algorithm: 'fixed-window' }] },
     async ({ get, service }) => {
       const { status, headers, body } = await get('/hello')
@@ -59,7 +59,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] 
   })
 
   add(
-    'a call that no rule is about is told nothing',
+    'a call that no rule matches gets no RateLimit headers',
     { rules: [{ id: 'other', match: { path: '/users/*' }, limit: '1/h' }] },
     async ({ get }) => {
       const { status, headers } = await get('/hello')
@@ -68,7 +68,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] 
   )
 
   add(
-    'callers are told apart by header, query and cookie',
+    'callers are distinguished by header, query and cookie',
     { rules: ['header:x-key', 'query:k', 'cookie:k'].map(by => ({ id: by.replace(':', '-'), by, limit: '1/h' })) },
     async ({ client }) => {
       const as = async (one: string, two: string, three: string): Promise<number> => {
@@ -90,7 +90,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] 
   )
 
   if (options.judgesUnknownPaths !== false) {
-    add('a call to what nobody serves is judged too', { rules: [{ id: 'all', limit: '1/h' }] }, async ({ get }) => {
+    add('a call to an unknown route is limited, too', { rules: [{ id: 'all', limit: '1/h' }] }, async ({ get }) => {
       assert.deepEqual([(await get('/nowhere')).status, (await get('/nowhere')).status], [404, 503])
     })
   }
@@ -125,7 +125,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] 
     await until(async () => (await scene.free()) === 1)
   })
 
-  add('a caller who leaves while he waits is forgotten', { rules: [waiting] }, async scene => {
+  add('a caller that disconnects while waiting leaves the queue', { rules: [waiting] }, async scene => {
     const { client, service, limiter } = scene
     const first = ask(client, { path: '/slow' })
     await until(() => service.slowly.length === 1)
@@ -234,12 +234,16 @@ export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] 
     assert.ok(reply.body === body, `${reply.body.length} of ${body.length} came back`)
   })
 
-  add('a body that is refused disturbs nobody', { rules: [{ id: 'all', limit: '1/h' }] }, async ({ client, get }) => {
-    const headers = { 'content-type': 'text/plain' }
-    await get('/hello')
-    const refused = await ask(client, { method: 'POST', path: '/echo', headers, body: 'x'.repeat(1000) })
-    assert.deepEqual([refused.status, (await get('/hello')).status], [503, 503])
-  })
+  add(
+    'the body of a refused call does not disturb other calls',
+    { rules: [{ id: 'all', limit: '1/h' }] },
+    async ({ client, get }) => {
+      const headers = { 'content-type': 'text/plain' }
+      await get('/hello')
+      const refused = await ask(client, { method: 'POST', path: '/echo', headers, body: 'x'.repeat(1000) })
+      assert.deepEqual([refused.status, (await get('/hello')).status], [503, 503])
+    },
+  )
 
   add(
     'of 1 000 calls at once at a limit of 100, exactly 100 pass',

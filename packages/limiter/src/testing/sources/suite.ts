@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { follow } from '../../sources/client/follow.ts'
 import type { Source, SourceDocument } from '../../sources/source.ts'
 import { nonsense, withServer } from '../nonsense.ts'
-import { isFailure, leavesNothingOpen, News, password, soon, using } from './watch.ts'
+import { isFailure, leavesNothingOpen, PASSWORD, soon, Update, using } from './watch.ts'
 import { writeTests } from './write.ts'
 
 /** A source that speaks to something which a test can change. */
@@ -11,18 +11,18 @@ export interface SourceUnderTest {
   readonly source: Source
   put(text: string): Promise<void>
   remove(): Promise<void>
-  /** Makes the source unreadable until `start`, which brings back what it held. */
+  /** Makes the source unreadable until `start`, which restores its document. */
   stop(): Promise<void>
   start(): Promise<void>
   close(): Promise<void>
 }
 
 export interface SourceSuiteOptions {
-  /** A source that holds no document yet. */
+  /** A source without a document. */
   create(): Promise<SourceUnderTest>
-  /** A source of this kind at `user:password@host:port`; left out where there is no server. */
+  /** A source of this kind at `user:password@host:port`; left out if there is no server. */
   createAt?: ((authority: string) => Source) | undefined
-  /** Whether the source can write; default no, and then it must not say that it can. */
+  /** Whether the source can write; default no, and then it must have no `write`. */
   writes?: boolean | undefined
 }
 
@@ -31,7 +31,7 @@ export interface SourceTest {
   run(): Promise<void>
 }
 
-/** What every source promises, as tests for any framework: each `run` throws where the promise is broken. */
+/** What every source promises, as tests for any framework: each `run` throws if the promise is broken. */
 export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOptions): readonly SourceTest[] {
   const tests: SourceTest[] = []
   const add = (name: string, test: (subject: SourceUnderTest) => Promise<void>) => {
@@ -158,9 +158,9 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
   add('works again after an outage, with what changed since', async ({ source, put, stop, start }) => {
     await put('before')
     const controller = new AbortController()
-    const news = new News()
+    const news = new Update()
     const retryMs = [10, 100] as const
-    const follower = { onDocument: (it: SourceDocument) => news.tell(it.text), onError: () => news.tell('error') }
+    const follower = { onDocument: (it: SourceDocument) => news.add(it.text), onError: () => news.add('error') }
     const following = follow(source, follower, controller.signal, { retryMs })
     try {
       await soon(news.heard('before'), 'the document before the outage')
@@ -222,13 +222,13 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
 }
 
 function serverTests(createAt: (authority: string) => Source): SourceTest[] {
-  const at = (port: number) => createAt(`diana:${password}@127.0.0.1:${port}`)
+  const at = (port: number) => createAt(`diana:${PASSWORD}@127.0.0.1:${port}`)
   const tests = Object.entries(nonsense).map(([what, talk]) => ({
     name: `throws at ${what}, and shows no password`,
     run: () =>
       withServer(talk, async port => {
         const source = at(port)
-        assert.ok(!source.name.includes(password) && source.name.includes(`127.0.0.1:${port}`), source.name)
+        assert.ok(!source.name.includes(PASSWORD) && source.name.includes(`127.0.0.1:${port}`), source.name)
         await using(source, watch => assert.rejects(watch.next(), isFailure(source.name)))
       }),
   }))

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { DianaError } from '../../errors.ts'
 import type { Source, SourceDocument } from '../../sources/source.ts'
 
-const timeoutMs = 15_000
-export const password = 'hunter2-and-more'
+const TIMEOUT_MS = 15_000
+export const PASSWORD = 'hunter2-and-more'
 
 /** One watch of a source, with a bound on every wait. */
 export class WatchedSource {
@@ -36,18 +36,18 @@ export async function using(source: Source, test: (watch: WatchedSource) => Prom
   }
 }
 
-/** What was told so far, and waiting for more. */
-export class News {
-  readonly #told: string[] = []
+/** The updates so far, and waiting for more. */
+export class Update {
+  readonly #seen: string[] = []
   #wake = () => {}
 
-  tell(word: string): void {
-    this.#told.push(word)
+  add(word: string): void {
+    this.#seen.push(word)
     this.#wake()
   }
 
   async heard(word: string): Promise<void> {
-    while (!this.#told.includes(word)) {
+    while (!this.#seen.includes(word)) {
       await new Promise<void>(resolve => {
         this.#wake = resolve
       })
@@ -60,7 +60,7 @@ export function isFailure(what: RegExp | string): (error: unknown) => boolean {
   return error => {
     assert.ok(error instanceof DianaError && error.code === 'SOURCE_FAILED', `not a failed source: ${error}`)
     assert.ok(typeof what === 'string' ? error.message.includes(what) : what.test(error.message), error.message)
-    assert.ok(!error.message.includes(password), 'the message shows the password')
+    assert.ok(!error.message.includes(PASSWORD), 'the message shows the password')
     assert.equal(error.cause, undefined)
     return true
   }
@@ -89,7 +89,7 @@ export async function leavesNothingOpen(move: () => Promise<void>): Promise<void
 }
 
 /** The result of a promise, or a failed assertion if it does not come in time. */
-export async function soon<Result>(promise: Promise<Result>, what: string, ms: number = timeoutMs): Promise<Result> {
+export async function soon<Result>(promise: Promise<Result>, what: string, ms: number = TIMEOUT_MS): Promise<Result> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => reject(new assert.AssertionError({ message: `${what} did not come within ${ms} ms` })), ms)

@@ -17,7 +17,7 @@ interface WriteTest {
 
 const signal = (): AbortSignal => AbortSignal.timeout(10_000)
 
-/** What a source that can write promises; and of one that cannot, that it says so. */
+/** What a source that can write promises; and that one that cannot does not claim it. */
 export function writeTests(writes: boolean): readonly WriteTest[] {
   if (!writes) {
     return [

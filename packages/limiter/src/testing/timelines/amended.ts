@@ -15,7 +15,7 @@ const algorithms: readonly TimelineRule[] = [
 ]
 const nameOf = ({ algorithm, align }: TimelineRule): string => [algorithm, align].filter(Boolean).join(' ')
 
-/** Changed limits reach callers who are at their limit, whether or not they ask in between. */
+/** Changed limits reach callers who are at their limit, whether or not they call in between. */
 const changes: readonly AmendedTimeline[] = [
   {
     title: 'a bucket of 10/h that is empty lets one pass 6 s after it became 10/m',
@@ -109,7 +109,7 @@ const changes: readonly AmendedTimeline[] = [
   },
 ]
 
-/** Refunds give back what time has not, whoever called in between. */
+/** A refund restores what time has not restored yet, whichever calls came in between. */
 const refunds: readonly AmendedTimeline[] = [
   {
     title: 'a refund to a bucket is not lost because another call came in between',

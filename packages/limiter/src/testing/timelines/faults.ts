@@ -24,7 +24,7 @@ export const faultTimelines: readonly Timeline[] = [
     ],
   },
   {
-    title: 'a window that nobody cleared up counts only its own calls',
+    title: 'a window that was never cleared counts only its own calls',
     rule: { algorithm: 'fixed-window', limit: '2/s' },
     rows: [
       { at: 0, times: 2, expected: 'pass' },

@@ -32,7 +32,7 @@ export const gcraTimelines: readonly Timeline[] = [
     ],
   },
   {
-    title: 'GCRA: more than the bucket holds is refused for ever, and costs nothing',
+    title: 'GCRA: a cost above the capacity is always refused, and costs nothing',
     rule: throttled,
     rows: [
       {

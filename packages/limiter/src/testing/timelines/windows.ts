@@ -2,7 +2,7 @@ import type { Timeline } from '../timeline.ts'
 
 const NEVER = Number.POSITIVE_INFINITY
 
-/** Calls against windows: their edges, their waits, and all that can be asked at them. */
+/** Calls against windows: boundaries, waits and every kind of cost. */
 export const windowTimelines: readonly Timeline[] = [
   {
     title: 'resilience4j: 5/s, twenty reserve at 300 ms with 2.5 s of patience',
@@ -113,7 +113,7 @@ export const windowTimelines: readonly Timeline[] = [
     }),
   ),
   {
-    title: 'windows aligned to the first call begin with it, and anew after a silence',
+    title: 'a window aligned to the first call begins with it, and again after a silence',
     rule: { algorithm: 'fixed-window', align: 'first-call', limit: '2/s' },
     rows: [
       { at: 700, expected: 'pass', remaining: 1, resetAfterMs: 1000 },

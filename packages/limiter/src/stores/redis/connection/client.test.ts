@@ -39,7 +39,7 @@ async function countOver(target: RedisTarget): Promise<number[]> {
     const charges = counters.map(counter => ({ ...redisCharge(counter), key: 'someone', cost: 1 }))
     return store.take(charges).then(() => charges.map(({ remaining }) => remaining[0]!))
   }
-  // what Diana opened herself refuses calls until it is connected
+  // a client that Diana opened refuses commands until it is connected
   await vi.waitFor(take, { timeout: 5000 })
   await take()
   return await take()

@@ -8,7 +8,7 @@ export interface IoredisClient {
   readonly isCluster?: boolean
 }
 
-/** A node-redis client of the application's own; a cluster's is told the key to route by. */
+/** A node-redis client of the application's own; a cluster's needs the key to route by. */
 export interface NodeRedisClient {
   sendCommand(...args: never[]): Promise<unknown>
   readonly masters?: unknown
@@ -19,7 +19,7 @@ export interface NodeRedisClient {
 /** Where to count: a URL, the URLs of a Cluster's nodes, a client, or a function that sends a command. */
 export type RedisTarget = string | readonly string[] | IoredisClient | NodeRedisClient | SendCommand
 
-/** A way to Redis; `close` ends only what Diana opened herself. */
+/** A connection to Redis; `close` ends only clients that Diana opened. */
 export interface RedisConnection {
   readonly send: SendCommand
   readonly isCluster: boolean
@@ -28,7 +28,7 @@ export interface RedisConnection {
   reconnect?(): void
   /** Calls the listener whenever a new connection can be used; only of one that Diana opened. */
   onReady?(listener: () => void): void
-  /** Why it is closed, where it is. */
+  /** Why it is closed, if it is. */
   lastError?(): unknown
 }
 
@@ -68,14 +68,14 @@ function firstKey(command: readonly string[]): string {
   return command[0]!.startsWith('EVAL') ? command[3]! : command[1]!
 }
 
-function ofIoredis({ client, trouble, isBarred }: Opened): RedisConnection {
+function ofIoredis({ client, lastError, isBarred }: Opened): RedisConnection {
   const { send, isCluster } = overCall(client as unknown as IoredisClient)
   return {
-    send: command => (isBarred() ? Promise.reject(trouble()) : send(command)),
+    send: command => (isBarred() ? Promise.reject(lastError()) : send(command)),
     isCluster,
     close: () => client.disconnect(),
     ...(client.isCluster ? { reconnect: () => client.disconnect(true) } : {}),
     onReady: listener => client.on('ready', listener),
-    lastError: trouble,
+    lastError,
   }
 }

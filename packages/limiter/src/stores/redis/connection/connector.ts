@@ -2,8 +2,8 @@ import dns from 'node:dns/promises'
 import { connect, isIP, Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 
-/** The options of an ioredis client that say where its server is. */
-interface Place {
+/** The options of an ioredis client with the address of its server. */
+interface Endpoint {
   readonly host?: string | undefined
   readonly port?: number | undefined
   readonly path?: string | undefined
@@ -21,12 +21,12 @@ const CONNECT_MS = 1000
 export class RedisConnector {
   /** Why the last connect failed; ioredis reports it. */
   firstError: Error | undefined
-  readonly #place: Place
+  readonly #endpoint: Endpoint
   #race: Race | undefined
   #socket: Socket | undefined
 
   constructor(options: unknown) {
-    this.#place = options as Place
+    this.#endpoint = options as Endpoint
   }
 
   check(): boolean {
@@ -36,7 +36,7 @@ export class RedisConnector {
   /** A connected socket; or a destroyed one if the connect failed, after which ioredis tries again. */
   async connect(): Promise<Socket> {
     this.firstError = undefined
-    this.#race = new Race(this.#place)
+    this.#race = new Race(this.#endpoint)
     try {
       this.#socket = await this.#race.run()
     } catch (error) {
@@ -47,7 +47,7 @@ export class RedisConnector {
     return this.#socket
   }
 
-  /** What a connect that is under way waits for, if that says more than that it is under way. */
+  /** The reason why a pending connect takes long, if known. */
   get pending(): Error | undefined {
     return this.#race?.isInHandshake ? noHandshake() : undefined
   }
@@ -59,7 +59,7 @@ export class RedisConnector {
 }
 
 class Race {
-  readonly #place: Place
+  readonly #endpoint: Endpoint
   readonly #sockets = new Set<Socket>()
   readonly #failed = new Set<string>()
   readonly #timers: NodeJS.Timeout[] = []
@@ -71,8 +71,8 @@ class Race {
   #resolve: (socket: Socket) => void = () => {}
   #reject: (error: Error) => void = () => {}
 
-  constructor(place: Place) {
-    this.#place = place
+  constructor(endpoint: Endpoint) {
+    this.#endpoint = endpoint
   }
 
   run(): Promise<Socket> {
@@ -98,7 +98,7 @@ class Race {
   }
 
   async #findAddresses(): Promise<readonly string[]> {
-    const { path, host = 'localhost' } = this.#place
+    const { path, host = 'localhost' } = this.#endpoint
     if (path !== undefined && path !== null) return [path]
     if (isIP(host)) return [host]
     const found = await dns.lookup(host, { all: true, verbatim: true })
@@ -116,12 +116,12 @@ class Race {
     const address = this.#addresses[this.#attempts++ % this.#addresses.length]!
     const socket = this.#open(address)
     this.#sockets.add(socket)
-    if (this.#place.tls) {
+    if (this.#endpoint.tls) {
       socket.once('connect', () => {
         this.isInHandshake = true
       })
     }
-    socket.once(this.#place.tls ? 'secureConnect' : 'connect', () => {
+    socket.once(this.#endpoint.tls ? 'secureConnect' : 'connect', () => {
       this.#sockets.delete(socket)
       this.#finish()
       this.#resolve(socket)
@@ -137,7 +137,7 @@ class Race {
   }
 
   #open(address: string): Socket {
-    const { path, host, port = 6379, tls } = this.#place
+    const { path, host, port = 6379, tls } = this.#endpoint
     const where = path === undefined || path === null ? { host: address, port } : { path }
     if (!tls) return connect(where)
     const servername = host !== undefined && isIP(host) === 0 ? { servername: host } : {}

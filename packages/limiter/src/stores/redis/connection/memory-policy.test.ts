@@ -24,7 +24,7 @@ const evictions = (): string[] =>
   warnings.filter(({ code }) => code === 'DIANA_STORE_EVICTS').map(({ message }) => message)
 
 it.each(['allkeys-lru', 'volatile-lru', 'allkeys-random', 'volatile-ttl', 'allkeys-lfu'])(
-  'a Redis with the policy %s is warned of at the first connection, whoever opened it',
+  'a Redis with the policy %s causes a warning at the first connection, of any client',
   async policy => {
     await server.client.config('SET', 'maxmemory-policy', policy)
     for (const redis of [`redis://${server.authority}`, server.client]) {

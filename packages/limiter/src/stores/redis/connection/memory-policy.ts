@@ -3,7 +3,7 @@ import type { SendCommand } from '../redis-store.ts'
 
 /**
  * Warns once if Redis may evict keys when its memory is full. All keys of Diana expire, so that policies for keys that
- * expire evict them too. INFO says it to users who may not read the configuration; who may ask neither is not warned.
+ * expire evict them too. INFO works for users that may not read the configuration; a user without both permissions gets no warning.
  */
 export async function warnOfEviction(send: SendCommand): Promise<void> {
   const info = await send(['INFO', 'memory']).catch(() => '')

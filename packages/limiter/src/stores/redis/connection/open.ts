@@ -7,7 +7,7 @@ import { endWhenSilent } from './silence-watch.ts'
 /** A client that Diana has opened, and why it cannot be used at this moment. */
 export interface Opened {
   readonly client: Redis | Cluster
-  trouble(): unknown
+  lastError(): unknown
   /** Whether it is connected and must not be used. */
   isBarred(): boolean
 }
@@ -22,7 +22,7 @@ export function unusable(): DianaError {
 
 /**
  * A command is sent at once or fails at once, and is never sent twice: what waits in a client's queue while the server
- * is away would be counted when nobody waits for it any more.
+ * is away would be counted after the caller has given up.
  */
 const SAFE = {
   enableOfflineQueue: false,
@@ -33,7 +33,7 @@ const SAFE = {
   sentinelRetryStrategy: backOff,
   reconnectOnError: (error: Error): boolean => error.message.startsWith('READONLY'),
 }
-/** A connection that was silent is replaced after so long, for the server may be back already. */
+/** How long a silent connection is kept before it is replaced, since the server may be back already. */
 const SILENT_RETRY_MS = 50
 
 function backOff(attempt: number): number {
@@ -65,12 +65,12 @@ export async function openSingle(url: string): Promise<Opened> {
       wasSilent = true
     })
   })
-  const { trouble, isBarred } = watchTrouble(client)
-  return { client, trouble: () => connector?.pending ?? trouble(), isBarred }
+  const { lastError: trouble, isBarred } = watchErrors(client)
+  return { client, lastError: () => connector?.pending ?? trouble(), isBarred }
 }
 
 /** The last error of a client until it is ready; one that could not select its database is never ready. */
-function watchTrouble(client: Redis | Cluster): Omit<Opened, 'client'> {
+function watchErrors(client: Redis | Cluster): Omit<Opened, 'client'> {
   let last: unknown
   let selectError: Error | undefined
   client.on('error', (error: Error) => {
@@ -83,7 +83,7 @@ function watchTrouble(client: Redis | Cluster): Omit<Opened, 'client'> {
     if (selectError) client.disconnect(true)
     selectError = undefined
   })
-  return { trouble: () => last, isBarred: () => isDatabaseError(last) }
+  return { lastError: () => last, isBarred: () => isDatabaseError(last) }
 }
 
 function isDatabaseError(error: unknown): boolean {
@@ -136,7 +136,7 @@ export async function openCluster(urls: readonly string[]): Promise<Opened> {
   client.on('+node', (node: Redis) => {
     node.on('connect', () => endWhenSilent(node.stream as never, () => {}))
   })
-  return { client, ...watchTrouble(client) }
+  return { client, ...watchErrors(client) }
 }
 
 function parseUrl(text: string): URL {

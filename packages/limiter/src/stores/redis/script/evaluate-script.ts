@@ -11,7 +11,7 @@ export function scriptOf(text: string): Script {
   return { text, sha: createHash('sha1').update(text).digest('hex') }
 }
 
-/** Runs a script by its digest, or by its text where Redis does not know it yet, or has forgotten it. */
+/** Runs a script by its digest, or by its text if Redis does not know it. */
 export async function evaluate(
   send: SendCommand,
   { text, sha }: Script,

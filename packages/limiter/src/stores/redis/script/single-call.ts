@@ -1,25 +1,25 @@
 /**
- * The part of the script for a call that comes alone, where nothing is out of the ordinary: every rule has one level, and
- * every caller passes at once and lives, if at all, in the young hash, in the version in force, no longer than the hash does
- * anyway. Whatever else there is, nothing has been written, and the rest of the script is asked as for any batch.
+ * The fast path of the script for a single call: every rule has one level, and
+ * every caller passes at once and is, if known at all, in the current hash, in the version in force, no longer than the hash does
+ * anyway. In any other case nothing has been written yet, and the rest of the script handles the call as a batch.
  */
-export const LONE = `
-local lone = request.lone
-if lone then
+export const SINGLE_CALL = `
+local singleCall = request.singleCall
+if singleCall then
   local rules, texts, abouts = request.rules, {}, {}
-  for c = 1, request.born and #rules or 0 do
-    local rule, field, cost = rules[c], lone[c * 2 - 1], floor(lone[c * 2] / 2)
+  for c = 1, request.createdAt and #rules or 0 do
+    local rule, field, cost = rules[c], singleCall[c * 2 - 1], floor(singleCall[c * 2] / 2)
     local level = rule.levels[1]
     local size = level.slots + 1
     local core = (level.coreSlots or level.slots) + 1
     local raws = redis.pcall('HMGET', KEYS[c * 2 - 1], '@', field)
     local about, raw = raws[1], raws[2]
     if rule.levels[2] or size == 1 or size > MANY or not (about and #about >= ABOUT_BYTES) then break end
-    local begun, lasts, oldLasts, _, mark, _, version, born, saved, _, code = fetch(ABOUT, about)
-    if mark ~= rule.mark or code % 4096 ~= 0 or born ~= request.born[c] then break end
+    local begun, lasts, previousLasts, _, mark, _, version, createdAt, saved, _, code = fetch(ABOUT, about)
+    if mark ~= rule.mark or code % 4096 ~= 0 or createdAt ~= request.createdAt[c] then break end
     if now < saved or now - saved >= SECOND then break end
     abouts[c] = about
-    if now >= oldLasts and now - begun >= max(SECOND, lasts - now) then break end
+    if now >= previousLasts and now - begun >= max(SECOND, lasts - now) then break end
     local state, known = nil, version
     if raw and #raw == core * 8 then
       state = { fetch(core == 3 and '<ddd' or formatOf(core), raw) }
@@ -28,7 +28,7 @@ if lone then
     elseif raw and #raw == size * 8 then
       state = { fetch(formatOf(size), raw) }
       known = state[size]
-    elseif not raw and now >= oldLasts then
+    elseif not raw and now >= previousLasts then
       state = { 0, 0 }
       for slot = 3, level.slots do state[slot] = 0 end
     end
@@ -51,18 +51,18 @@ if lone then
   end
   if texts[#rules] then
     for c = 1, #rules do
-      local young = KEYS[c * 2 - 1]
-      local added = call('HSET', young, lone[c * 2 - 1], texts[c])
-      if added > 0 and call('HLEN', young) > homeCallers then spreadFurther(young, abouts[c]) end
+      local current = KEYS[c * 2 - 1]
+      local added = call('HSET', current, singleCall[c * 2 - 1], texts[c])
+      if added > 0 and call('HLEN', current) > partitionCallers then spreadFurther(current, abouts[c]) end
     end
     return reply
   end
-  reply, request.homes, request.codes = { now }, {}, { TAKE + 8 * #rules + ZERO, 1 + ZERO }
+  reply, request.partitions, request.codes = { now }, {}, { TAKE + 8 * #rules + ZERO, 1 + ZERO }
   local codes = request.codes
   for c = 1, #rules do
-    local mayWait = lone[c * 2] % 2
-    request.homes[c] = { lone[c * 2 - 1] }
-    codes[c * 2 + 1], codes[c * 2 + 2] = c * 2 + mayWait + ZERO, (lone[c * 2] - mayWait) / 2 + ZERO
+    local mayWait = singleCall[c * 2] % 2
+    request.partitions[c] = { singleCall[c * 2 - 1] }
+    codes[c * 2 + 1], codes[c * 2 + 2] = c * 2 + mayWait + ZERO, (singleCall[c * 2] - mayWait) / 2 + ZERO
   end
   for _ = 1, #rules do codes[#codes + 1] = 1 + ZERO end
 end

@@ -1,36 +1,36 @@
 import { KEPT_US, MOST_VERSIONS } from '../rule-versions.ts'
 
 /**
- * The part of the script for rules whose limits differ between processes, or have just changed. It stands within the slow path.
+ * The part of the script for rules whose limits differ between processes, or have just changed. It is part of the slow path.
  *
- * Each set of limits that lives in a home is a version of the rule. While several are in use, the state of a caller holds the
+ * Each set of limits that lives in a partition is a version of the rule. While several are in use, the state of a caller holds the
  * numbers of all of them, one after the other: every call is judged by its own version, and recorded by all others. So each
  * version knows all calls, whichever version admitted them. A version that is no longer used leaves after a while
  * (rule-versions.ts, which does the same for counts in memory).
  *
- * Whenever a version joins or leaves, what states hold gets another number. The field '@' .. number lists the levels: `of` is
- * the mark of the version that a level belongs to, `start` is when that version joined, `from` is the place of the level that
- * it goes on with in the list before, which it `keeps` as it is, or converts as of `start`. A state is converted when it is read:
+ * Whenever a version joins or leaves, the layout of states gets another number. The field '@' .. number lists the levels: `of` is
+ * the mark of the version that a level belongs to, `start` is when that version joined, `from` is the index of the level that
+ * it continues in the list before, which it `keeps` unchanged, or converts as of `start`. A state is converted when it is read:
  * the answer does not depend on when the caller comes, and a refusal needs to store nothing.
  *
- * The mark of a home is that of its only version; with several it is the negative mark of the one that was used last, and pairs
+ * The mark of a partition is that of its only version; with several it is the negative mark of the one that was used last, and pairs
  * of numbers follow in the field '@': the mark of each version, and until when it is kept.
  */
 export const VERSIONS: string = `
   local KEPT_US, MOST_VERSIONS = ${KEPT_US}, ${MOST_VERSIONS}
 
-  function rare.levelsOf(home, number)
-    home.lists = home.lists or {}
-    if home.lists[number] == nil then
+  function slowPath.levelsOf(partition, number)
+    partition.lists = partition.lists or {}
+    if partition.lists[number] == nil then
       local field = string.format('@%.0f', number)
-      local text = call('HGET', home.young, field) or readFields(home.old, field)[1]
+      local text = call('HGET', partition.current, field) or readFields(partition.previous, field)[1]
       local isList, list = pcall(cmsgpack.unpack, text)
-      home.lists[number] = text and isList and type(list) == 'table' and list or false
+      partition.lists[number] = text and isList and type(list) == 'table' and list or false
     end
-    return home.lists[number]
+    return partition.lists[number]
   end
 
-  local periodOf = rare.periodOf
+  local periodOf = slowPath.periodOf
 
   local function algorithmOf(level)
     return string.match(level.shape, '=(.*)$')
@@ -51,7 +51,7 @@ export const VERSIONS: string = `
   end
 
   -- the place of the level whose counts a new one goes on with: that of its period, else the next longer one, else the longest
-  local function ancestorIn(levels, period, l, algorithm)
+  local function sourceLevelIn(levels, period, l, algorithm)
     local longer, longest
     for _, level in ipairs(levels) do
       if algorithmOf(level) ~= algorithm then return nil end
@@ -68,10 +68,10 @@ export const VERSIONS: string = `
   end
 
   -- the version that was used last knows best; unless it has forgotten what another one, of a longer period, still knows
-  local function ancestorOf(versions, latest, level, l)
+  local function sourceLevelOf(versions, latest, level, l)
     local period = scaleIn(level.shape)[1]
     local algorithm = algorithmOf(level)
-    local place = ancestorIn(latest.levels, period, l, algorithm)
+    local place = sourceLevelIn(latest.levels, period, l, algorithm)
     local known = place and scaleIn(latest.levels[place].shape)[1]
     if period and (known or 0) < period then
       local levels, places = {}, {}
@@ -80,7 +80,7 @@ export const VERSIONS: string = `
           if algorithmOf(other) == algorithm then levels[#levels + 1], places[#places + 1] = other, version.at + p end
         end
       end
-      local other = ancestorIn(levels, period, 0, algorithm)
+      local other = sourceLevelIn(levels, period, 0, algorithm)
       if other and (periodOf(levels[other]) or 0) > (known or 0) then return places[other] end
     end
     return place and latest.at + place
@@ -101,39 +101,39 @@ export const VERSIONS: string = `
     return copy
   end
 
-  local function untilsOf(home)
-    if home.untils then return home.untils end
-    home.untils = {}
-    for at = ABOUT_BYTES + 1, #home.about - 15, 16 do
-      local mark, lasts = fetch('<dd', home.about, at)
-      home.untils[mark] = lasts
+  local function untilsOf(partition)
+    if partition.untils then return partition.untils end
+    partition.untils = {}
+    for at = ABOUT_BYTES + 1, #partition.about - 15, 16 do
+      local mark, lasts = fetch('<dd', partition.about, at)
+      partition.untils[mark] = lasts
     end
-    return home.untils
+    return partition.untils
   end
 
-  local function define(home, levels)
-    home.version = home.version + 1
-    home.lists = home.lists or {}
-    home.lists[home.version] = levels
-    home.spelling = home.spelling or {}
-    home.spelling[home.version], home.isSpelled = levels, true
+  local function define(partition, levels)
+    partition.version = partition.version + 1
+    partition.lists = partition.lists or {}
+    partition.lists[partition.version] = levels
+    partition.spelling = partition.spelling or {}
+    partition.spelling[partition.version], partition.isSpelled = levels, true
   end
 
   -- what is counted so far is converted as of now, even if nothing else is written, and may matter for longer than it did
-  local function goOn(home, rule, elders)
-    local leftUs, lasts = max(0, home.lasts - now, home.oldLasts - now), 0
-    for _, elder in ipairs(elders) do
+  local function goOn(partition, rule, earlierLevels)
+    local leftUs, lasts = max(0, partition.lasts - now, partition.previousLasts - now), 0
+    for _, earlier in ipairs(earlierLevels) do
       for _, level in ipairs(rule.levels) do
         local longest, scale = movesOf(level).longest, scaleIn(level.shape)
-        longest = algorithmOf(elder) == algorithmOf(level) and longest
-        lasts = max(lasts, longest and longest(level, scaleIn(elder.shape), leftUs) or leftUs + (scale[1] or 0))
+        longest = algorithmOf(earlier) == algorithmOf(level) and longest
+        lasts = max(lasts, longest and longest(level, scaleIn(earlier.shape), leftUs) or leftUs + (scale[1] or 0))
       end
     end
     lasts = min(now + lasts, now + LONGEST)
-    home.last = max(home.last, lasts)
-    if home.oldLasts > now and lasts > home.oldLasts then
-      home.oldLasts = lasts
-      expire(home.old, lasts)
+    partition.last = max(partition.last, lasts)
+    if partition.previousLasts > now and lasts > partition.previousLasts then
+      partition.previousLasts = lasts
+      expire(partition.previous, lasts)
     end
   end
 
@@ -155,38 +155,38 @@ export const VERSIONS: string = `
   end
 
   -- whether all versions but the rule's own are still kept
-  local function areKept(home, rule)
-    for at = ABOUT_BYTES + 1, #home.about - 15, 16 do
-      local mark, lasts = fetch('<dd', home.about, at)
+  local function areKept(partition, rule)
+    for at = ABOUT_BYTES + 1, #partition.about - 15, 16 do
+      local mark, lasts = fetch('<dd', partition.about, at)
       if mark ~= rule.mark and lasts <= now then return false end
     end
-    return not home.untils
+    return not partition.untils
   end
 
   -- lets the version of a rule be the one that was used last; it joins those in use, and those that are not used any more leave
-  function rare.takeOver(home, rule)
-    local levels = home.version > 0 and rare.levelsOf(home, home.version)
+  function slowPath.takeOver(partition, rule)
+    local levels = partition.version > 0 and slowPath.levelsOf(partition, partition.version)
     if not levels then
-      home.mark, home.since = rule.mark, home.version == 0 and rule.since or -1
-      home.since = min(now, home.since)
+      partition.mark, partition.since = rule.mark, partition.version == 0 and rule.since or -1
+      partition.since = min(now, partition.since)
       levels = {}
-      for l, level in ipairs(rule.levels) do levels[l] = copyOf(level, rule.mark, home.since) end
-      return define(home, levels)
+      for l, level in ipairs(rule.levels) do levels[l] = copyOf(level, rule.mark, partition.since) end
+      return define(partition, levels)
     end
-    if not home.isSpelled then
-      home.spelling = home.spelling or {}
-      home.spelling[home.version], home.isSpelled = levels, true
+    if not partition.isSpelled then
+      partition.spelling = partition.spelling or {}
+      partition.spelling[partition.version], partition.isSpelled = levels, true
     end
-    if home.mark == rule.mark or (home.mark == -rule.mark and areKept(home, rule)) then return end
-    local untils, latest = untilsOf(home), nil
-    local mark = home.mark < 0 and -home.mark or home.mark
+    if partition.mark == rule.mark or (partition.mark == -rule.mark and areKept(partition, rule)) then return end
+    local untils, latest = untilsOf(partition), nil
+    local mark = partition.mark < 0 and -partition.mark or partition.mark
     local versions, listed = {}, versionsIn(levels)
     for _, version in ipairs(listed) do
       if version.mark == mark then latest = version end
       if version.mark == mark or untils[version.mark] > now then versions[#versions + 1] = version end
     end
     -- a limit that was changed before the other one took over does so now
-    local start = min(now, rule.since and rule.since > home.since and rule.since or now)
+    local start = min(now, rule.since and rule.since > partition.since and rule.since or now)
     if mark ~= rule.mark then
       local joining = versionsIn({ copyOf(rule.levels[1], rule.mark) })[1]
       for _, level in ipairs(rule.levels) do joining.longest = max(joining.longest, periodOf(level) or 0) end
@@ -196,7 +196,7 @@ export const VERSIONS: string = `
       end
       if not isKnown then all[#all + 1] = joining end
       untils[mark] = start + livesFor(latest, all)
-      home.isChanged = true
+      partition.isChanged = true
     end
     local staying, own = stayingOf(versions, rule, untils)
     if not own or #staying < #listed then
@@ -208,52 +208,52 @@ export const VERSIONS: string = `
       end
       if not own then
         for l, level in ipairs(rule.levels) do
-          after[#after + 1] = copyOf(level, rule.mark, start, ancestorOf(versions, latest, level, l))
+          after[#after + 1] = copyOf(level, rule.mark, start, sourceLevelOf(versions, latest, level, l))
         end
-        home.since = start
-        if home.isKnown or home.oldLasts > now then goOn(home, rule, levels) end
+        partition.since = start
+        if partition.isKnown or partition.previousLasts > now then goOn(partition, rule, levels) end
       end
-      define(home, after)
-      home.isChanged = true
+      define(partition, after)
+      partition.isChanged = true
     end
     local isAlone = #staying + (own and 0 or 1) == 1
-    home.mark = isAlone and rule.mark or -rule.mark
-    if isAlone and own then home.since = own.start end
+    partition.mark = isAlone and rule.mark or -rule.mark
+    if isAlone and own then partition.since = own.start end
     local kept = {}
     for _, version in ipairs(staying) do
       kept[version.mark] = untils[version.mark] or 0
-      -- the home is kept for as long as its versions are
-      if not isAlone then home.last = max(home.last, kept[version.mark]) end
+      -- the partition is kept for as long as its versions are
+      if not isAlone then partition.last = max(partition.last, kept[version.mark]) end
     end
     kept[rule.mark] = 0
-    home.untils = isAlone and {} or kept
+    partition.untils = isAlone and {} or kept
   end
 
   -- the clock of Redis has stepped back: what was counted by it is moved back as far, as a version of its own
-  function rare.stepBack(home)
-    local levels, behindUs, after = home.version > 0 and rare.levelsOf(home, home.version), home.saved - now, {}
+  function slowPath.stepBack(partition)
+    local levels, behindUs, after = partition.version > 0 and slowPath.levelsOf(partition, partition.version), partition.saved - now, {}
     for l, level in ipairs(levels or {}) do
       after[l] = copyOf(level, level.of, min(level.start, now), l, true)
       after[l].behindUs = behindUs
     end
-    if levels then define(home, after) end
-    local untils = untilsOf(home)
+    if levels then define(partition, after) end
+    local untils = untilsOf(partition)
     for mark, lasts in pairs(untils) do untils[mark] = lasts - behindUs end
-    home.lasts, home.oldLasts = max(0, home.lasts - behindUs), max(0, home.oldLasts - behindUs)
-    home.last = max(home.last, home.lasts, home.oldLasts)
-    home.since, home.resetAt, home.saved, home.isChanged = min(home.since, now), min(home.resetAt, now), now, true
+    partition.lasts, partition.previousLasts = max(0, partition.lasts - behindUs), max(0, partition.previousLasts - behindUs)
+    partition.last = max(partition.last, partition.lasts, partition.previousLasts)
+    partition.since, partition.resetAt, partition.saved, partition.isChanged = min(partition.since, now), min(partition.resetAt, now), now, true
   end
 
-  function rare.birthsOf(homes)
+  function slowPath.creationTimesOf(partitions)
     local births = { -2 }
-    for h, home in ipairs(homes) do births[h + 1] = home.about ~= '' and home.born or 0 end
+    for h, partition in ipairs(partitions) do births[h + 1] = partition.about ~= '' and partition.createdAt or 0 end
     return births
   end
 
   -- lets a rule know where its levels are among those of all versions
-  function rare.bind(home, rule)
+  function slowPath.bind(partition, rule)
     local all = {}
-    for l, level in ipairs(rare.levelsOf(home, home.version)) do
+    for l, level in ipairs(slowPath.levelsOf(partition, partition.version)) do
       all[l] = level
       if level.of == rule.mark and (l == 1 or all[l - 1].of ~= rule.mark) then rule.at, rule.since = l - 1, level.start end
     end
@@ -283,13 +283,13 @@ export const VERSIONS: string = `
   end
 
   -- spells out the versions that were used; returns until when each is kept
-  function rare.spell(home)
-    for version, levels in pairs(home.spelling or {}) do
-      call('HSETNX', home.young, string.format('@%.0f', version), cmsgpack.pack(levels))
+  function slowPath.spell(partition)
+    for version, levels in pairs(partition.spelling or {}) do
+      call('HSETNX', partition.current, string.format('@%.0f', version), cmsgpack.pack(levels))
     end
-    if not home.untils then return string.sub(home.about, ABOUT_BYTES + 1) end
+    if not partition.untils then return string.sub(partition.about, ABOUT_BYTES + 1) end
     local texts = {}
-    for mark, lasts in pairs(home.untils) do texts[#texts + 1] = pack('<dd', mark, lasts) end
+    for mark, lasts in pairs(partition.untils) do texts[#texts + 1] = pack('<dd', mark, lasts) end
     return table.concat(texts)
   end
 `

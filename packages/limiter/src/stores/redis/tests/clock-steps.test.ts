@@ -76,7 +76,7 @@ describe.each(algorithms)('%s', (_name, meterOf) => {
     ['an hour', HOUR],
     ['a day', DAY],
   ])(
-    'when the clock of Redis steps back by %s, refuses callers for one period at most, and admits nobody twice',
+    'when the clock of Redis steps back by %s, callers are refused for one period at most, and none is admitted twice',
     async (_, stepUs) => {
       const stage = new Stage([meterOf(10, 10_000)])
       expect(await stage.takeAll('idle')).toBe(10)

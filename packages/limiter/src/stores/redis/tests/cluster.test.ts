@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { concurrency } from '../../../algorithms/concurrency.ts'
 import { tokenBucket } from '../../../algorithms/token-bucket.ts'
-import { compileRules } from '../../../testing/compile-words.ts'
-import { redisJudge } from '../../../testing/redis-judge.ts'
+import { compileRule } from '../../../testing/compile-rule.ts'
+import { createRedisDecider } from '../../../testing/redis-decider.ts'
 import { runTimeline } from '../../../testing/timeline.ts'
 import { timelines } from '../../../testing/timelines.ts'
 import { type RedisCluster, startCluster } from '../../servers/redis-cluster.ts'
@@ -50,7 +50,7 @@ const take = (store: RedisStore, counters: readonly RedisCounter[], cost = 1) =>
 
 describe('a Cluster of three masters', () => {
   it.each(timelines)('answers every table of moments: $title', async timeline => {
-    const judge = redisJudge(await createStore(), compileRules(timeline.rule))
+    const judge = createRedisDecider(await createStore(), compileRule(timeline.rule))
     const start = now
     await runTimeline(timeline, (atMs, cost, key) => {
       now = start + Math.round(atMs * 1000)
@@ -61,7 +61,7 @@ describe('a Cluster of three masters', () => {
   it('leaves every counter as before when a call is refused by a rule in another slot', async () => {
     const store = await createStore()
     const counters = [10, 20, 1, 30].map((count, i) => createCounter(store, `rule ${i}`, count))
-    expect(new Set(counters.map(counter => counter.homeOf('someone').slot)).size).toBe(4)
+    expect(new Set(counters.map(counter => counter.partitionOf('someone').slot)).size).toBe(4)
     expect((await take(store, counters)).allowed).toBe(true)
     const before = await Promise.all(counters.map(counter => left(store, counter)))
     expect((await take(store, counters)).allowed).toBe(false)
@@ -69,7 +69,7 @@ describe('a Cluster of three masters', () => {
     expect(before).toEqual([9, 19, 0, 29])
   })
 
-  it('never admits more than any rule allows, whoever calls at the same time', async () => {
+  it('concurrent calls never get more than any rule allows', async () => {
     const stores = await Promise.all([createStore(), createStore(), createStore()])
     const countersOf = (store: RedisStore) => [80, 50, 65].map((count, i) => createCounter(store, `rule ${i}`, count))
     const counters = stores.map(countersOf)
@@ -102,7 +102,9 @@ describe('a Cluster of three masters', () => {
     const failing = createCounter(await createStore(), 'fails', 5)
     const store = new RedisStore(
       command =>
-        command.includes(failing.homeOf('someone').young) ? Promise.reject(new Error('CLUSTERDOWN')) : send(command),
+        command.includes(failing.partitionOf('someone').current)
+          ? Promise.reject(new Error('CLUSTERDOWN'))
+          : send(command),
       { isCluster: true, now: () => now },
     )
     closing.push(() => store.close())

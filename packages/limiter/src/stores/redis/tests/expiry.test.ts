@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { type RedisServer, startRedis } from '../../../sources/servers/redis-server.ts'
-import { compileRules } from '../../../testing/compile-words.ts'
+import { compileRule } from '../../../testing/compile-rule.ts'
 import type { TimelineRule } from '../../../testing/timeline.ts'
 import { type RedisCounter, redisCharge } from '../counter.ts'
 import { RedisStore } from '../redis-store.ts'
@@ -69,12 +69,12 @@ async function burst(counter: RedisCounter, admitted: Admission[]): Promise<void
 
 it('no expiry gives away a call, with idle gaps around each of them, and Redis is empty in the end', async () => {
   const until = Date.now() + LENGTH_MS
-  const runs = rules.map(async ([words, assertBound], i) => {
-    const counter = store.createCounter(compileRules(words, { id: `rule ${i}` }))
+  const runs = rules.map(async ([options, assertBound], i) => {
+    const counter = store.createCounter(compileRule(options, { id: `rule ${i}` }))
     const admitted: Admission[] = []
     for (let round = 0; Date.now() < until; round++) {
       await burst(counter, admitted)
-      const ttlMs = await server.client.pttl(counter.homeOf('caller').young)
+      const ttlMs = await server.client.pttl(counter.partitionOf('caller').current)
       const gapMs = [-4, 0, 1, 4, -ttlMs / 3][round % 5]!
       await setTimeout(Math.max(1, ttlMs + gapMs))
     }

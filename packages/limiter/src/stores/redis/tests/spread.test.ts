@@ -98,7 +98,7 @@ describe('a rule with many callers', () => {
     const store = createStore({ now: () => now, callersPerHash: 20 })
     const counter = createCounter(store, fixedWindow.meter({ count: 1, periodMs: 1000 }, {}))
     await flood(store, counter, callersFrom(0, 2000))
-    const { young } = counter.homeOf('')
+    const { current } = counter.partitionOf('')
     expect((await sizes()).length).toBeGreaterThan(100)
     for (let second = 1; second < 20; second++) {
       now = NOON + second * 2 * SECOND
@@ -106,10 +106,10 @@ describe('a rule with many callers', () => {
     }
     const keys = await store.keys(counter, 100)
     expect(keys.toSorted()).toEqual(callersFrom(0, 5))
-    expect(await server.client.hlen(young)).toBeGreaterThanOrEqual(6)
+    expect(await server.client.hlen(current)).toBeGreaterThanOrEqual(6)
   })
 
-  it('goes on with what was counted in every part when its limit is changed', async () => {
+  it('goes on with what was counted in every shard when its limit is changed', async () => {
     const store = createStore({ callersPerHash: 50 })
     const perPeriod = (periodMs: number) => fixedWindow.meter({ count: 5, periodMs, align: 'first-call' } as never, {})
     await flood(store, createCounter(store, perPeriod(3000)), callersFrom(0, 1500))
@@ -214,7 +214,7 @@ describe('a Cluster', () => {
   }, 60_000)
   afterAll(() => cluster.close())
 
-  it('spreads the callers of each home within its slot, and keeps their counts', async () => {
+  it('spreads the callers of each partition within its slot, and keeps their counts', async () => {
     const connection = await connectRedis(cluster.client)
     const options = { isCluster: true, now: () => NOON, callersPerHash: 5 }
     const [store, other] = [createStore(options, connection.send), createStore(options, connection.send)]

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../../sources/servers/redis-server.ts'
-import { compileRules } from '../../../testing/compile-words.ts'
+import { compileRule } from '../../../testing/compile-rule.ts'
 import type { TimelineRule } from '../../../testing/timeline.ts'
 import { redisCharge } from '../counter.ts'
 import { RedisStore } from '../redis-store.ts'
@@ -19,10 +19,10 @@ beforeEach(async () => {
 })
 
 /** Lets a caller call at some moments, `atOnce` calls together; returns the bytes that their state has after each moment. */
-async function lengthsAfter(words: TimelineRule, moments: readonly number[], atOnce: number): Promise<number[]> {
+async function lengthsAfter(options: TimelineRule, moments: readonly number[], atOnce: number): Promise<number[]> {
   let now = NOON
   const store = new RedisStore(([command, ...args]) => server.client.call(command!, ...args), { now: () => now })
-  const counter = store.createCounter(compileRules(words))
+  const counter = store.createCounter(compileRule(options))
   const lengths: number[] = []
   for (const seconds of moments) {
     now = NOON + seconds * SECOND
@@ -30,8 +30,8 @@ async function lengthsAfter(words: TimelineRule, moments: readonly number[], atO
       store.take([{ ...redisCharge(counter), key: 'caller', cost: 1 }]),
     )
     await Promise.all(calls)
-    const { young } = counter.homeOf('caller')
-    lengths.push(await server.client.hstrlen(young, ':caller'))
+    const { current } = counter.partitionOf('caller')
+    lengths.push(await server.client.hstrlen(current, ':caller'))
   }
   store.close()
   return lengths

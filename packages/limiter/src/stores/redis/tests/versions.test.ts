@@ -32,7 +32,7 @@ interface Call {
   readonly perUs: number
 }
 
-/** Whether a limit, by its own promise, allows the last of these calls after the others, whoever admitted those. */
+/** Whether a limit allows the last of these calls after the others, whichever version admitted those. */
 type Allows = (limit: Limit, calls: readonly Call[]) => boolean
 
 const inWindow: Allows = ({ count, periodMs }, calls) => {
@@ -121,7 +121,7 @@ describe.each(subjects)('versions of a %s side by side', (name, algorithm, allow
     }
     processes.close()
     expect(admitted).toBeLessThanOrEqual(310)
-    // whoever has the larger limit can use it
+    // the process with the larger limit can use it
     expect(admitted).toBeGreaterThan(250)
   })
 
@@ -206,7 +206,7 @@ describe.each(subjects)('versions of a %s, while the clock steps and Redis is fl
           const store = processes.start()
           return { limit, store, counter: processes.counter(store, [algorithm.meter(limit, {})]) }
         })
-        // a process whose counts were lost is refused once, and told so
+        // the request of a process whose counts were lost is refused once, with that reason
         const take = ({ store, counter }: (typeof counted)[number], key?: string) =>
           processes.take(store, counter, 1, key).catch((error: unknown) => {
             expect(error).toBeInstanceOf(CountsLost)

@@ -2,17 +2,17 @@ import { Decider } from '../decision/decider.ts'
 import type { Receipt } from '../decision/receipt.ts'
 import { Tally } from '../stats/tally.ts'
 import { MemoryStore } from '../stores/memory/memory-store.ts'
-import { compileRules } from './compile-words.ts'
+import { compileRule } from './compile-rule.ts'
 import type { TimelineRule } from './timeline.ts'
 
-/** A judge by rules counted in this process, called `rule-0`, `rule-1` and so on. */
+/** A decider with rules counted in this process, named `rule-0`, `rule-1` and so on. */
 export function createTestDecider(
-  words: readonly TimelineRule[],
+  options: readonly TimelineRule[],
   onRelease: (receipts: readonly Receipt[]) => void = () => {},
 ): Decider {
   const store = new MemoryStore()
-  const rules = words.map((rule, i) => {
-    const compiled = compileRules(rule, { id: `rule-${i}` })
+  const rules = options.map((rule, i) => {
+    const compiled = compileRule(rule, { id: `rule-${i}` })
     const table = store.createTable(compiled.id, compiled.meters)
     const tally = new Tally(compiled.meters.length)
     return { rule: compiled, match: compiled.match, table, counter: undefined, waiting: 0, tally }

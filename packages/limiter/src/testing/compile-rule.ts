@@ -8,12 +8,12 @@ import type { TimelineRule } from './timeline.ts'
 const QUEUE_SIZE = 1000
 const QUEUE_TIMEOUT_MS = 1000
 
-/** Makes a rule out of words known to be right, past the parser; counts per `call.attributes.key` unless told. */
-export function compileRules(
-  words: TimelineRule,
+/** Makes a rule from valid options, without the parser; it counts by `call.attributes.key` by default. */
+export function compileRule(
+  rule: TimelineRule,
   parts: Partial<Pick<CompiledRule, 'id' | 'match' | 'key'>> = {},
 ): CompiledRule {
-  const { limit, algorithm: name = 'sliding-window', whenFull = 'refuse', queue = {}, ...own } = words
+  const { limit, algorithm: name = 'sliding-window', whenFull = 'refuse', queue = {}, ...own } = rule
   const algorithm = algorithms.find(candidate => candidate.name === name)!
   const limits = [limit].flat().map(text => limitOf(algorithm).parse(text))
   const options = z.strictObject(algorithm.options).parse(own)
@@ -28,7 +28,7 @@ export function compileRules(
     keyParts: [],
     origin: undefined,
     distributed: false,
-    emergency: 'local',
+    whenStoreDown: 'local',
     algorithm: name,
     limits,
     meters: limits.map(limit => algorithm.meter(limit, options, waits ? waitOptions : undefined)),

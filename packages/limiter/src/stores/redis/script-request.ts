@@ -2,12 +2,12 @@ import type { CatchUp } from '../failover/catch-up.ts'
 import type { RedisCharge, RedisCounter } from './counter.ts'
 
 /**
- * One thing to ask of the script: to judge all charges of a call at once, to refund charges, to renew leases, to reset a key, or
- * to count what it has missed.
+ * One request to the script: decide all charges of a call at once, refund charges, renew leases, reset a key, or count calls that
+ * Redis has missed.
  */
-export type ScriptRequest = Asking | Amendment
+export type ScriptRequest = DecisionRequest | Amendment
 
-export interface Asking {
+export interface DecisionRequest {
   readonly what: 'take' | 'look'
   readonly charges: readonly RedisCharge[]
 }
@@ -34,7 +34,7 @@ export interface Reset {
   readonly key: string
 }
 
-/** The places that this process holds for one key; how many is not known while answers are under way. */
+/** The concurrency slots that this process holds for one key; a range while answers are pending. */
 export interface Renewal {
   readonly counter: RedisCounter
   readonly key: string
@@ -42,5 +42,5 @@ export interface Renewal {
   readonly most: number
 }
 
-/** What the script has missed of one key. */
+/** Calls of one key that Redis has missed. */
 export type RedisCatchUp = CatchUp<RedisCounter>

@@ -7,7 +7,7 @@ export const secretWord: z.ZodString = z
   .max(8192, 'must be at most 8192 characters long')
   .regex(/^\P{Cc}*$/u, 'must not hold control characters')
 
-/** Who Diana is to a config centre; each word may also come from the environment. */
+/** Diana's credentials for a config center; each may also come from the environment. */
 export const credentialOptions: {
   readonly username: z.ZodOptional<z.ZodString>
   readonly password: z.ZodOptional<z.ZodString>
@@ -18,15 +18,15 @@ export const credentialOptions: {
   token: secretWord.optional().describe('default: DIANA_REMOTE_TOKEN'),
 }
 
-/** A name inside a config centre, such as a key. */
-export const nameWord: z.ZodString = z
+/** A name inside a config center, such as a key. */
+export const nameOption: z.ZodString = z
   .string()
   .min(1)
   .max(1024)
   .regex(/^\P{Cc}*$/u, 'must not hold control characters')
 
 /** A duration within bounds that has a default. */
-export function durationWord(
+export function durationOption(
   usual: string,
   bounds: { readonly least: string; readonly most: string },
 ): z.ZodPrefault<z.ZodType<number, string>> {

@@ -4,7 +4,7 @@ import type { RedisStore } from '../stores/redis/redis-store.ts'
 import type { TimelineAnswer } from './timeline.ts'
 
 /** Judges calls by one rule, straight from the store. */
-export function redisJudge(
+export function createRedisDecider(
   store: RedisStore,
   rule: CompiledRule,
 ): (cost: number, key: string) => Promise<TimelineAnswer> {
