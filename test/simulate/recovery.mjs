@@ -2,7 +2,7 @@
 import { SimulatedStore } from './store.mjs'
 import { seededRandom, VirtualTime } from './virtual-time.mjs'
 
-/** As in `SharedStore`. */
+/** As in `FailoverStore`. */
 const [PROBE_MS, STEP_MS] = [50, 250]
 /** A client tries to connect again after so long at most. */
 const RECONNECT_MS = 400
@@ -20,11 +20,11 @@ export async function simulateRecovery({ Recovery, Fleet }, options) {
   const backAt = 8000 + random() * 3000
   const store = new SimulatedStore(time, random, { latencyMs, loss, backAt: 0 })
   const fleets = Array.from({ length: processes }, () => {
-    return new Fleet(store.rollOf(Math.floor(random() * 2 ** 52).toString(16)), { assumed: 1, onChange: () => {} })
+    return new Fleet(store.registryOf(Math.floor(random() * 2 ** 52).toString(16)), { assumed: 1, onChange: () => {} })
   })
   // twice, so that each has heard of all
   for (let round = 0; round < 2; round++) {
-    for (const fleet of fleets) time.after(random() * 1000, () => void fleet.attend(time.now))
+    for (const fleet of fleets) time.after(random() * 1000, () => void fleet.register(time.now))
     await time.run(time.now + 2000 + RECONNECT_MS, () => false)
   }
   const sizes = new Set(fleets.map(fleet => fleet.part.size))
@@ -43,8 +43,8 @@ export async function simulateRecovery({ Recovery, Fleet }, options) {
     const recovery = new Recovery(
       {
         fleetSize: () => fleet.part.size,
-        probe: () => ask(() => fleet.knock(0), PROBE_MS),
-        gather: async withinMs => (await ask(() => fleet.knock(withinMs), STEP_MS)).isComplete,
+        probe: () => ask(() => fleet.probeMembers(0), PROBE_MS),
+        gather: async withinMs => (await ask(() => fleet.probeMembers(withinMs), STEP_MS)).isComplete,
         rejoin: async withinMs => {
           for (; debts > 0; debts--) await store.catchUp()
           return await ask(() => fleet.return('one', withinMs), STEP_MS)

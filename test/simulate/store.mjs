@@ -46,16 +46,16 @@ export class SimulatedStore {
     return this.ask(CATCH_UP_MS, () => undefined)
   }
 
-  /** The members as one process asks about them: what `RedisRoll` does. */
-  rollOf(id) {
+  /** The members as one process asks about them: what `RedisRegistry` does. */
+  registryOf(id) {
     return {
-      attend: ({ isBack, withinMs, memberMs }) =>
-        this.ask(ATTEND_MS, now => this.#attend(id, now, isBack, withinMs, memberMs)),
+      register: ({ isBack, withinMs, memberMs }) =>
+        this.ask(ATTEND_MS, now => this.#register(id, now, isBack, withinMs, memberMs)),
       leave: async () => {},
     }
   }
 
-  #attend(id, now, isBack, withinMs, memberMs) {
+  #register(id, now, isBack, withinMs, memberMs) {
     this.#members.set(id, { at: now, isBack })
     let [rank, heard, back] = [0, 0, 0]
     for (const [other, member] of this.#members) {

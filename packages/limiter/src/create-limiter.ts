@@ -17,8 +17,8 @@ import { documentToInput } from './rules/to-input.ts'
 import { hashText } from './sources/client/text.ts'
 import type { Source, SourceKind } from './sources/source.ts'
 import { CountingStore } from './stores/counting/client.ts'
-import { fleetName, RedisRoll } from './stores/membership/redis-registry.ts'
-import { observerRoll } from './stores/membership/registry.ts'
+import { fleetName, RedisRegistry } from './stores/membership/redis-registry.ts'
+import { observerRegistry } from './stores/membership/registry.ts'
 import { connectRedis, type RedisTarget } from './stores/redis/connection/client.ts'
 import { warnOfEviction } from './stores/redis/connection/memory-policy.ts'
 import { RedisStore } from './stores/redis/redis-store.ts'
@@ -182,8 +182,8 @@ async function connect(
   const now = clock && inMicroseconds(clock)
   const fleet = new RedisStore(send, { prefix, isCluster, now })
   const statistics = new RedisStatistics(send, { prefix, isCluster })
-  const members = new RedisRoll(send, fleetName(prefix))
-  const registry = isObserver ? observerRoll(() => members.count()) : members
+  const members = new RedisRegistry(send, fleetName(prefix))
+  const registry = isObserver ? observerRegistry(() => members.count()) : members
   const adviseOnMemory = (): void => void warnOfEviction(send)
   onReady?.(adviseOnMemory)
   return {

@@ -5,7 +5,7 @@ import { DEFAULT_PREFIX } from '../common/redis-url.ts'
 import { within } from '../stores/failover/deadline.ts'
 import { Fleet } from '../stores/membership/fleet.ts'
 import { Heartbeat } from '../stores/membership/heartbeat.ts'
-import { RedisRoll } from '../stores/membership/redis-registry.ts'
+import { RedisRegistry } from '../stores/membership/redis-registry.ts'
 import { connectRedis, type RedisConnection, type RedisTarget } from '../stores/redis/connection/client.ts'
 import { type PaceAnswer, type PaceRequest, paceKey, RedisPace } from '../stores/redis/pace.ts'
 
@@ -239,18 +239,18 @@ export class FleetPace {
     const { send } = connection
     const key = paceKey(prefix, name)
     const pace = new RedisPace(send, key, curveAt)
-    const registry = new RedisRoll(send, key)
+    const registry = new RedisRegistry(send, key)
     let isAnnounced = false
     // with every heartbeat this process also hears of the rate
-    const attend: RedisRoll['attend'] = async sign => {
-      const membership = await registry.attend(sign)
+    const register: RedisRegistry['register'] = async sign => {
+      const membership = await registry.register(sign)
       const rate = isAnnounced ? await pace.rate(this.#rate, this.#knownUs) : await pace.announce(this.#announced)
       isAnnounced = true
       if (this.#newRate === undefined) this.#follow(rate)
       return membership
     }
     const fleet = new Fleet(
-      { attend, share: claim => registry.share(claim), leave: () => registry.leave() },
+      { register, share: claim => registry.share(claim), leave: () => registry.leave() },
       {
         assumed: 1,
         onChange: () => {

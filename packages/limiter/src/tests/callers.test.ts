@@ -359,8 +359,8 @@ describe('a blocked caller', () => {
     await limiter.block('both', call, 10)
     now = start + 60_500
     expect(await reason()).toBe('both')
-    await expect(limiter.block('both', 'u1', 5)).rejects.toThrow('say whom by a call')
-    await expect(limiter.block('none', call, 5)).rejects.toThrow('blocks nobody')
+    await expect(limiter.block('both', 'u1', 5)).rejects.toThrow('give a call of the caller')
+    await expect(limiter.block('none', call, 5)).rejects.toThrow('does not block callers')
     await expect(limiter.block('unknown', call, 5)).rejects.toThrow('there is no rule "unknown"')
     await expect(limiter.block('address', call)).rejects.toThrow('for how long')
     for (const time of ['soon', 0, -1, 1.5, Number.NaN]) {

@@ -146,14 +146,14 @@ export class CountingStore implements SharedStore, MembershipRegistry {
   }
 
   /** The counting process knows its clients. */
-  attend({ isBack, withinMs }: SignOfLife): Promise<Membership> {
+  register({ isBack, withinMs }: SignOfLife): Promise<Membership> {
     const socket = this.#socket
     if (socket === undefined) return Promise.reject(new Error('the counting process is away'))
     if (this.#target.isObserver) return Promise.resolve(alone)
     const batch = ++this.#batch
     return new Promise((resolve, reject) => {
       this.#membership.set(batch, { resolve, reject })
-      this.#send(socket, [['attend', batch, isBack, withinMs]])
+      this.#send(socket, [['register', batch, isBack, withinMs]])
     })
   }
 

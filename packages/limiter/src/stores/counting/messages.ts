@@ -40,7 +40,7 @@ export type Request =
   | readonly ['catchUp', batch: number, counter: number, key: string, levels: readonly LevelCatchUp[]]
   | readonly ['keys', batch: number, counter: number, most: number]
   | readonly ['reset', counter: number, key: string]
-  | readonly ['attend', batch: number, isBack: boolean, withinMs: number]
+  | readonly ['register', batch: number, isBack: boolean, withinMs: number]
   | readonly ['share', batch: number, claim: ShareClaim]
   | readonly ['leave']
 

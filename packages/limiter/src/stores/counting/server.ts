@@ -132,7 +132,7 @@ export class CountingServer {
       case 'reset':
         this.#reset(this.#countedBy(client, request[1]), request[2])
         return
-      case 'attend':
+      case 'register':
         client.sign = { at: this.#options.now(), isBack: request[2] }
         socket.write(encode(['attendance', request[1], this.#membership(client, request[3])]))
         return

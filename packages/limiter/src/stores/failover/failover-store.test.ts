@@ -24,9 +24,9 @@ interface Words {
 }
 
 /** A roll that everybody reads alike, as long as the store can be asked. */
-function rollOf(fleet: FleetDouble, rank: number, size: number): MembershipRegistry {
+function registryOf(fleet: FleetDouble, rank: number, size: number): MembershipRegistry {
   return {
-    async attend(): Promise<Membership> {
+    async register(): Promise<Membership> {
       await fleet.before()
       return { era: 'one', size, rank, heard: size, back: size }
     },
@@ -52,7 +52,7 @@ async function join(fleet: FleetDouble, { rank = 0, size = 1 }: Partial<Part> = 
   const told: StoreStatus[] = []
   const store = new FailoverStore(fleet, memory, {
     timeoutMs: 20,
-    registry: rollOf(fleet, rank, size),
+    registry: registryOf(fleet, rank, size),
     now: () => fleet.now,
     rules: () => ['rule'],
     onPart: part => emergency === 'share' && table.adopt([partMeter(algorithm, terms, part)], fleet.now),

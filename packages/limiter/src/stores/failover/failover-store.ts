@@ -56,7 +56,7 @@ const LEAST_SILENT_MS = 200
 /** No call waits for a step on the way back, and who stumbles begins again. */
 const LEAST_STEP_MS = 250
 const ALONE: MembershipRegistry = {
-  attend: async () => ({ era: '', size: 1, rank: 0, heard: 1, back: 1 }),
+  register: async () => ({ era: '', size: 1, rank: 0, heard: 1, back: 1 }),
   leave: async () => {},
 }
 

@@ -66,7 +66,7 @@ async function join(fleet: FleetDouble, book: ShareBook, latency: Latency, words
     timeoutMs: TIMEOUT_MS,
     assumedFleet: 3,
     registry: {
-      attend: async () => ({ era: 'one', size: 3, rank: 0, heard: 3, back: 3 }),
+      register: async () => ({ era: 'one', size: 3, rank: 0, heard: 3, back: 3 }),
       share: async claim => book.claim(id, claim, performance.now()),
       leave: async () => {},
     },

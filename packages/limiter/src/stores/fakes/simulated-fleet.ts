@@ -138,7 +138,7 @@ export class SimulatedFleet {
 
   #registryOf(id: string, link: Link): MembershipRegistry {
     return {
-      attend: sign => link.ask(() => this.#attend(id, sign)),
+      register: sign => link.ask(() => this.#register(id, sign)),
       share: claim => link.ask(() => this.#book.claim(id, claim, this.#time.now)),
       leave: () =>
         link.ask(() => {
@@ -148,7 +148,7 @@ export class SimulatedFleet {
     }
   }
 
-  #attend(id: string, { isBack, withinMs }: { isBack: boolean; withinMs: number }): Membership {
+  #register(id: string, { isBack, withinMs }: { isBack: boolean; withinMs: number }): Membership {
     const { now } = this.#time
     this.#signs.set(id, { at: now, isBack })
     for (const [other, { at }] of this.#signs) if (now - at > MEMBER_MS) this.#signs.delete(other)

@@ -8,7 +8,7 @@ function join(assumed = 1) {
   const signs: SignOfLife[] = []
   let answer: Membership = { era: 'one', size: 1, rank: 0, heard: 1, back: 1 }
   const registry: MembershipRegistry = {
-    attend: async sign => {
+    register: async sign => {
       signs.push(sign)
       return answer
     },

@@ -71,7 +71,7 @@ export class Fleet {
    * it knew.
    */
   async register(now: number): Promise<boolean> {
-    const membership = this.#attend(true, 0)
+    const membership = this.#register(true, 0)
     const [{ era }, isLess] = await Promise.all([membership, this.#claim(membership, now)])
     const hasForgotten = this.isKnown && era !== this.#era
     this.#era = era
@@ -85,13 +85,13 @@ export class Fleet {
    * and whether the store has forgotten what it knew.
    */
   async probeMembers(withinMs: number): Promise<{ era: string; isComplete: boolean; hasForgotten: boolean }> {
-    const { era, size, heard } = await this.#attend(false, withinMs)
+    const { era, size, heard } = await this.#register(false, withinMs)
     return { era, isComplete: this.#isComplete(heard, size), hasForgotten: this.isKnown && era !== this.#era }
   }
 
   /** Says that this process is back; tells whether all others have said so within `withinMs`. */
   async return(era: string, withinMs: number): Promise<boolean> {
-    const { size, back } = await this.#attend(true, withinMs)
+    const { size, back } = await this.#register(true, withinMs)
     if (this.isKnown) this.#era = era
     return this.#isComplete(back, size)
   }
@@ -105,8 +105,8 @@ export class Fleet {
     return count >= Math.max(this.#part.size, size)
   }
 
-  async #attend(isBack: boolean, withinMs: number): Promise<Membership> {
-    return await this.#registry.attend({ isBack, withinMs: Math.ceil(withinMs), memberMs: this.#memberMs })
+  async #register(isBack: boolean, withinMs: number): Promise<Membership> {
+    return await this.#registry.register({ isBack, withinMs: Math.ceil(withinMs), memberMs: this.#memberMs })
   }
 
   get #memberMs(): number {

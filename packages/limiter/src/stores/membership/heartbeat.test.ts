@@ -22,9 +22,9 @@ const after = (ms: number): Promise<Membership> => new Promise(resolve => time.a
 const refuse = (message: string): Promise<Membership> => Promise.reject(new Error(message))
 const isSilent: HeartbeatOptions['mayAnswer'] = ({ code }) => code === 'STORE_SILENT'
 
-function create(attend: () => Promise<Membership>, options: Partial<HeartbeatOptions> = {}) {
+function create(register: () => Promise<Membership>, options: Partial<HeartbeatOptions> = {}) {
   const troubles: string[] = []
-  const fleet = new Fleet({ attend, leave: async () => {} }, { assumed: 1, onChange: () => {} })
+  const fleet = new Fleet({ register, leave: async () => {} }, { assumed: 1, onChange: () => {} })
   const heartbeat = new Heartbeat(fleet, {
     timeoutMs: 400,
     isPaused: () => false,
@@ -52,20 +52,20 @@ describe('the start of a process', () => {
   })
 
   it('goes on when the first connections were silent', async () => {
-    const attend = () => (time.now < 1500 ? refuse('no answer for 500 ms') : after(1))
-    const { fleet, troubles, start } = create(attend, { mayAnswer: isSilent })
+    const register = () => (time.now < 1500 ? refuse('no answer for 500 ms') : after(1))
+    const { fleet, troubles, start } = create(register, { mayAnswer: isSilent })
     expect(await start(10_000)).toBeLessThan(1600)
     expect([fleet.isKnown, troubles]).toEqual([true, []])
   })
 
   it('counts a stall of this process as one attempt', async () => {
     const host = { stalledUntil: 0 }
-    const attend = async (): Promise<Membership> => {
+    const register = async (): Promise<Membership> => {
       host.stalledUntil = time.now + 2000
       await new Promise<void>(resolve => setTimeout(resolve, 1))
       return time.now < 7000 ? refuse('no answer for 500 ms') : alone
     }
-    const { fleet, start } = create(attend, { mayAnswer: isSilent })
+    const { fleet, start } = create(register, { mayAnswer: isSilent })
     await time.as(host, () => start(20_000))
     expect(fleet.isKnown).toBe(true)
   })

@@ -50,7 +50,7 @@ export class Heartbeat {
     for (;;) {
       const since = performance.now()
       const patienceMs = Math.max(START_MS, mostMs - triedMs)
-      const trouble = await this.#attend(patienceMs)
+      const trouble = await this.#register(patienceMs)
       if (!trouble) break
       // what was tried counts, not time: a process that gets no processor for a while has not tried
       const attemptMs = trouble.isSilent ? patienceMs : Math.min(performance.now() - since, LONGEST_ATTEMPT_MS)
@@ -68,7 +68,7 @@ export class Heartbeat {
     if (this.#options.isPaused()) return
     const { answers = () => 0, timeoutMs, onTrouble } = this.#options
     const answersBefore = answers()
-    const trouble = await this.#attend(Math.max(LEAST_TIMEOUT_MS, timeoutMs))
+    const trouble = await this.#register(Math.max(LEAST_TIMEOUT_MS, timeoutMs))
     if (!trouble || trouble.kind === 'bug') return
     // a store that answers calls is slow, not silent
     if (trouble.isSilent && answers() > answersBefore) return
@@ -80,7 +80,7 @@ export class Heartbeat {
     clearTimeout(this.#timer)
   }
 
-  async #attend(ms: number): Promise<StoreError | undefined> {
+  async #register(ms: number): Promise<StoreError | undefined> {
     const membership = this.#fleet.register(performance.now()).then(hasForgotten => {
       if (hasForgotten) this.#options.onForgotten()
     })

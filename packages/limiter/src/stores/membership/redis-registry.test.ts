@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../sources/servers/redis-server.ts'
-import { fleetName, RedisRoll } from './redis-registry.ts'
+import { fleetName, RedisRegistry } from './redis-registry.ts'
 
 let server: RedisServer
 const [HEARD, BACK, IDS, ERA] = ['heard', 'back', 'ids', 'era'].map(name => `diana:d2{fleet}:${name}`) as [
@@ -18,15 +18,15 @@ beforeAll(async () => {
 afterAll(() => server.close())
 beforeEach(() => server.client.flushall())
 
-function join(): RedisRoll {
-  return new RedisRoll(([command, ...args]) => server.client.call(command!, ...args), fleetName('diana'))
+function join(): RedisRegistry {
+  return new RedisRegistry(([command, ...args]) => server.client.call(command!, ...args), fleetName('diana'))
 }
 
 describe('the roll in Redis', () => {
   it('knows how many there are, and gives each a place of its own', async () => {
     const rolls = [join(), join(), join()]
-    for (const registry of rolls) await registry.attend(here)
-    const answers = await Promise.all(rolls.map(registry => registry.attend(here)))
+    for (const registry of rolls) await registry.register(here)
+    const answers = await Promise.all(rolls.map(registry => registry.register(here)))
     expect(answers.map(({ size, heard, back }) => [size, heard, back])).toEqual(Array(3).fill([3, 3, 3]))
     expect(answers.map(({ rank }) => rank).sort()).toEqual([0, 1, 2])
     expect(new Set(answers.map(({ era }) => era)).size).toBe(1)
@@ -34,30 +34,30 @@ describe('the roll in Redis', () => {
 
   it('forgets who goes, and who has not been heard of', async () => {
     const [one, other, silent] = [join(), join(), join()]
-    for (const registry of [one, other, silent]) await registry.attend(here)
+    for (const registry of [one, other, silent]) await registry.register(here)
     await other.leave()
-    expect(await one.attend(here)).toMatchObject({ size: 2 })
+    expect(await one.register(here)).toMatchObject({ size: 2 })
     for (const id of (await server.client.zrange(HEARD, '0', '-1')).map(String))
       await server.client.zadd(HEARD, '1000', String(id))
-    expect(await one.attend(here)).toMatchObject({ size: 1, rank: 0 })
+    expect(await one.register(here)).toMatchObject({ size: 1, rank: 0 })
     for (const key of KEYS) expect(await server.client.zcard(key), key).toBe(1)
   })
 
   it('tells who has been heard of lately, and who of them is back', async () => {
     const [one, other] = [join(), join()]
-    await other.attend({ ...here, isBack: false })
-    expect(await one.attend(here)).toMatchObject({ size: 2, heard: 2, back: 1 })
+    await other.register({ ...here, isBack: false })
+    expect(await one.register(here)).toMatchObject({ size: 2, heard: 2, back: 1 })
     const seconds = Number((await server.client.time())[0])
     for (const key of KEYS) await server.client.zadd(key, key.endsWith('ids') ? 0 : (seconds - 3) * 1000, 'zzz')
-    expect(await one.attend(here)).toMatchObject({ size: 3, heard: 2, back: 1 })
+    expect(await one.register(here)).toMatchObject({ size: 3, heard: 2, back: 1 })
   })
 
   it('has another era when Redis has lost its memory, and lives no longer than a day', async () => {
     const registry = join()
-    const { era } = await registry.attend(here)
-    expect((await registry.attend(here)).era).toBe(era)
+    const { era } = await registry.register(here)
+    expect((await registry.register(here)).era).toBe(era)
     await server.client.flushall()
-    expect((await registry.attend(here)).era).not.toBe(era)
+    expect((await registry.register(here)).era).not.toBe(era)
     for (const key of await server.client.keys('*')) {
       expect(await server.client.pttl(key), key).toBeGreaterThan(86_000_000)
     }
@@ -65,21 +65,21 @@ describe('the roll in Redis', () => {
 
   it('survives what others write into it', async () => {
     for (const key of KEYS) await server.client.zadd(key, '5', 'junk', '+inf', '')
-    expect(await join().attend(here)).toMatchObject({ size: 1, rank: 0 })
+    expect(await join().register(here)).toMatchObject({ size: 1, rank: 0 })
     for (const key of [...KEYS, ERA]) {
       await server.client.del(key)
       await server.client.lpush(key, 'junk')
     }
-    expect(await join().attend(here)).toMatchObject({ size: 1, rank: 0 })
+    expect(await join().register(here)).toMatchObject({ size: 1, rank: 0 })
   })
 
   it('recovers the ranks when one of its keys was evicted', async () => {
     const rolls = [join(), join(), join()]
     for (const key of KEYS) {
-      for (const registry of rolls) await registry.attend(here)
+      for (const registry of rolls) await registry.register(here)
       await server.client.del(key)
-      for (const registry of rolls) await registry.attend(here)
-      const answers = await Promise.all(rolls.map(registry => registry.attend(here)))
+      for (const registry of rolls) await registry.register(here)
+      const answers = await Promise.all(rolls.map(registry => registry.register(here)))
       expect(
         answers.map(({ size, heard }) => [size, heard]),
         key,
@@ -92,28 +92,28 @@ describe('the roll in Redis', () => {
     const seconds = Number((await server.client.time())[0])
     await server.client.zadd(HEARD, (seconds + 3600) * 1000, 'zzz')
     await server.client.zadd(IDS, 0, 'zzz')
-    expect(await join().attend(here)).toMatchObject({ size: 1, rank: 0, heard: 1 })
+    expect(await join().register(here)).toMatchObject({ size: 1, rank: 0, heard: 1 })
   })
 
   it('costs Redis the same for a heartbeat in a fleet of 3,000 as in a fleet of 3', async () => {
     const usEach = async (): Promise<number> => {
       const registry = join()
-      await registry.attend(here)
+      await registry.register(here)
       await server.client.config('RESETSTAT')
-      for (let i = 0; i < 100; i++) await registry.attend(here)
+      for (let i = 0; i < 100; i++) await registry.register(here)
       const stats = await server.client.info('commandstats')
       return Math.min(
         ...[...stats.matchAll(/cmdstat_eval(?:sha)?:.*usec_per_call=([\d.]+)/g)].map(match => Number(match[1])),
       )
     }
-    await Promise.all([join(), join()].map(registry => registry.attend(here)))
+    await Promise.all([join(), join()].map(registry => registry.register(here)))
     const few = await usEach()
-    await Promise.all(Array.from({ length: 3000 }, () => join().attend(here)))
+    await Promise.all(Array.from({ length: 3000 }, () => join().register(here)))
     expect(await usEach()).toBeLessThan(few * 4)
   })
 
   it('is told in one line when what answers is no Redis', async () => {
-    const registry = new RedisRoll(async () => 'nonsense', fleetName('diana'))
-    await expect(registry.attend(here)).rejects.toThrow('the script answered something other than who is there')
+    const registry = new RedisRegistry(async () => 'nonsense', fleetName('diana'))
+    await expect(registry.register(here)).rejects.toThrow('the script answered something other than who is there')
   })
 })

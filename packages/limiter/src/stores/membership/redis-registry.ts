@@ -64,7 +64,7 @@ return {
 }`)
 
 /** The members of all processes that count in one Redis under one prefix. */
-export class RedisRoll implements MembershipRegistry {
+export class RedisRegistry implements MembershipRegistry {
   readonly #send: SendCommand
   readonly #keys: readonly string[]
   readonly #id = randomBytes(8).toString('hex')
@@ -77,7 +77,7 @@ export class RedisRoll implements MembershipRegistry {
     this.#shares = new RedisShares(send, { name })
   }
 
-  async attend({ isBack, withinMs, memberMs }: SignOfLife): Promise<Membership> {
+  async register({ isBack, withinMs, memberMs }: SignOfLife): Promise<Membership> {
     const era = randomBytes(8).toString('hex')
     const args = [this.#id, String(Math.ceil(withinMs)), String(memberMs), era, String(KEPT_MS), isBack ? '1' : '0']
     const reply = await evaluate(this.#send, ATTEND, this.#keys, args)

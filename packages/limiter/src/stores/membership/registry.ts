@@ -23,10 +23,10 @@ export interface SignOfLife {
 
 /** Where the processes that count together are known to each other. */
 export interface MembershipRegistry {
-  attend(sign: SignOfLife): Promise<Membership>
+  register(sign: SignOfLife): Promise<Membership>
   /**
    * Claims a share of every limit, for the time when the store cannot be asked; undefined if a later claim came first. A
-   * roll without it grants every process that attends its share.
+   * roll without it grants every process that registers its share.
    */
   share?(claim: ShareClaim): Promise<ShareGrant | undefined>
   /** Says that it goes. */
@@ -34,9 +34,9 @@ export interface MembershipRegistry {
 }
 
 /** For a process that judges no calls: it learns how many others there are, and takes no part. */
-export function observerRoll(count: () => Promise<number>): MembershipRegistry {
+export function observerRegistry(count: () => Promise<number>): MembershipRegistry {
   return {
-    async attend() {
+    async register() {
       const size = Math.max(1, await count())
       return { era: '', size, rank: size, heard: size, back: size }
     },

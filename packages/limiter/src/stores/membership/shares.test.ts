@@ -14,7 +14,7 @@ type Outcome = 'answered' | 'request lost' | 'answer lost' | 'request late' | 'a
 
 interface Process {
   readonly fleet: Fleet
-  readonly attend: (outcome: Outcome) => Promise<void>
+  readonly register: (outcome: Outcome) => Promise<void>
   reachedAt: number
 }
 
@@ -30,7 +30,7 @@ class World {
     const id = `process-${this.#ids++}`
     let next: Outcome = outcome
     const registry: MembershipRegistry = {
-      attend: async () => ({ era: 'one', size: 1, rank: 0, heard: 1, back: 1 }),
+      register: async () => ({ era: 'one', size: 1, rank: 0, heard: 1, back: 1 }),
       share: claim =>
         new Promise((resolve, reject) => {
           const send = (): ShareGrant | undefined => {
@@ -55,21 +55,21 @@ class World {
     const process: Process = {
       fleet,
       reachedAt: this.now,
-      attend: async outcome => {
+      register: async outcome => {
         next = outcome
-        const attended = fleet.register(this.now).catch(() => {})
-        if (outcome === 'answered') await attended
+        const registered = fleet.register(this.now).catch(() => {})
+        if (outcome === 'answered') await registered
         else await settled()
       },
     }
     this.processes.push(process)
-    await process.attend(outcome)
+    await process.register(outcome)
   }
 
   async pass(ms: number): Promise<void> {
     this.now += ms
     for (const process of this.processes) {
-      if (this.now - process.reachedAt > HEARD_MS) await process.attend('answered')
+      if (this.now - process.reachedAt > HEARD_MS) await process.register('answered')
     }
   }
 
@@ -128,14 +128,14 @@ async function take(world: World, step: Step): Promise<void> {
   else if ('cut' in step) world.cut(step.cut)
   else if ('deliver' in step) await world.deliver(step.deliver)
   else if (processes.length === 0) return
-  else if ('beat' in step) await processes[pick(step.beat)]!.attend(step.outcome)
+  else if ('beat' in step) await processes[pick(step.beat)]!.register(step.outcome)
   else if ('kill' in step) processes.splice(pick(step.kill), 1)
   else await processes.splice(pick(step.leave), 1)[0]!.fleet.leave()
 }
 
 async function beatAll(world: World, rounds: number): Promise<void> {
   for (let i = 0; i < rounds; i++) {
-    for (const process of world.processes) await process.attend('answered')
+    for (const process of world.processes) await process.register('answered')
     await world.pass(1000)
   }
 }
@@ -176,7 +176,7 @@ describe('the shares of a fleet', () => {
         expect(world.total(500)).toBe(500)
       }
       for (const process of world.processes) {
-        await process.attend('answered')
+        await process.register('answered')
         expect(world.total(500)).toBeLessThanOrEqual(500)
       }
       await beatAll(world, 1)
