@@ -362,9 +362,9 @@ describe('a blocked caller', () => {
     await expect(limiter.block('both', 'u1', 5)).rejects.toThrow('give a call of the caller')
     await expect(limiter.block('none', call, 5)).rejects.toThrow('does not block callers')
     await expect(limiter.block('unknown', call, 5)).rejects.toThrow('there is no rule "unknown"')
-    await expect(limiter.block('address', call)).rejects.toThrow('for how long')
+    await expect(limiter.block('address', call)).rejects.toThrow('the time of a block must be')
     for (const time of ['soon', 0, -1, 1.5, Number.NaN]) {
-      await expect(limiter.block('address', call, time)).rejects.toThrow('for how long')
+      await expect(limiter.block('address', call, time)).rejects.toThrow('the time of a block must be')
     }
   })
 
