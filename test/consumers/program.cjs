@@ -1,6 +1,18 @@
 // Uses the packed library as a CommonJS program does. The argument is a rule file that admits two calls; prints "true true false".
 const { createLimiter, DianaError } = require('diana-limiter')
-const entries = ['http', 'express', 'fastify', 'koa', 'hono', 'words', 'counting', 'testing']
+const entries = [
+  'http',
+  'express',
+  'fastify',
+  'koa',
+  'hono',
+  'schema',
+  'filter',
+  'admin',
+  'gateway',
+  'counting',
+  'testing',
+]
 
 async function main(config) {
   for (const entry of entries) require(`diana-limiter/${entry}`)

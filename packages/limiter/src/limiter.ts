@@ -51,7 +51,7 @@ export class Limiter {
    */
   decide(call: Call, options?: CheckOptions): Verdict | Promise<Verdict> {
     const cost = options?.cost ?? 1
-    const amount = typeof cost === 'number' ? cost : costBy(cost, call)
+    const amount = typeof cost === 'function' ? costBy(cost, call) : cost
     this.#assertUsable(call, amount)
     const { counters, observers } = this.#engine
     if (counters.observers.length === 0) return this.#decide(call, amount, options)
@@ -68,7 +68,7 @@ export class Limiter {
     if (!isCall(who)) return this.#peekByRule(who, options)
     const call = who
     const cost = options?.cost ?? 1
-    const amount = typeof cost === 'number' ? cost : costBy(cost, call)
+    const amount = typeof cost === 'function' ? costBy(cost, call) : cost
     this.#assertUsable(call, amount)
     return this.#engine.decider.look(call, amount, this.#engine.now(), options)
   }

@@ -290,7 +290,7 @@ describe('diana start', () => {
     const name = 'etcd http://127.0.0.1:1 rules'
     writeFileSync(snapshot, JSON.stringify({ source: name, version: '7', text: shut }))
     await start({ etcd: 'http://127.0.0.1:1', key: 'rules', snapshot }, async heard => {
-      await heard(new RegExp(`goes on with the rules that ${name} had \\(version 7\\)`))
+      await heard(new RegExp(`uses the last known rules of ${name} \\(version 7\\)`))
       await heard(new RegExp(`starts without new rules from ${name}:\n${name}: cannot be read`))
     })
   })

@@ -24,7 +24,7 @@ describe('remote rules', () => {
     const { live } = house({ centre, text })
     centre.say('rules: [{ id: t, by: tenant, limit: 1/s, count: distributed }]')
     await live.start()
-    expect(live.document.rules[2]).toMatchObject({ by: ['tenant'], count: 'distributed', origin: 'center' })
+    expect(live.document.rules[2]).toMatchObject({ by: ['tenant'], count: 'distributed', origin: 'centre' })
     expect(live.document.store).toEqual({ redis: ['redis://127.0.0.1'], timeoutMs: 400 })
   })
 
