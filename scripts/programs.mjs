@@ -18,6 +18,13 @@ export const programs = [
     packages: { 'apt-get': 'etcd-server', dnf: 'etcd', yum: 'etcd', apk: 'etcd', pacman: 'etcd', brew: 'etcd' },
   },
   {
+    // not every package manager has it: its test is left out without it
+    name: 'luacheck',
+    isOptional: true,
+    home: 'https://github.com/lunarmodules/luacheck',
+    packages: { 'apt-get': 'lua-check', pacman: 'luacheck', brew: 'luacheck' },
+  },
+  {
     name: 'wrk',
     home: 'https://github.com/wg/wrk',
     packages: everywhere('wrk'),

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { Algorithm } from './algorithms/algorithm.ts'
 import { type Clock, inMicroseconds } from './common/clock.ts'
 import { DEFAULT_PREFIX } from './common/redis-url.ts'
+import { warnOnce } from './common/warn-once.ts'
 import type { Dimension } from './dimensions/dimension.ts'
 import { GivenFunctions } from './dimensions/reading/given-functions.ts'
 import { Engine, type EngineOptions } from './engine/engine.ts'
@@ -178,9 +179,11 @@ async function connect(
 > {
   if (!document.store) return undefined
   const { redis: urls, prefix = DEFAULT_PREFIX } = document.store
-  const { send, isCluster, close, reconnect, onReady, lastError } = await connectRedis(targetIn(store?.redis, urls))
+  const connection = await connectRedis(targetIn(store?.redis, urls))
+  const { send, sendToMasters, isCluster, close, reconnect, onReady, lastError } = connection
   const now = clock && inMicroseconds(clock)
-  const fleet = new RedisStore(send, { prefix, isCluster, now })
+  const onFunctionsForbidden = (error: unknown): void => warnOnce('DIANA_STORE_FUNCTIONS', String(error))
+  const fleet = new RedisStore(send, { prefix, isCluster, sendToMasters, now, onFunctionsForbidden })
   const statistics = new RedisStatistics(send, { prefix, isCluster })
   const members = new RedisRegistry(send, fleetName(prefix))
   const registry = isObserver ? observerRegistry(() => members.count()) : members

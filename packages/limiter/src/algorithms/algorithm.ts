@@ -123,21 +123,23 @@ export interface PassResult {
 }
 
 /**
- * A meter's methods in Lua, for counting in Redis: the text of a table of functions with the names and the meaning of
- * the methods above, called as `moves.take(meter, state, now, cost, delay)` `moves.record(meter, state, now, cost, delay, carries)`, `moves.perUs(meter)`, `moves.shift(meter, state, us)`,
- * which moves a state back in time when the clock has stepped back, and `moves.inherit(meter, old, oldScale, now)`
- * for a new state; `moves.longest(meter, oldScale, leftUs)` returns for how long a state may matter that was inherited from one
- * that mattered for `leftUs` (left out: that and the period). `meter` holds the meter's `numbers` by name, `state` its slots counted from 1;
- * floor, ceil, max, min and huge are at hand. Every number is a double, as here.
+ * A meter's methods in Lua, for counting in Redis: the body of a function that returns a table of functions with the names and
+ * the meaning of the methods above. `meter` holds the meter's `numbers` by name, `state` its slots counted from 1, and `state.n`
+ * how many they are; floor, ceil, max, min and huge can be used without `math.`. Every number is a double, as here.
+ *
+ * Required: `delay(meter, state, now, cost)`, `take(meter, state, now, cost, delay)`, `remaining(meter, state, now)`,
+ * `idleAt(meter, state)` and `refund(meter, state, now, cost, moment, changedAt)`. Optional: `begin(meter, state, now)`,
+ * `fullAt(meter, state)`, `record(meter, state, now, cost, delay, carries)`, `perUs(meter)`; `shift(meter, state, us)`, which
+ * moves a state back in time when the clock has stepped back; `inherit(meter, old, oldScale, now)`, which returns a new
+ * state; `longest(meter, oldScale, leftUs)`, for how long a state may matter that was inherited from one that mattered for
+ * `leftUs` (left out: that and the period).
+ *
+ * The functions live as long as Redis keeps the library: what they keep in variables of their own, all calls share.
  */
 export interface LuaAlgorithm {
+  /** Identifies the text: two algorithms with one name must not differ. */
   readonly name: string
   readonly lua: string
-  /**
-   * For speed, the commonest of them by itself: the body of a function of meter, state, now and cost (1 or more). It takes
-   * what passes at once and returns remaining and idleAt; or, if it is not sure, changes nothing and returns nothing.
-   */
-  readonly pass?: string | undefined
 }
 
 /** Numbers that an algorithm cannot count; `field` is the option of the rule to point at. */

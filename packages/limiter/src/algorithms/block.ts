@@ -1,4 +1,5 @@
-import type { Algorithm, LuaAlgorithm, Meter } from './algorithm.ts'
+import type { Algorithm, Meter } from './algorithm.ts'
+import { blockLua } from './lua/generated.ts'
 
 /*
  * Block: a caller is refused until a moment. It is no limit of its own but is checked before a rule's: a call checks it with
@@ -30,41 +31,7 @@ export const blockMeter: Meter = {
   slots: 1,
   needsRelease: false,
   maxWaitUs: 0,
-  lua: {
-    name: 'block',
-    lua: `
-local UNTIL, ONCE = 1, 2 ^ 40
-local moves = {}
-
-function moves.delay(_, state, now, cost)
-  return cost > 0 and 0 or max(0, state[UNTIL] - now)
-end
-
-function moves.take(_, state, now, cost)
-  if cost < ONCE then
-    state[UNTIL] = max(state[UNTIL], now + cost * 1000)
-  elseif state[UNTIL] <= now then
-    state[UNTIL] = now + (cost - ONCE) * 1000
-  end
-end
-
-function moves.refund()
-end
-
-function moves.remaining(_, state, now)
-  return state[UNTIL] > now and 0 or 1
-end
-
-function moves.shift(_, state, us)
-  state[UNTIL] = max(0, state[UNTIL] - us)
-end
-
-function moves.idleAt(_, state)
-  return state[UNTIL]
-end
-
-return moves`,
-  } satisfies LuaAlgorithm,
+  lua: blockLua,
   numbers: { setsMoment: 1 },
   delay(state, at, now, cost) {
     return cost > 0 ? 0 : Math.max(0, state[at + UNTIL]! - now)

@@ -1,6 +1,6 @@
 import type { Limit, LuaAlgorithm, Meter, PassResult } from './algorithm.ts'
 import { InvalidLimitError } from './algorithm.ts'
-import { bucketLua } from './lua/bucket.ts'
+import { bucketLua } from './lua/generated.ts'
 import { lowerSteps, noteLow, type Refill, rewindSteps, STEPS, unpaidOf } from './numbers/low-points.ts'
 import { exactRate } from './numbers/rate.ts'
 

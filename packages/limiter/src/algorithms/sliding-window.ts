@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Algorithm, Limit, LuaAlgorithm, Meter, PassResult, WaitOptions } from './algorithm.ts'
 import { InvalidLimitError, maxWaitUsOf } from './algorithm.ts'
-import { slidingWindowLua } from './lua/sliding-window.ts'
+import { slidingWindowLua } from './lua/generated.ts'
 import { Packing, shareOut } from './numbers/packing.ts'
 
 /*

@@ -13,6 +13,7 @@ export type WarningCode =
   | 'DIANA_STORE_NOT_CONNECTED'
   | 'DIANA_STORE_MISCONFIGURED'
   | 'DIANA_STORE_EVICTS'
+  | 'DIANA_STORE_FUNCTIONS'
   | 'DIANA_STORE_LOST_COUNTS'
   | 'DIANA_CLOCK_STEPPED'
   | 'DIANA_RULES_REJECTED'
@@ -52,6 +53,9 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
   DIANA_STORE_EVICTS:
     'Redis may evict counts when its memory is full, which frees callers of their limits: set maxmemory-policy to ' +
     'noeviction, and let Diana have a Redis of its own if others need eviction',
+  DIANA_STORE_FUNCTIONS:
+    'the user of Redis may not load or call functions, so each batch of calls costs Redis more: permit the commands fcall and ' +
+    'function|load, or ignore this warning',
   DIANA_STORE_LOST_COUNTS:
     'Redis has lost its counts, and the processes restore what they know: flush no database that Diana counts in, let Redis ' +
     'save to disk, and set maxmemory-policy to noeviction',

@@ -1,4 +1,4 @@
-import type { SendCommand } from '../stores/redis/redis-store.ts'
+import type { SendCommand } from '../stores/redis/send-command.ts'
 import { StoreWalk, walkAlgorithms } from './store-walk.ts'
 import type { Dice } from './walk.ts'
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { SendCommand } from '../redis/redis-store.ts'
 import { evaluate, scriptOf } from '../redis/script/evaluate-script.ts'
+import type { SendCommand } from '../redis/send-command.ts'
 import { RedisShares } from './redis-shares.ts'
 import type { Membership, MembershipRegistry, SignOfLife } from './registry.ts'
 import type { ShareClaim, ShareGrant } from './shares.ts'

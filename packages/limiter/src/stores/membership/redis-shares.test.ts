@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../sources/servers/redis-server.ts'
-import type { SendCommand } from '../redis/redis-store.ts'
+import type { SendCommand } from '../redis/send-command.ts'
 import { RedisShares } from './redis-shares.ts'
 import { ShareBook, type ShareClaim } from './shares.ts'
 

@@ -1,5 +1,5 @@
-import type { SendCommand } from '../redis/redis-store.ts'
 import { evaluate, scriptOf } from '../redis/script/evaluate-script.ts'
+import type { SendCommand } from '../redis/send-command.ts'
 import { type ShareClaim, type ShareGrant, SILENT_PART } from './shares.ts'
 
 const KEPT_MS = 86_400_000

@@ -1,13 +1,11 @@
 import { BatchWriter } from './batch-writer.ts'
-import { fieldJsonOf, type RedisCharge, type RedisPartition } from './counter.ts'
+import type { RedisCharge, RedisPartition } from './counter.ts'
+import { RESETS } from './engine/engine.ts'
 import type { RedisLayout } from './layout.ts'
-import { RESETS } from './script/script.ts'
 import type { DecisionRequest, ScriptRequest } from './script-request.ts'
 
 /** The script's value for an infinite delay. */
 const NEVER = -(2 ** 53)
-/** A single call carries twice its cost, which must stay exact. */
-const LARGEST_COST = 2 ** 52 - 1
 /** With a clock given from outside, time in Redis and time in the test run at different speeds. */
 const TEST_LINGER_MS = 600_000
 
@@ -24,24 +22,26 @@ export interface BatchTerms {
   readonly callersPerHash?: number | undefined
 }
 
-/** Questions as the script reads them: its keys, and its argument; and the partitions that they are about. */
+/** A batch as the engine reads it: its keys and its arguments; and the partitions that they are about. */
 export interface EncodedBatch {
   readonly keys: readonly string[]
-  readonly arg: string
+  readonly args: readonly string[]
   readonly partitions: readonly RedisPartition[]
 }
 
 export function encodeBatch(requests: readonly ScriptRequest[], terms: BatchTerms): EncodedBatch {
-  const { layouts } = terms
-  const clock = encodeTerms(terms)
-  if (requests.length === 1 && isSingleCall(requests[0]!, layouts)) return encodeSingleCall(requests[0], clock)
-  const batch = new BatchWriter(layouts)
+  const batch = new BatchWriter(terms.layouts)
   for (const request of requests) {
     if (isDecision(request)) batch.ask(request)
     else batch.amend(request)
   }
-  const text = batch.end()
-  return { keys: batch.keys, arg: `{${clock}${encodeBirths(batch.partitions)}${text}}`, partitions: batch.partitions }
+  const calls = batch.end()
+  const { keys, rules, callers, partitions } = batch
+  return {
+    keys,
+    args: [`{${encodeTerms(terms)}${encodeBirths(partitions)}${calls}}`, ...rules, ...callers],
+    partitions,
+  }
 }
 
 /** Extends the expiry of some shards of a partition to that of the partition. */
@@ -61,17 +61,6 @@ function isDecision(request: ScriptRequest): request is DecisionRequest {
   return request.what === 'take' || request.what === 'look'
 }
 
-/** One call to take, with each charge in a partition of its own: the script has a fast path for it. */
-function isSingleCall(request: ScriptRequest, layouts: BatchTerms['layouts']): request is DecisionRequest {
-  if (request.what !== 'take') return false
-  const partitions = new Set<string>()
-  for (const { counter, key, cost } of request.charges) {
-    const { current } = counter.partitionOf(key)
-    if (cost > 0 && cost <= LARGEST_COST && !layouts.has(current)) partitions.add(current)
-  }
-  return partitions.size === request.charges.length
-}
-
 /** When partitions were created, as this process knows it; if one is not known, the reply lists all of them. */
 function encodeBirths(partitions: readonly RedisPartition[]): string {
   let births = ''
@@ -81,21 +70,6 @@ function encodeBirths(partitions: readonly RedisPartition[]): string {
     if (createdAt === 0) isKnown = false
   }
   return `"createdAt":[${births}],${isKnown ? '' : '"wantsCreationTimes":1,'}`
-}
-
-function encodeSingleCall({ charges }: DecisionRequest, clock: string): EncodedBatch {
-  const keys: string[] = []
-  const partitions: RedisPartition[] = []
-  const rules: string[] = []
-  let encoded = ''
-  for (const { counter, key, cost, mayWait } of charges) {
-    const partition = counter.partitionOf(key)
-    keys.push(partition.current, partition.previous)
-    partitions.push(partition)
-    rules.push(counter.json)
-    encoded += `${encoded === '' ? '' : ','}${fieldJsonOf(key)},${cost * 2 + (mayWait ? 1 : 0)}`
-  }
-  return { keys, arg: `{${clock}${encodeBirths(partitions)}"rules":[${rules}],"singleCall":[${encoded}]}`, partitions }
 }
 
 /** How the callers of each partition are spread, if the reply corrects the request. */

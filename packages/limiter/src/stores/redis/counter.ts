@@ -10,8 +10,6 @@ const VERSION = 'd5'
 export const PARTITIONS_ON_CLUSTER = 256
 const SLOTS_PER_PARTITION = SLOTS / PARTITIONS_ON_CLUSTER
 
-const [SPACE, LAST_OF_ASCII, QUOTE, BACKSLASH] = [0x20, 0x7e, 0x22, 0x5c]
-
 /** The concurrency slots of a process that renews nothing for so long are released. */
 export const LEASE_MS = 5000
 
@@ -52,16 +50,6 @@ export function fieldOf(key: string): string {
 export function keyOf(field: string): string | undefined {
   if (field.startsWith(':')) return field.slice(1)
   return field.startsWith('~') ? (JSON.parse(field.slice(1)) as string) : undefined
-}
-
-/** The same in JSON. Most keys need nothing escaped, and asking them one by one is cheaper than JSON.stringify. */
-export function fieldJsonOf(key: string): string {
-  for (let i = 0; i < key.length; i++) {
-    const code = key.charCodeAt(i)
-    if (code < SPACE || code > LAST_OF_ASCII || code === QUOTE || code === BACKSLASH)
-      return JSON.stringify(fieldOf(key))
-  }
-  return `":${key}"`
 }
 
 /** A charge to one key's counts in Redis. */

@@ -1,7 +1,7 @@
 import { type Curve, Smooth } from '../../algorithms/smooth.ts'
 import { escapePart } from './counter.ts'
-import type { SendCommand } from './redis-store.ts'
 import { evaluate, scriptOf } from './script/evaluate-script.ts'
+import type { SendCommand } from './send-command.ts'
 
 /** A request for permits, with what Redis needs to know. */
 export interface PaceRequest {

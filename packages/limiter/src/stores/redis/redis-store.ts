@@ -1,4 +1,4 @@
-import { createHash, randomInt } from 'node:crypto'
+import { randomInt } from 'node:crypto'
 import type { LuaAlgorithm } from '../../algorithms/algorithm.ts'
 import { DianaError } from '../../errors.ts'
 import { CountsLost } from '../failover/store-error.ts'
@@ -16,29 +16,27 @@ import {
   redisCharge,
   redisCounter,
 } from './counter.ts'
+import { type Engine, engineWith } from './engine/engine.ts'
+import { EngineClient } from './engine/engine-client.ts'
 import { allParts, FAN_OUT, type RedisLayout } from './layout.ts'
 import { RedisLeases } from './leases.ts'
-import { redisScript } from './script/script.ts'
 import type { RedisCatchUp, Refund, ScriptRequest } from './script-request.ts'
-
-/** Sends one command to Redis: all that Diana needs of a client. */
-export type SendCommand = (command: readonly string[]) => Promise<unknown>
+import type { SendCommand } from './send-command.ts'
 
 export interface RedisStoreOptions {
   /** What every key begins with; default: diana. */
   readonly prefix?: string | undefined
   readonly isCluster?: boolean | undefined
+  /** Sends a command to every master of a Cluster; without it, a Cluster gets a script instead of functions. */
+  readonly sendToMasters?: SendCommand | undefined
+  /** Called once if the user of Redis may not load or call functions, so that a script is used. */
+  readonly onFunctionsForbidden?: ((error: unknown) => void) | undefined
   /** Whole microseconds, for tests and replays; default: the clock of Redis. */
   readonly now?: (() => number) | undefined
   /** So many callers live in a hash before they are spread over several, for tests; default: 2000, or 1000 in a shard. */
   readonly callersPerHash?: number | undefined
   /** Versions of rules that are no longer used are forgotten at once, for tests; default: false. */
   readonly forgetsVersions?: boolean | undefined
-}
-
-interface Script {
-  readonly text: string
-  readonly sha: string
 }
 
 /** A request with the callbacks for its answer. */
@@ -70,7 +68,8 @@ const HOMES_AT_A_TIME = 32
 export class RedisStore implements SharedStore {
   readonly #send: SendCommand
   readonly #luaAlgorithms = new Map<string, LuaAlgorithm>()
-  #script: Script | undefined
+  #engine: Engine | undefined
+  readonly #engineClient: EngineClient
   readonly #prefix: string
   readonly #isCluster: boolean
   readonly #holder = randomInt(2 ** 47)
@@ -99,6 +98,8 @@ export class RedisStore implements SharedStore {
 
   constructor(send: SendCommand, options: RedisStoreOptions = {}) {
     this.#send = send
+    const { isCluster, sendToMasters = isCluster ? undefined : send, onFunctionsForbidden } = options
+    this.#engineClient = new EngineClient({ send, sendToMasters, onForbidden: onFunctionsForbidden })
     this.#prefix = options.prefix ?? 'diana'
     this.#isCluster = options.isCluster ?? false
     this.#now = options.now
@@ -111,7 +112,7 @@ export class RedisStore implements SharedStore {
     for (const { lua } of rule.meters) {
       if (!lua || this.#luaAlgorithms.get(lua.name) === lua) continue
       this.#luaAlgorithms.set(lua.name, lua)
-      this.#script = undefined
+      this.#engine = undefined
     }
     const counter = redisCounter(rule, {
       prefix: this.#prefix,
@@ -322,10 +323,10 @@ export class RedisStore implements SharedStore {
     this.#underWay += requests.length
     try {
       for (let tries = 0; tries < MOST_TRIES; tries++) {
-        const { keys, arg, partitions } = encodeBatch(requests, this.#terms())
+        const { keys, args, partitions } = encodeBatch(requests, this.#terms())
         const sent = partitions.map(({ createdAt }) => createdAt)
         const [sentAtMs, askedAtMs] = [performance.now(), this.#steadyMs()]
-        const reply = await this.#evaluate([String(keys.length), ...keys, arg])
+        const reply = await this.#evaluate([String(keys.length), ...keys, ...args])
         const births = decodeBirths(reply)
         if (births) {
           this.#compareBirths(partitions, sent, births)
@@ -395,15 +396,9 @@ export class RedisStore implements SharedStore {
     else this.#layouts.set(current, layout)
   }
 
-  async #evaluate(rest: readonly string[]): Promise<unknown> {
-    this.#script ??= scriptOf([...this.#luaAlgorithms.values()])
-    const { text, sha } = this.#script
-    try {
-      return await this.#send(['EVALSHA', sha, ...rest])
-    } catch (error) {
-      if (!String(error).includes('NOSCRIPT')) throw error
-      return await this.#send(['EVAL', text, ...rest])
-    }
+  #evaluate(rest: readonly string[]): Promise<unknown> {
+    this.#engine ??= engineWith([...this.#luaAlgorithms.values()])
+    return this.#engineClient.run(this.#engine, rest)
   }
 }
 
@@ -419,12 +414,6 @@ function noteWhatMatters(requests: readonly ScriptRequest[], askedAtMs: number):
       }
     }
   }
-}
-
-/** The moves of all rules so far; in one order, so that processes with the same rules send the same script. */
-function scriptOf(luaAlgorithms: readonly LuaAlgorithm[]): Script {
-  const text = redisScript(luaAlgorithms.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
-  return { text, sha: createHash('sha1').update(text).digest('hex') }
 }
 
 /** Things put together by the slot of a Cluster that they belong to, in their order. */

@@ -1,6 +1,6 @@
 import { escapePart } from './counter.ts'
-import type { SendCommand } from './redis-store.ts'
 import { evaluate, scriptOf } from './script/evaluate-script.ts'
+import type { SendCommand } from './send-command.ts'
 import { slotOf } from './slot.ts'
 
 /** What one rule did in one minute, over the whole fleet. */

@@ -1,17 +1,21 @@
 import { warnOnce } from '../../../common/warn-once.ts'
-import type { SendCommand } from '../redis-store.ts'
+import type { SendCommand } from '../send-command.ts'
 import { type Opened, openCluster, openSingle, unusable } from './open.ts'
 
 /** An ioredis client of the application's own, single or Cluster. */
 export interface IoredisClient {
   call(command: string, ...args: string[]): Promise<unknown>
   readonly isCluster?: boolean
+  /** The nodes of a Cluster. */
+  nodes?(role: 'master'): readonly { call(command: string, ...args: string[]): Promise<unknown> }[]
 }
 
 /** A node-redis client of the application's own; a cluster's needs the key to route by. */
 export interface NodeRedisClient {
   sendCommand(...args: never[]): Promise<unknown>
   readonly masters?: unknown
+  /** The client of one node of a Cluster. */
+  nodeClient?(node: never): unknown
   /** Whether connect() was called. */
   readonly isOpen?: boolean
 }
@@ -23,6 +27,8 @@ export type RedisTarget = string | readonly string[] | IoredisClient | NodeRedis
 export interface RedisConnection {
   readonly send: SendCommand
   readonly isCluster: boolean
+  /** Sends a command to every master of a Cluster; left out if the client cannot. */
+  readonly sendToMasters?: SendCommand
   close(): void
   /** Learns the nodes of a Cluster again, which may be others by now; only of one that Diana opened. */
   reconnect?(): void
@@ -49,7 +55,12 @@ function overCall(client: IoredisClient): Omit<RedisConnection, 'close'> {
   return {
     send: ([command, ...args]) => client.call(command!, ...args),
     isCluster: client.isCluster ?? false,
+    ...(client.isCluster && client.nodes && { sendToMasters: toAll(() => client.nodes!('master').map(overNode)) }),
   }
+}
+
+function overNode(node: Pick<IoredisClient, 'call'>): SendCommand {
+  return ([command, ...args]) => node.call(command!, ...args)
 }
 
 function overSendCommand(client: NodeRedisClient): RedisConnection {
@@ -60,19 +71,42 @@ function overSendCommand(client: NodeRedisClient): RedisConnection {
   }
   type SendByKey = (key: string, isReadonly: boolean, command: readonly string[]) => Promise<unknown>
   const send = client.sendCommand.bind(client) as unknown as SendByKey
-  return { send: command => send(firstKey(command), false, command), isCluster: true, close: leaveOpen }
+  const connection = { isCluster: true, close: leaveOpen }
+  if (!client.nodeClient) return { ...connection, send: command => send(firstKey(command), false, command) }
+  const masters = (): SendCommand[] => (client.masters as never[]).map(master => overNodeRedis(client, master))
+  return {
+    ...connection,
+    send: command => send(firstKey(command), false, command),
+    sendToMasters: toAll(masters),
+  }
 }
 
-/** The key a command is routed by: EVAL and EVALSHA name their keys after the script and their number. */
+function overNodeRedis(client: NodeRedisClient, master: never): SendCommand {
+  return async command => {
+    const node = (await client.nodeClient!(master)) as { sendCommand(command: readonly string[]): Promise<unknown> }
+    return node.sendCommand(command)
+  }
+}
+
+/** Sends a command to several nodes, and fails if one of them does, once all have answered. */
+function toAll(nodes: () => readonly SendCommand[]): SendCommand {
+  return async command => {
+    const outcomes = await Promise.allSettled(nodes().map(send => send(command)))
+    const failure = outcomes.find(outcome => outcome.status === 'rejected')
+    if (failure) throw failure.reason
+  }
+}
+
+/** The key a command is routed by: scripts and functions name their keys after their own name and the number of keys. */
 function firstKey(command: readonly string[]): string {
-  return command[0]!.startsWith('EVAL') ? command[3]! : command[1]!
+  return /^(?:EVAL|FCALL)/.test(command[0]!) ? command[3]! : command[1]!
 }
 
 function ofIoredis({ client, lastError, isBarred }: Opened): RedisConnection {
-  const { send, isCluster } = overCall(client as unknown as IoredisClient)
+  const { send, ...connection } = overCall(client as unknown as IoredisClient)
   return {
+    ...connection,
     send: command => (isBarred() ? Promise.reject(lastError()) : send(command)),
-    isCluster,
     close: () => client.disconnect(),
     ...(client.isCluster ? { reconnect: () => client.disconnect(true) } : {}),
     onReady: listener => client.on('ready', listener),

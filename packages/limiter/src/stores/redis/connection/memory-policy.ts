@@ -1,5 +1,5 @@
 import { warnOnce } from '../../../common/warn-once.ts'
-import type { SendCommand } from '../redis-store.ts'
+import type { SendCommand } from '../send-command.ts'
 
 /**
  * Warns once if Redis may evict keys when its memory is full. All keys of Diana expire, so that policies for keys that

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { SendCommand } from '../redis-store.ts'
+import type { SendCommand } from '../send-command.ts'
 
 /** A Lua script that Redis knows by its digest once it has run. */
 export interface Script {

@@ -10,7 +10,8 @@ import { localCharge, MemoryStore } from '../../memory/memory-store.ts'
 import { type RedisCluster, startCluster } from '../../servers/redis-cluster.ts'
 import { connectRedis } from '../connection/client.ts'
 import { type RedisCharge, type RedisCounter, redisCharge } from '../counter.ts'
-import { RedisStore, type RedisStoreOptions, type SendCommand } from '../redis-store.ts'
+import { RedisStore, type RedisStoreOptions } from '../redis-store.ts'
+import type { SendCommand } from '../send-command.ts'
 
 const NOON = 1_794_744_000_000_000
 const SECOND = 1_000_000

@@ -1,9 +1,4 @@
-import type { LuaAlgorithm } from '../algorithm.ts'
-
-/** The moves of a sliding window in Lua, number for number those of `sliding-window.ts` and `packing.ts`. */
-export const slidingWindowLua: LuaAlgorithm = {
-  name: 'sliding-window',
-  lua: `
+-- The moves of sliding-window.ts and packing.ts, number for number.
 local HELD, CLOSED, LAST, CALLS, LEAD, SEGMENTS = 1, 2, 3, 4, 5, 6
 local moves = {}
 
@@ -203,5 +198,4 @@ function moves.idleAt(meter, state)
   return state[CALLS] == 0 and 0 or state[LAST] + meter.periodUs
 end
 
-return moves`,
-}
+return moves

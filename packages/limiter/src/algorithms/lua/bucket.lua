@@ -1,49 +1,4 @@
-import type { LuaAlgorithm } from '../algorithm.ts'
-
-/** The moves of bucket.ts and low-points.ts in Lua. */
-export const bucketLua: LuaAlgorithm = {
-  name: 'bucket',
-  pass: `
-local LEVEL, MOMENT, LOWS, NEXT, LAST, FLAT = 1, 2, 3, 5, 9, 0.75
-local perStep, stepUs, last, stored = meter.perStep, meter.stepUs, state[MOMENT], state[LEVEL]
-local elapsedUs, level = now - last, stored
-if elapsedUs >= stepUs then
-  local steps = floor(elapsedUs / stepUs)
-  if steps >= stored / perStep then level = 0 else level = stored - steps * perStep end
-end
-local units = cost * meter.token
-local left = meter.capacity - level - units
-if left < 0 or elapsedUs < 0 or meter.startsEmpty == 1 or cost > meter.largest then return nil end
-if elapsedUs > 0 then
-  local begun = level == 0 and now or last + floor(elapsedUs / stepUs) * stepUs
-  if begun > last then
-    local top = state[LAST]
-    if top >= level or top < level * FLAT then
-      local at, since = LOWS, last
-      while at <= LAST and state[at] > 0 do at = at + 2 end
-      while at > LOWS and state[at - 2] >= level do
-        at = at - 2
-        since = min(since, state[at + 1])
-        state[at], state[at + 1] = 0, 0
-      end
-      if level > 0 and at > LAST then
-        local flattest, largest = LAST, 0
-        for place = LAST, NEXT, -2 do
-          local ratio = state[place - 2] / state[place]
-          if ratio >= largest then flattest, largest = place, ratio end
-        end
-        for slot = flattest, LAST - 1 do state[slot] = state[slot + 2] end
-        at = LAST
-      end
-      if level > 0 then state[at], state[at + 1] = level, since end
-    end
-    state[MOMENT] = begun
-  end
-end
-stored = level + units
-state[LEVEL] = stored
-return floor(left / meter.token), state[MOMENT] + ceil(stored / perStep) * stepUs`,
-  lua: `
+-- The moves of bucket.ts and low-points.ts.
 local LEVEL, MOMENT, LOWS, LAST, SLOTS, FLAT, LONGEST_US = 1, 2, 3, 9, 10, 0.75, 86400000000
 local moves = {}
 
@@ -253,5 +208,4 @@ function moves.fullAt(meter, state)
   return state[MOMENT] + paidOffUs(state[LEVEL], meter)
 end
 
-return moves`,
-}
+return moves

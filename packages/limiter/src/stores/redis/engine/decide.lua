@@ -1,0 +1,138 @@
+-- Decisions and amendments of single calls.
+
+-- Calls that hold a slot may last for so long, and still release no slot of others after a reset.
+local HELD_US = 600000000
+
+-- Adds to the reply what one level says: the delay, negative and less 1, if the call cannot pass at once; what remains; and when
+-- all is back.
+local function report(level, delay, remaining, fullAt)
+  if delay > 0 then
+    n = n + 1
+    reply[n] = -min(delay + 1, NEVER)
+  end
+  local reset = fullAt > now and fullAt - now or 0
+  if reset > NEVER or (level.needsRelease and reset > 0) then reset = -1 end
+  if remaining < REMAINING and reset >= 0 and reset < RESETS then
+    n = n + 1
+    reply[n] = remaining * RESETS + reset
+  else
+    reply[n + 1], reply[n + 2], reply[n + 3] = -1, remaining, reset
+    n = n + 3
+  end
+end
+
+-- What is known of the charges of the call that is decided.
+local entries, waits, fits, delays = {}, {}, {}, {}
+
+-- Decides a call by all its charges at once: all are counted, or none. A row has for each charge 2 * rule (+ 1 if the call may
+-- wait) and the cost.
+local function decide(rules, row, isCounting)
+  local allowed, size, d = true, (#row - 2) / 2, 0
+  for c = 1, size do
+    local code, cost = row[c * 2 + 1], row[c * 2 + 2]
+    local mayWait = code % 2
+    local rule = rules[(code - mayWait) / 2]
+    local levels, moves, before = rule.levels, rule.moves, rule.at
+    local entry, wait, doesFit = nextEntry(rule), 0, true
+    for l = 1, #levels do
+      local level = levels[l]
+      local delay = moves[l].delay(level, entry[before + l], now, cost)
+      d = d + 1
+      delays[d] = delay
+      if delay > 0 then
+        if delay > wait then wait = delay end
+        if mayWait == 0 or delay > (level.maxWaitUs or 0) then doesFit = false end
+      end
+    end
+    entries[c], waits[c], fits[c] = entry, wait, doesFit
+    if not (doesFit or rule.shadow) then allowed = false end
+  end
+  d = 0
+  for c = 1, size do
+    local code, cost, entry = row[c * 2 + 1], row[c * 2 + 2], entries[c]
+    local rule = rules[(code - code % 2) / 2]
+    local all, allMoves, before = rule.all, rule.allMoves, rule.at
+    local last, counts = before + #rule.levels, isCounting and allowed and cost > 0 and fits[c]
+    local isChanged = counts
+    for l = 1, #all do
+      local level, moves, state = all[l], allMoves[l], entry[l]
+      local isOwn = l > before and l <= last
+      if counts and isOwn then
+        moves.take(level, state, now, cost, waits[c])
+      elseif counts then
+        record(rule, level, moves, state, cost, waits[c])
+      elseif isCounting and cost > 0 and moves.begin and moves.begin(level, state, now) then
+        isChanged = true
+      end
+      if isOwn then
+        d = d + 1
+        report(level, delays[d], moves.remaining(level, state, now), (moves.fullAt or moves.idleAt)(level, state))
+      end
+    end
+    if isChanged then change(rule.partition, entry) end
+  end
+end
+
+-- Counts what was missed of a caller, as far as it fits, and replies with what does not. The row has for each level what is known
+-- to be used and what is missing.
+local function catchUp(rule, row)
+  local entry, missed = nextEntry(rule), 0
+  for l, level in ipairs(rule.levels) do
+    local moves, state = rule.moves[l], entry[rule.at + l]
+    local known, missing = row[l * 2 + 2], row[l * 2 + 3]
+    local room = moves.remaining(level, state, now)
+    local due = max(0, known + room - (level.most or moves.remaining(level, blank(level.slots), now))) + missing
+    if level.setsMoment then due, room = known, known end
+    local taken = min(due, room)
+    if taken > 0 then moves.take(level, state, now, taken, 0) end
+    missed = max(missed, missing)
+    n = n + 1
+    reply[n] = due - taken
+  end
+  -- other versions get what is known to be used from their own processes
+  for l, level in ipairs(missed > 0 and rule.all or {}) do
+    if l <= rule.at or l > rule.at + #rule.levels then record(rule, level, rule.allMoves[l], entry[l], missed, 0) end
+  end
+  change(rule.partition, entry)
+end
+
+-- Whether the caller was reset after a charge.
+local function isForgotten(partition, field, chargedAt)
+  if chargedAt > partition.resetAt then return false end
+  local hashes, mark = shardsWith(partition, field), '!' .. field
+  table.insert(hashes, partition.current)
+  table.insert(hashes, partition.previous)
+  for _, hash in ipairs(hashes) do
+    local raw = readFields(hash, mark)[1]
+    if raw and #raw == 8 and chargedAt <= fetch('<d', raw) then return true end
+  end
+  local resetAt = partition.resets and partition.resets[field]
+  return resetAt and chargedAt <= resetAt or false
+end
+
+-- Forgets a caller, and remembers when, as long as charges before that could be refunded.
+local function reset(rule)
+  local partition, entry, idleAt = rule.partition, nextEntry(rule), 0
+  local field = entry.field
+  if not (entry.isKnown or entry.isChanged) then return end
+  for l, level in ipairs(rule.all) do
+    idleAt = max(idleAt, rule.allMoves[l].idleAt(level, entry[l]), level.needsRelease and now + HELD_US or 0)
+    entry[l] = blank(level.slots)
+  end
+  change(partition, entry)
+  if idleAt <= now then return end
+  partition.resets = partition.resets or {}
+  partition.resets[field], partition.resetAt, partition.isChanged = now, now, true
+  partition.last = max(partition.last, idleAt)
+end
+
+-- Refunds a charge, or renews leases: the row has an amount, a moment and how long before that it was charged.
+local function amend(rule, row, move)
+  local entry, amount, moment, wait = nextEntry(rule), row[4], row[5], row[6]
+  if move == 'refund' and isForgotten(rule.partition, entry.field, moment - wait) then return end
+  for l, level in ipairs(rule.all) do
+    local amending = rule.allMoves[l][move]
+    if amending then amending(level, entry[l], now, amount, moment, level.start or rule.since) end
+  end
+  change(rule.partition, entry)
+end

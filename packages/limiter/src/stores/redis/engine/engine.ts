@@ -1,0 +1,60 @@
+import { createHash } from 'node:crypto'
+import type { LuaAlgorithm } from '../../../algorithms/algorithm.ts'
+import { luaAlgorithms } from '../../../algorithms/lua/lua-algorithms.ts'
+import { FAN_OUT, HIGHEST_LEVEL } from '../layout.ts'
+import { KEPT_US, MOST_VERSIONS } from '../rule-versions.ts'
+import { decide, moves, partitions, run, runState, shards, states, versions } from './generated.ts'
+
+/** A reply packs `remaining` and `reset` into one number if they are below these bounds. */
+const REMAINING = 2 ** 26
+export const RESETS: number = 2 ** 27
+
+/**
+ * The program that counts in Redis, as a function library, and as a script for a Redis without functions. Both are the same
+ * source: the Lua of every algorithm, and the engine that reads, judges and writes. A library is loaded once and its functions
+ * are made once; a script makes them again for each batch.
+ */
+export interface Engine {
+  /** The name of the library and of its function: a library of other source has another name. */
+  readonly name: string
+  readonly library: string
+  readonly script: string
+  /** The digest by which Redis knows the script. */
+  readonly sha: string
+}
+
+/** The engine with the algorithms that Diana brings, and those of the application. */
+export function engineWith(own: readonly LuaAlgorithm[]): Engine {
+  const source = sourceOf(own)
+  const name = `diana_${digestOf(source).slice(0, 16)}`
+  const script = `${source}\nreturn run(KEYS, ARGV)`
+  return {
+    name,
+    library: `#!lua name=${name}\n${source}\nredis.register_function('${name}', run)`,
+    script,
+    sha: digestOf(script),
+  }
+}
+
+/** The source; in one order, so that processes with the same algorithms have the same library. */
+function sourceOf(own: readonly LuaAlgorithm[]): string {
+  const all = new Map([...luaAlgorithms, ...own].map(algorithm => [algorithm.name, algorithm]))
+  const makers = [...all.values()].sort((a, b) => (a.name < b.name ? -1 : 1)).map(makerOf)
+  return [HEAD, ...makers, runState, moves, states, shards, versions, partitions, decide, run].join('\n')
+}
+
+const HEAD = `
+local FAN_OUT, HIGHEST_LEVEL, KEPT_US, MOST_VERSIONS = ${FAN_OUT}, ${HIGHEST_LEVEL}, ${KEPT_US}, ${MOST_VERSIONS}
+local REMAINING, RESETS = ${REMAINING}, ${RESETS}
+-- Redis 7.0 has these names only while a function runs, not while its library loads, so the first run binds them.
+local floor, ceil, max, min, huge
+local makers = {}`
+
+/** Algorithms stand before the engine, so that they see no names of it. */
+function makerOf({ name, lua }: LuaAlgorithm): string {
+  return `makers[${JSON.stringify(name)}] = function()\n${lua}\nend`
+}
+
+function digestOf(text: string): string {
+  return createHash('sha1').update(text).digest('hex')
+}

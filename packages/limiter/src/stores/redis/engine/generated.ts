@@ -1,0 +1,1245 @@
+// Generated from the .lua files beside it by npm run lua: do not edit.
+
+export const decide: string = `
+-- Decisions and amendments of single calls.
+
+-- Calls that hold a slot may last for so long, and still release no slot of others after a reset.
+local HELD_US = 600000000
+
+-- Adds to the reply what one level says: the delay, negative and less 1, if the call cannot pass at once; what remains; and when
+-- all is back.
+local function report(level, delay, remaining, fullAt)
+  if delay > 0 then
+    n = n + 1
+    reply[n] = -min(delay + 1, NEVER)
+  end
+  local reset = fullAt > now and fullAt - now or 0
+  if reset > NEVER or (level.needsRelease and reset > 0) then reset = -1 end
+  if remaining < REMAINING and reset >= 0 and reset < RESETS then
+    n = n + 1
+    reply[n] = remaining * RESETS + reset
+  else
+    reply[n + 1], reply[n + 2], reply[n + 3] = -1, remaining, reset
+    n = n + 3
+  end
+end
+
+-- What is known of the charges of the call that is decided.
+local entries, waits, fits, delays = {}, {}, {}, {}
+
+-- Decides a call by all its charges at once: all are counted, or none. A row has for each charge 2 * rule (+ 1 if the call may
+-- wait) and the cost.
+local function decide(rules, row, isCounting)
+  local allowed, size, d = true, (#row - 2) / 2, 0
+  for c = 1, size do
+    local code, cost = row[c * 2 + 1], row[c * 2 + 2]
+    local mayWait = code % 2
+    local rule = rules[(code - mayWait) / 2]
+    local levels, moves, before = rule.levels, rule.moves, rule.at
+    local entry, wait, doesFit = nextEntry(rule), 0, true
+    for l = 1, #levels do
+      local level = levels[l]
+      local delay = moves[l].delay(level, entry[before + l], now, cost)
+      d = d + 1
+      delays[d] = delay
+      if delay > 0 then
+        if delay > wait then wait = delay end
+        if mayWait == 0 or delay > (level.maxWaitUs or 0) then doesFit = false end
+      end
+    end
+    entries[c], waits[c], fits[c] = entry, wait, doesFit
+    if not (doesFit or rule.shadow) then allowed = false end
+  end
+  d = 0
+  for c = 1, size do
+    local code, cost, entry = row[c * 2 + 1], row[c * 2 + 2], entries[c]
+    local rule = rules[(code - code % 2) / 2]
+    local all, allMoves, before = rule.all, rule.allMoves, rule.at
+    local last, counts = before + #rule.levels, isCounting and allowed and cost > 0 and fits[c]
+    local isChanged = counts
+    for l = 1, #all do
+      local level, moves, state = all[l], allMoves[l], entry[l]
+      local isOwn = l > before and l <= last
+      if counts and isOwn then
+        moves.take(level, state, now, cost, waits[c])
+      elseif counts then
+        record(rule, level, moves, state, cost, waits[c])
+      elseif isCounting and cost > 0 and moves.begin and moves.begin(level, state, now) then
+        isChanged = true
+      end
+      if isOwn then
+        d = d + 1
+        report(level, delays[d], moves.remaining(level, state, now), (moves.fullAt or moves.idleAt)(level, state))
+      end
+    end
+    if isChanged then change(rule.partition, entry) end
+  end
+end
+
+-- Counts what was missed of a caller, as far as it fits, and replies with what does not. The row has for each level what is known
+-- to be used and what is missing.
+local function catchUp(rule, row)
+  local entry, missed = nextEntry(rule), 0
+  for l, level in ipairs(rule.levels) do
+    local moves, state = rule.moves[l], entry[rule.at + l]
+    local known, missing = row[l * 2 + 2], row[l * 2 + 3]
+    local room = moves.remaining(level, state, now)
+    local due = max(0, known + room - (level.most or moves.remaining(level, blank(level.slots), now))) + missing
+    if level.setsMoment then due, room = known, known end
+    local taken = min(due, room)
+    if taken > 0 then moves.take(level, state, now, taken, 0) end
+    missed = max(missed, missing)
+    n = n + 1
+    reply[n] = due - taken
+  end
+  -- other versions get what is known to be used from their own processes
+  for l, level in ipairs(missed > 0 and rule.all or {}) do
+    if l <= rule.at or l > rule.at + #rule.levels then record(rule, level, rule.allMoves[l], entry[l], missed, 0) end
+  end
+  change(rule.partition, entry)
+end
+
+-- Whether the caller was reset after a charge.
+local function isForgotten(partition, field, chargedAt)
+  if chargedAt > partition.resetAt then return false end
+  local hashes, mark = shardsWith(partition, field), '!' .. field
+  table.insert(hashes, partition.current)
+  table.insert(hashes, partition.previous)
+  for _, hash in ipairs(hashes) do
+    local raw = readFields(hash, mark)[1]
+    if raw and #raw == 8 and chargedAt <= fetch('<d', raw) then return true end
+  end
+  local resetAt = partition.resets and partition.resets[field]
+  return resetAt and chargedAt <= resetAt or false
+end
+
+-- Forgets a caller, and remembers when, as long as charges before that could be refunded.
+local function reset(rule)
+  local partition, entry, idleAt = rule.partition, nextEntry(rule), 0
+  local field = entry.field
+  if not (entry.isKnown or entry.isChanged) then return end
+  for l, level in ipairs(rule.all) do
+    idleAt = max(idleAt, rule.allMoves[l].idleAt(level, entry[l]), level.needsRelease and now + HELD_US or 0)
+    entry[l] = blank(level.slots)
+  end
+  change(partition, entry)
+  if idleAt <= now then return end
+  partition.resets = partition.resets or {}
+  partition.resets[field], partition.resetAt, partition.isChanged = now, now, true
+  partition.last = max(partition.last, idleAt)
+end
+
+-- Refunds a charge, or renews leases: the row has an amount, a moment and how long before that it was charged.
+local function amend(rule, row, move)
+  local entry, amount, moment, wait = nextEntry(rule), row[4], row[5], row[6]
+  if move == 'refund' and isForgotten(rule.partition, entry.field, moment - wait) then return end
+  for l, level in ipairs(rule.all) do
+    local amending = rule.allMoves[l][move]
+    if amending then amending(level, entry[l], now, amount, moment, level.start or rule.since) end
+  end
+  change(rule.partition, entry)
+end
+`
+
+export const moves: string = `
+-- The numbers that the states of a level are measured by, the period first; and how many numbers a state has.
+local function scaleIn(shape)
+  local scale = {}
+  for number in shape:gmatch('%S+') do scale[#scale + 1] = tonumber(number) end
+  return scale, table.remove(scale, 1)
+end
+
+local function periodOf(level)
+  return scaleIn(level.shape)[1]
+end
+
+local function algorithmOf(level)
+  return string.match(level.shape, '=(.*)\$')
+end
+
+-- The functions of each algorithm, made when a rule first needs them.
+local made = {}
+
+-- Levels of an algorithm that only other processes have stay unchanged.
+local function unknownAlgorithm()
+  local none = function() end
+  return {
+    take = none,
+    refund = none,
+    idleAt = function(level) return now + (periodOf(level) or 0) end,
+  }
+end
+
+local function movesOf(level)
+  local moves = made[level.name]
+  if not moves then
+    moves = (makers[level.name] or unknownAlgorithm)()
+    made[level.name] = moves
+  end
+  return moves
+end
+
+local function movesOfAll(levels)
+  local all = {}
+  for l = 1, #levels do all[l] = movesOf(levels[l]) end
+  return all
+end
+`
+
+export const partitions: string = `
+-- A partition: the callers of a rule, or on a Cluster some of them. They live in one hash, so that a batch reads and writes them
+-- with one command each. A hash cannot expire single callers, so there are two of them, the current and the previous:
+--
+--   current  |=========|==========|======...      what is counted goes into the current hash
+--   previous    |    \`-> previous |              a caller is looked for in the current one first, then in the previous one
+--               \`- deleted when nothing in it matters any more; then the current one becomes the previous one
+--
+-- The field '@' of a hash holds numbers: when it began, until when anything in it matters, until when the previous one does,
+-- when a caller was last reset; the mark of the rule's version, since when it counts, and the number that states end with; when
+-- the partition was created, and when this field was last written; when the previous hash began; and how callers are spread
+-- (see layout.ts): a code and a seed. The code has two digits more than processes know: the level at which the next
+-- generation begins, and which of the two names of each shard is that of the current generation. Then follow the versions, if
+-- there are several.
+-- The field '!' .. caller holds when the caller was reset: charges before that are not refunded any more.
+-- Other fields are callers.
+
+local function readAbout(partition, about)
+  partition.begun, partition.lasts, partition.previousLasts, partition.resetAt, partition.mark, partition.since,
+    partition.version, partition.createdAt, partition.saved, partition.previousBegun, partition.code, partition.seed =
+    fetch(ABOUT, about)
+  partition.about = about
+end
+
+-- Begins the current hash of a partition, which continues the previous one if there is one that still matters.
+local function beginPartition(partition)
+  local about = readFields(partition.previous, '@')[1]
+  partition.isKnown, partition.isSpelled, partition.about = false, false, ''
+  partition.begun, partition.lasts, partition.previousLasts, partition.resetAt = now, 0, 0, -1
+  partition.mark, partition.since, partition.version, partition.saved = 0, 0, 0, now
+  partition.previousBegun, partition.code, partition.seed = 0, 0, 0
+  if about and #about >= ABOUT_BYTES then
+    readAbout(partition, about)
+    local begun, lasts, code, seed = partition.begun, partition.lasts, partition.code, partition.seed
+    partition.begun, partition.lasts, partition.previousLasts = now, 0, lasts
+    partition.previousBegun, partition.code, partition.seed = 0, 0, 0
+    if lasts > now then
+      local from, to, _, _, bank = levelsIn(code)
+      partition.previousBegun, partition.seed = begun, seed
+      partition.code = codeOf(floor(code / 4096) % 8, from, to, 1 - bank)
+    end
+    if now < partition.saved then stepBack(partition) end
+  else
+    local time = call('TIME')
+    partition.createdAt = time[1] * SECOND + time[2]
+  end
+  partition.isPreviousKnown = partition.previousLasts <= now
+  -- freed in the background, rather than at once when it expires
+  if about and partition.isPreviousKnown then call('UNLINK', partition.previous) end
+end
+
+-- The current hash becomes the previous one; returns whether callers are spread otherwise then.
+local function rotate(partition)
+  local from, to, _, _, bank = levelsIn(partition.code)
+  local level = to > 0 and nextLevel(partition, to, bank) or 0
+  if level ~= to then
+    local code = partition.code + 4096 * (level - floor(partition.code / 4096) % 8)
+    local head, rest = string.sub(partition.about, 1, ABOUT_BYTES - 16), string.sub(partition.about, ABOUT_BYTES - 7)
+    call('HSET', partition.current, '@', head .. pack('<d', code) .. rest)
+  end
+  if partition.version > 0 then levelsOf(partition, partition.version) end
+  call('UNLINK', partition.previous)
+  local doesMatter = partition.lasts > now
+  if doesMatter then call('RENAME', partition.current, partition.previous) else call('UNLINK', partition.current) end
+  partition.code = codeOf(level, from, to, 1 - bank)
+  partition.previousBegun, partition.begun = partition.begun, now
+  partition.previousLasts, partition.lasts = partition.lasts, 0
+  partition.isKnown, partition.isSpelled = false, false
+  if to > 0 and not doesMatter then
+    partition.code, partition.seed = 0, 0
+    return true
+  end
+  return level ~= to
+end
+
+-- Opens a partition and reads callers in its current hash; returns whether the request has its callers spread otherwise.
+local function openPartition(partition)
+  local layout, first = partition.layout, partition.offset + 1
+  local raws
+  if layout and floor(layout.code / 8) % 8 > 0 then
+    raws = readFields(partition.current, '@')
+  else
+    raws = readFields(partition.current, '@', unpack(partition.fields, first, partition.offset + partition.size))
+  end
+  local about = raws[1]
+  partition.raws = raws
+  if about and #about >= ABOUT_BYTES then
+    readAbout(partition, about)
+    if now < partition.saved then stepBack(partition) end
+  else
+    if about then
+      call('UNLINK', partition.current)
+      partition.raws = {}
+    end
+    beginPartition(partition)
+  end
+  local code = partition.code
+  if code ~= 0 or layout then
+    if code % 4096 ~= (layout and layout.code or 0) or (layout and layout.seed ~= partition.seed) then return true end
+  end
+  if partition.isKnown and now >= partition.previousLasts then
+    partition.isPreviousKnown = true
+    local age = now - partition.begun
+    -- nothing in the previous hash matters any more
+    if age < 0 or (age >= SECOND and age >= partition.lasts - now) then return rotate(partition) end
+  end
+  return false
+end
+
+-- Adds callers that are only in the previous hash.
+local function readPrevious(partition)
+  local fields, offset, raws, places, wanted = partition.fields, partition.offset, partition.raws, {}, {}
+  for place = 1, partition.size do
+    if not raws[place + 1] then
+      places[#places + 1], wanted[#wanted + 1] = place, fields[offset + place]
+    end
+  end
+  partition.isPreviousKnown = true
+  if partition.layout then return readOlderShards(partition, places) end
+  local found = readFields(partition.previous, unpack(wanted))
+  for i, place in ipairs(places) do raws[place + 1] = found[i] end
+end
+
+-- The states of the next caller of a rule, level by level.
+local function nextEntry(rule)
+  local partition = rule.partition
+  local place = partition.served + 1
+  partition.served = place
+  local field = partition.fields[partition.offset + place]
+  local entries = partition.entries
+  local entry = entries and entries[field]
+  if entry then return entry end
+  local raw = partition.raws[place + 1]
+  if not (raw or partition.isPreviousKnown) then
+    readPrevious(partition)
+    raw = partition.raws[place + 1]
+  end
+  entry = { false, field = field, isKnown = raw, isChanged = false }
+  if raw then readStored(entry, rule, raw) end
+  local all = rule.all
+  for l = 1, #all do
+    if not entry[l] then entry[l] = blank(all[l].slots) end
+  end
+  if entries then
+    entries[field] = entry
+  elseif partition.size > 1 then
+    partition.entries = { [field] = entry }
+  end
+  return entry
+end
+
+local function change(partition, entry)
+  if entry.isChanged then return end
+  entry.isChanged, partition.changes = true, partition.changes + 1
+  partition.changed[partition.changes] = entry
+end
+
+-- Deletes callers of which nothing matters any more.
+local function forget(partition, fields)
+  for _, field in ipairs(fields) do
+    for _, shard in ipairs(shardsWith(partition, field)) do call('HDEL', shard, field) end
+  end
+  call('HDEL', partition.current, unpack(fields))
+  if partition.previousLasts > now then call('HDEL', partition.previous, unpack(fields)) end
+end
+
+-- What is written to a partition: fields and their texts, in turn.
+local written = {}
+
+-- Collects what has changed; returns how many texts there are, and callers to forget.
+local function collect(partition)
+  local all, moves, widths, changed = partition.all, partition.moves, partition.widths, partition.changed
+  local count, gone = 0, nil
+  for i = 1, partition.changes do
+    local entry, idleAt = changed[i], 0
+    changed[i] = false
+    for l = 1, #all do
+      local levelIdleAt = moves[l].idleAt(all[l], entry[l])
+      if levelIdleAt > idleAt then idleAt = levelIdleAt end
+    end
+    if idleAt <= now then
+      gone = gone or {}
+      gone[#gone + 1] = entry.field
+    else
+      written[count + 1], written[count + 2] = entry.field, encode(entry, all, widths, partition.version)
+      count = count + 2
+      if idleAt > partition.last then partition.last = idleAt end
+    end
+  end
+  for field, moment in pairs(partition.resets or {}) do
+    written[count + 1], written[count + 2] = '!' .. field, pack('<d', moment)
+    count = count + 2
+  end
+  return count, gone
+end
+
+local function savePartition(partition)
+  local count, gone = collect(partition)
+  local lastsLonger = partition.last > partition.lasts
+  -- some more than is needed, so that it need not be written again for a while
+  if lastsLonger then partition.lasts = min(now + (partition.last - now) * 1.25, now + LONGEST) end
+  if lastsLonger or partition.isChanged or (count > 0 and now - partition.saved >= SECOND) then
+    local isPlain = not (partition.spelling or partition.untils)
+    local versions = isPlain and string.sub(partition.about, ABOUT_BYTES + 1) or spell(partition)
+    partition.about = pack(
+      ABOUT, partition.begun, partition.lasts, partition.previousLasts, partition.resetAt, partition.mark, partition.since,
+      partition.version, partition.createdAt, now, partition.previousBegun, partition.code, partition.seed
+    ) .. versions
+    written[count + 1], written[count + 2] = '@', partition.about
+    count = count + 2
+  end
+  if count > 0 and partition.isSpread then
+    saveShards(partition, written, count)
+  elseif count > 0 then
+    local added = call('HSET', partition.current, unpack(written, 1, count))
+    if added > 0 and call('HLEN', partition.current) > (request.most or PARTITION_CALLERS) then
+      spreadFurther(partition.current, partition.about)
+    end
+  end
+  if lastsLonger then expire(partition.current, partition.lasts) end
+  if gone then forget(partition, gone) end
+end
+`
+
+export const runState: string = `
+local call, pack, fetch
+
+-- What one run is about: its keys, the decoded request, the moment, and the reply so far, of n numbers.
+local keys, request, now, reply, n
+
+local SECOND = 1000000
+-- Lua returns at most 8000 values at once.
+local MANY = 1000
+-- Redis accepts no expiry that is infinite.
+local LONGEST = 1e16
+-- Replies are whole numbers; longer than 285 years is never.
+local NEVER = 2 ^ 53
+-- No state has more numbers.
+local MAX_NUMBERS = 100000
+-- Kinds of requests, as a row of the request begins.
+local TAKE, REFUND, RENEW, CATCH_UP = 1, 2, 3, 5
+-- The numbers in the field '@' of a partition and of a shard.
+local ABOUT, ABOUT_BYTES, SHARD_BYTES = '<dddddddddddd', 96, 16
+
+local function bindNames()
+  floor, ceil, max, min, huge = math.floor, math.ceil, math.max, math.min, math.huge
+  call, pack, fetch = redis.call, struct.pack, struct.unpack
+end
+
+-- A library keeps its locals between runs, so what is decoded once need not be decoded again.
+local MAX_DECODED, MAX_DECODED_BYTES = 500, 2000
+local decoded, decodedCount = {}, 0
+
+local function decode(text)
+  local value = decoded[text]
+  if value then return value end
+  value = cjson.decode(text)
+  if #text > MAX_DECODED_BYTES then return value end
+  if decodedCount == MAX_DECODED then decoded, decodedCount = {}, 0 end
+  decoded[text], decodedCount = value, decodedCount + 1
+  return value
+end
+
+local formats = {}
+
+-- The format of so many numbers.
+local function formatOf(count)
+  local format = formats[count]
+  if not format then
+    format = '<' .. string.rep('d', count)
+    formats[count] = format
+  end
+  return format
+end
+
+-- A key of another type is not ours: delete it.
+local function readFields(key, ...)
+  local found = redis.pcall('HMGET', key, ...)
+  if not found.err then return found end
+  if found.err:find('WRONGTYPE', 1, true) then call('UNLINK', key) end
+  return call('HMGET', key, ...)
+end
+
+-- Redis frees what expires in its main thread, and looks for it ten times a second. So hashes that stop to matter together expire
+-- one after the other, in an order by their names: so far apart on average, or closer if that would take too long for many.
+local LINGER_MS, APART_MS, MANY_APART_MS, LONG_MS, AT_LEAST_WITHIN_MS = 1000, 400, 100, 100000, 500
+
+local function expire(key, lasts, shards)
+  local place = tonumber(string.sub(redis.sha1hex(key), 1, 6), 16) / 2 ^ 24
+  local hashes = (shards or 1) * (request.perRule or 1)
+  local withinMs = max(AT_LEAST_WITHIN_MS, min(hashes * APART_MS, LONG_MS), hashes * MANY_APART_MS)
+  local ttlMs = ceil((lasts - now) / 1000 + place * withinMs) + (request.lingerMs or LINGER_MS)
+  call('PEXPIRE', key, string.format('%.0f', ttlMs))
+end
+`
+
+export const run: string = `
+-- One run of the engine, for a batch of requests.
+--
+--   keys     two per partition: the current hash and the previous one; then the shards of partitions that are spread, two names each
+--   args[1]  JSON:
+--              rules: how many rules follow; places: the partition of each (left out: each has one for itself, in their order)
+--              calls: rows of numbers, each with what it is and how many calls in a row are alike, and then
+--                to take or look: for each charge 2 * rule (+ 1 if the call may wait) and the cost
+--                to refund: 2 * rule, the cost, the moment and the wait; to renew leases: 2 * rule, the least and the most slots
+--                  held; to reset: 2 * rule
+--                to catch up: 2 * rule, and for each level what is known to be used and what is missing
+--              createdAt: when each partition was created, as the process knows it, or 0; wantsCreationTimes: the reply lists them
+--              layouts (left out: none is spread): for each partition false, or { code, seed, shards: for each level where in keys
+--                the shard of each of its callers is, in the order of the calls }; perRule: how many partitions a rule has
+--              now (left out: the clock of the server), lingerMs, most (callers in a hash), forgets: for tests
+--            or keep: the keys are a partition and some of its shards, of so many; they live on for as long as the partition matters
+--   args[2]… each rule: { mark, since?, shadow?, levels: [{ name, slots, shape, coreSlots?, maxWaitUs?, needsRelease?, … numbers }] }
+--            and then the caller of each charge, in the order of the calls
+--   reply    numbers: now, then for each call that asks and each level the delay if the call cannot pass at once, negative and
+--            less 1 (the least there is: never), and then remaining * RESETS + reset; or, if one of them is too large for
+--            that, -1, remaining and reset (-1 is never); for each level that catches up, what did not fit;
+--            or, if a partition is spread otherwise than the request has it, -1 and the code and the seed of each partition;
+--            or, if a partition was created at another moment than the request has it, -2 and the moment of each, 0 if it is not
+--            there. In both cases nothing was counted.
+
+-- The rules and the partitions of the run. Their tables are used again by the next run, since garbage costs Redis more than what
+-- a run computes.
+local MAX_KEPT = 64
+local rules, partitions = {}, {}
+
+local function preparePartition(h)
+  local partition = partitions[h]
+  if not partition then
+    partition = {}
+    partitions[h] = partition
+  end
+  partition.current, partition.previous = keys[h * 2 - 1], keys[h * 2]
+  partition.layout = request.layouts and request.layouts[h]
+  -- its callers are \`size\` of the fields, behind \`offset\`; so many of them were served
+  partition.fields, partition.offset, partition.size, partition.served = false, 0, 0, 0
+  partition.entries, partition.changes, partition.resets, partition.last = false, 0, false, 0
+  partition.isSpread, partition.isPreviousKnown, partition.isKnown, partition.isSpelled = false, false, true, true
+  partition.isChanged, partition.lists, partition.spelling, partition.untils = false, false, false, false
+  partition.seen, partition.places = false, false
+  partition.changed = partition.changed or {}
+end
+
+-- Reads the rules of the request; returns how many partitions they have.
+local function readRules(args)
+  local count = 0
+  for r = 1, request.rules do
+    local spec, h = decode(args[r + 1]), request.places and request.places[r] or r
+    if not spec.moves then spec.moves, spec.widths = movesOfAll(spec.levels), widthsOf(spec.levels) end
+    if h > count then
+      preparePartition(h)
+      count = h
+    end
+    local rule = rules[r] or {}
+    rules[r] = rule
+    rule.mark, rule.since, rule.shadow, rule.partition = spec.mark, spec.since or false, spec.shadow, partitions[h]
+    rule.levels, rule.moves = spec.levels, spec.moves
+    -- where its levels are among those of all versions
+    rule.at, rule.all, rule.allMoves, rule.widths, rule.slowest = 0, spec.levels, spec.moves, spec.widths, false
+  end
+  return count
+end
+
+-- Gives each partition its callers.
+local function readCallers(args, count)
+  local at = request.rules + 1
+  if count == 1 then
+    local partition = partitions[1]
+    partition.fields, partition.offset, partition.size = args, at, #args - at
+    return
+  end
+  for h = 1, count do partitions[h].fields = {} end
+  for _, row in ipairs(request.calls) do
+    local lastCode = row[1] <= TAKE and #row or 3
+    for _ = 1, row[2] do
+      for code = 3, lastCode, 2 do
+        local partition = rules[(row[code] - row[code] % 2) / 2].partition
+        at = at + 1
+        partition.size = partition.size + 1
+        partition.fields[partition.size] = args[at]
+      end
+    end
+  end
+end
+
+-- Opens all partitions; returns a reply if the request and Redis do not agree on them.
+local function openPartitions(count)
+  local isStale, isLost, createdAt, reason = false, false, request.createdAt, nil
+  for h = 1, count do
+    local partition = partitions[h]
+    isStale = openPartition(partition) or isStale
+    if createdAt[h] ~= 0 and createdAt[h] ~= partition.createdAt then isLost = true end
+    if partition.layout and not isStale then readShards(partition) end
+  end
+  if isLost then
+    reason = { -2 }
+    for h = 1, count do reason[h + 1] = partitions[h].about ~= '' and partitions[h].createdAt or 0 end
+  elseif isStale then
+    reason = { -1 }
+    for h = 1, count do reason[h * 2], reason[h * 2 + 1] = partitions[h].code % 4096, partitions[h].seed end
+  end
+  return reason
+end
+
+local function serve(row)
+  local what = row[1]
+  if what <= TAKE then
+    for _ = 1, row[2] do decide(rules, row, what == TAKE) end
+    return
+  end
+  local rule = rules[row[3] / 2]
+  if what == CATCH_UP then
+    catchUp(rule, row)
+  elseif what == REFUND or what == RENEW then
+    amend(rule, row, what == REFUND and 'refund' or 'renew')
+  else
+    reset(rule)
+  end
+end
+
+local function run(givenKeys, args)
+  if not call then bindNames() end
+  keys, request = givenKeys, decode(args[1])
+  now = request.now
+  if not now then
+    local time = call('TIME')
+    now = time[1] * SECOND + time[2]
+  end
+  -- the constructor makes room for the answer to a single call
+  reply, n = { now, nil, nil, nil }, 1
+  if request.keep then
+    keepShards(request.keep)
+    return reply
+  end
+  if #rules > MAX_KEPT then rules, partitions = {}, {} end
+  local count = readRules(args)
+  readCallers(args, count)
+  local reason = openPartitions(count)
+  if reason then return reason end
+  for r = 1, request.rules do
+    local rule = rules[r]
+    local partition = rule.partition
+    if partition.mark ~= rule.mark or not partition.isSpelled then takeOver(partition, rule) end
+  end
+  for r = 1, request.rules do bindRule(rules[r]) end
+  local calls = request.calls
+  for c = 1, #calls do serve(calls[c]) end
+  for h = 1, count do savePartition(partitions[h]) end
+  if request.wantsCreationTimes then
+    for h = 1, count do reply[n + h] = partitions[h].about ~= '' and partitions[h].createdAt or 0 end
+  end
+  return reply
+end
+`
+
+export const shards: string = `
+-- Partitions whose callers are spread over several hashes, the shards, because Redis frees a large hash in its main thread.
+-- The hash of the partition has the layout of its callers; a shard has a field '@' with when its generation began and until when
+-- anything in the shard matters. A shard of another generation is not read, and is deleted before it is written.
+--
+-- A caller is looked for where the current generation writes, then at the lower levels that it wrote to before it was spread
+-- further, and then, in the same order, where the previous generation wrote. So spreading a partition moves no callers: each
+-- moves when it is next charged.
+
+-- A partition with more callers than this is spread, and one whose shards have more is spread further; to free so many takes
+-- Redis a millisecond at most.
+local PARTITION_CALLERS, SHARD_CALLERS = 2000, 1000
+
+local function levelsIn(code)
+  return code % 8, floor(code / 8) % 8, floor(code / 64) % 8, floor(code / 512) % 8, floor(code / 32768) % 2
+end
+
+-- The code of a generation that has just begun: the level it writes to, the levels of the one before, and its bank.
+local function codeOf(level, previousFrom, previousTo, bank)
+  return level + 8 * level + 64 * previousFrom + 512 * previousTo + 4096 * level + 32768 * bank
+end
+
+-- Spreads the callers of a partition, from now on, over more shards than before.
+local function spreadFurther(current, about)
+  local code, seed = fetch('<dd', about, ABOUT_BYTES - 15)
+  if floor(code / 8) % 8 == HIGHEST_LEVEL then return end
+  -- the address of a table in memory is not known to callers
+  if seed == 0 then seed = tonumber(string.sub(redis.sha1hex(tostring({}) .. current .. now), 1, 12), 16) end
+  local layout = pack('<dd', code + 8 + 4096, seed)
+  call('HSET', current, '@', string.sub(about, 1, ABOUT_BYTES - 16) .. layout .. string.sub(about, ABOUT_BYTES + 1))
+end
+
+-- The level that the next generation begins with.
+local function nextLevel(partition, level, bank)
+  local callers = call('HLEN', keys[partition.layout.shards[level][1] + bank]) * FAN_OUT ^ level
+  while level > 0 do
+    local room = level == 1 and (request.most or PARTITION_CALLERS) or (request.most or SHARD_CALLERS) * FAN_OUT ^ (level - 1)
+    if callers * 4 > room then break end
+    level = level - 1
+  end
+  return level
+end
+
+-- Reads callers that one generation has at one level; returns the places of those that are not there.
+local function readLevel(partition, level, bank, begun, root, places)
+  local shards, fields, raws, seen = partition.layout.shards[level], partition.fields, partition.raws, partition.seen
+  local offset = partition.offset
+  local fieldsAt, placesAt, names, missing = {}, {}, {}, {}
+  for _, place in ipairs(places) do
+    local at = level == 0 and 0 or shards[place] + bank
+    if not fieldsAt[at] then
+      fieldsAt[at], placesAt[at], names[#names + 1] = { '@' }, {}, at
+    end
+    table.insert(fieldsAt[at], fields[offset + place])
+    table.insert(placesAt[at], place)
+  end
+  for _, at in ipairs(names) do
+    local found = readFields(at == 0 and root or keys[at], unpack(fieldsAt[at]))
+    local about, isOurs = found[1], at == 0
+    seen[at] = -1
+    if at > 0 and about and #about >= SHARD_BYTES then
+      local written, lasts = fetch('<dd', about)
+      if written == begun then isOurs, seen[at] = true, lasts end
+    end
+    for i, place in ipairs(placesAt[at]) do
+      local raw = isOurs and found[i + 1]
+      if raw then raws[place + 1] = raw else missing[#missing + 1] = place end
+    end
+  end
+  return missing
+end
+
+local function readShards(partition)
+  local from, to, _, _, bank = levelsIn(partition.code)
+  partition.seen = {}
+  if to == 0 then return end
+  local places = {}
+  for place = 1, partition.size do places[place] = place end
+  readLevel(partition, to, bank, partition.begun, partition.current, places)
+  partition.isSpread, partition.isPreviousKnown = true, from == to and partition.previousLasts <= now
+end
+
+local function readOlderShards(partition, places)
+  local from, to, previousFrom, previousTo, bank = levelsIn(partition.code)
+  for level = to - 1, from, -1 do
+    places = readLevel(partition, level, bank, partition.begun, partition.current, places)
+  end
+  if partition.previousLasts <= now then return end
+  for level = previousTo, previousFrom, -1 do
+    places = readLevel(partition, level, 1 - bank, partition.previousBegun, partition.previous, places)
+  end
+end
+
+-- Where the shards of a caller are among the keys, level by level.
+local function placeOf(partition, field)
+  if not partition.places then
+    partition.places = {}
+    for place = 1, partition.size do partition.places[partition.fields[partition.offset + place]] = place end
+  end
+  return partition.places[field]
+end
+
+local function saveShards(partition, written, count)
+  local _, to, _, _, bank = levelsIn(partition.code)
+  local shards, seen, last = partition.layout.shards[to], partition.seen, partition.last
+  local lasts, grown = max(partition.lasts, partition.previousLasts), nil
+  local about, groups, names = pack('<dd', partition.begun, lasts), {}, {}
+  for i = 1, count, 2 do
+    local field = written[i]
+    if field == '@' then
+      call('HSET', partition.current, field, written[i + 1])
+    else
+      -- a reset has its moment beside its caller
+      local at = shards[placeOf(partition, field) or placeOf(partition, string.sub(field, 2))] + bank
+      local group = groups[at]
+      if not group then
+        group = seen[at] < last and { '@', about } or {}
+        groups[at], names[#names + 1] = group, at
+      end
+      table.insert(group, field)
+      table.insert(group, written[i + 1])
+    end
+  end
+  for _, at in ipairs(names) do
+    local name = keys[at]
+    if seen[at] < 0 then call('UNLINK', name) end
+    local added = call('HSET', name, unpack(groups[at]))
+    if seen[at] < last then expire(name, lasts, FAN_OUT ^ to) end
+    if added > 0 then grown = name end
+  end
+  -- shards grow alike, so one of them speaks for all
+  if grown and call('HLEN', grown) > (request.most or SHARD_CALLERS) then spreadFurther(partition.current, partition.about) end
+end
+
+-- Every shard in which a caller could be, whatever generation it is of.
+local function shardsWith(partition, field)
+  local names = {}
+  for _, shards in ipairs(partition.layout and partition.layout.shards or {}) do
+    local at = shards[placeOf(partition, field)]
+    if at then
+      table.insert(names, keys[at])
+      table.insert(names, keys[at + 1])
+    end
+  end
+  return names
+end
+
+-- After a change of the limit, shards live on for as long as the partition does.
+local function keepShards(count)
+  local about = readFields(keys[1], '@')[1]
+  if not (about and #about >= ABOUT_BYTES) then return end
+  local _, lasts, previousLasts = fetch(ABOUT, about)
+  for k = 2, #keys do
+    local leftMs = call('PTTL', keys[k])
+    if leftMs >= 0 and leftMs < (max(lasts, previousLasts) - now) / 1000 then
+      expire(keys[k], max(lasts, previousLasts), count)
+    end
+  end
+end
+`
+
+export const states: string = `
+-- States of callers. Redis has a state as text: the numbers of each level of the rule, one level after the other, and at the end
+-- the number of the layout that says which levels these are (see versions.lua). A run decodes a state once, changes it in
+-- place, and encodes it once, when it is saved.
+
+-- How many numbers each level has: all of them, and those that are always stored. 0 stands for a number that varies, and is
+-- then stored before the others.
+local function widthsOf(levels)
+  local widths = { all = {}, core = {}, coreSum = 0, isShorter = false }
+  for l, level in ipairs(levels) do
+    local slots, core = level.slots, level.coreSlots or level.slots
+    widths.all[l], widths.core[l], widths.coreSum = slots, core, widths.coreSum + core
+    if core < slots then widths.isShorter = true end
+  end
+  return widths
+end
+
+-- A state that counts nothing; only a list that varies in length has its length beside it.
+local function blank(slots)
+  if slots == 0 then return { n = 0 } end
+  if slots == 2 then return { 0, 0 } end
+  local state = {}
+  for slot = 1, slots do state[slot] = 0 end
+  return state
+end
+
+local function numbersIn(raw)
+  local count = #raw / 8
+  if count <= MANY then return { fetch(formatOf(count), raw) }, count end
+  local numbers = {}
+  for first = 1, count, MANY do
+    local size = min(MANY, count - first + 1)
+    local some = { fetch(formatOf(size), raw, first * 8 - 7) }
+    for i = 1, size do numbers[first + i - 1] = some[i] end
+  end
+  return numbers, count
+end
+
+-- Fills in the states of all levels; numbers that are not stored are 0. Returns false if the numbers are not of these levels.
+local function readStates(states, numbers, count, levels, widths)
+  local isShort = count == widths.coreSum + 1
+  local slotsOf, first = isShort and widths.core or widths.all, levels[1]
+  if not levels[2] and slotsOf[1] > 0 then
+    if slotsOf[1] ~= count - 1 then return false end
+    numbers[count] = nil
+    for slot = count, isShort and first.slots or 0 do numbers[slot] = 0 end
+    states[1] = numbers
+    return true
+  end
+  local from = 0
+  for l = 1, #levels do
+    local slots, state = slotsOf[l], blank(levels[l].slots)
+    if slots == 0 then
+      from = from + 1
+      slots = numbers[from]
+      state.n = slots
+    end
+    if not (slots and slots >= 0 and from + slots < count) then return false end
+    for slot = 1, slots do state[slot] = numbers[from + slot] end
+    from = from + slots
+    states[l] = state
+  end
+  return from + 1 == count
+end
+
+local function encode(states, levels, widths, number)
+  local slotsOf = widths.core
+  for l = 1, widths.isShorter and #levels or 0 do
+    local core = levels[l].coreSlots
+    if core and states[l][core + 1] ~= 0 then slotsOf = widths.all end
+  end
+  local flat, size = states[1], slotsOf[1]
+  if levels[2] or size == 0 then
+    flat, size = {}, 0
+    for l = 1, #levels do
+      local state, count = states[l], slotsOf[l]
+      if count == 0 then
+        count = state.n
+        size = size + 1
+        flat[size] = count
+      end
+      for slot = 1, count do flat[size + slot] = state[slot] end
+      size = size + count
+    end
+  end
+  flat[size + 1] = number
+  if size < MANY then return pack(formatOf(size + 1), unpack(flat, 1, size + 1)) end
+  local texts = {}
+  for first = 1, size + 1, MANY do
+    local some = min(MANY, size + 2 - first)
+    texts[#texts + 1] = pack(formatOf(some), unpack(flat, first, first + some - 1))
+  end
+  return table.concat(texts)
+end
+`
+
+export const versions: string = `
+-- Rules whose limits differ between processes, or have just changed.
+--
+-- Each set of limits that lives in a partition is a version of the rule. While several are in use, the state of a caller holds the
+-- numbers of all of them, one after the other: every call is judged by its own version, and recorded by all others. So each
+-- version knows all calls, whichever version admitted them. A version that is no longer used leaves after a while
+-- (rule-versions.ts, which does the same for counts in memory).
+--
+-- Whenever a version joins or leaves, the layout of states gets another number. The field '@' .. number lists the levels: \`of\` is
+-- the mark of the version that a level belongs to, \`start\` is when that version joined, \`from\` is the index of the level that
+-- it continues in the list before, which it \`keeps\` unchanged, or converts as of \`start\`. A state is converted when it is read:
+-- the answer does not depend on when the caller comes, and a refusal needs to store nothing.
+--
+-- The mark of a partition is that of its only version; with several it is the negative mark of the one that was used last, and
+-- pairs of numbers follow in the field '@': the mark of each version, and until when it is kept.
+
+-- A state that so many versions came after counts as nothing.
+local MOST_CONVERSIONS = 250
+
+-- The levels of a layout of states.
+local function levelsOf(partition, number)
+  partition.lists = partition.lists or {}
+  if partition.lists[number] == nil then
+    local field = string.format('@%.0f', number)
+    local text = call('HGET', partition.current, field) or readFields(partition.previous, field)[1]
+    local isList, list = pcall(cmsgpack.unpack, text)
+    partition.lists[number] = text and isList and type(list) == 'table' and list or false
+  end
+  return partition.lists[number]
+end
+
+local function versionsIn(levels)
+  local versions = {}
+  for l, level in ipairs(levels) do
+    local version = versions[#versions]
+    if not version or version.mark ~= level.of then
+      version = { mark = level.of, start = level.start, at = l - 1, longest = 0, levels = {} }
+      versions[#versions + 1] = version
+    end
+    table.insert(version.levels, level)
+    version.longest = max(version.longest, periodOf(level) or 0)
+  end
+  return versions
+end
+
+-- The place of the level whose counts a new one continues: that of its period, else the next longer one, else the longest.
+local function sourceLevelIn(levels, period, l, algorithm)
+  local longer, longest
+  for _, level in ipairs(levels) do
+    if algorithmOf(level) ~= algorithm then return nil end
+  end
+  if not period then return levels[l] and l end
+  if levels[l] and periodOf(levels[l]) == period then return l end
+  for p, level in ipairs(levels) do
+    local other = periodOf(level)
+    if not other then return levels[l] and l end
+    if other >= period and (not longer or other < periodOf(levels[longer])) then longer = p end
+    if not longest or other > periodOf(levels[longest]) then longest = p end
+  end
+  return longer or longest
+end
+
+-- The version that was used last knows best; unless it has forgotten what another one, of a longer period, still knows.
+local function sourceLevelOf(versions, latest, level, l)
+  local period, algorithm = periodOf(level), algorithmOf(level)
+  local place = sourceLevelIn(latest.levels, period, l, algorithm)
+  local known = place and periodOf(latest.levels[place])
+  if period and (known or 0) < period then
+    local levels, places = {}, {}
+    for _, version in ipairs(versions) do
+      for p, other in ipairs(version.levels) do
+        if algorithmOf(other) == algorithm then levels[#levels + 1], places[#places + 1] = other, version.at + p end
+      end
+    end
+    local other = sourceLevelIn(levels, period, 0, algorithm)
+    if other and (periodOf(levels[other]) or 0) > (known or 0) then return places[other] end
+  end
+  return place and latest.at + place
+end
+
+local function livesFor(version, versions)
+  if request.forgets then return 0 end
+  for _, other in ipairs(versions) do
+    if other ~= version and other.longest >= version.longest then return KEPT_US end
+  end
+  return max(KEPT_US, version.longest)
+end
+
+local function copyOf(level, of, start, from, keeps)
+  local copy = {}
+  for name, value in pairs(level) do copy[name] = value end
+  copy.of, copy.start, copy.from, copy.keeps, copy.behindUs = of, start, from, keeps, nil
+  return copy
+end
+
+-- Until when each version is kept, by its mark.
+local function untilsOf(partition)
+  if partition.untils then return partition.untils end
+  partition.untils = {}
+  for at = ABOUT_BYTES + 1, #partition.about - 15, 16 do
+    local mark, lasts = fetch('<dd', partition.about, at)
+    partition.untils[mark] = lasts
+  end
+  return partition.untils
+end
+
+-- Writes a list of levels when the partition is saved.
+local function keepList(partition, levels)
+  partition.spelling = partition.spelling or {}
+  partition.spelling[partition.version], partition.isSpelled = levels, true
+end
+
+local function define(partition, levels)
+  partition.version = partition.version + 1
+  partition.lists = partition.lists or {}
+  partition.lists[partition.version] = levels
+  keepList(partition, levels)
+end
+
+-- What is counted so far is converted as of now, even if nothing else is written, and may matter for longer than it did.
+local function extend(partition, rule, earlierLevels)
+  local leftUs, lasts = max(0, partition.lasts - now, partition.previousLasts - now), 0
+  for _, earlier in ipairs(earlierLevels) do
+    for _, level in ipairs(rule.levels) do
+      local longest = algorithmOf(earlier) == algorithmOf(level) and movesOf(level).longest
+      lasts = max(lasts, longest and longest(level, scaleIn(earlier.shape), leftUs) or leftUs + (periodOf(level) or 0))
+    end
+  end
+  lasts = min(now + lasts, now + LONGEST)
+  partition.last = max(partition.last, lasts)
+  if partition.previousLasts > now and lasts > partition.previousLasts then
+    partition.previousLasts = lasts
+    expire(partition.previous, lasts)
+  end
+end
+
+-- The versions that stay when a rule's is used, the rule's own among them if it is there.
+local function stayingOf(versions, rule, untils)
+  local staying, own = {}, nil
+  for _, version in ipairs(versions) do
+    if version.mark == rule.mark then own = version end
+    if version.mark == rule.mark or untils[version.mark] > now then staying[#staying + 1] = version end
+  end
+  while #staying + (own and 0 or 1) > MOST_VERSIONS do
+    local first
+    for s, version in ipairs(staying) do
+      if version ~= own and (not first or untils[version.mark] < untils[staying[first].mark]) then first = s end
+    end
+    table.remove(staying, first)
+  end
+  return staying, own
+end
+
+-- Whether all versions but the rule's own are still kept.
+local function areKept(partition, rule)
+  for at = ABOUT_BYTES + 1, #partition.about - 15, 16 do
+    local mark, lasts = fetch('<dd', partition.about, at)
+    if mark ~= rule.mark and lasts <= now then return false end
+  end
+  return not partition.untils
+end
+
+-- The levels after a rule's version was used: those of the versions that stay, and those of the rule if it is new.
+local function join(partition, rule, levels, versions, latest, staying, own, start)
+  local after = {}
+  for _, version in ipairs(staying) do
+    for l, level in ipairs(version.levels) do
+      after[#after + 1] = copyOf(level, level.of, level.start, version.at + l, true)
+    end
+  end
+  if not own then
+    for l, level in ipairs(rule.levels) do
+      after[#after + 1] = copyOf(level, rule.mark, start, sourceLevelOf(versions, latest, level, l))
+    end
+    partition.since = start
+    if partition.isKnown or partition.previousLasts > now then extend(partition, rule, levels) end
+  end
+  define(partition, after)
+  partition.isChanged = true
+end
+
+-- Lets the version of a rule be the one that was used last; it joins those in use, and those that are not used any more leave.
+local function takeOver(partition, rule)
+  local levels = partition.version > 0 and levelsOf(partition, partition.version)
+  if not levels then
+    partition.mark = rule.mark
+    partition.since = min(now, partition.version == 0 and rule.since or -1)
+    levels = {}
+    for l, level in ipairs(rule.levels) do levels[l] = copyOf(level, rule.mark, partition.since) end
+    return define(partition, levels)
+  end
+  if not partition.isSpelled then keepList(partition, levels) end
+  if partition.mark == rule.mark or (partition.mark == -rule.mark and areKept(partition, rule)) then return end
+  local untils, latest = untilsOf(partition), nil
+  local mark = partition.mark < 0 and -partition.mark or partition.mark
+  local versions, listed = {}, versionsIn(levels)
+  for _, version in ipairs(listed) do
+    if version.mark == mark then latest = version end
+    if version.mark == mark or untils[version.mark] > now then versions[#versions + 1] = version end
+  end
+  -- a limit that was changed before the other one took over does so now
+  local start = min(now, rule.since and rule.since > partition.since and rule.since or now)
+  if mark ~= rule.mark then
+    local all, isKnown = {}, false
+    for v, version in ipairs(versions) do
+      all[v], isKnown = version, isKnown or version.mark == rule.mark
+    end
+    if not isKnown then
+      local joining = { longest = 0 }
+      for _, level in ipairs(rule.levels) do joining.longest = max(joining.longest, periodOf(level) or 0) end
+      all[#all + 1] = joining
+    end
+    untils[mark] = start + livesFor(latest, all)
+    partition.isChanged = true
+  end
+  local staying, own = stayingOf(versions, rule, untils)
+  if not own or #staying < #listed then join(partition, rule, levels, versions, latest, staying, own, start) end
+  local isAlone = #staying + (own and 0 or 1) == 1
+  partition.mark = isAlone and rule.mark or -rule.mark
+  if isAlone and own then partition.since = own.start end
+  local kept = {}
+  for _, version in ipairs(staying) do
+    kept[version.mark] = untils[version.mark] or 0
+    -- the partition is kept for as long as its versions are
+    if not isAlone then partition.last = max(partition.last, kept[version.mark]) end
+  end
+  kept[rule.mark] = 0
+  partition.untils = isAlone and {} or kept
+end
+
+-- The clock of Redis has stepped back: what was counted by it is moved back as far, as a version of its own.
+local function stepBack(partition)
+  local levels = partition.version > 0 and levelsOf(partition, partition.version)
+  local behindUs, after = partition.saved - now, {}
+  for l, level in ipairs(levels or {}) do
+    after[l] = copyOf(level, level.of, min(level.start, now), l, true)
+    after[l].behindUs = behindUs
+  end
+  if levels then define(partition, after) end
+  local untils = untilsOf(partition)
+  for mark, lasts in pairs(untils) do untils[mark] = lasts - behindUs end
+  partition.lasts, partition.previousLasts = max(0, partition.lasts - behindUs), max(0, partition.previousLasts - behindUs)
+  partition.last = max(partition.last, partition.lasts, partition.previousLasts)
+  partition.since, partition.resetAt = min(partition.since, now), min(partition.resetAt, now)
+  partition.saved, partition.isChanged = now, true
+end
+
+-- Lets a rule know where its levels are among those of all versions.
+local function bindRule(rule)
+  local partition = rule.partition
+  rule.since = partition.since
+  if partition.mark ~= rule.mark then
+    local all = {}
+    for l, level in ipairs(levelsOf(partition, partition.version)) do
+      all[l] = level
+      if level.of == rule.mark and (l == 1 or all[l - 1].of ~= rule.mark) then rule.at, rule.since = l - 1, level.start end
+    end
+    for l, level in ipairs(rule.levels) do all[rule.at + l] = copyOf(level, rule.mark, rule.since) end
+    for _, level in ipairs(all) do level.holder = rule.levels[1].holder end
+    rule.all, rule.allMoves, rule.widths = all, movesOfAll(all), widthsOf(all)
+  end
+  partition.all, partition.moves, partition.widths = rule.all, rule.allMoves, rule.widths
+end
+
+-- Counts, in a level of another version, a call that a rule has admitted. A level that admits more in the long run counts ahead
+-- what does not fit: a burst of the slower version is not to come on top of what the faster one admits.
+local function record(rule, level, moves, state, cost, wait)
+  if not rule.slowest then
+    rule.slowest = huge
+    for l, own in ipairs(rule.levels) do
+      local perUs = rule.moves[l].perUs
+      if perUs then rule.slowest = min(rule.slowest, perUs(own)) end
+    end
+  end
+  local carries = moves.perUs and moves.perUs(level) > rule.slowest or false
+  if moves.record then return moves.record(level, state, now, cost, wait, carries) end
+  local fitsIn = carries and moves.delay(level, state, now, cost) or 0
+  moves.take(level, state, now, cost, fitsIn < huge and max(wait, fitsIn) or wait)
+end
+
+-- Writes the lists of levels that were used; returns until when each version is kept, as text.
+local function spell(partition)
+  for version, levels in pairs(partition.spelling or {}) do
+    call('HSETNX', partition.current, string.format('@%.0f', version), cmsgpack.pack(levels))
+  end
+  if not partition.untils then return string.sub(partition.about, ABOUT_BYTES + 1) end
+  local texts = {}
+  for mark, lasts in pairs(partition.untils) do texts[#texts + 1] = pack('<dd', mark, lasts) end
+  return table.concat(texts)
+end
+
+local function isUsed(state, slots)
+  for slot = 1, state.n or slots do
+    if state[slot] ~= 0 then return true end
+  end
+  return false
+end
+
+-- What a level makes of the state of an earlier level; nothing if it starts from zero.
+local function inherited(level, stored, earlier, at)
+  if not isUsed(stored, earlier.slots) then return nil end
+  local state = { n = stored.n or earlier.slots }
+  for slot = 1, state.n do state[slot] = stored[slot] end
+  if earlier.shape == level.shape then return state end
+  local inherit = makers[level.name] and movesOf(level).inherit
+  local scale = scaleIn(earlier.shape)
+  return inherit and #scale == #scaleIn(level.shape) and inherit(level, state, scale, at) or nil
+end
+
+-- What a layout makes of the states of the layout before.
+local function converted(states, earlierLevels, levels)
+  local after = {}
+  for l, level in ipairs(levels) do
+    local state = level.from and states[level.from]
+    if state and not level.keeps then
+      state = inherited(level, state, earlierLevels[level.from], min(now, level.start))
+    end
+    after[l] = state or blank(level.slots)
+    local shift = level.keeps and level.behindUs and movesOf(level).shift
+    if shift and isUsed(after[l], level.slots) then shift(level, after[l], level.behindUs) end
+  end
+  return after
+end
+
+-- Fills in the states of a caller, as the layout in force reads what is stored; levels that cannot be read stay empty.
+local function readStored(states, rule, raw)
+  local partition, count = rule.partition, #raw / 8
+  if count > MAX_NUMBERS or count ~= floor(count) then return end
+  local numbers = numbersIn(raw)
+  local version = numbers[count]
+  if version == partition.version then
+    if not readStates(states, numbers, count, rule.all, rule.widths) then states[1] = false end
+    return
+  end
+  if not (version and version < partition.version and version >= partition.version - MOST_CONVERSIONS) then return end
+  local levels, earlier = levelsOf(partition, version), {}
+  if not (levels and readStates(earlier, numbers, count, levels, widthsOf(levels))) then return end
+  for later = version + 1, partition.version do
+    local laterLevels = levelsOf(partition, later)
+    if not laterLevels then return end
+    earlier, levels = converted(earlier, levels, laterLevels), laterLevels
+  end
+  for l = 1, #earlier do states[l] = earlier[l] end
+end
+`

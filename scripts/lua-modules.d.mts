@@ -1,0 +1,1 @@
+export function luaModules(): { readonly path: string; readonly text: string }[]

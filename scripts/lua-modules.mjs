@@ -1,0 +1,36 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { root } from './run.mjs'
+
+const source = join(root, 'packages/limiter/src')
+
+/** The modules that are generated from Lua sources: their paths and texts. A test keeps them current. */
+export function luaModules() {
+  return [
+    moduleOf(join(source, 'algorithms/lua'), {
+      head: "import type { LuaAlgorithm } from '../algorithm.ts'",
+      declare: (name, text) => `export const ${camelCase(name)}Lua: LuaAlgorithm = { name: '${name}', lua: ${text} }`,
+    }),
+    moduleOf(join(source, 'stores/redis/engine'), {
+      head: '',
+      declare: (name, text) => `export const ${camelCase(name)}: string = ${text}`,
+    }),
+  ]
+}
+
+function moduleOf(folder, { head, declare }) {
+  const files = readdirSync(folder).filter(file => file.endsWith('.lua'))
+  const declarations = files.sort().map(file => {
+    const text = readFileSync(join(folder, file), 'utf8').replace(/[`\\$]/g, character => `\\${character}`)
+    return declare(file.slice(0, -'.lua'.length), `\`\n${text}\``)
+  })
+  const note = '// Generated from the .lua files beside it by npm run lua: do not edit.'
+  return {
+    path: join(folder, 'generated.ts'),
+    text: `${[note, ...(head ? [head] : []), ...declarations].join('\n\n')}\n`,
+  }
+}
+
+function camelCase(name) {
+  return name.replace(/-(\w)/g, (_, letter) => letter.toUpperCase())
+}
