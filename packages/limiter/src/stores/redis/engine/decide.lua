@@ -2,6 +2,8 @@
 
 -- Calls that hold a slot may last for so long, and still release no slot of others after a reset.
 local HELD_US = 600000000
+-- A reset is remembered for so long at least.
+local RESET_US = 60000000
 
 -- Adds to the reply what one level says: the delay, negative and less 1, if the call cannot pass at once; what remains; and when
 -- all is back.
@@ -110,19 +112,18 @@ local function isForgotten(partition, field, chargedAt)
   return resetAt and chargedAt <= resetAt or false
 end
 
--- Forgets a caller, and remembers when, as long as charges before that could be refunded.
+-- Forgets a caller, and remembers when, as long as charges before that could be refunded: also for a caller of whom nothing
+-- is stored, since a call that was admitted for a later moment can be refunded until then.
 local function reset(rule)
-  local partition, entry, idleAt = rule.partition, nextEntry(rule), 0
-  local field = entry.field
-  if not (entry.isKnown or entry.isChanged) then return end
+  local partition, entry, idleAt = rule.partition, nextEntry(rule), now + RESET_US
+  if partition.about == '' and not entry.isChanged then return end
   for l, level in ipairs(rule.all) do
     idleAt = max(idleAt, rule.allMoves[l].idleAt(level, entry[l]), level.needsRelease and now + HELD_US or 0)
     entry[l] = blank(level.slots)
   end
-  change(partition, entry)
-  if idleAt <= now then return end
+  if entry.isKnown then change(partition, entry) end
   partition.resets = partition.resets or {}
-  partition.resets[field], partition.resetAt, partition.isChanged = now, now, true
+  partition.resets[entry.field], partition.resetAt, partition.isChanged = now, now, true
   partition.last = max(partition.last, idleAt)
 end
 

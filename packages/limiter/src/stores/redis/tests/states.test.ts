@@ -56,3 +56,32 @@ describe.each([
     expect(lengths).toEqual([5 * NUMBER, 5 * NUMBER, 21 * NUMBER, 5 * NUMBER])
   })
 })
+
+describe('a refund in Redis', () => {
+  it('of a call that waits is ignored after a reset, also if the caller had nothing stored then', async () => {
+    let now = NOON
+    const options = { now: () => now, forgetsVersions: true }
+    const store = new RedisStore(([command, ...args]) => server.client.call(command!, ...args), options)
+    const create = (limit: string) =>
+      store.createCounter(compileRule({ algorithm: 'leaky-bucket', limit, whenFull: 'wait', burst: 20 }))
+    const take = async (counter: ReturnType<typeof create>) => {
+      const charge = { ...redisCharge(counter), key: 'caller', cost: 1, mayWait: true }
+      await store.take([charge])
+      return charge.wait
+    }
+    const slow = create('1/d')
+    await take(slow)
+    const wait = await take(slow)
+    expect(wait).toBeGreaterThan(1000 * SECOND)
+    const fast = create('1000/s')
+    now += 10 * SECOND
+    await take(fast)
+    now += 10 * SECOND
+    await store.reset(fast, 'caller')
+    await take(fast)
+    const before = await take(fast)
+    store.giveBack([{ counter: fast, key: 'caller', cost: 1, moment: NOON + wait, wait }])
+    expect(await take(fast)).toBe(before * 2)
+    store.close()
+  })
+})
