@@ -362,12 +362,14 @@ function moves.delay(meter, state, now, cost)
 end
 
 function moves.take(meter, state, now, cost, delay)
-  local window = windowAt(meter, state, now)
-  if usedIn(state, window) + cost > meter.count then window = window + meter.periodUs end
-  local later = floor((now + delay - window) / meter.periodUs) * meter.periodUs
-  local passing = window + max(0, later)
-  state[COUNT] = usedIn(state, passing) + cost
-  state[START] = passing
+  local periodUs, window, used = meter.periodUs, state[START], state[COUNT]
+  if used == 0 or now >= window + periodUs then
+    window, used = meter.aligned == 1 and now - now % periodUs or now, 0
+  end
+  if used + cost > meter.count then window, used = window + periodUs, 0 end
+  local ahead = now + delay - window
+  if ahead >= periodUs then window, used = window + floor(ahead / periodUs) * periodUs, 0 end
+  state[START], state[COUNT] = window, used + cost
 end
 
 function moves.record(meter, state, now, cost, delay, carries)
@@ -394,8 +396,10 @@ function moves.refund(meter, state, now, cost, moment, changedAt)
 end
 
 function moves.remaining(meter, state, now)
-  local window = windowAt(meter, state, now)
-  return isAhead(meter.waits, window, now) and 0 or max(0, meter.count - usedIn(state, window))
+  local window, used = state[START], state[COUNT]
+  if used == 0 or now >= window + meter.periodUs then return meter.count end
+  if window > now and meter.waits == 1 or used >= meter.count then return 0 end
+  return meter.count - used
 end
 
 function moves.inherit(meter, old, oldScale, now)

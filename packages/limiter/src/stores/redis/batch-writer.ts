@@ -17,6 +17,8 @@ export class BatchWriter {
   readonly #layouts: ReadonlyMap<string, RedisLayout>
   readonly #open = new Map<RedisPartition, OpenPartition>()
   #places = ''
+  /** Whether a partition has a caller more than once. */
+  #hasSame = false
   #rows = ''
   /** What the calls of the row have in common. */
   #row = ''
@@ -52,7 +54,8 @@ export class BatchWriter {
     this.#endRow()
     const isEachForItself = this.rules.length === this.partitions.length
     const places = isEachForItself ? '' : `"places":[${this.#places}],`
-    return `${places}${this.#endLayouts()}"rules":${this.rules.length},"calls":[${this.#rows}]`
+    const same = this.#hasSame ? '"same":true,' : ''
+    return `${places}${same}${this.#endLayouts()}"rules":${this.rules.length},"calls":[${this.#rows}]`
   }
 
   #add(code: number, row: string): void {
@@ -81,7 +84,9 @@ export class BatchWriter {
       last = { counter, ...this.#find(counter, partition) }
       this.#last = last
     }
-    last.open.keys?.push(key)
+    const { seen, keys } = last.open
+    if (seen.size === seen.add(key).size) this.#hasSame = true
+    keys?.push(key)
     return last.rule
   }
 
@@ -90,7 +95,8 @@ export class BatchWriter {
     if (!open) {
       this.keys.push(partition.current, partition.previous)
       const place = this.partitions.push(partition)
-      open = { partition, place, rules: new Map(), keys: this.#layouts.has(partition.current) ? [] : undefined }
+      const keys = this.#layouts.has(partition.current) ? [] : undefined
+      open = { partition, place, rules: new Map(), seen: new Set(), keys }
       this.#open.set(partition, open)
     }
     let rule = open.rules.get(counter)
@@ -137,6 +143,8 @@ interface OpenPartition {
   /** Its number, from 1. */
   readonly place: number
   readonly rules: Map<RedisCounter, number>
+  /** The keys of its callers, each once. */
+  readonly seen: Set<string>
   /** The keys of its callers, in the order of the calls, if they are spread. */
   readonly keys: string[] | undefined
 }

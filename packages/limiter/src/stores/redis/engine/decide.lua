@@ -24,7 +24,7 @@ local function report(level, delay, remaining, fullAt)
 end
 
 -- What is known of the charges of the call that is decided.
-local entries, waits, fits, delays = {}, {}, {}, {}
+local places, waits, fits, delays = {}, {}, {}, {}
 
 -- Decides a call by all its charges at once: all are counted, or none. A row has for each charge 2 * rule (+ 1 if the call may
 -- wait) and the cost.
@@ -34,11 +34,11 @@ local function decide(rules, row, isCounting)
     local code, cost = row[c * 2 + 1], row[c * 2 + 2]
     local mayWait = code % 2
     local rule = rules[(code - mayWait) / 2]
-    local levels, moves, before = rule.levels, rule.moves, rule.at
-    local entry, wait, doesFit = nextEntry(rule), 0, true
+    local levels, moves, before, states = rule.levels, rule.moves, rule.at, rule.partition.states
+    local place, wait, doesFit = nextCaller(rule), 0, true
     for l = 1, #levels do
       local level = levels[l]
-      local delay = moves[l].delay(level, entry[before + l], now, cost)
+      local delay = moves[l].delay(level, states[before + l][place], now, cost)
       d = d + 1
       delays[d] = delay
       if delay > 0 then
@@ -46,18 +46,18 @@ local function decide(rules, row, isCounting)
         if mayWait == 0 or delay > (level.maxWaitUs or 0) then doesFit = false end
       end
     end
-    entries[c], waits[c], fits[c] = entry, wait, doesFit
+    places[c], waits[c], fits[c] = place, wait, doesFit
     if not (doesFit or rule.shadow) then allowed = false end
   end
   d = 0
   for c = 1, size do
-    local code, cost, entry = row[c * 2 + 1], row[c * 2 + 2], entries[c]
+    local code, cost, place = row[c * 2 + 1], row[c * 2 + 2], places[c]
     local rule = rules[(code - code % 2) / 2]
-    local all, allMoves, before = rule.all, rule.allMoves, rule.at
+    local all, allMoves, states, before = rule.all, rule.allMoves, rule.partition.states, rule.at
     local last, counts = before + #rule.levels, isCounting and allowed and cost > 0 and fits[c]
     local isChanged = counts
     for l = 1, #all do
-      local level, moves, state = all[l], allMoves[l], entry[l]
+      local level, moves, state = all[l], allMoves[l], states[l][place]
       local isOwn = l > before and l <= last
       if counts and isOwn then
         moves.take(level, state, now, cost, waits[c])
@@ -71,16 +71,16 @@ local function decide(rules, row, isCounting)
         report(level, delays[d], moves.remaining(level, state, now), (moves.fullAt or moves.idleAt)(level, state))
       end
     end
-    if isChanged then change(rule.partition, entry) end
+    if isChanged then change(rule.partition, place) end
   end
 end
 
 -- Counts what was missed of a caller, as far as it fits, and replies with what does not. The row has for each level what is known
 -- to be used and what is missing.
 local function catchUp(rule, row)
-  local entry, missed = nextEntry(rule), 0
+  local place, missed, states = nextCaller(rule), 0, rule.partition.states
   for l, level in ipairs(rule.levels) do
-    local moves, state = rule.moves[l], entry[rule.at + l]
+    local moves, state = rule.moves[l], states[rule.at + l][place]
     local known, missing = row[l * 2 + 2], row[l * 2 + 3]
     local room = moves.remaining(level, state, now)
     local due = max(0, known + room - (level.most or moves.remaining(level, blank(level.slots), now))) + missing
@@ -93,9 +93,9 @@ local function catchUp(rule, row)
   end
   -- other versions get what is known to be used from their own processes
   for l, level in ipairs(missed > 0 and rule.all or {}) do
-    if l <= rule.at or l > rule.at + #rule.levels then record(rule, level, rule.allMoves[l], entry[l], missed, 0) end
+    if l <= rule.at or l > rule.at + #rule.levels then record(rule, level, rule.allMoves[l], states[l][place], missed, 0) end
   end
-  change(rule.partition, entry)
+  change(rule.partition, place)
 end
 
 -- Whether the caller was reset after a charge.
@@ -115,25 +115,27 @@ end
 -- Forgets a caller, and remembers when, as long as charges before that could be refunded: also for a caller of whom nothing
 -- is stored, since a call that was admitted for a later moment can be refunded until then.
 local function reset(rule)
-  local partition, entry, idleAt = rule.partition, nextEntry(rule), now + RESET_US
-  if partition.about == '' and not entry.isChanged then return end
+  local partition, place, idleAt = rule.partition, nextCaller(rule), now + RESET_US
+  if partition.about == '' and partition.changes == 0 then return end
   for l, level in ipairs(rule.all) do
-    idleAt = max(idleAt, rule.allMoves[l].idleAt(level, entry[l]), level.needsRelease and now + HELD_US or 0)
-    entry[l] = blank(level.slots)
+    local state = partition.states[l][place]
+    idleAt = max(idleAt, rule.allMoves[l].idleAt(level, state), level.needsRelease and now + HELD_US or 0)
+    partition.states[l][place] = blank(level.slots)
   end
-  if entry.isKnown then change(partition, entry) end
+  change(partition, place)
   partition.resets = partition.resets or {}
-  partition.resets[entry.field], partition.resetAt, partition.isChanged = now, now, true
-  partition.last = max(partition.last, idleAt)
+  partition.resets[partition.fields[partition.offset + place]] = now
+  partition.resetAt, partition.isChanged, partition.last = now, true, max(partition.last, idleAt)
 end
 
 -- Refunds a charge, or renews leases: the row has an amount, a moment and how long before that it was charged.
 local function amend(rule, row, move)
-  local entry, amount, moment, wait = nextEntry(rule), row[4], row[5], row[6]
-  if move == 'refund' and isForgotten(rule.partition, entry.field, moment - wait) then return end
+  local partition, place, amount, moment, wait = rule.partition, nextCaller(rule), row[4], row[5], row[6]
+  local field = partition.fields[partition.offset + place]
+  if move == 'refund' and isForgotten(partition, field, moment - wait) then return end
   for l, level in ipairs(rule.all) do
     local amending = rule.allMoves[l][move]
-    if amending then amending(level, entry[l], now, amount, moment, level.start or rule.since) end
+    if amending then amending(level, partition.states[l][place], now, amount, moment, level.start or rule.since) end
   end
-  change(rule.partition, entry)
+  change(partition, place)
 end

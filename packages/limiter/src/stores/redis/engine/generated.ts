@@ -27,7 +27,7 @@ local function report(level, delay, remaining, fullAt)
 end
 
 -- What is known of the charges of the call that is decided.
-local entries, waits, fits, delays = {}, {}, {}, {}
+local places, waits, fits, delays = {}, {}, {}, {}
 
 -- Decides a call by all its charges at once: all are counted, or none. A row has for each charge 2 * rule (+ 1 if the call may
 -- wait) and the cost.
@@ -37,11 +37,11 @@ local function decide(rules, row, isCounting)
     local code, cost = row[c * 2 + 1], row[c * 2 + 2]
     local mayWait = code % 2
     local rule = rules[(code - mayWait) / 2]
-    local levels, moves, before = rule.levels, rule.moves, rule.at
-    local entry, wait, doesFit = nextEntry(rule), 0, true
+    local levels, moves, before, states = rule.levels, rule.moves, rule.at, rule.partition.states
+    local place, wait, doesFit = nextCaller(rule), 0, true
     for l = 1, #levels do
       local level = levels[l]
-      local delay = moves[l].delay(level, entry[before + l], now, cost)
+      local delay = moves[l].delay(level, states[before + l][place], now, cost)
       d = d + 1
       delays[d] = delay
       if delay > 0 then
@@ -49,18 +49,18 @@ local function decide(rules, row, isCounting)
         if mayWait == 0 or delay > (level.maxWaitUs or 0) then doesFit = false end
       end
     end
-    entries[c], waits[c], fits[c] = entry, wait, doesFit
+    places[c], waits[c], fits[c] = place, wait, doesFit
     if not (doesFit or rule.shadow) then allowed = false end
   end
   d = 0
   for c = 1, size do
-    local code, cost, entry = row[c * 2 + 1], row[c * 2 + 2], entries[c]
+    local code, cost, place = row[c * 2 + 1], row[c * 2 + 2], places[c]
     local rule = rules[(code - code % 2) / 2]
-    local all, allMoves, before = rule.all, rule.allMoves, rule.at
+    local all, allMoves, states, before = rule.all, rule.allMoves, rule.partition.states, rule.at
     local last, counts = before + #rule.levels, isCounting and allowed and cost > 0 and fits[c]
     local isChanged = counts
     for l = 1, #all do
-      local level, moves, state = all[l], allMoves[l], entry[l]
+      local level, moves, state = all[l], allMoves[l], states[l][place]
       local isOwn = l > before and l <= last
       if counts and isOwn then
         moves.take(level, state, now, cost, waits[c])
@@ -74,16 +74,16 @@ local function decide(rules, row, isCounting)
         report(level, delays[d], moves.remaining(level, state, now), (moves.fullAt or moves.idleAt)(level, state))
       end
     end
-    if isChanged then change(rule.partition, entry) end
+    if isChanged then change(rule.partition, place) end
   end
 end
 
 -- Counts what was missed of a caller, as far as it fits, and replies with what does not. The row has for each level what is known
 -- to be used and what is missing.
 local function catchUp(rule, row)
-  local entry, missed = nextEntry(rule), 0
+  local place, missed, states = nextCaller(rule), 0, rule.partition.states
   for l, level in ipairs(rule.levels) do
-    local moves, state = rule.moves[l], entry[rule.at + l]
+    local moves, state = rule.moves[l], states[rule.at + l][place]
     local known, missing = row[l * 2 + 2], row[l * 2 + 3]
     local room = moves.remaining(level, state, now)
     local due = max(0, known + room - (level.most or moves.remaining(level, blank(level.slots), now))) + missing
@@ -96,9 +96,9 @@ local function catchUp(rule, row)
   end
   -- other versions get what is known to be used from their own processes
   for l, level in ipairs(missed > 0 and rule.all or {}) do
-    if l <= rule.at or l > rule.at + #rule.levels then record(rule, level, rule.allMoves[l], entry[l], missed, 0) end
+    if l <= rule.at or l > rule.at + #rule.levels then record(rule, level, rule.allMoves[l], states[l][place], missed, 0) end
   end
-  change(rule.partition, entry)
+  change(rule.partition, place)
 end
 
 -- Whether the caller was reset after a charge.
@@ -118,27 +118,29 @@ end
 -- Forgets a caller, and remembers when, as long as charges before that could be refunded: also for a caller of whom nothing
 -- is stored, since a call that was admitted for a later moment can be refunded until then.
 local function reset(rule)
-  local partition, entry, idleAt = rule.partition, nextEntry(rule), now + RESET_US
-  if partition.about == '' and not entry.isChanged then return end
+  local partition, place, idleAt = rule.partition, nextCaller(rule), now + RESET_US
+  if partition.about == '' and partition.changes == 0 then return end
   for l, level in ipairs(rule.all) do
-    idleAt = max(idleAt, rule.allMoves[l].idleAt(level, entry[l]), level.needsRelease and now + HELD_US or 0)
-    entry[l] = blank(level.slots)
+    local state = partition.states[l][place]
+    idleAt = max(idleAt, rule.allMoves[l].idleAt(level, state), level.needsRelease and now + HELD_US or 0)
+    partition.states[l][place] = blank(level.slots)
   end
-  if entry.isKnown then change(partition, entry) end
+  change(partition, place)
   partition.resets = partition.resets or {}
-  partition.resets[entry.field], partition.resetAt, partition.isChanged = now, now, true
-  partition.last = max(partition.last, idleAt)
+  partition.resets[partition.fields[partition.offset + place]] = now
+  partition.resetAt, partition.isChanged, partition.last = now, true, max(partition.last, idleAt)
 end
 
 -- Refunds a charge, or renews leases: the row has an amount, a moment and how long before that it was charged.
 local function amend(rule, row, move)
-  local entry, amount, moment, wait = nextEntry(rule), row[4], row[5], row[6]
-  if move == 'refund' and isForgotten(rule.partition, entry.field, moment - wait) then return end
+  local partition, place, amount, moment, wait = rule.partition, nextCaller(rule), row[4], row[5], row[6]
+  local field = partition.fields[partition.offset + place]
+  if move == 'refund' and isForgotten(partition, field, moment - wait) then return end
   for l, level in ipairs(rule.all) do
     local amending = rule.allMoves[l][move]
-    if amending then amending(level, entry[l], now, amount, moment, level.start or rule.since) end
+    if amending then amending(level, partition.states[l][place], now, amount, moment, level.start or rule.since) end
   end
-  change(rule.partition, entry)
+  change(partition, place)
 end
 `
 
@@ -310,38 +312,49 @@ local function readPrevious(partition)
   for i, place in ipairs(places) do raws[place + 1] = found[i] end
 end
 
--- The states of the next caller of a rule, level by level.
-local function nextEntry(rule)
+-- Reads the states of a caller into those of the partition.
+local function readCaller(rule, place)
+  local partition = rule.partition
+  if not (partition.raws[place + 1] or partition.isPreviousKnown) then readPrevious(partition) end
+  local raw, states, widths = partition.raws[place + 1], partition.states, rule.widths
+  local format = raw and widths.formats and widths.formats[#raw]
+  if format then
+    local numbers, count = { fetch(format, raw) }, #raw / 8
+    if numbers[count] == partition.version then
+      numbers[count] = nil
+      for slot = count, widths.slots do numbers[slot] = 0 end
+      states[1][place] = numbers
+      return
+    end
+  end
+  local stored = raw and storedStates(rule, raw)
+  for l = 1, #rule.all do states[l][place] = stored and stored[l] or blank(rule.all[l].slots) end
+end
+
+-- The place of the next caller of a rule among those of its partition. Calls of one caller have one place.
+local function nextCaller(rule)
   local partition = rule.partition
   local place = partition.served + 1
   partition.served = place
-  local field = partition.fields[partition.offset + place]
-  local entries = partition.entries
-  local entry = entries and entries[field]
-  if entry then return entry end
-  local raw = partition.raws[place + 1]
-  if not (raw or partition.isPreviousKnown) then
-    readPrevious(partition)
-    raw = partition.raws[place + 1]
+  if request.same then
+    local field = partition.fields[partition.offset + place]
+    partition.first = partition.first or {}
+    place = partition.first[field] or place
+    partition.first[field] = place
   end
-  entry = { false, field = field, isKnown = raw, isChanged = false }
-  if raw then readStored(entry, rule, raw) end
-  local all = rule.all
-  for l = 1, #all do
-    if not entry[l] then entry[l] = blank(all[l].slots) end
-  end
-  if entries then
-    entries[field] = entry
-  elseif partition.size > 1 then
-    partition.entries = { [field] = entry }
-  end
-  return entry
+  if not partition.states[1][place] then readCaller(rule, place) end
+  return place
 end
 
-local function change(partition, entry)
-  if entry.isChanged then return end
-  entry.isChanged, partition.changes = true, partition.changes + 1
-  partition.changed[partition.changes] = entry
+-- Lets the states of a caller be written.
+local function change(partition, place)
+  if request.same then
+    partition.isWritten = partition.isWritten or {}
+    if partition.isWritten[place] then return end
+    partition.isWritten[place] = true
+  end
+  local changes = partition.changes + 1
+  partition.changes, partition.changed[changes] = changes, place
 end
 
 -- Deletes callers of which nothing matters any more.
@@ -358,28 +371,30 @@ local written = {}
 
 -- Collects what has changed; returns how many texts there are, and callers to forget.
 local function collect(partition)
-  local all, moves, widths, changed = partition.all, partition.moves, partition.widths, partition.changed
-  local count, gone = 0, nil
+  local all, moves, widths, states = partition.all, partition.moves, partition.widths, partition.states
+  local changed, fields, offset, version = partition.changed, partition.fields, partition.offset, partition.version
+  local count, last, gone = 0, partition.last, nil
   for i = 1, partition.changes do
-    local entry, idleAt = changed[i], 0
-    changed[i] = false
+    local place, idleAt = changed[i], 0
     for l = 1, #all do
-      local levelIdleAt = moves[l].idleAt(all[l], entry[l])
+      local levelIdleAt = moves[l].idleAt(all[l], states[l][place])
       if levelIdleAt > idleAt then idleAt = levelIdleAt end
     end
-    if idleAt <= now then
-      gone = gone or {}
-      gone[#gone + 1] = entry.field
-    else
-      written[count + 1], written[count + 2] = entry.field, encode(entry, all, widths, partition.version)
+    if idleAt > now then
+      written[count + 1] = fields[offset + place]
       count = count + 2
-      if idleAt > partition.last then partition.last = idleAt end
+      written[count] = encode(states, place, all, widths, version)
+      if idleAt > last then last = idleAt end
+    else
+      gone = gone or {}
+      gone[#gone + 1] = fields[offset + place]
     end
   end
   for field, moment in pairs(partition.resets or {}) do
     written[count + 1], written[count + 2] = '!' .. field, pack('<d', moment)
     count = count + 2
   end
+  partition.last = last
   return count, gone
 end
 
@@ -494,6 +509,7 @@ export const run: string = `
 --                to refund: 2 * rule, the cost, the moment and the wait; to renew leases: 2 * rule, the least and the most slots
 --                  held; to reset: 2 * rule
 --                to catch up: 2 * rule, and for each level what is known to be used and what is missing
+--              same: a partition has a caller more than once
 --              createdAt: when each partition was created, as the process knows it, or 0; wantsCreationTimes: the reply lists them
 --              layouts (left out: none is spread): for each partition false, or { code, seed, shards: for each level where in keys
 --                the shard of each of its callers is, in the order of the calls }; perRule: how many partitions a rule has
@@ -523,7 +539,8 @@ local function preparePartition(h)
   partition.layout = request.layouts and request.layouts[h]
   -- its callers are \`size\` of the fields, behind \`offset\`; so many of them were served
   partition.fields, partition.offset, partition.size, partition.served = false, 0, 0, 0
-  partition.entries, partition.changes, partition.resets, partition.last = false, 0, false, 0
+  partition.states, partition.changes, partition.resets, partition.last = false, 0, false, 0
+  partition.first, partition.isWritten = false, false
   partition.isSpread, partition.isPreviousKnown, partition.isKnown, partition.isSpelled = false, false, true, true
   partition.isChanged, partition.lists, partition.spelling, partition.untils = false, false, false, false
   partition.seen, partition.places = false, false
@@ -809,13 +826,18 @@ export const states: string = `
 -- place, and encodes it once, when it is saved.
 
 -- How many numbers each level has: all of them, and those that are always stored. 0 stands for a number that varies, and is
--- then stored before the others.
+-- then stored before the others. If there is one level of few numbers, its formats by the length of a text.
 local function widthsOf(levels)
-  local widths = { all = {}, core = {}, coreSum = 0, isShorter = false }
+  local widths = { all = {}, core = {}, coreSum = 0, isShorter = false, formats = false, slots = 0 }
   for l, level in ipairs(levels) do
     local slots, core = level.slots, level.coreSlots or level.slots
     widths.all[l], widths.core[l], widths.coreSum = slots, core, widths.coreSum + core
     if core < slots then widths.isShorter = true end
+  end
+  local slots, core = widths.all[1], widths.core[1]
+  if not levels[2] and core > 0 and slots < MANY then
+    widths.slots = slots
+    widths.formats = { [core * 8 + 8] = formatOf(core + 1), [slots * 8 + 8] = formatOf(slots + 1) }
   end
   return widths
 end
@@ -841,18 +863,10 @@ local function numbersIn(raw)
   return numbers, count
 end
 
--- Fills in the states of all levels; numbers that are not stored are 0. Returns false if the numbers are not of these levels.
-local function readStates(states, numbers, count, levels, widths)
-  local isShort = count == widths.coreSum + 1
-  local slotsOf, first = isShort and widths.core or widths.all, levels[1]
-  if not levels[2] and slotsOf[1] > 0 then
-    if slotsOf[1] ~= count - 1 then return false end
-    numbers[count] = nil
-    for slot = count, isShort and first.slots or 0 do numbers[slot] = 0 end
-    states[1] = numbers
-    return true
-  end
-  local from = 0
+-- The states of all levels; numbers that are not stored are 0. Nothing if the numbers are not of these levels.
+local function statesIn(numbers, count, levels, widths)
+  local slotsOf = count == widths.coreSum + 1 and widths.core or widths.all
+  local states, from = {}, 0
   for l = 1, #levels do
     local slots, state = slotsOf[l], blank(levels[l].slots)
     if slots == 0 then
@@ -860,25 +874,26 @@ local function readStates(states, numbers, count, levels, widths)
       slots = numbers[from]
       state.n = slots
     end
-    if not (slots and slots >= 0 and from + slots < count) then return false end
+    if not (slots and slots >= 0 and from + slots < count) then return nil end
     for slot = 1, slots do state[slot] = numbers[from + slot] end
     from = from + slots
     states[l] = state
   end
-  return from + 1 == count
+  return from + 1 == count and states or nil
 end
 
-local function encode(states, levels, widths, number)
+-- The text of a caller's states; \`number\` is that of their layout.
+local function encode(states, place, levels, widths, number)
   local slotsOf = widths.core
   for l = 1, widths.isShorter and #levels or 0 do
     local core = levels[l].coreSlots
-    if core and states[l][core + 1] ~= 0 then slotsOf = widths.all end
+    if core and states[l][place][core + 1] ~= 0 then slotsOf = widths.all end
   end
-  local flat, size = states[1], slotsOf[1]
+  local flat, size = states[1][place], slotsOf[1]
   if levels[2] or size == 0 then
     flat, size = {}, 0
     for l = 1, #levels do
-      local state, count = states[l], slotsOf[l]
+      local state, count = states[l][place], slotsOf[l]
       if count == 0 then
         count = state.n
         size = size + 1
@@ -889,6 +904,7 @@ local function encode(states, levels, widths, number)
     end
   end
   flat[size + 1] = number
+  if size == 2 then return pack('<ddd', flat[1], flat[2], number) end
   if size < MANY then return pack(formatOf(size + 1), unpack(flat, 1, size + 1)) end
   local texts = {}
   for first = 1, size + 1, MANY do
@@ -1161,6 +1177,9 @@ local function bindRule(rule)
     rule.all, rule.allMoves, rule.widths = all, movesOfAll(all), widthsOf(all)
   end
   partition.all, partition.moves, partition.widths = rule.all, rule.allMoves, rule.widths
+  if partition.states then return end
+  partition.states = {}
+  for l = 1, #rule.all do partition.states[l] = {} end
 end
 
 -- Counts, in a level of another version, a call that a rule has admitted. A level that admits more in the long run counts ahead
@@ -1223,24 +1242,21 @@ local function converted(states, earlierLevels, levels)
   return after
 end
 
--- Fills in the states of a caller, as the layout in force reads what is stored; levels that cannot be read stay empty.
-local function readStored(states, rule, raw)
+-- The states that a text holds, as the layout in force reads them; nothing if they cannot be read.
+local function storedStates(rule, raw)
   local partition, count = rule.partition, #raw / 8
-  if count > MAX_NUMBERS or count ~= floor(count) then return end
+  if count > MAX_NUMBERS or count ~= floor(count) then return nil end
   local numbers = numbersIn(raw)
   local version = numbers[count]
-  if version == partition.version then
-    if not readStates(states, numbers, count, rule.all, rule.widths) then states[1] = false end
-    return
-  end
-  if not (version and version < partition.version and version >= partition.version - MOST_CONVERSIONS) then return end
-  local levels, earlier = levelsOf(partition, version), {}
-  if not (levels and readStates(earlier, numbers, count, levels, widthsOf(levels))) then return end
-  for later = version + 1, partition.version do
+  if version == partition.version then return statesIn(numbers, count, rule.all, rule.widths) end
+  if not (version and version < partition.version and version >= partition.version - MOST_CONVERSIONS) then return nil end
+  local levels = levelsOf(partition, version)
+  local states = levels and statesIn(numbers, count, levels, widthsOf(levels))
+  for later = version + 1, states and partition.version or 0 do
     local laterLevels = levelsOf(partition, later)
-    if not laterLevels then return end
-    earlier, levels = converted(earlier, levels, laterLevels), laterLevels
+    if not laterLevels then return nil end
+    states, levels = converted(states, levels, laterLevels), laterLevels
   end
-  for l = 1, #earlier do states[l] = earlier[l] end
+  return states
 end
 `

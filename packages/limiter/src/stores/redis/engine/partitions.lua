@@ -120,38 +120,49 @@ local function readPrevious(partition)
   for i, place in ipairs(places) do raws[place + 1] = found[i] end
 end
 
--- The states of the next caller of a rule, level by level.
-local function nextEntry(rule)
+-- Reads the states of a caller into those of the partition.
+local function readCaller(rule, place)
+  local partition = rule.partition
+  if not (partition.raws[place + 1] or partition.isPreviousKnown) then readPrevious(partition) end
+  local raw, states, widths = partition.raws[place + 1], partition.states, rule.widths
+  local format = raw and widths.formats and widths.formats[#raw]
+  if format then
+    local numbers, count = { fetch(format, raw) }, #raw / 8
+    if numbers[count] == partition.version then
+      numbers[count] = nil
+      for slot = count, widths.slots do numbers[slot] = 0 end
+      states[1][place] = numbers
+      return
+    end
+  end
+  local stored = raw and storedStates(rule, raw)
+  for l = 1, #rule.all do states[l][place] = stored and stored[l] or blank(rule.all[l].slots) end
+end
+
+-- The place of the next caller of a rule among those of its partition. Calls of one caller have one place.
+local function nextCaller(rule)
   local partition = rule.partition
   local place = partition.served + 1
   partition.served = place
-  local field = partition.fields[partition.offset + place]
-  local entries = partition.entries
-  local entry = entries and entries[field]
-  if entry then return entry end
-  local raw = partition.raws[place + 1]
-  if not (raw or partition.isPreviousKnown) then
-    readPrevious(partition)
-    raw = partition.raws[place + 1]
+  if request.same then
+    local field = partition.fields[partition.offset + place]
+    partition.first = partition.first or {}
+    place = partition.first[field] or place
+    partition.first[field] = place
   end
-  entry = { false, field = field, isKnown = raw, isChanged = false }
-  if raw then readStored(entry, rule, raw) end
-  local all = rule.all
-  for l = 1, #all do
-    if not entry[l] then entry[l] = blank(all[l].slots) end
-  end
-  if entries then
-    entries[field] = entry
-  elseif partition.size > 1 then
-    partition.entries = { [field] = entry }
-  end
-  return entry
+  if not partition.states[1][place] then readCaller(rule, place) end
+  return place
 end
 
-local function change(partition, entry)
-  if entry.isChanged then return end
-  entry.isChanged, partition.changes = true, partition.changes + 1
-  partition.changed[partition.changes] = entry
+-- Lets the states of a caller be written.
+local function change(partition, place)
+  if request.same then
+    partition.isWritten = partition.isWritten or {}
+    if partition.isWritten[place] then return end
+    partition.isWritten[place] = true
+  end
+  local changes = partition.changes + 1
+  partition.changes, partition.changed[changes] = changes, place
 end
 
 -- Deletes callers of which nothing matters any more.
@@ -168,28 +179,30 @@ local written = {}
 
 -- Collects what has changed; returns how many texts there are, and callers to forget.
 local function collect(partition)
-  local all, moves, widths, changed = partition.all, partition.moves, partition.widths, partition.changed
-  local count, gone = 0, nil
+  local all, moves, widths, states = partition.all, partition.moves, partition.widths, partition.states
+  local changed, fields, offset, version = partition.changed, partition.fields, partition.offset, partition.version
+  local count, last, gone = 0, partition.last, nil
   for i = 1, partition.changes do
-    local entry, idleAt = changed[i], 0
-    changed[i] = false
+    local place, idleAt = changed[i], 0
     for l = 1, #all do
-      local levelIdleAt = moves[l].idleAt(all[l], entry[l])
+      local levelIdleAt = moves[l].idleAt(all[l], states[l][place])
       if levelIdleAt > idleAt then idleAt = levelIdleAt end
     end
-    if idleAt <= now then
-      gone = gone or {}
-      gone[#gone + 1] = entry.field
-    else
-      written[count + 1], written[count + 2] = entry.field, encode(entry, all, widths, partition.version)
+    if idleAt > now then
+      written[count + 1] = fields[offset + place]
       count = count + 2
-      if idleAt > partition.last then partition.last = idleAt end
+      written[count] = encode(states, place, all, widths, version)
+      if idleAt > last then last = idleAt end
+    else
+      gone = gone or {}
+      gone[#gone + 1] = fields[offset + place]
     end
   end
   for field, moment in pairs(partition.resets or {}) do
     written[count + 1], written[count + 2] = '!' .. field, pack('<d', moment)
     count = count + 2
   end
+  partition.last = last
   return count, gone
 end
 

@@ -8,6 +8,7 @@
 --                to refund: 2 * rule, the cost, the moment and the wait; to renew leases: 2 * rule, the least and the most slots
 --                  held; to reset: 2 * rule
 --                to catch up: 2 * rule, and for each level what is known to be used and what is missing
+--              same: a partition has a caller more than once
 --              createdAt: when each partition was created, as the process knows it, or 0; wantsCreationTimes: the reply lists them
 --              layouts (left out: none is spread): for each partition false, or { code, seed, shards: for each level where in keys
 --                the shard of each of its callers is, in the order of the calls }; perRule: how many partitions a rule has
@@ -37,7 +38,8 @@ local function preparePartition(h)
   partition.layout = request.layouts and request.layouts[h]
   -- its callers are `size` of the fields, behind `offset`; so many of them were served
   partition.fields, partition.offset, partition.size, partition.served = false, 0, 0, 0
-  partition.entries, partition.changes, partition.resets, partition.last = false, 0, false, 0
+  partition.states, partition.changes, partition.resets, partition.last = false, 0, false, 0
+  partition.first, partition.isWritten = false, false
   partition.isSpread, partition.isPreviousKnown, partition.isKnown, partition.isSpelled = false, false, true, true
   partition.isChanged, partition.lists, partition.spelling, partition.untils = false, false, false, false
   partition.seen, partition.places = false, false

@@ -3,13 +3,18 @@
 -- place, and encodes it once, when it is saved.
 
 -- How many numbers each level has: all of them, and those that are always stored. 0 stands for a number that varies, and is
--- then stored before the others.
+-- then stored before the others. If there is one level of few numbers, its formats by the length of a text.
 local function widthsOf(levels)
-  local widths = { all = {}, core = {}, coreSum = 0, isShorter = false }
+  local widths = { all = {}, core = {}, coreSum = 0, isShorter = false, formats = false, slots = 0 }
   for l, level in ipairs(levels) do
     local slots, core = level.slots, level.coreSlots or level.slots
     widths.all[l], widths.core[l], widths.coreSum = slots, core, widths.coreSum + core
     if core < slots then widths.isShorter = true end
+  end
+  local slots, core = widths.all[1], widths.core[1]
+  if not levels[2] and core > 0 and slots < MANY then
+    widths.slots = slots
+    widths.formats = { [core * 8 + 8] = formatOf(core + 1), [slots * 8 + 8] = formatOf(slots + 1) }
   end
   return widths
 end
@@ -35,18 +40,10 @@ local function numbersIn(raw)
   return numbers, count
 end
 
--- Fills in the states of all levels; numbers that are not stored are 0. Returns false if the numbers are not of these levels.
-local function readStates(states, numbers, count, levels, widths)
-  local isShort = count == widths.coreSum + 1
-  local slotsOf, first = isShort and widths.core or widths.all, levels[1]
-  if not levels[2] and slotsOf[1] > 0 then
-    if slotsOf[1] ~= count - 1 then return false end
-    numbers[count] = nil
-    for slot = count, isShort and first.slots or 0 do numbers[slot] = 0 end
-    states[1] = numbers
-    return true
-  end
-  local from = 0
+-- The states of all levels; numbers that are not stored are 0. Nothing if the numbers are not of these levels.
+local function statesIn(numbers, count, levels, widths)
+  local slotsOf = count == widths.coreSum + 1 and widths.core or widths.all
+  local states, from = {}, 0
   for l = 1, #levels do
     local slots, state = slotsOf[l], blank(levels[l].slots)
     if slots == 0 then
@@ -54,25 +51,26 @@ local function readStates(states, numbers, count, levels, widths)
       slots = numbers[from]
       state.n = slots
     end
-    if not (slots and slots >= 0 and from + slots < count) then return false end
+    if not (slots and slots >= 0 and from + slots < count) then return nil end
     for slot = 1, slots do state[slot] = numbers[from + slot] end
     from = from + slots
     states[l] = state
   end
-  return from + 1 == count
+  return from + 1 == count and states or nil
 end
 
-local function encode(states, levels, widths, number)
+-- The text of a caller's states; `number` is that of their layout.
+local function encode(states, place, levels, widths, number)
   local slotsOf = widths.core
   for l = 1, widths.isShorter and #levels or 0 do
     local core = levels[l].coreSlots
-    if core and states[l][core + 1] ~= 0 then slotsOf = widths.all end
+    if core and states[l][place][core + 1] ~= 0 then slotsOf = widths.all end
   end
-  local flat, size = states[1], slotsOf[1]
+  local flat, size = states[1][place], slotsOf[1]
   if levels[2] or size == 0 then
     flat, size = {}, 0
     for l = 1, #levels do
-      local state, count = states[l], slotsOf[l]
+      local state, count = states[l][place], slotsOf[l]
       if count == 0 then
         count = state.n
         size = size + 1
@@ -83,6 +81,7 @@ local function encode(states, levels, widths, number)
     end
   end
   flat[size + 1] = number
+  if size == 2 then return pack('<ddd', flat[1], flat[2], number) end
   if size < MANY then return pack(formatOf(size + 1), unpack(flat, 1, size + 1)) end
   local texts = {}
   for first = 1, size + 1, MANY do

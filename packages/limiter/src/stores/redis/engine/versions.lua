@@ -259,6 +259,9 @@ local function bindRule(rule)
     rule.all, rule.allMoves, rule.widths = all, movesOfAll(all), widthsOf(all)
   end
   partition.all, partition.moves, partition.widths = rule.all, rule.allMoves, rule.widths
+  if partition.states then return end
+  partition.states = {}
+  for l = 1, #rule.all do partition.states[l] = {} end
 end
 
 -- Counts, in a level of another version, a call that a rule has admitted. A level that admits more in the long run counts ahead
@@ -321,23 +324,20 @@ local function converted(states, earlierLevels, levels)
   return after
 end
 
--- Fills in the states of a caller, as the layout in force reads what is stored; levels that cannot be read stay empty.
-local function readStored(states, rule, raw)
+-- The states that a text holds, as the layout in force reads them; nothing if they cannot be read.
+local function storedStates(rule, raw)
   local partition, count = rule.partition, #raw / 8
-  if count > MAX_NUMBERS or count ~= floor(count) then return end
+  if count > MAX_NUMBERS or count ~= floor(count) then return nil end
   local numbers = numbersIn(raw)
   local version = numbers[count]
-  if version == partition.version then
-    if not readStates(states, numbers, count, rule.all, rule.widths) then states[1] = false end
-    return
-  end
-  if not (version and version < partition.version and version >= partition.version - MOST_CONVERSIONS) then return end
-  local levels, earlier = levelsOf(partition, version), {}
-  if not (levels and readStates(earlier, numbers, count, levels, widthsOf(levels))) then return end
-  for later = version + 1, partition.version do
+  if version == partition.version then return statesIn(numbers, count, rule.all, rule.widths) end
+  if not (version and version < partition.version and version >= partition.version - MOST_CONVERSIONS) then return nil end
+  local levels = levelsOf(partition, version)
+  local states = levels and statesIn(numbers, count, levels, widthsOf(levels))
+  for later = version + 1, states and partition.version or 0 do
     local laterLevels = levelsOf(partition, later)
-    if not laterLevels then return end
-    earlier, levels = converted(earlier, levels, laterLevels), laterLevels
+    if not laterLevels then return nil end
+    states, levels = converted(states, levels, laterLevels), laterLevels
   end
-  for l = 1, #earlier do states[l] = earlier[l] end
+  return states
 end
