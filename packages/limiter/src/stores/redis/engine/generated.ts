@@ -115,8 +115,8 @@ local function isForgotten(partition, field, chargedAt)
   return resetAt and chargedAt <= resetAt or false
 end
 
--- Forgets a caller, and remembers when, as long as charges before that could be refunded: also for a caller of whom nothing
--- is stored, since a call that was admitted for a later moment can be refunded until then.
+-- Forgets a caller, and remembers when, as long as charges before that could be refunded: also if nothing of the
+-- caller is stored, since a call that was admitted for a later moment can be refunded until then.
 local function reset(rule)
   local partition, place, idleAt = rule.partition, nextCaller(rule), now + RESET_US
   if partition.about == '' and partition.changes == 0 then return end
