@@ -26,17 +26,26 @@ local function report(level, delay, remaining, fullAt)
   end
 end
 
--- What is known of the charges of the call that is decided.
+-- The charges of a call: the rule of each, its cost and whether it may wait; and what is known of them when the call is decided.
+local charged, costs, mayWait = {}, {}, {}
 local places, waits, fits, delays = {}, {}, {}, {}
 
--- Decides a call by all its charges at once: all are counted, or none. A row has for each charge 2 * rule (+ 1 if the call may
--- wait) and the cost.
-local function decide(rules, row, isCounting)
-  local allowed, size, d = true, (#row - 2) / 2, 0
+-- Reads the charges of the calls of a row, which has for each 2 * rule (+ 1 if the call may wait) and the cost.
+local function readCharges(rules, row)
+  local size = (#row - 2) / 2
   for c = 1, size do
-    local code, cost = row[c * 2 + 1], row[c * 2 + 2]
-    local mayWait = code % 2
-    local rule = rules[(code - mayWait) / 2]
+    local code = row[c * 2 + 1]
+    local isWaiting = code % 2
+    charged[c], costs[c], mayWait[c] = rules[(code - isWaiting) / 2], row[c * 2 + 2], isWaiting == 1
+  end
+  return size
+end
+
+-- Decides a call by all its charges at once: all are counted, or none.
+local function decide(size, isCounting)
+  local allowed, d = true, 0
+  for c = 1, size do
+    local rule, cost = charged[c], costs[c]
     local levels, moves, before, states = rule.levels, rule.moves, rule.at, rule.partition.states
     local place, wait, doesFit = nextCaller(rule), 0, true
     for l = 1, #levels do
@@ -46,7 +55,7 @@ local function decide(rules, row, isCounting)
       delays[d] = delay
       if delay > 0 then
         if delay > wait then wait = delay end
-        if mayWait == 0 or delay > (level.maxWaitUs or 0) then doesFit = false end
+        if not mayWait[c] or delay > (level.maxWaitUs or 0) then doesFit = false end
       end
     end
     places[c], waits[c], fits[c] = place, wait, doesFit
@@ -54,27 +63,32 @@ local function decide(rules, row, isCounting)
   end
   d = 0
   for c = 1, size do
-    local code, cost, place = row[c * 2 + 1], row[c * 2 + 2], places[c]
-    local rule = rules[(code - code % 2) / 2]
-    local all, allMoves, states, before = rule.all, rule.allMoves, rule.partition.states, rule.at
-    local last, counts = before + #rule.levels, isCounting and allowed and cost > 0 and fits[c]
-    local isChanged = counts
+    local rule, cost, place = charged[c], costs[c], places[c]
+    local all, allMoves, before, partition = rule.all, rule.allMoves, rule.at, rule.partition
+    local states, last, idleAt, isChanged = partition.states, before + #rule.levels, 0, false
+    local counts = isCounting and allowed and cost > 0 and fits[c]
     for l = 1, #all do
       local level, moves, state = all[l], allMoves[l], states[l][place]
       local isOwn = l > before and l <= last
-      if counts and isOwn then
-        moves.take(level, state, now, cost, waits[c])
-      elseif counts then
-        record(rule, level, moves, state, cost, waits[c])
+      if counts then
+        if isOwn then
+          moves.take(level, state, now, cost, waits[c])
+        else
+          record(rule, level, moves, state, cost, waits[c])
+        end
+        isChanged = true
       elseif isCounting and cost > 0 and moves.begin and moves.begin(level, state, now) then
         isChanged = true
       end
+      local levelIdleAt = moves.idleAt(level, state)
+      if levelIdleAt > idleAt then idleAt = levelIdleAt end
       if isOwn then
         d = d + 1
-        report(level, delays[d], moves.remaining(level, state, now), (moves.fullAt or moves.idleAt)(level, state))
+        local fullAt = moves.fullAt and moves.fullAt(level, state) or levelIdleAt
+        report(level, delays[d], moves.remaining(level, state, now), fullAt)
       end
     end
-    if isChanged then change(rule.partition, place) end
+    if isChanged then change(partition, place, idleAt) end
   end
 end
 
@@ -98,7 +112,7 @@ local function catchUp(rule, row)
   for l, level in ipairs(missed > 0 and rule.all or {}) do
     if l <= rule.at or l > rule.at + #rule.levels then record(rule, level, rule.allMoves[l], states[l][place], missed, 0) end
   end
-  change(rule.partition, place)
+  changeAmended(rule, place)
 end
 
 -- Whether the caller was reset after a charge.
@@ -125,7 +139,7 @@ local function reset(rule)
     idleAt = max(idleAt, rule.allMoves[l].idleAt(level, state), level.needsRelease and now + HELD_US or 0)
     partition.states[l][place] = blank(level.slots)
   end
-  change(partition, place)
+  change(partition, place, 0)
   partition.resets = partition.resets or {}
   partition.resets[partition.fields[partition.offset + place]] = now
   partition.resetAt, partition.isChanged, partition.last = now, true, max(partition.last, idleAt)
@@ -140,7 +154,7 @@ local function amend(rule, row, move)
     local amending = rule.allMoves[l][move]
     if amending then amending(level, partition.states[l][place], now, amount, moment, level.start or rule.since) end
   end
-  change(partition, place)
+  changeAmended(rule, place)
 end
 `
 
@@ -346,15 +360,20 @@ local function nextCaller(rule)
   return place
 end
 
--- Lets the states of a caller be written.
-local function change(partition, place)
-  if request.same then
-    partition.isWritten = partition.isWritten or {}
-    if partition.isWritten[place] then return end
-    partition.isWritten[place] = true
+-- Lets the states of a caller be written, which matter until \`idleAt\`.
+local function change(partition, place, idleAt)
+  if not partition.idleAts[place] then
+    local changes = partition.changes + 1
+    partition.changes, partition.changed[changes] = changes, place
   end
-  local changes = partition.changes + 1
-  partition.changes, partition.changed[changes] = changes, place
+  partition.idleAts[place] = idleAt
+end
+
+-- Lets the states of a caller be written after they were amended.
+local function changeAmended(rule, place)
+  local idleAt, states = 0, rule.partition.states
+  for l, level in ipairs(rule.all) do idleAt = max(idleAt, rule.allMoves[l].idleAt(level, states[l][place])) end
+  change(rule.partition, place, idleAt)
 end
 
 -- Deletes callers of which nothing matters any more.
@@ -371,15 +390,12 @@ local written = {}
 
 -- Collects what has changed; returns how many texts there are, and callers to forget.
 local function collect(partition)
-  local all, moves, widths, states = partition.all, partition.moves, partition.widths, partition.states
+  local all, widths, states, idleAts = partition.all, partition.widths, partition.states, partition.idleAts
   local changed, fields, offset, version = partition.changed, partition.fields, partition.offset, partition.version
   local count, last, gone = 0, partition.last, nil
   for i = 1, partition.changes do
-    local place, idleAt = changed[i], 0
-    for l = 1, #all do
-      local levelIdleAt = moves[l].idleAt(all[l], states[l][place])
-      if levelIdleAt > idleAt then idleAt = levelIdleAt end
-    end
+    local place = changed[i]
+    local idleAt = idleAts[place]
     if idleAt > now then
       written[count + 1] = fields[offset + place]
       count = count + 2
@@ -540,7 +556,7 @@ local function preparePartition(h)
   -- its callers are \`size\` of the fields, behind \`offset\`; so many of them were served
   partition.fields, partition.offset, partition.size, partition.served = false, 0, 0, 0
   partition.states, partition.changes, partition.resets, partition.last = false, 0, false, 0
-  partition.first, partition.isWritten = false, false
+  partition.first, partition.idleAts = false, {}
   partition.isSpread, partition.isPreviousKnown, partition.isKnown, partition.isSpelled = false, false, true, true
   partition.isChanged, partition.lists, partition.spelling, partition.untils = false, false, false, false
   partition.seen, partition.places = false, false
@@ -611,7 +627,8 @@ end
 local function serve(row)
   local what = row[1]
   if what <= TAKE then
-    for _ = 1, row[2] do decide(rules, row, what == TAKE) end
+    local size, isCounting = readCharges(rules, row), what == TAKE
+    for _ = 1, row[2] do decide(size, isCounting) end
     return
   end
   local rule = rules[row[3] / 2]
@@ -1176,7 +1193,7 @@ local function bindRule(rule)
     for _, level in ipairs(all) do level.holder = rule.levels[1].holder end
     rule.all, rule.allMoves, rule.widths = all, movesOfAll(all), widthsOf(all)
   end
-  partition.all, partition.moves, partition.widths = rule.all, rule.allMoves, rule.widths
+  partition.all, partition.widths = rule.all, rule.widths
   if partition.states then return end
   partition.states = {}
   for l = 1, #rule.all do partition.states[l] = {} end

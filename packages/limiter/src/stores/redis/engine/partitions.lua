@@ -154,15 +154,20 @@ local function nextCaller(rule)
   return place
 end
 
--- Lets the states of a caller be written.
-local function change(partition, place)
-  if request.same then
-    partition.isWritten = partition.isWritten or {}
-    if partition.isWritten[place] then return end
-    partition.isWritten[place] = true
+-- Lets the states of a caller be written, which matter until `idleAt`.
+local function change(partition, place, idleAt)
+  if not partition.idleAts[place] then
+    local changes = partition.changes + 1
+    partition.changes, partition.changed[changes] = changes, place
   end
-  local changes = partition.changes + 1
-  partition.changes, partition.changed[changes] = changes, place
+  partition.idleAts[place] = idleAt
+end
+
+-- Lets the states of a caller be written after they were amended.
+local function changeAmended(rule, place)
+  local idleAt, states = 0, rule.partition.states
+  for l, level in ipairs(rule.all) do idleAt = max(idleAt, rule.allMoves[l].idleAt(level, states[l][place])) end
+  change(rule.partition, place, idleAt)
 end
 
 -- Deletes callers of which nothing matters any more.
@@ -179,15 +184,12 @@ local written = {}
 
 -- Collects what has changed; returns how many texts there are, and callers to forget.
 local function collect(partition)
-  local all, moves, widths, states = partition.all, partition.moves, partition.widths, partition.states
+  local all, widths, states, idleAts = partition.all, partition.widths, partition.states, partition.idleAts
   local changed, fields, offset, version = partition.changed, partition.fields, partition.offset, partition.version
   local count, last, gone = 0, partition.last, nil
   for i = 1, partition.changes do
-    local place, idleAt = changed[i], 0
-    for l = 1, #all do
-      local levelIdleAt = moves[l].idleAt(all[l], states[l][place])
-      if levelIdleAt > idleAt then idleAt = levelIdleAt end
-    end
+    local place = changed[i]
+    local idleAt = idleAts[place]
     if idleAt > now then
       written[count + 1] = fields[offset + place]
       count = count + 2

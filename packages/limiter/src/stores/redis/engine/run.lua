@@ -39,7 +39,7 @@ local function preparePartition(h)
   -- its callers are `size` of the fields, behind `offset`; so many of them were served
   partition.fields, partition.offset, partition.size, partition.served = false, 0, 0, 0
   partition.states, partition.changes, partition.resets, partition.last = false, 0, false, 0
-  partition.first, partition.isWritten = false, false
+  partition.first, partition.idleAts = false, {}
   partition.isSpread, partition.isPreviousKnown, partition.isKnown, partition.isSpelled = false, false, true, true
   partition.isChanged, partition.lists, partition.spelling, partition.untils = false, false, false, false
   partition.seen, partition.places = false, false
@@ -110,7 +110,8 @@ end
 local function serve(row)
   local what = row[1]
   if what <= TAKE then
-    for _ = 1, row[2] do decide(rules, row, what == TAKE) end
+    local size, isCounting = readCharges(rules, row), what == TAKE
+    for _ = 1, row[2] do decide(size, isCounting) end
     return
   end
   local rule = rules[row[3] / 2]

@@ -258,7 +258,7 @@ local function bindRule(rule)
     for _, level in ipairs(all) do level.holder = rule.levels[1].holder end
     rule.all, rule.allMoves, rule.widths = all, movesOfAll(all), widthsOf(all)
   end
-  partition.all, partition.moves, partition.widths = rule.all, rule.allMoves, rule.widths
+  partition.all, partition.widths = rule.all, rule.widths
   if partition.states then return end
   partition.states = {}
   for l = 1, #rule.all do partition.states[l] = {} end
