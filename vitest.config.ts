@@ -54,6 +54,7 @@ export default defineConfig({
         replacement: `${source('packages/limiter/src/metrics/')}$1.ts`,
       },
       { find: /^diana-limiter\/filter$/, replacement: source('packages/limiter/src/filters/custom.ts') },
+      { find: /^diana-limiter\/store$/, replacement: source('packages/limiter/src/stores/custom.ts') },
       { find: /^diana-limiter\/(admin|testing)$/, replacement: `${source('packages/limiter/src/')}$1/index.ts` },
     ],
   },

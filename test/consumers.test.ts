@@ -49,6 +49,12 @@ describe('the packed diana-limiter in an application', () => {
     60_000,
   )
 
+  it('the extensions that the docs show compile against its types: algorithm, dimension, store, framework', async () => {
+    const programs = ['own-algorithm.ts', 'own-dimension.ts', 'own-store.ts', 'filters/own-framework.ts']
+    const paths = programs.map(name => join(root, 'test/docs', name))
+    expect(await consumer.compilePrograms(join(root, 'node_modules/typescript/bin/tsc'), paths)).toBe('')
+  }, 60_000)
+
   it.each(resolutions)(
     'its types are found from $title',
     async ({ extension, options }) => {

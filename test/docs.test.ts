@@ -137,15 +137,15 @@ function listenerOf(app: unknown): RequestListener {
   return routing
 }
 
-describe('the programs in docs/library.md', () => {
+describe('the programs in docs/library.md and docs/extending.md', () => {
   const programs = readdirSync(join(root, 'test/docs')).filter(name => name.endsWith('.ts'))
 
-  it.each(programs)('%s stands there as it runs here', name => {
-    const shown = blocks.filter(({ page, kind }) => page === 'docs/library.md' && kind === 'ts')
+  it.each(programs)('the docs show test/docs/%s as it runs here', name => {
+    const shown = blocks.filter(({ page, kind }) => /library|extending/.test(page) && kind === 'ts')
     expect(shown.map(({ text }) => text)).toContain(read(`test/docs/${name}`))
   })
 
-  it('the algorithm of one’s own counts days that begin at midnight elsewhere', async () => {
+  it('the algorithm of the docs counts days that begin at midnight in another time zone', async () => {
     const printed = vi.spyOn(console, 'log').mockImplementation(() => {})
     const { localDay } = await import('./docs/own-algorithm.ts')
     expect(printed.mock.calls).toEqual([[true, 9]])
@@ -173,7 +173,7 @@ describe('the programs in docs/library.md', () => {
     expect(() => localDay.meter({ count: 2, periodMs: 1000 }, {})).toThrow('whole days')
   })
 
-  it('the dimension of one’s own tells tenants apart', async () => {
+  it('the dimension of the docs distinguishes tenants', async () => {
     const printed = vi.spyOn(console, 'log').mockImplementation(() => {})
     await import('./docs/own-dimension.ts')
     expect(printed.mock.calls.map(([, allowed]) => allowed)).toEqual([true, true, false, true])

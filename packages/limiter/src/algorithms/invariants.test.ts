@@ -1,52 +1,16 @@
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { answersOf, momentsAfter, passesOf, walk } from '../testing/algorithms/key-walk.ts'
 import { OneKey } from '../testing/one-key.ts'
-import { type Admission, type Subject, subjects } from '../testing/subject.ts'
-import { costFrom, type Dice, nextMoment, startFrom } from '../testing/walk.ts'
+import { type Admission, subjects } from '../testing/subject.ts'
+import { nextMoment } from '../testing/walk.ts'
 
 const die = fc.nat(20_000)
 const dice = fc.tuple(die, die)
 const steps = fc.array(fc.tuple(die, die, die), { minLength: 1, maxLength: 40, size: 'max' })
 const timeoutUs = fc.constantFrom(undefined, undefined, 1, 1_000_000, 3_000_000, 1e11)
 const runs = { numRuns: randomRuns(200) }
-
-/** Walks over a subject and stops before each call. */
-function walk(
-  { limit, meter, most }: Subject,
-  start: number,
-  steps: readonly Dice[],
-  visit: (key: OneKey, now: number, cost: number, step: Dice) => void,
-): void {
-  const key = new OneKey(meter)
-  let now = startFrom(start)
-  let retryUs = 0
-  for (const step of steps) {
-    now = nextMoment(now, step, limit, retryUs)
-    const cost = costFrom(step, most)
-    retryUs = key.delay(now, cost) - meter.maxWaitUs
-    key.begin(now)
-    visit(key, now, cost, step)
-    key.take(now, cost)
-  }
-}
-
-/** Moments at which a difference between two states would show. */
-function momentsAfter(now: number, { limit, meter }: Subject): number[] {
-  const periodUs = limit.periodMs * 1000
-  const parts = [0, 1, periodUs / limit.count, periodUs / 10, periodUs / 2, periodUs - 1, periodUs, meter.maxWaitUs]
-  return parts.map(part => now + Math.floor(part))
-}
-
-/** When calls of several costs would pass, asked at several moments. */
-function passesOf(key: OneKey, now: number, subject: Subject): number[] {
-  const costs = [1, Math.ceil(subject.most / 2), subject.most]
-  return momentsAfter(now, subject).flatMap(moment => costs.map(cost => moment + key.delay(moment, cost)))
-}
-
-function answersOf(key: OneKey, now: number, subject: Subject): number[] {
-  return [...passesOf(key, now, subject), ...momentsAfter(now, subject).map(moment => key.remaining(moment))]
-}
 
 describe.each(Object.entries(subjects))('%s', (name, subjectFrom) => {
   // its prices are doubles, and rounded up to whole microseconds one last digit may show

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import type { LimiterOptions } from '../../create-limiter.ts'
+import type { SuiteTest } from '../suite-test.ts'
 import { ask, httpClient, sendBytes } from './client.ts'
-import { type FilterSuiteOptions, type FilterTest, places, play, type Scene, until } from './scene.ts'
+import { type FilterSuiteOptions, places, play, type Scene, until } from './scene.ts'
 
 /** What HTTP/1.1 lets a caller do with one connection. */
-export function connectionTests(options: FilterSuiteOptions): FilterTest[] {
-  const tests: FilterTest[] = []
+export function connectionTests(options: FilterSuiteOptions): SuiteTest[] {
+  const tests: SuiteTest[] = []
   const add = (name: string, limits: LimiterOptions, test: (scene: Scene) => Promise<void>): void => {
     tests.push({ name, run: () => play(options, limits, test) })
   }

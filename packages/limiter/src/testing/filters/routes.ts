@@ -2,15 +2,16 @@ import assert from 'node:assert/strict'
 import { adminOf } from '../../admin/limiter-admin.ts'
 import type { LimiterOptions } from '../../create-limiter.ts'
 import type { RuleOptions } from '../../rules/schema/options.ts'
+import type { SuiteTest } from '../suite-test.ts'
 import { ask, type Reply } from './client.ts'
-import { type FilterSuiteOptions, type FilterTest, play, type Scene, until } from './scene.ts'
+import { type FilterSuiteOptions, play, type Scene, until } from './scene.ts'
 
 const all: RuleOptions = { id: 'all', limit: '9/h', algorithm: 'fixed-window' }
 const login: RuleOptions = { id: 'login', match: 'none', limit: '2/h', algorithm: 'fixed-window' }
 
 /** What the filter of an application and that of one of its routes promise together: one request is one judgement. */
-export function routeTests(options: FilterSuiteOptions): readonly FilterTest[] {
-  const tests: FilterTest[] = []
+export function routeTests(options: FilterSuiteOptions): readonly SuiteTest[] {
+  const tests: SuiteTest[] = []
   const add = (name: string, limits: LimiterOptions, test: (scene: Scene) => Promise<void>): void => {
     tests.push({ name, run: () => play(options, limits, test) })
   }

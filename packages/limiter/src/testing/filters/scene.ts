@@ -27,11 +27,6 @@ export interface FilterSuiteOptions {
   readonly limitsRoutes?: boolean | undefined
 }
 
-export interface FilterTest {
-  readonly name: string
-  run(): Promise<void>
-}
-
 /** All that a test has at hand. */
 export interface Scene {
   readonly limiter: Limiter

@@ -3,17 +3,18 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LimiterOptions } from '../../create-limiter.ts'
 import { soon } from '../sources/watch.ts'
+import type { SuiteTest } from '../suite-test.ts'
 import { ask, textOf } from './client.ts'
 import { connectionTests } from './connections.ts'
 import { routeTests } from './routes.ts'
-import { type FilterSuiteOptions, type FilterTest, places, play, type Scene, until } from './scene.ts'
+import { type FilterSuiteOptions, places, play, type Scene, until } from './scene.ts'
 
-export type { FilterSuiteOptions, FilterTest, ServerUnderTest } from './scene.ts'
+export type { FilterSuiteOptions, ServerUnderTest } from './scene.ts'
 export { login } from './scene.ts'
 
 /** What every filter promises, seen through HTTP alone, as tests for any framework: each `run` throws if a promise is broken. */
-export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] {
-  const tests: FilterTest[] = []
+export function filterSuite(options: FilterSuiteOptions): readonly SuiteTest[] {
+  const tests: SuiteTest[] = []
   const isHttp2 = options.speaks === 'h2'
   const add = (name: string, limits: LimiterOptions, test: (scene: Scene) => Promise<void>): void => {
     tests.push({ name, run: () => play(options, limits, test) })

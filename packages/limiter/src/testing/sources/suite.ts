@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { follow } from '../../sources/client/follow.ts'
 import type { Source, SourceDocument } from '../../sources/source.ts'
 import { nonsense, withServer } from '../nonsense.ts'
+import type { SuiteTest } from '../suite-test.ts'
 import { isFailure, leavesNothingOpen, PASSWORD, soon, Update, using } from './watch.ts'
 import { writeTests } from './write.ts'
 
@@ -26,14 +27,9 @@ export interface SourceSuiteOptions {
   writes?: boolean | undefined
 }
 
-export interface SourceTest {
-  readonly name: string
-  run(): Promise<void>
-}
-
 /** What every source promises, as tests for any framework: each `run` throws if the promise is broken. */
-export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOptions): readonly SourceTest[] {
-  const tests: SourceTest[] = []
+export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOptions): readonly SuiteTest[] {
+  const tests: SuiteTest[] = []
   const add = (name: string, test: (subject: SourceUnderTest) => Promise<void>) => {
     const run = async () => {
       const subject = await create()
@@ -126,7 +122,8 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
 
   add('throws at a document of more than 4 MiB, and reads on once it is gone', async ({ source, put }) => {
     await put('x'.repeat(4 * 1024 * 1024 + 1))
-    await using(source, watch => assert.rejects(watch.next(), isFailure(/4 MiB/)))
+    const message = 'watch must throw at a document of more than 4 MiB'
+    await using(source, watch => assert.rejects(watch.next(), isFailure(/4 MiB/), message))
     await put('small')
     await using(source, async watch => assert.equal((await watch.next()).text, 'small'))
   })
@@ -149,7 +146,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     await stop()
     await leavesNothingOpen(() =>
       using(source, async watch => {
-        await assert.rejects(watch.next(), isFailure(source.name))
+        await assert.rejects(watch.next(), isFailure(source.name), 'watch must throw while the source cannot be read')
         assert.equal((await watch.iterator.next()).done, true)
       }),
     )
@@ -221,7 +218,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
   return tests
 }
 
-function serverTests(createAt: (authority: string) => Source): SourceTest[] {
+function serverTests(createAt: (authority: string) => Source): SuiteTest[] {
   const at = (port: number) => createAt(`diana:${PASSWORD}@127.0.0.1:${port}`)
   const tests = Object.entries(nonsense).map(([what, talk]) => ({
     name: `throws at ${what}, and shows no password`,
@@ -229,7 +226,9 @@ function serverTests(createAt: (authority: string) => Source): SourceTest[] {
       withServer(talk, async port => {
         const source = at(port)
         assert.ok(!source.name.includes(PASSWORD) && source.name.includes(`127.0.0.1:${port}`), source.name)
-        await using(source, watch => assert.rejects(watch.next(), isFailure(source.name)))
+        await using(source, watch =>
+          assert.rejects(watch.next(), isFailure(source.name), 'watch must throw while the source cannot be read'),
+        )
       }),
   }))
   const silent = {
