@@ -21,11 +21,11 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe('the packed diana-limiter in an application', () => {
-  it('an ES module imports it', async () => {
+  it('an ES module imports the packed library', async () => {
     expect(await consumer.run('program.mjs', consumer.ruleFile)).toBe('200 200 503, 0 mistakes')
   })
 
-  it('a CommonJS program requires all of its entries', async () => {
+  it('a CommonJS program requires all entries of the packed library', async () => {
     expect(await consumer.run('program.cjs', consumer.ruleFile)).toBe('true true false')
   })
 
@@ -56,7 +56,7 @@ describe('the packed diana-limiter in an application', () => {
   }, 60_000)
 
   it.each(resolutions)(
-    'its types are found from $title',
+    'the types of the packed library are found from $title',
     async ({ extension, options }) => {
       expect(await consumer.compile(join(root, 'node_modules/typescript/bin/tsc'), extension, options)).toBe('')
     },

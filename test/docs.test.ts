@@ -59,7 +59,7 @@ const blocks = [...readmes, ...docs].flatMap(blocksOf)
 const ruleFiles = blocks.filter(({ kind, text }) => kind === 'yaml' && /^rules:/m.test(text))
 
 describe('the rule files in the docs', () => {
-  it('are many enough for this test to mean something', () => {
+  it('the docs have enough examples and links for this test', () => {
     expect(ruleFiles.length).toBeGreaterThan(10)
   })
 
@@ -75,7 +75,7 @@ describe('the rule files in the docs', () => {
     expect(examples.filter(({ text }) => !/^rules:/m.test(text))).toEqual([])
   })
 
-  it('mistakes are told as docs/rules.md shows them', () => {
+  it('diana check reports mistakes as docs/rules.md shows them', () => {
     const page = blocks.filter(block => block.page === 'docs/rules.md')
     const bad = page.findIndex(({ kind }) => kind === 'yaml mistakes')
     const [command, ...told] = page[bad + 1]!.text.trimEnd().split('\n')
@@ -87,7 +87,7 @@ describe('the rule files in the docs', () => {
 describe('the links in the docs', () => {
   const pages = [...atTop, ...packageReadmes, ...docs]
 
-  it('are many enough for this test to mean something', () => {
+  it('the docs have enough examples and links for this test', () => {
     expect(pages.flatMap(linksOf).length).toBeGreaterThan(10)
   })
 
@@ -101,7 +101,7 @@ describe('the programs in docs/filters.md', () => {
   const programs = readdirSync(join(root, 'test/docs/filters'))
   const shown = blocks.filter(({ page, kind }) => page === 'docs/filters.md' && /^[jt]s$/.test(kind))
 
-  it.each(programs)('%s stands there as it runs here', name => {
+  it.each(programs)('docs/filters.md shows %s as it runs here', name => {
     expect(shown.map(({ text }) => text)).toContain(read(`test/docs/filters/${name}`))
   })
 

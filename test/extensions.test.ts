@@ -38,7 +38,7 @@ describe('a custom store', () => {
   const rules = [{ id: 'per-address', by: 'ip', limit: '2/h' }]
   const call = { method: 'GET', path: '/', ip: '203.0.113.9' }
 
-  it('counts for all limiters that share it, by any algorithm', async () => {
+  it('a custom store counts for all limiters that share it, by any algorithm', async () => {
     const rows = new Map()
     const limiters = await Promise.all(
       [1, 2].map(() => createLimiter({ rules, store: { custom: new MapStore(rows), fleet: 2 } })),
@@ -50,7 +50,7 @@ describe('a custom store', () => {
     for (const limiter of limiters) await limiter.close()
   })
 
-  it('that fails is replaced by counting in this process', async () => {
+  it('a custom store that fails is replaced by counting in this process', async () => {
     const custom = new MapStore(new Map())
     const limiter = await createLimiter({ rules, store: { custom } })
     limiter.events.on('store', () => {})
@@ -64,7 +64,7 @@ describe('a custom store', () => {
     await limiter.close()
   })
 
-  it('that lacks methods is rejected with their names', async () => {
+  it('a custom store that lacks methods is rejected with their names', async () => {
     const { take } = new MapStore(new Map())
     await expect(createLimiter({ rules, store: { custom: { take } as never } })).rejects.toThrow(
       'store.custom lacks createCounter, look, giveBack, refund, catchUp, keys, reset, close: give an object with the methods of SharedStore',

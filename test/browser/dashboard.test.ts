@@ -68,8 +68,8 @@ async function save(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Apply' }).click(until)
 }
 
-describe('the figures', () => {
-  it('are those of the traffic that there was', async () => {
+describe('the statistics on the page', () => {
+  it('the statistics on the page equal the real traffic', async () => {
     const { page, complaints } = await open('now')
     await textOf(page.locator('.headline')).toBe('No calls in the last minute.')
     expect(await call(`${diana.url}/hello`, 'ann', 12)).toEqual([...Array(5).fill(200), ...Array(7).fill(503)])
@@ -93,7 +93,7 @@ describe('the figures', () => {
     expect(complaints).toEqual([])
   })
 
-  it('are there from before the page was opened', async () => {
+  it('the statistics on the page include the time before it was opened', async () => {
     await call(`${diana.url}/hello`, 'ann', 6)
     await new Promise(resolve => setTimeout(resolve, 1500))
     const { page } = await open('now')
@@ -101,7 +101,7 @@ describe('the figures', () => {
     await textOf(page.locator('[data-sum=refused]')).toBe('1')
   })
 
-  it('go on when the gateway was restarted, and the page says that it was away', async () => {
+  it('the statistics on the page continue after a restart of the gateway, and the page reports the interruption', async () => {
     const { page, complaints } = await open('now')
     await call(`${diana.url}/hello`, 'ann', 3)
     await textOf(page.locator('[data-sum=allowed]')).toBe('3')
@@ -120,7 +120,7 @@ describe('the figures', () => {
 })
 
 describe('the rules', () => {
-  it('tell their limit, origin, state and load', async () => {
+  it('the page shows limit, origin, state and load of each rule', async () => {
     const { page, complaints } = await open('rules')
     const hello = row(page, 'hello')
     await textOf(hello.locator('.limit')).toBe('5 / hper account · sliding-window')
@@ -136,7 +136,7 @@ describe('the rules', () => {
     expect(complaints).toEqual([])
   })
 
-  it('a change is tried in shadow beside the real rule, and ended', async () => {
+  it('a change of a rule is tried in shadow beside the real rule, and ended', async () => {
     const { page, complaints } = await open('rules/hello')
     await page.getByRole('button', { name: 'Try a change in shadow' }).click(until)
     await page.getByRole('textbox', { name: /Change the rule/ }).fill('id: hello\nby: account\nlimit: 2/h\n')
@@ -177,7 +177,7 @@ describe('the editor', () => {
     expect(await call(`${diana.url}/hello`, 'eve', 3)).toEqual([200, 200, 503])
   })
 
-  it('foretells what a change would have done to the traffic of the last minutes', async () => {
+  it('the editor previews what a change would have done to the traffic of the last minutes', async () => {
     await call(`${diana.url}/hello`, 'ann', 5)
     const { page } = await open('editor')
     await write(page, rules.replace('5/h', '3/h'))
@@ -199,7 +199,7 @@ describe('the editor', () => {
     expect(complaints).toEqual([])
   })
 
-  it('of two people who edit the same rules, the second is told, and loses nothing', async () => {
+  it('of two people who edit the same rules, the second is notified and loses nothing', async () => {
     const [first, second] = [(await open('editor')).page, (await open('editor')).page]
     await write(second, rules.replace('1000/s', '900/s'))
     await write(first, rules.replace('5/h', '2/h'))
@@ -220,7 +220,7 @@ describe('the editor', () => {
     await textOf(first.locator('.code .cm-content')).toContain('900/s')
   })
 
-  it('completes words and values by the schema', async () => {
+  it('the editor completes options and values by the schema', async () => {
     const { page, complaints } = await open('editor')
     await write(page, 'rules:\n  - id: a\n    limit: 5/s\n    whenF')
     await page.keyboard.press('Control+Space')
@@ -231,7 +231,7 @@ describe('the editor', () => {
     expect(complaints).toEqual([])
   })
 
-  it('keeps what is being written while one looks elsewhere', async () => {
+  it('the editor keeps a draft while another view is open', async () => {
     const { page } = await open('editor')
     await write(page, rules.replace('5/h', '4/h'))
     await page.getByRole('link', { name: 'Rules' }).click()
@@ -243,7 +243,7 @@ describe('the editor', () => {
 })
 
 describe('explain', () => {
-  it('tells for a pasted curl what each rule would say, and counts nothing', async () => {
+  it('the explain view shows the decision of each rule for a pasted curl command, and counts nothing', async () => {
     await call(`${diana.url}/hello`, 'ann', 5)
     const { page, complaints } = await open('explain')
     await page.getByRole('textbox').fill(`curl -H 'x-account-id: ann' ${diana.url}/hello`)
@@ -285,7 +285,7 @@ describe('callers', () => {
     'bell\u0007 escape\u001b[31m turned\u202e',
   ]
 
-  it('with hostile names are shown as text', async () => {
+  it('callers with hostile names are shown as text', async () => {
     for (const name of hostile) {
       const url = `${diana.url}/hello?account=${encodeURIComponent(name)}`
       for (let turn = 0; turn < 6; turn++) await (await fetch(url)).arrayBuffer()

@@ -59,7 +59,7 @@ describe('etcd', () => {
 })
 
 describe('Redis', () => {
-  it('that dies is told within two seconds, with the reason, and its return too', async () => {
+  it('the page reports an outage of Redis within two seconds, with the reason, and its return', async () => {
     const redis = await startRedis()
     const config = configOf(
       'redis.yaml',

@@ -120,7 +120,7 @@ describe.each(Object.entries(centres))('rules from a real %s', (_name, startCent
   }, 60_000)
   afterAll(() => centre.close())
 
-  test('a change is enforced within a second', async () => {
+  test('a change in a config center is enforced within a second', async () => {
     await centre.put(open)
     const { ask } = await house(centre)
     const statusOf = async () => (await ask('/gate')).status
@@ -136,7 +136,7 @@ describe.each(Object.entries(centres))('rules from a real %s', (_name, startCent
     }
   })
 
-  test('200 changes and more under load fail no call and lose no count', { timeout: 120_000 }, async () => {
+  test('200 or more changes of rules under load fail no call and lose no count', { timeout: 120_000 }, async () => {
     // in a year no token comes back while this runs
     const algorithms = [
       ['sliding-window', '10m'],
@@ -188,7 +188,7 @@ describe.each(Object.entries(centres))('rules from a real %s', (_name, startCent
       'a bomb',
       `a: &a [${'x,'.repeat(99)}]\nb: &b [${'*a,'.repeat(99)}]\nc: &c [${'*b,'.repeat(99)}]\nrules: [${'*c,'.repeat(99)}]`,
     ],
-  ])('that turn into %s disarm nothing', async (_, text) => {
+  ])('rules of a config center that turn into %s leave the last good ones in force', async (_, text) => {
     await centre.put(shut)
     const { ask, remote } = await house(centre)
     const { version } = remote()
@@ -201,7 +201,7 @@ describe.each(Object.entries(centres))('rules from a real %s', (_name, startCent
     expect([(await ask('/gate')).status, remote().trouble]).toEqual([200, undefined])
   })
 
-  test('that are deleted leave the local rules to running and to new processes', async () => {
+  test('deleted rules of a config center leave the local rules to running and new processes', async () => {
     await centre.put(shut)
     const running = await house(centre)
     expect(await running.ask('/gate')).toEqual({ status: 503, rule: 'gate' })
@@ -217,7 +217,7 @@ describe.each(Object.entries(centres))('rules from a real %s', (_name, startCent
     for (const { ask } of [running, starting]) await until(async () => (await ask('/gate')).status === 503)
   })
 
-  test('stay while the centre is killed, and are followed again when it is back', async () => {
+  test('rules of a config center stay in force while it is down, and are followed again when it is back', async () => {
     await centre.put(shut)
     const { ask, remote } = await house(centre)
     await centre.stop('SIGKILL')
@@ -230,7 +230,7 @@ describe.each(Object.entries(centres))('rules from a real %s', (_name, startCent
     expect(remote()).toMatchObject({ taken: 2, trouble: undefined })
   })
 
-  test('are waited for no longer than the start may take, and taken when they come', async () => {
+  test('the start waits a bounded time for a config center, and applies its rules when they come', async () => {
     await centre.put(shut)
     await centre.stop()
     const { ask, remote, startedMs } = await house(centre)
@@ -243,7 +243,7 @@ describe.each(Object.entries(centres))('rules from a real %s', (_name, startCent
     expect(await ask('/local')).toEqual({ status: 503, rule: 'local' })
   })
 
-  test('are those of the snapshot after a start without the centre', async () => {
+  test('a start without the config center uses the rules of the snapshot', async () => {
     const snapshot = join(folder, `${Object.keys(centre.words)[0]}.snapshot`)
     await centre.put(shut)
     const first = await house(centre, { snapshot })
@@ -285,7 +285,7 @@ describe('diana start', () => {
     }
   }
 
-  test('says what went wrong before it listened, and whose rules it goes on with', async () => {
+  test('diana start reports problems from before it listened, and which rules are in force', async () => {
     const snapshot = join(folder, 'start.snapshot')
     const name = 'etcd http://127.0.0.1:1 rules'
     writeFileSync(snapshot, JSON.stringify({ source: name, version: '7', text: shut }))
@@ -295,7 +295,7 @@ describe('diana start', () => {
     })
   })
 
-  test('says when the rules change, and when they cannot be obeyed', async () => {
+  test('diana start reports changed rules and invalid rules', async () => {
     const rules = join(folder, 'remote.yaml')
     writeFileSync(rules, shut)
     await start({ file: rules }, async heard => {

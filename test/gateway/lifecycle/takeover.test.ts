@@ -31,7 +31,7 @@ async function start(...args: readonly string[]): Promise<Program & { readonly c
   return program
 }
 
-test('a new process that cannot start leaves the old one in its place', async () => {
+test('a new process that cannot start leaves the old one running', async () => {
   const program = await start()
   const good = readFileSync(program.config)
   writeFileSync(program.config, 'rules: [')

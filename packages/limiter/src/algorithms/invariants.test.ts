@@ -17,7 +17,7 @@ describe.each(Object.entries(subjects))('%s', (name, subjectFrom) => {
   const doubtUs = name === 'warm-up' ? 1 : 0
   const given = [dice, dice, timeoutUs, die, steps] as const
 
-  it('looking changes nothing, and a cost of 0 always fits', () => {
+  it('reading a state changes nothing, and a cost of 0 always fits', () => {
     const property = fc.property(...given, (limit, options, timeoutUs, start, steps) => {
       const subject = subjectFrom(limit, options, timeoutUs)
       walk(subject, start, steps, (key, now) => {
@@ -51,7 +51,7 @@ describe.each(Object.entries(subjects))('%s', (name, subjectFrom) => {
     fc.assert(property, runs)
   })
 
-  it('a key forgotten once it is idle is answered as before', () => {
+  it('a key that is forgotten once it is idle gets the same answers', () => {
     const property = fc.property(...given, (limit, options, timeoutUs, start, steps) => {
       const subject = subjectFrom(limit, options, timeoutUs)
       const forgetful = new OneKey(subject.meter)
@@ -65,7 +65,7 @@ describe.each(Object.entries(subjects))('%s', (name, subjectFrom) => {
     fc.assert(property, runs)
   })
 
-  it('a call given back at once frees what it took, and never more', () => {
+  it('a call refunded at once frees what it took, and never more', () => {
     const property = fc.property(...given, die, (limit, options, timeoutUs, start, steps, laterDie) => {
       const subject = subjectFrom(limit, options, timeoutUs)
       walk(subject, start, steps, (never, now, cost) => {
@@ -86,7 +86,7 @@ describe.each(Object.entries(subjects))('%s', (name, subjectFrom) => {
     fc.assert(property, { numRuns: randomRuns(60) })
   })
 
-  it('a call given back once its key is idle changes nothing, whether or not the key was forgotten', () => {
+  it('a refund after its key is idle changes nothing, whether or not the key was forgotten', () => {
     const property = fc.property(...given, die, die, (limit, options, timeoutUs, start, steps, laterDie, which) => {
       const subject = subjectFrom(limit, options, timeoutUs)
       const [key, admitted]: [OneKey, Admission[]] = [new OneKey(subject.meter), []]
@@ -106,7 +106,7 @@ describe.each(Object.entries(subjects))('%s', (name, subjectFrom) => {
     fc.assert(property, { numRuns: randomRuns(60) })
   })
 
-  it('calls given back in any order never bring more than the bound', () => {
+  it('refunds in any order never admit more than the bound', () => {
     const property = fc.property(dice, dice, die, steps, (limit, options, start, steps) => {
       const subject = subjectFrom(limit, options, undefined)
       let admitted: Admission[] = []
@@ -128,7 +128,7 @@ describe.each(Object.entries(subjects))('%s', (name, subjectFrom) => {
 const { 'warm-up': _, ...counting } = subjects
 
 describe.each(Object.entries(counting))('%s', (_name, subjectFrom) => {
-  it('what remains passes at once, and no more', () => {
+  it('the remaining cost passes at once, and one more does not', () => {
     const property = fc.property(dice, dice, timeoutUs, die, steps, (limit, options, timeoutUs, start, steps) => {
       walk(subjectFrom(limit, options, timeoutUs), start, steps, (key, now) => {
         const remaining = key.remaining(now)
@@ -146,7 +146,7 @@ const exact = [
 ]
 
 describe.each(exact)('%s', name => {
-  it('a call of cost 1 given back at once was never there', () => {
+  it('a call of cost 1 that is refunded at once leaves no trace', () => {
     const property = fc.property(dice, dice, timeoutUs, die, steps, (limit, options, timeoutUs, start, steps) => {
       const subject = subjects[name]!(limit, options, timeoutUs)
       // buckets that wait for fractions of a microsecond lose them

@@ -27,7 +27,7 @@ const values: Readonly<Record<string, Parameters<typeof dimensionSuite>[0]['valu
 }
 
 describe('the published suite for dimensions', () => {
-  it('has values for every dimension', () => {
+  it('the published suite for dimensions has values for every dimension', () => {
     expect(Object.keys(values).sort()).toEqual(dimensions.map(({ name }) => name).sort())
   })
 

@@ -37,8 +37,8 @@ function house(...rules: CompiledRule[]) {
   }
 }
 
-describe('when the rules change', () => {
-  it('a rule that did not keeps every bit of its counts', () => {
+describe('counters after a change of rules', () => {
+  it('an unchanged rule keeps every bit of its counts', () => {
     const { change, take, left, find } = house(ruleOf('a', { limit: '10/h' }), ruleOf('b', { limit: '10/h' }))
     take('a', 'x', 3)
     const { table } = find('a')
@@ -49,7 +49,7 @@ describe('when the rules change', () => {
     expect(left('a', 'x')).toEqual([7])
   })
 
-  it('those whom a rule blocks stay blocked as long as it is the same rule, and are forgotten with it', () => {
+  it('blocked callers stay blocked while their rule exists, and are forgotten with it', () => {
     const blocking = (limit: string, parts: Partial<CompiledRule> = {}) =>
       ruleOf('a', { limit }, { blockMs: 1000, ...parts })
     const { change, find, store } = house(blocking('10/h'))
@@ -76,7 +76,7 @@ describe('when the rules change', () => {
     expect(store.keys).toBe(0)
   })
 
-  it('a rule with another limit goes on with what was counted, for every key', () => {
+  it('a rule with another limit continues with what was counted, for every key', () => {
     const { change, take, left, store } = house(ruleOf('a', { limit: '10/h' }))
     for (let key = 0; key < 3000; key++) take('a', `key-${key}`, 1 + (key % 5))
     change(ruleOf('a', { limit: ['4/h', '100/d'], segments: 30 }))
@@ -89,14 +89,14 @@ describe('when the rules change', () => {
     expect([left('a', 'key-4'), left('a', 'key-5'), left('a', 'new')]).toEqual([[5], [9], [10]])
   })
 
-  it('a rule that all calls share goes on too', () => {
+  it('a rule without a key continues with what was counted', () => {
     const { change, take, left } = house(ruleOf('a', { limit: '10/h', algorithm: 'token-bucket' }))
     take('a', '', 4)
     change(ruleOf('a', { limit: '10/h', algorithm: 'token-bucket', burst: 5 }))
     expect(left('a', '')).toEqual([1])
   })
 
-  it('strangers who are counted together stay so', () => {
+  it('keys in the overflow counter stay there', () => {
     const store = new MemoryStore({ maxKeys: 1 })
     const [counted] = bindCounters([ruleOf('a', { limit: '10/h' })], [], store, now)
     const take = (key: string) => store.take([Object.assign(localCharge(counted!.table), { key, cost: 1 })], 1, now)
@@ -106,7 +106,7 @@ describe('when the rules change', () => {
     expect([take('u'), take('v'), take('known')]).toEqual([true, false, true])
   })
 
-  it('a rule with another algorithm starts anew, and goes on with its counts if it is changed back', () => {
+  it('a rule with another algorithm starts from zero, and continues with its counts if it is changed back', () => {
     const { change, take, left } = house(ruleOf('a', { limit: '10/h' }))
     take('a')
     change(ruleOf('a', { limit: '10/h', algorithm: 'sliding-log' }))
@@ -116,14 +116,14 @@ describe('when the rules change', () => {
     expect(left('a')).toEqual([8])
   })
 
-  it('a rule that is counted per somebody else starts anew', () => {
+  it('a rule with other dimensions starts from zero', () => {
     const { change, take, left, store } = house(ruleOf('b', { limit: '10/h' }))
     take('b')
     change(ruleOf('b', { limit: '10/h' }, { by: ['ip'] }))
     expect([left('b'), store.keys]).toEqual([[10], 0])
   })
 
-  it('the counts of a rule that is gone are gone, also when it comes back', () => {
+  it('a removed rule that comes back starts from zero', () => {
     const { change, take, left, store, ids } = house(ruleOf('a', { limit: '10/h' }), ruleOf('b', { limit: '10/h' }))
     take('a')
     take('b')
@@ -142,7 +142,7 @@ describe('when the rules change', () => {
     expect([before.waiting, before.rule.limits[0]!.count]).toEqual([3, 20])
   })
 
-  it('a meter of one’s own that says nothing of itself is kept while its words are the same', () => {
+  it('a custom meter without a scale keeps its counts while its options are the same', () => {
     const own = (count: number): CompiledRule => {
       const meter: Meter = {
         slots: 1,
@@ -166,7 +166,7 @@ describe('when the rules change', () => {
     expect(left('own')).toEqual([20])
   })
 
-  it('nothing changes where one of them cannot be counted', () => {
+  it('if one rule cannot be counted, no counter changes', () => {
     const { change, take, left, find, ids, store } = house(
       ruleOf('a', { limit: '10/h' }),
       ruleOf('b', { limit: '10/h' }),

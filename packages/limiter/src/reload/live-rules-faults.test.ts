@@ -5,11 +5,11 @@ import { describe, expect, it, vi } from 'vitest'
 import { formatMistake } from '../rules/mistake.ts'
 import { Centre, folder, house, limitsOf, local, localLimits } from './fakes/config-center.ts'
 
-describe('a document of the centre that is deleted', () => {
+describe('a deleted document of the config center', () => {
   const remoteText = 'rules: [{ id: all, limit: 20/s }, { id: more, limit: 7/s }]'
   const remoteLimits = { ...localLimits, all: '20/1000 centre', more: '7/1000 centre' }
 
-  it('leaves running and new processes with the same rules, the local ones, and says so once', async () => {
+  it('a deleted document of the config center leaves running and new processes with the local rules, and is reported once', async () => {
     const [running, starting] = [new Centre(), new Centre()]
     const { live, after, events, remoteStatus } = house({ centre: running })
     running.say(remoteText)
@@ -30,7 +30,7 @@ describe('a document of the centre that is deleted', () => {
     expect(missing).not.toHaveBeenCalled()
   })
 
-  it('is obeyed again once it is back, even if it is the same', async () => {
+  it('a document of the config center that comes back is in force again, even if it is the same', async () => {
     const centre = new Centre()
     const { live, after, remoteStatus } = house({ centre })
     centre.say(remoteText)
@@ -41,7 +41,7 @@ describe('a document of the centre that is deleted', () => {
     expect(remoteStatus().trouble).toBeUndefined()
   })
 
-  it('has no snapshot any more, so that a start without the centre begins with the local rules too', async () => {
+  it('a deleted document of the config center has no snapshot, so a start without the center uses the local rules', async () => {
     const path = join(folder, 'deleted.json')
     const centre = new Centre()
     const { live, after } = house({ centre, snapshot: path })
@@ -52,7 +52,7 @@ describe('a document of the centre that is deleted', () => {
     expect(() => statSync(path)).toThrow('ENOENT')
   })
 
-  it('takes the rules of a snapshot with it', async () => {
+  it('a deleted document of the config center ends the rules of its snapshot', async () => {
     const path = join(folder, 'recalled.json')
     writeFileSync(path, JSON.stringify({ source: 'centre', version: '1', text: remoteText }), { mode: 0o600 })
     const centre = new Centre()
@@ -64,7 +64,7 @@ describe('a document of the centre that is deleted', () => {
     expect(() => statSync(path)).toThrow('ENOENT')
   })
 
-  it('lets local rules in that could not be obeyed beside it', async () => {
+  it('local rules that conflicted with the remote document are applied once it is deleted', async () => {
     const centre = new Centre()
     const { live, after, write } = house({ centre, text: `identify: { tenant: header:x-tenant }\n${local}` })
     centre.say('rules: [{ id: t, by: tenant, limit: 1/s }]')
@@ -74,7 +74,7 @@ describe('a document of the centre that is deleted', () => {
     expect(limitsOf(live)).toEqual({ all: '99/1000 file' })
   })
 
-  it('stays in force if what would be left cannot be obeyed', async () => {
+  it('a deleted document of the config center stays in force if the local rules alone are invalid', async () => {
     const centre = new Centre()
     const { live, after, onRules } = house({ centre })
     centre.say(remoteText)
@@ -89,7 +89,7 @@ describe('a document of the centre that is deleted', () => {
 
 const bomb = `a: &a [x,x,x,x,x,x,x,x,x,x]\n${[...'bcdefgh'].map((name, i) => `${name}: &${name} [${`*${'abcdefg'[i]},`.repeat(10)}]\n`).join('')}rules: *h\n`
 
-describe('a document of the centre that cannot be obeyed', () => {
+describe('an invalid document of the config center', () => {
   it.each([
     ['empty', '', 'centre:1:1: no rules: the document is empty'],
     ['without rules', 'rules: []', 'centre:1:8: rules is an empty list'],
@@ -154,7 +154,7 @@ describe('a document of the centre that cannot be obeyed', () => {
       'rules: [{ id: a, limit: 1/s, count: distributed }]',
       'distributed needs a store',
     ],
-  ])('disarms nothing if it is %s', async (_, text, trouble) => {
+  ])('an invalid document of the config center (%s) leaves all rules in force', async (_, text, trouble) => {
     const centre = new Centre()
     const { live, after, onRules, remoteStatus } = house({ centre })
     centre.say('rules: [{ id: all, limit: 20/s }]', '1')
@@ -171,7 +171,7 @@ describe('a document of the centre that cannot be obeyed', () => {
     expect(remoteStatus()).toMatchObject({ version: '3', taken: 2, rejected: 1, trouble: undefined })
   })
 
-  it('at the start leaves the local rules', async () => {
+  it('an invalid document of the config center at the start leaves the local rules in force', async () => {
     const centre = new Centre()
     const { live, remoteStatus } = house({ centre })
     centre.say('rules: []')
@@ -181,7 +181,7 @@ describe('a document of the centre that cannot be obeyed', () => {
     expect(remoteStatus().version).toBeUndefined()
   })
 
-  it('is one too where the limiter refuses it', async () => {
+  it('a document of the config center that the limiter refuses counts as invalid', async () => {
     const centre = new Centre()
     const { live, onRules, remoteStatus } = house({ centre })
     onRules.mockImplementationOnce(() => {
@@ -193,7 +193,7 @@ describe('a document of the centre that cannot be obeyed', () => {
     expect(remoteStatus().trouble).toBe('centre:1:1: rule "a": this cannot be counted')
   })
 
-  it('tells three of many mistakes, and has them all in its event', async () => {
+  it('the report of an invalid document has three of many mistakes, and its event has all', async () => {
     const centre = new Centre()
     const { live, after } = house({ centre })
     centre.say('rules: [{ id: a, limit: 1/s }]')
@@ -205,8 +205,8 @@ describe('a document of the centre that cannot be obeyed', () => {
   })
 })
 
-describe('a centre that cannot be reached', () => {
-  it('at the start leaves the local rules at once, and is taken when it comes', async () => {
+describe('an unreachable config center', () => {
+  it('an unreachable config center at the start leaves the local rules in force, and is used once it is reachable', async () => {
     const centre = new Centre()
     const { live, after, remoteStatus } = house({ centre, startTimeout: '1m' })
     centre.fail('connection refused')
@@ -218,7 +218,7 @@ describe('a centre that cannot be reached', () => {
     expect(remoteStatus().trouble).toBeUndefined()
   })
 
-  it('delays the start until the timeout and no longer, if it says nothing', async () => {
+  it('a silent config center delays the start no longer than the timeout', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const { live } = house({ startTimeout: '2s' })
     let hasStarted = false
@@ -232,7 +232,7 @@ describe('a centre that cannot be reached', () => {
     expect(limitsOf(live)).toEqual(localLimits)
   })
 
-  it('is not waited for at all where a timeout is longer than any timer, once it answers', async () => {
+  it('a config center that answers ends the wait, also with a timeout longer than any timer', async () => {
     const centre = new Centre()
     const { live } = house({ centre, startTimeout: '366d' })
     let hasStarted = false
@@ -246,7 +246,7 @@ describe('a centre that cannot be reached', () => {
     expect(limitsOf(live).all).toBe('20/1000 centre')
   })
 
-  it('later leaves its last good rules, and says when it is back', async () => {
+  it('a config center that becomes unreachable leaves its last good rules in force, and its return is reported', async () => {
     const centre = new Centre()
     const { live, after, onRules, remoteStatus } = house({ centre })
     centre.say('rules: [{ id: all, limit: 20/s }]', '1')

@@ -34,14 +34,14 @@ describe('a snapshot', () => {
     symlinkSync(`${path}.real`, path)
   }
 
-  it('keeps the last good document, readable by its owner only, with nothing beside it', async () => {
+  it('a snapshot has the last good document, is readable by its owner only, and leaves no temporary files', async () => {
     const path = await written(newPath())
     expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual({ source: 'centre', version: '1', text: remoteText })
     expect(statSync(path).mode & 0o777).toBe(0o600)
     expect(readdirSync(folder).filter(name => name.endsWith('.new'))).toEqual([])
   })
 
-  it('is in force after a start without the centre, marked as such, until the centre answers', async () => {
+  it('a snapshot is in force after a start without the config center, marked as such, until the center answers', async () => {
     const path = await written(newPath())
     const centre = new Centre()
     const { live, after, remoteStatus } = house({ centre, snapshot: path })
@@ -56,7 +56,7 @@ describe('a snapshot', () => {
     expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({ version: '2' })
   })
 
-  it('loses its mark when the centre says the same', async () => {
+  it('the mark of a snapshot is removed when the config center has the same document', async () => {
     const path = await written(newPath())
     const centre = new Centre()
     const { live, onRules, remoteStatus } = house({ centre, snapshot: path })
@@ -66,7 +66,7 @@ describe('a snapshot', () => {
     expect(onRules).toHaveBeenCalledTimes(1)
   })
 
-  it('stays in force and marked when the centre says nonsense', async () => {
+  it('a snapshot stays in force and marked when the config center has an invalid document', async () => {
     const path = await written(newPath())
     const centre = new Centre()
     const { live, remoteStatus } = house({ centre, snapshot: path })
@@ -101,7 +101,7 @@ describe('a snapshot', () => {
     ],
     ['is a directory', (path: string) => execFileSync('mkdir', [path])],
     ['is a pipe', (path: string) => execFileSync('mkfifo', [path])],
-  ])('is ignored with a warning if it %s', async (_, make) => {
+  ])('a snapshot is ignored with a warning if it %s', async (_, make) => {
     const path = newPath()
     make(path)
     const centre = new Centre()
@@ -117,7 +117,7 @@ describe('a snapshot', () => {
     })
   })
 
-  it('is no matter if it is not there', async () => {
+  it('a missing snapshot is no error', async () => {
     const warned = vi.fn()
     process.once('warning', warned)
     const centre = new Centre()
@@ -138,7 +138,7 @@ describe('a snapshot', () => {
     ...(process.getuid?.() === 0
       ? [['belongs to another user', foreign, 'belongs to another user'] as [string, typeof foreign, string]]
       : []),
-  ])('is ignored with a warning if it %s', async (_, spoil, reason) => {
+  ])('a snapshot is ignored with a warning if it %s', async (_, spoil, reason) => {
     const path = await written(newPath())
     spoil(path)
     const centre = new Centre()
@@ -151,7 +151,7 @@ describe('a snapshot', () => {
     expect(await warned).toMatchObject({ message: expect.stringMatching(`snapshot ${path} is ignored.*${reason}`) })
   })
 
-  it('is written in the place of a symbolic link, never through it', async () => {
+  it('a snapshot replaces a symbolic link and is never written through it', async () => {
     const path = newPath()
     const target = newPath()
     writeFileSync(target, 'precious')
@@ -162,7 +162,7 @@ describe('a snapshot', () => {
     expect(statSync(path).mode & 0o777).toBe(0o600)
   })
 
-  it('that cannot be written is told of, and the rules are in force all the same', async () => {
+  it('a snapshot that cannot be written is reported, and the rules are still in force', async () => {
     const centre = new Centre()
     const { live, after, remoteStatus } = house({ centre, snapshot: join(folder, 'no such folder', 'snapshot.json') })
     centre.say(remoteText, '1')
@@ -171,7 +171,7 @@ describe('a snapshot', () => {
     expect(remoteStatus().trouble).toMatch(/^centre: the snapshot .* cannot be written: ENOENT/)
   })
 
-  it('is the last of many documents that come while one is written', async () => {
+  it('a snapshot is the last of many documents that come while one is written', async () => {
     const path = newPath()
     const centre = new Centre()
     const { live, events } = house({ centre, snapshot: path })

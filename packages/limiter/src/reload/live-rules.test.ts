@@ -5,7 +5,7 @@ import type { Source } from '../sources/source.ts'
 import { Centre, house, limitsOf, local, localLimits } from './fakes/config-center.ts'
 
 describe('remote rules', () => {
-  it('win over local ones of the same id, stand behind them otherwise, and may turn one off', async () => {
+  it('remote rules replace local ones with the same id, follow them otherwise, and may disable one', async () => {
     const centre = new Centre()
     const { live, after } = house({ centre })
     centre.say(
@@ -18,7 +18,7 @@ describe('remote rules', () => {
     expect(limitsOf(live)).toEqual({ ...localLimits, more: '8/1000 centre' })
   })
 
-  it('may name what the local document identifies, and have its store', async () => {
+  it('remote rules may use the dimensions and the store of the local document', async () => {
     const centre = new Centre()
     const text = `identify: { tenant: header:x-tenant }\nstore: { redis: redis://127.0.0.1 }\n${local}`
     const { live } = house({ centre, text })
@@ -28,7 +28,7 @@ describe('remote rules', () => {
     expect(live.document.store).toEqual({ redis: ['redis://127.0.0.1'], timeoutMs: 400 })
   })
 
-  it('are told of with their version and when they were taken', async () => {
+  it('the status of remote rules has their version and the time of their last change', async () => {
     const centre = new Centre()
     const { live, after, remoteStatus, localStatus, path, file } = house({ centre })
     expect(remoteStatus()).toEqual({ name: 'centre', role: 'remote', fromSnapshot: false, taken: 0, rejected: 0 })
@@ -43,7 +43,7 @@ describe('remote rules', () => {
     expect(told).toMatchObject({ version: '8', taken: 2 })
   })
 
-  it('said again under another version are not taken again', async () => {
+  it('remote rules that come again under another version are not applied again', async () => {
     const centre = new Centre()
     const { live, after, onRules, remoteStatus } = house({ centre })
     centre.say('rules: [{ id: a, limit: 1/s }]', '1')
@@ -58,7 +58,7 @@ describe('remote rules', () => {
 describe('the local file', () => {
   const remoteText = 'rules: [{ id: all, limit: 20/s }]'
 
-  it('is obeyed when it changes, and the remote rules still win', async () => {
+  it('a changed local file is applied, and remote rules still win', async () => {
     const centre = new Centre()
     const { live, after, write, localStatus } = house({ centre })
     centre.say(remoteText)
@@ -75,7 +75,7 @@ describe('the local file', () => {
     ['broken', 'rules: [{ id: all'],
     ['empty', ''],
     ['without rules', 'rules: []'],
-  ])('disarms nothing if it is %s', async (_, text) => {
+  ])('an invalid local file (%s) leaves all rules in force', async (_, text) => {
     const centre = new Centre()
     const { live, after, write, replace, path, file, localStatus } = house({ centre })
     centre.say(remoteText)
@@ -90,14 +90,14 @@ describe('the local file', () => {
     expect(localStatus().taken).toBe(1)
   })
 
-  it('disarms nothing if it is deleted', async () => {
+  it('a deleted local file leaves all rules in force', async () => {
     const { live, after, path } = house()
     void live.start()
     await after('rejected', () => rmSync(path))
     expect(limitsOf(live)).toEqual(localLimits)
   })
 
-  it('is rejected whole where the remote rules cannot be obeyed with it, and taken once they can', async () => {
+  it('a local file is rejected whole while it conflicts with the remote rules, and applied once it does not', async () => {
     const centre = new Centre()
     const text = `identify: { tenant: header:x-tenant }\n${local}`
     const { live, after, write, path } = house({ centre, text })
@@ -115,7 +115,7 @@ describe('the local file', () => {
     expect(live.sources().map(({ trouble }) => trouble)).toEqual([undefined, undefined])
   })
 
-  it('makes good a remote document that was rejected for want of it', async () => {
+  it('a changed local file makes a rejected remote document valid', async () => {
     const centre = new Centre()
     const { live, after, write, remoteStatus } = house({ centre })
     centre.say('rules: [{ id: t, by: tenant, limit: 1/s }]', '1')
@@ -126,7 +126,7 @@ describe('the local file', () => {
     expect(remoteStatus()).toMatchObject({ version: '1', taken: 1, trouble: undefined })
   })
 
-  it('and the centre may change a name together, in whatever order', async () => {
+  it('the local file and the config center may change a name together, in either order', async () => {
     for (const order of ['local first', 'remote first']) {
       const centre = new Centre()
       const { live, after, write } = house({ centre, text: `identify: { tenant: header:x-tenant }\n${local}` })
@@ -143,7 +143,7 @@ describe('the local file', () => {
     }
   })
 
-  it('cannot name another centre or store while Diana runs', async () => {
+  it('a local file cannot change the config center or the store while the process runs', async () => {
     const { live, after, write, replace, path } = house({ text: `store: { redis: redis://127.0.0.1 }\n${local}` })
     void live.start()
     const [source] = await after('rejected', () => write(`store: { redis: redis://127.0.0.2 }\n${local}`))
@@ -154,7 +154,7 @@ describe('the local file', () => {
 })
 
 describe('close', () => {
-  it('ends a start that waits for the centre, and all that is open', async () => {
+  it('close ends a start that waits for the config center, and all connections', async () => {
     // what earlier tests have left to the disk is not counted
     const open = (): number => process.getActiveResourcesInfo().filter(kind => !kind.startsWith('FSReq')).length
     const before = open()
@@ -165,7 +165,7 @@ describe('close', () => {
     expect(open()).toBe(before)
   })
 
-  it('hears nothing more of its sources', async () => {
+  it('close stops updates from all sources', async () => {
     const centre = new Centre()
     const { live, onRules, write } = house({ centre })
     centre.say('rules: [{ id: all, limit: 20/s }]')
@@ -177,7 +177,7 @@ describe('close', () => {
     expect(onRules).toHaveBeenCalledTimes(1)
   })
 
-  it('leaves behind a source that does not listen', async () => {
+  it('close does not wait for a source that ignores its signal', async () => {
     const deaf: Source = {
       name: 'deaf',
       async *watch() {
