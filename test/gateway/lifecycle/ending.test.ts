@@ -37,7 +37,7 @@ describe('a supervisor that is killed', () => {
   })
 })
 
-describe('a gateway that is told to end', () => {
+describe('a gateway that is stopped', () => {
   test.each(['1', '2'])(
     'a gateway with %s workers waits for shutdown.delay once, not ready but serving',
     async workers => {
@@ -59,7 +59,7 @@ describe('a gateway that is told to end', () => {
     },
   )
 
-  test('a gateway that is told to end while a worker restarts still ends', async () => {
+  test('a gateway that is stopped while a worker restarts still ends', async () => {
     const { url } = await hesitant()
     const program = await start({ routes: [{ to: url }], shutdown: { timeout: '20s' } }, '--workers', '2')
     const { workers } = childrenOf(program.child.pid!)

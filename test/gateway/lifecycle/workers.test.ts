@@ -157,7 +157,7 @@ describe('workers', () => {
     expect([...(await stop()).keys()]).toEqual(['200'])
   })
 
-  test('workers finish open calls when they are told to end', async () => {
+  test('workers finish open calls when they are stopped', async () => {
     const { url } = await rig.serve((_request, response) => setTimeout(() => response.end('served'), 20))
     const rules = [{ id: 'all', limit: '1000000/h' }]
     const program = await start({ rules, gateway: { routes: [{ to: url }] } }, '--workers', '2')
@@ -176,7 +176,7 @@ describe('workers', () => {
 })
 
 describe('one process', () => {
-  test('a single process finishes open calls when it is told to end', async () => {
+  test('a single process finishes open calls when it is stopped', async () => {
     const { url } = await rig.serve((_request, response) => setTimeout(() => response.end('served'), 20))
     const rules = [{ id: 'all', limit: '1000000/h' }]
     const program = await start({ rules, gateway: { routes: [{ to: url }] } })

@@ -14,7 +14,7 @@ export function connectionTests(options: FilterSuiteOptions): SuiteTest[] {
   const line = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
 
   add(
-    'every call of a connection that is kept is counted',
+    'every call of a persistent connection is counted',
     { rules: [{ id: 'all', limit: '3/h' }] },
     async ({ port }) => {
       const client = httpClient(port, true)
@@ -26,7 +26,7 @@ export function connectionTests(options: FilterSuiteOptions): SuiteTest[] {
   )
 
   add(
-    'every call of a pipeline is counted, in its turn',
+    'every pipelined call is counted, in order',
     { rules: [{ id: 'all', limit: '3/h' }] },
     async ({ port }) => {
       assert.deepEqual(await sendBytes(port, line('/hello').repeat(5), 5), [200, 200, 200, 503, 503])
@@ -34,7 +34,7 @@ export function connectionTests(options: FilterSuiteOptions): SuiteTest[] {
   )
 
   add(
-    'the calls of a pipeline that is cut give all their places back',
+    'pipelined calls of a closed connection release all their slots',
     { rules: [{ ...places, limit: 20 }] },
     async scene => {
       const socket = connect(scene.port, '127.0.0.1')

@@ -64,7 +64,7 @@ export function routeTests(options: FilterSuiteOptions): readonly SuiteTest[] {
   )
 
   add(
-    'a call that a route refuses gives its place back, and is no failure',
+    'a call that a route refuses releases its slot, and does not count as a failure',
     {
       rules: [
         { id: 'places', algorithm: 'concurrency', limit: 1 },
@@ -93,7 +93,7 @@ export function routeTests(options: FilterSuiteOptions): readonly SuiteTest[] {
     whenFull: 'wait',
     queue: { timeout: '10m' },
   }
-  add('a caller who leaves while a route makes them wait costs nothing', { rules: [all, inLine] }, async scene => {
+  add('a caller that disconnects while waiting for a route is refunded', { rules: [all, inLine] }, async scene => {
     const { client, limiter } = scene
     assert.deepEqual(await statuses(scene, 1), [200])
     const waiting = client.open({ path: '/login' })

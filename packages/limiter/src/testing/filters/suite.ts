@@ -45,7 +45,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly SuiteTest[] {
   })
 
   add(
-    'a call that is refused gets the status that the rules say',
+    'a call that is refused gets the status of the rules',
     { rules: [{ id: 'all', limit: '1/h' }], answer: { status: 429, headers: 'legacy' } },
     async ({ get }) => {
       assert.equal((await get('/hello')).headers['x-ratelimit-remaining'], '0')
@@ -82,7 +82,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly SuiteTest[] {
   )
 
   add(
-    'the paths of one route are one resource, and other routes are others',
+    'the paths of one route are one resource, and other routes are separate ones',
     { rules: [{ id: 'each', match: { path: '/hello' }, by: 'resource', limit: '1/h' }] },
     async ({ get }) => {
       const statuses = [await get('/hello'), await get('/hello?x'), await get('/users/1')].map(({ status }) => status)
@@ -113,7 +113,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly SuiteTest[] {
 
   const waiting = { ...places, limit: 1, whenFull: 'wait', queue: { size: 5, timeout: '20s' } } as const
 
-  add('a call that waits for a place is served when one is free', { rules: [waiting] }, async scene => {
+  add('a call that waits for a slot is served when one is free', { rules: [waiting] }, async scene => {
     const { client, service, limiter } = scene
     const first = ask(client, { path: '/slow' })
     await until(() => service.slowly.length === 1)
@@ -142,7 +142,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly SuiteTest[] {
 
   const one = { rules: [{ ...places, limit: 1 }] }
 
-  add('a call gives its place back when it is answered', one, async scene => {
+  add('a call releases its slot when it is answered', one, async scene => {
     const { client, service } = scene
     const first = ask(client, { path: '/slow' })
     await until(() => service.slowly.length === 1)
@@ -153,7 +153,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly SuiteTest[] {
   })
 
   add(
-    'a call gives its place back when the caller leaves, and only once',
+    'a call releases its slot when the caller disconnects, and only once',
     { rules: [{ ...places, limit: 2 }] },
     async scene => {
       const { client, service } = scene
@@ -172,7 +172,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly SuiteTest[] {
     },
   )
 
-  add('a call gives its place back when the service fails, which goes on', one, async scene => {
+  add('a call releases its slot when the service fails, and the service continues', one, async scene => {
     const { get, service } = scene
     assert.equal((await get('/broken')).status, 500)
     await until(async () => (await scene.free()) === 1)
@@ -186,7 +186,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly SuiteTest[] {
   })
 
   add(
-    'where failures are counted, success is not, and a caller who leaves has failed',
+    'countWhen: failure does not count success, and counts a caller that disconnects',
     { rules: [{ id: 'failures', limit: '2/h', countWhen: 'failed' }] },
     async ({ get, client, service, limiter }) => {
       const left = async (): Promise<number> =>
@@ -204,7 +204,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly SuiteTest[] {
     },
   )
 
-  add('a streamed answer holds its place until its last piece is gone', one, async scene => {
+  add('a streamed answer holds its slot until its last chunk is sent', one, async scene => {
     const { client, service } = scene
     const { status, body } = await soon(client.open({ path: '/stream' }).begun, 'the stream')
     const [first] = (await soon(once(body, 'data'), 'the first piece')) as [Buffer]
@@ -218,7 +218,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly SuiteTest[] {
     await until(async () => (await scene.free()) === 1)
   })
 
-  add('a streamed answer gives its place back when the caller leaves in the middle', one, async scene => {
+  add('a streamed answer releases its slot when the caller disconnects in the middle', one, async scene => {
     const exchange = scene.client.open({ path: '/stream' })
     const { body } = await soon(exchange.begun, 'the stream')
     await soon(once(body, 'data'), 'the first piece')
@@ -247,7 +247,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly SuiteTest[] {
   )
 
   add(
-    'of 1 000 calls at once at a limit of 100, exactly 100 pass',
+    'exactly 100 of 1 000 concurrent calls pass a limit of 100',
     { rules: [{ id: 'all', limit: '100/h' }] },
     async scene => {
       const answers = await Promise.all(Array.from({ length: 1000 }, () => scene.get('/hello')))

@@ -38,7 +38,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     tests.push({ name, run })
   }
 
-  add('yields the document that is there', async ({ source, put }) => {
+  add('a source yields the existing document', async ({ source, put }) => {
     await put('rules: []')
     await using(source, async watch => {
       const { text, version } = await watch.next()
@@ -48,7 +48,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
   })
 
   add(
-    'yields that the document is missing if there is none, and the document once it comes',
+    'a source yields that the document is missing if there is none, and the document once it comes',
     async ({ source, put }) => {
       await using(source, async watch => {
         const { text, isMissing } = await watch.next()
@@ -59,7 +59,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     },
   )
 
-  add('yields each change once, with another version', async ({ source, put }) => {
+  add('a source yields each change once, with another version', async ({ source, put }) => {
     await using(source, async watch => {
       await watch.next()
       const versions = new Set<string>()
@@ -73,7 +73,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     })
   })
 
-  add('does not yield a document that was written again as it was', async ({ source, put }) => {
+  add('a source does not yield a document that was written again unchanged', async ({ source, put }) => {
     await put('one')
     await using(source, async watch => {
       await watch.next()
@@ -83,7 +83,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     })
   })
 
-  add('yields that the document is missing when it is deleted, and the document when it is back', async subject => {
+  add('a source yields that the document is missing when it is deleted, and the document when it is back', async subject => {
     await subject.put('one')
     await using(subject.source, async watch => {
       await watch.next()
@@ -96,7 +96,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     })
   })
 
-  add('comes to the last of twenty changes in a row, and never goes back', async ({ source, put }) => {
+  add('a source yields the last of twenty changes in a row, and never an older one after it', async ({ source, put }) => {
     await using(source, async watch => {
       await watch.next()
       for (let number = 1; number <= 20; number += 1) await put(`${number}`)
@@ -108,7 +108,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     })
   })
 
-  add('keeps every character, and a document of 1 MiB', async ({ source, put }) => {
+  add('a source keeps every character, and a document of 1 MiB', async ({ source, put }) => {
     const odd = 'rules: # é 界 🌙 \u2028 "quoted" \\ %41 + & = <>\r\n\t- ok\n'
     const large = `${odd}${'# 0123456789abc\n'.repeat(65_536)}`
     await using(source, async watch => {
@@ -120,7 +120,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     })
   })
 
-  add('throws at a document of more than 4 MiB, and reads on once it is gone', async ({ source, put }) => {
+  add('a source throws at a document of more than 4 MiB, and continues once it is replaced', async ({ source, put }) => {
     await put('x'.repeat(4 * 1024 * 1024 + 1))
     const message = 'watch must throw at a document of more than 4 MiB'
     await using(source, watch => assert.rejects(watch.next(), isFailure(/4 MiB/), message))
@@ -128,7 +128,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     await using(source, async watch => assert.equal((await watch.next()).text, 'small'))
   })
 
-  add('ends at once by its signal, without a throw', async ({ source, put }) => {
+  add('a source ends at once by its signal, without an error', async ({ source, put }) => {
     await put('one')
     await using(source, async watch => {
       await watch.next()
@@ -142,7 +142,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     })
   })
 
-  add('throws when it cannot be reached, and says which source it is', async ({ source, stop }) => {
+  add('a source that cannot be reached throws an error with its name', async ({ source, stop }) => {
     await stop()
     await leavesNothingOpen(() =>
       using(source, async watch => {
@@ -152,7 +152,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     )
   })
 
-  add('works again after an outage, with what changed since', async ({ source, put, stop, start }) => {
+  add('a source works again after an outage, with what changed since', async ({ source, put, stop, start }) => {
     await put('before')
     const controller = new AbortController()
     const news = new Update()
@@ -172,7 +172,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     }
   })
 
-  add('can be watched twice', async ({ source, put }) => {
+  add('a source can be watched twice', async ({ source, put }) => {
     await put('one')
     await using(source, first =>
       using(source, async second => {
@@ -184,7 +184,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     )
   })
 
-  add('leaves nothing open behind', async ({ source, put }) => {
+  add('a source leaves nothing open at its end', async ({ source, put }) => {
     await leavesNothingOpen(async () => {
       await put('one')
       await using(source, async watch => {
@@ -202,7 +202,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     })
   })
 
-  add('leaves nothing open behind when its reader walks away', async ({ source, put }) => {
+  add('a source leaves nothing open when its reader stops reading', async ({ source, put }) => {
     await put('one')
     await leavesNothingOpen(async () => {
       const { signal } = new AbortController()
@@ -221,7 +221,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
 function serverTests(createAt: (authority: string) => Source): SuiteTest[] {
   const at = (port: number) => createAt(`diana:${PASSWORD}@127.0.0.1:${port}`)
   const tests = Object.entries(nonsense).map(([what, talk]) => ({
-    name: `throws at ${what}, and shows no password`,
+    name: `a source throws at ${what}, and shows no password`,
     run: () =>
       withServer(talk, async port => {
         const source = at(port)
@@ -232,7 +232,7 @@ function serverTests(createAt: (authority: string) => Source): SuiteTest[] {
       }),
   }))
   const silent = {
-    name: 'ends at once by its signal while the server says nothing',
+    name: 'a source ends at once by its signal while the server is silent',
     run: () =>
       withServer(
         () => {},
