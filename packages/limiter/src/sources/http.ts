@@ -11,7 +11,7 @@ import { sourceKind } from './source-kind.ts'
 
 const MAX_REDIRECTS = 5
 
-/** A document at a URL, asked for again and again; the server answers 304 while it has not changed. */
+/** A document at a URL, requested periodically; the server answers 304 while it has not changed. */
 export const http: SourceKind = sourceKind({
   name: 'http',
   options: {
@@ -75,7 +75,7 @@ function parseDocument({ status, headers, text }: Reply): SourceDocument {
   return { text, version: headers.get('etag') ?? hashText(text) }
 }
 
-/** The condition under which a write replaces just what was read (RFC 9110, 13.1.1). */
+/** The condition under which a write replaces only the document that was read (RFC 9110, 13.1.1). */
 function onlyIf({ status, headers }: Reply): Record<string, string> {
   if (status === 404) return { 'if-none-match': '*' }
   const etag = headers.get('etag')

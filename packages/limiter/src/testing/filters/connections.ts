@@ -25,13 +25,9 @@ export function connectionTests(options: FilterSuiteOptions): SuiteTest[] {
     },
   )
 
-  add(
-    'every pipelined call is counted, in order',
-    { rules: [{ id: 'all', limit: '3/h' }] },
-    async ({ port }) => {
-      assert.deepEqual(await sendBytes(port, line('/hello').repeat(5), 5), [200, 200, 200, 503, 503])
-    },
-  )
+  add('every pipelined call is counted, in order', { rules: [{ id: 'all', limit: '3/h' }] }, async ({ port }) => {
+    assert.deepEqual(await sendBytes(port, line('/hello').repeat(5), 5), [200, 200, 200, 503, 503])
+  })
 
   add(
     'pipelined calls of a closed connection release all their slots',

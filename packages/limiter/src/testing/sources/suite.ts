@@ -83,30 +83,36 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     })
   })
 
-  add('a source yields that the document is missing when it is deleted, and the document when it is back', async subject => {
-    await subject.put('one')
-    await using(subject.source, async watch => {
-      await watch.next()
-      await subject.remove()
-      const { text, isMissing } = await watch.next()
-      assert.deepEqual([text, isMissing], ['', true])
+  add(
+    'a source yields that the document is missing when it is deleted, and the document when it is back',
+    async subject => {
       await subject.put('one')
-      const back = await watch.next()
-      assert.deepEqual([back.text, back.isMissing ?? false], ['one', false])
-    })
-  })
+      await using(subject.source, async watch => {
+        await watch.next()
+        await subject.remove()
+        const { text, isMissing } = await watch.next()
+        assert.deepEqual([text, isMissing], ['', true])
+        await subject.put('one')
+        const back = await watch.next()
+        assert.deepEqual([back.text, back.isMissing ?? false], ['one', false])
+      })
+    },
+  )
 
-  add('a source yields the last of twenty changes in a row, and never an older one after it', async ({ source, put }) => {
-    await using(source, async watch => {
-      await watch.next()
-      for (let number = 1; number <= 20; number += 1) await put(`${number}`)
-      for (let seen = 0; seen < 20; ) {
-        const number = Number((await watch.next()).text)
-        assert.ok(number > seen, `${number} after ${seen}`)
-        seen = number
-      }
-    })
-  })
+  add(
+    'a source yields the last of twenty changes in a row, and never an older one after it',
+    async ({ source, put }) => {
+      await using(source, async watch => {
+        await watch.next()
+        for (let number = 1; number <= 20; number += 1) await put(`${number}`)
+        for (let seen = 0; seen < 20; ) {
+          const number = Number((await watch.next()).text)
+          assert.ok(number > seen, `${number} after ${seen}`)
+          seen = number
+        }
+      })
+    },
+  )
 
   add('a source keeps every character, and a document of 1 MiB', async ({ source, put }) => {
     const odd = 'rules: # é 界 🌙 \u2028 "quoted" \\ %41 + & = <>\r\n\t- ok\n'
@@ -120,13 +126,16 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     })
   })
 
-  add('a source throws at a document of more than 4 MiB, and continues once it is replaced', async ({ source, put }) => {
-    await put('x'.repeat(4 * 1024 * 1024 + 1))
-    const message = 'watch must throw at a document of more than 4 MiB'
-    await using(source, watch => assert.rejects(watch.next(), isFailure(/4 MiB/), message))
-    await put('small')
-    await using(source, async watch => assert.equal((await watch.next()).text, 'small'))
-  })
+  add(
+    'a source throws at a document of more than 4 MiB, and continues once it is replaced',
+    async ({ source, put }) => {
+      await put('x'.repeat(4 * 1024 * 1024 + 1))
+      const message = 'watch must throw at a document of more than 4 MiB'
+      await using(source, watch => assert.rejects(watch.next(), isFailure(/4 MiB/), message))
+      await put('small')
+      await using(source, async watch => assert.equal((await watch.next()).text, 'small'))
+    },
+  )
 
   add('a source ends at once by its signal, without an error', async ({ source, put }) => {
     await put('one')

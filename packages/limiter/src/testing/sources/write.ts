@@ -21,7 +21,10 @@ const signal = (): AbortSignal => AbortSignal.timeout(10_000)
 export function writeTests(writes: boolean): readonly WriteTest[] {
   if (!writes) {
     return [
-      { name: 'a read-only source has no write method', test: async ({ source }) => assert.equal(source.write, undefined) },
+      {
+        name: 'a read-only source has no write method',
+        test: async ({ source }) => assert.equal(source.write, undefined),
+      },
     ]
   }
   return [
