@@ -70,7 +70,7 @@ interface Violation {
 
 describe('accessibility', () => {
   it.each(['light', 'dark'] as const)('axe finds nothing serious in any view, %s', async colorScheme => {
-    const { page, complaints, close } = await openTab(browser, diana.admin, { colorScheme })
+    const { page, problems, close } = await openTab(browser, diana.admin, { colorScheme })
     for (const view of views) {
       await settle(page, view)
       await page.evaluate(axe)
@@ -78,7 +78,7 @@ describe('accessibility', () => {
       const grave = found.violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
       expect(grave.map(({ id, nodes }) => ({ view, id, at: nodes.map(({ html }) => html) }))).toEqual([])
     }
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
     await close()
   })
 
@@ -107,7 +107,7 @@ describe('accessibility', () => {
 
 describe('language and colors', () => {
   it('language and colors follow the browser, and a choice is kept', async () => {
-    const { page, complaints, close } = await openTab(browser, diana.admin, { locale: 'zh-CN', colorScheme: 'dark' })
+    const { page, problems, close } = await openTab(browser, diana.admin, { locale: 'zh-CN', colorScheme: 'dark' })
     await page.getByRole('link', { name: '规则' }).click(until)
     expect(await page.evaluate(() => document.documentElement.lang)).toBe('zh-CN')
     const paper = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor)
@@ -118,7 +118,7 @@ describe('language and colors', () => {
     await page.reload()
     await page.getByRole('heading', { name: 'Rules' }).waitFor(until)
     expect(await paper()).not.toBe(dark)
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
     await close()
   })
 
@@ -160,7 +160,7 @@ describe('the token', () => {
 describe('blocking', () => {
   it('a caller is blocked, listed, and unblocked on the page', async () => {
     const server = serveDouble(0)
-    const { page, complaints, close } = await openTab(browser, `${await listen(server)}/#/callers`)
+    const { page, problems, close } = await openTab(browser, `${await listen(server)}/#/callers`)
     const first = page.locator('.callers tbody tr').first()
     await first.getByRole('button', { name: 'Block' }).click(until)
     await page.locator('.said').getByText('is blocked.').waitFor(until)
@@ -169,7 +169,7 @@ describe('blocking', () => {
     await page.getByText('No caller is blocked.').waitFor(until)
     await first.getByRole('button', { name: 'Reset' }).click()
     await page.getByText('is reset.').waitFor(until)
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
     await close()
     server.closeAllConnections()
     server.close()
@@ -207,7 +207,7 @@ describe('size and speed', () => {
 
   it('the page stays responsive with a thousand busy rules', async () => {
     const server = serveDouble(1000)
-    const { page, complaints, close } = await openTab(browser, await listen(server))
+    const { page, problems, close } = await openTab(browser, await listen(server))
     await page.getByText('1,000 of 1,000 rules').waitFor(until)
     expect(await page.getByRole('table', { name: 'By rule' }).getAttribute('aria-rowcount')).toBe('1001')
     expect(await page.getByRole('row').count()).toBeLessThan(60)
@@ -228,7 +228,7 @@ describe('size and speed', () => {
     expect(await worked()).toBeGreaterThan(before)
     expect((await worked()) - before).toBeLessThan(1)
     await expect.poll(() => page.locator('.rows .rule').first().textContent(), until).not.toBe('rule-0000')
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
     await close()
     server.closeAllConnections()
     server.close()

@@ -70,7 +70,7 @@ async function save(page: Page): Promise<void> {
 
 describe('the statistics on the page', () => {
   it('the statistics on the page equal the real traffic', async () => {
-    const { page, complaints } = await open('now')
+    const { page, problems } = await open('now')
     await textOf(page.locator('.headline')).toBe('No calls in the last minute.')
     expect(await call(`${diana.url}/hello`, 'ann', 12)).toEqual([...Array(5).fill(200), ...Array(7).fill(503)])
     await call(`${diana.url}/hello`, 'bob', 3)
@@ -90,7 +90,7 @@ describe('the statistics on the page', () => {
     await textOf(page.locator('[data-sum=allowed]')).toBe('8')
     await page.getByRole('button', { name: 'Show all calls' }).click()
     await textOf(page.locator('[data-sum=allowed]')).toBe('12')
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
   })
 
   it('the statistics on the page include the time before it was opened', async () => {
@@ -102,7 +102,7 @@ describe('the statistics on the page', () => {
   })
 
   it('the statistics on the page continue after a restart of the gateway, and the page reports the interruption', async () => {
-    const { page, complaints } = await open('now')
+    const { page, problems } = await open('now')
     await call(`${diana.url}/hello`, 'ann', 3)
     await textOf(page.locator('[data-sum=allowed]')).toBe('3')
     const ports = diana
@@ -115,13 +115,13 @@ describe('the statistics on the page', () => {
     await call(`${diana.url}/hello`, 'ann', 2)
     await textOf(page.locator('[data-sum=allowed]')).toBe('5')
     // a browser itself notes each call that found nobody
-    expect(complaints.filter(text => !/net::ERR_/.test(text))).toEqual([])
+    expect(problems.filter(text => !/net::ERR_/.test(text))).toEqual([])
   })
 })
 
 describe('the rules', () => {
   it('the page shows limit, origin, state and load of each rule', async () => {
-    const { page, complaints } = await open('rules')
+    const { page, problems } = await open('rules')
     const hello = row(page, 'hello')
     await textOf(hello.locator('.limit')).toBe('5 / hper account · sliding-window')
     await textOf(hello.locator('.origin')).toBe('filediana.yaml')
@@ -133,11 +133,11 @@ describe('the rules', () => {
     const details = page.getByRole('region', { name: 'Rule hello' })
     await details.waitFor(until)
     expect(await details.textContent()).toContain('path /hello')
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
   })
 
   it('a change of a rule is tried in shadow beside the real rule, and ended', async () => {
-    const { page, complaints } = await open('rules/hello')
+    const { page, problems } = await open('rules/hello')
     await page.getByRole('button', { name: 'Try a change in shadow' }).click(until)
     await page.getByRole('textbox', { name: /Change the rule/ }).fill('id: hello\nby: account\nlimit: 2/h\n')
     await page.getByRole('button', { name: 'Start the trial' }).click()
@@ -149,14 +149,14 @@ describe('the rules', () => {
     await page.getByRole('button', { name: 'End the trial' }).click(until)
     await page.getByRole('button', { name: 'Try a change in shadow' }).waitFor(until)
     await page.getByText('A trial of this rule is running').waitFor({ state: 'detached', ...until })
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
   })
 })
 
 describe('the editor', () => {
   it('a rule edited there is enforced at the next call, survives a restart, and the rest of the file stays', async () => {
     await call(`${diana.url}/hello`, 'dan', 1)
-    const { page, complaints } = await open('rules/hello')
+    const { page, problems } = await open('rules/hello')
     await page.getByRole('button', { name: 'Edit this rule' }).click(until)
     await write(page, rules.replace('5/h', '2/h'))
     await page.getByText('No mistakes').waitFor(until)
@@ -171,7 +171,7 @@ describe('the editor', () => {
 
     expect(await call(`${diana.url}/hello`, 'eve', 3)).toEqual([200, 200, 503])
     expect(readFileSync(config, 'utf8')).toBe(rules.replace('5/h', '2/h'))
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
     await diana.close()
     diana = await runGateway({ config, page: built.folder })
     expect(await call(`${diana.url}/hello`, 'eve', 3)).toEqual([200, 200, 503])
@@ -187,7 +187,7 @@ describe('the editor', () => {
   })
 
   it('a bad edit is refused with its line, and nothing is saved', async () => {
-    const { page, complaints } = await open('editor')
+    const { page, problems } = await open('editor')
     await write(page, rules.replace('5/h', '5/hour'))
     const list = page.locator('.mistakes')
     await textOf(list).toContain('1 mistake')
@@ -196,7 +196,7 @@ describe('the editor', () => {
     expect(await page.getByRole('button', { name: 'Review and save…' }).isDisabled()).toBe(true)
     await list.getByRole('button', { name: 'line 10' }).click()
     expect(readFileSync(config, 'utf8')).toBe(rules)
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
   })
 
   it('of two people who edit the same rules, the second is notified and loses nothing', async () => {
@@ -221,14 +221,14 @@ describe('the editor', () => {
   })
 
   it('the editor completes options and values by the schema', async () => {
-    const { page, complaints } = await open('editor')
+    const { page, problems } = await open('editor')
     await write(page, 'rules:\n  - id: a\n    limit: 5/s\n    whenF')
     await page.keyboard.press('Control+Space')
     await page.locator('.cm-tooltip-autocomplete').getByText('whenFull').click(until)
     await textOf(page.locator('.code .cm-content')).toContain('whenFull: ')
     await page.keyboard.press('Control+Space')
     await page.locator('.cm-tooltip-autocomplete').getByText('shadow').waitFor(until)
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
   })
 
   it('the editor keeps a draft while another view is open', async () => {
@@ -245,7 +245,7 @@ describe('the editor', () => {
 describe('explain', () => {
   it('the explain view shows the decision of each rule for a pasted curl command, and counts nothing', async () => {
     await call(`${diana.url}/hello`, 'ann', 5)
-    const { page, complaints } = await open('explain')
+    const { page, problems } = await open('explain')
     await page.getByRole('textbox').fill(`curl -H 'x-account-id: ann' ${diana.url}/hello`)
     await page.getByRole('button', { name: 'Explain' }).click()
     await textOf(page.locator('.verdict')).toContain('This call would be refused by hello.')
@@ -253,7 +253,7 @@ describe('explain', () => {
     await page.getByRole('textbox').fill(`GET /hello\nx-account-id: bob`)
     await page.getByRole('button', { name: 'Explain' }).click()
     await textOf(page.locator('.verdict')).toContain('This call would pass.')
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
   })
 })
 
@@ -264,7 +264,7 @@ describe('callers', () => {
     diana = await runGateway({ config, page: built.folder })
     const asAnn = () => call(`${diana.url}/hello`, 'ann')
     await call(`${diana.url}/hello`, 'ann', 6)
-    const { page, complaints } = await open('callers')
+    const { page, problems } = await open('callers')
     const ann = page.locator('.callers tbody tr')
     await ann.getByRole('button', { name: 'Reset' }).click(until)
     await page.locator('.said').getByText('is reset.').waitFor(until)
@@ -276,7 +276,7 @@ describe('callers', () => {
     await page.getByRole('button', { name: 'Unblock' }).click(until)
     await page.getByText('No caller is blocked.').waitFor(until)
     expect(await asAnn()).toEqual([200])
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
   })
 
   const hostile = [
@@ -290,7 +290,7 @@ describe('callers', () => {
       const url = `${diana.url}/hello?account=${encodeURIComponent(name)}`
       for (let turn = 0; turn < 6; turn++) await (await fetch(url)).arrayBuffer()
     }
-    const { page, complaints } = await open('callers')
+    const { page, problems } = await open('callers')
     await expect.poll(() => page.locator('.callers tbody tr').count(), until).toBe(3)
     expect(await page.locator('.callers').textContent()).not.toContain('script')
     await page.getByRole('button', { name: 'Show names' }).click()
@@ -302,6 +302,6 @@ describe('callers', () => {
     expect(Math.max(...told.split('\n').map(line => line.length))).toBeLessThan(200)
     expect(await page.title()).toBe('Callers · Diana')
     expect(await page.locator('.callers img, .callers script').count()).toBe(0)
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
   })
 })

@@ -27,7 +27,7 @@ export interface LimiterOptions extends Omit<DocumentOptions, 'store'> {
   readonly clock?: Clock | undefined
   /** The ways of counting that rules may name; start from the exported `algorithms` and add yours. */
   readonly algorithms?: readonly Algorithm[] | undefined
-  /** The ways to tell callers apart; start from the exported `dimensions` and add yours. */
+  /** The ways to distinguish callers; start from the exported `dimensions` and add yours. */
   readonly dimensions?: readonly Dimension[] | undefined
   /** The config centers that `remote` may name; start from the exported `sources` and add yours. */
   readonly sources?: readonly SourceKind[] | undefined

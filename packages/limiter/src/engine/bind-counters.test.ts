@@ -14,7 +14,7 @@ function ruleOf(id: string, words: TimelineRule, parts: Partial<CompiledRule> = 
 }
 
 /** Rules that change, and their counts in a store. */
-function house(...rules: CompiledRule[]) {
+function bindRules(...rules: CompiledRule[]) {
   const store = new MemoryStore()
   let counted: RuleState[] = bindCounters(rules, [], store, now)
   const find = (id: string): RuleState => counted.find(({ rule }) => rule.id === id)!
@@ -39,7 +39,7 @@ function house(...rules: CompiledRule[]) {
 
 describe('counters after a change of rules', () => {
   it('an unchanged rule keeps every bit of its counts', () => {
-    const { change, take, left, find } = house(ruleOf('a', { limit: '10/h' }), ruleOf('b', { limit: '10/h' }))
+    const { change, take, left, find } = bindRules(ruleOf('a', { limit: '10/h' }), ruleOf('b', { limit: '10/h' }))
     take('a', 'x', 3)
     const { table } = find('a')
     const before = [...table.state(table.find('x'))]
@@ -52,7 +52,7 @@ describe('counters after a change of rules', () => {
   it('blocked callers stay blocked while their rule exists, and are forgotten with it', () => {
     const blocking = (limit: string, parts: Partial<CompiledRule> = {}) =>
       ruleOf('a', { limit }, { blockMs: 1000, ...parts })
-    const { change, find, store } = house(blocking('10/h'))
+    const { change, find, store } = bindRules(blocking('10/h'))
     const block = (): void => {
       store.take([Object.assign(localCharge(find('a').blocks!.table), { key: 'x', cost: 1000 })], 1, now)
     }
@@ -77,7 +77,7 @@ describe('counters after a change of rules', () => {
   })
 
   it('a rule with another limit continues with what was counted, for every key', () => {
-    const { change, take, left, store } = house(ruleOf('a', { limit: '10/h' }))
+    const { change, take, left, store } = bindRules(ruleOf('a', { limit: '10/h' }))
     for (let key = 0; key < 3000; key++) take('a', `key-${key}`, 1 + (key % 5))
     change(ruleOf('a', { limit: ['4/h', '100/d'], segments: 30 }))
     for (let key = 0; key < 3000; key++) {
@@ -90,7 +90,7 @@ describe('counters after a change of rules', () => {
   })
 
   it('a rule without a key continues with what was counted', () => {
-    const { change, take, left } = house(ruleOf('a', { limit: '10/h', algorithm: 'token-bucket' }))
+    const { change, take, left } = bindRules(ruleOf('a', { limit: '10/h', algorithm: 'token-bucket' }))
     take('a', '', 4)
     change(ruleOf('a', { limit: '10/h', algorithm: 'token-bucket', burst: 5 }))
     expect(left('a', '')).toEqual([1])
@@ -107,7 +107,7 @@ describe('counters after a change of rules', () => {
   })
 
   it('a rule with another algorithm starts from zero, and continues with its counts if it is changed back', () => {
-    const { change, take, left } = house(ruleOf('a', { limit: '10/h' }))
+    const { change, take, left } = bindRules(ruleOf('a', { limit: '10/h' }))
     take('a')
     change(ruleOf('a', { limit: '10/h', algorithm: 'sliding-log' }))
     expect(left('a')).toEqual([10])
@@ -117,14 +117,14 @@ describe('counters after a change of rules', () => {
   })
 
   it('a rule with other dimensions starts from zero', () => {
-    const { change, take, left, store } = house(ruleOf('b', { limit: '10/h' }))
+    const { change, take, left, store } = bindRules(ruleOf('b', { limit: '10/h' }))
     take('b')
     change(ruleOf('b', { limit: '10/h' }, { by: ['ip'] }))
     expect([left('b'), store.keys]).toEqual([[10], 0])
   })
 
   it('a removed rule that comes back starts from zero', () => {
-    const { change, take, left, store, ids } = house(ruleOf('a', { limit: '10/h' }), ruleOf('b', { limit: '10/h' }))
+    const { change, take, left, store, ids } = bindRules(ruleOf('a', { limit: '10/h' }), ruleOf('b', { limit: '10/h' }))
     take('a')
     take('b')
     change(ruleOf('b', { limit: '10/h' }))
@@ -134,7 +134,7 @@ describe('counters after a change of rules', () => {
   })
 
   it('calls that wait stay counted with their rule', () => {
-    const { change, find } = house(ruleOf('a', { limit: '10/h', whenFull: 'wait' }))
+    const { change, find } = bindRules(ruleOf('a', { limit: '10/h', whenFull: 'wait' }))
     const before = find('a')
     before.waiting = 3
     change(ruleOf('a', { limit: '20/h', whenFull: 'wait' }))
@@ -158,7 +158,7 @@ describe('counters after a change of rules', () => {
       }
       return ruleOf('own', { limit: `${count}/h` }, { meters: [meter], terms: [count] })
     }
-    const { change, take, left } = house(own(10))
+    const { change, take, left } = bindRules(own(10))
     take('own')
     change(own(10))
     expect(left('own')).toEqual([9])
@@ -167,7 +167,7 @@ describe('counters after a change of rules', () => {
   })
 
   it('if one rule cannot be counted, no counter changes', () => {
-    const { change, take, left, find, ids, store } = house(
+    const { change, take, left, find, ids, store } = bindRules(
       ruleOf('a', { limit: '10/h' }),
       ruleOf('b', { limit: '10/h' }),
       ruleOf('gone', { limit: '10/h' }),

@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
-import { Centre, folder, house, limitsOf, localLimits } from './fakes/config-center.ts'
+import { FakeConfigCenter, folder, limitsOf, localLimits, startLiveRules } from './fakes/config-center.ts'
 
 describe('a snapshot', () => {
   const remoteText = 'rules: [{ id: all, limit: 20/s }]'
@@ -21,9 +21,9 @@ describe('a snapshot', () => {
   const newPath = (): string => join(folder, `snapshot-${count++}.json`)
 
   async function written(path: string, text = remoteText): Promise<string> {
-    const centre = new Centre()
-    const { live } = house({ centre, snapshot: path })
-    centre.say(text, '1')
+    const center = new FakeConfigCenter()
+    const { live } = startLiveRules({ center, snapshot: path })
+    center.publish(text, '1')
     await live.start()
     await live.close()
     return path
@@ -36,21 +36,21 @@ describe('a snapshot', () => {
 
   it('a snapshot has the last good document, is readable by its owner only, and leaves no temporary files', async () => {
     const path = await written(newPath())
-    expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual({ source: 'centre', version: '1', text: remoteText })
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual({ source: 'center', version: '1', text: remoteText })
     expect(statSync(path).mode & 0o777).toBe(0o600)
     expect(readdirSync(folder).filter(name => name.endsWith('.new'))).toEqual([])
   })
 
   it('a snapshot is in force after a start without the config center, marked as such, until the center answers', async () => {
     const path = await written(newPath())
-    const centre = new Centre()
-    const { live, after, remoteStatus } = house({ centre, snapshot: path })
-    centre.fail('connection refused')
+    const center = new FakeConfigCenter()
+    const { live, after, remoteStatus } = startLiveRules({ center, snapshot: path })
+    center.fail('connection refused')
     await live.start()
-    expect(limitsOf(live)).toEqual({ ...localLimits, all: '20/1000 centre' })
-    expect(remoteStatus()).toMatchObject({ fromSnapshot: true, version: '1', trouble: 'centre: connection refused' })
-    await after('taken', () => centre.say('rules: [{ id: all, limit: 30/s }]', '2'))
-    expect(limitsOf(live).all).toBe('30/1000 centre')
+    expect(limitsOf(live)).toEqual({ ...localLimits, all: '20/1000 center' })
+    expect(remoteStatus()).toMatchObject({ fromSnapshot: true, version: '1', trouble: 'center: connection refused' })
+    await after('taken', () => center.publish('rules: [{ id: all, limit: 30/s }]', '2'))
+    expect(limitsOf(live).all).toBe('30/1000 center')
     expect(remoteStatus()).toMatchObject({ fromSnapshot: false, version: '2', trouble: undefined })
     await live.close()
     expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({ version: '2' })
@@ -58,9 +58,9 @@ describe('a snapshot', () => {
 
   it('the mark of a snapshot is removed when the config center has the same document', async () => {
     const path = await written(newPath())
-    const centre = new Centre()
-    const { live, onRules, remoteStatus } = house({ centre, snapshot: path })
-    centre.say(remoteText, '5')
+    const center = new FakeConfigCenter()
+    const { live, onRules, remoteStatus } = startLiveRules({ center, snapshot: path })
+    center.publish(remoteText, '5')
     await live.start()
     expect(remoteStatus()).toMatchObject({ fromSnapshot: false, version: '5' })
     expect(onRules).toHaveBeenCalledTimes(1)
@@ -68,11 +68,11 @@ describe('a snapshot', () => {
 
   it('a snapshot stays in force and marked when the config center has an invalid document', async () => {
     const path = await written(newPath())
-    const centre = new Centre()
-    const { live, remoteStatus } = house({ centre, snapshot: path })
-    centre.say('')
+    const center = new FakeConfigCenter()
+    const { live, remoteStatus } = startLiveRules({ center, snapshot: path })
+    center.publish('')
     await live.start()
-    expect(limitsOf(live).all).toBe('20/1000 centre')
+    expect(limitsOf(live).all).toBe('20/1000 center')
     expect(remoteStatus()).toMatchObject({ fromSnapshot: true, rejected: 1 })
     await live.close()
     expect(JSON.parse(readFileSync(path, 'utf8')).text).toBe(remoteText)
@@ -80,23 +80,23 @@ describe('a snapshot', () => {
 
   it.each([
     ['is empty', (path: string) => writeFileSync(path, '')],
-    ['is half a one', (path: string) => writeFileSync(path, '{"source":"centre","version":"1","text":"rul')],
-    ['is of another shape', (path: string) => writeFileSync(path, '{"source":"centre","version":1,"text":[]}')],
+    ['is half a one', (path: string) => writeFileSync(path, '{"source":"center","version":"1","text":"rul')],
+    ['is of another shape', (path: string) => writeFileSync(path, '{"source":"center","version":1,"text":[]}')],
     ['is null', (path: string) => writeFileSync(path, 'null')],
     [
-      'is another centre’s',
+      'is another center’s',
       (path: string) => writeFileSync(path, JSON.stringify({ source: 'other', version: '1', text: remoteText })),
     ],
     [
-      'holds rules that cannot be obeyed',
-      (path: string) => writeFileSync(path, JSON.stringify({ source: 'centre', version: '1', text: 'rules: []' })),
+      'holds rules that cannot be used',
+      (path: string) => writeFileSync(path, JSON.stringify({ source: 'center', version: '1', text: 'rules: []' })),
     ],
     [
       'is huge',
       (path: string) =>
         writeFileSync(
           path,
-          JSON.stringify({ source: 'centre', version: '1', text: remoteText, more: 'x'.repeat(33 * 1024 * 1024) }),
+          JSON.stringify({ source: 'center', version: '1', text: remoteText, more: 'x'.repeat(33 * 1024 * 1024) }),
         ),
     ],
     ['is a directory', (path: string) => execFileSync('mkdir', [path])],
@@ -104,9 +104,9 @@ describe('a snapshot', () => {
   ])('a snapshot is ignored with a warning if it %s', async (_, make) => {
     const path = newPath()
     make(path)
-    const centre = new Centre()
-    const { live, remoteStatus } = house({ centre, snapshot: path, startTimeout: '1m' })
-    centre.fail('connection refused')
+    const center = new FakeConfigCenter()
+    const { live, remoteStatus } = startLiveRules({ center, snapshot: path, startTimeout: '1m' })
+    center.fail('connection refused')
     const warned = new Promise<Error>(resolve => process.once('warning', resolve))
     await live.start()
     expect(limitsOf(live)).toEqual(localLimits)
@@ -120,9 +120,9 @@ describe('a snapshot', () => {
   it('a missing snapshot is no error', async () => {
     const warned = vi.fn()
     process.once('warning', warned)
-    const centre = new Centre()
-    const { live } = house({ centre, snapshot: newPath(), startTimeout: '1m' })
-    centre.fail('connection refused')
+    const center = new FakeConfigCenter()
+    const { live } = startLiveRules({ center, snapshot: newPath(), startTimeout: '1m' })
+    center.fail('connection refused')
     await live.start()
     await turn()
     process.removeListener('warning', warned)
@@ -141,9 +141,9 @@ describe('a snapshot', () => {
   ])('a snapshot is ignored with a warning if it %s', async (_, spoil, reason) => {
     const path = await written(newPath())
     spoil(path)
-    const centre = new Centre()
-    const { live, remoteStatus } = house({ centre, snapshot: path, startTimeout: '1m' })
-    centre.fail('connection refused')
+    const center = new FakeConfigCenter()
+    const { live, remoteStatus } = startLiveRules({ center, snapshot: path, startTimeout: '1m' })
+    center.fail('connection refused')
     const warned = new Promise<Error>(resolve => process.once('warning', resolve))
     await live.start()
     expect(limitsOf(live)).toEqual(localLimits)
@@ -163,20 +163,23 @@ describe('a snapshot', () => {
   })
 
   it('a snapshot that cannot be written is reported, and the rules are still in force', async () => {
-    const centre = new Centre()
-    const { live, after, remoteStatus } = house({ centre, snapshot: join(folder, 'no such folder', 'snapshot.json') })
-    centre.say(remoteText, '1')
+    const center = new FakeConfigCenter()
+    const { live, after, remoteStatus } = startLiveRules({
+      center,
+      snapshot: join(folder, 'no such folder', 'snapshot.json'),
+    })
+    center.publish(remoteText, '1')
     await after('failure', () => live.start())
-    expect(limitsOf(live).all).toBe('20/1000 centre')
-    expect(remoteStatus().trouble).toMatch(/^centre: the snapshot .* cannot be written: ENOENT/)
+    expect(limitsOf(live).all).toBe('20/1000 center')
+    expect(remoteStatus().trouble).toMatch(/^center: the snapshot .* cannot be written: ENOENT/)
   })
 
   it('a snapshot is the last of many documents that come while one is written', async () => {
     const path = newPath()
-    const centre = new Centre()
-    const { live, events } = house({ centre, snapshot: path })
+    const center = new FakeConfigCenter()
+    const { live, events } = startLiveRules({ center, snapshot: path })
     for (let version = 1; version <= 50; version++)
-      centre.say(`rules: [{ id: all, limit: ${version}/s }]`, `${version}`)
+      center.publish(`rules: [{ id: all, limit: ${version}/s }]`, `${version}`)
     await live.start()
     await new Promise<void>(resolve => {
       events.on('taken', ({ version }) => version === '50' && resolve())

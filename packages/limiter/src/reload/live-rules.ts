@@ -277,7 +277,7 @@ export class LiveRules {
     }
     const pair = { local: this.#inForce.local, remote: { text, version } }
     const [mistake] = this.#take(pair, this.#remote, { fromSnapshot: true })
-    if (mistake) ignore(formatMistake(mistake), 'its rules cannot be obeyed with the local ones; remove it')
+    if (mistake) ignore(formatMistake(mistake), 'its rules cannot be used with the local ones; remove it')
   }
 
   readonly #onLocal = ({ text, version }: SourceDocument): void => {
@@ -303,9 +303,7 @@ export class LiveRules {
     if (first === undefined) return []
     this.#waitingLocal = local
     if (first.file === origin.name) return [first]
-    return [
-      origin.mistake(`the rules of the config centre cannot be obeyed with this document: ${formatMistake(first)}`),
-    ]
+    return [origin.mistake(`the rules of the config center cannot be used with this document: ${formatMistake(first)}`)]
   }
 
   #unchangeable(document: RuleDocument): Mistake | undefined {

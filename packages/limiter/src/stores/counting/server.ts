@@ -203,7 +203,7 @@ export class CountingServer {
     giveBack(table, key, cost, this.#options.now(), moment)
   }
 
-  /** Nothing that was charged before is given back any more; a charge in the same microsecond counts as later. */
+  /** Earlier charges are not refunded any more; a charge in the same microsecond counts as later. */
   #reset({ name, table }: Counted, key: string): void {
     this.#resetAt = this.#now() + 1
     table.reset(key, this.#resetAt)
