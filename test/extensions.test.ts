@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import { createLimiter } from 'diana-limiter'
 import type { FleetCharge } from 'diana-limiter/store'
 import { algorithmSuite, dimensionSuite, storeSuite } from 'diana-limiter/testing'
@@ -22,7 +23,7 @@ describe('the extensions of docs/extending.md pass the published suites', () => 
       algorithm: localDay,
       rules: [{ limit: '10/d' }, { limit: '3/7d', utcOffset: 8 }],
       sendToRedis: ([command, ...args]) => server.client.call(command!, ...args),
-      walks: 10,
+      walks: randomRuns(8),
     }),
     ...dimensionSuite({
       dimension: segment,

@@ -1,3 +1,4 @@
+import { randomRuns } from '@test/random-runs'
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
 import { type AlgorithmSuiteOptions, algorithmSuite } from '../testing/algorithms/suite.ts'
@@ -26,5 +27,6 @@ const forms: Readonly<Record<string, Partial<AlgorithmSuiteOptions>>> = {
 describe.each(algorithms)('the published suite for algorithms: $name', algorithm => {
   const { rules = [{ limit: '10/s' }, { limit: '3/m', whenFull: 'wait' }], toleranceUs } = forms[algorithm.name] ?? {}
   const sendToRedis = ([command, ...args]: readonly string[]) => server.client.call(command!, ...args)
-  for (const { name, run } of algorithmSuite({ algorithm, rules, toleranceUs, sendToRedis, walks: 5 })) it(name, run)
+  for (const { name, run } of algorithmSuite({ algorithm, rules, toleranceUs, sendToRedis, walks: randomRuns(4) }))
+    it(name, run)
 })
