@@ -25,13 +25,13 @@ async function listen(): Promise<{ port: number; address: string }> {
   return { address, port: Number(new URL(address).port) }
 }
 
-interface Told {
+interface StreamEvent {
   readonly event: string
   readonly data: LiveStats
 }
 
-async function follow(address: string): Promise<{ told: Told[]; leave(): void }> {
-  const told: Told[] = []
+async function follow(address: string): Promise<{ told: StreamEvent[]; leave(): void }> {
+  const told: StreamEvent[] = []
   const response = await new Promise<IncomingMessage>(resolve => request(`${address}/api/v1/live`, resolve).end())
   expect(response.headers['content-type']).toBe('text/event-stream')
   let text = ''

@@ -14,7 +14,7 @@ afterEach(async () => {
   vi.useRealTimers()
 })
 
-interface Guest {
+interface WaitingCall {
   /** What it was told in the end; nothing while it waits. */
   verdict?: Verdict
   gaveUp?: unknown
@@ -25,9 +25,9 @@ interface Guest {
 async function house(...rules: NonNullable<LimiterOptions['rules']>) {
   const limiter = await createLimiter({ rules, clock: () => Date.now() })
   open.push(limiter)
-  const call = (cost = 1, account = 'a', path = '/'): Guest => {
+  const call = (cost = 1, account = 'a', path = '/'): WaitingCall => {
     const controller = new AbortController()
-    const queued: Guest = { leave: () => controller.abort('left') }
+    const queued: WaitingCall = { leave: () => controller.abort('left') }
     const asked = { method: 'GET', path, attributes: { account } }
     limiter.check(asked, { cost, signal: controller.signal }).then(
       verdict => {
@@ -47,7 +47,7 @@ async function house(...rules: NonNullable<LimiterOptions['rules']>) {
 }
 
 const settled = () => vi.advanceTimersByTimeAsync(0)
-const outcome = ({ verdict, gaveUp }: Guest): unknown => gaveUp ?? verdict?.reason ?? verdict?.allowed
+const outcome = ({ verdict, gaveUp }: WaitingCall): unknown => gaveUp ?? verdict?.reason ?? verdict?.allowed
 
 const two = {
   id: 'two',

@@ -43,19 +43,22 @@ export function mergeExtensions(given: Plugin, plugins: readonly Plugin[]): Exte
   }
 }
 
-function gather<Word extends { readonly name: string }>(
+function gather<Member extends { readonly name: string }>(
   kind: keyof Extensions,
-  first: readonly Word[],
+  first: readonly Member[],
   plugins: readonly Plugin[],
-): Word[] {
+): Member[] {
   // a plugin may be named several times, and is loaded once
-  const words = new Set([...first, ...plugins.flatMap(plugin => (plugin[kind] ?? []) as unknown as readonly Word[])])
+  const members = new Set([
+    ...first,
+    ...plugins.flatMap(plugin => (plugin[kind] ?? []) as unknown as readonly Member[]),
+  ])
   const names = new Set<string>()
-  for (const { name } of words) {
+  for (const { name } of members) {
     if (names.has(name)) throw new DianaError('BAD_RULES', `two ${kind} are named ${name}: give one another name`)
     names.add(name)
   }
-  return [...words]
+  return [...members]
 }
 
 /** The plugins that a rule file names under `plugins`; what is not a list of names is left to the parser to report. */
@@ -110,9 +113,9 @@ function importAsIs(name: string): Promise<Record<string, unknown>> {
 
 function faultIn(kind: keyof Extensions, list: unknown): string | undefined {
   if (!Array.isArray(list)) return `exports ${kind} that are no list: write export const ${kind} = [yours]`
-  const isWord = (one: unknown): boolean =>
+  const isMember = (one: unknown): boolean =>
     isMap(one) && typeof one.name === 'string' && typeof one[makers[kind]] === 'function'
-  const bad = list.findIndex(one => !isWord(one))
+  const bad = list.findIndex(one => !isMember(one))
   if (bad < 0) return undefined
   return `exports ${kind}[${bad}], which is none: it needs a name and a function ${makers[kind]}`
 }

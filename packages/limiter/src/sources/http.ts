@@ -5,7 +5,7 @@ import { fetchText, type Reply, statusError } from './client/fetch-text.ts'
 import { pause } from './client/pause.ts'
 import { hashText } from './client/text.ts'
 import { conflict, writeGuarded } from './client/write-guarded.ts'
-import { credentialOptions, durationOption, secretWord } from './options.ts'
+import { credentialOptions, durationOption, secretOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
 
@@ -16,7 +16,7 @@ export const http: SourceKind = sourceKind({
   name: 'http',
   options: {
     interval: durationOption('5s', { least: '100ms', most: '1h' }).describe('how often to ask; default: 5s'),
-    headers: z.record(z.string().regex(/^[\w-]{1,64}$/), secretWord).optional(),
+    headers: z.record(z.string().regex(/^[\w-]{1,64}$/), secretOption).optional(),
     ...credentialOptions,
   },
   create(address, options): Source {

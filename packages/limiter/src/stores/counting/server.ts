@@ -106,7 +106,7 @@ export class CountingServer {
         return
       case 'ask': {
         const now = this.#now()
-        const answers = request[2].map(request => this.#judge(client, request, now))
+        const answers = request[2].map(request => this.#decide(client, request, now))
         socket.write(encode(['answer', request[1], now, answers]))
         return
       }
@@ -161,7 +161,7 @@ export class CountingServer {
     }
   }
 
-  #judge(client: CountingClient, [isLook, asked]: CountingRequest, now: number): AnsweredRequest {
+  #decide(client: CountingClient, [isLook, asked]: CountingRequest, now: number): AnsweredRequest {
     const counted = asked.map(([number]) => this.#countedBy(client, number))
     const charges = asked.map(([, key, cost, enforced, mayWait], i): LocalCharge => {
       return { ...localCharge(counted[i]!.table), key, cost, enforced, mayWait }

@@ -90,7 +90,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly SuiteTest[] {
     },
   )
 
-  if (options.judgesUnknownPaths !== false) {
+  if (options.seesUnknownPaths !== false) {
     add('a call to an unknown route is limited, too', { rules: [{ id: 'all', limit: '1/h' }] }, async ({ get }) => {
       assert.deepEqual([(await get('/nowhere')).status, (await get('/nowhere')).status], [404, 503])
     })
