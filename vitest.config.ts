@@ -6,36 +6,45 @@ const source = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
 const include = ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts']
 const exclude = ['**/node_modules/**']
-/** Tests that measure time or memory: nothing else runs beside them. */
+/** Tests that keep the processors busy while they measure time or memory: nothing else runs beside them. */
 const alone = [
   'packages/limiter/src/decision/allocations.test.ts',
+  'packages/limiter/src/stores/memory/memory-store.test.ts',
+  'test/{accuracy,chaos}/*.test.ts',
+  'test/gateway/hostile/large-transfers.test.ts',
+]
+/** Tests that measure time and mostly wait: two of them run side by side, and nothing else. */
+const timed = [
   'packages/limiter/src/pacing/shared-pace*.test.ts',
   'packages/limiter/src/tests/{flapping,lost-counts,outages}.test.ts',
   'packages/limiter/src/stores/failover/{deadline,failover-store,late-answers}.test.ts',
-  'packages/limiter/src/stores/memory/memory-store.test.ts',
   'packages/limiter/src/stores/redis/connection/silence.test.ts',
-  'test/{accuracy,chaos}/*.test.ts',
-  'test/gateway/hostile/{large-transfers,slow-callers}.test.ts',
+  'test/gateway/hostile/slow-callers.test.ts',
   'test/gateway/http2/hostile.test.ts',
 ]
-/** Tests of a gateway in the process of the test: they share its modules, which take a second to import. */
-const gateway = [
+/** In the text of tests that start processes or servers. */
+const startsMore = /child_process|worker_threads|\/(fakes|servers|helpers)\/|listen\(|createLimiter/
+/** In the text of tests that need modules of their own. */
+const ownModules = /vi\.(mock|resetModules|stub|spyOn|useFakeTimers)|[wW]arn|process\.(env|on|emit|exit)/
+const testsOfPackages = ['limiter', 'gateway', 'dashboard'].flatMap(name => {
+  const folder = `packages/${name}/src`
+  const names = readdirSync(source(folder), { recursive: true, encoding: 'utf8' })
+  return names.filter(file => file.endsWith('.test.ts')).map(file => `${folder}/${file}`)
+})
+const textOf = (file: string) => readFileSync(source(file), 'utf8')
+/** Tests of functions and classes. */
+const pure = testsOfPackages.filter(
+  file => !startsMore.test(textOf(file)) && !/vi\.(mock|resetModules|stub)|[wW]arning/.test(textOf(file)),
+)
+/** Tests of servers in the process of the test: files of a worker share the modules, which take a second to import. */
+const shared = [
+  ...testsOfPackages.filter(file => startsMore.test(textOf(file)) && !ownModules.test(textOf(file))),
   'test/behaviors/*.test.ts',
   'test/gateway/{gateway,forms}.test.ts',
   'test/gateway/{hostile,http1,http2,routing,upstreams}/*.test.ts',
   'test/gateway/telemetry/access-log.test.ts',
 ]
-/** In the text of tests that start processes or servers, or that need modules of their own. */
-const needsMore =
-  /child_process|worker_threads|\/(fakes|servers|helpers)\/|vi\.(mock|resetModules|stub)|listen\(|[wW]arning|createLimiter/
-/** Tests of functions and classes: files of a worker share the modules that they import. */
-const pure = ['limiter', 'gateway', 'dashboard'].flatMap(name => {
-  const folder = `packages/${name}/src`
-  return readdirSync(source(folder), { recursive: true, encoding: 'utf8' })
-    .filter(file => file.endsWith('.test.ts'))
-    .map(file => `${folder}/${file}`)
-    .filter(file => !needsMore.test(readFileSync(source(file), 'utf8')))
-})
+const measuring = [...alone, ...timed]
 
 export default defineConfig({
   resolve: {
@@ -54,6 +63,7 @@ export default defineConfig({
         replacement: `${source('packages/limiter/src/metrics/')}$1.ts`,
       },
       { find: /^diana-limiter\/filter$/, replacement: source('packages/limiter/src/filters/custom.ts') },
+      { find: /^diana-limiter\/store$/, replacement: source('packages/limiter/src/stores/custom.ts') },
       { find: /^diana-limiter\/(admin|testing)$/, replacement: `${source('packages/limiter/src/')}$1/index.ts` },
     ],
   },
@@ -70,26 +80,30 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'pure', include: pure, exclude: [...exclude, ...alone], isolate: false, maxWorkers: 2 },
+        test: { name: 'pure', include: pure, exclude: [...exclude, ...measuring], isolate: false, maxWorkers: 2 },
       },
       {
         extends: true,
         // most of these wait for servers and timers, so more files than processors run side by side
         test: {
-          ...{ name: 'together', include, exclude: [...exclude, ...pure, ...gateway, ...alone], maxWorkers: 4 },
+          ...{ name: 'together', include, exclude: [...exclude, ...pure, ...shared, ...measuring], maxWorkers: 4 },
           sequence: { groupOrder: 1 },
         },
       },
       {
         extends: true,
         test: {
-          ...{ name: 'gateway', include: gateway, exclude: [...exclude, ...alone], isolate: false, maxWorkers: 4 },
+          ...{ name: 'shared', include: shared, exclude: [...exclude, ...measuring], isolate: false, maxWorkers: 4 },
           sequence: { groupOrder: 1 },
         },
       },
       {
         extends: true,
-        test: { name: 'alone', include: alone, maxWorkers: 1, sequence: { groupOrder: 2 } },
+        test: { name: 'timed', include: timed, maxWorkers: 2, sequence: { groupOrder: 2 } },
+      },
+      {
+        extends: true,
+        test: { name: 'alone', include: alone, maxWorkers: 1, sequence: { groupOrder: 3 } },
       },
     ],
   },

@@ -3,7 +3,7 @@
 const NEEDED = '20.19.0'
 
 /** Says in one sentence why this version of Node will not do, or answers undefined. */
-export function complainAboutNode(version) {
+export function unsupportedNode(version) {
   const actual = version.replace(/^v/, '')
   const numbers = actual.split('.').map(part => parseInt(part, 10))
   const needed = NEEDED.split('.').map(Number)
@@ -18,8 +18,8 @@ export function complainAboutNode(version) {
 
 /** Loads and runs a command on a Node that is new enough; whatever goes wrong is told in one sentence, with exit code 1. */
 export function begin(load) {
-  const complaint = complainAboutNode(process.version)
-  const ended = complaint ? Promise.reject(new Error(complaint)) : load().then(command => command.default())
+  const problem = unsupportedNode(process.version)
+  const ended = problem ? Promise.reject(new Error(problem)) : load().then(command => command.default())
   ended.catch(error => {
     console.error(error.message)
     process.exitCode = 1

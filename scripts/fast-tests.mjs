@@ -43,5 +43,6 @@ function helpersOf(file, text) {
 }
 
 const vitest = join(root, 'node_modules/vitest/vitest.mjs')
-const args = ['run', '--project', 'together', ...process.argv.slice(2), ...fastTests()]
+const projects = ['pure', 'shared', 'together'].flatMap(name => ['--project', name])
+const args = ['run', ...projects, ...process.argv.slice(2), ...fastTests()]
 process.exitCode = (await run(process.execPath, [vitest, ...args], { show: true })).code

@@ -1,1 +1,1 @@
-export function luaModules(): { readonly path: string; readonly text: string }[]
+export function luaModules(): { readonly folder: string; readonly path: string; readonly text: string }[]

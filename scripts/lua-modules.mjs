@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { root } from './run.mjs'
 
 const source = join(root, 'packages/limiter/src')
@@ -26,6 +26,7 @@ function moduleOf(folder, { head, declare }) {
   })
   const note = '// Generated from the .lua files beside it by npm run lua: do not edit.'
   return {
+    folder: basename(folder),
     path: join(folder, 'generated.ts'),
     text: `${[note, ...(head ? [head] : []), ...declarations].join('\n\n')}\n`,
   }

@@ -13,7 +13,7 @@ export async function installPackages() {
   if (packagesAreCurrent()) return
   console.log('installing packages (first run, or the lock file changed)…')
   const { code, output } = await runNpm(INSTALL.split(' '))
-  if (code !== 0) throw new Error(complaint(code, output))
+  if (code !== 0) throw new Error(failureText(code, output))
 }
 
 // npm writes node_modules/.package-lock.json last, so what it lists is really there
@@ -37,7 +37,7 @@ function readLock(path) {
   }
 }
 
-function complaint(code, output) {
+function failureText(code, output) {
   const reason = /npm (?:error|ERR!) code (\S+)/.exec(output)?.[1] ?? `exit code ${code}`
   const remedy = NETWORK_FAULT.test(reason)
     ? 'check that this machine reaches the npm registry'

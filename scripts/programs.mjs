@@ -153,7 +153,7 @@ export async function installPrograms({
   wantedBy = { name: 'the tests', command: 'npm test' },
   policyFile = '/usr/sbin/policy-rc.d',
 }) {
-  const complain = (...complaint) => new Error(complaintOf(wantedBy, ...complaint))
+  const failure = (...details) => new Error(failureText(wantedBy, ...details))
   const missing = wanted.filter(program => !isThere(program, path) && !isLeftOut(program, path))
   if (missing.length === 0) return
 
@@ -162,7 +162,7 @@ export async function installPrograms({
     ({ name }) => findProgram(name, path) && missing.every(program => program.packages[name]),
   )
   const manager = known.find(({ needsRoot }) => !needsRoot || isRoot || hasSudo)
-  if (!manager) throw complain(missing, known[0], known[0] ? 'only root may install it' : NO_MANAGER)
+  if (!manager) throw failure(missing, known[0], known[0] ? 'only root may install it' : NO_MANAGER)
 
   console.log(`installing ${namesOf(missing)} with ${manager.name}…`)
   const [command, ...args] = [
@@ -172,13 +172,13 @@ export async function installPrograms({
   ]
   const { code, output } = await run(command, args, { env: { ...process.env, PATH: path } })
   if (code !== 0) {
-    throw complain(missing, manager, `${manager.name} failed (${output.trim().split('\n').at(-1)})`)
+    throw failure(missing, manager, `${manager.name} failed (${output.trim().split('\n').at(-1)})`)
   }
   const lost = missing.filter(program => !isThere(program, path))
-  if (lost.length > 0) throw complain(lost, manager, `${manager.name} did not put it on the PATH`)
+  if (lost.length > 0) throw failure(lost, manager, `${manager.name} did not put it on the PATH`)
 }
 
-function complaintOf(wantedBy, missing, manager, reason) {
+function failureText(wantedBy, missing, manager, reason) {
   const remedy = manager
     ? `run \`${manager.name} ${manager.args[0]} ${packagesOf(missing, manager).join(' ')}\`${manager.needsRoot ? ' as root' : ''}`
     : `get it from ${missing.map(({ home }) => home).join(' and ')} and put it on the PATH`

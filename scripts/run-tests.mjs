@@ -9,6 +9,7 @@ const results = join(root, 'node_modules/.diana-test-results.json')
 /** Installs what the tests need, then runs lint, types and tests, and stops at the first that fails. */
 export default async function runTests() {
   if (process.env.CI) process.env.NO_COLOR = '1'
+  process.env.DIANA_TEST_RUNS ??= '0.5'
   await install()
   rmSync(results, { force: true })
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${results}`]

@@ -85,7 +85,7 @@ describe('the version of Node', () => {
     `data:text/javascript,Object.defineProperty(process, 'version', { value: '${version}' })`,
   ]
 
-  test.each(['v12.22.12', 'v18.20.8', 'v20.9.0', 'v20.18.3'])('%s is refused in one sentence', async version => {
+  test.each(['v12.22.12', 'v18.20.8', 'v20.9.0', 'v20.18.3'])('Node %s is refused with one sentence', async version => {
     for (const command of ['start', 'test']) {
       const ended = await node([...pretend(version), `scripts/${command}.mjs`])
       expectOneSentence(ended)
@@ -94,7 +94,7 @@ describe('the version of Node', () => {
     }
   })
 
-  test.each(['v20.19.0', 'v22.1.0', 'v26.0.0-nightly'])('%s is taken', async version => {
+  test.each(['v20.19.0', 'v22.1.0', 'v26.0.0-nightly'])('Node %s is accepted', async version => {
     const ended = await node([...pretend(version), 'scripts/start.mjs'])
     expect(ended.stdout).toContain('installing packages')
   })
@@ -105,7 +105,7 @@ describe('npm packages', () => {
     ['echo "npm error code EAI_AGAIN" >&2; exit 1', '(EAI_AGAIN): check that this machine reaches the npm registry'],
     ['echo "npm error code EUSAGE" >&2; exit 1', '(EUSAGE): run `npm ci` in '],
     ['exit 9', '(exit code 9): run `npm ci` in '],
-  ])('a failed install is told in one sentence: %s', async (shell, sentence) => {
+  ])('a failed npm install is reported in one sentence: %s', async (shell, sentence) => {
     writeProgram('npm', shell)
     for (const command of ['start', 'test']) {
       const ended = await node([`scripts/${command}.mjs`])
@@ -114,13 +114,13 @@ describe('npm packages', () => {
     }
   })
 
-  test('a machine without npm is told so', async () => {
+  test('a missing npm is reported', async () => {
     const ended = await node(['scripts/start.mjs'])
     expectOneSentence(ended)
     expect(ended.stderr).toContain('Could not run npm (ENOENT)')
   })
 
-  test('are installed again when the lock file changes, and only then', async () => {
+  test('npm packages are installed again when the lock file changes, and only then', async () => {
     writeProgram('npm', 'echo "npm error code ASKED"; exit 1')
     markPackagesInstalled()
     expect((await node(['scripts/start.mjs'])).stdout).not.toContain('installing')
@@ -131,7 +131,7 @@ describe('npm packages', () => {
     }
   })
 
-  test('an optional package of another system is not waited for', async () => {
+  test('an optional package of another system is not required', async () => {
     writeFile(
       'package-lock.json',
       '{"packages":{"":{"name":"diana"},"node_modules/a":{"version":"1.0.0","optional":true}}}',
@@ -151,7 +151,7 @@ describe('npm start', () => {
     writeFile(vite, '')
   })
 
-  test('hands the arguments to the gateway and passes its exit code on', async () => {
+  test('npm start hands the arguments to the gateway and passes its exit code on', async () => {
     writeFile(tsc, '')
     writeFile(main, 'console.log(process.argv.slice(1).join(" ")); process.exitCode = 7')
     const ended = await node(['scripts/start.mjs', '--port', '0'])
@@ -159,7 +159,7 @@ describe('npm start', () => {
     expect(ended.stdout).toMatch(/^building…\n.*packages\/gateway\/dist\/cli\/main\.js start --port 0\n$/)
   })
 
-  test('a failed build is told in one sentence, and nothing is started', async () => {
+  test('a failed build is reported in one sentence, and nothing is started', async () => {
     writeFile(tsc, 'console.log("a.ts(1,2): error TS2322: no.\\nb.ts(3,4): error TS2322: no."); process.exitCode = 2')
     writeFile(main, 'console.log("started")')
     const ended = await node(['scripts/start.mjs'])
@@ -168,7 +168,7 @@ describe('npm start', () => {
     expect(ended.stdout).toBe('building…\n')
   })
 
-  test('a failed build of the page is told in one sentence, and nothing is started', async () => {
+  test('a failed build of the page is reported in one sentence, and nothing is started', async () => {
     writeFile(tsc, '')
     writeFile(vite, 'console.log("✗ Build failed\\nerror: app.tsx: no.\\n"); process.exitCode = 1')
     writeFile(main, 'console.log("started")')
@@ -191,7 +191,7 @@ describe('npm start', () => {
     expectOneSentence(await node(['scripts/start.mjs']))
   })
 
-  test('a build without a gateway is told in one sentence', async () => {
+  test('a build without a gateway is reported in one sentence', async () => {
     writeFile(tsc, '')
     const ended = await node(['scripts/start.mjs'])
     expectOneSentence(ended)
@@ -205,7 +205,7 @@ describe('npm test', () => {
     for (const { name } of programs) writeProgram(name, '')
   })
 
-  test('runs lint, types and tests, hands on its arguments and ends with the counts', async () => {
+  test('npm test runs lint, types and tests, hands on its arguments and ends with the counts', async () => {
     const results = { numPassedTests: 12, numFailedTests: 0, testResults: [] }
     writeProgram(
       'npm',
@@ -218,7 +218,7 @@ describe('npm test', () => {
     expect(ended.stdout).toMatch(/\nlint \d+\.\d s, types \d+\.\d s, tests \d+\.\d s: all well\n12 passed, 0 failed\n$/)
   })
 
-  test('counts a file that fails before its first test as a failure', async () => {
+  test('npm test counts a file that fails before its first test as a failure', async () => {
     const broken = { name: join(clone, 'test/broken.test.ts'), status: 'failed', assertionResults: [] }
     const results = { numPassedTests: 12, numFailedTests: 2, testResults: [broken] }
     writeProgram(
@@ -232,7 +232,7 @@ describe('npm test', () => {
     )
   })
 
-  test('names failed tests and files without a result in its last lines, and fails for a file that is lost', async () => {
+  test('npm test names failed tests and files without a result in its last lines, and fails for a file that is lost', async () => {
     for (const name of ['whole', 'failing', 'cut', 'lost']) writeFile(`test/${name}.test.ts`, '')
     const file = (name: string, ...statuses: string[]) => ({
       name: join(clone, `test/${name}.test.ts`),
@@ -256,7 +256,7 @@ describe('npm test', () => {
     ])
   })
 
-  test('stops at the first step that fails, with its exit code', async () => {
+  test('npm test stops at the first step that fails, with its exit code', async () => {
     writeProgram('npm', 'echo "npm $*"; [ "$3" != types ] || exit 3')
     const ended = await node(['scripts/test.mjs'])
     expect(ended.code).toBe(3)
@@ -278,7 +278,7 @@ describe('npm test', () => {
 })
 
 describe('npm run setup', () => {
-  test('says what it does, and does nothing more if packages and programs are there', async () => {
+  test('npm run setup says what it does, and does nothing more if packages and programs are there', async () => {
     markPackagesInstalled()
     for (const { name } of programs) writeProgram(name, '')
     const ended = await node(['scripts/setup.mjs'])
@@ -304,7 +304,7 @@ describe('system programs', () => {
     for (const tool of ['rm', 'chmod', 'cp']) symlinkSync(findProgram(tool, process.env.PATH!)!, join(bin, tool))
   })
 
-  test('are found in any directory of the PATH, where they can be executed', () => {
+  test('system programs are found in any directory of the PATH, where they can be executed', () => {
     writeProgram('etcd', '')
     writeFile('bin/nginx', 'not executable')
     mkdirSync(join(bin, 'chromium'))
@@ -321,7 +321,7 @@ describe('system programs', () => {
     await install(true)
   })
 
-  test('without a package manager the name and the remedy are told', async () => {
+  test('without a package manager the name and the remedy are reported', async () => {
     await expect(install(true)).rejects.toThrow(
       /^Missing for the tests: redis-server, and no package manager .*: get it from https:\/\/redis\.example and put it on the PATH, then run npm test again\.$/,
     )
@@ -341,7 +341,7 @@ describe('system programs', () => {
     expect(existsSync(join(clone, 'policy-rc.d'))).toBe(false)
   })
 
-  test('a policy that the machine already has is left alone', async () => {
+  test('an existing policy-rc.d of the machine is not changed', async () => {
     writeFile('policy-rc.d', 'its own')
     writeProgram('apt-get', bringRedis)
     await install(true)
@@ -354,7 +354,7 @@ describe('system programs', () => {
     expect(findProgram('redis-server', bin)).toBeDefined()
   })
 
-  test('a failed install tells its reason and the remedy', async () => {
+  test('a failed install reports its reason and the remedy', async () => {
     writeProgram('apt-get', 'echo "E: Unable to locate package" >&2; exit 100')
     await expect(install(true)).rejects.toThrow(
       'Missing for the tests: redis-server, and apt-get failed (E: Unable to locate package): ' +
@@ -363,19 +363,19 @@ describe('system programs', () => {
     expect(existsSync(join(clone, 'policy-rc.d'))).toBe(false)
   })
 
-  test('an install that brings no such program is not taken for a success', async () => {
+  test('an install that does not provide the program is a failure', async () => {
     writeProgram('apt-get', '')
     await expect(install(true)).rejects.toThrow('redis-server, and apt-get did not put it on the PATH')
   })
 
-  test('who is not root goes through sudo, which never asks for a password', async () => {
+  test('setup without root uses sudo, which never asks for a password', async () => {
     writeProgram('sudo', `echo "$1 $2" >> ${clone}/log; shift; exec "$@"`)
     writeProgram('apt-get', bringRedis)
     await install(false)
     expect(log()).toBe('-n /bin/sh\n')
   })
 
-  test('who is neither root nor has sudo uses brew, or is told what root must do', async () => {
+  test('setup without root and sudo uses brew, or prints what root must do', async () => {
     writeProgram('apt-get', 'exit 1')
     await expect(install(false)).rejects.toThrow('only root may install it: run `apt-get install redis-debian` as root')
 

@@ -48,20 +48,20 @@ function file(name: string, text: string): string {
 const oneRule = 'rules:\n  - { id: all, limit: 5/s }\n'
 
 describe('diana', () => {
-  test.each([['--help'], ['help'], ['-h']])('%s tells which commands there are', async word => {
+  test.each([['--help'], ['help'], ['-h']])('diana %s lists the commands', async word => {
     const { code, out, err } = await diana([word])
     expect([code, err]).toEqual([0, ''])
     for (const name of ['start', 'check', 'explain']) expect(out).toMatch(new RegExp(`^  ${name} +\\S`, 'm'))
   })
 
-  test.each(['start', 'check', 'explain'])('%s --help tells how it is used', async name => {
+  test.each(['start', 'check', 'explain'])('diana %s --help prints the usage', async name => {
     const asked = await diana([name, '--help'])
     expect([asked.code, asked.err]).toEqual([0, ''])
     expect(asked.out).toMatch(new RegExp(`^usage: diana ${name} `))
     expect(await diana(['help', name])).toEqual(asked)
   })
 
-  test('--version tells the version of its package', async () => {
+  test('diana --version prints the version of the package', async () => {
     const { version } = JSON.parse(readFileSync(join(root, 'packages/gateway/package.json'), 'utf8'))
     expect(await diana(['--version'])).toEqual({ code: 0, out: `${version}\n`, err: '' })
   })
@@ -90,7 +90,7 @@ describe('diana', () => {
     [['start', '--workers', '0'], 'diana start: --workers must be a number from 1 to 64, not "0"'],
     [['start', '--workers', 'x'], 'diana start: --workers must be a number from 1 to 64, not "x"'],
     [['start', '--upstream', 'http://a'], 'diana start: --upstream needs rules: add --config FILE'],
-  ])('%j is not how it is used', async (args, complaint) => {
+  ])('diana refuses the arguments %j with a usage error', async (args, complaint) => {
     const { code, out, err } = await diana(args)
     expect([code, out]).toEqual([2, ''])
     const [line, usage, ...more] = err.split('\n')
@@ -100,17 +100,17 @@ describe('diana', () => {
 })
 
 describe('diana check', () => {
-  test("finds nothing wrong with the demo's rules", async () => {
+  test("diana check finds nothing wrong with the demo's rules", async () => {
     expect(await diana(['check', demoRules])).toEqual({ code: 0, out: `${demoRules}: ok, 8 rules\n`, err: '' })
   })
 
   const badFiles = readdirSync(bad)
 
-  test('has many bad files to be tried on', () => {
+  test('the tests have many bad files for diana check', () => {
     expect(badFiles.length).toBeGreaterThanOrEqual(25)
   })
 
-  test.each(badFiles)('%s: one line, with the place of the mistake', async name => {
+  test.each(badFiles)('diana check reports %s in one line with the position of the mistake', async name => {
     const path = join(bad, name)
     const [, place] = /^# expect (\d+:\d+) /.exec(readFileSync(path, 'utf8'))!
     const { code, out, err } = await diana(['check', path])
@@ -120,7 +120,7 @@ describe('diana check', () => {
     expect(out.startsWith(`${path}:`)).toBe(true)
   })
 
-  test('reads what the file says of the gateway, with the place of each mistake', async () => {
+  test('diana check validates the gateway section, with the position of each mistake', async () => {
     const path = file(
       'gateway.yaml',
       [
@@ -151,7 +151,7 @@ describe('diana check', () => {
     ])
   })
 
-  test('reads several files, and standard input, and says no if one of them is bad', async () => {
+  test('diana check reads several files and standard input, and exits with 1 if one is bad', async () => {
     const good = file('good.yaml', oneRule)
     const { code, out } = await diana(['check', good, '-', good], 'rules:\n  - { id: all, limit: 5/x }\n')
     expect(code).toBe(1)
@@ -161,7 +161,7 @@ describe('diana check', () => {
     expect((await diana(['check', '-'], oneRule)).out).toBe('stdin: ok, 1 rule\n')
   })
 
-  test('says which file it cannot read, and reads the others', async () => {
+  test('diana check names a file that it cannot read, and reads the others', async () => {
     const good = file('good.yaml', oneRule)
     expect(await diana(['check', join(scratch, 'none.yaml'), scratch, good])).toEqual({
       code: 1,
@@ -188,7 +188,7 @@ describe('diana check', () => {
 })
 
 describe('diana explain', () => {
-  test('names rules, keys and numbers', async () => {
+  test('diana explain names rules, keys and numbers', async () => {
     const args = ['explain', demoRules, 'get', '//hello?x=1', '-H', 'X-Account-Id: ann', '--ip', '203.0.113.9']
     const { code, out, err } = await diana(args)
     expect([code, err]).toEqual([0, ''])
@@ -217,7 +217,7 @@ verdict: the call would pass
 `)
   })
 
-  test('tells who is denied, and whose address Forwarded names', async () => {
+  test('diana explain reports a denied caller, and the address from Forwarded', async () => {
     const rules = file(
       'denied.yaml',
       `
@@ -241,7 +241,7 @@ rules:
     expect(await explain('forwarded: for="[2001:db8::9]:80"')).toContain('  key: ip=2001:db8::/64')
   })
 
-  test('says that a caller is on an allow list, and what that means', async () => {
+  test('diana explain says that a caller is on an allow list, and what that means', async () => {
     const rules = file(
       'allowed.yaml',
       `
@@ -265,7 +265,7 @@ verdict: the call would pass
     expect(JSON.parse(await explain('10.1.2.3', '--json')).caller).toMatchObject([{ is: 'allowed' }])
   })
 
-  test('tells in words what is counted in another way than it came', async () => {
+  test('diana explain says how a value is counted if it differs from the original', async () => {
     const rules = file(
       'words.yaml',
       `
@@ -326,7 +326,7 @@ verdict: the call would pass
     })
   })
 
-  test('says no, with every mistake, when the rules are bad', async () => {
+  test('diana explain exits with 1 and lists every mistake of bad rules', async () => {
     const rules = file('two.yaml', 'rules:\n  - { id: a, limit: 1/x }\n  - { id: b, limit: 1/y }\n')
     const { code, out, err } = await diana(['explain', rules, 'GET', '/'])
     expect([code, out]).toEqual([1, ''])
@@ -356,7 +356,7 @@ rules:
     inside: 'it lets this caller off (allow, or missing: skip)',
   }
 
-  test('says why of each, and reads the rules from standard input', async () => {
+  test('diana explain says why each rule does not match, and reads rules from standard input', async () => {
     const { code, out, err } = await diana(['explain', '-', 'GET', '/'], rules)
     expect([code, err]).toEqual([0, ''])
     for (const [id, reason] of Object.entries(reasons)) expect(out).toContain(`  "${id}": ${reason}\n`)
@@ -364,7 +364,7 @@ rules:
     expect(JSON.parse(json.out).misses).toEqual(Object.entries(reasons).map(([rule, reason]) => ({ rule, reason })))
   })
 
-  test('judges by the rules that --rule names, and suggests one for a name that is not there', async () => {
+  test('diana explain decides by the rules of --rule, and suggests a name for an unknown one', async () => {
     const { out } = await diana(['explain', '-', 'GET', '/', '--rule', 'named'], rules)
     expect(out).toContain('rule "named" (sliding-window)')
     expect(out).not.toContain('"named": ')
@@ -375,7 +375,7 @@ rules:
     })
   })
 
-  test('knows the words of plugins, and names standard input in mistakes', async () => {
+  test('diana explain knows the options of plugins, and names standard input in mistakes', async () => {
     const plugin = file('half.mjs', "export const dimensions = [{ name: 'half', argument: 'none', read: () => 'x' }]\n")
     const text = 'rules: [{ id: a, by: half, limit: 1/s }]'
     const { out } = await diana(['explain', '-', 'GET', '/', '--plugin', plugin], text)
@@ -405,7 +405,7 @@ describe('diana check and diana start', () => {
       'rules: [{ id: a, limit: 3/M }]',
       'did you mean 3/m, for minutes, or 3/30d, for months?',
     ],
-  ])('both refuse %s, and say the same', async (_title, text, what) => {
+  ])('diana check and diana start refuse %s with the same message', async (_title, text, what) => {
     const config = file('unusable.yaml', text)
     const checked = await diana(['check', config])
     const started = await diana(['start', '--config', config, '--upstream', 'http://127.0.0.1:1', '--port', '0'])
@@ -434,7 +434,7 @@ describe('diana start', () => {
       { host: '192.0.2.1' },
       /^diana start: this machine has no address 192\.0\.2\.1: /,
     ],
-  ])('refuses %s in one sentence', async (_, changed, sentence) => {
+  ])('diana start refuses %s in one sentence', async (_, changed, sentence) => {
     const options = { config: demoRules, upstream: 'http://127.0.0.1:1', port: '0', ...changed }
     const { code, out, err } = await diana(['start', ...Object.entries(options).flatMap(([k, v]) => [`--${k}`, v])])
     expect([code, out]).toEqual([1, ''])
@@ -442,13 +442,13 @@ describe('diana start', () => {
     expect(err.split('\n')).toHaveLength(2)
   })
 
-  test('refuses a file without routes where no service is named', async () => {
+  test('diana start refuses a file without routes if no service is given', async () => {
     const { code, out, err } = await diana(['start', '--config', demoRules, '--port', '0'])
     expect([code, out]).toEqual([1, ''])
     expect(err).toMatch(/^diana start: no service to protect: add gateway: /)
   })
 
-  test('refuses a taken port in one sentence', async () => {
+  test('diana start refuses a taken port in one sentence', async () => {
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
@@ -459,7 +459,7 @@ describe('diana start', () => {
   })
 })
 
-describe('the program', () => {
+describe('the diana program', () => {
   const main = join(root, 'packages/gateway/dist/cli/main.js')
   const children: ChildProcess[] = []
   const servers: Server[] = []
@@ -521,7 +521,7 @@ describe('the program', () => {
     return isOpen
   }
 
-  test('starts the demo, says what to try, and stops when told to', async () => {
+  test('the program starts the demo, prints what to try, and stops at a signal', async () => {
     const { running, address } = await launchDemo()
     expect(running.out()).toContain(`'${address}/hello?[1-7]'`)
     const call = async (account: string): Promise<number> => {
@@ -535,7 +535,7 @@ describe('the program', () => {
     expect(await running.ended).toMatchObject({ code: 0, err: '' })
   })
 
-  test('lets calls under way finish before it stops', async () => {
+  test('the diana program lets calls under way finish before it stops', async () => {
     const { running, address, pending } = await launchSlow()
     const answer = fetch(address)
     await expect.poll(() => pending.length).toBe(1)
@@ -546,7 +546,7 @@ describe('the program', () => {
     expect((await running.ended).code).toBe(0)
   })
 
-  test('stops at once at the second signal', async () => {
+  test('the diana program stops at once at the second signal', async () => {
     const { running, address, pending } = await launchSlow()
     const answer = fetch(address).catch(() => 'cut off')
     await expect.poll(() => pending.length).toBe(1)
@@ -557,13 +557,13 @@ describe('the program', () => {
     expect(await answer).toBe('cut off')
   })
 
-  test('does not mind a reader who leaves', async () => {
+  test('the program survives a closed standard output', async () => {
     const { child, ended } = launch(['explain', demoRules, 'GET', '/hello'])
     child.stdout!.destroy()
     expect((await ended).err).toBe('')
   })
 
-  test('ends with the code of its command', async () => {
+  test('the diana program ends with the code of its command', async () => {
     const wrong = relative(process.cwd(), join(bad, 'limit-unit.yaml'))
     const results = await Promise.all(
       [['check', demoRules], ['check', wrong], ['chekc']].map(args => launch(args).ended),

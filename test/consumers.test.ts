@@ -21,11 +21,11 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe('the packed diana-limiter in an application', () => {
-  it('an ES module imports it', async () => {
+  it('an ES module imports the packed library', async () => {
     expect(await consumer.run('program.mjs', consumer.ruleFile)).toBe('200 200 503, 0 mistakes')
   })
 
-  it('a CommonJS program requires all of its entries', async () => {
+  it('a CommonJS program requires all entries of the packed library', async () => {
     expect(await consumer.run('program.cjs', consumer.ruleFile)).toBe('true true false')
   })
 
@@ -49,8 +49,14 @@ describe('the packed diana-limiter in an application', () => {
     60_000,
   )
 
+  it('the extensions that the docs show compile against its types: algorithm, dimension, store, framework', async () => {
+    const programs = ['own-algorithm.ts', 'own-dimension.ts', 'own-store.ts', 'filters/own-framework.ts']
+    const paths = programs.map(name => join(root, 'test/docs', name))
+    expect(await consumer.compilePrograms(join(root, 'node_modules/typescript/bin/tsc'), paths)).toBe('')
+  }, 60_000)
+
   it.each(resolutions)(
-    'its types are found from $title',
+    'the types of the packed library are found from $title',
     async ({ extension, options }) => {
       expect(await consumer.compile(join(root, 'node_modules/typescript/bin/tsc'), extension, options)).toBe('')
     },

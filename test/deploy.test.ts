@@ -27,7 +27,7 @@ describe('the image', () => {
     .filter(line => /^[A-Z]/.test(line))
   const of = (word: string): string[] => lines.filter(line => line.startsWith(`${word} `))
 
-  it('copies what there is', () => {
+  it('the image copies files that exist', () => {
     const [first] = of('COPY').filter(line => !line.includes('--from='))
     const names = of('COPY')
       .filter(line => !line.includes('--from='))
@@ -41,7 +41,7 @@ describe('the image', () => {
     expect(names.filter(name => !kept.includes(name))).toEqual([])
   })
 
-  it('has two stages, runs as nobody, is watched, and starts the command that exists', () => {
+  it('the image has two stages, runs as an unprivileged user, has a health check, and starts an existing command', () => {
     expect(of('FROM')).toHaveLength(2)
     expect(lines.lastIndexOf('USER 65534:65534')).toBeGreaterThan(lines.findLastIndex(line => line.startsWith('FROM')))
     expect(of('HEALTHCHECK')).toHaveLength(1)
@@ -49,7 +49,7 @@ describe('the image', () => {
     expect(existsSync(join(root, program!))).toBe(true)
   })
 
-  it('has a health check that is a program', () => {
+  it('the health check of the image is an existing program', () => {
     const [, , script] = JSON.parse(/CMD (\[.*\])/.exec(of('HEALTHCHECK')[0]!)![1]!) as string[]
     const { status, stderr } = spawnSync(process.execPath, ['-e', script!.replace('8081', '1')])
     expect([status, String(stderr)]).toEqual([1, ''])
@@ -66,7 +66,7 @@ describe('the compose file', () => {
   }
   const { services } = parse(read('compose/compose.yaml'), { merge: true }) as { services: Record<string, Service> }
 
-  it('starts two gateways, Redis, etcd and a service, and names nothing that is not there', () => {
+  it('the compose file starts two gateways, Redis, etcd and a service, and names only existing things', () => {
     expect(Object.keys(services)).toEqual(['gateway-1', 'gateway-2', 'redis', 'etcd', 'service'])
     for (const { depends_on = {}, volumes = [], build } of Object.values(services)) {
       for (const name of Object.keys(depends_on)) expect(services).toHaveProperty(name)
@@ -75,7 +75,7 @@ describe('the compose file', () => {
     }
   })
 
-  it('has good rules, whose addresses are its services, and gives calls the time to finish', () => {
+  it('the compose file has valid rules with the addresses of its services, and time for calls to finish', () => {
     const { routes, shutdown } = settingsIn('compose/diana.yaml')
     const { store, remote } = parse(read('compose/diana.yaml')) as {
       store: { redis: string }
@@ -92,12 +92,12 @@ describe('the compose file', () => {
 describe('the unit of systemd', () => {
   const unit = read('systemd/diana.service')
 
-  it('lets Node protect the code that it compiles, and answers other system calls with an error', () => {
+  it('the systemd unit allows the memory protection calls of Node, and fails other system calls with an error', () => {
     expect(unit).toMatch(/^SystemCallFilter=.*@pkey/m)
     expect(unit).toContain('SystemCallErrorNumber=EPERM')
   })
 
-  it('is what systemd takes, wherever there is one', () => {
+  it('systemd accepts the unit, if systemd is installed', () => {
     const paths = ['service', 'socket'].map(kind => join(root, `deploy/systemd/diana.${kind}`))
     const { error, status, stderr } = spawnSync('systemd-analyze', ['verify', ...paths], { encoding: 'utf8' })
     // on a machine without systemd, at least every line is a section or a word with a value
@@ -105,14 +105,14 @@ describe('the unit of systemd', () => {
     else expect([status, stderr]).toEqual([0, ''])
   })
 
-  it('notifies systemd, is watched, and is replaced by a reload', () => {
+  it('the systemd unit notifies, has a watchdog, and reloads by replacement', () => {
     for (const line of ['Type=notify', 'NotifyAccess=all', 'ExecReload=kill -USR2 $MAINPID']) {
       expect(unit.split('\n')).toContain(line)
     }
     expect(seconds(/^WatchdogSec=(\S+)$/m.exec(unit)![1]!)).toBeGreaterThan(10)
   })
 
-  it('runs as nobody in particular, may write nowhere, and waits for calls to finish', () => {
+  it('the systemd unit runs as a dynamic user without write access, and waits for calls to finish', () => {
     for (const line of ['DynamicUser=yes', 'ProtectSystem=strict', 'NoNewPrivileges=yes', 'KillMode=mixed']) {
       expect(unit.split('\n')).toContain(line)
     }
@@ -143,7 +143,7 @@ describe('the manifests of Kubernetes', () => {
   const { spec } = manifests.get('deployment.yaml')!.spec!.template
   const [container] = spec.containers
 
-  it('are all named by the kustomization, and are of the kinds that there are', () => {
+  it('the kustomization names all Kubernetes manifests, which have known kinds', () => {
     const { resources } = parse(read('kubernetes/kustomization.yaml')) as { resources: string[] }
     expect([...resources, 'kustomization.yaml'].sort()).toEqual(names.sort())
     expect([...manifests.values()].map(({ apiVersion, kind }) => `${apiVersion} ${kind}`).sort()).toEqual([
@@ -156,7 +156,7 @@ describe('the manifests of Kubernetes', () => {
     ])
   })
 
-  it('probe what the gateway answers, where its config lets it listen', () => {
+  it('the probes of the Kubernetes manifests use ports and paths that the gateway serves', () => {
     const { listen, admin } = settingsIn('kubernetes/diana.yaml')
     const ports = Object.fromEntries(container.ports.map(({ name, containerPort }) => [name, containerPort]))
     expect(ports).toEqual({ http: listen.port, admin: admin?.port })
@@ -169,7 +169,7 @@ describe('the manifests of Kubernetes', () => {
     ])
   })
 
-  it('run as nobody, may write nothing but scratch, and wait for calls to finish', () => {
+  it('the Kubernetes manifests run unprivileged with a read-only file system, and wait for calls to finish', () => {
     expect(spec.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 65_534 })
     expect(container.securityContext).toMatchObject({ readOnlyRootFilesystem: true, allowPrivilegeEscalation: false })
     const mounted = container.volumeMounts.map(({ name }) => name)

@@ -32,12 +32,12 @@ function section(heading: string): string {
 describe('the commands of package.json', () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
 
-  it('are all in the table of CONTRIBUTING.md', () => {
+  it('every npm command is in the table of CONTRIBUTING.md', () => {
     const listed = found(read('CONTRIBUTING.md'), /^\| `npm (?:run )?([\w:]+)/gm)
     expect(listed).toEqual(Object.keys(scripts).sort())
   })
 
-  it('are the only ones that a page names', () => {
+  it('every npm command that a page names exists', () => {
     expect(missingFrom(Object.keys(scripts), found(everything, /\bnpm run (?:--silent )?([a-z][\w:]*)/g))).toEqual([])
   })
 })
@@ -51,7 +51,7 @@ describe('the command line', async () => {
   }
   const commands = found(await help('help'), /^ *(?:diana )?([a-z]+) {2,}/gm)
 
-  it('has commands that this test can find', () => {
+  it('the test finds the commands of the command line', () => {
     expect(commands).toEqual(expect.arrayContaining(['check', 'explain', 'start', 'top']))
   })
 
@@ -87,7 +87,7 @@ describe('the rule file', () => {
   }
   collect(schema, '')
 
-  it('has settings that are all in the docs', () => {
+  it('every setting of the rule file is in the docs', () => {
     const all = [...settings.values()].flatMap(names => [...names])
     const isShown = (name: string): boolean =>
       new RegExp(`\`[^\`\\n]*(?<![\\w-])${name}(?![\\w-])[^\`\\n]*\`|^[^\`\\n]*(?<![\\w-])${name}: `, 'm').test(
@@ -97,7 +97,7 @@ describe('the rule file', () => {
     expect([...new Set(all)].filter(name => !isShown(name))).toEqual([])
   })
 
-  it('has every setting that a page names by its section', () => {
+  it('every setting that a page names exists in the rule file', () => {
     const sections = [...settings.keys(), 'gateway'].filter(name => name !== '')
     // what is measured has names with dots, too
     const named = found(
@@ -128,14 +128,14 @@ describe('codes', () => {
     'DIANA_LIMITER',
   ]
 
-  it('of errors are all in the table of docs/library.md, and no others', () => {
+  it('docs/library.md lists exactly the error codes', () => {
     const union = sources.map(text => /export type ErrorCode =\n((?: {2}\| '.*\n)+)/.exec(text)?.[1] ?? '').join('')
     const listed = found(read('docs/library.md'), /^\| `([A-Z_]+)` \|/gm)
     expect(listed).toEqual(found(union, /'([A-Z_]+)'/g))
     expect(listed.length).toBeGreaterThan(3)
   })
 
-  it('of warnings and names of variables are all in the docs, and no others', () => {
+  it('the docs list exactly the warning codes and environment variables', () => {
     const inCode = found(code, /(?<!\w)(DIANA_[A-Z_]*[A-Z])(?!\w)/g).filter(name => !internal.includes(name))
     const inDocs = found(everything, /(?<!\w)(DIANA_[A-Z_]*[A-Z])(?!\w)/g).filter(name => !internal.includes(name))
     // read by the configuration of Vite

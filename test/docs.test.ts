@@ -59,7 +59,7 @@ const blocks = [...readmes, ...docs].flatMap(blocksOf)
 const ruleFiles = blocks.filter(({ kind, text }) => kind === 'yaml' && /^rules:/m.test(text))
 
 describe('the rule files in the docs', () => {
-  it('are many enough for this test to mean something', () => {
+  it('the docs have enough examples and links for this test', () => {
     expect(ruleFiles.length).toBeGreaterThan(10)
   })
 
@@ -75,7 +75,7 @@ describe('the rule files in the docs', () => {
     expect(examples.filter(({ text }) => !/^rules:/m.test(text))).toEqual([])
   })
 
-  it('mistakes are told as docs/rules.md shows them', () => {
+  it('diana check reports mistakes as docs/rules.md shows them', () => {
     const page = blocks.filter(block => block.page === 'docs/rules.md')
     const bad = page.findIndex(({ kind }) => kind === 'yaml mistakes')
     const [command, ...told] = page[bad + 1]!.text.trimEnd().split('\n')
@@ -87,7 +87,7 @@ describe('the rule files in the docs', () => {
 describe('the links in the docs', () => {
   const pages = [...atTop, ...packageReadmes, ...docs]
 
-  it('are many enough for this test to mean something', () => {
+  it('the docs have enough examples and links for this test', () => {
     expect(pages.flatMap(linksOf).length).toBeGreaterThan(10)
   })
 
@@ -101,7 +101,7 @@ describe('the programs in docs/filters.md', () => {
   const programs = readdirSync(join(root, 'test/docs/filters'))
   const shown = blocks.filter(({ page, kind }) => page === 'docs/filters.md' && /^[jt]s$/.test(kind))
 
-  it.each(programs)('%s stands there as it runs here', name => {
+  it.each(programs)('docs/filters.md shows %s as it runs here', name => {
     expect(shown.map(({ text }) => text)).toContain(read(`test/docs/filters/${name}`))
   })
 
@@ -137,15 +137,15 @@ function listenerOf(app: unknown): RequestListener {
   return routing
 }
 
-describe('the programs in docs/library.md', () => {
+describe('the programs in docs/library.md and docs/extending.md', () => {
   const programs = readdirSync(join(root, 'test/docs')).filter(name => name.endsWith('.ts'))
 
-  it.each(programs)('%s stands there as it runs here', name => {
-    const shown = blocks.filter(({ page, kind }) => page === 'docs/library.md' && kind === 'ts')
+  it.each(programs)('the docs show test/docs/%s as it runs here', name => {
+    const shown = blocks.filter(({ page, kind }) => /library|extending/.test(page) && kind === 'ts')
     expect(shown.map(({ text }) => text)).toContain(read(`test/docs/${name}`))
   })
 
-  it('the algorithm of one’s own counts days that begin at midnight elsewhere', async () => {
+  it('the algorithm of the docs counts days that begin at midnight in another time zone', async () => {
     const printed = vi.spyOn(console, 'log').mockImplementation(() => {})
     const { localDay } = await import('./docs/own-algorithm.ts')
     expect(printed.mock.calls).toEqual([[true, 9]])
@@ -173,7 +173,7 @@ describe('the programs in docs/library.md', () => {
     expect(() => localDay.meter({ count: 2, periodMs: 1000 }, {})).toThrow('whole days')
   })
 
-  it('the dimension of one’s own tells tenants apart', async () => {
+  it('the dimension of the docs distinguishes tenants', async () => {
     const printed = vi.spyOn(console, 'log').mockImplementation(() => {})
     await import('./docs/own-dimension.ts')
     expect(printed.mock.calls.map(([, allowed]) => allowed)).toEqual([true, true, false, true])

@@ -48,29 +48,32 @@ const serving: Record<string, [file: string, statuses: number[]]> = {
 }
 
 describe('the examples', () => {
-  it('are all run here', () => {
+  it('every example is run by this test', () => {
     const folders = readdirSync(`${root}examples`, { withFileTypes: true }).filter(entry => entry.isDirectory())
     expect(folders.map(({ name }) => name).sort()).toEqual([...Object.keys(serving), 'job', 'decorator'].sort())
   })
 
-  it.each(Object.entries(serving))('%s serves until its limit is reached', async (name, [file, statuses]) => {
-    const path = `../examples/${name}/${file}`
-    const example = (await import(/* @vite-ignore */ path)) as Serving
-    try {
-      expect(await callUntilRefused(example.url)).toEqual(statuses)
-    } finally {
-      await example.close()
-    }
-  })
+  it.each(Object.entries(serving))(
+    'the example %s serves until its limit is reached',
+    async (name, [file, statuses]) => {
+      const path = `../examples/${name}/${file}`
+      const example = (await import(/* @vite-ignore */ path)) as Serving
+      try {
+        expect(await callUntilRefused(example.url)).toEqual(statuses)
+      } finally {
+        await example.close()
+      }
+    },
+  )
 
-  it('job keeps its pace', async () => {
+  it('the example job keeps its pace', async () => {
     const path = '../examples/job/main.mjs'
     const { tookMs } = (await import(path)) as { tookMs: number }
     // the fifth message goes 4/20 s after the first, and timers may be a millisecond early
     expect(tookMs).toBeGreaterThan(195)
   })
 
-  it('decorator sends each receiver no more than two', async () => {
+  it('the example decorator sends at most two messages to each receiver', async () => {
     // the runner of the tests has no decorators of the standard's kind
     const compiler = `${root}node_modules/.bin/tsc`
     await promisify(execFile)(compiler, ['-p', `${root}examples/decorator`, '--noCheck'])

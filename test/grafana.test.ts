@@ -30,7 +30,7 @@ test('docs/metrics.md names every metric', () => {
 })
 
 describe('the Grafana dashboard', () => {
-  it('asks for metrics that there are, and for all that tell of calls', () => {
+  it('the Grafana dashboard uses existing metrics, and all metrics of calls', () => {
     const asked = new Set(expressions.flatMap(expr => expr.match(/diana_[a-z_]+/g)!))
     const known = [...measures, ...httpMeasures].map(({ name }) => name)
     known.push(...histograms.map(name => `${name}_bucket`))
@@ -38,7 +38,7 @@ describe('the Grafana dashboard', () => {
     expect([...asked]).toEqual(expect.arrayContaining(['diana_calls_total', 'diana_requests_total', 'diana_waiting']))
   })
 
-  it('is written in PromQL that Prometheus reads', () => {
+  it('the queries of the Grafana dashboard are valid PromQL', () => {
     const folder = mkdtempSync(join(tmpdir(), 'diana-grafana-'))
     const rules = expressions.map((expr, i) => {
       const filled = expr.replaceAll('$__rate_interval', '1m').replaceAll(/\$(?:instance|rule)/g, '.*')
@@ -52,7 +52,7 @@ describe('the Grafana dashboard', () => {
     rmSync(folder, { recursive: true })
   })
 
-  it('lays its panels out side by side, each with an id of its own', () => {
+  it('the panels of the Grafana dashboard do not overlap, and have unique ids', () => {
     const { panels } = dashboard
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length)
     const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>

@@ -59,7 +59,7 @@ const mounts: Readonly<Record<string, { name: string; mount: (limiter: unknown) 
 }
 
 describe.each(Object.entries(mounts))('%s', (_title, { name, mount }) => {
-  test('without await throws where it is mounted', async () => {
+  test('a filter with an unawaited limiter throws where it is mounted', async () => {
     const promise = createLimiter({ rules: [] })
     expect(await told(() => mount(promise))).toBe(
       `${name} was given a promise of a limiter: await it first, as in ${remedy(name)}`,
@@ -67,19 +67,19 @@ describe.each(Object.entries(mounts))('%s', (_title, { name, mount }) => {
     await (await promise).close()
   })
 
-  test.each([undefined, null])('with %s in place of a limiter throws where it is mounted', async given => {
+  test.each([undefined, null])('a filter with %s instead of a limiter throws where it is mounted', async given => {
     expect(await told(() => mount(given))).toBe(`${name} was given no limiter: make one, as in ${remedy(name)}`)
   })
 
   test.each([[{ rules: [] }], [{ config: 'diana.yaml' }], [{ limit: '5/s' }]])(
-    'with the options %j in place of a limiter throws where it is mounted',
+    'a filter with the options %j instead of a limiter throws where it is mounted',
     async given => {
       const told1 = `${name} was given options instead of a limiter: make one, as in ${remedy(name)}`
       expect(await told(() => mount(given))).toBe(told1)
     },
   )
 
-  test('with createLimiter itself throws where it is mounted', async () => {
+  test('a filter with createLimiter itself throws where it is mounted', async () => {
     expect(await told(() => mount(createLimiter))).toBe(
       `${name} was given createLimiter itself: call and await it, as in ${remedy(name)}`,
     )
@@ -90,12 +90,12 @@ describe('a filter that is mounted without being called', () => {
   const message =
     'diana was given something that is not a limiter: write diana(limiter), not diana itself, where it is mounted'
 
-  test('stops a Fastify application from starting', async () => {
+  test('a filter that is mounted without being called stops a Fastify application from starting', async () => {
     const app = fastify()
     expect(await told(() => app.register(fastifyFilters.diana as never).ready())).toBe(message)
   })
 
-  test('lets no request pass in Express, Koa and Hono', async () => {
+  test('a filter that is mounted without being called lets no request pass in Express, Koa and Hono', async () => {
     const errors: string[] = []
     const inExpress = expressApp().use(express.diana as never)
     inExpress.use((_request: unknown, response: { send(text: string): void }) => response.send('served'))
@@ -121,7 +121,7 @@ describe('a filter that is mounted without being called', () => {
     expect(errors).toEqual([message, message, message])
   })
 
-  test('stops a Nest application from starting', async () => {
+  test('a filter that is mounted without being called stops a Nest application from starting', async () => {
     expect(await told(() => new nest.DianaModule())).toBe(
       'DianaModule was imported without a limiter: write imports: [DianaModule.forRoot(await createLimiter({ … }))]',
     )
@@ -136,7 +136,7 @@ test('a promise of a limiter is awaited where that is possible', async () => {
   await (await promise).close()
 })
 
-test('a gateway without a limiter says so', async () => {
+test('a gateway without a limiter throws an error that says so', async () => {
   expect(await told(() => createGateway({ upstream: 'http://127.0.0.1:9' } as never))).toBe(
     'createGateway was given no limiter: pass { limiter: await createLimiter({ … }) }',
   )
@@ -175,7 +175,7 @@ describe('an option of a filter', () => {
     [{ caseSensitive: 'yes' }, 'diana: caseSensitive must be true or false, not "yes"'],
     ['strict', 'diana: the options must be an object such as { cost: 2 }, not "strict"'],
     [listener, 'diana: the options must be an object such as { cost: 2 }, not a function'],
-  ])('that is wrong throws where it is mounted: %j', async (options, message) => {
+  ])('an option of a filter that is wrong throws where it is mounted: %j', async (options, message) => {
     const inHono = message.replace('onError or onRefused', 'onError, onRefused or peer')
     expect(await told(() => (hono.diana as Any)(limiter, options))).toBe(inHono)
     for (const { diana } of [express, fastifyFilters, koa]) {
@@ -190,7 +190,7 @@ describe('an option of a filter', () => {
     )
   })
 
-  test('of a route must name a rule', async () => {
+  test('an option of a filter of a route must name a rule', async () => {
     const example = "rateLimit(limiter, { rule: { id: 'login', limit: '5/m' } })"
     expect(await told(() => (express.rateLimit as Any)(limiter))).toBe(`rateLimit was told no rule: write ${example}`)
     for (const [given, shown] of [
@@ -292,7 +292,7 @@ describe('createLimiter', () => {
       { rules, identify: { account: async () => 'a' } },
       'identify.account must not be async: return the value itself, and look it up before',
     ],
-  ])('told %j says what is wrong', async (options, message) => {
+  ])('createLimiter(%j) throws an error that says what is wrong', async (options, message) => {
     expect(await told(() => createLimiter(options as never))).toBe(message)
   })
 
@@ -306,7 +306,7 @@ describe('createLimiter', () => {
   )
 })
 
-describe('a rule file in the words of another rate limiter', () => {
+describe('a rule file with options of another rate limiter', () => {
   const all = 'rules: [{ id: a, limit: 1/s }]'
   test.each([
     ['rules: [{ id: a, limit: 1/s, match: /x/** }]', 'match must be none, not "/x/**": write match: { path: "/x/**" }'],
@@ -372,13 +372,13 @@ describe('a rule file in the words of another rate limiter', () => {
       'rules: { id: a, limit: 1/s }',
       'rules must be a list, not a map: write rules: [{ id: all, limit: 100/m }], or each rule behind a dash',
     ],
-  ])('%s gets the right hint', (text, message) => {
+  ])('the rule file %s gets the right hint', (text, message) => {
     const { mistakes } = parseText(text, 'diana.yaml', mergeExtensions({}, []))
     expect(mistakes.map(one => one.message)).toContain(message)
   })
 
   test.each(['/wiki/Foo_(bar)', '/price$', '/files/*.*', '/a.b/*', '/~ann', '/x/.well-known'])(
-    'the path %s is no regular expression',
+    'the path %s is reported as an unsupported regular expression',
     path => {
       const text = JSON.stringify({ rules: [{ id: 'a', limit: '1/s', match: { path } }] })
       expect(parseText(text, 'diana.yaml', mergeExtensions({}, [])).mistakes).toEqual([])
@@ -386,7 +386,7 @@ describe('a rule file in the words of another rate limiter', () => {
   )
 })
 
-describe('what can be seen only while it runs is warned of once, with a code', () => {
+describe('mistakes that show only at run time cause one warning with a code', () => {
   let warnings: [code: string, message: string][]
   let fresh: typeof import('../packages/limiter/src/index.ts')
   const closing: (() => unknown)[] = []
@@ -408,7 +408,7 @@ describe('what can be seen only while it runs is warned of once, with a code', (
   const promising =
     'a function that must return a value returned a promise, which is ignored: return the value itself, and look up what takes time before the filter: '
 
-  test('a Redis that is down at the start', async () => {
+  test('a Redis that is down at the start causes one warning', async () => {
     const store = { redis: `redis://127.0.0.1:${await freePort()}` }
     const made = await fresh.createLimiter({ store, rules: [{ id: 'all', limit: '1/h' }] })
     closing.push(() => made.close())
@@ -419,7 +419,7 @@ describe('what can be seen only while it runs is warned of once, with a code', (
     )
   })
 
-  test('a node-redis client that is not connected', async () => {
+  test('a node-redis client that is not connected causes one warning', async () => {
     const client = { isOpen: false, sendCommand: () => Promise.reject(new Error('The client is closed')) }
     const made = await fresh.createLimiter({ store: { redis: client as never }, rules: [{ id: 'all', limit: '1/h' }] })
     closing.push(() => made.close())
@@ -437,7 +437,7 @@ describe('what can be seen only while it runs is warned of once, with a code', (
       'identify.who',
     ],
     ['cost', { rules: [{ id: 'each', cost: () => Promise.resolve(1), limit: '9/h' }] }, 'each.cost'],
-  ])('a function for %s that returns a promise', async (_word, options, name) => {
+  ])('a function for %s that returns a promise causes one warning', async (_word, options, name) => {
     const made = await fresh.createLimiter(options as never)
     closing.push(() => made.close())
     await made.check(call)
@@ -445,7 +445,7 @@ describe('what can be seen only while it runs is warned of once, with a code', (
     expect(warnings).toEqual([['DIANA_ASYNC_FUNCTION', promising + name]])
   })
 
-  test('functions of a filter that return a promise', async () => {
+  test('functions of a filter that return a promise cause one warning', async () => {
     const filters = await import('../packages/limiter/src/filters/hono.ts')
     const made = await fresh.createLimiter({ rules: [{ id: 'all', limit: '1/h' }] })
     closing.push(() => made.close())
@@ -457,7 +457,7 @@ describe('what can be seen only while it runs is warned of once, with a code', (
     expect(warnings).toEqual(['skip', 'attributes', 'cost'].map(name => ['DIANA_ASYNC_FUNCTION', promising + name]))
   })
 
-  test('a function that returns an object in place of a name', async () => {
+  test('a function that returns an object instead of a name causes one warning', async () => {
     const made = await fresh.createLimiter({ rules: [{ id: 'each', by: (() => ({ id: 1 })) as never, limit: '9/h' }] })
     closing.push(() => made.close())
     await made.check(call)
@@ -469,7 +469,7 @@ describe('what can be seen only while it runs is warned of once, with a code', (
     ])
   })
 
-  test('headers with capital letters', async () => {
+  test('headers with capital letters cause one warning', async () => {
     const made = await fresh.createLimiter({ rules: [{ id: 'each', by: 'header:x-key', limit: '9/h' }] })
     closing.push(() => made.close())
     for (let time = 0; time < 2; time++) await made.check({ ...call, headers: { 'X-Key': 'a' } })
@@ -481,7 +481,7 @@ describe('what can be seen only while it runs is warned of once, with a code', (
     ])
   })
 
-  test('rules of a source that cannot be obeyed, unless somebody listens', async () => {
+  test('invalid rules of a source cause one warning, unless the application listens', async () => {
     const served = createServer((_request, response) => response.end('rules: [{ id: a, limit: many }]'))
     const { port, close } = await listen(served)
     closing.push(close)

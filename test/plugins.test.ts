@@ -37,8 +37,8 @@ const plugin = file(
 const text = 'remote: { database: here }\nrules: [{ id: own, by: weekday, limit: 2, algorithm: ever }]\n'
 const good = 'rules:\n  - { id: all, limit: 5/s }\n'
 
-describe('diana check with words of one’s own', () => {
-  test('knows those of a module given by --plugin, wherever it is seen from', async () => {
+describe('diana check with plugins', () => {
+  test('diana check knows the options of a module given by --plugin, from any directory', async () => {
     const config = file('own.yaml', text)
     expect(await check([config])).toMatchObject({ code: 1 })
     const ok = { code: 0, out: [`${config}: ok, 1 rule`], err: [] }
@@ -47,14 +47,14 @@ describe('diana check with words of one’s own', () => {
     expect(await check(['--plugin', plugin, '-'], text)).toEqual({ code: 0, out: ['stdin: ok, 1 rule'], err: [] })
   })
 
-  test('knows those of a module that the document names, also if it is given too', async () => {
+  test('diana check knows the options of a module that the document names, also if it is given too', async () => {
     const config = file('named.yaml', `plugins: [./own.mjs]\n${text}`)
     const ok = { code: 0, out: [`${config}: ok, 1 rule`], err: [] }
     expect(await check([config])).toEqual(ok)
     expect(await check([config, '--plugin', plugin])).toEqual(ok)
   })
 
-  test('tells of a module that cannot be loaded as a mistake of the document that names it', async () => {
+  test('diana check reports an unloadable plugin as a mistake of the document that names it', async () => {
     file('throws.mjs', 'throw new Error("broken on purpose")')
     const config = file('bad.yaml', `plugins: [./throws.mjs]\n${text}`)
     const other = file('good.yaml', good)
@@ -67,7 +67,7 @@ describe('diana check with words of one’s own', () => {
     expect(JSON.parse(out.join('\n'))).toMatchObject([{ ok: false, mistakes: [{ line: 1, column: 1 }] }])
   })
 
-  test('tells of a module given by --plugin that cannot be loaded, whatever the files', async () => {
+  test('diana check reports an unloadable --plugin for any files', async () => {
     const { code, out, err } = await check([file('good.yaml', good), '--plugin', './none.mjs'])
     expect([code, out]).toEqual([1, []])
     expect(err[0]).toMatch(/^--plugin: the plugin \.\/none\.mjs cannot be loaded: Cannot find module/)
@@ -75,7 +75,7 @@ describe('diana check with words of one’s own', () => {
 })
 
 describe('diana check', () => {
-  test('reads several files and standard input, and exits with 1 if one of them is bad', async () => {
+  test('diana check reads several files and standard input, and exits with 1 if one of them is bad', async () => {
     const first = file('first.yaml', good)
     const second = file('second.yaml', 'rules: []')
     expect(await check([first, '-'], good)).toMatchObject({
@@ -92,14 +92,14 @@ describe('diana check', () => {
     ])
   })
 
-  test('cannot read standard input twice', async () => {
+  test('diana check cannot read standard input twice', async () => {
     expect(await check(['-', '-'], good)).toMatchObject({ code: 2, out: [] })
   })
 
   test.each([
     ['standard input', '-'],
     ['a file', ''],
-  ])('reads no more of %s than a document may hold', async (_, name) => {
+  ])('diana check reads no more of %s than a document may hold', async (_, name) => {
     let pulled = 0
     const endless = async function* () {
       while (true) {
@@ -117,7 +117,7 @@ describe('diana check', () => {
   test.each([
     ['a file that is not there', 'no-such.yaml', 'ENOENT'],
     ['a directory', '.', 'EISDIR'],
-  ])('says why it cannot read %s', async (_, name, reason) => {
+  ])('diana check says why it cannot read %s', async (_, name, reason) => {
     const path = join(scratch, name)
     expect(await check([path])).toEqual({
       code: 1,

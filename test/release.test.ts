@@ -14,7 +14,7 @@ describe('the next version', () => {
     ['1.9.9', 'major', '2.0.0'],
     ['0.1.0', '0.1.10', '0.1.10'],
     ['0.9.0', '0.10.0', '0.10.0'],
-  ])('after %s, %s is %s', (current, step, next) => {
+  ])('the next version after %s, %s is %s', (current, step, next) => {
     expect(nextVersion(current, step)).toBe(next)
   })
 
@@ -23,13 +23,13 @@ describe('the next version', () => {
     ['1.0.0', '1.0.0', 'not later'],
     ['1.0.0', 'mayor', 'is no version'],
     ['1.0.0', '1.1', 'is no version'],
-  ])('after %s, %s is refused', (current, step, message) => {
+  ])('the next version after %s, %s is refused', (current, step, message) => {
     expect(() => nextVersion(current, step)).toThrow(message)
   })
 })
 
 describe('the changelog of a release', () => {
-  it('has the changes under the version and its date, below an empty "Unreleased"', () => {
+  it('the changelog of a release has the changes under the version and its date, below an empty "Unreleased"', () => {
     const text = '# Changelog\n\n## Unreleased\n\n- new\n\n## 0.1.0 (2026-01-01)\n\n- old\n'
     expect(releaseChangelog(text, '0.2.0', '2026-02-03')).toBe(
       '# Changelog\n\n## Unreleased\n\n## 0.2.0 (2026-02-03)\n\n- new\n\n## 0.1.0 (2026-01-01)\n\n- old\n',
@@ -40,7 +40,7 @@ describe('the changelog of a release', () => {
     ['# Changelog\n', 'no heading'],
     ['## Unreleased\n\n## 0.1.0 (2026-01-01)\n\n- old\n', 'nothing under "Unreleased"'],
     ['## Unreleased\n- new\n\n## 0.2.0 (2026-01-01)\n', 'already has version 0.2.0'],
-  ])('is refused if there is nothing to release: %j', (text, message) => {
+  ])('the changelog of a release is refused if there is nothing to release: %j', (text, message) => {
     expect(() => releaseChangelog(text, '0.2.0', '2026-02-03')).toThrow(message)
   })
 })
@@ -85,7 +85,7 @@ describe('npm run release', () => {
 
   afterEach(() => rmSync(root, { recursive: true, force: true }))
 
-  it('sets one version everywhere, commits, tags, and prints the commands that publish', async () => {
+  it('npm run release sets one version everywhere, commits, tags, and prints the commands that publish', async () => {
     await run()
     const two = { name: 'two', version: '0.2.0', dependencies: { one: '0.2.0', zod: '^4.0.0' } }
     expect(readJson('packages/one/package.json')).toEqual({ name: 'one', version: '0.2.0' })

@@ -12,7 +12,7 @@ it.each(['packages/limiter/diana.schema.json', 'docs/diana.schema.json'])('%s is
   )
 })
 
-it('the demo names a schema that is there', () => {
+it('the rule file of the demo names an existing schema', () => {
   const [, schema] = /^# yaml-language-server: \$schema=(\S+)$/m.exec(read('packages/gateway/demo/diana.yaml'))!
   expect(JSON.parse(read(`packages/gateway/demo/${schema}`))).toHaveProperty('properties.rules')
 })

@@ -80,9 +80,7 @@ concurrency, waiting    40         5  1.5  random  250ms
 const short = `
 fixed-window            20/250ms   3  2    random
 sliding-window          5/50ms     3  2    even
-sliding-log             10/100ms   1  3    random
 token-bucket            100/s      3  2    random  10
-leaky-bucket, waiting   50/s       3  2    even    10
 token-bucket, refunded  50/s       3  2    even    50
 concurrency             10         3  3    random  150ms
 `

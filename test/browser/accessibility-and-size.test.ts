@@ -70,7 +70,7 @@ interface Violation {
 
 describe('accessibility', () => {
   it.each(['light', 'dark'] as const)('axe finds nothing serious in any view, %s', async colorScheme => {
-    const { page, complaints, close } = await openTab(browser, diana.admin, { colorScheme })
+    const { page, problems, close } = await openTab(browser, diana.admin, { colorScheme })
     for (const view of views) {
       await settle(page, view)
       await page.evaluate(axe)
@@ -78,11 +78,11 @@ describe('accessibility', () => {
       const grave = found.violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
       expect(grave.map(({ id, nodes }) => ({ view, id, at: nodes.map(({ html }) => html) }))).toEqual([])
     }
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
     await close()
   })
 
-  it('every view is reached by keyboard alone, and says where one is', async () => {
+  it('every view is reachable by keyboard, and marks the current one', async () => {
     const { page, close } = await openTab(browser, diana.admin)
     await page.locator('.pulse[data-state=live]').waitFor(until)
     await page.keyboard.press('Tab')
@@ -94,7 +94,7 @@ describe('accessibility', () => {
     await close()
   })
 
-  it('nothing stands outside a phone', async () => {
+  it('no view is wider than the screen of a phone', async () => {
     const { page, close } = await openTab(browser, diana.admin, { viewport: { width: 360, height: 740 } })
     for (const view of views) {
       await settle(page, view)
@@ -105,9 +105,9 @@ describe('accessibility', () => {
   })
 })
 
-describe('language and colours', () => {
-  it('follow the browser, and are chosen and kept', async () => {
-    const { page, complaints, close } = await openTab(browser, diana.admin, { locale: 'zh-CN', colorScheme: 'dark' })
+describe('language and colors', () => {
+  it('language and colors follow the browser, and a choice is kept', async () => {
+    const { page, problems, close } = await openTab(browser, diana.admin, { locale: 'zh-CN', colorScheme: 'dark' })
     await page.getByRole('link', { name: '规则' }).click(until)
     expect(await page.evaluate(() => document.documentElement.lang)).toBe('zh-CN')
     const paper = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor)
@@ -118,7 +118,7 @@ describe('language and colours', () => {
     await page.reload()
     await page.getByRole('heading', { name: 'Rules' }).waitFor(until)
     expect(await paper()).not.toBe(dark)
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
     await close()
   })
 
@@ -135,7 +135,7 @@ describe('language and colours', () => {
 })
 
 describe('the token', () => {
-  it('is asked for once, wrong ones are told, and the tab keeps it', async () => {
+  it('the page asks for the token once, reports wrong ones, and keeps it in the tab', async () => {
     const token = 'a-token-for-the-test-0123'
     const guarded = await runGateway({ config: join(folder, 'diana.yaml'), page: built.folder, token })
     const { page, close } = await openTab(browser, guarded.admin)
@@ -158,9 +158,9 @@ describe('the token', () => {
 })
 
 describe('blocking', () => {
-  it('a caller is blocked, seen in the list, and let go again', async () => {
+  it('a caller is blocked, listed, and unblocked on the page', async () => {
     const server = serveDouble(0)
-    const { page, complaints, close } = await openTab(browser, `${await listen(server)}/#/callers`)
+    const { page, problems, close } = await openTab(browser, `${await listen(server)}/#/callers`)
     const first = page.locator('.callers tbody tr').first()
     await first.getByRole('button', { name: 'Block' }).click(until)
     await page.locator('.said').getByText('is blocked.').waitFor(until)
@@ -169,7 +169,7 @@ describe('blocking', () => {
     await page.getByText('No caller is blocked.').waitFor(until)
     await first.getByRole('button', { name: 'Reset' }).click()
     await page.getByText('is reset.').waitFor(until)
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
     await close()
     server.closeAllConnections()
     server.close()
@@ -190,7 +190,7 @@ describe('size and speed', () => {
     expect(files.filter(name => name.includes('editor'))).toEqual([])
   })
 
-  it('travels compressed, to whoever can read that', async () => {
+  it('the page is sent compressed to browsers that accept it', async () => {
     const sent = async (encoding: string) => {
       const { headers } = await fetch(diana.admin, { headers: { 'accept-encoding': encoding } })
       return [headers.get('content-encoding'), headers.get('vary')]
@@ -200,14 +200,14 @@ describe('size and speed', () => {
     expect(await sent('gzip;q=0')).toEqual([null, 'Accept-Encoding'])
   })
 
-  it('no text of the page is run or styled from within it', () => {
+  it('the page has no inline scripts and styles', () => {
     const html = readFileSync(join(built.folder, 'index.html'), 'utf8')
     expect(html).not.toMatch(/<style|style=|\son\w+=|<script(?![^>]*\ssrc=)/)
   })
 
-  it('stays smooth with a thousand rules, all of them busy', async () => {
+  it('the page stays responsive with a thousand busy rules', async () => {
     const server = serveDouble(1000)
-    const { page, complaints, close } = await openTab(browser, await listen(server))
+    const { page, problems, close } = await openTab(browser, await listen(server))
     await page.getByText('1,000 of 1,000 rules').waitFor(until)
     expect(await page.getByRole('table', { name: 'By rule' }).getAttribute('aria-rowcount')).toBe('1001')
     expect(await page.getByRole('row').count()).toBeLessThan(60)
@@ -228,7 +228,7 @@ describe('size and speed', () => {
     expect(await worked()).toBeGreaterThan(before)
     expect((await worked()) - before).toBeLessThan(1)
     await expect.poll(() => page.locator('.rows .rule').first().textContent(), until).not.toBe('rule-0000')
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
     await close()
     server.closeAllConnections()
     server.close()

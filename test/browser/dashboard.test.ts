@@ -68,9 +68,9 @@ async function save(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Apply' }).click(until)
 }
 
-describe('the figures', () => {
-  it('are those of the traffic that there was', async () => {
-    const { page, complaints } = await open('now')
+describe('the statistics on the page', () => {
+  it('the statistics on the page equal the real traffic', async () => {
+    const { page, problems } = await open('now')
     await textOf(page.locator('.headline')).toBe('No calls in the last minute.')
     expect(await call(`${diana.url}/hello`, 'ann', 12)).toEqual([...Array(5).fill(200), ...Array(7).fill(503)])
     await call(`${diana.url}/hello`, 'bob', 3)
@@ -90,10 +90,10 @@ describe('the figures', () => {
     await textOf(page.locator('[data-sum=allowed]')).toBe('8')
     await page.getByRole('button', { name: 'Show all calls' }).click()
     await textOf(page.locator('[data-sum=allowed]')).toBe('12')
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
   })
 
-  it('are there from before the page was opened', async () => {
+  it('the statistics on the page include the time before it was opened', async () => {
     await call(`${diana.url}/hello`, 'ann', 6)
     await new Promise(resolve => setTimeout(resolve, 1500))
     const { page } = await open('now')
@@ -101,8 +101,8 @@ describe('the figures', () => {
     await textOf(page.locator('[data-sum=refused]')).toBe('1')
   })
 
-  it('go on when the gateway was restarted, and the page says that it was away', async () => {
-    const { page, complaints } = await open('now')
+  it('the statistics on the page continue after a restart of the gateway, and the page reports the interruption', async () => {
+    const { page, problems } = await open('now')
     await call(`${diana.url}/hello`, 'ann', 3)
     await textOf(page.locator('[data-sum=allowed]')).toBe('3')
     const ports = diana
@@ -115,13 +115,13 @@ describe('the figures', () => {
     await call(`${diana.url}/hello`, 'ann', 2)
     await textOf(page.locator('[data-sum=allowed]')).toBe('5')
     // a browser itself notes each call that found nobody
-    expect(complaints.filter(text => !/net::ERR_/.test(text))).toEqual([])
+    expect(problems.filter(text => !/net::ERR_/.test(text))).toEqual([])
   })
 })
 
 describe('the rules', () => {
-  it('tell their limit, origin, state and load', async () => {
-    const { page, complaints } = await open('rules')
+  it('the page shows limit, origin, state and load of each rule', async () => {
+    const { page, problems } = await open('rules')
     const hello = row(page, 'hello')
     await textOf(hello.locator('.limit')).toBe('5 / hper account · sliding-window')
     await textOf(hello.locator('.origin')).toBe('filediana.yaml')
@@ -133,11 +133,11 @@ describe('the rules', () => {
     const details = page.getByRole('region', { name: 'Rule hello' })
     await details.waitFor(until)
     expect(await details.textContent()).toContain('path /hello')
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
   })
 
-  it('a change is tried in shadow beside the real rule, and ended', async () => {
-    const { page, complaints } = await open('rules/hello')
+  it('a change of a rule is tried in shadow beside the real rule, and ended', async () => {
+    const { page, problems } = await open('rules/hello')
     await page.getByRole('button', { name: 'Try a change in shadow' }).click(until)
     await page.getByRole('textbox', { name: /Change the rule/ }).fill('id: hello\nby: account\nlimit: 2/h\n')
     await page.getByRole('button', { name: 'Start the trial' }).click()
@@ -149,14 +149,14 @@ describe('the rules', () => {
     await page.getByRole('button', { name: 'End the trial' }).click(until)
     await page.getByRole('button', { name: 'Try a change in shadow' }).waitFor(until)
     await page.getByText('A trial of this rule is running').waitFor({ state: 'detached', ...until })
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
   })
 })
 
 describe('the editor', () => {
   it('a rule edited there is enforced at the next call, survives a restart, and the rest of the file stays', async () => {
     await call(`${diana.url}/hello`, 'dan', 1)
-    const { page, complaints } = await open('rules/hello')
+    const { page, problems } = await open('rules/hello')
     await page.getByRole('button', { name: 'Edit this rule' }).click(until)
     await write(page, rules.replace('5/h', '2/h'))
     await page.getByText('No mistakes').waitFor(until)
@@ -171,13 +171,13 @@ describe('the editor', () => {
 
     expect(await call(`${diana.url}/hello`, 'eve', 3)).toEqual([200, 200, 503])
     expect(readFileSync(config, 'utf8')).toBe(rules.replace('5/h', '2/h'))
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
     await diana.close()
     diana = await runGateway({ config, page: built.folder })
     expect(await call(`${diana.url}/hello`, 'eve', 3)).toEqual([200, 200, 503])
   })
 
-  it('foretells what a change would have done to the traffic of the last minutes', async () => {
+  it('the editor previews what a change would have done to the traffic of the last minutes', async () => {
     await call(`${diana.url}/hello`, 'ann', 5)
     const { page } = await open('editor')
     await write(page, rules.replace('5/h', '3/h'))
@@ -187,7 +187,7 @@ describe('the editor', () => {
   })
 
   it('a bad edit is refused with its line, and nothing is saved', async () => {
-    const { page, complaints } = await open('editor')
+    const { page, problems } = await open('editor')
     await write(page, rules.replace('5/h', '5/hour'))
     const list = page.locator('.mistakes')
     await textOf(list).toContain('1 mistake')
@@ -196,10 +196,10 @@ describe('the editor', () => {
     expect(await page.getByRole('button', { name: 'Review and save…' }).isDisabled()).toBe(true)
     await list.getByRole('button', { name: 'line 10' }).click()
     expect(readFileSync(config, 'utf8')).toBe(rules)
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
   })
 
-  it('of two people who edit the same rules, the second is told, and loses nothing', async () => {
+  it('of two people who edit the same rules, the second is notified and loses nothing', async () => {
     const [first, second] = [(await open('editor')).page, (await open('editor')).page]
     await write(second, rules.replace('1000/s', '900/s'))
     await write(first, rules.replace('5/h', '2/h'))
@@ -220,18 +220,18 @@ describe('the editor', () => {
     await textOf(first.locator('.code .cm-content')).toContain('900/s')
   })
 
-  it('completes words and values by the schema', async () => {
-    const { page, complaints } = await open('editor')
+  it('the editor completes options and values by the schema', async () => {
+    const { page, problems } = await open('editor')
     await write(page, 'rules:\n  - id: a\n    limit: 5/s\n    whenF')
     await page.keyboard.press('Control+Space')
     await page.locator('.cm-tooltip-autocomplete').getByText('whenFull').click(until)
     await textOf(page.locator('.code .cm-content')).toContain('whenFull: ')
     await page.keyboard.press('Control+Space')
     await page.locator('.cm-tooltip-autocomplete').getByText('shadow').waitFor(until)
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
   })
 
-  it('keeps what is being written while one looks elsewhere', async () => {
+  it('the editor keeps a draft while another view is open', async () => {
     const { page } = await open('editor')
     await write(page, rules.replace('5/h', '4/h'))
     await page.getByRole('link', { name: 'Rules' }).click()
@@ -243,9 +243,9 @@ describe('the editor', () => {
 })
 
 describe('explain', () => {
-  it('tells for a pasted curl what each rule would say, and counts nothing', async () => {
+  it('the explain view shows the decision of each rule for a pasted curl command, and counts nothing', async () => {
     await call(`${diana.url}/hello`, 'ann', 5)
-    const { page, complaints } = await open('explain')
+    const { page, problems } = await open('explain')
     await page.getByRole('textbox').fill(`curl -H 'x-account-id: ann' ${diana.url}/hello`)
     await page.getByRole('button', { name: 'Explain' }).click()
     await textOf(page.locator('.verdict')).toContain('This call would be refused by hello.')
@@ -253,7 +253,7 @@ describe('explain', () => {
     await page.getByRole('textbox').fill(`GET /hello\nx-account-id: bob`)
     await page.getByRole('button', { name: 'Explain' }).click()
     await textOf(page.locator('.verdict')).toContain('This call would pass.')
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
   })
 })
 
@@ -264,7 +264,7 @@ describe('callers', () => {
     diana = await runGateway({ config, page: built.folder })
     const asAnn = () => call(`${diana.url}/hello`, 'ann')
     await call(`${diana.url}/hello`, 'ann', 6)
-    const { page, complaints } = await open('callers')
+    const { page, problems } = await open('callers')
     const ann = page.locator('.callers tbody tr')
     await ann.getByRole('button', { name: 'Reset' }).click(until)
     await page.locator('.said').getByText('is reset.').waitFor(until)
@@ -276,7 +276,7 @@ describe('callers', () => {
     await page.getByRole('button', { name: 'Unblock' }).click(until)
     await page.getByText('No caller is blocked.').waitFor(until)
     expect(await asAnn()).toEqual([200])
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
   })
 
   const hostile = [
@@ -285,12 +285,12 @@ describe('callers', () => {
     'bell\u0007 escape\u001b[31m turned\u202e',
   ]
 
-  it('with hostile names are shown as text', async () => {
+  it('callers with hostile names are shown as text', async () => {
     for (const name of hostile) {
       const url = `${diana.url}/hello?account=${encodeURIComponent(name)}`
       for (let turn = 0; turn < 6; turn++) await (await fetch(url)).arrayBuffer()
     }
-    const { page, complaints } = await open('callers')
+    const { page, problems } = await open('callers')
     await expect.poll(() => page.locator('.callers tbody tr').count(), until).toBe(3)
     expect(await page.locator('.callers').textContent()).not.toContain('script')
     await page.getByRole('button', { name: 'Show names' }).click()
@@ -302,6 +302,6 @@ describe('callers', () => {
     expect(Math.max(...told.split('\n').map(line => line.length))).toBeLessThan(200)
     expect(await page.title()).toBe('Callers · Diana')
     expect(await page.locator('.callers img, .callers script').count()).toBe(0)
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
   })
 })

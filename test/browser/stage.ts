@@ -27,27 +27,27 @@ export function openBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath, args: ['--no-sandbox'] })
 }
 
-/** A tab, and whatever it complained of or asked of others. */
+/** A tab, its errors and warnings, and its requests to other origins. */
 export interface Tab {
   readonly page: Page
   /** Errors in the console, uncaught exceptions, and requests to another host. */
-  readonly complaints: string[]
+  readonly problems: string[]
   close(): Promise<void>
 }
 
 export async function openTab(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Tab> {
   const context = await browser.newContext({ locale: 'en-GB', viewport: { width: 1280, height: 900 }, ...options })
   const page = await context.newPage()
-  const complaints: string[] = []
+  const problems: string[] = []
   page.on('console', message => {
-    if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text())
+    if (message.type() === 'error' || message.type() === 'warning') problems.push(message.text())
   })
-  page.on('pageerror', error => complaints.push(String(error)))
+  page.on('pageerror', error => problems.push(String(error)))
   page.on('request', request => {
-    if (new URL(request.url()).origin !== new URL(url).origin) complaints.push(`asked ${request.url()}`)
+    if (new URL(request.url()).origin !== new URL(url).origin) problems.push(`requested ${request.url()}`)
   })
   await page.goto(url)
-  return { page, complaints, close: () => context.close() }
+  return { page, problems, close: () => context.close() }
 }
 
 export interface Running {

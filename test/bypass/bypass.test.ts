@@ -1,6 +1,6 @@
 import { createLimiter } from 'diana-limiter'
 import { describe, expect, test } from 'vitest'
-import { type Caller, meet, subjects } from './subjects.ts'
+import { type Caller, subjects, withServer } from './subjects.ts'
 
 // What lies below the filters is tried elsewhere: braces that choose a slot of Redis (redis-slot.test.ts), bursts at the edge of
 // a window and clocks that step (bounds.test.ts), floods of new keys (memory.test.ts), a store that fails (shared-rules.test.ts),
@@ -121,15 +121,15 @@ async function all(call: Caller, values: readonly string[], header = 'X-Forwarde
 
 const refusedAll = (count: number): number[] => Array.from({ length: count }, () => 503)
 
-describe.each(Object.entries(subjects))('%s: nobody gets around a limit', (_name, subject) => {
+describe.each(Object.entries(subjects))('%s: limits cannot be bypassed', (_name, subject) => {
   const isHttp2 = subject.speaks === 'h2'
 
   test.each([
     ['a rule about a path', { id: 'ann', match: { path: '/users/ann' }, limit: '1/h' }],
     ['a rule about all below a path', { id: 'below', match: { path: '/users/**' }, by: 'ip', limit: '1/h' }],
     ['a rule by resource', { id: 'each', by: 'resource', limit: '1/h' }],
-  ])('by another spelling of the path, under %s', async (_kind, rule) => {
-    await meet(subject, { rules: [rule] }, async (call, service) => {
+  ])('a limit is not bypassed by another spelling of the path, under %s', async (_kind, rule) => {
+    await withServer(subject, { rules: [rule] }, async (call, service) => {
       expect(await call('/users/ann')).toBe(200)
       for (const spelling of spellings) {
         const status = await call(spelling)
@@ -139,15 +139,15 @@ describe.each(Object.entries(subjects))('%s: nobody gets around a limit', (_name
     })
   })
 
-  test('by the query', async () => {
-    await meet(subject, { rules: [{ id: 'hello', match: { path: '/hello' }, limit: '1/h' }] }, async call => {
+  test('a limit is not bypassed by the query', async () => {
+    await withServer(subject, { rules: [{ id: 'hello', match: { path: '/hello' }, limit: '1/h' }] }, async call => {
       expect(await call('/hello')).toBe(200)
       for (const query of queries) expect([query, await call(`/hello${query}`)]).toEqual([query, 503])
     })
   })
 
-  test('by another spelling of a parameter', async () => {
-    await meet(subject, { rules: [{ id: 'key', by: 'query:k', limit: '1/h' }] }, async call => {
+  test('a limit is not bypassed by another spelling of a parameter', async () => {
+    await withServer(subject, { rules: [{ id: 'key', by: 'query:k', limit: '1/h' }] }, async call => {
       expect(await call('/hello?k=a+b')).toBe(200)
       for (const query of ['?k=a%20b', '?k=%61+b', '?%6b=a+b', '?x=1&k=a+b', '?k=a+b#c']) {
         expect([query, await call(`/hello${query}`)]).toEqual([query, 503])
@@ -156,13 +156,13 @@ describe.each(Object.entries(subjects))('%s: nobody gets around a limit', (_name
     })
   })
 
-  test('by giving a parameter or a cookie a second value', async () => {
+  test('a limit is not bypassed by a second value of a parameter or a cookie', async () => {
     const rules = [
       { id: 'key', by: 'query:k', limit: '1/h', missing: 'skip' },
       { id: 'cookie', by: 'session', limit: '1/h', missing: 'skip' },
     ]
     const identify = { session: ['cookie:c', 'header:x-session'] }
-    await meet(subject, { identify, rules } as never, async (call, service) => {
+    await withServer(subject, { identify, rules } as never, async (call, service) => {
       expect(await call('/hello?k=X')).toBe(200)
       expect(await call('/hello', ['Cookie: c=X'])).toBe(200)
       const queries = [
@@ -192,9 +192,9 @@ describe.each(Object.entries(subjects))('%s: nobody gets around a limit', (_name
     })
   })
 
-  test('by the method', async () => {
+  test('a limit is not bypassed by the method', async () => {
     const rules = [{ id: 'hello', match: { path: '/hello', method: 'GET' }, limit: '1/h' }]
-    await meet(subject, { rules }, async (call, service) => {
+    await withServer(subject, { rules }, async (call, service) => {
       expect(await call('/hello')).toBe(200)
       expect(await call('/hello', [], 'HEAD')).toBe(503)
       const disguised = ['X-HTTP-Method-Override: GET', 'X-HTTP-Method: GET', 'X-Method-Override: GET']
@@ -205,8 +205,8 @@ describe.each(Object.entries(subjects))('%s: nobody gets around a limit', (_name
     })
   })
 
-  test('by an address of his own choice, where nobody is trusted', async () => {
-    await meet(subject, { rules: [{ id: 'each', by: 'ip', limit: '1/h' }] }, async call => {
+  test('a limit is not bypassed by a forwarded address if no proxy is trusted', async () => {
+    await withServer(subject, { rules: [{ id: 'each', by: 'ip', limit: '1/h' }] }, async call => {
       expect(await call('/hello')).toBe(200)
       const tried = [...ofOneAddress, ...ofOneNetwork, ...junk]
       for (const name of ['X-Forwarded-For', 'Forwarded', 'X-Real-IP', 'True-Client-IP', 'CF-Connecting-IP']) {
@@ -217,8 +217,8 @@ describe.each(Object.entries(subjects))('%s: nobody gets around a limit', (_name
 
   const trusting = { trustProxy: 1, rules: [{ id: 'each', by: 'ip', limit: '1/h' }] }
 
-  test('by another spelling of the address, and others are not taken for him', async () => {
-    await meet(subject, trusting, async call => {
+  test('a limit is not bypassed by another spelling of the address, and other addresses are distinct', async () => {
+    await withServer(subject, trusting, async call => {
       expect(await all(call, ofOneAddress)).toEqual([200, ...refusedAll(ofOneAddress.length - 1)])
       expect(await all(call, ofOneNetwork)).toEqual([200, ...refusedAll(ofOneNetwork.length - 1)])
       const others = [
@@ -232,23 +232,23 @@ describe.each(Object.entries(subjects))('%s: nobody gets around a limit', (_name
     })
   })
 
-  test('by junk in place of an address', async () => {
-    await meet(subject, trusting, async call => {
+  test('a limit is not bypassed by junk instead of an address', async () => {
+    await withServer(subject, trusting, async call => {
       expect(await call('/hello')).toBe(200)
       expect(await all(call, junk)).toEqual(refusedAll(junk.length))
     })
   })
 
-  test('by fewer addresses than there are proxies', async () => {
-    await meet(subject, { ...trusting, trustProxy: 2 }, async call => {
+  test('a limit is not bypassed by fewer addresses than there are proxies', async () => {
+    await withServer(subject, { ...trusting, trustProxy: 2 }, async call => {
       expect(await call('/hello')).toBe(200)
       expect(await all(call, ['203.0.113.1', '203.0.113.2', '203.0.113.3'])).toEqual(refusedAll(3))
       expect(await call('/hello', ['X-Forwarded-For: 203.0.113.1, 10.0.0.1'])).toBe(200)
     })
   })
 
-  test('by several lines, other headers, or telling a proxy to drop the header', async () => {
-    await meet(subject, trusting, async call => {
+  test('a limit is not bypassed by several header lines, other headers, or Connection', async () => {
+    await withServer(subject, trusting, async call => {
       const him = 'X-Forwarded-For: 203.0.113.9'
       expect(await call('/hello', [him])).toBe(200)
       expect(await call('/hello', ['X-Forwarded-For: 198.51.100.1', him])).toBe(503)
@@ -261,8 +261,8 @@ describe.each(Object.entries(subjects))('%s: nobody gets around a limit', (_name
 
   const keyed = { rules: [{ id: 'key', by: 'header:x-api-key', limit: '1/h' }] }
 
-  test('by an odd key, and no two keys are one', async () => {
-    await meet(subject, keyed, async call => {
+  test('a limit is not bypassed by an unusual key, and different keys stay different', async () => {
+    await withServer(subject, keyed, async call => {
       const nfc = Buffer.from('caf\u00e9').toString('latin1')
       const nfd = Buffer.from('cafe\u0301').toString('latin1')
       const keys = [
@@ -290,8 +290,8 @@ describe.each(Object.entries(subjects))('%s: nobody gets around a limit', (_name
     })
   })
 
-  test('by no key, an empty one, or one that cannot be', async () => {
-    await meet(subject, keyed, async (call, service) => {
+  test('a limit is not bypassed by a missing, empty or invalid key', async () => {
+    await withServer(subject, keyed, async (call, service) => {
       await call('/hello')
       await all(call, ['', ' ', '\t', ''], 'X-Api-Key')
       const served = service.served.length
@@ -305,17 +305,17 @@ describe.each(Object.entries(subjects))('%s: nobody gets around a limit', (_name
     })
   })
 
-  test('by the case of a scheme', async () => {
-    await meet(subject, { rules: [{ id: 'token', by: 'header:authorization', limit: '1/h' }] }, async call => {
+  test('a limit is not bypassed by the case of a scheme', async () => {
+    await withServer(subject, { rules: [{ id: 'token', by: 'header:authorization', limit: '1/h' }] }, async call => {
       const tokens = ['Bearer t1', 'bearer t1', 'BEARER t1', 'Bearer  t1']
       expect(await all(call, tokens, 'Authorization')).toEqual([200, 503, 503, 503])
       expect(await all(call, ['Bearer T1', 'Basic t1', 'Bearer'], 'Authorization')).toEqual([200, 200, 200])
     })
   })
 
-  test('by parts of a key that run into each other', async () => {
+  test('a limit is not bypassed by values that run into each other', async () => {
     const rules = [{ id: 'pair', by: ['header:x-a', 'header:x-b'], limit: '1/h' }]
-    await meet(subject, { rules }, async call => {
+    await withServer(subject, { rules }, async call => {
       const pairs = [
         ['a', 'b_c'],
         ['a_b', 'c'],
@@ -333,15 +333,15 @@ describe.each(Object.entries(subjects))('%s: nobody gets around a limit', (_name
 })
 
 describe.each(Object.entries(subjects))('%s: a limit of 0', (_name, subject) => {
-  test('lets nobody pass', async () => {
-    await meet(subject, { rules: [{ id: 'none', limit: '0/s' }] }, async (call, service) => {
+  test('a limit of 0 refuses every call', async () => {
+    await withServer(subject, { rules: [{ id: 'none', limit: '0/s' }] }, async (call, service) => {
       expect([await call('/hello'), await call('/hello'), service.served]).toEqual([503, 503, []])
     })
   })
 })
 
 test.each([-1, Number.NaN, 0.5, 2 ** 53, Number.POSITIVE_INFINITY, '1' as never])(
-  'a cost of %s is no cost',
+  'a cost of %s is rejected',
   async cost => {
     const limiter = await createLimiter({ rules: [{ id: 'all', limit: '5/h' }] })
     const call = { method: 'GET', path: '/' }
@@ -352,6 +352,6 @@ test.each([-1, Number.NaN, 0.5, 2 ** 53, Number.POSITIVE_INFINITY, '1' as never]
   },
 )
 
-test('a trusted network of mapped addresses cannot be written so that it holds them all', async () => {
+test('a trusted network of IPv4-mapped addresses cannot include all addresses', async () => {
   await expect(createLimiter({ rules: [], trustProxy: ['::ffff:10.0.0.0/8'] })).rejects.toThrow('::ffff:10.0.0.0/8')
 })

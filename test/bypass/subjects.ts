@@ -35,7 +35,7 @@ async function startGateway(limiter: Limiter, service: FilterService): Promise<S
 export type Caller = (target: string, headers?: readonly string[], method?: string) => Promise<number>
 
 /** A server behind a filter with these rules, and a caller at its door. */
-export async function meet(
+export async function withServer(
   subject: FilterSuiteOptions,
   words: LimiterOptions,
   test: (call: Caller, service: FilterService, port: number) => Promise<void>,

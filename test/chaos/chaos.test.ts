@@ -24,13 +24,13 @@ interface Result {
 }
 
 describe('a fleet whose Redis fails', { timeout: 180_000 }, () => {
-  test('fails no call, is not over its limits by more than calls under way, and comes back', async () => {
+  test('a fleet whose Redis fails loses no call, exceeds limits by at most the calls under way, and recovers', async () => {
     const { out } = await run('run.mjs', '--short', '--json', '--tries', '2')
     const results = out
       .trim()
       .split('\n')
       .map(line => JSON.parse(line) as Result)
-    expect(results, out).toHaveLength(3)
+    expect(results, out).toHaveLength(2)
     for (const { name, failed, isBack, beyondBy, lagMs } of results) {
       expect([name, failed]).toEqual([name, 0])
       // where the machine let the processes wait, what that costs is its affair as well
@@ -46,7 +46,7 @@ describe('a fleet whose Redis fails', { timeout: 180_000 }, () => {
     [['--only', 'nothing', '--only', 'late'], 'there is no fault of "nothing"'],
     [['--only', 'late', '--runs', '1.5'], '--runs must be a whole number'],
     [['--write', '--short'], '--write takes all faults'],
-  ])('%j is a mistake', async (args, told) => {
+  ])('the chaos command refuses the arguments %j', async (args, told) => {
     const { code, out } = await run('run.mjs', ...args)
     expect(code).toBe(2)
     expect(out).toContain(told)

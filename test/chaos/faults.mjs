@@ -49,7 +49,7 @@ async function cluster() {
 }
 
 /** Redis, and a config center over HTTP whose answers the test sets. */
-async function centre() {
+async function center() {
   const scene = await single()
   let answer = response => response.end(JSON.stringify({ rules }))
   const server = createServer((_, response) => answer(response)).listen(0, '127.0.0.1')
@@ -200,7 +200,6 @@ export const faults = [
   },
   {
     name: 'eight processes have just started, then connection refused',
-    isShort: true,
     processes: 8,
     beforeMs: 100,
     begin: ({ proxy }) => proxy.shut(),
@@ -331,28 +330,28 @@ export const faults = [
   },
   {
     name: 'config center down',
-    scene: centre,
+    scene: center,
     isQuiet: true,
     begin: ({ say }) => say(response => response.destroy()),
     end: ({ say }) => say(response => response.end(JSON.stringify({ rules }))),
   },
   {
     name: 'config center empty',
-    scene: centre,
+    scene: center,
     isQuiet: true,
     begin: ({ say }) => say(response => response.end('')),
     end: ({ say }) => say(response => response.end(JSON.stringify({ rules }))),
   },
   {
     name: 'config center sends garbage',
-    scene: centre,
+    scene: center,
     isQuiet: true,
     begin: ({ say }) => say(response => response.end('{ rules: [ { id: 7, limit: lots } <html>')),
     end: ({ say }) => say(response => response.end(JSON.stringify({ rules }))),
   },
   {
     name: 'config center never answers',
-    scene: centre,
+    scene: center,
     isQuiet: true,
     begin: ({ say }) => say(() => {}),
     end: ({ say }) => say(response => response.end(JSON.stringify({ rules }))),

@@ -15,7 +15,7 @@ const tried = clients.filter(client => which !== 'set-up' || client.isInstalledB
 
 describe('real clients and servers', () => {
   test.each(tried.map(client => [client.name, client] as const))(
-    '%s works through the gateway as it does without',
+    'the client %s works through the gateway as it does without',
     async (name, client) => {
       const version = client.version()
       if (version === undefined && which === 'installed') {

@@ -13,6 +13,7 @@ export class Consumer {
   ): Promise<Consumer>
   path(name: string): string
   run(name: string, ...args: readonly string[]): Promise<string>
+  compilePrograms(compiler: string, paths: readonly string[]): Promise<string>
   compile(compiler: string, extension: string, options: object): Promise<string>
 }
 

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
@@ -48,6 +48,19 @@ export class Consumer {
     const done = execute(process.execPath, args, { cwd: this.folder })
     const { code = 0, stdout, stderr } = await done.catch(error => error)
     return { code, output: `${stdout}${stderr}`.trim() }
+  }
+
+  /** Compiles programs as an ES module of a strict project; resolves to what the compiler printed. */
+  async compilePrograms(compiler, paths) {
+    const files = paths.map(path => basename(path))
+    paths.forEach((path, i) => void cpSync(path, this.path(files[i])))
+    const strict = { strict: true, noUncheckedIndexedAccess: true, exactOptionalPropertyTypes: true }
+    const compilerOptions = { ...strict, module: 'nodenext', target: 'es2023', types: ['node'], noEmit: true }
+    writeFileSync(this.path('package.json'), '{ "name": "consumer", "private": true, "type": "module" }\n')
+    writeFileSync(this.path('tsconfig.json'), JSON.stringify({ compilerOptions, files }))
+    const { output } = await this.node([compiler, '-p', this.folder])
+    writeFileSync(this.path('package.json'), '{ "name": "consumer", "private": true }\n')
+    return output
   }
 
   /** Compiles `types.ts` under the name of an ES module or a CommonJS one; resolves to what the compiler printed. */

@@ -1,9 +1,53 @@
-import { type Algorithm, algorithms, createLimiter, InvalidLimitError, type Meter } from 'diana-limiter'
+import {
+  type Algorithm,
+  algorithms,
+  createLimiter,
+  InvalidLimitError,
+  type LuaAlgorithm,
+  type Meter,
+} from 'diana-limiter'
 import { z } from 'zod'
 
 const DAY_MS = 86_400_000
 const WINDOW = 0
 const COUNT = 1
+
+/** The same in Lua, for Redis. Slots are counted from 1. */
+const localDayLua: LuaAlgorithm = {
+  name: 'local-day',
+  lua: `
+local moves = {}
+
+local function windowAt(meter, now) return floor((now + meter.aheadUs) / meter.periodUs) end
+local function endOf(meter, window) return (window + 1) * meter.periodUs - meter.aheadUs end
+local function used(state, window) return state[1] == window and state[2] or 0 end
+
+function moves.delay(meter, state, now, cost)
+  if cost > meter.count then return huge end
+  local window = windowAt(meter, now)
+  if cost == 0 or used(state, window) + cost <= meter.count then return 0 end
+  return endOf(meter, window) - now
+end
+
+function moves.take(meter, state, now, cost)
+  local window = windowAt(meter, now)
+  state[2] = used(state, window) + cost
+  state[1] = window
+end
+
+function moves.refund(meter, state, now, cost, moment)
+  local left = used(state, windowAt(meter, moment)) - cost
+  if left >= 0 then state[2] = left end
+end
+
+function moves.remaining(meter, state, now)
+  return max(0, meter.count - used(state, windowAt(meter, now)))
+end
+
+function moves.idleAt(meter, state) return endOf(meter, state[1]) end
+
+return moves`,
+}
 
 /** Whole days that begin at midnight somewhere: `algorithm: local-day`, `limit: 10/d`, `utcOffset: 8`. */
 export const localDay: Algorithm = {
@@ -23,6 +67,8 @@ export const localDay: Algorithm = {
       slots: 2,
       maxWaitUs: 0,
       needsRelease: false,
+      lua: localDayLua,
+      numbers: { count, periodUs, aheadUs },
       delay(state, at, now, cost) {
         if (cost > count) return Number.POSITIVE_INFINITY
         const window = windowAt(now)

@@ -15,13 +15,13 @@ function run(program: string, ...args: string[]): Promise<{ code: number; out: s
 }
 
 describe('the fuzzer', { timeout: 180_000 }, () => {
-  test('finds nothing in its short rounds: the gateway survives hostile callers and services', async () => {
+  test('the fuzzer finds no fault in short rounds of hostile callers and services', async () => {
     const { code, out } = await run('run.mjs', '--short')
     expect(out).toContain('nothing was found')
     expect(code).toBe(0)
   })
 
-  test('finds a planted fault, writes it to a file, and finds it again by that file', async () => {
+  test('the fuzzer finds a planted fault, writes it to a file, and finds it again by that file', async () => {
     const { code, out } = await run(
       'run.mjs',
       '--filter',
@@ -42,12 +42,12 @@ describe('the fuzzer', { timeout: 180_000 }, () => {
     expect([code, again.code]).toEqual([1, 1])
   })
 
-  test('plans the same round for the same seed, and another one for another seed', () => {
+  test('the fuzzer plans the same round for the same seed, and another one for another seed', () => {
     for (let round = 0; round < 50; round++) expect(planRound(7, round)).toEqual(planRound(7, round))
     expect(planRound(7, 0)).not.toEqual(planRound(8, 0))
   })
 
-  test('plans survive being written to a replay file', () => {
+  test('a fuzzer plan survives being written to a replay file', () => {
     for (let round = 0; round < 50; round++) {
       const plan = planRound(9, round)
       expect(JSON.parse(JSON.stringify(plan))).toEqual(plan)
@@ -61,7 +61,7 @@ describe('the fuzzer', { timeout: 180_000 }, () => {
     ['run.mjs', ['--replay', 'nowhere.json'], 'nowhere.json cannot be replayed'],
     ['attack.mjs', ['--only', 'nothing'], 'there is no attack "nothing"'],
     ['attack.mjs', ['--seconds', '0'], '--seconds and --workers must be 1 or more'],
-  ])('%s %j is a mistake that is explained', async (program, args, message) => {
+  ])('npm run %s refuses the arguments %j with a reason', async (program, args, message) => {
     const { code, out } = await run(program, ...args)
     expect(out).toContain(message)
     expect(code).toBe(2)

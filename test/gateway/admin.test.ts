@@ -107,8 +107,8 @@ async function top(args: readonly string[]): Promise<{ code: number; out: string
   return { code, out, err }
 }
 
-describe('the figures of a running gateway', () => {
-  test('equal the calls made, in the metrics, the API and the log, and the metrics please promtool', async () => {
+describe('the statistics of a running gateway', () => {
+  test('the statistics of a running gateway equal the calls made, in metrics, API and log, and promtool accepts the metrics', async () => {
     const gateway = await launch(file('figures.yaml', rules))
     const answers = [...(await statuses(gateway.address, 10)), ...(await statuses(gateway.address, 2, 'bob'))]
     const [allowed, refused] = [200, 503].map(status => answers.filter(one => one === status).length)
@@ -138,7 +138,7 @@ describe('the figures of a running gateway', () => {
     expect(logged.join()).not.toContain('ann')
   })
 
-  test('are shown by diana top, for people and for programs', async () => {
+  test('the statistics of a running gateway are shown by diana top, for people and for programs', async () => {
     const gateway = await launch(file('top.yaml', rules))
     const { port } = new URL(gateway.admin)
     let stop = false
@@ -157,7 +157,7 @@ describe('the figures of a running gateway', () => {
 })
 
 describe('diana top', () => {
-  test('says in one sentence when there is no gateway, or it asks for a token', async () => {
+  test('diana top reports a missing gateway or token in one sentence', async () => {
     const none = await top(['--admin-port', '1', '--once'])
     expect([none.code, none.out]).toEqual([1, ''])
     expect(none.err).toContain('cannot be reached')
@@ -170,7 +170,7 @@ describe('diana top', () => {
   })
 
   test.each([[['--admin-port', 'x']], [['--url', 'x']], [['--url', 'http://a', '--admin-port', '1']], [['word']]])(
-    '%j is a wrong use',
+    'diana top refuses the arguments %j',
     async args => {
       expect((await top(args)).code).toBe(2)
     },
@@ -186,7 +186,7 @@ describe('a long document', () => {
     ['checked', '/check', { text: long }],
     ['checked and full of mistakes', '/check', { text: long.replaceAll('100/m', 'many') }],
     ['written', '/document', { text: long }],
-  ])('that is %s keeps no caller of the gateway waiting', async (_, path, body) => {
+  ])('a long document that is %s delays no caller of the gateway', async (_, path, body) => {
     const gateway = await launch(file('long.yaml', rules))
     const { body: stored } = await ask<{ version: string }>(`${gateway.admin}/api/v1/document`)
     let [asking, answered, longestMs] = [true, 0, 0]
@@ -213,7 +213,7 @@ describe('a long document', () => {
     expect(answered).toBeGreaterThan(10)
   })
 
-  test('that is too long is refused at once', async () => {
+  test('a document that is too long is refused at once', async () => {
     const gateway = await launch(file('too-long.yaml', rules))
     for (const [path, text] of [
       ['/check', 'x'.repeat(1_100_000)],
@@ -227,7 +227,7 @@ describe('a long document', () => {
 })
 
 describe('the name of the admin API', () => {
-  test('is one of those that gateway.admin.hosts lists, besides addresses and localhost', async () => {
+  test('the admin API answers under the names of gateway.admin.hosts, addresses and localhost', async () => {
     const gateway = await launch(file('hosts.yaml', `gateway: { admin: { hosts: [ops.example] } }\n${rules}`))
     const { port } = new URL(gateway.admin)
     const asked = (host: string) =>
@@ -246,7 +246,7 @@ describe('a rule that is written', () => {
     readonly version: string
   }
 
-  test('to the file is in force at the next call and after a restart', async () => {
+  test('a rule written to the file is in force at the next call and after a restart', async () => {
     const config = file('written.yaml', rules)
     const first = await launch(config)
     const { body } = await ask<Stored>(`${first.admin}/api/v1/document`)
@@ -262,7 +262,7 @@ describe('a rule that is written', () => {
     expect(await statuses(second.address, 2)).toEqual([200, 503])
   })
 
-  test('to etcd is in force at the next call and after a restart; the second of two who write is told', async () => {
+  test('a rule written to etcd is in force at the next call and after a restart, and the second of two writers gets a conflict', async () => {
     const config = file('etcd.yaml', `remote: { etcd: 'http://${etcd.authority}', key: /diana/admin }\n${rules}`)
     const first = await launch(config)
     const { body } = await ask<Stored>(`${first.admin}/api/v1/document?where=remote`)

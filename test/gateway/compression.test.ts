@@ -140,7 +140,7 @@ test('the answer to HEAD has the headers of the answer to GET', async () => {
   }
 })
 
-test('a tag is weak while its answer is compressed, and the service gets its own back', async () => {
+test('the ETag of a compressed answer is weak, and the service gets its original one', async () => {
   const { url, said, service } = await guard()
   said.headers = { 'content-type': 'text/html', etag: '"v1"' }
   expect((await ask(url)).headers.etag).toBe('W/"v1"')
@@ -193,7 +193,7 @@ test('any body in any pieces is the same after compression, over HTTP/1.1 and HT
   )
 })
 
-test('curl, fetch and a caller of HTTP/1.0 read compressed answers', async () => {
+test('curl, fetch and a caller of HTTP/1.0 can read compressed answers', async () => {
   const { url, port } = await guard()
   expect((await run('curl', ['-s', '--compressed', url])).stdout).toBe(page)
   expect((await run('curl', ['-s', '--compressed', '--http2-prior-knowledge', url])).stdout).toBe(page)
@@ -224,7 +224,7 @@ test('each piece of an answer without a length reaches the caller at once', asyn
   }
 })
 
-test('an answer that breaks off in the middle does so for the caller, too', async () => {
+test('a compressed answer that the service aborts is aborted for the caller, too', async () => {
   const { url: to } = await rig.serve((_request, response) => {
     response.writeHead(200, { 'content-type': 'text/html' }).write(page)
     setTimeout(() => response.destroy(), 50)
@@ -297,7 +297,7 @@ test('beyond 128 compressed answers at a time, further answers are sent as they 
   await expect.poll(() => encodingOf(second), { timeout: 5000 }).toBe('gzip')
 })
 
-test('answers are compressed as nginx does it', async () => {
+test('the gateway compresses the same answers as nginx', async () => {
   const { url, said, service } = await guard({
     encodings: 'gzip',
     types: ['text/html', 'application/json'],

@@ -105,7 +105,7 @@ describe('a gateway without filters', () => {
   })
   afterAll(() => rig.close())
 
-  it('answers and forwards any call as one with a filter does that lets everything pass', async () => {
+  it('a gateway without filters answers and forwards any call like one with a filter that does nothing', async () => {
     await fc.assert(
       fc.asyncProperty(exchange, async call => {
         const text = textOf(call)
@@ -116,7 +116,7 @@ describe('a gateway without filters', () => {
     )
   })
 
-  it('spends no time in Fastify', async () => {
+  it('a gateway without filters spends no time in Fastify', async () => {
     const seen: object[] = []
     for (const { gateway, url } of [plain, hooked]) {
       gateway.server.once('request', request => seen.push(request))
@@ -130,7 +130,7 @@ describe('a gateway without filters', () => {
     ['a hook', gateway => gateway.addHook('onRequest', (_request, reply) => void reply.code(418).send())],
     ['a plugin with a hook', gateway => gateway.register(teapot)],
     ['a route', gateway => gateway.get('/a', (_request, reply) => void reply.code(418).send())],
-  ])('runs %s that is added to its Fastify application', async (_what, add) => {
+  ])('a gateway without filters runs %s that is added to its Fastify application', async (_what, add) => {
     const limiter = await createLimiter({ rules: [] })
     const gateway = await createGateway({ limiter, upstream: 'http://127.0.0.1:9' })
     add(gateway)

@@ -80,7 +80,7 @@ async function serve(answer: RequestListener = (_request, response) => response.
 const noRules: LimiterOptions = { rules: [] }
 
 describe('the demo', () => {
-  test('turns from 200 to 503 for one account, and lets others pass', async () => {
+  test('the demo turns from 200 to 503 for one account, and lets others pass', async () => {
     const gateway = await guardDemo()
     const answers: Answer[] = []
     for (let call = 0; call < 6; call++) answers.push(await get(gateway, '/hello', { 'x-account-id': 'ann' }))
@@ -109,7 +109,7 @@ describe('the demo', () => {
     expect((await get(gateway, '/orders', { 'x-account-id': 'ann' })).status).toBe(200)
   })
 
-  test('serves each of its paths', async () => {
+  test('the demo serves each of its paths', async () => {
     const gateway = await guardDemo()
     const statuses = async (...targets: string[]): Promise<number[]> => {
       return Promise.all(targets.map(async target => (await get(gateway, target)).status))
@@ -134,7 +134,7 @@ describe('the demo', () => {
     '/hello#x',
     'http://elsewhere.test/hello',
     'HTTP://elsewhere.test//hello?x',
-  ])('is not talked around by %s', async target => {
+  ])('the limit of the demo is not bypassed by %s', async target => {
     const gateway = await guardDemo()
     for (let call = 0; call < 5; call++) expect((await get(gateway, '/hello')).status).toBe(200)
     const { status, body } = await get(gateway, target)
@@ -142,13 +142,13 @@ describe('the demo', () => {
   })
 })
 
-describe('what is forwarded', () => {
+describe('a forwarded call', () => {
   test.each([
     ['/a//b/../c?q=%41&r=a//b', '/a/c?q=%41&r=a//b'],
     ['http://elsewhere.test/a?', '/a'],
     ['/%e4%bd%a0', '/%E4%BD%A0'],
     ['/a"b{c}^|', '/a%22b%7Bc%7D%5E|'],
-  ])('is what is counted: %s', async (target, forwarded) => {
+  ])('the forwarded target is the counted one: %s', async (target, forwarded) => {
     const { url, received } = await serve()
     const gateway = await guard(url, { rules: [{ id: 'each', by: 'resource', limit: '1/m' }] })
     expect((await get(gateway, target)).status).toBe(200)
@@ -156,22 +156,25 @@ describe('what is forwarded', () => {
     expect(received.map(request => request.url)).toEqual([forwarded])
   })
 
-  test.each(['/%zz', '/%00', '/a%0d%0ab', '/..;/hello', '/%ff', 'ftp://a/b'])('is never %s', async target => {
-    const { url, received } = await serve()
-    const { status, headers, body } = await get(await guard(url, noRules), target)
-    expect([status, headers['content-type']]).toEqual([400, 'application/problem+json'])
-    expect(JSON.parse(body)).toMatchObject({ type: 'about:blank', title: 'Bad Request', status: 400 })
-    expect(received).toEqual([])
-  })
+  test.each(['/%zz', '/%00', '/a%0d%0ab', '/..;/hello', '/%ff', 'ftp://a/b'])(
+    'the gateway never forwards %s',
+    async target => {
+      const { url, received } = await serve()
+      const { status, headers, body } = await get(await guard(url, noRules), target)
+      expect([status, headers['content-type']]).toEqual([400, 'application/problem+json'])
+      expect(JSON.parse(body)).toMatchObject({ type: 'about:blank', title: 'Bad Request', status: 400 })
+      expect(received).toEqual([])
+    },
+  )
 
-  test('is below the path of the upstream', async () => {
+  test('a forwarded path is appended to the path of the upstream', async () => {
     const { url, received } = await serve()
     const gateway = await guard(`${url}/base/`, noRules)
     expect((await get(gateway, '/a?b')).status).toBe(200)
     expect(received[0]?.url).toBe('/base/a?b')
   })
 
-  test('is a long path and a large body, as they came', async () => {
+  test('a long path and a large body are forwarded unchanged', async () => {
     const { url } = await serve((request, response) => request.pipe(response))
     const gateway = await guard(url, noRules)
     const body = Buffer.alloc(5_000_000, 'diana')
@@ -181,7 +184,7 @@ describe('what is forwarded', () => {
     expect(Buffer.from(await answer.arrayBuffer()).equals(body)).toBe(true)
   })
 
-  test('is any method but those that are no calls', async () => {
+  test('any method except CONNECT and TRACE is forwarded', async () => {
     const { url, received } = await serve()
     const gateway = await guard(url, { rules: [{ id: 'all', limit: '9/m' }] })
     const call = (method: string): Promise<Answer> => {
@@ -194,7 +197,7 @@ describe('what is forwarded', () => {
     expect(headers.ratelimit).toContain('r=5')
   })
 
-  test('tells who called, and nothing about the connection', async () => {
+  test('a forwarded call has headers about the caller, and none about the connection', async () => {
     const { url, received } = await serve()
     await get(await guard(url, noRules), '/a', {
       'X-Forwarded-For': '203.0.113.1',
@@ -218,7 +221,7 @@ describe('what is forwarded', () => {
     for (const name of ['x-secret', 'upgrade', 'te', 'expect']) expect(headers).not.toHaveProperty(name)
   })
 
-  test('keeps what a trusted proxy says', async () => {
+  test('a forwarded call keeps the headers of a trusted proxy', async () => {
     const { url, received } = await serve()
     const headers = { 'X-Forwarded-For': '203.0.113.1', 'X-Forwarded-Host': 'real.test', 'X-Forwarded-Proto': 'https' }
     await get(await guard(url, { rules: [], trustProxy: 1 }), '/a', headers)
@@ -230,8 +233,8 @@ describe('what is forwarded', () => {
   })
 })
 
-describe('what comes back', () => {
-  test("keeps the service's own limits beside Diana's", async () => {
+describe('the answer of a service', () => {
+  test('the answer keeps the rate limit headers of the service beside those of Diana', async () => {
     const { url } = await serve((_request, response) => {
       response.setHeader('RateLimit', '"own";r=1').setHeader('RateLimit-Policy', '"own";q=2')
       response.setHeader('Connection', 'close').setHeader('Set-Cookie', ['a=1', 'b=2']).end()
@@ -244,7 +247,7 @@ describe('what comes back', () => {
     expect(answer.headers.get('connection')).toBe('keep-alive')
   })
 
-  test('is a 503 of the service as it is, and the service is asked once', async () => {
+  test('a 503 of the service is passed on unchanged, and the call is not sent again', async () => {
     const { url, received } = await serve((_request, response) => {
       response.writeHead(503, { 'Retry-After': '0', 'Content-Length': 4 }).end('busy')
     })
@@ -252,7 +255,7 @@ describe('what comes back', () => {
     expect([status, body, received.length]).toEqual([503, 'busy', 1])
   })
 
-  test.each(['GET', 'POST'])('to %s is 502 when the service is down, and tells no more', async method => {
+  test.each(['GET', 'POST'])('%s gets a 502 without details when the service is down', async method => {
     const { url, server } = await serve()
     server.close()
     const gateway = await guard(url, { rules: [{ id: 'all', limit: '9/m' }] })
@@ -270,12 +273,12 @@ describe('what comes back', () => {
     })
   })
 
-  test('is 502 when the service hangs up', async () => {
+  test('a caller gets a 502 when the service closes the connection', async () => {
     const { url } = await serve(request => request.socket.destroy())
     expect((await get(await guard(url, noRules), '/a')).status).toBe(502)
   })
 
-  test('is 502 when the service has a certificate that nobody vouches for', async () => {
+  test('a caller gets a 502 when the certificate of the service is not trusted', async () => {
     const server = createTlsServer(selfSigned, (_request, response) => response.end('served'))
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
@@ -286,7 +289,7 @@ describe('what comes back', () => {
 })
 
 describe('the gateway', () => {
-  test('asks other filters behind Diana, and only of calls that she lets pass', async () => {
+  test('the gateway runs other filters after the limits, and only for admitted calls', async () => {
     const { url, received } = await serve()
     const asked: string[] = []
     const filter: FastifyPluginCallback = (app, _options, done) => {
@@ -305,7 +308,7 @@ describe('the gateway', () => {
     expect([asked, received.length]).toEqual([['/a', '/b'], 1])
   })
 
-  test('finishes the calls under way when it is closed', async () => {
+  test('the gateway finishes the calls under way when it is closed', async () => {
     let finish = (): void => {}
     const { url, received } = await serve((_request, response) => {
       finish = () => response.end('finished')

@@ -95,7 +95,7 @@ async function search(start: StartGuard, service: PathService, targets: readonly
 }
 
 describe.each(Object.entries(guards))('what a service serves is what the %s judged', (_name, start) => {
-  test('however the path is spelled', { timeout }, async () => {
+  test('a service serves the path that was decided, in any spelling', { timeout }, async () => {
     const targets = [...knownTargets, ...randomTargets(count, seed)]
     const missed: Record<string, string[]> = {}
     for (const service of services) {

@@ -11,7 +11,7 @@ describe('a simulated fleet whose store was away', { timeout: 60_000 }, () => {
     [10, 1000],
     [100, 2000],
     [300, 3000],
-  ])('of %d processes is back together within %d ms, with every seed', async (processes, mostMs) => {
+  ])('a simulated fleet of %d processes recovers together within %d ms, with every seed', async (processes, mostMs) => {
     for (const kind of ['refused', 'silent'] as const) {
       for (let seed = 1; seed <= (processes > 100 ? 1 : 3); seed++) {
         const run = await simulateRecovery(parts, { processes, seed, kind })
@@ -23,7 +23,7 @@ describe('a simulated fleet whose store was away', { timeout: 60_000 }, () => {
     }
   })
 
-  test('comes back within the same time when the network loses one packet in fifty', async () => {
+  test('a simulated fleet recovers in the same time with a packet loss of one in fifty', async () => {
     for (let seed = 1; seed <= 3; seed++) {
       const run = await simulateRecovery(parts, { processes: 100, seed, loss: 0.02 })
       expect(run, JSON.stringify(run)).toMatchObject({ missing: 0 })
@@ -31,13 +31,13 @@ describe('a simulated fleet whose store was away', { timeout: 60_000 }, () => {
     }
   })
 
-  test('waits no longer than 3 seconds for processes that never come back', async () => {
+  test('a simulated fleet whose store was away waits no longer than 3 seconds for processes that never come back', async () => {
     const run = await simulateRecovery(parts, { processes: 20, seed: 1, dead: 2 })
     expect(run, JSON.stringify(run)).toMatchObject({ missing: 0 })
     expect(run.backMs, JSON.stringify(run)).toBeLessThanOrEqual(3000)
   })
 
-  test('costs the store in proportion to its size', async () => {
+  test('a simulated fleet whose store was away costs the store in proportion to its size', async () => {
     const [small, large] = await Promise.all(
       [50, 400].map(processes => simulateRecovery(parts, { processes, seed: 7 })),
     )

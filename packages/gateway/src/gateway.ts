@@ -50,7 +50,7 @@ export interface GatewayOptions {
   readonly folder?: string | undefined
   /** Fastify's logger; none unless given. */
   readonly logger?: FastifyServerOptions['logger']
-  /** Told at the start of what is wrong with certificates that are used all the same; later, the logger is. */
+  /** Called at the start with problems of certificates that are used nevertheless; later, they are logged. */
   readonly onWarning?: ((warning: string) => void) | undefined
   /** Finds all addresses of a service's name; the system's resolver unless given. */
   readonly lookup?: Lookup | undefined

@@ -30,7 +30,7 @@ export interface GatewayServerParts {
   /** Whether more calls should be sent here. */
   readonly isReady: () => boolean
   readonly telemetry: Telemetry
-  /** Told of connections that could not be accepted. */
+  /** Called for connections that could not be accepted. */
   readonly onError: (error: Error) => void
 }
 

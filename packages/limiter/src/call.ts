@@ -7,7 +7,7 @@ export interface Call {
   readonly path: string
   /** Another path that the target may be cut into: rules about either hold. */
   readonly otherPath?: string | undefined
-  /** Whether letters of either case in the path lead to the same place. */
+  /** Whether the path is matched without regard to case. */
   readonly caseInsensitive?: boolean | undefined
   /** The raw query, without the question mark. */
   readonly query?: string | undefined
@@ -18,11 +18,11 @@ export interface Call {
   readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>> | undefined
   /** The certificate by which the caller has identified itself, verified by the server. */
   readonly clientCertificate?: ClientCertificate | undefined
-  /** The framework's name for what is called (a route template); the path where there is none. */
+  /** The framework's name for the called resource (a route template); the path if there is none. */
   readonly resource?: string | undefined
   /** Values the application knows: an account, a plan, a tenant. They win over what `identify` finds. */
   readonly attributes?: Readonly<Record<string, string | undefined>> | undefined
 }
 
-/** Marks calls that have a method and a path for sure, and work them out only where a rule asks for them. */
+/** Marks calls that always have a method and a path, and compute them only if a rule needs them. */
 export const lazy: unique symbol = Symbol('diana.lazy')

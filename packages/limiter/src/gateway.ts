@@ -12,7 +12,7 @@ export { markUnknownEnd } from './http/unknown-end.ts'
 export { assertRules } from './reload/assert-rules.ts'
 export { type Extensions, importPlugins, mergeExtensions, pluginsNamedIn } from './reload/plugins.ts'
 
-/** The rule document in force, as far as a server around the limiter reads it. Each value is that of the moment. */
+/** The rule document in force, as far as a server around the limiter reads it. Each value is the current one. */
 export interface LiveDocument {
   /** The proxies that are trusted: how many, or their networks. */
   readonly trustProxy: number | readonly string[]

@@ -6,9 +6,9 @@ import type { StoreStatus } from './stores/failover/store-health.ts'
 export interface Status {
   readonly rules: readonly RuleStatus[]
   readonly sources: readonly SourceStatus[]
-  /** How it stands with Redis; none where nothing is counted there. */
+  /** The state of Redis; undefined if nothing is counted there. */
   readonly store?: StoreStatus | undefined
-  /** How it stands with the counting process of this machine; none where this process counts for itself. */
+  /** The state of the counting process of this machine; undefined if this process counts by itself. */
   readonly counting?: StoreStatus | undefined
   readonly keys: number
   readonly maxKeys: number
@@ -25,11 +25,11 @@ export interface RuleStatus {
   readonly waiting: number
 }
 
-/** What a limiter tells while it runs, each with what happened. */
+/** The events of a limiter, each with its arguments. */
 export interface LimiterEvents {
   /** A source's new document is in force. */
   rules: [source: SourceStatus]
-  /** A source's new document cannot be obeyed; the last good one stays. */
+  /** A source's new document cannot be used; the last good one stays. */
   rejected: [source: SourceStatus, mistakes: readonly Mistake[]]
   /** The config center has no document, or none any more: the local rules are in force. */
   missing: [source: SourceStatus]

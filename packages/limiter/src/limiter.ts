@@ -74,7 +74,7 @@ export class Limiter {
   }
 
   /**
-   * Which rules a call meets, under which key, with which numbers, and whether its caller is on a list or blocked; counts
+   * Which rules match a call, under which key, with which numbers, and whether its caller is on a list or blocked; counts
    * nothing.
    */
   async explain(call: Call, options?: NamedRules): Promise<Explanation> {

@@ -1,6 +1,6 @@
 import type { Answer } from './rules/rule.ts'
 
-/** What one limit says of a call. Durations are Infinity where no moment can be named. */
+/** The decision of one limit about a call. Durations are Infinity if no moment is known. */
 export interface Decision {
   readonly rule: string
   /** How many calls of cost 1 may pass in the period; for a bucket with a larger burst, its size. */
@@ -21,9 +21,9 @@ export interface Decision {
  */
 export type Reason = 'limit' | 'queue-full' | 'timeout' | 'denied' | 'blocked' | 'ambiguous'
 
-/** How a call ended: nothing said, or aborted, it failed. */
+/** How a call ended; without a status, or if it was aborted, it failed. */
 export interface Outcome {
-  /** The status of the response; none where the caller left before it was whole. */
+  /** The status of the response; undefined if the caller disconnected before it was complete. */
   readonly status?: number | undefined
   /** For what is no HTTP; wins over the status. */
   readonly failed?: boolean | undefined
@@ -42,22 +42,22 @@ export interface Verdict {
   /** When the same call would pass, if nothing else came; 0 when it was allowed. */
   readonly retryAfterMs: number
   readonly decisions: readonly Decision[]
-  /** What a refused caller is told, and in which headers. */
+  /** The answer to a refused caller, and the style of its headers. */
   readonly answer: Answer
-  /** Whether its end matters: it holds a place of a concurrency rule, or a rule counts by how calls end. */
+  /** Whether its end matters: it holds a slot of a concurrency rule, or a rule counts by how calls end. */
   readonly holds: boolean
-  /** Gives back what the call holds while it runs; call it when the call has ended, however it ended. */
+  /** Releases the concurrency slots of the call; to be called when the call has ended, however it ended. */
   release(): void
   /**
-   * Makes the call count as `actualCost`: what it was charged beyond that is given back, what is missing is charged as far
+   * Makes the call count as `actualCost`: what it was charged beyond that is refunded, what is missing is charged as far
    * as the limits still have room. Again, it goes from what was settled last.
    */
   settle(actualCost: number): void
   /**
    * Takes back everything that the call was charged, as if it had never come: something else has refused it. Gives the
-   * decisions as they stand then; a promise if they have to be read from a store.
+   * decisions after that; a promise if they must be read from a store.
    */
   refund(): readonly Decision[] | Promise<readonly Decision[]>
-  /** The call has ended: settles what it cost if told, releases, and lets rules that count failures forget a success. */
+  /** The call has ended: settles its cost if one is given, releases its slots, and refunds it for rules that do not count its outcome. */
   end(outcome?: Outcome): void
 }

@@ -9,10 +9,10 @@ afterEach(() => rig.close())
 
 const openSocket = socketOpener(rig)
 
-describe('what a call took is given back', () => {
+describe('resources of a call are released', () => {
   const small = { connections: { max: 3, queue: { timeout: '8s' } }, limits: { grace: '2s' } }
 
-  test('by readers who take nothing of the answer to a WebSocket request that was declined', async () => {
+  test('callers who do not read the answer to a declined WebSocket request release its resources', async () => {
     const { url } = await rig.serve((incoming, response) =>
       response.end(incoming.url === '/big' ? Buffer.alloc(8 * 1024 * 1024) : 'served'),
     )
@@ -25,7 +25,7 @@ describe('what a call took is given back', () => {
   test.each([
     ['declines', (url: string) => url],
     ['cannot be reached', () => 'http://127.0.0.1:9'],
-  ])('by WebSocket callers who stay after the service %s', async (_, to) => {
+  ])('WebSocket callers who stay after the service %s release their resources', async (_, to) => {
     const { url } = await rig.serve((_incoming, response) => response.writeHead(404).end('no'))
     const rules = [{ id: 'few', limit: 3, algorithm: 'concurrency' }]
     const guarded = await rig.guard({ rules, gateway: { ...small, routes: [{ to: to(url) }] } })
@@ -55,7 +55,7 @@ describe('what a call took is given back', () => {
         throw new Error('no')
       },
     ],
-  ])('by calls whose filter %s', async (_, onSend) => {
+  ])('calls whose filter %s release their resources', async (_, onSend) => {
     const { url } = await rig.serve((incoming, response) =>
       response.end(incoming.url === '/big' ? Buffer.alloc(8 * 1024 * 1024) : 'served'),
     )
@@ -70,7 +70,7 @@ describe('what a call took is given back', () => {
     for (let i = 0; i < 9; i++) expect([200, 500]).toContain(await isServed(`${guarded.url}/big`))
   })
 
-  test('by callers who pipeline small calls and read none of the answers', async () => {
+  test('callers who pipeline small calls and read no answers release their resources', async () => {
     const { url } = await rig.serve((_incoming, response) => response.end('x'.repeat(12_000)))
     const rules = [{ id: 'few', limit: 2, algorithm: 'concurrency' }]
     const guarded = await rig.guard({ rules, gateway: { ...small, routes: [{ to: url }] } })
@@ -88,7 +88,7 @@ describe('what a call took is given back', () => {
     ['CONNECT', call('a:1', [], 'CONNECT')],
     ['an unknown expectation', call('/x', ['Expect: tea'])],
     ['bytes that are no call', '\x00\x01\x02\r\n\r\n'],
-  ])('by a caller who leaves with %s behind an unanswered one', async (_, behind) => {
+  ])('a caller who disconnects with %s behind an unanswered call releases its resources', async (_, behind) => {
     for (const how of ['end', 'destroy', 'resetAndDestroy'] as const) {
       for (const pieces of [[call('/slow') + behind], [call('/slow'), behind]]) {
         let open = 0
@@ -112,7 +112,7 @@ describe('what a call took is given back', () => {
   })
 
   test.each(['end', 'destroy'] as const)(
-    'by a WebSocket caller who sent much too early and leaves by %s',
+    'a WebSocket caller who sent data too early and leaves by %s releases its resources',
     async how => {
       const { url } = await rig.serve(() => {})
       const rules = [{ id: 'one', limit: 1, algorithm: 'concurrency' }]
@@ -127,7 +127,7 @@ describe('what a call took is given back', () => {
   )
 
   test.each(['end', 'destroy'] as const)(
-    'by an open WebSocket whose caller leaves by %s, though the service stays',
+    'an open WebSocket whose caller leaves by %s is released, even if the service stays',
     async how => {
       const service = await rig.serveRaw(socket => {
         socket.allowHalfOpen = true

@@ -48,27 +48,30 @@ describe('a call behind the last one of its connection', () => {
     ['a call with two Hosts', call('/a', ['Host: b', 'Connection: close'])],
     ['CONNECT', 'CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n'],
     ['bytes that are no call', 'nonsense\r\n\r\n'],
-  ])('is not served after %s, and nothing is left of it', async (_, first) => {
-    for (const pieces of [
-      [first + call('/behind')],
-      [first, call('/behind')],
-      [call('/z') + first + call('/behind')],
-    ]) {
-      const { url, received } = await rig.serve((_incoming, response) => {
-        response.end(Buffer.alloc(4 * 1024 * 1024))
-      })
-      const { port, limiter } = await rig.guard({
-        rules: [{ id: 'held', algorithm: 'concurrency', limit: 10 }],
-        gateway: { routes: [{ to: url }] },
-      })
-      const socket = openSocket({ port })
-      for (const piece of pieces) socket.write(piece)
-      await new Promise(resolve => setTimeout(resolve, 50))
-      socket.destroy()
-      await expect
-        .poll(() => limiter.peek({ method: 'GET', path: '/' }).then(({ decisions }) => decisions[0]?.remaining))
-        .toBe(10)
-      expect(received.map(({ url: target }) => target)).not.toContain('/behind')
-    }
-  })
+  ])(
+    'a call behind the last one of its connection is not served after %s, and nothing is left of it',
+    async (_, first) => {
+      for (const pieces of [
+        [first + call('/behind')],
+        [first, call('/behind')],
+        [call('/z') + first + call('/behind')],
+      ]) {
+        const { url, received } = await rig.serve((_incoming, response) => {
+          response.end(Buffer.alloc(4 * 1024 * 1024))
+        })
+        const { port, limiter } = await rig.guard({
+          rules: [{ id: 'held', algorithm: 'concurrency', limit: 10 }],
+          gateway: { routes: [{ to: url }] },
+        })
+        const socket = openSocket({ port })
+        for (const piece of pieces) socket.write(piece)
+        await new Promise(resolve => setTimeout(resolve, 50))
+        socket.destroy()
+        await expect
+          .poll(() => limiter.peek({ method: 'GET', path: '/' }).then(({ decisions }) => decisions[0]?.remaining))
+          .toBe(10)
+        expect(received.map(({ url: target }) => target)).not.toContain('/behind')
+      }
+    },
+  )
 })

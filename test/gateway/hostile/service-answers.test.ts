@@ -94,7 +94,7 @@ describe('what a service may answer', () => {
       expect(answer).not.toMatch(/\r\n0\r\n\r\n$/)
     })
 
-    test('any bytes instead of an answer leave the gateway whole', async () => {
+    test('the gateway survives any bytes instead of an answer', async () => {
       let seed = 7
       const random = (below: number): number => {
         seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31
@@ -121,7 +121,7 @@ describe('what a service may answer', () => {
     })
   })
 
-  test('headers for the connection end at the gateway, and its own do not', async () => {
+  test('connection headers of a service are removed, and those of the gateway are kept', async () => {
     const lines = ['Connection: x-one, ratelimit', 'Connection: X-Two', 'X-One: 1', 'X-Two: 2', 'Content-Length: 3']
     const odd = await rig.serveRaw(socket => {
       socket.once('data', () => socket.end(`HTTP/1.1 204 No Content\r\n${lines.join('\r\n')}\r\n\r\n`))
@@ -154,7 +154,7 @@ describe('an answer before the whole call has arrived', () => {
   test.each([
     ['a length', (size: number) => [`Content-Length: ${size}`]],
     ['chunks', () => ['Transfer-Encoding: chunked']],
-  ])('reaches a caller who goes on sending a body with %s', async (_, headers) => {
+  ])('an early answer reaches a caller who continues sending a body with %s', async (_, headers) => {
     const { url } = await rig.serve((_incoming, response) => response.writeHead(413).end('enough'.repeat(1000)))
     const guarded = await rig.guard({ gateway: { routes: [{ to: url }] } })
     const piece = Buffer.alloc(65_536, 'x')
@@ -176,7 +176,7 @@ describe('an answer before the whole call has arrived', () => {
     }
   })
 
-  test('a call behind such an answer is not served', async () => {
+  test('a call after an early answer on the same connection is not served', async () => {
     const { url, received } = await rig.serve((_incoming, response) => response.writeHead(413).end('enough'))
     const guarded = await rig.guard({ gateway: { routes: [{ to: url }] } })
     const answer = await sendRaw(guarded.port, call('/', ['Content-Length: 100000'], 'POST'), 'x'.repeat(50_000))

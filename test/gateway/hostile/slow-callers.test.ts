@@ -16,7 +16,7 @@ describe('slow callers', () => {
     ['readers', () => call('/large')],
     ['senders', () => `${call('/', ['Content-Length: 1000000'], 'POST')}x`],
     ['senders of chunks', () => `${call('/', ['Transfer-Encoding: chunked'], 'POST')}1\r\nx\r\n`],
-  ])('%s who take all connections to a service make way for others', async (_, bytes) => {
+  ])('%s who hold all connections to a service give way to others', async (_, bytes) => {
     const { url } = await rig.serve((incoming, response) => {
       if (incoming.url === '/large') response.end(Buffer.alloc(16 * 1024 * 1024))
       else if (incoming.method === 'POST') incoming.resume().on('end', () => response.end())
@@ -37,7 +37,7 @@ describe('slow callers', () => {
     expect(statuses).toEqual(Array(10).fill(200))
   })
 
-  test('below the minimum rate are cut off, and those above it are not', async () => {
+  test('slow callers below the minimum rate are disconnected, and those above it are not', async () => {
     const { url } = await rig.serve((incoming, response) => incoming.resume().on('end', () => response.end('whole')))
     const limits = { minRate: '1KiB', grace: '2s' }
     const guarded = await rig.guard({ gateway: { limits, routes: [{ to: url }] } })
@@ -84,7 +84,7 @@ describe('slow callers', () => {
     expect(statusesIn(await sendRaw(guarded.port, call('/', ['Connection: close'])))).toEqual([200])
   })
 
-  test('one address can hold only so many connections, and another address is served', async () => {
+  test('one address has a bounded number of connections, and another address is served', async () => {
     const { url } = await rig.serve()
     const guarded = await rig.guard({ gateway: { limits: { connectionsPerCaller: 5 }, routes: [{ to: url }] } })
     const sockets = Array.from({ length: 5 }, () => openSocket(guarded))

@@ -8,7 +8,7 @@ afterEach(() => rig.close())
 
 const openSocket = socketOpener(rig)
 
-describe('a target that no service can be asked for', () => {
+describe('an unusual target', () => {
   test.each(['OPTIONS', 'GET', 'POST', 'DELETE'])('%s * leaves every connection to the service free', async method => {
     const { url, received } = await rig.serve()
     const guarded = await rig.guard({ gateway: { connections: { max: 2 }, routes: [{ to: url }] } })
@@ -19,7 +19,7 @@ describe('a target that no service can be asked for', () => {
     expect([await isServed(guarded.url), received.length]).toEqual([200, 1])
   })
 
-  test.each(['CONNECT', 'TRACE'])('%s is answered, also behind another call', async method => {
+  test.each(['CONNECT', 'TRACE'])('the unusual target %s is answered, also behind another call', async method => {
     const { url } = await rig.serve()
     const guarded = await rig.guard({ gateway: { routes: [{ to: url }] } })
     const target = method === 'CONNECT' ? 'example.com:443' : '/a'
@@ -28,7 +28,7 @@ describe('a target that no service can be asked for', () => {
     expect(await isServed(guarded.url)).toBe(200)
   })
 
-  test('an expectation that the gateway does not know is answered in its turn', async () => {
+  test('an unknown Expect header is answered in order', async () => {
     const { url } = await rig.serve()
     const guarded = await rig.guard({ gateway: { routes: [{ to: url }] } })
     const answer = await sendRaw(
@@ -52,7 +52,7 @@ test.each([
   }
 })
 
-test('a service is told nothing that only a trusted proxy may say', async () => {
+test('a service gets no forwarding header from an untrusted caller', async () => {
   const { url, received } = await rig.serve()
   const guarded = await rig.guard({ gateway: { routes: [{ to: url }] } })
   const names = ['x-real-ip', 'x-forwarded-port', 'x-forwarded-prefix', 'x-original-url', 'x-rewrite-url', 'forwarded']
@@ -60,7 +60,7 @@ test('a service is told nothing that only a trusted proxy may say', async () => 
   expect(names.filter(name => name in received[0]!.headers)).toEqual([])
 })
 
-test('a path of more segments than any rule names is refused', async () => {
+test('a path with too many segments is refused', async () => {
   const { url } = await rig.serve()
   const guarded = await rig.guard({ gateway: { routes: [{ to: url }] } })
   const answers = await Promise.all(

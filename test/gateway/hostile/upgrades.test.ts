@@ -11,7 +11,7 @@ describe('an upgrade request behind calls of the same connection', () => {
   const rules = [[{ id: 'all', limit: '1000/s' }], [{ id: 'all', limit: '1/h' }]]
 
   test.each(['h2c', 'websocket', 'nonsense', 'HTTP/3.0, websocket', 'TLS/1.0'])(
-    'is answered in its turn, passed or refused, when it asks for %s',
+    'an upgrade request for %s is answered in order, whether admitted or refused',
     async protocol => {
       for (const some of rules) {
         const { url } = await rig.serve()
@@ -32,7 +32,7 @@ describe('an upgrade request behind calls of the same connection', () => {
     },
   )
 
-  test('does not hold back the rest of a large answer before it', async () => {
+  test('an upgrade request behind calls of the same connection does not hold back the rest of a large answer before it', async () => {
     const large = Buffer.alloc(4 * 1024 * 1024, 'x')
     const { url } = await rig.serve((incoming, response) => response.end(incoming.url === '/large' ? large : 'small'))
     const guarded = await rig.guard({ gateway: { routes: [{ to: url }] } })
@@ -47,7 +47,7 @@ describe('an upgrade request behind calls of the same connection', () => {
     ])
   })
 
-  test('that is not taken keeps its body and its connection', async () => {
+  test('an upgrade request behind calls of the same connection that is not taken keeps its body and its connection', async () => {
     const bodies: string[] = []
     const { url } = await rig.serve(async (incoming, response) => {
       let body = ''
@@ -67,7 +67,7 @@ describe('an upgrade request behind calls of the same connection', () => {
   })
 })
 
-describe('upgraded connections that nobody needs any more', () => {
+describe('unused upgraded connections', () => {
   test.each(['end', 'destroy'] as const)('a waiting WebSocket caller who leaves by %s gives up the wait', async how => {
     const { url, received } = await rig.serve()
     const rules = [

@@ -73,7 +73,7 @@ describe('a connection to a service is kept', () => {
     ['GET', 'body'],
     ['PUT', 'body'],
     ['DELETE', ''],
-  ])('after a %s with the body "%s"', async (method, body) => {
+  ])('a connection to a service is reused after a %s with the body "%s"', async (method, body) => {
     const { url, connections } = await serveBytes(socket => {
       const length = method === 'HEAD' ? 1000 : 0
       socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${length}\r\n\r\n`)
@@ -86,7 +86,7 @@ describe('a connection to a service is kept', () => {
     expect(connections()).toBe(1)
   })
 
-  test('but not if a body follows the answer to a HEAD, which the next caller must not get', async () => {
+  test('a connection to a service is not reused if a body follows the answer to a HEAD', async () => {
     const { url, connections } = await serveBytes((socket, call) => {
       if (call.startsWith('HEAD')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello')
       else socket.write('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nmine')
@@ -132,7 +132,7 @@ describe('heads that common servers send are read', () => {
     }
   })
 
-  test('and what stands in a body is left as it is', async () => {
+  test('bodies that look like heads are left unchanged', async () => {
     const body = 'HTTP/1.1 100 Continue\r\n\r\n\n\nHTTP/1.1 200 OK\n\n'
     const { url } = await serveBytes(socket =>
       socket.write(`HTTP/1.1 100 Continue\n\nHTTP/1.1 200 OK\nContent-Length: ${body.length}\n\n${body}`),
@@ -140,7 +140,7 @@ describe('heads that common servers send are read', () => {
     for (let call = 0; call < 3; call++) expect(await (await request(url)).body.text()).toBe(body)
   })
 
-  test.each([20, 60])('headers of %i KiB', async kib => {
+  test.each([20, 60])('heads with headers of %i KiB are read', async kib => {
     const line = `${'a'.repeat(1000)}`
     const lines = Array.from({ length: kib }, (_, at) => `X-${at}: ${line}`)
     const { port } = await serveBytes(`HTTP/1.1 200 OK\r\nContent-Length: 2\r\n${lines.join('\r\n')}\r\n\r\nok`)

@@ -60,7 +60,7 @@ describe('a connection that begins with a PROXY header', () => {
   test.each<[string, Buffer]>([
     ['1', Buffer.from(text)],
     ['2', binary],
-  ])('of version %s is read however it is cut into pieces', async (_, header) => {
+  ])('a PROXY header of version %s is read in any split', async (_, header) => {
     const { port } = await guard()
     const bytes = Buffer.concat([header, Buffer.from(get)])
     for (const step of [1, 7, header.length - 1, header.length + 1]) {
@@ -76,7 +76,7 @@ describe('a connection that begins with a PROXY header', () => {
   test.each<[string, string | Buffer]>([
     ['1', text],
     ['2', binary],
-  ])('of version %s is served over the TLS behind it', async (_, header) => {
+  ])('a call over TLS after a PROXY header of version %s is served', async (_, header) => {
     const { port } = await guard({ tls: { cert: 'gateway.pem', key: 'gateway.key' } })
     const socket = connect(port, '127.0.0.1')
     socket.write(header)
@@ -90,7 +90,7 @@ describe('a connection that begins with a PROXY header', () => {
     ['2', binary, false],
     ['1 over TLS', text, true],
     ['2 over TLS', binary, true],
-  ])('of version %s is served over the HTTP/2 behind it', async (_, header, isSecure) => {
+  ])('a call over HTTP/2 after a PROXY header of version %s is served', async (_, header, isSecure) => {
     const { port } = await guard(isSecure ? { tls: { cert: 'gateway.pem', key: 'gateway.key' } } : {})
     const plain = connect(port, '127.0.0.1')
     plain.write(header)
@@ -104,7 +104,7 @@ describe('a connection that begins with a PROXY header', () => {
     ).not.toContain('\0')
   })
 
-  test('is counted by the address in it, and the caller cannot write another one in front', async () => {
+  test('a connection with a PROXY header is counted by its address, and a caller cannot prepend another', async () => {
     const { port } = await guard({}, [{ id: 'each', by: 'ip', limit: '1/h' }])
     const forged = get.replace('Host', 'X-Forwarded-For: 192.0.2.7\r\nHost')
     expect(await sendRaw(port, text, forged)).toContain(' 200 ')
@@ -112,7 +112,7 @@ describe('a connection that begins with a PROXY header', () => {
     expect(await sendRaw(port, textOfIPv6, get)).toContain(' 200 ')
   })
 
-  test('takes its place among the connections of the address in it', async () => {
+  test('a connection with a PROXY header counts for the connections of its address', async () => {
     const { port } = await guard({ limits: { connectionsPerCaller: 1 } })
     const first = connect(port, '127.0.0.1')
     first.write(text)
@@ -137,7 +137,7 @@ describe('a connection is closed without an answer, and reported,', () => {
     expect(await sendRaw(port, text, get)).toContain(' 200 ')
   })
 
-  test('if it comes from an address that is not trusted', async () => {
+  test('a connection is closed without an answer, and reported, if it comes from an address that is not trusted', async () => {
     const { rewrite, limiter, port, log } = await guard()
     const changed = once(limiter.events, 'rules')
     const listen = { proxyProtocol: true }
@@ -148,14 +148,14 @@ describe('a connection is closed without an answer, and reported,', () => {
     expect(log.join()).toContain('127.0.0.1 is not a trusted proxy: name it under trustProxy')
   })
 
-  test('if it ends before its header does', async () => {
+  test('a connection is closed without an answer, and reported, if it ends before its header does', async () => {
     const { port } = await guard()
     const socket = connect(port, '127.0.0.1')
     socket.end('PROXY TCP4')
     expect(await socket.toArray()).toEqual([])
   })
 
-  test('if its header has not come when the gateway ends', async () => {
+  test('a connection is closed without an answer, and reported, if its header has not come when the gateway ends', async () => {
     const { gateway, port } = await guard({ shutdown: { timeout: '300ms' } })
     const socket: Socket = connect(port, '127.0.0.1')
     await once(socket, 'connect')
@@ -167,13 +167,13 @@ describe('a connection is closed without an answer, and reported,', () => {
   })
 })
 
-test.each([0, 1, []])('a gateway with proxyProtocol does not begin with trustProxy: %j', async trustProxy => {
+test.each([0, 1, []])('a gateway with proxyProtocol does not start with trustProxy: %j', async trustProxy => {
   const { url } = await rig.serve()
   const document = { trustProxy, gateway: { listen: { proxyProtocol: true }, routes: [{ to: url }] } }
   await expect(rig.guard(document)).rejects.toThrow('proxyProtocol needs the addresses of trusted proxies')
 })
 
-test('a number of proxies that takes the place of their addresses later lets no caller write a header', async () => {
+test('a reload to a number of trusted proxies lets no caller send a PROXY header', async () => {
   const { rewrite, limiter, port } = await guard()
   const changed = once(limiter.events, 'rules')
   rewrite({ trustProxy: 1, gateway: { listen: { proxyProtocol: true }, routes: [{ to: 'http://127.0.0.1:1' }] } })
@@ -182,7 +182,7 @@ test('a number of proxies that takes the place of their addresses later lets no 
   expect(await socket.toArray().catch(() => [])).toEqual([])
 })
 
-test('without proxyProtocol a PROXY header is a call that cannot be read', async () => {
+test('a PROXY header without proxyProtocol is a bad request', async () => {
   const { port } = await guard({ listen: {} })
   expect(await sendRaw(port, text, get)).toContain(' 400 ')
 })
@@ -210,7 +210,7 @@ const streamModule = ['/usr/lib/nginx/modules', '/usr/lib64/nginx/modules', proc
 
 describe('real proxies in front', () => {
   test.each(['send-proxy', 'send-proxy-v2'])(
-    'HAProxy with %s tells the address of the caller, and its checks pass',
+    'HAProxy with %s passes the address of the caller, and its health checks pass',
     async word => {
       const { port } = await guard()
       const url = await through(
@@ -235,7 +235,7 @@ listen gateway
     },
   )
 
-  test.runIf(streamModule)('nginx with proxy_protocol on tells the address of the caller', async () => {
+  test.runIf(streamModule)('nginx with proxy_protocol on passes the address of the caller', async () => {
     const { port } = await guard()
     const url = await through(
       'nginx',

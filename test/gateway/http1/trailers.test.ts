@@ -24,7 +24,7 @@ const chunked = (trailers: readonly string[], head: readonly string[] = []): str
   ['HTTP/1.1 200 OK', 'Transfer-Encoding: chunked', ...head, '', '2', 'ok', '0', ...trailers, '', ''].join('\r\n')
 
 describe('trailers of an answer', () => {
-  test('reach the caller', async () => {
+  test('trailers of an answer reach the caller', async () => {
     const { port } = await guardRaw(
       chunked(['X-Sum: 1', 'Grpc-Status: 0', 'X-Sum: 2'], ['Trailer: X-Sum, Grpc-Status']),
     )
@@ -43,20 +43,20 @@ describe('trailers of an answer', () => {
     'RateLimit',
     'Cache-Control',
     'Trailer',
-  ])('are dropped if they are %s, which may not stand there', async name => {
+  ])('trailers of an answer are dropped if they are %s, which is not allowed there', async name => {
     const { port } = await guardRaw(chunked([`${name}: 1`, 'X-Sum: 1']))
     const answer = await sendRaw(port, get())
     expect(answer.slice(answer.indexOf('\r\n\r\n'))).not.toMatch(new RegExp(name, 'i'))
     expect(answer).toMatch(/x-sum: 1/i)
   })
 
-  test('are left out for a caller of HTTP/1.0, who could not read them', async () => {
+  test('trailers of an answer are left out for a caller of HTTP/1.0, who could not read them', async () => {
     const { port } = await guardRaw(chunked(['X-Sum: 1'], ['Trailer: X-Sum']))
     const answer = await sendRaw(port, get([], '1.0'))
     expect([answer.endsWith('\r\n\r\nok'), /x-sum: 1/i.test(answer)]).toEqual([true, false])
   })
 
-  test('that Node would not write leave the answer whole', async () => {
+  test('trailers that Node cannot write do not break the answer', async () => {
     const { port } = await guardRaw(chunked(['X-Sum: caf\u00e9', 'X-Other: \u0080']))
     const answer = await sendRaw(port, get())
     expect([statusesIn(answer), answer.includes('ok'), answer.endsWith('\r\n\r\n')]).toEqual([[200], true, true])
@@ -80,7 +80,7 @@ describe('trailers of a call', () => {
       '',
     ].join('\r\n')
 
-  test('reach the service, as does the header that announces them', async () => {
+  test('trailers of a call reach the service, as does the header that announces them', async () => {
     const service = await rig.serve((incoming, response) =>
       incoming.resume().on('end', () => response.end(JSON.stringify([incoming.headers, incoming.rawTrailers]))),
     )
@@ -123,7 +123,7 @@ describe('interim answers', () => {
     expect(rest).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*ok$/)
   })
 
-  test('reach the caller before the answer does', async () => {
+  test('interim answers reach the caller before the answer does', async () => {
     let answerNow = (): void => {}
     const to = await rig.serveRaw(socket => {
       socket.once('data', () => socket.write('HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n'))
@@ -143,12 +143,12 @@ describe('interim answers', () => {
     expect(statusesIn(answer)).toEqual([103, 200])
   })
 
-  test.each([0, 7, 99, 101])('with the status %i are not passed on, since it is none', async status => {
+  test.each([0, 7, 99, 101])('interim answers with the invalid status %i are not passed on', async status => {
     const { port } = await guardRaw(`HTTP/1.1 ${String(status).padStart(3, '0')} Odd\r\n\r\n${final}`)
     expect((await sendRaw(port, get())).slice(0, 12)).toMatch(/^HTTP\/1\.1 (200|502)$/)
   })
 
-  test('are left out for a caller of HTTP/1.0', async () => {
+  test('interim answers are left out for a caller of HTTP/1.0', async () => {
     const { port } = await guardRaw(`HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${final}`)
     expect(statusesIn(await sendRaw(port, get([], '1.0')))).toEqual([200])
   })
@@ -181,7 +181,7 @@ describe('absolute-form targets', () => {
     if (status === 200) expect(service.received[0]!.headers.host).toBe(host)
   })
 
-  test('find the route of their host, whatever Host says, and are counted by their path', async () => {
+  test('absolute-form targets find the route of their host, whatever Host says, and are counted by their path', async () => {
     const [shop, other] = [await rig.serve(), await rig.serve()]
     const { port } = await rig.guard({
       rules: [{ id: 'a', match: { path: '/a' }, limit: '1/h' }],

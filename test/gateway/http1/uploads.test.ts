@@ -72,8 +72,8 @@ async function upload(port: number, bytes: number, piece: number, framing: 'leng
   return failure === undefined ? answer : `${failure} after ${answer}`
 }
 
-describe('an answer that comes before the body has been sent reaches the caller', () => {
-  test('whenever it comes, whatever the service does then, and however much is still to be sent', async () => {
+describe('an answer before the end of the body', () => {
+  test('an early answer reaches the caller at any moment, whatever the service does and however much is left to send', async () => {
     const manner = fc.record({
       readsBytes: fc.constantFrom(0, 1, 1000, 65_536, 300_000),
       closes: fc.constantFrom<Manner['closes']>('at once', 'after a moment', 'when it has read all'),
@@ -93,7 +93,7 @@ describe('an answer that comes before the body has been sent reaches the caller'
     )
   })
 
-  test.each(['http', 'https'])('curl gets it over %s', async protocol => {
+  test.each(['http', 'https'])('curl gets an early answer over %s', async protocol => {
     const folder = rig.folder()
     const [body, cert, key] = ['body', 'cert.pem', 'key.pem'].map(name => join(folder, name)) as [
       string,
@@ -110,7 +110,7 @@ describe('an answer that comes before the body has been sent reaches the caller'
     for (let time = 0; time < 3; time++) expect((await run('curl', args)).stdout).toBe('too large')
   })
 
-  test('Python gets it, though it sends everything first', async () => {
+  test('Python gets an early answer, although it sends everything first', async () => {
     const to = await refuseUploads({ readsBytes: 1, closes: 'at once' })
     const { port } = await rig.guard({ gateway: { routes: [{ to }] } })
     const program = [
@@ -125,8 +125,8 @@ describe('an answer that comes before the body has been sent reaches the caller'
   })
 })
 
-describe('the clock of an upload', () => {
-  test('counts pauses, not the whole: a steady upload that takes longer than limits.time arrives', async () => {
+describe('the timeout of an upload', () => {
+  test('the timeout of an upload applies to pauses: a steady upload longer than limits.time arrives', async () => {
     const service = await rig.serve((incoming, response) => {
       let bytes = 0
       incoming.on('data', piece => (bytes += piece.length)).on('end', () => response.end(String(bytes)))
@@ -149,7 +149,7 @@ describe('the clock of an upload', () => {
   })
 
   test.each(['0B', '500B'])(
-    'ends a pause longer than limits.time with 408, also with a minRate of %s',
+    'an upload that pauses longer than limits.time gets a 408, also with a minRate of %s',
     async minRate => {
       const service = await rig.serve((incoming, response) =>
         incoming.on('data', () => {}).on('end', () => response.end()),
@@ -166,7 +166,7 @@ describe('the clock of an upload', () => {
     },
   )
 
-  test('goes on after a refusal, so that no connection is held by a body without end', async () => {
+  test('the timeout of an upload applies after a refusal, so that an endless body holds no connection', async () => {
     const service = await rig.serve()
     const { port } = await rig.guard({
       rules: [{ id: 'none', limit: '1/h' }],

@@ -32,7 +32,7 @@ describe('on one connection', () => {
     expect(received).toHaveLength(4)
   })
 
-  test('a chunked body arrives as it was, also with GET', async () => {
+  test('a chunked body arrives unchanged, also with GET', async () => {
     const { port, received } = await guardEcho()
     const chunked = 'Transfer-Encoding: chunked'
     const body = '3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nX-Trailer: 1\r\n\r\n'
@@ -51,7 +51,7 @@ describe('on one connection', () => {
     expect(statusesIn(answer).filter(status => status !== 200)).toEqual([503, 503])
   })
 
-  test('who asks before he sends his body is told to only if the call passes', async () => {
+  test('a caller with Expect: 100-continue gets 100 only if the call is admitted', async () => {
     const { port, received } = await guardEcho({}, [{ id: 'all', limit: '1/m' }])
     const ask = head('POST', ['Expect: 100-continue', 'Content-Length: 4', 'Connection: close'])
     const socket = connect(port, '127.0.0.1').setEncoding('latin1')
@@ -67,7 +67,7 @@ describe('on one connection', () => {
   })
 })
 
-describe('what could be read in two ways is refused', () => {
+describe('an ambiguous request is refused', () => {
   const chunked = 'Transfer-Encoding: chunked'
   test.each([
     ['a length and a coding', `${head('POST', ['Content-Length: 4', chunked])}0\r\n\r\n`],
@@ -114,8 +114,8 @@ test('an upgrade to what the gateway does not speak is ignored, and the call is 
   expect(statusesIn(await sendRaw(port, `${head('POST', [...upgrade, 'Content-Length: 3'])}abc`))).toEqual([200])
 })
 
-describe('what is too large is refused', () => {
-  test('headers', async () => {
+describe('a request that is too large is refused', () => {
+  test('headers that are too large are refused', async () => {
     const { port, received } = await guardEcho({ limits: { headers: '4KiB' } })
     expect(statusesIn(await sendRaw(port, head('GET', [`X: ${'a'.repeat(5000)}`])))).toEqual([431])
     expect(
@@ -124,7 +124,7 @@ describe('what is too large is refused', () => {
     expect(received).toHaveLength(1)
   })
 
-  test('a body whose length is told, and one that turns out so', async () => {
+  test('a body that is too large is refused, with or without a declared length', async () => {
     const { port, gatewayUrl } = await guardEcho({ limits: { body: '1KiB' } })
     const told = await request(gatewayUrl, { method: 'POST', body: 'a'.repeat(1025) })
     expect([told.statusCode, await told.body.json()]).toMatchObject([413, { status: 413 }])
@@ -146,7 +146,7 @@ describe('streams', () => {
   const size = 100 * 1024 * 1024
   const piece = Buffer.alloc(64 * 1024, 'd')
 
-  test('of 100 MB pass both ways in little memory', async () => {
+  test('streams of 100 MB pass in both directions with little memory', async () => {
     const { gatewayUrl } = await guardEcho()
     let sent = 0
     const body = new Readable({
@@ -168,7 +168,7 @@ describe('streams', () => {
     expect(largest).toBeLessThan(80 * 1024 * 1024)
   })
 
-  test('wait for a caller who reads slowly, and end when he leaves', async () => {
+  test('streams wait for a slow reader, and end when the caller disconnects', async () => {
     let [written, ended] = [0, false]
     const { url } = await rig.serve((_request, response) => {
       const write = (): void => {
@@ -208,7 +208,7 @@ describe('streams', () => {
     await expect.poll(() => ended).toBe(true)
   })
 
-  test('of a caller who breaks off end at the service too', async () => {
+  test('an upload that the caller aborts ends at the service too', async () => {
     const outcomes: string[] = []
     const { url, received } = await rig.serve((incoming, response) => {
       incoming.on('error', () => outcomes.push('broken')).on('end', () => outcomes.push('whole'))
@@ -226,7 +226,7 @@ describe('streams', () => {
     expect(statusCode).toBe(200)
   })
 
-  test('of a service that answers before it has read all are passed on', async () => {
+  test('the answer of a service that has not read the whole body is passed on', async () => {
     const { url } = await rig.serve((_request, response) => response.writeHead(413).end('enough'))
     const { port } = await rig.guard({ gateway: { routes: [{ to: url }] } })
     const socket = connect(port, '127.0.0.1').setEncoding('latin1')
@@ -241,7 +241,7 @@ describe('streams', () => {
     ])
   })
 
-  test('of events arrive one by one', async () => {
+  test('server-sent events arrive one by one', async () => {
     let send: ((text: string) => void) | undefined
     const { url } = await rig.serve((_request, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -280,7 +280,7 @@ describe('WebSockets', () => {
     return socket
   }
 
-  test('pass through, small and large, and hold their place while they are open', async () => {
+  test('WebSocket messages of any size pass, and hold their slot while open', async () => {
     const { url, limiter } = await guardSockets([{ id: 'open', limit: 2, algorithm: 'concurrency' }])
     const socket = await open(url)
     for (const text of ['hello', 'x'.repeat(1_000_000)]) {
@@ -294,20 +294,20 @@ describe('WebSockets', () => {
     await expect.poll(left).toBe(2)
   })
 
-  test('are refused like any call', async () => {
+  test('WebSockets are refused like any call', async () => {
     const { url } = await guardSockets([{ id: 'all', limit: '1/m' }])
     await open(url).then(socket => socket.close())
     await expect(open(url)).rejects.toBeDefined()
   })
 
-  test('that the service declines are answered as it says', async () => {
+  test('WebSockets that the service declines get its answer', async () => {
     const { port } = await guardSockets()
     const upgrade = `GET /refused HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`
     const answer = await sendRaw(port, upgrade)
     expect([statusesIn(answer), answer.includes('x-why: key')]).toEqual([[401], true])
   })
 
-  test('to a service that is down are answered with 502', async () => {
+  test('WebSockets to a service that is down are answered with 502', async () => {
     const { url, server } = await rig.serve()
     server.close()
     const { port } = await rig.guard({ gateway: { routes: [{ to: url }] } })
@@ -315,7 +315,7 @@ describe('WebSockets', () => {
     expect(statusesIn(answer)).toEqual([502])
   })
 
-  test('do not keep a gateway from closing', async () => {
+  test('open WebSockets do not keep a gateway from closing', async () => {
     const { url, gateway } = await guardSockets()
     const socket = await open(url)
     const closed = once(socket, 'close')

@@ -71,7 +71,7 @@ function unary(client: Echo, word: string | Buffer, options: object = {}, name: 
 }
 
 describe('a gRPC client', () => {
-  test('makes calls of all four kinds, with metadata both ways', async () => {
+  test('a gRPC client makes calls of all four kinds, with metadata both ways', async () => {
     const { client } = await guardEcho()
     const { value, early, trailers } = await unary(client, 'one')
     expect([value, early?.get('x-seen'), trailers?.get('x-after')]).toEqual(['one', ['own'], ['behind']])
@@ -96,20 +96,20 @@ describe('a gRPC client', () => {
     expect((await once(talk, 'status'))[0].code).toBe(status.OK)
   })
 
-  test('gets the status of the service with its details and binary metadata', async () => {
+  test('a gRPC client gets the status of the service with its details and binary metadata', async () => {
     const { client } = await guardEcho()
     const { error } = await unary(client, 'fail')
     expect([error?.code, error?.details]).toEqual([status.FAILED_PRECONDITION, 'not now, größer'])
     expect(error?.metadata.get('details-bin')).toEqual([Buffer.from([0, 1, 255])])
   })
 
-  test('sends and gets messages of 8 MB', async () => {
+  test('a gRPC client sends and gets messages of 8 MB', async () => {
     const { client } = await guardEcho()
     const { value } = await unary(client, Buffer.alloc(8_000_000, 'm'))
     expect(value).toHaveLength(8_000_000)
   })
 
-  test('that cancels ends the call at the service', async () => {
+  test('a gRPC client that cancels ends the call at the service', async () => {
     const { client, seen } = await guardEcho()
     const call = client.Unary(Buffer.from('wait'), new Metadata(), {}, () => {})
     await expect.poll(() => seen).toContain('wait')
@@ -124,7 +124,7 @@ describe('a gRPC client', () => {
 })
 
 describe('limits for gRPC', () => {
-  test('refuse with RESOURCE_EXHAUSTED, and say when to try again', async () => {
+  test('limits for gRPC refuse with RESOURCE_EXHAUSTED, and say when to try again', async () => {
     const { client, seen } = await guardEcho([{ id: 'all', limit: '2/m' }])
     await unary(client, 'one')
     await unary(client, 'two')
@@ -138,7 +138,7 @@ describe('limits for gRPC', () => {
     expect(seen).toEqual(['one', 'two'])
   })
 
-  test('count methods apart by their path', async () => {
+  test('limits for gRPC count methods apart by their path', async () => {
     const { client } = await guardEcho([{ id: 'unary', match: { path: '/test.Echo/Unary' }, limit: '1/m' }])
     expect((await unary(client, 'one')).error).toBeNull()
     expect((await unary(client, 'two')).error?.code).toBe(status.RESOURCE_EXHAUSTED)

@@ -26,7 +26,7 @@ async function raw(port: number) {
   return opened
 }
 
-describe('a hostile caller of HTTP/2 is sent away, and nobody else is affected:', () => {
+describe('a hostile caller of HTTP/2 is disconnected, and others are not affected:', () => {
   const headers = (stream: number, flag = 5): Buffer => frame('headers', flag, stream, get)
   const many = (count: number, make: (at: number) => Buffer): Buffer =>
     Buffer.concat(Array.from({ length: count }, (_, at) => make(at)))
@@ -73,7 +73,7 @@ describe('a hostile caller of HTTP/2 is sent away, and nobody else is affected:'
     expect((await call(url).call({ ':path': '/a' })).status).toBe(200)
   })
 
-  test('calls that are reset at once are counted all the same', async () => {
+  test('calls that are reset at once are still counted', async () => {
     const { port, url, received } = await guard({}, [{ id: 'all', by: 'ip', limit: '20/m' }])
     const { socket } = await raw(port)
     socket.write(
@@ -85,7 +85,7 @@ describe('a hostile caller of HTTP/2 is sent away, and nobody else is affected:'
 })
 
 describe('a connection of HTTP/2', () => {
-  test('has at most 128 calls at a time', async () => {
+  test('a connection of HTTP/2 has at most 128 calls at a time', async () => {
     const waiting: ServerResponse[] = []
     const { url } = await rig.serve((_request, response) => waiting.push(response))
     const guarded = await rig.guard({ gateway: { routes: [{ to: url }] } })
@@ -100,7 +100,7 @@ describe('a connection of HTTP/2', () => {
     await expect.poll(() => waiting.length).toBe(128)
   })
 
-  test('may not send headers beyond limits.headers', async () => {
+  test('a connection of HTTP/2 may not send headers beyond limits.headers', async () => {
     const { url } = await guard({ limits: { headers: '4KiB' } })
     const caller = call(url)
     expect((await caller.call({ ':path': '/a', 'x-small': 'x'.repeat(2000) })).status).toBe(200)
@@ -109,7 +109,7 @@ describe('a connection of HTTP/2', () => {
     expect((await caller.call({ ':path': '/a' })).status).toBe(200)
   })
 
-  test('counts for limits.connectionsPerCaller', async () => {
+  test('a connection of HTTP/2 counts for limits.connectionsPerCaller', async () => {
     const { url } = await guard({ limits: { connectionsPerCaller: 2 } })
     const callers = [call(url), call(url)]
     for (const caller of callers) expect((await caller.call({ ':path': '/a' })).status).toBe(200)
@@ -122,7 +122,7 @@ describe('a connection of HTTP/2', () => {
 describe('slow callers of HTTP/2', () => {
   const limits = { minRate: '10KiB', grace: '1s' }
 
-  test('that send too little get a 408, and other calls of their connection go on', async () => {
+  test('slow callers of HTTP/2 that send too little get a 408, and other calls of their connection go on', async () => {
     const { url } = await rig.serve((incoming, response) => {
       incoming.resume().on('end', () => response.end(incoming.url))
     })
@@ -137,7 +137,7 @@ describe('slow callers of HTTP/2', () => {
     expect((await caller.call({ ':path': '/c', ':method': 'POST' }, 'more')).body).toBe('/c')
   })
 
-  test('that do not open their window lose their call, and no other', async () => {
+  test('slow callers of HTTP/2 that do not open their window lose their call, and no other', async () => {
     let ended = false
     const { url } = await rig.serve((incoming, response) => {
       if (incoming.url !== '/large') response.end('small')
@@ -168,7 +168,7 @@ describe('slow callers of HTTP/2', () => {
       })
     }
 
-    test('and send nothing cannot keep the connections to a service from others', async () => {
+    test('slow callers that claim to speak gRPC and send nothing do not block connections to a service', async () => {
       const guarded = await guardSlots()
       const caller = call(guarded.url)
       const slow = [0, 1].map(() => caller.open(grpc, true))
@@ -180,7 +180,7 @@ describe('slow callers of HTTP/2', () => {
       expect([status, headers['grpc-status']]).toEqual([200, '4'])
     })
 
-    test('and whose answers have begun keep their connections, as streams do', async () => {
+    test('callers that claim to speak gRPC keep their connections once their answers have begun', async () => {
       const guarded = await guardSlots()
       const caller = call(guarded.url)
       const streams = [0, 1].map(() => caller.open({ ...grpc, ':path': '/begun' }, true))
@@ -190,7 +190,7 @@ describe('slow callers of HTTP/2', () => {
       expect(streams.map(stream => stream.closed)).toEqual([false, false])
     })
 
-    test('by HTTP/1.1, which carries no such streams, must keep up like all others', async () => {
+    test('callers of HTTP/1.1 that claim to speak gRPC have the same minimum rate as others', async () => {
       const guarded = await guardSlots()
       const head = 'POST /slow HTTP/1.1\r\nHost: a\r\nContent-Type: application/grpc\r\nContent-Length: 9\r\n\r\n'
       expect(await sendRaw(guarded.port, `${head}x`)).toMatch(/^HTTP\/1\.1 408 /)

@@ -52,7 +52,7 @@ function certify(): { cert: string; key: string } {
 }
 
 describe('a caller with prior knowledge of HTTP/2', () => {
-  test('is served on the plain port, with calls of one connection side by side', async () => {
+  test('a caller with prior knowledge of HTTP/2 is served on the plain port, with calls of one connection side by side', async () => {
     const { caller, received } = await guardEcho()
     const calls = Array.from({ length: 20 }, (_, at) =>
       caller.call({ ':path': `/a/${at}`, ':method': 'POST', 'x-at': `${at}` }, `body ${at}`),
@@ -65,7 +65,7 @@ describe('a caller with prior knowledge of HTTP/2', () => {
     expect(headers.host).toMatch(/^127\.0\.0\.1:\d+$/)
   })
 
-  test('is counted call by call, and told by the same headers as a caller of HTTP/1.1', async () => {
+  test('a caller of HTTP/2 is counted call by call, and gets the same headers as one of HTTP/1.1', async () => {
     const { caller, received, url } = await guardEcho({}, [{ id: 'all', limit: '3/m', answer: { status: 429 } }])
     const answers = await Promise.all([1, 2, 3, 4, 5].map(() => caller.call({ ':path': '/a' })))
     expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 200, 200, 429, 429])
@@ -76,7 +76,7 @@ describe('a caller with prior knowledge of HTTP/2', () => {
     expect(received).toHaveLength(3)
   })
 
-  test('is not served behind a call of HTTP/1.1, nor where http2 is off', async () => {
+  test('prior knowledge of HTTP/2 is not accepted after a call of HTTP/1.1, or if http2 is off', async () => {
     const { port } = await guardEcho()
     const hello = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
     const first = 'GET /a HTTP/1.1\r\nHost: a\r\n\r\n'
@@ -111,7 +111,7 @@ describe('over TLS', () => {
     ['no protocol', {}],
     ['HTTP/1.1', { ALPNProtocols: ['http/1.1'] }],
   ])(
-    'a caller that has agreed on %s and sends HTTP/2 is refused, and the next caller is not taken for it',
+    'a caller that negotiated %s and sends HTTP/2 is refused, and the next caller is not affected',
     async (_, alpn) => {
       const { url } = await rig.serve((incoming, response) => response.end(incoming.headers['x-forwarded-for']))
       const { port } = await rig.guard({ gateway: { tls: certify(), routes: [{ to: url }] } })
@@ -134,7 +134,7 @@ describe('over TLS', () => {
 })
 
 describe('curl and h2load', () => {
-  test('are served over TLS and over plain TCP', async () => {
+  test('curl and h2load are served over TLS and over plain TCP', async () => {
     const { port } = await guardEcho()
     const { port: tlsPort } = await guardEcho({ tls: certify() })
     const curl = async (...args: string[]) =>
@@ -151,7 +151,7 @@ describe('curl and h2load', () => {
 })
 
 describe('a request of HTTP/2', () => {
-  test('must name one host', async () => {
+  test('a request of HTTP/2 must name one host', async () => {
     const { caller, received } = await guardEcho()
     const host = { ':authority': 'a.test' }
     expect((await caller.call({ ':path': '/a', ...host })).status).toBe(200)
@@ -163,7 +163,7 @@ describe('a request of HTTP/2', () => {
     expect(received).toHaveLength(2)
   })
 
-  test('is judged and forwarded by the same target as one of HTTP/1.1', async () => {
+  test('a request of HTTP/2 is decided and forwarded by the same target as one of HTTP/1.1', async () => {
     const { caller, port } = await guardEcho()
     const pieces = [
       '/',
@@ -204,7 +204,7 @@ describe('a request of HTTP/2', () => {
     await fc.assert(fc.asyncProperty(target, check), { numRuns: randomRuns(50) })
   })
 
-  test('loses headers with names that services could mistake, and is malformed with those of a connection', async () => {
+  test('a request of HTTP/2 loses ambiguous headers, and is malformed with connection headers', async () => {
     const { caller, received } = await guardEcho()
     const { headers } = await caller.call({ ':path': '/a', x_account_id: '1', 'x-good': '1', te: 'trailers' })
     const names = String(headers['x-headers']).split(',')
@@ -213,20 +213,23 @@ describe('a request of HTTP/2', () => {
     expect(received).toHaveLength(1)
   })
 
-  test.each(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])('with %s is forwarded', async method => {
-    const { caller, received } = await guardEcho()
-    expect((await caller.call({ ':path': '/a', ':method': method })).status).toBe(200)
-    expect(received[0]!.method).toBe(method)
-  })
+  test.each(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])(
+    'a request of HTTP/2 with %s is forwarded',
+    async method => {
+      const { caller, received } = await guardEcho()
+      expect((await caller.call({ ':path': '/a', ':method': method })).status).toBe(200)
+      expect(received[0]!.method).toBe(method)
+    },
+  )
 
-  test('with CONNECT or TRACE is refused', async () => {
+  test('a request of HTTP/2 with CONNECT or TRACE is refused', async () => {
     const { caller } = await guardEcho()
     const tunnel = await caller.call({ ':method': 'CONNECT', ':authority': 'a.test:443' })
     expect(tunnel.status).toBe(405)
     expect((await caller.call({ ':method': 'TRACE', ':path': '/a' })).status).toBe(405)
   })
 
-  test('asks before it sends its body, and is told to go on only if it passes', async () => {
+  test('a request of HTTP/2 with Expect: 100-continue gets 100 only if it is admitted', async () => {
     const { caller, received } = await guardEcho({}, [{ id: 'all', limit: '1/m' }])
     const ask = { ':path': '/a', ':method': 'POST', expect: '100-continue' }
     const stream = caller.open(ask, true)
@@ -240,7 +243,7 @@ describe('a request of HTTP/2', () => {
 })
 
 describe('a body over HTTP/2', () => {
-  test('is refused if it is larger than it may be, announced or not', async () => {
+  test('a body over HTTP/2 is refused if it is larger than it may be, announced or not', async () => {
     const { caller } = await guardEcho({ limits: { body: '1KiB' } })
     const post = { ':path': '/a', ':method': 'POST' }
     expect((await caller.call({ ...post, 'content-length': 2000 }, 'x'.repeat(2000))).status).toBe(413)
@@ -248,14 +251,14 @@ describe('a body over HTTP/2', () => {
     expect((await caller.call(post, 'x'.repeat(1000))).status).toBe(200)
   })
 
-  test('of 20 MB passes both ways', async () => {
+  test('a body over HTTP/2 of 20 MB passes both ways', async () => {
     const { caller } = await guardEcho()
     const stream = caller.open({ ':path': '/a', ':method': 'POST' }, true)
     Readable.from(Array(20).fill(Buffer.alloc(1_000_000, 'd'))).pipe(stream)
     expect((await answerOn(stream)).body).toHaveLength(20_000_000)
   })
 
-  test('that breaks off is not taken for a whole one, and ends the call at the service', async () => {
+  test('a body over HTTP/2 that breaks off is not taken for a whole one, and ends the call at the service', async () => {
     const begun: string[] = []
     const ends: string[] = []
     const half = Buffer.from('half')
@@ -279,7 +282,7 @@ describe('a body over HTTP/2', () => {
     expect(ends).toEqual(['broken', 'broken', 'broken'])
   })
 
-  test('that nobody reads leaves no stream open when its call is refused', async () => {
+  test('an unread body over HTTP/2 leaves no stream open when its call is refused', async () => {
     const { caller } = await guardEcho({}, [{ id: 'all', limit: '0/m' }])
     for (let at = 0; at < 300; at++) {
       const stream = caller.open({ ':path': '/a', ':method': 'POST' }, true)
@@ -290,7 +293,7 @@ describe('a body over HTTP/2', () => {
 })
 
 describe('an answer over HTTP/2', () => {
-  test('keeps interim answers, cookies and trailers, and loses what only HTTP/1.1 can say', async () => {
+  test('an answer over HTTP/2 keeps interim answers, cookies and trailers, and loses what only HTTP/1.1 can say', async () => {
     const { url } = await rig.serve((_request, response) => {
       response.writeEarlyHints({ link: '</style.css>; rel=preload' })
       response.writeHead(200, 'Fine', [
@@ -311,7 +314,7 @@ describe('an answer over HTTP/2', () => {
     expect(trailers).toMatchObject({ 'x-sum': '42' })
   })
 
-  test.each([204, 205, 304, 404, 500])('with %s is passed on', async status => {
+  test.each([204, 205, 304, 404, 500])('an answer over HTTP/2 with %s is passed on', async status => {
     const { url } = await rig.serve((_request, response) => response.writeHead(status, { 'x-a': '1' }).end())
     const guarded = await rig.guard({ gateway: { routes: [{ to: url }] } })
     for (const method of ['GET', 'HEAD']) {
@@ -320,7 +323,7 @@ describe('an answer over HTTP/2', () => {
     }
   })
 
-  test('is a 502 if HTTP/2 has no words for what the service says', async () => {
+  test('an answer that HTTP/2 cannot represent is a 502', async () => {
     const url = await rig.serveRaw(socket => {
       socket.on('data', () => socket.end('HTTP/1.1 799 Odd\r\nContent-Length: 2\r\n\r\nok'))
     })
@@ -329,7 +332,7 @@ describe('an answer over HTTP/2', () => {
     expect([answer.status, JSON.parse(answer.body).status]).toEqual([502, 502])
   })
 
-  test('that breaks off at the service is not taken for a whole one', async () => {
+  test('an answer over HTTP/2 that breaks off at the service is not taken for a whole one', async () => {
     const url = await rig.serveRaw(socket => {
       socket.on('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf', () => socket.destroy()))
     })
@@ -338,7 +341,7 @@ describe('an answer over HTTP/2', () => {
     expect(reset).toBe(constants.NGHTTP2_INTERNAL_ERROR)
   })
 
-  test('passes the filters of the gateway as over HTTP/1.1', async () => {
+  test('an answer over HTTP/2 passes the filters of the gateway as over HTTP/1.1', async () => {
     const { url } = await rig.serve((_request, response) => response.end('served'))
     const tag = async (app: { addHook: (name: 'onSend', hook: unknown) => unknown }) => {
       app.addHook('onSend', async (_request: unknown, reply: { header: (...line: string[]) => void }) => {
@@ -353,7 +356,7 @@ describe('an answer over HTTP/2', () => {
 })
 
 describe('a caller of HTTP/2 that leaves', () => {
-  test('ends the call at the service, and no other call of its connection', async () => {
+  test('a caller of HTTP/2 that leaves ends the call at the service, and no other call of its connection', async () => {
     const { caller, waiting } = await guardWaiting()
     const first = caller.open({ ':path': '/a' })
     const second = caller.call({ ':path': '/b' })
@@ -368,23 +371,26 @@ describe('a caller of HTTP/2 that leaves', () => {
   const leaving = ['by a reset', 'with its connection'] as const
   const methods = ['GET', 'HEAD', 'POST', 'DELETE', 'OPTIONS']
   const ways = leaving.flatMap(way => methods.map(method => [method, way] as const))
-  test.each(ways)('while its %s is served, %s, frees the concurrency slot and the service', async (method, way) => {
-    const waiting: ServerResponse[] = []
-    const { url } = await rig.serve((_request, response) => waiting.push(response))
-    const one = { id: 'one', algorithm: 'concurrency', limit: 1 }
-    const guarded = await rig.guard({ rules: [one], gateway: { routes: [{ to: url }] } })
-    const caller = call(guarded.url)
-    const stream = caller.open({ ':path': '/a', ':method': method }, method === 'POST')
-    if (method === 'POST') stream.write('begun')
-    await expect.poll(() => waiting.length, { timeout: 5000 }).toBe(1)
-    if (way === 'by a reset') stream.close(constants.NGHTTP2_CANCEL)
-    else caller.session.destroy()
-    await expect.poll(() => waiting[0]!.destroyed, { timeout: 5000 }).toBe(true)
-    const next = call(guarded.url).call({ ':path': '/b' })
-    await expect.poll(() => waiting.length, { timeout: 5000 }).toBe(2)
-    waiting[1]!.end('served')
-    expect((await next).status).toBe(200)
-  })
+  test.each(ways)(
+    'a caller of HTTP/2 that leaves while its %s is served, %s, frees the concurrency slot and the service',
+    async (method, way) => {
+      const waiting: ServerResponse[] = []
+      const { url } = await rig.serve((_request, response) => waiting.push(response))
+      const one = { id: 'one', algorithm: 'concurrency', limit: 1 }
+      const guarded = await rig.guard({ rules: [one], gateway: { routes: [{ to: url }] } })
+      const caller = call(guarded.url)
+      const stream = caller.open({ ':path': '/a', ':method': method }, method === 'POST')
+      if (method === 'POST') stream.write('begun')
+      await expect.poll(() => waiting.length, { timeout: 5000 }).toBe(1)
+      if (way === 'by a reset') stream.close(constants.NGHTTP2_CANCEL)
+      else caller.session.destroy()
+      await expect.poll(() => waiting[0]!.destroyed, { timeout: 5000 }).toBe(true)
+      const next = call(guarded.url).call({ ':path': '/b' })
+      await expect.poll(() => waiting.length, { timeout: 5000 }).toBe(2)
+      waiting[1]!.end('served')
+      expect((await next).status).toBe(200)
+    },
+  )
 })
 
 test('the access log has each call of a connection of HTTP/2 with its own bytes and end', async () => {
@@ -414,7 +420,7 @@ test('calls of HTTP/2 that are refused for what they ask, as for a tunnel, are i
   expect(httpStats().rejected).toMatchObject({ expectation: 1 })
 })
 
-test('a file that turns HTTP/2 off while the gateway runs is not taken', async () => {
+test('a file that turns HTTP/2 off while the gateway runs is rejected', async () => {
   const { caller, limiter, rewrite } = await guardEcho()
   const rejected = new Promise(resolve => limiter.events.on('rejected', ({ trouble }) => resolve(trouble)))
   rewrite({ gateway: { http2: false, routes: [{ to: 'http://127.0.0.1:1' }] } })
@@ -423,7 +429,7 @@ test('a file that turns HTTP/2 off while the gateway runs is not taken', async (
 })
 
 describe('a gateway that ends', () => {
-  test('says so on connections of HTTP/2, finishes their calls, and closes those without', async () => {
+  test('a gateway that ends sends GOAWAY on HTTP/2, finishes open calls, and closes idle connections', async () => {
     const { caller, url, waiting, gateway } = await guardWaiting()
     const idle = call(url)
     await once(idle.session, 'remoteSettings')

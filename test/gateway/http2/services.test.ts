@@ -42,7 +42,7 @@ const echo: Answer = stream => {
 }
 
 describe('a service that speaks HTTP/2', () => {
-  test('gets many calls at a time on one connection, from callers of both versions', async () => {
+  test('a service that speaks HTTP/2 gets many calls at a time on one connection, from callers of both versions', async () => {
     const waiting: ServerHttp2Stream[] = []
     const { url, sessions, seen } = await serve(stream => waiting.push(stream))
     const guarded = await guard(url)
@@ -62,7 +62,7 @@ describe('a service that speaks HTTP/2', () => {
     expect(seen[0]).not.toHaveProperty('host')
   })
 
-  test('gets bodies of 20 MB, and its answers reach callers of HTTP/1.1 whole', async () => {
+  test('a service that speaks HTTP/2 gets bodies of 20 MB, and its answers reach callers of HTTP/1.1 whole', async () => {
     const { url } = await serve(echo)
     const guarded = await guard(url)
     const pieces = Array(20).fill(Buffer.alloc(1_000_000, 'd'))
@@ -70,19 +70,22 @@ describe('a service that speaks HTTP/2', () => {
     expect((await (await fetch(`${guarded.url}/a`, init)).arrayBuffer()).byteLength).toBe(20_000_000)
   })
 
-  test.each(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])('is asked by %s', async method => {
-    const { url, seen } = await serve(stream => {
-      stream.respond({ ':status': 200, 'content-length': 6, 'set-cookie': ['a=1', 'b=2'] })
-      stream.end('served')
-    })
-    const guarded = await guard(url)
-    const answer = await fetch(`${guarded.url}/a`, { method })
-    expect([answer.status, await answer.text()]).toEqual([200, method === 'HEAD' ? '' : 'served'])
-    expect(answer.headers.getSetCookie()).toEqual(['a=1', 'b=2'])
-    expect(seen[0]).toMatchObject({ ':method': method })
-  })
+  test.each(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])(
+    'a service that speaks HTTP/2 gets calls with the method %s',
+    async method => {
+      const { url, seen } = await serve(stream => {
+        stream.respond({ ':status': 200, 'content-length': 6, 'set-cookie': ['a=1', 'b=2'] })
+        stream.end('served')
+      })
+      const guarded = await guard(url)
+      const answer = await fetch(`${guarded.url}/a`, { method })
+      expect([answer.status, await answer.text()]).toEqual([200, method === 'HEAD' ? '' : 'served'])
+      expect(answer.headers.getSetCookie()).toEqual(['a=1', 'b=2'])
+      expect(seen[0]).toMatchObject({ ':method': method })
+    },
+  )
 
-  test('gets trailers behind a body, and sends them behind its answer', async () => {
+  test('a service that speaks HTTP/2 gets trailers behind a body, and sends them behind its answer', async () => {
     const trailers: unknown[] = []
     const { url } = await serve(stream => {
       stream.on('trailers', received => trailers.push(received['x-sum']))
@@ -100,7 +103,7 @@ describe('a service that speaks HTTP/2', () => {
     expect([trailers, received['x-back']]).toEqual([['1'], '2'])
   })
 
-  test('that takes few calls at a time gets more connections', async () => {
+  test('a service of HTTP/2 that takes few calls at a time gets more connections', async () => {
     const waiting: ServerHttp2Stream[] = []
     const { url, sessions } = await serve(stream => waiting.push(stream), { settings: { maxConcurrentStreams: 2 } })
     const guarded = await guard(url)
@@ -117,7 +120,7 @@ describe('a service that speaks HTTP/2', () => {
     expect(sessions.length).toBeGreaterThan(0)
   })
 
-  test('that goes away finishes its calls, and the next ones get a connection of their own', async () => {
+  test('a service of HTTP/2 that goes away finishes its calls, and the next ones get a new connection', async () => {
     const waiting: ServerHttp2Stream[] = []
     const { url, sessions } = await serve((stream, headers) => {
       if (headers[':path'] === '/slow') waiting.push(stream)
@@ -134,7 +137,7 @@ describe('a service that speaks HTTP/2', () => {
     expect(await slow).toBe('whole')
   })
 
-  test('that refuses a stream is asked once more, whatever the method', async () => {
+  test('a call whose stream a service of HTTP/2 refuses is sent once more, for any method', async () => {
     let calls = 0
     const { url } = await serve(stream => {
       if (calls++ === 0) stream.close(7)
@@ -149,7 +152,7 @@ describe('a service that speaks HTTP/2', () => {
     ['answers', 200],
     ['fails', 500],
     ['is silent', undefined],
-  ])('is asked how it is over HTTP/2, and %s', async (_, status) => {
+  ])('a service that speaks HTTP/2 is health-checked over HTTP/2, and %s', async (_, status) => {
     const { url, seen } = await serve((stream, { ':path': path }) => {
       if (path !== '/up') stream.respond({ ':status': 200 }, { endStream: true })
       else if (status !== undefined) stream.respond({ ':status': status }, { endStream: true })
@@ -171,7 +174,7 @@ describe('a service that speaks HTTP/2', () => {
     expect((await fetch(`${guarded.url}/o`)).status).toBe(200)
   })
 
-  test('is left when the caller leaves, and no other call of its connection ends', async () => {
+  test('a call to a service of HTTP/2 ends when the caller leaves, and other calls of its connection do not', async () => {
     const waiting: ServerHttp2Stream[] = []
     const { url } = await serve(stream => waiting.push(stream))
     const guarded = await guard(url)
@@ -244,29 +247,32 @@ describe('a service that answers garbage over HTTP/2', () => {
     ['nothing at all', 504, () => {}],
   ]
 
-  test.each(cases)('(%s) is a %i with a clear problem, and other services are served', async (_, status, answer) => {
-    const url = await rig.serveRaw(socket => {
-      socket.once('data', () => answer(socket))
-    })
-    const good = await serve(echo)
-    const guarded = await rig.guard({
-      gateway: {
-        timeouts: { headers: '700ms' },
-        routes: [
-          { path: '/bad', to: url, protocol: 'http2' },
-          { path: '/good', to: good.url, protocol: 'http2' },
-        ],
-      },
-    })
-    const bad = await fetch(`${guarded.url}/bad`)
-    expect([bad.status, bad.headers.get('content-type')]).toEqual([status, 'application/problem+json'])
-    expect(await bad.json()).toMatchObject({ status, detail: expect.stringMatching(/^The service /) })
-    const posted = await fetch(`${guarded.url}/bad`, { method: 'POST', body: 'x' })
-    expect([502, 504]).toContain(posted.status)
-    expect((await fetch(`${guarded.url}/good`)).status).toBe(200)
-  })
+  test.each(cases)(
+    'a garbage answer over HTTP/2 (%s) gives a %i with a clear problem, and other services are served',
+    async (_, status, answer) => {
+      const url = await rig.serveRaw(socket => {
+        socket.once('data', () => answer(socket))
+      })
+      const good = await serve(echo)
+      const guarded = await rig.guard({
+        gateway: {
+          timeouts: { headers: '700ms' },
+          routes: [
+            { path: '/bad', to: url, protocol: 'http2' },
+            { path: '/good', to: good.url, protocol: 'http2' },
+          ],
+        },
+      })
+      const bad = await fetch(`${guarded.url}/bad`)
+      expect([bad.status, bad.headers.get('content-type')]).toEqual([status, 'application/problem+json'])
+      expect(await bad.json()).toMatchObject({ status, detail: expect.stringMatching(/^The service /) })
+      const posted = await fetch(`${guarded.url}/bad`, { method: 'POST', body: 'x' })
+      expect([502, 504]).toContain(posted.status)
+      expect((await fetch(`${guarded.url}/good`)).status).toBe(200)
+    },
+  )
 
-  test('in the middle of an answer breaks off that answer only', async () => {
+  test('garbage in the middle of an answer over HTTP/2 aborts only that answer', async () => {
     const url = await rig.serveRaw(socket => {
       socket.once('data', () => {
         const begun = Buffer.concat([headers(1, flags.endHeaders), frame('data', 0, 1, Buffer.from('half'))])

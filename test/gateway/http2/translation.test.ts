@@ -68,7 +68,7 @@ async function guardHttp2(gateway: object = {}) {
 }
 
 describe('a header that comes twice where HTTP/2 has room for one value', () => {
-  test('among the trailers of an answer of HTTP/1.1 leaves the answer to a caller of HTTP/2 whole', async () => {
+  test('a repeated single-value header in the trailers of an HTTP/1.1 answer does not break the answer over HTTP/2', async () => {
     const { url } = await guardBytes(path => {
       const name = path.slice(1)
       const lines = [`${name}: 1`, `${name}: 2`, 'x-sum: 3']
@@ -81,7 +81,7 @@ describe('a header that comes twice where HTTP/2 has room for one value', () => 
     }
   })
 
-  test('in an interim answer of HTTP/1.1 leaves the answer to a caller of HTTP/2 whole', async () => {
+  test('a repeated single-value header in an interim answer of HTTP/1.1 does not break the answer over HTTP/2', async () => {
     const { url } = await guardBytes(path => {
       const name = path.slice(1)
       const interim = ['HTTP/1.1 103 Early Hints', `${name}: 1`, `${name}: 2`, 'link: </a>', '', ''].join('\r\n')
@@ -94,7 +94,7 @@ describe('a header that comes twice where HTTP/2 has room for one value', () => 
     }
   })
 
-  test('among the trailers of a caller does not keep a service of HTTP/2 waiting', async () => {
+  test('a repeated single-value header in the trailers of a caller does not delay a service of HTTP/2', async () => {
     const { port, trailers } = await guardHttp2()
     for (const name of knownNames) {
       const lines = [`${name}: 1`, `${name}: 2`, 'x-sum: 3']
@@ -115,7 +115,7 @@ describe('an answer that a service of HTTP/2 resets without an error before its 
   test.each([
     ['with a part of its body', Buffer.concat([settings, head, half, noError])],
     ['with its headers only', Buffer.concat([settings, head, noError])],
-  ])('(%s) is not taken for a whole one', async (_, bytes) => {
+  ])('an answer that HTTP/2 resets early (%s) is not passed on as complete', async (_, bytes) => {
     const to = await rig.serveRaw(socket => {
       socket.once('data', () => socket.write(bytes))
     })
@@ -126,7 +126,7 @@ describe('an answer that a service of HTTP/2 resets without an error before its 
     expect((await call((await guard()).url).call({ ':path': '/a' })).reset).toBe(constants.NGHTTP2_INTERNAL_ERROR)
   })
 
-  test('is whole if its end came first', async () => {
+  test('an answer that HTTP/2 resets after its end is complete', async () => {
     const end = frame('data', flags.endStream, 1, Buffer.from(' and half'))
     const to = await rig.serveRaw(socket => {
       socket.once('data', () => socket.write(Buffer.concat([settings, head, half, end, noError])))
@@ -185,7 +185,7 @@ test.each([
 describe('headers as large as the limits allow', () => {
   const large = Array.from({ length: 100 }, (_, at) => `x-${at}: ${'y'.repeat(1000)}\r\n`).join('')
 
-  test('reach a caller of HTTP/2, whose connection stays', async () => {
+  test('headers as large as the limits allow reach a caller of HTTP/2, whose connection stays', async () => {
     const to = await rig.serveRaw(socket => {
       socket.on('data', () => socket.end(`HTTP/1.1 200 OK\r\n${large}Content-Length: 2\r\n\r\nok`))
     })
@@ -198,14 +198,14 @@ describe('headers as large as the limits allow', () => {
     }
   })
 
-  test('reach a service of HTTP/2', async () => {
+  test('headers as large as the limits allow reach a service of HTTP/2', async () => {
     const { port, heads } = await guardHttp2({ limits: { headers: '128KiB' } })
     const head = `GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${large}\r\n`
     expect((await sendRaw(port, head)).slice(9, 12)).toBe('200')
     expect(heads[0]).toHaveProperty('x-99')
   })
 
-  test('that a service of HTTP/2 does not take are not a failure of the service', async () => {
+  test('headers that a service of HTTP/2 rejects do not count as its failure', async () => {
     const { port, limiter } = await guardHttp2({ limits: { headers: '128KiB' } })
     const lines = Array.from({ length: 3000 }, (_, at) => `${at.toString(36)}:\r\n`).join('')
     for (let calls = 0; calls < 10; calls++) {

@@ -23,7 +23,7 @@ async function hesitant(): Promise<{ url: string; waiting: ServerResponse[] }> {
 }
 
 describe('a supervisor that is killed', () => {
-  test('cuts no call: its workers finish what they have begun, and then end', async () => {
+  test('workers of a killed supervisor finish their calls, and then end', async () => {
     const { url, waiting } = await hesitant()
     const program = await start({ routes: [{ to: url }] }, '--workers', '2')
     const { workers } = childrenOf(program.child.pid!)
@@ -37,26 +37,29 @@ describe('a supervisor that is killed', () => {
   })
 })
 
-describe('a gateway that is told to end', () => {
-  test.each(['1', '2'])('with %s workers waits for shutdown.delay once, unready and serving', async workers => {
-    const { url } = await hesitant()
-    const gateway = { routes: [{ to: url }], healthPath: '/up', shutdown: { delay: '4s', timeout: '2s' } }
-    const program = await start(gateway, '--workers', workers)
-    expect((await fetch(`${program.url}/up`)).status).toBe(200)
-    const begun = performance.now()
-    program.child.kill('SIGTERM')
-    await expect
-      .poll(() => fetch(`${program.url}/up`).then(({ status }) => status), { timeout: 1900, interval: 10 })
-      .toBe(503)
-    expect((await fetch(`${program.url}/a`)).status).toBe(200)
-    expect(await program.ended).toBe(0)
-    const tookMs = performance.now() - begun
-    expect(tookMs).toBeGreaterThan(3900)
-    // twice the delay would be 8 s
-    expect(tookMs).toBeLessThan(7900)
-  })
+describe('a gateway that is stopped', () => {
+  test.each(['1', '2'])(
+    'a gateway with %s workers waits for shutdown.delay once, not ready but serving',
+    async workers => {
+      const { url } = await hesitant()
+      const gateway = { routes: [{ to: url }], healthPath: '/up', shutdown: { delay: '4s', timeout: '2s' } }
+      const program = await start(gateway, '--workers', workers)
+      expect((await fetch(`${program.url}/up`)).status).toBe(200)
+      const begun = performance.now()
+      program.child.kill('SIGTERM')
+      await expect
+        .poll(() => fetch(`${program.url}/up`).then(({ status }) => status), { timeout: 1900, interval: 10 })
+        .toBe(503)
+      expect((await fetch(`${program.url}/a`)).status).toBe(200)
+      expect(await program.ended).toBe(0)
+      const tookMs = performance.now() - begun
+      expect(tookMs).toBeGreaterThan(3900)
+      // twice the delay would be 8 s
+      expect(tookMs).toBeLessThan(7900)
+    },
+  )
 
-  test('while a worker starts again ends all the same', async () => {
+  test('a gateway that is stopped while a worker restarts still ends', async () => {
     const { url } = await hesitant()
     const program = await start({ routes: [{ to: url }], shutdown: { timeout: '20s' } }, '--workers', '2')
     const { workers } = childrenOf(program.child.pid!)
@@ -106,7 +109,7 @@ test.each(['1', '2'])('SIGHUP ends no gateway with %s workers that has no termin
 })
 
 describe('the path of health checks', () => {
-  test('is answered on the traffic port, uncounted, without a Host, and by no other spelling', async () => {
+  test('the path of health checks is answered on the traffic port, uncounted, without a Host, and in one spelling only', async () => {
     const { url: to, received } = await rig.serve()
     const rules = [{ id: 'all', limit: '1/h' }]
     const { port, url } = await rig.guard({ rules, gateway: { healthPath: '/up', routes: [{ to }] } })
@@ -120,7 +123,7 @@ describe('the path of health checks', () => {
     expect(await fetch(`${url}/x`).then(({ status }) => status)).not.toBe(200)
   })
 
-  test('of the admin port may be asked under any name, and nothing else may', async () => {
+  test('health checks of the admin port are answered under any host name, and nothing else is', async () => {
     const { url } = await hesitant()
     const program = await start({ routes: [{ to: url }], admin: { port: 0 } })
     await expect.poll(program.said, { timeout: 10_000 }).toContain('Dashboard: ')

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { randomRuns } from '@test/random-runs'
 import { createLimiter, type Limiter, type SourceStatus } from 'diana-limiter'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { run } from '../../../packages/gateway/src/cli/run.ts'
@@ -12,9 +13,9 @@ import { createGateway } from '../../../packages/gateway/src/gateway.ts'
 import { startEtcd } from '../../../packages/limiter/src/sources/servers/etcd-server.ts'
 import { startRedis } from '../../../packages/limiter/src/sources/servers/redis-server.ts'
 
-interface Centre {
-  /** How a rule file names it. */
-  readonly words: Readonly<Record<string, string>>
+interface ConfigCenter {
+  /** The value of `remote` in a rule file. */
+  readonly remote: Readonly<Record<string, string>>
   put(text: string): Promise<unknown>
   remove(): Promise<unknown>
   stop(signal?: NodeJS.Signals): Promise<void>
@@ -24,22 +25,22 @@ interface Centre {
 
 const key = 'diana/rules'
 
-const centres: Readonly<Record<string, () => Promise<Centre>>> = {
+const centers: Readonly<Record<string, () => Promise<ConfigCenter>>> = {
   async etcd() {
     const server = await startEtcd()
-    const words = { etcd: `http://${server.authority}`, key }
-    return { ...server, words, put: text => server.put(key, text), remove: () => server.remove(key) }
+    const remote = { etcd: `http://${server.authority}`, key }
+    return { ...server, remote, put: text => server.put(key, text), remove: () => server.remove(key) }
   },
   async redis() {
     const server = await startRedis()
     const { client } = server
-    const tell = () => client.publish(`${key}:changed`, '')
-    const words = { redis: `redis://${server.authority}`, key }
+    const notify = () => client.publish(`${key}:changed`, '')
+    const remote = { redis: `redis://${server.authority}`, key }
     return {
       ...server,
-      words,
-      put: async text => [await client.set(key, text), await tell()],
-      remove: async () => [await client.del(key), await tell()],
+      remote,
+      put: async text => [await client.set(key, text), await notify()],
+      remove: async () => [await client.del(key), await notify()],
     }
   },
 }
@@ -62,15 +63,15 @@ interface Answer {
   readonly rule?: string | undefined
 }
 
-/** A gateway in front of a service, with rules of its own and those of a centre. */
-async function house(centre: Centre, words: Readonly<Record<string, string>> = {}) {
+/** A gateway in front of a service, with local rules and those of a config center. */
+async function startGateway(center: ConfigCenter, options: Readonly<Record<string, string>> = {}) {
   const service = createServer((_request, response) => response.end('served')).listen(0, '127.0.0.1')
   await once(service, 'listening')
   closing.push(async () => void service.close())
   const config = join(folder, 'diana.yaml')
   const local =
     'identify: { account: header:x-account-id }\nrules: [{ id: local, match: { path: /local }, limit: 1/10m }]'
-  writeFileSync(config, `remote: ${JSON.stringify({ ...centre.words, ...words })}\n${local}`)
+  writeFileSync(config, `remote: ${JSON.stringify({ ...center.remote, ...options })}\n${local}`)
   const since = Date.now()
   const limiter = await createLimiter({ config })
   const startedMs = Date.now() - since
@@ -99,7 +100,7 @@ async function ask(url: string, account: string): Promise<Answer> {
   })
 }
 
-/** Waits until something holds, and says how long that took. */
+/** Waits until a condition is true, and returns how long that took. */
 async function until(holds: () => boolean | Promise<boolean>, withinMs = 10_000): Promise<number> {
   const since = performance.now()
   while (!(await holds())) {
@@ -109,20 +110,20 @@ async function until(holds: () => boolean | Promise<boolean>, withinMs = 10_000)
   return performance.now() - since
 }
 
-const gate = (limit: string): string => `rules: [{ id: gate, match: { path: /gate }, limit: ${limit} }]`
-const open = gate('1000000/s')
-const shut = gate('0/s')
+const gateRule = (limit: string): string => `rules: [{ id: gate, match: { path: /gate }, limit: ${limit} }]`
+const open = gateRule('1000000/s')
+const shut = gateRule('0/s')
 
-describe.each(Object.entries(centres))('rules from a real %s', (_name, startCentre) => {
-  let centre: Centre
+describe.each(Object.entries(centers))('rules from a real %s', (_name, startCenter) => {
+  let center: ConfigCenter
   beforeAll(async () => {
-    centre = await startCentre()
+    center = await startCenter()
   }, 60_000)
-  afterAll(() => centre.close())
+  afterAll(() => center.close())
 
-  test('a change is enforced within a second', async () => {
-    await centre.put(open)
-    const { ask } = await house(centre)
+  test('a change in a config center is enforced within a second', async () => {
+    await center.put(open)
+    const { ask } = await startGateway(center)
     const statusOf = async () => (await ask('/gate')).status
     expect(await statusOf()).toBe(200)
     for (const [text, status] of [
@@ -131,12 +132,14 @@ describe.each(Object.entries(centres))('rules from a real %s', (_name, startCent
       [shut, 503],
       [open, 200],
     ] as const) {
-      await centre.put(text)
+      await center.put(text)
       expect(await until(async () => (await statusOf()) === status)).toBeLessThan(1000)
     }
   })
 
-  test('200 changes and more under load fail no call and lose no count', { timeout: 120_000 }, async () => {
+  test('many changes of rules under load fail no call and lose no count', { timeout: 600_000 }, async () => {
+    // an odd number: the last change leaves the moving limits at their largest
+    const changes = 1 + 2 * randomRuns(30)
     // in a year no token comes back while this runs
     const algorithms = [
       ['sliding-window', '10m'],
@@ -160,15 +163,14 @@ describe.each(Object.entries(centres))('rules from a real %s', (_name, startCent
       const whole = `  - { id: whole, limit: 1000000/s, algorithm: ${change % 3 === 0 ? 'token-bucket' : 'fixed-window'} }`
       return ['rules:', ...steady, account, ...moving, ...unrelated, whole].join('\n')
     }
-    await centre.put(documentOf(0))
-    const { limiter, ask } = await house(centre)
+    await center.put(documentOf(0))
+    const { limiter, ask } = await startGateway(center)
     const load = new Load(ask, [...paths, '/free/a'])
-    const slowest = await changeMany(centre, limiter, 201, documentOf)
-    // the last change has left the moving limits at their largest
+    const slowest = await changeMany(center, limiter, changes, documentOf)
     const { passed, failed, calls } = await load.stop()
     expect(failed).toEqual([])
     expect(slowest).toBeLessThan(1000)
-    expect(calls).toBeGreaterThan(500)
+    expect(calls).toBeGreaterThan(2 * changes)
     for (const path of paths) expect([path, passed[path]]).toEqual([path, path.startsWith('/steady') ? 50 : 42])
     expect(Object.entries(passed).filter(([call]) => call.startsWith('/account'))).toEqual(
       load.accounts.map(account => [`/account ${account}`, 15]),
@@ -181,83 +183,83 @@ describe.each(Object.entries(centres))('rules from a real %s', (_name, startCent
     ['nonsense', '<html>502 Bad Gateway</html>'],
     ['half a document', open.slice(0, 30)],
     ['the wrong types', 'rules: { gate: 5 }'],
-    ['words that are not its to say', `${open}\ntrustProxy: 5`],
+    ['options that it may not set', `${open}\ntrustProxy: 5`],
     ['four megabytes and more', `${open} # ${'x'.repeat(5 * 1024 * 1024)}`],
     ['too many rules', `rules: [${'{ id: gate, limit: 1/s }, '.repeat(10_001)}]`],
     [
-      'a bomb',
+      'an alias bomb',
       `a: &a [${'x,'.repeat(99)}]\nb: &b [${'*a,'.repeat(99)}]\nc: &c [${'*b,'.repeat(99)}]\nrules: [${'*c,'.repeat(99)}]`,
     ],
-  ])('that turn into %s disarm nothing', async (_, text) => {
-    await centre.put(shut)
-    const { ask, remote } = await house(centre)
+  ])('rules of a config center that turn into %s leave the last good ones in force', async (_, text) => {
+    await center.put(shut)
+    const { ask, remote } = await startGateway(center)
     const { version } = remote()
-    await centre.put(text)
+    await center.put(text)
     await until(() => remote().trouble !== undefined)
     expect(await ask('/gate')).toEqual({ status: 503, rule: 'gate' })
     expect(remote()).toMatchObject({ version, taken: 1 })
-    await centre.put(open)
+    await center.put(open)
     await until(() => remote().taken === 2)
     expect([(await ask('/gate')).status, remote().trouble]).toEqual([200, undefined])
   })
 
-  test('that are deleted leave the local rules to running and to new processes', async () => {
-    await centre.put(shut)
-    const running = await house(centre)
+  test('deleted rules of a config center leave the local rules to running and new processes', async () => {
+    await center.put(shut)
+    const running = await startGateway(center)
     expect(await running.ask('/gate')).toEqual({ status: 503, rule: 'gate' })
-    await centre.remove()
+    await center.remove()
     await until(() => running.remote().trouble !== undefined)
-    const starting = await house(centre)
+    const starting = await startGateway(center)
     for (const { ask, remote } of [running, starting]) {
       expect([(await ask('/gate')).status, (await ask('/local')).status]).toEqual([200, 200])
       expect(await ask('/local')).toEqual({ status: 503, rule: 'local' })
       expect(remote().trouble).toContain('there is no document, so the local rules are in force')
     }
-    await centre.put(shut)
+    await center.put(shut)
     for (const { ask } of [running, starting]) await until(async () => (await ask('/gate')).status === 503)
   })
 
-  test('stay while the centre is killed, and are followed again when it is back', async () => {
-    await centre.put(shut)
-    const { ask, remote } = await house(centre)
-    await centre.stop('SIGKILL')
+  test('rules of a config center stay in force while it is down, and are followed again when it is back', async () => {
+    await center.put(shut)
+    const { ask, remote } = await startGateway(center)
+    await center.stop('SIGKILL')
     await until(() => remote().trouble !== undefined)
     expect(await ask('/gate')).toEqual({ status: 503, rule: 'gate' })
     expect(remote()).toMatchObject({ taken: 1, rejected: 0 })
-    await centre.start()
-    await centre.put(open)
+    await center.start()
+    await center.put(open)
     await until(async () => (await ask('/gate')).status === 200)
     expect(remote()).toMatchObject({ taken: 2, trouble: undefined })
   })
 
-  test('are waited for no longer than the start may take, and taken when they come', async () => {
-    await centre.put(shut)
-    await centre.stop()
-    const { ask, remote, startedMs } = await house(centre)
+  test('the start waits a bounded time for a config center, and applies its rules when they come', async () => {
+    await center.put(shut)
+    await center.stop()
+    const { ask, remote, startedMs } = await startGateway(center)
     expect(startedMs).toBeLessThan(2000)
     expect([(await ask('/gate')).status, (await ask('/local')).status]).toEqual([200, 200])
     expect(await ask('/local')).toEqual({ status: 503, rule: 'local' })
     expect(remote()).toMatchObject({ taken: 0, trouble: expect.stringContaining('cannot be read') })
-    await centre.start()
+    await center.start()
     await until(async () => (await ask('/gate')).status === 503)
     expect(await ask('/local')).toEqual({ status: 503, rule: 'local' })
   })
 
-  test('are those of the snapshot after a start without the centre', async () => {
-    const snapshot = join(folder, `${Object.keys(centre.words)[0]}.snapshot`)
-    await centre.put(shut)
-    const first = await house(centre, { snapshot })
+  test('a start without the config center uses the rules of the snapshot', async () => {
+    const snapshot = join(folder, `${Object.keys(center.remote)[0]}.snapshot`)
+    await center.put(shut)
+    const first = await startGateway(center, { snapshot })
     const { version } = first.remote()
     await first.limiter.close()
     expect(JSON.parse(readFileSync(snapshot, 'utf8'))).toMatchObject({ version, text: shut })
-    await centre.stop()
-    const { ask, remote } = await house(centre, { snapshot })
+    await center.stop()
+    const { ask, remote } = await startGateway(center, { snapshot })
     expect(await ask('/gate')).toEqual({ status: 503, rule: 'gate' })
     expect(remote()).toMatchObject({ fromSnapshot: true, version })
-    await centre.start()
+    await center.start()
     await until(() => !remote().fromSnapshot)
     expect(remote()).toMatchObject({ version, trouble: undefined })
-    await centre.put(open)
+    await center.put(open)
     await until(async () => (await ask('/gate')).status === 200)
   })
 })
@@ -285,7 +287,7 @@ describe('diana start', () => {
     }
   }
 
-  test('says what went wrong before it listened, and whose rules it goes on with', async () => {
+  test('diana start reports problems from before it listened, and which rules are in force', async () => {
     const snapshot = join(folder, 'start.snapshot')
     const name = 'etcd http://127.0.0.1:1 rules'
     writeFileSync(snapshot, JSON.stringify({ source: name, version: '7', text: shut }))
@@ -295,7 +297,7 @@ describe('diana start', () => {
     })
   })
 
-  test('says when the rules change, and when they cannot be obeyed', async () => {
+  test('diana start reports changed rules and invalid rules', async () => {
     const rules = join(folder, 'remote.yaml')
     writeFileSync(rules, shut)
     await start({ file: rules }, async heard => {
@@ -309,7 +311,7 @@ describe('diana start', () => {
 
 /** Changes the rules again and again, each once the one before is in force; returns the longest that one took. */
 async function changeMany(
-  centre: Centre,
+  center: ConfigCenter,
   limiter: Limiter,
   changes: number,
   documentOf: (change: number) => string,
@@ -317,7 +319,7 @@ async function changeMany(
   let slowest = 0
   for (let change = 1; change <= changes; change++) {
     const taken = once(limiter.events, 'rules')
-    await centre.put(documentOf(change))
+    await center.put(documentOf(change))
     const since = performance.now()
     await taken
     slowest = Math.max(slowest, performance.now() - since)

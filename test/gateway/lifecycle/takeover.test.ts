@@ -31,7 +31,7 @@ async function start(...args: readonly string[]): Promise<Program & { readonly c
   return program
 }
 
-test('a new process that cannot start leaves the old one in its place', async () => {
+test('a new process that cannot start leaves the old one running', async () => {
   const program = await start()
   const good = readFileSync(program.config)
   writeFileSync(program.config, 'rules: [')
@@ -46,7 +46,7 @@ test('a new process that cannot start leaves the old one in its place', async ()
   expect(await call(program.url)).toBe('200')
 })
 
-test('a process that is told to end while a new one starts leaves none behind', async () => {
+test('a process that is stopped while a new one starts leaves none behind', async () => {
   const program = await start()
   const gone = once(program.child, 'exit')
   program.child.kill('SIGUSR2')

@@ -40,7 +40,7 @@ async function failuresOf(outcomes: Promise<ReadonlyMap<string, number>>): Promi
 }
 
 describe('workers', () => {
-  test('admit exactly the limit together, under wrk', async () => {
+  test('workers admit exactly the limit together, under wrk', async () => {
     const { url, received } = await rig.serve()
     const rules = [
       { id: 'all', limit: '2000/h' },
@@ -56,7 +56,7 @@ describe('workers', () => {
     expect(program.said()).not.toContain('by themselves')
   })
 
-  test('know the cookies of each other, and tell of the addresses of services as one', async () => {
+  test('workers accept the sticky cookies of each other, and report the addresses of services together', async () => {
     const services = await Promise.all(['a', 'b', 'c'].map(name => rig.serve((_, response) => response.end(name))))
     const to = services.map(({ url }) => url)
     const gateway = { routes: [{ to, sticky: { cookie: 'route' } }], admin: { port: 0 } }
@@ -78,7 +78,7 @@ describe('workers', () => {
     )
   })
 
-  test('are one gateway to whoever reads the metrics', async () => {
+  test('the metrics of workers are those of one gateway', async () => {
     const { url } = await rig.serve()
     const rules = [{ id: 'all', limit: '40/h' }]
     const gateway = { routes: [{ to: url }], admin: { port: 0 } }
@@ -100,7 +100,7 @@ describe('workers', () => {
       ])
   })
 
-  test('one that is killed costs only the calls it had, and no count', async () => {
+  test('a killed worker loses only its open calls, and no count', async () => {
     const { url, received } = await rig.serve()
     const rules = [{ id: 'all', limit: '3000/h' }]
     const program = await start({ rules, gateway: { routes: [{ to: url }] } }, '--workers', '2')
@@ -120,7 +120,7 @@ describe('workers', () => {
     expect(received.length).toBeGreaterThanOrEqual(3000 - connections)
   })
 
-  test('one that is killed gives back the places it held', async () => {
+  test('the concurrency slots of a killed worker are released', async () => {
     const pending: ServerResponse[] = []
     const { url } = await rig.serve((_request, response) => pending.push(response))
     const rules = [{ id: 'places', limit: 4, algorithm: 'concurrency' }]
@@ -145,7 +145,7 @@ describe('workers', () => {
     expect(new Set(await Promise.all(again))).toEqual(new Set(['200']))
   })
 
-  test('go on while nobody counts, and count together again', async () => {
+  test('workers continue while the counting process is down, and count together again', async () => {
     const { url } = await rig.serve()
     const rules = [{ id: 'all', limit: '1000000/h' }]
     const program = await start({ rules, gateway: { routes: [{ to: url }] } }, '--workers', '2')
@@ -157,7 +157,7 @@ describe('workers', () => {
     expect([...(await stop()).keys()]).toEqual(['200'])
   })
 
-  test('finish what they have begun when told to end', async () => {
+  test('workers finish open calls when they are stopped', async () => {
     const { url } = await rig.serve((_request, response) => setTimeout(() => response.end('served'), 20))
     const rules = [{ id: 'all', limit: '1000000/h' }]
     const program = await start({ rules, gateway: { routes: [{ to: url }] } }, '--workers', '2')
@@ -168,7 +168,7 @@ describe('workers', () => {
     expect(await failuresOf(stop())).toEqual([])
   })
 
-  test('are not started on rules that cannot be obeyed', async () => {
+  test('workers are not started with invalid rules', async () => {
     const config = join(rig.folder(), 'diana.yaml')
     writeFileSync(config, 'rules: [{ id: all, limit: 5/x }]')
     await expect(startDiana(['--config', config, '--workers', '2'])).rejects.toThrow(/5\/x/)
@@ -176,7 +176,7 @@ describe('workers', () => {
 })
 
 describe('one process', () => {
-  test('finishes what it has begun when told to end', async () => {
+  test('a single process finishes open calls when it is stopped', async () => {
     const { url } = await rig.serve((_request, response) => setTimeout(() => response.end('served'), 20))
     const rules = [{ id: 'all', limit: '1000000/h' }]
     const program = await start({ rules, gateway: { routes: [{ to: url }] } })
@@ -189,7 +189,7 @@ describe('one process', () => {
 })
 
 describe('two gateways', () => {
-  test('on one Redis share one limit', async () => {
+  test('two gateways on one Redis share one limit', async () => {
     const redis = await startRedis()
     rig.later(() => redis.close())
     const { url, received } = await rig.serve()

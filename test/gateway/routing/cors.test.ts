@@ -25,22 +25,25 @@ describe('pages of other origins', () => {
     ['a refusal', none, {}, 503],
     ['a service that cannot be reached', undefined, { to: 'http://127.0.0.1:9' }, 502],
     ['a path that no route takes', undefined, { path: '/elsewhere' }, 404],
-  ])('may read %s if their origin is listed, and others may not', async (_, rules, more, status) => {
-    const { url: to } = await rig.serve()
-    const gateway = { cors: { origins: [page] }, routes: [{ to, ...more }] }
-    const { url } = await rig.guard({ ...(rules ? { rules } : {}), gateway })
-    const listed = await ask(url, { origin: page })
-    expect(listed.status).toBe(status)
-    expect(listed.headers['access-control-allow-origin']).toBe(page)
-    expect(listed.headers['access-control-expose-headers']).toContain('Retry-After')
-    expect(listed.headers.vary).toContain('Origin')
-    for (const origin of ['https://evil.example', 'https://app.example.evil', 'null', 'http://app.example']) {
-      const other = await ask(url, { origin })
-      expect([origin, other.headers['access-control-allow-origin']]).toEqual([origin, undefined])
-    }
-  })
+  ])(
+    'pages of other origins may read %s if their origin is listed, and others may not',
+    async (_, rules, more, status) => {
+      const { url: to } = await rig.serve()
+      const gateway = { cors: { origins: [page] }, routes: [{ to, ...more }] }
+      const { url } = await rig.guard({ ...(rules ? { rules } : {}), gateway })
+      const listed = await ask(url, { origin: page })
+      expect(listed.status).toBe(status)
+      expect(listed.headers['access-control-allow-origin']).toBe(page)
+      expect(listed.headers['access-control-expose-headers']).toContain('Retry-After')
+      expect(listed.headers.vary).toContain('Origin')
+      for (const origin of ['https://evil.example', 'https://app.example.evil', 'null', 'http://app.example']) {
+        const other = await ask(url, { origin })
+        expect([origin, other.headers['access-control-allow-origin']]).toEqual([origin, undefined])
+      }
+    },
+  )
 
-  test('are told before a call by the gateway itself, and no rule counts that', async () => {
+  test('preflight requests are answered by the gateway, and no rule counts them', async () => {
     const { url: to, received } = await rig.serve()
     const rules = [{ id: 'one', limit: '1/h' }]
     const { url } = await rig.guard({
@@ -64,7 +67,7 @@ describe('pages of other origins', () => {
     expect((await ask(`${url}/a`, { ...preflight, origin: 'https://evil.example' }, 'OPTIONS')).status).toBe(503)
   })
 
-  test('see what the service says where it says it itself', async () => {
+  test('pages of other origins get the CORS headers of the service if it sends them', async () => {
     const { url: to } = await rig.serve((_request, response) => {
       response
         .setHeader('access-control-allow-origin', 'https://other.example')
@@ -88,6 +91,6 @@ test.each([
   [{ origins: 'app.example' }, 'is not an origin'],
   [{ origins: 'https://app.example/' }, 'write "https://app.example"'],
   [{}, 'origins'],
-])('%j under cors is a mistake', async (cors, told) => {
+])('the cors setting %j is a mistake', async (cors, told) => {
   await expect(rig.guard({ gateway: { cors, routes: [{ to: 'http://127.0.0.1:9' }] } })).rejects.toThrow(told)
 })

@@ -20,7 +20,7 @@ async function call(url: string, method: 'GET' | 'HEAD' | 'POST' = 'GET', body?:
 }
 
 describe('an answer of the gateway itself', () => {
-  test('has the status, the text and the headers of its route', async () => {
+  test('an answer of the gateway itself has the status, the text and the headers of its route', async () => {
     const headers = { 'content-type': 'application/json', 'x-from': 'gateway' }
     const { url } = await guard({ path: '/status', answer: { status: 418, body: '{"tea":true}', headers } })
     const answer = await call(`${url}/status/below?x=1`)
@@ -30,7 +30,7 @@ describe('an answer of the gateway itself', () => {
     expect([head.status, head.text, head.headers['content-length']]).toEqual([418, '', '12'])
   })
 
-  test('is plain text, or empty, unless its route says more', async () => {
+  test('an answer of the gateway itself is plain text, or empty, unless its route says more', async () => {
     const { url } = await guard({ path: '/a', answer: { body: 'grüße' } }, { path: '/b', answer: { status: 204 } })
     const text = await call(`${url}/a`)
     expect([text.status, text.text, text.headers['content-type']]).toEqual([200, 'grüße', 'text/plain; charset=utf-8'])
@@ -38,13 +38,13 @@ describe('an answer of the gateway itself', () => {
     expect([empty.status, empty.text, empty.headers['content-type']]).toEqual([204, '', undefined])
   })
 
-  test('is counted like any other', async () => {
+  test('an answer of the gateway itself is counted like any other', async () => {
     const rules = [{ id: 'one', limit: '1/h' }]
     const { url } = await rig.guard({ rules, gateway: { routes: [{ answer: { body: 'ok' } }] } })
     expect([(await call(url)).status, (await call(url)).status]).toEqual([200, 503])
   })
 
-  test('answers an offer of a WebSocket as well', async () => {
+  test('an answer of the gateway itself is also sent to a WebSocket request', async () => {
     const { port } = await guard({ answer: { status: 404, body: 'none here' } })
     const offer = 'Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13'
     expect(await sendRaw(port, `GET / HTTP/1.1\r\nHost: a\r\n${offer}\r\n\r\n`)).toMatch(/ 404 .*none here$/s)
@@ -64,7 +64,7 @@ describe('a redirect', () => {
     ['/old/a?x=1', { to: '/new', keepPath: false }, '/new?x=1'],
     ['/old/a?x=1', { to: '/new', keepQuery: false }, '/new/a'],
     ['/old/a?x=1', { to: 'https://new.test/there', keepPath: false, keepQuery: false }, 'https://new.test/there'],
-  ])('of %s by %j leads to %s', async (target, redirect, location) => {
+  ])('a redirect of %s by %j leads to %s', async (target, redirect, location) => {
     const { url } = await guard({ path: '/old', redirect })
     const answer = await call(`${url}${target}`)
     expect([answer.status, answer.headers.location, answer.text.slice(0, 1)]).toEqual(
@@ -72,12 +72,12 @@ describe('a redirect', () => {
     )
   })
 
-  test('has the status of its route', async () => {
+  test('a redirect has the status of its route', async () => {
     const { url } = await guard({ redirect: { to: 'https://new.test', status: 308 } })
     expect((await call(`${url}/a`)).status).toBe(308)
   })
 
-  test('never leads to a host of the caller’s choice, however the target is spelled', async () => {
+  test('a redirect never leads to a host of the caller’s choice, however the target is spelled', async () => {
     const { port } = await guard({ path: '/to', redirect: { to: 'https://new.test/base' } }, { redirect: { to: '/' } })
     const piece = fc.constantFrom(
       '/',
@@ -112,7 +112,7 @@ describe('a redirect', () => {
 })
 
 describe('a body limit of a route', () => {
-  test('takes the place of that of all routes, larger or smaller, whether a length announces the body or not', async () => {
+  test('the body limit of a route replaces the general one, larger or smaller, with or without a declared length', async () => {
     const { url: to } = await rig.serve((incoming, response) => {
       incoming.resume().on('end', () => response.end('served'))
     })
@@ -162,7 +162,7 @@ describe('a file is refused', () => {
     ['    - { answer: { headers: { content-length: "3" } } }', /belongs to the connection/],
     ['    - { methods: [GET], to: "http://a" }', /did you mean method/],
     ['    - { method: GETT, to: "http://a" }', /did you mean GET/],
-  ])('if a route is %s', (routes, message) => {
+  ])('a file is refused if a route is %s', (routes, message) => {
     expect(mistakesIn(routes).join('\n')).toMatch(message)
   })
 
@@ -172,7 +172,7 @@ describe('a file is refused', () => {
     ['{ method: [GET, PUT], to: "http://a" }', '{ method: [put, get], answer: {} }'],
     ['{ header: { X-A: "1", x-b: "2" }, to: "http://a" }', '{ header: { x-B: "2", x-a: "1" }, to: "http://b" }'],
     ['{ path: /%61, to: "http://a" }', '{ path: /a, to: "http://b" }'],
-  ])('if two routes are alike, with the lines of both: %s and %s', (one, other) => {
+  ])('a file is refused if two routes are alike, with the lines of both: %s and %s', (one, other) => {
     const mistakes = mistakesIn(`    - ${one}\n    - { path: /between, to: "http://c" }\n    - ${other}`)
     expect(mistakes).toEqual([
       expect.stringMatching(/^4: .*as routes\[2\] does: leave one out/),

@@ -91,7 +91,7 @@ describe('a header that Connection names', () => {
   const rules = [{ id: 'each', by: 'account', limit: '1/h' }]
   const identify = { account: ['header:x-account-id'] }
 
-  test('is neither counted nor forwarded', async () => {
+  test('a header that Connection names is neither counted nor forwarded', async () => {
     const { send, received } = await guardService({ identify, rules })
     const statuses: number[] = []
     for (const account of ['a', 'b', 'c']) {
@@ -101,7 +101,7 @@ describe('a header that Connection names', () => {
     expect(received[0]!.headers).not.toHaveProperty('x-account-id')
   })
 
-  test('cannot be one that a filter of the chain writes, nor one about the way here', async () => {
+  test('Connection cannot remove headers that filters write, or forwarding headers', async () => {
     const { send, received } = await guardService({ gateway: { filters: [shopOnly] } })
     const named =
       'Connection: x-api-key-name, content-length, host, x-forwarded-for, X-Forwarded-Proto, transfer-encoding'
@@ -153,7 +153,7 @@ describe('the host', () => {
     '::1',
     'x'.repeat(300),
     'caf\u00e9.example.com',
-  ])('%j is none, and gets a 400', async host => {
+  ])('the invalid host %j gets a 400', async host => {
     const { send, received } = await guardService({})
     expect(await send('/', `Host: ${host}`)).toBe(400)
     expect(received).toEqual([])
@@ -169,7 +169,7 @@ describe('the host', () => {
       'api.example.com:',
     ],
     ['[2001:db8::1]', '[2001:DB8:0:0::1]:80', '[2001:db8:0:0:0:0:0:1]'],
-  ])('%s is one host to routes, rules and keys however it is written', async (...hosts) => {
+  ])('the host %s is the same for routes, rules and keys in any spelling', async (...hosts) => {
     const named = await rig.serve()
     const other = await rig.serve()
     const [host] = hosts
@@ -184,7 +184,7 @@ describe('the host', () => {
     expect([named.received.length, other.received.length]).toEqual([1, 0])
   })
 
-  test('every host that a route of *.example.com takes meets the rules about *.example.com', async () => {
+  test('every host that a route of *.example.com accepts matches rules for *.example.com', async () => {
     const named = await rig.serve()
     const rules = [{ id: 'named', match: { host: '*.example.com' }, limit: '1/h' }]
     const { port } = await rig.guard({ rules, gateway: { routes: [{ host: '*.example.com', to: named.url }] } })
@@ -194,7 +194,7 @@ describe('the host', () => {
     }
   })
 
-  test('of the target is the one that is called, whatever the header says', async () => {
+  test('the host of an absolute target wins over the Host header', async () => {
     const named = await rig.serve()
     const other = await rig.serve()
     const routes = [{ host: 'b.example.com', keepHost: true, to: named.url }, { to: other.url }]

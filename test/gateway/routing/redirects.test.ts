@@ -32,7 +32,7 @@ describe('a redirect of nginx', () => {
   })
 })
 
-test('a service over http is told the Host that the caller asked for, unless the route says otherwise', async () => {
+test('a service over http gets the Host of the caller, unless the route says otherwise', async () => {
   const { url: to, received } = await rig.serve()
   const routes = [{ to }, { path: '/own', keepHost: false, to }]
   const { url } = await rig.guard({ gateway: { routes } })
@@ -41,7 +41,7 @@ test('a service over http is told the Host that the caller asked for, unless the
   expect(received.map(({ headers }) => headers.host)).toEqual(['shop.example', new URL(to).host])
 })
 
-test('what a trusted proxy says of the protocol is believed, also if the caller has the same address', async () => {
+test('the protocol that a trusted proxy reports is used, also if the caller has the same address', async () => {
   const { url: to, received } = await rig.serve()
   const { url } = await rig.guard({ trustProxy: ['127.0.0.1'], gateway: { routes: [{ to }] } })
   const headers = { 'x-forwarded-for': '127.0.0.1', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'shop.example' }

@@ -15,8 +15,8 @@ async function get(url: string, headers: Record<string, string> = {}) {
   return { status: statusCode, headers: received, text: await body.text() }
 }
 
-describe('a call goes', () => {
-  test('by its host and the longest path that fits, whatever its spelling', async () => {
+describe('routing of a call', () => {
+  test('a call is routed by its host and the longest matching path, in any spelling', async () => {
     const names = ['shop', 'cart', 'wild', 'rest'] as const
     const services = await Promise.all(names.map(name => rig.serve((_request, response) => response.end(name))))
     const [shop, cart, wild, rest] = services.map(({ url }) => url)
@@ -42,7 +42,7 @@ describe('a call goes', () => {
     expect(await where('/', 'notshop.test')).toBe('rest')
   })
 
-  test('nowhere without a route, and is counted all the same', async () => {
+  test('a call without a route is not forwarded, but counted', async () => {
     const { url } = await rig.serve()
     const guarded = await rig.guard({
       rules: [{ id: 'all', limit: '1/m' }],
@@ -52,7 +52,7 @@ describe('a call goes', () => {
     expect((await get(`${guarded.url}/api`)).status).toBe(503)
   })
 
-  test('with its path and headers rewritten as the route says', async () => {
+  test('a call is forwarded with path and headers rewritten by its route', async () => {
     const { url, received } = await rig.serve((_request, response) => {
       response.setHeader('server', 'old').setHeader('x-powered-by', 'php').setHeader('set-cookie', ['a=1', 'b=2']).end()
     })
@@ -84,15 +84,15 @@ describe('a call goes', () => {
   })
 })
 
-describe('of several addresses', () => {
-  test('each is asked in turn', async () => {
+describe('several addresses of a service', () => {
+  test('several addresses of a service are used in turn', async () => {
     const services = await Promise.all([rig.serve(), rig.serve(), rig.serve()])
     const { url } = await rig.guard({ gateway: { routes: [{ to: services.map(one => one.url) }] } })
     for (let i = 0; i < 9; i++) expect((await get(url)).status).toBe(200)
     expect(services.map(({ received }) => received.length)).toEqual([3, 3, 3])
   })
 
-  test('one that is down costs nobody his call, is left alone, and comes back', async () => {
+  test('an address that is down loses no call, gets no calls for a while, and comes back', async () => {
     const good = await rig.serve()
     const bad = await rig.serve()
     const { port } = new URL(bad.url)
@@ -111,7 +111,7 @@ describe('of several addresses', () => {
       .toBeGreaterThan(2)
   })
 
-  test('a call with a body, or one that may not be repeated, is sent once', async () => {
+  test('a call with a body, or one that must not be repeated, is sent once', async () => {
     const reached: string[] = []
     const resetting = await rig.serveRaw(socket =>
       socket.once('data', data => {
@@ -133,7 +133,7 @@ describe('of several addresses', () => {
   })
 })
 
-describe('a service that', () => {
+describe('a failing service', () => {
   const within = async (ms: number, work: Promise<{ status: number; text: string }>) => {
     const begun = performance.now()
     const { status, text } = await work
@@ -141,14 +141,14 @@ describe('a service that', () => {
     return [status, (JSON.parse(text) as { detail: string }).detail]
   }
 
-  test('does not begin to answer is given up with 504', async () => {
+  test('a service that does not begin to answer gives a 504', async () => {
     const { url } = await rig.serve(() => {})
     const route = { to: url, timeouts: { headers: '300ms' } }
     const guarded = await rig.guard({ gateway: { routes: [route] } })
     expect(await within(3000, get(guarded.url))).toEqual([504, 'The service did not answer in time.'])
   })
 
-  test('stops in the middle of its answer ends the connection, since the status is said', async () => {
+  test('a service that stops in the middle of its answer ends the connection, since the status was sent', async () => {
     const { url } = await rig.serve((_request, response) =>
       response.writeHead(200, { 'content-length': 10 }).write('half'),
     )
@@ -164,7 +164,7 @@ describe('a service that', () => {
     ['sends a header without a name', 'HTTP/1.1 200 OK\r\n: x\r\n\r\n'],
     ['has endless headers', `HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(10_000)}\r\n`],
     ['upgrades though nobody asked', 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n'],
-  ])('%s is answered for with 502', async (_, bytes) => {
+  ])('a service that %s gives a 502', async (_, bytes) => {
     const url = await rig.serveRaw(socket => socket.once('data', () => socket.end(bytes)))
     const guarded = await rig.guard({ gateway: { routes: [{ to: url }] } })
     const [status] = await within(5000, get(guarded.url))
@@ -174,7 +174,7 @@ describe('a service that', () => {
 })
 
 describe('a changed file', () => {
-  test('changes routes and rules together, or neither', async () => {
+  test('a changed file changes routes and rules together, or neither', async () => {
     const [one, two] = [await rig.serve(), await rig.serve()]
     const guarded = await rig.guard({ gateway: { routes: [{ to: one.url }] } })
     await get(guarded.url)
@@ -198,7 +198,7 @@ describe('a changed file', () => {
     expect(two.received.length).toBeGreaterThan(0)
   })
 
-  test('under load fails no call', async () => {
+  test('a changed file under load fails no call', async () => {
     const services = [await rig.serve(), await rig.serve()]
     const documents = services.map(({ url }) => ({ gateway: { routes: [{ to: url }] } }))
     const guarded = await rig.guard(documents[0]!)
@@ -222,7 +222,7 @@ describe('a changed file', () => {
     expect(services.every(({ received }) => received.length > 10)).toBe(true)
   })
 
-  test('with a section for the gateway is a good rule file for the library', async () => {
+  test('a changed file with a section for the gateway is a good rule file for the library', async () => {
     const folder = rig.folder()
     const config = join(folder, 'diana.yaml')
     writeFileSync(config, 'rules: [{ id: all, limit: 1/m }]\ngateway: { whatever: [the, gateway, says] }\n')
@@ -236,7 +236,7 @@ describe('the chain', () => {
   const key = 'a-long-random-key'
   const sha256 = createHash('sha256').update(key).digest('hex')
 
-  test('asks the filters of the file in their order, with their options, and none of a refused call', async () => {
+  test('the filters of the file run in their order, with their options, and not for refused calls', async () => {
     const { url, received } = await rig.serve()
     const folder = rig.folder()
     const module = (name: string) =>
@@ -269,7 +269,7 @@ describe('the chain', () => {
     expect([refused.status, refused.headers['x-seen']]).toEqual([503, undefined])
   })
 
-  test('lets a filter change the answer of a service', async () => {
+  test('the chain lets a filter change the answer of a service', async () => {
     const { url } = await rig.serve()
     const folder = rig.folder()
     writeFileSync(
@@ -291,7 +291,7 @@ describe('the chain', () => {
   test.each([
     ['./none.mjs', 'the filter ./none.mjs cannot be loaded'],
     ['hmac-signatur', 'name api-key, hmac-signature, a path'],
-  ])('does not begin with the filter %s', async (use, message) => {
+  ])('the gateway does not start with the filter %s', async (use, message) => {
     await expect(rig.guard({ gateway: { filters: [use], routes: [{ to: 'http://a' }] } })).rejects.toThrow(message)
   })
 })

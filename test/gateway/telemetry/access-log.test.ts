@@ -182,7 +182,7 @@ function callers(port: number): Record<string, (id: number) => Promise<Expected>
 }
 
 describe('the access log', () => {
-  test('has exactly one line for each call of any kind, and the metrics count the same calls', async () => {
+  test('the access log has exactly one line for each call of any kind, and the metrics count the same calls', async () => {
     const { path, port, gateway, httpStats } = await startAll()
     const kinds = Object.entries(callers(port))
     const expected: string[] = []
@@ -218,7 +218,7 @@ describe('the access log', () => {
     expect(sum(one => one.bytesOut)).toBe(lines.reduce((total, one) => total + one.bytesOut, 0))
   })
 
-  test('tells of a call that passed: where it went, how long it took, who called and by which id', async () => {
+  test('the access log has route, duration, caller and id of an admitted call', async () => {
     const { path, url, service, gateway } = await startAll()
     const answer = await fetch(`${url}/a/1?b=c`, { headers: { 'user-agent': 'agent', referer: 'http://r/?x=y' } })
     await answer.text()
@@ -237,7 +237,7 @@ describe('the access log', () => {
     expect(Math.abs(Date.parse(String(line!.time)) - Date.now())).toBeLessThan(10_000)
   })
 
-  test('names the rule that refused a call, the shadow rule that would have, and the second try', async () => {
+  test('the access log names the refusing rule, the shadow rule, and retries', async () => {
     const { path, url, service, gateway } = await startAll()
     for (const target of ['/limited/1', '/shadowed/1', '/retried/1']) {
       await (await fetch(url + target)).text()
@@ -250,7 +250,7 @@ describe('the access log', () => {
     expect(retried).toMatchObject({ tries: 2, upstream: service.url, status: 200 })
   })
 
-  test('counts the bytes of calls that were sent at once as those of each answer', async () => {
+  test('the access log counts the bytes of calls that were sent at once as those of each answer', async () => {
     const { path, port, gateway } = await startAll()
     const get = (target: string, more = '') => `GET ${target} HTTP/1.1\r\nHost: a\r\n${more}\r\n`
     // the second is answered in the turn of the event loop in which the first ends
@@ -264,7 +264,7 @@ describe('the access log', () => {
     expect(answers).toHaveLength(4)
   })
 
-  test('counts the bytes of each call on a kept connection as its own', async () => {
+  test('the access log counts the bytes of each call on a kept connection as its own', async () => {
     const { path, port, gateway } = await startAll()
     const post = (body: string, more = '') =>
       `POST /a/1 HTTP/1.1\r\nHost: a\r\n${more}Content-Length: ${body.length}\r\n\r\n${body}`
@@ -288,7 +288,7 @@ describe('the access log', () => {
 })
 
 describe('hostile bytes', () => {
-  test('never make a second line or break one, in either format', async () => {
+  test('hostile bytes never make a second line or break one, in either format', async () => {
     const service = await rig.serve()
     const texts = [
       '\\"} \\n{\\"status\\":200}',
@@ -386,7 +386,7 @@ test('the combined format is what nginx writes of the same calls', async () => {
   expect(comparable(ours)).toEqual(comparable(theirs))
 })
 
-test('an id from a trusted proxy is kept, and every other one replaced', async () => {
+test('the request id of a trusted proxy is kept, and any other one is replaced', async () => {
   const service = await rig.serve((_request, response) => response.end())
   const own = /^[\da-f]{32}$/
   for (const trustProxy of [0, 1]) {

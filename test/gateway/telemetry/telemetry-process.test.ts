@@ -43,7 +43,7 @@ const numbered = (count: number, prefix: string): string[] =>
   Array.from({ length: count }, (_, at) => `/${prefix}/${at}`)
 
 describe('a log file of several workers', () => {
-  test('has one whole line per call, also while it is renamed, and the metrics are the sum of all workers', async () => {
+  test('a log file of several workers has one whole line per call, also while it is renamed, and the metrics are the sum of all workers', async () => {
     const { url, child, said, folder } = await start({ to: 'access.log' }, '--workers', '2', '--admin-port', '0')
     const [path, old] = [join(folder, 'access.log'), join(folder, 'access.log.1')]
     await callAll(url, numbered(60, 'before'))
@@ -65,7 +65,7 @@ describe('a log file of several workers', () => {
     expect(execFileSync('promtool', ['check', 'metrics'], { input: metrics, encoding: 'utf8' })).toBe('')
   })
 
-  test('is written by a gateway in one process, which SIGUSR1 makes reopen it', async () => {
+  test('a log file of several workers is written by a gateway in one process, which SIGUSR1 makes reopen it', async () => {
     const { url, child, folder } = await start({ to: 'access.log' }, '--admin-port', 'off')
     const [path, old] = [join(folder, 'access.log'), join(folder, 'old.log')]
     await callAll(url, ['/before'])
@@ -78,7 +78,7 @@ describe('a log file of several workers', () => {
     expect(pathsIn(old)).toEqual(['/before'])
   })
 
-  test('that cannot be written keeps the gateway from starting, and says why', async () => {
+  test('a log file that cannot be written keeps the gateway from starting, with the reason', async () => {
     await expect(start({ to: 'no-such-folder/access.log' })).rejects.toThrow(
       /accessLog\.to cannot be written.*create its folder/,
     )
@@ -86,7 +86,7 @@ describe('a log file of several workers', () => {
 })
 
 describe('standard output that is not read', () => {
-  test('stops no call, loses lines that are counted, and does not keep the gateway from ending', async () => {
+  test('an unread standard output stops no call, drops and counts lines, and does not keep the gateway from ending', async () => {
     const service = await rig.serve((_request, response) => response.end('served'))
     const folder = rig.folder()
     const config = join(folder, 'diana.yaml')

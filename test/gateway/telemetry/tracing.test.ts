@@ -64,7 +64,7 @@ function parentsSeen({ received }: Service): string[] {
 }
 
 describe('traces', () => {
-  test('of a caller are continued: the call is a span below the caller, and each try one below the call', async () => {
+  test('traces of a caller are continued: the call is a child span, and each try a child of the call', async () => {
     const collector = await startCollector()
     const service = await rig.serve()
     const dead = await rig.serve()
@@ -119,7 +119,7 @@ describe('traces', () => {
     }
   })
 
-  test('begin here for callers without one, whatever they send in its place', async () => {
+  test('traces begin at the gateway for callers without a valid one', async () => {
     const collector = await startCollector()
     const service = await rig.serve()
     const { url, gateway } = await guard(collector.url, service.url)
@@ -136,7 +136,7 @@ describe('traces', () => {
     )
   })
 
-  test('tell of refusals with their rule, of WebSockets, and of failures', async () => {
+  test('traces record refusals with their rule, WebSockets, and failures', async () => {
     const collector = await startCollector()
     const service = await rig.serve((_request, response) => response.writeHead(500).end())
     service.server.on('upgrade', (_request, socket) => {
@@ -167,7 +167,7 @@ describe('traces', () => {
     expect(tries.map(span => span.parentSpanId)).toEqual([calls[1]!.spanId, calls[2]!.spanId])
   })
 
-  test('are recorded as a trusted proxy says, and by the share for everybody else', async () => {
+  test('traces are sampled as a trusted proxy decides, and by the configured share for other callers', async () => {
     for (const trustProxy of [0, 1]) {
       const collector = await startCollector()
       const service = await rig.serve()
@@ -183,7 +183,7 @@ describe('traces', () => {
     }
   })
 
-  test('are dropped and counted while the collector is stalled, and calls are served all the while', async () => {
+  test('traces are dropped and counted while the collector is stalled, and calls are served all the while', async () => {
     const stalled = await rig.serveRaw(() => {})
     const service = await rig.serve()
     const { url, gateway, httpStats } = await guard(stalled, service.url)
@@ -194,7 +194,7 @@ describe('traces', () => {
     expect(httpStats()).toMatchObject({ exportedSpans: 0, droppedSpans: 6 })
   })
 
-  test('are sent again to a collector that was busy, and not to one that refuses them', async () => {
+  test('traces are sent again to a collector that was busy, and not to one that refuses them', async () => {
     let status = 503
     const collector = await startCollector(() => status)
     const service = await rig.serve()
@@ -211,7 +211,7 @@ describe('traces', () => {
     expect(httpStats()).toMatchObject({ exportedSpans: 2, droppedSpans: 2 })
   })
 
-  test('are left as they are where tracing is not asked for', async () => {
+  test('trace headers are unchanged if tracing is off', async () => {
     const service = await rig.serve()
     const { url } = await rig.guard({ gateway: { routes: [{ path: '/a', to: service.url }] } })
     await (await fetch(`${url}/a`, { headers: { traceparent: sampled, tracestate: 'a=b' } })).text()

@@ -25,7 +25,7 @@ async function named(...names: string[]): Promise<Service[]> {
 }
 
 describe('callers of a sticky route', () => {
-  test('stay with their address by a cookie that shows no address', async () => {
+  test('callers of a sticky route stay with their address by a cookie that shows no address', async () => {
     const services = await named('a', 'b', 'c')
     const to = services.map(({ url }) => url)
     const { url, rewrite } = await rig.guard({ gateway: { routes: [{ to, sticky: { cookie: 'route' } }] } })
@@ -51,7 +51,7 @@ describe('callers of a sticky route', () => {
     expect(fresh.map(({ text }) => text)).not.toContain('a')
   })
 
-  test('move when their address is down, and stay where they went', async () => {
+  test('callers of a sticky route move when their address is down, and stay where they went', async () => {
     const services = await named('a', 'b', 'c')
     const to = services.map(({ url }) => url)
     const route = { to, sticky: { cookie: 'route', maxAge: '1h' }, health: { failures: 1, rest: '1m' } }
@@ -69,7 +69,7 @@ describe('callers of a sticky route', () => {
   })
 
   test.each(['', 'x', '.', '%00', `${'a'.repeat(16)}.${'b'.repeat(16)}`, 'a'.repeat(4000), '../../etc', '"'])(
-    'are served whatever they make up as a cookie, such as %j',
+    'callers with an invented sticky cookie such as %j are served',
     async value => {
       const services = await named('a', 'b')
       const to = services.map(({ url }) => url)
@@ -79,18 +79,21 @@ describe('callers of a sticky route', () => {
     },
   )
 
-  test.each(['with', 'without'])('get their cookie beside those of the service, %s filters in the chain', async how => {
-    const cookies = ['a=1', 'b=2; Path=/']
-    const serve = () => rig.serve((_request, response) => response.setHeader('set-cookie', cookies).end())
-    const to = [(await serve()).url, (await serve()).url]
-    const filters = how === 'with' ? [async () => {}] : []
-    const { url } = await rig.guard({ gateway: { routes: [{ to, sticky: { cookie: 'route' } }] } }, { filters })
-    const { headers, body } = await request(url)
-    await body.dump()
-    expect(headers['set-cookie']).toEqual([...cookies, expect.stringMatching(/^route=/)])
-  })
+  test.each(['with', 'without'])(
+    'callers of a sticky route get their cookie beside those of the service, %s filters in the chain',
+    async how => {
+      const cookies = ['a=1', 'b=2; Path=/']
+      const serve = () => rig.serve((_request, response) => response.setHeader('set-cookie', cookies).end())
+      const to = [(await serve()).url, (await serve()).url]
+      const filters = how === 'with' ? [async () => {}] : []
+      const { url } = await rig.guard({ gateway: { routes: [{ to, sticky: { cookie: 'route' } }] } }, { filters })
+      const { headers, body } = await request(url)
+      await body.dump()
+      expect(headers['set-cookie']).toEqual([...cookies, expect.stringMatching(/^route=/)])
+    },
+  )
 
-  test('stay together by a header, wherever they come from, and without it are spread', async () => {
+  test('callers with the same sticky header share an address, and callers without it are spread', async () => {
     const services = await named('a', 'b', 'c')
     const to = services.map(({ url }) => url)
     const { url } = await rig.guard({ gateway: { routes: [{ to, sticky: { hash: 'header:X-Account' } }] } })
@@ -105,7 +108,7 @@ describe('callers of a sticky route', () => {
     expect([(await call(url)).text, (await call(url)).text, (await call(url)).text].sort()).toEqual(['a', 'b', 'c'])
   })
 
-  test('stay by their cookie when they ask for a WebSocket', async () => {
+  test('callers of a sticky route stay by their cookie when they ask for a WebSocket', async () => {
     const services = await named('a', 'b', 'c')
     for (const [at, { server }] of services.entries()) {
       new WebSocketServer({ server }).on('connection', socket => socket.send('abc'[at]!))
@@ -148,7 +151,7 @@ describe('a name of a service', () => {
     return Object.fromEntries(seen)
   }
 
-  test('is all its addresses, follows them as they change, and keeps them while DNS is away', async () => {
+  test('the name of a service stands for all its addresses, follows changes, and keeps them while DNS is down', async () => {
     const port = await fleet('127.0.0.1', '127.0.0.2', '127.0.0.3')
     let answer: () => LookupAddress[] = () => v4('127.0.0.1', '127.0.0.2')
     let asked = 0
@@ -172,7 +175,7 @@ describe('a name of a service', () => {
     expect(await texts(url, 4)).toEqual({ '127.0.0.2': 2, '127.0.0.3': 2 })
   })
 
-  test('that is not known at the start gets 502, and is served once it is', async () => {
+  test('a name of a service that is not known at the start gets 502, and is served once it is', async () => {
     const port = await fleet('127.0.0.1')
     let isKnown = false
     const lookup = async () => {
@@ -188,7 +191,7 @@ describe('a name of a service', () => {
     await expect.poll(async () => (await call(url)).status, { timeout: 10_000 }).toBe(200)
   })
 
-  test('with an address that is down loses no call, whatever the method', async () => {
+  test('a name of a service with an address that is down loses no call, whatever the method', async () => {
     const port = await fleet('127.0.0.1', '127.0.0.3')
     const lookup = async () => v4('127.0.0.1', '127.0.0.2', '127.0.0.3')
     const { url } = await rig.guard({ gateway: { routes: [{ to: `http://app.test:${port}` }] } }, { lookup })
@@ -200,7 +203,7 @@ describe('a name of a service', () => {
     expect(new Set(answers)).toEqual(new Set([200]))
   })
 
-  test('such as localhost is reached at whichever family the service listens on', async () => {
+  test('a name of a service such as localhost is reached at whichever family the service listens on', async () => {
     for (const host of ['127.0.0.1', '::1']) {
       const server = createServer((_request, response) => response.end(host))
       server.listen(0, host)
@@ -218,7 +221,7 @@ describe('a name of a service', () => {
 })
 
 describe('a Unix socket', () => {
-  test('is a service like any other, with a path in front if the address has one', async () => {
+  test('a Unix socket is a service like any other, with a path in front if the address has one', async () => {
     const path = join(rig.folder(), 'app.sock')
     const server = createServer((incoming, response) => response.end(`${incoming.headers.host} ${incoming.url}`))
     server.listen(path)
@@ -243,7 +246,7 @@ describe('a Unix socket', () => {
     socket.terminate()
   })
 
-  test('that is not there gives 502, a log line that names it, and harms no other route', async () => {
+  test('a Unix socket that is not there gives 502, a log line that names it, and harms no other route', async () => {
     const path = join(rig.folder(), 'missing.sock')
     const [other] = await named('other')
     const lines: string[] = []
@@ -263,7 +266,7 @@ describe('a Unix socket', () => {
 })
 
 describe('connections to a service', () => {
-  test('carry no new call once they are older than maxAge', async () => {
+  test('connections to a service carry no new call once they are older than maxAge', async () => {
     const { url, received } = await rig.serve((_request, response) => void setTimeout(() => response.end(), 10))
     const guarded = await rig.guard({
       gateway: {
@@ -279,7 +282,7 @@ describe('connections to a service', () => {
     expect(new Set(received.map(({ socket }) => socket)).size).toBe(4)
   })
 
-  test('are closed when they have been idle for as long as the route says', async () => {
+  test('connections to a service are closed when they have been idle for as long as the route says', async () => {
     const url = await rig.serveRaw(socket => {
       socket.on('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'))
       socket.on('close', () => {

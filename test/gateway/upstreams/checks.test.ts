@@ -27,39 +27,42 @@ async function moody() {
 
 const check = { path: '/up', interval: '50ms', timeout: '200ms', healthy: 2, unhealthy: 2 }
 
-describe('an address that is checked', () => {
-  test.each([500, 0])('gets no calls while checks get the status %i, and gets them again after', async bad => {
-    const [one, two] = [await moody(), await moody()]
-    const { url } = await rig.guard({ gateway: { routes: [{ to: [one.url, two.url], health: { check } }] } })
-    one.mood.health = bad
-    await expect
-      .poll(
-        async () => {
-          const before = one.mood.calls
-          for (let i = 0; i < 4; i++) await statusOf(url, 'POST')
-          return one.mood.calls - before
-        },
-        { timeout: 10_000 },
-      )
-      .toBe(0)
-    // without a single failed call
-    one.mood.status = 500
-    for (let i = 0; i < 10; i++) expect(await statusOf(url, 'POST')).toBe(200)
-    one.mood.status = 200
-    one.mood.health = 200
-    const before = one.mood.calls
-    await expect
-      .poll(
-        async () => {
-          await statusOf(url)
-          return one.mood.calls - before
-        },
-        { timeout: 10_000 },
-      )
-      .toBeGreaterThan(2)
-  })
+describe('a health-checked address', () => {
+  test.each([500, 0])(
+    'a health-checked address gets no calls while checks get the status %i, and gets them again after',
+    async bad => {
+      const [one, two] = [await moody(), await moody()]
+      const { url } = await rig.guard({ gateway: { routes: [{ to: [one.url, two.url], health: { check } }] } })
+      one.mood.health = bad
+      await expect
+        .poll(
+          async () => {
+            const before = one.mood.calls
+            for (let i = 0; i < 4; i++) await statusOf(url, 'POST')
+            return one.mood.calls - before
+          },
+          { timeout: 10_000 },
+        )
+        .toBe(0)
+      // without a single failed call
+      one.mood.status = 500
+      for (let i = 0; i < 10; i++) expect(await statusOf(url, 'POST')).toBe(200)
+      one.mood.status = 200
+      one.mood.health = 200
+      const before = one.mood.calls
+      await expect
+        .poll(
+          async () => {
+            await statusOf(url)
+            return one.mood.calls - before
+          },
+          { timeout: 10_000 },
+        )
+        .toBeGreaterThan(2)
+    },
+  )
 
-  test('is asked all the same while all others are unhealthy, too', async () => {
+  test('a health-checked address is used if all others are unhealthy, too', async () => {
     const [one, two] = [await moody(), await moody()]
     one.mood.health = two.mood.health = 503
     const { url } = await rig.guard({ gateway: { routes: [{ to: [one.url, two.url], health: { check } }] } })
@@ -67,7 +70,7 @@ describe('an address that is checked', () => {
     for (let i = 0; i < 4; i++) expect(await statusOf(url)).toBe(200)
   })
 
-  test('is not checked any more once no route leads there, or the gateway has ended', async () => {
+  test('a health-checked address is not checked any more once no route leads there, or the gateway has ended', async () => {
     const [one, two] = [await moody(), await moody()]
     const { rewrite, gateway } = await rig.guard({ gateway: { routes: [{ to: one.url, health: { check } }] } })
     await expect.poll(() => one.mood.checks).toBeGreaterThan(1)
@@ -84,7 +87,7 @@ describe('an address that is checked', () => {
 })
 
 describe('the admin API', () => {
-  test('tells how the addresses of every route are doing', async () => {
+  test('the admin API reports the health of the addresses of every route', async () => {
     const held: (() => void)[] = []
     const slow = await rig.serve((_request, response) => void held.push(() => response.end()))
     const { url: dead, server } = await rig.serve()

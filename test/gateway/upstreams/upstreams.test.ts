@@ -46,7 +46,7 @@ const patient = { failures: 99 }
 
 describe('a call of which nothing was sent', () => {
   test.each(['POST', 'PATCH', 'PUT', 'DELETE', 'GET', 'MKCOL'])(
-    'goes to another address with its body, if it is a %s',
+    'a call of which nothing was sent goes to another address with its body, if it is a %s',
     async method => {
       const [good] = await named('good')
       const to = [await nowhere(), await nowhere(), good!.url]
@@ -62,12 +62,12 @@ describe('a call of which nothing was sent', () => {
     },
   )
 
-  test('is not tried twice where there is only one address', async () => {
+  test('a call of which nothing was sent is not tried twice with only one address', async () => {
     const { url } = await rig.guard({ gateway: { routes: [{ to: await nowhere() }] } })
     expect((await call(url, { method: 'POST', body: 'x' })).status).toBe(502)
   })
 
-  test('is lost to no budget, however many there are at once', async () => {
+  test('a call of which nothing was sent is not limited by the retry budget', async () => {
     const [good] = await named('good')
     const to = [await nowhere(), good!.url]
     const { url } = await rig.guard({
@@ -77,7 +77,7 @@ describe('a call of which nothing was sent', () => {
     expect(answers.filter(({ status }) => status !== 200)).toEqual([])
   })
 
-  test('goes to another address if it asks for a WebSocket', async () => {
+  test('a call of which nothing was sent goes to another address if it asks for a WebSocket', async () => {
     const { server, url: good } = await rig.serve()
     const sockets = new WebSocketServer({ server })
     sockets.on('connection', socket => socket.send('hello'))
@@ -91,7 +91,7 @@ describe('a call of which nothing was sent', () => {
     }
   })
 
-  test('goes to another address if it asks for a WebSocket and a black hole does not connect', async () => {
+  test('a call of which nothing was sent goes to another address if it asks for a WebSocket and a black hole does not connect', async () => {
     const { server, url: good } = await rig.serve()
     new WebSocketServer({ server }).on('connection', socket => socket.send('hello'))
     const route = { to: [await blackHole(), good], timeouts: { connect: '200ms' } }
@@ -104,7 +104,7 @@ describe('a call of which nothing was sent', () => {
     }
   })
 
-  test('is not sent twice if a part of it was sent', async () => {
+  test('a call of which a part was sent is not sent again', async () => {
     let reached = 0
     const resetting = await rig.serveRaw(socket =>
       socket.once('data', () => {
@@ -119,7 +119,7 @@ describe('a call of which nothing was sent', () => {
   })
 })
 
-test('timeouts of a month are as good as none, for calls that wait and for WebSockets', async () => {
+test('timeouts of a month work for waiting calls and WebSockets', async () => {
   const held: (() => void)[] = []
   const { url: service, server } = await rig.serve((_request, response) => void held.push(() => response.end('ok')))
   new WebSocketServer({ server }).on('connection', socket => socket.send('hello'))
@@ -137,8 +137,8 @@ test('timeouts of a month are as good as none, for calls that wait and for WebSo
   socket.terminate()
 })
 
-describe('second tries', () => {
-  test('are bounded by the budget, so that an outage is not doubled', async () => {
+describe('retries', () => {
+  test('retries are bounded by the budget, so that an outage does not double the load', async () => {
     let reached = 0
     const resetting = () =>
       rig.serveRaw(socket =>
@@ -155,7 +155,7 @@ describe('second tries', () => {
     expect(reached).toBe(60 + 16)
   })
 
-  test('use a connection that carried no call before', async () => {
+  test('retries use a new connection', async () => {
     // every connection dies at its second call, as those of a service that was replaced do
     const url = await rig.serveRaw(socket => {
       socket.once('data', () => {
@@ -181,12 +181,15 @@ describe('a service that closes idle connections with a 408', () => {
       })
     })
 
-  test.each(['GET', 'HEAD', 'DELETE'] as const)('is asked again for a %s that met it', async method => {
-    const { url } = await rig.guard({ gateway: { routes: [{ to: await impatient() }] } })
-    for (let i = 0; i < 4; i++) expect((await call(url, { method })).status).toBe(200)
-  })
+  test.each(['GET', 'HEAD', 'DELETE'] as const)(
+    'a service that closes idle connections with a 408 is asked again for a %s that met it',
+    async method => {
+      const { url } = await rig.guard({ gateway: { routes: [{ to: await impatient() }] } })
+      for (let i = 0; i < 4; i++) expect((await call(url, { method })).status).toBe(200)
+    },
+  )
 
-  test('is believed about a call that may not be repeated, and about a connection that is new', async () => {
+  test('a 408 is passed on for a call that must not be repeated, and on a new connection', async () => {
     const { url } = await rig.guard({ gateway: { routes: [{ to: await impatient() }] } })
     expect((await call(url)).status).toBe(200)
     expect((await call(url, { method: 'POST', body: 'x' })).status).toBe(408)
@@ -202,7 +205,7 @@ describe('a service that closes idle connections with a 408', () => {
 })
 
 describe('statuses that count as failures', () => {
-  test('are kept from callers while another address can serve, and put the address to rest', async () => {
+  test('failure statuses are hidden while another address can serve, and suspend the address', async () => {
     const bad = await rig.serve((_request, response) => response.writeHead(503).end('away'))
     const [good] = await named('good')
     const { url } = await rig.guard({
@@ -214,7 +217,7 @@ describe('statuses that count as failures', () => {
     expect(bad.received).toHaveLength(3)
   })
 
-  test('send a caller that asks for a WebSocket to another address, and count against the address', async () => {
+  test('failure statuses send a WebSocket request to another address, and count against the first', async () => {
     const bad = await rig.serve()
     bad.server.on('upgrade', (incoming, socket) => {
       bad.received.push(incoming)
@@ -232,7 +235,7 @@ describe('statuses that count as failures', () => {
     expect(bad.received).toHaveLength(2)
   })
 
-  test('are passed on with their body if the call may not be repeated, or no other address is there', async () => {
+  test('statuses that count as failures are passed on with their body if the call may not be repeated, or no other address is there', async () => {
     const bad = await rig.serve((_request, response) => response.writeHead(503).end('away'))
     const { url } = await rig.guard({
       gateway: { routes: [{ to: bad.url, health: { failStatuses: 503 } }] },
@@ -242,7 +245,7 @@ describe('statuses that count as failures', () => {
     expect(bad.received).toHaveLength(2)
   })
 
-  test('are answers like any other unless they are named', async () => {
+  test('unlisted statuses are not failures', async () => {
     const bad = await rig.serve((_request, response) => response.writeHead(503).end())
     const [good] = await named('good')
     const { url } = await rig.guard({ gateway: { routes: [{ to: [bad.url, good!.url], health: { failures: 1 } }] } })
@@ -252,8 +255,8 @@ describe('statuses that count as failures', () => {
   })
 })
 
-describe('of several addresses', () => {
-  test('each gets its weight, and one with the weight 0 gets nothing', async () => {
+describe('balancing over several addresses', () => {
+  test('each address gets its weight, and one with the weight 0 gets nothing', async () => {
     const services = await named('a', 'b', 'c')
     const [a, b, c] = services.map(({ url }) => url)
     const to = [{ url: a, weight: 3 }, { url: b, weight: 0 }, c]
@@ -262,7 +265,7 @@ describe('of several addresses', () => {
     expect(services.map(({ received }) => received.length)).toEqual([6, 0, 2])
   })
 
-  test('the one with the fewest calls under way is next, if the route says so', async () => {
+  test('the address with the fewest open calls is next, if the route says so', async () => {
     const held: (() => void)[] = []
     const slow = await rig.serve((_request, response) => void held.push(() => response.end('slow')))
     const [quick] = await named('quick')
@@ -276,7 +279,7 @@ describe('of several addresses', () => {
     expect((await first).text).toBe('slow')
   })
 
-  test('a full one is passed over while another has room', async () => {
+  test('a full address is skipped while another has room', async () => {
     const held: (() => void)[] = []
     const slow = await rig.serve((_request, response) => void held.push(() => response.end('slow')))
     const [quick] = await named('quick')
@@ -290,7 +293,7 @@ describe('of several addresses', () => {
     await first
   })
 
-  test('a call that has waited for one in vain goes to another that has room by then', async () => {
+  test('a call that waited in vain for one address goes to another with room', async () => {
     const held: (() => void)[][] = [[], []]
     const services = await Promise.all(
       held.map(list => rig.serve((_request, response) => void list.push(() => response.end()))),
@@ -316,7 +319,9 @@ describe('of several addresses', () => {
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
   })
 
-  test('a black hole, a dead one and one that is killed and comes back cost no call', { timeout: 60_000 }, async () => {
+  test('a silent address, a dead one and one that is killed and restarted lose no call', {
+    timeout: 60_000,
+  }, async () => {
     const good = await rig.serve()
     const moody = await rig.serve()
     const { port } = new URL(moody.url)
@@ -406,7 +411,7 @@ describe('services that fail in random ways', () => {
     }
   }
 
-  test('get no POST twice and no GET more than twice, and cost no call that another address could serve', async () => {
+  test('services that fail in random ways get no POST twice and no GET more than twice, and cost no call that another address could serve', async () => {
     const seed = Math.floor(Math.random() * 2 ** 31)
     let state = seed
     const random = (below: number) => {

@@ -17,7 +17,7 @@ async function read(chunks: readonly Uint8Array[]): Promise<ServerEvent[]> {
 const bytes = (text: string) => new TextEncoder().encode(text)
 
 describe('server-sent events', () => {
-  it('are read by name, with comments and fields of no use left out', async () => {
+  it('server-sent events are read by name, and comments and unknown fields are ignored', async () => {
     const text =
       'retry: 2000\n\n:\n\nevent: figures\ndata: {"a":1}\n\ndata: one\ndata: two\n\nevent: rules\ndata: {}\n\n'
     expect(await read([bytes(text)])).toEqual([
@@ -27,11 +27,11 @@ describe('server-sent events', () => {
     ])
   })
 
-  it('an event that the end of the stream cuts off is left out', async () => {
+  it('an event that is cut off by the end of the stream is ignored', async () => {
     expect(await read([bytes('event: figures\ndata: {"a":')])).toEqual([])
   })
 
-  it('are the same however the stream is cut', async () => {
+  it('server-sent events are the same however the stream is split into chunks', async () => {
     const text = 'event: figures\ndata: {"name":"猎人 🏹"}\n\n:\n\nevent: status\ndata: {}\n\n'
     const whole = await read([bytes(text)])
     await fc.assert(
@@ -43,7 +43,7 @@ describe('server-sent events', () => {
     )
   })
 
-  it('an event without end is given up', async () => {
+  it('an event without an end is discarded', async () => {
     const endless = Array.from({ length: 9 }, () => bytes('x'.repeat(1_000_000)))
     await expect(read(endless)).rejects.toThrow('an event without end')
   })

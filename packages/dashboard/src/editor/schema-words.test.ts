@@ -15,7 +15,7 @@ function at(text: string) {
 }
 
 describe('completion by the schema of the rule file', () => {
-  it('at the top are the words of the document', () => {
+  it('the top level completes the options of the document', () => {
     expect(at('|').words).toEqual(expect.arrayContaining(['rules', 'identify', 'store', 'remote', 'answer']))
     expect(at('st|').prefix).toBe('st')
   })
@@ -27,7 +27,7 @@ describe('completion by the schema of the rule file', () => {
     ['rules:\n- id: a\n  l|', ['rules', '[]']],
     ['rules:\n  - id: a\n    match:\n      path: /x\n    l|', ['rules', '[]']],
     ['rules:\n  - id: a\n    limit: 5/s\n  # a comment\n\n  - id: b\n    w|', ['rules', '[]']],
-  ])('inside a rule are the words of a rule: %j', (text, path) => {
+  ])('a rule completes the options of a rule: %j', (text, path) => {
     const { path: found, kind, words } = at(text)
     expect({ found, kind }).toEqual({ found: path, kind: 'key' })
     expect(words).toEqual(expect.arrayContaining(['id', 'limit', 'by', 'match', 'algorithm', 'whenFull']))
@@ -39,12 +39,12 @@ describe('completion by the schema of the rule file', () => {
     ['rules:\n  - id: a\n    match: { m|', 'm'],
     ['rules:\n  - id: a\n    match: { path: /a, m|', 'm'],
     ['rules:\n  - { id: a, match: { path: [/a, /b], m|', 'm'],
-  ])('inside match are the words of match: %j', (text, prefix) => {
+  ])('match completes the options of match: %j', (text, prefix) => {
     expect(at(text)).toMatchObject({ prefix, kind: 'key', path: ['rules', '[]', 'match'] })
     expect(at(text).words).toEqual(['path', 'method', 'host', 'header'])
   })
 
-  it('a value is one of those the schema lists', () => {
+  it('a value completes to the values that the schema lists', () => {
     expect(at('rules:\n  - id: a\n    whenFull: |').words).toEqual(['refuse', 'wait', 'shadow'])
     expect(at('rules:\n  - { id: a, whenFull: s|').words).toEqual(['refuse', 'wait', 'shadow'])
     expect(at('rules:\n  - id: a\n    enabled: |').words).toEqual(['true', 'false'])
@@ -55,7 +55,7 @@ describe('completion by the schema of the rule file', () => {
     expect(at('rules:\n  - id: a\n    limit: 5|').words).toEqual([])
   })
 
-  it('no text and no place makes it fail', () => {
+  it('completion throws for no text and no position', () => {
     const piece = fc.constantFrom(
       'rules:',
       '\n',

@@ -5,7 +5,7 @@ const counts = (allowed: number, refused = 0) => ({ allowed, refused, waited: 0,
 const now = 1_800_000_000
 
 describe('a ring of seconds', () => {
-  it('gives back what was written, and silence elsewhere', () => {
+  it('a ring of seconds returns what was written, and zeros for other seconds', () => {
     const ring = new Ring()
     ring.write(now, counts(3, 1))
     expect(ring.at(now, 'allowed')).toBe(3)
@@ -14,7 +14,7 @@ describe('a ring of seconds', () => {
     expect(ring.at(now + 1, 'allowed')).toBe(0)
   })
 
-  it('seconds without an event were silent, also where the ring went round', () => {
+  it('a ring of seconds has zeros for seconds without an event, also after it wrapped around', () => {
     const ring = new Ring()
     for (let second = now; second < now + SECONDS; second++) ring.write(second, counts(1))
     ring.write(now + SECONDS + 9, counts(5))
@@ -23,7 +23,7 @@ describe('a ring of seconds', () => {
     expect(ring.sum(last, SECONDS, 'allowed')).toBe(SECONDS - 10 + 5)
   })
 
-  it('forgets what is older than it remembers', () => {
+  it('a ring of seconds forgets what is older than it remembers', () => {
     const ring = new Ring()
     ring.write(now, counts(7))
     ring.write(now + 10 * SECONDS, counts(1))
@@ -33,7 +33,7 @@ describe('a ring of seconds', () => {
     expect(ring.sum(now + 10 * SECONDS, SECONDS, 'allowed')).toBe(1)
   })
 
-  it('takes a history, and a shorter one after a restart takes nothing away', () => {
+  it('a ring of seconds takes a history, and a shorter one after a restart removes nothing', () => {
     const ring = new Ring()
     const series = (allowed: number[]) => {
       const zeros = allowed.map(() => 0)
@@ -45,7 +45,7 @@ describe('a ring of seconds', () => {
     expect(ring.window(now + 2, 5, 'allowed')).toEqual([1, 2, 3, 0, 4])
   })
 
-  it('a longer history than it remembers keeps its end', () => {
+  it('a ring of seconds keeps the end of a history that is longer than it', () => {
     const ring = new Ring()
     const allowed = Array.from({ length: SECONDS + 50 }, (_, index) => index)
     const zeros = allowed.map(() => 0)

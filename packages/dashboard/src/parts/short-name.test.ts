@@ -7,4 +7,4 @@ test.each([
   ['file C:\\diana\\diana.yaml', 'diana.yaml'],
   ['diana.yaml', 'diana.yaml'],
   ['etcd http://127.0.0.1:2379 /diana/rules', 'etcd http://127.0.0.1:2379 /diana/rules'],
-])('%s is %s in short', (name, short) => expect(shortName(name)).toBe(short))
+])('the short name of %s is %s', (name, short) => expect(shortName(name)).toBe(short))

@@ -17,8 +17,8 @@ import { words } from '../words/index.ts'
 export function Editor(): JSX.Element {
   const { editor: told } = words.value
   const where: Where = route.value.rest[0] === 'remote' ? 'remote' : 'local'
-  const hasCentre = where === 'remote' || status.value?.sources.some(({ role }) => role === 'remote') === true
-  const places: Where[] = hasCentre ? ['local', 'remote'] : ['local']
+  const hasCenter = where === 'remote' || status.value?.sources.some(({ role }) => role === 'remote') === true
+  const places: Where[] = hasCenter ? ['local', 'remote'] : ['local']
   // whenever the rules in force change, the document is read again
   const document = useAnswer(() => api.document(where).then(read => ({ ...read, where })), [where, rules.value])
   const schema = useAnswer(() => api.schema(), [])
@@ -183,7 +183,7 @@ function lineOfRule(text: string, rule: string | undefined): number {
   return text.split('\n').findIndex(line => /\bid:\s*["']?([\w.-]+)/.exec(line)?.[1] === rule) + 1
 }
 
-/** A config centre's document has rules and nothing else. */
+/** A config center's document has rules and nothing else. */
 function schemaFor(where: Where, schema: Schema): Schema {
   if (where === 'local' || schema.properties?.rules === undefined) return schema
   return { ...schema, properties: { rules: schema.properties.rules } }

@@ -17,19 +17,19 @@ function flatten(words: object, path = ''): Map<string, string> {
 const english = flatten(en)
 const chinese = flatten(zh)
 
-describe('the words of the page', () => {
-  it('are all there in Chinese', () => {
+describe('the texts of the page', () => {
+  it('all texts of the page have a Chinese version', () => {
     expect([...chinese.keys()]).toEqual([...english.keys()])
     expect([...chinese].filter(([, text]) => text.trim() === '')).toEqual([])
   })
 
-  it('are really in Chinese', () => {
+  it('all Chinese texts of the page contain Chinese characters', () => {
     const sameEverywhere = ['language', 'fleet.store', 'fleet.release', 'rules.limit']
     const left = [...chinese].filter(([at, text]) => !/\p{Script=Han}/u.test(text) && !sameEverywhere.includes(at))
     expect(left).toEqual([])
   })
 
-  it('leave no number out in either language', () => {
+  it('the texts of the page have the same parameters in both languages', () => {
     const marks = (text: string) => [...new Set(text.match(/‹\d›/g))].sort()
     for (const [at, text] of english) expect([at, marks(chinese.get(at)!)]).toEqual([at, marks(text)])
   })

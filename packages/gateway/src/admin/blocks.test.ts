@@ -30,7 +30,7 @@ const ask = async (method: 'GET' | 'POST' | 'DELETE', path: string, payload?: ob
 describe('an explained call of the admin API', () => {
   const request = { method: 'GET', path: '/', headers: { 'x-account-id': 'annabel' }, ip: '203.0.113.9' }
 
-  it('says that its caller is blocked, by which rule and for how long', async () => {
+  it('an explained call of the admin API says that its caller is blocked, by which rule and for how long', async () => {
     for (let i = 0; i < 3; i++) await limiter.check(of('annabel'))
     const { body } = await ask('POST', '/explain', request)
     expect(body).toMatchObject({ allowed: false, refusedBy: 'login' })
@@ -40,7 +40,7 @@ describe('an explained call of the admin API', () => {
     expect((await ask('POST', '/explain', { ...request, ip: '203.0.113.10' })).body.caller).toEqual([])
   })
 
-  it('says that its caller is on a list, and which rules are not about the call', async () => {
+  it('an explained call of the admin API says that its caller is on a list, and which rules do not match', async () => {
     await limiter.close()
     limiter = await createLimiter({
       deny: { ip: ['203.0.113.66'] },
@@ -58,7 +58,7 @@ describe('an explained call of the admin API', () => {
     expect(body.misses).toMatchObject([{ rule: 'orders', reason: expect.stringContaining('path') }])
   })
 
-  it('reads the address from the header that the rules trust', async () => {
+  it('an explained call of the admin API reads the address from the header that the rules trust', async () => {
     await limiter.close()
     limiter = await createLimiter({
       trustProxy: ['10.0.0.0/8'],
@@ -75,7 +75,7 @@ describe('an explained call of the admin API', () => {
 })
 
 describe('the blocks of the admin API', () => {
-  it('list a caller whom a rule has blocked itself, masked, with the time', async () => {
+  it('the blocks of the admin API list a caller that a rule has blocked, masked, with the remaining time', async () => {
     const before = Date.now()
     for (let i = 0; i < 3; i++) await limiter.check(of('annabel'))
     const { blocks } = (await ask('GET', '/blocks')).body
@@ -92,7 +92,7 @@ describe('the blocks of the admin API', () => {
     expect(Math.abs(blocks[0].since - before)).toBeLessThan(2000)
   })
 
-  it('end for good: a caller who is let in again passes, and is not blocked by the next call', async () => {
+  it('an unblocked caller passes, and is not blocked again by the next call', async () => {
     for (let i = 0; i < 3; i++) await limiter.check(of('annabel'))
     const { blocks } = (await ask('GET', '/blocks')).body
     expect((await ask('DELETE', `/blocks/${blocks[0].id}`)).body).toEqual({ ended: true })
@@ -101,14 +101,14 @@ describe('the blocks of the admin API', () => {
     expect((await ask('DELETE', `/blocks/${blocks[0].id}`)).status).toBe(404)
   })
 
-  it('list a caller once under the id of the answer, though blocked by hand and by name', async () => {
+  it('the blocks of the admin API list a caller once, even if it was blocked both by its row and by its name', async () => {
     const { body } = await ask('POST', '/blocks', { rule: 'other', key: 'bob', for: '1m' })
     const { blocks } = (await ask('GET', '/blocks')).body
     expect(blocks).toMatchObject([{ id: body.id, rule: 'other', key: body.key, since: body.since }])
     expect(Math.abs(blocks[0].until - body.until)).toBeLessThan(1000)
   })
 
-  it('are shown beside the refused callers, also if a rule has set them', async () => {
+  it('the blocks of the admin API are shown with the refused callers, also if a rule has set them', async () => {
     for (let i = 0; i < 3; i++) await limiter.check(of('annabel'))
     const { blocks } = (await ask('GET', '/blocks')).body
     const { callers } = (await ask('GET', '/callers')).body
@@ -118,7 +118,7 @@ describe('the blocks of the admin API', () => {
     expect((await ask('GET', '/callers')).body.callers[0]).not.toHaveProperty('blockedUntil')
   })
 
-  it('can be ended for a caller who is only known by a digest', async () => {
+  it('the blocks of the admin API can be ended for a caller that is known only by a digest', async () => {
     const long = 'x'.repeat(5000)
     for (let i = 0; i < 3; i++) await limiter.check(of(long))
     const { blocks } = (await ask('GET', '/blocks')).body

@@ -53,12 +53,12 @@ describe('a request in the syntax of curl', () => {
     [`curl -H 'no name' http://a/`, 'is no header'],
     [`curl -X 'BAD METHOD' http://a/`, 'is no method'],
     [`curl ${'x'.repeat(70_000)}`, '64 KiB'],
-  ])('%.40s is refused in one sentence', (text, what) => {
+  ])('the curl command %.40s is refused with one sentence', (text, what) => {
     expect(() => readRequest(text)).toThrow(what)
   })
 })
 
-describe('a request as it stands on the wire', () => {
+describe('a raw HTTP request', () => {
   it.each([
     ['GET /orders', 'GET', '/orders', {}],
     [
@@ -72,12 +72,15 @@ describe('a request as it stands on the wire', () => {
     expect(readRequest(text)).toEqual({ method, target, headers })
   })
 
-  it.each(['', 'GET', 'GET / a b', 'GET / FTP/1', 'G@T /', 'GET /\n: x'])('%j is refused', text => {
-    expect(() => readRequest(text)).toThrow(Refusal)
-  })
+  it.each(['', 'GET', 'GET / a b', 'GET / FTP/1', 'G@T /', 'GET /\n: x'])(
+    'the raw HTTP request %j is refused',
+    text => {
+      expect(() => readRequest(text)).toThrow(Refusal)
+    },
+  )
 })
 
-it('whatever is pasted is read or refused, never more', () => {
+it('any pasted text is parsed or refused, and never throws', () => {
   const piece = fc.constantFrom(
     'curl ',
     "'",

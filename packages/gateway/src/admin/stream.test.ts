@@ -25,13 +25,13 @@ async function listen(): Promise<{ port: number; address: string }> {
   return { address, port: Number(new URL(address).port) }
 }
 
-interface Told {
+interface StreamEvent {
   readonly event: string
   readonly data: LiveStats
 }
 
-async function follow(address: string): Promise<{ told: Told[]; leave(): void }> {
-  const told: Told[] = []
+async function follow(address: string): Promise<{ told: StreamEvent[]; leave(): void }> {
+  const told: StreamEvent[] = []
   const response = await new Promise<IncomingMessage>(resolve => request(`${address}/api/v1/live`, resolve).end())
   expect(response.headers['content-type']).toBe('text/event-stream')
   let text = ''
@@ -48,7 +48,7 @@ async function follow(address: string): Promise<{ told: Told[]; leave(): void }>
 }
 
 describe('the live stream', () => {
-  it('tells the status first, then each second once, and all seconds add up to the calls made', async () => {
+  it('the live stream sends the status first, then each second once, and the seconds add up to the calls made', async () => {
     const { address } = await listen()
     const { told, leave } = await follow(address)
     await vi.waitFor(() => expect(told.filter(({ event }) => event === 'figures').length).toBeGreaterThan(0), 3000)
@@ -67,7 +67,7 @@ describe('the live stream', () => {
     leave()
   })
 
-  it('tells that the rules have changed', async () => {
+  it('the live stream reports that the rules have changed', async () => {
     const { address } = await listen()
     const { told, leave } = await follow(address)
     await fetch(`${address}/api/v1/trials`, {
@@ -80,7 +80,7 @@ describe('the live stream', () => {
   })
 })
 
-describe('who calls by a raw socket', () => {
+describe('a raw request to the admin API', () => {
   const raw = (port: number, text: string) =>
     new Promise<string>((resolve, reject) => {
       let answer = ''
@@ -98,14 +98,14 @@ describe('who calls by a raw socket', () => {
     ['GET /api/v1/status HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
     ['GET //api/v1/status HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n', 404],
     ['nonsense\r\n\r\n', 400],
-  ])('%j is refused with %i', async (text, status) => {
+  ])('the raw request %j is refused with %i', async (text, status) => {
     const { port } = await listen()
     expect(await raw(port, text)).toMatch(new RegExp(`^HTTP/1\\.[01] ${status} `))
   })
 })
 
 describe('the port of the admin API', () => {
-  it('is another if nobody chose it and it is taken; if somebody did, that is an error', async () => {
+  it('the default admin port gives way to another if it is taken, and a configured one is an error', async () => {
     const first = await startAdmin({ limiter })
     const second = await startAdmin({ limiter })
     closing.push(first.close, second.close)

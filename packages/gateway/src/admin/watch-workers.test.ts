@@ -30,7 +30,7 @@ const watch = () =>
 const call = (worker: number, ip: string) => workers[worker]!.check({ method: 'GET', path: '/', ip })
 
 describe('the workers of a supervisor', () => {
-  it('are told of as one', async () => {
+  it('the workers of a supervisor are reported as one process', async () => {
     const processes = watch()
     await processes.figures()
     for (let i = 0; i < 4; i++) await call(0, '203.0.113.1')
@@ -44,7 +44,7 @@ describe('the workers of a supervisor', () => {
     expect(await processes.recentCalls()).toHaveLength(8)
   })
 
-  it('run the trials that the supervisor was told of, and a new worker too', async () => {
+  it('the workers of a supervisor run its trials, and so does a new worker', async () => {
     const processes = watch()
     adminOf(supervisor).startTrial('each', 'id: each\nby: ip\nlimit: 1/m')
     await processes.figures()

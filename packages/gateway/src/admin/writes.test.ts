@@ -106,9 +106,9 @@ const refused: readonly (readonly [what: string, text: () => string, word: strin
 describe.each([
   ['one process', false],
   ['a supervisor of workers', true],
-])('a document that is posted to %s', (_, hasWorkers) => {
+])('a posted document (%s)', (_, hasWorkers) => {
   it.each(refused)(
-    'and changes %s is refused with 422 and a reason, and nothing is written',
+    'a posted document that changes %s is refused with 422 and a reason, and nothing is written',
     async (_what, make, word) => {
       await start(rules(), hasWorkers)
       for (const [method, path] of [
@@ -126,7 +126,7 @@ describe.each([
     },
   )
 
-  it('and changes what may change is written and in force', async () => {
+  it('a posted document with allowed changes is written and in force', async () => {
     await start(rules(), hasWorkers)
     const text = rules()
       .replace('100/m', '7/m')
@@ -137,7 +137,7 @@ describe.each([
     expect([documentOf(limiter).trustProxy, limiter.rules[0]?.limits[0]?.count]).toEqual([1, 7])
   })
 
-  it('and stays silent about plugins and filters in force may be written', async () => {
+  it('a posted document that omits plugins and filters in force is written', async () => {
     const text = `plugins: [./plugin.mjs]\n${inGateway('filters: [./filter.mjs]')}`
     await start(text, hasWorkers)
     expect((await send('PUT', '/document', { text: text.replace('100/m', '8/m') })).status).toBe(200)

@@ -29,13 +29,13 @@ const late = { cert: 'late.pem', key: 'late.key' }
 const routes = [{ to: 'https://127.0.0.1:1' }]
 
 describe('diana check', () => {
-  it('accepts a file with an expired certificate, and warns with its date', async () => {
+  it('diana check accepts a file with an expired certificate, and warns with its date', async () => {
     const { code, out, err } = await check({ tls: { certificates: [good, late] }, routes })
     expect([code, out]).toEqual([0, expect.stringContaining('ok, 1 rule')])
     expect(err).toMatch(/diana\.yaml: warning: .*late\.pem expired on \d{4}-\d\d-\d\d \(CN=late\): renew it/)
   })
 
-  it('has warnings in its JSON', async () => {
+  it('diana check includes warnings in its JSON', async () => {
     const { out } = await check({ tls: late, routes }, '--json')
     const [result] = JSON.parse(out)
     expect(result).toMatchObject({
@@ -64,7 +64,7 @@ describe('diana check', () => {
       { tls: { certificates: [{ ...good, names: ['a b'] }] }, routes },
       'tls.certificates[0].names',
     ],
-  ])('refuses a file with %s that cannot be used', async (_, gateway, message) => {
+  ])('diana check refuses a file with %s that cannot be used', async (_, gateway, message) => {
     const { code, out } = await check(gateway)
     expect([code, out]).toEqual([1, expect.stringContaining(message)])
   })

@@ -28,7 +28,7 @@ async function outputOf(isScreen: boolean): Promise<string> {
   return out
 }
 
-test('in a pipe diana top prints plain lines, and on a screen it clears it for every second', async () => {
+test('diana top prints plain lines into a pipe, and clears the screen of a terminal every second', async () => {
   const piped = await outputOf(false)
   expect(piped.match(/22:13:20 UTC/g)).toHaveLength(2)
   expect(piped).not.toContain('\u001b')

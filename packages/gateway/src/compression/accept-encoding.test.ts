@@ -40,7 +40,7 @@ test.each([
   expect(chooseEncoding(accepted, ['br', 'gzip'])).toBe(expected)
 })
 
-test('of encodings that a caller likes as much, the first that is offered is taken', () => {
+test('among encodings with equal weights, the first offered one is chosen', () => {
   expect(chooseEncoding('gzip, br', ['gzip', 'br'])).toBe('gzip')
   expect(chooseEncoding('gzip, br', ['br', 'gzip'])).toBe('br')
 })

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { BulkQueue } from './bulk-queue.ts'
 
 describe('the queue of large transfers', () => {
-  test('continues each of 100 transfers in the order they joined, a few per turn of the event loop', async () => {
+  test('the queue of large transfers continues each of 100 transfers in the order they joined, a few per turn of the event loop', async () => {
     const queue = new BulkQueue()
     const continued: number[] = []
     for (let at = 0; at < 100; at++) queue.join(() => continued.push(at))

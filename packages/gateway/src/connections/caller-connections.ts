@@ -11,7 +11,7 @@ export interface CallerConnectionsOptions {
   readonly isProxy: (address: string) => boolean
   /** Whether a refused connection can be told why; one that begins with TLS cannot. */
   readonly tellsWhy: boolean
-  /** Told of each refused connection. */
+  /** Called for each refused connection. */
   readonly onRefused: (reason: 'connections' | 'connections-per-caller') => void
 }
 

@@ -39,14 +39,14 @@ describe('the pace of a caller', () => {
     expect(tooSlowAt(ms => sending(ms === 500 ? 0 : 1_000_000))).toBe(4500)
   })
 
-  test('time in which nobody waits for the caller is not counted', () => {
+  test('time in which the gateway does not wait for the caller is not counted', () => {
     expect(tooSlowAt(() => ({ sent: 0, read: 0, awaited: undefined }))).toBeUndefined()
     expect(tooSlowAt(ms => ({ sent: 0, read: 0, awaited: ms % 2000 === 0 ? ('sending' as const) : undefined }))).toBe(
       14_000,
     )
   })
 
-  test('a minimum rate of nothing never cuts anybody off', () => {
+  test('a minimum rate of 0 never disconnects a caller', () => {
     const none = { minBytesPerSecond: 0, graceMs: 0, pauseMs: 300_000 }
     expect(tooSlowAt(() => sending(0), 60_000, none)).toBeUndefined()
   })

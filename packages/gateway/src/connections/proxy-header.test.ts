@@ -37,14 +37,14 @@ const good: [string, Buffer, unknown][] = [
 ]
 
 describe.each(good)('a PROXY header (%s)', (_, header, source) => {
-  it('is read with its length, whatever follows it', () => {
+  it('a PROXY header is read with its length, whatever follows it', () => {
     for (const rest of ['', 'GET / HTTP/1.1\r\n', '\r\n', '\0\0']) {
       const read = readProxyHeader(Buffer.concat([header, Buffer.from(rest)]))
       expect(read).toEqual({ length: header.length, source })
     }
   })
 
-  it('is incomplete wherever it is cut', () => {
+  it('a PROXY header is incomplete wherever it is cut', () => {
     for (let end = 0; end < header.length; end++) {
       expect([end, readProxyHeader(header.subarray(0, end))]).toEqual([end, 'incomplete'])
     }

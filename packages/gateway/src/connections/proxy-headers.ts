@@ -4,9 +4,9 @@ import { readProxyHeader, type Source } from './proxy-header.ts'
 export interface ProxyHeadersOptions {
   /** Whether an address is that of a trusted proxy. */
   readonly isProxy: (address: string) => boolean
-  /** Told of every connection that was closed. */
+  /** Called for every connection that was closed. */
   readonly onRefused: () => void
-  /** Told at most every ten seconds how many they were so far, and why the last one was closed. */
+  /** Called at most every ten seconds with their number so far, and why the last one was closed. */
   readonly onTrouble: (count: number, reason: string) => void
 }
 

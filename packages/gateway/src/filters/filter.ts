@@ -17,6 +17,6 @@ export interface Filter {
   readonly name: string
   /** The words that stand beside `use`. */
   readonly options: z.ZodRawShape
-  /** `options` are as their schema read them; throws a DianaError where they cannot be obeyed. */
+  /** `options` are as their schema read them; throws a DianaError where they cannot be used. */
   create(options: Readonly<Record<string, unknown>>, surroundings: FilterSurroundings): FilterPlugin
 }

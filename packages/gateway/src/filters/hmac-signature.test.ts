@@ -66,7 +66,7 @@ async function send(call: Call, headers: Record<string, string> = headersOf(call
 }
 
 describe('a signed call', () => {
-  it('passes, with and without a body', async () => {
+  it('a signed call passes, with and without a body', async () => {
     await start()
     expect(await send({ body: 'hello' })).toBe(200)
     expect(await send({ method: 'GET' })).toBe(200)
@@ -76,7 +76,7 @@ describe('a signed call', () => {
     ['another method', { method: 'PUT' }],
     ['another target', { target: '/orders?a=c' }],
     ['another body', { body: 'hellp' }],
-  ])('does not pass with %s', async (_, changed) => {
+  ])('a signed call does not pass with %s', async (_, changed) => {
     await start()
     const signed = headersOf({ body: 'hello' })
     expect(await send({ body: 'hello', ...changed }, signed)).toBe(401)
@@ -89,12 +89,12 @@ describe('a signed call', () => {
     ['a timestamp that is no number', { timestamp: '1e9' }],
     ['a nonce that is too short', { nonce: 'short' }],
     ['a nonce with a line in it', { nonce: 'aaaaaaaaaaaaaaaa bbbb' }],
-  ])('does not pass with %s', async (_, call) => {
+  ])('a signed call does not pass with %s', async (_, call) => {
     await start()
     expect(await send(call)).toBe(401)
   })
 
-  it('does not pass without one of its headers, or with a signature of another length', async () => {
+  it('a signed call without one of its headers, or with a signature of another length, is refused', async () => {
     await start()
     for (const name of Object.keys(headersOf({}))) {
       const headers = headersOf({})
@@ -104,7 +104,7 @@ describe('a signed call', () => {
     expect(await send({}, { ...headersOf({}), 'x-signature': 'abcd' })).toBe(401)
   })
 
-  it('passes once', async () => {
+  it('a signed call passes only once', async () => {
     await start()
     const headers = headersOf({ body: 'pay' })
     expect(await send({ body: 'pay' }, headers)).toBe(200)
@@ -113,19 +113,19 @@ describe('a signed call', () => {
     expect(await send({ body: 'pay' }, headers)).toBe(401)
   })
 
-  it('passes within the window and not beyond, early or late', async () => {
+  it('a signed call passes only within the time window, early or late', async () => {
     await start({ window: '10s' })
     const at = (seconds: number) => send({ timestamp: String(now / 1000 + seconds) })
     expect([await at(-10), await at(10), await at(-11), await at(11)]).toEqual([200, 200, 401, 401])
   })
 
-  it('is refused for its size before it is read', async () => {
+  it('a signed call with a large body is refused before the body is read', async () => {
     await start({ body: '10B' })
     expect(await send({ body: 'x'.repeat(10) })).toBe(200)
     expect(await send({ body: 'x'.repeat(11) })).toBe(413)
   })
 
-  it('is refused where no more can be remembered, and older ones stay used', async () => {
+  it('a signed call is refused if the nonce memory is full, and older nonces stay used', async () => {
     await start({ nonces: 1 })
     const headers = headersOf({})
     expect(await send({}, headers)).toBe(200)
@@ -153,14 +153,14 @@ describe('a body', () => {
     return { answer: () => received.slice(0, 12), end: () => socket.destroy() }
   }
 
-  it('is not read where nobody has the key', async () => {
+  it('the body of a call with an unknown key is not read', async () => {
     await start()
     const stranger = await begin(headersOf({ key: 'nobody' }), 0)
     await expect.poll(stranger.answer, { timeout: 3000 }).toBe('HTTP/1.1 401')
     stranger.end()
   })
 
-  it('is refused with 503 while bodies of 64 MiB are held, and taken again once they are gone', async () => {
+  it('a body is refused with 503 while bodies of 64 MiB are buffered, and accepted again once they are released', async () => {
     await start()
     const held = await Promise.all(Array.from({ length: 66 }, () => begin(headersOf({}), 1_048_000)))
     const refused = () => held.filter(({ answer }) => answer() === 'HTTP/1.1 503').length
@@ -172,7 +172,7 @@ describe('a body', () => {
 })
 
 describe('a secret', () => {
-  it('may be in a file beside the config', async () => {
+  it('a secret may be in a file beside the config', async () => {
     writeFileSync(join(folder, 'secret'), `${secret}\n`)
     await start({ secrets: { shop: 'file:secret' } })
     expect(await send({})).toBe(200)
@@ -182,7 +182,7 @@ describe('a secret', () => {
     ['file:none', 'cannot be read'],
     ['env:DIANA_TEST_NOT_SET', 'which is not set'],
     ['short', 'has 5 bytes'],
-  ])('%s is no secret', async (words, message) => {
+  ])('the value %s is not accepted as a secret', async (words, message) => {
     app = fastify()
     expect(() =>
       hmacSignature.create({ secrets: { shop: words }, window: 1, body: 1, nonces: 1 }, { folder, now: () => 0 }),

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { Nonces } from './nonces.ts'
 
-it('a number is good once for as long as it is kept', () => {
+it('a nonce is accepted once while it is remembered', () => {
   const nonces = new Nonces({ keepMs: 100, most: 10 })
   expect(nonces.take('a', 0)).toBe('new')
   for (const now of [0, 50, 99, 100, 150]) expect(nonces.take('a', now), `at ${now}`).toBe('used')
@@ -10,7 +10,7 @@ it('a number is good once for as long as it is kept', () => {
   expect(nonces.take('a', 500)).toBe('new')
 })
 
-it('whatever is taken is remembered for the whole time', () => {
+it('every accepted nonce is remembered for the whole time', () => {
   for (let begin = 0; begin < 300; begin += 7) {
     const nonces = new Nonces({ keepMs: 100, most: 1000 })
     nonces.take('other', 0)
@@ -22,7 +22,7 @@ it('whatever is taken is remembered for the whole time', () => {
   }
 })
 
-it('a full memory takes nothing new and forgets nothing', () => {
+it('a full nonce memory accepts nothing new and forgets nothing', () => {
   const nonces = new Nonces({ keepMs: 100, most: 2 })
   expect(['a', 'b', 'c', 'a'].map(nonce => nonces.take(nonce, 0))).toEqual(['new', 'new', 'full', 'used'])
   expect(nonces.take('c', 300)).toBe('new')

@@ -21,7 +21,7 @@ test.each([
   expect(grpcTimeoutMs({ 'content-type': 'application/grpc', 'grpc-timeout': text })).toBe(ms)
 })
 
-test('grpc-timeout bounds no other call', () => {
+test('grpc-timeout has no effect on calls that are not gRPC', () => {
   expect(grpcTimeoutMs({ 'content-type': 'application/json', 'grpc-timeout': '1S' })).toBeUndefined()
 })
 

@@ -54,7 +54,7 @@ test('a connection of HTTP/2 without calls is closed after a time', async () => 
   await once(session, 'close')
 })
 
-test('a caller that reads nothing is cut once it has no call any more', async () => {
+test('a caller that reads nothing is disconnected once it has no open call', async () => {
   const open: Socket[] = []
   const listener: ConstructorParameters<typeof CallerSessions>[0] = (request, response) => {
     open.push(request.socket)

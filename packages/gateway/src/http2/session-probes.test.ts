@@ -79,7 +79,7 @@ describe.concurrent('a connection of HTTP/2 ends within a second, and its calls 
   })
 })
 
-test('a PING that a caller of HTTP/2 does not answer is sent again, ever more seldom', async () => {
+test('a PING that a caller of HTTP/2 does not answer is sent again at growing intervals', async () => {
   const { socket, received, call } = await startCall()
   await vi.waitFor(() => expect(received('ping')).toHaveLength(3), 6000)
   await pause(1500)

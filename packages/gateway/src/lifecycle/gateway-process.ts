@@ -23,7 +23,7 @@ export interface GatewayProcessOptions {
   /** The socket of a counting process, and how many processes count there. */
   readonly counting?: { readonly socket: string; readonly processes: number } | undefined
   readonly logger?: FastifyServerOptions['logger']
-  /** Told at the start of certificates that are used although something is wrong with them. */
+  /** Called at the start with problems of certificates that are used nevertheless. */
   readonly onWarning?: ((warning: string) => void) | undefined
 }
 

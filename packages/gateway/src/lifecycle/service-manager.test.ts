@@ -58,8 +58,8 @@ async function start(env: NodeJS.ProcessEnv = {}) {
   return { manager, messages, complaints }
 }
 
-describe.runIf(has('python3') && has('systemd-notify'))('systemd', () => {
-  it('is told that the process is ready, is replaced, and ends, in this order', async () => {
+describe.runIf(has('python3') && has('systemd-notify'))('systemd notification', () => {
+  it('systemd is notified that the process is ready, is replaced, and ends, in this order', async () => {
     const { manager, messages, complaints } = await start()
     void manager.ready()
     void manager.reloading()
@@ -76,7 +76,7 @@ describe.runIf(has('python3') && has('systemd-notify'))('systemd', () => {
     expect(complaints).toEqual([])
   })
 
-  it('is told twice in each period of its watchdog that the process is awake, until it ends', async () => {
+  it('systemd is notified twice per watchdog period until the process ends', async () => {
     const { manager, messages } = await start({ WATCHDOG_USEC: '100000', WATCHDOG_PID: String(process.pid) })
     await manager.ready()
     await expect.poll(() => messages().filter(line => line === 'WATCHDOG=1').length).toBeGreaterThan(2)
@@ -84,7 +84,7 @@ describe.runIf(has('python3') && has('systemd-notify'))('systemd', () => {
     await expect.poll(() => messages().at(-1)).toBe('STOPPING=1')
   })
 
-  it('is not told of the watchdog of another process', async () => {
+  it('systemd is not notified for the watchdog of another process', async () => {
     const { manager, messages } = await start({ WATCHDOG_USEC: '20000', WATCHDOG_PID: '1' })
     await manager.ready()
     await manager.stillReady()
@@ -92,7 +92,7 @@ describe.runIf(has('python3') && has('systemd-notify'))('systemd', () => {
   })
 })
 
-it('without a service manager nothing is started and nothing is said', async () => {
+it('without a service manager nothing is started or printed', async () => {
   const complaints: string[] = []
   const printError = (line: string): void => void complaints.push(line)
   const manager = new ServiceManager({ env: { PATH: '/nowhere' }, pid: 1, printError })
@@ -101,7 +101,7 @@ it('without a service manager nothing is started and nothing is said', async () 
   expect(complaints).toEqual([])
 })
 
-it('without systemd-notify the operator is told once what to do', async () => {
+it('without systemd-notify one warning names the remedy', async () => {
   const complaints: string[] = []
   const printError = (line: string): void => void complaints.push(line)
   const manager = new ServiceManager({

@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 export interface ServiceManagerOptions {
   readonly env: NodeJS.ProcessEnv
   readonly pid: number
-  /** Told once if the service manager cannot be reached. */
+  /** Called once if the service manager cannot be reached. */
   readonly printError: (line: string) => void
 }
 

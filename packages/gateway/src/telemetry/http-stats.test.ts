@@ -52,8 +52,8 @@ function samplesOf(figures: HttpStats): Map<string, number> {
   return byName
 }
 
-describe('HTTP figures', () => {
-  test('of several processes are those of one process with all calls', () => {
+describe('HTTP statistics', () => {
+  test('HTTP statistics of several processes equal those of one process with all calls', () => {
     fc.assert(
       fc.property(fc.array(call), fc.array(call), (one, other) => {
         const merged = samplesOf(mergeHttpStats([figuresOf(one), figuresOf(other)]))
@@ -66,7 +66,7 @@ describe('HTTP figures', () => {
     )
   })
 
-  test('count each call once, by a method and a class of statuses that no caller can invent', () => {
+  test('HTTP statistics count each call once, by a method and a class of statuses that no caller can invent', () => {
     const { traffic } = figuresOf([
       { route: '/a', method: 'GET', status: 200, ms: 1 },
       { route: '/a', method: 'INVENTED', status: 999, ms: 1 },
@@ -75,7 +75,7 @@ describe('HTTP figures', () => {
     expect(traffic).toMatchObject([{ calls: { 'GET 2xx': 1, 'OTHER 5xx': 1, 'OTHER 1xx': 1 } }])
   })
 
-  test('put a duration at a bound into the bucket of that bound', () => {
+  test('HTTP statistics put a duration at a bound into the bucket of that bound', () => {
     const [{ duration } = { duration: undefined }] = figuresOf(
       [5, 5.1, 10_000, 10_001].map(ms => {
         return { route: '/a', method: 'GET', status: 200, ms }
@@ -90,7 +90,7 @@ describe('HTTP figures', () => {
     expect(duration?.sumSeconds).toBeCloseTo(20.0111, 9)
   })
 
-  test('stay bounded however often routes change', () => {
+  test('HTTP statistics stay bounded however often routes change', () => {
     const counts = new TrafficCounts()
     for (let at = 0; at < 10_100; at++) counts.add(recordOf({ route: `/${at}`, method: 'GET', status: 200, ms: 1 }))
     const figures = counts.figures()

@@ -3,7 +3,7 @@ import { pino } from 'pino'
 import { expect, it } from 'vitest'
 import { logRefusals } from './refusal-log.ts'
 
-it('of a flood of refusals one a second and rule is logged, with how many went unsaid, and no caller by name', async () => {
+it('the refusal log has one line a second for each rule, with the number of suppressed ones and no caller names', async () => {
   const limiter = await createLimiter({
     rules: [
       { id: 'each', by: 'ip', limit: '1/m' },

@@ -73,13 +73,13 @@ it.each([
 })
 
 describe('a certificate that can be used is reported', () => {
-  it('with the date if it has expired', () => {
+  it('a certificate that can be used is reported with the date if it has expired', () => {
     expect(pair('expired.pem', 'expired.key').warnings).toEqual([
       expect.stringMatching(/expired\.pem expired on \d{4}-\d\d-\d\d \(CN=expired\): renew it/),
     ])
   })
 
-  it('with the date if it is not valid yet', () => {
+  it('a certificate that can be used is reported with the date if it is not valid yet', () => {
     const early = readPair({ cert: at('leaf.pem'), key: at('leaf.key') }, Date.now() - 86_400_000)
     expect(early.warnings).toEqual([expect.stringMatching(/leaf\.pem is not valid before \d{4}-\d\d-\d\d/)])
   })
@@ -89,10 +89,13 @@ describe('a certificate that can be used is reported', () => {
     ['strange.pem', 'deep.key', [/holds CN=deep before CN=leaf, which did not issue it/]],
     ['chain.pem', 'deep.key', [/ends without the certificate of its issuer \(CN=Test Root\)/]],
     ['root.pem', 'ca.key', []],
-  ])('if its chain is incomplete or out of order: %s', (cert, key, warnings) => {
-    const found = [...chainWarnings(pair(cert, key).certificates, cert)]
-    expect(found).toEqual(warnings.map(warning => expect.stringMatching(warning)))
-  })
+  ])(
+    'a certificate that can be used is reported if its chain is incomplete or out of order: %s',
+    (cert, key, warnings) => {
+      const found = [...chainWarnings(pair(cert, key).certificates, cert)]
+      expect(found).toEqual(warnings.map(warning => expect.stringMatching(warning)))
+    },
+  )
 })
 
 it.each([
@@ -108,7 +111,7 @@ it('a certificate that has signed itself is an authority for itself', () => {
   expect(readAuthorities(at('ca.pem'), Date.now()).warnings).toEqual([])
 })
 
-it('a list of revoked certificates is read in PEM, and refused otherwise', () => {
+it('a certificate revocation list is read in PEM, and refused otherwise', () => {
   authority.revoke('leaf')
   expect(readRevocations(at('ca.crl')).length).toBeGreaterThan(100)
   expect(() => readRevocations(at('leaf.pem'))).toThrow(/leaf\.pem is not a list of revoked certificates in PEM/)

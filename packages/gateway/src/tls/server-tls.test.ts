@@ -54,7 +54,7 @@ function use(cert: string, key: string): void {
 
 const usual = { cert: 'cert.pem', key: 'key.pem' }
 
-it('a certificate is shown, another one when the files change, and the old one where they do not fit', async () => {
+it('the gateway presents its certificate, the new one when the files change, and the old one if the new files do not match', async () => {
   use('one', 'one')
   const { shown, log } = await start(usual)
   expect(await shown()).toBe('one')
@@ -82,26 +82,26 @@ it.each([
   ['a key of another certificate', () => use('one', 'two'), 'is not that of the certificate'],
   ['no PEM', () => writeFileSync(path('cert.pem'), 'text'), 'is not a certificate in PEM'],
   ['no file', () => rmSync(path('cert.pem')), 'cannot be read (ENOENT)'],
-])('a gateway does not begin with %s', async (_, spoil, message) => {
+])('a gateway does not start with %s', async (_, spoil, message) => {
   use('one', 'one')
   spoil()
   await expect(start(usual)).rejects.toThrow(message)
 })
 
-it('a gateway begins with an expired certificate, and reports the date', async () => {
+it('a gateway starts with an expired certificate, and reports the date', async () => {
   const { shown, warnings } = await start({ cert: 'late.pem', key: 'late.key' })
   expect(await shown()).toBe('late')
   expect(warnings.join('\n')).toMatch(/late\.pem expired on \d{4}-\d\d-\d\d/)
 })
 
-describe('of several certificates', () => {
+describe('several certificates', () => {
   const certificates = [
     usual,
     { cert: 'shop.pem', key: 'shop.key' },
     { cert: 'two.pem', key: 'two.key', names: ['two.test', '*.two.test'] },
   ]
 
-  it('callers see the one whose names have the name they ask for, or the first', async () => {
+  it('of several certificates, a caller gets the one with the requested name, or the first', async () => {
     use('one', 'one')
     const { shown } = await start({ certificates })
     const cases = { 'shop.test': 'shop', 'A.Shop.test': 'shop', 'two.test': 'two', 'x.two.test': 'two' }
@@ -110,7 +110,7 @@ describe('of several certificates', () => {
     expect(await shown()).toBe('one')
   })
 
-  it('each is read again when its files change', async () => {
+  it('each of several certificates is read again when its files change', async () => {
     use('one', 'one')
     copyFileSync(path('shop.pem'), path('named.pem'))
     copyFileSync(path('shop.key'), path('named.key'))
@@ -122,7 +122,7 @@ describe('of several certificates', () => {
     expect(await shown('other.test')).toBe('one')
   })
 
-  it('one that cannot be read keeps the gateway from its start', async () => {
+  it('one unreadable certificate of several keeps the gateway from starting', async () => {
     use('one', 'one')
     const message = 'none.pem cannot be read (ENOENT)'
     await expect(start({ certificates: [usual, { cert: 'none.pem', key: 'two.key' }] })).rejects.toThrow(message)
@@ -136,7 +136,7 @@ describe('callers with certificates', () => {
   })
   const mutual = (clients: object) => ({ cert: 'one.pem', key: 'one.key', clients: { ca: 'ca.pem', ...clients } })
 
-  it('are served, and those without one or with one of another authority are not', async () => {
+  it('callers with certificates are served, and callers without one or with one of another authority are not', async () => {
     const { get } = await start(mutual({}))
     expect(await get('/', identity('billing'))).toBe('200 served')
     expect(await get('/')).toMatch(/^E/)
@@ -145,7 +145,7 @@ describe('callers with certificates', () => {
     expect(received).toHaveLength(1)
   })
 
-  it('need none where it is not required, but a wrong one is refused all the same', async () => {
+  it('callers need no certificate if it is optional, but a wrong one is still refused', async () => {
     const { get } = await start(mutual({ require: false }))
     expect(await get('/')).toBe('200 served')
     expect(await get('/', identity('billing'))).toBe('200 served')
@@ -154,7 +154,7 @@ describe('callers with certificates', () => {
     expect(received).toHaveLength(2)
   })
 
-  it('with a wrong one get nothing over HTTP/2 either', async () => {
+  it('callers with a wrong certificate are refused over HTTP/2 as well', async () => {
     const { port } = await start(mutual({ require: false }))
     const options = { port, host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: ['h2'] }
     const socket = connect({ ...options, ...identity('billing', stranger) })
@@ -162,7 +162,7 @@ describe('callers with certificates', () => {
     expect(await socket.toArray().catch(() => [])).toEqual([])
   })
 
-  it('are refused once their certificate is revoked, without a restart', async () => {
+  it('callers with certificates are refused once their certificate is revoked, without a restart', async () => {
     authority.revoke('orders')
     const { get } = await start(mutual({ crl: 'ca.crl' }))
     expect(await get('/', identity('billing'))).toBe('200 served')
@@ -171,7 +171,7 @@ describe('callers with certificates', () => {
     await expect.poll(() => get('/', identity('billing')), { timeout: 5000 }).toMatch(/^E/)
   })
 
-  it('are verified for every name that they ask for', async () => {
+  it('callers with certificates are verified for every name that they ask for', async () => {
     const certificates = [
       { cert: 'one.pem', key: 'one.key' },
       { cert: 'shop.pem', key: 'shop.key' },
@@ -198,17 +198,20 @@ describe('callers with certificates', () => {
     ['dns', () => 'billing.test'],
     ['email', () => 'billing@test.test, second@test.test'],
     ['fingerprint', fingerprint],
-  ])('are counted by client-certificate:%s, which no header can claim', async (part, value) => {
-    const by = `client-certificate:${part}`
-    const deny = { [by]: [value()] }
-    const { get } = await start(mutual({ require: false }), { rules: [{ id: 'all', limit: '1000/s' }], deny })
-    expect(await get('/', identity('billing'))).toMatch(/^403/)
-    expect(await get('/', identity('orders'))).toBe('200 served')
-    const headers = { 'client-cert': value(), 'client-certificate': value(), [by.replace(':', '-')]: value() }
-    expect(await get('/', { headers })).toBe('200 served')
-  })
+  ])(
+    'callers with certificates are counted by client-certificate:%s, which no header can claim',
+    async (part, value) => {
+      const by = `client-certificate:${part}`
+      const deny = { [by]: [value()] }
+      const { get } = await start(mutual({ require: false }), { rules: [{ id: 'all', limit: '1000/s' }], deny })
+      expect(await get('/', identity('billing'))).toMatch(/^403/)
+      expect(await get('/', identity('orders'))).toBe('200 served')
+      const headers = { 'client-cert': value(), 'client-certificate': value(), [by.replace(':', '-')]: value() }
+      expect(await get('/', { headers })).toBe('200 served')
+    },
+  )
 
-  it('cannot write Client-Cert themselves, and services get it only if the settings say so', async () => {
+  it('callers with certificates cannot write Client-Cert themselves, and services get it only if the settings say so', async () => {
     const headers = { 'Client-Cert': ':Zm9yZ2Vk:', 'client-cert-chain': ':Zm9yZ2Vk:', Client_Cert: 'x' }
     const quiet = await start(mutual({ require: false }))
     await quiet.get('/', { headers, ...identity('billing') })
@@ -228,7 +231,7 @@ describe('callers with certificates', () => {
     [{ ca: 'one.pem' }, 'one.pem holds CN=one, which is not the certificate of an authority'],
     [{ ca: 'one.key' }, 'one.key is not a certificate in PEM: it holds a private key'],
     [{ crl: 'ca.pem' }, 'ca.pem is not a list of revoked certificates'],
-  ])('a gateway does not begin with clients: %j', async (clients, message) => {
+  ])('a gateway does not start with clients: %j', async (clients, message) => {
     await expect(start(mutual(clients))).rejects.toThrow(message)
   })
 })

@@ -83,12 +83,12 @@ it.each([
   ['no name', { ca: 'ca.pem' }],
   ['another name', { ca: 'ca.pem', serverName: 'carts.internal' }],
   ['another authority', { ca: 'stranger.pem', serverName: 'orders.internal' }],
-])('a service is not believed by a route with %s, and its callers get a 502', async (_, tls) => {
+])('a route with %s does not trust the service, and callers get a 502', async (_, tls) => {
   expect(await get(await start(tls))).toBe('502')
   expect(asked).toEqual([])
 })
 
-it('a service is believed without a check if the route says so', async () => {
+it('a route can be configured to trust a service without verification', async () => {
   expect(await get(await start({ verify: false }))).toBe('200 nobody')
 })
 
@@ -130,7 +130,7 @@ it.each([
   [{ key: 'gateway.key' }, 'has a key and no cert: add cert'],
   [{ serverName: '127.0.0.1:80' }, 'must be a host name'],
   [{ veriffy: false }, 'did you mean verify'],
-])('a gateway does not begin with a route with tls: %j', async (tls, message) => {
+])('a gateway does not start with a route with tls: %j', async (tls, message) => {
   await expect(start(tls)).rejects.toThrow(message)
 })
 
@@ -138,7 +138,7 @@ it('a route to services over plain HTTP has no use for tls, and the file says so
   await expect(start(own, 'http')).rejects.toThrow('is only for services over https')
 })
 
-it('a file with a route whose authority cannot be read is not taken while the gateway runs', async () => {
+it('a file with a route whose CA file cannot be read is rejected while the gateway runs', async () => {
   const url = await start(own)
   const rejected = new Promise<string>(resolve =>
     limiter.events.on('rejected', ({ trouble }) => resolve(String(trouble))),

@@ -20,11 +20,11 @@ describe('the machines behind a name', () => {
     ['several of IPv6', v6('::3', '::2'), ['::2', '::3']],
     ['the same address twice', v4('10.0.0.1', '10.0.0.1'), ['10.0.0.1']],
     ['no address', [], []],
-  ])('are told for %s', (_, answer, expected) => {
+  ])('the machines behind a name are found for %s', (_, answer, expected) => {
     expect(texts(endpointsOf(answer))).toEqual(expected)
   })
 
-  test('are at most 256, and the same ones whatever the order of the answer', () => {
+  test('the machines behind a name are at most 256, and the same ones whatever the order of the answer', () => {
     const all = v4(...Array.from({ length: 10_000 }, (_, at) => `10.0.${at >> 8}.${at & 255}`))
     const endpoints = texts(endpointsOf(all))
     expect(endpoints).toHaveLength(256)
@@ -32,11 +32,11 @@ describe('the machines behind a name', () => {
   })
 })
 
-describe('names', () => {
+describe('host names of services', () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  test('are looked up again and again, and followers learn of changes only', async () => {
+  test('host names are looked up periodically, and only changes are reported', async () => {
     let answer: LookupAddress[] = v4('10.0.0.1')
     let asked = 0
     const names = new Names(async () => {
@@ -59,7 +59,7 @@ describe('names', () => {
     expect([asked, names.endpointsOf('app.test')]).toEqual([before, []])
   })
 
-  test('keep their last good answer while there is none, or an empty one', async () => {
+  test('host names keep their last good answer while DNS fails or answers nothing', async () => {
     const answers = [() => v4('10.0.0.1'), () => [], () => raise('queryA ETIMEOUT'), () => v4('10.0.0.9')]
     const names = new Names(async () => answers.shift()!())
     names.intervalMs = 1000
@@ -77,7 +77,7 @@ describe('names', () => {
     ])
   })
 
-  test('are looked up two at a time, so that a DNS server that is away leaves threads for other work', async () => {
+  test('host names are looked up two at a time, so that a dead DNS server leaves threads for other work', async () => {
     let running = 0
     let most = 0
     const answers: (() => void)[] = []
@@ -98,7 +98,7 @@ describe('names', () => {
   })
 })
 
-test('a name that was left and followed again while it waited for its lookup is looked up once each time', async () => {
+test('a host name that is unfollowed and followed again before its lookup is looked up once', async () => {
   vi.useFakeTimers()
   try {
     let asked = 0

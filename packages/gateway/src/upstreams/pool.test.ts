@@ -42,7 +42,7 @@ describe('the next address of a route', () => {
   })
 
   test.each([{ balance: 'round-robin' }, { balance: 'least-connections' }, { sticky: { cookie: 'c' } }])(
-    'is one that may have the call, in every order of calls, failures and endings, with %o',
+    'the next address of a route is always allowed to have the call, with %o',
     words => {
       fc.assert(
         fc.property(weights, fc.array(move, { maxLength: 60 }), (list, moves) => {
@@ -90,7 +90,7 @@ describe('the next address of a route', () => {
     },
   )
 
-  test('gets more calls the longer it has been back, and its whole share in the end', () => {
+  test('an address that came back gets more calls over time, and its whole share in the end', () => {
     const pool = poolOf({ slowStart: '10s', health: { failures: 1, rest: '1s' } }, [1, 1])
     const [slow] = pool.upstreams
     slow!.health.fail(0)
@@ -104,7 +104,7 @@ describe('the next address of a route', () => {
     expect(counts.map(count => Math.round(count / 22))).toEqual([1, 2, 3, 4, 5])
   })
 
-  test('is the same one twice as often if a list names it twice', () => {
+  test('an address that is listed twice gets twice as many calls', () => {
     const settings = routeSchema.parse({ to: ['http://10.0.0.1', 'http://10.0.0.2', 'http://10.0.0.1'] })
     const rest = {
       timeouts: { connectMs: 1, headersMs: 1, bodyMs: 1 },

@@ -66,7 +66,7 @@ describe('slots of a service', () => {
     expect([slots.inUse, slots.waiting]).toEqual([1, 0])
   })
 
-  test('a call that is stalled by its caller makes way for one that waits, the longest stalled first', () => {
+  test('a call stalled by its caller gives its slot to a waiting one, the longest stalled first', () => {
     const slots = new Slots(settings)
     const [first, second] = [new User(slots).take(), new User(slots).take()]
     first.stalled = 1500
@@ -76,7 +76,7 @@ describe('slots of a service', () => {
     expect([first.state, second.state, third.state]).toEqual(['holding', 'evicted', 'holding'])
   })
 
-  test('a call that is not stalled stays, whoever waits', () => {
+  test('a call that is not stalled keeps its slot while others wait', () => {
     const slots = new Slots({ ...settings, queueMs: 5000 })
     const holders = [new User(slots).take(), new User(slots).take()]
     holders[0]!.stalled = 900

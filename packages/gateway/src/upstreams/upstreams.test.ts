@@ -14,8 +14,8 @@ const newSince = ([pool]: readonly Pool[]) =>
 
 const long = Number.NEGATIVE_INFINITY
 
-describe('addresses in use', () => {
-  test('are new when a reload adds them, and not at the first start', () => {
+describe('addresses of services', () => {
+  test('addresses of services are new when a reload adds them, and not at the first start', () => {
     const upstreams = new Upstreams()
     const first = poolsOf(upstreams, { to: ['http://10.0.0.1', 'http://10.0.0.2'] })
     upstreams.use(first, 1000)
@@ -33,7 +33,7 @@ describe('addresses in use', () => {
     expect(second[0]!.upstreams[0]).toBe(first[0]!.upstreams[1])
   })
 
-  test('are new when a name gains them, and not at its first answer', async () => {
+  test('addresses of services are new when a name gains them, and not at its first answer', async () => {
     vi.useFakeTimers()
     let addresses = ['10.0.0.1', '10.0.0.2']
     const lookup = async () => addresses.map((address): LookupAddress => ({ address, family: 4 }))
@@ -58,7 +58,7 @@ describe('addresses in use', () => {
     await upstreams.close()
   })
 
-  test('are shared by routes with the same settings, and let go when no route has them', async () => {
+  test('addresses of services are shared by routes with the same settings, and let go when no route has them', async () => {
     const upstreams = new Upstreams()
     const both = poolsOf(upstreams, { path: '/a', to: 'http://10.0.0.1' }, { path: '/b', to: 'http://10.0.0.1' })
     upstreams.use(both, 0)

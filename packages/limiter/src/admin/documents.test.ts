@@ -30,7 +30,7 @@ async function limiterOf(text: string) {
 }
 
 describe('the rule file', () => {
-  it('is written, in force at the next call, and there after a restart', async () => {
+  it('the rule file is written, in force at the next call, and kept over a restart', async () => {
     const { config, limiter } = await limiterOf(good)
     const { text, version, writable } = await adminOf(limiter).documents.read('local')
     expect([text, writable]).toEqual([good, true])
@@ -44,7 +44,7 @@ describe('the rule file', () => {
     await again.close()
   })
 
-  it('is left as it is when it was changed since it was read', async () => {
+  it('a rule file that was changed since it was read is not overwritten', async () => {
     const { config, limiter } = await limiterOf(good)
     const { version } = await adminOf(limiter).documents.read('local')
     const theirs = good.replace('5/m', '7/m')
@@ -55,7 +55,7 @@ describe('the rule file', () => {
     expect(await readFile(config, 'utf8')).toBe(theirs)
   })
 
-  it('is written by one of two who read the same', async () => {
+  it('of two writers who read the same rule file, one succeeds', async () => {
     const { limiter } = await limiterOf(good)
     const { version } = await adminOf(limiter).documents.read('local')
     const both = [1, 2].map(n => adminOf(limiter).documents.write('local', good.replace('5/m', `${n}/m`), version))
@@ -63,7 +63,7 @@ describe('the rule file', () => {
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected'])
   })
 
-  it('is never written where it cannot be obeyed, or would need a new start', async () => {
+  it('an invalid rule file, or one that needs a restart, is not written', async () => {
     const { config, limiter } = await limiterOf(good)
     const { version } = await adminOf(limiter).documents.read('local')
     for (const text of ['', 'rules: []', 'rules: [', `store: { redis: redis://127.0.0.1 }\n${good}`]) {
@@ -79,7 +79,7 @@ describe('the rule file', () => {
     })
   })
 
-  it('is written with a thousand rules, or as many as are in force already, and with no more', async () => {
+  it('the rule file is written with a thousand rules, or as many as are in force already, and with no more', async () => {
     const many = (count: number) =>
       JSON.stringify({ rules: Array.from({ length: count }, (_, i) => ({ id: `rule-${i}`, limit: '1/s' })) })
     const few = await limiterOf(good)
@@ -96,14 +96,14 @@ describe('the rule file', () => {
     expect(large.limiter.rules[0]?.limits[0]?.count).toBe(2)
   })
 
-  it('is told rule by rule as it is written', async () => {
+  it('the rule file is returned rule by rule as written', async () => {
     const { limiter } = await limiterOf(good)
     expect([...(await adminOf(limiter).documents.ruleTexts('local'))]).toEqual([['all', '{ id: all, limit: 5/m }']])
   })
 })
 
 describe('rules given in code', () => {
-  it('cannot be written, and it is said why', async () => {
+  it('rules given in code cannot be written, and the error says why', async () => {
     const limiter = await createLimiter({ rules: [{ id: 'all', limit: '1/s' }] })
     onTestFinished(() => limiter.close())
     expect(await adminOf(limiter).documents.read('local')).toMatchObject({
@@ -118,8 +118,8 @@ describe('rules given in code', () => {
   })
 })
 
-describe('the document of a config centre', () => {
-  it('is written at its key, in force at the next call, and there after a restart', async () => {
+describe('the document of a config center', () => {
+  it('the document of a config center is written at its key, in force at the next call, and kept over a restart', async () => {
     const local = `remote: { etcd: 'http://${etcd.authority}', key: /diana/written }\nrules:\n  - { id: all, limit: 5/m }\n`
     const { config, limiter } = await limiterOf(local)
     const empty = await adminOf(limiter).documents.read('remote')

@@ -8,14 +8,14 @@ import type { RuleDocument } from '../rules/rule.ts'
 import type { Source, SourceDocument } from '../sources/source.ts'
 import { readRule } from './trials.ts'
 
-/** Which of the two documents: the rule file, or the config centre's. */
+/** Which of the two documents: the rule file, or the config center's. */
 export type Where = SourceStatus['role']
 
-/** A rule document as it stands at its source, and whether it can be written there. */
+/** A rule document of a source, and whether it can be written there. */
 export interface StoredDocument {
   readonly text: string
   readonly version: string
-  /** For people: the file's path, or the centre and its key. */
+  /** For people: the file's path, or the center and its key. */
   readonly name: string
   readonly writable: boolean
   /** Why it cannot be written. */
@@ -25,27 +25,27 @@ export interface StoredDocument {
 const timeoutMs = 10_000
 const mostNewRules = 1000
 
-/** Reads, checks and writes the documents that the rules come from; what cannot be obeyed is never written. */
+/** Reads, checks and writes the documents that the rules come from; a document that cannot be used is never written. */
 export class Documents {
   readonly #live: LiveRules
-  readonly #assertObeyable: (document: RuleDocument) => Promise<void>
+  readonly #assertUsable: (document: RuleDocument) => Promise<void>
   readonly #vocabulary: Vocabulary
   readonly #thread: DocumentThread
   #lastWrite: Promise<unknown> = Promise.resolve()
-  /** What was found good last, beside which rules: whoever writes asks twice. */
+  /** The last document that was found valid, and together with which rules: a write checks it twice. */
   #good: { where: Where; text: string; beside: RuleDocument } | undefined
 
-  /** `assertObeyable` throws where a document that reads well cannot be put in force in this process. */
+  /** `assertUsable` throws if a valid document cannot be put in force in this process. */
   constructor(
     live: LiveRules,
     vocabulary: Vocabulary,
     thread: DocumentThread,
-    assertObeyable: (document: RuleDocument) => Promise<void>,
+    assertUsable: (document: RuleDocument) => Promise<void>,
   ) {
     this.#live = live
     this.#vocabulary = vocabulary
     this.#thread = thread
-    this.#assertObeyable = assertObeyable
+    this.#assertUsable = assertUsable
   }
 
   async read(where: Where): Promise<StoredDocument> {
@@ -79,7 +79,7 @@ export class Documents {
     if (document === undefined) return mistakes
     try {
       assertNoNewFiles(document, this.#live.document)
-      await this.#assertObeyable(document)
+      await this.#assertUsable(document)
       return []
     } catch (error) {
       return [{ file: where, line: 1, column: 1, message: error instanceof Error ? error.message : String(error) }]
@@ -108,12 +108,12 @@ export class Documents {
   }
 
   /**
-   * Writes a text in the place of the version that was read, and puts its rules in force; tells the new version. Throws
-   * BAD_RULES where it cannot be obeyed, CONFLICT where another version stands there, READ_ONLY where nothing can be written.
+   * Replaces the version that was read with a text, puts its rules in force, and returns the new version. Throws
+   * BAD_RULES if it cannot be used, CONFLICT if it was changed since, READ_ONLY if it cannot be written.
    */
   async write(where: Where, text: string, version: string): Promise<string> {
     const writing = this.#lastWrite.then(() => this.#write(where, text, version))
-    // one after another, so that two writers in this process never meet
+    // one after another, so that two writers of this process never overlap
     this.#lastWrite = writing.catch(() => undefined)
     return writing
   }
@@ -149,7 +149,7 @@ export class Documents {
   }
 }
 
-/** Whoever writes a document from elsewhere must not choose which files of this machine are read. */
+/** A remote writer of a document must not choose which files of this machine are read. */
 function assertNoNewFiles(document: RuleDocument, inForce: RuleDocument): void {
   const known = inForce.jwt?.keys ?? []
   const added = document.jwt?.keys.find(key => key.startsWith('file:') && !known.includes(key))
@@ -162,7 +162,7 @@ function absent(where: Where): StoredDocument {
   const reason =
     where === 'local'
       ? 'the rules were given in code, not in a file: change them there'
-      : 'there is no config centre: name one under remote: in the rule file'
+      : 'there is no config center: name one under remote: in the rule file'
   return { text: '', version: '', name: where === 'local' ? 'options' : 'remote', writable: false, reason }
 }
 

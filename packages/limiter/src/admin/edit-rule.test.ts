@@ -22,38 +22,38 @@ answer: { status: 429 }
 `
 
 describe('one rule in a document', () => {
-  it('is found as it is written', () => {
+  it('one rule of a document is found as written', () => {
     expect(ruleTextOf(file, 'each')).toBe('id: each\nby: account\nlimit: [10/s,\n  100/m]  # two levels')
     expect(ruleTextOf(file, 'flow')).toBe('{ id: flow, limit: 5/s }')
     expect(ruleTextOf(file, 'none')).toBeUndefined()
   })
 
-  it('is written anew, and all else stays as it is', () => {
+  it('one rule of a document is replaced, and everything else stays unchanged', () => {
     const edited = editRule(file, 'each', 'id: each\nby: account\nlimit: 20/s # more')
     expect(edited).toBe(file.replace('    limit: [10/s,\n      100/m]  # two levels\n\n', '    limit: 20/s # more\n\n'))
   })
 
-  it('in one line is written anew', () => {
+  it('one rule in flow style is replaced', () => {
     expect(editRule(file, 'flow', '{ id: flow, limit: 6/s }')).toBe(
       file.replace('- { id: flow, limit: 5/s }  # short', '- { id: flow, limit: 6/s }'),
     )
   })
 
-  it('is added behind the others', () => {
+  it('one rule is added after the others', () => {
     const added = editRule(file, 'new', 'id: new\nlimit: 1/s\n')
     expect(added).toBe(file.replace('# short\n', '# short\n  - id: new\n    limit: 1/s\n'))
   })
 
-  it('is taken out', () => {
+  it('one rule is removed from a document', () => {
     expect(editRule(file, 'flow', undefined)).toBe(file.replace('  - { id: flow, limit: 5/s }  # short\n', ''))
     expect(editRule(file, 'none', undefined)).toBeUndefined()
   })
 
-  it('is the first of an empty document', () => {
+  it('one rule is added to an empty document', () => {
     expect(editRule('', 'a', 'id: a\nlimit: 1/s')).toBe('rules:\n  - id: a\n    limit: 1/s\n')
   })
 
-  it('has its place in a list without indent, with Windows line ends, and in JSON', () => {
+  it('one rule is edited in a list without indent, with Windows line ends, and in JSON', () => {
     const flush = 'rules:\n- id: a\n  limit: 1/s\n- id: b\n  limit: 2/s\n'
     expect(editRule(flush, 'a', '- id: a\n  limit: 9/s')).toBe('rules:\n- id: a\n  limit: 9/s\n- id: b\n  limit: 2/s\n')
     const json = editRule('{"rules": [{"id": "a", "limit": "1/s"}]}', 'b', '{"id": "b", "limit": "2/s"}')
@@ -68,7 +68,7 @@ describe('one rule in a document', () => {
     expect(flow).toContain('# note')
   })
 
-  it('is edited so that the other rules mean what they meant, whatever stands there', () => {
+  it('one rule is edited without changing the meaning of the others, in any document', () => {
     const id = fc.constantFrom('a', 'b', 'c', 'd')
     const rule = fc.record({ id, limit: fc.constantFrom('1/s', '2/m') })
     fc.assert(
@@ -89,7 +89,7 @@ describe('one rule in a document', () => {
   })
 
   it.each(['rules: {}', 'rules: 5', '- a', '[', 'a: &x [*x]', 'rules: [*a]', '%'])(
-    '%j is never edited into nonsense',
+    'editing the document %j never gives an invalid one',
     text => {
       expect(() => editRule(text, 'a', 'id: a\nlimit: 1/s')).not.toThrow()
     },

@@ -9,7 +9,7 @@ interface Span {
   readonly indent: number
 }
 
-/** The text of one rule as it stands in a document, without the dash in front; none where there is no such rule. */
+/** The text of one rule of a document, without the dash; undefined if there is no such rule. */
 export function ruleTextOf(text: string, id: string): string | undefined {
   return ruleTextsOf(text).get(id)
 }
@@ -29,8 +29,8 @@ export function ruleTextsOf(text: string): ReadonlyMap<string, string> {
 }
 
 /**
- * The document with one rule written anew, or added behind the others; `ruleText` is undefined to take it out. What
- * stands elsewhere stays as it is written, comments too. Undefined where the document has no list of rules.
+ * The document with one rule replaced, or added after the others; `ruleText` is undefined to remove it. Everything else
+ * stays as written, comments included. Undefined if the document has no list of rules.
  */
 export function editRule(text: string, id: string, ruleText: string | undefined): string | undefined {
   if (text.trim() === '') return ruleText === undefined ? undefined : `rules:\n${asItem(ruleText, 2)}`
@@ -71,7 +71,7 @@ function spanOf(text: string, item: YAMLMap): Span {
   return { start, end: newline < 0 ? text.length : newline + 1, indent: dash - start }
 }
 
-/** A list inside brackets, or JSON: written anew by the library, which keeps comments but not every space. */
+/** A list in brackets, or JSON: written by the library, which keeps comments but not all white space. */
 function rewrite(text: string, place: number, ruleText: string | undefined): string | undefined {
   const json = readJson(text)
   // within bounds of depth and size, which parseDocument has not

@@ -16,7 +16,7 @@ export interface PassedAndRefused {
 
 /** What rules would have made of recent calls, beside what the present ones make of the same calls. */
 export interface Preview {
-  /** Milliseconds since 1970; the same where there were no calls. */
+  /** Milliseconds since 1970; the same if there were no calls. */
   readonly from: number
   readonly to: number
   readonly calls: number
@@ -40,7 +40,7 @@ interface Replay {
 
 const nothing: PassedAndRefused = { allowed: 0, refused: 0 }
 
-/** Dimensions that do not tell callers apart. */
+/** Dimensions that do not distinguish callers. */
 const ofTheCall = /^(?:resource|method|host)$/
 
 /** Decides recorded calls twice, by their own moments: nothing of the running limiter is touched. */

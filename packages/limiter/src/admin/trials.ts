@@ -6,7 +6,7 @@ import { editRule } from './edit-rule.ts'
 
 /** A changed rule that runs in shadow beside the one it would replace. */
 export interface Trial {
-  /** The id under which its figures are told: no rule of a document can have it. */
+  /** The id of its statistics, which no rule of a document can have. */
   readonly id: string
   readonly rule: string
   readonly text: string
@@ -16,7 +16,7 @@ export interface Trial {
 
 const mostTrials = 20
 
-/** Rules on trial: in memory only, counted in this process, refusing nobody. */
+/** Rules on trial: in memory only, counted in this process, refusing no call. */
 export class Trials {
   readonly #trials = new Map<string, { readonly trial: Trial; readonly rule: Rule }>()
 
@@ -28,7 +28,7 @@ export class Trials {
     return [...this.#trials.values()].map(({ rule }) => rule)
   }
 
-  /** Reads a rule and puts it on trial in the place of an earlier one; throws BAD_RULES where it cannot be obeyed. */
+  /** Parses a rule and runs it as a trial, replacing an earlier one; throws BAD_RULES if it cannot be used. */
   add(rule: string, text: string, local: RuleDocument, vocabulary: Vocabulary, since: number): Trial {
     const id = `${rule}~trial`
     if (this.#trials.size >= mostTrials && !this.#trials.has(id)) {

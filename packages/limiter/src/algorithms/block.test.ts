@@ -9,7 +9,7 @@ describe('a block', () => {
   const at = 1
   const asked = (now: number) => [blockMeter.delay(state, at, now, 0), blockMeter.remaining(state, at, now)]
 
-  it('refuses from when it is set until it ends, and a shorter one changes nothing', () => {
+  it('a block refuses from when it is set until it ends, and a shorter one changes nothing', () => {
     expect(asked(start)).toEqual([0, 1])
     expect(blockMeter.idleAt(state, at)).toBe(0)
     expect(blockMeter.delay(state, at, start, 10_000)).toBe(0)
@@ -26,7 +26,7 @@ describe('a block', () => {
     expect([state[0], state[2]]).toEqual([0, 0])
   })
 
-  it('that is set only if none lasts leaves a block as it is, and begins once that is over', () => {
+  it('a conditional block leaves an active block unchanged, and begins once that has ended', () => {
     const fresh = new Float64Array(1)
     const left = (now: number) => blockMeter.delay(fresh, 0, now, 0)
     blockMeter.take(fresh, 0, start, firstBlockCost(6000), 0)

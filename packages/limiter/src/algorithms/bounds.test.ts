@@ -30,7 +30,7 @@ function walk({ limit, meter, most }: Subject, start: number, steps: readonly Di
 }
 
 describe.each(Object.entries(subjects))('%s', (_name, subjectFrom) => {
-  it('never admits more than its bound, counted at the moments the calls pass', () => {
+  it('no more than the bound is admitted, counted at the moments the calls pass', () => {
     const property = fc.property(dice, dice, timeoutUs, die, steps, (limit, options, timeoutUs, start, steps) => {
       const subject = subjectFrom(limit, options, timeoutUs)
       subject.assertBound(walk(subject, start, steps, nextMoment))
@@ -38,7 +38,7 @@ describe.each(Object.entries(subjects))('%s', (_name, subjectFrom) => {
     fc.assert(property, runs)
   })
 
-  it('lets calls that wait pass in the order they came', () => {
+  it('waiting calls pass in the order they came', () => {
     const property = fc.property(dice, dice, timeoutUs, die, steps, (limit, options, timeoutUs, start, steps) => {
       const moments = walk(subjectFrom(limit, options, timeoutUs), start, steps, nextMoment).map(call => call.moment)
       expect(moments).toEqual(moments.toSorted((a, b) => a - b))
@@ -46,7 +46,7 @@ describe.each(Object.entries(subjects))('%s', (_name, subjectFrom) => {
     fc.assert(property, runs)
   })
 
-  it('admits no more when the clock steps back and forth', () => {
+  it('no more than the bound is admitted when the clock steps back and forth', () => {
     const property = fc.property(dice, dice, timeoutUs, die, steps, (limit, options, timeoutUs, start, steps) => {
       const subject = subjectFrom(limit, options, timeoutUs)
       let latest = 0

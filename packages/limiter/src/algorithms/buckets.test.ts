@@ -8,16 +8,16 @@ const tenPerSecond = { count: 10, periodMs: 1000 }
 const HOUR = 3_600_000_000
 
 describe('token bucket', () => {
-  it('cannot hold tokens that never come', () => {
+  it('a token bucket with a limit of 0 is refused', () => {
     expect(() => tokenBucket.meter({ count: 0, periodMs: 1000 }, { burst: 5 })).toThrow(InvalidLimitError)
   })
 
-  it('names the limit where its numbers are beyond counting', () => {
+  it('a token bucket that cannot be counted exactly is refused, and the error names the limit', () => {
     const yearly = { count: 1, periodMs: 366 * 86_400_000 }
     expect(() => tokenBucket.meter(yearly, { burst: 1e9 })).toThrow(expect.objectContaining({ field: 'limit' }))
   })
 
-  it('gives back no tokens that time has brought back already', () => {
+  it('a refund to a token bucket returns no tokens that were refilled already', () => {
     const key = new OneKey(tokenBucket.meter(tenPerSecond, { burst: 5 }))
     key.take(0, 5)
     key.take(500_000, 5)
@@ -25,7 +25,7 @@ describe('token bucket', () => {
     expect(key.remaining(500_000)).toBe(0)
   })
 
-  it('that was made smaller while it was in use still lets one look', () => {
+  it('a token bucket that was made smaller while in use can still be read', () => {
     const [large, small] = [100, 5].map(burst => tokenBucket.meter(tenPerSecond, { burst }))
     const [old, state] = [new Float64Array(large!.slots), new Float64Array(small!.slots)]
     large!.take(old, 0, 0, 100, 0)
@@ -88,16 +88,16 @@ describe('leaky bucket', () => {
   it.each([
     [{ delay: 3 }, undefined, 'paces calls that wait'],
     [{ burst: 2, delay: 3 }, {}, 'must not be above burst (2)'],
-  ])('refuses a delay that means nothing: %o', (options, waitOptions, message) => {
+  ])('a leaky bucket refuses an invalid delay: %o', (options, waitOptions, message) => {
     expect(() => leakyBucket.meter(tenPerSecond, options, waitOptions)).toThrow(message)
   })
 
-  it('lets no call wait longer than the queue allows', () => {
+  it('no call waits longer in a leaky bucket than its queue allows', () => {
     const key = new OneKey(leakyBucket.meter(tenPerSecond, { burst: 20 }, { timeoutUs: 250_000 }))
     expect([0, 0, 0, 0].map(now => key.take(now, 1))).toEqual([0, 100_000, 200_000, undefined])
   })
 
-  it('keeps its rate for calls larger than what passes at once', () => {
+  it('a leaky bucket keeps its rate for calls larger than what passes at once', () => {
     const key = new OneKey(leakyBucket.meter(tenPerSecond, { burst: 9 }, {}))
     let now = 0
     for (let call = 0; call < 100; call++) {

@@ -3,7 +3,7 @@ import { OneKey } from '../testing/one-key.ts'
 import { concurrency } from './concurrency.ts'
 
 describe('concurrency', () => {
-  it('admits as many as may be under way, whatever the time', () => {
+  it('concurrency admits as many calls as the limit, at any time', () => {
     const key = new OneKey(concurrency.meter({ count: 3, periodMs: 0 }, {}))
     expect([key.take(0, 1), key.take(0, 2), key.take(1e15, 1)]).toEqual([0, 0, undefined])
     expect(key.remaining(1e15)).toBe(0)
@@ -13,7 +13,7 @@ describe('concurrency', () => {
     expect(key.remaining(1e15)).toBe(2)
   })
 
-  it('is never forgotten while a call is under way, and always once none is', () => {
+  it('a concurrency key is kept while a call is under way, and idle once none is', () => {
     const key = new OneKey(concurrency.meter({ count: 3, periodMs: 0 }, {}))
     key.take(5, 1)
     expect(key.idleAt()).toBe(Number.POSITIVE_INFINITY)
@@ -21,14 +21,14 @@ describe('concurrency', () => {
     expect(key.idleAt()).toBe(0)
   })
 
-  it('gives back no more than is under way', () => {
+  it('a refund of concurrency slots returns no more than are in use', () => {
     const key = new OneKey(concurrency.meter({ count: 3, periodMs: 0 }, {}))
     key.take(0, 1)
     key.giveBack(0, 3, 0)
     expect(key.remaining(0)).toBe(3)
   })
 
-  it('a limit of 0 lets nothing through', () => {
+  it('a concurrency limit of 0 admits no call', () => {
     expect(new OneKey(concurrency.meter({ count: 0, periodMs: 0 }, {})).take(0, 1)).toBeUndefined()
   })
 })

@@ -7,7 +7,7 @@ import { fixedWindowLua } from './lua/generated.ts'
  * Fixed window, the plain counter: time is cut into windows, each admits `count` and then nothing until it ends.
  *
  *   |#####....|##.......|####.....|        two full windows may meet at their edge: up to 2 * count within a moment.
- *   0         P        2P        3P        Where that hurts, take sliding-window.
+ *   0         P        2P        3P        If that matters, use sliding-window.
  *
  * align: clock       windows begin at whole multiples of the period
  * align: first-call  a window begins with the call that opens it

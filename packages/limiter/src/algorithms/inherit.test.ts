@@ -120,7 +120,7 @@ describe.each<[string, MeterFrom]>([
     (limit, die, waitOptions) => slidingWindow.meter(limit, { segments: 2 + (die % 12) }, waitOptions),
   ],
 ])('%s, when its rule changes', (_name, meterFrom) => {
-  it('never admits more than the new limit in the new period, with the calls from before', () => {
+  it('after a change of its rule, no more than the new limit is admitted in the new period, earlier calls included', () => {
     const since: Since = (now, periodUs) => now - periodUs + 1
     const property = fc.property(walk, timeoutUs, (steps, timeoutUs) => walkOver(meterFrom, since, steps, timeoutUs))
     fc.assert(property, runs)
@@ -128,14 +128,14 @@ describe.each<[string, MeterFrom]>([
 })
 
 describe('fixed-window, when its rule changes', () => {
-  it('never admits more than the new limit in a new window, with the calls from before', () => {
+  it('after a change of its rule, fixed-window admits no more than the new limit in a new window, earlier calls included', () => {
     const meterFrom: MeterFrom = (limit, _, waitOptions) => fixedWindow.meter(limit, {}, waitOptions)
     const since: Since = (now, periodUs) => Math.floor(now / periodUs) * periodUs
     const property = fc.property(walk, timeoutUs, (steps, timeoutUs) => walkOver(meterFrom, since, steps, timeoutUs))
     fc.assert(property, runs)
   })
 
-  it('from the first call: goes on with the window that is open', () => {
+  it('after a change of its rule, fixed-window from the first call continues the open window', () => {
     const perMinute = fixedWindow.meter({ count: 10, periodMs: 60_000 }, { align: 'first-call' })
     const perHour = fixedWindow.meter({ count: 12, periodMs: 3_600_000 }, { align: 'first-call' })
     const perSecond = fixedWindow.meter({ count: 12, periodMs: 1000 }, { align: 'first-call' })
@@ -186,7 +186,7 @@ describe.each<[string, (limit: Limit, burst: number) => ModelBucket]>([
   ['token-bucket', (limit, burst) => ({ capacity: burst, meter: tokenBucket.meter(limit, { burst }) })],
   ['leaky-bucket', (limit, burst) => ({ capacity: burst + 1, meter: leakyBucket.meter(limit, { burst }) })],
 ])('%s, when its rule changes', (_name, bucketFrom) => {
-  it('owes as many tokens as before, to the smallest part of one, and pays them off at the new rate', () => {
+  it('after a change of its rule, the bucket owes exactly as many tokens as before and refills at the new rate', () => {
     const property = fc.property(walk, steps => {
       let [limit, now, level, last, rounded] = [{ count: 3, periodMs: 1000 }, startFrom(steps[0]![1]!), 0n, 0, 0n]
       let bucket = bucketFrom(limit, 5)
@@ -254,7 +254,7 @@ function assertNeverOver(epochs: readonly Epoch[], calls: readonly (Call & { rea
 }
 
 describe('buckets that let calls wait, when their rule changes', () => {
-  it('count those that still wait as used, and never admit more than the burst and the rate', () => {
+  it('after a change of their rule, buckets count waiting calls as used and admit no more than burst and rate', () => {
     const property = fc.property(walk, fc.constantFrom(tokenBucket, leakyBucket), (steps, algorithm) => {
       const epochs: Epoch[] = []
       const calls: (Call & { readonly epoch: Epoch })[] = []
@@ -301,7 +301,7 @@ describe('token-bucket, when its rule changes', () => {
     expect([key.remaining(3600 * SECOND), key.remaining(3606 * SECOND)]).toEqual([0, 1])
   })
 
-  it('a caller who has saved up in a bucket that starts empty keeps it, and is not taken for new', () => {
+  it('a caller with saved tokens in a bucket that starts empty keeps them after a change of its rule', () => {
     const [slow, fast] = [1, 2].map(count =>
       tokenBucket.meter({ count, periodMs: 1000 }, { burst: 10, start: 'empty' }),
     )
@@ -320,7 +320,7 @@ describe('warm-up, when its rule changes', () => {
   const meterFrom = (limit: Limit, die: number): Meter =>
     warmUp.meter({ ...limit, count: Math.max(1, limit.count) }, { warmUp: pick([1, 100, 4000, 60_000], die) })
 
-  it('keeps what is owed, and how cold it is', () => {
+  it('after a change of its rule, warm-up keeps what is owed and its temperature', () => {
     const property = fc.property(walk, steps => {
       const key = new ChangingKey(meterFrom({ count: 3, periodMs: 1000 }, 0))
       let now = startFrom(steps[0]![1]!)
@@ -347,7 +347,7 @@ describe('warm-up, when its rule changes', () => {
 })
 
 describe('concurrency, when its rule changes', () => {
-  it('keeps the calls under way, and each frees one place', () => {
+  it('after a change of its rule, concurrency keeps the calls under way, and each frees one slot', () => {
     const [large, small] = [5, 2].map(count => concurrency.meter({ count, periodMs: 0 }, {}))
     const key = new ChangingKey(large!)
     expect(key.takeMany(0, 9)).toBe(5)
@@ -376,7 +376,7 @@ describe.each(Object.entries(families))('%s, when its rule changes', (_name, [al
   const meterFrom = (limit: Limit, option: number): Meter =>
     algorithm.meter({ ...limit, count: Math.max(1, limit.count) }, pick(options, option))
 
-  it('there and back frees nothing', () => {
+  it('a change of a rule and back frees nothing', () => {
     const property = fc.property(walk, die, die, die, (steps, count, period, option) => {
       const limit = limitFrom([option, count])
       const key = new ChangingKey(meterFrom(limit, 0))
@@ -420,7 +420,7 @@ describe.each(Object.entries(families))('%s, when its rule changes', (_name, [al
 })
 
 describe.each(Object.entries(subjects))('%s', (_name, subjectFrom) => {
-  it('changed to the same numbers keeps every bit', () => {
+  it('a rule that is changed to the same numbers keeps every bit of its state', () => {
     const dice = fc.tuple(die, die)
     const property = fc.property(dice, dice, timeoutUs, walk, (limit, options, timeoutUs, steps) => {
       const subject = subjectFrom(limit, options, timeoutUs)

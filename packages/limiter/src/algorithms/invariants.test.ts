@@ -1,9 +1,10 @@
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { answersOf, momentsAfter, passesOf, walk } from '../testing/algorithms/key-walk.ts'
 import { OneKey } from '../testing/one-key.ts'
-import { type Admission, type Subject, subjects } from '../testing/subject.ts'
-import { costFrom, type Dice, nextMoment, startFrom } from '../testing/walk.ts'
+import { type Admission, subjects } from '../testing/subject.ts'
+import { nextMoment } from '../testing/walk.ts'
 
 const die = fc.nat(20_000)
 const dice = fc.tuple(die, die)
@@ -11,49 +12,12 @@ const steps = fc.array(fc.tuple(die, die, die), { minLength: 1, maxLength: 40, s
 const timeoutUs = fc.constantFrom(undefined, undefined, 1, 1_000_000, 3_000_000, 1e11)
 const runs = { numRuns: randomRuns(200) }
 
-/** Walks over a subject and stops before each call. */
-function walk(
-  { limit, meter, most }: Subject,
-  start: number,
-  steps: readonly Dice[],
-  visit: (key: OneKey, now: number, cost: number, step: Dice) => void,
-): void {
-  const key = new OneKey(meter)
-  let now = startFrom(start)
-  let retryUs = 0
-  for (const step of steps) {
-    now = nextMoment(now, step, limit, retryUs)
-    const cost = costFrom(step, most)
-    retryUs = key.delay(now, cost) - meter.maxWaitUs
-    key.begin(now)
-    visit(key, now, cost, step)
-    key.take(now, cost)
-  }
-}
-
-/** Moments at which a difference between two states would show. */
-function momentsAfter(now: number, { limit, meter }: Subject): number[] {
-  const periodUs = limit.periodMs * 1000
-  const parts = [0, 1, periodUs / limit.count, periodUs / 10, periodUs / 2, periodUs - 1, periodUs, meter.maxWaitUs]
-  return parts.map(part => now + Math.floor(part))
-}
-
-/** When calls of several costs would pass, asked at several moments. */
-function passesOf(key: OneKey, now: number, subject: Subject): number[] {
-  const costs = [1, Math.ceil(subject.most / 2), subject.most]
-  return momentsAfter(now, subject).flatMap(moment => costs.map(cost => moment + key.delay(moment, cost)))
-}
-
-function answersOf(key: OneKey, now: number, subject: Subject): number[] {
-  return [...passesOf(key, now, subject), ...momentsAfter(now, subject).map(moment => key.remaining(moment))]
-}
-
 describe.each(Object.entries(subjects))('%s', (name, subjectFrom) => {
   // its prices are doubles, and rounded up to whole microseconds one last digit may show
   const doubtUs = name === 'warm-up' ? 1 : 0
   const given = [dice, dice, timeoutUs, die, steps] as const
 
-  it('looking changes nothing, and a cost of 0 always fits', () => {
+  it('reading a state changes nothing, and a cost of 0 always fits', () => {
     const property = fc.property(...given, (limit, options, timeoutUs, start, steps) => {
       const subject = subjectFrom(limit, options, timeoutUs)
       walk(subject, start, steps, (key, now) => {
@@ -87,7 +51,7 @@ describe.each(Object.entries(subjects))('%s', (name, subjectFrom) => {
     fc.assert(property, runs)
   })
 
-  it('a key forgotten once it is idle is answered as before', () => {
+  it('a key that is forgotten once it is idle gets the same answers', () => {
     const property = fc.property(...given, (limit, options, timeoutUs, start, steps) => {
       const subject = subjectFrom(limit, options, timeoutUs)
       const forgetful = new OneKey(subject.meter)
@@ -101,7 +65,7 @@ describe.each(Object.entries(subjects))('%s', (name, subjectFrom) => {
     fc.assert(property, runs)
   })
 
-  it('a call given back at once frees what it took, and never more', () => {
+  it('a call refunded at once frees what it took, and never more', () => {
     const property = fc.property(...given, die, (limit, options, timeoutUs, start, steps, laterDie) => {
       const subject = subjectFrom(limit, options, timeoutUs)
       walk(subject, start, steps, (never, now, cost) => {
@@ -122,7 +86,7 @@ describe.each(Object.entries(subjects))('%s', (name, subjectFrom) => {
     fc.assert(property, { numRuns: randomRuns(60) })
   })
 
-  it('a call given back once its key is idle changes nothing, whether or not the key was forgotten', () => {
+  it('a refund after its key is idle changes nothing, whether or not the key was forgotten', () => {
     const property = fc.property(...given, die, die, (limit, options, timeoutUs, start, steps, laterDie, which) => {
       const subject = subjectFrom(limit, options, timeoutUs)
       const [key, admitted]: [OneKey, Admission[]] = [new OneKey(subject.meter), []]
@@ -142,7 +106,7 @@ describe.each(Object.entries(subjects))('%s', (name, subjectFrom) => {
     fc.assert(property, { numRuns: randomRuns(60) })
   })
 
-  it('calls given back in any order never bring more than the bound', () => {
+  it('refunds in any order never admit more than the bound', () => {
     const property = fc.property(dice, dice, die, steps, (limit, options, start, steps) => {
       const subject = subjectFrom(limit, options, undefined)
       let admitted: Admission[] = []
@@ -164,7 +128,7 @@ describe.each(Object.entries(subjects))('%s', (name, subjectFrom) => {
 const { 'warm-up': _, ...counting } = subjects
 
 describe.each(Object.entries(counting))('%s', (_name, subjectFrom) => {
-  it('what remains passes at once, and no more', () => {
+  it('the remaining cost passes at once, and one more does not', () => {
     const property = fc.property(dice, dice, timeoutUs, die, steps, (limit, options, timeoutUs, start, steps) => {
       walk(subjectFrom(limit, options, timeoutUs), start, steps, (key, now) => {
         const remaining = key.remaining(now)
@@ -182,7 +146,7 @@ const exact = [
 ]
 
 describe.each(exact)('%s', name => {
-  it('a call of cost 1 given back at once was never there', () => {
+  it('a call of cost 1 that is refunded at once leaves no trace', () => {
     const property = fc.property(dice, dice, timeoutUs, die, steps, (limit, options, timeoutUs, start, steps) => {
       const subject = subjects[name]!(limit, options, timeoutUs)
       // buckets that wait for fractions of a microsecond lose them

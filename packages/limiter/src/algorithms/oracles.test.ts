@@ -17,7 +17,7 @@ const foretold = [
 ]
 
 describe.each(foretold)('%s', name => {
-  it('answers every call as the plainest counting does', () => {
+  it('every call gets the answer of the simplest implementation', () => {
     const property = fc.property(dice, dice, timeoutUs, die, steps, (limit, options, timeoutUs, start, steps) => {
       const subject = subjects[name]!(limit, options, timeoutUs)
       fc.pre(subject.oracle !== undefined)

@@ -7,8 +7,8 @@ import { deal, partMeter } from './part.ts'
 const named = (name: string) => algorithms.find(algorithm => algorithm.name === name)!
 const ranks = (size: number) => Array.from({ length: size }, (_, rank) => ({ rank, size }))
 
-describe('the parts of a limit', () => {
-  it('add up to the limit, also where there are more processes than permits', () => {
+describe('the shares of a limit', () => {
+  it('the shares of a limit add up to the limit, also with more processes than permits', () => {
     fc.assert(
       fc.property(fc.nat(1000), fc.integer({ min: 1, max: 50 }), (count, size) => {
         const parts = ranks(size).map(part => deal(count, part))
@@ -33,7 +33,7 @@ describe('the parts of a limit', () => {
     ['leaky-bucket', {}],
   ] as const
 
-  it.each(cases)('of %s %j never admit more together than the limit does', (name, options) => {
+  it.each(cases)('the shares of %s %j together never admit more than the limit', (name, options) => {
     const limit = { count: 20, periodMs: 1000 }
     const algorithm = named(name)
     const whole = algorithm.meter(limit, options)
@@ -69,7 +69,7 @@ describe('the parts of a limit', () => {
     )
   })
 
-  it('of a pace are parts of the pace', () => {
+  it('the shares of a pacing limit divide the pace', () => {
     const terms = { limit: { count: 10, periodMs: 1000 }, options: { warmUp: 1000 } }
     const admittedBy = (...keys: OneKey[]) => {
       let admitted = 0
@@ -85,7 +85,7 @@ describe('the parts of a limit', () => {
     expect(parts).toBeLessThanOrEqual(whole + 2)
   })
 
-  it('that are nothing refuse all', () => {
+  it('a share of zero refuses all calls', () => {
     const terms = { limit: { count: 2, periodMs: 1000 }, options: {} }
     const key = new OneKey(partMeter(named('sliding-window'), terms, { rank: 2, size: 3 }))
     expect(key.delay(0, 1)).toBe(Number.POSITIVE_INFINITY)

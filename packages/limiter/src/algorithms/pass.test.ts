@@ -8,7 +8,7 @@ import type { PassResult } from './algorithm.ts'
 const dice = fc.array(fc.nat(9999), { minLength: 6, maxLength: 6 })
 const swift = Object.entries(subjects).filter(([, create]) => create([5, 5], [0, 0, 0], undefined).meter.pass)
 
-it.each(swift)('%s: one move does what the four do', (_, create) => {
+it.each(swift)('%s: pass gives the answers of delay, take, remaining and idleAt', (_, create) => {
   fc.assert(
     fc.property(dice, dice, fc.array(dice, { maxLength: 40 }), ([start = 0, wait = 0, ...limit], options, steps) => {
       const timeoutUs = pick([undefined, undefined, 1000, 1_000_000], wait)
@@ -35,7 +35,7 @@ it.each(swift)('%s: one move does what the four do', (_, create) => {
   )
 })
 
-it('the commonest algorithms have such a move', () => {
+it('the most common algorithms have a pass method', () => {
   expect(swift.map(([name]) => name)).toEqual(
     expect.arrayContaining(['fixed-window', 'sliding-window', 'token-bucket']),
   )

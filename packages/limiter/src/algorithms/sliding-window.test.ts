@@ -62,7 +62,7 @@ describe('sliding window', () => {
     }
   })
 
-  it('counts calls of a clock that steps back at the moment it had reached', () => {
+  it('a sliding window counts calls at the latest moment when the clock steps back', () => {
     const key = new OneKey(slidingWindow.meter({ count: 100, periodMs: 1000 }, {}))
     for (const now of [10e6, 9e6]) expect(key.take(now, 50)).toBe(now)
     expect(key.take(10.5e6, 1)).toBeUndefined()
@@ -70,7 +70,7 @@ describe('sliding window', () => {
   })
 
   it.each([1, 2, 3, 7])(
-    'never admits more than %i in a period and keeps its word, however far ahead calls are counted',
+    'a sliding window never admits more than %i in a period and keeps announced moments, however far ahead calls are counted',
     count => {
       const meter = slidingWindow.meter({ count, periodMs: 1 }, { segments: 4 }, { timeoutUs: 100 })
       const state = new Float64Array(meter.slots)
@@ -94,11 +94,11 @@ describe('sliding window', () => {
     },
   )
 
-  it('takes 14 numbers a caller where the window is cut into ten', () => {
+  it('a sliding window of ten segments takes 14 numbers per caller', () => {
     expect(slidingWindow.meter({ count: 100, periodMs: 60_000 }, {}).slots).toBe(14)
   })
 
-  it('holds the largest counts there are', () => {
+  it('a sliding window holds the largest possible counts', () => {
     const key = new OneKey(slidingWindow.meter({ count: 2 ** 26 - 1, periodMs: 1 }, { segments: 2 }))
     let total = 0
     for (let now = 0; now < 20_000; now += 250) {
@@ -112,11 +112,11 @@ describe('sliding window', () => {
   it.each([
     [{ count: 2 ** 26, periodMs: 1000 }, undefined, 'must not be above 67108863'],
     [{ count: 1_000_000, periodMs: 1 }, {}, 'lets too many calls wait at once'],
-  ])('says what it cannot count: %o', (limit, waitOptions, message) => {
+  ])('a sliding window refuses what it cannot count: %o', (limit, waitOptions, message) => {
     expect(() => slidingWindow.meter(limit, {}, waitOptions)).toThrow(message)
   })
 
-  it('does not hold the others longer for calls that were given back', () => {
+  it('a sliding window does not delay calls because of refunded ones', () => {
     const [key, lua] = [1, 2].map(() => new OneKey(slidingWindow.meter({ count: 100, periodMs: 1000 }, {})))
     for (let now = 0; now < 100_000; now += 10_000) {
       for (const one of [key!, lua!]) one.take(now, 1)
@@ -130,12 +130,12 @@ describe('sliding window', () => {
 })
 
 describe('sliding log', () => {
-  it('has a bound, and names what to use beyond it', () => {
+  it('a sliding log has a bound, and the error names an alternative', () => {
     expect(() => slidingLog.meter({ count: 1001, periodMs: 1000 }, {})).toThrow('use algorithm: sliding-window')
     expect(slidingLog.meter({ count: 1000, periodMs: 1000 }, {}).slots).toBe(1001)
   })
 
-  it('does not miss a call that was given back, nor one that was not', () => {
+  it('a sliding log forgets exactly the calls that were refunded', () => {
     const key = new OneKey(slidingLog.meter({ count: 3, periodMs: 1000 }, {}))
     for (const now of [0, 100_000, 200_000]) key.take(now, 1)
     key.giveBack(300_000, 1, 100_000)

@@ -14,7 +14,7 @@ const limits: readonly Limit[] = [
 ]
 
 describe('warm-up', () => {
-  it('takes the same time over ten permits however they are split', () => {
+  it('warm-up takes the same time over ten permits however they are split', () => {
     const property = fc.property(
       fc.constantFrom(2, 3, 10),
       fc.constantFrom(...limits),
@@ -37,7 +37,7 @@ describe('warm-up', () => {
     fc.assert(property, { numRuns: randomRuns(400) })
   })
 
-  it('cools down as far as it was idle', () => {
+  it('warm-up cools down as far as it was idle', () => {
     const key = new OneKey(warmUp.meter({ count: 2, periodMs: 1000 }, { warmUp: 4000 }, { timeoutUs: 1e12 }))
     let now = 0
     const waitsOf = (count: number): number[] =>
@@ -52,7 +52,7 @@ describe('warm-up', () => {
     expect(waitsOf(4)).toEqual([0, 875, 625, 500])
   })
 
-  it('is as cold as ever from the moment it may be forgotten', () => {
+  it('a warm-up key is fully cold from the moment it may be forgotten', () => {
     const limit = fc.constantFrom(
       { count: 997, periodMs: 999 },
       { count: 7, periodMs: 1000 },
@@ -77,7 +77,7 @@ describe('warm-up', () => {
   it.each([
     [{ count: 0, periodMs: 1000 }, { warmUp: 1000 }, 'limit'],
     [{ count: 1, periodMs: 1000 }, {}, 'warmUp'],
-  ])('refuses numbers that make no sense: %o %o', (limit, options, field) => {
+  ])('warm-up refuses invalid numbers: %o %o', (limit, options, field) => {
     expect(() => warmUp.meter(limit, options)).toThrow(expect.objectContaining({ field }))
   })
 })

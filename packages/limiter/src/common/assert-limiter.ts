@@ -1,12 +1,12 @@
 import { DianaError } from '../errors.ts'
 
-/** Throws, with the remedy, unless a limiter was given; `caller` is what it was given to: `diana`. */
+/** Throws, with the remedy, unless a limiter was given; `caller` is the function that got it: `diana`. */
 export function assertLimiter(given: unknown, caller: string): void {
   if (isLimiter(given)) return
   throw new DianaError('BAD_CALL', `${caller} ${faultOf(given, caller)}`)
 }
 
-/** Any version of the package makes limiters, so its class cannot be asked for. */
+/** Limiters may come from another version of the package, so instanceof does not work. */
 function isLimiter(given: unknown): boolean {
   return isObject(given) && typeof given.decide === 'function' && typeof given.addRule === 'function'
 }

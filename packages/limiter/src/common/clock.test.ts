@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { createLimiter } from '../create-limiter.ts'
 import { inMicroseconds } from './clock.ts'
 
-describe('a clock that is given from outside', () => {
-  it('goes on from where it was after it was set back', () => {
+describe('an injected clock', () => {
+  it('an injected clock that is set back continues from where it was', () => {
     let nowMs = 1_000_000_000
     const now = inMicroseconds(() => nowMs)
     expect(now()).toBe(1_000_000_000_000)
@@ -15,7 +15,7 @@ describe('a clock that is given from outside', () => {
     expect(now()).toBe(1_003_600_005_000)
   })
 
-  it('is taken as it is while it jitters', () => {
+  it('an injected clock with jitter is used unchanged', () => {
     const moments = [100_000, 99_999, 100_001, 99_998, 100_002]
     const now = inMicroseconds(() => moments.shift()!)
     expect(Array.from({ length: 5 }, now)).toEqual([100_000_000, 99_999_000, 100_001_000, 99_998_000, 100_002_000])

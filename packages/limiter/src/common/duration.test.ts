@@ -24,7 +24,7 @@ it.each([
   expect(parseDuration(text)).toBe(ms)
 })
 
-it('what is written reads back', () => {
+it('a formatted duration parses to the same value', () => {
   const ms = fc.integer({ min: 1, max: 31_622_400_000 })
   fc.assert(fc.property(ms, number => parseDuration(formatDuration(number)) === number))
   expect([1, 1500, 60_000, 90_000, 86_400_000].map(formatDuration)).toEqual(['1ms', '1500ms', '1m', '90s', '1d'])
@@ -40,7 +40,7 @@ it.each([
   ['400 days', undefined],
   ['soon', undefined],
   ['', undefined],
-])('by %j one means %s', (text, meant) => {
+])('the duration %j is misspelled, and %s is suggested', (text, meant) => {
   expect(guessDuration(text)).toBe(meant)
 })
 
@@ -50,10 +50,10 @@ it.each([
   ['soon', 'must be a duration from 1ms to 366d, a whole number with a unit: 100ms, 10s, 5m, 1h or 7d'],
   ['0s', 'must be a duration from 1ms to 366d, a whole number with a unit: 100ms, 10s, 5m, 1h or 7d'],
   [null, 'must be a duration from 1ms to 366d, a whole number with a unit: 100ms, 10s, 5m, 1h or 7d'],
-])('as a field, %j is refused with a remedy', (value, message) => {
+])('the duration field %j is refused with a remedy', (value, message) => {
   expect(duration.safeParse(value).error?.issues).toMatchObject([{ message }])
 })
 
-it('as a field, it is read as milliseconds', () => {
+it('a duration field is read as milliseconds', () => {
   expect(duration.parse('10s')).toBe(10_000)
 })

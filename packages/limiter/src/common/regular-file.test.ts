@@ -22,7 +22,7 @@ const ways: readonly (readonly [name: string, read: Read])[] = [
 ]
 
 describe.each(ways)('a file that is read %s', (_, read) => {
-  it('is given whole, also where it is several buffers long or behind a link', async () => {
+  it('a file is read whole, also if it is several buffers long or behind a link', async () => {
     expect(String(await read(at('small')))).toBe('text')
     expect(String(await read(at('link')))).toBe('text')
     expect(await read(at('large'), { mostBytes: 2_000_000 })).toHaveLength(2_000_000)
@@ -35,11 +35,11 @@ describe.each(ways)('a file that is read %s', (_, read) => {
     ['../../../../../../../dev/zero', 'not a regular file'],
     ['large', 'larger than 1024 KiB'],
     ['none', 'ENOENT'],
-  ])('is refused at once where it is %s', async (name, message) => {
+  ])('a file is refused at once if it is %s', async (name, message) => {
     await expect(read(at(name))).rejects.toThrow(message)
   })
 
-  it('is refused behind a link where links are not wanted', async () => {
+  it('a file behind a link is refused if links are not allowed', async () => {
     await expect(read(at('link'), { noLinks: true })).rejects.toThrow('ELOOP')
   })
 
@@ -49,7 +49,7 @@ describe.each(ways)('a file that is read %s', (_, read) => {
 })
 
 describe('a file that other code reads', () => {
-  it('must be a regular one', async () => {
+  it('a file that other code reads must be a regular file', async () => {
     await assertRegularFile(at('link'))
     await expect(assertRegularFile(at('pipe'))).rejects.toThrow('not a regular file')
   })

@@ -39,7 +39,7 @@ export async function blockBy(
 }
 
 /**
- * Ends a block, and forgets what the rule has state for the caller: the next call would be over the limit and block them
+ * Ends a block, and forgets what the rule has counted for the caller: the next call would be over the limit and block them
  * again. Concurrency slots of calls that are running are not forgotten.
  */
 export async function unblockBy(state: RuleState, who: Who, shared?: CompositeStore): Promise<void> {
@@ -92,7 +92,7 @@ function blockedFor(rule: string, key: string, leftUs: number): BlockedCaller[] 
 }
 
 /**
- * Blocks a caller, at the cost that `blockMeter` reads: in this process, or in the shared store if the rule is state there.
+ * Blocks a caller, at the cost that `blockMeter` reads: in this process, or in the shared store if the rule is counted there.
  * If the memory store is full, no caller is added: new keys share one slot, and all of them would be blocked. Returns
  * whether the caller is blocked now.
  */

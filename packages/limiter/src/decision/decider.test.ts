@@ -57,7 +57,7 @@ const steps = fc.array(
 )
 
 describe('a call judged by several rules', () => {
-  it('that one of them refuses is charged by none', () => {
+  it('a call that one of several rules refuses is charged by none', () => {
     const judge = createTestDecider([
       { limit: '100/s' },
       { limit: '50/m', algorithm: 'token-bucket' },
@@ -78,7 +78,7 @@ describe('a call judged by several rules', () => {
     expect(remaining()).toEqual([98, 48, 0, 7])
   })
 
-  it('leaves every bit as it was if it is refused or costs nothing, whatever the rules', () => {
+  it('a refused call, or one of cost 0, leaves every state unchanged, for any rules', () => {
     const property = fc.property(rules, steps, (rules, steps) => {
       // a bucket that starts empty stores when its first call came
       const judge = createTestDecider(rules.filter(({ start }) => start !== 'empty'))
@@ -94,7 +94,7 @@ describe('a call judged by several rules', () => {
     fc.assert(property, { numRuns: randomRuns(150) })
   })
 
-  it('begins a bucket that starts empty once, also if another rule refuses it, and never by a look', () => {
+  it('a call starts an initially empty bucket once, also if another rule refuses it, and a peek never does', () => {
     const empty = { limit: '1/s', burst: 5, algorithm: 'token-bucket', start: 'empty' }
     const judge = createTestDecider([{ limit: '0/s', algorithm: 'fixed-window' }, empty])
     const untouched = bitsOf(judge, ['a'])
@@ -109,7 +109,7 @@ describe('a call judged by several rules', () => {
     expect(decisions.map(({ remaining }) => remaining)).toEqual([0, 3])
   })
 
-  it('a look changes nothing and says what the call will be told', () => {
+  it('a peek changes nothing and returns the answer that the call will get', () => {
     const property = fc.property(rules, steps, (rules, steps) => {
       const judge = createTestDecider(rules)
       let now = aMomentIn2026
@@ -124,7 +124,7 @@ describe('a call judged by several rules', () => {
     fc.assert(property, { numRuns: randomRuns(100) })
   })
 
-  it('passes when it was told to, and not a microsecond before, by all its rules and levels', () => {
+  it('a refused call passes at its announced moment, and not a microsecond before, by all its rules and levels', () => {
     const property = fc.property(rules, steps, (rules, steps) => {
       const judge = createTestDecider(rules)
       let now = aMomentIn2026
@@ -142,7 +142,7 @@ describe('a call judged by several rules', () => {
     fc.assert(property, { numRuns: randomRuns(150) })
   })
 
-  it('is told of the rule that takes longest', () => {
+  it('a refused call gets the rule that takes longest', () => {
     const judge = createTestDecider([
       { limit: '1/s', algorithm: 'token-bucket' },
       { limit: '1/m', algorithm: 'token-bucket' },
@@ -156,7 +156,7 @@ describe('a call judged by several rules', () => {
 })
 
 describe('a shadow rule', () => {
-  it('refuses nothing, counts what passes, and reports what it would have refused', () => {
+  it('a shadow rule refuses nothing, counts what passes, and reports what it would have refused', () => {
     const judge = createTestDecider([{ limit: '2/s', whenFull: 'shadow' }])
     const answers = [1, 2, 3].map(() => judge.takeLocal(callOf('a'), 1, aMomentIn2026))
     expect(answers.map(({ allowed, rule, retryAfterMs }) => [allowed, rule, retryAfterMs])).toEqual(
@@ -170,7 +170,7 @@ describe('a shadow rule', () => {
     expect(answers[2]!.decisions[0]).toMatchObject({ shadow: true, retryAfterMs: 1000 })
   })
 
-  it('changes nothing for the rules that are enforced', () => {
+  it('a shadow rule changes nothing for enforced rules', () => {
     const property = fc.property(
       rules,
       fc.array(rule, { minLength: 1, maxLength: 3 }),
@@ -201,8 +201,8 @@ describe('a shadow rule', () => {
   })
 })
 
-describe('places', () => {
-  it('are given back exactly once, by whoever holds them', () => {
+describe('concurrency slots', () => {
+  it('a concurrency slot is released exactly once', () => {
     const released: (readonly Receipt[])[] = []
     const judge = createTestDecider([{ limit: 2, algorithm: 'concurrency' }, { limit: '100/s' }], receipts =>
       released.push(receipts),
@@ -217,7 +217,7 @@ describe('places', () => {
     ])
   })
 
-  it('are not held by a call that was refused', () => {
+  it('a refused call holds no concurrency slot', () => {
     const released: (readonly Receipt[])[] = []
     const judge = createTestDecider([{ limit: 2, algorithm: 'concurrency' }, { limit: '0/s' }], receipts =>
       released.push(receipts),
@@ -227,7 +227,7 @@ describe('places', () => {
     expect(judge.lookLocal(callOf('a'), 1, aMomentIn2026).decisions[0]!.remaining).toBe(2)
   })
 
-  it('may be waited for where only they are missing', () => {
+  it('a call may wait for a concurrency slot if only that is missing', () => {
     const house: TimelineRule = { limit: 1, algorithm: 'concurrency', whenFull: 'wait' }
     const [open, busy] = [createTestDecider([house]), createTestDecider([house, { limit: '1/h' }])]
     for (const judge of [open, busy]) judge.takeLocal(callOf('a'), 1, aMomentIn2026)
@@ -245,7 +245,7 @@ describe('places', () => {
 })
 
 describe('a queue', () => {
-  it('that is full refuses at once, and says that it is the queue', () => {
+  it('a full queue refuses at once, with queue-full as the reason', () => {
     const judge = createTestDecider([
       { limit: '10/s', algorithm: 'leaky-bucket', burst: 5, whenFull: 'wait', queue: { size: 1 } },
     ])

@@ -2,13 +2,13 @@ import type { Call } from '../call.ts'
 import { compileMatch } from '../rules/match/match.ts'
 import type { Match, Rule } from '../rules/rule.ts'
 
-/** A rule that a call is not judged by, and why. */
+/** A rule that does not decide a call, and why. */
 export interface RuleMiss {
   readonly rule: string
   readonly reason: string
 }
 
-/** Why each of these rules is not about a call. */
+/** Why each of these rules does not match a call. */
 export function explainMisses(call: Call, rules: readonly Rule[]): RuleMiss[] {
   return rules.map(rule => ({ rule: rule.id, reason: reasonOf(rule, call) }))
 }

@@ -19,7 +19,7 @@ export interface RuleExplanation {
   readonly decisions: readonly Decision[]
 }
 
-/** Something that decides about a caller besides what was counted. */
+/** A list or a block that decides about a caller regardless of counts. */
 export interface CallerStanding {
   readonly is: 'allowed' | 'denied' | 'blocked'
   /** The rule that lists or blocks the caller; none if the whole document does. */
@@ -30,9 +30,9 @@ export interface CallerStanding {
   readonly means: string
 }
 
-/** The rules that a call meets, and what is decided about its caller besides. */
+/** The rules that match a call, and whether its caller is on a list or blocked. */
 export class Explanation extends Array<RuleExplanation> {
-  // what is made of it by map and filter are lists of anything
+  // map and filter of it return plain arrays
   static override get [Symbol.species](): ArrayConstructor {
     return Array
   }

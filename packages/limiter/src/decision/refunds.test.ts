@@ -25,7 +25,7 @@ const rates = [
 ] as const
 
 describe.each(rates)('in this process, by $algorithm', rule => {
-  it('calls that do not count are never refused, though twice the limit comes', async () => {
+  it('calls that do not count are never refused, even at twice the limit', async () => {
     let now = start
     const limiter = await createLimiter({
       clock: () => now,
@@ -129,7 +129,7 @@ describe.each(stores)('%s, after a reset', (where, storeOf) => {
   }
   const id = `reset ${where}`.replaceAll(' ', '-')
 
-  it('refunds of calls from before free no place of calls since', async () => {
+  it('refunds of calls from before a reset free nothing of calls since', async () => {
     const limiter = await limiterOf({ limit: '10/h', algorithm: 'token-bucket', countWhen: 'failed' })
     const before = await Promise.all(Array.from({ length: 10 }, () => limiter.check(call)))
     await limiter.reset(id, call)
@@ -140,7 +140,7 @@ describe.each(stores)('%s, after a reset', (where, storeOf) => {
     await limiter.close()
   })
 
-  it('a call that ends frees no place of another that is under way', async () => {
+  it('after a reset, a call that ends frees no slot of another call', async () => {
     const limiter = await limiterOf({ limit: 1, algorithm: 'concurrency' })
     const first = await limiter.check(call)
     await limiter.reset(id, call)
@@ -153,7 +153,7 @@ describe.each(stores)('%s, after a reset', (where, storeOf) => {
     await limiter.close()
   })
 
-  it('a cost settled lower by a call that told none gives nothing back', async () => {
+  it('after a reset, a cost that is settled lower refunds nothing', async () => {
     const limiter = await limiterOf({ limit: '1/h', algorithm: 'sliding-log' })
     const first = await limiter.check(call)
     await limiter.reset(id, call)
@@ -187,7 +187,7 @@ describe.each(stores)('%s', (where, storeOf) => {
     await limiter.close()
   })
 
-  it('what remains is never above the limit that is shown beside it', async () => {
+  it('the remaining number is never above the limit that is reported with it', async () => {
     const bucket = { id: `${id}-burst`, by: 'account', limit: '100/m', algorithm: 'token-bucket', burst: 200 } as const
     const limiter = await createLimiter({ ...storeOf(), rules: [bucket] })
     const { decisions } = await limiter.check(call)

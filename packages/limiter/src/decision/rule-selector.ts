@@ -15,7 +15,7 @@ export interface ListedCaller {
   readonly rule?: string | undefined
 }
 
-/** What `find` returns for a call that is refused whatever was state. */
+/** What `find` returns for a call that is refused regardless of counts. */
 export const DENIED: number = -1
 
 /** Finds the rules that decide a call: those it matches and those it names, except rules that exempt it. */
@@ -55,7 +55,7 @@ export class RuleSelector {
     return this.#hasListsOfRules ? this.#screen(call, found, size) : size
   }
 
-  /** The lists that the caller of a call is on: those of the document, else those of the rules that the call meets. */
+  /** The lists that the caller of a call is on: those of the document, else those of the rules that match the call. */
   lists(call: Call, options: NamedRules | undefined): ListedCaller[] {
     if (this.#lists.denies?.(call)) return [{ list: 'deny' }]
     if (this.#lists.allows?.(call)) return [{ list: 'allow' }]

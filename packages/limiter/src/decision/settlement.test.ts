@@ -30,7 +30,7 @@ async function limiterOf(...rules: readonly object[]): Promise<{ limiter: Limite
 const left = async (limiter: Limiter, of = call) => (await limiter.peek(of)).decisions.map(({ remaining }) => remaining)
 
 describe.each(limits)('a call settled by $limit $algorithm', rule => {
-  it('gets back what it was charged too much', async () => {
+  it('a call settled at a lower cost is refunded the difference', async () => {
     const { limiter } = await limiterOf(rule)
     const verdict = await limiter.check(call, { cost: 6 })
     expect((await left(limiter))[0]).toBe(4)
@@ -42,7 +42,7 @@ describe.each(limits)('a call settled by $limit $algorithm', rule => {
     expect((await left(limiter))[0]).toBe(10)
   })
 
-  it('is charged what is missing, up to the limit and never beyond', async () => {
+  it('a call settled at a higher cost is charged the difference, up to the limit', async () => {
     const { limiter } = await limiterOf(rule)
     const verdict = await limiter.check(call, { cost: 2 })
     verdict.settle(5)
@@ -52,7 +52,7 @@ describe.each(limits)('a call settled by $limit $algorithm', rule => {
     expect(await left(limiter, other)).toEqual([10, ...[12].slice(0, [rule.limit].flat().length - 1)])
   })
 
-  it('that told no cost is settled all the same', async () => {
+  it('a call without a cost of its own can be settled', async () => {
     const { limiter } = await limiterOf(rule)
     const verdict = await limiter.check(call)
     verdict.settle(4)
@@ -63,7 +63,7 @@ describe.each(limits)('a call settled by $limit $algorithm', rule => {
 })
 
 describe('settling', () => {
-  it('never lets more through than settled costs allow, whatever comes between', async () => {
+  it('settling never admits more than the settled costs allow, in any order of calls', async () => {
     const steps = fc.array(
       fc.record({ cost: fc.integer({ min: 1, max: 6 }), actual: fc.integer({ min: 0, max: 9 }), ms: fc.nat(2000) }),
       { minLength: 1, maxLength: 30 },
@@ -88,7 +88,7 @@ describe('settling', () => {
     await fc.assert(property, { numRuns: randomRuns(30) })
   })
 
-  it('does nothing for a refused call, nor for one that only looked', async () => {
+  it('settling has no effect on a refused call, or on a peek', async () => {
     const { limiter } = await limiterOf({ limit: '3/m' })
     for (const verdict of [await limiter.check(call, { cost: 4 }), await limiter.check(call, { cost: 0 })]) {
       verdict.settle(2)
@@ -99,7 +99,7 @@ describe('settling', () => {
     expect(await left(limiter)).toEqual([3])
   })
 
-  it('leaves places alone, before and after they are released', async () => {
+  it('settling changes no concurrency slots, before or after their release', async () => {
     const { limiter } = await limiterOf({ limit: 3, algorithm: 'concurrency' }, { limit: '10/m' })
     const verdict = await limiter.check(call)
     verdict.settle(3)
@@ -112,7 +112,7 @@ describe('settling', () => {
     expect(await left(limiter)).toEqual([3, 8])
   })
 
-  it('charges no shadow rule that had no room for the call', async () => {
+  it('settling charges no shadow rule that had no room for the call', async () => {
     const { limiter } = await limiterOf({ limit: '1/m', whenFull: 'shadow' }, { limit: '10/m' })
     await limiter.check(call)
     const verdict = await limiter.check(call)
@@ -120,7 +120,7 @@ describe('settling', () => {
     expect(await left(limiter)).toEqual([0, 9])
   })
 
-  it.each([-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '3' as never])('takes no cost of %s', async cost => {
+  it.each([-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '3' as never])('settling refuses the cost %s', async cost => {
     const { limiter } = await limiterOf({ limit: 2, algorithm: 'concurrency' })
     const verdict = await limiter.check(call)
     expect(() => verdict.settle(cost)).toThrow('cost must be a whole number')
@@ -128,7 +128,7 @@ describe('settling', () => {
     expect(await left(limiter)).toEqual([2])
   })
 
-  it('after the caller’s key was forgotten gives nothing to whoever has its place', async () => {
+  it('settling after a key was forgotten refunds nothing to the key that has its slot now', async () => {
     const { limiter, at } = await limiterOf({ limit: '10/s', algorithm: 'fixed-window' })
     const verdict = await limiter.check(call, { cost: 8 })
     at(60_000)
@@ -147,7 +147,7 @@ describe('settling across the fleet', () => {
   }, 30_000)
   afterAll(() => server.close())
 
-  it.each(limits)('gives back and charges in Redis by $limit $algorithm', async rule => {
+  it.each(limits)('settling refunds and charges in Redis by $limit $algorithm', async rule => {
     const id = `settled-${limits.indexOf(rule)}`
     const join = () => {
       return createLimiter({

@@ -28,7 +28,7 @@ async function join(...rules: readonly object[]): Promise<Limiter> {
 const remaining = async (limiter: Limiter) => (await limiter.peek(call)).decisions.map(decision => decision.remaining)
 
 describe('limiters on one Redis', () => {
-  it('share one count', async () => {
+  it('limiters on one Redis share one count', async () => {
     const rule = { id: 'shared', limit: '5/h', algorithm: 'token-bucket' }
     const [one, other] = [await join(rule), await join(rule)]
     const allowed: boolean[] = []
@@ -36,7 +36,7 @@ describe('limiters on one Redis', () => {
     expect(allowed).toEqual([true, true, true, true, true, false, false, false])
   })
 
-  it('charge no local rule for a call that the fleet refuses, and no shared one for a call refused here', async () => {
+  it('a call refused by the fleet charges no local rule, and a call refused locally charges no shared rule', async () => {
     const limiter = await join({ id: 'fleet', limit: '1/h' }, { id: 'here', limit: '3/h', count: 'local' })
     expect((await limiter.check(call)).allowed).toBe(true)
     expect(await limiter.check(call)).toMatchObject({ allowed: false, rule: 'fleet' })
@@ -48,7 +48,7 @@ describe('limiters on one Redis', () => {
     expect(await remaining(narrow)).toEqual([9, 0])
   })
 
-  it('tell what each rule allowed and refused, over the whole fleet', async () => {
+  it('limiters on one Redis report what each rule allowed and refused, over the whole fleet', async () => {
     const rule = { id: 'told', limit: '2/h' }
     const [one, other] = [await join(rule), await join(rule)]
     for (const limiter of [one, other, one]) await limiter.check(call)
@@ -59,7 +59,7 @@ describe('limiters on one Redis', () => {
     expect([sum('allowed'), sum('refused')]).toEqual([2, 1])
   })
 
-  it('forget a key when told to', async () => {
+  it('a reset in one limiter clears the key in Redis for all', async () => {
     const limiter = await join({ id: 'forgetful', limit: '1/h' })
     await limiter.check(call)
     expect((await limiter.peek(call)).allowed).toBe(false)
@@ -68,7 +68,7 @@ describe('limiters on one Redis', () => {
     await expect(limiter.reset('unknown', call)).rejects.toThrow('there is no rule "unknown"')
   })
 
-  it('give back the place of a call that has ended, to whoever waits in another process', async () => {
+  it('a slot that is released in one process admits a waiting call in another', async () => {
     const rule = { id: 'house', limit: 1, algorithm: 'concurrency', whenFull: 'wait', queue: { timeout: '5s' } }
     const [one, other] = [await join(rule), await join(rule)]
     const first = await one.check(call)
@@ -80,7 +80,7 @@ describe('limiters on one Redis', () => {
     ;(await second).release()
   })
 
-  it('go on counting in the process when Redis is gone, as each rule says, and return when it is back', async () => {
+  it('limiters on one Redis count locally while it is down, as each rule says, and return when it is back', async () => {
     const told: boolean[] = []
     const limiter = await createLimiter({
       store: { redis: `redis://${server.authority}`, timeout: '200ms' },
@@ -104,7 +104,7 @@ describe('limiters on one Redis', () => {
     expect(told).toEqual([false, true])
   }, 20_000)
 
-  it('take their parts of what is left when Redis is gone, and have told it of all when it is back', async () => {
+  it('limiters take their shares of what is left while Redis is down, and report all calls when it is back', async () => {
     const store = { redis: `redis://${server.authority}` }
     const rules = [{ id: 'parts', limit: '12/h' }]
     const fleet = await Promise.all([1, 2, 3].map(() => createLimiter({ store, rules })))

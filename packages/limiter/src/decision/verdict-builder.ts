@@ -1,4 +1,4 @@
-import { isFunctionWord } from '../dimensions/reading/given-functions.ts'
+import { isFunctionName } from '../dimensions/reading/given-functions.ts'
 import type { CompositeStore } from '../distributed/composite-store.ts'
 import type { Answer } from '../rules/rule.ts'
 import { type Counters, isDegraded, tallyRefusal } from '../stats/counters.ts'
@@ -44,7 +44,7 @@ export class VerdictBuilder {
     this.#settler = settler
     this.#hasEndings = options.rules.some(({ rule }) => rule.countWhen !== undefined)
     this.#hasCosts = options.rules.some(({ rule }) => rule.cost !== undefined)
-    this.#hasFunctions = options.rules.some(({ rule }) => rule.by.some(isFunctionWord))
+    this.#hasFunctions = options.rules.some(({ rule }) => rule.by.some(isFunctionName))
   }
 
   /** `answeredAt` is when a shared store answered: it counts waits from when it decided, which was earlier. */

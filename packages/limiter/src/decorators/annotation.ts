@@ -24,7 +24,7 @@ interface FunctionLimitOptions<Args extends readonly unknown[] = never[]> {
   readonly whenFull?: CommonRuleOptions['whenFull']
   /** What a refused call returns, or a function of its arguments that does; left out, it throws. */
   readonly fallback?: unknown
-  /** Where it is counted; left out, in a limiter of this process's own. */
+  /** The limiter that counts it; default: a private limiter of this process. */
   readonly limiter?: Limiter | (() => Limiter) | undefined
 }
 
@@ -34,7 +34,7 @@ export interface FunctionCall extends Call {
   readonly args: readonly unknown[]
 }
 
-/** One annotation: its words, and the rule that each limiter knows it by. */
+/** One decorator: its options, and its rule in each limiter. */
 export class Annotation {
   readonly words: RateLimitOptions
   readonly #ids = new WeakMap<Limiter, string>()
@@ -44,7 +44,7 @@ export class Annotation {
     this.words = words
   }
 
-  /** Throws for words that only a filter can obey. */
+  /** Throws for options that only a filter can use. */
   assertCallable(): void {
     const { by, key } = this.words
     if (by === undefined || (key !== undefined && typeof by === 'string')) return
@@ -67,7 +67,7 @@ export class Annotation {
     return Object.hasOwn(this.words, 'fallback')
   }
 
-  /** The id of its rule, which the limiter is given when it is first asked for. */
+  /** The id of its rule, which is added to the limiter on first use. */
   idIn(limiter: Limiter, nameOf: () => string): string {
     const known = this.#ids.get(limiter)
     if (known !== undefined) return known
@@ -83,7 +83,7 @@ export class Annotation {
     return id
   }
 
-  /** What the arguments say of whom the rule counts by, where it names that. */
+  /** The attributes that the rule counts by, computed from the arguments. */
   attributeOf(call: FunctionCall): readonly [name: string, value: string | undefined] | undefined {
     const { by, key } = this.words
     if (typeof by !== 'string' || key === undefined) return undefined
@@ -98,7 +98,7 @@ export class Annotation {
 
 const example = "{ limit: '5/s' }"
 
-/** Throws, with the remedy, for what cannot be the words of a limit. */
+/** Throws, with the remedy, if the options of a limit are invalid. */
 export function assertRateLimitOptions(words: RateLimitOptions): void {
   const fault = (message: string): DianaError => new DianaError('BAD_RULES', message)
   if (typeof words !== 'object' || words === null) {

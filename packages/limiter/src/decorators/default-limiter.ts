@@ -6,7 +6,7 @@ import { parseOptions } from '../rules/parse.ts'
 
 let known: Limiter | undefined
 
-/** The limiter of annotations that name none: it counts in this process, has no rules but theirs, and is made when first asked for. */
+/** The limiter of decorators that name none: it counts in this process, has only their rules, and is created on first use. */
 export function defaultLimiter(): Limiter {
   known ??= create()
   return known

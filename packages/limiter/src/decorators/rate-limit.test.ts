@@ -31,12 +31,12 @@ async function compile(experimentalDecorators: boolean): Promise<typeof defineAn
   const config = join(folder, `${experimentalDecorators}.json`)
   const compilerOptions = {
     ...{ target: 'es2023', module: 'nodenext', verbatimModuleSyntax: true, rewriteRelativeImportExtensions: true },
-    ...{ noCheck: true, types: [], rootDir: join(source, '..', '..'), outDir, experimentalDecorators },
+    ...{ noCheck: true, types: [], rootDir: join(source, '../../..'), outDir, experimentalDecorators },
   }
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
   await writeFile(config, JSON.stringify({ compilerOptions, files: [source] }))
   await promisify(execFile)(compiler, ['-p', config])
-  const module = (await import(pathToFileURL(join(outDir, 'fakes/annotated.js')).href)) as {
+  const module = (await import(pathToFileURL(join(outDir, 'decorators/fakes/annotated.js')).href)) as {
     defineAnnotated: typeof defineAnnotated
   }
   return module.defineAnnotated
@@ -53,13 +53,13 @@ function outcomeOf(call: () => unknown): unknown {
 describe.each([
   ['the standard’s way', false],
   ['TypeScript’s older way (experimentalDecorators)', true],
-])('the annotation in %s', (_way, experimentalDecorators) => {
+])('@RateLimit in %s', (_way, experimentalDecorators) => {
   let define: typeof defineAnnotated
   beforeAll(async () => {
     define = await compile(experimentalDecorators)
   }, 60_000)
 
-  it('limits the methods of a class together, and a method with a limit of its own by that alone', () => {
+  it('@RateLimit on a class limits its methods together, and a method with its own limit by that alone', () => {
     const { Shop } = define(RateLimit, limiter)
     const [one, other] = [new Shop(), new Shop()]
     expect([one.orders(), one.bills(), other.orders(), one.bills()]).toEqual([
@@ -74,7 +74,7 @@ describe.each([
     expect(limiter.status().rules.map(({ id }) => id)).toEqual(['Shop', 'Shop.sms'])
   })
 
-  it('throws with the verdict', () => {
+  it('a refused method throws an error with the verdict', () => {
     const { Shop } = define(RateLimit, limiter)
     const shop = new Shop()
     shop.sms('u1')
@@ -88,7 +88,7 @@ describe.each([
     )
   })
 
-  it('stacked is judged at once: a call that one refuses is charged by none', () => {
+  it('stacked @RateLimit decorators are decided together: a call that one refuses is charged by none', () => {
     const { Shop } = define(RateLimit, limiter)
     const shop = new Shop()
     expect([shop.add(1, 2), shop.add(2, 3)]).toEqual([3, 5])
@@ -98,7 +98,7 @@ describe.each([
     expect(shop.add(7, 1)).toBe(6)
   })
 
-  it('gives a place back when the promise is settled, and its fallback meanwhile', async () => {
+  it('@RateLimit releases a slot when the promise settles, and returns the fallback meanwhile', async () => {
     const { Shop } = define(RateLimit, limiter)
     const shop = new Shop()
     let resolve: (value: string) => void = () => {}
@@ -114,7 +114,7 @@ describe.each([
     expect(shop.open).toBe(3)
   })
 
-  it('counts only what throws, where it says so', () => {
+  it('@RateLimit with countWhen counts only calls that throw', () => {
     const { Shop } = define(RateLimit, limiter)
     const shop = new Shop()
     const login = (user: string, password: string) => outcomeOf(() => shop.login(user, password))
@@ -123,7 +123,7 @@ describe.each([
     expect(login('u2', 'right')).toBe('welcome')
   })
 
-  it('stands on static methods, on classes that are extended, and on a class twice', () => {
+  it('@RateLimit works on static methods, on extended classes, and twice on a class', () => {
     const { Statics, Branch, Stacked } = define(RateLimit, limiter)
     expect([outcomeOf(() => Statics.once()), outcomeOf(() => Statics.once())]).toEqual(['Statics', 'LIMITED'])
     const branch = new Branch()
@@ -134,13 +134,13 @@ describe.each([
     expect(ids).toEqual(['Statics.once', 'Shop.sms', 'Stacked', 'inner'])
   })
 
-  it('of two classes with one name is two rules', () => {
+  it('@RateLimit on two classes with one name creates two rules', () => {
     const [one, other] = [define(RateLimit, limiter), define(RateLimit, limiter)]
     expect([new one.Shop().sms('u1'), new other.Shop().sms('u1')]).toEqual(['sms to u1', 'sms to u1'])
     expect(limiter.status().rules.map(({ id }) => id)).toEqual(['Shop.sms', 'Shop.sms-2'])
   })
 
-  it('gives way to a rule of its id that the limiter was given', async () => {
+  it('a rule of the limiter with the same id replaces @RateLimit', async () => {
     const strict = await createLimiter({ clock, rules: [{ id: 'Shop.sms', match: 'none', limit: '0/m' }] })
     const { Shop } = define(RateLimit, strict)
     expect(outcomeOf(() => new Shop().sms('u1'))).toBe('LIMITED')
@@ -148,7 +148,7 @@ describe.each([
     expect(new Shop().sms('u1')).toBe('sms to u1')
   })
 
-  it('tells what stands where', () => {
+  it('rateLimitsOf returns the options of a class and a method', () => {
     const { Shop, Branch, Stacked } = define(RateLimit, limiter)
     const limits = (...of: Parameters<typeof rateLimitsOf>) => rateLimitsOf(...of).map(({ limit }) => limit)
     expect(limits(Shop, 'sms')).toEqual(['1/m'])
@@ -159,7 +159,7 @@ describe.each([
     expect(limits(class {}, 'toString')).toEqual([])
   })
 
-  it('stands on nothing else', () => {
+  it('@RateLimit on anything but a class or a method throws', () => {
     const decorate = RateLimit({ limit: '1/s' }) as unknown as (value: unknown, context: unknown) => void
     for (const kind of ['field', 'getter', 'setter', 'accessor']) {
       expect(() => decorate(undefined, { kind, name: 'x' })).toThrow('stands on a class or a method')
@@ -170,10 +170,10 @@ describe.each([
   })
 })
 
-describe('an annotation in TypeScript’s older way', () => {
+describe('@RateLimit as an experimental decorator', () => {
   type Decorate = (target: object, name?: string, descriptor?: PropertyDescriptor) => PropertyDescriptor | undefined
 
-  it('on a method that no guard knows throws if it is about callers of HTTP', () => {
+  it('a method with @RateLimit by a dimension of HTTP throws if no guard applies it', () => {
     class Orders {
       list(): string {
         return 'orders'
@@ -186,8 +186,8 @@ describe('an annotation in TypeScript’s older way', () => {
   })
 })
 
-describe('an annotation that is not called', () => {
-  it('throws where it stands, in either way', () => {
+describe('@RateLimit without a call', () => {
+  it('@RateLimit without parentheses throws where it is written, as either kind of decorator', () => {
     const uncalled = RateLimit as unknown as (...args: unknown[]) => unknown
     class Orders {}
     expect(() => uncalled(() => 1, { kind: 'method', name: 'x' })).toThrow("write @RateLimit({ limit: '5/s' })")
@@ -196,7 +196,7 @@ describe('an annotation that is not called', () => {
     expect(() => uncalled()).toThrow("write @RateLimit({ limit: '5/s' })")
   })
 
-  it('throws where it is given a promise of a limiter', async () => {
+  it('@RateLimit with a promise of a limiter throws where it is written', async () => {
     const promise = createLimiter({ rules: [] })
     expect(() => RateLimit({ limit: '1/s', limiter: promise as never })).toThrow('await it first')
     await (await promise).close()

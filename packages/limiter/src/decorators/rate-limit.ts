@@ -19,7 +19,7 @@ interface Limited {
   readonly on: 'class' | 'method'
 }
 
-/** What stands on classes, and on methods by their class or prototype and name. */
+/** The decorators of classes, and of methods by their class or prototype and name. */
 const onClasses = new WeakMap<object, readonly RateLimitOptions[]>()
 const onMethods = new WeakMap<object, Map<PropertyKey, readonly RateLimitOptions[]>>()
 const onFunctions = new WeakMap<object, readonly RateLimitOptions[]>()
@@ -49,7 +49,7 @@ export function RateLimit(words: RateLimitOptions): RateLimitDecorator {
   return decorate as RateLimitDecorator
 }
 
-/** The words of the annotations on a method, or else of those on its class; outermost first. */
+/** The options of the decorators of a method, or else of its class; outermost first. */
 export function rateLimitsOf(target: Class, method: string | symbol | Method): readonly RateLimitOptions[] {
   const own = typeof method === 'function' ? onFunctions.get(method) : undefined
   if (own) return own
@@ -133,7 +133,7 @@ function copyMetadata(from: object, to: object): void {
   }
 }
 
-/** The name of the class that a method stands in, which may be one that the object's class extends. */
+/** The name of the class that defines a method, which may be a base class of the object's class. */
 function ownerOf(self: unknown, name: PropertyKey, method: Method): string {
   if (typeof self === 'function') return self.name
   for (let at: unknown = self; typeof at === 'object' && at !== null; at = Object.getPrototypeOf(at)) {

@@ -6,7 +6,7 @@ import { RateLimit } from './rate-limit.ts'
 import { LimitedError, rateLimited } from './wrap-function.ts'
 
 describe('a limited function', () => {
-  it('returns what it returns, and throws what it throws, until it is called too often', () => {
+  it('a limited function returns and throws as the original, until its limit is reached', () => {
     const add = rateLimited((a: number, b: number) => a + b, { limit: '2/h' })
     expect([add(1, 2), add(3, 4)]).toEqual([3, 7])
     expect(() => add(1, 2)).toThrow(LimitedError)
@@ -20,7 +20,7 @@ describe('a limited function', () => {
     expect(fail).toThrow('refuses this call')
   })
 
-  it('is counted per key, and by its cost', () => {
+  it('a limited function is counted per key, and by its cost', () => {
     const send = rateLimited((to: string, text: string) => `${to}: ${text}`, {
       limit: '5/h',
       key: to => to,
@@ -32,14 +32,14 @@ describe('a limited function', () => {
     expect(() => send('u3', 'longer')).toThrow('try again later')
   })
 
-  it('whose key cannot be told is counted with all of whom it cannot', () => {
+  it('calls of a limited function without a key are counted together', () => {
     const read = rateLimited((user: { id: string } | undefined) => user?.id, { limit: '1/h', key: user => user!.id })
     expect([read({ id: 'u1' }), read(undefined)]).toEqual(['u1', undefined])
     expect(() => read(undefined)).toThrow('refuses')
     expect(read({ id: 'u2' })).toBe('u2')
   })
 
-  it('within several limits is charged by all or none', () => {
+  it('a limited function with several limits is charged by all or none', () => {
     const go = rateLimited(
       (who: string) => who,
       [
@@ -51,7 +51,7 @@ describe('a limited function', () => {
     expect(() => go('d')).toThrow('rule "all"')
   })
 
-  it('may wait for its turn', async () => {
+  it('a limited function may wait for its turn', async () => {
     const pace = rateLimited((n: number) => n, {
       limit: '20/s',
       algorithm: 'leaky-bucket',
@@ -63,7 +63,7 @@ describe('a limited function', () => {
     expect(performance.now() - started).toBeGreaterThan(95)
   })
 
-  it('keeps this, its name and its length', () => {
+  it('a limited function keeps this, its name and its length', () => {
     const counter = {
       n: 0,
       up: rateLimited(
@@ -78,7 +78,7 @@ describe('a limited function', () => {
     expect([counter.up.name, counter.up.length]).toEqual(['up', 1])
   })
 
-  it('is told what is wrong with its words when it is first called, and goes on without a limiter that was closed', async () => {
+  it('a limited function throws at its first call if its options are invalid, and runs unlimited after its limiter was closed', async () => {
     expect(rateLimited(() => 1, { limit: 'often' })).toThrow('limit')
     expect(() => rateLimited(() => 1, { limit: '1/s', by: 'account' })).toThrow('say key')
     const limiter = await createLimiter({ rules: [] })
@@ -106,20 +106,20 @@ describe('a limited function that is async', () => {
     return await promise.then(String, (error: { code?: string }) => error.code)
   }
 
-  it('rejects when it is refused, and never throws', async () => {
+  it('a limited async function rejects when it is refused, and never throws', async () => {
     const declared = rateLimited(async () => 'done', words)
     expect([await outcome(declared), await outcome(declared)]).toEqual(['done', 'LIMITED'])
     const undeclared = rateLimited(() => Promise.resolve('done'), words)
     expect([await outcome(undeclared), await outcome(undeclared)]).toEqual(['done', 'LIMITED'])
   })
 
-  it('rejects for words that cannot be obeyed, and resolves to its fallback', async () => {
+  it('a limited async function rejects for invalid options, and resolves to its fallback', async () => {
     expect(await outcome(rateLimited(async () => 1, { limit: 'often' }))).toBe('BAD_RULES')
     const falling = rateLimited(async () => 'done', { ...words, fallback: 'later' })
     expect([await outcome(falling), await outcome(falling)]).toEqual(['done', 'later'])
   })
 
-  it('rejects from the first call on where it is a method of a class that is limited', async () => {
+  it('an async method of a limited class rejects from its first refused call', async () => {
     class Jobs {
       async run(): Promise<string> {
         return 'ran'
@@ -144,7 +144,7 @@ describe('a limited function of the fleet', () => {
     await server.close()
   })
 
-  it('is called by all processes together as often as it may be', async () => {
+  it('a limited function of a fleet is limited for all processes together', async () => {
     const [one, two] = limiters.map(limiter => {
       return rateLimited(async (user: string) => user, { id: 'job', limit: '3/h', key: user => user, limiter })
     })

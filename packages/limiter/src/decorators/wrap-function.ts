@@ -19,7 +19,7 @@ type AnyFunction = (this: unknown, ...args: never[]) => unknown
 
 /**
  * The same function within limits; of several, all must hold. A refused call throws a LimitedError, or gives the fallback;
- * that of an async function rejects. The result is a promise where it has to wait, or is counted for the fleet; else it is
+ * that of an async function rejects. The result is a promise if it has to wait, or is counted for the fleet; else it is
  * what the function returns.
  */
 export function rateLimited<Args extends unknown[], Result>(
@@ -44,7 +44,7 @@ export function leaveToGuard(limited: object): void {
   guarded.add(limited)
 }
 
-/** Puts annotations on a function, judged together; `nameOf` names it, given what it is called on. */
+/** Applies limits to a function, which are decided together; `nameOf` returns its name for a `this` value. */
 export function limit(
   work: AnyFunction,
   annotations: readonly Annotation[],
@@ -131,7 +131,7 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 }
 
-/** All are judged at once, so that a call that one refuses is charged by none; that takes one limiter. */
+/** All limits are decided at once, so that a call that one refuses is charged by none; they must share one limiter. */
 function limiterOf([first, ...others]: readonly Annotation[]): Limiter {
   const { limiter } = first!
   if (others.every(one => one.limiter === limiter)) return limiter

@@ -195,7 +195,7 @@ it.each([
   expect(isAmbiguous('host', more)).toBe(ambiguous)
 })
 
-it('what the application says of a caller is never ambiguous, and what stands behind a clear source is not asked', () => {
+it('attributes of the application are never ambiguous, and later sources are not checked after a clear one', () => {
   const lookup = { identify: { account: ['header:x-account', 'query:id'] }, dimensions }
   const isAmbiguousAccount = compileAmbiguity(['ip', 'account'], lookup)!
   const query = 'id=u1&id=u2'
@@ -220,7 +220,7 @@ it('cookies may come on several lines', () => {
   expect(read('cookie:uid', {})).toBeUndefined()
 })
 
-it('reading takes any text without a throw, and giants without a wait', () => {
+it('dimensions read any text without throwing, and large ones without delay', () => {
   const text = fc.oneof(fc.string({ unit: 'binary' }), fc.stringMatching(/^[%=&;+"a-f0-9 ]*$/))
   fc.assert(
     fc.property(text, text, text, (first, second, argument) => {
@@ -242,13 +242,13 @@ it('reading takes any text without a throw, and giants without a wait', () => {
 
 describe('findDimension', () => {
   it.each(['header', 'header:', 'query', 'cookie:', 'ip:4', 'method:', 'color', '', ':', 'toString'])(
-    '%j names no dimension',
+    'findDimension finds nothing for %j',
     name => {
       expect(findDimension(name, dimensions)).toBeUndefined()
     },
   )
 
-  it('finds those a user brings', () => {
+  it('findDimension finds dimensions of users', () => {
     const plan = { name: 'plan', argument: 'none', read: () => 'gold' } as const
     expect(findDimension('plan', [...dimensions, plan])?.(call({}))).toBe('gold')
   })

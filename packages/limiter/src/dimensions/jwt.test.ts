@@ -44,7 +44,7 @@ describe('a claim of a token', () => {
     ['RS256', pem(rsa.publicKey), rsa.privateKey],
     ['ES256', pem(ec.publicKey), ec.privateKey],
     ['EdDSA', pem(ed.publicKey), ed.privateKey],
-  ])('is believed when it is signed with %s by a key given here', (alg, key, signer) => {
+  ])('a claim signed with %s by a configured key is accepted', (alg, key, signer) => {
     const read = reader({ keys: [key] })
     expect(read(token(alg, signer))).toBe('u1')
     expect(read(token(alg, signer), 'tenant')).toBe('7')
@@ -64,7 +64,7 @@ describe('a claim of a token', () => {
     expect(read(`${head}.${part(claims)}.`)).toBeUndefined()
   })
 
-  it('is not believed without a signature, or with another algorithm than its key is for', () => {
+  it('a claim without a signature, or signed with another algorithm than its key, is ignored', () => {
     const publicKey = pem(rsa.publicKey)
     const read = reader({ keys: [publicKey] })
     for (const alg of ['none', 'None', 'NONE', 'nOnE', '']) {
@@ -83,7 +83,7 @@ describe('a claim of a token', () => {
     expect(read(token('RS256', rsa.privateKey))).toBe('u1')
   })
 
-  it('counts from nbf until exp', () => {
+  it('a claim is accepted from nbf until exp', () => {
     let now = nowMs
     const read = reader({ keys: [secret] }, () => now)
     const text = token('HS256', secret, { sub: 'u1', nbf: seconds + 10, exp: seconds + 20 })
@@ -100,7 +100,7 @@ describe('a claim of a token', () => {
     }
   })
 
-  it('is believed only of the issuer and for the audience that are wanted', () => {
+  it('a claim is accepted only from the configured issuer and audience', () => {
     const read = reader({ keys: [secret], issuer: 'us', audience: ['shop', 'bank'] })
     const of = (body: object) => read(token('HS256', secret, { sub: 'u1', ...body }))
     expect(of({ iss: 'us', aud: 'bank' })).toBe('u1')
@@ -117,13 +117,13 @@ describe('a claim of a token', () => {
     expect(read(`${part({ alg: 'none' })}.${part(claims)}.`)).toBeUndefined()
   })
 
-  it('is nothing without keys', () => {
+  it('a claim is ignored without keys', () => {
     const call = { method: 'GET', path: '/', headers: { authorization: `Bearer ${token('HS256', secret)}` } }
     expect(jwt.read(call, 'sub')).toBeUndefined()
     expect(jwt.set!({ ipv6Prefix: 64, nowMs: () => nowMs }).read(call, 'sub')).toBeUndefined()
   })
 
-  it('is read whatever the case of the scheme, and of one token only', () => {
+  it('a claim is read with the scheme in any case, and only if there is one token', () => {
     const good = token('HS256', secret)
     const dimension = jwt.set!({ ipv6Prefix: 64, nowMs: () => nowMs, jwt: { keys: [secret], verified: false } })
     const read = (authorization: string | string[]) => {
@@ -143,7 +143,7 @@ describe('a claim of a token', () => {
     }
   })
 
-  it('of nonsense is nothing, and never an exception', () => {
+  it('a malformed token has no claim, and never throws', () => {
     const read = reader({ keys: [secret, pem(rsa.publicKey), pem(ec.publicKey), pem(ed.publicKey)] })
     const piece = fc.oneof(
       fc.base64String(),
@@ -160,7 +160,7 @@ describe('a claim of a token', () => {
     expect(read('.'.repeat(100_000))).toBeUndefined()
   })
 
-  it('is remembered of a bounded number of tokens', () => {
+  it('claims are cached for a bounded number of tokens', () => {
     const read = reader({ keys: [secret] })
     for (let i = 0; i < 3000; i++) expect(read(token('HS256', secret, { sub: `u${i}` }))).toBe(`u${i}`)
     expect(read(token('HS256', secret, { sub: 'u0' }))).toBe('u0')
@@ -168,7 +168,7 @@ describe('a claim of a token', () => {
 })
 
 describe('a key', () => {
-  it('may stand in a file, in the environment, or in a set', () => {
+  it('a key may be in a file, in the environment, or in a JWKS', () => {
     const path = join(tmpdir(), `diana-jwt-${process.pid}.pem`)
     writeFileSync(path, pem(ec.publicKey))
     process.env.DIANA_TEST_SECRET = secret

@@ -10,17 +10,17 @@ const at = (more: Partial<Call>): Call => ({ method: 'GET', path: '/', ip: '203.
 const key = (by: string[], more: Partial<Call>): string => compileKey(by, { identify, dimensions })(at(more))
 
 describe('one dimension', () => {
-  it('is its value as it came', () => {
+  it('the key of one dimension is its unchanged value', () => {
     expect(key(['ip'], {})).toBe('203.0.113.9')
     expect(key(['resource'], { path: '/sms' })).toBe('/sms')
     expect(key(['header:x-a'], { headers: { 'x-a': '{u}:1' } })).toBe('{u}:1')
   })
 
-  it('is none where a rule counts all calls together', () => {
+  it('a rule that counts all calls together has an empty key', () => {
     expect(key([], {})).toBe('')
   })
 
-  it('what the application says wins', () => {
+  it('an attribute of the application wins over a header', () => {
     const headers = { 'x-account': 'from-header' }
     expect(key(['account'], { headers, attributes: { account: 'told' } })).toBe('told')
     expect(key(['device'], { attributes: { device: 'd1' } })).toBe('d1')
@@ -29,20 +29,20 @@ describe('one dimension', () => {
     expect(key(['account'], { headers, attributes: { account: ' ' } })).toBe('from-header')
   })
 
-  it('takes a number for its text', () => {
+  it('a numeric attribute is read as text', () => {
     const attributes = { account: 42, device: 7n } as unknown as Record<string, string>
     expect(key(['account'], { attributes })).toBe('42')
     expect(key(['device'], { attributes })).toBe('7')
   })
 
-  it('the first source present wins', () => {
+  it('the first source with a value wins', () => {
     expect(key(['account'], { headers: { 'x-account': 'u1', cookie: 'uid=u2' } })).toBe('u1')
     expect(key(['account'], { headers: { 'x-account': '  ', cookie: 'uid=u2' } })).toBe('u2')
     expect(key(['tenant'], { headers: { 'x-tenant': 't' } })).toBe('t')
   })
 
   it.each(['account', 'device', 'tenant', 'plan'])(
-    'without a value, %s is the address, and never that of its name',
+    'without a value, %s falls back to the address in a separate key space',
     name => {
       const fallback = key([name], {})
       expect(fallback).toBe(key([name], { ip: '::ffff:203.0.113.9' }))
@@ -62,7 +62,7 @@ describe('one dimension', () => {
     expect(shared).not.toBe('')
   })
 
-  it('a giant value costs a short key of its own', () => {
+  it('a very long value is hashed into a short key', () => {
     const giant = 'x'.repeat(65_536)
     const long = key(['header:x-a'], { headers: { 'x-a': giant } })
     expect(long.length).toBe(44)
@@ -81,7 +81,7 @@ describe('a missing dimension', () => {
     return compileKey([name], { identify, dimensions, missing: choice })(at(more))
   }
 
-  it.each(['account', 'tenant', 'header:x-a'])('%s is counted as the rule says', name => {
+  it.each(['account', 'tenant', 'header:x-a'])('a missing dimension with %s is counted as the rule says', name => {
     expect(missing('shared', name, {})).toBe(missing('shared', name, { ip: '203.0.113.10' }))
     expect(missing('address', name, {})).not.toBe(missing('address', name, { ip: '203.0.113.10' }))
     expect(missing('address', name, { ip: undefined })).toBe(missing('shared', name, {}))
@@ -97,7 +97,7 @@ describe('a missing dimension', () => {
     expect(new Set(keys).size).toBe(keys.length)
   })
 
-  it('by address goes by the prefix that the document says', () => {
+  it('a missing dimension counted by address uses the configured IPv6 prefix', () => {
     const settings = { ipv6Prefix: 48, nowMs: () => 0 }
     const ready = dimensions.map(dimension => dimension.set?.(settings) ?? dimension)
     const read = compileKey(['account'], { identify, dimensions: ready })
@@ -108,10 +108,13 @@ describe('a missing dimension', () => {
   })
 })
 
-describe('names', () => {
-  it.each([['color'], ['header'], ['ip:4'], ['constructor'], ['__proto__'], ['']])('%j is refused', name => {
-    expect(() => compileKey([name], { identify, dimensions })).toThrow(expect.objectContaining({ code: 'BAD_RULES' }))
-  })
+describe('host names of services', () => {
+  it.each([['color'], ['header'], ['ip:4'], ['constructor'], ['__proto__'], ['']])(
+    'the dimension name %j is refused',
+    name => {
+      expect(() => compileKey([name], { identify, dimensions })).toThrow(expect.objectContaining({ code: 'BAD_RULES' }))
+    },
+  )
 
   it('an unknown source is refused', () => {
     expect(() => compileKey(['a'], { identify: { a: ['header:x', 'account'] }, dimensions })).toThrow('"account"')
@@ -171,7 +174,7 @@ describe('several dimensions', () => {
     )
   })
 
-  it('parts cannot run into each other', () => {
+  it('values of several dimensions cannot be shifted into each other', () => {
     const of = (account: string, a: string) => key(['account', 'header:x-a'], withAttributes([account, a]))
     expect(of('a', 'b_c')).not.toBe(of('a_b', 'c'))
     expect(of('1', '1:1')).not.toBe(of('1:1', '1'))

@@ -58,7 +58,7 @@ function differ(first: number, text: string, name: ParameterName): boolean {
   return values.size > 1
 }
 
-/** Where the next value begins that some service may find at or behind `start`, the beginning of a piece; -1 if there is none. */
+/** Where the next value begins that some service may find at or after `start`, the beginning of a piece; -1 if there is none. */
 function nextValue(text: string, name: ParameterName, start: number): number {
   for (let at = start; at < text.length; at = endOfPiece(text, at) + 1) {
     const value = name.valueAt(text, at)

@@ -7,7 +7,7 @@ import type { Table } from '../stores/memory/table.ts'
 import type { SharedCharge } from '../stores/shared-charge.ts'
 import type { FleetCounter, FleetRule } from '../stores/store.ts'
 
-/** Where rules are counted that are not counted in this process alone. */
+/** The stores of rules that are shared with other processes. */
 export interface CompositeStoreOptions {
   /** For the whole fleet. */
   readonly fleet?: FailoverStore | undefined
@@ -15,21 +15,21 @@ export interface CompositeStoreOptions {
   readonly machine?: FailoverStore | undefined
 }
 
-/** Both stores as one: each is asked for its own rules, the near one first; where the far one refuses, nothing is counted. */
+/** Both stores as one: each decides its own rules, the machine's store first; if the fleet's store refuses, nothing is counted. */
 export class CompositeStore {
-  readonly #parts: CompositeStoreOptions
+  readonly #stores: CompositeStoreOptions
   readonly #ofMachine = new WeakSet<FleetCounter>()
 
-  constructor(parts: CompositeStoreOptions) {
-    this.#parts = parts
+  constructor(stores: CompositeStoreOptions) {
+    this.#stores = stores
   }
 
   get fleetStatus(): StoreStatus | undefined {
-    return this.#parts.fleet?.status
+    return this.#stores.fleet?.status
   }
 
   get machineStatus(): StoreStatus | undefined {
-    return this.#parts.machine?.status
+    return this.#stores.machine?.status
   }
 
   async start(): Promise<void> {
@@ -40,30 +40,32 @@ export class CompositeStore {
     await Promise.all(this.#all().map(store => store.close()))
   }
 
-  /** None where the rule is counted in this process alone. */
+  /** Undefined if the rule is counted in this process alone. */
   createCounter(rule: FleetRule & Pick<CompiledRule, 'distributed'>): FleetCounter | undefined {
     const counter = this.#storeFor(rule)?.createCounter(rule)
     if (counter && !rule.distributed) this.#ofMachine.add(counter)
     return counter
   }
 
-  /** This process's part of a rule's limits while its store cannot be asked; none where it is counted here anyway. */
+  /** This process's share of a rule's limits while its store cannot be asked; undefined if it is counted here anyway. */
   partOf(rule: Pick<CompiledRule, 'distributed'>): Part | undefined {
     return this.#storeFor(rule)?.part
   }
 
-  /** Judges all charges at once: every one is counted, or, if one refuses, none. */
+  /** Decides all charges at once: all are counted, or, if one refuses, none. */
   take(charges: readonly SharedCharge[], now: number): boolean | Promise<boolean> {
-    const { near, far } = this.#split(charges)
-    if (far.length === 0) return this.#parts.machine!.take(near, now)
-    return near.length === 0 ? this.#parts.fleet!.take(far, now) : this.#takeBoth(near, far, now)
+    const { machineCharges, fleetCharges } = this.#split(charges)
+    if (fleetCharges.length === 0) return this.#stores.machine!.take(machineCharges, now)
+    return machineCharges.length === 0
+      ? this.#stores.fleet!.take(fleetCharges, now)
+      : this.#takeBoth(machineCharges, fleetCharges, now)
   }
 
   async look(charges: readonly SharedCharge[], now: number): Promise<boolean> {
-    const { near, far } = this.#split(charges)
+    const { machineCharges, fleetCharges } = this.#split(charges)
     const allowed = await Promise.all([
-      near.length === 0 || this.#parts.machine!.look(near, now),
-      far.length === 0 || this.#parts.fleet!.look(far, now),
+      machineCharges.length === 0 || this.#stores.machine!.look(machineCharges, now),
+      fleetCharges.length === 0 || this.#stores.fleet!.look(fleetCharges, now),
     ])
     return allowed.every(Boolean)
   }
@@ -72,7 +74,7 @@ export class CompositeStore {
     this.#storeOf(charge.counter).giveBack(charge, cost)
   }
 
-  /** The keys of a counter, at most so many; those that are known here while its store cannot be asked. */
+  /** The keys of a counter, at most `most`; while its store cannot be asked, those known in this process. */
   async keys(counter: FleetCounter, table: Table, most: number): Promise<string[]> {
     return await this.#storeOf(counter).keys(counter, table, most)
   }
@@ -86,11 +88,15 @@ export class CompositeStore {
     for (const store of this.#all()) store.reconsider()
   }
 
-  async #takeBoth(near: readonly SharedCharge[], far: readonly SharedCharge[], now: number): Promise<boolean> {
-    if (!(await this.#parts.machine!.take(near, now))) return false
-    if (await this.#parts.fleet!.take(far, now)) return true
-    for (const charge of near) this.#undo(charge, now)
-    await this.#parts.machine!.look(near, now)
+  async #takeBoth(
+    machineCharges: readonly SharedCharge[],
+    fleetCharges: readonly SharedCharge[],
+    now: number,
+  ): Promise<boolean> {
+    if (!(await this.#stores.machine!.take(machineCharges, now))) return false
+    if (await this.#stores.fleet!.take(fleetCharges, now)) return true
+    for (const charge of machineCharges) this.#undo(charge, now)
+    await this.#stores.machine!.look(machineCharges, now)
     return false
   }
 
@@ -102,21 +108,24 @@ export class CompositeStore {
   }
 
   #all(): FailoverStore[] {
-    return [this.#parts.fleet, this.#parts.machine].filter(store => store !== undefined)
+    return [this.#stores.fleet, this.#stores.machine].filter(store => store !== undefined)
   }
 
   #storeFor({ distributed }: Pick<CompiledRule, 'distributed'>): FailoverStore | undefined {
-    return distributed ? this.#parts.fleet : this.#parts.machine
+    return distributed ? this.#stores.fleet : this.#stores.machine
   }
 
   #storeOf(counter: FleetCounter): FailoverStore {
-    return (this.#ofMachine.has(counter) ? this.#parts.machine : this.#parts.fleet)!
+    return (this.#ofMachine.has(counter) ? this.#stores.machine : this.#stores.fleet)!
   }
 
-  #split(charges: readonly SharedCharge[]): { near: readonly SharedCharge[]; far: readonly SharedCharge[] } {
-    if (this.#parts.machine === undefined) return { near: [], far: charges }
-    if (this.#parts.fleet === undefined) return { near: charges, far: [] }
-    const near = charges.filter(({ counter }) => this.#ofMachine.has(counter))
-    return { near, far: charges.filter(({ counter }) => !this.#ofMachine.has(counter)) }
+  #split(charges: readonly SharedCharge[]): {
+    machineCharges: readonly SharedCharge[]
+    fleetCharges: readonly SharedCharge[]
+  } {
+    if (this.#stores.machine === undefined) return { machineCharges: [], fleetCharges: charges }
+    if (this.#stores.fleet === undefined) return { machineCharges: charges, fleetCharges: [] }
+    const machineCharges = charges.filter(({ counter }) => this.#ofMachine.has(counter))
+    return { machineCharges, fleetCharges: charges.filter(({ counter }) => !this.#ofMachine.has(counter)) }
   }
 }

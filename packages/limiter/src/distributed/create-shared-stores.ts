@@ -9,19 +9,19 @@ import type { MemoryStore } from '../stores/memory/memory-store.ts'
 import type { SharedStore } from '../stores/store.ts'
 import { CompositeStore } from './composite-store.ts'
 
-/** The stores that are not this process's own, and how it stands with the way to them. */
+/** The stores that are shared with other processes, and the connection to them. */
 export interface SharedStoresOptions {
   /** Where rules are counted for the whole fleet. */
   readonly fleet?: SharedStore | undefined
-  /** Where the processes that count there know of each other. */
+  /** The registry of the processes that count there. */
   readonly registry?: MembershipRegistry | undefined
   readonly hasParts?: boolean | undefined
   readonly reconnect?: (() => void) | undefined
   readonly onReady?: ((listener: () => void) => void) | undefined
   readonly lastError?: (() => unknown) | undefined
-  /** Where the processes of this machine count together what is not the fleet's. */
+  /** The store of this machine's processes, for rules that are not counted for the fleet. */
   readonly machine?: (SharedStore & MembershipRegistry) | undefined
-  /** How many they are, if that is known. */
+  /** The number of these processes, if it is known. */
   readonly machineProcesses?: number | undefined
 }
 
@@ -34,10 +34,10 @@ export interface SharingHooks {
 }
 
 const DEFAULT_STORE_TIMEOUT_MS = 400
-/** A counting process that dies is noticed at once; this is for one that hangs, and must outlast a busy machine. */
+/** A counting process that dies is noticed at once; this is for one that hangs, and must be long enough for a busy machine. */
 const COUNTING_TIMEOUT_MS = 500
 
-/** The stores in which rules are counted together with other processes; each with this process to stand in for it. */
+/** The shared stores; each with a fallback to this process. */
 export function createSharedStores(
   parts: SharedStoresOptions,
   { store }: RuleDocument,

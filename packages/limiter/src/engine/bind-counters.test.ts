@@ -14,7 +14,7 @@ function ruleOf(id: string, words: TimelineRule, parts: Partial<CompiledRule> = 
 }
 
 /** Rules that change, and their counts in a store. */
-function house(...rules: CompiledRule[]) {
+function bindRules(...rules: CompiledRule[]) {
   const store = new MemoryStore()
   let counted: RuleState[] = bindCounters(rules, [], store, now)
   const find = (id: string): RuleState => counted.find(({ rule }) => rule.id === id)!
@@ -37,9 +37,9 @@ function house(...rules: CompiledRule[]) {
   }
 }
 
-describe('when the rules change', () => {
-  it('a rule that did not keeps every bit of its counts', () => {
-    const { change, take, left, find } = house(ruleOf('a', { limit: '10/h' }), ruleOf('b', { limit: '10/h' }))
+describe('counters after a change of rules', () => {
+  it('an unchanged rule keeps every bit of its counts', () => {
+    const { change, take, left, find } = bindRules(ruleOf('a', { limit: '10/h' }), ruleOf('b', { limit: '10/h' }))
     take('a', 'x', 3)
     const { table } = find('a')
     const before = [...table.state(table.find('x'))]
@@ -49,10 +49,10 @@ describe('when the rules change', () => {
     expect(left('a', 'x')).toEqual([7])
   })
 
-  it('those whom a rule blocks stay blocked as long as it is the same rule, and are forgotten with it', () => {
+  it('blocked callers stay blocked while their rule exists, and are forgotten with it', () => {
     const blocking = (limit: string, parts: Partial<CompiledRule> = {}) =>
       ruleOf('a', { limit }, { blockMs: 1000, ...parts })
-    const { change, find, store } = house(blocking('10/h'))
+    const { change, find, store } = bindRules(blocking('10/h'))
     const block = (): void => {
       store.take([Object.assign(localCharge(find('a').blocks!.table), { key: 'x', cost: 1000 })], 1, now)
     }
@@ -76,8 +76,8 @@ describe('when the rules change', () => {
     expect(store.keys).toBe(0)
   })
 
-  it('a rule with another limit goes on with what was counted, for every key', () => {
-    const { change, take, left, store } = house(ruleOf('a', { limit: '10/h' }))
+  it('a rule with another limit continues with what was counted, for every key', () => {
+    const { change, take, left, store } = bindRules(ruleOf('a', { limit: '10/h' }))
     for (let key = 0; key < 3000; key++) take('a', `key-${key}`, 1 + (key % 5))
     change(ruleOf('a', { limit: ['4/h', '100/d'], segments: 30 }))
     for (let key = 0; key < 3000; key++) {
@@ -89,14 +89,14 @@ describe('when the rules change', () => {
     expect([left('a', 'key-4'), left('a', 'key-5'), left('a', 'new')]).toEqual([[5], [9], [10]])
   })
 
-  it('a rule that all calls share goes on too', () => {
-    const { change, take, left } = house(ruleOf('a', { limit: '10/h', algorithm: 'token-bucket' }))
+  it('a rule without a key continues with what was counted', () => {
+    const { change, take, left } = bindRules(ruleOf('a', { limit: '10/h', algorithm: 'token-bucket' }))
     take('a', '', 4)
     change(ruleOf('a', { limit: '10/h', algorithm: 'token-bucket', burst: 5 }))
     expect(left('a', '')).toEqual([1])
   })
 
-  it('strangers who are counted together stay so', () => {
+  it('keys in the overflow counter stay there', () => {
     const store = new MemoryStore({ maxKeys: 1 })
     const [counted] = bindCounters([ruleOf('a', { limit: '10/h' })], [], store, now)
     const take = (key: string) => store.take([Object.assign(localCharge(counted!.table), { key, cost: 1 })], 1, now)
@@ -106,8 +106,8 @@ describe('when the rules change', () => {
     expect([take('u'), take('v'), take('known')]).toEqual([true, false, true])
   })
 
-  it('a rule with another algorithm starts anew, and goes on with its counts if it is changed back', () => {
-    const { change, take, left } = house(ruleOf('a', { limit: '10/h' }))
+  it('a rule with another algorithm starts from zero, and continues with its counts if it is changed back', () => {
+    const { change, take, left } = bindRules(ruleOf('a', { limit: '10/h' }))
     take('a')
     change(ruleOf('a', { limit: '10/h', algorithm: 'sliding-log' }))
     expect(left('a')).toEqual([10])
@@ -116,15 +116,15 @@ describe('when the rules change', () => {
     expect(left('a')).toEqual([8])
   })
 
-  it('a rule that is counted per somebody else starts anew', () => {
-    const { change, take, left, store } = house(ruleOf('b', { limit: '10/h' }))
+  it('a rule with other dimensions starts from zero', () => {
+    const { change, take, left, store } = bindRules(ruleOf('b', { limit: '10/h' }))
     take('b')
     change(ruleOf('b', { limit: '10/h' }, { by: ['ip'] }))
     expect([left('b'), store.keys]).toEqual([[10], 0])
   })
 
-  it('the counts of a rule that is gone are gone, also when it comes back', () => {
-    const { change, take, left, store, ids } = house(ruleOf('a', { limit: '10/h' }), ruleOf('b', { limit: '10/h' }))
+  it('a removed rule that comes back starts from zero', () => {
+    const { change, take, left, store, ids } = bindRules(ruleOf('a', { limit: '10/h' }), ruleOf('b', { limit: '10/h' }))
     take('a')
     take('b')
     change(ruleOf('b', { limit: '10/h' }))
@@ -134,7 +134,7 @@ describe('when the rules change', () => {
   })
 
   it('calls that wait stay counted with their rule', () => {
-    const { change, find } = house(ruleOf('a', { limit: '10/h', whenFull: 'wait' }))
+    const { change, find } = bindRules(ruleOf('a', { limit: '10/h', whenFull: 'wait' }))
     const before = find('a')
     before.waiting = 3
     change(ruleOf('a', { limit: '20/h', whenFull: 'wait' }))
@@ -142,7 +142,7 @@ describe('when the rules change', () => {
     expect([before.waiting, before.rule.limits[0]!.count]).toEqual([3, 20])
   })
 
-  it('a meter of one’s own that says nothing of itself is kept while its words are the same', () => {
+  it('a custom meter without a scale keeps its counts while its options are the same', () => {
     const own = (count: number): CompiledRule => {
       const meter: Meter = {
         slots: 1,
@@ -158,7 +158,7 @@ describe('when the rules change', () => {
       }
       return ruleOf('own', { limit: `${count}/h` }, { meters: [meter], terms: [count] })
     }
-    const { change, take, left } = house(own(10))
+    const { change, take, left } = bindRules(own(10))
     take('own')
     change(own(10))
     expect(left('own')).toEqual([9])
@@ -166,8 +166,8 @@ describe('when the rules change', () => {
     expect(left('own')).toEqual([20])
   })
 
-  it('nothing changes where one of them cannot be counted', () => {
-    const { change, take, left, find, ids, store } = house(
+  it('if one rule cannot be counted, no counter changes', () => {
+    const { change, take, left, find, ids, store } = bindRules(
       ruleOf('a', { limit: '10/h' }),
       ruleOf('b', { limit: '10/h' }),
       ruleOf('gone', { limit: '10/h' }),

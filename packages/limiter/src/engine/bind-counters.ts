@@ -9,10 +9,10 @@ import type { MemoryStore } from '../stores/memory/memory-store.ts'
 import type { FleetCounter } from '../stores/store.ts'
 
 /**
- * Gives each rule its counts. A rule that was there before goes on with what it has counted, whatever its limit was; one
- * with another algorithm starts anew, and goes on with its counts if it is changed back soon; one that is counted per somebody
- * else starts anew; the counts of a rule that is gone go with it.
- * Where a rule cannot be counted it throws, and all counts are as before.
+ * Gives each rule its counts. A rule that existed before continues with its counts, whatever its limit was. A rule with
+ * another algorithm starts from zero, and continues with its counts if it is changed back soon; a rule with other dimensions
+ * starts from zero; the counts of a removed rule are deleted. If a rule cannot be counted, it throws, and all counts are
+ * unchanged.
  */
 export function bindCounters(
   rules: readonly CompiledRule[],
@@ -40,7 +40,7 @@ export function bindCounters(
     const same = previousStates[i]
     const blocks = blockCountersOf(rule, same, known.get(id)?.blocks, store, shared)
     if (same) return Object.assign(same, { rule, match, counter, blocks })
-    // what is counted anew is told as before
+    // a rule that starts from zero keeps its statistics
     const tally = known.get(id)?.tally ?? new Tally(rule.meters.length)
     return {
       rule,
@@ -54,7 +54,7 @@ export function bindCounters(
   })
 }
 
-/** Where a rule's blocked callers are kept: with those of before, if it is the same rule. */
+/** The blocked callers of a rule: those from before, if it is the same rule. */
 function blockCountersOf(
   rule: CompiledRule,
   same: RuleState | undefined,
@@ -76,31 +76,31 @@ function blockCountersOf(
   return { table: same?.blocks?.table ?? store.createTable(blockTableId(rule.id), meters), counter }
 }
 
-/** No rule's id has a space. */
+/** No rule id has a space. */
 function blockTableId(id: string): string {
   return `${id} block`
 }
 
-/** Rules of other algorithms go on too, with nothing counted at first; but calls that hold places are counted apart. */
+/** Whether a rule continues as another: also with another algorithm, from zero; but concurrency slots are counted separately. */
 function countsAlike(one: CompiledRule, other: CompiledRule): boolean {
   if (one.by.join('\n') !== other.by.join('\n')) return false
   const holds = ({ meters }: CompiledRule): boolean => meters.some(({ needsRelease }) => needsRelease)
   return one.algorithm === other.algorithm || !(holds(one) || holds(other))
 }
 
-/** By what a rule is counted in this process: its part of the limit, for the times when its store cannot be asked. */
+/** The meters that count a rule in this process: those of its share of the limit, for when its store cannot be asked. */
 function metersHere(rule: CompiledRule, part: Part | undefined): readonly Meter[] {
   return part && part.size > 1 && rule.whenStoreDown === 'share' ? rule.partOf(part) : rule.meters
 }
 
-/** Lets the tables of rules that are counted together count another part of their limits. */
+/** Changes the share of their limits that the tables of shared rules count. */
 export function shareRules(rules: readonly RuleState[], shared: CompositeStore, now: number): void {
   for (const { rule, table, counter } of rules) {
     if (counter && rule.whenStoreDown === 'share') table.adopt(metersHere(rule, shared.partOf(rule)), now)
   }
 }
 
-/** Lets the tables of changed rules go on with the new meters: all of them, or none. */
+/** Lets the tables of changed rules continue with the new meters: all of them, or none. */
 function adoptAll(
   rules: readonly CompiledRule[],
   previousStates: readonly (RuleState | undefined)[],

@@ -33,7 +33,7 @@ export interface EngineOptions extends LiveRulesOptions, SharedStoresOptions {
   readonly dimensions: readonly Dimension[]
   readonly clock?: Clock | undefined
   readonly maxKeys?: number | undefined
-  /** Functions in place of words. */
+  /** Functions that were given instead of names. */
   readonly given?: GivenFunctions | undefined
 }
 

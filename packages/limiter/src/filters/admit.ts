@@ -19,8 +19,8 @@ interface Decided {
 const runs: unique symbol = Symbol('diana.runs')
 
 /**
- * Decides a request that has come to a filter; true when it goes on. A request that a filter of the same limiter and rules
- * has decided before goes on as it is.
+ * Decides a request that has come to a filter; true if it may continue. A request that a filter of the same limiter and rules
+ * has decided before continues unchanged.
  */
 export function admit<Request, Reply>(
   filter: Filter<Request, Reply>,
@@ -150,7 +150,7 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
     return this.#controller.signal
   }
 
-  /** Whether the request goes on; if not, it has been answered. A promise only if the limiter returns one. */
+  /** Whether the request continues; if not, it has been answered. A promise only if the limiter returns one. */
   decide(): boolean | Promise<boolean> {
     const { limiter, options } = this.filter
     const call = new RequestCall<Request>(this.filter, this.#request)
@@ -231,7 +231,7 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
     this.filter.framework.watch(this.#request, this.#reply, this)
   }
 
-  /** A caller who makes the application's function throw is counted all the same. */
+  /** A call for which the application's function throws is still counted. */
   #attributesBy(attributes: (request: Request) => Call['attributes']): Call['attributes'] {
     try {
       return valueNow(attributes(this.#request), 'attributes')

@@ -86,12 +86,12 @@ export function assertRouteOptions(given: unknown, caller: string, own: readonly
   assertOptions(given, caller, ['rule', ...own])
   const { rule } = given as { readonly rule?: unknown }
   const all = Array.isArray(rule) ? rule : [rule]
-  const isRule = (one: unknown): boolean => (typeof one === 'string' && one !== '') || isWords(one)
+  const isRule = (one: unknown): boolean => (typeof one === 'string' && one !== '') || isOptions(one)
   if (all.length > 0 && all.every(isRule)) return
   throw fault(`${caller}: rule must be the id of a rule, or a rule such as ${example}, not ${show(rule)}`)
 }
 
-function isWords(value: unknown): boolean {
+function isOptions(value: unknown): boolean {
   return typeof value === 'object' && value !== null && 'id' in value
 }
 

@@ -38,7 +38,7 @@ async function statuses(client: FilterClient, ...paths: string[]): Promise<numbe
 
 const left = ({ headers }: Reply): string | undefined => /r=(\d+)/.exec(String(headers.ratelimit))?.[1]
 
-describe('a path', () => {
+describe('a path in Express', () => {
   const rules = [{ id: 'login', match: { path: '/Api/Login' }, limit: '1/h' }]
   const app = (limiter: Limiter, settings: string[] = []): Express => {
     const made = express()
@@ -46,14 +46,14 @@ describe('a path', () => {
     return made.use(diana(limiter)).get('/api/login', (_request, response) => void response.send('in'))
   }
 
-  test('is the same in either case, as Express takes it, however the rule writes it', async () => {
+  test('a path in Express is case-insensitive by default, also in rules', async () => {
     const client = await serve(app(await limit({ rules })))
     expect(await statuses(client, '/api/login', '/API/login', '/api/LOGIN/', '/api/login?x')).toEqual([
       200, 503, 503, 503,
     ])
   })
 
-  test('is not read where no rule asks for it, nor is the address', async () => {
+  test('path and address are not computed if no rule needs them', async () => {
     const path = vi.spyOn(expressFramework, 'path')
     const peer = vi.spyOn(expressFramework, 'peer')
     const byHeader = [{ id: 'account', by: 'header:x-account-id', limit: '1/h' }]
@@ -65,12 +65,12 @@ describe('a path', () => {
     expect(path).toHaveBeenCalledOnce()
   })
 
-  test('is another in another case, where Express is told so', async () => {
+  test('a path in Express with case sensitive routing differs by case', async () => {
     const client = await serve(app(await limit({ rules }), ['case sensitive routing']))
     expect(await statuses(client, '/api/login', '/api/login', '/Api/Login', '/Api/Login')).toEqual([200, 200, 404, 503])
   })
 
-  test('is the whole path, under a router that is mounted on a part of it', async () => {
+  test('a path in a mounted router of Express is the whole path', async () => {
     const limiter = await limit({ rules: [{ id: 'a', match: { path: '/v1/a' }, limit: '1/h' }] })
     const router = Router()
       .use(diana(limiter))
@@ -79,7 +79,7 @@ describe('a path', () => {
     expect(await statuses(client, '/v1/a', '/v1/a')).toEqual([200, 503])
   })
 
-  test('is where its dots lead, and where they stand, since files are served from there and routes from here', async () => {
+  test('a path with dots counts both as written and as resolved in Express', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'diana-express-'))
     closing.push(() => rm(folder, { recursive: true }))
     await writeFile(join(folder, 'big.txt'), 'big')
@@ -100,8 +100,8 @@ describe('a path', () => {
   })
 })
 
-describe('a route', () => {
-  test('has rules of its own besides those of the application', async () => {
+describe('a route in Express', () => {
+  test('a route in Express has rules of its own besides those of the application', async () => {
     const limiter = await limit({
       rules: [
         { id: 'all', limit: '9/h' },
@@ -117,7 +117,7 @@ describe('a route', () => {
     expect(await statuses(client, '/login?as=ann', '/login?as=bob', '/login?as=ann')).toEqual([200, 200, 503])
   })
 
-  test('counts the calls to all its paths as one resource', async () => {
+  test('a route in Express counts the calls to all its paths as one resource', async () => {
     const limiter = await limit({ rules: [] })
     const filter = rateLimit(limiter, { rule: { id: 'users', by: 'resource', limit: '2/h' } })
     const router = Router().get('/users/:id', filter, (_request, response) => void response.send('user'))
@@ -125,7 +125,7 @@ describe('a route', () => {
     expect(await statuses(client, '/v1/users/1', '/V1/users/2', '/v1/Users/3')).toEqual([200, 200, 503])
   })
 
-  test('may cost more, and be told what it has cost in the end', async () => {
+  test('a route in Express may have a cost, and settle it at the end', async () => {
     const limiter = await limit({ rules: [{ id: 'tokens', match: 'none', limit: '10/h' }] })
     const filter = rateLimit(limiter, { rule: 'tokens', cost: (_call, request: Request) => Number(request.query.max) })
     const app = express().get('/chat', filter, (request, response) => {
@@ -161,7 +161,7 @@ describe('an option', () => {
       '4',
     ],
     [0, '5'],
-  ])('cost %s leaves %s of 5', async (cost, remaining) => {
+  ])('the option cost: %s leaves %s of 5', async (cost, remaining) => {
     const told: unknown[] = []
     const get = await seen({ cost, onError: error => told.push(error) }, {})
     const reply = await get('/a')
@@ -173,7 +173,7 @@ describe('an option', () => {
     expect((await get('/a')).status).toBe(503)
   })
 
-  test('attributes that cannot be told do not free the caller', async () => {
+  test('an attributes function that throws does not exempt the caller', async () => {
     const told: unknown[] = []
     const attributes = (): never => {
       throw new Error('no session')
@@ -183,13 +183,13 @@ describe('an option', () => {
     expect(told).toEqual([new Error('no session'), new Error('no session')])
   })
 
-  test('resource: path counts each path, caseSensitive tells /A from /a', async () => {
+  test('resource: path counts each path, and caseSensitive distinguishes /A and /a', async () => {
     const get = await seen({ resource: 'path', caseSensitive: true }, { limit: '1/h', by: 'resource' })
     const replies = [await get('/a'), await get('/A'), await get('/a')]
     expect(replies.map(({ status }) => status)).toEqual([200, 200, 503])
   })
 
-  test('onError is told when Diana fails, and what it throws itself harms nobody', async () => {
+  test('onError is called when Diana fails, and an error in it has no effect', async () => {
     const limiter = await limit({ rules: [{ id: 'all', limit: '1/h' }] })
     const told: string[] = []
     const onError = (error: unknown, request: Request): never => {

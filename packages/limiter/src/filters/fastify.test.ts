@@ -42,7 +42,7 @@ async function statuses(...urls: string[]): Promise<number[]> {
 }
 
 describe('a call', () => {
-  test('that passes is served, and carries the headers', async () => {
+  test('a call that passes is served, and carries the headers', async () => {
     await mount({ rules: [{ id: 'all', limit: '2/10s', algorithm: 'fixed-window' }] })
     const { statusCode, headers, body } = await app.inject('/hello')
     expect([statusCode, body]).toEqual([200, 'served'])
@@ -50,7 +50,7 @@ describe('a call', () => {
     expect(headers).not.toHaveProperty('retry-after')
   })
 
-  test('that is refused is answered and not served', async () => {
+  test('a call that is refused is answered and not served', async () => {
     await mount({ rules: [{ id: 'all', limit: '1/10s', algorithm: 'fixed-window', answer: { status: 429 } }] })
     await app.inject('/hello')
     const { statusCode, headers, body } = await app.inject('/hello')
@@ -66,26 +66,26 @@ describe('a call', () => {
     expect(served).toEqual(['/hello'])
   })
 
-  test('that is refused to HEAD has no body', async () => {
+  test('a call that is refused to HEAD has no body', async () => {
     await mount({ rules: [{ id: 'all', limit: '1/10s' }] })
     await app.inject('/hello')
     const { statusCode, body } = await app.inject({ method: 'HEAD', url: '/hello' })
     expect([statusCode, body]).toEqual([503, ''])
   })
 
-  test('that no rule is about passes without headers', async () => {
+  test('a call that no rule matches passes without headers', async () => {
     await mount({ rules: [{ id: 'one', match: { path: '/other' }, limit: '1/s' }] })
     const { statusCode, headers } = await app.inject('/hello')
     expect(statusCode).toBe(200)
     expect(headers).not.toHaveProperty('ratelimit')
   })
 
-  test('to no route is judged too', async () => {
+  test('a call to an unknown route is decided too', async () => {
     await mount({ rules: [{ id: 'all', limit: '1/s' }] })
     expect(await statuses('/nowhere', '/nowhere')).toEqual([404, 503])
   })
 
-  test('is told apart by header, query, cookie, host and method', async () => {
+  test('a call is distinguished by header, query, cookie, host and method', async () => {
     const by = ['header:x-key', 'query:k', 'cookie:k', 'host', 'method']
     await mount({ rules: by.map(name => ({ id: name.replace(':', '-'), by: name, limit: '1/s' })) })
     const url = '/hello'
@@ -111,25 +111,25 @@ describe('the address of a caller', () => {
     return (await app.inject({ url: '/hello', headers: { 'x-forwarded-for': forwarded } })).statusCode
   }
 
-  test('is not what he says it is', async () => {
+  test('the address of a caller is not taken from untrusted headers', async () => {
     await mount({ rules })
     expect([await from('203.0.113.1'), await from('203.0.113.2')]).toEqual([200, 503])
   })
 
-  test('is what a trusted proxy says it is', async () => {
+  test('the address of a caller is taken from a trusted proxy', async () => {
     await mount({ rules, trustProxy: 1 })
     const list = [await from('9.9.9.9, 203.0.113.1'), await from('203.0.113.2'), await from('8.8.8.8, 203.0.113.1')]
     expect(list).toEqual([200, 200, 503])
   })
 })
 
-describe('a path', () => {
-  test('is the same however it is spelled', async () => {
+describe('a path in Fastify', () => {
+  test('a path in Fastify is the same however it is spelled', async () => {
     await mount({ rules: [{ id: 'hello', match: { path: '/hello' }, limit: '1/s' }] })
     expect(await statuses('/hello', '/%68ello', '/hell%6F?x=1', 'http://elsewhere/hello')).toEqual([200, 503, 503, 503])
   })
 
-  test('is the route, where the application takes several spellings for one', async () => {
+  test('paths that the router of Fastify treats alike are one route', async () => {
     await mount({ rules: [{ id: 'hello', match: { path: '/hello' }, limit: '1/s' }] })
     await app.close()
     app = fastify({ routerOptions: { caseSensitive: false, ignoreTrailingSlash: true, ignoreDuplicateSlashes: true } })
@@ -137,31 +137,31 @@ describe('a path', () => {
     expect(await statuses('/hello', '/HELLO', '/hello/', '//hello')).toEqual([200, 503, 503, 503])
   })
 
-  test('that cannot be brought to one spelling is taken for its route', async () => {
+  test('a path in Fastify that cannot be normalized counts as its route', async () => {
     await mount({ rules: [{ id: 'orders', match: { path: '/orders/*' }, limit: '1/s' }] })
     expect(await statuses('/orders/1', '/ord%65rs/..;x')).toEqual([200, 503])
   })
 
-  test('that a parameter makes is counted with its route', async () => {
+  test('paths in Fastify that differ by a parameter count as one route', async () => {
     await mount({ rules: [{ id: 'each', by: 'resource', limit: '1/s' }] })
     expect(await statuses('/orders/1', '/orders/2', '/hello', '/other')).toEqual([200, 503, 200, 200])
   })
 
-  test('under a wildcard or of no route is counted on its own', async () => {
+  test('a path in Fastify under a wildcard or without a route is counted separately', async () => {
     await mount({ rules: [{ id: 'each', by: 'resource', limit: '1/s' }] })
     expect(await statuses('/files/a', '/files/b', '/files/%61', '/no', '/where', '/no/')).toEqual([
       200, 200, 503, 404, 404, 503,
     ])
   })
 
-  test('is counted on its own where the filter is told so', async () => {
+  test('each path in Fastify is counted separately with resource: path', async () => {
     await mount({ rules: [{ id: 'each', by: 'resource', limit: '1/s' }] }, { resource: 'path' })
     expect(await statuses('/orders/1', '/orders/2', '/orders/1')).toEqual([200, 200, 503])
   })
 })
 
 describe('the filter', () => {
-  test('judges once when mounted on the application and again on a part of it', async () => {
+  test('a request passes the filter of Fastify once, even if it is also mounted on a plugin', async () => {
     await mount({ rules: [{ id: 'all', limit: '3/s' }] })
     app.register(diana(limiter))
     app.register(async part => {
@@ -172,7 +172,7 @@ describe('the filter', () => {
     expect((await app.inject('/hello')).headers.ratelimit).toContain('r=1')
   })
 
-  test('that fails lets calls pass and says so in the log', async () => {
+  test('a failing filter lets calls pass and logs the error', async () => {
     await mount({ rules: [{ id: 'all', limit: '1/s' }] })
     await limiter.close()
     expect(await statuses('/hello', '/hello')).toEqual([200, 200])
@@ -183,7 +183,7 @@ describe('the filter', () => {
     })
   })
 
-  test('that fails while a call waits lets it pass', async () => {
+  test('a filter that fails while a call waits lets the call pass', async () => {
     await mount({ rules: [{ id: 'all', limit: '1/s' }] })
     vi.spyOn(limiter, 'decide').mockReturnValue(Promise.reject(new Error('lost')))
     expect(await statuses('/hello')).toEqual([200])
@@ -227,7 +227,7 @@ describe('on a real connection', () => {
     (await limiter.peek({ method: 'GET', path: '/slow' })).decisions[0]!.remaining
   const waiting = (): number => limiter.status().rules[0]!.waiting
 
-  test('a call that holds a place gives it back when it is answered', async () => {
+  test('a call releases its slot when it is answered', async () => {
     await listen({})
     const first = send('/slow')
     await vi.waitFor(() => expect(finish).toHaveLength(1))
@@ -237,7 +237,7 @@ describe('on a real connection', () => {
     await vi.waitFor(async () => expect(await free()).toBe(1))
   })
 
-  test('a call that holds a place gives it back when the service fails', async () => {
+  test('a call releases its slot when the service fails', async () => {
     await listen({})
     const first = send('/slow')
     await vi.waitFor(() => expect(finish).toHaveLength(1))
@@ -247,7 +247,7 @@ describe('on a real connection', () => {
     await vi.waitFor(async () => expect(await free()).toBe(1))
   })
 
-  test('a call that holds a place gives it back once when the caller leaves', async () => {
+  test('a call releases its slot once when the caller disconnects', async () => {
     await listen({ limit: 2 })
     const first = send('/slow')
     send('/slow')
@@ -264,7 +264,7 @@ describe('on a real connection', () => {
     await vi.waitFor(async () => expect(await free()).toBe(1))
   })
 
-  test('a caller who left before he was judged holds no place', async () => {
+  test('a caller that disconnected before the decision holds no slot', async () => {
     await listen({})
     await app.close()
     const entered: (() => void)[] = []
@@ -295,7 +295,7 @@ describe('on a real connection', () => {
     await vi.waitFor(async () => expect(await free()).toBe(1))
   })
 
-  test('a call waits no longer when the caller leaves', async () => {
+  test('a call stops waiting when the caller disconnects', async () => {
     await listen({ whenFull: 'wait', queue: { size: 5, timeout: '20s' } })
     const first = send('/slow')
     await vi.waitFor(() => expect(finish).toHaveLength(1))

@@ -8,28 +8,28 @@ import { fastifyFramework } from './frameworks/fastify.ts'
 
 export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
 
-/** Judges every request to a Fastify application, before anything else is done for it: `app.register(diana(limiter))`. */
+/** Decides every request to a Fastify application, before anything else: `app.register(diana(limiter))`. */
 export function diana(limiter: Limiter, options: FilterOptions<FastifyRequest> = {}): FastifyPluginCallback {
-  // register(diana) calls it with the application, and hears of errors through a promise only
+  // register(diana) calls it with the application, and reports errors of a promise only
   if (isApplication(limiter)) return reject(limiter) as never
   const onRequest = hook(createFilter(limiter, fastifyFramework, options))
   const plugin: FastifyPluginCallback = (app, _options, done) => {
     app.addHook('onRequest', onRequest)
     done()
   }
-  // the hook is the application's own, not that of a scope apart: this is what the fastify-plugin package does
+  // the hook belongs to the application, not to an encapsulated scope, as with the fastify-plugin package
   return Object.assign(plugin, {
     [Symbol.for('skip-override')]: true,
     [Symbol.for('fastify.display-name')]: 'diana',
   })
 }
 
-/** Judges the requests to one route by rules of its own, as a hook of any kind: `{ onRequest: rateLimit(limiter, { rule }) }`. */
+/** Decides the requests to one route by its own rules, as a hook of any kind: `{ onRequest: rateLimit(limiter, { rule }) }`. */
 export function rateLimit(limiter: Limiter, options: RouteOptions<FastifyRequest>): onRequestHookHandler {
   return hook(createRouteFilter(limiter, fastifyFramework, options))
 }
 
-/** What Diana said of a request; of several filters, the last. */
+/** The verdict of a request; of several filters, the last one. */
 export function verdictOf(request: FastifyRequest): Verdict | undefined {
   return verdictOfRaw(request.raw)
 }

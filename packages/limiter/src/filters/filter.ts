@@ -10,32 +10,32 @@ import type { CustomAnswer } from './answers/custom-answer.ts'
 import { assertOptions, assertRouteOptions } from './assert-options.ts'
 import type { Framework } from './frameworks/framework.ts'
 
-/** What every filter can be told. `Request` is the framework's own. */
+/** Options of every filter. `Request` is the framework's own. */
 export interface FilterOptions<Request> {
-  /** What a call counts as; 1 unless said. A function that throws, or gives what is no cost, stands for 1. */
+  /** The cost of a call; default: 1. A function that throws, or returns an invalid cost, counts as 1. */
   readonly cost?: number | ((call: Call, request: Request) => number) | undefined
   /** What the application knows of the caller: `{ account: session.userId }`. It wins over what `identify` finds. */
   readonly attributes?: ((request: Request) => Call['attributes']) | undefined
-  /** What `by: resource` counts: each route where it is known (the default), or each path. */
+  /** What `by: resource` counts: each route if it is known (the default), or each path. */
   readonly resource?: 'route' | 'path' | undefined
-  /** Whether `/A` and `/a` are two paths; the framework's own idea unless said. */
+  /** Whether `/A` and `/a` are two paths; default: as in the framework. */
   readonly caseSensitive?: boolean | undefined
-  /** Requests that pass unjudged and uncounted: those for which it returns true. If it throws, the request is judged. */
+  /** Requests for which it returns true pass without a decision. If it throws, the request is decided. */
   readonly skip?: ((request: Request) => boolean) | undefined
   /** What a refused call is answered instead; nothing for Diana's own answer. */
   readonly onRefused?:
     | ((verdict: Verdict, request: Request) => CustomAnswer | undefined | Promise<CustomAnswer | undefined>)
     | undefined
-  /** Told when Diana fails to judge a call, which then passes. */
+  /** Called when Diana fails to decide a call, which then passes. */
   readonly onError?: ((error: unknown, request: Request) => void) | undefined
 }
 
-/** A rule by its id, or one in the words of the rule file; there, a rule with the same id takes its place. */
+/** A rule by its id, or with the options of the rule file; a rule with the same id in the file replaces it. */
 export type RouteRule = string | RuleOptions
 
-/** What the filter of one route can be told. */
+/** Options of the filter of one route. */
 export interface RouteOptions<Request> extends FilterOptions<Request> {
-  /** What calls to the route are judged by, and nothing else. */
+  /** The rules that decide calls to the route, and no others. */
   readonly rule: RouteRule | readonly RouteRule[]
 }
 
@@ -51,13 +51,13 @@ export interface Filter<Request, Reply> {
   readonly trust: ProxyTrust
   readonly framework: Framework<Request, Reply>
   readonly options: FilterOptions<Request>
-  /** The ids of rules that it judges by, besides those that match. */
+  /** The ids of rules that it decides by, besides those that match. */
   readonly rules: readonly string[]
-  /** Whether it judges by those alone. */
+  /** Whether it decides by those alone. */
   readonly only: boolean
 }
 
-/** What a filter is called where it is mounted, and which options it has alone. */
+/** The name of a filter in messages, and the options that only it has. */
 export interface Mount {
   readonly name: string
   readonly own?: readonly string[] | undefined
@@ -75,7 +75,7 @@ export function createFilter<Request, Reply>(
   return { limiter, trust: engineOf(limiter), framework, options, rules: [], only: false }
 }
 
-/** A filter by the rules that a route names. Those stated in words are added to the limiter's. */
+/** A filter by the rules that a route names. Rules given by options are added to the limiter. */
 export function createRouteFilter<Request, Reply>(
   limiter: Limiter,
   framework: Framework<Request, Reply>,

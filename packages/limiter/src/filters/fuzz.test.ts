@@ -138,7 +138,7 @@ async function say(port: number, sent: string): Promise<string> {
 
 describe.each(['node:http', 'node:http, guarded', 'Express 5', 'Fastify 5', 'Hono 4'])('%s', name => {
   test.each([{ trustProxy: 1 }, { trustProxy: ['127.0.0.1', '::/1'], forwardedBy: 'forwarded' } as const])(
-    'answers whatever is sent to it, without a failure and within its bounds: %j',
+    'the filter answers any request without a failure and within its limits: %j',
     async trust => {
       const warn = vi.spyOn(process, 'emitWarning')
       const limiter = await createLimiter({ ...words, ...trust })

@@ -19,7 +19,7 @@ const places = [{ id: 'places', algorithm: 'concurrency' as const, limit: 1 }]
 const free = async (): Promise<number> => (await limiter.peek({ method: 'GET', path: '/' })).decisions[0]!.remaining
 
 // without a server of Node's below, as on Bun, Deno and workers
-test('a call is judged on any runtime that speaks fetch', async () => {
+test('the filter of Hono decides calls on any runtime with fetch', async () => {
   const app = await mount({ rules: [{ id: 'all', limit: '1/h', algorithm: 'fixed-window' }] })
   app.get('/own', () => new Response('own response', { headers: { 'x-own': '1' } }))
   const passed = await app.request('/own')
@@ -31,7 +31,7 @@ test('a call is judged on any runtime that speaks fetch', async () => {
   expect((await app.request('/nowhere')).status).toBe(503)
 })
 
-test('the address is what the server tells, each in its own way', async () => {
+test('the filter of Hono reads the address from each kind of server', async () => {
   limiter = await createLimiter({ rules: [{ id: 'each', by: 'ip', limit: '1/h' }] })
   const app = new Hono().use(diana(limiter)).get('/', context => context.text('served'))
   const asked = async (env: object): Promise<number> => (await app.request('/', {}, env)).status
@@ -47,7 +47,7 @@ test('the address is what the server tells, each in its own way', async () => {
   expect([await from('203.0.113.1'), await from('203.0.113.2'), await from('203.0.113.1')]).toEqual([200, 200, 503])
 })
 
-test('a place is given back when the last piece of the answer is read', async () => {
+test('the filter of Hono releases a slot when the last chunk of the answer is read', async () => {
   const app = await mount({ rules: places })
   const pieces = ['one', 'two']
   app.get('/', () => {
@@ -66,7 +66,7 @@ test('a place is given back when the last piece of the answer is read', async ()
   expect(await free()).toBe(1)
 })
 
-test('a place is given back when nobody reads on, when there is no body, and when the service fails', async () => {
+test('the filter of Hono releases a slot when reading stops, when there is no body, and when the service fails', async () => {
   const app = await mount({ rules: places })
   app.get(
     '/endless',
@@ -92,7 +92,7 @@ test('a place is given back when nobody reads on, when there is no body, and whe
   await vi.waitFor(async () => expect(await free()).toBe(1))
 })
 
-test('a route has its own rules, and its paths are one resource even to the filter of the whole', async () => {
+test('a route of Hono has its own rules, and its paths are one resource, also for the filter of the application', async () => {
   const app = await mount({ rules: [{ id: 'each', by: 'resource', limit: '2/h' }] })
   app.get('/users/:id', rateLimit(limiter, { rule: { id: 'three', limit: '3/h' } }), context => {
     return context.text(verdictOf(context)!.decisions[0]!.rule)

@@ -13,17 +13,17 @@ export interface PeerOption {
   readonly peer?: ((context: Context) => string | undefined) | undefined
 }
 
-/** Judges every request to a Hono application: `app.use(diana(limiter))`, before anything else. */
+/** Decides every request to a Hono application: `app.use(diana(limiter))`, before anything else. */
 export function diana(limiter: Limiter, options: FilterOptions<Context> & PeerOption = {}): MiddlewareHandler {
   return middleware(createFilter(limiter, frameworkFor(options), options, { name: 'diana', own: ['peer'] }))
 }
 
-/** Judges the requests to one route by rules of its own: `app.post('/login', rateLimit(limiter, { rule: 'login' }), …)`. */
+/** Decides the requests to one route by its own rules: `app.post('/login', rateLimit(limiter, { rule: 'login' }), …)`. */
 export function rateLimit(limiter: Limiter, options: RouteOptions<Context> & PeerOption): MiddlewareHandler {
   return middleware(createRouteFilter(limiter, frameworkFor(options), options, { own: ['peer'] }))
 }
 
-/** What Diana said of a request; of several filters, the last. */
+/** The verdict of a request; of several filters, the last one. */
 export function verdictOf(context: Context): Verdict | undefined {
   return verdictOfRaw(honoFramework.identity(context))
 }

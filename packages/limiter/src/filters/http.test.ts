@@ -47,8 +47,8 @@ const get = (target: string, more = ''): string =>
   `GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${more}\r\n`
 const status = (answer: string): string => answer.split(' ')[1] ?? ''
 
-describe('a wrapped listener', () => {
-  test('sees the target in the spelling that was counted', async () => {
+describe('a wrapped listener of Node', () => {
+  test('a wrapped listener gets the target in the spelling that was counted', async () => {
     const limiter = await limit({ rules: [] })
     const port = await open(
       createServer(
@@ -63,7 +63,7 @@ describe('a wrapped listener', () => {
     expect(served).toEqual(['/a', '/b?x=//', '/a', '/c', '/e?f=%20', '*'])
   })
 
-  test('does not see what has no one spelling', async () => {
+  test('a wrapped listener does not get a target that cannot be normalized', async () => {
     const limiter = await limit({ rules: [] })
     const port = await open(createServer(diana(limiter, ({ url }) => served.push(url!))))
     for (const target of ['/%zz', '/a%00', '/a/..;/b', 'a']) {
@@ -74,7 +74,7 @@ describe('a wrapped listener', () => {
     expect(served).toEqual([])
   })
 
-  test('is asked about OPTIONS * by the rules about everything, and by none about a path', async () => {
+  test('OPTIONS * is decided by rules without a path, and by no rule with one', async () => {
     const rules = [
       { id: 'all', limit: '9/h' },
       { id: 'star', match: { path: '/star' }, limit: '1/h' },
@@ -86,7 +86,7 @@ describe('a wrapped listener', () => {
     expect(decide.mock.calls[0]![0]).toMatchObject({ method: 'OPTIONS', path: '*', resource: undefined })
   })
 
-  test('may have rules of its own, by name or in words, and settle what a call has cost', async () => {
+  test('a wrapped listener may have rules by name or by options, and settle the cost of a call', async () => {
     const limiter = await limit({ rules: [{ id: 'login', match: 'none', limit: '1/h' }] })
     const login = rateLimit(limiter, (_request, response) => void response.end('in'), { rule: 'login' })
     const pay = rateLimit(
@@ -134,7 +134,7 @@ describe('a guarded server', () => {
 
   const toChat = 'GET //chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: chat\r\n\r\n'
 
-  test('refuses an upgrade that is too many, and closes the connection', async () => {
+  test('a guarded server refuses an upgrade beyond the limit, and closes the connection', async () => {
     const { port } = await chat({ rules: [{ id: 'chat', match: { path: '/chat' }, limit: '1/h' }] })
     expect(status(await send(port, toChat, '101'))).toBe('101')
     const refused = await send(port, toChat)
@@ -143,7 +143,7 @@ describe('a guarded server', () => {
     expect(served).toEqual(['/chat'])
   })
 
-  test('refuses what is disguised as an upgrade', async () => {
+  test('a guarded server applies limits to requests with false upgrade headers', async () => {
     const { port } = await chat({ rules: [{ id: 'all', limit: '1/h' }] })
     expect(status(await send(port, get('/')))).toBe('200')
     const disguised = 'POST / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\nContent-Length: 2\r\n\r\nhi'
@@ -152,7 +152,7 @@ describe('a guarded server', () => {
     expect(served).toEqual([])
   })
 
-  test('an upgraded connection holds its place until it is closed', async () => {
+  test('an upgraded connection holds its slot until it is closed', async () => {
     const rules = [{ id: 'open', algorithm: 'concurrency' as const, limit: 1 }]
     const { port, limiter, sockets } = await chat({ rules })
     await send(port, toChat, '101')
@@ -170,7 +170,7 @@ describe('a guarded server', () => {
     expect(sockets).toHaveLength(2)
   })
 
-  test('an upgrade may wait, and whoever resets his connection meanwhile does no harm', async () => {
+  test('an upgrade may wait, and a reset of its connection meanwhile is harmless', async () => {
     const rule = {
       id: 'open',
       algorithm: 'concurrency',
@@ -232,7 +232,7 @@ describe('a guarded server', () => {
     },
   )
 
-  test('what a caller sends while they wait for an upgrade is there when they are let in', async () => {
+  test('bytes that a caller sends while waiting for an upgrade are delivered once it is admitted', async () => {
     const limiter = await limit({
       rules: [{ id: 'paced', limit: '20/s', algorithm: 'leaky-bucket', burst: 5, whenFull: 'wait' }],
     })
@@ -260,7 +260,7 @@ describe('a guarded server', () => {
     expect(answers).toEqual(['one', 'two', 'three'])
   })
 
-  test('refuses a tunnel that is too many', async () => {
+  test('a guarded server refuses a tunnel beyond the limit', async () => {
     const limiter = await limit({ rules: [{ id: 'all', limit: '1/h' }] })
     const server = guard(createServer(), limiter).on('connect', (request: IncomingMessage, socket: Socket) => {
       served.push(request.url!)
@@ -274,7 +274,7 @@ describe('a guarded server', () => {
 
   const expecting = 'POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n'
 
-  test('refuses a body before it is sent, and closes the connection that it may still come on', async () => {
+  test('a guarded server refuses before the body is sent, and closes the connection', async () => {
     const limiter = await limit({ rules: [{ id: 'all', limit: '1/h' }] })
     const port = await open(
       guard(
@@ -289,7 +289,7 @@ describe('a guarded server', () => {
     expect(refused).toMatch(/\r\nConnection: close\r\n/)
   })
 
-  test('leaves it to listeners of its own to tell a caller to go on', async () => {
+  test('a guarded server leaves 100 Continue to its own listeners', async () => {
     const limiter = await limit({ rules: [{ id: 'all', limit: '2/h' }] })
     const server = guard(createServer(), limiter)
     server.on('checkContinue', (_request, response) => void response.writeHead(417).end())
@@ -301,7 +301,7 @@ describe('a guarded server', () => {
     expect(seen.map(status)).toEqual(['417', '418', '503'])
   })
 
-  test('judges once what passes a filter of the same limiter behind it', async () => {
+  test('a guarded server decides a request once, together with a filter of the same limiter', async () => {
     const limiter = await limit({ rules: [{ id: 'all', limit: '3/h' }] })
     const port = await open(guard(createServer(diana(limiter, (_request, response) => void response.end())), limiter))
     expect([await send(port, get('/')), await send(port, get('/'))].map(text => /r=(\d)/.exec(text)![1])).toEqual([
@@ -311,7 +311,7 @@ describe('a guarded server', () => {
   })
 })
 
-test('streams of HTTP/2 that are reset at once are counted all the same', async () => {
+test('streams of HTTP/2 that are reset at once are still counted', async () => {
   const limiter = await limit({ rules: [{ id: 'all', limit: '100/h' }] })
   const { port, close } = await listen(
     createHttp2Server(diana(limiter, (_request, response) => void response.end('served')) as never),

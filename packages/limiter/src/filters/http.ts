@@ -36,7 +36,7 @@ const unreadable: Refusal = {
 }
 
 /**
- * Judges every request before `listener` learns of it: `createServer(diana(limiter, listener))`. The listener sees the
+ * Decides every request before `listener` gets it: `createServer(diana(limiter, listener))`. The listener sees the
  * target in the one spelling that was counted; what has none is answered with 400.
  */
 export function diana<Request extends NodeRequest, Response extends NodeResponse>(
@@ -48,7 +48,7 @@ export function diana<Request extends NodeRequest, Response extends NodeResponse
   return wrap(createFilter(limiter, httpFramework, options), listener)
 }
 
-/** Judges the requests that come to one listener by rules of its own: `rateLimit(limiter, login, { rule: 'login' })`. */
+/** Decides the requests to one listener by its own rules: `rateLimit(limiter, login, { rule: 'login' })`. */
 export function rateLimit<Request extends NodeRequest, Response extends NodeResponse>(
   limiter: Limiter,
   listener: Listener<Request, Response>,
@@ -81,8 +81,8 @@ function wrap<Request extends NodeRequest, Response extends NodeResponse>(
 }
 
 /**
- * Judges whatever comes to a server, before any listener that it has or will have: requests, those that wait to be told
- * to go on (Expect), and those that leave HTTP (Upgrade, CONNECT), which no middleware sees.
+ * Decides every request to a server, before any of its present and future listeners: plain requests, those that wait for
+ * 100 Continue (Expect), and those that leave HTTP (Upgrade, CONNECT), which no middleware sees.
  */
 export function guard<Server extends EventEmitter>(
   server: Server,
@@ -107,7 +107,7 @@ export function guard<Server extends EventEmitter>(
       emit('request', request, response)
     }
   }
-  // without a listener, Node tells the caller to go on before anybody is asked
+  // without a listener, Node sends 100 Continue before the request is decided
   server.on('checkContinue', () => {})
 
   const judged = (event: string | symbol, request: never, reply: never, head: unknown): boolean => {

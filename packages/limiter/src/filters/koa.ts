@@ -19,7 +19,7 @@ const koa: Framework<Context, Context> = {
   peer: context => context.req.socket.remoteAddress,
   clientCertificate: context => clientCertificateOf(context.req.socket),
   path: context => spelledPath(context.originalUrl),
-  // what the usual routers leave behind
+  // set by the usual routers
   template: ({ _matchedRoute: template }) => (typeof template === 'string' ? template : undefined),
   // Koa has no router of its own, and the usual ones are not strict
   caseInsensitive: () => true,
@@ -38,17 +38,17 @@ const koa: Framework<Context, Context> = {
   reportError: node.reportError,
 }
 
-/** Judges every request to a Koa application: `app.use(diana(limiter))`, before anything else. */
+/** Decides every request to a Koa application: `app.use(diana(limiter))`, before anything else. */
 export function diana(limiter: Limiter, options: FilterOptions<Context> = {}): Middleware {
   return middleware(createFilter(limiter, koa, options))
 }
 
-/** Judges the requests to one route by rules of its own: `router.post('/login', rateLimit(limiter, { rule: 'login' }), …)`. */
+/** Decides the requests to one route by its own rules: `router.post('/login', rateLimit(limiter, { rule: 'login' }), …)`. */
 export function rateLimit(limiter: Limiter, options: RouteOptions<Context>): Middleware {
   return middleware(createRouteFilter(limiter, koa, options))
 }
 
-/** What Diana said of a request; of several filters, the last. */
+/** The verdict of a request; of several filters, the last one. */
 export function verdictOf(context: Context): Verdict | undefined {
   return verdictOfRaw(context.req)
 }

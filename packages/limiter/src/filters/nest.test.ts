@@ -100,7 +100,7 @@ test('the limit of a handler wins over that of its controller, whose other handl
   expect(limiter.status().rules.map(({ id }) => id)).toEqual(['Annotated', 'Annotated.buy'])
 })
 
-test('several limits are judged together with the rules that match, and what one refuses costs nothing', async () => {
+test('several limits of a handler are decided together with the matching rules, and a refused call costs nothing', async () => {
   const stacked = [RateLimit({ limit: '3/h' }), RateLimit({ id: 'tenant', limit: '1/h', by: 'header:x-tenant' })]
   const limiter = await limit({ rules: [{ id: 'all', limit: '9/h' }], answer: { status: 429 } })
   const url = await start(annotated([], stacked), [DianaModule.forRoot(limiter)])
@@ -112,7 +112,7 @@ test('several limits are judged together with the rules that match, and what one
   ])
 })
 
-test('key and cost are told the request', async () => {
+test('the key and cost functions of @RateLimit get the request', async () => {
   const key = (request: NestRequest): string => String(request.headers['x-tenant'])
   const cost = (request: NestRequest): number => Number((request.query as { n: string }).n)
   const words = RateLimit({ limit: '5/h', key: key as never, cost: cost as never })
@@ -120,7 +120,7 @@ test('key and cost are told the request', async () => {
   expect(await statuses(url, '/buy?n=3', '/buy?n=3', '/buy?n=2', '/buy?n=1')).toEqual([200, 503, 200, 503])
 })
 
-test('a refusal is an exception, with its headers told already, so that filters may answer it', async () => {
+test('a refusal in Nest is an exception whose headers are already set, so that exception filters may answer it', async () => {
   class Own {
     catch(exception: HttpException, host: { getArgByIndex(at: number): Response }): void {
       const { rule } = exception.getResponse() as { rule: string }
@@ -138,13 +138,13 @@ test('a refusal is an exception, with its headers told already, so that filters 
   expect([refused.headers.get('retry-after'), refused.headers.get('cache-control')]).toEqual(['3600', 'no-store'])
 })
 
-test('an annotation that cannot be obeyed is told when the application starts', async () => {
+test('an invalid @RateLimit is reported when the Nest application starts', async () => {
   const limiter = await limit()
   const controller = annotated([], [RateLimit({ limit: 'many' })])
   await expect(start(controller, [DianaModule.forRoot(limiter)])).rejects.toThrow('rule "Annotated.buy": limit must be')
 })
 
-test('a guard may stand on one controller, and counts once what another filter has counted', async () => {
+test('a guard may be on one controller, and does not count a request twice', async () => {
   const limiter = await limit({ rules: [{ id: 'all', limit: '5/h' }] })
   const guarded = annotated([UseGuards(new DianaGuard(limiter))], [RateLimit({ limit: '2/h' })])
   const url = await start(guarded, [], app => {
@@ -156,14 +156,14 @@ test('a guard may stand on one controller, and counts once what another filter h
   ])
 })
 
-test('what is no HTTP is let through', async () => {
+test('the guard of Nest lets calls pass that are not HTTP', async () => {
   const guard = new DianaGuard(await limit({ rules: [{ id: 'all', limit: '1/h' }] }))
   const context = { getType: () => 'ws', switchToHttp: vi.fn() }
   expect([guard.canActivate(context as never), guard.canActivate(context as never)]).toEqual([true, true])
   expect(context.switchToHttp).not.toHaveBeenCalled()
 })
 
-test('a limiter is made from other providers, is injected, guards by class, and is closed with the application', async () => {
+test('a limiter of Nest is created from providers, injected, used by guards, and closed with the application', async () => {
   class Settings {
     readonly limit = '1/h'
   }
@@ -190,7 +190,7 @@ test('a limiter is made from other providers, is injected, guards by class, and 
   expect(() => made[0]!.decide({ method: 'GET', path: '/' })).toThrow('closed')
 })
 
-test('@SkipRateLimit on a handler or a controller lets its calls pass unjudged', async () => {
+test('@SkipRateLimit on a handler or a controller lets its calls pass undecided', async () => {
   const limiter = await limit({ rules: [{ id: 'all', limit: '1/h' }] })
   const some = annotated([RateLimit({ limit: '1/h', by: 'ip' })], [SkipRateLimit()])
   const url = await start(some, [DianaModule.forRoot(limiter)])
@@ -200,7 +200,7 @@ test('@SkipRateLimit on a handler or a controller lets its calls pass unjudged',
   expect(await statuses(all, '/list', '/list')).toEqual([200, 200])
 })
 
-test('an annotation on a provider limits its method, and a controller is counted by the guard alone', async () => {
+test('@RateLimit on a provider limits its method, and a controller is counted by the guard alone', async () => {
   const limiter = await limit()
   class Mailer {
     send(): string {

@@ -13,7 +13,7 @@ export type { NestRequest } from './frameworks/nest.ts'
 export { DianaGuard } from './frameworks/nest-guard.ts'
 export { SkipRateLimit } from './frameworks/nest-skip.ts'
 
-/** What the limiter is injected by: `constructor(@Inject(DIANA_LIMITER) limiter: Limiter)`. */
+/** The token that injects the limiter: `constructor(@Inject(DIANA_LIMITER) limiter: Limiter)`. */
 export const DIANA_LIMITER: unique symbol = Symbol('DIANA_LIMITER')
 
 /** How the limiter of a module is made from other providers. */
@@ -25,7 +25,7 @@ export interface DianaModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'>
 
 /**
  * Puts a guard before all controllers of an application: `imports: [DianaModule.forRoot(limiter)]`. Annotations that cannot
- * be obeyed are reported when the application starts. The limiter is closed when the application has closed.
+ * be used are reported when the application starts. The limiter is closed when the application has closed.
  */
 export class DianaModule {
   constructor() {
@@ -60,7 +60,7 @@ export class DianaModule {
   }
 }
 
-/** What is imported in place of DianaModule once there is a limiter. */
+/** The module that is imported instead of DianaModule once there is a limiter. */
 class MountedDianaModule extends DianaModule {}
 
 async function dynamicModule(limiter: Provider, options: FilterOptions<NestRequest>): Promise<DynamicModule> {
@@ -78,7 +78,7 @@ async function dynamicModule(limiter: Provider, options: FilterOptions<NestReque
     }
     return guard
   }
-  // after the server has closed, so that the last calls are judged as well
+  // after the server has closed, so that the last calls are decided as well
   const closing = (ready: Limiter) => ({ onApplicationShutdown: () => ready.close() })
   return {
     module: MountedDianaModule,

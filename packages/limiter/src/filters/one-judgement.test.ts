@@ -78,14 +78,14 @@ function sorted({ decisions }: Verdict): unknown[] {
   return decisions.map(({ rule, allowed, remaining }) => [rule, allowed, remaining]).sort()
 }
 
-test('two filters judge a request as one judgement does, in either order, whatever the rules', async () => {
+test('two filters decide a request as one filter does, in either order, for any rules', async () => {
   await fc.assert(
     fc.asyncProperty(scenes, scene => play(scene)),
     { numRuns: randomRuns(30) },
   )
 })
 
-test('two filters judge a request as one judgement does, counted in Redis', async () => {
+test('two filters decide a request as one filter does, counted in Redis', async () => {
   const redis = await startRedis()
   try {
     const run = async (scene: Scene): Promise<void> => {

@@ -5,7 +5,7 @@ import { ask, httpClient } from '../testing/filters/client.ts'
 import { FilterService } from '../testing/filters/service.ts'
 import { servers } from './servers/servers.ts'
 
-test('of 1 000 calls at once to two servers of a fleet at a limit of 100, exactly 100 pass', async () => {
+test('exactly 100 of 1 000 concurrent calls to two servers pass a shared limit of 100', async () => {
   const redis = await startRedis()
   const service = new FilterService()
   const open = await Promise.all(

@@ -4,7 +4,7 @@ import { type CustomAnswer, customRefusal } from './answers/custom-answer.ts'
 import type { Filter } from './filter.ts'
 import { report } from './report.ts'
 
-/** Answers a refused request, as the application or else as Diana does; resolves to false, since the request does not go on. */
+/** Answers a refused request, as the application or else as Diana does; resolves to false, since the request does not continue. */
 export function refuse<Request, Reply>(
   filter: Filter<Request, Reply>,
   request: Request,

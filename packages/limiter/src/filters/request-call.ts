@@ -6,7 +6,7 @@ import { warnOfTrust, warnOfUntrustedProxy } from './trust.ts'
 /** The document that was checked last; rules change seldom. */
 let knownDocument: Filter<never, never>['trust']['document'] | undefined
 
-/** A request of any framework as a call. What no rule asks for is never computed. */
+/** A request of any framework as a call. Fields that no rule needs are never computed. */
 export class RequestCall<Request> implements Call {
   attributes: Call['attributes']
   readonly #filter: Filter<Request, never>

@@ -44,7 +44,7 @@ async function call(app: express.Express, headers: Record<string, string> = {}):
 
 const answer: express.RequestHandler = (_request, response) => void response.send('served')
 
-test('a filter in its place is warned of nothing', async () => {
+test('a filter that is mounted correctly causes no warning', async () => {
   expect(
     await call(
       express()
@@ -56,7 +56,7 @@ test('a filter in its place is warned of nothing', async () => {
 })
 
 test.each([{ 'x-forwarded-for': '203.0.113.9' }, { forwarded: 'for=203.0.113.9' }])(
-  'a proxy that nobody trusts is told of once: %j',
+  'an untrusted proxy causes one warning: %j',
   async headers => {
     await call(
       express()
@@ -68,14 +68,14 @@ test.each([{ 'x-forwarded-for': '203.0.113.9' }, { forwarded: 'for=203.0.113.9' 
   },
 )
 
-test('a proxy that is trusted is no mistake', async () => {
+test('a trusted proxy causes no warning', async () => {
   const trusting = await limit({ trustProxy: ['127.0.0.0/8', '2001:db8::/32'] })
   await call(express().use(filters.diana(trusting)).use(answer), { 'x-forwarded-for': '203.0.113.9' })
   expect(warnings).toEqual([])
 })
 
 test.each([['0.0.0.0/0'], ['::/0'], ['127.0.0.1', '128.0.0.0/1'], ['2000::/3']])(
-  'trust in everybody is told of once: %s',
+  'trusting every address causes one warning: %s',
   async (...trustProxy) => {
     await call(
       express()
@@ -86,14 +86,14 @@ test.each([['0.0.0.0/0'], ['::/0'], ['127.0.0.1', '128.0.0.0/1'], ['2000::/3']])
   },
 )
 
-test('a filter that is mounted twice counts once, and is told of once', async () => {
+test('a filter that is mounted twice counts once and causes one warning', async () => {
   const limiter = await limit({})
   const app = express().use(filters.diana(limiter)).use(filters.diana(limiter)).use(answer)
   expect(await call(app)).toEqual(['4', '3'])
   expect(warnings).toEqual(['DIANA_MOUNTED_TWICE'])
 })
 
-test('the filter of a route that is mounted twice counts once, and one with other rules is no mistake', async () => {
+test('a route filter that is mounted twice counts once, and one with other rules causes no warning', async () => {
   const limiter = await limit({ rules: ['a', 'b'].map(id => ({ id, match: 'none' as const, limit: '5/h' })) })
   const [a, again, b] = ['a', 'a', 'b'].map(rule => filters.rateLimit(limiter, { rule }))
   expect(await call(express().use(filters.diana(limiter), a!, b!, answer))).toEqual(['4', '3'])
@@ -102,13 +102,13 @@ test('the filter of a route that is mounted twice counts once, and one with othe
   expect(warnings).toEqual(['DIANA_MOUNTED_TWICE'])
 })
 
-test('two limiters may both judge a call', async () => {
+test('two limiters may both decide a call without a warning', async () => {
   const app = express().use(filters.diana(await limit({})), filters.diana(await limit({})), answer)
   expect(await call(app)).toEqual(['4', '3'])
   expect(warnings).toEqual([])
 })
 
-test('a filter that is mounted after the handler is told of once, and breaks nothing', async () => {
+test('a filter that is mounted after the handler causes one warning and no failure', async () => {
   const early: express.RequestHandler = (_request, response, next) => {
     response.send('served')
     next()
@@ -120,13 +120,13 @@ test('a filter that is mounted after the handler is told of once, and breaks not
   expect(warnings).toEqual(['DIANA_MOUNTED_LATE'])
 })
 
-test('a rule that is not there is told of once for each name, when the filter is mounted', async () => {
+test('an unknown rule causes one warning per name when the filter is mounted', async () => {
   const limiter = await limit({})
   for (const rule of ['nobody', 'nobody', 'noone']) filters.rateLimit(limiter, { rule })
   expect(warnings).toEqual(['DIANA_NO_SUCH_RULE', 'DIANA_NO_SUCH_RULE'])
 })
 
-test('a failure is told of once where nobody else is told', async () => {
+test('a failure causes one warning if no error handler is set', async () => {
   const limiter = await limit({})
   const app = express().use(filters.diana(limiter)).use(answer)
   await limiter.close()

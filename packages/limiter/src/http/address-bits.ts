@@ -26,7 +26,7 @@ export function wholeAddress(address: string | undefined): string | undefined {
 }
 
 /**
- * Reads an address in any spelling into `bits` and says whether it was one. A port, brackets, a zone and the spaces
+ * Reads an address in any spelling into `bits` and returns whether it was one. A port, brackets, a zone and the spaces
  * around it are dropped. By hand, since every call on a dual-stack socket brings `::ffff:1.2.3.4`, and the parsers at
  * hand cost microseconds or take `::1.2.3.4` for a mapped address.
  */

@@ -52,7 +52,7 @@ describe('the caller by Forwarded', () => {
     expect(hops(header)).toBe(address)
   })
 
-  it('an open quote of the caller’s swallows nothing that the proxy adds', () => {
+  it('an unclosed quote of a caller does not hide what the proxy appends to Forwarded', () => {
     expect(hops('for="6.6.6.6, for=198.51.100.1')).toBe('198.51.100.1')
     expect(past('for="6.6.6.6;host=", for=198.51.100.1, for=10.0.0.2')).toBe('198.51.100.1')
   })
@@ -68,13 +68,13 @@ describe('the caller by Forwarded', () => {
     expect(past(header)).toBe('10.0.0.1')
   })
 
-  it('networks are passed over from the right', () => {
+  it('trusted networks in Forwarded are skipped from the right', () => {
     expect(past('for=6.6.6.6, for=198.51.100.1, for="[fd00::1]", for=10.9.9.9')).toBe('198.51.100.1')
     expect(past('for=10.0.0.3, for=10.0.0.2')).toBe('10.0.0.3')
     expect(past('for=198.51.100.1, for=unknown, for=10.0.0.2')).toBe('10.0.0.2')
   })
 
-  it('any header yields a valid address or none', () => {
+  it('any Forwarded header gives a valid address or none', () => {
     const piece = fc.constantFrom(
       'for=',
       'For="',

@@ -72,23 +72,23 @@ describe('canonicalAddress', () => {
     '[1.2.3.4]',
     '::1]',
     '１.2.3.4',
-  ])('%s is no address', text => {
+  ])('canonicalAddress refuses %s', text => {
     expect(canonicalAddress(text)).toBeUndefined()
   })
 
-  it('a giant text is no address', () => {
+  it('canonicalAddress refuses a very long text', () => {
     expect(canonicalAddress('1'.repeat(70_000))).toBeUndefined()
     expect(canonicalAddress(`::1${' '.repeat(70_000)}`)).toBeUndefined()
   })
 
-  it('groups by the prefix asked for', () => {
+  it('canonicalAddress groups by the prefix asked for', () => {
     expect(canonicalAddress('2001:db8:1:2ff:3::9', 48)).toBe('2001:db8:1::/48')
     expect(canonicalAddress('2001:db8:1:2ff:3::9', 56)).toBe('2001:db8:1:200::/56')
     expect(canonicalAddress('2001:db8:1:2ff:3::9', 128)).toBe('2001:db8:1:2ff:3::9')
     expect(canonicalAddress('::ffff:1.2.3.4', 48)).toBe('1.2.3.4')
   })
 
-  it('merges a /64 and nothing else', () => {
+  it('canonicalAddress merges a /64 and nothing else', () => {
     const address = (network: number, host: number) => `2001:db8:0:${network.toString(16)}::${host.toString(16)}`
     const keys = new Set<string | undefined>()
     for (let network = 0; network < 50; network++) {
@@ -97,7 +97,7 @@ describe('canonicalAddress', () => {
     expect(keys.size).toBe(50)
   })
 
-  it('writes every IPv6 address as URLs do', () => {
+  it('canonicalAddress writes every IPv6 address as URLs do', () => {
     fc.assert(
       fc.property(groups, parts => {
         const text = parts.map(part => part.toString(16)).join(':')
@@ -109,7 +109,7 @@ describe('canonicalAddress', () => {
     )
   })
 
-  it('reads an IPv4 address the same in every spelling', () => {
+  it('canonicalAddress reads an IPv4 address the same in every spelling', () => {
     fc.assert(
       fc.property(dotted, text => {
         const hex = new URL(`http://[::ffff:${text}]/`).hostname
@@ -120,7 +120,7 @@ describe('canonicalAddress', () => {
     )
   })
 
-  it('takes for an address what Node takes for one', () => {
+  it('canonicalAddress takes for an address what Node takes for one', () => {
     const soup = fc.string({
       unit: fc.constantFrom('0', '1', '9', 'a', 'F', ':', '::', '.', '255', 'g'),
       maxLength: 18,
@@ -138,7 +138,7 @@ describe('canonicalAddress', () => {
 
 describe('parseNetwork', () => {
   it.each(['10.0.0.0/8', '10.0.0.1', '2001:db8::/32', '::/0', '0.0.0.0/0', '::ffff:10.0.0.0/104', '10.1.2.3/32'])(
-    '%s is a network',
+    'parseNetwork accepts %s',
     text => {
       expect(parseNetwork(text)).toBeDefined()
     },
@@ -159,7 +159,7 @@ describe('parseNetwork', () => {
     '10.0.0.0/8/8',
     'loopback',
     '',
-  ])('%s is none', text => {
+  ])('parseNetwork refuses %s', text => {
     expect(parseNetwork(text)).toBeUndefined()
   })
 })
@@ -213,7 +213,7 @@ describe('createAddressReader', () => {
     expect(createAddressReader(trustProxy)(`::ffff:${peer}`, forwardedFor)).toBe(expected)
   })
 
-  it('compares networks by bits that do not end at a group', () => {
+  it('createAddressReader compares networks by bits that do not end at a group', () => {
     const read = createAddressReader(['2001:db8:40::/42'])
     expect(read('2001:db8:7f::1', '203.0.113.9')).toBe('203.0.113.9')
     expect(read('2001:db8:80::1', '203.0.113.9')).toBe('2001:db8:80::1')
@@ -224,7 +224,7 @@ describe('createAddressReader', () => {
     expect(createAddressReader(['0.0.0.0/0', '::/0'])(undefined, '203.0.113.9')).toBeUndefined()
   })
 
-  it('stops after 64 entries of a header of 10 000', () => {
+  it('createAddressReader stops after 64 entries of a header of 10 000', () => {
     const many = Array.from({ length: 10_000 }, (_, index) => `10.0.${index >> 8}.${index & 255}`)
     const all = createAddressReader(['0.0.0.0/0'])
     expect(all(peer, many.join(','))).toBe(many[10_000 - 64])
@@ -234,7 +234,7 @@ describe('createAddressReader', () => {
   })
 
   it.each([[-1], [1.5], [Number.NaN], [65], [['::ffff:10.0.0.0/8']], [['10.0.0.0/8', 'everyone']]])(
-    'refuses trustProxy %j',
+    'createAddressReader refuses trustProxy %j',
     trustProxy => {
       expect(() => createAddressReader(trustProxy)).toThrow(expect.objectContaining({ code: 'BAD_RULES' }))
     },

@@ -24,7 +24,7 @@ describe('readingsOf', () => {
   const piece = fc.constantFrom('/', '%2F', '%5C', '\\', ';', '%3B', '.', '..', 'a', 'b', '%61', '%C3%A9')
   const path = fc.array(piece, { maxLength: 12 }).map(pieces => `/${pieces.join('')}`)
 
-  it('is the path itself, but for empty segments and a slash at the end, where there is nothing to read', () => {
+  it('readingsOf returns the plain path itself, without empty segments and a trailing slash', () => {
     fc.assert(
       fc.property(path, text => {
         if (hasReadings(text)) return
@@ -36,7 +36,7 @@ describe('readingsOf', () => {
     )
   })
 
-  it('leads to one resource from every target that the gateway forwards', () => {
+  it('readingsOf gives one resource for every target that the gateway forwards', () => {
     fc.assert(
       fc.property(path, text => {
         const target = normalizeTarget(text)
@@ -46,7 +46,7 @@ describe('readingsOf', () => {
     )
   })
 
-  it('takes 16 KiB of everything within a moment', () => {
+  it('readingsOf is fast for 16 KiB of any text', () => {
     const spentMs = cpuTimeOf(() => {
       for (const text of ['/;%2F%5C%3B..', '/../', '%2F..;%5C']) readingsOf(text.repeat(16_384 / text.length))
     })

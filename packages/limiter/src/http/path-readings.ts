@@ -8,7 +8,7 @@ const ENCODED_BACKSLASH = /%5c|\\/gi
 const ENCODED_SEMICOLON = /%3b/gi
 const PARAMETERS = /;[^/]*/g
 
-/** The path that was asked about last: the rules of one call ask about the same. */
+/** The last path: the rules of one call all read the same. */
 let known = ''
 let knownAnswer = false
 
@@ -79,7 +79,7 @@ function collapse(path: string): string {
   return countedPath(text)
 }
 
-/** A path as it stands, and with either kind of encoded slash, or both, as a slash. */
+/** A path as written, and with either kind of encoded slash, or both, as a slash. */
 function slashed(path: string): Set<string> {
   const opened = path.replace(ENCODED_SLASH, '/')
   return new Set([path, opened, path.replace(ENCODED_BACKSLASH, '/'), opened.replace(ENCODED_BACKSLASH, '/')])

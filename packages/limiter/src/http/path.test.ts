@@ -109,16 +109,16 @@ describe('normalizeTarget', () => {
     'http://u@b/a',
     '*?',
     '**',
-  ])('%j deserves a 400', target => {
+  ])('normalizeTarget refuses %j', target => {
     expect(normalizeTarget(target)).toBeUndefined()
   })
 
-  it('returns a plain path as it came', () => {
+  it('normalizeTarget returns a plain path as it came', () => {
     const path = `/orders/${'x'.repeat(20)}`
     expect(normalizeTarget(path)?.path).toBe(path)
   })
 
-  it('takes 64 KiB of slashes, dots and escapes in its stride', () => {
+  it('normalizeTarget is fast for 64 KiB of slashes, dots and escapes', () => {
     expect(normalizeTarget('/'.repeat(65_536))?.path).toBe('/')
     expect(normalizeTarget('/a/..'.repeat(13_000))?.path).toBe('/')
     expect(normalizeTarget('/%2e'.repeat(16_000))?.path).toBe('/')
@@ -152,7 +152,7 @@ describe('normalizeTarget', () => {
     fc.string({ unit: 'binary' }),
   )
 
-  it('changes nothing in its own output', () => {
+  it('normalizeTarget changes nothing in its own output', () => {
     fc.assert(
       fc.property(wild, text => {
         const once = normalizeTarget(text)
@@ -165,7 +165,7 @@ describe('normalizeTarget', () => {
     )
   })
 
-  it('leaves no empty, dot or backslashed segment', () => {
+  it('normalizeTarget leaves no empty, dot or backslashed segment', () => {
     fc.assert(
       fc.property(target, text => {
         const path = normalizeTarget(text)?.path ?? '/'
@@ -177,7 +177,7 @@ describe('normalizeTarget', () => {
     )
   })
 
-  it('agrees with the URL parser on ordinary dotted paths', () => {
+  it('normalizeTarget agrees with the URL parser on ordinary dotted paths', () => {
     const segment = fc.constantFrom('a', 'b', '.', '..', '%2e', '.%2E', 'c.d')
     fc.assert(
       fc.property(fc.array(segment, { maxLength: 10 }), segments => {
@@ -205,7 +205,7 @@ describe('countedPath', () => {
     expect(countedPath(path)).toBe(counted)
   })
 
-  it('settles in one go, whatever the path', () => {
+  it('countedPath is idempotent for any path', () => {
     const path = fc.array(fc.constantFrom('/', ';', 'a', '=', 'b')).map(pieces => pieces.join(''))
     fc.assert(
       fc.property(path, text => {

@@ -61,7 +61,7 @@ export function countedPath(path: string): string {
   return end === counted.length ? counted : counted.slice(0, end)
 }
 
-/** How long `http://host` is in front of the path, or -1 for what is no such thing. */
+/** How long `http://host` is in front of the path, or -1 if there is none. */
 function originLength(target: string): number {
   const scheme = target.slice(0, 8).toLowerCase()
   const hostStart = scheme.startsWith('http://') ? 7 : scheme === 'https://' ? 8 : -1

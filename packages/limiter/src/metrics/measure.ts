@@ -2,7 +2,7 @@ import type { Status } from '../limiter-status.ts'
 import type { Stats } from '../stats/stats.ts'
 import type { Counts } from '../stats/tally.ts'
 
-/** What can be measured: a limiter, or several processes that are told of as one. */
+/** What can be measured: a limiter, or several processes together. */
 export interface Measured {
   stats(): Stats | Promise<Stats>
   status(): Status | Promise<Status>
@@ -162,13 +162,13 @@ export const measures: readonly Measure[] = [
     otelName: 'diana.rate_limiting.config.trouble',
     unit: '1',
     kind: 'gauge',
-    help: 'Whether a source cannot be read, or its newest document cannot be obeyed.',
+    help: 'Whether a source cannot be read, or its newest document cannot be used.',
     read: (_, { sources }) =>
       sources.map(({ role, trouble }) => ({ labels: { source: role }, value: trouble === undefined ? 0 : 1 })),
   },
 ]
 
-/** Each call under one word; what never happened is left out, except what every rule may do. */
+/** The calls of a rule by outcome; outcomes that never happened are omitted, except those that every rule may have. */
 function decisionsOf(counts: Counts): [decision: string, value: number][] {
   const { allowed, refused, shadowRefused, degradedAllowed, degradedRefused } = counts
   if (allowed + refused === 0) return []

@@ -20,7 +20,7 @@ async function createOne() {
 }
 
 describe('OpenTelemetry', () => {
-  it('is told the figures, and how long decisions took', async () => {
+  it('OpenTelemetry gets the statistics and the durations of decisions', async () => {
     const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
     const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })
     const provider = new MeterProvider({ readers: [reader] })
@@ -43,7 +43,7 @@ describe('OpenTelemetry', () => {
     await provider.shutdown()
   })
 
-  it('finds on the span of a call what was decided', async () => {
+  it('the span of a call has the decision', async () => {
     const exporter = new InMemorySpanExporter()
     const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
     context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
@@ -72,7 +72,7 @@ describe('OpenTelemetry', () => {
     expect(exporter.getFinishedSpans().at(-1)?.attributes).toEqual({})
   })
 
-  it('without an SDK does nothing, and breaks nothing', async () => {
+  it('the instrumentation has no effect without an OpenTelemetry SDK', async () => {
     const limiter = await createOne()
     const end = instrument(limiter, { meter: metricsApi.getMeter('diana-limiter'), trace })
     expect((await limiter.check(call)).allowed).toBe(true)

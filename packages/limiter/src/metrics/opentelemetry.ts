@@ -43,7 +43,7 @@ function report(limiter: Limiter, meter: Meter): () => void {
   }
 }
 
-/** Says on the span of each call what was decided; a refusal is no error of the server's. */
+/** Adds the decision to the span of each call; a refusal is not an error of the server. */
 function annotate(limiter: Limiter, trace: Pick<TraceAPI, 'getActiveSpan'>): () => void {
   return adminOf(limiter).observe({
     onVerdict: verdict => {

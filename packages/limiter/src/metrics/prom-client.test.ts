@@ -23,7 +23,7 @@ async function scrape(registry: Registry): Promise<Map<string, string>> {
 }
 
 describe('the metrics of a limiter', () => {
-  it('are its figures', async () => {
+  it('the metrics of a limiter equal its statistics', async () => {
     const registry = new Registry()
     registerMetrics(await measuredLimiter(), registry)
     const metrics = await scrape(registry)
@@ -41,7 +41,7 @@ describe('the metrics of a limiter', () => {
     expect(metrics.get('diana_decision_duration_seconds_bucket{le="+Inf",store="memory"}')).toBe('2')
   })
 
-  it('name no caller, address or path', async () => {
+  it('the metrics of a limiter name no caller, address or path', async () => {
     const registry = new Registry()
     registerMetrics(await measuredLimiter(), registry)
     const text = await registry.metrics()
@@ -49,14 +49,14 @@ describe('the metrics of a limiter', () => {
     expect(text).not.toContain('secret-path')
   })
 
-  it('please promtool, which finds nothing to mend', async () => {
+  it('promtool accepts the metrics of a limiter', async () => {
     const registry = new Registry()
     registerMetrics(await measuredLimiter(), registry)
     const input = await registry.metrics()
     expect(execFileSync('promtool', ['check', 'metrics'], { input, encoding: 'utf8' })).toBe('')
   })
 
-  it('are told as OpenMetrics too', async () => {
+  it('the metrics of a limiter are available as OpenMetrics', async () => {
     const registry = new Registry()
     registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE as never)
     registerMetrics(await measuredLimiter(), registry)

@@ -5,7 +5,7 @@ import { durationBounds } from '../stats/durations.ts'
 import type { Stats } from '../stats/stats.ts'
 import { durationName, type Measured, measures } from './measure.ts'
 
-/** What a registry asks of a metric. */
+/** The interface that a registry expects of a metric. */
 interface Registered {
   name: string
   readonly help: string
@@ -40,7 +40,7 @@ function statsOf(measured: Limiter | Measured): Stats | Promise<Stats> {
   return 'stats' in measured ? measured.stats() : adminOf(measured).stats()
 }
 
-/** A registry asks all its metrics in one turn of the event loop, and all are told of the same moment. */
+/** A registry reads all its metrics in one turn of the event loop, so all of them show the same moment. */
 function oncePerTurn<Result>(read: () => Promise<Result>): () => Promise<Result> {
   let known: Promise<Result> | undefined
   return () => {

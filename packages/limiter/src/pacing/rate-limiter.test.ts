@@ -30,17 +30,17 @@ function idle(ms: number): void {
 }
 
 describe('a limiter that saves permits', () => {
-  it('lets one pass at once and paces the rest', async () => {
+  it('a limiter that saves permits lets one request pass at once and paces the rest', async () => {
     expect(await acquire(create(5), 1, 1, 1)).toEqual([0, 0.2, 0.2])
   })
 
-  it('saves a second of permits while idle, and no more', async () => {
+  it('a limiter that saves permits saves a second of permits while idle, and no more', async () => {
     const limiter = create(5)
     idle(2000)
     expect(await acquire(limiter, 1, 1, 3, 1, 1)).toEqual([0, 0, 0, 0, 0.2])
   })
 
-  it('tells how many calls for one permit would pass at once', async () => {
+  it('availablePermits returns how many requests for one permit would pass at once', async () => {
     const limiter = create(5)
     expect(await limiter.availablePermits()).toBe(1)
     idle(400)
@@ -53,18 +53,18 @@ describe('a limiter that saves permits', () => {
     expect(await warming.availablePermits()).toBe(1)
   })
 
-  it('makes the next request pay for a large one', async () => {
+  it('the request after a large one waits for it', async () => {
     expect(await acquire(create(1), 5, 1)).toEqual([0, 5])
   })
 
-  it('pays for what was taken at the rate it was taken at', async () => {
+  it('permits that were taken before a change of rate are paid off at the old rate', async () => {
     const limiter = create(1)
     expect(await acquire(limiter, 1, 1)).toEqual([0, 1])
     limiter.setRate(2)
     expect(await acquire(limiter, 1, 2, 4, 1)).toEqual([1, 0.5, 1, 2])
   })
 
-  it('never bursts more than a second of work, whatever the rate becomes', async () => {
+  it('a limiter that saves permits never bursts more than a second of work, whatever the rate becomes', async () => {
     for (const rates of [
       [1000, 1],
       [1, 1000],
@@ -78,7 +78,7 @@ describe('a limiter that saves permits', () => {
     }
   })
 
-  it('saves as much as maxBurst says', async () => {
+  it('a limiter that saves permits saves as much as maxBurst says', async () => {
     const limiter = create(5, { maxBurst: '2s' })
     idle(10_000)
     expect((await acquire(limiter, ...Array.from({ length: 12 }, () => 1))).lastIndexOf(0)).toBe(10)
@@ -89,7 +89,7 @@ describe('a limiter that warms up', () => {
   const cold = [0, 1.38, 1.13, 0.88, 0.63, 0.5, 0.5, 0.5]
   const eight = Array.from({ length: 8 }, () => 1)
 
-  it('reaches its rate along the curve, and cools down while idle', async () => {
+  it('a limiter that warms up reaches its rate along the curve, and cools down while idle', async () => {
     const limiter = create(2, { warmUp: '4s' })
     expect(await acquire(limiter, ...eight)).toEqual(cold)
     idle(500 + 4000)
@@ -98,7 +98,7 @@ describe('a limiter that warms up', () => {
     expect(await acquire(limiter, ...eight)).toEqual([0, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5])
   })
 
-  it('keeps its temperature when the rate is changed', async () => {
+  it('a limiter that warms up keeps its temperature when the rate is changed', async () => {
     const limiter = create(2, { warmUp: '4s' })
     await acquire(limiter, ...eight)
     idle(4500)
@@ -107,7 +107,7 @@ describe('a limiter that warms up', () => {
     expect(await acquire(limiter, 1, 1, 1, 1, 1)).toEqual([0.88, 0.34, 0.28, 0.25, 0.25])
   })
 
-  it('costs the same however a warm-up is split', async () => {
+  it('the duration of a warm-up does not depend on how its permits are split', async () => {
     for (const coldFactor of [2, 3, 10]) {
       for (const rate of [4, 2, 1, 0.5, 0.1]) {
         // so long that ten permits lie between cold and warm
@@ -123,7 +123,7 @@ describe('a limiter that warms up', () => {
 })
 
 describe('tryAcquire', () => {
-  it('takes nothing when the permits do not come in time', async () => {
+  it('tryAcquire takes nothing if the permits are not available in time', async () => {
     const limiter = create(1)
     expect(await limiter.tryAcquire(5)).toBe(true)
     idle(4900)
@@ -143,7 +143,7 @@ describe('tryAcquire', () => {
 })
 
 describe('an aborted acquire', () => {
-  it('gives its permits back, and those behind it move up', async () => {
+  it('an aborted acquire refunds its permits, and later requests move up', async () => {
     const limiter = create(1)
     await limiter.acquire()
     const passed: string[] = []
@@ -159,7 +159,7 @@ describe('an aborted acquire', () => {
     expect(await acquire(limiter, 1)).toEqual([1])
   })
 
-  it('is refused at once when the signal has come already', async () => {
+  it('acquire with an aborted signal rejects at once', async () => {
     const limiter = create(1)
     await expect(limiter.acquire(1, { signal: AbortSignal.abort('late') })).rejects.toBe('late')
     expect(await acquire(limiter, 1)).toEqual([0])

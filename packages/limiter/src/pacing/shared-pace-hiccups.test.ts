@@ -67,8 +67,8 @@ async function passInSilence(limiter: RateLimiter, permits: number): Promise<num
   throw new Error(`fewer than ${permits} permits passed while Redis was silent`)
 }
 
-describe('a rate that processes share, while Redis hiccups', () => {
-  it('is not exceeded in any interval, by one process or by three, and is nearly used', async () => {
+describe('a rate that processes share, while Redis is interrupted', () => {
+  it('a shared rate is not exceeded in any interval while Redis is interrupted, and is nearly used', async () => {
     const MS = 2500
     const fleets = [
       { size: 1, rate: 10 },
@@ -92,7 +92,7 @@ describe('a rate that processes share, while Redis hiccups', () => {
     })
   })
 
-  it('counts in Redis what passed without it', async () => {
+  it('permits that passed without Redis are counted there afterwards', async () => {
     const limiter = create(10, { name: 'owing', maxBurst: '5s' })
     expect(await limiter.availablePermits()).toBe(51)
     const since = performance.now()
@@ -114,7 +114,7 @@ describe('a rate that processes share, while Redis hiccups', () => {
 })
 
 describe('a rate that processes share', () => {
-  it('is one for all: a rate set by one process is followed by the others at their next call', async () => {
+  it('a shared rate that one process sets is followed by the others at their next call', async () => {
     const [one, other] = [create(5, { name: 'set' }), create(5, { name: 'set' })]
     await Promise.all([one.acquire(), other.acquire()])
     one.setRate(100)
@@ -128,14 +128,14 @@ describe('a rate that processes share', () => {
     await expect.poll(() => one.rate).toBe(100)
   })
 
-  it('is heard of by a process that asks for nothing', async () => {
+  it('a process without calls learns of a changed shared rate', async () => {
     const [one, other] = [create(7, { name: 'heard' }), create(7, { name: 'heard' })]
     await Promise.all([one.acquire(), other.acquire()])
     one.setRate(3)
     await expect.poll(() => other.rate, { timeout: 3000 }).toBe(3)
   })
 
-  it('stays as it was set when a process with the old program joins, and is that of a new program once it joins', async () => {
+  it('a set rate survives a process with the old configuration, and gives way to a new configuration', async () => {
     const one = create(7, { name: 'programs' })
     await one.acquire()
     one.setRate(3)
@@ -150,7 +150,7 @@ describe('a rate that processes share', () => {
     expect(one.rate).toBe(9)
   })
 
-  it('tells how many permits are there, the same for all', async () => {
+  it('availablePermits returns the same for all processes of a shared rate', async () => {
     const [one, other] = [create(10, { name: 'there' }), create(10, { name: 'there' })]
     expect(await one.availablePermits()).toBe(11)
     await one.acquire(20)

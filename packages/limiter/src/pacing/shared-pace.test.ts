@@ -25,7 +25,7 @@ async function passesOf(all: readonly RateLimiter[], ms: number): Promise<number
   return passes
 }
 
-it('processes that say one name share one rate', async () => {
+it('processes that use the same name share one rate', async () => {
   const all = [1, 2, 3].map(() => create(50, { name: 'shared', maxBurst: '20ms' }))
   await Promise.all(all.map(limiter => limiter.acquire()))
   const passes = await passesOf(all, 1000)
@@ -40,14 +40,14 @@ it('another name is another rate', async () => {
   expect([await one.tryAcquire(), await other.tryAcquire()]).toEqual([false, true])
 })
 
-it('a changed rate goes on with what was taken', async () => {
+it('a changed shared rate continues with the permits already taken', async () => {
   const limiter = create(10, { name: 'changing', maxBurst: '100ms' })
   await limiter.acquire(1000)
   limiter.setRate(100_000)
   expect(await limiter.tryAcquire(1, { timeout: '1s' })).toBe(false)
 })
 
-it('who gives up gives back', async () => {
+it('an aborted acquire of a shared rate refunds its permits', async () => {
   const limiter = create(1, { name: 'giving up', maxBurst: '1s' })
   await limiter.acquire(2)
   const signal = AbortSignal.timeout(50)
@@ -55,20 +55,17 @@ it('who gives up gives back', async () => {
   expect(await limiter.tryAcquire(1, { timeout: '5s' })).toBe(true)
 })
 
-it.each([0, 1500])(
-  'without Redis the processes keep to their rate together, %i ms after they have started',
-  async ms => {
-    const mortal = await startRedis()
-    const options = { store: { redis: `redis://${mortal.authority}` }, name: 'mortal', maxBurst: '20ms' }
-    const all = [create(60, options), create(60, options)]
-    await Promise.all(all.map(limiter => limiter.acquire()))
-    await pause(ms)
-    await mortal.close()
-    const passes = await passesOf(all, 1000)
-    expect(passes).toBeLessThanOrEqual(64)
-    expect(passes).toBeGreaterThan(30)
-  },
-)
+it.each([0, 1500])('processes keep to the shared rate when Redis stops %i ms after they have started', async ms => {
+  const mortal = await startRedis()
+  const options = { store: { redis: `redis://${mortal.authority}` }, name: 'mortal', maxBurst: '20ms' }
+  const all = [create(60, options), create(60, options)]
+  await Promise.all(all.map(limiter => limiter.acquire()))
+  await pause(ms)
+  await mortal.close()
+  const passes = await passesOf(all, 1000)
+  expect(passes).toBeLessThanOrEqual(64)
+  expect(passes).toBeGreaterThan(30)
+})
 
 it('a shared rate needs a name', () => {
   expect(() => RateLimiter.create(1, { store: { redis: 'redis://127.0.0.1:1' } })).toThrow('needs a name')

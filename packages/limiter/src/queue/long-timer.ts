@@ -1,9 +1,9 @@
-/** A timer that is set for longer goes off at once. */
+/** A timer that is set for longer fires at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 const MOST_EARLY_US = 2000
 
 /**
- * Calls `pass` in `leftMs`, when `moment` has come. A timer may go off up to a millisecond early; the call then waits that
+ * Calls `pass` in `leftMs`, at `moment`. A timer may fire up to a millisecond early; the call then waits that
  * much longer. `set` is given every timer, so that it can be cleared.
  */
 export function passLater(

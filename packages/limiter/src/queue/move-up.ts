@@ -3,12 +3,12 @@ import type { Table } from '../stores/memory/table.ts'
 import { isPending, type ScheduledCall } from './scheduled-call.ts'
 
 /**
- * Gives back what those who are gone were charged, and counts anew all who wait behind one of them for the same count, in
- * the order they came. Returns those who stay and have moved.
+ * Refunds aborted calls, and counts again all calls that wait behind one of them for the same count, in the order they came.
+ * Returns the calls that stay and have moved.
  */
 export function moveUp(waiters: readonly ScheduledCall[], now: number): ScheduledCall[] {
   const affected = behindTheGone(waiters, now)
-  // what counts already goes on counting for those who stay, and only what they wait for is settled anew
+  // charges that are due already stay, and only charges for a later moment are refunded and made again
   const isOpen = (waiter: ScheduledCall, receipt: Receipt): boolean => waiter.isGone || isPending(receipt, now)
   for (const waiter of affected.toReversed()) {
     for (const receipt of waiter.receipts.toReversed()) {
@@ -22,7 +22,7 @@ export function moveUp(waiters: readonly ScheduledCall[], now: number): Schedule
   return staying
 }
 
-/** Those who left and all who wait behind one of them for the same count, in the order they came. */
+/** The aborted calls and all calls that wait behind one of them for the same count, in the order they came. */
 function behindTheGone(waiters: readonly ScheduledCall[], now: number): ScheduledCall[] {
   const touched = new Map<Table, Set<number>>()
   const inOrder = waiters.toSorted((a, b) => a.turn - b.turn)

@@ -2,7 +2,7 @@ import type { PendingVerdict } from '../decision/pending-verdict.ts'
 import type { Receipt } from '../decision/receipt.ts'
 import type { RuleState } from '../decision/rule-state.ts'
 
-/** A call that has been admitted for a moment to come. */
+/** A call that has been admitted for a later moment. */
 export interface ScheduledCall {
   readonly pending: PendingVerdict
   /** When it began to wait. */
@@ -12,19 +12,19 @@ export interface ScheduledCall {
   /** The rules that make it wait. */
   readonly queues: readonly RuleState[]
   receipts: readonly Receipt[]
-  /** Its own, unless it waits in a lane whose calls are all alike. */
+  /** Its own timer; none if it waits in a lane. */
   timer: NodeJS.Timeout | undefined
-  /** It has given up, and what it was charged is about to be given back. */
+  /** It was aborted, and is about to be refunded. */
   isGone: boolean
   settle(pending: PendingVerdict): void
 }
 
-/** A charge that was state in this process for a moment to come: such a one can move up. */
+/** Whether a charge is counted in this process for a later moment: such a charge can move up. */
 export function isPending({ refund, passAt }: Receipt, now: number): boolean {
   return refund === undefined && passAt > now
 }
 
-/** Lets a call pass that was state for the moment of its last receipt. */
+/** Lets a call pass whose last receipt is due. */
 export function passWaiter(waiter: ScheduledCall): void {
   const { pending, receipts, since } = waiter
   waiter.settle(pending.afterWait(receipts, (latest(receipts) - since) / 1000))

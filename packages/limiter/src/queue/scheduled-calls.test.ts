@@ -57,8 +57,8 @@ function house(...words: readonly TimelineRule[]) {
 
 const leaky: TimelineRule = { limit: '10/s', algorithm: 'leaky-bucket', burst: 5, whenFull: 'wait' }
 
-describe('calls that wait', () => {
-  it('pass when their moment has come, and say how long they waited', async () => {
+describe('scheduled calls', () => {
+  it('scheduled calls pass at their moment, and report how long they waited', async () => {
     const { call, atMs } = house(leaky)
     const calls = [call(), call(), call()]
     await atMs(99)
@@ -69,7 +69,7 @@ describe('calls that wait', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('are state in the queue of the rule they wait for, until they pass', async () => {
+  it('scheduled calls are counted in the queue of the rule they wait for, until they pass', async () => {
     const { call, judge, atMs } = house(leaky, { limit: '100/s', whenFull: 'wait' })
     call()
     call()
@@ -81,7 +81,7 @@ describe('calls that wait', () => {
     expect(judge.rules.map(({ waiting }) => waiting)).toEqual([0, 0])
   })
 
-  it('are no more than the queue holds, and room is made by who passes or gives up', async () => {
+  it('scheduled calls are bounded by the queue, and a call that passes or gives up makes room', async () => {
     const { call, atMs } = house({ ...leaky, queue: { size: 2 } })
     const calls = [call(), call(), call(), call()]
     expect(calls.map(Boolean)).toEqual([true, true, true, false])
@@ -94,12 +94,12 @@ describe('calls that wait', () => {
     expect(call()).toBeDefined()
   })
 
-  it('wait no longer than the queue allows', () => {
+  it('scheduled calls wait no longer than the queue allows', () => {
     const { call } = house({ ...leaky, queue: { timeout: '250ms' } })
     expect([call(), call(), call(), call()].map(Boolean)).toEqual([true, true, true, false])
   })
 
-  it('wait for months where a rule is that slow, since no timer can', async () => {
+  it('scheduled calls may wait for months, longer than one timer can', async () => {
     const { call, atMs } = house({ limit: '1/30d', algorithm: 'leaky-bucket', burst: 1, whenFull: 'wait' })
     call()
     const waited = call()
@@ -111,7 +111,7 @@ describe('calls that wait', () => {
 })
 
 describe('a call that gives up', () => {
-  it('is told why, and those behind it move up', async () => {
+  it('a waiting call that is aborted gets the reason, and later calls move up', async () => {
     const { call, atMs } = house(leaky)
     const [, second, third, fourth] = [call(), call(), call(), call()]
     await atMs(50)
@@ -125,7 +125,7 @@ describe('a call that gives up', () => {
     expect([third!.verdict?.waitMs, fourth!.verdict?.waitMs]).toEqual([100, 200])
   })
 
-  it('leaves those before it where they are', async () => {
+  it('a waiting call that is aborted does not move earlier calls', async () => {
     const { call, atMs } = house(leaky)
     const calls = [call(), call(), call(), call()]
     calls[3]!.abort()
@@ -133,7 +133,7 @@ describe('a call that gives up', () => {
     expect(calls.map(waited => waited?.at)).toEqual([0, 100, 200, undefined])
   })
 
-  it('before it began to wait gives back all the same', async () => {
+  it('a call that is aborted before it waits is refunded', async () => {
     const { call, remaining, atMs } = house({ ...leaky, delay: 1, burst: 3 })
     call(2)
     const late = call(1, 'a', AbortSignal.abort('too late'))
@@ -143,7 +143,7 @@ describe('a call that gives up', () => {
     expect(remaining()).toEqual([2])
   })
 
-  it('gives back what other rules have charged it, and its place', async () => {
+  it('a waiting call that is aborted is refunded by all rules, and releases its slot', async () => {
     const { call, remaining, freed, atMs } = house(leaky, { limit: '5/h' }, { limit: 3, algorithm: 'concurrency' })
     call()
     const second = call()
@@ -156,7 +156,7 @@ describe('a call that gives up', () => {
     expect(freed.mock.lastCall![0]).toHaveLength(3)
   })
 
-  it('does not make those who stay pay again for what they have paid', async () => {
+  it('an aborted call does not charge the remaining calls again', async () => {
     const slow: TimelineRule = { limit: '1/s', algorithm: 'leaky-bucket', burst: 5, whenFull: 'wait' }
     const { call, remaining, atMs } = house(slow, { limit: '5/s', algorithm: 'fixed-window' })
     const [, , third, fourth] = [call(), call(), call(), call()]
@@ -168,7 +168,7 @@ describe('a call that gives up', () => {
     expect(fourth!.at).toBe(2000)
   })
 
-  it('counts no call twice when it came at the same moment as those who stay', async () => {
+  it('an aborted call that came at the same moment as others leaves each of them counted once', async () => {
     const { call, atMs } = house({ limit: '2/s', algorithm: 'sliding-log', whenFull: 'wait', queue: { timeout: '5s' } })
     const calls = Array.from({ length: 8 }, () => call()!)
     calls[7]!.abort()
@@ -177,7 +177,7 @@ describe('a call that gives up', () => {
     expect(calls.map(({ at }) => at)).toEqual([0, 0, undefined, 1000, 1000, 2000, 2000, undefined])
   })
 
-  it('does so together with a thousand others', async () => {
+  it('a thousand waiting calls can be aborted together', async () => {
     const { call, remaining, freed, atMs } = house({ ...leaky, limit: '1000/s', burst: 2000, queue: { size: 5000 } })
     const calls = Array.from({ length: 2000 }, () => call()!)
     for (const waited of calls.slice(1, 1999)) waited.abort()
@@ -188,7 +188,7 @@ describe('a call that gives up', () => {
     expect(remaining()).toEqual([1])
   })
 
-  it('does nothing to callers of another key', async () => {
+  it('an aborted call does not affect callers of another key', async () => {
     const { call, atMs } = house(leaky)
     const [, mine, , theirs] = [call(), call(), call(1, 'b'), call(1, 'b')]
     mine!.abort()
@@ -220,7 +220,7 @@ describe('however calls come and give up', () => {
   })
 
   it.each(Object.entries(rules))(
-    '%s lets no more pass than it may, in the order they came',
+    'however calls come and give up, %s admits no more than its limit, in the order they came',
     async (_name, [rule, count, periodMs]) => {
       const property = fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 40, size: 'max' }), async steps => {
         const { call, judge, atMs } = house({ ...rule, whenFull: 'wait', queue: { timeout: '3s' } })

@@ -7,13 +7,13 @@ import { moveUp } from './move-up.ts'
 import { isPending, latest, passWaiter, type ScheduledCall } from './scheduled-call.ts'
 import { WaitingLane } from './scheduled-lane.ts'
 
-/** Those who wait for one count: alike, in a lane; or each by itself. */
+/** The calls that wait for one count: in a lane if they are alike, or else one by one. */
 type Group = WaitingLane | Set<ScheduledCall>
 
 /**
- * Calls that have been admitted for a moment to come. Each was state when it was judged, so the order is settled. A call
- * that gives up gives back its place and what it was charged, and those behind it move up. Most that wait for one count
- * are alike, and do so in a lane; the others are given back and state anew one by one.
+ * Calls that have been admitted for a later moment. Each was counted when it was decided, so their order is fixed. A call
+ * that is aborted is refunded, and the calls behind it move up. Most calls that wait for one count are alike, and wait in a
+ * lane; the others are refunded and counted again one by one.
  */
 export class ScheduledCalls {
   readonly #now: () => number
@@ -27,7 +27,7 @@ export class ScheduledCalls {
     this.#onFreed = onFreed
   }
 
-  /** Resolves to the judgement when its moment has come; rejects with the signal's reason if that comes first. */
+  /** Resolves to the verdict at its moment; rejects with the signal's reason if that comes first. */
   hold(pending: PendingVerdict, since: number, signal?: AbortSignal): Promise<PendingVerdict> {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
@@ -72,7 +72,7 @@ export class ScheduledCalls {
     this.#arm(waiter, now)
   }
 
-  /** Lets a call that waits by itself pass when its moment has come. */
+  /** Lets a call that is in no lane pass at its moment. */
   #arm(waiter: ScheduledCall, now: number): void {
     clearTimeout(waiter.timer)
     const moment = latest(waiter.receipts)
@@ -81,12 +81,12 @@ export class ScheduledCalls {
     const set = (timer: NodeJS.Timeout): void => {
       waiter.timer = timer
     }
-    // a call that may pass now must not be overtaken by one that comes before a timer goes off
+    // a call that may pass now must not be overtaken by one that comes before a timer fires
     if (leftMs <= 0) pass()
     else passLater(pass, { leftMs, moment, now: this.#now, set })
   }
 
-  /** Those who give up in one turn of the event loop are dealt with together. */
+  /** Calls that are aborted in one turn of the event loop are handled together. */
   #abandon(waiter: ScheduledCall): void {
     if (this.#gone.length === 0) setImmediate(() => this.#release())
     waiter.isGone = true
@@ -109,7 +109,7 @@ export class ScheduledCalls {
     this.#onFreed(gone.toReversed().flatMap(({ receipts }) => receipts))
   }
 
-  /** The lanes that those who gave up can leave; the rest is put among `others`. */
+  /** The lanes that the aborted calls can leave; the other calls are added to `others`. */
   #byLane(gone: readonly ScheduledCall[], others: ScheduledCall[]): Map<WaitingLane, ScheduledCall[]> {
     const byLane = new Map<WaitingLane, ScheduledCall[]>()
     for (const waiter of gone) {
@@ -126,7 +126,7 @@ export class ScheduledCalls {
     return byLane
   }
 
-  /** Counts anew all who wait for the same counts as those who gave up, and for whatever these wait for besides. */
+  /** Counts again all calls that wait for a count of the aborted ones, and for every other count of those. */
   #moveUp(gone: readonly ScheduledCall[], now: number): void {
     const affected = new Set(gone)
     for (const waiter of affected) {
@@ -151,7 +151,7 @@ export class ScheduledCalls {
     return this.#groups.get(state.table)?.get(slot)
   }
 
-  /** Those who wait for a count, each by itself. */
+  /** The calls that wait for a count and are in no lane. */
   #setOf(receipt: Receipt): Set<ScheduledCall> {
     const group = this.#groupAt(receipt)
     if (group instanceof Set) return group

@@ -131,12 +131,15 @@ describe.each(Object.entries(rules))('calls that wait for %s', (_, words) => {
     ['alike', fc.constant(1)],
     ['of several costs', fc.constantFrom(1, 1, 1, 2, 3)],
     ['of one cost above 1', fc.constant(3)],
-  ])('and are %s pass, move up and pay as if each were state anew', async (_kind, costs) => {
-    const property = fc.asyncProperty(fc.array(stepOf(costs), { maxLength: 30, size: 'max' }), async steps => {
-      expectAlike(await walk(ScheduledCalls, words, steps), await walk(PlainWaiting, words, steps))
-    })
-    await fc.assert(property, { numRuns: 10 })
-  })
+  ])(
+    'waiting calls that are %s pass, move up and are charged as if each were scheduled again',
+    async (_kind, costs) => {
+      const property = fc.asyncProperty(fc.array(stepOf(costs), { maxLength: 30, size: 'max' }), async steps => {
+        expectAlike(await walk(ScheduledCalls, words, steps), await walk(PlainWaiting, words, steps))
+      })
+      await fc.assert(property, { numRuns: 10 })
+    },
+  )
 })
 
 /** Two that the plain way gets wrong: there a charge cannot be given back exactly unless it came last. */
@@ -146,7 +149,7 @@ const more: typeof rules = {
 }
 
 it.each(Object.entries({ ...rules, ...more }))(
-  'calls that wait for %s pass as if those who gave up had never come',
+  'calls that wait for %s pass as if the aborted ones had never come',
   async (_, words) => {
     const calls = (count: number, leave: readonly number[]): Step[] =>
       Array.from({ length: count }, (__, i) => ({ gapMs: 0, cost: 1, key: 'a', leave: i + 1 < count ? [] : leave }))
@@ -194,7 +197,7 @@ describe('a call that gives up', () => {
     return [...spies, timers].reduce((sum, spy) => sum + spy.mock.calls.length, 0)
   }
 
-  it('costs the same work however many wait', async () => {
+  it('aborting a call costs the same work however many calls wait', async () => {
     const few = await workOf(1000)
     expect(few).toBeGreaterThan(0)
     expect(await workOf(20_000)).toBeLessThanOrEqual(few * 2)

@@ -10,14 +10,14 @@ interface Member {
 }
 
 /**
- * Calls that wait for one count of one rule and are all alike: each has one charge to come, of one cost. A charge then
- * belongs to a place in the lane and not to a call:
+ * Calls that wait for one count of one rule and are all alike: each has one charge for a later moment, of the same cost. A
+ * charge then belongs to a position in the lane and not to a call:
  *
- *   calls    a   b   c   d            b gives up:  a   c   d
- *   turns   100 200 300 400                       100 200 300       the last turn is given back
+ *   calls    a   b   c   d            b is aborted:  a   c   d
+ *   turns   100 200 300 400                       100 200 300       the last turn is refunded
  *
- * The first call passes when the first turn has come. If one gives up, those behind it have moved up by leaving the lane's
- * last turn to nobody, which takes the same time however many wait. What is left of a schedule that kept the limit keeps it.
+ * The first call passes at the first turn. If a call is aborted, the calls behind it move up: the last turn of the lane is
+ * refunded, which takes the same time however many calls wait. A part of a schedule that kept the limit keeps it, too.
  */
 export class WaitingLane {
   readonly #now: () => number
@@ -26,9 +26,9 @@ export class WaitingLane {
   readonly #members = new Map<ScheduledCall, Member>()
   #first: Member | undefined
   #last: Member | undefined
-  /** One for each member, and for each who gave up and has not left yet. */
+  /** One for each call, and for each aborted call that has not left yet. */
   #turns: Receipt[] = []
-  /** The first turn that has not come yet. */
+  /** The first turn that is not due yet. */
   #next = 0
   #timer: NodeJS.Timeout | undefined
 
@@ -57,14 +57,14 @@ export class WaitingLane {
     if (!this.#timer) this.#arm(now)
   }
 
-  /** Whether those who gave up can leave by giving back the last turns. */
+  /** Whether aborted calls can leave by a refund of the last turns. */
   canShift(gone: readonly ScheduledCall[]): boolean {
     if (!this.#turns.at(-1) || this.#turns.at(-1)!.state.table.meters !== this.#meters) return false
-    // a call of a larger cost may wait for its own size, from when it came: the next one cannot take over such a turn
+    // a call of a larger cost may wait for its own cost from the moment it came: the next call cannot take over such a turn
     return this.#cost === 1 || (this.#first !== undefined && !gone.includes(this.#first.waiter))
   }
 
-  /** Lets calls leave that have given up; those behind them move up. */
+  /** Removes aborted calls; the calls behind them move up. */
   shift(gone: readonly ScheduledCall[], now: number): void {
     for (const waiter of gone) {
       const member = this.#members.get(waiter)
@@ -74,7 +74,7 @@ export class WaitingLane {
     if (this.isEmpty) this.#disarm()
   }
 
-  /** Gives each call the turn of its place, for calls that are no longer alike: from then on each has its own. */
+  /** Gives each call the turn of its position, for calls that are no longer alike: from then on each has its own. */
   dissolve(): ScheduledCall[] {
     this.#disarm()
     const waiters: ScheduledCall[] = []
@@ -100,13 +100,13 @@ export class WaitingLane {
     passLater(() => this.#pass(moment), { leftMs, moment, now: this.#now, set })
   }
 
-  /** The turns up to a moment have come. */
+  /** The turns up to a moment are due. */
   #pass(moment: number): void {
     const now = Math.max(moment, this.#now())
     this.#timer = undefined
     const passing: ScheduledCall[] = []
     while (this.#next < this.#turns.length && this.#turns[this.#next]!.passAt <= now) {
-      // those who gave up leave their turn to the next one
+      // aborted calls leave their turn to the next call
       while (this.#first?.waiter.isGone) this.#remove(this.#first)
       if (!this.#first) break
       const { waiter } = this.#first

@@ -14,7 +14,7 @@ afterEach(async () => {
   vi.useRealTimers()
 })
 
-interface Guest {
+interface WaitingCall {
   /** What it was told in the end; nothing while it waits. */
   verdict?: Verdict
   gaveUp?: unknown
@@ -25,9 +25,9 @@ interface Guest {
 async function house(...rules: NonNullable<LimiterOptions['rules']>) {
   const limiter = await createLimiter({ rules, clock: () => Date.now() })
   open.push(limiter)
-  const call = (cost = 1, account = 'a', path = '/'): Guest => {
+  const call = (cost = 1, account = 'a', path = '/'): WaitingCall => {
     const controller = new AbortController()
-    const queued: Guest = { leave: () => controller.abort('left') }
+    const queued: WaitingCall = { leave: () => controller.abort('left') }
     const asked = { method: 'GET', path, attributes: { account } }
     limiter.check(asked, { cost, signal: controller.signal }).then(
       verdict => {
@@ -47,7 +47,7 @@ async function house(...rules: NonNullable<LimiterOptions['rules']>) {
 }
 
 const settled = () => vi.advanceTimersByTimeAsync(0)
-const outcome = ({ verdict, gaveUp }: Guest): unknown => gaveUp ?? verdict?.reason ?? verdict?.allowed
+const outcome = ({ verdict, gaveUp }: WaitingCall): unknown => gaveUp ?? verdict?.reason ?? verdict?.allowed
 
 const two = {
   id: 'two',
@@ -58,8 +58,8 @@ const two = {
   queue: { timeout: '1s' },
 } as const
 
-describe('calls that stand in line for a place', () => {
-  it('are let in first come, first served, as places are given back', async () => {
+describe('calls that wait for a slot', () => {
+  it('calls that wait for a slot are admitted first come, first served, as slots are released', async () => {
     const { call } = await house(two)
     const queuedCalls = [call(), call(), call(), call()]
     await settled()
@@ -74,7 +74,7 @@ describe('calls that stand in line for a place', () => {
     expect(queuedCalls.map(outcome)).toEqual([true, true, true, true])
   })
 
-  it('get one place for one given back, however often it is given back', async () => {
+  it('a slot that is released several times admits one waiting call', async () => {
     const { call, remaining } = await house(two)
     const queuedCalls = [call(), call(), call(), call()]
     await settled()
@@ -89,7 +89,7 @@ describe('calls that stand in line for a place', () => {
     expect(await remaining()).toEqual([2])
   })
 
-  it('are not overtaken by one that asks for less', async () => {
+  it('a call that waits for several slots is not overtaken by one that needs fewer', async () => {
     const { call } = await house(two)
     const queuedCalls = [call(), call(), call(2), call(1)]
     await settled()
@@ -101,7 +101,7 @@ describe('calls that stand in line for a place', () => {
     expect(queuedCalls.map(outcome)).toEqual([true, true, true, undefined])
   })
 
-  it('wait as long as the rule says, and are then refused for it', async () => {
+  it('calls that wait for a slot are refused after the timeout of their rule', async () => {
     const { call, limiter } = await house(two)
     const queuedCalls = [call(), call(), call()]
     await vi.advanceTimersByTimeAsync(999)
@@ -112,7 +112,7 @@ describe('calls that stand in line for a place', () => {
     expect(limiter.status().rules[0]!.waiting).toBe(0)
   })
 
-  it('move up when one that asked for much has waited in vain', async () => {
+  it('waiting calls move up when the first one times out', async () => {
     const { call } = await house(two)
     const queuedCalls = [call(), call(), call(2)]
     await vi.advanceTimersByTimeAsync(500)
@@ -123,7 +123,7 @@ describe('calls that stand in line for a place', () => {
     expect(queuedCalls[3]!.verdict!.waitMs).toBe(500)
   })
 
-  it('move up when the first one leaves', async () => {
+  it('waiting calls move up when the first one is aborted', async () => {
     const { call } = await house(two)
     const queuedCalls = [call(), call(), call(2), call(1)]
     await settled()
@@ -133,28 +133,28 @@ describe('calls that stand in line for a place', () => {
     expect(queuedCalls.map(outcome)).toEqual([true, true, 'left', true])
   })
 
-  it('are no more than the queue holds', async () => {
+  it('calls that wait for a slot are bounded by the queue', async () => {
     const { call } = await house({ ...two, queue: { size: 1, timeout: '1s' } })
     const queuedCalls = [call(), call(), call(), call()]
     await settled()
     expect(queuedCalls.map(outcome)).toEqual([true, true, undefined, 'queue-full'])
   })
 
-  it('do not wait for more places than there are', async () => {
+  it('a call that needs more slots than the limit is refused at once', async () => {
     const { call } = await house(two)
     const queuedCalls = [call(3), call(1)]
     await settled()
     expect(queuedCalls.map(outcome)).toEqual(['limit', true])
   })
 
-  it('stand apart from callers of another key', async () => {
+  it('callers of another key wait separately for slots', async () => {
     const { call } = await house(two)
     const queuedCalls = [call(), call(), call(), call(1, 'b')]
     await settled()
     expect(queuedCalls.map(outcome)).toEqual([true, true, undefined, true])
   })
 
-  it('are charged by no other rule while they stand', async () => {
+  it('calls that wait for a slot are charged by no other rule', async () => {
     const { call, remaining } = await house(two, { id: 'ten', limit: '10/h', by: 'account' })
     const queuedCalls = [call(), call(), call()]
     await settled()
@@ -167,7 +167,7 @@ describe('calls that stand in line for a place', () => {
     expect(await remaining()).toEqual([1, 8])
   })
 
-  it('are let in when the last thing missing was a place in another house', async () => {
+  it('a slot freed by another rule admits the first waiter', async () => {
     const kitchen = {
       id: 'kitchen',
       match: { path: '/kitchen' },
@@ -189,7 +189,7 @@ describe('calls that stand in line for a place', () => {
     expect(queued.verdict).toMatchObject({ allowed: true, waitMs: 700 })
   })
 
-  it('who waits for a clock and gives up frees a place for who stands in line', async () => {
+  it('a scheduled call that is aborted frees its slot for a waiting call', async () => {
     const paced = {
       id: 'paced',
       algorithm: 'leaky-bucket',

@@ -2,7 +2,7 @@ import { editRule, ruleTextsOf } from '../admin/edit-rule.ts'
 import { type Parsed, parseRemote, parseText, type Vocabulary } from '../rules/parse.ts'
 import type { RuleDocument } from '../rules/rule.ts'
 
-/** What takes long with a long document; arguments and results are plain values, so that a thread of its own can do it. */
+/** Tasks that take long with a long document; arguments and results are plain values, so that a thread can run them. */
 export interface DocumentTasks {
   parseLocal(text: string, file: string): Parsed
   parseRemote(text: string, file: string, local: RuleDocument): Parsed

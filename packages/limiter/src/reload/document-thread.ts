@@ -11,19 +11,19 @@ import {
 } from './document-tasks.ts'
 import { mergeExtensions } from './plugins.ts'
 
-/** A shorter text is read sooner than a thread is asked. */
+/** A shorter text is parsed faster than it is sent to a thread. */
 const shortBytes = 4096
 const idleMs = 30_000
 const timeoutMs = 60_000
 const mostMemoryMb = 512
-/** The program of the thread; undefined where Node cannot run it: it is not beside the sources, nor in a bundle. */
+/** The program of the thread; undefined if it does not exist, as beside the sources or in a bundle. */
 const program = findProgram('./document-thread-main.js')
 
 type Result<Task extends keyof DocumentTasks> = ReturnType<DocumentTasks[Task]>
 
 /**
- * Reads and edits long documents in a thread of its own, so that calls are answered meanwhile. Short ones, and those whose
- * words only this thread knows (algorithms, dimensions, sources or sections given in code or by plugins), are read here.
+ * Parses and edits long documents in a thread, so that calls are answered meanwhile. Short documents, and those with
+ * algorithms, dimensions, sources or sections that were given in code or by plugins, are parsed in this thread.
  */
 export class DocumentThread {
   readonly #here: DocumentTasks
@@ -39,7 +39,7 @@ export class DocumentThread {
     this.#settings = settingsFor(vocabulary)
   }
 
-  /** Whether a text is long enough to be read elsewhere. */
+  /** Whether a text is long enough for the thread. */
   takes(text: string): boolean {
     return this.#settings !== undefined && !this.#closed && text.length > shortBytes
   }
@@ -104,7 +104,7 @@ export class DocumentThread {
   }
 }
 
-/** What a thread needs to know the same words; undefined where it cannot. */
+/** What the thread needs to know the same names; undefined if it cannot know them. */
 function settingsFor({ algorithms, dimensions, sources, sections }: Vocabulary): DocumentThreadSettings | undefined {
   if (program === undefined) return undefined
   const own = mergeExtensions({}, [])

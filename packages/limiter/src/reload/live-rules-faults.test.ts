@@ -3,16 +3,16 @@ import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
 import { formatMistake } from '../rules/mistake.ts'
-import { Centre, folder, house, limitsOf, local, localLimits } from './fakes/config-center.ts'
+import { FakeConfigCenter, folder, limitsOf, local, localLimits, startLiveRules } from './fakes/config-center.ts'
 
-describe('a document of the centre that is deleted', () => {
+describe('a deleted document of the config center', () => {
   const remoteText = 'rules: [{ id: all, limit: 20/s }, { id: more, limit: 7/s }]'
-  const remoteLimits = { ...localLimits, all: '20/1000 centre', more: '7/1000 centre' }
+  const remoteLimits = { ...localLimits, all: '20/1000 center', more: '7/1000 center' }
 
-  it('leaves running and new processes with the same rules, the local ones, and says so once', async () => {
-    const [running, starting] = [new Centre(), new Centre()]
-    const { live, after, events, remoteStatus } = house({ centre: running })
-    running.say(remoteText)
+  it('a deleted document of the config center leaves running and new processes with the local rules, and is reported once', async () => {
+    const [running, starting] = [new FakeConfigCenter(), new FakeConfigCenter()]
+    const { live, after, events, remoteStatus } = startLiveRules({ center: running })
+    running.publish(remoteText)
     await live.start()
     expect(limitsOf(live)).toEqual(remoteLimits)
     const [status] = await after('missing', () => running.delete())
@@ -21,7 +21,7 @@ describe('a document of the centre that is deleted', () => {
     const missing = vi.fn()
     events.on('missing', missing)
     running.delete()
-    const other = house({ centre: starting })
+    const other = startLiveRules({ center: starting })
     starting.delete()
     await other.after('missing', () => other.live.start())
     expect(limitsOf(live)).toEqual(localLimits)
@@ -30,111 +30,111 @@ describe('a document of the centre that is deleted', () => {
     expect(missing).not.toHaveBeenCalled()
   })
 
-  it('is obeyed again once it is back, even if it is the same', async () => {
-    const centre = new Centre()
-    const { live, after, remoteStatus } = house({ centre })
-    centre.say(remoteText)
+  it('a document of the config center that comes back is in force again, even if it is the same', async () => {
+    const center = new FakeConfigCenter()
+    const { live, after, remoteStatus } = startLiveRules({ center })
+    center.publish(remoteText)
     await live.start()
-    await after('missing', () => centre.delete())
-    await after('taken', () => centre.say(remoteText))
+    await after('missing', () => center.delete())
+    await after('taken', () => center.publish(remoteText))
     expect(limitsOf(live)).toEqual(remoteLimits)
     expect(remoteStatus().trouble).toBeUndefined()
   })
 
-  it('has no snapshot any more, so that a start without the centre begins with the local rules too', async () => {
+  it('a deleted document of the config center has no snapshot, so a start without the center uses the local rules', async () => {
     const path = join(folder, 'deleted.json')
-    const centre = new Centre()
-    const { live, after } = house({ centre, snapshot: path })
-    centre.say(remoteText)
+    const center = new FakeConfigCenter()
+    const { live, after } = startLiveRules({ center, snapshot: path })
+    center.publish(remoteText)
     await live.start()
-    await after('missing', () => centre.delete())
+    await after('missing', () => center.delete())
     await live.close()
     expect(() => statSync(path)).toThrow('ENOENT')
   })
 
-  it('takes the rules of a snapshot with it', async () => {
+  it('a deleted document of the config center ends the rules of its snapshot', async () => {
     const path = join(folder, 'recalled.json')
-    writeFileSync(path, JSON.stringify({ source: 'centre', version: '1', text: remoteText }), { mode: 0o600 })
-    const centre = new Centre()
-    const { live } = house({ centre, snapshot: path })
-    centre.delete()
+    writeFileSync(path, JSON.stringify({ source: 'center', version: '1', text: remoteText }), { mode: 0o600 })
+    const center = new FakeConfigCenter()
+    const { live } = startLiveRules({ center, snapshot: path })
+    center.delete()
     await live.start()
     expect(limitsOf(live)).toEqual(localLimits)
     await live.close()
     expect(() => statSync(path)).toThrow('ENOENT')
   })
 
-  it('lets local rules in that could not be obeyed beside it', async () => {
-    const centre = new Centre()
-    const { live, after, write } = house({ centre, text: `identify: { tenant: header:x-tenant }\n${local}` })
-    centre.say('rules: [{ id: t, by: tenant, limit: 1/s }]')
+  it('local rules that conflicted with the remote document are applied once it is deleted', async () => {
+    const center = new FakeConfigCenter()
+    const { live, after, write } = startLiveRules({ center, text: `identify: { tenant: header:x-tenant }\n${local}` })
+    center.publish('rules: [{ id: t, by: tenant, limit: 1/s }]')
     await live.start()
     await after('rejected', () => write('rules: [{ id: all, limit: 99/s }]'))
-    await after('missing', () => centre.delete())
+    await after('missing', () => center.delete())
     expect(limitsOf(live)).toEqual({ all: '99/1000 file' })
   })
 
-  it('stays in force if what would be left cannot be obeyed', async () => {
-    const centre = new Centre()
-    const { live, after, onRules } = house({ centre })
-    centre.say(remoteText)
+  it('a deleted document of the config center stays in force if the local rules alone are invalid', async () => {
+    const center = new FakeConfigCenter()
+    const { live, after, onRules } = startLiveRules({ center })
+    center.publish(remoteText)
     await live.start()
     onRules.mockImplementation(() => {
       throw new Error('no')
     })
-    await after('rejected', () => centre.delete())
+    await after('rejected', () => center.delete())
     expect(limitsOf(live)).toEqual(remoteLimits)
   })
 })
 
 const bomb = `a: &a [x,x,x,x,x,x,x,x,x,x]\n${[...'bcdefgh'].map((name, i) => `${name}: &${name} [${`*${'abcdefg'[i]},`.repeat(10)}]\n`).join('')}rules: *h\n`
 
-describe('a document of the centre that cannot be obeyed', () => {
+describe('an invalid document of the config center', () => {
   it.each([
-    ['empty', '', 'centre:1:1: no rules: the document is empty'],
-    ['without rules', 'rules: []', 'centre:1:8: rules is an empty list'],
-    ['null', 'null', 'centre:1:1: the document must be a map'],
-    ['a list', '[]', 'centre:1:1: the document must be a map'],
-    ['text', 'out of order', 'centre:1:1: the document must be a map'],
-    ['not YAML', 'rules: [', 'centre:1:9: this is not YAML'],
-    ['a page of HTML', '<html><body>502 Bad Gateway</body></html>', 'centre:1:1: the document must be a map'],
-    ['cut off', '{"rules": [{"id": "all", "limit": "20/s"}, {"id": "sm', 'centre:1:54: this is not YAML'],
+    ['empty', '', 'center:1:1: no rules: the document is empty'],
+    ['without rules', 'rules: []', 'center:1:8: rules is an empty list'],
+    ['null', 'null', 'center:1:1: the document must be a map'],
+    ['a list', '[]', 'center:1:1: the document must be a map'],
+    ['text', 'out of order', 'center:1:1: the document must be a map'],
+    ['not YAML', 'rules: [', 'center:1:9: this is not YAML'],
+    ['a page of HTML', '<html><body>502 Bad Gateway</body></html>', 'center:1:1: the document must be a map'],
+    ['cut off', '{"rules": [{"id": "all", "limit": "20/s"}, {"id": "sm', 'center:1:54: this is not YAML'],
     [
       'cut off within a rule',
       'rules:\n  - { id: all, limit: 20/s }\n  - id: sms',
-      'centre:3:5 rule "sms": limit is missing',
+      'center:3:5 rule "sms": limit is missing',
     ],
     [
       'wrong in one rule',
       'rules:\n  - { id: all, limit: 20/s }\n  - { id: sms, limit: 5 }',
-      'centre:3:23 rule "sms": limit 5 has no period',
+      'center:3:23 rule "sms": limit 5 has no period',
     ],
-    ['of wrong types', 'rules: { all: 20/s }', 'centre:1:8: rules must be a list'],
+    ['of wrong types', 'rules: { all: 20/s }', 'center:1:8: rules must be a list'],
     [
       'with one id twice',
       'rules: [{ id: a, limit: 1/s }, { id: a, limit: 2/s }]',
-      'centre:1:38 rule "a": id "a" is the id of an earlier rule',
+      'center:1:38 rule "a": id "a" is the id of an earlier rule',
     ],
     [
       'too large',
       `rules: [{ id: a, limit: 1/s }] #${'x'.repeat(4 * 1024 * 1024)}`,
-      'centre:1:1: the document is larger than 4 MiB',
+      'center:1:1: the document is larger than 4 MiB',
     ],
     [
       'of too many rules',
       `rules: [${'{ id: a, limit: 1/s },'.repeat(10_001)}]`,
-      'centre:1:8: this list has 10001 things',
+      'center:1:8: this list has 10001 things',
     ],
     [
       'of too many rules in JSON',
       JSON.stringify({ rules: Array(10_001).fill({ id: 'a', limit: '1/s' }) }),
-      'centre:1:10: this list has 10001 things',
+      'center:1:10: this list has 10001 things',
     ],
     ['a bomb of aliases', bomb, 'aliases up to'],
     [
       'about the store',
       'store: { redis: redis://evil }\nrules: [{ id: a, limit: 1/s }]',
-      'centre:1:1: store has no place here: a remote document carries rules only',
+      'center:1:1: store has no place here: a remote document carries rules only',
     ],
     [
       'about who callers are',
@@ -143,7 +143,7 @@ describe('a document of the centre that cannot be obeyed', () => {
     ],
     ['about proxies', 'trustProxy: 9\nrules: [{ id: a, limit: 1/s }]', 'trustProxy has no place here'],
     [
-      'about another centre',
+      'about another center',
       'remote: { http: http://evil }\nrules: [{ id: a, limit: 1/s }]',
       'remote has no place here',
     ],
@@ -154,73 +154,73 @@ describe('a document of the centre that cannot be obeyed', () => {
       'rules: [{ id: a, limit: 1/s, count: distributed }]',
       'distributed needs a store',
     ],
-  ])('disarms nothing if it is %s', async (_, text, trouble) => {
-    const centre = new Centre()
-    const { live, after, onRules, remoteStatus } = house({ centre })
-    centre.say('rules: [{ id: all, limit: 20/s }]', '1')
+  ])('an invalid document of the config center (%s) leaves all rules in force', async (_, text, trouble) => {
+    const center = new FakeConfigCenter()
+    const { live, after, onRules, remoteStatus } = startLiveRules({ center })
+    center.publish('rules: [{ id: all, limit: 20/s }]', '1')
     await live.start()
     const before = live.document
-    const [source, mistakes] = await after('rejected', () => centre.say(text, '2'))
+    const [source, mistakes] = await after('rejected', () => center.publish(text, '2'))
     expect(live.document).toBe(before)
     expect(onRules).toHaveBeenCalledTimes(1)
     expect(remoteStatus()).toEqual(source)
-    expect(source).toMatchObject({ name: 'centre', version: '1', taken: 1, rejected: 1 })
+    expect(source).toMatchObject({ name: 'center', version: '1', taken: 1, rejected: 1 })
     expect(source.trouble).toContain(trouble)
     expect(formatMistake(mistakes[0]!)).toContain(trouble)
-    await after('taken', () => centre.say('rules: [{ id: all, limit: 30/s }]', '3'))
+    await after('taken', () => center.publish('rules: [{ id: all, limit: 30/s }]', '3'))
     expect(remoteStatus()).toMatchObject({ version: '3', taken: 2, rejected: 1, trouble: undefined })
   })
 
-  it('at the start leaves the local rules', async () => {
-    const centre = new Centre()
-    const { live, remoteStatus } = house({ centre })
-    centre.say('rules: []')
+  it('an invalid document of the config center at the start leaves the local rules in force', async () => {
+    const center = new FakeConfigCenter()
+    const { live, remoteStatus } = startLiveRules({ center })
+    center.publish('rules: []')
     await live.start()
     expect(limitsOf(live)).toEqual(localLimits)
     expect(remoteStatus()).toMatchObject({ taken: 0, rejected: 1 })
     expect(remoteStatus().version).toBeUndefined()
   })
 
-  it('is one too where the limiter refuses it', async () => {
-    const centre = new Centre()
-    const { live, onRules, remoteStatus } = house({ centre })
+  it('a document of the config center that the limiter refuses counts as invalid', async () => {
+    const center = new FakeConfigCenter()
+    const { live, onRules, remoteStatus } = startLiveRules({ center })
     onRules.mockImplementationOnce(() => {
       throw new Error('rule "a": this cannot be counted')
     })
-    centre.say('rules: [{ id: a, limit: 1/s }]')
+    center.publish('rules: [{ id: a, limit: 1/s }]')
     await live.start()
     expect(limitsOf(live)).toEqual(localLimits)
-    expect(remoteStatus().trouble).toBe('centre:1:1: rule "a": this cannot be counted')
+    expect(remoteStatus().trouble).toBe('center:1:1: rule "a": this cannot be counted')
   })
 
-  it('tells three of many mistakes, and has them all in its event', async () => {
-    const centre = new Centre()
-    const { live, after } = house({ centre })
-    centre.say('rules: [{ id: a, limit: 1/s }]')
+  it('the report of an invalid document has three of many mistakes, and its event has all', async () => {
+    const center = new FakeConfigCenter()
+    const { live, after } = startLiveRules({ center })
+    center.publish('rules: [{ id: a, limit: 1/s }]')
     await live.start()
     const text = `rules:\n${Array.from({ length: 9 }, (_, i) => `  - { id: r${i}, limit: ${i} }\n`).join('')}`
-    const [source, mistakes] = await after('rejected', () => centre.say(text))
+    const [source, mistakes] = await after('rejected', () => center.publish(text))
     expect(source.trouble!.split('\n')).toHaveLength(3)
     expect(mistakes).toHaveLength(9)
   })
 })
 
-describe('a centre that cannot be reached', () => {
-  it('at the start leaves the local rules at once, and is taken when it comes', async () => {
-    const centre = new Centre()
-    const { live, after, remoteStatus } = house({ centre, startTimeout: '1m' })
-    centre.fail('connection refused')
+describe('an unreachable config center', () => {
+  it('an unreachable config center at the start leaves the local rules in force, and is used once it is reachable', async () => {
+    const center = new FakeConfigCenter()
+    const { live, after, remoteStatus } = startLiveRules({ center, startTimeout: '1m' })
+    center.fail('connection refused')
     await live.start()
     expect(limitsOf(live)).toEqual(localLimits)
-    expect(remoteStatus()).toMatchObject({ trouble: 'centre: connection refused', taken: 0, rejected: 0 })
-    await after('taken', () => centre.say('rules: [{ id: all, limit: 20/s }]'))
-    expect(limitsOf(live)).toEqual({ ...localLimits, all: '20/1000 centre' })
+    expect(remoteStatus()).toMatchObject({ trouble: 'center: connection refused', taken: 0, rejected: 0 })
+    await after('taken', () => center.publish('rules: [{ id: all, limit: 20/s }]'))
+    expect(limitsOf(live)).toEqual({ ...localLimits, all: '20/1000 center' })
     expect(remoteStatus().trouble).toBeUndefined()
   })
 
-  it('delays the start until the timeout and no longer, if it says nothing', async () => {
+  it('a silent config center delays the start no longer than the timeout', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    const { live } = house({ startTimeout: '2s' })
+    const { live } = startLiveRules({ startTimeout: '2s' })
     let hasStarted = false
     const started = live.start().then(() => {
       hasStarted = true
@@ -232,31 +232,31 @@ describe('a centre that cannot be reached', () => {
     expect(limitsOf(live)).toEqual(localLimits)
   })
 
-  it('is not waited for at all where a timeout is longer than any timer, once it answers', async () => {
-    const centre = new Centre()
-    const { live } = house({ centre, startTimeout: '366d' })
+  it('a config center that answers ends the wait, also with a timeout longer than any timer', async () => {
+    const center = new FakeConfigCenter()
+    const { live } = startLiveRules({ center, startTimeout: '366d' })
     let hasStarted = false
     const started = live.start().then(() => {
       hasStarted = true
     })
     await turn()
     expect(hasStarted).toBe(false)
-    centre.say('rules: [{ id: all, limit: 20/s }]')
+    center.publish('rules: [{ id: all, limit: 20/s }]')
     await started
-    expect(limitsOf(live).all).toBe('20/1000 centre')
+    expect(limitsOf(live).all).toBe('20/1000 center')
   })
 
-  it('later leaves its last good rules, and says when it is back', async () => {
-    const centre = new Centre()
-    const { live, after, onRules, remoteStatus } = house({ centre })
-    centre.say('rules: [{ id: all, limit: 20/s }]', '1')
+  it('a config center that becomes unreachable leaves its last good rules in force, and its return is reported', async () => {
+    const center = new FakeConfigCenter()
+    const { live, after, onRules, remoteStatus } = startLiveRules({ center })
+    center.publish('rules: [{ id: all, limit: 20/s }]', '1')
     await live.start()
-    const [failed] = await after('failure', () => centre.fail('went away'))
-    expect(failed).toMatchObject({ trouble: 'centre: went away', version: '1', taken: 1 })
-    expect(limitsOf(live).all).toBe('20/1000 centre')
-    await after('failure', () => centre.fail('still away'))
-    centre.say('rules: [{ id: all, limit: 20/s }]', '1')
+    const [failed] = await after('failure', () => center.fail('went away'))
+    expect(failed).toMatchObject({ trouble: 'center: went away', version: '1', taken: 1 })
+    expect(limitsOf(live).all).toBe('20/1000 center')
+    await after('failure', () => center.fail('still away'))
+    center.publish('rules: [{ id: all, limit: 20/s }]', '1')
     await vi.waitFor(() => expect(remoteStatus().trouble).toBeUndefined())
-    expect([onRules.mock.calls.length, centre.watches]).toEqual([1, 3])
+    expect([onRules.mock.calls.length, center.watches]).toEqual([1, 3])
   })
 })

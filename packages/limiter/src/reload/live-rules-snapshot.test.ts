@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
-import { Centre, folder, house, limitsOf, localLimits } from './fakes/config-center.ts'
+import { FakeConfigCenter, folder, limitsOf, localLimits, startLiveRules } from './fakes/config-center.ts'
 
 describe('a snapshot', () => {
   const remoteText = 'rules: [{ id: all, limit: 20/s }]'
@@ -21,9 +21,9 @@ describe('a snapshot', () => {
   const newPath = (): string => join(folder, `snapshot-${count++}.json`)
 
   async function written(path: string, text = remoteText): Promise<string> {
-    const centre = new Centre()
-    const { live } = house({ centre, snapshot: path })
-    centre.say(text, '1')
+    const center = new FakeConfigCenter()
+    const { live } = startLiveRules({ center, snapshot: path })
+    center.publish(text, '1')
     await live.start()
     await live.close()
     return path
@@ -34,45 +34,45 @@ describe('a snapshot', () => {
     symlinkSync(`${path}.real`, path)
   }
 
-  it('keeps the last good document, readable by its owner only, with nothing beside it', async () => {
+  it('a snapshot has the last good document, is readable by its owner only, and leaves no temporary files', async () => {
     const path = await written(newPath())
-    expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual({ source: 'centre', version: '1', text: remoteText })
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual({ source: 'center', version: '1', text: remoteText })
     expect(statSync(path).mode & 0o777).toBe(0o600)
     expect(readdirSync(folder).filter(name => name.endsWith('.new'))).toEqual([])
   })
 
-  it('is in force after a start without the centre, marked as such, until the centre answers', async () => {
+  it('a snapshot is in force after a start without the config center, marked as such, until the center answers', async () => {
     const path = await written(newPath())
-    const centre = new Centre()
-    const { live, after, remoteStatus } = house({ centre, snapshot: path })
-    centre.fail('connection refused')
+    const center = new FakeConfigCenter()
+    const { live, after, remoteStatus } = startLiveRules({ center, snapshot: path })
+    center.fail('connection refused')
     await live.start()
-    expect(limitsOf(live)).toEqual({ ...localLimits, all: '20/1000 centre' })
-    expect(remoteStatus()).toMatchObject({ fromSnapshot: true, version: '1', trouble: 'centre: connection refused' })
-    await after('taken', () => centre.say('rules: [{ id: all, limit: 30/s }]', '2'))
-    expect(limitsOf(live).all).toBe('30/1000 centre')
+    expect(limitsOf(live)).toEqual({ ...localLimits, all: '20/1000 center' })
+    expect(remoteStatus()).toMatchObject({ fromSnapshot: true, version: '1', trouble: 'center: connection refused' })
+    await after('taken', () => center.publish('rules: [{ id: all, limit: 30/s }]', '2'))
+    expect(limitsOf(live).all).toBe('30/1000 center')
     expect(remoteStatus()).toMatchObject({ fromSnapshot: false, version: '2', trouble: undefined })
     await live.close()
     expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({ version: '2' })
   })
 
-  it('loses its mark when the centre says the same', async () => {
+  it('the mark of a snapshot is removed when the config center has the same document', async () => {
     const path = await written(newPath())
-    const centre = new Centre()
-    const { live, onRules, remoteStatus } = house({ centre, snapshot: path })
-    centre.say(remoteText, '5')
+    const center = new FakeConfigCenter()
+    const { live, onRules, remoteStatus } = startLiveRules({ center, snapshot: path })
+    center.publish(remoteText, '5')
     await live.start()
     expect(remoteStatus()).toMatchObject({ fromSnapshot: false, version: '5' })
     expect(onRules).toHaveBeenCalledTimes(1)
   })
 
-  it('stays in force and marked when the centre says nonsense', async () => {
+  it('a snapshot stays in force and marked when the config center has an invalid document', async () => {
     const path = await written(newPath())
-    const centre = new Centre()
-    const { live, remoteStatus } = house({ centre, snapshot: path })
-    centre.say('')
+    const center = new FakeConfigCenter()
+    const { live, remoteStatus } = startLiveRules({ center, snapshot: path })
+    center.publish('')
     await live.start()
-    expect(limitsOf(live).all).toBe('20/1000 centre')
+    expect(limitsOf(live).all).toBe('20/1000 center')
     expect(remoteStatus()).toMatchObject({ fromSnapshot: true, rejected: 1 })
     await live.close()
     expect(JSON.parse(readFileSync(path, 'utf8')).text).toBe(remoteText)
@@ -80,33 +80,33 @@ describe('a snapshot', () => {
 
   it.each([
     ['is empty', (path: string) => writeFileSync(path, '')],
-    ['is half a one', (path: string) => writeFileSync(path, '{"source":"centre","version":"1","text":"rul')],
-    ['is of another shape', (path: string) => writeFileSync(path, '{"source":"centre","version":1,"text":[]}')],
+    ['is half a one', (path: string) => writeFileSync(path, '{"source":"center","version":"1","text":"rul')],
+    ['is of another shape', (path: string) => writeFileSync(path, '{"source":"center","version":1,"text":[]}')],
     ['is null', (path: string) => writeFileSync(path, 'null')],
     [
-      'is another centre’s',
+      'is another center’s',
       (path: string) => writeFileSync(path, JSON.stringify({ source: 'other', version: '1', text: remoteText })),
     ],
     [
-      'holds rules that cannot be obeyed',
-      (path: string) => writeFileSync(path, JSON.stringify({ source: 'centre', version: '1', text: 'rules: []' })),
+      'holds rules that cannot be used',
+      (path: string) => writeFileSync(path, JSON.stringify({ source: 'center', version: '1', text: 'rules: []' })),
     ],
     [
       'is huge',
       (path: string) =>
         writeFileSync(
           path,
-          JSON.stringify({ source: 'centre', version: '1', text: remoteText, more: 'x'.repeat(33 * 1024 * 1024) }),
+          JSON.stringify({ source: 'center', version: '1', text: remoteText, more: 'x'.repeat(33 * 1024 * 1024) }),
         ),
     ],
     ['is a directory', (path: string) => execFileSync('mkdir', [path])],
     ['is a pipe', (path: string) => execFileSync('mkfifo', [path])],
-  ])('is ignored with a warning if it %s', async (_, make) => {
+  ])('a snapshot is ignored with a warning if it %s', async (_, make) => {
     const path = newPath()
     make(path)
-    const centre = new Centre()
-    const { live, remoteStatus } = house({ centre, snapshot: path, startTimeout: '1m' })
-    centre.fail('connection refused')
+    const center = new FakeConfigCenter()
+    const { live, remoteStatus } = startLiveRules({ center, snapshot: path, startTimeout: '1m' })
+    center.fail('connection refused')
     const warned = new Promise<Error>(resolve => process.once('warning', resolve))
     await live.start()
     expect(limitsOf(live)).toEqual(localLimits)
@@ -117,12 +117,12 @@ describe('a snapshot', () => {
     })
   })
 
-  it('is no matter if it is not there', async () => {
+  it('a missing snapshot is no error', async () => {
     const warned = vi.fn()
     process.once('warning', warned)
-    const centre = new Centre()
-    const { live } = house({ centre, snapshot: newPath(), startTimeout: '1m' })
-    centre.fail('connection refused')
+    const center = new FakeConfigCenter()
+    const { live } = startLiveRules({ center, snapshot: newPath(), startTimeout: '1m' })
+    center.fail('connection refused')
     await live.start()
     await turn()
     process.removeListener('warning', warned)
@@ -138,12 +138,12 @@ describe('a snapshot', () => {
     ...(process.getuid?.() === 0
       ? [['belongs to another user', foreign, 'belongs to another user'] as [string, typeof foreign, string]]
       : []),
-  ])('is ignored with a warning if it %s', async (_, spoil, reason) => {
+  ])('a snapshot is ignored with a warning if it %s', async (_, spoil, reason) => {
     const path = await written(newPath())
     spoil(path)
-    const centre = new Centre()
-    const { live, remoteStatus } = house({ centre, snapshot: path, startTimeout: '1m' })
-    centre.fail('connection refused')
+    const center = new FakeConfigCenter()
+    const { live, remoteStatus } = startLiveRules({ center, snapshot: path, startTimeout: '1m' })
+    center.fail('connection refused')
     const warned = new Promise<Error>(resolve => process.once('warning', resolve))
     await live.start()
     expect(limitsOf(live)).toEqual(localLimits)
@@ -151,7 +151,7 @@ describe('a snapshot', () => {
     expect(await warned).toMatchObject({ message: expect.stringMatching(`snapshot ${path} is ignored.*${reason}`) })
   })
 
-  it('is written in the place of a symbolic link, never through it', async () => {
+  it('a snapshot replaces a symbolic link and is never written through it', async () => {
     const path = newPath()
     const target = newPath()
     writeFileSync(target, 'precious')
@@ -162,21 +162,24 @@ describe('a snapshot', () => {
     expect(statSync(path).mode & 0o777).toBe(0o600)
   })
 
-  it('that cannot be written is told of, and the rules are in force all the same', async () => {
-    const centre = new Centre()
-    const { live, after, remoteStatus } = house({ centre, snapshot: join(folder, 'no such folder', 'snapshot.json') })
-    centre.say(remoteText, '1')
+  it('a snapshot that cannot be written is reported, and the rules are still in force', async () => {
+    const center = new FakeConfigCenter()
+    const { live, after, remoteStatus } = startLiveRules({
+      center,
+      snapshot: join(folder, 'no such folder', 'snapshot.json'),
+    })
+    center.publish(remoteText, '1')
     await after('failure', () => live.start())
-    expect(limitsOf(live).all).toBe('20/1000 centre')
-    expect(remoteStatus().trouble).toMatch(/^centre: the snapshot .* cannot be written: ENOENT/)
+    expect(limitsOf(live).all).toBe('20/1000 center')
+    expect(remoteStatus().trouble).toMatch(/^center: the snapshot .* cannot be written: ENOENT/)
   })
 
-  it('is the last of many documents that come while one is written', async () => {
+  it('a snapshot is the last of many documents that come while one is written', async () => {
     const path = newPath()
-    const centre = new Centre()
-    const { live, events } = house({ centre, snapshot: path })
+    const center = new FakeConfigCenter()
+    const { live, events } = startLiveRules({ center, snapshot: path })
     for (let version = 1; version <= 50; version++)
-      centre.say(`rules: [{ id: all, limit: ${version}/s }]`, `${version}`)
+      center.publish(`rules: [{ id: all, limit: ${version}/s }]`, `${version}`)
     await live.start()
     await new Promise<void>(resolve => {
       events.on('taken', ({ version }) => version === '50' && resolve())

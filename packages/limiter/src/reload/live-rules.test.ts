@@ -2,54 +2,54 @@ import { rmSync } from 'node:fs'
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
 import type { Source } from '../sources/source.ts'
-import { Centre, house, limitsOf, local, localLimits } from './fakes/config-center.ts'
+import { FakeConfigCenter, limitsOf, local, localLimits, startLiveRules } from './fakes/config-center.ts'
 
 describe('remote rules', () => {
-  it('win over local ones of the same id, stand behind them otherwise, and may turn one off', async () => {
-    const centre = new Centre()
-    const { live, after } = house({ centre })
-    centre.say(
+  it('remote rules replace local ones with the same id, follow them otherwise, and may disable one', async () => {
+    const center = new FakeConfigCenter()
+    const { live, after } = startLiveRules({ center })
+    center.publish(
       'rules:\n  - { id: more, limit: 7/s }\n  - { id: sms, limit: 1/m, enabled: false }\n  - { id: all, limit: 20/s }\n',
     )
     await live.start()
-    expect(limitsOf(live)).toEqual({ all: '20/1000 centre', sms: 'off 1/60000 centre', more: '7/1000 centre' })
+    expect(limitsOf(live)).toEqual({ all: '20/1000 center', sms: 'off 1/60000 center', more: '7/1000 center' })
     expect(live.document.rules.map(({ id }) => id)).toEqual(['all', 'sms', 'more'])
-    await after('taken', () => centre.say('{"rules": [{"id": "more", "limit": "8/s"}]}'))
-    expect(limitsOf(live)).toEqual({ ...localLimits, more: '8/1000 centre' })
+    await after('taken', () => center.publish('{"rules": [{"id": "more", "limit": "8/s"}]}'))
+    expect(limitsOf(live)).toEqual({ ...localLimits, more: '8/1000 center' })
   })
 
-  it('may name what the local document identifies, and have its store', async () => {
-    const centre = new Centre()
+  it('remote rules may use the dimensions and the store of the local document', async () => {
+    const center = new FakeConfigCenter()
     const text = `identify: { tenant: header:x-tenant }\nstore: { redis: redis://127.0.0.1 }\n${local}`
-    const { live } = house({ centre, text })
-    centre.say('rules: [{ id: t, by: tenant, limit: 1/s, count: distributed }]')
+    const { live } = startLiveRules({ center, text })
+    center.publish('rules: [{ id: t, by: tenant, limit: 1/s, count: distributed }]')
     await live.start()
-    expect(live.document.rules[2]).toMatchObject({ by: ['tenant'], count: 'distributed', origin: 'centre' })
+    expect(live.document.rules[2]).toMatchObject({ by: ['tenant'], count: 'distributed', origin: 'center' })
     expect(live.document.store).toEqual({ redis: ['redis://127.0.0.1'], timeoutMs: 400 })
   })
 
-  it('are told of with their version and when they were taken', async () => {
-    const centre = new Centre()
-    const { live, after, remoteStatus, localStatus, path, file } = house({ centre })
-    expect(remoteStatus()).toEqual({ name: 'centre', role: 'remote', fromSnapshot: false, taken: 0, rejected: 0 })
+  it('the status of remote rules has their version and the time of their last change', async () => {
+    const center = new FakeConfigCenter()
+    const { live, after, remoteStatus, localStatus, path, file } = startLiveRules({ center })
+    expect(remoteStatus()).toEqual({ name: 'center', role: 'remote', fromSnapshot: false, taken: 0, rejected: 0 })
     const since = Date.now()
-    centre.say('rules: [{ id: a, limit: 1/s }]', '7')
+    center.publish('rules: [{ id: a, limit: 1/s }]', '7')
     await live.start()
     expect(remoteStatus()).toMatchObject({ version: '7', taken: 1, rejected: 0, trouble: undefined })
     expect(remoteStatus().takenAt).toBeGreaterThanOrEqual(since)
     expect(localStatus()).toMatchObject({ name: path, role: 'local', version: file.version, taken: 1 })
-    const [told] = await after('taken', () => centre.say('rules: [{ id: a, limit: 2/s }]', '8'))
+    const [told] = await after('taken', () => center.publish('rules: [{ id: a, limit: 2/s }]', '8'))
     expect(told).toEqual(remoteStatus())
     expect(told).toMatchObject({ version: '8', taken: 2 })
   })
 
-  it('said again under another version are not taken again', async () => {
-    const centre = new Centre()
-    const { live, after, onRules, remoteStatus } = house({ centre })
-    centre.say('rules: [{ id: a, limit: 1/s }]', '1')
+  it('remote rules that come again under another version are not applied again', async () => {
+    const center = new FakeConfigCenter()
+    const { live, after, onRules, remoteStatus } = startLiveRules({ center })
+    center.publish('rules: [{ id: a, limit: 1/s }]', '1')
     await live.start()
-    centre.say('rules: [{ id: a, limit: 1/s }]', '2')
-    await after('rejected', () => centre.say('', '3'))
+    center.publish('rules: [{ id: a, limit: 1/s }]', '2')
+    await after('rejected', () => center.publish('', '3'))
     expect(onRules).toHaveBeenCalledTimes(1)
     expect(remoteStatus()).toMatchObject({ version: '2', taken: 1, rejected: 1 })
   })
@@ -58,15 +58,15 @@ describe('remote rules', () => {
 describe('the local file', () => {
   const remoteText = 'rules: [{ id: all, limit: 20/s }]'
 
-  it('is obeyed when it changes, and the remote rules still win', async () => {
-    const centre = new Centre()
-    const { live, after, write, localStatus } = house({ centre })
-    centre.say(remoteText)
+  it('a changed local file is applied, and remote rules still win', async () => {
+    const center = new FakeConfigCenter()
+    const { live, after, write, localStatus } = startLiveRules({ center })
+    center.publish(remoteText)
     await live.start()
     const text = 'answer: { status: 429 }\nrules: [{ id: all, limit: 1/s }, { id: new, limit: 2/s }]'
     const [taken] = await after('taken', () => write(text))
     expect(taken).toMatchObject({ role: 'local', taken: 2 })
-    expect(limitsOf(live)).toEqual({ all: '20/1000 centre', new: '2/1000 file' })
+    expect(limitsOf(live)).toEqual({ all: '20/1000 center', new: '2/1000 file' })
     expect(live.document.answer.status).toBe(429)
     expect(localStatus().trouble).toBeUndefined()
   })
@@ -75,10 +75,10 @@ describe('the local file', () => {
     ['broken', 'rules: [{ id: all'],
     ['empty', ''],
     ['without rules', 'rules: []'],
-  ])('disarms nothing if it is %s', async (_, text) => {
-    const centre = new Centre()
-    const { live, after, write, replace, path, file, localStatus } = house({ centre })
-    centre.say(remoteText)
+  ])('an invalid local file (%s) leaves all rules in force', async (_, text) => {
+    const center = new FakeConfigCenter()
+    const { live, after, write, replace, path, file, localStatus } = startLiveRules({ center })
+    center.publish(remoteText)
     await live.start()
     const before = live.document
     await after('rejected', () => replace(text))
@@ -90,51 +90,51 @@ describe('the local file', () => {
     expect(localStatus().taken).toBe(1)
   })
 
-  it('disarms nothing if it is deleted', async () => {
-    const { live, after, path } = house()
+  it('a deleted local file leaves all rules in force', async () => {
+    const { live, after, path } = startLiveRules()
     void live.start()
     await after('rejected', () => rmSync(path))
     expect(limitsOf(live)).toEqual(localLimits)
   })
 
-  it('is rejected whole where the remote rules cannot be obeyed with it, and taken once they can', async () => {
-    const centre = new Centre()
+  it('a local file is rejected whole while it conflicts with the remote rules, and applied once it does not', async () => {
+    const center = new FakeConfigCenter()
     const text = `identify: { tenant: header:x-tenant }\n${local}`
-    const { live, after, write, path } = house({ centre, text })
-    centre.say('rules: [{ id: t, by: tenant, limit: 1/s }]')
+    const { live, after, write, path } = startLiveRules({ center, text })
+    center.publish('rules: [{ id: t, by: tenant, limit: 1/s }]')
     await live.start()
     const before = live.document
     const [source] = await after('rejected', () => write('rules: [{ id: all, limit: 99/s }]'))
     expect(live.document).toBe(before)
     expect(source.trouble).toBe(
-      `${path}:1:1: the rules of the config centre cannot be obeyed with this document: centre:1:22 rule "t": ` +
+      `${path}:1:1: the rules of the config center cannot be used with this document: center:1:22 rule "t": ` +
         'by "tenant" is not a dimension: write account, device, ip, resource, host, method, header:<name>, query:<name>, cookie:<name>, jwt:<name> or client-certificate:<name>, or define it under identify',
     )
-    await after('rules', () => centre.say('rules: [{ id: t, by: ip, limit: 1/s }]'))
-    expect(limitsOf(live)).toEqual({ all: '99/1000 file', t: '1/1000 centre' })
+    await after('rules', () => center.publish('rules: [{ id: t, by: ip, limit: 1/s }]'))
+    expect(limitsOf(live)).toEqual({ all: '99/1000 file', t: '1/1000 center' })
     expect(live.sources().map(({ trouble }) => trouble)).toEqual([undefined, undefined])
   })
 
-  it('makes good a remote document that was rejected for want of it', async () => {
-    const centre = new Centre()
-    const { live, after, write, remoteStatus } = house({ centre })
-    centre.say('rules: [{ id: t, by: tenant, limit: 1/s }]', '1')
+  it('a changed local file makes a rejected remote document valid', async () => {
+    const center = new FakeConfigCenter()
+    const { live, after, write, remoteStatus } = startLiveRules({ center })
+    center.publish('rules: [{ id: t, by: tenant, limit: 1/s }]', '1')
     await live.start()
     expect(remoteStatus()).toMatchObject({ rejected: 1, taken: 0 })
     await after('rules', () => write(`identify: { tenant: header:x-tenant }\n${local}`))
-    expect(limitsOf(live)).toEqual({ ...localLimits, t: '1/1000 centre' })
+    expect(limitsOf(live)).toEqual({ ...localLimits, t: '1/1000 center' })
     expect(remoteStatus()).toMatchObject({ version: '1', taken: 1, trouble: undefined })
   })
 
-  it('and the centre may change a name together, in whatever order', async () => {
+  it('the local file and the config center may change a name together, in either order', async () => {
     for (const order of ['local first', 'remote first']) {
-      const centre = new Centre()
-      const { live, after, write } = house({ centre, text: `identify: { tenant: header:x-tenant }\n${local}` })
-      centre.say('rules: [{ id: t, by: tenant, limit: 1/s }]')
+      const center = new FakeConfigCenter()
+      const { live, after, write } = startLiveRules({ center, text: `identify: { tenant: header:x-tenant }\n${local}` })
+      center.publish('rules: [{ id: t, by: tenant, limit: 1/s }]')
       await live.start()
       const changes = [
         () => write(`identify: { customer: header:x-tenant }\n${local}`),
-        () => centre.say('rules: [{ id: t, by: customer, limit: 1/s }]'),
+        () => center.publish('rules: [{ id: t, by: customer, limit: 1/s }]'),
       ]
       const [first, second] = order === 'local first' ? changes : changes.toReversed()
       await after('rejected', first!)
@@ -143,8 +143,10 @@ describe('the local file', () => {
     }
   })
 
-  it('cannot name another centre or store while Diana runs', async () => {
-    const { live, after, write, replace, path } = house({ text: `store: { redis: redis://127.0.0.1 }\n${local}` })
+  it('a local file cannot change the config center or the store while the process runs', async () => {
+    const { live, after, write, replace, path } = startLiveRules({
+      text: `store: { redis: redis://127.0.0.1 }\n${local}`,
+    })
     void live.start()
     const [source] = await after('rejected', () => write(`store: { redis: redis://127.0.0.2 }\n${local}`))
     const [other] = await after('rejected', () => replace(`store: { redis: redis://127.0.0.1 }\n${local}`))
@@ -154,37 +156,37 @@ describe('the local file', () => {
 })
 
 describe('close', () => {
-  it('ends a start that waits for the centre, and all that is open', async () => {
+  it('close ends a start that waits for the config center, and all connections', async () => {
     // what earlier tests have left to the disk is not counted
     const open = (): number => process.getActiveResourcesInfo().filter(kind => !kind.startsWith('FSReq')).length
     const before = open()
-    const { live } = house({ startTimeout: '1m' })
+    const { live } = startLiveRules({ startTimeout: '1m' })
     const started = live.start()
     await live.close()
     await started
     expect(open()).toBe(before)
   })
 
-  it('hears nothing more of its sources', async () => {
-    const centre = new Centre()
-    const { live, onRules, write } = house({ centre })
-    centre.say('rules: [{ id: all, limit: 20/s }]')
+  it('close stops updates from all sources', async () => {
+    const center = new FakeConfigCenter()
+    const { live, onRules, write } = startLiveRules({ center })
+    center.publish('rules: [{ id: all, limit: 20/s }]')
     await live.start()
     await live.close()
-    centre.say('rules: [{ id: all, limit: 30/s }]')
+    center.publish('rules: [{ id: all, limit: 30/s }]')
     write('rules: [{ id: all, limit: 40/s }]')
     await turn()
     expect(onRules).toHaveBeenCalledTimes(1)
   })
 
-  it('leaves behind a source that does not listen', async () => {
+  it('close does not wait for a source that ignores its signal', async () => {
     const deaf: Source = {
       name: 'deaf',
       async *watch() {
         await new Promise(() => {})
       },
     }
-    const { live } = house({ centre: deaf, startTimeout: '1m' })
+    const { live } = startLiveRules({ center: deaf, startTimeout: '1m' })
     const started = live.start()
     await live.close()
     await started

@@ -15,7 +15,7 @@ import { overlay } from './overlay.ts'
 import { readSnapshot, removeSnapshot, writeSnapshot } from './snapshot.ts'
 import { Origin, type OriginListener, type SourceStatus } from './source-state.ts'
 
-/** What LiveRules tells whoever runs on its rules. */
+/** What LiveRules reports to the engine. */
 export interface RuleListener extends OriginListener {
   /** A new set of rules is to be in force. May throw: then the old one stays. */
   onRules(document: RuleDocument): void
@@ -23,13 +23,13 @@ export interface RuleListener extends OriginListener {
 
 export interface LiveRulesOptions {
   readonly document: RuleDocument
-  /** The rule file that the document was read from; none when it was given in code. */
+  /** The rule file that the document was read from; undefined if it was given in code. */
   readonly file?: { readonly path: string; readonly version: string; readonly text?: string } | undefined
   readonly remote?: Source | undefined
   readonly vocabulary: Vocabulary
   /** Where long documents are read; in this thread unless given. */
   readonly thread?: DocumentThread | undefined
-  /** Functions in place of words, which rules given in code may name. */
+  /** Functions that rules given in code use instead of names. */
   readonly given?: Pick<GivenFunctions, 'dimension' | 'isEmpty'> | undefined
 }
 
@@ -39,13 +39,13 @@ interface LocalDocument {
   readonly version?: string | undefined
 }
 
-/** Documents that are obeyed together; the remote one as text, since what it means depends on the local one. */
+/** Documents that are in force together; the remote one as text, since its meaning depends on the local one. */
 interface Pair {
   readonly local: LocalDocument
   readonly remote?: SourceDocument | undefined
 }
 
-/** A timer that is set for longer goes off at once. */
+/** A timer that is set for longer fires at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 /** Several people may work on the document at once. */
 const MOST_READ = 3
@@ -53,7 +53,7 @@ const MOST_READ = 3
 /** The origin of rules that the program itself has added. */
 const IN_CODE = 'code'
 
-/** Keeps the rules as their sources say: remote over local, rule by rule, and always the last good ones. */
+/** Keeps the rules of all sources in force: remote rules replace local ones by id, and the last good documents stay. */
 export class LiveRules {
   readonly #parts: LiveRulesOptions
   readonly #listener: RuleListener
@@ -62,16 +62,16 @@ export class LiveRules {
   readonly #remote: Origin
   #document: RuleDocument
   #inForce: Pair
-  /** The newest document of each side, while it is good by itself but not with what the other side says. */
+  /** The newest document of each side, while it is valid by itself but not together with the other side. */
   #waitingLocal: LocalDocument | undefined
   #waitingRemote: SourceDocument | undefined
-  /** Rules that the program itself has added, with their words. */
+  /** Rules that the program itself has added, with their options. */
   readonly #added = new Map<string, { readonly words: RuleOptions; readonly rule: Rule }>()
   #writing: Promise<void> | undefined
-  /** What was read last of each side, so that a long text is read once however often it is asked for. */
+  /** The last parsed document of each side, so that a long text is parsed once. */
   readonly #readLocal = new Map<string, Parsed>()
   #readRemote: { readonly text: string; readonly local: RuleDocument; readonly parsed: Parsed } | undefined
-  /** How many documents were put in force by whoever wrote them. */
+  /** How many documents were put in force by a write. */
   #heard = 0
 
   constructor(parts: LiveRulesOptions, listener: RuleListener) {
@@ -85,7 +85,7 @@ export class LiveRules {
     this.#local.take(file?.version)
   }
 
-  /** Begins to follow the sources; resolves when the centre has answered, or cannot, or the time for it is over. */
+  /** Follows the sources; resolves when the config center has answered or failed, or its timeout is over. */
   async start(): Promise<void> {
     const { file, remote, document } = this.#parts
     const { signal } = this.#ending
@@ -118,7 +118,7 @@ export class LiveRules {
     return this.#document
   }
 
-  /** Adds a rule in code, `read` as a file would say it; one of its id from a source wins. Throws where it cannot be obeyed. */
+  /** Adds a rule in code, parsed by `read`; a rule of a source with its id wins. Throws if the rule cannot be used. */
   add(words: RuleOptions, read: unknown): void {
     const known = this.#added.get(words?.id)
     if (known) {
@@ -141,7 +141,7 @@ export class LiveRules {
     }
   }
 
-  /** Takes away a rule that was added in code; false if there is none of this id. */
+  /** Removes a rule that was added in code; false if there is none with this id. */
   remove(id: string): boolean {
     const added = this.#added.get(id)
     if (added === undefined) return false
@@ -170,18 +170,18 @@ export class LiveRules {
     return this.#parts.remote ? [this.#local.status, this.#remote.status] : [this.#local.status]
   }
 
-  /** Where one side's document comes from; none where it was given in code, or nowhere. */
+  /** The source of one side's document; undefined if it was given in code, or there is none. */
   sourceOf(where: SourceStatus['role']): Source | undefined {
     if (where === 'remote') return this.#parts.remote
     return this.#parts.file && fileSource(this.#parts.file.path)
   }
 
-  /** One side's text in force; none where it was given in code, or nothing was said yet. */
+  /** The text of one side in force; undefined if it was given in code, or there is none yet. */
   textOf(where: SourceStatus['role']): string | undefined {
     return this.#inForce[where]?.text
   }
 
-  /** Reads a text in a thread of its own, if it is long, so that what is asked of it next need not wait for that. */
+  /** Parses a long text in a thread, so that the next operation on it need not wait. */
   async prepare(where: SourceStatus['role'], text: string): Promise<void> {
     const { thread } = this.#parts
     if (!thread) return
@@ -209,7 +209,7 @@ export class LiveRules {
     return parseRemote(text, this.#remote.name, this.#parts.vocabulary, local)
   }
 
-  /** Takes what a source says: at once where it is short, and otherwise when it has been read. */
+  /** Applies a document of a source: at once if it is short, and otherwise when it has been parsed. */
   #whenRead(where: SourceStatus['role'], { text }: SourceDocument, take: () => void): void | Promise<void> {
     if (!this.#parts.thread?.takes(text) || text === this.#inForce[where]?.text) {
       take()
@@ -217,12 +217,12 @@ export class LiveRules {
     }
     const heard = this.#heard
     return this.prepare(where, text).then(() => {
-      // a document that was written meanwhile is newer, and its source will say so
+      // a document that was written meanwhile is newer, and its source will report it
       if (heard === this.#heard && !this.#ending.signal.aborted) take()
     })
   }
 
-  /** What would be in force if one side said this, or what is wrong with it; changes nothing. */
+  /** The rules that would be in force with this document on one side, or its mistakes; changes nothing. */
   consider(where: SourceStatus['role'], text: string): Parsed {
     const { local, remote } = this.#inForce
     if (where === 'remote') return this.#merge({ local, remote: { text, version: '' } })
@@ -232,7 +232,7 @@ export class LiveRules {
     return mistake ? { mistakes: [mistake] } : this.#merge({ local: { document: parsed.document }, remote })
   }
 
-  /** A source was just told this document: it is taken without waiting for the source to say so. */
+  /** This document was just written to its source: it is applied without waiting for the source to report it. */
   hear(where: SourceStatus['role'], document: SourceDocument): void {
     this.#heard += 1
     if (where === 'local') this.#onLocal(document)
@@ -243,7 +243,7 @@ export class LiveRules {
     const { signal } = this.#ending
     const { snapshot, startTimeoutMs = 0 } = this.#parts.document.remote ?? {}
     if (snapshot !== undefined) {
-      // a disk that hangs must not keep the centre away
+      // a disk that hangs must not delay the config center
       await Promise.race([this.#recall(snapshot), pause(startTimeoutMs, signal, { ref: false })])
     }
     const onDocument = async (document: SourceDocument): Promise<void> => {
@@ -260,7 +260,7 @@ export class LiveRules {
     await follow(remote, { onDocument, onError }, signal)
   }
 
-  /** Goes on with what the centre said before the last stop, until it says something again. */
+  /** Applies the last document of the config center before the restart, until the center answers. */
   async #recall(path: string): Promise<void> {
     const ignore = (reason: string, remedy: string): void => {
       process.emitWarning(`the snapshot ${path} is ignored (${reason}): ${remedy}`, { code: 'DIANA_SNAPSHOT_IGNORED' })
@@ -277,7 +277,7 @@ export class LiveRules {
     }
     const pair = { local: this.#inForce.local, remote: { text, version } }
     const [mistake] = this.#take(pair, this.#remote, { fromSnapshot: true })
-    if (mistake) ignore(formatMistake(mistake), 'its rules cannot be obeyed with the local ones; remove it')
+    if (mistake) ignore(formatMistake(mistake), 'its rules cannot be used with the local ones; remove it')
   }
 
   readonly #onLocal = ({ text, version }: SourceDocument): void => {
@@ -303,9 +303,7 @@ export class LiveRules {
     if (first === undefined) return []
     this.#waitingLocal = local
     if (first.file === origin.name) return [first]
-    return [
-      origin.mistake(`the rules of the config centre cannot be obeyed with this document: ${formatMistake(first)}`),
-    ]
+    return [origin.mistake(`the rules of the config center cannot be used with this document: ${formatMistake(first)}`)]
   }
 
   #unchangeable(document: RuleDocument): Mistake | undefined {
@@ -333,7 +331,7 @@ export class LiveRules {
     this.#remote.reject(mistakes)
   }
 
-  /** Processes that start now find no document either: running ones obey the same rules, the local ones. */
+  /** Processes that start now find no document either, so running ones use the same rules: the local ones. */
   #onMissing(): void {
     const { local, remote } = this.#inForce
     if (remote === undefined) {
@@ -345,7 +343,7 @@ export class LiveRules {
     if (mistakes.length > 0) this.#remote.reject(mistakes)
   }
 
-  /** Puts a pair in force, whole; or says what is wrong with it, and changes nothing. */
+  /** Puts a pair of documents in force, whole; or returns its mistakes, and changes nothing. */
   #take(pair: Pair, news: Origin, options: { readonly fromSnapshot?: boolean } = {}): readonly Mistake[] {
     const { document, mistakes } = this.#merge(pair)
     if (document === undefined) return mistakes
@@ -382,7 +380,7 @@ export class LiveRules {
     if (path !== undefined && !fromSnapshot) this.#writing ??= this.#write(path)
   }
 
-  /** Writes what the centre said last; while it writes, the centre may say more. */
+  /** Writes the last document of the config center; while it writes, another may come. */
   async #write(path: string): Promise<void> {
     const source = this.#remote.name
     let isWritten = (_: SourceDocument | undefined): boolean => false
@@ -404,7 +402,7 @@ function from(rules: readonly Rule[], origin: string): Rule[] {
   return rules.map(rule => ({ ...rule, origin }))
 }
 
-/** Rules with those that the program added behind them, as far as no other rule has their id. */
+/** The rules, followed by those that the program added, unless another rule has their id. */
 function withAdded(rules: readonly Rule[], added: readonly Rule[]): readonly Rule[] {
   if (added.length === 0) return rules
   const known = new Set(rules.map(rule => rule.id))

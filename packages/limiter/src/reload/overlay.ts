@@ -1,6 +1,6 @@
 import type { Rule } from '../rules/rule.ts'
 
-/** Local rules, with remote ones of the same id in their place and the other remote ones behind them. */
+/** Local rules, replaced by remote ones with the same id, and followed by the other remote rules. */
 export function overlay(local: readonly Rule[], remote: readonly Rule[]): Rule[] {
   const winning = new Map(remote.map(rule => [rule.id, rule]))
   const replaced = local.map(rule => winning.get(rule.id) ?? rule)

@@ -60,7 +60,7 @@ async function limiterOf(config: string): Promise<Limiter> {
 }
 
 describe('a module named under plugins', () => {
-  it('brings an algorithm, a dimension and a source that rules may name', async () => {
+  it('a plugin module adds an algorithm, a dimension and a source that rules may name', async () => {
     file('own/words.mjs', plugin)
     const config = file('diana.yaml', `plugins: [./own/words.mjs]\nremote: { fixed: '3' }\n${rules}`)
     const limiter = await limiterOf(config)
@@ -73,7 +73,7 @@ describe('a module named under plugins', () => {
     expect(verdicts.map(({ allowed, rule }) => rule ?? allowed)).toEqual([true, true, 'own', true, 'added'])
   })
 
-  it('may be a package, seen from the rule file', async () => {
+  it('a plugin may be a package that is resolved from the rule file', async () => {
     const manifest = (exports: unknown) => JSON.stringify({ name: 'own-words', type: 'module', exports })
     file('with-package/node_modules/own-words/package.json', manifest('./words.js'))
     file('with-package/node_modules/own-words/words.js', plugin)
@@ -86,7 +86,7 @@ describe('a module named under plugins', () => {
     expect(limiter.status().rules).toMatchObject([{ algorithm: 'ever' }])
   })
 
-  it('still needs its words to be right', async () => {
+  it('options of a plugin are validated', async () => {
     file('own/words.mjs', plugin)
     const config = file(
       'diana.yaml',
@@ -121,7 +121,7 @@ describe('a module named under plugins', () => {
       /exports dimensions\[1\], which is none: it needs a name and a function read$/,
     ],
     ['brings a name that is taken', './taken.mjs', /two algorithms are named token-bucket: give one another name$/],
-  ])('that %s is an error that says so', async (_, name, message) => {
+  ])('a plugin that %s is reported as an error', async (_, name, message) => {
     file('throws.mjs', 'throw new Error("broken on purpose")')
     file('throws-text.mjs', 'throw "just text"')
     file('text.mjs', 'this is a letter')
@@ -150,8 +150,8 @@ describe('pluginsNamedIn', () => {
   })
 })
 
-describe('gatherWords', () => {
-  it('takes a plugin that was loaded twice once', async () => {
+describe('mergeExtensions', () => {
+  it('mergeExtensions takes a plugin that was loaded twice only once', async () => {
     const path = file('own/words.mjs', plugin)
     const twice = [...(await importPlugins([path], 'a')), ...(await importPlugins([path], 'b'))]
     expect(mergeExtensions({}, twice).algorithms.map(({ name }) => name)).toEqual([
@@ -160,13 +160,13 @@ describe('gatherWords', () => {
     ])
   })
 
-  it('puts what is given in the place of Diana’s own', () => {
+  it('mergeExtensions replaces built-in members with given ones', () => {
     const given = algorithms.slice(0, 2)
     expect(mergeExtensions({ algorithms: given }, []).algorithms).toEqual(given)
   })
 })
 
-it('a module of this house is found by its absolute path', async () => {
+it('a plugin module is found by its absolute path', async () => {
   const path = fileURLToPath(new URL('../algorithms/index.ts', import.meta.url))
   const [plugin] = await importPlugins([path], 'anywhere')
   expect(plugin!.algorithms).toHaveLength(algorithms.length)

@@ -14,27 +14,27 @@ import { LARGEST_BYTES } from '../sources/client/text.ts'
 import { sources } from '../sources/index.ts'
 import type { SourceKind } from '../sources/source.ts'
 
-/** What a module may add to the words of rules, under these names among its exports. */
+/** What a plugin may export: lists of algorithms, dimensions and sources. */
 export interface Plugin {
   readonly algorithms?: readonly Algorithm[] | undefined
   readonly dimensions?: readonly Dimension[] | undefined
   readonly sources?: readonly SourceKind[] | undefined
 }
 
-/** All the words that rules may use. */
+/** All algorithms, dimensions and sources that rules may name. */
 export type Extensions = { readonly [Kind in keyof Plugin]-?: NonNullable<Plugin[Kind]> }
 
 const own: Extensions = { algorithms, dimensions, sources }
 const kinds = Object.keys(own) as (keyof Extensions)[]
 
-/** The function without which a word of each kind means nothing. */
+/** The method that a member of each kind must have. */
 const makers: Readonly<Record<keyof Extensions, string>> = {
   algorithms: 'meter',
   dimensions: 'read',
   sources: 'create',
 }
 
-/** Diana's own words, or those given in their place, with those of plugins behind them. */
+/** The built-in members, or the given ones, followed by those of plugins. */
 export function mergeExtensions(given: Plugin, plugins: readonly Plugin[]): Extensions {
   return {
     algorithms: gather('algorithms', given.algorithms ?? own.algorithms, plugins),
@@ -43,22 +43,25 @@ export function mergeExtensions(given: Plugin, plugins: readonly Plugin[]): Exte
   }
 }
 
-function gather<Word extends { readonly name: string }>(
+function gather<Member extends { readonly name: string }>(
   kind: keyof Extensions,
-  first: readonly Word[],
+  first: readonly Member[],
   plugins: readonly Plugin[],
-): Word[] {
-  // a plugin may be named in several places, and is loaded once
-  const words = new Set([...first, ...plugins.flatMap(plugin => (plugin[kind] ?? []) as unknown as readonly Word[])])
+): Member[] {
+  // a plugin may be named several times, and is loaded once
+  const members = new Set([
+    ...first,
+    ...plugins.flatMap(plugin => (plugin[kind] ?? []) as unknown as readonly Member[]),
+  ])
   const names = new Set<string>()
-  for (const { name } of words) {
+  for (const { name } of members) {
     if (names.has(name)) throw new DianaError('BAD_RULES', `two ${kind} are named ${name}: give one another name`)
     names.add(name)
   }
-  return [...words]
+  return [...members]
 }
 
-/** The plugins that a rule file names under `plugins`; what is not a list of names is left for the parser to tell. */
+/** The plugins that a rule file names under `plugins`; what is not a list of names is left to the parser to report. */
 export function pluginsNamedIn(text: string): string[] {
   // most files name none, and a large one takes long to read
   if (!text.includes('plugins') || Buffer.byteLength(text) > LARGEST_BYTES) return []
@@ -68,7 +71,7 @@ export function pluginsNamedIn(text: string): string[] {
   return names.filter(name => typeof name === 'string')
 }
 
-/** Imports plugins; a path is seen from `from`, the file that names them, and a bare name is a package. */
+/** Imports plugins; a path is relative to `from`, the file that names them, and a bare name is a package. */
 export async function importPlugins(names: readonly string[], from: string): Promise<Plugin[]> {
   return await Promise.all(names.map(name => importPlugin(name, from)))
 }
@@ -90,7 +93,7 @@ async function importPlugin(name: string, from: string): Promise<Plugin> {
 async function importModule(name: string, from: string): Promise<Record<string, unknown>> {
   if (name.startsWith('.') || isAbsolute(name)) {
     const path = resolve(dirname(from), name)
-    // importing a pipe would wait for ever
+    // importing a pipe would wait forever
     await assertRegularFile(path)
     return await importAsIs(pathToFileURL(path).href)
   }
@@ -103,16 +106,16 @@ async function importModule(name: string, from: string): Promise<Record<string, 
   }
 }
 
-/** Imports what only the running program knows: bundlers leave it to Node. */
+/** Imports a module that is known only at run time: bundlers leave it to Node. */
 function importAsIs(name: string): Promise<Record<string, unknown>> {
   return import(/* webpackIgnore: true */ /* @vite-ignore */ name)
 }
 
 function faultIn(kind: keyof Extensions, list: unknown): string | undefined {
   if (!Array.isArray(list)) return `exports ${kind} that are no list: write export const ${kind} = [yours]`
-  const isWord = (one: unknown): boolean =>
+  const isMember = (one: unknown): boolean =>
     isMap(one) && typeof one.name === 'string' && typeof one[makers[kind]] === 'function'
-  const bad = list.findIndex(one => !isWord(one))
+  const bad = list.findIndex(one => !isMember(one))
   if (bad < 0) return undefined
   return `exports ${kind}[${bad}], which is none: it needs a name and a function ${makers[kind]}`
 }

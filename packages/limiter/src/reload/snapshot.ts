@@ -3,7 +3,7 @@ import type { Stats } from 'node:fs'
 import { rename, rm, writeFile } from 'node:fs/promises'
 import { fileFault, readRegularFile } from '../common/regular-file.ts'
 
-/** What a config centre said last, kept on disk for a start without it. */
+/** The last document of a config center, kept on disk for a start without it. */
 export interface Snapshot {
   readonly source: string
   readonly version: string
@@ -16,7 +16,7 @@ const writableByOthers = 0o022
 
 const ownRemedy = 'it must be a regular file of this user or root that nobody else may write; remove it'
 
-/** The snapshot, if there is one that can be read; `onIgnored` is told why one that is there is not used, and what to do. */
+/** The snapshot, if there is one that can be read; `onIgnored` gets the reason why an existing one is not used, and the remedy. */
 export async function readSnapshot(
   path: string,
   onIgnored: (reason: string, remedy: string) => void = () => {},
@@ -48,14 +48,14 @@ export async function removeSnapshot(path: string): Promise<void> {
   await rm(path, { force: true })
 }
 
-/** Rules that another user could have written are not obeyed. */
+/** Rules that another user could have written are not used. */
 function assertOwn({ uid, mode }: Stats): void {
   const own = process.geteuid?.()
   if (own !== undefined && uid !== own && uid !== 0) throw new Error('it belongs to another user')
   if (own !== undefined && (mode & writableByOthers) !== 0) throw new Error('others may write it')
 }
 
-/** Writes a new file beside and renames it, so that a crash leaves the old one or the new one, and no link is followed. */
+/** Writes a new file beside it and renames that, so that a crash leaves the old one or the new one, and no link is followed. */
 export async function writeSnapshot(path: string, snapshot: Snapshot): Promise<void> {
   const beside = `${path}.${randomUUID()}.new`
   try {

@@ -1,23 +1,23 @@
 import { formatMistake, type Mistake } from '../rules/mistake.ts'
 
-/** What is known of one place that rules come from. */
+/** The status of one source of rules. */
 export interface SourceStatus {
   /** For people, without credentials. */
   readonly name: string
   readonly role: 'local' | 'remote'
-  /** The document in force, by the source's own mark; none until one was taken. */
+  /** The version of the document in force; undefined until one was applied. */
   readonly version?: string | undefined
   /** Milliseconds since 1970. */
   readonly takenAt?: number | undefined
-  /** The document in force is the copy on disk of what the centre said before the start. */
+  /** The document in force is the snapshot of the config center from before the start. */
   readonly fromSnapshot: boolean
   readonly taken: number
   readonly rejected: number
-  /** Why the newest document was not taken, or why the source cannot be read; none when all is well. */
+  /** Why the newest document was not applied, or why the source cannot be read; undefined if neither. */
   readonly trouble?: string | undefined
 }
 
-/** Who is told what becomes of a source's documents. */
+/** Listeners for what happens to the documents of a source. */
 export interface OriginListener {
   onTaken(source: SourceStatus): void
   onRejected(source: SourceStatus, mistakes: readonly Mistake[]): void
@@ -26,7 +26,7 @@ export interface OriginListener {
   onMissing(source: SourceStatus): void
 }
 
-/** Keeps account of one source: each event is counted, remembered and told. */
+/** Records the status of one source: each event is counted, stored and reported. */
 export class Origin {
   readonly #listener: OriginListener
   #status: SourceStatus
@@ -53,13 +53,13 @@ export class Origin {
     this.#listener.onTaken(this.#status)
   }
 
-  /** The document in force was said again. */
+  /** The source has the document in force again. */
   confirm(version: string | undefined): void {
     if (this.#status.fromSnapshot) this.take(version)
     else this.#status = { ...this.#status, version, trouble: undefined }
   }
 
-  /** There is no document, or none any more. */
+  /** The source has no document, or no longer has one. */
   miss(): void {
     const trouble = `${this.name}: there is no document, so the local rules are in force; write it, or remove remote`
     const isKnown = this.#status.trouble === trouble
@@ -79,7 +79,7 @@ export class Origin {
     this.#listener.onFailure(this.#status)
   }
 
-  /** Something wrong with the whole of a document. */
+  /** A mistake of a document as a whole. */
   mistake(message: string): Mistake {
     return { file: this.name, line: 1, column: 1, message }
   }

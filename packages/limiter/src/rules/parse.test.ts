@@ -29,7 +29,7 @@ const read = (text: string, vocabulary = own) => parseText(text, 'diana.yaml', v
 const said = (parsed: Parsed) => parsed.mistakes.map(formatMistake)
 
 describe('a bad file', () => {
-  it.each(filesIn('bad'))('%s has exactly the mistake in its first line', file => {
+  it.each(filesIn('bad'))('the bad file %s has exactly the mistake in its first line', file => {
     const [, line, column, what] = /^# expect (\d+):(\d+) (.+)\n/.exec(textOf(file))!
     const { document, mistakes } = parseText(textOf(file), file, own)
     expect(document).toBeUndefined()
@@ -44,7 +44,7 @@ describe('a bad file', () => {
     expect(said(read('rules: 5'))).toEqual(['diana.yaml:1:8: rules must be a list, not 5'])
   })
 
-  it('tells all its mistakes, in the order of the lines', () => {
+  it('a bad file reports all its mistakes in the order of the lines', () => {
     const parsed = read(`
 trustProxy: -1
 rules:
@@ -74,14 +74,14 @@ store: {}
     ])
   })
 
-  it('tells at most 50 mistakes', () => {
+  it('a bad file reports at most 50 mistakes', () => {
     const rules = Array.from({ length: 60 }, (_, index) => `  - { id: r${index}, limit: 5 }\n`)
     const { mistakes } = read(`rules:\n${rules.join('')}`)
     expect(mistakes).toHaveLength(50)
     expect(mistakes.at(-1)).toMatchObject({ line: 51, rule: 'r49' })
   })
 
-  it('shows no control characters, no endless text and no password', () => {
+  it('the mistakes of a bad file show no control characters, no very long text and no password', () => {
     const rule = `"\\e[31m${'x'.repeat(500)}"`
     const text = `store: { redis: rediss, timeout: redis://u:secret@h/0 }\nrules: [{ id: ${rule}, limit: "\\u202e5/s" }]`
     const whole = said(read(text)).join('\n')
@@ -109,7 +109,7 @@ describe('a document beyond all bounds', () => {
     expect(read(text).mistakes[0]?.message).toContain(what)
   })
 
-  it('in code is a mistake too', () => {
+  it('options in code beyond the bounds are a mistake too', () => {
     const rules = Array.from({ length: 10_001 }, (_, index) => ({ id: `r${index}`, limit: '5/s' }))
     expect(said(parseOptions({ rules }, own))).toEqual([
       'options:0:0: rules must be at most a list of 10000, not 10001',
@@ -120,7 +120,7 @@ describe('a document beyond all bounds', () => {
     ])
   })
 
-  it('leaves stack traces as they were', () => {
+  it('a very deep document does not change the stack trace limit', () => {
     const before = Error.stackTraceLimit
     read(']')
     expect(Error.stackTraceLimit).toBe(before)
@@ -128,11 +128,11 @@ describe('a document beyond all bounds', () => {
 })
 
 describe('a good file', () => {
-  it.each(filesIn('good'))('%s is taken', file => {
+  it.each(filesIn('good'))('the good file %s is accepted', file => {
     expect(said(parseText(textOf(file), file, own))).toEqual([])
   })
 
-  it('has every word in its place', () => {
+  it('a good file is parsed with all its options', () => {
     const { document } = parseText(textOf('good/every-word.yaml'), 'every-word.yaml', own)
     expect(document).toMatchObject({
       identify: {
@@ -185,7 +185,7 @@ describe('a good file', () => {
     expect(rules.held?.limits).toEqual([{ count: 50, periodMs: 0 }])
   })
 
-  it('says the same in JSON and in YAML', () => {
+  it('a good file means the same in JSON and in YAML', () => {
     const { document } = parseText(textOf('good/tabs.json'), 'tabs.json', own)
     expect(parseText(JSON.stringify(JSON.parse(textOf('good/tabs.json'))), 'one-line.json', own).document).toEqual(
       document,
@@ -193,11 +193,11 @@ describe('a good file', () => {
     expect(parseOptions(JSON.parse(textOf('good/tabs.json')), own).document).toEqual(document)
   })
 
-  it('counts in this process without a store', () => {
+  it('a good file without a store counts in this process', () => {
     expect(read(ruleOf('limit: 5/s')).document).toMatchObject({ rules: [{ count: 'local' }], trustProxy: 0 })
   })
 
-  it('may repeat a part by an anchor', () => {
+  it('a good file may use YAML anchors', () => {
     const { document } = parseText(textOf('good/anchors.yaml'), 'anchors.yaml', own)
     const [orders, perAddress, writes] = document!.rules
     expect(perAddress?.match).toEqual(orders?.match)
@@ -237,7 +237,7 @@ describe('options of other rate limiters', () => {
     sources: [],
   }
 
-  it('are known once they are passed', () => {
+  it('the options of a passed algorithm are known', () => {
     const { document } = read(ruleOf('limit: 5/s, by: [shop, claim:sub], sides: 20'), vocabulary)
     expect(document?.rules).toMatchObject([{ algorithm: 'dice', options: { sides: 20 }, by: ['shop', 'claim:sub'] }])
     expect(read(ruleOf('limit: 5, algorithm: tray, lid: true'), vocabulary).document?.rules).toMatchObject([
@@ -245,7 +245,7 @@ describe('options of other rate limiters', () => {
     ])
   })
 
-  it('are unknown otherwise', () => {
+  it('the options of an algorithm that was not passed are unknown', () => {
     expect(said(read(ruleOf('limit: 5/s, by: shop')))[0]).toContain('by "shop" is not a dimension: write account')
     expect(said(read(ruleOf('limit: 5/s, by: ip'), vocabulary))[0]).toContain(
       'write account, device, shop or claim:<name>',
@@ -271,7 +271,7 @@ describe('options of other rate limiters', () => {
     ])
   })
 
-  it('what an algorithm cannot count is a mistake at the word it names', () => {
+  it('an InvalidLimitError is a mistake at the option it names', () => {
     expect(read('rules:\n- id: a\n  limit: [500/s, 600/s]\n  sides: 3\n', vocabulary).mistakes).toEqual([
       { file: 'diana.yaml', line: 4, column: 10, rule: 'a', message: 'sides are too few; use more' },
     ])
@@ -282,18 +282,18 @@ describe('options of other rate limiters', () => {
 })
 
 describe('options in code', () => {
-  it('use the words of the file', () => {
+  it('options in code have the names of the rule file', () => {
     const rules = [{ id: 'a', by: 'tenant', limit: '5/s' }]
     const { document } = parseOptions({ rules, identify: { tenant: 'header:x-tenant' }, store: undefined }, own)
     expect(document).toMatchObject({ identify: { tenant: ['header:x-tenant'] }, rules: [{ id: 'a', by: ['tenant'] }] })
   })
 
-  it('may be without rules', () => {
+  it('options in code may have no rules', () => {
     expect(parseOptions({}, own).document).toEqual(taken)
     expect(parseOptions({ rules: [] }, own).document).toEqual(taken)
   })
 
-  it('name the path of a mistake', () => {
+  it('options in code name the path of a mistake', () => {
     const rules = [{ id: 'a', limit: '5/s' }, { id: 'b', limit: ['5/s', '5/sec'], whenFul: 'wait' }, 7]
     expect(said(parseOptions({ rules, anwser: {} }, own))).toEqual([
       'options:0:0: anwser is not a known option: did you mean answer?',
@@ -306,7 +306,7 @@ describe('options in code', () => {
     ])
   })
 
-  it('are never polluted by a prototype', () => {
+  it('options in code ignore inherited properties', () => {
     const options = JSON.parse(
       '{ "identify": { "__proto__": "ip", "constructor": "ip" }, "__proto__": { "rules": 1 } }',
     )
@@ -315,7 +315,7 @@ describe('options in code', () => {
   })
 })
 
-describe('whatever comes', () => {
+describe('random documents', () => {
   const isSound = ({ document, mistakes }: Parsed) => (document ? mistakes.length === 0 : mistakes.length > 0)
 
   it('any text is a document or has a mistake', () => {

@@ -52,7 +52,7 @@ export function createRuleReader(surroundings: Surroundings): RuleReader {
   }
 }
 
-/** Words that mean nothing in the company they are in. */
+/** Options that have no effect together with the others. */
 function unusedOptions(options: Readonly<Record<string, unknown>>, { hasStore }: Surroundings): Problem[] {
   const problems: Problem[] = []
   const add = (name: string, what: string, atName: boolean) => problems.push({ path: [name], atName, what })
@@ -71,7 +71,7 @@ function unusedOptions(options: Readonly<Record<string, unknown>>, { hasStore }:
   return problems
 }
 
-/** Only its id means something: that no rule of the name is in force. */
+/** Only its id matters: no rule with this id is in force. */
 function ruleThatIsOff(id: string, { name }: Algorithm): Rule {
   const rest = { match: {}, by: [], options: {}, limits: [], queue: { size: 1 } } as const
   return { id, enabled: false, algorithm: name, ...rest, count: 'local', whenFull: 'refuse', whenStoreDown: 'share' }
@@ -117,7 +117,7 @@ function toRule(options: RuleInput, algorithm: Algorithm, { hasStore }: Surround
   }
 }
 
-/** Tries each limit with its algorithm, which alone knows which numbers it can count. */
+/** Tries each limit with its algorithm, which alone knows the numbers that it can count. */
 function invalidLimits(rule: Rule, algorithm: Algorithm, hasLevels: boolean): Problem[] {
   const { timeoutMs } = rule.queue
   const timeoutUs = timeoutMs === undefined ? undefined : timeoutMs * 1000

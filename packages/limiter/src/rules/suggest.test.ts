@@ -16,6 +16,6 @@ it.each([
   ['', undefined],
   ['x', undefined],
   ['b'.repeat(100_000), undefined],
-])('by %.20s one means %s', (typed, meant) => {
+])('the unknown name %.20s gets the suggestion %s', (typed, meant) => {
   expect(suggest(typed, names)).toBe(meant)
 })

@@ -26,13 +26,13 @@ export function ruleToInput(options: RuleOptions, given: GivenFunctions): unknow
     ...(by !== undefined && { by: toInput(by, `${id}.by`, given) }),
     // a cost from the application's own function is trusted up to the largest count
     ...(typeof cost === 'function' && {
-      cost: { from: given.wordFor(`${id}.cost`, cost), least: 0, most: MAX_COST },
+      cost: { from: given.nameFor(`${id}.cost`, cost), least: 0, most: MAX_COST },
     }),
   }
 }
 
 function toInput(value: unknown, name: string, given: GivenFunctions): unknown {
-  if (typeof value === 'function') return given.wordFor(name, value as CallReader)
+  if (typeof value === 'function') return given.nameFor(name, value as CallReader)
   if (!Array.isArray(value)) return value
   return value.map((item, index) => toInput(item, `${name}.${index}`, given))
 }

@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { below, parseAddress, showAddress } from './address.ts'
 
 describe('an address', () => {
-  it('gives up its credentials, which no message may show', () => {
+  it('the credentials of an address are removed, so that no message shows them', () => {
     const address = parseAddress('https://us%40er:pa%2Fss@host:1/base/?dc=eu#here', { token: 'sesame' })
     const { url, ...rest } = address
     expect(url.href).toBe('https://host:1/base/?dc=eu')
@@ -11,7 +11,7 @@ describe('an address', () => {
     expect(showAddress(url)).toBe('https://host:1/base')
   })
 
-  it('takes what stands beside it before what is in it, and that before the environment', () => {
+  it('credentials in options win over those in the address, and those over the environment', () => {
     process.env.DIANA_REMOTE_USERNAME = 'env-user'
     process.env.DIANA_REMOTE_PASSWORD = 'env-password'
     onTestFinished(() => {
@@ -23,16 +23,16 @@ describe('an address', () => {
     expect(parseAddress('http://a:b@host', { password: 'c' })).toMatchObject({ username: 'a', password: 'c' })
   })
 
-  it('may hold a password that is no valid escape', () => {
+  it('an address may have a password that is not validly percent-encoded', () => {
     expect(parseAddress('http://a:100%@host', {}).password).toBe('100%')
   })
 
-  it('keeps its path and its query when something is asked below it', () => {
+  it('an address keeps its path and query when a path is appended', () => {
     const { url } = parseAddress('http://host/base/?dc=eu', {})
     expect(below(url, '/v1/kv/a%2Fb', { index: '1' }).href).toBe('http://host/base/v1/kv/a%2Fb?dc=eu&index=1')
   })
 
-  it('that is none is refused without being shown', () => {
+  it('an invalid address is refused without being shown', () => {
     expect(() => parseAddress('htp://user:hunter2@host', {})).toThrow(
       /^must be a URL that begins with http:\/\/ or https:\/\/, such as http:\/\/127.0.0.1$/,
     )

@@ -8,7 +8,7 @@ export interface Address {
   readonly username?: string | undefined
   readonly password?: string | undefined
   readonly token?: string | undefined
-  /** What no message may show. */
+  /** The secrets, which no message may show. */
   readonly secrets: readonly string[]
 }
 
@@ -52,7 +52,7 @@ export function below(url: URL, path: string, query: Readonly<Record<string, str
   return whole
 }
 
-/** The Authorization header of HTTP Basic, where there is a user. */
+/** The Authorization header of HTTP Basic, if there is a user. */
 export function basicHeader({ username, password }: Credentials): Record<string, string> {
   if (username === undefined) return {}
   return { authorization: `Basic ${Buffer.from(`${username}:${password ?? ''}`).toString('base64')}` }

@@ -37,7 +37,7 @@ describe('apollo keeps the promises of a source', () => {
 })
 
 describe('apollo', () => {
-  it('reads, is notified, and reads with the messages of the notification', async () => {
+  it('apollo reads, is notified, and reads with the messages of the notification', async () => {
     const { double, watch } = await createWatch()
     double.put('content', 'one')
     expect((await watch.next()).value).toEqual({ text: 'one', version: '20261115-101' })
@@ -60,7 +60,7 @@ describe('apollo', () => {
     ])
   })
 
-  it('polls again after a 304', async () => {
+  it('apollo polls again after a 304', async () => {
     const { double, watch } = await createWatch({}, { holdMs: 1 })
     await watch.next()
     const next = watch.next()
@@ -69,7 +69,7 @@ describe('apollo', () => {
     expect((await next).value.text).toBe('one')
   })
 
-  it('reads one item of a namespace of properties', async () => {
+  it('apollo reads one item of a namespace of properties', async () => {
     const namespace = 'application.properties'
     const { double, watch } = await createWatch({ namespace, key: 'diana.rules' }, { namespace: 'application' })
     double.put('diana.rules', 'one')
@@ -78,7 +78,7 @@ describe('apollo', () => {
     expect((await watch.next()).value.text).toBe('')
   })
 
-  it('signs what it asks with the access key', async () => {
+  it('apollo signs its requests with the access key', async () => {
     const { double, watch } = await createWatch({ token: 'sesame' }, { accessKey: 'sesame' })
     double.put('content', 'one')
     expect((await watch.next()).value.text).toBe('one')
@@ -95,7 +95,7 @@ describe('apollo', () => {
     ['/notifications/v2', '[]'],
     ['/notifications/v2', '[{"notificationId":"1"}]'],
     ['/notifications/v2', '<html>'],
-  ])('throws when %s answers %s', async (path, body) => {
+  ])('apollo throws when %s answers %s', async (path, body) => {
     const config = '{"configurations":{"content":"fine"},"releaseKey":"1"}'
     const double = await createHttpDouble(({ url }, response) => {
       send(response, 200, url.pathname === path ? body : config)

@@ -37,7 +37,7 @@ describe('consul keeps the promises of a source', () => {
 })
 
 describe('consul', () => {
-  it('asks without waiting first, then waits for the next index', async () => {
+  it('consul reads without waiting first, then waits for the next index', async () => {
     const { double, watch } = await createWatch()
     double.put(key, 'one')
     expect((await watch.next()).value).toEqual({ text: 'one', version: '11' })
@@ -48,7 +48,7 @@ describe('consul', () => {
     expect(double.queries).toEqual(['index=0&wait=55000ms', 'index=11&wait=55000ms'])
   })
 
-  it('asks again when its time was over or when it was woken for nothing', async () => {
+  it('consul polls again after a timeout or an answer without a change', async () => {
     const { double, watch } = await createWatch({ wait: '100ms' })
     double.put(key, 'one')
     await watch.next()
@@ -61,7 +61,7 @@ describe('consul', () => {
     expect(double.queries.slice(1).every(query => query.startsWith('index=11&'))).toBe(true)
   })
 
-  it('begins at 0 again when the index goes down', async () => {
+  it('consul begins at 0 again when the index goes down', async () => {
     const { double, watch } = await createWatch()
     double.put(key, 'one')
     await watch.next()
@@ -74,14 +74,14 @@ describe('consul', () => {
     expect(double.queries.map(query => query.split('&')[0])).toEqual(['index=0', 'index=11', 'index=0', 'index=1'])
   })
 
-  it('sends its token, and says when it is refused', async () => {
+  it('consul sends its token, and reports when it is refused', async () => {
     const allowed = await createWatch({ token: 'sesame' }, { token: 'sesame' })
     expect((await allowed.watch.next()).value.text).toBe('')
     const refused = await createWatch({ token: 'wrong' }, { token: 'sesame' })
     await expect(refused.watch.next()).rejects.toThrow('refused the credentials (HTTP 403)')
   })
 
-  it('does not take the 404 of another server for a key that is missing', async () => {
+  it('consul does not treat a 404 of another server as a missing key', async () => {
     const { createHttpDouble, send } = await import('./fakes/fake-http.ts')
     const double = await createHttpDouble((_asked, response) => send(response, 404, 'no such page'))
     onTestFinished(() => double.stop())
@@ -91,7 +91,7 @@ describe('consul', () => {
   })
 
   it.each(['[]', '{}', 'null', '[{"Value":1,"ModifyIndex":1}]', '[{"Value":"/w==","ModifyIndex":1}]', 'rules: []'])(
-    'throws at %s',
+    'consul throws at %s',
     async body => {
       const { createHttpDouble, send } = await import('./fakes/fake-http.ts')
       const double = await createHttpDouble((_asked, response) => send(response, 200, body, { 'x-consul-index': '1' }))

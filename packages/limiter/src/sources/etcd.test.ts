@@ -77,7 +77,7 @@ describe('etcd keeps the promises of a source', () => {
 })
 
 describe('etcd', () => {
-  it('gives each document the revision that wrote it', async () => {
+  it('etcd gives each document the revision that wrote it', async () => {
     const key = newKey()
     const watch = read(`http://${server.authority}`, { key })
     expect((await watch.next()).value).toEqual({ text: '', version: '0', isMissing: true })
@@ -90,7 +90,7 @@ describe('etcd', () => {
     expect(revisions).toEqual([revisions[0], revisions[0]! + 1, revisions[0]! + 2])
   })
 
-  it('watches from the revision after the one it read, so that nothing between is lost', async () => {
+  it('etcd watches from the revision after the one it read, so that nothing between is lost', async () => {
     const key = newKey()
     await server.put(key, 'one')
     let isLate = false
@@ -139,7 +139,7 @@ describe('etcd', () => {
     expect((await next).value.text).toBe('one')
   })
 
-  it('is not confused by other keys', async () => {
+  it('etcd ignores changes of other keys', async () => {
     const key = newKey()
     const watch = read(`http://${server.authority}`, { key })
     await watch.next()
@@ -148,7 +148,7 @@ describe('etcd', () => {
     expect((await watch.next()).value.text).toBe('mine')
   })
 
-  it('logs in, and again when its token no longer holds', async () => {
+  it('etcd logs in, and again when its token has expired', async () => {
     const key = newKey()
     const door = await createDoor(async () => {})
     const root = { name: 'root', password: 'correct horse' }
@@ -203,7 +203,7 @@ describe('etcd', () => {
     ],
     ['a watch that ends', range, '', 'ended the stream'],
     ['a line without an end', range, 'x'.repeat(5 * 1024 * 1024), 'more than 4 MiB'],
-  ])('throws at %s', async (_what, rangeReply, watchReply, message) => {
+  ])('etcd throws at %s', async (_what, rangeReply, watchReply, message) => {
     const double = await createNonsense(({ url }, response) =>
       send(response, 200, url.pathname === '/v3/watch' ? watchReply : rangeReply),
     )

@@ -79,7 +79,7 @@ describe('a file keeps the promises of a source', () => {
 })
 
 describe('a file', () => {
-  it('is seen when it is written in place', async () => {
+  it('a change of a file that is written in place is seen', async () => {
     const path = join(await newFolder(), 'rules.yaml')
     await writeFile(path, 'one')
     const watch = await documents(path)
@@ -89,7 +89,7 @@ describe('a file', () => {
     watch.end()
   })
 
-  it('is seen long before the next look', async () => {
+  it('a change of a file is seen long before the next poll', async () => {
     const path = join(await newFolder(), 'rules.yaml')
     await writeFile(path, 'one')
     const watch = await documents(path)
@@ -102,7 +102,7 @@ describe('a file', () => {
     watch.end()
   })
 
-  it('is seen when Kubernetes swaps the link to its directory', async () => {
+  it('a change of a file is seen when Kubernetes swaps the link to its directory', async () => {
     const folder = await newFolder()
     const publish = async (version: string, text: string) => {
       await mkdir(join(folder, version))
@@ -121,7 +121,7 @@ describe('a file', () => {
     watch.end()
   })
 
-  it('is not read while its writer is half way', async () => {
+  it('a file is not read while it is being written', async () => {
     const path = join(await newFolder(), 'rules.yaml')
     await writeFile(path, 'old')
     const watch = await documents(path)
@@ -149,7 +149,7 @@ describe('a file', () => {
     watch.end()
   })
 
-  it('is found by looking when its directory comes later or is replaced', async () => {
+  it('a file is found by polling when its directory is created later or replaced', async () => {
     const folder = join(await newFolder(), 'later')
     const path = join(folder, 'rules.yaml')
     const spy = spyOnWatch()
@@ -168,14 +168,14 @@ describe('a file', () => {
     watch.end()
   })
 
-  it('of bytes that are no text is an error', async () => {
+  it('a file that is not UTF-8 is an error', async () => {
     const path = join(await newFolder(), 'rules.yaml')
     await writeFile(path, Buffer.from([0xff, 0xfe, 0x00]))
     const watch = await documents(path)
     await expect(watch.next()).rejects.toThrow(`file ${path}: holds bytes that are not UTF-8 text`)
   })
 
-  it('loses the mark that some editors put before the text', async () => {
+  it('the byte order mark of a file is removed', async () => {
     const path = join(await newFolder(), 'rules.yaml')
     await writeFile(path, '\ufeffrules: []')
     const watch = await documents(path)
@@ -183,7 +183,7 @@ describe('a file', () => {
     watch.end()
   })
 
-  it('closes its watcher, which no list of open things shows', async () => {
+  it('the watcher of a file is closed at the end', async () => {
     const path = join(await newFolder(), 'rules.yaml')
     const spy = spyOnWatch()
     const watch = await documents(path)
@@ -194,7 +194,7 @@ describe('a file', () => {
     await closed
   })
 
-  it('can be named in a rule file', () => {
+  it('a file can be named in a rule file', () => {
     expect(createSource(file, '/etc/diana/rules.yaml').name).toBe('file /etc/diana/rules.yaml')
   })
 })
@@ -202,7 +202,7 @@ describe('a file', () => {
 describe('a file that is written', () => {
   const signal = AbortSignal.timeout(10_000)
 
-  it('keeps its mode, and leaves nothing beside it', async () => {
+  it('a file that is written keeps its mode, and leaves nothing beside it', async () => {
     const folder = await newFolder()
     const path = join(folder, 'rules.yaml')
     await writeFile(path, 'one', { mode: 0o640 })
@@ -212,7 +212,7 @@ describe('a file that is written', () => {
     expect(fs.readdirSync(folder)).toEqual(['rules.yaml'])
   })
 
-  it('behind a link is replaced where it is, and the link stays', async () => {
+  it('a written file behind a link is replaced at its target, and the link stays', async () => {
     const folder = await newFolder()
     await writeFile(join(folder, 'real.yaml'), 'one')
     await symlink('real.yaml', join(folder, 'rules.yaml'))

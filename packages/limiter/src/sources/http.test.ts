@@ -56,7 +56,7 @@ describe('http keeps the promises of a source', () => {
 })
 
 describe('http', () => {
-  it('asks whether the document changed and takes 304 for no', async () => {
+  it('http sends conditional requests, and reads 304 as unchanged', async () => {
     const asked: (string | undefined)[] = []
     let etag = '"1"'
     const { authority } = await createServer(({ request }, response) => {
@@ -73,7 +73,7 @@ describe('http', () => {
   it.each([
     ['Sun, 15 Nov 2026 10:00:00 GMT', 'Sun, 15 Nov 2026 10:00:00 GMT'],
     [undefined, 'Sun, 15 Nov 2026 10:00:01 GMT'],
-  ])('asks by the date of change only when it is older than a second: %s', async (expected, modified) => {
+  ])('http uses Last-Modified only if it is older than a second: %s', async (expected, modified) => {
     const asked: (string | undefined)[] = []
     const { authority } = await createServer(({ request }, response) => {
       asked.push(request.headers['if-modified-since'])
@@ -86,12 +86,12 @@ describe('http', () => {
     expect(asked).toEqual([undefined, expected])
   })
 
-  it('does not take a 304 that it did not ask for', async () => {
+  it('http rejects a 304 without a conditional request', async () => {
     const { authority } = await createServer((_asked, response) => send(response, 304))
     await expect(read(`http://${authority}/`).next()).rejects.toThrow('HTTP 304')
   })
 
-  it('follows redirects on the same server, and no more than five', async () => {
+  it('http follows redirects on the same server, and no more than five', async () => {
     const { authority } = await createServer(({ url }, response) => {
       if (url.pathname === '/there') return send(response, 200, 'found')
       const location = url.pathname === '/here' ? '/there' : '/round'
@@ -101,7 +101,7 @@ describe('http', () => {
     await expect(read(`http://${authority}/round`).next()).rejects.toThrow('redirects more than 5 times')
   })
 
-  it('sends no credentials where a redirect leads elsewhere', async () => {
+  it('http sends no credentials after a redirect to another origin', async () => {
     let isAsked = false
     const elsewhere = await createServer((_asked, response) => {
       isAsked = true
@@ -120,7 +120,7 @@ describe('http', () => {
     ['the address', 'u:p%40@', {}, `Basic ${btoa('u:p@')}`],
     ['a header of its own', 'u:p@', { headers: { Authorization: 'Mine' } }, 'Mine'],
     ['nothing', '', {}, undefined],
-  ])('takes its credentials from %s', async (_from, before, options, expected) => {
+  ])('http takes its credentials from %s', async (_from, before, options, expected) => {
     let sent: string | undefined
     const { authority } = await createServer(({ request }, response) => {
       sent = request.headers.authorization
@@ -130,7 +130,7 @@ describe('http', () => {
     expect(sent).toBe(expected)
   })
 
-  it('takes its credentials from the environment', async () => {
+  it('http takes its credentials from the environment', async () => {
     process.env.DIANA_REMOTE_TOKEN = 'from-outside'
     onTestFinished(() => void delete process.env.DIANA_REMOTE_TOKEN)
     let sent: string | undefined
@@ -142,7 +142,7 @@ describe('http', () => {
     expect(sent).toBe('Bearer from-outside')
   })
 
-  it('says that the credentials were refused without showing them', async () => {
+  it('http reports refused credentials without showing them', async () => {
     const { authority } = await createServer((_asked, response) => send(response, 401))
     const error = await read(`http://user:hunter2@${authority}/a?key=sesame`)
       .next()
@@ -152,7 +152,7 @@ describe('http', () => {
     )
   })
 
-  it('stops reading an answer that grows beyond 4 MiB once it is unpacked', async () => {
+  it('http stops reading an answer that grows beyond 4 MiB once it is unpacked', async () => {
     const { gzipSync } = await import('node:zlib')
     const { authority } = await createServer((_asked, response) => {
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(Buffer.alloc(64 * 1024 * 1024)))
@@ -160,7 +160,7 @@ describe('http', () => {
     await expect(read(`http://${authority}/`).next()).rejects.toThrow('more than 4 MiB')
   })
 
-  it('stops reading an answer that has no end', async () => {
+  it('http stops reading an endless answer', async () => {
     const { authority } = await createServer((_asked, response) => {
       const pour = () => {
         while (!response.destroyed && response.write('x'.repeat(65_536)));
@@ -171,11 +171,14 @@ describe('http', () => {
     await expect(read(`http://${authority}/`).next()).rejects.toThrow('more than 4 MiB')
   })
 
-  it.each(['ftp://host/', 'rules.yaml', 'http://', 'https://user:hunter2@:1/'])('refuses the address %s', address => {
-    expect(() => createSource(http, address)).toThrow('must be a URL that begins with http:// or https://')
-  })
+  it.each(['ftp://host/', 'rules.yaml', 'http://', 'https://user:hunter2@:1/'])(
+    'http refuses the address %s',
+    address => {
+      expect(() => createSource(http, address)).toThrow('must be a URL that begins with http:// or https://')
+    },
+  )
 
-  it('refuses an interval of less than 100 ms', () => {
+  it('http refuses an interval of less than 100 ms', () => {
     expect(() => createSource(http, 'http://host/', { interval: '99ms' })).toThrow('must be from 100ms to 1h')
   })
 })

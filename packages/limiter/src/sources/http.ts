@@ -5,18 +5,18 @@ import { fetchText, type Reply, statusError } from './client/fetch-text.ts'
 import { pause } from './client/pause.ts'
 import { hashText } from './client/text.ts'
 import { conflict, writeGuarded } from './client/write-guarded.ts'
-import { credentialOptions, durationOption, secretWord } from './options.ts'
+import { credentialOptions, durationOption, secretOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
 
 const MAX_REDIRECTS = 5
 
-/** A document at a URL, asked for again and again; the server answers 304 while it has not changed. */
+/** A document at a URL, requested periodically; the server answers 304 while it has not changed. */
 export const http: SourceKind = sourceKind({
   name: 'http',
   options: {
     interval: durationOption('5s', { least: '100ms', most: '1h' }).describe('how often to ask; default: 5s'),
-    headers: z.record(z.string().regex(/^[\w-]{1,64}$/), secretWord).optional(),
+    headers: z.record(z.string().regex(/^[\w-]{1,64}$/), secretOption).optional(),
     ...credentialOptions,
   },
   create(address, options): Source {
@@ -75,7 +75,7 @@ function parseDocument({ status, headers, text }: Reply): SourceDocument {
   return { text, version: headers.get('etag') ?? hashText(text) }
 }
 
-/** The condition under which a write replaces just what was read (RFC 9110, 13.1.1). */
+/** The condition under which a write replaces only the document that was read (RFC 9110, 13.1.1). */
 function onlyIf({ status, headers }: Reply): Record<string, string> {
   if (status === 404) return { 'if-none-match': '*' }
   const etag = headers.get('etag')

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { sources } from './index.ts'
 
 describe('the list of sources', () => {
-  it('names each kind by the word of a rule file', () => {
+  it('the list of sources names each kind as the rule file does', () => {
     const names = ['file', 'http', 'redis', 'etcd', 'nacos', 'consul', 'apollo']
     expect(sources.map(({ name }) => name)).toEqual(names)
   })

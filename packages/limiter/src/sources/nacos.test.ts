@@ -49,7 +49,7 @@ describe('nacos', () => {
     expect(double.requests).toEqual(['GET /nacos/v1/cs/configs', poll, 'GET /nacos/v1/cs/configs'])
   })
 
-  it('polls again when nothing changed', async () => {
+  it('nacos polls again when nothing changed', async () => {
     const { double, watch } = await createWatch({}, { holdMs: 1 })
     await watch.next()
     const next = watch.next()
@@ -59,7 +59,7 @@ describe('nacos', () => {
     expect(double.requests.slice(1, 4)).toEqual(Array(3).fill('POST /nacos/v1/cs/configs/listener'))
   })
 
-  it('reads by the third API where there is no long poll', async () => {
+  it('nacos uses the third API if there is no long poll', async () => {
     const { double, watch } = await createWatch({}, { without: 'listener' })
     double.put('one')
     expect((await watch.next()).value.text).toBe('one')
@@ -69,22 +69,25 @@ describe('nacos', () => {
     expect((await next).value.text).toBe('two')
   })
 
-  it.each([undefined, 'v1'] as const)('logs in, and again when the token has run out (without %s)', async without => {
-    const { double, watch } = await createWatch(user, { user, holdMs: 1, ...(without && { without }) })
-    double.put('one')
-    expect((await watch.next()).value.text).toBe('one')
-    double.expireTokens()
-    double.put('two')
-    expect((await watch.next()).value.text).toBe('two')
-    expect(double.requests.filter(request => request.endsWith('login')).length).toBeGreaterThanOrEqual(2)
-  })
+  it.each([undefined, 'v1'] as const)(
+    'nacos logs in, and again when the token has expired (without %s)',
+    async without => {
+      const { double, watch } = await createWatch(user, { user, holdMs: 1, ...(without && { without }) })
+      double.put('one')
+      expect((await watch.next()).value.text).toBe('one')
+      double.expireTokens()
+      double.put('two')
+      expect((await watch.next()).value.text).toBe('two')
+      expect(double.requests.filter(request => request.endsWith('login')).length).toBeGreaterThanOrEqual(2)
+    },
+  )
 
-  it('says that the credentials were refused', async () => {
+  it('nacos reports refused credentials', async () => {
     const { watch } = await createWatch({ ...user, password: 'wrong' }, { user })
     await expect(watch.next()).rejects.toThrow('refused the credentials (HTTP 403)')
   })
 
-  it('keeps a path of the address', async () => {
+  it('nacos keeps a path of the address', async () => {
     const { double } = await createWatch()
     const source = createSource(nacos, `http://${double.authority}/nacos/`, address)
     double.put('one')
@@ -101,7 +104,7 @@ describe('nacos', () => {
     ['JSON of another shape', '/nacos/v3/client/cs/config', '{"code":"0"}'],
     ['success without a document', '/nacos/v3/client/cs/config', '{"code":0}'],
     ['a failure', '/nacos/v3/client/cs/config', '{"code":30000,"message":"server error"}'],
-  ])('throws at %s', async (_what, path, body) => {
+  ])('nacos throws at %s', async (_what, path, body) => {
     const double = await createHttpDouble(({ url }, response) => {
       if (url.pathname === path) return send(response, 200, body)
       const isRead = url.pathname === '/nacos/v1/cs/configs' && path.includes('v1')

@@ -14,7 +14,7 @@ const RECORD = '\u0001'
 const NOT_FOUND = 20004
 const v3Shape = z.object({ code: z.int(), data: z.object({ content: z.string(), md5: z.string() }).nullish() })
 
-/** A configuration of Nacos, followed by the long poll of its first API, or asked for where there is none. */
+/** A configuration of Nacos, followed by the long poll of its first API, or polled if there is none. */
 export const nacos: SourceKind = sourceKind({
   name: 'nacos',
   options: {
@@ -36,7 +36,7 @@ export const nacos: SourceKind = sourceKind({
     const v1 = { dataId, group, ...(tenant === undefined ? {} : { tenant }) }
     const v3 = { dataId, groupName: group, ...(tenant === undefined ? {} : { namespaceId: tenant }) }
 
-    /** Whether the document changed, asked until it did or until this server turns out to have no such poll. */
+    /** Polls until the document has changed, or until this server turns out to have no long poll. */
     async function listen(md5: string, signal: AbortSignal): Promise<'changed' | 'gone'> {
       const probe = [dataId, group, md5, ...(tenant === undefined ? [] : [tenant])].join(FIELD) + RECORD
       // shorter waits than 10 s are held for 10 s

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { duration, parseDuration } from '../common/duration.ts'
 
 /** Text that no message may show, not even when it is wrong. */
-export const secretWord: z.ZodString = z
+export const secretOption: z.ZodString = z
   .string({ error: 'must be text: write it in quotes' })
   .max(8192, 'must be at most 8192 characters long')
   .regex(/^\P{Cc}*$/u, 'must not hold control characters')
@@ -14,8 +14,8 @@ export const credentialOptions: {
   readonly token: z.ZodOptional<z.ZodString>
 } = {
   username: z.string().max(1024).optional().describe('default: DIANA_REMOTE_USERNAME'),
-  password: secretWord.optional().describe('default: DIANA_REMOTE_PASSWORD'),
-  token: secretWord.optional().describe('default: DIANA_REMOTE_TOKEN'),
+  password: secretOption.optional().describe('default: DIANA_REMOTE_PASSWORD'),
+  token: secretOption.optional().describe('default: DIANA_REMOTE_TOKEN'),
 }
 
 /** A name inside a config center, such as a key. */

@@ -64,7 +64,7 @@ describe('redis keeps the promises of a source', () => {
 })
 
 describe('redis', () => {
-  it("listens to a channel of one's choice", async () => {
+  it('redis subscribes to a configured channel', async () => {
     const key = newKey()
     const watch = read(`redis://${server.authority}`, { key, channel: 'news' })
     await watch.next()
@@ -88,7 +88,7 @@ describe('redis', () => {
     expect((await watch.next()).value.text).toBe('')
   })
 
-  it('finds a change by reading anyway', async () => {
+  it('redis finds a change by polling', async () => {
     const key = newKey()
     const watch = read(`redis://${server.authority}`, { key, interval: '100ms' })
     await watch.next()
@@ -96,7 +96,7 @@ describe('redis', () => {
     expect((await watch.next()).value.text).toBe('one')
   })
 
-  it('logs in as a user who may do no more than this', async () => {
+  it('redis works with a user that has only the required permissions', async () => {
     const key = newKey()
     await server.client.set(key, 'one')
     const rights = [`~${key}`, `&${key}:changed`, '-@all', '+getrange', '+subscribe']
@@ -108,7 +108,7 @@ describe('redis', () => {
     expect((await read(address, { key }).next()).value.text).toBe('one')
   })
 
-  it('throws when its credentials are refused, and shows them nowhere', async () => {
+  it('redis throws when its credentials are refused, and does not show them', async () => {
     const { inspect } = await import('node:util')
     const watch = read(`redis://unknown:hunter2@${server.authority}`, { key: newKey() })
     const error = await watch.next().catch(error => error as Error)
@@ -119,13 +119,13 @@ describe('redis', () => {
   it.each([
     ['a list', async (key: string) => server.client.rpush(key, 'one'), 'WRONGTYPE'],
     ['bytes that are no text', async (key: string) => server.client.set(key, Buffer.from([0xff])), 'not UTF-8'],
-  ])('throws at %s', async (_what, put, message) => {
+  ])('redis throws at %s', async (_what, put, message) => {
     const key = newKey()
     await put(key)
     await expect(read(`redis://${server.authority}`, { key }).next()).rejects.toThrow(message)
   })
 
-  it('closes both its connections', async () => {
+  it('redis closes both its connections', async () => {
     const key = newKey()
     const ours = async () => String(await server.client.client('LIST')).match(/name=diana-rules/g)?.length ?? 0
     await vi.waitFor(async () => expect(await ours()).toBe(0))
@@ -140,7 +140,7 @@ describe('redis', () => {
     await vi.waitFor(async () => expect(await ours()).toBe(0))
   })
 
-  it('says what to install where ioredis is missing', async () => {
+  it('redis names the package to install if ioredis is missing', async () => {
     vi.doMock('ioredis', () => {
       throw new Error('not installed')
     })
@@ -148,7 +148,7 @@ describe('redis', () => {
     await expect(read('redis://127.0.0.1:1', { key: 'a' }).next()).rejects.toThrow('npm install ioredis')
   })
 
-  it('refuses another kind of address', () => {
+  it('redis refuses another kind of address', () => {
     expect(() => createSource(redis, 'http://host', { key: 'a' })).toThrow('begins with redis:// or rediss://')
     expect(() => createSource(redis, 'redis://host/rules', { key: 'a' })).toThrow('the number of a database')
   })

@@ -13,7 +13,7 @@ import { sourceKind } from './source-kind.ts'
 
 type RedisEndpoint = Pick<RedisOptions, 'host' | 'port' | 'db' | 'tls' | 'username' | 'password'>
 
-/** A string in Redis, read when a message says that it has changed, and now and then. */
+/** A string in Redis, read when a message reports a change, and periodically. */
 export const redis: SourceKind = sourceKind({
   name: 'redis',
   options: {

@@ -17,8 +17,8 @@ export interface Source {
   /** For people, never with credentials. */
   readonly name: string
   /**
-   * Yields the document as it is, then each time it has changed, until the signal ends it; throws when the source cannot
-   * be reached or answers nonsense.
+   * Yields the current document, then each changed one, until the signal ends it; throws when the source cannot be reached
+   * or its answer is invalid.
    */
   watch(signal: AbortSignal): AsyncIterable<SourceDocument>
   /**

@@ -3,7 +3,7 @@ import type { RuleState } from '../decision/rule-state.ts'
 import type { Observer } from './observer.ts'
 import { Tally } from './tally.ts'
 
-/** What is state over all rules, and who looks on; it lives on when the rules change. */
+/** What is counted over all rules, and the observers; it is kept when the rules change. */
 export interface Counters {
   readonly total: Tally
   observers: readonly Observer[]

@@ -12,8 +12,8 @@ function figures(rules: Readonly<Record<string, [allowed: number, refused: numbe
   return { total: { ...noCounts, allowed: sum('allowed'), refused: sum('refused') }, rules: list, durations }
 }
 
-describe('the history of figures', () => {
-  it('keeps what each second added, and leaves out rules without traffic', () => {
+describe('the history of statistics', () => {
+  it('the history of statistics keeps what each second added, and leaves out rules without traffic', () => {
     const history = new StatsHistory()
     history.record(figures({ a: [10, 1], b: [5, 0] }), new Map(), 0)
     history.record(figures({ a: [12, 1], b: [5, 0] }), new Map([['a', 0.5]]), 1000)
@@ -33,19 +33,19 @@ describe('the history of figures', () => {
     expect(rules.get('a')?.allowed).toEqual([0, 2, 3])
   })
 
-  it('takes a count that went down as one that began anew', () => {
+  it('the history of statistics reads a smaller count as a restart', () => {
     const history = new StatsHistory()
     history.record(figures({ a: [100, 0] }), new Map(), 0)
     expect(history.record(figures({ a: [3, 0] }), new Map(), 1000).rules[0]).toMatchObject({ allowed: 3 })
   })
 
-  it('a rule that came later counts from nothing', () => {
+  it('the history of a rule that was added later starts from zero', () => {
     const history = new StatsHistory()
     history.record(figures({}), new Map(), 0)
     expect(history.record(figures({ a: [3, 0] }), new Map(), 1000).rules[0]).toMatchObject({ allowed: 3 })
   })
 
-  it('seconds that were missed are zero', () => {
+  it('missed seconds are zero in the history of statistics', () => {
     const history = new StatsHistory()
     history.record(figures({ a: [0, 0] }), new Map(), 0)
     history.record(figures({ a: [1, 0] }), new Map(), 1000)
@@ -53,7 +53,7 @@ describe('the history of figures', () => {
     expect(history.read(5).total.allowed).toEqual([0, 1, 0, 0, 2])
   })
 
-  it('forgets what is older than its time, and the oldest where there are too many rules', () => {
+  it('the history of statistics drops old seconds, and the oldest if there are too many rules', () => {
     const history = new StatsHistory({ seconds: 3, mostRows: 5 })
     for (let second = 0; second <= 10; second++) {
       history.record(figures({ a: [second, 0], b: [second, 0] }), new Map(), second * 1000)
@@ -61,7 +61,7 @@ describe('the history of figures', () => {
     expect(history.read(600).total.allowed).toEqual([0, 4 - 2, 2])
   })
 
-  it('gives the busiest rules where there are many', () => {
+  it('the history of statistics returns the busiest rules if there are many', () => {
     const history = new StatsHistory()
     const many = (factor: number) =>
       figures(Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`r${i}`, [i * factor, 0] as [number, number]])))
@@ -71,8 +71,8 @@ describe('the history of figures', () => {
   })
 })
 
-describe('figures of several processes', () => {
-  it('add up, rule by rule', () => {
+describe('statistics of several processes', () => {
+  it('statistics of several processes add up, rule by rule', () => {
     const merged = mergeStats([figures({ a: [1, 2], b: [1, 0] }), figures({ a: [10, 0] })])
     expect(merged.total).toMatchObject({ allowed: 12, refused: 2 })
     expect(merged.rules.map(({ id, allowed, refused }) => [id, allowed, refused])).toEqual([

@@ -50,7 +50,7 @@ export class StatsHistory {
     this.#mostRows = options.mostRows ?? 1_000_000
   }
 
-  /** Keeps what was counted since the last time, as of the second that began at `at`; the first time only looks. */
+  /** Stores what was counted since the last call, for the second that began at `at`; the first call only reads. */
   record(figures: Stats, loads: ReadonlyMap<string, number>, at: number): SecondStats {
     const isFirst = this.#totalBefore === undefined
     const total = since(figures.total, this.#totalBefore ?? figures.total)
@@ -112,7 +112,7 @@ export class StatsHistory {
   }
 }
 
-/** A count that went down began anew, with another rule of the same name. */
+/** A count that became smaller started again, with another rule of the same name. */
 function since(now: Counts, before: Counts = noCounts): SecondCounts {
   const grown = (name: keyof SecondCounts) => (now[name] < before[name] ? now[name] : now[name] - before[name])
   return {

@@ -3,7 +3,7 @@ import { maskCaller } from './mask.ts'
 
 describe('a masked caller', () => {
   it.each(['203.0.113.9', '2001:db8::1', 'ann@example.com', 'x', '界界界界界界界', '\u0000\u0007'])(
-    '%j cannot be read, and is the same each time',
+    'the masked caller %j is unreadable, and the same each time',
     name => {
       const masked = maskCaller(name)
       if (name.length > 1) expect(masked).not.toContain(name)
@@ -12,7 +12,7 @@ describe('a masked caller', () => {
     },
   )
 
-  it('keeps little of an address', () => {
+  it('a masked address keeps only a small part', () => {
     expect(maskCaller('203.0.113.9')).toMatch(/^203\.0\.\*\.\* #[\da-f]{6}$/)
   })
 })

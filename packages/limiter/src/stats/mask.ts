@@ -4,7 +4,7 @@ import { isIPv4, isIPv6 } from 'node:net'
 /** Of this process only, so that a mask seen elsewhere can be compared with nothing. */
 const salt = randomBytes(16)
 
-/** Enough of a caller's name to tell callers apart in one process, and too little to know who it is. */
+/** Enough of a caller's name to distinguish callers in one process, and too little to identify them. */
 export function maskCaller(name: string): string {
   if (name === '') return ''
   const mark = createHmac('sha256', salt).update(name, 'utf16le').digest('hex').slice(0, 6)

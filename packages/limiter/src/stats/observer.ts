@@ -1,7 +1,7 @@
 import type { Call } from '../call.ts'
 import type { Verdict } from '../verdict.ts'
 
-/** A refusal, by which rule and of whom. */
+/** A refusal: the rule and the caller. */
 export interface RefusedCaller {
   readonly rule: string
   /** The rule's dimensions. */
@@ -10,12 +10,12 @@ export interface RefusedCaller {
   readonly key: string
 }
 
-/** Looks on while calls are judged. It is called on the way of each call: it must be quick, and must not throw. */
+/** Observes decisions. It is called during each call: it must be fast, and must not throw. */
 export interface Observer {
-  /** A call is about to be judged and counted; it is the filter's own, and must not be kept. */
+  /** A call is about to be decided and counted; it belongs to the filter, and must not be kept. */
   onCall?(call: Call, cost: number): void
   onRefusal?(refusal: RefusedCaller): void
-  /** How long a decision took; told of one call in 32. */
+  /** How long a decision took; reported for one call in 32. */
   onTimed?(seconds: number, store: 'memory' | 'redis'): void
   /** What became of a call, once it has waited for as long as it had to. */
   onVerdict?(verdict: Verdict): void

@@ -15,7 +15,7 @@ function create(now: () => number, most = 100): CallRecorder {
 }
 
 describe('the recorder of calls', () => {
-  it('keeps only what the rules read', () => {
+  it('the recorder of calls keeps only what the rules read', () => {
     const recorder = create(() => 5)
     const headers = { 'x-account': 'ann', 'x-plan': 'gold', authorization: 'secret', cookie: 'session=secret' }
     recorder.add({ method: 'GET', path: '/a', query: 'token=secret', ip: '203.0.113.1', headers }, 2)
@@ -28,7 +28,7 @@ describe('the recorder of calls', () => {
     expect(JSON.stringify(recorded)).not.toContain('secret')
   })
 
-  it('keeps the last ones, oldest first', () => {
+  it('the recorder of calls keeps the last ones, oldest first', () => {
     let now = 0
     const recorder = create(() => now, 3)
     for (now = 1; now <= 5; now++) recorder.add({ method: 'GET', path: `/${now}` }, 1)
@@ -36,7 +36,7 @@ describe('the recorder of calls', () => {
     expect(recorder.since(5).map(({ call }) => call.path)).toEqual(['/5'])
   })
 
-  it('keeps whole callers when calls come fast', () => {
+  it('the recorder of calls keeps whole callers when calls come fast', () => {
     let now = 0
     const recorder = create(() => now, 100_000)
     const calls = 16_000

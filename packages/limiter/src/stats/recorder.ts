@@ -16,7 +16,7 @@ const busyPerSecond = 2000
 const longestText = 512
 
 /**
- * The last calls, for judging them again by other rules. When calls come fast, all calls of one caller in so many are
+ * The last calls, to decide them again by other rules. When calls come fast, all calls of one caller in so many are
  * recorded, so that what one caller did stays whole.
  */
 export class CallRecorder {

@@ -30,7 +30,7 @@ export class Tally implements Counts {
   degradedRefused = 0
   #toldAllowed = 0
   #toldShadowRefused = 0
-  /** The least that any key had left of each level since somebody asked. */
+  /** The least that any key had left of each level since the last read. */
   least: Float64Array
 
   constructor(levels = 0) {
@@ -45,14 +45,14 @@ export class Tally implements Counts {
 
   read(): Counts {
     const { refused, waited, degradedAllowed, degradedRefused } = this
-    // what was told once is never told to be less, or a scraper takes it for a restart
+    // a counter never decreases, since a scraper would take that for a restart
     this.#toldAllowed = Math.max(this.#toldAllowed, this.allowed)
     this.#toldShadowRefused = Math.max(this.#toldShadowRefused, this.shadowRefused)
     const [allowed, shadowRefused] = [this.#toldAllowed, this.#toldShadowRefused]
     return { allowed, refused, waited, shadowRefused, degradedAllowed, degradedRefused }
   }
 
-  /** How full the fullest key was since the last time this was asked, from 0 to 1; none where nobody called. */
+  /** The highest usage of a key since the last read, from 0 to 1; undefined if there were no calls. */
   takeLoad(meters: readonly Pick<Meter, 'slots' | 'remaining'>[]): number | undefined {
     let load: number | undefined
     for (const [level, meter] of meters.entries()) {

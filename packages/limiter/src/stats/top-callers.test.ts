@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { mergeCallers, TopCallers } from './top-callers.ts'
 
 describe('the callers refused most', () => {
-  it('are exact while there is room', () => {
+  it('the callers refused most are exact while there is room', () => {
     const callers = new TopCallers(10)
     for (const key of ['a', 'b', 'a', 'c', 'a', 'b']) callers.add('rule', ['ip'], key, 1000)
     expect(callers.top(2).map(({ key, refused, error }) => [key, refused, error])).toEqual([
@@ -12,7 +12,7 @@ describe('the callers refused most', () => {
     ])
   })
 
-  it('are kept apart by rule', () => {
+  it('the callers refused most are separate by rule', () => {
     const callers = new TopCallers(10)
     callers.add('one', ['ip'], 'a', 1)
     callers.add('two', ['ip'], 'a', 2)
@@ -21,7 +21,7 @@ describe('the callers refused most', () => {
     expect(callers.top(10, 'none')).toEqual([])
   })
 
-  it('are never told below or beyond what they say, whatever the traffic, and no frequent one is missed', () => {
+  it('the callers refused most have counts within their error bound, and no frequent one is missing', () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 0, max: 30 }), { maxLength: 400 }),
@@ -47,7 +47,7 @@ describe('the callers refused most', () => {
     )
   })
 
-  it('of several processes add up', () => {
+  it('the callers refused most of several processes add up', () => {
     const [one, other] = [new TopCallers(5), new TopCallers(5)]
     one.add('rule', [], 'a', 1)
     other.add('rule', [], 'a', 7)

@@ -17,12 +17,12 @@ interface Entry {
   refused: number
   error: number
   lastAt: number
-  /** Where it stands in the heap. */
+  /** Its index in the heap. */
   place: number
 }
 
 /**
- * Who is refused most, in bounded memory (Space-Saving, Metwally et al. 2005): a caller that finds no room takes the place of
+ * The callers refused most, in bounded memory (Space-Saving, Metwally et al. 2005): a caller that finds no room replaces
  * the one refused least and inherits that one's count as its error. Whoever was refused more often than one in `capacity`
  * of all refusals is always among them.
  */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Algorithm } from '../algorithms/algorithm.ts'
 import { algorithms } from '../algorithms/index.ts'
 import { partMeter } from '../algorithms/part.ts'
 import type { CompiledRule } from '../rules/compile.ts'
@@ -12,9 +13,11 @@ const QUEUE_TIMEOUT_MS = 1000
 export function compileRule(
   rule: TimelineRule,
   parts: Partial<Pick<CompiledRule, 'id' | 'match' | 'key'>> = {},
+  known: readonly Algorithm[] = algorithms,
 ): CompiledRule {
   const { limit, algorithm: name = 'sliding-window', whenFull = 'refuse', queue = {}, ...own } = rule
-  const algorithm = algorithms.find(candidate => candidate.name === name)!
+  const algorithm = known.find(candidate => candidate.name === name)
+  if (algorithm === undefined) throw new Error(`there is no algorithm ${name}`)
   const limits = [limit].flat().map(text => limitOf(algorithm).parse(text))
   const options = z.strictObject(algorithm.options).parse(own)
   const timeoutMs = queue.timeout === undefined ? undefined : parseRate(`1/${queue.timeout}`)!.periodMs

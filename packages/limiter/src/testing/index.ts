@@ -1,6 +1,10 @@
+export { type AlgorithmSuiteOptions, algorithmSuite } from './algorithms/suite.ts'
+export { type DimensionSuiteOptions, dimensionSuite } from './dimensions/suite.ts'
 export { FilterService } from './filters/service.ts'
-export { type FilterSuiteOptions, type FilterTest, filterSuite, type ServerUnderTest } from './filters/suite.ts'
-export { type SourceSuiteOptions, type SourceTest, type SourceUnderTest, sourceSuite } from './sources/suite.ts'
+export { type FilterSuiteOptions, filterSuite, type ServerUnderTest } from './filters/suite.ts'
+export { type SourceSuiteOptions, type SourceUnderTest, sourceSuite } from './sources/suite.ts'
+export { type StoreSuiteOptions, type StoreUnderTest, storeSuite } from './stores/suite.ts'
+export type { SuiteTest } from './suite-test.ts'
 export type { TimelineRule } from './timeline.ts'
 export {
   type Outcome,

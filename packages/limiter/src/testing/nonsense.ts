@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createServer, type Socket } from 'node:net'
 
-/** Servers that talk nonsense; none of them may do more than make the source throw. */
+/** Servers with invalid answers; each of them must make the source throw, and nothing more. */
 export const nonsense: Readonly<Record<string, (socket: Socket) => void>> = {
   'another protocol': socket => socket.end('220 mail.example.com ESMTP\r\n'),
   'no answer but a hang-up': socket => socket.destroy(),

@@ -1,6 +1,6 @@
 import type { SendCommand } from '../stores/redis/send-command.ts'
 import { StoreWalk, walkAlgorithms } from './store-walk.ts'
-import type { Dice } from './walk.ts'
+import { randomDice } from './walk.ts'
 
 export interface SeededWalks {
   /** Sends a command to a Redis that may be emptied. */
@@ -54,16 +54,4 @@ async function oneWalk(send: SendCommand, seed: number, walk: number, steps: num
     }
   }
   one.close()
-}
-
-/** Six numbers at a time (mulberry32). */
-function randomDice(seed: number): () => Dice {
-  let state = seed >>> 0
-  const die = (): number => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % 10_000
-  }
-  return () => Array.from({ length: 6 }, die)
 }

@@ -3,6 +3,7 @@ import type { Meter } from '../algorithms/algorithm.ts'
 import { blocking, blockMeter } from '../algorithms/block.ts'
 import { concurrency } from '../algorithms/concurrency.ts'
 import { refundLocal } from '../decision/receipt.ts'
+import type { Charge } from '../stores/charge.ts'
 import { type LocalCharge, localCharge, MemoryStore } from '../stores/memory/memory-store.ts'
 import { resetsSoFar, type Table } from '../stores/memory/table.ts'
 import { LEASE_MS, type RedisCharge, type RedisCounter, redisCharge } from '../stores/redis/counter.ts'
@@ -269,7 +270,7 @@ function metersOf(algorithm: string, limits: readonly Dice[], options: Dice, tim
 }
 
 /** The answer of a store to a charge; Redis answers never for delays over 285 years. */
-function seen({ delays, wait, fits, remaining, resets }: LocalCharge | RedisCharge): object {
+export function seen({ delays, wait, fits, remaining, resets }: Charge): object {
   const sane = (us: number) => {
     if (us > Number.MAX_SAFE_INTEGER) return Number.POSITIVE_INFINITY
     // of a hundred years and more, a number has no room for the fractions that both sides round

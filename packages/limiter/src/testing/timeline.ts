@@ -6,7 +6,7 @@ export interface TimelineRule {
   readonly algorithm?: string
   readonly whenFull?: 'refuse' | 'wait' | 'shadow'
   readonly queue?: { readonly size?: number; readonly timeout?: string }
-  /** Words of the algorithm's own. */
+  /** Options of the algorithm. */
   readonly [option: string]: unknown
 }
 

@@ -18,9 +18,12 @@ describe('the memory store answers every table of moments', () => {
     await runTimeline(timeline, inMemory(timeline, aDayIn2026))
   })
 
-  it.each(timelines)('with a clock that begins at zero: $title', async timeline => {
-    await runTimeline(timeline, inMemory(timeline, 0))
-  })
+  it.each(timelines)(
+    'the memory store answers every table of moments with a clock that begins at zero: $title',
+    async timeline => {
+      await runTimeline(timeline, inMemory(timeline, 0))
+    },
+  )
 })
 
 describe('a table of moments', () => {
@@ -39,21 +42,21 @@ describe('a table of moments', () => {
     [{ remaining: 1 }, 'remaining should be 1, and is 0'],
     [{ retryAfterMs: 989 }, 'retryAfterMs should be 989, and is 990'],
     [{ resetAfterMs: 991 }, 'resetAfterMs should be 991, and is 990'],
-  ] as const)('that expects %o fails, and says where', async (change, message) => {
+  ] as const)('a table of moments that expects %o fails, with the row', async (change, message) => {
     const rows = [timeline.rows[0]!, { ...timeline.rows[1]!, ...change }]
     await expect(runTimeline({ ...timeline, rows }, inMemory(timeline, 0))).rejects.toThrow(
       `two a second: row 2, at 10 ms, cost 1: ${message}`,
     )
   })
 
-  it('names the one of several calls that was answered otherwise', async () => {
+  it('a failing table of moments names the call with the wrong answer', async () => {
     const rows = [{ at: 0, times: 3, expected: 'pass' as const }]
     await expect(runTimeline({ ...timeline, rows }, inMemory(timeline, 0))).rejects.toThrow(
       'row 1 (call 3 of 3), at 0 ms, cost 1: the answer should be pass, and is refuse',
     )
   })
 
-  it('has a title of its own', () => {
+  it('each table of moments has a title of its own', () => {
     expect(new Set(timelines.map(({ title }) => title)).size).toBe(timelines.length)
   })
 })

@@ -62,3 +62,15 @@ export function costFrom([, size = 0, kind = 0]: Dice, most: number): number {
   const some = 1 + Math.floor(((most - 1) * (size % 1000)) / 1000)
   return pick([1, 1, 1, 1, 0, most, most + 1, Math.ceil(most / 2), Math.max(1, most - 1), some, some], kind)
 }
+
+/** Six numbers at a time (mulberry32). */
+export function randomDice(seed: number): () => Dice {
+  let state = seed >>> 0
+  const die = (): number => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % 10_000
+  }
+  return () => Array.from({ length: 6 }, die)
+}

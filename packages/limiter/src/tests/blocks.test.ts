@@ -55,7 +55,7 @@ describe.each(kinds)('a block kept in %s', kind => {
     expect((await check()).allowed).toBe(true)
   })
 
-  it('is not made longer by calls that are refused while it lasts, beyond the end of the window', async () => {
+  it('a block is not extended by calls that are refused while it lasts, beyond the end of the window', async () => {
     const { time, check } = await start(kind, { limit: '2/4s' })
     for (let i = 0; i < 3; i++) await check()
     for (const atMs of [1000, 3999]) {
@@ -68,7 +68,7 @@ describe.each(kinds)('a block kept in %s', kind => {
     expect((await check()).allowed).toBe(true)
   })
 
-  it('is over after unblock: the next call passes, and as many as the limit has', async () => {
+  it('a block is over after unblock: as many calls pass as the limit allows', async () => {
     const { limiter, check, rule } = await start(kind)
     for (let i = 0; i < 3; i++) await check()
     await limiter.unblock(rule, 'ann')
@@ -77,7 +77,7 @@ describe.each(kinds)('a block kept in %s', kind => {
     expect(allowed).toEqual([true, true, false])
   })
 
-  it('is listed with its caller and its end, whether a rule set it or the application did', async () => {
+  it('a block is listed with its caller and its end, whether a rule or the application set it', async () => {
     const { limiter, time, check, rule } = await start(kind)
     for (let i = 0; i < 3; i++) await check('ann')
     await limiter.block(rule, 'bob', '1m')
@@ -94,7 +94,7 @@ describe.each(kinds)('a block kept in %s', kind => {
     expect(await limiter.blocks()).toEqual([])
   })
 
-  it('answers any walk of calls, blocks and unblocks as a plain reading of the rules does', async () => {
+  it('random calls, blocks and unblocks are answered as a simple model predicts', async () => {
     const step = fc.oneof(
       { weight: 6, arbitrary: fc.record({ do: fc.constant('call' as const) }) },
       {

@@ -26,7 +26,7 @@ const rules = async (limiter: Limiter, call: Call) => (await limiter.peek(call))
 describe('a call that gives a rule several values to count by', () => {
   const twice = from('192.0.2.1', { query: 'tenant=ann&tenant=bob' })
 
-  it('is refused by the rule with 400 and charged nowhere', async () => {
+  it('a call that gives a rule several values to count by is refused by the rule with 400 and charged nowhere', async () => {
     const limiter = await make({
       rules: [
         { id: 'all', limit: '5/m' },
@@ -78,7 +78,7 @@ describe('lists of callers', () => {
     expect(await left(limiter, from('192.0.2.1'))).toEqual([5])
   })
 
-  it('hold for none, and against all, of the values that a call gives twice', async () => {
+  it('an allow list exempts no ambiguous call, and a deny list refuses every one', async () => {
     const limiter = await make({
       allow: { 'query:plan': ['gold'] },
       deny: { 'query:tenant': ['mallory'] },
@@ -92,7 +92,7 @@ describe('lists of callers', () => {
     expect(asks('plan=gold&plan=free')).toMatchObject({ decisions: [{ rule: 'all' }] })
   })
 
-  it('of a rule deny and let off by that rule alone', async () => {
+  it('allow and deny lists of a rule affect that rule alone', async () => {
     const limiter = await make({
       rules: [
         { id: 'all', limit: '5/m' },
@@ -121,7 +121,7 @@ describe('lists of callers', () => {
 })
 
 describe('an explanation', () => {
-  it('says that a caller is on a list, and what that means', async () => {
+  it('an explanation says that a caller is on a list, and what that means', async () => {
     const limiter = await make({
       allow: '10.0.0.0/8',
       deny: '203.0.113.9',
@@ -150,7 +150,7 @@ describe('an explanation', () => {
     expect((await limiter.explain(from('192.0.2.7'))).map(({ rule }) => rule)).toEqual(['all'])
   })
 
-  it('says that a caller is blocked, by which rule and for how long', async () => {
+  it('an explanation says that a caller is blocked, by which rule and for how long', async () => {
     const limiter = await make({ rules: [{ id: 'login', by: 'ip', limit: '2/m', block: '10m' }] })
     for (let i = 0; i < 3; i++) await limiter.check(from('192.0.2.1'))
     now += 60_000
@@ -168,7 +168,7 @@ describe('an explanation', () => {
 })
 
 describe('a rule about callers who lack a dimension', () => {
-  it('skips them, counts them together, or by address', async () => {
+  it('a rule about callers who lack a dimension skips them, counts them together, or by address', async () => {
     const by = ['account', 'header:x-shop']
     const limiter = await make({
       rules: [
@@ -187,8 +187,8 @@ describe('a rule about callers who lack a dimension', () => {
   })
 })
 
-describe('functions in place of names', () => {
-  it('say who calls and what it costs; one that throws says nothing', async () => {
+describe('functions instead of names', () => {
+  it('functions may identify the caller and set the cost, and one that throws is ignored', async () => {
     const limiter = await make({
       identify: { account: [call => call.headers?.session as string, 'header:x-account'], tenant: () => 42 },
       rules: [
@@ -211,7 +211,7 @@ describe('functions in place of names', () => {
     expect((await left(limiter, call))[2]).toBe(4)
   })
 
-  it('may come with a rule that is added, and are no words of a file', async () => {
+  it('functions may be used in addRule, and not in a rule file', async () => {
     const limiter = await make({ rules: [] })
     limiter.addRule({ id: 'late', by: call => call.ip, limit: '9/m', cost: () => 0 })
     expect((await limiter.check(from('192.0.2.1'))).decisions[0]!.remaining).toBe(9)
@@ -246,7 +246,7 @@ describe('a token', () => {
     expect((await limiter.explain(from('192.0.2.1', bearer('u1'))))[0]!.key.account!.countedBy).toBe('address')
   })
 
-  it('without a key is a mistake, as is a key that cannot be used', async () => {
+  it('jwt without a key is a mistake, and so is an unusable key', async () => {
     const rules = [{ id: 'account', by: 'jwt:sub', limit: '9/m' }]
     await expect(make({ rules })).rejects.toThrow('finds nothing without jwt')
     await expect(make({ rules, jwt: {} })).rejects.toThrow('needs a key to verify tokens by')
@@ -256,7 +256,7 @@ describe('a token', () => {
 })
 
 describe('a rule that counts failures', () => {
-  it('keeps the charge of a call that failed or was cut off, and no other', async () => {
+  it('a rule that counts failures keeps only the charges of failed or aborted calls', async () => {
     const limiter = await make({
       rules: [
         { id: 'login', by: 'ip', limit: '3/m', countWhen: 'failed' },
@@ -318,7 +318,7 @@ describe('a blocked caller', () => {
     expect(await left(limiter, from('192.0.2.9'))).toEqual([2, 46])
   })
 
-  it('is not blocked by looking, nor by a rule that had room, nor by one that only watches', async () => {
+  it('a caller is not blocked by a peek, by a rule with room, or by a shadow rule', async () => {
     const limiter = await make({
       rules: [
         { id: 'tight', by: 'ip', limit: '1/s' },
@@ -334,7 +334,7 @@ describe('a blocked caller', () => {
     expect((await limiter.check(call)).allowed).toBe(true)
   })
 
-  it('is blocked and let in by the application, by a call or a value', async () => {
+  it('the application blocks and unblocks a caller by a call or a value', async () => {
     const limiter = await make({
       rules: [
         { id: 'address', by: 'ip', limit: '9/m', block: 'manual' },
@@ -379,7 +379,7 @@ describe('a blocked caller', () => {
     await expect(limiter.block('login', '192.0.2.250')).resolves.toBeUndefined()
   })
 
-  it('stays blocked when the rule’s limit changes', async () => {
+  it('a blocked caller stays blocked when the rule’s limit changes', async () => {
     const limiter = await make({ rules: [{ id: 'login', by: 'ip', limit: '1/s', block: '10m' }] })
     await limiter.block('login', '192.0.2.1')
     limiter.addRule({ id: 'other', limit: '5/s' })
@@ -417,7 +417,7 @@ describe('across the fleet', () => {
     expect(await one.check(from('192.0.2.3'))).toMatchObject({ allowed: false, reason: 'blocked' })
   })
 
-  it('a success is forgotten by all', async () => {
+  it('a refunded success is forgotten by all processes', async () => {
     const rule = { id: 'failures', limit: '2/h', countWhen: 'failed', cost: 'header:x-cost' }
     const [one, two] = [await join(rule), await join(rule)]
     const call = from('192.0.2.1', { headers: { 'x-cost': '2' } })

@@ -12,7 +12,7 @@ import { createLimiter } from '../create-limiter.ts'
 const folder = mkdtempSync(join(tmpdir(), 'diana-create-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-it('takes a file once, whatever mark an editor puts in front of it', async () => {
+it('createLimiter applies a file once, with or without a byte order mark', async () => {
   const config = join(folder, 'diana.yaml')
   writeFileSync(config, '\uFEFFrules: [{ id: a, limit: 1/s }]')
   const limiter = await createLimiter({ config })
@@ -23,7 +23,7 @@ it('takes a file once, whatever mark an editor puts in front of it', async () =>
   await limiter.close()
 })
 
-it('leaves no connection open where the rules cannot be counted in Redis', async () => {
+it('createLimiter leaves no connection open if the rules cannot be counted in Redis', async () => {
   const server = createServer(socket => socket.resume()).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const plain: Algorithm = {

@@ -48,7 +48,7 @@ const step = fc.record({
 })
 
 describe('a refusal from the deny cache', () => {
-  it('has the numbers of the slowest rule, however often the caller comes back', async () => {
+  it('a refusal from the deny cache has the numbers of the slowest rule, however often the caller comes back', async () => {
     const { time, check, close } = await startBoth([
       { by: 'account', limit: '1/s' },
       { by: 'account', limit: '1/h' },
@@ -64,7 +64,7 @@ describe('a refusal from the deny cache', () => {
     await close()
   })
 
-  it('says what the store would have said, number by number, over any walk', async () => {
+  it('the deny cache answers with the numbers of the store, for random calls', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(rule, { minLength: 1, maxLength: 3 }),

@@ -25,7 +25,7 @@ describe.each(['memory', 'Redis'] as const)(
   where => {
     // two of them show that Redis does the same; its own tests know all
     it.each(where === 'Redis' ? [cases[0], cases[4]] : cases)(
-      'admits no more than the larger limit: %s',
+      'a rule that alternates between two versions admits no more than the larger limit: %s',
       async (_, one, other) => {
         let redis: RedisServer | undefined
         if (where === 'Redis') {

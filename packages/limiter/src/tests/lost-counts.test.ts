@@ -81,7 +81,7 @@ describe('a Redis that is flushed while processes are connected', () => {
     expect(one.status().store?.outages.at(-1)).toMatchObject({ kind: 'lost' })
   })
 
-  it('is noticed by a process that no caller asks, with its next heartbeat', async () => {
+  it('a process without calls notices a flushed Redis with its next heartbeat', async () => {
     const { redis, limiters } = await start([{ id: 'each', by: 'account', limit: '20/h' }], 2)
     const [one, other] = limiters as [Limiter, Limiter]
     for (let i = 0; i < 20; i++) await isAllowed(one, 'ann')
@@ -103,7 +103,7 @@ describe('a Redis that is flushed while processes are connected', () => {
     expect(admitted).toBe(5)
   })
 
-  it('admits no more than the limit of three busy processes, and the few calls under way', async () => {
+  it('three busy processes admit no more than the limit, and the few calls under way, when Redis is flushed', async () => {
     const { redis, limiters } = await start([{ id: 'all', limit: '450/h' }], 3)
     let [admitted, calls] = [0, 0]
     const until = performance.now() + 2000

@@ -12,7 +12,7 @@ const rulesOf = async (
 ) => (await limiter.peek(call, ...options)).decisions.map(({ rule }) => rule)
 
 describe('a rule used by name', () => {
-  it('judges the calls that name it, and no others', async () => {
+  it('a rule used by name decides the calls that name it, and no others', async () => {
     const limiter = await createLimiter({
       rules: [
         { id: 'all', limit: '100/s' },
@@ -36,7 +36,7 @@ describe('a rule used by name', () => {
     await limiter.close()
   })
 
-  it('lets the calls that name it wait for its places', async () => {
+  it('a rule used by name lets calls wait for its slots', async () => {
     const limiter = await createLimiter({
       rules: [{ id: 'busy', match: 'none', limit: 1, algorithm: 'concurrency', whenFull: 'wait' }],
     })
@@ -64,7 +64,7 @@ describe('a cost from a function', () => {
       },
       9,
     ],
-  ])('%s leaves %i of 10', async (cost, remaining) => {
+  ])('a cost function that returns %s leaves %i of 10', async (cost, remaining) => {
     const limiter = await createLimiter({ rules: [{ id: 'all', limit: '10/m' }] })
     expect((await limiter.check(call, { cost })).decisions[0]!.remaining).toBe(remaining)
     await limiter.close()
@@ -72,7 +72,7 @@ describe('a cost from a function', () => {
 })
 
 describe('a rule added in code', () => {
-  it('judges at once, and what was counted before stays counted', async () => {
+  it('a rule added in code is in force at once, and existing counts stay', async () => {
     const limiter = await createLimiter({ rules: [{ id: 'all', limit: '10/m' }] })
     await limiter.check(call)
     limiter.addRule({ id: 'login', match: 'none', by: 'account', limit: '2/m' })
@@ -113,7 +113,7 @@ describe('a rule added in code', () => {
     await limiter.close()
   })
 
-  it('gives way to one of its id in the rule file, also to one that comes later or turns it off', async () => {
+  it('a rule in code is replaced by one with its id in the rule file, also if that comes later or disables it', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'diana-named-'))
     const config = join(folder, 'diana.yaml')
     await writeFile(config, 'rules:\n  - { id: login, match: none, limit: 7/m }\n')

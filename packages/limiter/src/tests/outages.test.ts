@@ -68,7 +68,7 @@ describe('processes that have just started', () => {
     [5, 100],
     [8, 30],
     [8, 1100],
-  ])('%i of them hold the limit of all when Redis goes away %i ms later', async (processes, ms) => {
+  ])('%i processes keep the shared limit when Redis stops %i ms after their start', async (processes, ms) => {
     const redis = await startRedis()
     closing.push(() => redis.close())
     const store = { redis: `redis://${redis.authority}` }
@@ -125,7 +125,7 @@ async function sumOf(limiters: readonly Limiter[], account: string, calls: numbe
 }
 
 describe('what an outage can cost', () => {
-  it('is one share of the limit if one of three processes is cut off alone, also after it is back', async () => {
+  it('an outage for one of three processes costs one share of the limit, also after its return', async () => {
     const { limiters, all, cut, back } = await startApart('24/h', 3)
     let total = await sumOf(limiters, 'ann', 3)
     cut(true, [all[2]!])
@@ -138,7 +138,7 @@ describe('what an outage can cost', () => {
     expect(await sumOf(limiters, 'ann', 5)).toBe(0)
   })
 
-  it('is the shares of the processes that had not heard of a caller who moves to them', async () => {
+  it('an outage costs the shares of processes that did not know a caller who moves to them', async () => {
     const { limiters, cut } = await startApart('24/h', 3)
     let total = await sumOf([limiters[0]!], 'ann', 30)
     expect(total).toBe(24)
@@ -163,7 +163,7 @@ describe('what an outage can cost', () => {
 })
 
 describe('after an outage of Redis', () => {
-  it('charges a caller of several levels exactly the calls that were admitted, when Redis comes back empty', async () => {
+  it('when Redis comes back empty, a caller of several levels is charged exactly the admitted calls', async () => {
     const { redis, limiter, limiters } = await start(['1000/s', '20000/m', '500000/h'])
     expect(await admitted(limiter, 'ann', 5)).toBe(5)
     await restartEmpty(redis, limiters, async () => {
@@ -174,7 +174,7 @@ describe('after an outage of Redis', () => {
     expect(limiter.status().store?.outages).toMatchObject([{ calls: 6, over: 0 }])
   })
 
-  it('when Redis comes back with its counts, exactly the missed calls are charged', async () => {
+  it('exactly the missed calls are charged when Redis comes back with its counts', async () => {
     const { redis, limiter } = await start(['1000/s', '20000/m', '500000/h'])
     await admitted(limiter, 'ann', 5)
     await redis.stop('SIGKILL')
@@ -187,7 +187,7 @@ describe('after an outage of Redis', () => {
     expect(limiter.status().store?.outages).toMatchObject([{ over: 0 }])
   })
 
-  it('keeps an exhausted caller of several levels out when Redis comes back empty, also one who did not call meanwhile', async () => {
+  it('when Redis comes back empty, an exhausted caller stays refused, also one who did not call meanwhile', async () => {
     const { redis, limiter, limiters } = await start(['10/h', '20/d'])
     expect(await admitted(limiter, 'ann', 12)).toBe(10)
     expect(await admitted(limiter, 'bob', 12)).toBe(10)
@@ -199,7 +199,7 @@ describe('after an outage of Redis', () => {
     expect(await remaining(limiter, 'bob')).toEqual([0, 10])
   })
 
-  it('tells an empty Redis what the fleet has used, however the calls were spread over its processes', async () => {
+  it('an empty Redis gets what the fleet has used, however the calls were spread over its processes', async () => {
     const { redis, limiters } = await start(['100/h', '1000/d'], { processes: 2 })
     const [one, other] = limiters as [Limiter, Limiter]
     await admitted(one, 'ann', 30)

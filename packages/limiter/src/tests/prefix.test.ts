@@ -61,7 +61,7 @@ async function useAll(
 }
 
 describe('services with different prefixes in one Redis', () => {
-  it('share no counts, no members, no blocks, no statistics and no pace', async () => {
+  it('services with different prefixes in one Redis share no counts, no members, no blocks, no statistics and no pace', async () => {
     const redis = `redis://${server.authority}`
     const [shop, mail, none] = [await start('shop'), await start('mail'), await start(undefined)]
     expect(await useAll(shop, 'shop', redis)).toBe(3)
@@ -88,31 +88,37 @@ describe('services with different prefixes in one Redis', () => {
   it.each([
     ['one Redis', () => `redis://${server.authority}`, () => [server.client]],
     ['a Cluster', () => cluster.urls, () => cluster.client.nodes('master')],
-  ])('touch only keys with their prefix, on %s', async (_, where, nodes) => {
-    const commands: string[][] = []
-    for (const node of nodes() as Redis[]) {
-      const monitor = await node.monitor()
-      closing.push(async () => monitor.disconnect())
-      monitor.on('monitor', (_time: string, args: string[]) => commands.push(args))
-    }
-    const limiter = await start('team:shop', where())
-    await expect.poll(() => limiter.status().store?.fleet.known).toBe(true)
-    await useAll(limiter, 'team:shop', where())
-    await limiter.close()
-    await expect.poll(() => commands.some(args => args.some(arg => arg.includes('traffic')))).toBe(true)
-    const touched = new Set<string>()
-    for (const args of commands.splice(0)) {
-      const keys = await server.client.call('COMMAND', 'GETKEYS', ...args).catch(() => [])
-      for (const key of keys as string[]) touched.add(key)
-    }
-    expect([...touched].filter(key => !key.startsWith('team:shop:'))).toEqual([])
-    expect(touched.size).toBeGreaterThan(7)
-  })
+  ])(
+    'services with different prefixes in one Redis touch only keys with their prefix, on %s',
+    async (_, where, nodes) => {
+      const commands: string[][] = []
+      for (const node of nodes() as Redis[]) {
+        const monitor = await node.monitor()
+        closing.push(async () => monitor.disconnect())
+        monitor.on('monitor', (_time: string, args: string[]) => commands.push(args))
+      }
+      const limiter = await start('team:shop', where())
+      await expect.poll(() => limiter.status().store?.fleet.known).toBe(true)
+      await useAll(limiter, 'team:shop', where())
+      await limiter.close()
+      await expect.poll(() => commands.some(args => args.some(arg => arg.includes('traffic')))).toBe(true)
+      const touched = new Set<string>()
+      for (const args of commands.splice(0)) {
+        const keys = await server.client.call('COMMAND', 'GETKEYS', ...args).catch(() => [])
+        for (const key of keys as string[]) touched.add(key)
+      }
+      expect([...touched].filter(key => !key.startsWith('team:shop:'))).toEqual([])
+      expect(touched.size).toBeGreaterThan(7)
+    },
+  )
 
-  it.each(['', 'a{b}', 'a b', 'x'.repeat(65), 'a*', 'ä'])('refuse the prefix %j with a remedy', async prefix => {
-    await expect(start(prefix)).rejects.toThrow(/store\.prefix|prefix/)
-    expect(() => RateLimiter.create(1, { name: 'x', store: { redis: 'redis://127.0.0.1', prefix } })).toThrow(
-      'store.prefix must be',
-    )
-  })
+  it.each(['', 'a{b}', 'a b', 'x'.repeat(65), 'a*', 'ä'])(
+    'createLimiter refuses the store prefix %j with a remedy',
+    async prefix => {
+      await expect(start(prefix)).rejects.toThrow(/store\.prefix|prefix/)
+      expect(() => RateLimiter.create(1, { name: 'x', store: { redis: 'redis://127.0.0.1', prefix } })).toThrow(
+        'store.prefix must be',
+      )
+    },
+  )
 })

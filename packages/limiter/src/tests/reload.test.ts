@@ -63,7 +63,7 @@ const places = (limit: number, options: Partial<CommonRuleOptions> = {}): RuleOp
 }
 const queue = (limit: number): RuleOptions => places(limit, { whenFull: 'wait', queue: { timeout: '10s' } })
 
-describe('when the rules change', () => {
+describe('calls during a change of rules', () => {
   it('the status has the source of each rule', async () => {
     const { limiter, change } = await house(places(1))
     await change(places(1), { id: 'more', limit: '5/s' })
@@ -74,7 +74,7 @@ describe('when the rules change', () => {
     expect(limiter.status().sources[1]).toMatchObject({ role: 'remote', version: '2', taken: 2 })
   })
 
-  it('calls under way keep their places, and each frees one', async () => {
+  it('calls under way keep their slots over a change of rules, and each frees one', async () => {
     const { change, call } = await house(places(3))
     const underWay = [call(), call(), call()] as Verdict[]
     await change(places(2), { id: 'other', limit: '100/s' })
@@ -126,7 +126,7 @@ describe('when the rules change', () => {
     expect(await waiting).toMatchObject({ allowed: false, reason: 'timeout' })
   })
 
-  it('calls that were admitted for a moment to come pass then, whatever the new limit', async () => {
+  it('scheduled calls pass at their moment, whatever the new limit', async () => {
     const leaky = (limit: string): RuleOptions => {
       return { id: 'leaky', limit, algorithm: 'leaky-bucket', burst: 5, whenFull: 'wait' }
     }
@@ -166,7 +166,7 @@ describe('when the rules change', () => {
     },
   )
 
-  it('a call is judged by one set of rules, and the next one by the new', async () => {
+  it('a call is decided by one set of rules, and the next one by the new set', async () => {
     const { change, check } = await house({ id: 'a', limit: '3/h' })
     expect([await check(), await check()]).toEqual([true, true])
     await change({ id: 'a', limit: '2/h' })

@@ -16,13 +16,13 @@ const typed: { [Name in AlgorithmName]: Record<keyof AlgorithmOptions[Name], tru
 }
 
 describe('the types of rule options', () => {
-  it('name every algorithm, and its options as the rule file has them', () => {
+  it('the types of rule options name every algorithm, and its options as the rule file has them', () => {
     const read = algorithms.map(({ name, options }) => [name, Object.keys(options).sort()])
     const written = Object.entries(typed).map(([name, options]) => [name, Object.keys(options).sort()])
     expect(Object.fromEntries(written)).toEqual(Object.fromEntries(read))
   })
 
-  it('accept the options of the algorithm that a rule names, or of the default', () => {
+  it('the types of rule options accept the options of the algorithm that a rule names, or of the default', () => {
     const rules: readonly RuleOptions[] = [
       { id: 'plain', limit: '1/s' },
       { id: 'default', limit: '1/s', segments: 20 },
@@ -32,7 +32,7 @@ describe('the types of rule options', () => {
     expect(rules).toHaveLength(4)
   })
 
-  it('reject misspelled words, options of another algorithm, and values of another type', () => {
+  it('the types of rule options reject misspelled names, options of another algorithm, and values of another type', () => {
     const rules: readonly RuleOptions[] = [
       // @ts-expect-error a word that no rule has
       { id: 'a', limit: '1/s', algoritm: 'token-bucket' },
@@ -53,7 +53,7 @@ describe('the types of rule options', () => {
     expect(limit).toBeDefined()
   })
 
-  it('have no option of an unknown name', () => {
+  it('the types of rule options have no option of an unknown name', () => {
     expectTypeOf<RuleOptions>().not.toHaveProperty('anything')
     expectTypeOf<Extract<RuleOptions, { algorithm: 'token-bucket' }>['burst']>().toEqualTypeOf<number | undefined>()
   })

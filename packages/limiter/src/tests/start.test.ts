@@ -92,7 +92,7 @@ describe('a start without a Redis that can be used', () => {
     ['is a read-only replica', () => `redis://${replica.authority}`, 'STORE_READONLY', 'name the master'],
     ['lets the user run no scripts', () => `redis://no-scripts:x@${server.authority}`, 'STORE_PERMISSION', 'commands'],
     ['lets the user touch no keys', () => `redis://no-keys:x@${server.authority}`, 'STORE_PERMISSION', 'the prefix'],
-  ])('reports a Redis that %s', async (_, url, code, remedy) => {
+  ])('createLimiter reports a Redis that %s', async (_, url, code, remedy) => {
     const before = warnings.length
     const limiter = await start(await url())
     expect((await ask(limiter)).allowed).toBe(true)
@@ -111,13 +111,13 @@ describe('a start without a Redis that can be used', () => {
   })
 
   it.each(['redis://127.0.0.1/abc', 'redis://127.0.0.1/-1', 'redis://127.0.0.1/1.5'])(
-    'refuses the database of %s',
+    'createLimiter refuses the database of %s',
     async url => {
       await expect(start(url)).rejects.toThrow('must end with the number of a database or nothing')
     },
   )
 
-  it('counts nothing in database 0 if its own does not exist', async () => {
+  it('a limiter counts nothing in database 0 if its own database does not exist', async () => {
     await server.client.flushall()
     const limiter = await start(`redis://${server.authority}/99`)
     for (let i = 0; i < 5; i++) await ask(limiter)
@@ -130,7 +130,7 @@ describe('a Redis that could not be used at the start', () => {
   const untilHealthy = (limiter: Limiter) =>
     expect.poll(() => limiter.status().store?.healthy, { timeout: 5000 }).toBe(true)
 
-  it('is used once the user may run scripts', async () => {
+  it('Redis is used once the user may run scripts', async () => {
     await server.client.call('ACL', 'SETUSER', 'later', 'on', '>x', '~*', '+@all', '-eval', '-evalsha')
     const limiter = await start(`redis://later:x@${server.authority}`)
     expect(limiter.status().store).toMatchObject({ healthy: false, code: 'STORE_PERMISSION' })
@@ -140,7 +140,7 @@ describe('a Redis that could not be used at the start', () => {
     expect(troubles(limiter)).toEqual([])
   })
 
-  it('is used once the password is right', async () => {
+  it('Redis is used once the password is right', async () => {
     await server.client.call('ACL', 'SETUSER', 'changing', 'on', '>old', '~*', '+@all')
     const limiter = await start(`redis://changing:new@${server.authority}`)
     expect(limiter.status().store).toMatchObject({ healthy: false, code: 'STORE_PASSWORD' })
@@ -148,7 +148,7 @@ describe('a Redis that could not be used at the start', () => {
     await untilHealthy(limiter)
   })
 
-  it('is used once it takes the place of another server, with the database that it has', async () => {
+  it('Redis is used once it replaces another server at the address', async () => {
     const port = await freePort()
     const other = createServer().listen(port, '127.0.0.1')
     await once(other, 'listening')

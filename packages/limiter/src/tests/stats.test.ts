@@ -17,8 +17,8 @@ function ofRule(limiter: Limiter, id: string) {
     .rules.find(rule => rule.id === id)
 }
 
-describe('the figures of a limiter', () => {
-  it('count a passed call for each rule it met, and a refused one for the rule that refused', async () => {
+describe('the statistics of a limiter', () => {
+  it('the statistics count an admitted call for each matching rule, and a refused one for the rule that refused', async () => {
     const limiter = await createLimiter({
       rules: [
         { id: 'all', limit: '100/m' },
@@ -37,7 +37,7 @@ describe('the figures of a limiter', () => {
     await limiter.close()
   })
 
-  it('do not count looks', async () => {
+  it('the statistics of a limiter do not count peeks', async () => {
     const limiter = await createLimiter({ rules: [{ id: 'all', limit: '1/m' }] })
     await limiter.peek(call('203.0.113.1'))
     await limiter.check(call('203.0.113.1'), { cost: 0 })
@@ -46,7 +46,7 @@ describe('the figures of a limiter', () => {
     await limiter.close()
   })
 
-  it('count what only a shadow rule would have refused among the allowed', async () => {
+  it('the statistics of a limiter count what only a shadow rule would have refused among the allowed', async () => {
     const limiter = await createLimiter({ rules: [{ id: 'shy', limit: '2/m', whenFull: 'shadow' }] })
     for (let i = 0; i < 5; i++) await limiter.check(call('203.0.113.1'))
     expect(adminOf(limiter).stats().total).toEqual({ ...none, allowed: 5, shadowRefused: 3 })
@@ -54,7 +54,7 @@ describe('the figures of a limiter', () => {
     await limiter.close()
   })
 
-  it('count a call that waits for its moment once', async () => {
+  it('the statistics of a limiter count a call that waits for its moment once', async () => {
     const limiter = await createLimiter({
       rules: [
         { id: 'slow', algorithm: 'leaky-bucket', limit: '100/s', burst: 5, whenFull: 'wait', queue: { size: 2 } },
@@ -68,7 +68,7 @@ describe('the figures of a limiter', () => {
     await limiter.close()
   })
 
-  it('count a call that waits for a place once, whether it gets one, finds the line full or waits in vain', async () => {
+  it('the statistics count a call that waits for a slot once, however the wait ends', async () => {
     const limiter = await createLimiter({
       rules: [{ id: 'one', algorithm: 'concurrency', limit: 1, whenFull: 'wait', queue: { size: 2, timeout: '60ms' } }],
     })
@@ -85,7 +85,7 @@ describe('the figures of a limiter', () => {
     await limiter.close()
   })
 
-  it('tell what was decided while the store could not be asked', async () => {
+  it('the statistics show what was decided while the store could not be asked', async () => {
     const limiter = await createLimiter({
       rules: [{ id: 'shared', limit: '2/m', whenStoreDown: 'local' }],
       store: { redis: async () => Promise.reject(new Error('down')), timeout: '20ms' },
@@ -115,7 +115,7 @@ describe('the figures of a limiter', () => {
     await limiter.close()
   })
 
-  it('time one call in 32', async () => {
+  it('the statistics measure the duration of one call in 32', async () => {
     const limiter = await createLimiter({ rules: [{ id: 'all', limit: '1000/s' }] })
     for (let i = 0; i < 96; i++) await limiter.check(call('203.0.113.1'))
     const { counts, sumSeconds } = adminOf(limiter).stats().durations.memory
@@ -124,7 +124,7 @@ describe('the figures of a limiter', () => {
     await limiter.close()
   })
 
-  it('say how full the fullest key of a rule was since they were asked', async () => {
+  it('the statistics have the highest usage of a key since they were last read', async () => {
     const limiter = await createLimiter({
       rules: [{ id: 'each', by: 'ip', algorithm: 'token-bucket', limit: '10/s', burst: 20 }],
       clock: () => 1_000_000,
@@ -164,7 +164,7 @@ describe('a trial', () => {
 })
 
 describe('a preview', () => {
-  it('judges the recorded calls by both sets of rules, by their own moments', async () => {
+  it('a preview decides the recorded calls by both sets of rules, at their own moments', async () => {
     let now = 1_700_000_000_000
     const limiter = await createLimiter({
       identify: { account: ['header:x-account', 'cookie:uid'] },
@@ -196,7 +196,7 @@ describe('a preview', () => {
     await limiter.close()
   })
 
-  it('of nothing recorded is empty', async () => {
+  it('a preview without recorded calls is empty', async () => {
     const limiter = await createLimiter({ rules: [{ id: 'all', limit: '1/m' }] })
     await limiter.check(call('203.0.113.1'))
     expect(

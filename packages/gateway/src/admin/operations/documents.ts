@@ -11,7 +11,7 @@ const written = z.object({ version })
 const conflicts = {
   403: 'the document cannot be written',
   409: 'it was changed since; `current` is how it stands now',
-  422: 'it cannot be obeyed; `mistakes` say where and why',
+  422: 'it cannot be used; `mistakes` say where and why',
   502: 'its source failed',
 }
 const passed = z.object({ allowed: count, refused: count })

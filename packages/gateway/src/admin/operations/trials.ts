@@ -21,7 +21,7 @@ export const trialOperations: readonly Operation[] = [
       'Runs a changed rule in shadow beside the real one, in memory and counted in this process only, until it is deleted; its figures stand under its id.',
     body: z.strictObject({ rule: ruleId.regex(/^[\w.-]{1,64}$/), text: ruleText }),
     answer: trial,
-    refusals: { 422: 'it cannot be obeyed; `mistakes` say where and why' },
+    refusals: { 422: 'it cannot be used; `mistakes` say where and why' },
     run: ({ body }, { limiter, live }) => {
       const { mistakes } = adminOf(limiter).documents.checkRule(body.text)
       if (mistakes.length > 0) throw new Refusal(422, mistakes[0]!.message, { mistakes })

@@ -42,7 +42,7 @@ const connections = (): Promise<number> =>
   )
 
 describe('the connections of the admin API', () => {
-  it('are bounded, and clients who only hold them open keep nobody out', async () => {
+  it('the connections of the admin API are bounded, and idle ones do not keep other clients out', async () => {
     const headers = { authorization: `Bearer ${token}` }
     const live = await fetch(`${address}/api/v1/live`, { headers })
     for (let i = 0; i < most + 100; i++) await open(i % 2 === 0 ? '' : 'GET /api/v1/status HTTP/1.1\r\nHost: ')
@@ -54,11 +54,11 @@ describe('the connections of the admin API', () => {
     await reader.cancel()
   })
 
-  it('have ten seconds for their headers and thirty for a request', () => {
+  it('connections of the admin API have ten seconds for headers and thirty for a request', () => {
     expect([app.server.headersTimeout, app.server.requestTimeout]).toEqual([10_000, 30_000])
   })
 
-  it('may bring any bytes and end at any moment, and the next request is answered', async () => {
+  it('a connection of the admin API may send any bytes and end at any moment, and the next request is answered', async () => {
     const authorized = `Host: 127.0.0.1\r\nAuthorization: Bearer ${token}\r\n`
     const starts = fc.constantFrom(
       `GET /api/v1/live HTTP/1.1\r\n${authorized}\r\n`,

@@ -57,17 +57,17 @@ const send = (method: 'POST' | 'PUT' | 'DELETE', path: string, payload?: object)
   ask({ method, url: `/api/v1${path}`, ...(payload ? { payload } : {}) })
 const call = (account: string) => ({ method: 'GET', path: '/', ip: '203.0.113.9', headers: { 'x-account': account } })
 
-describe('who may come in', () => {
+describe('access to the admin API', () => {
   const asked = (headers: Record<string, string>, url = '/api/v1/status') =>
     app.inject({ url, headers: { host: '127.0.0.1:8081', ...headers } }).then(({ statusCode }) => statusCode)
 
-  it('without a token set, this machine', async () => {
+  it('without a token, the admin API answers requests from this machine', async () => {
     expect(await asked({})).toBe(200)
     expect(await asked({ host: 'localhost:8081' })).toBe(200)
     expect(await asked({ host: '[::1]:8081' })).toBe(200)
   })
 
-  it('with a token set, only who says it', async () => {
+  it('with a token, the admin API answers only requests that have it', async () => {
     await app.close()
     app = await create({ token })
     expect(await asked({})).toBe(401)
@@ -83,14 +83,14 @@ describe('who may come in', () => {
   })
 
   it.each(['http://evil.example', 'null', 'http://127.0.0.1:8080', 'https://127.0.0.1', 'http://localhost:8081'])(
-    'not a page of %s',
+    'the admin API refuses requests of a page of %s',
     async origin => {
       expect(await asked({ origin })).toBe(403)
       expect(await asked({ origin }, '/metrics')).toBe(403)
     },
   )
 
-  it('a page of its own', async () => {
+  it('the admin API answers requests of its own page', async () => {
     expect(await asked({ origin: 'http://127.0.0.1:8081', 'sec-fetch-site': 'same-origin' })).toBe(200)
     expect(await asked({ 'sec-fetch-site': 'cross-site' })).toBe(403)
     expect(await asked({ 'sec-fetch-site': 'same-site' })).toBe(403)
@@ -104,23 +104,23 @@ describe('who may come in', () => {
     '127.0.0.1.evil.example:8081',
     ':8081',
     '[::1].evil',
-  ])('not by the name %j, which may point here for somebody else', async host => {
+  ])('the admin API refuses requests under the host name %j, which an attacker could point here', async host => {
     expect(await asked({ host })).toBe(403)
   })
 
-  it('by a name that was listed', async () => {
+  it('the admin API answers requests under a listed host name', async () => {
     await app.close()
     app = await create({ hosts: ['Gateway.example'] })
     expect(await asked({ host: 'gateway.example:8081' })).toBe(200)
   })
 
-  it('from elsewhere only with a token, and that is no short one', async () => {
+  it('the admin API listens beyond this machine only with a token of sufficient length', async () => {
     await expect(create({ host: '0.0.0.0' })).rejects.toThrow('token')
     await expect(create({ host: '192.0.2.1', token: 'short' })).rejects.toThrow('too short')
     await (await create({ host: '0.0.0.0', token })).close()
   })
 
-  it('nobody is told to keep or frame what is answered', async () => {
+  it('answers of the admin API forbid caching and framing', async () => {
     const { headers } = await get('/status')
     expect(headers).toMatchObject({
       'cache-control': 'no-store',
@@ -134,7 +134,7 @@ describe('who may come in', () => {
 })
 
 describe('health', () => {
-  it('is green, and readiness turns red when asked to', async () => {
+  it('the health endpoint answers 200, and readiness answers 503 once the gateway drains', async () => {
     let ready = true
     await app.close()
     app = await create({ isReady: () => ready })
@@ -144,7 +144,7 @@ describe('health', () => {
     expect((await ask({ url: '/healthz' })).status).toBe(200)
   })
 
-  it('says why Redis cannot be used, and stays green, since calls are answered', async () => {
+  it('the health endpoint says why Redis cannot be used, and still answers 200', async () => {
     await app.close()
     const limiter = await createLimiter({
       store: { redis: 'redis://127.0.0.1:1' },
@@ -161,8 +161,8 @@ describe('health', () => {
   })
 })
 
-describe('what is told', () => {
-  it('callers are masked unless asked, and hostile names are text', async () => {
+describe('what the admin API reports', () => {
+  it('the admin API masks callers by default, and returns hostile names as text', async () => {
     const names = ['ann', '<script>alert(1)</script>', 'x'.repeat(10_000), '\u001b[2J\u0007']
     for (const name of names) for (let i = 0; i < 4; i++) await limiter.check(call(name))
     const masked = await get('/callers')
@@ -178,7 +178,7 @@ describe('what is told', () => {
     expect((await get('/callers?rule=all')).body).toEqual({ callers: [] })
   })
 
-  it('rules with their origin, state and text', async () => {
+  it('the admin API returns rules with their origin, state and text', async () => {
     const { body } = await get('/rules')
     expect(body.rules).toMatchObject([
       {
@@ -193,7 +193,7 @@ describe('what is told', () => {
     ])
   })
 
-  it('why a call would be refused, from a pasted command, without counting', async () => {
+  it('the admin API explains a pasted call without counting it', async () => {
     for (let i = 0; i < 3; i++) await limiter.check(call('ann'))
     const before = adminOf(limiter).stats().total
     const { body } = await send('POST', '/explain', {
@@ -212,7 +212,7 @@ describe('what is told', () => {
     expect(adminOf(limiter).stats().total).toEqual(before)
   })
 
-  it('what a change would have done', async () => {
+  it('the admin API previews what a change of rules would have done', async () => {
     for (let i = 0; i < 6; i++) await limiter.check(call(i % 2 ? 'ann' : 'bob'))
     const { body } = await send('POST', '/preview', { where: 'local', text: rules.replace('2/m', '1/m') })
     expect(body).toMatchObject({
@@ -224,8 +224,8 @@ describe('what is told', () => {
   })
 })
 
-describe('what is written', () => {
-  it('one rule into the file, the rest as it was, in force at once', async () => {
+describe('writes of the admin API', () => {
+  it('the admin API writes one rule into the file, leaves the rest unchanged, and applies it at once', async () => {
     const { body } = await get('/document?where=local')
     expect(body).toMatchObject({ text: rules, writable: true })
     const written = await send('PUT', '/rules/each', {
@@ -243,7 +243,7 @@ describe('what is written', () => {
     expect((await get('/rules')).body.rules.map(({ id }: { id: string }) => id)).toEqual(['all'])
   })
 
-  it('nothing, where somebody else was faster; and how it stands now is told', async () => {
+  it('the admin API refuses a write after another change, and returns the current document', async () => {
     const { body } = await get('/document')
     const theirs = rules.replace('100/m', '200/m')
     expect((await send('PUT', '/document', { text: theirs, version: body.version })).status).toBe(200)
@@ -254,7 +254,7 @@ describe('what is written', () => {
     expect(again.status).toBe(200)
   })
 
-  it('nothing that cannot be obeyed; the line is told', async () => {
+  it('the admin API refuses an invalid document with the line of the mistake', async () => {
     const { body } = await get('/document')
     const bad = await send('PUT', '/document', { text: rules.replace('2/m', 'few'), version: body.version })
     expect([bad.status, bad.body.mistakes[0]]).toMatchObject([422, { line: 8, rule: 'each' }])
@@ -267,12 +267,12 @@ describe('what is written', () => {
     expect(await readFile(config, 'utf8')).toBe(rules)
   })
 
-  it('nothing where there is no config centre, and it is said why', async () => {
+  it('the admin API refuses a write to a config center if none is configured, with the reason', async () => {
     const reply = await send('PUT', '/document', { where: 'remote', text: rules, version: '' })
     expect([reply.status, reply.body.detail]).toMatchObject([403, expect.stringContaining('remote:')])
   })
 
-  it('a trial, until it ends', async () => {
+  it('the admin API starts and ends a trial', async () => {
     const started = await send('POST', '/trials', { rule: 'each', text: 'id: each\nby: account\nlimit: 1/m' })
     expect(started.body).toMatchObject({ id: 'each~trial', rule: 'each' })
     await limiter.check(call('ann'))
@@ -289,13 +289,13 @@ describe('what is written', () => {
   })
 })
 
-describe('whoever is blocked', () => {
+describe('blocked callers', () => {
   beforeEach(async () => {
     await writeFile(config, rules.replace('limit: 2/m   # few', 'limit: 2/m\n    block: manual'))
     await expect.poll(() => limiter.rules[1]?.block).toBe('manual')
   })
 
-  it('by the row of a masked caller is refused until let in again', async () => {
+  it('a caller that was blocked by its masked row is refused until it is unblocked', async () => {
     for (let i = 0; i < 3; i++) await limiter.check(call('ann'))
     const [{ id: caller }] = (await get('/callers')).body.callers
     await send('POST', '/reset', { caller })
@@ -313,7 +313,7 @@ describe('whoever is blocked', () => {
     expect((await send('DELETE', `/blocks/${blocks[0].id}`)).status).toBe(404)
   })
 
-  it('may be named by his key or by a call', async () => {
+  it('a caller can be blocked by key or by a call', async () => {
     expect((await send('POST', '/blocks', { rule: 'each', key: 'ann', for: '1m' })).status).toBe(200)
     expect((await limiter.check(call('ann'))).allowed).toBe(false)
     const bob = { method: 'GET', path: '/', headers: { 'X-Account': 'bob' } }
@@ -332,13 +332,13 @@ describe('whoever is blocked', () => {
     [{ rule: 'none', key: 'ann', for: '1m' }, 404],
     [{ caller: 'nobody', for: '1m' }, 404],
     [{ rule: 'all', key: 'ann', for: '1m' }, 400],
-  ])('%j is answered with %i', async (asked, status) => {
+  ])('the block request %j is answered with %i', async (asked, status) => {
     expect((await send('POST', '/blocks', asked)).status).toBe(status)
   })
 })
 
 describe('the OpenAPI document', () => {
-  it('describes the answers that are really given', async () => {
+  it('the OpenAPI document matches the real answers', async () => {
     for (let i = 0; i < 4; i++) await limiter.check(call('ann'))
     const { body: api } = await get('/openapi.json')
     expect(api.openapi).toBe('3.1.0')
@@ -382,8 +382,8 @@ describe('the OpenAPI document', () => {
   })
 })
 
-describe('whatever is asked', () => {
-  it('is answered, never with a 500', async () => {
+describe('any request to the admin API', () => {
+  it('any request to the admin API gets an answer that is not a 500', async () => {
     const paths = [
       '/status',
       '/rules',
@@ -472,7 +472,7 @@ describe('whatever is asked', () => {
     ['{}', 'text/plain', 415],
     ['a=1', 'application/x-www-form-urlencoded', 415],
     [`{"text": "${'x'.repeat(6 * 1024 * 1024)}"}`, 'application/json', 413],
-  ])('%.20s as %s is refused with %i', async (payload, type, status) => {
+  ])('the body %.20s sent as %s is refused with %i', async (payload, type, status) => {
     const reply = await ask({ method: 'POST', url: '/api/v1/check', payload, headers: { 'content-type': type } })
     expect(reply.status).toBe(status)
     expect(reply.headers['content-type']).toBe('application/problem+json')

@@ -188,14 +188,14 @@ describe('without the token', () => {
     ['PUT', 'http://127.0.0.1/api/v1/document'],
     ['GET', '/%61pi/v1/live'],
     ['DELETE', `/%61pi/v1/rules/all`],
-  ])('%s %s is refused as the plain spelling is', async (method, target) => {
+  ])('without the token, %s %s is refused like the plain spelling', async (method, target) => {
     const { status, body } = await send({ method, target })
     expect([400, 401, 403, 404]).toContain(status)
     expect(body).not.toContain(secret)
     expect(await readFile(config, 'utf8')).toBe(rules)
   })
 
-  it('no spelling of a path, method or protocol version reaches a route that needs it', async () => {
+  it('without the token, no spelling of a path, method or protocol version reaches a protected route', async () => {
     const open = new Map<string, string>()
     for (const target of openPaths) open.set(target, (await send({ method: 'GET', target })).body.slice(0, 40))
     expect([...open.values()].every(body => body.length > 10)).toBe(true)
@@ -221,7 +221,7 @@ describe('without the token', () => {
     expect(await readFile(config, 'utf8')).toBe(rules)
   })
 
-  it('every route but those named answers 401, and so does what is not there', async () => {
+  it('without the token, every route except the public ones answers 401, and so do unknown paths', async () => {
     for (const target of paths) {
       const { status } = await send({ method: 'GET', target })
       expect(status, target).toBe(openPaths.includes(target) ? 200 : 401)
@@ -232,7 +232,7 @@ describe('without the token', () => {
 
 describe('a page of another origin', () => {
   it.each(['/api/v1/status', '/%61pi/v1/status', 'http://127.0.0.1/api/v1/status', '/%61%70%69/v1/status'])(
-    'is refused for %s even with the token',
+    'a page of another origin is refused for %s even with the token',
     async target => {
       const common = ['Host: 127.0.0.1', `Authorization: Bearer ${token}`]
       expect((await send({ method: 'GET', target, headers: common })).status).toBe(200)
@@ -242,7 +242,7 @@ describe('a page of another origin', () => {
     },
   )
 
-  it('is refused where the target names another host than the Host header', async () => {
+  it('a page of another origin is refused if the target names another host than the Host header', async () => {
     const headers = ['Host: 127.0.0.1', `Authorization: Bearer ${token}`]
     expect((await send({ method: 'GET', target: 'http://evil.example/api/v1/status', headers })).status).toBe(403)
   })
@@ -251,7 +251,7 @@ describe('a page of another origin', () => {
 describe('with the token', () => {
   const headers = ['Host: 127.0.0.1', `Authorization: Bearer ${token}`]
 
-  it('a path that exists answers other methods with 405 and Allow, and a path that does not with 404', async () => {
+  it('with the token, other methods on a known path answer 405 with Allow, and unknown paths answer 404', async () => {
     for (const path of ['/api/v1/document', '/api/v1/status', '/healthz', '/api/v1/rules/all', '/']) {
       for (const method of ['PATCH', 'OPTIONS', 'TRACE', 'POST']) {
         const { status, headers: told } = await send({ method, target: path, headers })
@@ -264,7 +264,7 @@ describe('with the token', () => {
     }
   })
 
-  it('HEAD answers as GET does, without a body', async () => {
+  it('with the token, HEAD answers like GET without a body', async () => {
     const { status, body } = await send({ method: 'HEAD', target: '/api/v1/document', headers })
     expect([status, body]).toEqual([200, ''])
   })
@@ -274,7 +274,7 @@ describe('wrong tokens', () => {
   const tries = (word: string, from: string) =>
     send({ method: 'GET', target: '/api/v1/status', from, headers: ['Host: 127.0.0.1', `Authorization: ${word}`] })
 
-  it('are answered with 429 and Retry-After before long, while the right token gets in from another address', async () => {
+  it('wrong tokens are soon answered with 429 and Retry-After, while the right token is accepted from another address', async () => {
     const answers: Answer[] = []
     for (let i = 0; i < 30; i++) answers.push(await tries(`Bearer guess-number-${i}`, '127.0.0.2'))
     expect(answers[0]?.status).toBe(401)
@@ -284,7 +284,7 @@ describe('wrong tokens', () => {
     for (let i = 0; i < 30; i++) expect((await tries(`Bearer ${token}`, '127.0.0.3')).status).toBe(200)
   })
 
-  it('are not what a request without a token is counted as', async () => {
+  it('requests without a token do not count as wrong tokens', async () => {
     for (let i = 0; i < 30; i++) expect((await tries('Basic eDp5', '127.0.0.4')).status).toBe(401)
     expect((await tries(`Bearer ${token}`, '127.0.0.4')).status).toBe(200)
   })

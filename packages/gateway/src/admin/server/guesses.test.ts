@@ -21,7 +21,7 @@ const wrong = (address: string) =>
 const right = (address: string) => guesses.try(address, () => true)
 
 describe('wrong tokens', () => {
-  it('are compared ten times in a row from one address, then one every six seconds', () => {
+  it('wrong tokens of one address are compared ten times in a row, then once every six seconds', () => {
     const guess = () => wrong('192.0.2.1')
     for (let i = 0; i < 4000; i++) guess()
     expect(compared).toBe(10)
@@ -32,13 +32,13 @@ describe('wrong tokens', () => {
     expect(compared).toBe(11)
   })
 
-  it('keep nobody out who has the token and another address', () => {
+  it('wrong tokens do not keep out a client with the token at another address', () => {
     for (let i = 0; i < 100; i++) wrong('192.0.2.1')
     expect(wrong('192.0.2.1').retryAfterMs).toBeGreaterThan(0)
     for (let i = 0; i < 1000; i++) expect(right('192.0.2.2')).toEqual({ right: true, retryAfterMs: 0 })
   })
 
-  it('from very many addresses are compared once a minute each, and the token still opens at the first try', () => {
+  it('wrong tokens from many addresses are compared once a minute each, and the right token is accepted at the first try', () => {
     for (let i = 0; i < 5000; i++) {
       for (let j = 0; j < 5; j++) wrong(`10.0.${i >> 8}.${i & 255}`)
     }
@@ -46,12 +46,12 @@ describe('wrong tokens', () => {
     for (let i = 0; i < 10; i++) expect(right('192.0.2.7').right).toBe(true)
   })
 
-  it('of one IPv6 network count as one address', () => {
+  it('wrong tokens of one IPv6 network count as one address', () => {
     for (let i = 0; i < 20; i++) wrong(`2001:db8::${i.toString(16)}`)
     expect(wrong('2001:db8::ffff').retryAfterMs).toBeGreaterThan(0)
   })
 
-  it('are never compared more often than ten times and ten a minute, in whatever order and pace they come', () => {
+  it('wrong tokens of an address are compared at most ten times plus ten a minute, in any order and at any pace', () => {
     fc.assert(
       fc.property(
         fc.array(fc.tuple(fc.nat({ max: 20_000 }), fc.integer({ min: 1, max: 30 })), { maxLength: 60 }),

@@ -49,7 +49,7 @@ const byNode =
   }
 
 describe('a whole answer', () => {
-  test('is written as Node writes it, or left to Node', async () => {
+  test('a whole answer is written as Node writes it, or left to Node', async () => {
     const field = fc.constantFrom(
       ...[date, ['content-length', '4'], ['content-length', '4'], ['x-a', '1'], ['set-cookie', 'a'], ['x-a', '\xe4']],
       ...[
@@ -88,7 +88,7 @@ describe('a whole answer', () => {
     ['ends its connection', response => (response.shouldKeepAlive = false)],
     ['has been begun', response => response.writeHead(200)],
     ['has lost its caller', response => response.socket?.destroy()],
-  ])('is left to Node if the response %s', async (_, change) => {
+  ])('a whole answer is left to Node if the response %s', async (_, change) => {
     let isWritten: boolean | undefined
     await bytesOf(response => {
       change(response)

@@ -20,7 +20,7 @@ const plain = exchange({ to: 'http://10.0.0.1:3000' })
 const moved = exchange({ path: '/api', rewrite: '/', to: 'http://10.0.0.1:3000' })
 const deep = exchange({ path: '/api/v1', rewrite: '/v2', to: 'http://10.0.0.1:3000/base' })
 
-describe('an address that a service names', () => {
+describe('an address in an answer of a service', () => {
   test.each([
     [plain, 'http://10.0.0.1:3000/login?to=/a#b', '/login?to=/a#b'],
     [plain, 'http://10.0.0.1:3000', '/'],
@@ -53,12 +53,15 @@ describe('an address that a service names', () => {
     [plain, 'http://[not', 'http://[not'],
     [plain, '', ''],
     [moved, '//evil.example/login', '//evil.example/login'],
-  ] as const)('%#: %o is translated for the caller where it is its own', (where, given, expected) => {
-    expect(asCallerSees('location', given, where)).toBe(expected)
-    expect(asCallerSees('content-location', given, where)).toBe(expected)
-  })
+  ] as const)(
+    '%#: the address %o is translated for the caller if it is the service itself',
+    (where, given, expected) => {
+      expect(asCallerSees('location', given, where)).toBe(expected)
+      expect(asCallerSees('content-location', given, where)).toBe(expected)
+    },
+  )
 
-  test('in a redirect never becomes the address of another host', () => {
+  test('an address of a service in a redirect never becomes the address of another host', () => {
     for (const path of ['//evil.example', '/\\evil.example', '///evil.example', '/%2F/evil.example']) {
       const seen = asCallerSees('location', `http://10.0.0.1:3000${path}`, plain)
       expect(new URL(seen, 'http://shop.example').hostname).not.toBe('evil.example')
@@ -71,7 +74,7 @@ describe('an address that a service names', () => {
     ["1, url='/a'", "1, url='/api/a'"],
     ['5', '5'],
     ['5; url=https://elsewhere.example/', '5; url=https://elsewhere.example/'],
-  ])('in Refresh (%s) is translated', (given, expected) => {
+  ])('an address of a service in Refresh (%s) is translated', (given, expected) => {
     expect(asCallerSees('refresh', given, moved)).toBe(expected)
   })
 
@@ -83,7 +86,7 @@ describe('an address that a service names', () => {
     ['a=b; domain=.10.0.0.1', 'a=b'],
     ['a=b; Domain=shop.example', 'a=b; Domain=shop.example'],
     ['a="x; y"; Expires=Wed, 21 Oct 2026 07:28:00 GMT', 'a="x; y"; Expires=Wed, 21 Oct 2026 07:28:00 GMT'],
-  ])('in a cookie (%s) is translated', (given, expected) => {
+  ])('an address of a service in a cookie (%s) is translated', (given, expected) => {
     expect(asCallerSees('set-cookie', given, moved)).toBe(expected)
   })
 })

@@ -10,7 +10,7 @@ function mistakesIn(route: string): string[] {
   return (mistakes ?? []).map(({ line, column, message }) => `${line}:${column} ${message}`)
 }
 
-describe('a route whose addresses make no sense is refused with the place and the remedy:', () => {
+describe('a route with invalid addresses is refused with the position and the remedy:', () => {
   test.each([
     ['{ to: [{ url: http://a, weight: 0 }, { url: http://b, weight: 0 }] }', 'has no address with a weight above 0'],
     ['{ to: { url: http://a, weight: 0 } }', 'has no address with a weight above 0'],
@@ -56,7 +56,7 @@ describe('a route whose addresses make no sense is refused with the place and th
     '{ to: http://a, sticky: { cookie: route, maxAge: 1h } }',
     '{ to: http://a, sticky: { hash: "header:X-Account" } }',
     '{ to: http://a, health: { check: { path: "/up?deep=1", statuses: [200, 3xx] }, failStatuses: 503 } }',
-  ])('and one that does is taken: %s', route => {
+  ])('a route with valid addresses is accepted: %s', route => {
     expect(mistakesIn(route)).toEqual([])
   })
 })

@@ -10,7 +10,7 @@ const hostile = fc.oneof(
 )
 
 describe('escaping', () => {
-  test('for JSON gives one line of ASCII that is read back as it was', () => {
+  test('escaping for JSON gives one line of ASCII that is read back as it was', () => {
     fc.assert(
       fc.property(hostile, text => {
         const escaped = escapeJson(text, 1000)
@@ -20,7 +20,7 @@ describe('escaping', () => {
     )
   })
 
-  test('for the combined format gives ASCII without quotes and no backslash but its own', () => {
+  test('escaping for the combined format gives ASCII without quotes and no backslash but its own', () => {
     fc.assert(
       fc.property(hostile, text => {
         expect(escapeLog(text, 1000)).toMatch(/^(?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\x[0-9A-F]{2})*$/)
@@ -29,7 +29,7 @@ describe('escaping', () => {
     expect(escapeLog('a"b\\c\n\xff', 100)).toBe('a\\x22b\\x5Cc\\x0A\\xFF')
   })
 
-  test('keeps to a length and cuts no escape in two', () => {
+  test('escaping keeps to a length and cuts no escape in two', () => {
     fc.assert(
       fc.property(hostile, fc.integer({ min: 10, max: 40 }), (text, maxLength) => {
         for (const escaped of [escapeJson(text, maxLength), escapeLog(text, maxLength)]) {

@@ -40,7 +40,7 @@ class StalledSink implements LineSink {
 }
 
 describe('a line writer', () => {
-  test('drops and counts lines while its reader stalls, keeps a bounded number, and reports it when the reader goes on', async () => {
+  test('a line writer drops and counts lines while its reader stalls, keeps a bounded number, and reports it when the reader goes on', async () => {
     const sink = new StalledSink()
     const writer = new LineWriter(sink, { onTrouble, maxPendingBytes: 1000 })
     for (let at = 0; at < 500; at++) writer.write(`${String(at).padStart(9, '0')}\n`)
@@ -55,7 +55,7 @@ describe('a line writer', () => {
     expect(troubles).toEqual([expect.stringContaining('400 lines of the access log were dropped')])
   })
 
-  test('writes whole lines only, several at a time', async () => {
+  test('a line writer writes whole lines only, several at a time', async () => {
     const sink = new StalledSink()
     sink.resume()
     const writer = new LineWriter(sink, { onTrouble })
@@ -68,7 +68,7 @@ describe('a line writer', () => {
     expect(sink.written.length).toBeLessThan(lines.length)
   })
 
-  test('ends within a second or so although nobody reads', async () => {
+  test('a line writer ends within about a second although its reader has stopped', async () => {
     const writer = new LineWriter(new StalledSink(), { onTrouble })
     writer.write('line\n')
     const began = performance.now()
@@ -76,7 +76,7 @@ describe('a line writer', () => {
     expect(performance.now() - began).toBeLessThan(5000)
   })
 
-  test('goes on in a new file after the old one was renamed, and loses no line', async () => {
+  test('a line writer goes on in a new file after the old one was renamed, and loses no line', async () => {
     const [path, old] = [join(folder, 'access.log'), join(folder, 'access.log.1')]
     const writer = new LineWriter(await FileSink.open(path), { onTrouble })
     const written: string[] = []
@@ -94,7 +94,7 @@ describe('a line writer', () => {
     expect(readFileSync(path, 'utf8')).toBe(written.slice(501).join(''))
   })
 
-  test('creates a file again that was renamed, without being told', async () => {
+  test('a line writer creates a renamed file again without a signal', async () => {
     const path = join(folder, 'access.log')
     const writer = new LineWriter(await FileSink.open(path), { onTrouble })
     writer.write('before\n')
@@ -112,7 +112,7 @@ describe('a line writer', () => {
     await writer.close()
   })
 
-  test('counts lines as dropped that a full disk did not take', async () => {
+  test('a line writer counts lines as dropped that a full disk did not take', async () => {
     const writer = new LineWriter(await FileSink.open('/dev/full'), { onTrouble })
     writer.write('line\n')
     writer.write('line\n')

@@ -5,7 +5,7 @@ const traceId = '0af7651916cd43dd8448eb211c80319c'
 const parentId = 'b7ad6b7169203331'
 
 describe('traceparent', () => {
-  test('is read and written as W3C Trace Context says', () => {
+  test('traceparent is read and written as W3C Trace Context says', () => {
     const sampled = { traceId, parentId, isSampled: true }
     expect(parseTraceparent(`00-${traceId}-${parentId}-01`)).toEqual(sampled)
     expect(parseTraceparent(`00-${traceId}-${parentId}-00`)).toEqual({ ...sampled, isSampled: false })
@@ -34,7 +34,7 @@ describe('traceparent', () => {
     expect(parseTraceparent(header)).toBeUndefined()
   })
 
-  test('of all traces a share is recorded, and by the id alone', () => {
+  test('the share of recorded traces is chosen by the trace id alone', () => {
     const id = (low: string) => '0'.repeat(32 - low.length) + low
     expect(isInShare(id('fffffffffffff'), 1)).toBe(true)
     expect(isInShare(id('0'), 0)).toBe(false)

@@ -24,12 +24,12 @@ function addresses(...shares: number[]): Address[] {
 const shares = fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 1, maxLength: 8 })
 
 describe('the weighted round robin', () => {
-  test('spreads the calls of a heavy address over the round', () => {
+  test('the weighted round robin spreads the calls of a heavy address over the round', () => {
     const choices = addresses(5, 1, 1)
     expect(Array.from({ length: 7 }, () => roundRobin(choices).name).join(' ')).toBe('a0 a0 a1 a0 a2 a0 a0')
   })
 
-  test('gives each address exactly its weight in every round, and stays close to it within a round', () => {
+  test('the weighted round robin gives each address exactly its weight in every round, and stays close to it within a round', () => {
     fc.assert(
       fc.property(shares, list => {
         const choices = addresses(...list)
@@ -45,7 +45,7 @@ describe('the weighted round robin', () => {
     )
   })
 
-  test('is exact again after addresses left for a while and came back', () => {
+  test('the weighted round robin is exact again after addresses were removed for a while and came back', () => {
     const choices = addresses(3, 2, 1)
     for (let i = 0; i < 50; i++) roundRobin(choices.slice(1))
     const counts = [0, 0, 0]
@@ -55,7 +55,7 @@ describe('the weighted round robin', () => {
 })
 
 describe('least connections', () => {
-  test('always chooses an address with the fewest calls for its weight, and none starves', () => {
+  test('least connections always chooses an address with the fewest calls for its weight, and serves every address', () => {
     fc.assert(
       fc.property(shares, fc.array(fc.nat(30), { maxLength: 200 }), (list, endings) => {
         const choices = addresses(...list)
@@ -72,13 +72,13 @@ describe('least connections', () => {
     )
   })
 
-  test('fills addresses in proportion to their weights while no call ends', () => {
+  test('least connections fills addresses in proportion to their weights while no call ends', () => {
     const choices = addresses(5, 3, 2)
     for (let i = 0; i < 100; i++) leastConnections(choices).underWay++
     expect(choices.map(({ underWay }) => underWay)).toEqual([50, 30, 20])
   })
 
-  test('goes round while all addresses are idle', () => {
+  test('least connections goes round while all addresses are idle', () => {
     const choices = addresses(1, 1, 1)
     expect(Array.from({ length: 6 }, () => leastConnections(choices).name).join(' ')).toBe('a0 a1 a2 a0 a1 a2')
   })
@@ -87,7 +87,7 @@ describe('least connections', () => {
 describe('the rendezvous hash', () => {
   const keys = Array.from({ length: 20_000 }, (_, at) => hashOf(`caller-${at}`))
 
-  test('moves only the callers of an address that leaves, and only to an address that comes', () => {
+  test('the rendezvous hash moves only callers of a removed address, and only to an added address', () => {
     fc.assert(
       fc.property(shares, fc.nat(7), (list, leaving) => {
         const all = addresses(...list)
@@ -103,12 +103,12 @@ describe('the rendezvous hash', () => {
     )
   })
 
-  test('does not depend on the order of the addresses', () => {
+  test('the rendezvous hash does not depend on the order of the addresses', () => {
     const all = addresses(1, 2, 3, 4)
     for (const key of keys.slice(0, 1000)) expect(rendezvous([...all].reverse(), key)).toBe(rendezvous(all, key))
   })
 
-  test('gives addresses their share of the callers', () => {
+  test('the rendezvous hash gives addresses their share of the callers', () => {
     const all = addresses(1, 2, 5)
     const counts = all.map(() => 0)
     for (const key of keys) counts[all.indexOf(rendezvous(all, key))]!++
@@ -116,7 +116,7 @@ describe('the rendezvous hash', () => {
       expect(Math.abs(counts[at]! / keys.length - share / 8)).toBeLessThan(0.01)
   })
 
-  test('takes callers only toward an address whose share grows', () => {
+  test('the rendezvous hash takes callers only toward an address whose share grows', () => {
     const all = addresses(1, 1, 1)
     for (const key of keys.slice(0, 2000)) {
       all[0]!.share = 0.2
@@ -128,7 +128,7 @@ describe('the rendezvous hash', () => {
 })
 
 describe('an address that starts slowly', () => {
-  test('has a share that only grows, from a tenth of its weight to all of it', () => {
+  test('an address that starts slowly has a share that only grows, from a tenth of its weight to all of it', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 1000 }), fc.integer({ min: 1, max: 600_000 }), (weight, slowStartMs) => {
         let before = weight / 10
@@ -142,7 +142,7 @@ describe('an address that starts slowly', () => {
     )
   })
 
-  test('has all of its weight at once without a slow start', () => {
+  test('an address that starts slowly has all of its weight at once without a slow start', () => {
     expect([rampedShare(3, 0, 0), rampedShare(3, Number.POSITIVE_INFINITY, 1000)]).toEqual([3, 3])
   })
 })

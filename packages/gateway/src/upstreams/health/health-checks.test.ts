@@ -50,7 +50,7 @@ function check(address: string, check: object = {}): Promise<string | undefined>
 }
 
 describe('a health check', () => {
-  test('is good by the statuses that the route names, at its path, with its host and the path of the address', async () => {
+  test('a health check passes with the statuses of the route, at its path and host', async () => {
     const seen: unknown[] = []
     const url = await serve((request, response) => {
       seen.push([request.method, request.url, request.headers.host, request.headers['user-agent']])
@@ -68,7 +68,7 @@ describe('a health check', () => {
     ])
   })
 
-  test('reads no more than the head of an answer without an end, and closes the connection', async () => {
+  test('a health check reads no more than the head of an answer without an end, and closes the connection', async () => {
     let sent = 0
     let isClosed = false
     const url = await serve((_request, response) => {
@@ -93,21 +93,21 @@ describe('a health check', () => {
     ['breaks off within its headers', socket => socket.end('HTTP/1.1 200 OK\r\nContent-Le'), /./],
     ['sends its head byte by byte', socket => drip(socket, 'HTTP/1.1 200 OK\r\n'), /in time/],
     ['answers 100 and nothing else', socket => socket.write('HTTP/1.1 100 Continue\r\n\r\n'), /./],
-  ])('is bad, and over in time, at a service that %s', async (_, answer, expected) => {
+  ])('a health check fails in time at a service that %s', async (_, answer, expected) => {
     const url = await serveRaw(socket => socket.once('data', () => answer(socket)))
     const begun = performance.now()
     expect(await check(url)).toMatch(expected)
     expect(performance.now() - begun).toBeLessThan(5000)
   })
 
-  test('is bad where nothing listens, at a port or at a socket', async () => {
+  test('a health check fails if nothing listens at the port or socket', async () => {
     const url = await serve(() => {})
     await closing.pop()!()
     expect(await check(url)).toContain('ECONNREFUSED')
     expect(await check('unix:/nonexistent/app.sock')).toContain('ENOENT')
   })
 
-  test('goes over a Unix socket, and over TLS with a certificate that must be good', async () => {
+  test('a health check works over a Unix socket, and over TLS with a valid certificate', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'diana-checks-'))
     closing.push(() => rmSync(folder, { recursive: true }))
     const socket = join(folder, 'app.sock')

@@ -14,7 +14,7 @@ it('an address rests after so many failures in a row, and no sooner', () => {
   expect([health.isResting(2), health.isResting(101), health.isResting(102)]).toEqual([true, true, false])
 })
 
-it('one call tries it, and the others stay away until that one has ended', () => {
+it('one call tests a resting address, and no other is sent until it has ended', () => {
   const health = new Health(options)
   health.fail(0)
   health.fail(0)
@@ -41,7 +41,7 @@ it('rests grow to sixteen times the first, and success ends them', () => {
   expect(health.isResting(0)).toBe(false)
 })
 
-it('checks change the state of an address only after so many in a row, as a model of the last checks tells', () => {
+it('health checks change the state of an address only after a number in a row, as a model predicts', () => {
   const bound = fc.integer({ min: 1, max: 4 })
   fc.assert(
     fc.property(bound, bound, fc.array(fc.boolean(), { maxLength: 60 }), (healthy, unhealthy, passes) => {

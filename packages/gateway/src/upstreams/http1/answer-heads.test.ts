@@ -29,7 +29,7 @@ function head(status: fc.Arbitrary<string>): fc.Arbitrary<[sent: string, parsed:
 }
 
 describe('heads of answers', () => {
-  test('are the same in whatever pieces they come, without 100 and with CRLF, and bodies are untouched', () => {
+  test('heads of answers are the same in any split, without 100 and with CRLF, and bodies are unchanged', () => {
     fc.assert(
       fc.property(
         fc.array(head(fc.constantFrom('100 Continue', '100', '102 Processing', '103 Early Hints')), { maxLength: 4 }),
@@ -45,14 +45,14 @@ describe('heads of answers', () => {
     )
   })
 
-  test('that need no change are passed on without a copy', () => {
+  test('heads of answers that need no change are passed on without a copy', () => {
     const heads = new AnswerHeads()
     heads.expect()
     const bytes = Buffer.from('HTTP/1.1 200 OK\r\nX-A: 1\r\n\r\nbody')
     expect(heads.read(bytes)).toBe(bytes)
   })
 
-  test('have begun with the first byte, whatever it is, and each call begins anew', () => {
+  test('the head of an answer begins with the first byte, and each call starts from the beginning', () => {
     const heads = new AnswerHeads()
     heads.expect()
     expect(heads.end()).toBe(false)

@@ -70,7 +70,7 @@ describe.each([
   ['over plain TCP', false],
   ['over TLS', true],
 ])('a connection to a service %s', (_, isTls) => {
-  test('reads a head with bare LF behind a 100 that was not asked for', async () => {
+  test('a connection to a service reads a head with bare LF after an unrequested 100', async () => {
     const { client } = await serve(isTls, socket =>
       socket.write('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\nContent-Length: 2\n\nok'),
     )
@@ -78,7 +78,7 @@ describe.each([
     expect(client.answers.end()).toBe(true)
   })
 
-  test('reads an answer that came before the rest of the body could be written', async () => {
+  test('a connection to a service reads an answer that came before the rest of the body was written', async () => {
     const { client } = await serve(isTls, socket => {
       socket.pause()
       socket.write('HTTP/1.1 413 No\r\nContent-Length: 2\r\n\r\nno', () => socket.destroy())
@@ -89,7 +89,7 @@ describe.each([
     for (let time = 0; time < 3; time++) expect(await call(client, { body: endless() as never })).toEqual([413, 'no'])
   })
 
-  test('sends the trailers of a call behind its body', async () => {
+  test('a connection to a service sends the trailers of a call after its body', async () => {
     const { client, received } = await serve(isTls, socket => {
       if (received().endsWith('0\r\nx-sum: 1\r\nx-sum: 2\r\n\r\n')) socket.write('HTTP/1.1 204 Done\r\n\r\n')
     })

@@ -208,7 +208,7 @@ function isPlain(text: string): boolean {
 }
 
 describe('a call that may be short', () => {
-  test('ends as it does by undici, whatever the service answers and however it ends the connection', async () => {
+  test('a short call ends as with undici, for any answer and any end of the connection', async () => {
     let wholes = 0
     let others = 0
     await fc.assert(
@@ -226,7 +226,7 @@ describe('a call that may be short', () => {
     expect(others).toBeGreaterThan(0)
   }, 60_000)
 
-  test('ends as it does by undici if its answer differs from a plain one in one part', async () => {
+  test('a short call ends as with undici if one part of its answer is unusual', async () => {
     let wholes = 0
     for (const text of deviating) {
       const script: Script = { pieces: [text], end: isPlain(text) ? 'keep' : 'close' }
@@ -240,14 +240,14 @@ describe('a call that may be short', () => {
   test.each<[string, Script]>([
     ['an end', { pieces: [], end: 'close' }],
     ['a reset', { pieces: [], end: 'reset' }],
-  ])('is not sent twice by itself if %s of the connection comes instead of an answer', async (_, script) => {
+  ])('a short call is not sent twice if %s of the connection comes instead of an answer', async (_, script) => {
     const [short, undici] = [await exchange('short', script), await exchange('undici', script)]
     expect(short.result).toEqual(undici.result)
     expect(short.result.second).toBe('failed with 502, may be sent again')
     expect(short.result.heads).toHaveLength(3)
   })
 
-  test('is written as undici writes it, or by undici', async () => {
+  test('a short call is written as undici writes it, or by undici', async () => {
     const name = fc.constantFrom(
       'host',
       'accept',
@@ -275,7 +275,7 @@ describe('a call that may be short', () => {
     )
   }, 60_000)
 
-  test('is not answered by bytes that the service sent before it', async () => {
+  test('a short call is not answered by bytes that the service sent before it', async () => {
     const extra = 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nextra'
     const { client, sockets } = await serve([
       { pieces: [ok], end: 'keep' },
@@ -290,7 +290,7 @@ describe('a call that may be short', () => {
     expect((await call(client, 'short')).how).toMatch(/\n\nok$/)
   })
 
-  test('is handed over to undici if it takes long, with the rest of its time', async () => {
+  test('a short call that takes long is handed over to undici with the rest of its time', async () => {
     const { client, heads, sockets } = await serve([{ pieces: [ok], end: 'keep' }])
     await call(client, 'undici')
     await nextTurn()
@@ -302,7 +302,7 @@ describe('a call that may be short', () => {
     expect(sockets).toHaveLength(1)
   })
 
-  test('gets its answer after it was handed over', async () => {
+  test('a short call gets its answer after it was handed over to undici', async () => {
     const { client, heads, sockets } = await serve([{ pieces: [ok], end: 'keep' }])
     await call(client, 'undici')
     await nextTurn()
@@ -315,7 +315,7 @@ describe('a call that may be short', () => {
   })
 
   test.each(['before its answer', 'while it is handed over'])(
-    'ends with the error of who breaks it off %s, and is not sent again',
+    'a call that is aborted %s ends with the error of the abort, and is not sent again',
     async when => {
       const { client, heads } = await serve([{ pieces: [ok], end: 'keep' }])
       await call(client, 'undici')
@@ -352,7 +352,7 @@ describe('a call that may be short', () => {
     },
   )
 
-  test('is awaited before its connection is closed', async () => {
+  test('a short call is awaited before its connection is closed', async () => {
     const { client, heads, sockets } = await serve([{ pieces: [ok], end: 'keep' }])
     await call(client, 'undici')
     await nextTurn()
@@ -364,7 +364,7 @@ describe('a call that may be short', () => {
     await closed
   })
 
-  test('is left to undici for a while after an answer of another form', async () => {
+  test('short calls are left to undici for a while after an answer of another form', async () => {
     const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n'
     const plain: Script = { pieces: [ok], end: 'keep' }
     const { client } = await serve([plain, { pieces: [chunked], end: 'keep' }, ...Array(70).fill(plain)])
@@ -377,7 +377,7 @@ describe('a call that may be short', () => {
     expect(wholes.indexOf(true)).toBe(65)
   })
 
-  test('with a head larger than is allowed fails as it does by undici', async () => {
+  test('a short call with too large an answer head fails as with undici', async () => {
     const script: Script = {
       pieces: [`HTTP/1.1 200 OK\r\nX-Long: ${'a'.repeat(300)}\r\nContent-Length: 2\r\n\r\nok`],
       end: 'keep',

@@ -80,7 +80,7 @@ test('a service that must speak HTTP/2 and does not is reported', async () => {
   await expect(ask(clientOf(url, { isKnown: true }))).rejects.toThrow('the service does not speak HTTP/2')
 })
 
-test('a certificate that nobody vouches for ends all calls that wait, and each of them only', async () => {
+test('an untrusted certificate fails all calls that wait for the connection, and no others', async () => {
   const { url } = await serve('both')
   const stranger = clientOf(url, { ca: null })
   const results = await Promise.allSettled([ask(stranger), ask(stranger)])

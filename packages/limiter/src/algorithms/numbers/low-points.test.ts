@@ -74,7 +74,7 @@ function walk(
 }
 
 describe.each(meters)('refunds to a %s', (_name, meter) => {
-  it('leave what a replay without the refunded part leaves, while few calls came since the bucket was full', () => {
+  it('a refund leaves what a replay without the refunded part leaves, while few calls came since the bucket was full', () => {
     const property = fc.property(fc.array(step, { maxLength: 40, size: 'max' }), steps => {
       walk(meter, steps, (level, exact, moments) => {
         if (moments <= STEPS) expect(level).toBe(exact)
@@ -83,7 +83,7 @@ describe.each(meters)('refunds to a %s', (_name, meter) => {
     fc.assert(property, { numRuns: randomRuns(400) })
   })
 
-  it('never leave less than a replay without the refunded part leaves, however many calls there are', () => {
+  it('a refund never leaves less than a replay without the refunded part, for any number of calls', () => {
     const property = fc.property(fc.array(step, { maxLength: 80, size: 'max' }), steps => {
       walk(meter, steps, (level, exact) => expect(level).toBeGreaterThanOrEqual(exact))
     })

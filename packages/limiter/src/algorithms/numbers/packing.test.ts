@@ -11,7 +11,7 @@ const DAY = 1440 * MINUTE
 const packingFor = (calls: number, periodUs: number) => new Packing(shareOut(calls, periodUs, periodUs))
 
 describe('a packed segment', () => {
-  it('is read back, no earlier and with no smaller lead, whatever the limit', () => {
+  it('a packed segment is read back no earlier and with no smaller lead, for any limit', () => {
     const part = fc.double({ min: 0, max: 1, noNaN: true })
     const property = fc.property(
       ...[fc.integer({ min: 0, max: 2 ** 26 - 1 }), fc.integer({ min: 1000, max: 366 * DAY }), part, part, part],
@@ -40,22 +40,22 @@ describe('a packed segment', () => {
     [2000, 60 * MINUTE],
     [50, DAY],
     [2 ** 26 - 1, SECOND / 100],
-  ])('of %i calls in %i µs keeps its moment to the microsecond', (calls, periodUs) => {
+  ])('a packed segment of %i calls in %i µs keeps its moment to the microsecond', (calls, periodUs) => {
     expect(packingFor(calls, periodUs).numbers.tickUs).toBe(1)
   })
 
-  it('of 8000 calls a second keeps its lead to the microsecond', () => {
+  it('a packed segment of 8000 calls a second keeps its lead to the microsecond', () => {
     expect(packingFor(8000, SECOND).numbers.stepUs).toBe(1)
   })
 
-  it('leaves whole where its lead does not fit', () => {
+  it('a packed segment leaves the window whole if its lead does not fit', () => {
     const packing = packingFor(100, SECOND)
     for (const lead of [Number.POSITIVE_INFINITY, 1e15]) {
       expect(packing.leadOf(packing.pack(aMomentIn2026, 7, lead))).toBe(Number.POSITIVE_INFINITY)
     }
   })
 
-  it('loses calls and nothing else', () => {
+  it('removing calls from a packed segment changes nothing else', () => {
     const packing = packingFor(100, MINUTE)
     const packed = packing.without(packing.pack(aMomentIn2026 - 5, 7, 1234), 3)
     expect(packed).toBe(packing.pack(aMomentIn2026 - 5, 4, 1234))

@@ -33,11 +33,11 @@ describe('a rate in whole numbers', () => {
       { count: 1, periodUs: 366 * 8.64e10, tokens: 100 },
       { token: 366 * 8.64e10, perMicro: 1 },
     ],
-  ])('is exact where it fits: %o', ({ count, periodUs, tokens }, rate) => {
+  ])('a rate in whole numbers is exact where it fits: %o', ({ count, periodUs, tokens }, rate) => {
     expect(exactRate(count, periodUs, tokens)).toEqual(rate)
   })
 
-  it('is never above the one asked for, and its tokens stay exact', () => {
+  it('a rate in whole numbers is never above the one asked for, and its tokens stay exact', () => {
     const property = fc.property(count, periodUs, fc.integer({ min: 0, max: 1e13 }), (count, periodUs, tokens) => {
       const rate = exactRate(count, periodUs, tokens)
       if (rate === undefined) return
@@ -49,7 +49,7 @@ describe('a rate in whole numbers', () => {
     fc.assert(property, { numRuns: randomRuns(1000) })
   })
 
-  it('is the nearest below that fits where it is not exact', () => {
+  it('a rate in whole numbers is the nearest below that fits where it is not exact', () => {
     const property = fc.property(count, periodUs, fc.integer({ min: 1, max: 60 }), (count, periodUs, largest) => {
       const rate = exactRate(count, periodUs, Math.floor(2 ** 52 / largest))
       let best = { token: 1, perMicro: 0 }

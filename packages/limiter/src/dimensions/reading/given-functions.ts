@@ -10,7 +10,7 @@ export type CallReader = (call: Call) => string | number | undefined
 const NAME = 'function'
 
 /** Whether a dimension of a rule is a function of the program's own. */
-export function isFunctionWord(word: string): boolean {
+export function isFunctionName(word: string): boolean {
   return word.startsWith(`${NAME}:`)
 }
 
@@ -36,7 +36,7 @@ export class GivenFunctions {
   }
 
   /** The name of a function in rules. It is made from the rule's options, so that all processes of a fleet use the same. */
-  wordFor(name: string, read: CallReader): string {
+  nameFor(name: string, read: CallReader): string {
     if (isAsyncFunction(read)) {
       throw new DianaError('BAD_RULES', `${name} must not be async: return the value itself, and look it up before`)
     }

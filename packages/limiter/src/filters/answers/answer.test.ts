@@ -42,7 +42,7 @@ function headersOf(verdict: Verdict): Record<string, string> {
 }
 
 describe('draft-11 headers', () => {
-  test('name each limit in both lists', () => {
+  test('draft-11 headers name each limit in both lists', () => {
     const daily = decision({
       rule: 'daily',
       limit: 1000,
@@ -56,14 +56,14 @@ describe('draft-11 headers', () => {
     })
   })
 
-  test('give the levels of a rule names of their own', () => {
+  test('draft-11 headers give the levels of a rule names of their own', () => {
     const levels = [decision({ rule: 'a' }), decision({ limit: 10 }), decision({ limit: 20 }), decision({ limit: 30 })]
     expect(headersOf(passed(levels))['RateLimit-Policy']).toBe(
       '"a";q=100;w=60, "login";q=10;w=60, "login#2";q=20;w=60, "login#3";q=30;w=60',
     )
   })
 
-  test('no rule has the name of a level of another', () => {
+  test('no rule gets the header name of a level of another rule', () => {
     const levels = [decision({ rule: 'a' }), decision({ rule: 'a' }), decision({ rule: 'a.2' })]
     const names = headersOf(passed(levels))
       ['RateLimit-Policy']!.split(', ')
@@ -71,7 +71,7 @@ describe('draft-11 headers', () => {
     expect(names).toEqual(['"a"', '"a#2"', '"a.2"'])
   })
 
-  test('round periods and resets up to whole seconds', () => {
+  test('draft-11 headers round periods and resets up to whole seconds', () => {
     expect(headersOf(passed([decision({ periodMs: 100, resetAfterMs: 0.25 })]))).toEqual({
       'RateLimit-Policy': '"login";q=100;w=1',
       RateLimit: '"login";r=50;t=1',
@@ -82,14 +82,14 @@ describe('draft-11 headers', () => {
     })
   })
 
-  test('call a limit without a period one on concurrent requests, and name no moment that nobody knows', () => {
+  test('draft-11 headers describe a limit without a period as concurrent requests, without a reset', () => {
     expect(headersOf(passed([decision({ limit: 5, periodMs: 0, remaining: 4, resetAfterMs: forever })]))).toEqual({
       'RateLimit-Policy': '"login";q=5;qu="concurrent-requests"',
       RateLimit: '"login";r=4',
     })
   })
 
-  test('never write an integer that structured fields do not know', () => {
+  test('draft-11 headers have no integer beyond the range of structured fields', () => {
     const vast = decision({ limit: Number.MAX_SAFE_INTEGER, remaining: Number.MAX_SAFE_INTEGER })
     expect(headersOf(passed([vast]))).toEqual({
       'RateLimit-Policy': '"login";q=999999999999999;w=60',
@@ -97,13 +97,13 @@ describe('draft-11 headers', () => {
     })
   })
 
-  test('of a limit that refuses tell when it would let the call pass, at least a second from now', () => {
+  test('draft-11 headers of a refusing limit have the time until the call would pass, at least a second', () => {
     expect(headersOf(refused([refusing()])).RateLimit).toBe('"login";r=0;t=5')
     expect(headersOf(refused([refusing({ retryAfterMs: 0 })])).RateLimit).toBe('"login";r=0;t=1')
     expect(headersOf(refused([refusing({ retryAfterMs: forever })])).RateLimit).toBe('"login";r=0')
   })
 
-  test('tell a limit that has changed as it is now', () => {
+  test('draft-11 headers have the current limit after a change', () => {
     const policies = (...limits: number[]): string | undefined => {
       return headersOf(passed(limits.map(limit => decision({ limit }))))['RateLimit-Policy']
     }
@@ -114,14 +114,14 @@ describe('draft-11 headers', () => {
     expect(headersOf(passed([decision({ limit: 1, periodMs: 1 })]))['RateLimit-Policy']).toBe('"login";q=1;w=1')
   })
 
-  test('stay true however many limits there were', () => {
+  test('draft-11 headers stay correct after any number of limits', () => {
     for (let i = 0; i < 25_000; i++) {
       const policies = headersOf(passed([decision({ rule: `r${i}` }), decision()]))['RateLimit-Policy']
       if (policies !== `"r${i}";q=100;w=60, "login";q=100;w=60`) expect.fail(`after ${i}: ${policies}`)
     }
   })
 
-  test('tell every caller his own standing, however many there are and whoever stood there before', () => {
+  test('draft-11 headers have the numbers of the right caller, after any number of callers', () => {
     const limits = ['a', 'b', 'a'].map(rule => decision({ rule }))
     for (let i = 0; i < 25_000; i++) {
       const [remaining, seconds] = [(i * i) % 977, i % 61]
@@ -132,7 +132,7 @@ describe('draft-11 headers', () => {
     }
   })
 
-  test('are well-formed structured fields whatever the numbers', () => {
+  test('draft-11 headers are well-formed structured fields whatever the numbers', () => {
     const duration = fc.oneof(fc.double({ min: 0, max: 4e10, noNaN: true }), fc.constant(forever))
     const count = fc.oneof(fc.maxSafeNat(), fc.double({ min: 0, max: 1e15, noNaN: true }))
     const decisions = fc.record({
@@ -162,7 +162,7 @@ describe('draft-11 headers', () => {
 })
 
 describe('draft-6 headers', () => {
-  test('tell all policies, and the numbers of the limit with least left', () => {
+  test('draft-6 headers have all policies, and the numbers of the limit with the least left', () => {
     const daily = decision({ rule: 'daily', limit: 1000, periodMs: 86_400_000, remaining: 7, resetAfterMs: 500 })
     expect(headersOf(passed([decision(), daily], 'draft-6'))).toEqual({
       'RateLimit-Policy': '100;w=60, 1000;w=86400',
@@ -172,20 +172,20 @@ describe('draft-6 headers', () => {
     })
   })
 
-  test('of two limits with as much left tell the one that takes longer', () => {
+  test('draft-6 headers of two limits with equal remaining numbers show the one that takes longer', () => {
     const slow = decision({ limit: 10, resetAfterMs: 31_000 })
     expect(headersOf(passed([slow, decision()], 'draft-6'))['RateLimit-Reset']).toBe('31')
     expect(headersOf(passed([decision(), slow], 'draft-6'))['RateLimit-Reset']).toBe('31')
   })
 
-  test('tell the limit that refuses, though another has less left', () => {
+  test('draft-6 headers show the refusing limit, even if another has less left', () => {
     const waits = decision({ rule: 'waits', remaining: 0 })
     const answer = { status: 503, headers: 'draft-6' } as const
     const verdict = refused([waits, refusing({ limit: 9, remaining: 2 })], { answer })
     expect(headersOf(verdict)['RateLimit-Limit']).toBe('9')
   })
 
-  test('leave out a reset that nobody knows', () => {
+  test('draft-6 headers omit an unknown reset', () => {
     const places = decision({ limit: 5, periodMs: 0, remaining: 1, resetAfterMs: forever })
     expect(headersOf(passed([places], 'draft-6'))).toEqual({
       'RateLimit-Policy': '5;qu="concurrent-requests"',
@@ -196,7 +196,7 @@ describe('draft-6 headers', () => {
 })
 
 describe('other styles', () => {
-  test('legacy headers tell the reset in seconds since 1970', () => {
+  test('legacy headers have the reset in seconds since 1970', () => {
     expect(headersOf(passed([decision({ resetAfterMs: 1 })], 'legacy'))).toEqual({
       'X-RateLimit-Limit': '100',
       'X-RateLimit-Remaining': '50',
@@ -205,7 +205,7 @@ describe('other styles', () => {
     expect(headersOf(passed([decision({ resetAfterMs: forever })], 'legacy'))).not.toHaveProperty('X-RateLimit-Reset')
   })
 
-  test('none tells nothing', () => {
+  test('the style none writes no headers', () => {
     expect(headersOf(passed([decision()], 'none'))).toEqual({})
   })
 
@@ -221,7 +221,7 @@ describe('other styles', () => {
 })
 
 describe('a refusal', () => {
-  test('says in headers and body which rule refused, and when to come again', () => {
+  test('a refusal says in headers and body which rule refused, and when to come again', () => {
     const { status, headers, body } = refusal(refused([refusing(), decision({ rule: 'daily' })]), now)
     expect(status).toBe(503)
     expect(Object.fromEntries(headers)).toEqual({
@@ -246,7 +246,7 @@ describe('a refusal', () => {
     [429, 'https://iana.org/assignments/http-problem-types#quota-exceeded', 'Too Many Requests'],
     [403, 'about:blank', 'Forbidden'],
     [599, 'about:blank', 'Refused'],
-  ])('with status %i is a problem of its own type', (status, type, title) => {
+  ])('a refusal with status %i has its own problem type', (status, type, title) => {
     const answer = { status, headers: 'none' } as const
     const { headers, body, ...rest } = refusal(refused([refusing()], { answer }), now)
     expect(rest).toEqual({ status })
@@ -271,7 +271,7 @@ describe('a refusal', () => {
     expect(Object.fromEntries(refusal(verdict, now).headers)['Retry-After']).toBe(seconds)
   })
 
-  test('is never earlier than what the limits that refuse say of themselves', () => {
+  test('Retry-After of a refusal is never earlier than the refusing limits', () => {
     fc.assert(
       fc.property(fc.array(fc.double({ min: 0, max: 1e9, noNaN: true }), { minLength: 1, maxLength: 4 }), waits => {
         const decisions = waits.map((retryAfterMs, i) => refusing({ rule: `r${i}`, retryAfterMs }))
@@ -282,7 +282,7 @@ describe('a refusal', () => {
     )
   })
 
-  test('names every limit that was passed, shadow limits apart', () => {
+  test('a refusal names every refusing limit except shadow limits', () => {
     const decisions = [
       refusing({ rule: 'a' }),
       refusing({ rule: 'a' }),
@@ -293,7 +293,7 @@ describe('a refusal', () => {
     expect(JSON.parse(body)['violated-policies']).toEqual(['a', 'a#2'])
   })
 
-  test('by a full queue or after a wait says so', () => {
+  test('a refusal by a full queue or after a wait says so', () => {
     const full = refusal(refused([decision()], { reason: 'queue-full' }), now)
     expect(JSON.parse(full.body)).toMatchObject({
       detail: 'Too many calls wait for rule "login"; try again in 1 s.',

@@ -67,7 +67,7 @@ function violatedPolicies({ decisions, rule }: RefusedVerdict): string[] {
   return names.length === 0 && rule !== undefined ? [rule] : names
 }
 
-/** Whole seconds, never 0. Where no moment can be named, the longest period of the rule that refused. */
+/** Whole seconds, never 0. If no moment is known, the longest period of the rule that refused. */
 function retryAfterSeconds({ retryAfterMs, decisions, rule }: RefusedVerdict): number {
   let ms = retryAfterMs
   if (ms === Number.POSITIVE_INFINITY) {

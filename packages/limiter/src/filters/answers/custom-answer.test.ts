@@ -47,7 +47,7 @@ describe.each(names)('the answer of the rule file, on %s', name => {
     return refusedBy(limiter => servers[name]!.start(limiter, new FilterService()), { answer })
   }
 
-  test('is a friendly page where it says so', async () => {
+  test('the answer option can send a page with status 200', async () => {
     const body = '<h1>Back in a minute</h1>'
     const reply = await answered({ status: 200, body, contentType: 'text/html; charset=utf-8' })
     expect([reply.status, reply.body, reply.headers['content-type']]).toEqual([200, body, 'text/html; charset=utf-8'])
@@ -55,7 +55,7 @@ describe.each(names)('the answer of the rule file, on %s', name => {
     expect(Number(reply.headers['retry-after'])).toBeGreaterThan(0)
   })
 
-  test('is JSON or text, and has the headers of draft 7, where it says so', async () => {
+  test('the answer option can send JSON or text, with the headers of draft 7', async () => {
     const json = await answered({ status: 429, body: { code: 'slow-down' }, headers: 'draft-7' })
     expect([json.status, JSON.parse(json.body)]).toEqual([429, { code: 'slow-down' }])
     expect(json.headers['content-type']).toMatch(/^application\/json/)
@@ -113,7 +113,7 @@ describe.each(Object.keys(starts))('onRefused and skip, on %s', name => {
   const told = (options: FilterOptions<unknown>): Promise<Reply> =>
     refusedBy(limiter => starts[name]!(limiter, options), {})
 
-  test('onRefused gives status, headers and body, at once or later', async () => {
+  test('onRefused sets status, headers and body, synchronously or by a promise', async () => {
     const page = { status: 200, body: '<p>busy</p>', contentType: 'text/html', headers: { 'x-busy': 'yes' } }
     for (const onRefused of [() => page, async () => page]) {
       const { status, body, headers } = await told({ onRefused })
@@ -126,7 +126,7 @@ describe.each(Object.keys(starts))('onRefused and skip, on %s', name => {
     }
   })
 
-  test('onRefused that gives nothing, fails or gives nonsense leaves the answer as it is', async () => {
+  test('the default answer is sent if onRefused returns nothing, fails or returns an invalid value', async () => {
     const errors: unknown[] = []
     const broken = (): never => {
       throw new Error('broken')
@@ -145,7 +145,7 @@ describe.each(Object.keys(starts))('onRefused and skip, on %s', name => {
     expect(errors).toHaveLength(4)
   })
 
-  test('skip lets requests pass uncounted, and one that throws does not', async () => {
+  test('skip lets requests pass uncounted, and a skip function that throws does not', async () => {
     expect((await told({ skip: () => true })).headers.ratelimit).toBeUndefined()
     const broken = (): never => {
       throw new Error('broken')

@@ -4,13 +4,13 @@ import type { Verdict } from '../../verdict.ts'
 import { type Refusal, refusal } from './answer.ts'
 import type { HeaderLine } from './headers.ts'
 
-/** What an application answers to a refused call in place of Diana's own answer; what is left out stays as it is. */
+/** The answer of an application to a refused call, instead of Diana's own; omitted fields keep their defaults. */
 export interface CustomAnswer {
   /** From 200 on: a friendly page may be a success. */
   readonly status?: number | undefined
   /** Text, or what is sent as JSON. */
   readonly body?: string | object | undefined
-  /** `text/plain; charset=utf-8` for text and `application/json` for the rest unless said. */
+  /** `text/plain; charset=utf-8` for text and `application/json` otherwise by default. */
   readonly contentType?: string | undefined
   /** Further headers, by name. */
   readonly headers?: Readonly<Record<string, string>> | undefined

@@ -32,8 +32,8 @@ const standings: readonly Standing[] = Array.from({ length: 1024 }, () => {
 let lists = 0
 
 /**
- * A RateLimit-Policy list, grown by one limit at a time. Calls that meet the same limits have the same list, so each is
- * written once and found again; a limit that has changed since is written anew.
+ * A RateLimit-Policy list, grown by one limit at a time. Calls with the same limits have the same list, so each is
+ * written once and found again; a limit that has changed since is written again.
  */
 export class PolicyList {
   static #empty = new PolicyList('', '', 0, undefined)
@@ -45,7 +45,7 @@ export class PolicyList {
   readonly #level: number
   readonly #last: Decision | undefined
   readonly #longer = new Map<string, PolicyList>()
-  /** The longer list that was asked for last. */
+  /** The longer list that was used last. */
   #latest: PolicyList | undefined
   readonly #seed: number
 
@@ -54,12 +54,12 @@ export class PolicyList {
     this.#lastName = lastName
     this.#level = level
     this.#last = last
-    // limits that stand alike have places apart
+    // limits with equal numbers have separate entries
     this.#seed = 401 * lists++
   }
 
   static get empty(): PolicyList {
-    // forgets everything at once, since what is in use is soon known again
+    // forgets everything at once, since entries in use are soon added again
     if (PolicyList.#known > MAX_LISTS) {
       PolicyList.#known = 0
       PolicyList.#empty = new PolicyList('', '', 0, undefined)
@@ -85,7 +85,7 @@ export class PolicyList {
     return longer
   }
 
-  /** What the last limit has left, as the other list tells it; no seconds where no moment can be named. */
+  /** What the last limit has left, as in the other list; without seconds if no moment is known. */
   standing(remaining: number, seconds: number | undefined): string {
     const place = (remaining * 31 + (seconds ?? 0) * 7 + this.#seed) & (standings.length - 1)
     const latest = standings[place]!

@@ -13,7 +13,7 @@ const intoLines: HeaderSink<HeaderLine[]> = {
   },
 }
 
-/** Writes what a caller, refused or not, is told of their limits, by the style that `answer.headers` names. */
+/** Writes the rate limit headers of any answer, in the style that `answer.headers` names. */
 export const headerWriters: Readonly<Record<HeaderStyle, HeaderWriter>> = {
   'draft-11': writeDraft11,
   'draft-7': writeDraft7,
@@ -22,7 +22,7 @@ export const headerWriters: Readonly<Record<HeaderStyle, HeaderWriter>> = {
   none: () => {},
 }
 
-/** What any caller, refused or not, is told of their limits. Shadow limits are not shown. */
+/** The rate limit headers of any answer. Shadow limits are not shown. */
 export function rateLimitHeaders(verdict: Limits, nowMs: number): HeaderLine[] {
   const lines: HeaderLine[] = []
   headerWriters[verdict.answer.headers](verdict, intoLines, lines, () => nowMs)

@@ -3,7 +3,7 @@ import type { Decision, Outcome, Reason, Verdict } from '../../verdict.ts'
 
 /**
  * The verdict of a filter together with those of the filters that the same request passed before: its decisions are
- * theirs too, its own first. What is settled, released or ended is the filter's own; each filter sees to that.
+ * theirs too, its own first. `settle`, `release` and `end` affect the filter's own verdict only; each filter calls them.
  */
 class JoinedVerdict implements Verdict {
   readonly allowed: boolean
@@ -48,8 +48,8 @@ class JoinedVerdict implements Verdict {
 }
 
 /**
- * Makes one judgement of what several filters say of a request: if the last one refuses it, the earlier ones give back what
- * they charged. A promise only if a store has to be asked what is left then.
+ * Joins the verdicts of several filters on a request: if the last one refuses it, the earlier ones are refunded. A promise
+ * only if a store must be asked what is left then.
  */
 export function joinVerdicts(earlier: Verdict | undefined, own: Verdict): Verdict | Promise<Verdict> {
   if (earlier === undefined) return own

@@ -19,7 +19,7 @@ export class AnnotatedRules {
     this.#limiter = limiter
   }
 
-  /** The ids of the rules of a handler: its own, or else those of its controller. They are added when first asked for. */
+  /** The ids of the rules of a handler: its own, or else those of its controller. They are added when they are first needed. */
   of(controller: Controller, handler: Handler): string[] {
     leaveToGuard(handler)
     return rateLimitsOf(controller, handler).map(words => this.#ids.get(words) ?? this.#add(words, controller, handler))

@@ -4,7 +4,7 @@ import type { Framework } from './framework.ts'
 import { node } from './node.ts'
 import { spelledPath } from './spelled-path.ts'
 
-/** Fastify writes names so; told them so, it need not make them anew for every reply. */
+/** Header names as Fastify writes them, so that it need not convert them for every reply. */
 const inLowerCase: Readonly<Record<string, string>> = { RateLimit: 'ratelimit', 'RateLimit-Policy': 'ratelimit-policy' }
 
 /** Fastify 5. */

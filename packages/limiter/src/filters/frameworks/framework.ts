@@ -9,11 +9,11 @@ export interface Watcher {
 
 /** How to read the requests of one framework, and how to answer them. */
 export interface Framework<Request, Reply> {
-  /** The object that stands for the request in every filter that sees it, of any framework. */
+  /** The object that identifies the request in every filter that gets it, of any framework. */
   identity(request: Request): object
   method(request: Request): string
   headers(request: Request): Call['headers']
-  /** The target as it came, in any form that HTTP knows. */
+  /** The raw target, in any form of HTTP. */
   target(request: Request): string
   /** The address at the other end of the connection. */
   peer(request: Request): string | undefined
@@ -23,7 +23,7 @@ export interface Framework<Request, Reply> {
   path(request: Request): string
   /** The template of the route that serves the request, if it is known already. */
   template(request: Request): string | undefined
-  /** Whether letters of either case in a path lead to the same place. */
+  /** Whether paths are matched without regard to case. */
   caseInsensitive(request: Request): boolean
   isAnswered(reply: Reply): boolean
   setHeader(reply: Reply, name: string, value: string): void

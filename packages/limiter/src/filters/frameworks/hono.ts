@@ -5,7 +5,7 @@ import type { Framework, Watcher } from './framework.ts'
 import { type NodeRequest, type NodeResponse, node } from './node.ts'
 import { spelledPath } from './spelled-path.ts'
 
-/** What the servers under Hono tell of a connection: Node's, Bun's and Deno's, each in its own way. */
+/** How the servers under Hono describe a connection: those of Node, Bun and Deno. */
 interface Server {
   readonly incoming?: NodeRequest
   readonly outgoing?: NodeResponse
@@ -33,13 +33,13 @@ export const honoFramework: Framework<Context, Context> = {
   isAnswered: context => context.finalized,
   setHeader: (context, name, value) => {
     const { outgoing } = serverOf(context)
-    // Hono drops what `context.header` was told where a handler returns a response of its own
+    // Hono drops headers of `context.header` if a handler returns its own response
     if (outgoing !== undefined) outgoing.setHeader(name, value)
     else context.res.headers.set(name, value)
   },
   refuse: (_request, context, { status, headers, body }) => {
     context.res = new Response(bodiless.includes(status) ? null : body, { status })
-    // Hono lets the headers that were set before, such as those of another filter, win over those of a new response
+    // in Hono, headers that were set before, such as those of another filter, win over those of a new response
     for (const [name, value] of headers) context.res.headers.set(name, value)
   },
   watch: (_request, context, watcher) => {
@@ -65,12 +65,12 @@ const bodiless: readonly number[] = [204, 205, 304]
 const followed = new WeakMap<Context, Watcher>()
 const records = new WeakMap<Request, Call['headers'] & object>()
 
-/** Whether somebody waits for the end of the response, and no server will tell him. */
+/** Whether a watcher waits for the end of the response, and the server does not report it. */
 export function isFollowed(context: Context): boolean {
   return followed.has(context)
 }
 
-/** Tells the watcher of a request when the last byte of its answer is gone, or nobody wants it any more. */
+/** Notifies the watcher of a request when the last byte of its answer was sent, or it was canceled. */
 export async function outlive(context: Context, answered: Promise<void>): Promise<void> {
   const watcher = followed.get(context)!
   let status = 500

@@ -1,7 +1,7 @@
 import { normalizeTarget } from '../../http/path.ts'
 import type { NodeRequest } from './node.ts'
 
-/** Brings a request's target to the one spelling that is counted and served; false where it has none. */
+/** Brings a request's target to the one spelling that is counted and served; false if it has none. */
 export function settleTarget(request: NodeRequest): boolean {
   const url = request.url ?? '/'
   // CONNECT names a host and no path

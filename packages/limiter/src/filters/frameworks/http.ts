@@ -18,7 +18,7 @@ export const httpFramework: Framework<NodeRequest, NodeResponse> = {
     response.setHeader(name, value)
   },
   refuse: (request, response, refusal) => {
-    // whoever was not told to go on may or may not send his body, so what follows on this connection cannot be read
+    // a caller that did not get 100 Continue may or may not send its body, so the rest of this connection cannot be parsed
     if (request.headers.expect !== undefined && !('stream' in response)) response.setHeader('Connection', 'close')
     node.refuse(request, response, refusal)
   },
@@ -32,7 +32,7 @@ export const tunnelFramework: Framework<IncomingMessage, Duplex> = {
   setHeader: () => {},
   refuse: (_request, socket, refusal) => {
     socket.on('error', ignore)
-    // half a connection could otherwise be kept open for ever
+    // half a connection could otherwise stay open forever
     socket.end(inBytes(asFailure(refusal)), () => socket.destroy())
   },
   watch: (_request, socket, watcher) => {
@@ -47,7 +47,7 @@ export const tunnelFramework: Framework<IncomingMessage, Duplex> = {
   },
 }
 
-/** Whoever asks for a tunnel takes any success for one. */
+/** A caller that asks for a tunnel takes any success status for one. */
 function asFailure(refusal: Refusal): Refusal {
   return refusal.status < 400 ? { ...refusal, status: 503 } : refusal
 }

@@ -11,8 +11,8 @@ import { frameworkUnder, type NestReply, type NestRequest, refusalOf } from './n
 import { isSkipped } from './nest-skip.ts'
 
 /**
- * Judges the calls that reach a controller, by all rules that match and by those that `@RateLimit` states on the controller
- * or the handler. What is refused is thrown as an HttpException, which Nest answers.
+ * Decides the calls to a controller, by all rules that match and by those of `@RateLimit` on the controller or the handler.
+ * A refusal is thrown as an HttpException, which Nest answers.
  */
 export class DianaGuard implements CanActivate {
   readonly #limiter: Limiter
@@ -29,7 +29,7 @@ export class DianaGuard implements CanActivate {
   }
 
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
-    // messages and sockets have no request to judge
+    // messages and sockets have no request to decide
     if (context.getType() !== 'http') return true
     const handler = context.getHandler() as () => unknown
     if (isSkipped(context.getClass(), handler)) {
@@ -44,7 +44,7 @@ export class DianaGuard implements CanActivate {
     return passes === false ? refuse(reply) : passes.then(passed => passed || refuse(reply))
   }
 
-  /** Reads the annotations of a controller, and throws where one cannot be obeyed. */
+  /** Reads the decorators of a controller, and throws if one is invalid. */
   prepare(controller: Type): void {
     for (const name of Object.getOwnPropertyNames(controller.prototype)) {
       const handler: unknown = Object.getOwnPropertyDescriptor(controller.prototype, name)?.value
@@ -85,7 +85,7 @@ async function refuse(reply: NestReply): Promise<boolean> {
   throw new HttpException(await bodyOf(refusal), refusal.status)
 }
 
-/** Nest sends objects as JSON and wraps text into one; what is neither goes through it as a file. */
+/** Nest sends objects as JSON and wraps text into one; any other body is sent as a file. */
 async function bodyOf({ headers, body }: Refusal): Promise<object> {
   const type = headers.find(([name]) => name === 'Content-Type')?.[1] ?? 'text/plain'
   if (/^application\/(?:[\w.-]+\+)?json\b/.test(type)) {

@@ -1,4 +1,4 @@
-/** What `@SkipRateLimit` stands on: classes and functions, and methods by their prototype and name. */
+/** The targets of `@SkipRateLimit`: classes and functions, and methods by their prototype and name. */
 const skipped = new WeakSet<object>()
 const skippedNames = new WeakMap<object, Set<PropertyKey>>()
 
@@ -6,7 +6,7 @@ type NamedFunction = (...args: never[]) => unknown
 
 type SkipDecorator = (target: object, name?: unknown, descriptor?: PropertyDescriptor) => void
 
-/** Lets the calls to a controller, or to one of its handlers, pass Nest's guard unjudged: `@SkipRateLimit()`. */
+/** Lets the calls to a controller, or to one of its handlers, pass Nest's guard without a decision: `@SkipRateLimit()`. */
 export function SkipRateLimit(): SkipDecorator {
   return (target, name, descriptor) => {
     if (typeof name !== 'string' && typeof name !== 'symbol') {
@@ -15,7 +15,7 @@ export function SkipRateLimit(): SkipDecorator {
     }
     if (typeof descriptor?.value === 'function') skipped.add(descriptor.value)
     const names = skippedNames.get(target) ?? new Set()
-    // another decorator may put a function of its own in the method's place
+    // another decorator may replace the method with its own function
     skippedNames.set(target, names.add(name))
   }
 }

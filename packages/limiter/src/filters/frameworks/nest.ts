@@ -19,18 +19,18 @@ export function frameworkUnder(request: NestRequest): Framework<NestRequest, Nes
   return 'raw' in request ? onFastify : onExpress
 }
 
-/** What a refused caller is to be told, once. */
+/** The answer to a refused caller, once. */
 export function refusalOf(reply: NestReply): Refusal | undefined {
   return refusals.get(reply)
 }
 
-/** Nest answers what its guards refuse, so that an application's own exception filters have a word in it. */
+/** Nest answers what its guards refuse, so that exception filters of the application apply. */
 function leavingTheAnswer<R, Reply extends NestReply>(framework: Framework<R, Reply>): Framework<R, Reply> {
   return {
     ...framework,
     refuse: (_request, reply, refusal) => {
       for (const [name, value] of refusal.headers) {
-        // Nest calls what it answers application/json, and complains of any other name
+        // Nest sets application/json, and warns of any other type
         if (name !== 'Content-Type') framework.setHeader(reply, name, value)
       }
       refusals.set(reply, refusal)

@@ -57,21 +57,21 @@ function watchNode(request: NodeRequest, response: NodeResponse, watcher: Watche
   response.once('close', end)
 }
 
-/** Node reads no further on a connection that asks for another protocol, so nobody else notices that its caller leaves. */
+/** Node reads no further on a connection that asks for another protocol, so nothing else notices that its caller disconnects. */
 function watchUpgrading(request: NodeRequest, _response: NodeResponse, left: () => void): (() => void) | undefined {
   if (!('upgrade' in request) || request.upgrade !== true) return undefined
   const { socket } = request
   return watchLeaving(socket, () => {
     left()
-    // half a connection could otherwise be kept open for ever
+    // half a connection could otherwise stay open forever
     socket.destroy()
   })
 }
 
-/** Those who wait in the pipeline of a connection: one listener for all, however many a caller sends. */
+/** The waiting calls of a pipelined connection: one listener for all, however many a caller sends. */
 const pipelines = new WeakMap<Socket, Set<() => void>>()
 
-/** A response behind others of its connection has no socket yet, and is not told when that closes. */
+/** A response behind others of its connection has no socket yet, and gets no event when that closes. */
 function isBehindOthers(response: NodeResponse): boolean {
   return !('stream' in response) && response.socket === null
 }

@@ -37,7 +37,7 @@ describe('spelledPath', () => {
     expect(spelledPath(target)).toBe(path)
   })
 
-  it('changes nothing in its own output, and never throws', () => {
+  it('spelledPath changes nothing in its own output, and never throws', () => {
     const piece = fc.constantFrom('/', '\\', '.', '%2e', '%2F', '%61', '%25', '%', 'a', ';', '?', '#', 'http://')
     const target = fc.array(fc.oneof(piece, fc.string({ unit: 'binary', maxLength: 3 })), { maxLength: 20 })
     fc.assert(

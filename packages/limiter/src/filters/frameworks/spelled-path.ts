@@ -7,7 +7,7 @@ const backslash = 0x5c
 /**
  * The path of a raw target in one spelling, segment by segment as a router cuts it: `%61` is `a`, `%21` is `!`, other
  * escapes are in upper case, a `%` that is none is `%25`. Unlike normalizeTarget it follows no dots and takes everything:
- * most routers look at `/a/../b` as it stands, and serve it from `/a/*`.
+ * most routers match `/a/../b` as written, and serve it from `/a/*`.
  */
 export function spelledPath(target: string): string {
   return spelledFrom(target, target.charCodeAt(0) === slash ? 0 : originOf(target).end)
@@ -39,7 +39,7 @@ function spelledFrom(target: string, start: number): string {
   return start === 0 && end === target.length ? target : target.slice(start, end)
 }
 
-/** What stands behind the question mark of a raw target, without the fragment. */
+/** The text after the question mark of a raw target, without the fragment. */
 export function queryOf(target: string): string | undefined {
   const question = target.indexOf('?')
   if (question < 0) return undefined

@@ -5,7 +5,7 @@ const MOST_BYTES = 65_536
 
 /**
  * Reports that the caller of a connection has closed their half of it, while nobody else reads it: the end of a stream is
- * only noticed by reading. Returns what stops it; what was read meanwhile is then in the stream again.
+ * only noticed by reading. Returns a function that stops it and puts what was read back into the stream.
  */
 export function watchLeaving(socket: Duplex, left: () => void): () => void {
   const chunks: Buffer[] = []

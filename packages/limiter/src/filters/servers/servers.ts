@@ -68,7 +68,7 @@ const starts: Readonly<Record<string, FilterSuiteOptions>> = {
     },
   },
   // guards meet what a controller serves, and nothing else
-  'Nest 11': { start: startNest, judgesUnknownPaths: false },
+  'Nest 11': { start: startNest, seesUnknownPaths: false },
 }
 
 /** The service of the filter suite behind every filter. */

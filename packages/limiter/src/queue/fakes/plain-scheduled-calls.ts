@@ -21,7 +21,7 @@ const MOST_EARLY_US = 2000
 
 /**
  * Calls that wait, by the plainest way there is: a timer for each, and when some give up, all that wait behind them for the
- * same count are given back and state anew, one by one. What `Waiting` does quickly has to come to the same.
+ * same count are refunded and counted again, one by one. `ScheduledCalls` must give the same results.
  */
 export class PlainWaiting {
   readonly #now: () => number

@@ -14,7 +14,7 @@ import type { Source, SourceDocument } from '../../sources/source.ts'
 import { LiveRules } from '../live-rules.ts'
 import type { SourceStatus } from '../source-state.ts'
 
-// a centre that failed is asked again at once; what waits for the disk waits as long as it takes
+// a center that failed is asked again at once; what waits for the disk waits as long as it takes
 vi.mock(import('../../sources/client/pause.ts'), async original => {
   const { pause } = await original()
   return { pause: (ms, signal, options) => pause(options?.ref === false ? ms : 0, signal, options) }
@@ -30,32 +30,32 @@ afterEach(async () => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** A config centre that says what it is told to. */
-export class Centre implements Source {
-  readonly name = 'centre'
-  readonly #news: (SourceDocument | Error)[] = []
+/** A config center whose documents and errors the test sets. */
+export class FakeConfigCenter implements Source {
+  readonly name = 'center'
+  readonly #updates: (SourceDocument | Error)[] = []
   #wake = (): void => {}
   watches = 0
 
-  say(text: string, version = hashText(text)): void {
-    this.#news.push({ text, version })
+  publish(text: string, version = hashText(text)): void {
+    this.#updates.push({ text, version })
     this.#wake()
   }
 
   delete(): void {
-    this.#news.push({ text: '', version: '', isMissing: true })
+    this.#updates.push({ text: '', version: '', isMissing: true })
     this.#wake()
   }
 
   fail(message: string): void {
-    this.#news.push(new Error(message))
+    this.#updates.push(new Error(message))
     this.#wake()
   }
 
   async *watch(signal: AbortSignal): AsyncGenerator<SourceDocument> {
     this.watches++
     while (!signal.aborted) {
-      const next = this.#news.shift()
+      const next = this.#updates.shift()
       if (next instanceof Error) throw next
       if (next) yield next
       else {
@@ -78,13 +78,15 @@ export interface Told {
 
 export const local = 'rules:\n  - { id: all, limit: 10/s }\n  - { id: sms, limit: 1/m }\n'
 
-/** Live rules over a centre and a local file, which names the centre in its last line. */
-export function house(options: { text?: string; snapshot?: string; startTimeout?: string; centre?: Source } = {}) {
-  const { text = local, snapshot = '', startTimeout = '2s', centre = new Centre() } = options
+/** Live rules over a center and a local file, which names the center in its last line. */
+export function startLiveRules(
+  options: { text?: string; snapshot?: string; startTimeout?: string; center?: Source } = {},
+) {
+  const { text = local, snapshot = '', startTimeout = '2s', center = new FakeConfigCenter() } = options
   const path = join(folder, `rules-${files++}.yaml`)
-  const words = { centre: 'here', startTimeout, ...(snapshot && { snapshot }) }
+  const words = { center: 'here', startTimeout, ...(snapshot && { snapshot }) }
   const whole = (text: string): string => `${text}\nremote: ${JSON.stringify(words)}\n`
-  const kind = { name: 'centre', options: {}, create: () => centre }
+  const kind = { name: 'center', options: {}, create: () => center }
   const vocabulary = { algorithms, dimensions, sources: [...sources, kind] }
   writeFileSync(path, whole(text))
   const file = { path, version: hashText(whole(text)) }
@@ -92,7 +94,7 @@ export function house(options: { text?: string; snapshot?: string; startTimeout?
   const events = new EventEmitter<Told>()
   const onRules = vi.fn<(document: RuleDocument) => void>()
   const live = new LiveRules(
-    { document: document!, file, remote: centre, vocabulary },
+    { document: document!, file, remote: center, vocabulary },
     {
       onRules: document => {
         onRules(document)
@@ -123,7 +125,7 @@ export function house(options: { text?: string; snapshot?: string; startTimeout?
 
 export function limitsOf({ document }: LiveRules): Record<string, string> {
   const show = ({ enabled, limits: [limit], origin }: Rule): string =>
-    `${enabled ? '' : 'off '}${limit!.count}/${limit!.periodMs} ${origin === 'centre' ? 'centre' : 'file'}`
+    `${enabled ? '' : 'off '}${limit!.count}/${limit!.periodMs} ${origin === 'center' ? 'center' : 'file'}`
   return Object.fromEntries(document.rules.map(rule => [rule.id, show(rule)]))
 }
 

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { networkFault } from './address.ts'
 
 it.each(['10.0.0.1', '10.0.0.0/8', '0.0.0.0/0', '::1', 'fd00::/8', '2001:db8::1/128', '2001:db8::1.2.3.4/96'])(
-  '%s is a network',
+  'the network %s is accepted',
   text => {
     expect(networkFault(text)).toBeUndefined()
   },
@@ -23,6 +23,6 @@ it.each([
   ['0x0a.0.0.1', 'is not an address'],
   ['fe80::1%eth0', 'is not an address'],
   ['', 'is not an address'],
-])('%j is refused', (text, what) => {
+])('the network %j is refused', (text, what) => {
   expect(networkFault(text)).toContain(what)
 })

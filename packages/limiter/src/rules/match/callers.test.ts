@@ -27,7 +27,7 @@ describe('a list of callers', () => {
     ['203.0.113.7', false],
     ['nonsense', false],
     [undefined, false],
-  ])('has the address %s: %s', (ip, is) => {
+  ])('a list of callers contains the address %s: %s', (ip, is) => {
     expect(listed(from(ip))).toBe(is)
   })
 
@@ -40,7 +40,7 @@ describe('a list of callers', () => {
     expect(listed(from('192.0.2.1', { headers: { 'x-account': 'Mallory' } }))).toBe(false)
   })
 
-  it('goes by the address that the application or identify says', () => {
+  it('a list of callers uses the address from the application or from identify', () => {
     expect(listed(from('192.0.2.1', { attributes: { ip: '10.1.2.3' } }))).toBe(true)
     const identified = compileCallers({ ip: ['10.0.0.0/8'] }, { identify: { ip: ['header:x-real-ip'] }, dimensions })
     expect(identified(from('192.0.2.1', { headers: { 'x-real-ip': '10.1.2.3' } }))).toBe(true)
@@ -54,7 +54,7 @@ describe('a list of callers', () => {
     expect([everyIPv4(from('::ffff:10.0.0.1')), everyIPv4(from('2001:db8::1'))]).toEqual([true, false])
   })
 
-  it('agrees with that of Node', () => {
+  it('a list of networks agrees with net.BlockList of Node', () => {
     const byte = fc.nat(255)
     const address = fc.tuple(byte, byte, byte, byte).map(bytes => bytes.join('.'))
     const network = fc.tuple(address, fc.nat(32))
@@ -69,7 +69,7 @@ describe('a list of callers', () => {
     )
   })
 
-  it('of ten thousand networks is asked as fast as one of a few', () => {
+  it('a list of ten thousand networks is as fast as one of a few', () => {
     const many = Array.from({ length: 10_000 }, (_, i) => `10.${i >> 8}.${i & 255}.0/24`)
     const listed = compileCallers({ ip: many }, lookup)
     const spentMs = cpuTimeOf(() => {

@@ -2,18 +2,18 @@ import { hostName } from '../../http/host-name.ts'
 import type { Match } from '../rule.ts'
 import type { Search } from './search.ts'
 
-/** What values of a call are compared with: the values of one rule, or an index of many rules. */
+/** What the values of a call are compared with: the values of one rule, or an index of many rules. */
 export interface Answers {
   /** True when no further value needs to be asked. */
   meet(value: string, search: Search): boolean
 }
 
-/** What a rule may ask of a call besides its path; rules with the same topic can share an index. */
+/** A part of a call that rules compare besides its path; rules with the same topic can share an index. */
 export interface Topic {
   readonly name: string
   /** The header it is about, if it is about one. */
   readonly header: string | undefined
-  /** Holds every value that the call has against `answers`, until one is met. */
+  /** Compares every value of the call with `answers`, until one matches. */
   ask(search: Search, answers: Answers): boolean
 }
 
@@ -34,7 +34,7 @@ const method: Topic = {
     answers.meet(search.method, search) || (search.method === 'HEAD' && answers.meet('GET', search)),
 }
 
-/** `*.example.com` is kept as `.example.com`, and met by what follows each dot of the call's host. */
+/** `*.example.com` is kept as `.example.com`, and compared with the part of the call's host after each dot. */
 const host: Topic = {
   name: 'host',
   header: undefined,
@@ -78,7 +78,7 @@ function askLine(line: string, search: Search, answers: Answers): boolean {
   return false
 }
 
-/** All that a rule asks besides the path; an empty list asks nothing. */
+/** All conditions of a rule besides the path; an empty list matches every call. */
 export function conditionsOf(match: Match): Condition[] {
   const conditions: Condition[] = []
   const add = (topic: Topic, values: readonly string[]) => {

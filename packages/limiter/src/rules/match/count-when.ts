@@ -1,10 +1,10 @@
-/** How a call ended; of one that was cut off nothing is known. */
+/** How a call ended; nothing is known of an aborted call. */
 export interface CallOutcome {
   readonly status?: number | undefined
   readonly failed?: boolean | undefined
 }
 
-/** Statuses from one to another, both among them. */
+/** A range of statuses, both ends included. */
 export type StatusRange = readonly [from: number, to: number]
 
 const SUCCESS = 200
@@ -18,7 +18,7 @@ export function parseStatuses(text: string): StatusRange | undefined {
   return from === undefined || Number(digits) < Number(from) ? undefined : [Number(from), Number(digits)]
 }
 
-/** Whether a call that ended so counts. Of one that was cut off nothing is known, and it counts: leaving is no pardon. */
+/** Whether a call with this outcome counts. An aborted call counts, so that disconnecting does not avoid the count. */
 export function compileCountWhen(ranges: readonly StatusRange[]): (outcome: CallOutcome) => boolean {
   return ({ failed, status }) => {
     const known = failed === undefined ? status : failed ? FAILURE : SUCCESS

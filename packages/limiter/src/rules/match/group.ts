@@ -13,7 +13,7 @@ export interface Budget {
   values: number
 }
 
-// So few rules are asked one by one faster than through an index.
+// A few rules are tested faster one by one than through an index.
 const FEWEST = 8
 const DEEPEST = 3
 const FEW_HEADERS = 16

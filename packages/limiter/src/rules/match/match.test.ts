@@ -22,17 +22,17 @@ describe('paths', () => {
     ['/v*-BETA/x', '/V1-beta/x', true],
     ['/订单', '/%e8%ae%a2%e5%8d%95', true],
     ['/a', '/b', false],
-  ])('%s meets %s in any case: %s', (pattern, path, met) => {
+  ])('the rule path %s matches %s: %s', (pattern, path, met) => {
     expect(meets({ path: [pattern] }, { path, caseInsensitive: true })).toBe(met)
   })
 
-  it('that differ in case only hold both where case does not matter, and one where it does', () => {
+  it('rule paths that differ only by case both match without case sensitivity, and one of them with it', () => {
     const rules = [{ path: ['/a'] }, { path: ['/A'] }, { path: ['/b'] }]
     expect(positions(rules, at({ path: '/A', caseInsensitive: true }))).toEqual([0, 1])
     expect(positions(rules, at({ path: '/A' }))).toEqual([1])
   })
 
-  it('hold where they lead and where they stand', () => {
+  it('rule paths match a path with dots both as written and as resolved', () => {
     const rules = [{ path: ['/files/**'] }, { path: ['/b'] }, { path: ['/c'] }]
     expect(positions(rules, at({ path: '/files/../b' }))).toEqual([0, 1])
     expect(positions(rules, at({ path: '/FILES/../B', caseInsensitive: true }))).toEqual([0, 1])
@@ -92,7 +92,7 @@ describe('paths', () => {
     expect(meets({ path: [pattern] }, { path })).toBe(expected)
   })
 
-  it('any of several paths will do, and a rule is found once', () => {
+  it('a rule with several paths matches by any of them, and is found once', () => {
     const match = { path: ['/a/**', '/a/*', '/a/b', '/c'] }
     expect(meets(match, { path: '/a/b' })).toBe(true)
     expect(meets(match, { path: '/c' })).toBe(true)
@@ -162,7 +162,7 @@ it('rules are found in the order of the document, and the array is used again', 
   expect(find(at({ path: '/a/b' }))).toEqual([0, 1, 2, 5])
 })
 
-it('what no rule asks is not read', () => {
+it('fields of a call that no rule uses are not read', () => {
   const call = new Proxy(at({ headers: { x: 'y' } }), {
     get: (_, name) => {
       throw new Error(`read ${String(name)}`)
@@ -172,7 +172,7 @@ it('what no rule asks is not read', () => {
   expect(() => compileMatch([{ match: { path: ['/a'] } }])(call, [])).toThrow('read path')
 })
 
-it('a thousand rules that all hold are found in order', () => {
+it('a thousand matching rules are found in order', () => {
   const matches = Array.from({ length: 1000 }, (_, index) =>
     index % 2 === 0 ? { path: ['/**'] } : { method: ['GET'] },
   )
@@ -241,7 +241,7 @@ describe('against a plain reading of the rules', () => {
     { requiredKeys: ['method', 'path'] },
   )
 
-  it.each([3, 60, 400])('the same rules are found among %i', most => {
+  it.each([3, 60, 400])('the index and a plain scan find the same rules among %i', most => {
     fc.assert(
       fc.property(
         fc.array(match, { maxLength: most, size: 'max' }),
@@ -333,7 +333,7 @@ describe('cost', () => {
     expect(positions(matches, call)).toEqual([0, 1, 2, 3, 4])
   })
 
-  it('hostile paths and headers end soon', () => {
+  it('hostile paths and headers are matched in bounded time', () => {
     const find = compileMatch([
       { match: { path: ['/*a*a*a*a*a*a*a*a*b'] } },
       { match: { path: ['/**/a/**/a/**/a/**/a/**/b'] } },

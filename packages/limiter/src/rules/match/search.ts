@@ -1,7 +1,7 @@
 import type { Call } from '../../call.ts'
 import { hostName, looseHostName } from '../../http/host-name.ts'
 
-/** One call as the indexes ask it, and the rules found so far. A compiled match has one and uses it for every call. */
+/** One call as the indexes read it, and the rules found so far. A compiled match has one and uses it for every call. */
 export class Search {
   /** The number of this search: a condition that remembers it was visited by this search before. */
   round = 0
@@ -17,7 +17,7 @@ export class Search {
     this.#foundIn = new Float64Array(rules)
   }
 
-  /** What no rule asks is not read: filters make some of it only when asked. */
+  /** Fields that no rule uses are not read: filters compute some of them only on demand. */
   begin(call: Call): void {
     this.round++
     this.#count = 0

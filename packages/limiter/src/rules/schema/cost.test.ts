@@ -4,7 +4,7 @@ import { compileCost } from './cost.ts'
 
 const call = (cost: string | string[] | undefined) => ({ method: 'GET', path: '/', headers: { 'x-cost': cost } })
 
-describe('a cost that the call says', () => {
+describe('a cost read from the call', () => {
   const read = compileCost({ from: 'header:x-cost', least: 1, most: 100 }, dimensions)
 
   it.each([
@@ -28,11 +28,11 @@ describe('a cost that the call says', () => {
     [['5', '7'], 1],
     ['٧', 1],
     [' 7', 1],
-  ])('%j counts as %i', (value, cost) => {
+  ])('a cost of %j in the call counts as %i', (value, cost) => {
     expect(read(call(value))).toBe(cost)
   })
 
-  it('is the most that it may be where the call says two', () => {
+  it('a call with two costs is charged the maximum', () => {
     const fromQuery = compileCost({ from: 'query:cost', least: 1, most: 100 }, dimensions)
     const costs = ['cost=7', 'cost=7&cost=07', 'cost=1&cost=90', 'cost[]=1&cost=1'].map(query =>
       fromQuery({ method: 'GET', path: '/', query }),
@@ -40,14 +40,14 @@ describe('a cost that the call says', () => {
     expect(costs).toEqual([7, 100, 100, 1])
   })
 
-  it('may be nothing only where the rule says so', () => {
+  it('a cost of 0 from a call counts only if the rule allows it', () => {
     const free = compileCost({ from: 'header:x-cost', least: 0, most: 100 }, dimensions)
     expect([free(call('0')), free(call(undefined)), free(call('no'))]).toEqual([0, 1, 1])
     const dear = compileCost({ from: 'header:x-cost', least: 5, most: 100 }, dimensions)
     expect([dear(call('2')), dear(call(undefined))]).toEqual([5, 5])
   })
 
-  it('is always the same where the rule says a number', () => {
+  it('a numeric cost of a rule is the same for every call', () => {
     expect(compileCost(3, dimensions)(call('50'))).toBe(3)
   })
 })

@@ -34,7 +34,7 @@ it.each([
   expect(validate(document)).toBe(false)
 })
 
-it('describes every word, for editors to show', () => {
+it('the JSON schema describes every option', () => {
   const described = JSON.stringify(schema)
   for (const word of ['How calls are counted.', 'What a refused caller gets.', 'How many calls may wait.']) {
     expect(described).toContain(word)

@@ -14,7 +14,7 @@ function readYaml(text: string): unknown {
 }
 
 describe('JSON', () => {
-  it('is read as YAML reads it, or not at all', () => {
+  it('the JSON reader returns what the YAML parser returns, or nothing', () => {
     let count = 0
     const texts = fc.constantFrom('id', 'rules', 'limit', 'a b', '', '"', '\\', '1e3', ':', '订单', '__proto__', '<<')
     const number = fc.double({ noNaN: true, noDefaultInfinity: true })
@@ -31,7 +31,7 @@ describe('JSON', () => {
     expect(count).toBeGreaterThan(randomRuns(50))
   })
 
-  it('is read where it is plain', () => {
+  it('the JSON reader reads plain JSON', () => {
     const text = '{ "a" : [1, 2.5, -3, "x:\\"y\\\\", true, null], "b": {"a": "1e5"} }\n'
     expect(readJson(text)).toEqual({ a: [1, 2.5, -3, 'x:"y\\', true, null], b: { a: '1e5' } })
   })
@@ -53,7 +53,7 @@ describe('JSON', () => {
     ['a long list', `{"a": [${'1,'.repeat(10_000)}1]}`],
     ['a wide map', JSON.stringify(Object.fromEntries(Array.from({ length: 1001 }, (_, i) => [`w${i}`, 1])))],
     ['nothing', ''],
-  ])('is left to YAML where it is %s', (_, text) => {
+  ])('the JSON reader leaves JSON with %s to the YAML parser', (_, text) => {
     expect(readJson(text)).toBeUndefined()
   })
 })

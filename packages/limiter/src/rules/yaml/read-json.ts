@@ -3,7 +3,7 @@ import { isMap } from '../is-map.ts'
 // a document beyond these bounds is read as YAML, which reports positions
 const DEEPEST = 16
 const MAX_ITEMS = 10_000
-const MAX_WORDS = 1000
+const MAX_ENTRIES = 1000
 
 const [quote, backslash, colon, space, smallE, largeE] = [0x22, 0x5c, 0x3a, 0x20, 0x65, 0x45]
 
@@ -56,6 +56,6 @@ function countEntries(value: unknown, depth: number): number {
   }
   if (!isMap(value)) return 0
   const names = Object.keys(value)
-  if (names.length > MAX_WORDS || names.includes('__proto__') || names.includes('<<')) return Number.NaN
+  if (names.length > MAX_ENTRIES || names.includes('__proto__') || names.includes('<<')) return Number.NaN
   return names.reduce((sum, word) => sum + countEntries(value[word], depth + 1), names.length)
 }

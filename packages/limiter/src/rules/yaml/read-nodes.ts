@@ -33,7 +33,7 @@ interface Read {
 
 const MAX_REPEATED = 1_000_000
 const MAX_ITEMS = 10_000
-const MAX_WORDS = 1000
+const MAX_ENTRIES = 1000
 const MAX_FAULTS = 100
 const nothing: Read = { value: null, size: 1 }
 
@@ -79,8 +79,8 @@ class NodeReader {
   }
 
   #readMap(map: YAMLMap): Read {
-    if (map.items.length > MAX_WORDS) {
-      return this.#giveUp(map, `this map has ${map.items.length} entries: use fewer, at most ${MAX_WORDS} are read`)
+    if (map.items.length > MAX_ENTRIES) {
+      return this.#giveUp(map, `this map has ${map.items.length} entries: use fewer, at most ${MAX_ENTRIES} are read`)
     }
     const pairs = new Map<string, Pair>()
     this.#pairs.set(map, pairs)

@@ -16,7 +16,7 @@ async function messageOf(cause: unknown, secrets: readonly string[] = []): Promi
 }
 
 describe('changes', () => {
-  it('passes on what differs from the last', async () => {
+  it('changes reports documents that differ from the last', async () => {
     async function* readings() {
       for (const text of ['a', 'a', 'b', 'a', '', '']) yield { text, version: '' }
     }
@@ -25,7 +25,7 @@ describe('changes', () => {
     expect(texts).toEqual(['a', 'b', 'a', ''])
   })
 
-  it('names the source and says what is wrong', async () => {
+  it('changes names the source and says what is wrong', async () => {
     expect(await messageOf(new Error('answered nonsense'))).toBe('center: answered nonsense')
     const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
     const said = 'center: cannot be read (ECONNREFUSED); check that it is there and lets Diana in'
@@ -34,7 +34,7 @@ describe('changes', () => {
     expect(await messageOf('a word')).toBe('center: a word')
   })
 
-  it('hides secrets, breaks no line and cuts long texts', async () => {
+  it('changes hides secrets, breaks no line and cuts long texts', async () => {
     expect(await messageOf(new Error('user:hunter2@host'), ['hunter2', ''])).toBe('center: user:***@host')
     expect(await messageOf(new Error('Bearer hun\nter2'), ['hun\nter2'])).toBe('center: Bearer ***')
     expect(await messageOf(new Error('one\r\n\u001b[31mtwo'))).toBe('center: one\\u000d\\u000a\\u001b[31mtwo')

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { decodeText, LARGEST_BYTES, tooLarge } from './text.ts'
 import { TIMEOUT_MS, within } from './within.ts'
 
-/** What is asked of a server. */
+/** A request to a server. */
 export interface TextRequest {
   readonly method?: 'POST' | 'PUT'
   readonly headers?: Readonly<Record<string, string>>
@@ -16,7 +16,7 @@ export interface Reply {
   readonly text: string
 }
 
-/** Asks a server and reads its answer, bounded in size and in time; `waitMs` is how long the server may delay the answer. */
+/** Sends a request and reads the answer, bounded in size and in time; `waitMs` is how long the server may delay the answer. */
 export async function fetchText(
   url: URL,
   signal: AbortSignal,

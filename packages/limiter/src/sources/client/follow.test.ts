@@ -48,40 +48,40 @@ describe('follow', () => {
     expect(heard).toEqual(['one', 'two', 'down', 'down', 'two'])
   })
 
-  it('pauses longer after each failure, from 500 ms to 30 s', async () => {
+  it('follow pauses longer after each failure, from 500 ms to 30 s', async () => {
     await hear(scripted(...Array(9).fill([down])), 9, { random: () => 1 })
     expect(pauses).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000, 30_000])
   })
 
-  it('never pauses for less than the shortest time, so that a fleet neither hurries nor comes at once', async () => {
+  it('follow never pauses for less than the minimum, so that a fleet does not reconnect all at once', async () => {
     await hear(scripted(...Array(4).fill([down])), 4, { random: () => 0, retryMs: [20, 100] })
     expect(pauses).toEqual([20, 20, 20, 20])
     await hear(scripted(...Array(4).fill([down])), 4, { random: () => 0.5, retryMs: [20, 100] })
     expect(pauses.slice(4)).toEqual([30, 50, 60, 60])
   })
 
-  it('pauses briefly again once a document came', async () => {
+  it('follow pauses briefly again after a document', async () => {
     await hear(scripted([down], [down], ['one', down], [down]), 5, { random: () => 1 })
     expect(pauses).toEqual([1000, 2000, 1000, 2000])
   })
 
-  it('still pauses after a thousand failures', async () => {
+  it('follow still pauses after a thousand failures', async () => {
     await hear(scripted(...Array(1000).fill([down])), 1000, { random: () => 1 })
     expect(pauses.at(-1)).toBe(30_000)
   })
 
-  it('takes a watch that ends by itself for a failure', async () => {
+  it('follow treats a watch that ends by itself as a failure', async () => {
     expect(await hear(scripted(['one'], ['two']), 3)).toEqual(['one', 'scripted: ended by itself', 'two'])
   })
 
-  it('ends at once by its signal, even if the source does not listen', async () => {
+  it('follow ends at once by its signal, even if the source does not listen', async () => {
     const controller = new AbortController()
     const following = follow(scripted(['hang']), { onDocument() {}, onError() {} }, controller.signal)
     controller.abort()
     await following
   })
 
-  it('does nothing where the signal has already aborted', async () => {
+  it('follow does nothing if the signal has already aborted', async () => {
     const source = scripted(['one'])
     const watch = vi.spyOn(source, 'watch')
     await follow(source, { onDocument() {}, onError() {} }, AbortSignal.abort())
@@ -126,7 +126,7 @@ describe('follow', () => {
     expect(errors).toEqual(['cannot use one', 'down'])
   })
 
-  it('waits for one document to be dealt with before it takes the next', async () => {
+  it('follow waits until a document is processed before it takes the next', async () => {
     const controller = new AbortController()
     const log: string[] = []
     const follower = {
@@ -142,7 +142,7 @@ describe('follow', () => {
     expect(log).toEqual(['begin one', 'end one', 'begin two', 'end two'])
   })
 
-  it('adds no listener for good to the signal', async () => {
+  it('follow adds no listener for good to the signal', async () => {
     const controller = new AbortController()
     const added = vi.spyOn(controller.signal, 'addEventListener')
     const removed = vi.spyOn(controller.signal, 'removeEventListener')

@@ -8,7 +8,7 @@ export function tooLarge(): Error {
   return new Error('holds more than 4 MiB, which no rule document needs; check what is written there')
 }
 
-/** Decodes bytes as text, or throws what is wrong with them. */
+/** Decodes bytes as text, or throws an error that says what is wrong. */
 export function decodeText(bytes: Uint8Array): string {
   if (bytes.length > LARGEST_BYTES) throw tooLarge()
   try {

@@ -5,7 +5,7 @@ const { signal } = new AbortController()
 const never = () => new Promise<never>(() => {})
 
 describe('within', () => {
-  it('gives what the work gives, and throws what it throws', async () => {
+  it('within returns the result of the work, or throws its error', async () => {
     expect(await within(1000, signal, async () => 7)).toBe(7)
     await expect(within(1000, signal, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
   })
@@ -32,7 +32,7 @@ describe('within', () => {
     expect(inner?.aborted).toBe(true)
   })
 
-  it('begins nothing once the signal has aborted', async () => {
+  it('within begins nothing once the signal has aborted', async () => {
     const work = vi.fn(never)
     await expect(within(1000, AbortSignal.abort(), work)).rejects.toThrow()
     expect(work).not.toHaveBeenCalled()

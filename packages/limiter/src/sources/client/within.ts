@@ -1,4 +1,4 @@
-/** How long a source may take to answer, beyond what it was asked to wait. */
+/** How long a source may take to answer, beyond the time of a long poll. */
 export const TIMEOUT_MS = 10_000
 
 /** The result of `work`, or a throw once `ms` have passed or the signal aborts, whichever comes first. */

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import { type Asked, createHttpDouble, Held, type HttpDouble, send } from './fake-http.ts'
+import { type Asked, createHttpDouble, type FakeHttp, Held, send } from './fake-http.ts'
 
-export interface ApolloDouble extends HttpDouble {
+export interface FakeApollo extends FakeHttp {
   put(key: string, text: string): void
   remove(): void
   /** Each request so far, path and query. */
@@ -19,7 +19,7 @@ export interface ApolloOptions {
 }
 
 /** Apollo's config service: reading, notifications v2 and access keys, as its documents and sources say. */
-export async function createApolloDouble(options: ApolloOptions): Promise<ApolloDouble> {
+export async function createApolloDouble(options: ApolloOptions): Promise<FakeApollo> {
   const { appId, cluster, namespace, accessKey, holdMs = 60_000 } = options
   const held = new Held()
   const requests: string[] = []

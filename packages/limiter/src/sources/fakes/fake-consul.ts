@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
-import { type Asked, createHttpDouble, Held, type HttpDouble, send } from './fake-http.ts'
+import { type Asked, createHttpDouble, type FakeHttp, Held, send } from './fake-http.ts'
 
-export interface ConsulDouble extends HttpDouble {
+export interface FakeConsul extends FakeHttp {
   put(key: string, text: string): void
   remove(key: string): void
   /** As after a restore from a backup: the index starts again at 1. */
@@ -13,7 +13,7 @@ export interface ConsulDouble extends HttpDouble {
 }
 
 /** Consul's KV reads, writes and blocking queries, as its API documents them. */
-export async function createConsulDouble(options: { readonly token?: string } = {}): Promise<ConsulDouble> {
+export async function createConsulDouble(options: { readonly token?: string } = {}): Promise<FakeConsul> {
   const entries = new Map<string, { readonly text: string; readonly index: number }>()
   const held = new Held()
   const queries: string[] = []

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 
 /** An HTTP server for tests, which keeps its port when it is stopped and started. */
-export interface HttpDouble {
+export interface FakeHttp {
   /** `127.0.0.1:port`. */
   readonly authority: string
   stop(): Promise<void>
@@ -18,7 +18,7 @@ export interface Asked {
 
 export type Answering = (asked: Asked, response: ServerResponse) => void
 
-export async function createHttpDouble(answer: Answering): Promise<HttpDouble> {
+export async function createHttpDouble(answer: Answering): Promise<FakeHttp> {
   const server = createServer(async (request, response) => {
     let body = ''
     for await (const chunk of request.setEncoding('utf8')) body += chunk

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import { type Asked, createHttpDouble, Held, type HttpDouble, send } from './fake-http.ts'
+import { type Asked, createHttpDouble, type FakeHttp, Held, send } from './fake-http.ts'
 
-export interface NacosDouble extends HttpDouble {
+export interface FakeNacos extends FakeHttp {
   put(text: string): void
   remove(): void
   /** Ends every session, as a restart of the server does. */
@@ -25,7 +25,7 @@ export interface NacosOptions {
 const md5Of = (text: string | undefined) => (text === undefined ? '' : createHash('md5').update(text).digest('hex'))
 
 /** Nacos: reading and long poll of its first API, reading of its third, login; as documented. */
-export async function createNacosDouble(options: NacosOptions): Promise<NacosDouble> {
+export async function createNacosDouble(options: NacosOptions): Promise<FakeNacos> {
   const { dataId, group, tenant = '', without, user } = options
   const held = new Held()
   const requests: string[] = []

@@ -40,7 +40,7 @@ interface Awaiting<Answer> {
 /** Where a counting process is. */
 export interface CountingTarget {
   readonly socket: string
-  /** Judges no calls of its own, so that no part of a limit is set aside for it. */
+  /** Decides no calls, so that no share of a limit is reserved for it. */
   readonly isObserver?: boolean | undefined
 }
 
@@ -49,7 +49,7 @@ const alone: Membership = { era: '', size: 1, rank: 0, heard: 1, back: 1 }
 
 /**
  * Counts in another process of this machine, shared by several processes. All calls of one turn of the event loop are sent in
- * one message and are judged there in the order they came. Where the process is away, everything fails at once.
+ * one message and are decided there in the order they came. If the process is down, everything fails at once.
  */
 export class CountingStore implements SharedStore, MembershipRegistry {
   readonly #target: CountingTarget
@@ -134,7 +134,7 @@ export class CountingStore implements SharedStore, MembershipRegistry {
     if (this.#socket) this.#send(this.#socket, [...this.#define(counter as Counter), ['reset', numberOf(counter), key]])
   }
 
-  /** Asks something that is no call, and resolves to the answer. */
+  /** Sends a request that is not a call, and resolves to the answer. */
   #inquire<Answer>(requests: (batch: number) => readonly Request[]): Promise<Answer> {
     const socket = this.#socket
     if (socket === undefined) return Promise.reject(new Error('the counting process is away'))

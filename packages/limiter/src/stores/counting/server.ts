@@ -106,7 +106,7 @@ export class CountingServer {
         return
       case 'ask': {
         const now = this.#now()
-        const answers = request[2].map(request => this.#judge(client, request, now))
+        const answers = request[2].map(request => this.#decide(client, request, now))
         socket.write(encode(['answer', request[1], now, answers]))
         return
       }
@@ -161,7 +161,7 @@ export class CountingServer {
     }
   }
 
-  #judge(client: CountingClient, [isLook, asked]: CountingRequest, now: number): AnsweredRequest {
+  #decide(client: CountingClient, [isLook, asked]: CountingRequest, now: number): AnsweredRequest {
     const counted = asked.map(([number]) => this.#countedBy(client, number))
     const charges = asked.map(([, key, cost, enforced, mayWait], i): LocalCharge => {
       return { ...localCharge(counted[i]!.table), key, cost, enforced, mayWait }
@@ -203,7 +203,7 @@ export class CountingServer {
     giveBack(table, key, cost, this.#options.now(), moment)
   }
 
-  /** Nothing that was charged before is given back any more; a charge in the same microsecond counts as later. */
+  /** Earlier charges are not refunded any more; a charge in the same microsecond counts as later. */
   #reset({ name, table }: Counted, key: string): void {
     this.#resetAt = this.#now() + 1
     table.reset(key, this.#resetAt)

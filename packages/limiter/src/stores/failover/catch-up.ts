@@ -18,7 +18,7 @@ export interface CatchUp<Counter> {
 
 /** Counts in a slot of a table what it has to learn, as far as it fits; the rest is written into `unfit`. */
 export function catchUpTable(
-  table: Table,
+  table: Pick<Table, 'meters' | 'offsets' | 'state' | 'base'>,
   slot: number,
   { levels, unfit }: Pick<CatchUp<unknown>, 'levels' | 'unfit'>,
   now: number,

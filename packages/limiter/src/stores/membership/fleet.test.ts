@@ -22,12 +22,12 @@ function join(assumed = 1) {
 }
 
 describe('a fleet', () => {
-  it('is the one assumed until the store has told, and then nobody gets a remainder', () => {
+  it('a fleet has its assumed size until the store answers, and meanwhile no process gets a remainder', () => {
     expect(join().fleet.part).toEqual({ rank: 0, size: 1 })
     expect(join(4).fleet).toMatchObject({ part: { rank: 4, size: 4 }, isKnown: false })
   })
 
-  it('that grows is believed at once, one that shrinks after 5 seconds', async () => {
+  it('growth of a fleet is applied at once, and shrinking after 5 seconds', async () => {
     const { fleet, told, say } = join(9)
     say({ size: 3, rank: 1 })
     await fleet.register(0)
@@ -41,7 +41,7 @@ describe('a fleet', () => {
     expect(fleet.part).toEqual({ rank: 0, size: 2 })
   })
 
-  it('that was smaller for a moment stays what it was', async () => {
+  it('a fleet that was smaller for a moment keeps its size', async () => {
     const { fleet, say } = join()
     say({ size: 3, rank: 2 })
     await fleet.register(0)
@@ -54,7 +54,7 @@ describe('a fleet', () => {
     expect(fleet.part).toEqual({ rank: 2, size: 3 })
   })
 
-  it('is complete when all that are remembered have been heard of, and back when they say so', async () => {
+  it('a fleet is complete when all members have sent a heartbeat, and back when all of them report it', async () => {
     const { fleet, signs, say } = join()
     say({ size: 3 })
     await fleet.register(0)
@@ -67,7 +67,7 @@ describe('a fleet', () => {
     expect(signs.map(({ isBack }) => isBack)).toEqual([true, false, true, false, true])
   })
 
-  it('is not complete until processes are back that have joined since this one last heard of the others', async () => {
+  it('a fleet is not complete until processes that joined during an outage are back', async () => {
     const { fleet, say } = join()
     say({ size: 3 })
     await fleet.register(0)
@@ -79,7 +79,7 @@ describe('a fleet', () => {
     expect(await fleet.return('one', 10)).toBe(true)
   })
 
-  it('learns that the store has forgotten, once', async () => {
+  it('a fleet learns once that the store has lost its data', async () => {
     const { fleet, say } = join()
     await fleet.register(0)
     say({ era: 'two' })
@@ -88,7 +88,7 @@ describe('a fleet', () => {
     expect(await fleet.probeMembers(0)).toMatchObject({ hasForgotten: false })
   })
 
-  it('is asked about often by a process that has just started, and then once a second', async () => {
+  it('a process reads the size of its fleet often after its start, and then once a second', async () => {
     const { fleet } = join()
     for (let beat = 0; beat < 10; beat++) {
       expect(fleet.beatMs).toBe(200)
@@ -97,7 +97,7 @@ describe('a fleet', () => {
     expect(fleet.beatMs).toBe(1000)
   })
 
-  it('of many says less often that it is there', async () => {
+  it('a large fleet sends heartbeats less often', async () => {
     const { fleet, say } = join()
     say({ size: 1000 })
     await fleet.register(0)

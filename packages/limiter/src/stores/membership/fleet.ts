@@ -10,14 +10,14 @@ const BEAT_MS_EACH = 10
 const LEAST_JOIN_BEAT_MS = 200
 const JOIN_BEAT_MS_EACH = 2
 const YOUNG_BEATS = 10
-/** Whoever is not heard of for so many beats is gone. */
+/** A member without a heartbeat for so many intervals is gone. */
 const MEMBER_BEATS = 5
 
 type PartListener = (part: Part, before: Part) => void
 
 /**
- * Knows how many processes count together, and remembers it while the store cannot be asked; and knows whether this one
- * may take its share then. Before the store has told, the number is the one assumed, and nobody gets what cannot be dealt
+ * The number of processes that count together, which is kept while the store cannot be asked; and whether this process may
+ * take its share then. Before the store has answered, the number is assumed, and no process gets what cannot be dealt
  * out evenly. Moments are milliseconds.
  */
 export class Fleet {
@@ -54,12 +54,12 @@ export class Fleet {
     return this.#isAlone || !this.isKnown
   }
 
-  /** Whether the store has told yet. */
+  /** Whether the store has answered yet. */
   get isKnown(): boolean {
     return this.#era !== undefined
   }
 
-  /** So often a process says that it is there: all of them together not too often for the store. */
+  /** The interval of heartbeats: it grows with the fleet, so that the store gets a bounded number of them. */
   get beatMs(): number {
     const { size } = this.#part
     const isSettled = this.hasShare && this.#sequence >= YOUNG_BEATS
@@ -67,7 +67,7 @@ export class Fleet {
   }
 
   /**
-   * Says that this process is there, and learns who else is, and which share it may take; tells whether the store has forgotten what
+   * Sends a heartbeat, and gets the other members and the share of this process; returns whether the store has lost what
    * it knew.
    */
   async register(now: number): Promise<boolean> {
@@ -81,7 +81,7 @@ export class Fleet {
   }
 
   /**
-   * Says that this process has something to tell the store; tells whether all others have been heard of within `withinMs`,
+   * Registers that this process has a backlog for the store; returns whether all others have been heard of within `withinMs`,
    * and whether the store has forgotten what it knew.
    */
   async probeMembers(withinMs: number): Promise<{ era: string; isComplete: boolean; hasForgotten: boolean }> {
@@ -89,7 +89,7 @@ export class Fleet {
     return { era, isComplete: this.#isComplete(heard, size), hasForgotten: this.isKnown && era !== this.#era }
   }
 
-  /** Says that this process is back; tells whether all others have said so within `withinMs`. */
+  /** Registers that this process is back; returns whether all others have done so within `withinMs`. */
   async return(era: string, withinMs: number): Promise<boolean> {
     const { size, back } = await this.#register(true, withinMs)
     if (this.isKnown) this.#era = era
@@ -113,7 +113,7 @@ export class Fleet {
     return regularBeatMs(this.#part.size) * MEMBER_BEATS
   }
 
-  /** Claims a share and takes what is granted; tells whether this is less than before. */
+  /** Claims a share and takes what is granted; returns whether this is less than before. */
   async #claim(membership: Promise<Membership>, now: number): Promise<boolean> {
     const takes = this.#isGranted
     const sequence = ++this.#sequence
@@ -148,7 +148,7 @@ export class Fleet {
     return takes && (this.#part.size > before.size || this.#part.rank !== before.rank)
   }
 
-  /** A roll that records no shares is believed at once if it has grown, and later if it has become smaller. */
+  /** The size from a registry without shares is applied at once if it has grown, and later if it has become smaller. */
   #grantBy({ rank, size }: Membership, { mayGrow }: ShareClaim): ShareGrant {
     const isSmaller = size < this.#part.size
     return { seat: isSmaller && !mayGrow ? this.#part.rank : rank, size, isGranted: mayGrow }

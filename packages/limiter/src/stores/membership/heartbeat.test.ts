@@ -45,20 +45,20 @@ function create(register: () => Promise<Membership>, options: Partial<HeartbeatO
 }
 
 describe('the start of a process', () => {
-  it('waits for an answer that takes two seconds, as on a busy machine', async () => {
+  it('the start of a process waits for an answer that takes two seconds, as on a busy machine', async () => {
     const { fleet, troubles, start } = create(() => after(2000), { mayAnswer: isSilent })
     expect(await start(10_000)).toBe(2000)
     expect([fleet.isKnown, troubles]).toEqual([true, []])
   })
 
-  it('goes on when the first connections were silent', async () => {
+  it('the start of a process continues when the first connections were silent', async () => {
     const register = () => (time.now < 1500 ? refuse('no answer for 500 ms') : after(1))
     const { fleet, troubles, start } = create(register, { mayAnswer: isSilent })
     expect(await start(10_000)).toBeLessThan(1600)
     expect([fleet.isKnown, troubles]).toEqual([true, []])
   })
 
-  it('counts a stall of this process as one attempt', async () => {
+  it('the start of a process counts a stall of this process as one attempt', async () => {
     const host = { stalledUntil: 0 }
     const register = async (): Promise<Membership> => {
       host.stalledUntil = time.now + 2000
@@ -70,13 +70,13 @@ describe('the start of a process', () => {
     expect(fleet.isKnown).toBe(true)
   })
 
-  it('does not wait for a store that refuses connections', async () => {
+  it('the start of a process does not wait for a store that refuses connections', async () => {
     const { troubles, start } = create(() => refuse('connect ECONNREFUSED'), { mayAnswer: isSilent })
     expect(await start(10_000)).toBeLessThan(500)
     expect(troubles).toEqual(['STORE_UNREACHABLE'])
   })
 
-  it('ends after three seconds if the store never answers', async () => {
+  it('the start of a process ends after three seconds if the store never answers', async () => {
     const { troubles, start } = create(() => new Promise(() => {}), { mayAnswer: isSilent })
     expect(await start(20_000)).toBe(3000)
     expect(troubles).toEqual(['STORE_SILENT'])

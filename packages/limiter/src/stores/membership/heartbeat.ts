@@ -6,9 +6,9 @@ import type { Fleet } from './fleet.ts'
 
 export interface HeartbeatOptions {
   readonly timeoutMs: number
-  /** Nobody says that he is there while the store cannot be asked. */
+  /** No heartbeat is sent while the store cannot be asked. */
   readonly isPaused: () => boolean
-  /** Whether a store that could not be asked may only be slow: nobody has refused to answer. */
+  /** Whether a store that could not be asked may only be slow: the connection was not refused. */
   readonly mayAnswer?: ((trouble: StoreError) => boolean) | undefined
   /** How many calls the store has answered so far. */
   readonly answers?: (() => number) | undefined
@@ -27,10 +27,10 @@ const START_STEP_MS = 20
 const MOST_START_MS = 3000
 /** An attempt that took longer counts as this: the process was stalled, or the connection is replaced. */
 const LONGEST_ATTEMPT_MS = 500
-/** Who does not answer a heartbeat for so long does not answer calls. */
+/** A store that does not answer a heartbeat for so long does not answer calls. */
 const LEAST_TIMEOUT_MS = 500
 
-/** Says now and then that this process is there, and so learns soon when the store is not. */
+/** Sends heartbeats of this process, and so detects an outage of the store early. */
 export class Heartbeat {
   readonly #fleet: Fleet
   readonly #options: HeartbeatOptions
@@ -42,7 +42,7 @@ export class Heartbeat {
     this.#options = options
   }
 
-  /** Joins the fleet; resolves soon, also where the store cannot be asked, which is then an outage like any other. */
+  /** Joins the fleet; resolves soon, also if the store cannot be asked, which is then an outage like any other. */
   async start(): Promise<void> {
     const { mayAnswer, onTrouble } = this.#options
     const mostMs = mayAnswer ? MOST_START_MS : START_MS

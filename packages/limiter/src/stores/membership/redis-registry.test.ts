@@ -22,8 +22,8 @@ function join(): RedisRegistry {
   return new RedisRegistry(([command, ...args]) => server.client.call(command!, ...args), fleetName('diana'))
 }
 
-describe('the roll in Redis', () => {
-  it('knows how many there are, and gives each a place of its own', async () => {
+describe('the membership registry in Redis', () => {
+  it('the membership registry in Redis counts members, and gives each a rank of its own', async () => {
     const rolls = [join(), join(), join()]
     for (const registry of rolls) await registry.register(here)
     const answers = await Promise.all(rolls.map(registry => registry.register(here)))
@@ -32,7 +32,7 @@ describe('the roll in Redis', () => {
     expect(new Set(answers.map(({ era }) => era)).size).toBe(1)
   })
 
-  it('forgets who goes, and who has not been heard of', async () => {
+  it('the membership registry in Redis removes members that leave or are silent', async () => {
     const [one, other, silent] = [join(), join(), join()]
     for (const registry of [one, other, silent]) await registry.register(here)
     await other.leave()
@@ -43,7 +43,7 @@ describe('the roll in Redis', () => {
     for (const key of KEYS) expect(await server.client.zcard(key), key).toBe(1)
   })
 
-  it('tells who has been heard of lately, and who of them is back', async () => {
+  it('the membership registry in Redis reports which members were heard of lately, and which are back', async () => {
     const [one, other] = [join(), join()]
     await other.register({ ...here, isBack: false })
     expect(await one.register(here)).toMatchObject({ size: 2, heard: 2, back: 1 })
@@ -52,7 +52,7 @@ describe('the roll in Redis', () => {
     expect(await one.register(here)).toMatchObject({ size: 3, heard: 2, back: 1 })
   })
 
-  it('has another era when Redis has lost its memory, and lives no longer than a day', async () => {
+  it('the membership registry has another era after Redis has lost its data, and expires after a day', async () => {
     const registry = join()
     const { era } = await registry.register(here)
     expect((await registry.register(here)).era).toBe(era)
@@ -63,7 +63,7 @@ describe('the roll in Redis', () => {
     }
   })
 
-  it('survives what others write into it', async () => {
+  it('the membership registry in Redis survives foreign data in its keys', async () => {
     for (const key of KEYS) await server.client.zadd(key, '5', 'junk', '+inf', '')
     expect(await join().register(here)).toMatchObject({ size: 1, rank: 0 })
     for (const key of [...KEYS, ERA]) {
@@ -73,7 +73,7 @@ describe('the roll in Redis', () => {
     expect(await join().register(here)).toMatchObject({ size: 1, rank: 0 })
   })
 
-  it('recovers the ranks when one of its keys was evicted', async () => {
+  it('the membership registry in Redis recovers the ranks when one of its keys was evicted', async () => {
     const rolls = [join(), join(), join()]
     for (const key of KEYS) {
       for (const registry of rolls) await registry.register(here)
@@ -88,14 +88,14 @@ describe('the roll in Redis', () => {
     }
   })
 
-  it('forgets heartbeats from the future, which a clock that has stepped back left behind', async () => {
+  it('the membership registry in Redis forgets heartbeats from the future, which a clock that has stepped back left behind', async () => {
     const seconds = Number((await server.client.time())[0])
     await server.client.zadd(HEARD, (seconds + 3600) * 1000, 'zzz')
     await server.client.zadd(IDS, 0, 'zzz')
     expect(await join().register(here)).toMatchObject({ size: 1, rank: 0, heard: 1 })
   })
 
-  it('costs Redis the same for a heartbeat in a fleet of 3,000 as in a fleet of 3', async () => {
+  it('the membership registry in Redis costs Redis the same for a heartbeat in a fleet of 3,000 as in a fleet of 3', async () => {
     const usEach = async (): Promise<number> => {
       const registry = join()
       await registry.register(here)
@@ -112,7 +112,7 @@ describe('the roll in Redis', () => {
     expect(await usEach()).toBeLessThan(few * 4)
   })
 
-  it('is told in one line when what answers is no Redis', async () => {
+  it('the membership registry reports a server that is not Redis in one line', async () => {
     const registry = new RedisRegistry(async () => 'nonsense', fleetName('diana'))
     await expect(registry.register(here)).rejects.toThrow('the script answered something other than who is there')
   })

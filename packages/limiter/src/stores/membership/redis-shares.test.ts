@@ -28,7 +28,7 @@ const step = fc.record({
 })
 
 describe('the shares in Redis', () => {
-  it('are granted exactly as a book in this process grants them', async () => {
+  it('shares in Redis are granted exactly as by the in-process implementation', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), async steps => {
         await server.client.flushall()
@@ -58,7 +58,7 @@ describe('the shares in Redis', () => {
     )
   })
 
-  it('live no longer than a day, and survive what others write into their keys', async () => {
+  it('the shares in Redis live no longer than a day, and survive what others write into their keys', async () => {
     const shares = new RedisShares(send, { name: 'test{fleet}' })
     await shares.claim('one', claim)
     const keys = await server.client.keys('*')
@@ -68,7 +68,7 @@ describe('the shares in Redis', () => {
     expect(await shares.claim('one', { ...claim, sequence: 2 })).toEqual({ seat: 0, size: 1, isGranted: true })
   })
 
-  it('are reported in one line if what answers is not Redis', async () => {
+  it('the shares in Redis are reported in one line if what answers is not Redis', async () => {
     const shares = new RedisShares(async () => 'nonsense', { name: 'test{fleet}' })
     await expect(shares.claim('one', claim)).rejects.toThrow('the script answered something other than a share')
   })

@@ -1,10 +1,10 @@
 import type { ShareClaim, ShareGrant } from './shares.ts'
 
-/** Who counts together, as the store knows it. */
+/** The processes that count together, as the store knows them. */
 export interface Membership {
   /** Changes when the store has lost what it knew. */
   readonly era: string
-  /** How many processes have been heard of lately, and the place of this one among them. */
+  /** How many processes have been heard of lately, and the rank of this one among them. */
   readonly size: number
   readonly rank: number
   /** How many of them have been heard of within the time asked about; and of these, how many are back. */
@@ -12,28 +12,28 @@ export interface Membership {
   readonly back: number
 }
 
-/** What a process says of itself, and asks of the others. */
+/** The heartbeat of a process, and what it asks about the others. */
 export interface SignOfLife {
   /** Whether the store knows all that this process has counted. */
   readonly isBack: boolean
   readonly withinMs: number
-  /** Whoever has not been heard of for so long is gone. */
+  /** A process without a heartbeat for so long is gone. */
   readonly memberMs: number
 }
 
-/** Where the processes that count together are known to each other. */
+/** The registry of the processes that count together. */
 export interface MembershipRegistry {
   register(sign: SignOfLife): Promise<Membership>
   /**
    * Claims a share of every limit, for the time when the store cannot be asked; undefined if a later claim came first. A
-   * roll without it grants every process that registers its share.
+   * registry without it grants every process that registers its share.
    */
   share?(claim: ShareClaim): Promise<ShareGrant | undefined>
-  /** Says that it goes. */
+  /** Removes this process from the registry. */
   leave(): Promise<void>
 }
 
-/** For a process that judges no calls: it learns how many others there are, and takes no part. */
+/** For a process that decides no calls: it reads the number of members, and is none itself. */
 export function observerRegistry(count: () => Promise<number>): MembershipRegistry {
   return {
     async register() {

@@ -141,7 +141,7 @@ async function beatAll(world: World, rounds: number): Promise<void> {
 }
 
 describe('the shares of a fleet', () => {
-  it('never add up to more than the limit, whichever processes join, leave, die or miss an answer', async () => {
+  it('the shares of a fleet never add up to more than the limit, whichever processes join, leave, die or miss an answer', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 120 }), async steps => {
         const world = new World()
@@ -154,7 +154,7 @@ describe('the shares of a fleet', () => {
     )
   })
 
-  it('add up to the whole limit when the processes have heard of each other', async () => {
+  it('the shares of a fleet add up to the whole limit when the processes have heard of each other', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 60 }), async steps => {
         const world = new World()
@@ -168,7 +168,7 @@ describe('the shares of a fleet', () => {
   })
 
   it.each([5, 8, 50])(
-    'of %i processes that start together are the limit at most, at once and a second later',
+    'the shares of a fleet of %i processes that start together are the limit at most, at once and a second later',
     async n => {
       const world = new World()
       for (let i = 0; i < n; i++) {
@@ -185,7 +185,7 @@ describe('the shares of a fleet', () => {
     },
   )
 
-  it('are there at once for a process that takes the place of one that has left', async () => {
+  it('a process that replaces one that has left gets its share at once', async () => {
     const world = new World()
     for (let i = 0; i < 3; i++) await world.join(1, 'answered')
     await beatAll(world, 2)
@@ -195,7 +195,7 @@ describe('the shares of a fleet', () => {
     expect(world.total(10)).toBe(10)
   })
 
-  it('are there at once if the size of the fleet was stated', async () => {
+  it('a process gets its share at once if the size of the fleet is configured', async () => {
     const world = new World()
     for (let i = 0; i < 3; i++) await world.join(3, 'answered')
     expect(world.total(10)).toBe(10)

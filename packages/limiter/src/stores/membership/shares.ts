@@ -82,7 +82,7 @@ export class ShareBook {
 
   #forgetSilent(memberMs: number, now: number): void {
     const heardAt = this.#heardAt ?? now
-    // nobody could be heard of, or the clock was set
+    // no process could be heard of, or the clock was set
     if (now < heardAt || now - heardAt > memberMs / SILENT_PART) this.#resumedAt = now
     this.#heardAt = now
     for (const [id, member] of this.#members) {

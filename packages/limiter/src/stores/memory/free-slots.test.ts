@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { FreeSlots } from './free-slots.ts'
 
 describe('free slots', () => {
-  it('come back once each, the last first', () => {
+  it('free slots are reused once each, the last first', () => {
     const free = new FreeSlots()
     for (let slot = 1; slot <= 5000; slot++) free.push(slot)
     for (let slot = 5000; slot > 2000; slot--) expect(free.pop()).toBe(slot)

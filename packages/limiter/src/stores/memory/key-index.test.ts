@@ -28,14 +28,14 @@ function misplaced(index: KeyIndex, size: number, slotOf: (i: number) => number 
 }
 
 describe('the index of keys', () => {
-  it.each(SIZES)('finds every one of %i keys in its slot', size => {
+  it.each(SIZES)('the index of keys finds every one of %i keys in its slot', size => {
     const index = indexOf(size)
     expect(index.size).toBe(size)
     expect(misplaced(index, size, i => i + 1)).toEqual([])
     expect(index.get(`key-${size}`)).toBeUndefined()
   })
 
-  it.each(SIZES)('forgets those of %i keys that are deleted, once', size => {
+  it.each(SIZES)('the index of keys forgets those of %i keys that are deleted, once', size => {
     const index = indexOf(size)
     for (let i = 0; i < size; i += 2) index.delete(`key-${i}`)
     index.delete('key-0')
@@ -43,7 +43,7 @@ describe('the index of keys', () => {
     expect(misplaced(index, size, i => (i % 2 === 0 ? undefined : i + 1))).toEqual([])
   })
 
-  it.each(SIZES)('finds keys that come and go while %i are there', size => {
+  it.each(SIZES)('the index of keys finds keys that come and go while %i are there', size => {
     const index = indexOf(size)
     for (let i = 0; i < 20_000; i++) {
       index.delete(`key-${i}`)
@@ -53,7 +53,7 @@ describe('the index of keys', () => {
     expect(misplaced(index, size, i => i + (i < 20_000 ? 2 : 1))).toEqual([])
   })
 
-  it.each(SIZES)('goes round over %i keys, also those that come while it does', size => {
+  it.each(SIZES)('the index of keys iterates over %i keys, also those that are added meanwhile', size => {
     const index = indexOf(size)
     const seen = new Set<string>()
     for (let step = 0; step < 2 * size + 200; step++) {
@@ -64,18 +64,18 @@ describe('the index of keys', () => {
     expect(seen.size).toBe(size + 1)
   })
 
-  it('is empty without end', () => {
+  it('iterating an empty index of keys returns nothing, again and again', () => {
     const index = new KeyIndex()
     expect([index.next(), index.next(), index.next()]).toEqual([undefined, undefined, undefined])
   })
 
-  it.each(Object.entries(kinds))('spreads %s so that no map of them is large', (_kind, keyOf) => {
+  it.each(Object.entries(kinds))('the index of keys spreads %s so that no map is large', (_kind, keyOf) => {
     const sizes = new Array<number>(64).fill(0)
     for (let i = 0; i < 500_000; i++) sizes[shardOf(keyOf(i))]!++
     expect(Math.max(...sizes)).toBeLessThan(60_000)
   })
 
-  it('knows keys of any length and any letter', () => {
+  it('the index of keys finds keys of any length and any characters', () => {
     const index = indexOf(70_000)
     const odd = ['a', '\u0000', '界', '\ud800', 'x'.repeat(5000), 'ab', 'abcdefgh', 'abcdefghi']
     odd.forEach((key, i) => {

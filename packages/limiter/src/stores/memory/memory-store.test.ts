@@ -35,7 +35,7 @@ function oneRule(words: TimelineRule, maxKeys?: number) {
 }
 
 describe('the memory store', () => {
-  it('counts every key on its own, however many there are', () => {
+  it('the memory store counts every key separately, however many there are', () => {
     const { store, take, remaining } = oneRule({ limit: '3/h', algorithm: 'fixed-window' })
     for (let key = 0; key < 5000; key++) {
       for (let call = 0; call < 1 + (key % 3); call++) take(`key-${key}`, aMomentIn2026)
@@ -44,7 +44,7 @@ describe('the memory store', () => {
     for (let key = 0; key < 5000; key++) expect(remaining(`key-${key}`, aMomentIn2026)).toBe(2 - (key % 3))
   })
 
-  it('counts all charges of a call, or none', () => {
+  it('the memory store counts all charges of a call, or none', () => {
     const store = new MemoryStore()
     const loose = store.createTable('loose', compileRule({ limit: '10/s' }).meters)
     const tight = store.createTable('tight', compileRule({ limit: '1/s' }).meters)
@@ -58,7 +58,7 @@ describe('the memory store', () => {
   })
 
   it.each(['fixed-window', 'token-bucket', 'sliding-window'])(
-    'leaves forty %s charges as they were if the last is refused',
+    'the memory store leaves forty %s charges as they were if the last is refused',
     algorithm => {
       const store = new MemoryStore()
       const tables = Array.from({ length: 40 }, (_, i) => {
@@ -76,7 +76,7 @@ describe('the memory store', () => {
     },
   )
 
-  it('counts beside a shadow rule that is full, and only reports that one', () => {
+  it('the memory store counts beside a shadow rule that is full, and only reports that one', () => {
     const store = new MemoryStore()
     const [loose, full] = ['9/s', '1/s'].map(limit => store.createTable(limit, compileRule({ limit }).meters))
     const take = (): unknown[] => {
@@ -90,13 +90,13 @@ describe('the memory store', () => {
     ])
   })
 
-  it('looks without making a key', () => {
+  it('peeking creates no key in the memory store', () => {
     const { store, remaining } = oneRule({ limit: '3/s' })
     expect(remaining('a', aMomentIn2026)).toBe(3)
     expect(store.keys).toBe(0)
   })
 
-  it('makes no key for a call that is refused, or costs nothing', () => {
+  it('a refused call, or one of cost 0, creates no key in the memory store', () => {
     const { store, take } = oneRule({ limit: '3/s' })
     expect([take('a', aMomentIn2026, 4), take('b', aMomentIn2026, 0)]).toEqual([false, true])
     expect(store.keys).toBe(0)
@@ -104,7 +104,7 @@ describe('the memory store', () => {
 })
 
 describe('a store that is swept', () => {
-  it('answers as one that never is', () => {
+  it('a swept store answers like one that is never swept', () => {
     const words: TimelineRule[] = [
       { limit: '3/s' },
       { limit: ['30/s', '7/100ms'] },
@@ -135,7 +135,7 @@ describe('a store that is swept', () => {
     fc.assert(property, { numRuns: randomRuns(500) })
   })
 
-  it('frees every key that is over, and uses its room again', () => {
+  it('sweeping frees every idle key, and its slot is used again', () => {
     const { store, table, take } = oneRule({ limit: '3/s', algorithm: 'token-bucket' })
     for (let key = 0; key < 5000; key++) take(`key-${key}`, aMomentIn2026)
     const slots = new Set(Array.from({ length: 5000 }, (_, key) => table.find(`key-${key}`)))
@@ -147,7 +147,7 @@ describe('a store that is swept', () => {
     expect(new Set(Array.from({ length: 5000 }, (_, key) => table.find(`other-${key}`)))).toEqual(slots)
   })
 
-  it('hands over a used slot as if it had never been used', () => {
+  it('a reused slot starts from zero', () => {
     const { store, table, take } = oneRule({ limit: '30/s' })
     take('a', aMomentIn2026)
     const slot = table.find('a')
@@ -156,7 +156,7 @@ describe('a store that is swept', () => {
     expect(new Set(table.state(slot))).toEqual(new Set([0]))
   })
 
-  it('keeps who is over a limit, however long it is swept', () => {
+  it('sweeping keeps callers at their limit, however long it lasts', () => {
     const { store, take } = oneRule({ limit: '1/h', algorithm: 'fixed-window', align: 'first-call' })
     expect(take('spent', aMomentIn2026)).toBe(true)
     store.sweep(1e6, aMomentIn2026 + HOUR - 1)
@@ -164,7 +164,7 @@ describe('a store that is swept', () => {
     expect(take('spent', aMomentIn2026 + HOUR)).toBe(true)
   })
 
-  it('reaches a large table among a thousand small and empty ones', () => {
+  it('sweeping reaches a large table among a thousand small and empty ones', () => {
     const store = new MemoryStore()
     const { meters } = compileRule({ limit: '3/s', algorithm: 'token-bucket' })
     const tables = Array.from({ length: 1000 }, (_, i) => store.createTable(`rule-${i}`, meters))
@@ -195,7 +195,7 @@ describe('a store that is full of live keys', () => {
     expect(take('a', aMomentIn2026)).toBe(false)
   })
 
-  it('says so of a rule that has no key of its own', () => {
+  it('a full store reports a rule that has no key of its own as overflowing', () => {
     const store = new MemoryStore({ maxKeys: 1 })
     const { meters } = compileRule({ limit: '2/h' })
     const [first, second] = [store.createTable('first', meters), store.createTable('second', meters)]
@@ -210,7 +210,7 @@ describe('a store that is full of live keys', () => {
     expect(store.overflowing(aMomentIn2026)).toEqual([])
   })
 
-  it('never overflows because it has just begun, on a clock that begins at zero', () => {
+  it('a new store does not overflow on a clock that begins at zero', () => {
     for (const words of [
       { limit: '2/d', algorithm: 'fixed-window' },
       { limit: '2/d', algorithm: 'token-bucket', start: 'empty' },
@@ -221,7 +221,7 @@ describe('a store that is full of live keys', () => {
     }
   })
 
-  it('remembers refused callers of a bucket that starts empty, and counts those beyond its bound together', () => {
+  it('a store that is full of live keys remembers refused callers of a bucket that starts empty, and counts those beyond its bound together', () => {
     const { store, take } = oneRule({ limit: '1/s', burst: 5, algorithm: 'token-bucket', start: 'empty' }, 2)
     const later = aMomentIn2026 + SECOND
     for (const key of ['a', 'b', 'c', 'd']) expect(take(key, aMomentIn2026)).toBe(false)
@@ -278,18 +278,18 @@ describe('a flood of two million keys against room for one', () => {
     expect([take('half spent', aMomentIn2026, 6), take('half spent', aMomentIn2026, 5)]).toEqual([false, true])
   })
 
-  it('holds as many keys as it may, and counts the others together', () => {
+  it('a flooded store holds as many keys as configured, and counts the others together', () => {
     expect(store.keys).toBe(1_000_000)
     expect(store.overflowing(aMomentIn2026)).toEqual(['rule'])
     expect(take('flood-1999999', aMomentIn2026)).toBe(false)
     expect(take('flood-3', aMomentIn2026)).toBe(true)
   })
 
-  it('takes less than 160 bytes a key, its text and all', () => {
+  it('a flooded store takes less than 160 bytes per key', () => {
     expect(grownBy).toBeLessThan(160e6)
   })
 
-  it('is swept in slices too short to be felt, until nothing is left', () => {
+  it('a store of a million keys is swept in short slices until it is empty', () => {
     const slicesMs: number[] = []
     while (store.keys > 0 && slicesMs.length < 2000) {
       const start = performance.now()

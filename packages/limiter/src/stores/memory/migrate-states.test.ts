@@ -29,7 +29,7 @@ function keyOf(words: TimelineRule) {
 }
 
 describe.each(['sliding-window', 'sliding-log', 'fixed-window'])('the levels of a %s', algorithm => {
-  it('are known by their period: one that is left goes on, whichever it was', () => {
+  it('levels are identified by their period: a remaining one continues', () => {
     const key = keyOf({ algorithm, limit: ['5/m', '10/d'] })
     key.take(2, now - HOUR)
     key.take(1, now)
@@ -39,7 +39,7 @@ describe.each(['sliding-window', 'sliding-log', 'fixed-window'])('the levels of 
     expect(key.remaining(now)).toEqual([17])
   })
 
-  it('may change places', () => {
+  it('levels may change their order', () => {
     const key = keyOf({ algorithm, limit: ['5/m', '10/d'] })
     key.take(2, now - HOUR)
     key.take(1, now)
@@ -48,14 +48,14 @@ describe.each(['sliding-window', 'sliding-log', 'fixed-window'])('the levels of 
     expect(key.remaining(now)).toEqual([day, minute])
   })
 
-  it('take what they count from the next longer one if they are new, for that knows all', () => {
+  it('a new level starts with the count of the next longer one', () => {
     const key = keyOf({ algorithm, limit: ['50/d', '50/30d'] })
     key.take(3, now - 10 * SECOND)
     key.change({ algorithm, limit: ['9/h', '50/d', '50/30d'] }, now)
     expect(key.remaining(now)).toEqual([6, 47, 47])
   })
 
-  it('take what they count from the longest one if they are longer, for that knows most', () => {
+  it('a new longest level starts with the count of the longest one', () => {
     const key = keyOf({ algorithm, limit: ['50/s', '50/m'] })
     key.take(3, now)
     key.change({ algorithm, limit: '50/d' }, now)
@@ -63,7 +63,7 @@ describe.each(['sliding-window', 'sliding-log', 'fixed-window'])('the levels of 
   })
 })
 
-describe('a meter of one’s own', () => {
+describe('a custom meter', () => {
   const counter = (parts: Partial<Meter>): Meter => ({
     slots: 1,
     maxWaitUs: 0,
@@ -87,11 +87,11 @@ describe('a meter of one’s own', () => {
     expect(isSameLayout(layOut([counter({})]), layOut([counter({})]))).toBe(false)
   })
 
-  it('keeps its numbers where its scale is the same', () => {
+  it('a custom meter keeps its numbers if its scale is the same', () => {
     expect(inherited(counter({ scale: [1, 5] }), counter({ scale: [1, 5] }))).toEqual([7])
   })
 
-  it('is given the old numbers, and the scale they were measured by', () => {
+  it('a custom meter gets the old numbers and their scale', () => {
     const after = counter({
       scale: [1, 3],
       inherit: (old, [, oldUnit = 0], state, at) => {
@@ -101,7 +101,7 @@ describe('a meter of one’s own', () => {
     expect(inherited(counter({ scale: [1, 7] }), after)).toEqual([3])
   })
 
-  it('is not asked about keys never seen', () => {
+  it('a custom meter is not asked to inherit keys never seen', () => {
     const after = counter({
       inherit: () => {
         throw new Error('asked')

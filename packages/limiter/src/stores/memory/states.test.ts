@@ -24,7 +24,7 @@ describe('states of which some numbers are not always stored', () => {
     maxLength: 60,
   })
 
-  it('read as whole arrays of numbers do, after any writes, copies and changes', () => {
+  it('states with optional numbers read like whole arrays, after any writes, copies and changes', () => {
     const property = fc.property(levels, moves, (meters, moves) => {
       const layout = layOut(meters)
       let states = new States(layout, 3)
@@ -84,15 +84,15 @@ describe('a bucket in memory', () => {
     return (process.memoryUsage().arrayBuffers - before) / KEYS
   }
 
-  it('stores two numbers for a key that owes for one call', () => {
+  it('a bucket in memory stores two numbers for a key that owes for one call', () => {
     expect(bytesPerKey([NOON])).toBeLessThan(24)
   })
 
-  it('stores two numbers for a key whose calls were paid before the next came', () => {
+  it('a bucket in memory stores two numbers for a key whose calls were paid before the next came', () => {
     expect(bytesPerKey([NOON, NOON + 1_000_000, NOON + 3_000_000])).toBeLessThan(24)
   })
 
-  it('stores low points beside them only while several calls are owed for', () => {
+  it('a bucket in memory stores low points beside them only while several calls are owed for', () => {
     expect(bytesPerKey([NOON, NOON + 500_000])).toBeGreaterThan(64)
   })
 })

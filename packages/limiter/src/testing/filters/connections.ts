@@ -1,19 +1,20 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import type { LimiterOptions } from '../../create-limiter.ts'
+import type { SuiteTest } from '../suite-test.ts'
 import { ask, httpClient, sendBytes } from './client.ts'
-import { type FilterSuiteOptions, type FilterTest, places, play, type Scene, until } from './scene.ts'
+import { type FilterSuiteOptions, places, play, type Scene, until } from './scene.ts'
 
 /** What HTTP/1.1 lets a caller do with one connection. */
-export function connectionTests(options: FilterSuiteOptions): FilterTest[] {
-  const tests: FilterTest[] = []
+export function connectionTests(options: FilterSuiteOptions): SuiteTest[] {
+  const tests: SuiteTest[] = []
   const add = (name: string, limits: LimiterOptions, test: (scene: Scene) => Promise<void>): void => {
     tests.push({ name, run: () => play(options, limits, test) })
   }
   const line = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
 
   add(
-    'every call of a connection that is kept is counted',
+    'every call of a persistent connection is counted',
     { rules: [{ id: 'all', limit: '3/h' }] },
     async ({ port }) => {
       const client = httpClient(port, true)
@@ -24,16 +25,12 @@ export function connectionTests(options: FilterSuiteOptions): FilterTest[] {
     },
   )
 
-  add(
-    'every call of a pipeline is counted, in its turn',
-    { rules: [{ id: 'all', limit: '3/h' }] },
-    async ({ port }) => {
-      assert.deepEqual(await sendBytes(port, line('/hello').repeat(5), 5), [200, 200, 200, 503, 503])
-    },
-  )
+  add('every pipelined call is counted, in order', { rules: [{ id: 'all', limit: '3/h' }] }, async ({ port }) => {
+    assert.deepEqual(await sendBytes(port, line('/hello').repeat(5), 5), [200, 200, 200, 503, 503])
+  })
 
   add(
-    'the calls of a pipeline that is cut give all their places back',
+    'pipelined calls of a closed connection release all their slots',
     { rules: [{ ...places, limit: 20 }] },
     async scene => {
       const socket = connect(scene.port, '127.0.0.1')

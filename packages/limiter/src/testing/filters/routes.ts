@@ -2,15 +2,16 @@ import assert from 'node:assert/strict'
 import { adminOf } from '../../admin/limiter-admin.ts'
 import type { LimiterOptions } from '../../create-limiter.ts'
 import type { RuleOptions } from '../../rules/schema/options.ts'
+import type { SuiteTest } from '../suite-test.ts'
 import { ask, type Reply } from './client.ts'
-import { type FilterSuiteOptions, type FilterTest, play, type Scene, until } from './scene.ts'
+import { type FilterSuiteOptions, play, type Scene, until } from './scene.ts'
 
 const all: RuleOptions = { id: 'all', limit: '9/h', algorithm: 'fixed-window' }
 const login: RuleOptions = { id: 'login', match: 'none', limit: '2/h', algorithm: 'fixed-window' }
 
 /** What the filter of an application and that of one of its routes promise together: one request is one judgement. */
-export function routeTests(options: FilterSuiteOptions): readonly FilterTest[] {
-  const tests: FilterTest[] = []
+export function routeTests(options: FilterSuiteOptions): readonly SuiteTest[] {
+  const tests: SuiteTest[] = []
   const add = (name: string, limits: LimiterOptions, test: (scene: Scene) => Promise<void>): void => {
     tests.push({ name, run: () => play(options, limits, test) })
   }
@@ -63,7 +64,7 @@ export function routeTests(options: FilterSuiteOptions): readonly FilterTest[] {
   )
 
   add(
-    'a call that a route refuses gives its place back, and is no failure',
+    'a call that a route refuses releases its slot, and does not count as a failure',
     {
       rules: [
         { id: 'places', algorithm: 'concurrency', limit: 1 },
@@ -92,7 +93,7 @@ export function routeTests(options: FilterSuiteOptions): readonly FilterTest[] {
     whenFull: 'wait',
     queue: { timeout: '10m' },
   }
-  add('a caller who leaves while a route makes them wait costs nothing', { rules: [all, inLine] }, async scene => {
+  add('a caller that disconnects while waiting for a route is refunded', { rules: [all, inLine] }, async scene => {
     const { client, limiter } = scene
     assert.deepEqual(await statuses(scene, 1), [200])
     const waiting = client.open({ path: '/login' })

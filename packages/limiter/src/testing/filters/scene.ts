@@ -19,17 +19,12 @@ export interface FilterSuiteOptions {
   /** The server's protocol; default HTTP/1.1. */
   readonly speaks?: 'http/1.1' | 'h2' | undefined
   /** Whether the filter sees calls to unknown paths; default true. */
-  readonly judgesUnknownPaths?: boolean | undefined
+  readonly seesUnknownPaths?: boolean | undefined
   /**
    * Whether /login is served behind the filter of a route besides that of the application: `rateLimit(limiter, { rule: login })`
    * with a rule of the id `login`, which the rules of a test replace. Default false.
    */
   readonly limitsRoutes?: boolean | undefined
-}
-
-export interface FilterTest {
-  readonly name: string
-  run(): Promise<void>
 }
 
 /** All that a test has at hand. */

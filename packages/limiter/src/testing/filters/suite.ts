@@ -3,17 +3,18 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LimiterOptions } from '../../create-limiter.ts'
 import { soon } from '../sources/watch.ts'
+import type { SuiteTest } from '../suite-test.ts'
 import { ask, textOf } from './client.ts'
 import { connectionTests } from './connections.ts'
 import { routeTests } from './routes.ts'
-import { type FilterSuiteOptions, type FilterTest, places, play, type Scene, until } from './scene.ts'
+import { type FilterSuiteOptions, places, play, type Scene, until } from './scene.ts'
 
-export type { FilterSuiteOptions, FilterTest, ServerUnderTest } from './scene.ts'
+export type { FilterSuiteOptions, ServerUnderTest } from './scene.ts'
 export { login } from './scene.ts'
 
 /** What every filter promises, seen through HTTP alone, as tests for any framework: each `run` throws if a promise is broken. */
-export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] {
-  const tests: FilterTest[] = []
+export function filterSuite(options: FilterSuiteOptions): readonly SuiteTest[] {
+  const tests: SuiteTest[] = []
   const isHttp2 = options.speaks === 'h2'
   const add = (name: string, limits: LimiterOptions, test: (scene: Scene) => Promise<void>): void => {
     tests.push({ name, run: () => play(options, limits, test) })
@@ -44,7 +45,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] 
   })
 
   add(
-    'a call that is refused gets the status that the rules say',
+    'a call that is refused gets the status of the rules',
     { rules: [{ id: 'all', limit: '1/h' }], answer: { status: 429, headers: 'legacy' } },
     async ({ get }) => {
       assert.equal((await get('/hello')).headers['x-ratelimit-remaining'], '0')
@@ -81,7 +82,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] 
   )
 
   add(
-    'the paths of one route are one resource, and other routes are others',
+    'the paths of one route are one resource, and other routes are separate ones',
     { rules: [{ id: 'each', match: { path: '/hello' }, by: 'resource', limit: '1/h' }] },
     async ({ get }) => {
       const statuses = [await get('/hello'), await get('/hello?x'), await get('/users/1')].map(({ status }) => status)
@@ -89,7 +90,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] 
     },
   )
 
-  if (options.judgesUnknownPaths !== false) {
+  if (options.seesUnknownPaths !== false) {
     add('a call to an unknown route is limited, too', { rules: [{ id: 'all', limit: '1/h' }] }, async ({ get }) => {
       assert.deepEqual([(await get('/nowhere')).status, (await get('/nowhere')).status], [404, 503])
     })
@@ -112,7 +113,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] 
 
   const waiting = { ...places, limit: 1, whenFull: 'wait', queue: { size: 5, timeout: '20s' } } as const
 
-  add('a call that waits for a place is served when one is free', { rules: [waiting] }, async scene => {
+  add('a call that waits for a slot is served when one is free', { rules: [waiting] }, async scene => {
     const { client, service, limiter } = scene
     const first = ask(client, { path: '/slow' })
     await until(() => service.slowly.length === 1)
@@ -141,7 +142,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] 
 
   const one = { rules: [{ ...places, limit: 1 }] }
 
-  add('a call gives its place back when it is answered', one, async scene => {
+  add('a call releases its slot when it is answered', one, async scene => {
     const { client, service } = scene
     const first = ask(client, { path: '/slow' })
     await until(() => service.slowly.length === 1)
@@ -152,7 +153,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] 
   })
 
   add(
-    'a call gives its place back when the caller leaves, and only once',
+    'a call releases its slot when the caller disconnects, and only once',
     { rules: [{ ...places, limit: 2 }] },
     async scene => {
       const { client, service } = scene
@@ -171,7 +172,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] 
     },
   )
 
-  add('a call gives its place back when the service fails, which goes on', one, async scene => {
+  add('a call releases its slot when the service fails, and the service continues', one, async scene => {
     const { get, service } = scene
     assert.equal((await get('/broken')).status, 500)
     await until(async () => (await scene.free()) === 1)
@@ -185,7 +186,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] 
   })
 
   add(
-    'where failures are counted, success is not, and a caller who leaves has failed',
+    'countWhen: failure does not count success, and counts a caller that disconnects',
     { rules: [{ id: 'failures', limit: '2/h', countWhen: 'failed' }] },
     async ({ get, client, service, limiter }) => {
       const left = async (): Promise<number> =>
@@ -203,7 +204,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] 
     },
   )
 
-  add('a streamed answer holds its place until its last piece is gone', one, async scene => {
+  add('a streamed answer holds its slot until its last chunk is sent', one, async scene => {
     const { client, service } = scene
     const { status, body } = await soon(client.open({ path: '/stream' }).begun, 'the stream')
     const [first] = (await soon(once(body, 'data'), 'the first piece')) as [Buffer]
@@ -217,7 +218,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] 
     await until(async () => (await scene.free()) === 1)
   })
 
-  add('a streamed answer gives its place back when the caller leaves in the middle', one, async scene => {
+  add('a streamed answer releases its slot when the caller disconnects in the middle', one, async scene => {
     const exchange = scene.client.open({ path: '/stream' })
     const { body } = await soon(exchange.begun, 'the stream')
     await soon(once(body, 'data'), 'the first piece')
@@ -246,7 +247,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly FilterTest[] 
   )
 
   add(
-    'of 1 000 calls at once at a limit of 100, exactly 100 pass',
+    'exactly 100 of 1 000 concurrent calls pass a limit of 100',
     { rules: [{ id: 'all', limit: '100/h' }] },
     async scene => {
       const answers = await Promise.all(Array.from({ length: 1000 }, () => scene.get('/hello')))

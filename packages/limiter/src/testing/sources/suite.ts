@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { follow } from '../../sources/client/follow.ts'
 import type { Source, SourceDocument } from '../../sources/source.ts'
 import { nonsense, withServer } from '../nonsense.ts'
+import type { SuiteTest } from '../suite-test.ts'
 import { isFailure, leavesNothingOpen, PASSWORD, soon, Update, using } from './watch.ts'
 import { writeTests } from './write.ts'
 
@@ -26,14 +27,9 @@ export interface SourceSuiteOptions {
   writes?: boolean | undefined
 }
 
-export interface SourceTest {
-  readonly name: string
-  run(): Promise<void>
-}
-
 /** What every source promises, as tests for any framework: each `run` throws if the promise is broken. */
-export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOptions): readonly SourceTest[] {
-  const tests: SourceTest[] = []
+export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOptions): readonly SuiteTest[] {
+  const tests: SuiteTest[] = []
   const add = (name: string, test: (subject: SourceUnderTest) => Promise<void>) => {
     const run = async () => {
       const subject = await create()
@@ -42,7 +38,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     tests.push({ name, run })
   }
 
-  add('yields the document that is there', async ({ source, put }) => {
+  add('a source yields the existing document', async ({ source, put }) => {
     await put('rules: []')
     await using(source, async watch => {
       const { text, version } = await watch.next()
@@ -52,7 +48,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
   })
 
   add(
-    'yields that the document is missing if there is none, and the document once it comes',
+    'a source yields that the document is missing if there is none, and the document once it comes',
     async ({ source, put }) => {
       await using(source, async watch => {
         const { text, isMissing } = await watch.next()
@@ -63,7 +59,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     },
   )
 
-  add('yields each change once, with another version', async ({ source, put }) => {
+  add('a source yields each change once, with another version', async ({ source, put }) => {
     await using(source, async watch => {
       await watch.next()
       const versions = new Set<string>()
@@ -77,7 +73,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     })
   })
 
-  add('does not yield a document that was written again as it was', async ({ source, put }) => {
+  add('a source does not yield a document that was written again unchanged', async ({ source, put }) => {
     await put('one')
     await using(source, async watch => {
       await watch.next()
@@ -87,32 +83,38 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     })
   })
 
-  add('yields that the document is missing when it is deleted, and the document when it is back', async subject => {
-    await subject.put('one')
-    await using(subject.source, async watch => {
-      await watch.next()
-      await subject.remove()
-      const { text, isMissing } = await watch.next()
-      assert.deepEqual([text, isMissing], ['', true])
+  add(
+    'a source yields that the document is missing when it is deleted, and the document when it is back',
+    async subject => {
       await subject.put('one')
-      const back = await watch.next()
-      assert.deepEqual([back.text, back.isMissing ?? false], ['one', false])
-    })
-  })
+      await using(subject.source, async watch => {
+        await watch.next()
+        await subject.remove()
+        const { text, isMissing } = await watch.next()
+        assert.deepEqual([text, isMissing], ['', true])
+        await subject.put('one')
+        const back = await watch.next()
+        assert.deepEqual([back.text, back.isMissing ?? false], ['one', false])
+      })
+    },
+  )
 
-  add('comes to the last of twenty changes in a row, and never goes back', async ({ source, put }) => {
-    await using(source, async watch => {
-      await watch.next()
-      for (let number = 1; number <= 20; number += 1) await put(`${number}`)
-      for (let seen = 0; seen < 20; ) {
-        const number = Number((await watch.next()).text)
-        assert.ok(number > seen, `${number} after ${seen}`)
-        seen = number
-      }
-    })
-  })
+  add(
+    'a source yields the last of twenty changes in a row, and never an older one after it',
+    async ({ source, put }) => {
+      await using(source, async watch => {
+        await watch.next()
+        for (let number = 1; number <= 20; number += 1) await put(`${number}`)
+        for (let seen = 0; seen < 20; ) {
+          const number = Number((await watch.next()).text)
+          assert.ok(number > seen, `${number} after ${seen}`)
+          seen = number
+        }
+      })
+    },
+  )
 
-  add('keeps every character, and a document of 1 MiB', async ({ source, put }) => {
+  add('a source keeps every character, and a document of 1 MiB', async ({ source, put }) => {
     const odd = 'rules: # é 界 🌙 \u2028 "quoted" \\ %41 + & = <>\r\n\t- ok\n'
     const large = `${odd}${'# 0123456789abc\n'.repeat(65_536)}`
     await using(source, async watch => {
@@ -124,14 +126,18 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     })
   })
 
-  add('throws at a document of more than 4 MiB, and reads on once it is gone', async ({ source, put }) => {
-    await put('x'.repeat(4 * 1024 * 1024 + 1))
-    await using(source, watch => assert.rejects(watch.next(), isFailure(/4 MiB/)))
-    await put('small')
-    await using(source, async watch => assert.equal((await watch.next()).text, 'small'))
-  })
+  add(
+    'a source throws at a document of more than 4 MiB, and continues once it is replaced',
+    async ({ source, put }) => {
+      await put('x'.repeat(4 * 1024 * 1024 + 1))
+      const message = 'watch must throw at a document of more than 4 MiB'
+      await using(source, watch => assert.rejects(watch.next(), isFailure(/4 MiB/), message))
+      await put('small')
+      await using(source, async watch => assert.equal((await watch.next()).text, 'small'))
+    },
+  )
 
-  add('ends at once by its signal, without a throw', async ({ source, put }) => {
+  add('a source ends at once by its signal, without an error', async ({ source, put }) => {
     await put('one')
     await using(source, async watch => {
       await watch.next()
@@ -145,17 +151,17 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     })
   })
 
-  add('throws when it cannot be reached, and says which source it is', async ({ source, stop }) => {
+  add('a source that cannot be reached throws an error with its name', async ({ source, stop }) => {
     await stop()
     await leavesNothingOpen(() =>
       using(source, async watch => {
-        await assert.rejects(watch.next(), isFailure(source.name))
+        await assert.rejects(watch.next(), isFailure(source.name), 'watch must throw while the source cannot be read')
         assert.equal((await watch.iterator.next()).done, true)
       }),
     )
   })
 
-  add('works again after an outage, with what changed since', async ({ source, put, stop, start }) => {
+  add('a source works again after an outage, with what changed since', async ({ source, put, stop, start }) => {
     await put('before')
     const controller = new AbortController()
     const news = new Update()
@@ -175,7 +181,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     }
   })
 
-  add('can be watched twice', async ({ source, put }) => {
+  add('a source can be watched twice', async ({ source, put }) => {
     await put('one')
     await using(source, first =>
       using(source, async second => {
@@ -187,7 +193,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     )
   })
 
-  add('leaves nothing open behind', async ({ source, put }) => {
+  add('a source leaves nothing open at its end', async ({ source, put }) => {
     await leavesNothingOpen(async () => {
       await put('one')
       await using(source, async watch => {
@@ -205,7 +211,7 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
     })
   })
 
-  add('leaves nothing open behind when its reader walks away', async ({ source, put }) => {
+  add('a source leaves nothing open when its reader stops reading', async ({ source, put }) => {
     await put('one')
     await leavesNothingOpen(async () => {
       const { signal } = new AbortController()
@@ -221,19 +227,21 @@ export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOpt
   return tests
 }
 
-function serverTests(createAt: (authority: string) => Source): SourceTest[] {
+function serverTests(createAt: (authority: string) => Source): SuiteTest[] {
   const at = (port: number) => createAt(`diana:${PASSWORD}@127.0.0.1:${port}`)
   const tests = Object.entries(nonsense).map(([what, talk]) => ({
-    name: `throws at ${what}, and shows no password`,
+    name: `a source throws at ${what}, and shows no password`,
     run: () =>
       withServer(talk, async port => {
         const source = at(port)
         assert.ok(!source.name.includes(PASSWORD) && source.name.includes(`127.0.0.1:${port}`), source.name)
-        await using(source, watch => assert.rejects(watch.next(), isFailure(source.name)))
+        await using(source, watch =>
+          assert.rejects(watch.next(), isFailure(source.name), 'watch must throw while the source cannot be read'),
+        )
       }),
   }))
   const silent = {
-    name: 'ends at once by its signal while the server says nothing',
+    name: 'a source ends at once by its signal while the server is silent',
     run: () =>
       withServer(
         () => {},

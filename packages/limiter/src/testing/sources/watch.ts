@@ -59,7 +59,8 @@ export class Update {
 export function isFailure(what: RegExp | string): (error: unknown) => boolean {
   return error => {
     assert.ok(error instanceof DianaError && error.code === 'SOURCE_FAILED', `not a failed source: ${error}`)
-    assert.ok(typeof what === 'string' ? error.message.includes(what) : what.test(error.message), error.message)
+    const names = typeof what === 'string' ? error.message.includes(what) : what.test(error.message)
+    assert.ok(names, `the message of the error must contain ${what}, and is: ${error.message}`)
     assert.ok(!error.message.includes(PASSWORD), 'the message shows the password')
     assert.equal(error.cause, undefined)
     return true

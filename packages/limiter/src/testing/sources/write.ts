@@ -21,12 +21,15 @@ const signal = (): AbortSignal => AbortSignal.timeout(10_000)
 export function writeTests(writes: boolean): readonly WriteTest[] {
   if (!writes) {
     return [
-      { name: 'does not say that it can write', test: async ({ source }) => assert.equal(source.write, undefined) },
+      {
+        name: 'a read-only source has no write method',
+        test: async ({ source }) => assert.equal(source.write, undefined),
+      },
     ]
   }
   return [
     {
-      name: 'writes in the place of what was read, with the version that is then read',
+      name: 'a source replaces the document that was read, and returns its new version',
       test: async ({ source, put }) => {
         await put('one')
         const odd = 'rules: # é 界 🌙 "quoted" \\ %41 + & = <>\n\t- ok\n'
@@ -35,7 +38,7 @@ export function writeTests(writes: boolean): readonly WriteTest[] {
       },
     },
     {
-      name: 'writes where there is no document yet, and where it was deleted',
+      name: 'a source writes a document that is missing or was deleted',
       test: async ({ source, put, remove }) => {
         await writeOf(source)('one', await read(source), signal())
         assert.equal((await read(source)).text, 'one')
@@ -46,7 +49,7 @@ export function writeTests(writes: boolean): readonly WriteTest[] {
       },
     },
     {
-      name: 'does not overwrite what was changed since it was read',
+      name: 'a source does not overwrite a document that was changed since it was read',
       test: async ({ source, put, remove }) => {
         await put('one')
         const one = await read(source)
@@ -64,7 +67,7 @@ export function writeTests(writes: boolean): readonly WriteTest[] {
       },
     },
     {
-      name: 'tells its watchers what was written',
+      name: 'the watchers of a source get what was written',
       test: async ({ source, put }) => {
         await put('one')
         await using(source, async watch => {
@@ -75,7 +78,7 @@ export function writeTests(writes: boolean): readonly WriteTest[] {
       },
     },
     {
-      name: 'writes no document of more than 4 MiB',
+      name: 'a source writes no document of more than 4 MiB',
       test: async ({ source, put }) => {
         await put('one')
         const large = 'x'.repeat(4 * 1024 * 1024 + 1)
@@ -84,7 +87,7 @@ export function writeTests(writes: boolean): readonly WriteTest[] {
       },
     },
     {
-      name: 'throws when it cannot write, says which source it is, and leaves nothing open',
+      name: 'a source that cannot write throws an error with its name, and leaves nothing open',
       test: async ({ source, put, stop }) => {
         await put('one')
         const base = await read(source)

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { concurrency } from '../../../algorithms/concurrency.ts'
 import { tokenBucket } from '../../../algorithms/token-bucket.ts'
 import { compileRule } from '../../../testing/compile-rule.ts'
-import { createRedisDecider } from '../../../testing/redis-decider.ts'
+import { createStoreDecider } from '../../../testing/stores/store-decider.ts'
 import { runTimeline } from '../../../testing/timeline.ts'
 import { timelines } from '../../../testing/timelines.ts'
 import { type RedisCluster, startCluster } from '../../servers/redis-cluster.ts'
@@ -50,7 +50,7 @@ const take = (store: RedisStore, counters: readonly RedisCounter[], cost = 1) =>
 
 describe('a Cluster of three masters', () => {
   it.each(timelines)('answers every table of moments: $title', async timeline => {
-    const judge = createRedisDecider(await createStore(), compileRule(timeline.rule))
+    const judge = createStoreDecider(await createStore(), compileRule(timeline.rule))
     const start = now
     await runTimeline(timeline, (atMs, cost, key) => {
       now = start + Math.round(atMs * 1000)

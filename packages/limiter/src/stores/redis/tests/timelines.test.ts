@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../../sources/servers/redis-server.ts'
 import { compileRule } from '../../../testing/compile-rule.ts'
-import { createRedisDecider } from '../../../testing/redis-decider.ts'
+import { createStoreDecider } from '../../../testing/stores/store-decider.ts'
 import { runTimeline, type Timeline } from '../../../testing/timeline.ts'
 import { timelines } from '../../../testing/timelines.ts'
 import { RedisStore } from '../redis-store.ts'
@@ -19,7 +19,7 @@ async function run(timeline: Timeline, startMs: number): Promise<void> {
   let now = 0
   const store = new RedisStore(([command, ...args]) => server.client.call(command!, ...args), { now: () => now })
   await server.client.flushall()
-  const judge = createRedisDecider(store, compileRule(timeline.rule))
+  const judge = createStoreDecider(store, compileRule(timeline.rule))
   await runTimeline(timeline, (atMs, cost, key) => {
     now = Math.round((startMs + atMs) * 1000)
     return judge(cost, key)

@@ -1,16 +1,15 @@
-import type { CompiledRule } from '../rules/compile.ts'
-import { redisCharge } from '../stores/redis/counter.ts'
-import type { RedisStore } from '../stores/redis/redis-store.ts'
-import type { TimelineAnswer } from './timeline.ts'
+import type { CompiledRule } from '../../rules/compile.ts'
+import { fleetCharge, type SharedStore } from '../../stores/store.ts'
+import type { TimelineAnswer } from '../timeline.ts'
 
-/** Judges calls by one rule, straight from the store. */
-export function createRedisDecider(
-  store: RedisStore,
+/** Decides calls by one rule, as a shared store answers them. */
+export function createStoreDecider(
+  store: SharedStore,
   rule: CompiledRule,
 ): (cost: number, key: string) => Promise<TimelineAnswer> {
   const counter = store.createCounter(rule)
   return async (cost, key) => {
-    const charge = { ...redisCharge(counter), key, cost, mayWait: rule.queueSize > 0 }
+    const charge = { ...fleetCharge(counter), key, cost, mayWait: rule.queueSize > 0 }
     const { allowed } = await store.take([charge])
     const late = rule.meters.map((meter, level) => {
       return Math.max(0, charge.delays[level]! - (charge.mayWait ? meter.maxWaitUs : 0))

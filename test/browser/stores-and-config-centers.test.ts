@@ -40,7 +40,7 @@ describe('etcd', () => {
       `remote: { etcd: "http://${etcd.authority}", key: /diana/rules }\nrules:\n  - { id: everything, limit: 1000/s }\n`,
     )
     let diana = await runGateway({ config, page: built.folder })
-    const { page, complaints, close } = await openTab(browser, `${diana.admin}/#/rules/hello`)
+    const { page, problems, close } = await openTab(browser, `${diana.admin}/#/rules/hello`)
     await page.getByRole('button', { name: 'Edit this rule' }).click(until)
     await page.locator('.places [aria-current=page]').getByText('Config center').waitFor(until)
     await write(page, remote.replace('5/h', '2/h'))
@@ -48,7 +48,7 @@ describe('etcd', () => {
     await page.getByRole('button', { name: 'Apply' }).click(until)
     await page.getByText('Applied.', { exact: true }).waitFor(until)
     expect(await call(`${diana.url}/hello`, 'ann', 3)).toEqual([200, 200, 503])
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
     await close()
     await diana.close()
     diana = await runGateway({ config, page: built.folder })
@@ -59,7 +59,7 @@ describe('etcd', () => {
 })
 
 describe('Redis', () => {
-  it('that dies is told within two seconds, with the reason, and its return too', async () => {
+  it('the page reports an outage of Redis within two seconds, with the reason, and its return', async () => {
     const redis = await startRedis()
     const config = configOf(
       'redis.yaml',
@@ -67,7 +67,7 @@ describe('Redis', () => {
     )
     const diana = await runGateway({ config, page: built.folder })
     const calling = setInterval(() => void call(`${diana.url}/hello`, 'ann').catch(() => {}), 50)
-    const { page, complaints, close } = await openTab(browser, `${diana.admin}/#/fleet`)
+    const { page, problems, close } = await openTab(browser, `${diana.admin}/#/fleet`)
     await page.getByText('Redis answers, and the fleet counts together.').waitFor(until)
 
     const killedAt = performance.now()
@@ -81,7 +81,7 @@ describe('Redis', () => {
     await redis.start()
     await page.getByText('so this process counts by itself').waitFor({ state: 'detached', timeout: 15_000 })
     clearInterval(calling)
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
     await close()
     await diana.close()
     await redis.close()

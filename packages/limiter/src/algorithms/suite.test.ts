@@ -1,0 +1,32 @@
+import { randomRuns } from '@test/random-runs'
+import { afterAll, beforeAll, describe, it } from 'vitest'
+import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
+import { type AlgorithmSuiteOptions, algorithmSuite } from '../testing/algorithms/suite.ts'
+import { algorithms } from './index.ts'
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+  await server.client.config('SET', 'appendonly', 'no')
+})
+afterAll(() => server.close())
+
+/** Rules for the options that an algorithm has; one that is not listed is tested with a plain limit. */
+const forms: Readonly<Record<string, Partial<AlgorithmSuiteOptions>>> = {
+  concurrency: { rules: [{ limit: 1 }, { limit: 5 }] },
+  'token-bucket': { rules: [{ limit: '10/s' }, { limit: '7/m', burst: 3 }, { limit: '5/s', refill: 'interval' }] },
+  'leaky-bucket': {
+    rules: [
+      { limit: '10/s', burst: 5 },
+      { limit: '10/s', burst: 5, whenFull: 'wait' },
+    ],
+  },
+  'warm-up': { rules: [{ limit: '10/s', warmUp: '3s' }], toleranceUs: 1 },
+}
+
+describe.each(algorithms)('the published suite for algorithms: $name', algorithm => {
+  const { rules = [{ limit: '10/s' }, { limit: '3/m', whenFull: 'wait' }], toleranceUs } = forms[algorithm.name] ?? {}
+  const sendToRedis = ([command, ...args]: readonly string[]) => server.client.call(command!, ...args)
+  for (const { name, run } of algorithmSuite({ algorithm, rules, toleranceUs, sendToRedis, walks: randomRuns(4) }))
+    it(name, run)
+})

@@ -1,0 +1,14 @@
+export type { Charge } from './charge.ts'
+export { catchUpState, decideCharges, idleAt, refundCharge, resetState, stateSize } from './decide-charges.ts'
+export type { CatchUp, LevelCatchUp } from './failover/catch-up.ts'
+export type { Membership, MembershipRegistry, SignOfLife } from './membership/registry.ts'
+export type { ShareClaim, ShareGrant } from './membership/shares.ts'
+export type {
+  Answered,
+  FleetCharge,
+  FleetCounter,
+  FleetRefund,
+  FleetRule,
+  SharedStore,
+  StoreWatcher,
+} from './store.ts'

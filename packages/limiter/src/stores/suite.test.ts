@@ -1,0 +1,20 @@
+import { afterAll, beforeAll, describe, it } from 'vitest'
+import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
+import { storeSuite } from '../testing/stores/suite.ts'
+import { RedisStore } from './redis/redis-store.ts'
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+  await server.client.config('SET', 'appendonly', 'no')
+})
+afterAll(() => server.close())
+
+describe('the published suite for stores, on Redis', () => {
+  const create = async (now: () => number) => {
+    await server.client.flushall()
+    const store = new RedisStore(([command, ...args]) => server.client.call(command!, ...args), { now })
+    return { store, close: async () => store.close() }
+  }
+  for (const { name, run } of storeSuite({ create })) it(name, run)
+})

@@ -1,0 +1,5 @@
+/** One test of a published suite, for any test runner: `run` throws if the promise is broken. */
+export interface SuiteTest {
+  readonly name: string
+  run(): Promise<void>
+}
