@@ -54,7 +54,10 @@ export default defineConfig({
         replacement: `${source('packages/limiter/src/metrics/')}$1.ts`,
       },
       { find: /^diana-limiter\/filter$/, replacement: source('packages/limiter/src/filters/custom.ts') },
-      { find: /^diana-limiter\/(admin|testing)$/, replacement: `${source('packages/limiter/src/')}$1/index.ts` },
+      {
+        find: /^diana-limiter\/(admin|decorators|testing)$/,
+        replacement: `${source('packages/limiter/src/')}$1/index.ts`,
+      },
     ],
   },
   test: {

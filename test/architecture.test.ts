@@ -32,7 +32,7 @@ const packages: Readonly<Record<string, Layers>> = {
       'limiter-status': ['rules', 'stores', 'reload'],
       metrics: ['admin', 'limiter', 'limiter-status', 'stats', 'verdict'],
       decorators: ['limiter', 'engine', 'algorithms', 'dimensions', 'rules', 'reload', 'verdict'],
-      filters: ['limiter', 'decision', 'verdict', 'rules', 'decorators'],
+      filters: ['limiter', 'engine', 'decision', 'verdict', 'rules', 'decorators'],
       testing: ['admin', 'algorithms', 'rules', 'stores', 'sources', 'stats', 'decision', 'limiter', 'create-limiter'],
     },
   },

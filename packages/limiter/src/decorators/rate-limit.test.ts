@@ -31,12 +31,12 @@ async function compile(experimentalDecorators: boolean): Promise<typeof defineAn
   const config = join(folder, `${experimentalDecorators}.json`)
   const compilerOptions = {
     ...{ target: 'es2023', module: 'nodenext', verbatimModuleSyntax: true, rewriteRelativeImportExtensions: true },
-    ...{ noCheck: true, types: [], rootDir: join(source, '..', '..'), outDir, experimentalDecorators },
+    ...{ noCheck: true, types: [], rootDir: join(source, '../../..'), outDir, experimentalDecorators },
   }
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
   await writeFile(config, JSON.stringify({ compilerOptions, files: [source] }))
   await promisify(execFile)(compiler, ['-p', config])
-  const module = (await import(pathToFileURL(join(outDir, 'fakes/annotated.js')).href)) as {
+  const module = (await import(pathToFileURL(join(outDir, 'decorators/fakes/annotated.js')).href)) as {
     defineAnnotated: typeof defineAnnotated
   }
   return module.defineAnnotated

@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Curve, emptied, Smooth } from '../algorithms/smooth.ts'
 import { DEFAULT_PREFIX } from '../common/redis-url.ts'
-import { within } from '../stores/failover/deadline.ts'
+import { TooLate, within } from '../stores/failover/deadline.ts'
 import { Fleet } from '../stores/membership/fleet.ts'
 import { Heartbeat } from '../stores/membership/heartbeat.ts'
 import { RedisRegistry } from '../stores/membership/redis-registry.ts'
@@ -260,6 +260,7 @@ export class FleetPace {
     )
     const heartbeat = new Heartbeat(fleet, {
       timeoutMs,
+      classify: error => ({ isSilent: error instanceof TooLate, kind: 'down' }),
       isPaused: () => false,
       onTrouble: () => {},
       onForgotten: () => {},

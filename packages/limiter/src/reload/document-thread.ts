@@ -2,13 +2,7 @@ import { existsSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 import { DianaError } from '../errors.ts'
 import type { Vocabulary } from '../rules/parse.ts'
-import {
-  createDocumentTasks,
-  type DocumentTasks,
-  type DocumentThreadSettings,
-  type TaskAnswer,
-  type TaskQuestion,
-} from './document-tasks.ts'
+import type { DocumentTasks, DocumentThreadSettings, TaskAnswer, TaskQuestion } from './document-tasks.ts'
 import { mergeExtensions } from './plugins.ts'
 
 /** A shorter text is read sooner than a thread is asked. */
@@ -26,7 +20,7 @@ type Result<Task extends keyof DocumentTasks> = ReturnType<DocumentTasks[Task]>
  * words only this thread knows (algorithms, dimensions, sources or sections given in code or by plugins), are read here.
  */
 export class DocumentThread {
-  readonly #here: DocumentTasks
+  readonly #vocabulary: Vocabulary
   readonly #settings: DocumentThreadSettings | undefined
   readonly #waiting = new Map<number, (answer: TaskAnswer) => void>()
   #worker: Worker | undefined
@@ -35,7 +29,7 @@ export class DocumentThread {
   #closed = false
 
   constructor(vocabulary: Vocabulary) {
-    this.#here = createDocumentTasks(vocabulary)
+    this.#vocabulary = vocabulary
     this.#settings = settingsFor(vocabulary)
   }
 
@@ -48,8 +42,11 @@ export class DocumentThread {
     task: Task,
     ...given: Parameters<DocumentTasks[Task]>
   ): Promise<Result<Task>> {
-    const here = this.#here[task] as (...given: readonly unknown[]) => Result<Task>
-    if (!this.takes(given[0])) return here(...given)
+    if (!this.takes(given[0])) {
+      const { createDocumentTasks } = await import('./document-tasks.ts')
+      const here = createDocumentTasks(this.#vocabulary)[task] as (...given: readonly unknown[]) => Result<Task>
+      return here(...given)
+    }
     const { result, failed } = await this.#ask(task, given)
     if (failed === undefined) return result as Result<Task>
     throw new DianaError('BAD_RULES', `the document cannot be read: ${failed}`)

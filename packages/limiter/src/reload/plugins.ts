@@ -8,9 +8,6 @@ import type { Dimension } from '../dimensions/dimension.ts'
 import { dimensions } from '../dimensions/index.ts'
 import { DianaError } from '../errors.ts'
 import { isMap } from '../rules/is-map.ts'
-import { composeYaml } from '../rules/yaml/compose-yaml.ts'
-import { readNodes } from '../rules/yaml/read-nodes.ts'
-import { LARGEST_BYTES } from '../sources/client/text.ts'
 import { sources } from '../sources/index.ts'
 import type { SourceKind } from '../sources/source.ts'
 
@@ -58,16 +55,6 @@ function gather<Word extends { readonly name: string }>(
   return [...words]
 }
 
-/** The plugins that a rule file names under `plugins`; what is not a list of names is left for the parser to tell. */
-export function pluginsNamedIn(text: string): string[] {
-  // most files name none, and a large one takes long to read
-  if (!text.includes('plugins') || Buffer.byteLength(text) > LARGEST_BYTES) return []
-  const { document } = composeYaml(text.replace(/^\uFEFF/, ''))
-  const value = document?.contents ? readNodes(document).value : undefined
-  const names = isMap(value) && Array.isArray(value.plugins) ? value.plugins : []
-  return names.filter(name => typeof name === 'string')
-}
-
 /** Imports plugins; a path is seen from `from`, the file that names them, and a bare name is a package. */
 export async function importPlugins(names: readonly string[], from: string): Promise<Plugin[]> {
   return await Promise.all(names.map(name => importPlugin(name, from)))
@@ -105,7 +92,7 @@ async function importModule(name: string, from: string): Promise<Record<string, 
 
 /** Imports what only the running program knows: bundlers leave it to Node. */
 function importAsIs(name: string): Promise<Record<string, unknown>> {
-  return import(/* webpackIgnore: true */ /* @vite-ignore */ name)
+  return import(/* webpackIgnore: true */ /* turbopackIgnore: true */ /* @vite-ignore */ name)
 }
 
 function faultIn(kind: keyof Extensions, list: unknown): string | undefined {

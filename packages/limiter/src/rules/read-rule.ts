@@ -3,6 +3,7 @@ import { explain, explainOption, type Problem } from './explain.ts'
 import { isMap } from './is-map.ts'
 import type { Rule } from './rule.ts'
 import { hintForOption } from './schema/hints.ts'
+import { shapeOf } from './schema/option-shape.ts'
 import { anyRuleSchema, offRuleSchema, type RuleInput, ruleSchema } from './schema/schema.ts'
 import type { Vocabulary } from './schema/vocabulary.ts'
 import { joinNames, show } from './show.ts'
@@ -79,13 +80,14 @@ function ruleThatIsOff(id: string, { name }: Algorithm): Rule {
 
 /** The message for an option that this algorithm does not have: it may belong to another one. */
 function unknownOption(name: string, known: readonly string[], { algorithms }: Vocabulary): string {
-  const ownersOf = (name: string) => algorithms.filter(one => Object.hasOwn(one.options, name)).map(one => one.name)
+  const ownersOf = (name: string) =>
+    algorithms.filter(one => Object.hasOwn(shapeOf(one.options), name)).map(one => one.name)
   const owners = ownersOf(name)
   if (owners.length > 0) {
     return `belongs to ${owners.join(', ')}: set algorithm: ${joinNames(owners)}, or leave ${name} out`
   }
   if (hintForOption(name, known) !== undefined) return explainOption(name, known)
-  const names = algorithms.flatMap(one => Object.keys(one.options))
+  const names = algorithms.flatMap(one => Object.keys(shapeOf(one.options)))
   const foreign = suggest(name, known) ? undefined : suggest(name, names)
   if (foreign === undefined) return explainOption(name, known)
   return `is not a known option: did you mean ${foreign}, an option of ${ownersOf(foreign).join(', ')}?`
@@ -94,14 +96,15 @@ function unknownOption(name: string, known: readonly string[], { algorithms }: V
 function toRule(options: RuleInput, algorithm: Algorithm, { hasStore }: Surroundings): Rule {
   const { id, enabled, match, by, whenFull, whenStoreDown, answer } = options
   const { missing, cost, countWhen, block, allow, deny } = options
-  const own = Object.entries(options).filter(([name]) => Object.hasOwn(algorithm.options, name))
+  const own = shapeOf(algorithm.options)
+  const ownOptions = Object.entries(options).filter(([name]) => Object.hasOwn(own, name))
   return {
     id,
     enabled,
     match,
     by,
     algorithm: algorithm.name,
-    options: Object.fromEntries(own),
+    options: Object.fromEntries(ownOptions),
     limits: options.limit,
     count: options.count ?? (hasStore ? 'distributed' : 'local'),
     whenFull,

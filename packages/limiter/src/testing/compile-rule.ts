@@ -3,6 +3,7 @@ import { algorithms } from '../algorithms/index.ts'
 import { partMeter } from '../algorithms/part.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import { limitOf, parseRate } from '../rules/schema/limit.ts'
+import { shapeOf } from '../rules/schema/option-shape.ts'
 import type { TimelineRule } from './timeline.ts'
 
 const QUEUE_SIZE = 1000
@@ -16,7 +17,7 @@ export function compileRule(
   const { limit, algorithm: name = 'sliding-window', whenFull = 'refuse', queue = {}, ...own } = rule
   const algorithm = algorithms.find(candidate => candidate.name === name)!
   const limits = [limit].flat().map(text => limitOf(algorithm).parse(text))
-  const options = z.strictObject(algorithm.options).parse(own)
+  const options = z.strictObject(shapeOf(algorithm.options)).parse(own)
   const timeoutMs = queue.timeout === undefined ? undefined : parseRate(`1/${queue.timeout}`)!.periodMs
   const waitOptions = { timeoutUs: timeoutMs === undefined ? undefined : timeoutMs * 1000 }
   const waits = whenFull === 'wait'

@@ -45,9 +45,13 @@ export function statusError({ status }: { readonly status: number }): Error {
   return new Error(`answered HTTP ${status}; check its address and its own log`)
 }
 
+/** A schema of an answer, created when the first answer is parsed: until then zod is not loaded. */
+export type ReplyShape<Output> = (zod: typeof z) => z.ZodType<Output>
+
 /** Reads an answer in JSON of a known shape. */
-export function parseReply<Output>(text: string, shape: z.ZodType<Output>): Output {
-  const parsed = shape.safeParse(parseJson(text))
+export async function parseReply<Output>(text: string, shape: ReplyShape<Output>): Promise<Output> {
+  const { z } = await import('zod')
+  const parsed = shape(z).safeParse(parseJson(text))
   if (parsed.success) return parsed.data
   throw new Error('answered in a shape that this source does not know; check that the address is that of its API')
 }

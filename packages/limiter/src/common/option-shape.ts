@@ -1,0 +1,11 @@
+import type { z } from 'zod'
+
+/** What option schemas are made of; given to functions, so that zod is loaded only when rules are parsed. */
+export interface SchemaKit {
+  readonly z: typeof z
+  /** A duration such as `10s`, read as milliseconds. */
+  readonly duration: z.ZodType<number, string>
+}
+
+/** The schemas of the options of an algorithm or a source by name, or a function that creates them. */
+export type OptionShape = z.ZodRawShape | ((kit: SchemaKit) => z.ZodRawShape)
