@@ -30,7 +30,7 @@ const packages: Readonly<Record<string, Layers>> = {
       admin: ['dimensions', 'rules', 'sources', 'stores', 'stats', 'decision', 'reload', 'engine', 'limiter'],
       pacing: ['algorithms', 'stores'],
       'limiter-status': ['rules', 'stores', 'reload'],
-      metrics: ['admin', 'limiter', 'limiter-status', 'stats', 'verdict'],
+      metrics: ['engine', 'limiter', 'limiter-status', 'stats', 'verdict'],
       decorators: ['limiter', 'engine', 'algorithms', 'dimensions', 'rules', 'reload', 'verdict'],
       filters: ['limiter', 'engine', 'decision', 'verdict', 'rules', 'decorators'],
       testing: ['admin', 'algorithms', 'rules', 'stores', 'sources', 'stats', 'decision', 'limiter', 'create-limiter'],

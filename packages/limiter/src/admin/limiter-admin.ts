@@ -42,7 +42,7 @@ export class LimiterAdmin {
 
   /** The counts of all calls since the start, and of those that each rule met; of this process alone. */
   stats(): Stats {
-    return this.#engine.observers.stats(this.#engine.decider.rules)
+    return this.#engine.stats()
   }
 
   /** How full the fullest key of each rule was since this was last called, from 0 to 1; empty the first time. */

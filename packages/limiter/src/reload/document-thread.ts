@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
+import { once } from '../common/once.ts'
 import { DianaError } from '../errors.ts'
 import type { Vocabulary } from '../rules/parse.ts'
 import type { DocumentTasks, DocumentThreadSettings, TaskAnswer, TaskQuestion } from './document-tasks.ts'
@@ -11,7 +12,7 @@ const idleMs = 30_000
 const timeoutMs = 60_000
 const mostMemoryMb = 512
 /** The program of the thread; undefined where Node cannot run it: it is not beside the sources, nor in a bundle. */
-const program = findProgram('./document-thread-main.js')
+const program = once(() => findProgram('./document-thread-main.js'))
 
 type Result<Task extends keyof DocumentTasks> = ReturnType<DocumentTasks[Task]>
 
@@ -74,7 +75,7 @@ export class DocumentThread {
   #start(): Worker {
     clearTimeout(this.#idle)
     if (this.#worker) return this.#worker
-    const worker = new Worker(program!, {
+    const worker = new Worker(program()!, {
       workerData: this.#settings,
       resourceLimits: { maxOldGenerationSizeMb: mostMemoryMb },
     })
@@ -103,7 +104,7 @@ export class DocumentThread {
 
 /** What a thread needs to know the same words; undefined where it cannot. */
 function settingsFor({ algorithms, dimensions, sources, sections }: Vocabulary): DocumentThreadSettings | undefined {
-  if (program === undefined) return undefined
+  if (program() === undefined) return undefined
   const own = mergeExtensions({}, [])
   const isOwn = isSame(algorithms, own.algorithms) && isSame(dimensions, own.dimensions) && isSame(sources, own.sources)
   const modules = sections?.map(({ from }) => from)

@@ -1,5 +1,7 @@
 import { type Algorithm, InvalidLimitError } from '../algorithms/algorithm.ts'
+import { once } from '../common/once.ts'
 import { explain, explainOption, type Problem } from './explain.ts'
+import { getOrAdd } from './get-or-add.ts'
 import { isMap } from './is-map.ts'
 import type { Rule } from './rule.ts'
 import { hintForOption } from './schema/hints.ts'
@@ -19,28 +21,26 @@ export interface Surroundings {
 
 export type RuleReader = (value: unknown) => { readonly rule?: Rule; readonly problems: readonly Problem[] }
 
-/** Creates the parser for the rules of one document; schemas are built once for all of them. */
+/** Creates the parser for the rules of one document; each schema is built with the first rule that needs it. */
 export function createRuleReader(surroundings: Surroundings): RuleReader {
   const { vocabulary, identified } = surroundings
   const [standard] = vocabulary.algorithms
-  const schemas = new Map(
-    vocabulary.algorithms.map(algorithm => [algorithm, ruleSchema(algorithm, vocabulary, identified)] as const),
-  )
-  const offSchema = offRuleSchema(vocabulary, identified)
-  const anySchema = anyRuleSchema(vocabulary, identified)
+  const schemas = new Map<Algorithm, ReturnType<typeof ruleSchema>>()
+  const offSchema = once(() => offRuleSchema(vocabulary, identified))
+  const anySchema = once(() => anyRuleSchema(vocabulary, identified))
   return value => {
     const options = isMap(value) ? value : {}
     const problems = unusedOptions(options, surroundings)
     if (options.enabled === false && options.limit === undefined && options.algorithm === undefined) {
-      const off = explain(offSchema, value)
+      const off = explain(offSchema(), value)
       return off.data
         ? { rule: ruleThatIsOff(off.data.id, standard!), problems }
         : { problems: [...problems, ...off.problems] }
     }
     const algorithm =
       options.algorithm === undefined ? standard : vocabulary.algorithms.find(one => one.name === options.algorithm)
-    const schema = algorithm && schemas.get(algorithm)
-    if (!schema) return { problems: [...problems, ...explain(anySchema, value).problems] }
+    if (!algorithm) return { problems: [...problems, ...explain(anySchema(), value).problems] }
+    const schema = getOrAdd(schemas, algorithm, () => ruleSchema(algorithm, vocabulary, identified))
     const read = explain(schema, value, (name, known) => unknownOption(name, known, vocabulary))
     if (!read.data) return { problems: [...problems, ...read.problems] }
     const rule = toRule(read.data, algorithm, surroundings)
