@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { DURATION_PATTERN, durationFault, parseDuration } from './duration.ts'
 
 /** A duration in a rule, read as milliseconds. */

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto'
 import type { z } from 'zod'
+import type { Zod } from '../common/option-shape.ts'
 import { basicHeader, below, parseAddress, showAddress } from './address.ts'
 import { changes } from './client/changes.ts'
 import { fetchText, parseReply, type Reply, statusError } from './client/fetch-text.ts'
@@ -11,10 +12,9 @@ import { sourceKind } from './source-kind.ts'
 // the server keeps a poll open for 60 s, or up to 90 s if configured so
 const HOLD_MS = 90_000
 
-const configShape = (zod: typeof z) =>
+const configShape = (zod: Zod) =>
   zod.object({ configurations: zod.record(zod.string(), zod.string()), releaseKey: zod.string() })
-const noticeShape = (zod: typeof z) =>
-  zod.array(zod.object({ notificationId: zod.int(), messages: zod.unknown() })).min(1)
+const noticeShape = (zod: Zod) => zod.array(zod.object({ notificationId: zod.int(), messages: zod.unknown() })).min(1)
 type Notice = z.output<ReturnType<typeof noticeShape>>[number]
 
 /** A namespace of Apollo, followed by its notifications. */

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { Zod } from '../common/option-shape.ts'
 import { below, parseAddress, showAddress } from './address.ts'
 import { changes } from './client/changes.ts'
 import { createEtcdSession } from './client/etcd-session.ts'
@@ -12,13 +13,13 @@ import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
 
 // numbers of 64 bits come as text, and what is empty or zero is left out
-const revision = (zod: typeof z) => zod.string().regex(/^\d{1,19}$/)
-const header = (zod: typeof z) => zod.object({ revision: revision(zod) })
-const kv = (zod: typeof z) => zod.object({ value: zod.string().default(''), mod_revision: revision(zod) })
-const rangeShape = (zod: typeof z) => zod.object({ header: header(zod), kvs: zod.array(kv(zod)).max(1).default([]) })
-const txnShape = (zod: typeof z) => zod.object({ header: header(zod), succeeded: zod.boolean().default(false) })
-const eventShape = (zod: typeof z) => zod.object({ type: zod.enum(['PUT', 'DELETE']).default('PUT'), kv: kv(zod) })
-const watchShape = (zod: typeof z) =>
+const revision = (zod: Zod) => zod.string().regex(/^\d{1,19}$/)
+const header = (zod: Zod) => zod.object({ revision: revision(zod) })
+const kv = (zod: Zod) => zod.object({ value: zod.string().default(''), mod_revision: revision(zod) })
+const rangeShape = (zod: Zod) => zod.object({ header: header(zod), kvs: zod.array(kv(zod)).max(1).default([]) })
+const txnShape = (zod: Zod) => zod.object({ header: header(zod), succeeded: zod.boolean().default(false) })
+const eventShape = (zod: Zod) => zod.object({ type: zod.enum(['PUT', 'DELETE']).default('PUT'), kv: kv(zod) })
+const watchShape = (zod: Zod) =>
   zod.object({
     result: zod
       .object({

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { z } from 'zod'
+import type { Zod } from '../common/option-shape.ts'
 import { parseAddress, showAddress } from './address.ts'
 import { changes } from './client/changes.ts'
 import { parseReply, type Reply, statusError } from './client/fetch-text.ts'
@@ -12,7 +12,7 @@ import { sourceKind } from './source-kind.ts'
 const FIELD = '\u0002'
 const RECORD = '\u0001'
 const NOT_FOUND = 20004
-const v3Shape = (zod: typeof z) =>
+const v3Shape = (zod: Zod) =>
   zod.object({ code: zod.int(), data: zod.object({ content: zod.string(), md5: zod.string() }).nullish() })
 
 /** A configuration of Nacos, followed by the long poll of its first API, or asked for where there is none. */

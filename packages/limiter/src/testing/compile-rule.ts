@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { algorithms } from '../algorithms/index.ts'
 import { partMeter } from '../algorithms/part.ts'
 import type { CompiledRule } from '../rules/compile.ts'

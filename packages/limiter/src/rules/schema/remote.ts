@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { duration } from '../../common/duration-schema.ts'
 import type { RemoteAddress } from '../rule.ts'
 import { joinNames } from '../show.ts'

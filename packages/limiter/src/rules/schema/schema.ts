@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Algorithm, Limit } from '../../algorithms/algorithm.ts'
 import { duration } from '../../common/duration-schema.ts'
 import { prefixFault } from '../../common/redis-url.ts'

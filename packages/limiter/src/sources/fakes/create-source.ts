@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { shapeOf } from '../../rules/schema/option-shape.ts'
 import type { Source, SourceKind } from '../source.ts'
 
