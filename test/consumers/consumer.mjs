@@ -65,7 +65,7 @@ export class Consumer {
 }
 
 /** What the library needs at run time, and what the types of `types.ts` need. */
-export const runtimeLinks = ['ipaddr.js', 'yaml', 'zod']
+export const runtimeLinks = ['yaml', 'zod']
 export const typeLinks = ['@types/node', '@types/express']
 
 /** How applications resolve types: the extension of the module, and the options of the compiler. */

@@ -1,4 +1,4 @@
-import { createRequire } from 'node:module'
+import nodeModule from 'node:module'
 import { dirname, isAbsolute, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Algorithm } from '../algorithms/algorithm.ts'
@@ -82,7 +82,7 @@ async function importModule(name: string, from: string): Promise<Record<string, 
     return await importAsIs(pathToFileURL(path).href)
   }
   try {
-    return await importAsIs(pathToFileURL(createRequire(resolve(from)).resolve(name)).href)
+    return await importAsIs(pathToFileURL(nodeModule.createRequire(resolve(from)).resolve(name)).href)
   } catch (error) {
     // a package for `import` alone is not found as one for `require`
     if ((error as NodeJS.ErrnoException | undefined)?.code !== 'ERR_PACKAGE_PATH_NOT_EXPORTED') throw error

@@ -5,7 +5,7 @@ import type { Fleet } from './fleet.ts'
 
 /** Why the store did not answer a heartbeat. */
 export interface Failure {
-  /** The store said nothing: whoever asks again waits again. */
+  /** The store did not answer at all: another attempt takes as long. */
   readonly isSilent: boolean
   /** `bug` if the store answered, and the answer made no sense. */
   readonly kind: string
