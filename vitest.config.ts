@@ -27,7 +27,7 @@ const gateway = [
 ]
 /** In the text of tests that start processes or servers, or that need modules of their own. */
 const needsMore =
-  /child_process|worker_threads|\/(fakes|servers|helpers)\/|vi\.(mock|resetModules|stub)|listen\(|[wW]arning|createLimiter/
+  /child_process|worker_threads|\/(fakes|servers|helpers)\/|vi\.(mock|doMock|resetModules|stub)|listen\(|[wW]arning|createLimiter/
 /** Tests of functions and classes: files of a worker share the modules that they import. */
 const pure = ['limiter', 'gateway', 'dashboard'].flatMap(name => {
   const folder = `packages/${name}/src`
