@@ -25,7 +25,7 @@ const timed = [
 /** In the text of tests that start processes or servers. */
 const startsMore = /child_process|worker_threads|\/(fakes|servers|helpers)\/|listen\(|createLimiter/
 /** In the text of tests that need modules of their own. */
-const ownModules = /vi\.(mock|resetModules|stub|spyOn|useFakeTimers)|[wW]arn|process\.(env|on|emit|exit)/
+const ownModules = /vi\.(mock|doMock|resetModules|stub|spyOn|useFakeTimers)|[wW]arn|process\.(env|on|emit|exit)/
 const testsOfPackages = ['limiter', 'gateway', 'dashboard'].flatMap(name => {
   const folder = `packages/${name}/src`
   const names = readdirSync(source(folder), { recursive: true, encoding: 'utf8' })
@@ -34,7 +34,7 @@ const testsOfPackages = ['limiter', 'gateway', 'dashboard'].flatMap(name => {
 const textOf = (file: string) => readFileSync(source(file), 'utf8')
 /** Tests of functions and classes. */
 const pure = testsOfPackages.filter(
-  file => !startsMore.test(textOf(file)) && !/vi\.(mock|resetModules|stub)|[wW]arning/.test(textOf(file)),
+  file => !startsMore.test(textOf(file)) && !/vi\.(mock|doMock|resetModules|stub)|[wW]arning/.test(textOf(file)),
 )
 /** Tests of servers in the process of the test: files of a worker share the modules, which take a second to import. */
 const shared = [
@@ -64,7 +64,10 @@ export default defineConfig({
       },
       { find: /^diana-limiter\/filter$/, replacement: source('packages/limiter/src/filters/custom.ts') },
       { find: /^diana-limiter\/store$/, replacement: source('packages/limiter/src/stores/custom.ts') },
-      { find: /^diana-limiter\/(admin|testing)$/, replacement: `${source('packages/limiter/src/')}$1/index.ts` },
+      {
+        find: /^diana-limiter\/(admin|decorators|testing)$/,
+        replacement: `${source('packages/limiter/src/')}$1/index.ts`,
+      },
     ],
   },
   test: {

@@ -1,10 +1,13 @@
 #!/usr/bin/env node
-// npm run schema: the JSON Schema of the rule file, for the package and for the docs. Build first.
+// npm run schema: the JSON Schema of the rule file, without spaces for the package and formatted for the docs. Build first.
 import { writeFileSync } from 'node:fs'
 import { gatewaySection } from '../packages/gateway/dist/settings/gateway-settings.js'
-import { algorithms, dimensions, ruleFileSchema, sources } from '../packages/limiter/dist/index.js'
+import { algorithms, dimensions, sources } from '../packages/limiter/dist/index.js'
+import { ruleFileSchema } from '../packages/limiter/dist/schema.js'
 
-const text = `${JSON.stringify(ruleFileSchema({ algorithms, dimensions, sources, sections: [gatewaySection] }), null, 2)}\n`
-for (const path of ['../packages/limiter/diana.schema.json', '../docs/diana.schema.json']) {
-  writeFileSync(new URL(path, import.meta.url), text)
+const schema = ruleFileSchema({ algorithms, dimensions, sources, sections: [gatewaySection] })
+const write = (path, indent) => {
+  writeFileSync(new URL(path, import.meta.url), `${JSON.stringify(schema, null, indent)}\n`)
 }
+write('../packages/limiter/diana.schema.json', 0)
+write('../docs/diana.schema.json', 2)

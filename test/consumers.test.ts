@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -9,13 +9,29 @@ import { Consumer, resolutions, runtimeLinks, typeLinks } from './consumers/cons
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'diana-consumer-'))
+let tarball: string
 let consumer: Consumer
+
+async function createConsumer(name: string, links: readonly string[]): Promise<Consumer> {
+  return await Consumer.create(join(folder, name), { tarball, modules: join(root, 'node_modules'), links })
+}
+
+/** Bundles one program with Vite, away from the library, so that nothing but the bundle is loaded; resolves to its folder. */
+async function bundle(program: string, format: 'es' | 'cjs', outDir: string): Promise<string> {
+  await build({
+    root: consumer.folder,
+    configFile: false,
+    logLevel: 'silent',
+    ssr: { noExternal: true },
+    build: { ssr: program, outDir, emptyOutDir: true, minify: true, rolldownOptions: { output: { format } } },
+  })
+  return outDir
+}
 
 beforeAll(async () => {
   const [limiter] = await packPackages(['packages/limiter'], folder)
-  const links = [...runtimeLinks, ...typeLinks]
-  const settings = { tarball: limiter!.tarball, modules: join(root, 'node_modules'), links }
-  consumer = await Consumer.create(join(folder, 'consumer'), settings)
+  tarball = limiter!.tarball
+  consumer = await createConsumer('consumer', [...runtimeLinks, ...typeLinks])
 }, 60_000)
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -32,15 +48,7 @@ describe('the packed diana-limiter in an application', () => {
   it.each(['es', 'cjs'] as const)(
     'a bundle by Vite in the format %s reads a long rule file',
     async format => {
-      // away from the library, so that nothing but the bundle is loaded
-      const outDir = join(folder, `bundle-${format}`)
-      await build({
-        root: consumer.folder,
-        configFile: false,
-        logLevel: 'silent',
-        ssr: { noExternal: true },
-        build: { ssr: 'program.mjs', outDir, emptyOutDir: true, minify: true, rolldownOptions: { output: { format } } },
-      })
+      await bundle('program.mjs', format, join(folder, `bundle-${format}`))
       const extension = format === 'es' ? 'mjs' : 'js'
       expect(await consumer.run(`../bundle-${format}/program.${extension}`, consumer.ruleFile)).toBe(
         '200 200 503, 0 mistakes',
@@ -53,6 +61,26 @@ describe('the packed diana-limiter in an application', () => {
     const programs = ['own-algorithm.ts', 'own-dimension.ts', 'own-store.ts', 'filters/own-framework.ts']
     const paths = programs.map(name => join(root, 'test/docs', name))
     expect(await consumer.compilePrograms(join(root, 'node_modules/typescript/bin/tsc'), paths)).toBe('')
+  })
+
+  it('importing it, or a filter of it, loads none of its dependencies', async () => {
+    expect(await (await createConsumer('bare', [])).run('light.mjs')).toBe('5')
+  })
+
+  it('rules that are given in code need no YAML and no Redis', async () => {
+    const withoutYaml = await createConsumer(
+      'in-code',
+      runtimeLinks.filter(name => name !== 'yaml'),
+    )
+    expect(await withoutYaml.run('in-code.mjs')).toBe('true true false, true')
+  })
+
+  it('a bundle that imports RateLimiter alone has at most 40 kB', async () => {
+    const outDir = await bundle('pace.mjs', 'es', join(folder, 'bundle-pace'))
+    expect(await consumer.run('../bundle-pace/pace.mjs')).toBe('5')
+    const files = readdirSync(outDir, { recursive: true, encoding: 'utf8' }).filter(file => /js$/.test(file))
+    const bytes = files.map(file => statSync(join(outDir, file)).size)
+    expect(bytes.reduce((sum, size) => sum + size, 0)).toBeLessThan(40_000)
   }, 60_000)
 
   it.each(resolutions)(

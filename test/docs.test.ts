@@ -11,7 +11,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { algorithms } from '../packages/limiter/src/algorithms/index.ts'
 import { dimensions } from '../packages/limiter/src/dimensions/index.ts'
 import { formatMistake } from '../packages/limiter/src/rules/mistake.ts'
-import { parseText } from '../packages/limiter/src/rules/parse.ts'
+import { parseText } from '../packages/limiter/src/rules/parse-text.ts'
 import { sources } from '../packages/limiter/src/sources/index.ts'
 import { published } from '../scripts/release/pack.mjs'
 

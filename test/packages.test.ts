@@ -31,6 +31,18 @@ describe('the published packages', () => {
     expect(read(`${folder}/README.md`)).toMatch(/^npm install diana-/m)
   })
 
+  it('no optional peer of the limiter can end an installation: each is optional, in any version', () => {
+    const { peerDependencies, peerDependenciesMeta } = JSON.parse(read('packages/limiter/package.json')) as {
+      readonly peerDependencies: Readonly<Record<string, string>>
+      readonly peerDependenciesMeta: Readonly<Record<string, { readonly optional: boolean }>>
+    }
+    expect(Object.keys(peerDependencies).length).toBeGreaterThan(0)
+    // npm ends with ERESOLVE if the application has a version outside the range, also of a peer that it uses for something else
+    expect(new Set(Object.values(peerDependencies))).toEqual(new Set(['*']))
+    const all = Object.keys(peerDependencies).map(name => [name, { optional: true }])
+    expect(peerDependenciesMeta).toEqual(Object.fromEntries(all))
+  })
+
   it('all published packages have one version and depend on exactly that version of each other', () => {
     const manifests = published.map(folder => JSON.parse(read(`${folder}/package.json`)) as Manifest)
     const [{ version }] = manifests as [Manifest]

@@ -1,6 +1,6 @@
 // @RateLimit on a method, as a standard decorator: no framework, no HTTP.
 // Run it: npm run build && npx tsc -p examples/decorator && node examples/decorator/dist/main.js
-import { LimitedError, RateLimit } from 'diana-limiter'
+import { LimitedError, RateLimit } from 'diana-limiter/decorators'
 
 class Messenger {
   readonly sent: string[] = []

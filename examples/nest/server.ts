@@ -3,7 +3,8 @@
 import 'reflect-metadata'
 import { Controller, Get, Module, Post } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
-import { createLimiter, RateLimit } from 'diana-limiter'
+import { createLimiter } from 'diana-limiter'
+import { RateLimit } from 'diana-limiter/decorators'
 import { DianaModule } from 'diana-limiter/nest'
 
 const limiter = await createLimiter({

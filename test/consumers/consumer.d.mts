@@ -7,6 +7,7 @@ export interface Resolution {
 export class Consumer {
   readonly folder: string
   readonly ruleFile: string
+  readonly tarball: string
   static create(
     folder: string,
     settings: { readonly tarball: string; readonly modules: string; readonly links: readonly string[] },

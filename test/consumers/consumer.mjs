@@ -6,17 +6,19 @@ import { promisify } from 'node:util'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 const execute = promisify(execFile)
+const programs = ['program.mjs', 'program.cjs', 'in-code.mjs', 'light.mjs', 'pace.mjs', 'types.ts']
 
 /** A project that has the packed library and nothing of this repository, besides modules that are linked by name. */
 export class Consumer {
-  constructor(folder) {
+  constructor(folder, tarball) {
     this.folder = folder
+    this.tarball = tarball
     this.ruleFile = join(folder, 'diana.yaml')
   }
 
   /** Makes the project in an empty folder: `modules` is the node_modules that links lead to. */
   static async create(folder, { tarball, modules, links }) {
-    const consumer = new Consumer(folder)
+    const consumer = new Consumer(folder, tarball)
     const library = join(folder, 'node_modules/diana-limiter')
     mkdirSync(library, { recursive: true })
     await execute('tar', ['-xzf', tarball, '-C', library, '--strip-components=1'])
@@ -25,7 +27,7 @@ export class Consumer {
       mkdirSync(dirname(link), { recursive: true })
       symlinkSync(join(modules, name), link, 'junction')
     }
-    for (const name of ['program.mjs', 'program.cjs', 'types.ts']) cpSync(join(here, name), join(folder, name))
+    for (const name of programs) cpSync(join(here, name), join(folder, name))
     writeFileSync(join(folder, 'package.json'), '{ "name": "consumer", "private": true }\n')
     // longer than what is read without a thread
     const padding = '# a rule file as long as those of many routes\n'.repeat(200)
@@ -76,7 +78,7 @@ export class Consumer {
 }
 
 /** What the library needs at run time, and what the types of `types.ts` need. */
-export const runtimeLinks = ['ipaddr.js', 'yaml', 'zod']
+export const runtimeLinks = ['yaml', 'zod']
 export const typeLinks = ['@types/node', '@types/express']
 
 /** How applications resolve types: the extension of the module, and the options of the compiler. */

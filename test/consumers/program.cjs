@@ -9,6 +9,7 @@ const entries = [
   'schema',
   'filter',
   'admin',
+  'decorators',
   'gateway',
   'counting',
   'testing',

@@ -6,7 +6,6 @@ import {
   type LuaAlgorithm,
   type Meter,
 } from 'diana-limiter'
-import { z } from 'zod'
 
 const DAY_MS = 86_400_000
 const WINDOW = 0
@@ -53,7 +52,7 @@ return moves`,
 export const localDay: Algorithm = {
   name: 'local-day',
   limit: 'rate',
-  options: { utcOffset: z.int().min(-12).max(14).optional().describe('hours ahead of UTC; default: 0') },
+  options: ({ z }) => ({ utcOffset: z.int().min(-12).max(14).optional().describe('hours ahead of UTC; default: 0') }),
   meter({ count, periodMs }, options): Meter {
     if (periodMs % DAY_MS !== 0)
       throw new InvalidLimitError('limit', 'counts whole days: write a period such as 1d or 7d')

@@ -1,6 +1,7 @@
 import type { SectionFollower } from './engine/engine.ts'
+import { engineOf } from './engine/engine-of.ts'
 import type { ForwardedBy } from './http/ip-address.ts'
-import { engineOf, type Limiter } from './limiter.ts'
+import type { Limiter } from './limiter.ts'
 
 export { assertRegularFile, fileFault, readRegularFile, readRegularFileSync } from './common/regular-file.ts'
 export type { SectionFollower } from './engine/engine.ts'
@@ -10,7 +11,8 @@ export { countedPath } from './http/path.ts'
 export { hasReadings, readingsOf } from './http/path-readings.ts'
 export { markUnknownEnd } from './http/unknown-end.ts'
 export { assertRules } from './reload/assert-rules.ts'
-export { type Extensions, importPlugins, mergeExtensions, pluginsNamedIn } from './reload/plugins.ts'
+export { pluginsNamedIn } from './reload/plugin-names.ts'
+export { type Extensions, importPlugins, mergeExtensions } from './reload/plugins.ts'
 
 /** The rule document in force, as far as a server around the limiter reads it. Each value is the current one. */
 export interface LiveDocument {

@@ -5,6 +5,7 @@ import { type BlockedCaller, callOf, isCall, keyOf, type Who } from './decision/
 import { type CheckOptions, costBy, type NamedRules } from './decision/check-options.ts'
 import { Explanation, explainBlock, explainList, explainRules } from './decision/explain.ts'
 import type { Engine } from './engine/engine.ts'
+import { ENGINE } from './engine/engine-of.ts'
 import { DianaError } from './errors.ts'
 import { assertHeaders } from './http/assert-headers.ts'
 import type { LimiterEvents, Status } from './limiter-status.ts'
@@ -15,9 +16,6 @@ import type { Verdict } from './verdict.ts'
 
 /** One call in so many is timed; a power of two. */
 const TIMED_ONE_OF = 32
-
-/** Shared by all copies of the package, since an application may have several. */
-const ENGINE: symbol = Symbol.for('diana-limiter.engine')
 
 /** Decides calls by its rules. Make one with `createLimiter`, and close it. */
 export class Limiter {
@@ -193,23 +191,6 @@ export class Limiter {
       throw new DianaError('BAD_CALL', `cost must be a whole number of 0 or more, not ${String(cost)}`)
     }
   }
-}
-
-/** The engine of a limiter, also of one that another copy of the package has made; for filters, the admin API and the gateway. */
-export function engineOf(limiter: Limiter): Engine {
-  const engine = (limiter as unknown as Record<symbol, Engine | undefined>)[ENGINE]
-  if (engine) return engine
-  throw new DianaError('BAD_CALL', 'this is not a limiter: make one with createLimiter()')
-}
-
-/** The address of a caller, behind the proxies that the rules trust: the `ip` of a call that is made without a filter. */
-export function callerAddress(
-  limiter: Limiter,
-  peer: string | undefined,
-  headers: Call['headers'],
-): string | undefined {
-  const { addressOf, document } = engineOf(limiter)
-  return addressOf(peer, headers?.[document.forwardedBy])
 }
 
 function isLazy(call: Call & { readonly [lazy]?: true }): boolean {

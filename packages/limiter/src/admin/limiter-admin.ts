@@ -3,7 +3,8 @@ import { keyOf, type Who } from '../decision/caller.ts'
 import type { NamedRules } from '../decision/check-options.ts'
 import { explainMisses, type RuleMiss } from '../decision/explain-misses.ts'
 import type { Engine } from '../engine/engine.ts'
-import { engineOf, type Limiter } from '../limiter.ts'
+import { engineOf } from '../engine/engine-of.ts'
+import type { Limiter } from '../limiter.ts'
 import type { RuleDocument } from '../rules/rule.ts'
 import type { Observer } from '../stats/observer.ts'
 import type { RecordedCall } from '../stats/recorder.ts'
@@ -41,7 +42,7 @@ export class LimiterAdmin {
 
   /** The counts of all calls since the start, and of those that each rule met; of this process alone. */
   stats(): Stats {
-    return this.#engine.observers.stats(this.#engine.decider.rules)
+    return this.#engine.stats()
   }
 
   /** How full the fullest key of each rule was since this was last called, from 0 to 1; empty the first time. */

@@ -1,6 +1,7 @@
 import { DianaError } from '../errors.ts'
 import { formatMistake, type Mistake } from '../rules/mistake.ts'
-import { parseRemote, type Vocabulary } from '../rules/parse.ts'
+import type { Vocabulary } from '../rules/parse.ts'
+import { parseRemote } from '../rules/parse-text.ts'
 import type { Rule, RuleDocument } from '../rules/rule.ts'
 import { editRule } from './edit-rule.ts'
 

@@ -1,4 +1,4 @@
-import type { z } from 'zod'
+import type { OptionShape } from '../common/option-shape.ts'
 
 /** How many in how long; a period of 0 is a bare count, for concurrency. */
 export interface Limit {
@@ -38,7 +38,7 @@ export interface Algorithm {
   readonly name: string
   /** 'rate' reads limits like 100/s, 'count' reads bare counts like 50. */
   readonly limit: 'rate' | 'count'
-  readonly options: z.ZodRawShape
+  readonly options: OptionShape
   /** Throws an InvalidLimitError if it cannot count these numbers. */
   meter(limit: Limit, options: Readonly<Record<string, unknown>>, waitOptions?: WaitOptions): Meter
   /**

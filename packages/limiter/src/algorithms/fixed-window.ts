@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import type { Algorithm, Limit, LuaAlgorithm, Meter, PassResult, WaitOptions } from './algorithm.ts'
 import { maxWaitUsOf } from './algorithm.ts'
 import { fixedWindowLua } from './lua/generated.ts'
@@ -23,9 +22,9 @@ const FULL = 2 ** 40
 export const fixedWindow: Algorithm = {
   name: 'fixed-window',
   limit: 'rate',
-  options: {
+  options: ({ z }) => ({
     align: z.enum(['clock', 'first-call']).optional().describe('where windows begin; default: clock'),
-  },
+  }),
   meter(limit: Limit, options: { align?: 'clock' | 'first-call' }, waitOptions?: WaitOptions): Meter {
     const maxWaitUs = maxWaitUsOf(waitOptions)
     return new FixedWindow(limit, options.align !== 'first-call', maxWaitUs)

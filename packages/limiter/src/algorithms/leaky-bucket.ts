@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import type { Algorithm, Limit, Meter, Part, Terms, WaitOptions } from './algorithm.ts'
 import { InvalidLimitError } from './algorithm.ts'
 import { bucketMeter } from './bucket.ts'
@@ -20,10 +19,10 @@ import { deal, partOfRate } from './part.ts'
 export const leakyBucket: Algorithm = {
   name: 'leaky-bucket',
   limit: 'rate',
-  options: {
+  options: ({ z }) => ({
     burst: z.int().min(0).max(1e9).optional().describe('calls that find room beyond the one under way; default: 0'),
     delay: z.int().min(0).max(1e9).optional().describe('how many of the burst pass at once when waiting; default: 0'),
-  },
+  }),
   meter(limit: Limit, options: { burst?: number; delay?: number }, waitOptions?: WaitOptions): Meter {
     const { burst = 0, delay = 0 } = options
     const room = { largest: burst + 1, startsEmpty: false, isInterval: false }

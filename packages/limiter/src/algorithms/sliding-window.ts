@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import type { Algorithm, Limit, LuaAlgorithm, Meter, PassResult, WaitOptions } from './algorithm.ts'
 import { InvalidLimitError, maxWaitUsOf } from './algorithm.ts'
 import { slidingWindowLua } from './lua/generated.ts'
@@ -40,9 +39,9 @@ const LARGEST = 2 ** 26 - 1
 export const slidingWindow: Algorithm = {
   name: 'sliding-window',
   limit: 'rate',
-  options: {
+  options: ({ z }) => ({
     segments: z.int().min(2).max(100).optional().describe('how finely the window is cut; default: 10'),
-  },
+  }),
   meter(limit: Limit, options: { segments?: number }, waitOptions?: WaitOptions): Meter {
     const { segments = 10 } = options
     const maxWaitUs = maxWaitUsOf(waitOptions)

@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import type { Algorithm, Limit, Meter, Part, Terms, WaitOptions } from './algorithm.ts'
 import { InvalidLimitError, maxWaitUsOf } from './algorithm.ts'
 import { bucketMeter } from './bucket.ts'
@@ -34,14 +33,14 @@ interface TokenBucketOptions {
 export const tokenBucket: Algorithm = {
   name: 'token-bucket',
   limit: 'rate',
-  options: {
+  options: ({ z }) => ({
     burst: z.int().min(1).max(1e9).optional().describe('tokens the bucket holds; default: the count of the limit'),
     start: z.enum(['full', 'empty']).optional().describe('what a new caller finds; default: full'),
     refill: z
       .enum(['continuous', 'interval'])
       .optional()
       .describe('whether tokens come one by one, or all at once when a period ends; default: continuous'),
-  },
+  }),
   meter(limit: Limit, options: TokenBucketOptions, waitOptions?: WaitOptions): Meter {
     const capacity = options.burst ?? limit.count
     if (limit.count === 0 && capacity > 0)

@@ -1,5 +1,3 @@
-import { z } from 'zod'
-import { duration } from '../common/duration.ts'
 import type { Algorithm, Limit, Meter, WaitOptions } from './algorithm.ts'
 import { InvalidLimitError, maxWaitUsOf } from './algorithm.ts'
 import { Smooth, warmUpCurve } from './smooth.ts'
@@ -18,10 +16,10 @@ import { Smooth, warmUpCurve } from './smooth.ts'
 export const warmUp: Algorithm = {
   name: 'warm-up',
   limit: 'rate',
-  options: {
+  options: ({ z, duration }) => ({
     warmUp: duration.optional().describe('how long a cold service takes to reach the limit; required'),
     coldFactor: z.number().gt(1).max(100).optional().describe('how many times slower it starts; default: 3'),
-  },
+  }),
   meter(limit: Limit, options: { warmUp?: number; coldFactor?: number }, waitOptions?: WaitOptions): Meter {
     if (options.warmUp === undefined)
       throw new InvalidLimitError('warmUp', 'is missing; say how long warming up takes: warmUp: 10s')

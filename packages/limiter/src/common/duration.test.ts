@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { duration, formatDuration, guessDuration, parseDuration } from './duration.ts'
+import { formatDuration, guessDuration, parseDuration } from './duration.ts'
+import { duration } from './duration-schema.ts'
 
 it.each([
   ['1ms', 1],

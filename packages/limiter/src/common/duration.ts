@@ -1,12 +1,11 @@
-import { z } from 'zod'
-
 const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-const PATTERN = /^(\d{1,12})(ms|s|m|h|d)$/
+/** The text of a duration: a whole number and a unit. */
+export const DURATION_PATTERN: RegExp = /^(\d{1,12})(ms|s|m|h|d)$/
 const MAX_MS = 366 * 86_400_000
 
 /** Reads `100ms`, `10s`, `5m`, `1h`, `7d` as milliseconds; undefined for anything else, and beyond 1ms to 366d. */
 export function parseDuration(text: string): number | undefined {
-  const [, digits, unit] = PATTERN.exec(text) ?? []
+  const [, digits, unit] = DURATION_PATTERN.exec(text) ?? []
   return inBounds(Number(digits) * unitMs[unit ?? '']!)
 }
 
@@ -37,19 +36,10 @@ function inBounds(ms: number): number | undefined {
   return ms >= 1 && ms <= MAX_MS ? ms : undefined
 }
 
-function explain(input: unknown): string {
+/** What is wrong with a value that is not a duration. */
+export function durationFault(input: unknown): string {
   const guess = typeof input === 'string' ? guessDuration(input) : undefined
   if (guess !== undefined) return `"${input}" is not a duration: did you mean ${guess}?`
   if (typeof input === 'number' && inBounds(input)) return `${input} has no unit: write ${input}ms or ${input}s`
   return 'must be a duration from 1ms to 366d, a whole number with a unit: 100ms, 10s, 5m, 1h or 7d'
 }
-
-/** A duration in a rule, read as milliseconds. */
-export const duration: z.ZodType<number, string> = z
-  .string({ error: issue => explain(issue.input) })
-  .regex(PATTERN, { abort: true, error: issue => explain(issue.input) })
-  .transform((text, context) => {
-    const ms = parseDuration(text)
-    if (ms === undefined) context.addIssue({ code: 'custom', message: explain(text) })
-    return ms ?? z.NEVER
-  })

@@ -21,6 +21,7 @@ import { type CompiledDocument, compileDocument } from '../rules/compile.ts'
 import type { Rule, RuleDocument } from '../rules/rule.ts'
 import { type Counters, createCounters } from '../stats/counters.ts'
 import { Observers } from '../stats/observers.ts'
+import type { Stats } from '../stats/stats.ts'
 import type { StoreStatus } from '../stores/failover/store-health.ts'
 import { MemoryStore } from '../stores/memory/memory-store.ts'
 import type { RedisStatistics } from '../stores/redis/statistics.ts'
@@ -128,6 +129,11 @@ export class Engine {
   followSection(name: string, follower: SectionFollower): void {
     follower(this.document.sections?.[name])()
     this.#followers.set(name, follower)
+  }
+
+  /** The counts of all calls since the start, and of those that each rule met; of this process alone. */
+  stats(): Stats {
+    return this.observers.stats(this.decider.rules)
   }
 
   /** Runs further rules beside those of the document, in place of earlier ones; throws if they cannot be compiled. */

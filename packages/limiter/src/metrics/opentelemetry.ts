@@ -1,5 +1,5 @@
 import type { Attributes, Meter, TraceAPI } from '@opentelemetry/api'
-import { adminOf } from '../admin/limiter-admin.ts'
+import { engineOf } from '../engine/engine-of.ts'
 import type { Limiter } from '../limiter.ts'
 import { durationBounds } from '../stats/durations.ts'
 import type { Verdict } from '../verdict.ts'
@@ -27,7 +27,7 @@ function report(limiter: Limiter, meter: Meter): () => void {
         ? meter.createObservableCounter(otelName, options)
         : meter.createObservableGauge(otelName, options)
     const observe: Parameters<typeof instrument.addCallback>[0] = result => {
-      for (const { labels, value } of read(adminOf(limiter).stats(), limiter.status())) result.observe(value, labels)
+      for (const { labels, value } of read(engineOf(limiter).stats(), limiter.status())) result.observe(value, labels)
     }
     instrument.addCallback(observe)
     return () => instrument.removeCallback(observe)
@@ -37,7 +37,7 @@ function report(limiter: Limiter, meter: Meter): () => void {
     description: durationName.help,
     advice: { explicitBucketBoundaries: [...durationBounds] },
   })
-  ending.push(adminOf(limiter).observe({ onTimed: (seconds, store) => duration.record(seconds, { store }) }))
+  ending.push(engineOf(limiter).observers.observe({ onTimed: (seconds, store) => duration.record(seconds, { store }) }))
   return () => {
     for (const end of ending) end()
   }
@@ -45,7 +45,7 @@ function report(limiter: Limiter, meter: Meter): () => void {
 
 /** Adds the decision to the span of each call; a refusal is not an error of the server. */
 function annotate(limiter: Limiter, trace: Pick<TraceAPI, 'getActiveSpan'>): () => void {
-  return adminOf(limiter).observe({
+  return engineOf(limiter).observers.observe({
     onVerdict: verdict => {
       const span = trace.getActiveSpan()
       if (span?.isRecording()) span.setAttributes(attributesOf(verdict))

@@ -1,5 +1,5 @@
 import type { Metric, Registry } from 'prom-client'
-import { adminOf } from '../admin/limiter-admin.ts'
+import { engineOf } from '../engine/engine-of.ts'
 import type { Limiter } from '../limiter.ts'
 import { durationBounds } from '../stats/durations.ts'
 import type { Stats } from '../stats/stats.ts'
@@ -37,7 +37,7 @@ export function registerMetrics(measured: Limiter | Measured, registry: Pick<Reg
 }
 
 function statsOf(measured: Limiter | Measured): Stats | Promise<Stats> {
-  return 'stats' in measured ? measured.stats() : adminOf(measured).stats()
+  return 'stats' in measured ? measured.stats() : engineOf(measured).stats()
 }
 
 /** A registry reads all its metrics in one turn of the event loop, so all of them show the same moment. */

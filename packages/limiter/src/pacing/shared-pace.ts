@@ -1,13 +1,10 @@
 import { performance } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Curve, emptied, Smooth } from '../algorithms/smooth.ts'
-import { DEFAULT_PREFIX } from '../common/redis-url.ts'
+import { emptied, Smooth } from '../algorithms/smooth.ts'
 import { within } from '../stores/failover/deadline.ts'
-import { Fleet } from '../stores/membership/fleet.ts'
-import { Heartbeat } from '../stores/membership/heartbeat.ts'
-import { RedisRegistry } from '../stores/membership/redis-registry.ts'
-import { connectRedis, type RedisConnection, type RedisTarget } from '../stores/redis/connection/client.ts'
-import { type PaceAnswer, type PaceRequest, paceKey, RedisPace } from '../stores/redis/pace.ts'
+import type { Fleet } from '../stores/membership/fleet.ts'
+import type { PaceAnswer, PaceRequest, RedisPace } from '../stores/redis/pace.ts'
+import type { Connected, FleetPaceOptions } from './connect-pace.ts'
 
 /** Permits that were taken: how long until they are there, and how to give them back. */
 export interface Reservation {
@@ -15,25 +12,6 @@ export interface Reservation {
   /** How long it took to get them promised, while Redis could not be asked. */
   readonly waitedUs: number
   giveBack(): void
-}
-
-export interface FleetPaceOptions {
-  readonly redis: RedisTarget
-  /** What its keys begin with; default: diana. */
-  readonly prefix?: string | undefined
-  /** All processes that use this name share the pace. */
-  readonly name: string
-  readonly timeoutMs: number
-  readonly curveAt: (rate: number) => Curve
-  /** Whole microseconds. */
-  readonly now: () => number
-}
-
-interface Connected {
-  readonly connection: RedisConnection
-  readonly pace: RedisPace
-  readonly fleet: Fleet
-  readonly heartbeat: Heartbeat
 }
 
 /** After a failure, Redis is not asked for this long. */
@@ -50,6 +28,7 @@ export class FleetPace {
   #rate: number
   /** The rate that the program was written with. */
   readonly #announced: number
+  #isAnnounced = false
   /** A rate that was set here and Redis does not know yet. */
   #newRate: number | undefined
   #retryAt = 0
@@ -234,37 +213,19 @@ export class FleetPace {
   }
 
   async #connect(): Promise<Connected> {
-    const { redis, prefix = DEFAULT_PREFIX, name, timeoutMs, curveAt } = this.#options
-    const connection = await connectRedis(redis)
-    const { send } = connection
-    const key = paceKey(prefix, name)
-    const pace = new RedisPace(send, key, curveAt)
-    const registry = new RedisRegistry(send, key)
-    let isAnnounced = false
-    // with every heartbeat this process also hears of the rate
-    const register: RedisRegistry['register'] = async sign => {
-      const membership = await registry.register(sign)
-      const rate = isAnnounced ? await pace.rate(this.#rate, this.#knownUs) : await pace.announce(this.#announced)
-      isAnnounced = true
-      if (this.#newRate === undefined) this.#follow(rate)
-      return membership
-    }
-    const fleet = new Fleet(
-      { register, share: claim => registry.share(claim), leave: () => registry.leave() },
-      {
-        assumed: 1,
-        onChange: () => {
-          this.#here = undefined
-        },
+    const { connectPace } = await import('./connect-pace.ts')
+    return await connectPace(this.#options, {
+      onRegistered: pace => this.#hearRate(pace),
+      onChange: () => {
+        this.#here = undefined
       },
-    )
-    const heartbeat = new Heartbeat(fleet, {
-      timeoutMs,
-      isPaused: () => false,
-      onTrouble: () => {},
-      onForgotten: () => {},
     })
-    await heartbeat.start()
-    return { connection, pace, fleet, heartbeat }
+  }
+
+  /** With every heartbeat this process also hears of the rate. */
+  async #hearRate(pace: RedisPace): Promise<void> {
+    const rate = this.#isAnnounced ? await pace.rate(this.#rate, this.#knownUs) : await pace.announce(this.#announced)
+    this.#isAnnounced = true
+    if (this.#newRate === undefined) this.#follow(rate)
   }
 }

@@ -1,5 +1,6 @@
 import { editRule, ruleTextsOf } from '../admin/edit-rule.ts'
-import { type Parsed, parseRemote, parseText, type Vocabulary } from '../rules/parse.ts'
+import type { Parsed, Vocabulary } from '../rules/parse.ts'
+import { parseRemote, parseText } from '../rules/parse-text.ts'
 import type { RuleDocument } from '../rules/rule.ts'
 
 /** Tasks that take long with a long document; arguments and results are plain values, so that a thread can run them. */

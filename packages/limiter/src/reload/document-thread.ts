@@ -1,14 +1,9 @@
 import { existsSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
+import { once } from '../common/once.ts'
 import { DianaError } from '../errors.ts'
 import type { Vocabulary } from '../rules/parse.ts'
-import {
-  createDocumentTasks,
-  type DocumentTasks,
-  type DocumentThreadSettings,
-  type TaskAnswer,
-  type TaskQuestion,
-} from './document-tasks.ts'
+import type { DocumentTasks, DocumentThreadSettings, TaskAnswer, TaskQuestion } from './document-tasks.ts'
 import { mergeExtensions } from './plugins.ts'
 
 /** A shorter text is parsed faster than it is sent to a thread. */
@@ -17,7 +12,7 @@ const idleMs = 30_000
 const timeoutMs = 60_000
 const mostMemoryMb = 512
 /** The program of the thread; undefined if it does not exist, as beside the sources or in a bundle. */
-const program = findProgram('./document-thread-main.js')
+const program = once(() => findProgram('./document-thread-main.js'))
 
 type Result<Task extends keyof DocumentTasks> = ReturnType<DocumentTasks[Task]>
 
@@ -26,7 +21,7 @@ type Result<Task extends keyof DocumentTasks> = ReturnType<DocumentTasks[Task]>
  * algorithms, dimensions, sources or sections that were given in code or by plugins, are parsed in this thread.
  */
 export class DocumentThread {
-  readonly #here: DocumentTasks
+  readonly #vocabulary: Vocabulary
   readonly #settings: DocumentThreadSettings | undefined
   readonly #waiting = new Map<number, (answer: TaskAnswer) => void>()
   #worker: Worker | undefined
@@ -35,7 +30,7 @@ export class DocumentThread {
   #closed = false
 
   constructor(vocabulary: Vocabulary) {
-    this.#here = createDocumentTasks(vocabulary)
+    this.#vocabulary = vocabulary
     this.#settings = settingsFor(vocabulary)
   }
 
@@ -48,8 +43,11 @@ export class DocumentThread {
     task: Task,
     ...given: Parameters<DocumentTasks[Task]>
   ): Promise<Result<Task>> {
-    const here = this.#here[task] as (...given: readonly unknown[]) => Result<Task>
-    if (!this.takes(given[0])) return here(...given)
+    if (!this.takes(given[0])) {
+      const { createDocumentTasks } = await import('./document-tasks.ts')
+      const here = createDocumentTasks(this.#vocabulary)[task] as (...given: readonly unknown[]) => Result<Task>
+      return here(...given)
+    }
     const { result, failed } = await this.#ask(task, given)
     if (failed === undefined) return result as Result<Task>
     throw new DianaError('BAD_RULES', `the document cannot be read: ${failed}`)
@@ -77,7 +75,7 @@ export class DocumentThread {
   #start(): Worker {
     clearTimeout(this.#idle)
     if (this.#worker) return this.#worker
-    const worker = new Worker(program!, {
+    const worker = new Worker(program()!, {
       workerData: this.#settings,
       resourceLimits: { maxOldGenerationSizeMb: mostMemoryMb },
     })
@@ -106,7 +104,7 @@ export class DocumentThread {
 
 /** What the thread needs to know the same names; undefined if it cannot know them. */
 function settingsFor({ algorithms, dimensions, sources, sections }: Vocabulary): DocumentThreadSettings | undefined {
-  if (program === undefined) return undefined
+  if (program() === undefined) return undefined
   const own = mergeExtensions({}, [])
   const isOwn = isSame(algorithms, own.algorithms) && isSame(dimensions, own.dimensions) && isSame(sources, own.sources)
   const modules = sections?.map(({ from }) => from)

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { GivenFunctions } from '../dimensions/reading/given-functions.ts'
 import { DianaError } from '../errors.ts'
 import { formatMistake, type Mistake } from '../rules/mistake.ts'
-import { type Parsed, parseRemote, parseRule, parseText, type Vocabulary } from '../rules/parse.ts'
+import { type Parsed, parseRule, type Vocabulary } from '../rules/parse.ts'
 import type { Rule, RuleDocument } from '../rules/rule.ts'
 import type { RuleOptions } from '../rules/schema/options.ts'
 import { MAX_RULES } from '../rules/schema/schema.ts'
@@ -10,6 +10,7 @@ import { follow } from '../sources/client/follow.ts'
 import { pause } from '../sources/client/pause.ts'
 import { fileSource } from '../sources/file.ts'
 import type { Source, SourceDocument } from '../sources/source.ts'
+import type { DocumentTasks } from './document-tasks.ts'
 import type { DocumentThread } from './document-thread.ts'
 import { overlay } from './overlay.ts'
 import { readSnapshot, removeSnapshot, writeSnapshot } from './snapshot.ts'
@@ -71,6 +72,8 @@ export class LiveRules {
   /** The last parsed document of each side, so that a long text is parsed once. */
   readonly #readLocal = new Map<string, Parsed>()
   #readRemote: { readonly text: string; readonly local: RuleDocument; readonly parsed: Parsed } | undefined
+  /** Parses texts. Loaded with the first of them: rules that are given in code need no YAML. */
+  #tasks: DocumentTasks | undefined
   /** How many documents were put in force by a write. */
   #heard = 0
 
@@ -89,6 +92,8 @@ export class LiveRules {
   async start(): Promise<void> {
     const { file, remote, document } = this.#parts
     const { signal } = this.#ending
+    if (file || remote) await this.#loadTasks()
+    if (signal.aborted) return
     if (file) {
       const onDocument = (said: SourceDocument) => this.#whenRead('local', said, () => this.#onLocal(said))
       const onError = (error: Error) => this.#local.fail(error)
@@ -183,6 +188,7 @@ export class LiveRules {
 
   /** Parses a long text in a thread, so that the next operation on it need not wait. */
   async prepare(where: SourceStatus['role'], text: string): Promise<void> {
+    await this.#loadTasks()
     const { thread } = this.#parts
     if (!thread) return
     if (where === 'local' && thread.takes(text) && !this.#readLocal.has(text)) {
@@ -200,13 +206,18 @@ export class LiveRules {
     this.#readRemote = { text: remote, local, parsed: rules ? { document: { ...local, rules }, mistakes: [] } : parsed }
   }
 
+  async #loadTasks(): Promise<void> {
+    const { createDocumentTasks } = await import('./document-tasks.ts')
+    this.#tasks ??= createDocumentTasks(this.#parts.vocabulary)
+  }
+
   #parseLocal(text: string): Parsed {
-    return this.#readLocal.get(text) ?? parseText(text, this.#local.name, this.#parts.vocabulary)
+    return this.#readLocal.get(text) ?? this.#tasks!.parseLocal(text, this.#local.name)
   }
 
   #parseRemote(text: string, local: RuleDocument): Parsed {
     if (this.#readRemote?.text === text && this.#readRemote.local === local) return this.#readRemote.parsed
-    return parseRemote(text, this.#remote.name, this.#parts.vocabulary, local)
+    return this.#tasks!.parseRemote(text, this.#remote.name, local)
   }
 
   /** Applies a document of a source: at once if it is short, and otherwise when it has been parsed. */
@@ -222,7 +233,7 @@ export class LiveRules {
     })
   }
 
-  /** The rules that would be in force with this document on one side, or its mistakes; changes nothing. */
+  /** The rules that would be in force with this prepared document on one side, or its mistakes; changes nothing. */
   consider(where: SourceStatus['role'], text: string): Parsed {
     const { local, remote } = this.#inForce
     if (where === 'remote') return this.#merge({ local, remote: { text, version: '' } })
@@ -232,7 +243,7 @@ export class LiveRules {
     return mistake ? { mistakes: [mistake] } : this.#merge({ local: { document: parsed.document }, remote })
   }
 
-  /** This document was just written to its source: it is applied without waiting for the source to report it. */
+  /** This prepared document was just written to its source: it is applied without waiting for the source to report it. */
   hear(where: SourceStatus['role'], document: SourceDocument): void {
     this.#heard += 1
     if (where === 'local') this.#onLocal(document)

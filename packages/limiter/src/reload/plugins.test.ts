@@ -6,7 +6,8 @@ import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { algorithms } from '../algorithms/index.ts'
 import { createLimiter } from '../create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
-import { importPlugins, mergeExtensions, pluginsNamedIn } from './plugins.ts'
+import { pluginsNamedIn } from './plugin-names.ts'
+import { importPlugins, mergeExtensions } from './plugins.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'diana-plugins-'))
 const limiters: Limiter[] = []

@@ -1,4 +1,4 @@
-import { createRequire } from 'node:module'
+import nodeModule from 'node:module'
 import { dirname, isAbsolute, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Algorithm } from '../algorithms/algorithm.ts'
@@ -8,9 +8,6 @@ import type { Dimension } from '../dimensions/dimension.ts'
 import { dimensions } from '../dimensions/index.ts'
 import { DianaError } from '../errors.ts'
 import { isMap } from '../rules/is-map.ts'
-import { composeYaml } from '../rules/yaml/compose-yaml.ts'
-import { readNodes } from '../rules/yaml/read-nodes.ts'
-import { LARGEST_BYTES } from '../sources/client/text.ts'
 import { sources } from '../sources/index.ts'
 import type { SourceKind } from '../sources/source.ts'
 
@@ -61,16 +58,6 @@ function gather<Member extends { readonly name: string }>(
   return [...members]
 }
 
-/** The plugins that a rule file names under `plugins`; what is not a list of names is left to the parser to report. */
-export function pluginsNamedIn(text: string): string[] {
-  // most files name none, and a large one takes long to read
-  if (!text.includes('plugins') || Buffer.byteLength(text) > LARGEST_BYTES) return []
-  const { document } = composeYaml(text.replace(/^\uFEFF/, ''))
-  const value = document?.contents ? readNodes(document).value : undefined
-  const names = isMap(value) && Array.isArray(value.plugins) ? value.plugins : []
-  return names.filter(name => typeof name === 'string')
-}
-
 /** Imports plugins; a path is relative to `from`, the file that names them, and a bare name is a package. */
 export async function importPlugins(names: readonly string[], from: string): Promise<Plugin[]> {
   return await Promise.all(names.map(name => importPlugin(name, from)))
@@ -98,7 +85,7 @@ async function importModule(name: string, from: string): Promise<Record<string, 
     return await importAsIs(pathToFileURL(path).href)
   }
   try {
-    return await importAsIs(pathToFileURL(createRequire(resolve(from)).resolve(name)).href)
+    return await importAsIs(pathToFileURL(nodeModule.createRequire(resolve(from)).resolve(name)).href)
   } catch (error) {
     // a package for `import` alone is not found as one for `require`
     if ((error as NodeJS.ErrnoException | undefined)?.code !== 'ERR_PACKAGE_PATH_NOT_EXPORTED') throw error
@@ -108,7 +95,7 @@ async function importModule(name: string, from: string): Promise<Record<string, 
 
 /** Imports a module that is known only at run time: bundlers leave it to Node. */
 function importAsIs(name: string): Promise<Record<string, unknown>> {
-  return import(/* webpackIgnore: true */ /* @vite-ignore */ name)
+  return import(/* webpackIgnore: true */ /* turbopackIgnore: true */ /* @vite-ignore */ name)
 }
 
 function faultIn(kind: keyof Extensions, list: unknown): string | undefined {

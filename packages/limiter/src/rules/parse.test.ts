@@ -8,7 +8,8 @@ import { algorithms } from '../algorithms/index.ts'
 import { dimensions } from '../dimensions/index.ts'
 import { sources } from '../sources/index.ts'
 import { formatMistake } from './mistake.ts'
-import { type Parsed, parseOptions, parseText, type Vocabulary } from './parse.ts'
+import { type Parsed, parseOptions, type Vocabulary } from './parse.ts'
+import { parseText } from './parse-text.ts'
 import type { RuleDocument } from './rule.ts'
 
 const folder = new URL('../../../../test/rules/', import.meta.url)

@@ -1,8 +1,11 @@
 import { type Algorithm, InvalidLimitError } from '../algorithms/algorithm.ts'
+import { once } from '../common/once.ts'
 import { explain, explainOption, type Problem } from './explain.ts'
+import { getOrAdd } from './get-or-add.ts'
 import { isMap } from './is-map.ts'
 import type { Rule } from './rule.ts'
 import { hintForOption } from './schema/hints.ts'
+import { shapeOf } from './schema/option-shape.ts'
 import { anyRuleSchema, offRuleSchema, type RuleInput, ruleSchema } from './schema/schema.ts'
 import type { Vocabulary } from './schema/vocabulary.ts'
 import { joinNames, show } from './show.ts'
@@ -18,28 +21,26 @@ export interface Surroundings {
 
 export type RuleReader = (value: unknown) => { readonly rule?: Rule; readonly problems: readonly Problem[] }
 
-/** Creates the parser for the rules of one document; schemas are built once for all of them. */
+/** Creates the parser for the rules of one document; each schema is built with the first rule that needs it. */
 export function createRuleReader(surroundings: Surroundings): RuleReader {
   const { vocabulary, identified } = surroundings
   const [standard] = vocabulary.algorithms
-  const schemas = new Map(
-    vocabulary.algorithms.map(algorithm => [algorithm, ruleSchema(algorithm, vocabulary, identified)] as const),
-  )
-  const offSchema = offRuleSchema(vocabulary, identified)
-  const anySchema = anyRuleSchema(vocabulary, identified)
+  const schemas = new Map<Algorithm, ReturnType<typeof ruleSchema>>()
+  const offSchema = once(() => offRuleSchema(vocabulary, identified))
+  const anySchema = once(() => anyRuleSchema(vocabulary, identified))
   return value => {
     const options = isMap(value) ? value : {}
     const problems = unusedOptions(options, surroundings)
     if (options.enabled === false && options.limit === undefined && options.algorithm === undefined) {
-      const off = explain(offSchema, value)
+      const off = explain(offSchema(), value)
       return off.data
         ? { rule: ruleThatIsOff(off.data.id, standard!), problems }
         : { problems: [...problems, ...off.problems] }
     }
     const algorithm =
       options.algorithm === undefined ? standard : vocabulary.algorithms.find(one => one.name === options.algorithm)
-    const schema = algorithm && schemas.get(algorithm)
-    if (!schema) return { problems: [...problems, ...explain(anySchema, value).problems] }
+    if (!algorithm) return { problems: [...problems, ...explain(anySchema(), value).problems] }
+    const schema = getOrAdd(schemas, algorithm, () => ruleSchema(algorithm, vocabulary, identified))
     const read = explain(schema, value, (name, known) => unknownOption(name, known, vocabulary))
     if (!read.data) return { problems: [...problems, ...read.problems] }
     const rule = toRule(read.data, algorithm, surroundings)
@@ -79,13 +80,14 @@ function ruleThatIsOff(id: string, { name }: Algorithm): Rule {
 
 /** The message for an option that this algorithm does not have: it may belong to another one. */
 function unknownOption(name: string, known: readonly string[], { algorithms }: Vocabulary): string {
-  const ownersOf = (name: string) => algorithms.filter(one => Object.hasOwn(one.options, name)).map(one => one.name)
+  const ownersOf = (name: string) =>
+    algorithms.filter(one => Object.hasOwn(shapeOf(one.options), name)).map(one => one.name)
   const owners = ownersOf(name)
   if (owners.length > 0) {
     return `belongs to ${owners.join(', ')}: set algorithm: ${joinNames(owners)}, or leave ${name} out`
   }
   if (hintForOption(name, known) !== undefined) return explainOption(name, known)
-  const names = algorithms.flatMap(one => Object.keys(one.options))
+  const names = algorithms.flatMap(one => Object.keys(shapeOf(one.options)))
   const foreign = suggest(name, known) ? undefined : suggest(name, names)
   if (foreign === undefined) return explainOption(name, known)
   return `is not a known option: did you mean ${foreign}, an option of ${ownersOf(foreign).join(', ')}?`
@@ -94,14 +96,15 @@ function unknownOption(name: string, known: readonly string[], { algorithms }: V
 function toRule(options: RuleInput, algorithm: Algorithm, { hasStore }: Surroundings): Rule {
   const { id, enabled, match, by, whenFull, whenStoreDown, answer } = options
   const { missing, cost, countWhen, block, allow, deny } = options
-  const own = Object.entries(options).filter(([name]) => Object.hasOwn(algorithm.options, name))
+  const own = shapeOf(algorithm.options)
+  const ownOptions = Object.entries(options).filter(([name]) => Object.hasOwn(own, name))
   return {
     id,
     enabled,
     match,
     by,
     algorithm: algorithm.name,
-    options: Object.fromEntries(own),
+    options: Object.fromEntries(ownOptions),
     limits: options.limit,
     count: options.count ?? (hasStore ? 'distributed' : 'local'),
     whenFull,

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto'
-import { z } from 'zod'
+import type { z } from 'zod'
+import type { Zod } from '../common/option-shape.ts'
 import { basicHeader, below, parseAddress, showAddress } from './address.ts'
 import { changes } from './client/changes.ts'
 import { fetchText, parseReply, type Reply, statusError } from './client/fetch-text.ts'
@@ -11,20 +12,21 @@ import { sourceKind } from './source-kind.ts'
 // the server keeps a poll open for 60 s, or up to 90 s if configured so
 const HOLD_MS = 90_000
 
-const configShape = z.object({ configurations: z.record(z.string(), z.string()), releaseKey: z.string() })
-const noticeShape = z.array(z.object({ notificationId: z.int(), messages: z.unknown() })).min(1)
-type Notice = z.output<typeof noticeShape>[number]
+const configShape = (zod: Zod) =>
+  zod.object({ configurations: zod.record(zod.string(), zod.string()), releaseKey: zod.string() })
+const noticeShape = (zod: Zod) => zod.array(zod.object({ notificationId: zod.int(), messages: zod.unknown() })).min(1)
+type Notice = z.output<ReturnType<typeof noticeShape>>[number]
 
 /** A namespace of Apollo, followed by its notifications. */
 export const apollo: SourceKind = sourceKind({
   name: 'apollo',
-  options: {
-    appId: nameOption,
-    cluster: nameOption.default('default'),
-    namespace: nameOption.default('application').describe('such as rules.yaml; default: application'),
-    key: nameOption.default('content').describe('the item that holds the document; default: content'),
-    ...credentialOptions,
-  },
+  options: kit => ({
+    appId: nameOption(kit),
+    cluster: nameOption(kit).default('default'),
+    namespace: nameOption(kit).default('application').describe('such as rules.yaml; default: application'),
+    key: nameOption(kit).default('content').describe('the item that holds the document; default: content'),
+    ...credentialOptions(kit),
+  }),
   create(address, options): Source {
     const { url, secrets, ...credentials } = parseAddress(address, options)
     const { appId, cluster, key } = options
@@ -44,7 +46,7 @@ export const apollo: SourceKind = sourceKind({
       const reply = await get(below(url, path, messages), signal)
       if (reply.status === 404) return { text: '', version: '', isMissing: true }
       if (reply.status !== 200) throw statusError(reply)
-      const { configurations, releaseKey } = parseReply(reply.text, configShape)
+      const { configurations, releaseKey } = await parseReply(reply.text, configShape)
       const text = configurations[key]
       return text === undefined ? { text: '', version: releaseKey, isMissing: true } : { text, version: releaseKey }
     }
@@ -54,7 +56,7 @@ export const apollo: SourceKind = sourceKind({
       const reply = await get(below(url, '/notifications/v2', { appId, cluster, notifications }), signal, HOLD_MS)
       if (reply.status === 304) return undefined
       if (reply.status !== 200) throw statusError(reply)
-      return parseReply(reply.text, noticeShape)[0]
+      return (await parseReply(reply.text, noticeShape))[0]
     }
 
     async function* readings(signal: AbortSignal): AsyncGenerator<SourceDocument> {

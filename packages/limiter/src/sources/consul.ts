@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import type { Zod } from '../common/option-shape.ts'
 import { basicHeader, below, parseAddress, showAddress } from './address.ts'
 import { changes } from './client/changes.ts'
 import { fetchText, parseReply, type Reply, statusError } from './client/fetch-text.ts'
@@ -9,16 +9,19 @@ import { credentialOptions, durationOption, nameOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
 
-const shape = z.array(z.object({ Value: z.string().nullable(), ModifyIndex: z.int().min(0) })).length(1)
+const shape = (zod: Zod) =>
+  zod.array(zod.object({ Value: zod.string().nullable(), ModifyIndex: zod.int().min(0) })).length(1)
 
 /** A key of Consul's KV store, followed by blocking queries. */
 export const consul: SourceKind = sourceKind({
   name: 'consul',
-  options: {
-    key: nameOption.describe('the key that holds the document'),
-    wait: durationOption('55s', { least: '100ms', most: '55s' }).describe('how long a query may hang; default: 55s'),
-    ...credentialOptions,
-  },
+  options: kit => ({
+    key: nameOption(kit).describe('the key that holds the document'),
+    wait: durationOption(kit, '55s', { least: '100ms', most: '55s' }).describe(
+      'how long a query may hang; default: 55s',
+    ),
+    ...credentialOptions(kit),
+  }),
   create(address, options): Source {
     const { url, secrets, ...credentials } = parseAddress(address, options)
     const key = options.key.replace(/^\//, '')
@@ -34,7 +37,7 @@ export const consul: SourceKind = sourceKind({
       for (;;) {
         const at = below(url, path, { index: `${index}`, wait: `${options.wait}ms` })
         const reply = await fetchText(at, signal, request)
-        yield parseDocument(reply)
+        yield await parseDocument(reply)
         const next = parseIndex(reply)
         // it goes down when the store was restored from a backup; from 0 on the answer comes at once
         index = next < index ? 0 : next
@@ -44,22 +47,23 @@ export const consul: SourceKind = sourceKind({
     const write = (text: string, base: SourceDocument, signal: AbortSignal) =>
       writeGuarded(text, { name, secrets }, async () => {
         const present = await fetchText(below(url, path), signal, { headers })
-        if (parseDocument(present).text !== base.text) throw conflict(name)
+        const { text: known, version } = await parseDocument(present)
+        if (known !== base.text) throw conflict(name)
         // 0 is for a key that is not there
-        const cas = present.status === 404 ? '0' : parseDocument(present).version
+        const cas = present.status === 404 ? '0' : version
         const reply = await fetchText(below(url, path, { cas }), signal, { method: 'PUT', headers, body: text })
         if (reply.status !== 200) throw statusError(reply)
         if (reply.text.trim() !== 'true') throw conflict(name)
-        return parseDocument(await fetchText(below(url, path), signal, { headers })).version
+        return (await parseDocument(await fetchText(below(url, path), signal, { headers }))).version
       })
     return { name, watch: signal => changes(readings, signal, { name, secrets }), write }
   },
 })
 
-function parseDocument(reply: Reply): SourceDocument {
+async function parseDocument(reply: Reply): Promise<SourceDocument> {
   if (reply.status === 404) return { text: '', version: `${parseIndex(reply)}`, isMissing: true }
   if (reply.status !== 200) throw statusError(reply)
-  const { Value, ModifyIndex } = parseReply(reply.text, shape)[0]!
+  const { Value, ModifyIndex } = (await parseReply(reply.text, shape))[0]!
   return { text: decodeText(Buffer.from(Value ?? '', 'base64')), version: `${ModifyIndex}` }
 }
 

@@ -1,4 +1,5 @@
-import { z } from 'zod'
+import type { z } from 'zod'
+import type { Zod } from '../common/option-shape.ts'
 import { below, parseAddress, showAddress } from './address.ts'
 import { changes } from './client/changes.ts'
 import { createEtcdSession } from './client/etcd-session.ts'
@@ -12,33 +13,37 @@ import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source-kind.ts'
 
 // numbers of 64 bits come as text, and what is empty or zero is left out
-const revision = z.string().regex(/^\d{1,19}$/)
-const kv = z.object({ value: z.string().default(''), mod_revision: revision })
-const rangeShape = z.object({ header: z.object({ revision }), kvs: z.array(kv).max(1).default([]) })
-const txnShape = z.object({ header: z.object({ revision }), succeeded: z.boolean().default(false) })
-const eventShape = z.object({ type: z.enum(['PUT', 'DELETE']).default('PUT'), kv })
-const watchShape = z.object({
-  result: z
-    .object({
-      canceled: z.boolean().default(false),
-      compact_revision: revision.optional(),
-      cancel_reason: z.string().default('no reason given'),
-      events: z.array(eventShape).default([]),
-    })
-    .optional(),
-  error: z.object({ message: z.string() }).optional(),
-})
+const revision = (zod: Zod) => zod.string().regex(/^\d{1,19}$/)
+const header = (zod: Zod) => zod.object({ revision: revision(zod) })
+const kv = (zod: Zod) => zod.object({ value: zod.string().default(''), mod_revision: revision(zod) })
+const rangeShape = (zod: Zod) => zod.object({ header: header(zod), kvs: zod.array(kv(zod)).max(1).default([]) })
+const txnShape = (zod: Zod) => zod.object({ header: header(zod), succeeded: zod.boolean().default(false) })
+const eventShape = (zod: Zod) => zod.object({ type: zod.enum(['PUT', 'DELETE']).default('PUT'), kv: kv(zod) })
+const watchShape = (zod: Zod) =>
+  zod.object({
+    result: zod
+      .object({
+        canceled: zod.boolean().default(false),
+        compact_revision: revision(zod).optional(),
+        cancel_reason: zod.string().default('no reason given'),
+        events: zod.array(eventShape(zod)).default([]),
+      })
+      .optional(),
+    error: zod.object({ message: zod.string() }).optional(),
+  })
 
 /** A key of etcd v3, read and then watched through its JSON gateway. */
 export const etcd: SourceKind = sourceKind({
   name: 'etcd',
-  options: {
-    key: nameOption.describe('the key that holds the document'),
+  options: kit => ({
+    key: nameOption(kit).describe('the key that holds the document'),
     // fetch gives up a stream that is silent for five minutes
-    interval: durationOption('60s', { least: '100ms', most: '4m' }).describe('how often to read anyway; default: 60s'),
-    username: credentialOptions.username,
-    password: credentialOptions.password,
-  },
+    interval: durationOption(kit, '60s', { least: '100ms', most: '4m' }).describe(
+      'how often to read anyway; default: 60s',
+    ),
+    username: credentialOptions(kit).username,
+    password: credentialOptions(kit).password,
+  }),
   create(address, options): Source {
     const at = parseAddress(address, options)
     const name = `etcd ${showAddress(at.url)} ${options.key}`
@@ -47,7 +52,7 @@ export const etcd: SourceKind = sourceKind({
 
     async function* readings(signal: AbortSignal): AsyncGenerator<SourceDocument> {
       for (;;) {
-        const { header, kvs } = parseReply(await session.ask('/v3/kv/range', { key }, signal), rangeShape)
+        const { header, kvs } = await parseReply(await session.ask('/v3/kv/range', { key }, signal), rangeShape)
         yield kvs[0] ? toDocument(kvs[0]) : { text: '', version: '0', isMissing: true }
         yield* events(BigInt(header.revision) + 1n, signal)
         await pause(100, signal)
@@ -59,7 +64,7 @@ export const etcd: SourceKind = sourceKind({
       const body = JSON.stringify({ create_request: { key, start_revision: `${from}`, progress_notify: true } })
       const request = { method: 'POST', headers: session.headers(), body, lastsMs: options.interval } as const
       for await (const line of fetchLines(below(at.url, '/v3/watch'), signal, request)) {
-        const { result, error } = parseReply(line, watchShape)
+        const { result, error } = await parseReply(line, watchShape)
         if (!result) throw new Error(`ended the watch: ${error?.message ?? 'no reason given'}`)
         for (const { type, kv } of result.events) {
           yield type === 'PUT' ? toDocument(kv) : { text: '', version: kv.mod_revision, isMissing: true }
@@ -76,7 +81,7 @@ export const etcd: SourceKind = sourceKind({
         // a key that is not there has the revision 0
         const compare = [{ key, target: 'MOD', result: 'EQUAL', mod_revision: base.version }]
         const body = { compare, success: [{ request_put: { key, value } }] }
-        const { succeeded, header } = parseReply(await session.ask('/v3/kv/txn', body, signal), txnShape)
+        const { succeeded, header } = await parseReply(await session.ask('/v3/kv/txn', body, signal), txnShape)
         if (!succeeded) throw conflict(name)
         return header.revision
       })
@@ -84,6 +89,6 @@ export const etcd: SourceKind = sourceKind({
   },
 })
 
-function toDocument({ value, mod_revision }: z.output<typeof kv>): SourceDocument {
+function toDocument({ value, mod_revision }: z.output<ReturnType<typeof kv>>): SourceDocument {
   return { text: decodeText(Buffer.from(value, 'base64')), version: mod_revision }
 }

@@ -19,9 +19,11 @@ const unref = { ref: false }
 /** A file, as another program such as Kubernetes keeps it. */
 export const file: SourceKind = sourceKind({
   name: 'file',
-  options: {
-    interval: durationOption('5s', { least: '100ms', most: '1h' }).describe('how often to look anyway; default: 5s'),
-  },
+  options: kit => ({
+    interval: durationOption(kit, '5s', { least: '100ms', most: '1h' }).describe(
+      'how often to look anyway; default: 5s',
+    ),
+  }),
   create: (path, { interval }) => fileSource(path, { intervalMs: interval }),
 })
 

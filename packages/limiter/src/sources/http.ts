@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import { basicHeader, parseAddress, showAddress } from './address.ts'
 import { changes } from './client/changes.ts'
 import { fetchText, type Reply, statusError } from './client/fetch-text.ts'
@@ -14,11 +13,11 @@ const MAX_REDIRECTS = 5
 /** A document at a URL, requested periodically; the server answers 304 while it has not changed. */
 export const http: SourceKind = sourceKind({
   name: 'http',
-  options: {
-    interval: durationOption('5s', { least: '100ms', most: '1h' }).describe('how often to ask; default: 5s'),
-    headers: z.record(z.string().regex(/^[\w-]{1,64}$/), secretOption).optional(),
-    ...credentialOptions,
-  },
+  options: kit => ({
+    interval: durationOption(kit, '5s', { least: '100ms', most: '1h' }).describe('how often to ask; default: 5s'),
+    headers: kit.z.record(kit.z.string().regex(/^[\w-]{1,64}$/), secretOption(kit)).optional(),
+    ...credentialOptions(kit),
+  }),
   create(address, options): Source {
     const { url, secrets, ...credentials } = parseAddress(address, options)
     const name = `http ${showAddress(url)}`

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { z } from 'zod'
+import type { Zod } from '../common/option-shape.ts'
 import { parseAddress, showAddress } from './address.ts'
 import { changes } from './client/changes.ts'
 import { parseReply, type Reply, statusError } from './client/fetch-text.ts'
@@ -12,21 +12,22 @@ import { sourceKind } from './source-kind.ts'
 const FIELD = '\u0002'
 const RECORD = '\u0001'
 const NOT_FOUND = 20004
-const v3Shape = z.object({ code: z.int(), data: z.object({ content: z.string(), md5: z.string() }).nullish() })
+const v3Shape = (zod: Zod) =>
+  zod.object({ code: zod.int(), data: zod.object({ content: zod.string(), md5: zod.string() }).nullish() })
 
 /** A configuration of Nacos, followed by the long poll of its first API, or polled if there is none. */
 export const nacos: SourceKind = sourceKind({
   name: 'nacos',
-  options: {
-    dataId: nameOption,
-    group: nameOption.default('DEFAULT_GROUP'),
-    tenant: nameOption.optional().describe('the id of a namespace; default: the public one'),
-    wait: durationOption('30s', { least: '1s', most: '55s' }).describe('how long a poll may hang; default: 30s'),
-    interval: durationOption('5s', { least: '100ms', most: '1h' }).describe(
+  options: kit => ({
+    dataId: nameOption(kit),
+    group: nameOption(kit).default('DEFAULT_GROUP'),
+    tenant: nameOption(kit).optional().describe('the id of a namespace; default: the public one'),
+    wait: durationOption(kit, '30s', { least: '1s', most: '55s' }).describe('how long a poll may hang; default: 30s'),
+    interval: durationOption(kit, '5s', { least: '100ms', most: '1h' }).describe(
       'how often to ask without a poll; default: 5s',
     ),
-    ...credentialOptions,
-  },
+    ...credentialOptions(kit),
+  }),
   create(address, options): Source {
     const at = parseAddress(address, options)
     const { dataId, group, tenant, wait, interval } = options
@@ -61,7 +62,7 @@ export const nacos: SourceKind = sourceKind({
         if ((await listen(document.version, signal)) === 'gone') break
       }
       for (;;) {
-        yield parseV3(await session.get('/v3/client/cs/config', v3, signal))
+        yield await parseV3(await session.get('/v3/client/cs/config', v3, signal))
         await pause(interval, signal)
       }
     }
@@ -80,9 +81,9 @@ function parseV1(reply: Reply): SourceDocument {
   return { text: reply.text, version: md5 }
 }
 
-function parseV3(reply: Reply): SourceDocument {
+async function parseV3(reply: Reply): Promise<SourceDocument> {
   if (reply.status !== 200 && reply.status !== 404) throw statusError(reply)
-  const { code, data } = parseReply(reply.text, v3Shape)
+  const { code, data } = await parseReply(reply.text, v3Shape)
   if (code === NOT_FOUND) return { text: '', version: '', isMissing: true }
   if (code !== 0 || !data) throw new Error(`answered with the code ${code}; check the names of the configuration`)
   return { text: data.content, version: data.md5 }

@@ -1,32 +1,40 @@
-import { z } from 'zod'
-import { duration, parseDuration } from '../common/duration.ts'
+import type { z } from 'zod'
+import { parseDuration } from '../common/duration.ts'
+import type { SchemaKit } from '../common/option-shape.ts'
 
 /** Text that no message may show, not even when it is wrong. */
-export const secretOption: z.ZodString = z
-  .string({ error: 'must be text: write it in quotes' })
-  .max(8192, 'must be at most 8192 characters long')
-  .regex(/^\P{Cc}*$/u, 'must not hold control characters')
+export function secretOption({ z }: SchemaKit): z.ZodString {
+  return z
+    .string({ error: 'must be text: write it in quotes' })
+    .max(8192, 'must be at most 8192 characters long')
+    .regex(/^\P{Cc}*$/u, 'must not hold control characters')
+}
 
 /** Diana's credentials for a config center; each may also come from the environment. */
-export const credentialOptions: {
+export function credentialOptions(kit: SchemaKit): {
   readonly username: z.ZodOptional<z.ZodString>
   readonly password: z.ZodOptional<z.ZodString>
   readonly token: z.ZodOptional<z.ZodString>
-} = {
-  username: z.string().max(1024).optional().describe('default: DIANA_REMOTE_USERNAME'),
-  password: secretOption.optional().describe('default: DIANA_REMOTE_PASSWORD'),
-  token: secretOption.optional().describe('default: DIANA_REMOTE_TOKEN'),
+} {
+  return {
+    username: kit.z.string().max(1024).optional().describe('default: DIANA_REMOTE_USERNAME'),
+    password: secretOption(kit).optional().describe('default: DIANA_REMOTE_PASSWORD'),
+    token: secretOption(kit).optional().describe('default: DIANA_REMOTE_TOKEN'),
+  }
 }
 
 /** A name inside a config center, such as a key. */
-export const nameOption: z.ZodString = z
-  .string()
-  .min(1)
-  .max(1024)
-  .regex(/^\P{Cc}*$/u, 'must not hold control characters')
+export function nameOption({ z }: SchemaKit): z.ZodString {
+  return z
+    .string()
+    .min(1)
+    .max(1024)
+    .regex(/^\P{Cc}*$/u, 'must not hold control characters')
+}
 
 /** A duration within bounds that has a default. */
 export function durationOption(
+  { duration }: SchemaKit,
   usual: string,
   bounds: { readonly least: string; readonly most: string },
 ): z.ZodPrefault<z.ZodType<number, string>> {

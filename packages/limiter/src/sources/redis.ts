@@ -1,4 +1,5 @@
 import type { Redis, RedisOptions } from 'ioredis'
+import { importIoredis } from '../common/import-ioredis.ts'
 import { DianaError } from '../errors.ts'
 import { parseAddress, showAddress } from './address.ts'
 import { changes } from './client/changes.ts'
@@ -16,13 +17,15 @@ type RedisEndpoint = Pick<RedisOptions, 'host' | 'port' | 'db' | 'tls' | 'userna
 /** A string in Redis, read when a message reports a change, and periodically. */
 export const redis: SourceKind = sourceKind({
   name: 'redis',
-  options: {
-    key: nameOption.describe('the key that holds the document'),
-    channel: nameOption.optional().describe('where changes are published; default: the key and :changed'),
-    interval: durationOption('30s', { least: '100ms', most: '1h' }).describe('how often to read anyway; default: 30s'),
-    username: credentialOptions.username,
-    password: credentialOptions.password,
-  },
+  options: kit => ({
+    key: nameOption(kit).describe('the key that holds the document'),
+    channel: nameOption(kit).optional().describe('where changes are published; default: the key and :changed'),
+    interval: durationOption(kit, '30s', { least: '100ms', most: '1h' }).describe(
+      'how often to read anyway; default: 30s',
+    ),
+    username: credentialOptions(kit).username,
+    password: credentialOptions(kit).password,
+  }),
   create(address, options): Source {
     const { url, secrets, username, password } = parseAddress(address, options, ['redis:', 'rediss:'])
     if (!/^\/?\d{0,5}$/.test(url.pathname)) {
@@ -132,14 +135,4 @@ async function createClient(endpoint: RedisEndpoint, onFailure: (error: Error) =
   client.on('error', onFailure)
   client.on('end', () => onFailure(new Error('closed the connection')))
   return client
-}
-
-async function importIoredis(): Promise<Pick<typeof import('ioredis'), 'Redis'>> {
-  // a statement, not .catch(): bundlers know by it that the package may be missing
-  try {
-    const { Redis } = await import('ioredis')
-    return { Redis }
-  } catch {
-    throw new Error('needs the package ioredis; run `npm install ioredis`')
-  }
 }

@@ -1,4 +1,4 @@
-import type { z } from 'zod'
+import type { OptionShape } from '../common/option-shape.ts'
 
 /** A rule document as a source has it. */
 export interface SourceDocument {
@@ -32,7 +32,7 @@ export interface Source {
 export interface SourceKind {
   readonly name: string
   /** The options beside the address. */
-  readonly options: z.ZodRawShape
+  readonly options: OptionShape
   /** Opens no connection; throws a DianaError if the address is invalid. `options` are parsed by their schema. */
   create(address: string, options: Readonly<Record<string, unknown>>): Source
 }

@@ -1,9 +1,10 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { algorithms } from '../algorithms/index.ts'
 import { partMeter } from '../algorithms/part.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import { limitOf, parseRate } from '../rules/schema/limit.ts'
+import { shapeOf } from '../rules/schema/option-shape.ts'
 import type { TimelineRule } from './timeline.ts'
 
 const QUEUE_SIZE = 1000
@@ -19,7 +20,7 @@ export function compileRule(
   const algorithm = known.find(candidate => candidate.name === name)
   if (algorithm === undefined) throw new Error(`there is no algorithm ${name}`)
   const limits = [limit].flat().map(text => limitOf(algorithm).parse(text))
-  const options = z.strictObject(algorithm.options).parse(own)
+  const options = z.strictObject(shapeOf(algorithm.options)).parse(own)
   const timeoutMs = queue.timeout === undefined ? undefined : parseRate(`1/${queue.timeout}`)!.periodMs
   const waitOptions = { timeoutUs: timeoutMs === undefined ? undefined : timeoutMs * 1000 }
   const waits = whenFull === 'wait'

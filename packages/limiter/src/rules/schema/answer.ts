@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Answer } from '../rule.ts'
 
 const MAX_BODY = 65_536

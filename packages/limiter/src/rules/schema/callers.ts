@@ -1,5 +1,5 @@
-import { z } from 'zod'
-import { duration } from '../../common/duration.ts'
+import * as z from 'zod'
+import { duration } from '../../common/duration-schema.ts'
 import type { JwtSettings } from '../../dimensions/dimension.ts'
 import { addressName } from '../../dimensions/find-dimension.ts'
 import { byFault, sourceFault } from '../dimension-name.ts'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { remoteSchema } from './remote.ts'
 import { documentSchema, offRuleSchema, ruleSchema } from './schema.ts'
 import type { Vocabulary } from './vocabulary.ts'

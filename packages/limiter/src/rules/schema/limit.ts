@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Algorithm, Limit } from '../../algorithms/algorithm.ts'
 import { formatDuration, guessDuration, parseDuration } from '../../common/duration.ts'
 import { show } from '../show.ts'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { headerFault, hostFault, methodFault, methods, pathFault } from '../match/pattern.ts'
 import type { Match } from '../rule.ts'
 import { show } from '../show.ts'

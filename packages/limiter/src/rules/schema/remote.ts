@@ -1,8 +1,9 @@
-import { z } from 'zod'
-import { duration } from '../../common/duration.ts'
+import * as z from 'zod'
+import { duration } from '../../common/duration-schema.ts'
 import type { RemoteAddress } from '../rule.ts'
 import { joinNames } from '../show.ts'
 import { suggest } from '../suggest.ts'
+import { shapeOf } from './option-shape.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
 type Kind = Vocabulary['sources'][number]
@@ -15,7 +16,7 @@ export function remoteSchema(kind: Kind): z.ZodType<RemoteAddress> {
     snapshot: z.string().min(1).max(4096).optional().describe('A file that keeps its last good rules.'),
   }
   return z
-    .strictObject({ ...own, ...kind.options, ...own })
+    .strictObject({ ...own, ...shapeOf(kind.options), ...own })
     .transform((input: Readonly<Record<string, unknown>>, context): RemoteAddress => {
       const { [kind.name]: address, startTimeout, snapshot, ...options } = input as Record<string, string>
       const read = { source: kind.name, address: address!, options, startTimeoutMs: Number(startTimeout), snapshot }

@@ -1,6 +1,6 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Algorithm, Limit } from '../../algorithms/algorithm.ts'
-import { duration } from '../../common/duration.ts'
+import { duration } from '../../common/duration-schema.ts'
 import { prefixFault } from '../../common/redis-url.ts'
 import type { JwtSettings } from '../../dimensions/dimension.ts'
 import type { Missing } from '../../dimensions/key.ts'
@@ -15,6 +15,7 @@ import { blockSchema, callersSchema, costSchema, countWhenSchema, jwtSchema } fr
 import type { CostInput } from './cost.ts'
 import { limitOf } from './limit.ts'
 import { matchSchema } from './match.ts'
+import { shapeOf } from './option-shape.ts'
 import { foreignSections } from './section.ts'
 import { listOf, redisAddress, textOf, withoutDoubles } from './shape.ts'
 import type { Vocabulary } from './vocabulary.ts'
@@ -158,7 +159,7 @@ export function ruleSchema(
     ...callerOptions(vocabulary, identified),
   }
   // an algorithm's option must not replace an option that all rules have
-  return z.strictObject({ ...shape, ...algorithm.options, ...shape } as typeof shape)
+  return z.strictObject({ ...shape, ...shapeOf(algorithm.options), ...shape } as typeof shape)
 }
 
 /** A rule that is off, which may leave out how many. */

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** A top-level section of the rule file that another program reads, such as the gateway's. */
 export interface Section {

@@ -1,5 +1,5 @@
-import type { z } from 'zod'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
+import type { OptionShape } from '../../common/option-shape.ts'
 import type { Dimension } from '../../dimensions/dimension.ts'
 import type { Section } from './section.ts'
 
@@ -13,7 +13,7 @@ export interface Vocabulary {
   /** The config centers that `remote` may name, by the option that holds the address. */
   readonly sources: readonly {
     readonly name: string
-    readonly options: z.ZodRawShape
+    readonly options: OptionShape
     /** Throws if the address or its options are invalid. */
     create(address: string, options: Readonly<Record<string, unknown>>): unknown
   }[]

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { algorithms } from '../../algorithms/index.ts'
 import { dimensions } from '../../dimensions/index.ts'
 import { sources } from '../../sources/index.ts'
-import { parseText } from '../parse.ts'
+import { parseText } from '../parse-text.ts'
 import { readEnvironment } from './environment.ts'
 
 test('values under store and remote are read from the environment, and nothing else is', () => {

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { explain, type Problem } from '../explain.ts'
 import { isMap } from '../is-map.ts'
 import { createRuleReader } from '../read-rule.ts'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import type { Zod } from '../../common/option-shape.ts'
 import { type Address, below } from '../address.ts'
 import { fetchText, parseReply, type Reply, statusError } from './fetch-text.ts'
 
@@ -9,6 +9,7 @@ export interface EtcdSession {
   headers(): Record<string, string>
 }
 
+const loginShape = (zod: Zod) => zod.object({ token: zod.string().min(1).max(8192) })
 const OUTWORN = /invalid auth token|revision of auth store is old/
 
 export function createEtcdSession({ url, username, password }: Address): EtcdSession {
@@ -23,7 +24,7 @@ export function createEtcdSession({ url, username, password }: Address): EtcdSes
     token = undefined
     const reply = await post('/v3/auth/authenticate', { name: username, password: password ?? '' }, signal)
     if (reply.status !== 200) throw etcdError(reply)
-    token = parseReply(reply.text, z.object({ token: z.string().min(1).max(8192) })).token
+    token = (await parseReply(reply.text, loginShape)).token
   }
 
   async function ask(path: string, body: unknown, signal: AbortSignal): Promise<string> {

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { Zod } from '../../common/option-shape.ts'
 import { decodeText, LARGEST_BYTES, tooLarge } from './text.ts'
 import { TIMEOUT_MS, within } from './within.ts'
 
@@ -45,9 +46,13 @@ export function statusError({ status }: { readonly status: number }): Error {
   return new Error(`answered HTTP ${status}; check its address and its own log`)
 }
 
+/** A schema of an answer, created when the first answer is parsed: until then zod is not loaded. */
+export type ReplyShape<Output> = (zod: Zod) => z.ZodType<Output>
+
 /** Reads an answer in JSON of a known shape. */
-export function parseReply<Output>(text: string, shape: z.ZodType<Output>): Output {
-  const parsed = shape.safeParse(parseJson(text))
+export async function parseReply<Output>(text: string, shape: ReplyShape<Output>): Promise<Output> {
+  const { schemaKit } = await import('../../common/schema-kit.ts')
+  const parsed = shape(schemaKit.z).safeParse(parseJson(text))
   if (parsed.success) return parsed.data
   throw new Error('answered in a shape that this source does not know; check that the address is that of its API')
 }

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import type { Zod } from '../../common/option-shape.ts'
 import { type Address, below } from '../address.ts'
 import { fetchText, parseReply, type Reply, statusError, type TextRequest } from './fetch-text.ts'
 
@@ -13,6 +13,7 @@ export interface NacosSession {
   ): Promise<Reply>
 }
 
+const loginShape = (zod: Zod) => zod.object({ accessToken: zod.string().min(1).max(8192) })
 const loginPaths = ['/v1/auth/login', '/v3/auth/user/login']
 
 export function createNacosSession(address: Address): NacosSession {
@@ -27,7 +28,7 @@ export function createNacosSession(address: Address): NacosSession {
       const reply = await fetchText(below(url, path), signal, formOf(body))
       if (reply.status === 404 || reply.status === 410) continue
       if (reply.status !== 200) throw statusError(reply)
-      token = parseReply(reply.text, z.object({ accessToken: z.string().min(1).max(8192) })).accessToken
+      token = (await parseReply(reply.text, loginShape)).accessToken
       return
     }
     throw new Error('has no login at this address; check that the address is that of Nacos')

@@ -1,4 +1,5 @@
-import { z } from 'zod'
+import * as z from 'zod'
+import { shapeOf } from '../../rules/schema/option-shape.ts'
 import type { Source, SourceKind } from '../source.ts'
 
 /** Makes a source from the options of a rule file, as the parser does. */
@@ -7,5 +8,5 @@ export function createSource(
   address: string,
   options: Readonly<Record<string, unknown>> = {},
 ): Source {
-  return kind.create(address, z.strictObject(kind.options).parse(options))
+  return kind.create(address, z.strictObject(shapeOf(kind.options)).parse(options))
 }

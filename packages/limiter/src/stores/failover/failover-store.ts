@@ -76,7 +76,7 @@ export class FailoverStore {
   readonly #denials = new DenyCache()
   readonly #health = new StoreHealth()
   readonly #recovery: Recovery
-  readonly #heartbeat: Heartbeat
+  readonly #heartbeat: Heartbeat<StoreError>
   /** The store can be asked, and others may not know it yet. */
   #isRejoining = false
   #isClosed = false
@@ -111,8 +111,9 @@ export class FailoverStore {
       },
     })
     this.#fallback = new LocalFallback(memory, this.#backlog, this.#fleet)
-    this.#heartbeat = new Heartbeat(this.#fleet, {
+    this.#heartbeat = new Heartbeat<StoreError>(this.#fleet, {
       timeoutMs,
+      classify: classifyError,
       isPaused: () => !this.#health.isHealthy,
       mayAnswer: trouble => this.#mayAnswer(trouble),
       answers: () => this.#answers,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { classifyError } from '../failover/store-error.ts'
+import { classifyError, type StoreError } from '../failover/store-error.ts'
 import { VirtualTime } from '../fakes/virtual-time.ts'
 import { Fleet } from './fleet.ts'
 import { Heartbeat, type HeartbeatOptions } from './heartbeat.ts'
@@ -20,13 +20,14 @@ afterEach(() => time.uninstall())
 const alone: Membership = { era: 'one', size: 1, rank: 0, heard: 1, back: 1 }
 const after = (ms: number): Promise<Membership> => new Promise(resolve => time.after(ms, () => resolve(alone)))
 const refuse = (message: string): Promise<Membership> => Promise.reject(new Error(message))
-const isSilent: HeartbeatOptions['mayAnswer'] = ({ code }) => code === 'STORE_SILENT'
+const isSilent: HeartbeatOptions<StoreError>['mayAnswer'] = ({ code }) => code === 'STORE_SILENT'
 
-function create(register: () => Promise<Membership>, options: Partial<HeartbeatOptions> = {}) {
+function create(register: () => Promise<Membership>, options: Partial<HeartbeatOptions<StoreError>> = {}) {
   const troubles: string[] = []
   const fleet = new Fleet({ register, leave: async () => {} }, { assumed: 1, onChange: () => {} })
   const heartbeat = new Heartbeat(fleet, {
     timeoutMs: 400,
+    classify: classifyError,
     isPaused: () => false,
     onTrouble: ({ code }) => troubles.push(code),
     onForgotten: () => {},

@@ -1,18 +1,27 @@
 import { performance } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
 import { within } from '../failover/deadline.ts'
-import { classifyError, type StoreError } from '../failover/store-error.ts'
 import type { Fleet } from './fleet.ts'
 
-export interface HeartbeatOptions {
+/** Why the store did not answer a heartbeat. */
+export interface Failure {
+  /** The store did not answer at all: another attempt takes as long. */
+  readonly isSilent: boolean
+  /** `bug` if the store answered, and the answer made no sense. */
+  readonly kind: string
+}
+
+export interface HeartbeatOptions<Trouble extends Failure> {
+  /** What an error of the store means. */
+  readonly classify: (error: unknown) => Trouble
   readonly timeoutMs: number
   /** No heartbeat is sent while the store cannot be asked. */
   readonly isPaused: () => boolean
   /** Whether a store that could not be asked may only be slow: the connection was not refused. */
-  readonly mayAnswer?: ((trouble: StoreError) => boolean) | undefined
+  readonly mayAnswer?: ((trouble: Trouble) => boolean) | undefined
   /** How many calls the store has answered so far. */
   readonly answers?: (() => number) | undefined
-  readonly onTrouble: (trouble: StoreError) => void
+  readonly onTrouble: (trouble: Trouble) => void
   /** The store has forgotten what it knew. */
   readonly onForgotten: () => void
 }
@@ -31,13 +40,13 @@ const LONGEST_ATTEMPT_MS = 500
 const LEAST_TIMEOUT_MS = 500
 
 /** Sends heartbeats of this process, and so detects an outage of the store early. */
-export class Heartbeat {
+export class Heartbeat<Trouble extends Failure = Failure> {
   readonly #fleet: Fleet
-  readonly #options: HeartbeatOptions
+  readonly #options: HeartbeatOptions<Trouble>
   #timer: NodeJS.Timeout | undefined
   #isOver = false
 
-  constructor(fleet: Fleet, options: HeartbeatOptions) {
+  constructor(fleet: Fleet, options: HeartbeatOptions<Trouble>) {
     this.#fleet = fleet
     this.#options = options
   }
@@ -80,11 +89,11 @@ export class Heartbeat {
     clearTimeout(this.#timer)
   }
 
-  async #register(ms: number): Promise<StoreError | undefined> {
+  async #register(ms: number): Promise<Trouble | undefined> {
     const membership = this.#fleet.register(performance.now()).then(hasForgotten => {
       if (hasForgotten) this.#options.onForgotten()
     })
-    return await within(membership, ms).then(() => undefined, classifyError)
+    return await within(membership, ms).then(() => undefined, this.#options.classify)
   }
 
   #beatLater(): void {

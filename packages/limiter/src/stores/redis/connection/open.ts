@@ -1,4 +1,5 @@
 import type { Cluster, Redis } from 'ioredis'
+import { importIoredis } from '../../../common/import-ioredis.ts'
 import { databaseFault } from '../../../common/redis-url.ts'
 import { DianaError } from '../../../errors.ts'
 import { RedisConnector } from './connector.ts'
@@ -42,7 +43,7 @@ function backOff(attempt: number): number {
 
 /** `redis://user:password@host:6379/0`, `rediss://` for TLS, a socket's path, or `redis+sentinel://a:26379,b:26379/name`. */
 export async function openSingle(url: string): Promise<Opened> {
-  const { Redis: Client } = await importIoredis()
+  const { Redis: Client } = await loadIoredis()
   let wasSilent = false
   let connector: RedisConnector | undefined
   const options = {
@@ -112,7 +113,7 @@ function createSingle(Client: typeof Redis, url: string, options: SingleOptions)
 }
 
 export async function openCluster(urls: readonly string[]): Promise<Opened> {
-  const { Cluster: Client } = await importIoredis()
+  const { Cluster: Client } = await loadIoredis()
   const nodes = urls.map(parseUrl)
   if (!nodes[0]) throw unusable()
   const { username, password, protocol } = nodes[0]
@@ -153,11 +154,8 @@ function hostAndPort(text: string): { host: string; port: number } {
   return { host: text.slice(0, colon).replace(/^\[(.*)\]$/, '$1'), port: Number(text.slice(colon + 1)) }
 }
 
-async function importIoredis(): Promise<Pick<typeof import('ioredis'), 'Redis' | 'Cluster'>> {
-  try {
-    const { Redis, Cluster } = await import('ioredis')
-    return { Redis, Cluster }
-  } catch (cause) {
-    throw new DianaError('BAD_RULES', 'store.redis needs the ioredis package; run: npm install ioredis', { cause })
-  }
+async function loadIoredis(): ReturnType<typeof importIoredis> {
+  return await importIoredis().catch(({ message, cause }: Error) => {
+    throw new DianaError('BAD_RULES', `store.redis ${message}`, { cause })
+  })
 }

@@ -1,0 +1,3 @@
+export type { RateLimitOptions } from './annotation.ts'
+export { RateLimit, type RateLimitDecorator, rateLimitsOf } from './rate-limit.ts'
+export { LimitedError, rateLimited } from './wrap-function.ts'

@@ -1,0 +1,126 @@
+import { readFile } from 'node:fs/promises'
+import { GivenFunctions } from './dimensions/reading/given-functions.ts'
+import { storeInput } from './distributed/given-store.ts'
+import type { OpenedStore } from './distributed/open-store.ts'
+import { Engine } from './engine/engine.ts'
+import { DianaError } from './errors.ts'
+import { Limiter } from './limiter.ts'
+import type { LimiterOptions } from './limiter-options.ts'
+import { importPlugins, mergeExtensions, type Plugin } from './reload/plugins.ts'
+import { formatMistake } from './rules/mistake.ts'
+import { type Parsed, parseOptions, type Vocabulary } from './rules/parse.ts'
+import type { RuleDocument } from './rules/rule.ts'
+import { documentToInput } from './rules/to-input.ts'
+import { hashText } from './sources/client/text.ts'
+import type { Source, SourceKind } from './sources/source.ts'
+import type { CountingStore } from './stores/counting/client.ts'
+
+const COUNTING_START_MS = 2000
+
+/** Starts a limiter by options that make sense. YAML, Redis and the counting process are loaded only if the options need them. */
+export async function startLimiter(options: LimiterOptions): Promise<Limiter> {
+  const { config, clock, maxKeys, algorithms, dimensions, sources, sections, counting, isObserver, ...rest } = options
+  assertSense(options, rest)
+  const text = config === undefined ? undefined : await readRules(config)
+  const plugins = text === undefined ? [] : await pluginsOf(text, config!)
+  const vocabulary = { ...mergeExtensions({ algorithms, dimensions, sources }, plugins), sections }
+  const given = new GivenFunctions()
+  const document = applied(
+    text === undefined ? parseInCode(rest, vocabulary, given) : await parseFile(text, config!, vocabulary),
+  )
+  const connection = await connect(options, document)
+  const address = typeof counting === 'string' ? { socket: counting, processes: undefined } : counting
+  const machine = address && (await openCounting(address.socket, isObserver))
+  let engine: Engine | undefined
+  try {
+    engine = new Engine({
+      ...connection,
+      machine,
+      machineProcesses: address?.processes,
+      algorithms: vocabulary.algorithms,
+      dimensions: [...vocabulary.dimensions, given.dimension],
+      given,
+      vocabulary,
+      document,
+      file: text === undefined ? undefined : { path: config!, version: versionOf(text), text },
+      remote: remoteOf(document, vocabulary.sources),
+      clock,
+      maxKeys,
+    })
+    await machine?.waitUntilConnected(COUNTING_START_MS)
+    await engine.start()
+    connection?.adviseOnMemory?.()
+    return new Limiter(engine)
+  } catch (error) {
+    if (engine) await engine.close()
+    connection?.disconnect()
+    machine?.close()
+    await connection?.statistics?.close()
+    throw error
+  }
+}
+
+/** As the file's source computes it, which ignores the byte order mark that some editors write. */
+function versionOf(text: string): string {
+  return hashText(text.replace(/^\uFEFF/, ''))
+}
+
+function assertSense({ config, rules, maxKeys }: LimiterOptions, others: object): void {
+  const fault = (message: string): DianaError => new DianaError('BAD_RULES', message)
+  if (config === undefined && rules === undefined)
+    throw fault('no rules: give config, the path of a rule file, or rules')
+  const also = Object.keys(others)
+  if (config !== undefined && also.length > 0) {
+    throw fault(`${also.join(', ')}: the rule file says this when config is given; write it there, or leave config out`)
+  }
+  if (maxKeys !== undefined && !(Number.isSafeInteger(maxKeys) && maxKeys > 0)) {
+    throw fault(`maxKeys must be a whole number of 1 or more, not ${maxKeys}`)
+  }
+}
+
+async function readRules(path: string): Promise<string> {
+  return await readFile(path, 'utf8').catch((cause: NodeJS.ErrnoException) => {
+    throw new DianaError('BAD_RULES', `${path}: cannot be read (${cause.code}); check the path`, { cause })
+  })
+}
+
+async function pluginsOf(text: string, file: string): Promise<Plugin[]> {
+  const { pluginsNamedIn } = await import('./reload/plugin-names.ts')
+  return await importPlugins(pluginsNamedIn(text), file)
+}
+
+async function parseFile(text: string, file: string, vocabulary: Vocabulary): Promise<Parsed> {
+  const { parseText } = await import('./rules/parse-text.ts')
+  return parseText(text, file, vocabulary)
+}
+
+function applied(parsed: Parsed): RuleDocument {
+  if (parsed.document) return parsed.document
+  throw new DianaError('BAD_RULES', parsed.mistakes.map(formatMistake).join('\n'))
+}
+
+/** Rules may name functions only if there are any. */
+function parseInCode(options: Omit<LimiterOptions, 'config'>, vocabulary: Vocabulary, given: GivenFunctions): Parsed {
+  const { store, ...rest } = options
+  const inCode = documentToInput(rest, given)
+  const dimensions = given.isEmpty ? vocabulary.dimensions : [...vocabulary.dimensions, given.dimension]
+  return parseOptions({ ...inCode, ...(store && { store: storeInput(store) }) }, { ...vocabulary, dimensions })
+}
+
+async function connect(
+  { store, clock, isObserver }: LimiterOptions,
+  document: RuleDocument,
+): Promise<OpenedStore | undefined> {
+  if (!document.store) return undefined
+  const { openStore } = await import('./distributed/open-store.ts')
+  return await openStore(store, document.store, { clock, isObserver })
+}
+
+async function openCounting(socket: string, isObserver: boolean | undefined): Promise<CountingStore> {
+  const { CountingStore: Store } = await import('./stores/counting/client.ts')
+  return new Store({ socket, isObserver })
+}
+
+function remoteOf({ remote }: RuleDocument, kinds: readonly SourceKind[]): Source | undefined {
+  return remote && kinds.find(({ name }) => name === remote.source)!.create(remote.address, remote.options)
+}
