@@ -43,7 +43,7 @@ const packages: Readonly<Record<string, Layers>> = {
         'stats',
         'decision',
         'limiter',
-        'create-limiter',
+        'create',
       ],
     },
   },

@@ -1,7 +1,7 @@
 import { Agent, request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Call } from '../../packages/limiter/src/call.ts'
-import { createLimiter } from '../../packages/limiter/src/create-limiter.ts'
+import { createLimiter } from '../../packages/limiter/src/create/create-limiter.ts'
 import { dimensions } from '../../packages/limiter/src/dimensions/index.ts'
 import { resource } from '../../packages/limiter/src/dimensions/resource.ts'
 import { type Guard, guards, type StartGuard } from './guards.ts'

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { createLimiter } from '../create-limiter.ts'
+import { createLimiter } from '../create/create-limiter.ts'
 import { type EtcdServer, startEtcd } from '../sources/servers/etcd-server.ts'
 import { adminOf } from './limiter-admin.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createLimiter } from '../create-limiter.ts'
+import { createLimiter } from '../create/create-limiter.ts'
 import { inMicroseconds } from './clock.ts'
 
 describe('an injected clock', () => {

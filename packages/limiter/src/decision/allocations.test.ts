@@ -1,7 +1,7 @@
 import { Session } from 'node:inspector/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Call } from '../call.ts'
-import { createLimiter } from '../create-limiter.ts'
+import { createLimiter } from '../create/create-limiter.ts'
 import type { RuleOptions } from '../rules/schema/options.ts'
 
 // Time is noisy and bytes are not. On 64 bits without compressed pointers a word has 8 bytes, an object of n fields 3 + n

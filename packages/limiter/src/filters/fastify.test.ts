@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createLimiter, type LimiterOptions } from '../create-limiter.ts'
+import { createLimiter, type LimiterOptions } from '../create/create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
 import { diana, type FilterOptions } from './fastify.ts'
 

@@ -2,7 +2,7 @@ import { connect } from 'node:net'
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { createLimiter, type LimiterOptions } from '../create-limiter.ts'
+import { createLimiter, type LimiterOptions } from '../create/create-limiter.ts'
 import { FilterService } from '../testing/filters/service.ts'
 import { servers } from './servers/servers.ts'
 

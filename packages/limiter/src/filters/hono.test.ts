@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
 import { afterEach, expect, test, vi } from 'vitest'
-import { createLimiter, type LimiterOptions } from '../create-limiter.ts'
+import { createLimiter, type LimiterOptions } from '../create/create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
 import { diana, rateLimit, verdictOf } from './hono.ts'
 

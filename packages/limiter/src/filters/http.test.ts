@@ -4,7 +4,7 @@ import { connect as connectHttp2, constants, createServer as createHttp2Server }
 import { connect, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { createLimiter, type LimiterOptions } from '../create-limiter.ts'
+import { createLimiter, type LimiterOptions } from '../create/create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
 import { diana, guard, rateLimit, verdictOf } from './http.ts'
 import { listen } from './servers/listen.ts'

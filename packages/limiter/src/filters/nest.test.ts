@@ -3,7 +3,7 @@ import { Catch, Controller, Get, type HttpException, Module, UseGuards } from '@
 import { NestFactory } from '@nestjs/core'
 import type { Response } from 'express'
 import { afterEach, expect, test, vi } from 'vitest'
-import { createLimiter, type LimiterOptions } from '../create-limiter.ts'
+import { createLimiter, type LimiterOptions } from '../create/create-limiter.ts'
 import { RateLimit } from '../decorators/rate-limit.ts'
 import type { Limiter } from '../limiter.ts'
 import { diana } from './express.ts'

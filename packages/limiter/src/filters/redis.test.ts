@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createLimiter } from '../create-limiter.ts'
+import { createLimiter } from '../create/create-limiter.ts'
 import { startRedis } from '../sources/servers/redis-server.ts'
 import { ask, httpClient } from '../testing/filters/client.ts'
 import { FilterService } from '../testing/filters/service.ts'

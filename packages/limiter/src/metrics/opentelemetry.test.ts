@@ -8,7 +8,7 @@ import {
 } from '@opentelemetry/sdk-metrics'
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createLimiter } from '../create-limiter.ts'
+import { createLimiter } from '../create/create-limiter.ts'
 import { instrument } from './opentelemetry.ts'
 
 const call = { method: 'GET', path: '/', ip: '203.0.113.77' }

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { Registry } from 'prom-client'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createLimiter } from '../create-limiter.ts'
+import { createLimiter } from '../create/create-limiter.ts'
 import { registerMetrics } from './prom-client.ts'
 
 async function measuredLimiter() {

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { algorithms } from '../algorithms/index.ts'
-import { createLimiter } from '../create-limiter.ts'
+import { createLimiter } from '../create/create-limiter.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'diana-create-'))
 afterAll(() => rmSync(folder, { recursive: true }))

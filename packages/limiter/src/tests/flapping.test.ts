@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { afterEach, describe, expect, it } from 'vitest'
-import { createLimiter } from '../create-limiter.ts'
+import { createLimiter } from '../create/create-limiter.ts'
 import type { SourceDocument, SourceKind } from '../index.ts'
 import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
 

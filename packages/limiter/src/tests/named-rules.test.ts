@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, test, vi } from 'vitest'
-import { createLimiter } from '../create-limiter.ts'
+import { createLimiter } from '../create/create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
 
 const call = { method: 'POST', path: '/login', attributes: { account: 'u1' } }

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { adminOf } from '../admin/limiter-admin.ts'
-import { createLimiter } from '../create-limiter.ts'
+import { createLimiter } from '../create/create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
 import { RateLimiter } from '../pacing/rate-limiter.ts'
 import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { adminOf } from '../admin/limiter-admin.ts'
-import { createLimiter } from '../create-limiter.ts'
+import { createLimiter } from '../create/create-limiter.ts'
 import { RateLimiter } from '../pacing/rate-limiter.ts'
 import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
 

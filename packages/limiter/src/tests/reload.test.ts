@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createLimiter } from '../create-limiter.ts'
+import { createLimiter } from '../create/create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
 import type { CommonRuleOptions, RuleOptions } from '../rules/schema/options.ts'
 import type { SourceDocument, SourceKind } from '../sources/source.ts'

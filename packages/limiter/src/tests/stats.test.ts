@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { adminOf } from '../admin/limiter-admin.ts'
 import type { Call } from '../call.ts'
-import { createLimiter } from '../create-limiter.ts'
+import { createLimiter } from '../create/create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
 import type { RefusedCaller } from '../stats/observer.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
-import type { LimiterOptions } from '../../create-limiter.ts'
+import type { LimiterOptions } from '../../create/create-limiter.ts'
 import type { SuiteTest } from '../suite-test.ts'
 import { ask, httpClient, sendBytes } from './client.ts'
 import { type FilterSuiteOptions, places, play, type Scene, until } from './scene.ts'

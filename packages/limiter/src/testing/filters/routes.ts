@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { adminOf } from '../../admin/limiter-admin.ts'
-import type { LimiterOptions } from '../../create-limiter.ts'
+import type { LimiterOptions } from '../../create/create-limiter.ts'
 import type { RuleOptions } from '../../rules/schema/options.ts'
 import type { SuiteTest } from '../suite-test.ts'
 import { ask, type Reply } from './client.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createLimiter, type LimiterOptions } from '../../create-limiter.ts'
+import { createLimiter, type LimiterOptions } from '../../create/create-limiter.ts'
 import type { Limiter } from '../../limiter.ts'
 import type { CommonRuleOptions } from '../../rules/schema/options.ts'
 import { soon } from '../sources/watch.ts'

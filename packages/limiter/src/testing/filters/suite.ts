@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { LimiterOptions } from '../../create-limiter.ts'
+import type { LimiterOptions } from '../../create/create-limiter.ts'
 import { soon } from '../sources/watch.ts'
 import type { SuiteTest } from '../suite-test.ts'
 import { ask, textOf } from './client.ts'

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
-import { createLimiter } from '../../../create-limiter.ts'
+import { createLimiter } from '../../../create/create-limiter.ts'
 import { type RedisServer, startRedis } from '../../../sources/servers/redis-server.ts'
 
 let server: RedisServer
@@ -31,7 +31,7 @@ it.each(['allkeys-lru', 'volatile-lru', 'allkeys-random', 'volatile-ttl', 'allke
       // each with a memory of its own for what was said already
       vi.resetModules()
       warnings.length = 0
-      const { createLimiter: create } = await import('../../../create-limiter.ts')
+      const { createLimiter: create } = await import('../../../create/create-limiter.ts')
       const limiter = await create({ store: { redis }, rules: [{ id: 'all', limit: '5/s' }] })
       await vi.waitFor(() => expect(evictions()).toHaveLength(1))
       expect(evictions()[0]).toContain('set maxmemory-policy to noeviction')
@@ -44,7 +44,7 @@ it.each(['allkeys-lru', 'volatile-lru', 'allkeys-random', 'volatile-ttl', 'allke
 it('a Redis that never evicts, and one that does not say, are not warned of', async () => {
   await server.client.config('SET', 'maxmemory-policy', 'allkeys-lru')
   await server.client.call('ACL', 'SETUSER', 'no-info', 'on', '>x', '~*', '+@all', '-info', '-config')
-  const { createLimiter: create } = await import('../../../create-limiter.ts')
+  const { createLimiter: create } = await import('../../../create/create-limiter.ts')
   const silent = await create({
     store: {
       redis: ([command, ...args]) =>

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, type TestContext, vi } from 'vitest'
-import { createLimiter } from '../../../create-limiter.ts'
+import { createLimiter } from '../../../create/create-limiter.ts'
 import type { Limiter } from '../../../limiter.ts'
 import { type RedisServer, startRedis } from '../../../sources/servers/redis-server.ts'
 import { type Relay, startRelay } from '../../servers/relay.ts'

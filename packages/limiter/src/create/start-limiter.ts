@@ -1,19 +1,19 @@
 import { readFile } from 'node:fs/promises'
-import { GivenFunctions } from './dimensions/reading/given-functions.ts'
-import { storeInput } from './distributed/given-store.ts'
-import type { OpenedStore } from './distributed/open-store.ts'
-import { Engine } from './engine/engine.ts'
-import { DianaError } from './errors.ts'
-import { Limiter } from './limiter.ts'
+import { GivenFunctions } from '../dimensions/reading/given-functions.ts'
+import { storeInput } from '../distributed/given-store.ts'
+import type { OpenedStore } from '../distributed/open-store.ts'
+import { Engine } from '../engine/engine.ts'
+import { DianaError } from '../errors.ts'
+import { Limiter } from '../limiter.ts'
+import { importPlugins, mergeExtensions, type Plugin } from '../reload/plugins.ts'
+import { formatMistake } from '../rules/mistake.ts'
+import { type Parsed, parseOptions, type Vocabulary } from '../rules/parse.ts'
+import type { RuleDocument } from '../rules/rule.ts'
+import { documentToInput } from '../rules/to-input.ts'
+import { hashText } from '../sources/client/text.ts'
+import type { Source, SourceKind } from '../sources/source.ts'
+import type { CountingStore } from '../stores/counting/client.ts'
 import type { LimiterOptions } from './limiter-options.ts'
-import { importPlugins, mergeExtensions, type Plugin } from './reload/plugins.ts'
-import { formatMistake } from './rules/mistake.ts'
-import { type Parsed, parseOptions, type Vocabulary } from './rules/parse.ts'
-import type { RuleDocument } from './rules/rule.ts'
-import { documentToInput } from './rules/to-input.ts'
-import { hashText } from './sources/client/text.ts'
-import type { Source, SourceKind } from './sources/source.ts'
-import type { CountingStore } from './stores/counting/client.ts'
 
 const COUNTING_START_MS = 2000
 
@@ -85,12 +85,12 @@ async function readRules(path: string): Promise<string> {
 }
 
 async function pluginsOf(text: string, file: string): Promise<Plugin[]> {
-  const { pluginsNamedIn } = await import('./reload/plugin-names.ts')
+  const { pluginsNamedIn } = await import('../reload/plugin-names.ts')
   return await importPlugins(pluginsNamedIn(text), file)
 }
 
 async function parseFile(text: string, file: string, vocabulary: Vocabulary): Promise<Parsed> {
-  const { parseText } = await import('./rules/parse-text.ts')
+  const { parseText } = await import('../rules/parse-text.ts')
   return parseText(text, file, vocabulary)
 }
 
@@ -112,12 +112,12 @@ async function connect(
   document: RuleDocument,
 ): Promise<OpenedStore | undefined> {
   if (!document.store) return undefined
-  const { openStore } = await import('./distributed/open-store.ts')
+  const { openStore } = await import('../distributed/open-store.ts')
   return await openStore(store, document.store, { clock, isObserver })
 }
 
 async function openCounting(socket: string, isObserver: boolean | undefined): Promise<CountingStore> {
-  const { CountingStore: Store } = await import('./stores/counting/client.ts')
+  const { CountingStore: Store } = await import('../stores/counting/client.ts')
   return new Store({ socket, isObserver })
 }
 

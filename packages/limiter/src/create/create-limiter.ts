@@ -1,6 +1,6 @@
-import { assertStore } from './distributed/given-store.ts'
-import { DianaError } from './errors.ts'
-import type { Limiter } from './limiter.ts'
+import { assertStore } from '../distributed/given-store.ts'
+import { DianaError } from '../errors.ts'
+import type { Limiter } from '../limiter.ts'
 import type { LimiterOptions } from './limiter-options.ts'
 
 export type { LimiterOptions } from './limiter-options.ts'
