@@ -6,7 +6,11 @@ import { flood } from './flood.mjs'
 import { subjects } from './redis-subjects.mjs'
 import { startRedis } from './start-redis.mjs'
 
-const names = ['diana without by', 'diana sliding-window, without by', 'diana token-bucket, without by']
+const names = [
+  'diana store without by',
+  'diana store, sliding-window, without by',
+  'diana store, token-bucket, without by',
+]
 
 for (const inFlight of [1, 64]) {
   for (const name of names) {

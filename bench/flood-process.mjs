@@ -3,14 +3,12 @@
 import { once } from 'node:events'
 import { Redis } from 'ioredis'
 import { flood } from './flood.mjs'
-import { subjects } from './redis-subjects.mjs'
+import { calls } from './redis-calls.mjs'
 
 const [socket, subject, inFlight, ms] = process.argv.slice(2)
 const client = new Redis(socket)
-const decide = await subjects[subject](client)
+const decide = await calls[subject](client)
 await flood(decide, { inFlight: Number(inFlight), ms: 400 })
 process.send('warm')
 await once(process, 'message')
-process.send(await flood(decide, { inFlight: Number(inFlight), ms: Number(ms) }))
-client.disconnect()
-process.disconnect()
+process.send(await flood(decide, { inFlight: Number(inFlight), ms: Number(ms) }), () => process.exit(0))

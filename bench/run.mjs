@@ -90,7 +90,7 @@ async function measureTopic(topic, module, rounds) {
 
 async function measureOnce(topic, { name, longestMs = MEASUREMENT_MS_AT_MOST }, subject) {
   const args = ['--expose-gc', '--max-old-space-size=6144', `${here}measure.mjs`, topic, name, subject]
-  const options = { cwd: here, timeout: longestMs }
+  const options = { cwd: here, timeout: longestMs, env: { ...process.env, NODE_ENV: 'production' } }
   try {
     return JSON.parse((await promisify(execFile)(process.execPath, args, options)).stdout)
   } catch (error) {

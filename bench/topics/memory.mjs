@@ -1,7 +1,8 @@
-// Counting in this process: one decision by each store, a whole check by four rules, refusals, pacing, bytes per key, growth.
+// Counting in this process: public calls of each library, the stores inside them, pacing, bytes per key, growth.
 
 import { flood } from '../flood.mjs'
-import { subjects } from '../memory-subjects.mjs'
+import { calls, fourRuleCalls, oneRuleCalls, refusals } from '../memory-calls.mjs'
+import { subjects as stores } from '../memory-subjects.mjs'
 import { timeCalls } from '../time-calls.mjs'
 
 // flat text, as a header's value is
@@ -9,59 +10,71 @@ const keyOf = (i, count) => Buffer.from(`user-${(i * 7919) % count}-key`).toStri
 const keysOf = count => Array.from({ length: count }, (_, i) => keyOf(i, count))
 const spelled = count => count.toLocaleString('en').replaceAll(',', ' ')
 
-export const about = `One decision by each library's store in memory, called as its own middleware calls it, without a framework. All count in a
-window of a minute whose limit is never reached, unless a case states otherwise; for comparison there are also a token bucket and Diana's
-sliding window (its default, which no peer here has). The floor is a \`Map\` of numbers that is read and written once.
+export const about = `What a user calls, without a framework: \`limiter.decide\` and \`limiter.check\` of a limiter that \`createLimiter\` has made, with
+a rule by account (or four rules) and a call whose headers name the account, compared with the peers' own calls. \`decide\` returns
+its verdict without a promise, so nothing is awaited; \`check\` and \`consume\` return promises, and each is awaited before the next
+call. All count in a window of a minute whose limit is never reached, for the same keys, unless a case states otherwise; for
+comparison there are also a token bucket and Diana's sliding window (its default, which no peer here has). "Decisions read"
+also reads what is left of the limit, which Diana works out when it is read. The floor is a \`Map\` of numbers that is
+read and written once.
 
-- express-rate-limit and hono-rate-limiter: their \`MemoryStore\`, with \`windowMs\` set and nothing else.
 - rate-limiter-flexible: \`RateLimiterMemory\` with points and duration; four of them, asked at once, for four limits.
 - limiter: \`tryRemoveTokens\` of a \`RateLimiter\` per key, kept in a \`Map\`, since it has no keys; it never deletes one.
 - pacing jobs: a permit that is available already, requested by 500 jobs at once; \`limiter\` with \`removeTokens\`,
   \`bottleneck\` with a reservoir, which starts job after job from a timer.
+
+"Inner stores" are not calls that users make: they are the parts that count, called as their own library calls them. Diana's
+store gets its key and the time; it reads no clock, finds no rules and makes no verdict. express-rate-limit and
+hono-rate-limiter are measured by their \`MemoryStore\`, with \`windowMs\` set and nothing else; their public calls are middleware,
+which the next topics measure.
 `
 
 export const peers = ['express-rate-limit', 'hono-rate-limiter', 'rate-limiter-flexible', 'limiter', 'bottleneck']
 
-const stores = [
+const subjects = { ...stores, ...calls }
+const storeNames = [
   'bare Map',
-  'diana fixed-window',
-  'diana token-bucket',
-  'diana sliding-window',
-  'express-rate-limit',
-  'hono-rate-limiter',
-  'rate-limiter-flexible',
-  'limiter, one per key in a Map',
+  'diana store, fixed-window',
+  'diana store, token-bucket',
+  'diana store, sliding-window',
+  'express-rate-limit store',
+  'hono-rate-limiter store',
 ]
 // the floor, Diana's default and the peer that takes least
-const growing = ['bare Map', 'diana sliding-window', 'diana token-bucket', 'hono-rate-limiter']
+const growing = ['bare Map', 'diana store, sliding-window', 'diana store, token-bucket', 'hono-rate-limiter store']
+const flexible = 'rate-limiter-flexible consume'
+const keeping = [...storeNames, flexible, 'limiter tryRemoveTokens, one per key in a Map']
 
+const PUBLIC = [1000, 50_000].map(keys => ({ name: `public call, one rule, ${spelled(keys)} keys`, keys }))
+const FOUR_RULES = 'public call, four rules'
+const REFUSAL = 'public call, a refusal'
+const INNER = [1000, 50_000].map(keys => ({ name: `inner store, ${spelled(keys)} keys`, keys }))
+const INNER_REFUSAL = 'inner store, a refusal'
+const PACING = 'pacing jobs that need not wait, 500 at once'
 const BYTES = 'bytes per live key, 1 000 000 keys, beyond its text'
+const unit = 'ns/op'
 
 export const cases = [
-  { name: 'one decision, 1 000 keys', unit: 'ns/op', keys: 1000, subjects: stores },
-  { name: 'one decision, 50 000 keys', unit: 'ns/op', keys: 50_000, subjects: stores },
+  ...PUBLIC.map(one => ({ ...one, unit, subjects: Object.keys(oneRuleCalls) })),
+  { name: FOUR_RULES, unit, keys: 1000, subjects: Object.keys(fourRuleCalls) },
+  { name: REFUSAL, unit, keys: 1000, subjects: Object.keys(refusals) },
   {
-    name: 'a check by four rules',
-    unit: 'ns/op',
-    keys: 1000,
-    subjects: ['diana check, 4 rules', 'rate-limiter-flexible, 4 limiters'],
-  },
-  {
-    name: 'a refusal',
-    unit: 'ns/op',
-    keys: 1000,
-    subjects: ['diana fixed-window', 'diana fixed-window, refusing', 'rate-limiter-flexible, refusing'],
-  },
-  {
-    name: 'pacing jobs that need not wait, 500 at once',
-    unit: 'ns/op',
+    name: PACING,
+    unit,
     atOnce: 500,
     subjects: ['diana RateLimiter.acquire', 'limiter removeTokens', 'bottleneck schedule'],
   },
-  { name: BYTES, unit: 'bytes', keys: 1_000_000, rounds: 1, subjects: stores },
+  ...INNER.map(one => ({ ...one, unit, subjects: storeNames })),
+  {
+    name: INNER_REFUSAL,
+    unit,
+    keys: 1000,
+    subjects: ['diana store, fixed-window', 'diana store, fixed-window, refusing'],
+  },
+  { name: BYTES, unit: 'bytes', keys: 1_000_000, rounds: 1, subjects: keeping },
   ...[1000, 10_000, 100_000, 1_000_000, 10_000_000].map(keys => ({
     name: `growth, ${spelled(keys)} keys`,
-    unit: 'ns/op',
+    unit,
     keys,
     rounds: 1,
     grown: true,
@@ -70,31 +83,33 @@ export const cases = [
   })),
 ]
 
-export const charted = [
-  'one decision, 1 000 keys',
-  'one decision, 50 000 keys',
-  'a check by four rules',
-  'pacing jobs that need not wait, 500 at once',
-  BYTES,
-]
+export const charted = [...PUBLIC.map(({ name }) => name), FOUR_RULES, PACING, BYTES]
 
 /** What design asks for: `ours` must not take more than `times` of what `theirs` takes. */
 export const marks = [
-  ...['one decision, 1 000 keys', 'one decision, 50 000 keys'].flatMap(name => [
-    { case: name, ours: 'diana fixed-window', theirs: 'bare Map', times: 1.5 },
-    { case: name, ours: 'diana fixed-window', theirs: 'express-rate-limit', times: 1 },
-    { case: name, ours: 'diana fixed-window', theirs: 'hono-rate-limiter', times: 1 },
-    { case: name, ours: 'diana fixed-window', theirs: 'rate-limiter-flexible', times: 1 / 3 },
+  ...PUBLIC.flatMap(({ name }) => [
+    { case: name, ours: 'diana decide, fixed-window', theirs: flexible, times: 0.3 },
+    { case: name, ours: 'diana decide, sliding-window', theirs: flexible, times: 0.35 },
   ]),
   {
-    case: 'a check by four rules',
-    ours: 'diana check, 4 rules',
-    theirs: 'rate-limiter-flexible, 4 limiters',
-    times: 1 / 2,
+    case: FOUR_RULES,
+    ours: 'diana check, four rules',
+    theirs: 'rate-limiter-flexible, four consume',
+    times: 0.3,
   },
-  { case: 'a refusal', ours: 'diana fixed-window, refusing', theirs: 'diana fixed-window', times: 1.1 },
-  ...['fixed-window', 'token-bucket'].map(name => ({ case: BYTES, ours: `diana ${name}`, most: 64 })),
-  { case: BYTES, ours: 'diana sliding-window', most: 144 },
+  ...INNER.flatMap(({ name }) => [
+    { case: name, ours: 'diana store, fixed-window', theirs: 'bare Map', times: 1.5 },
+    { case: name, ours: 'diana store, fixed-window', theirs: 'express-rate-limit store', times: 1 },
+    { case: name, ours: 'diana store, fixed-window', theirs: 'hono-rate-limiter store', times: 1 },
+  ]),
+  {
+    case: INNER_REFUSAL,
+    ours: 'diana store, fixed-window, refusing',
+    theirs: 'diana store, fixed-window',
+    times: 1.1,
+  },
+  ...['fixed-window', 'token-bucket'].map(name => ({ case: BYTES, ours: `diana store, ${name}`, most: 64 })),
+  { case: BYTES, ours: 'diana store, sliding-window', most: 144 },
 ]
 
 /** Measures one subject in this process, which does nothing else. */

@@ -39,8 +39,14 @@ export class Limiter {
   }
 
   /** Decides a call and counts it, after any wait that its rules ask for. */
-  async check(call: Call, options?: CheckOptions): Promise<Verdict> {
-    return this.decide(call, options)
+  check(call: Call, options?: CheckOptions): Promise<Verdict> {
+    try {
+      const verdict = this.decide(call, options)
+      // an async function would wait for a promise by another one, three microtasks later
+      return verdict instanceof Promise ? verdict : Promise.resolve(verdict)
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   /**

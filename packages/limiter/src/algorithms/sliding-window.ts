@@ -278,6 +278,8 @@ class SlidingWindow implements Meter {
   /** How many of a segment's calls have surely left the window by now. */
   #left(untilLast: number, calls: number, lead: number): number {
     if (untilLast <= 0) return calls
+    // most segments are too recent, and need no division
+    if (untilLast > calls * this.#gapUs) return 0
     return Math.max(0, calls - Math.floor((lead + untilLast - 1) / this.#gapUs))
   }
 

@@ -9,6 +9,16 @@ const { timeOrigin } = performance
 /** Starts at the wall clock and never steps, whatever is done to the machine's time. */
 export const steadyClock: Clock = () => timeOrigin + performance.now()
 
+const { hrtime } = process
+const [startSeconds, startNs] = hrtime()
+const startUs = Math.round(steadyClock() * 1000) - startSeconds * 1e6 - Math.floor(startNs / 1000)
+
+/** The same in whole microseconds, by the cheapest call that reads it: most of what a decision takes is this. */
+export function steadyMicroseconds(): number {
+  const time = hrtime()
+  return startUs + time[0] * 1e6 + Math.floor(time[1] / 1000)
+}
+
 /** A clock that is behind by less has not been set back; the longest time that a call waits for it. */
 const STEP_US = 1_000_000
 

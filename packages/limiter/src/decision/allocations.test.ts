@@ -7,12 +7,12 @@ import type { RuleOptions } from '../rules/schema/options.ts'
 // Time is noisy and bytes are not. On 64 bits without compressed pointers a word has 8 bytes, an object of n fields 3 + n
 // words, and a number that is no small integer 2.
 const WORD = 8
-/** Fourteen fields, of which three are such numbers, and a list with room for seventeen. */
-const VERDICT = (3 + 14 + 3 * 2 + 4 + 2 + 17) * WORD
-/** Eight fields, of which three are such numbers. */
-const DECISION = (3 + 8 + 3 * 2) * WORD
-/** How long a refused call would have to wait: the few numbers by which a meter works it out, and the one a charge keeps. */
-const DELAY = 3 * 2 * WORD
+/** Sixteen fields, of which three are such numbers. */
+const VERDICT = (3 + 16 + 3 * 2) * WORD
+/** What one level said: seven fields, of which two are such numbers. */
+const LEVEL = (3 + 7 + 2 * 2) * WORD
+/** The outcome of a refused call, eight fields of which two are such numbers; and the few numbers that a meter works it out by. */
+const REFUSAL = (3 + 8 + 2 * 2 + 3 * 2) * WORD
 // the profiler looks at one byte in so many, so it is off by a little
 const SAMPLING_ERROR = 0.03
 
@@ -64,7 +64,7 @@ const calls: Call[] = Array.from({ length: 100 }, (_, i) => {
 
 const LOOSE = '50000000/m'
 const TIGHT = '1/d'
-const delaysIn = (limit: string): number => (limit === TIGHT ? DELAY : 0)
+const refusalIn = (limit: string): number => (limit === TIGHT ? REFUSAL : 0)
 
 async function bytesPerDecision(rules: readonly RuleOptions[], allowed: boolean, most: number): Promise<string> {
   // a number in an array moves without a new one being made
@@ -96,13 +96,13 @@ for (const [outcome, limit] of [
   ['a refusal', TIGHT],
 ] as const) {
   test.each(algorithms)(`${outcome} by one rule allocates its verdict and nothing else: %s`, async algorithm => {
-    const most = (VERDICT + DECISION + delaysIn(limit)) * (1 + SAMPLING_ERROR)
+    const most = (VERDICT + LEVEL + refusalIn(limit)) * (1 + SAMPLING_ERROR)
     const rules = [{ id: 'account', by: 'account', limit, algorithm }]
     expect(await bytesPerDecision(rules, limit === LOOSE, most)).toBe('within bounds')
   })
 
-  test(`${outcome} by four rules allocates one decision more for each rule`, async () => {
-    const most = (VERDICT + 4 * DECISION + delaysIn(limit)) * (1 + SAMPLING_ERROR)
+  test(`${outcome} by four rules allocates one level more for each rule`, async () => {
+    const most = (VERDICT + 4 * LEVEL + refusalIn(limit)) * (1 + SAMPLING_ERROR)
     const rules = [
       { id: 'whole', limit: LOOSE },
       { id: 'account', by: 'account', limit },

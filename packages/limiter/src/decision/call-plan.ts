@@ -7,8 +7,6 @@ import type { NamedRules } from './check-options.ts'
 import type { RuleSelector } from './rule-selector.ts'
 import type { BlockCounters, RuleState } from './rule-state.ts'
 
-const NO_CALL: Call = { method: '', path: '' }
-
 /** How a call is decided, as far as its charges depend on it. */
 export interface PlanOptions extends NamedRules {
   /** Given with the call, so that it may be settled later. */
@@ -32,16 +30,12 @@ export class CallPlan {
   isDenied = false
   /** The number of keys that had been reset when the call came. */
   resetsBefore = 0
-  call: Call = NO_CALL
-  options: PlanOptions | undefined
 
   /** Finds the rules of a call and makes a charge for each. */
   prepare(selector: RuleSelector, call: Call, cost: number, options: PlanOptions | undefined): this {
     const isPlain = selector.isPlain && options?.rule === undefined && options?.after === undefined
     const found = isPlain ? selector.match(call, this.found) : selector.find(call, this.found, options)
     const size = Math.max(0, found)
-    this.call = call
-    this.options = options
     this.isDenied = found < 0
     this.resetsBefore = resetsSoFar()
     this.size = size
@@ -66,8 +60,7 @@ export class CallPlan {
   }
 
   /** Whether the charges cannot be read from the call again: they depend on more than the rules that it matches. */
-  get keepsReceipts(): boolean {
-    const { options } = this
+  keepsReceipts(options: PlanOptions | undefined): boolean {
     if (this.shared.length > 0) return true
     return (
       options !== undefined && (options.cost !== undefined || options.rule !== undefined || options.after !== undefined)
@@ -90,15 +83,11 @@ export class CallPlan {
     this.hasBlocks = true
   }
 
-  /** Keeps nothing of a call that has been decided. */
-  forget(): void {
-    this.call = NO_CALL
-    this.options = undefined
-  }
-
   #nextShared(counter: FleetCounter, table: Table, whenStoreDown: SharedCharge['whenStoreDown']): SharedCharge {
     const charge = sharedCharge(counter, table, whenStoreDown)
-    this.shared.push(charge)
+    // a list that grows by itself takes room for many
+    if (this.shared.length === 0) this.shared = [charge]
+    else this.shared.push(charge)
     return charge
   }
 

@@ -8,7 +8,7 @@ import type { Decision } from '../verdict.ts'
 import { blockCaller } from './blocklist.ts'
 import { CallPlan, type PlanOptions } from './call-plan.ts'
 import type { NamedRules } from './check-options.ts'
-import { PendingVerdict, type PendingVerdictOptions, type Settler } from './pending-verdict.ts'
+import { type DecidedCall, PendingVerdict, type Settler } from './pending-verdict.ts'
 import { type Receipt, receiptsOf, refundCharge } from './receipt.ts'
 import { type CallerLists, type ListedCaller, RuleSelector } from './rule-selector.ts'
 import type { RuleState } from './rule-state.ts'
@@ -17,6 +17,8 @@ import { VerdictBuilder } from './verdict-builder.ts'
 
 /** A denied caller is not asked to come again. */
 const DENIED_STATUS = { denied: 403, ambiguous: 400 } as const
+
+const MAX_IDLE_PLANS = 256
 
 export interface DeciderOptions extends CallerLists {
   readonly rules: readonly RuleState[]
@@ -42,6 +44,8 @@ export class Decider {
   readonly #verdicts: VerdictBuilder
   readonly #counters: Counters
   #plan = new CallPlan()
+  /** Plans of calls that a shared store has answered; a new one would be six lists. */
+  readonly #idlePlans: CallPlan[] = []
 
   constructor(options: DeciderOptions) {
     this.#options = options
@@ -70,61 +74,82 @@ export class Decider {
   /** Decides and counts a call. */
   take(call: Call, cost: number, now: number, options?: PlanOptions): PendingVerdict | Promise<PendingVerdict> {
     const plan = this.#plan.prepare(this.#selector, call, cost, options)
-    return plan.shared.length === 0 ? this.#takeLocal(plan, now) : this.#takeShared(plan, now)
+    return plan.shared.length === 0
+      ? this.#takeLocal(plan, call, now, options)
+      : this.#takeShared(plan, call, now, options)
   }
 
   /** The same, by those rules only that are counted in this process. */
   takeLocal(call: Call, cost: number, now: number, options?: PlanOptions): PendingVerdict {
-    return this.#takeLocal(this.#plan.prepare(this.#selector, call, cost, options), now)
+    return this.#takeLocal(this.#plan.prepare(this.#selector, call, cost, options), call, now, options)
   }
 
   /** Decides a call and counts nothing. */
   look(call: Call, cost: number, now: number, options?: PlanOptions): PendingVerdict | Promise<PendingVerdict> {
     const plan = this.#plan.prepare(this.#selector, call, cost, options)
-    return plan.shared.length === 0 ? this.#lookLocal(plan, now) : this.#lookShared(plan, now)
+    return plan.shared.length === 0 ? this.#lookLocal(plan, call, now) : this.#lookShared(plan, call, now)
   }
 
   /** The same, by those rules only that are counted in this process. */
   lookLocal(call: Call, cost: number, now: number, options?: PlanOptions): PendingVerdict {
-    return this.#lookLocal(this.#plan.prepare(this.#selector, call, cost, options), now)
+    return this.#lookLocal(this.#plan.prepare(this.#selector, call, cost, options), call, now)
   }
 
-  #takeLocal(plan: CallPlan, now: number): PendingVerdict {
-    if (plan.isDenied) return this.#deny(plan, now)
+  #takeLocal(plan: CallPlan, call: Call, now: number, options: PlanOptions | undefined): PendingVerdict {
+    if (plan.isDenied) return this.#deny(call, now)
     const allowed = this.#options.store.take(plan.local, plan.locals, now)
-    const verdict = this.#verdicts.build(plan, now, allowed, true)
+    const verdict = this.#verdicts.build(plan, call, options, now, allowed, true)
     if (plan.hasBlocks && !allowed) this.#block(plan, verdict)
     return verdict
   }
 
-  #lookLocal(plan: CallPlan, now: number): PendingVerdict {
-    if (plan.isDenied) return this.#denial(plan, now)
-    return this.#verdicts.build(plan, now, this.#options.store.look(plan.local, plan.locals, now), false)
+  #lookLocal(plan: CallPlan, call: Call, now: number): PendingVerdict {
+    if (plan.isDenied) return this.#denial(call, now)
+    const allowed = this.#options.store.look(plan.local, plan.locals, now)
+    return this.#verdicts.build(plan, call, undefined, now, allowed, false)
   }
 
-  async #lookShared(plan: CallPlan, now: number): Promise<PendingVerdict> {
-    this.#plan = new CallPlan()
+  async #lookShared(plan: CallPlan, call: Call, now: number): Promise<PendingVerdict> {
+    this.#keepPlan()
     const isAllowedHere = this.#options.store.look(plan.local, plan.locals, now)
-    const allowed = await this.#options.shared!.look(plan.shared, now)
-    return this.#verdicts.build(plan, now, isAllowedHere && allowed, false)
+    const allowed = (await this.#options.shared!.look(plan.shared, now)) && isAllowedHere
+    const verdict = this.#verdicts.build(plan, call, undefined, now, allowed, false)
+    this.#freePlan(plan)
+    return verdict
   }
 
   /**
    * What this process counts is taken first, so that no other call can take it meanwhile, and refunded if the shared store
    * refuses. A call that this process refuses does not ask the shared store.
    */
-  async #takeShared(plan: CallPlan, now: number): Promise<PendingVerdict> {
+  async #takeShared(
+    plan: CallPlan,
+    call: Call,
+    now: number,
+    options: PlanOptions | undefined,
+  ): Promise<PendingVerdict> {
     const { store, shared } = this.#options
-    this.#plan = new CallPlan()
+    this.#keepPlan()
     const isAllowedHere = store.take(plan.local, plan.locals, now)
     const allowed = isAllowedHere && (await shared!.take(plan.shared, now))
     if (isAllowedHere) {
       if (!allowed) this.#refundLocal(plan, now)
       this.#reportShared(plan)
     }
-    const verdict = this.#verdicts.build(plan, now, allowed, true, isAllowedHere ? this.#options.now() : now)
+    const answeredAt = isAllowedHere ? this.#options.now() : now
+    const verdict = this.#verdicts.build(plan, call, options, now, allowed, true, answeredAt)
     if (plan.hasBlocks && !allowed) this.#block(plan, verdict)
+    this.#freePlan(plan)
     return verdict
+  }
+
+  /** The plan of this call is in use until a store has answered: the next call gets another one. */
+  #keepPlan(): void {
+    this.#plan = this.#idlePlans.pop() ?? new CallPlan()
+  }
+
+  #freePlan(plan: CallPlan): void {
+    if (this.#idlePlans.length < MAX_IDLE_PLANS) this.#idlePlans.push(plan)
   }
 
   #refundLocal(plan: CallPlan, now: number): void {
@@ -154,22 +179,22 @@ export class Decider {
     }
   }
 
-  #deny(plan: CallPlan, now: number): PendingVerdict {
+  #deny(call: Call, now: number): PendingVerdict {
     const { deniedBy } = this.#selector
-    tallyRefusalBy(deniedBy, deniedBy?.rule.key(plan.call) ?? '', this.#counters)
-    return this.#denial(plan, now)
+    tallyRefusalBy(deniedBy, deniedBy?.rule.key(call) ?? '', this.#counters)
+    return this.#denial(call, now)
   }
 
-  #denial({ call }: CallPlan, now: number): PendingVerdict {
+  #denial(call: Call, now: number): PendingVerdict {
     const { deniedBy, deniedAs: reason } = this.#selector
     const answer = { ...(deniedBy?.rule.answer ?? this.#options.answer), status: DENIED_STATUS[reason] }
-    const refusal = { allowed: false, rule: deniedBy?.rule.id, reason, answer, retryAfterMs: Number.POSITIVE_INFINITY }
-    const rest = { waitMs: 0, decisions: [], holds: false, receipts: [], exhaustedRule: undefined, resetsBefore: 0 }
-    return new PendingVerdict({ ...refusal, ...rest, call, now }, this.#settler)
+    const refused = { allowed: false, rule: deniedBy?.rule.id, reason, answer, retryAfterMs: Number.POSITIVE_INFINITY }
+    const outcome = { ...refused, waitMs: 0, holds: false, exhaustedRule: undefined }
+    return new PendingVerdict(outcome, this.#settler, call, now, 0, undefined, [])
   }
 
   /** The charges of a call that passed at once: of shadow rules, only those that had room for it. */
-  #receiptsAgain({ call, now, resetsBefore, decisions }: PendingVerdictOptions): Receipt[] {
+  #receiptsAgain({ call, now, resetsBefore, decisions }: DecidedCall): Receipt[] {
     const full = new Set(decisions.filter(decision => !decision.allowed).map(({ rule }) => rule))
     return this.meets(call).flatMap(state => {
       if (full.has(state.rule.id)) return []
@@ -180,10 +205,7 @@ export class Decider {
   }
 
   /** Counts a refunded call as one that did not pass, and returns what its rules decide now. */
-  #decisionsAfterRefund({
-    call,
-    decisions,
-  }: PendingVerdictOptions): readonly Decision[] | Promise<readonly Decision[]> {
+  #decisionsAfterRefund({ call, decisions }: DecidedCall): readonly Decision[] | Promise<readonly Decision[]> {
     const ids = [...new Set(decisions.map(({ rule }) => rule))]
     const shadowed = new Set(decisions.filter(({ allowed }) => !allowed).map(({ rule }) => rule))
     for (const { rule, tally } of this.rules) if (ids.includes(rule.id)) tally.undoPass(shadowed.has(rule.id))

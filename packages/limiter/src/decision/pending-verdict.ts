@@ -1,3 +1,4 @@
+import type { Meter } from '../algorithms/algorithm.ts'
 import type { Call } from '../call.ts'
 import { DianaError } from '../errors.ts'
 import type { CompiledRule } from '../rules/compile.ts'
@@ -5,6 +6,15 @@ import type { Answer } from '../rules/rule.ts'
 import type { Decision, Outcome, Reason, Verdict } from '../verdict.ts'
 import type { Receipt, Refunded } from './receipt.ts'
 import type { RuleState } from './rule-state.ts'
+
+/** A call that was decided, with what is needed to find its charges again. */
+export interface DecidedCall {
+  readonly call: Call
+  readonly now: number
+  /** The number of keys that had been reset by then. */
+  readonly resetsBefore: number
+  readonly decisions: readonly Decision[]
+}
 
 /** Changes what a call was charged, once it has been decided. */
 export interface Settler {
@@ -17,29 +27,36 @@ export interface Settler {
   /** Refunds all charges; returns the decisions as they are then. */
   refund(
     receipts: readonly Receipt[],
-    options: PendingVerdictOptions,
+    decided: DecidedCall,
     which: Refunded,
   ): readonly Decision[] | Promise<readonly Decision[]>
   /** The charges of a call that passed at once, read from the call again: most calls are never settled, and keep no receipts. */
-  receiptsOf(options: PendingVerdictOptions): readonly Receipt[]
+  receiptsOf(decided: DecidedCall): readonly Receipt[]
 }
 
-export interface PendingVerdictOptions {
+/** What one level of a rule said of a call, and what the next one did. */
+export interface LevelAnswer {
+  readonly rule: CompiledRule
+  readonly meter: Meter
+  readonly level: number
+  readonly remaining: number
+  /** Until all of the limit is left. */
+  readonly resetUs: number
+  /** By how much the call came too early; not above 0 if it may pass. */
+  readonly lateUs: number
+  readonly next: LevelAnswer | undefined
+}
+
+/** What a verdict says of the call as a whole. */
+export interface VerdictOutcome {
   readonly allowed: boolean
   readonly rule: string | undefined
   readonly reason: Reason | undefined
   readonly waitMs: number
   readonly retryAfterMs: number
-  readonly decisions: readonly Decision[]
   readonly answer: Answer
   readonly holds: boolean
-  /** What was charged; undefined if it can be read from the call again: 1 by each rule that it matches, at `now`. */
-  readonly receipts: readonly Receipt[] | undefined
   readonly exhaustedRule: RuleState | undefined
-  readonly call: Call
-  readonly now: number
-  /** The number of keys that had been reset by then. */
-  readonly resetsBefore: number
 }
 
 const RUNNING = 0
@@ -55,7 +72,6 @@ export class PendingVerdict implements Verdict {
   readonly reason: Reason | undefined
   readonly waitMs: number
   readonly retryAfterMs: number
-  readonly decisions: readonly Decision[]
   readonly answer: Answer
   readonly holds: boolean
   readonly #exhaustedRule: RuleState | undefined
@@ -63,25 +79,44 @@ export class PendingVerdict implements Verdict {
   readonly #call: Call
   readonly #now: number
   readonly #resetsBefore: number
+  readonly #levels: LevelAnswer | undefined
+  #decisions: readonly Decision[] | undefined
   #receipts: readonly Receipt[] | undefined
   #stage = RUNNING
 
-  constructor(options: PendingVerdictOptions, settler: Settler) {
-    this.allowed = options.allowed
-    this.rule = options.rule
-    this.reason = options.reason
-    this.waitMs = options.waitMs
-    this.retryAfterMs = options.retryAfterMs
-    this.decisions = options.decisions
-    this.answer = options.answer
-    this.holds = options.allowed && options.holds
-    // the options are not kept: V8 allocates nothing for an object that goes no further
-    this.#exhaustedRule = options.exhaustedRule
+  /**
+   * `levels` is what the first level of the first rule said. `receipts` is what was charged; undefined if it can be read from the
+   * call again: 1 by each rule that it matches, at `now`. An object of these would be allocated for every call.
+   */
+  constructor(
+    outcome: VerdictOutcome,
+    settler: Settler,
+    call: Call,
+    now: number,
+    resetsBefore: number,
+    levels: LevelAnswer | undefined,
+    receipts: readonly Receipt[] | undefined,
+  ) {
+    this.allowed = outcome.allowed
+    this.rule = outcome.rule
+    this.reason = outcome.reason
+    this.waitMs = outcome.waitMs
+    this.retryAfterMs = outcome.retryAfterMs
+    this.answer = outcome.answer
+    this.holds = outcome.holds
+    this.#exhaustedRule = outcome.exhaustedRule
     this.#settler = settler
-    this.#call = options.call
-    this.#now = options.now
-    this.#resetsBefore = options.resetsBefore
-    this.#receipts = options.receipts
+    this.#call = call
+    this.#now = now
+    this.#resetsBefore = resetsBefore
+    this.#levels = levels
+    this.#receipts = receipts
+  }
+
+  /** Made when they are first read: most callers of `decide` ask only whether a call may pass. */
+  get decisions(): readonly Decision[] {
+    this.#decisions ??= decisionsOf(this.#levels)
+    return this.#decisions
   }
 
   /** Whether the call waits neither for its moment nor for a concurrency slot. */
@@ -101,13 +136,14 @@ export class PendingVerdict implements Verdict {
 
   /** The same verdict after a wait of `waitMs`. */
   afterWait(receipts: readonly Receipt[], waitMs: number): PendingVerdict {
-    return new PendingVerdict({ ...this.#toOptions(), receipts, waitMs }, this.#settler)
+    const outcome = { ...this, exhaustedRule: this.#exhaustedRule, waitMs }
+    return this.#with(outcome, receipts)
   }
 
   /** A refusal by one rule, whatever the other rules decide. */
   refusedBy(rule: CompiledRule, reason: Reason): PendingVerdict {
-    const refused = { allowed: false, rule: rule.id, reason, answer: rule.answer, exhaustedRule: undefined }
-    return new PendingVerdict({ ...this.#toOptions(), ...refused }, this.#settler)
+    const refused = { allowed: false, rule: rule.id, reason, answer: rule.answer, holds: false }
+    return this.#with({ ...this, ...refused, exhaustedRule: undefined }, this.#receipts)
   }
 
   release(): void {
@@ -121,18 +157,18 @@ export class PendingVerdict implements Verdict {
       throw new DianaError('BAD_CALL', `cost must be a whole number of 0 or more, not ${String(actualCost)}`)
     }
     if (!this.allowed) return
-    const receipts = this.#receipts ?? this.#settler.receiptsOf(this.#toOptions())
+    const receipts = this.#receipts ?? this.#settler.receiptsOf(this.#decided())
     this.#receipts = this.#settler.settle(receipts, actualCost)
   }
 
   refund(): readonly Decision[] | Promise<readonly Decision[]> {
     if (!this.allowed || this.#stage === REFUNDED) return this.decisions
     const which = this.#stage === RUNNING ? 'all' : 'passed'
-    const options = this.#toOptions()
-    const receipts = this.#receipts ?? this.#settler.receiptsOf(options)
+    const decided = this.#decided()
+    const receipts = this.#receipts ?? this.#settler.receiptsOf(decided)
     this.#stage = REFUNDED
     this.#receipts = NOTHING
-    return this.#settler.refund(receipts, options, which)
+    return this.#settler.refund(receipts, decided, which)
   }
 
   end(outcome: Outcome = {}): void {
@@ -143,8 +179,38 @@ export class PendingVerdict implements Verdict {
     if (outcome.cost !== undefined) this.settle(outcome.cost)
   }
 
-  #toOptions(): PendingVerdictOptions {
-    const options = { call: this.#call, now: this.#now, resetsBefore: this.#resetsBefore, receipts: this.#receipts }
-    return { ...this, ...options, exhaustedRule: this.#exhaustedRule }
+  /** What JSON and `console.log` show: the decisions, too. */
+  toJSON(): Omit<Verdict, 'release' | 'settle' | 'refund' | 'end'> {
+    return { ...this, decisions: this.decisions }
   }
+
+  #decided(): DecidedCall {
+    return { call: this.#call, now: this.#now, resetsBefore: this.#resetsBefore, decisions: this.decisions }
+  }
+
+  #with(outcome: VerdictOutcome, receipts: readonly Receipt[] | undefined): PendingVerdict {
+    const [call, now, resetsBefore] = [this.#call, this.#now, this.#resetsBefore]
+    return new PendingVerdict(outcome, this.#settler, call, now, resetsBefore, this.#levels, receipts)
+  }
+}
+
+function decisionsOf(levels: LevelAnswer | undefined): readonly Decision[] {
+  const decisions: Decision[] = []
+  for (let one = levels; one !== undefined; one = one.next) {
+    const { rule, meter, level, remaining, resetUs, lateUs } = one
+    const { count, periodMs } = rule.limits[level]!
+    // a bucket larger than what its rate brings in a period is shown with the time in which it fills
+    const isLarger = meter.most !== undefined && meter.most > count
+    decisions.push({
+      rule: rule.id,
+      limit: isLarger ? meter.most! : count,
+      periodMs: isLarger ? (periodMs * meter.most!) / count : periodMs,
+      allowed: lateUs <= 0,
+      shadow: !rule.enforced,
+      remaining,
+      resetAfterMs: resetUs / 1000,
+      retryAfterMs: lateUs <= 0 ? 0 : lateUs / 1000,
+    })
+  }
+  return decisions
 }

@@ -43,14 +43,16 @@ export function receiptsOf(
     if (cost === 0 || !fits) continue
     const state = found[i]!
     const { settles } = state.rule
-    const receipt = { state, key, cost, slot, moment: now + wait, passAt: now + wait, resetsBefore, settles }
-    if (charge.kind === 'local') receipts.push(receipt)
-    else if (charge.countedBy === 'fleet') {
-      receipts.push({ ...receipt, passAt: answeredAt + wait, refund: refundIn(shared!, charge) })
-    } else if (charge.countedBy === 'memory') {
+    const moment = now + wait
+    let passAt = moment
+    let refund: Receipt['refund']
+    if (charge.kind === 'shared') {
+      if (charge.countedBy === 'nobody') continue
+      if (charge.countedBy === 'fleet') passAt = answeredAt + wait
       // a slot that is held in this process may have moved to the store by the time it is released
-      receipts.push(charge.counter.needsRelease ? { ...receipt, refund: refundIn(shared!, charge) } : receipt)
+      if (charge.countedBy === 'fleet' || charge.counter.needsRelease) refund = refundIn(shared!, charge)
     }
+    receipts.push({ state, key, cost, slot, moment, passAt, resetsBefore, settles, refund })
   }
   return receipts
 }

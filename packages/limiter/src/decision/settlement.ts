@@ -2,7 +2,7 @@ import type { CompositeStore } from '../distributed/composite-store.ts'
 import { localCharge, type MemoryStore } from '../stores/memory/memory-store.ts'
 import { sharedCharge } from '../stores/shared-charge.ts'
 import type { Decision } from '../verdict.ts'
-import type { PendingVerdictOptions, Settler } from './pending-verdict.ts'
+import type { DecidedCall, Settler } from './pending-verdict.ts'
 import { type Receipt, type Refunded, refundCharge } from './receipt.ts'
 
 export interface SettlementOptions {
@@ -12,9 +12,9 @@ export interface SettlementOptions {
   /** Refunds the levels of charges that `which` names. */
   readonly onRelease: (receipts: readonly Receipt[], which: Refunded) => void
   /** The charges of a call, read from it again. */
-  readonly receiptsOf: (options: PendingVerdictOptions) => readonly Receipt[]
+  readonly receiptsOf: (decided: DecidedCall) => readonly Receipt[]
   /** What the rules of refunded decisions decide now. */
-  readonly onRefund: (options: PendingVerdictOptions) => readonly Decision[] | Promise<readonly Decision[]>
+  readonly onRefund: (decided: DecidedCall) => readonly Decision[] | Promise<readonly Decision[]>
 }
 
 /**
@@ -60,9 +60,9 @@ export function createSettler({ store, shared, now, onRelease, receiptsOf, onRef
 
   return {
     release: receipts => onRelease(receipts, 'held'),
-    refund(receipts, options, which) {
+    refund(receipts, decided, which) {
       onRelease(receipts.toReversed(), which)
-      return onRefund(options)
+      return onRefund(decided)
     },
     receiptsOf,
     settle: (receipts, actualCost) => receipts.map(receipt => settleOne(receipt, actualCost)),

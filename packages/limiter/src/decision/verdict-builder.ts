@@ -1,10 +1,13 @@
+import type { Meter } from '../algorithms/algorithm.ts'
+import type { Call } from '../call.ts'
 import { isFunctionName } from '../dimensions/reading/given-functions.ts'
 import type { CompositeStore } from '../distributed/composite-store.ts'
+import type { CompiledRule } from '../rules/compile.ts'
 import type { Answer } from '../rules/rule.ts'
 import { type Counters, isDegraded, tallyRefusal } from '../stats/counters.ts'
-import type { Decision, Reason } from '../verdict.ts'
-import type { CallPlan } from './call-plan.ts'
-import { PendingVerdict, type Settler } from './pending-verdict.ts'
+import type { Reason } from '../verdict.ts'
+import type { CallPlan, PlanOptions } from './call-plan.ts'
+import { type LevelAnswer, PendingVerdict, type Settler, type VerdictOutcome } from './pending-verdict.ts'
 import { type Receipt, receiptsOf } from './receipt.ts'
 import type { RuleState } from './rule-state.ts'
 
@@ -23,138 +26,138 @@ const NO_RECEIPTS: readonly Receipt[] = []
 export class VerdictBuilder {
   readonly #options: VerdictBuilderOptions
   readonly #settler: Settler
+  /** Whether the end of any call matters. */
   readonly #hasEndings: boolean
   readonly #hasCosts: boolean
   /** Whether any rule counts by a function of the program, which may return another value later. */
   readonly #hasFunctions: boolean
-  #decisions: Decision[] = []
+  /** The outcome of a call for which every rule has room at once. */
+  readonly #passed: VerdictOutcome
   /** The rule that refuses: of several, the one that takes longest to let the call pass. */
   #binding: RuleState | undefined
   #reason: Reason | undefined
   #retryUs = 0
-  #waitUs = 0
-  #holds = false
   /** Whether nothing but concurrency slots is missing, for which calls may wait. */
   #lacksOnlySlots = false
-  #isShadowed = false
-  #isDegraded = false
 
   constructor(options: VerdictBuilderOptions, settler: Settler) {
     this.#options = options
     this.#settler = settler
-    this.#hasEndings = options.rules.some(({ rule }) => rule.countWhen !== undefined)
+    this.#hasEndings = options.rules.some(({ rule }) => endMatters(rule))
     this.#hasCosts = options.rules.some(({ rule }) => rule.cost !== undefined)
     this.#hasFunctions = options.rules.some(({ rule }) => rule.by.some(isFunctionName))
+    this.#passed = {
+      allowed: true,
+      rule: undefined,
+      reason: undefined,
+      waitMs: 0,
+      retryAfterMs: 0,
+      answer: options.answer,
+      holds: false,
+      exhaustedRule: undefined,
+    }
   }
 
-  /** `answeredAt` is when a shared store answered: it counts waits from when it decided, which was earlier. */
-  build(plan: CallPlan, now: number, allowed: boolean, counted: boolean, answeredAt: number = now): PendingVerdict {
-    const { size, charges, found } = plan
-    const passes = allowed && counted
-    this.#reset(allowed)
-    let keepsReceipts = this.#hasFunctions || plan.keepsReceipts
-    for (let i = 0; i < size; i++) {
+  /**
+   * `counted` says whether the charges of an allowed call were counted, `answeredAt` when a shared store answered: it counts
+   * waits from when it decided, which was earlier. An object of these would be allocated for every call.
+   */
+  build(
+    plan: CallPlan,
+    call: Call,
+    options: PlanOptions | undefined,
+    now: number,
+    allowed: boolean,
+    counted: boolean,
+    answeredAt: number = now,
+  ): PendingVerdict {
+    const { size, charges, found, resetsBefore } = plan
+    const passes = counted && allowed
+    let hasRoom = allowed && !this.#hasEndings && !plan.hasBlocks
+    let levels: LevelAnswer | undefined
+    for (let i = size - 1; i >= 0; i--) {
       const charge = charges[i]!
       // a call that this process refuses does not ask the shared store
       if (charge.delays.length === 0) continue
+      if (!charge.fits || charge.wait > 0 || charge.kind === 'shared') hasRoom = false
       const state = found[i]!
-      if (passes) this.#tallyPass(state, charge)
-      if (charge.enforced && charge.wait > this.#waitUs) this.#waitUs = charge.wait
-      if (this.#hasEndings && state.rule.countWhen !== undefined) this.#holds = true
-      keepsReceipts ||= this.#hasCosts && state.rule.cost !== undefined
-      this.#addLevels(state, charge, plan.hasBlocks ? plan.blockedUs(i) : 0, counted)
+      if (passes) state.tally.allowed++
+      levels = this.#addLevels(state, charge, plan.hasBlocks ? plan.blockedUs(i) : 0, levels)
     }
-    if (counted) this.#tallyCall(plan, passes)
-    keepsReceipts ||= this.#holds || this.#waitUs > 0
-    const binding = this.#binding
-    const receipts = !passes
-      ? NO_RECEIPTS
-      : keepsReceipts
-        ? receiptsOf(plan, now, answeredAt, this.#options.shared)
-        : undefined
-    const verdict = new PendingVerdict(
-      {
-        allowed,
-        rule: binding?.rule.id,
-        reason: this.#reason,
-        waitMs: allowed ? this.#waitUs / 1000 : 0,
-        retryAfterMs: this.#retryUs / 1000,
-        decisions: this.#decisions,
-        answer: binding?.rule.answer ?? this.#options.answer,
-        holds: this.#holds,
-        receipts,
-        exhaustedRule: this.#lacksOnlySlots ? binding : undefined,
-        call: plan.call,
-        now,
-        resetsBefore: plan.resetsBefore,
-      },
-      this.#settler,
-    )
-    plan.forget()
-    return verdict
+    const outcome = hasRoom ? this.#passed : this.#weigh(plan, allowed, counted)
+    if (counted) this.#tallyCall(plan, options?.after !== undefined, outcome)
+    const keeps = passes && this.#keepsReceipts(plan, options, outcome)
+    const receipts = keeps ? receiptsOf(plan, now, answeredAt, this.#options.shared) : passes ? undefined : NO_RECEIPTS
+    return new PendingVerdict(outcome, this.#settler, call, now, resetsBefore, levels, receipts)
   }
 
-  #reset(allowed: boolean): void {
-    this.#decisions = []
+  /** Puts what the levels of a rule say before what those of later rules do. */
+  #addLevels(
+    { rule, tally }: RuleState,
+    charge: PlannedCharge,
+    blockedUs: number,
+    later: LevelAnswer | undefined,
+  ): LevelAnswer | undefined {
+    const meters = metersOf(rule, charge)
+    const { tracksLoads } = this.#options.counters
+    let levels = later
+    for (let level = meters.length - 1; level >= 0; level--) {
+      const meter = meters[level]!
+      const remaining = blockedUs > 0 ? 0 : charge.remaining[level]!
+      if (tracksLoads && remaining < tally.least[level]!) tally.least[level] = remaining
+      const lateUs = lateUsOf(charge, level, meter, blockedUs)
+      levels = { rule, meter, level, remaining, resetUs: charge.resets[level]!, lateUs, next: levels }
+    }
+    return levels
+  }
+
+  /** Works out the outcome of a call that some rule refuses, lets wait, only watches, or whose end matters. */
+  #weigh(plan: CallPlan, allowed: boolean, counted: boolean): VerdictOutcome {
+    const { size, charges, found } = plan
     this.#binding = undefined
     this.#reason = undefined
     this.#retryUs = 0
-    this.#waitUs = 0
-    this.#holds = false
     this.#lacksOnlySlots = !allowed
-    this.#isShadowed = false
-    this.#isDegraded = false
+    let waitUs = 0
+    let holds = false
+    for (let i = 0; i < size; i++) {
+      const charge = charges[i]!
+      if (charge.delays.length === 0) continue
+      const state = found[i]!
+      if (charge.enforced && charge.wait > waitUs) waitUs = charge.wait
+      if (this.#hasEndings && endMatters(state.rule)) holds = true
+      if (counted && allowed) tallyPass(state, charge)
+      if (charge.enforced) this.#weighLevels(state, charge, plan.blockedUs(i), counted)
+    }
+    const binding = this.#binding as RuleState | undefined
+    return {
+      allowed,
+      rule: binding?.rule.id,
+      reason: this.#reason,
+      waitMs: allowed ? waitUs / 1000 : 0,
+      retryAfterMs: this.#retryUs / 1000,
+      answer: binding?.rule.answer ?? this.#options.answer,
+      holds: allowed && holds,
+      exhaustedRule: this.#lacksOnlySlots ? binding : undefined,
+    }
   }
 
-  #tallyPass({ tally, counter }: RuleState, charge: PlannedCharge): void {
-    tally.allowed++
-    if (charge.wait > 0 && charge.enforced) tally.waited++
-    if (!charge.fits) {
-      tally.shadowRefused++
-      this.#isShadowed = true
-    }
-    if (counter && isDegraded(charge)) {
-      tally.degradedAllowed++
-      this.#isDegraded = true
-    }
-  }
-
-  #addLevels(state: RuleState, charge: PlannedCharge, blockedUs: number, counted: boolean): void {
-    const { rule, tally } = state
-    const { enforced } = charge
-    // one process's share of a limit may let calls wait for less long
-    const { meters } = charge.kind === 'shared' && charge.countedBy === 'memory' ? charge.table : rule
-    const { tracksLoads } = this.#options.counters
+  #weighLevels(state: RuleState, charge: PlannedCharge, blockedUs: number, counted: boolean): void {
+    const { rule } = state
+    const meters = metersOf(rule, charge)
     for (let level = 0; level < meters.length; level++) {
       const meter = meters[level]!
       const delay = charge.delays[level]!
+      const lateUs = lateUsOf(charge, level, meter, blockedUs)
+      if (lateUs <= 0) continue
       const over = delay - (charge.mayWait ? meter.maxWaitUs : 0)
-      const lateUs = over > blockedUs ? over : blockedUs
-      const remaining = blockedUs > 0 ? 0 : charge.remaining[level]!
-      if (tracksLoads && remaining < tally.least[level]!) tally.least[level] = remaining
-      if (meter.needsRelease) this.#holds = true
-      const { count, periodMs } = rule.limits[level]!
-      if (lateUs > 0 && enforced) {
-        // a call that needs more slots than the rule has never gets them by waiting
-        const waitsForSlots = meter.needsRelease && rule.queueSize > 0 && charge.cost <= count
-        if (!waitsForSlots || blockedUs > 0) this.#lacksOnlySlots = false
-        // a caller over the limit is blocked from now on, unless they are blocked already
-        const blockUs = over > 0 && counted && blockedUs === 0 ? (rule.blockMs ?? 0) * 1000 : 0
-        const reason = blockedUs >= over ? 'blocked' : delay <= meter.maxWaitUs ? 'queue-full' : 'limit'
-        this.#refuse(state, blockUs > lateUs ? blockUs : lateUs, reason)
-      }
-      // a bucket larger than what its rate brings in a period is shown with the time in which it fills
-      const isLarger = meter.most !== undefined && meter.most > count
-      this.#decisions.push({
-        rule: rule.id,
-        limit: isLarger ? meter.most! : count,
-        periodMs: isLarger ? (periodMs * meter.most!) / count : periodMs,
-        allowed: lateUs <= 0,
-        shadow: !enforced,
-        remaining,
-        resetAfterMs: charge.resets[level]! / 1000,
-        retryAfterMs: lateUs <= 0 ? 0 : lateUs / 1000,
-      })
+      // a call that needs more slots than the rule has never gets them by waiting
+      const waitsForSlots = meter.needsRelease && rule.queueSize > 0 && charge.cost <= rule.limits[level]!.count
+      if (!waitsForSlots || blockedUs > 0) this.#lacksOnlySlots = false
+      // a caller over the limit is blocked from now on, unless they are blocked already
+      const blockUs = over > 0 && counted && blockedUs === 0 ? (rule.blockMs ?? 0) * 1000 : 0
+      const reason = blockedUs >= over ? 'blocked' : delay <= meter.maxWaitUs ? 'queue-full' : 'limit'
+      this.#refuse(state, blockUs > lateUs ? blockUs : lateUs, reason)
     }
   }
 
@@ -166,19 +169,57 @@ export class VerdictBuilder {
     this.#reason = reason
   }
 
-  #tallyCall(plan: CallPlan, passes: boolean): void {
+  /** Whether what a call was charged cannot be read from the call again. */
+  #keepsReceipts(plan: CallPlan, options: PlanOptions | undefined, { holds, waitMs }: VerdictOutcome): boolean {
+    if (this.#hasFunctions || holds || waitMs > 0 || plan.keepsReceipts(options)) return true
+    if (this.#hasCosts) for (let i = 0; i < plan.size; i++) if (plan.found[i]!.rule.cost !== undefined) return true
+    return false
+  }
+
+  #tallyCall(plan: CallPlan, isRepeated: boolean, outcome: VerdictOutcome): void {
     const { counters } = this.#options
-    if (!passes) {
+    const { total } = counters
+    if (!outcome.allowed) {
       // a call that only lacks a slot waits in the queue, and is counted when that ends
-      if (!(this.#lacksOnlySlots && this.#binding)) tallyRefusal(plan, this.#binding, counters)
+      if (outcome.exhaustedRule === undefined) tallyRefusal(plan, this.#binding, counters)
       return
     }
     // a request that several filters decide is one call
-    if (plan.options?.after !== undefined) return
-    const { total } = counters
+    if (isRepeated) return
     total.allowed++
-    if (this.#waitUs > 0) total.waited++
-    if (this.#isShadowed) total.shadowRefused++
-    if (this.#isDegraded) total.degradedAllowed++
+    if (outcome === this.#passed) return
+    const { size, charges } = plan
+    let isShadowed = false
+    let isDecidedHere = false
+    for (let i = 0; i < size; i++) {
+      if (!charges[i]!.fits) isShadowed = true
+      if (isDegraded(charges[i]!)) isDecidedHere = true
+    }
+    if (outcome.waitMs > 0) total.waited++
+    if (isShadowed) total.shadowRefused++
+    if (isDecidedHere) total.degradedAllowed++
   }
+}
+
+/** One process's share of a limit may let calls wait for less long. */
+function metersOf(rule: CompiledRule, charge: PlannedCharge): readonly Meter[] {
+  return charge.kind === 'shared' && charge.countedBy === 'memory' ? charge.table.meters : rule.meters
+}
+
+/** By how much a level would keep the call longer than it may wait, or its caller is blocked; not above 0 if it passes. */
+function lateUsOf({ delays, mayWait }: PlannedCharge, level: number, meter: Meter, blockedUs: number): number {
+  const over = delays[level]! - (mayWait ? meter.maxWaitUs : 0)
+  return over > blockedUs ? over : blockedUs
+}
+
+/** Whether calls of a rule hold a concurrency slot, or are counted by how they end. */
+function endMatters({ countWhen, meters }: CompiledRule): boolean {
+  return countWhen !== undefined || meters.some(meter => meter.needsRelease)
+}
+
+/** Counts for a rule what was special about a call that passed. */
+function tallyPass({ tally, counter }: RuleState, charge: PlannedCharge): void {
+  if (charge.wait > 0 && charge.enforced) tally.waited++
+  if (!charge.fits) tally.shadowRefused++
+  if (counter && isDegraded(charge)) tally.degradedAllowed++
 }

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import type { Algorithm } from '../algorithms/algorithm.ts'
-import { type Clock, inMicroseconds, steadyClock } from '../common/clock.ts'
+import { type Clock, inMicroseconds, steadyMicroseconds } from '../common/clock.ts'
 import { warnOfEach, warnOnce } from '../common/warn-once.ts'
 import { Decider } from '../decision/decider.ts'
 import { refundCharge } from '../decision/receipt.ts'
@@ -80,7 +80,7 @@ export class Engine {
 
   constructor(options: EngineOptions) {
     this.options = options
-    this.now = inMicroseconds(options.clock ?? steadyClock)
+    this.now = options.clock ? inMicroseconds(options.clock) : steadyMicroseconds
     this.store = new MemoryStore({ maxKeys: options.maxKeys })
     this.shared = createSharedStores(options, options.document, {
       memory: this.store,

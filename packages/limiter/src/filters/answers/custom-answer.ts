@@ -24,7 +24,8 @@ export function customRefusal(verdict: Verdict, nowMs: number, custom: CustomAns
     throw new DianaError('BAD_CALL', `onRefused gave the status ${String(status)}: give one from 200 to 599`)
   }
   const answer = { ...verdict.answer, status, ...(body !== undefined && { body, contentType }) }
-  const own = refusal({ ...verdict, answer }, nowMs)
+  const { rule, reason, retryAfterMs, decisions } = verdict
+  const own = refusal({ rule, reason, retryAfterMs, decisions, answer }, nowMs)
   const further = Object.entries(headers)
   for (const [name, value] of further) {
     validateHeaderName(name)

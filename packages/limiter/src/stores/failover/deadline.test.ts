@@ -1,3 +1,4 @@
+import { Session } from 'node:inspector/promises'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { Deadline, type PendingAnswer, TooLate, within } from './deadline.ts'
@@ -40,6 +41,21 @@ describe('a deadline', () => {
     waiting.forEach(answer)
     await pause(40)
     expect(told).toHaveLength(3)
+  })
+
+  it('keeps in memory no more than a few of the calls that were answered', async () => {
+    const { wait, answer } = start(60_000)
+    const waiters = Array.from({ length: 2000 }, (_, i) => {
+      const waiter = wait(`call ${i}`)
+      answer(waiter)
+      return new WeakRef(waiter)
+    })
+    await nextTurn()
+    const session = new Session()
+    session.connect()
+    await session.post('HeapProfiler.collectGarbage')
+    session.disconnect()
+    expect(waiters.filter(waiter => waiter.deref() !== undefined).length).toBeLessThan(100)
   })
 
   it('reads an answer that has arrived while this process was busy before it calls it late', async () => {

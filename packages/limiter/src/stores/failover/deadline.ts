@@ -24,9 +24,14 @@ export interface DeadlineOptions {
 /** An answer is late after so many ticks, or fewer of the least length: ticks of a busy machine are longer than asked for. */
 const MOST_TICKS = 8
 const LEAST_TICK_MS = 5
+const LEAST_LISTED = 64
 
 function ticksOf(ms: number): number {
   return Math.min(MOST_TICKS, Math.max(1, Math.floor(ms / LEAST_TICK_MS)))
+}
+
+function isOpen({ isAnswered }: PendingAnswer): boolean {
+  return !isAnswered
 }
 
 /**
@@ -45,6 +50,8 @@ export class Deadline {
   /** Those whose answer is late and still not there. */
   #overdue: PendingAnswer[] = []
   #timer: NodeJS.Timeout | undefined
+  /** Answered calls are dropped when so many calls are listed, or the list would keep all calls of a tick in memory. */
+  #dropAt = LEAST_LISTED
 
   constructor(options: DeadlineOptions) {
     this.#options = options
@@ -55,6 +62,10 @@ export class Deadline {
 
   add(waiter: PendingAnswer): void {
     waiter.dueTick = this.#tick + this.#ticks
+    if (this.#waiting.length >= this.#dropAt) {
+      this.#waiting = this.#waiting.filter(isOpen)
+      this.#dropAt = this.#waiting.length * 2 + LEAST_LISTED
+    }
     this.#waiting.push(waiter)
     if (this.#timer !== undefined) return
     this.#heardTick = this.#tick
@@ -80,7 +91,6 @@ export class Deadline {
   }
 
   #oldest(): PendingAnswer | undefined {
-    const isOpen = ({ isAnswered }: PendingAnswer): boolean => !isAnswered
     return this.#overdue.find(isOpen) ?? this.#waiting.find(isOpen)
   }
 
@@ -100,7 +110,7 @@ export class Deadline {
     let next = 0
     while (next < waiting.length && (waiting[next]!.isAnswered || waiting[next]!.dueTick <= this.#tick)) next++
     const due = next === 0 ? [] : waiting.splice(0, next)
-    this.#overdue = this.#overdue.filter(({ isAnswered }) => !isAnswered)
+    this.#overdue = this.#overdue.filter(isOpen)
     for (const waiter of due) {
       if (waiter.isAnswered) continue
       this.#overdue.push(waiter)

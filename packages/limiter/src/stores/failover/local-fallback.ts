@@ -215,7 +215,9 @@ export class LocalFallback {
     const base = table.base(slot)
     const { here, fleet, late } = this.#capacitiesOf(counter, table)
     const { isAlone } = this.#fleet
-    if (!counter.needsRelease) this.see(charge, now)
+    if (!counter.needsRelease && (slot !== OVERFLOW_SLOT || charge.key === '')) {
+      this.#seenOf(counter, table, now).see(slot, charge.remaining, now)
+    }
     const reference = late.begin(slot, now)
     const own = isAdmitted && !isCounted ? cost : 0
     for (let level = 0; level < table.meters.length; level++) {
@@ -275,9 +277,10 @@ export class LocalFallback {
 
   /** The slot of a key that is followed here; none if there is no room for it. */
   #slotFor({ table, key, counter }: SharedCharge, now: number): number | undefined {
-    const isNew = key !== '' && table.find(key) === OVERFLOW_SLOT
+    const known = table.find(key)
+    if (known !== OVERFLOW_SLOT || key === '') return known
     const slot = this.#memory.slotFor(table, key, now)
-    if (isNew && slot !== undefined) {
+    if (slot !== undefined) {
       this.#seenByTable.get(table)?.clear(slot)
       this.#capacitiesOf(counter, table).late.clear(slot)
     }
