@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
+import type { FastifyPluginAsync } from 'fastify'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { FilterPlugin } from '../../../packages/gateway/src/filters/filter.ts'
 import { GatewayRig } from '../../helpers/gateway-rig.ts'
 
 const rig = new GatewayRig()
@@ -17,7 +17,7 @@ const breaks: [how: string, answer: (socket: Socket) => void][] = [
   ['it pauses for longer than timeouts.body', socket => socket.write(untilClosed)],
 ]
 
-const pass: FilterPlugin = async app => {
+const pass: FastifyPluginAsync = async app => {
   app.addHook('onSend', async () => undefined)
 }
 
