@@ -37,7 +37,7 @@ if (given === undefined) {
 }
 const vitest = `${root}node_modules/vitest/vitest.mjs`
 const env = { ...process.env, DIANA_CLIENTS: all ? 'all' : 'installed', DIANA_CLIENT_PACKAGES: folder }
-const { status } = spawnSync(process.execPath, [vitest, 'run', 'test/clients.test.ts'], {
+const { status } = spawnSync(process.execPath, [vitest, 'run', 'test/clients/clients.test.ts'], {
   cwd: root,
   env,
   stdio: 'inherit',

@@ -234,9 +234,7 @@ test('a compressed answer that the service aborts is aborted for the caller, too
   const caller = new Http2Caller(url)
   rig.later(() => caller.close())
   expect((await caller.call({ ':path': '/', 'accept-encoding': 'gzip' })).reset).not.toBe(0)
-  const old = await sendRaw(port, 'GET / HTTP/1.0\r\nAccept-Encoding: gzip\r\n\r\n')
-  const body = Buffer.from(old.slice(old.indexOf('\r\n\r\n') + 4), 'latin1')
-  expect(() => gunzipSync(body)).toThrow('unexpected end of file')
+  await expect(sendRaw(port, 'GET / HTTP/1.0\r\nAccept-Encoding: gzip\r\n\r\n')).rejects.toThrow('ECONNRESET')
 })
 
 test('a caller that does not read slows the service down, and one that leaves ends the call', async () => {

@@ -26,7 +26,7 @@ const { count, seed } = readArguments()
 console.log(`${count} random targets, seed ${seed}`)
 const vitest = `${root}node_modules/vitest/vitest.mjs`
 const env = { ...process.env, DIANA_PATHS_COUNT: count, DIANA_PATHS_SEED: seed }
-const { status } = spawnSync(process.execPath, [vitest, 'run', 'test/paths.test.ts'], {
+const { status } = spawnSync(process.execPath, [vitest, 'run', 'test/paths/paths.test.ts'], {
   cwd: root,
   env,
   stdio: 'inherit',

@@ -7,6 +7,7 @@ export const knownTargets: readonly string[] = [
   '/a%5Cb%2F..%2Fhello',
   '/x%2F..;%2F..%2F..%2Fhello',
   '/x%2F..%2Fhello',
+  '/a%5Cb/%2e%2e\\hello#',
   '/x/..%2Fhello',
   '/x%5C..%5Chello',
   '/x\\..\\hello',

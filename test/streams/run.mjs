@@ -34,7 +34,9 @@ function assertFiles(streams) {
   const files = filesFor(streams)
   if (spawnSync('/bin/sh', ['-c', `ulimit -n ${files}`], { stdio: 'ignore' }).status === 0) return
   const limit = spawnSync('/bin/sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).stdout.trim()
-  console.error(`a gateway with ${streams} streams needs ${files} open files; "ulimit -Hn" allows ${limit}: raise it`)
+  const allowed = streams - Math.ceil((files - Number(limit)) / 2)
+  const remedy = `raise it, or measure what it allows by --streams ${allowed}`
+  console.error(`a gateway with ${streams} streams needs ${files} open files; "ulimit -Hn" allows ${limit}: ${remedy}`)
   process.exit(2)
 }
 

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { createServer, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { afterEach, describe, expect, test } from 'vitest'
 import { GatewayRig } from '../../helpers/gateway-rig.ts'
-import { block, flags, frame } from '../../helpers/http2-frames.ts'
+import { block, flags, frame, framesIn, frameTypes } from '../../helpers/http2-frames.ts'
 import { Http2Caller } from '../../helpers/http2-rig.ts'
 
 const rig = new GatewayRig()
@@ -196,7 +196,6 @@ describe('a service that answers garbage over HTTP/2', () => {
   const settings = frame('settings', 0, 0)
   const ok = block([[':status', '200']])
   const headers = (stream: number, flag: number, payload = ok): Buffer => frame('headers', flag, stream, payload)
-  // an error that ends the connection is answered by Node with GOAWAY, and told to nobody: the timeout of the call notices
   const cases: [what: string, status: number, answer: (socket: Socket) => void][] = [
     ['bytes that are no frames', 502, socket => socket.write('garbage '.repeat(100))],
     ['HTTP/1.1', 502, socket => socket.write('HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n')],
@@ -220,12 +219,12 @@ describe('a service that answers garbage over HTTP/2', () => {
     ],
     [
       'a body without headers',
-      504,
+      502,
       socket => socket.write(Buffer.concat([settings, frame('data', 1, 1, Buffer.from('x'))])),
     ],
     [
       'headers that cannot be decoded',
-      504,
+      502,
       socket => socket.write(Buffer.concat([settings, headers(1, 5, Buffer.alloc(9, 0xff))])),
     ],
     [
@@ -243,6 +242,19 @@ describe('a service that answers garbage over HTTP/2', () => {
       504,
       socket => socket.write(Buffer.concat([settings, headers(1, flags.endHeaders).subarray(0, 11)])),
     ],
+    [
+      'a frame that is too large, after a while',
+      502,
+      socket => {
+        socket.write(settings)
+        setTimeout(() => socket.write(Buffer.from('ffffff0909ffffffff'.repeat(20), 'hex')), 200)
+      },
+    ],
+    [
+      'PING of five bytes',
+      502,
+      socket => socket.write(Buffer.concat([settings, frame('ping', 0, 0, Buffer.alloc(5))])),
+    ],
     ['settings and nothing else', 504, socket => socket.write(settings)],
     ['nothing at all', 504, () => {}],
   ]
@@ -258,7 +270,9 @@ describe('a service that answers garbage over HTTP/2', () => {
         gateway: {
           timeouts: { headers: '700ms' },
           routes: [
-            { path: '/bad', to: url, protocol: 'http2' },
+            // what is a 502 does not wait for the timeout
+            { path: '/bad', to: url, protocol: 'http2', timeouts: { headers: status === 502 ? '20s' : '700ms' } },
+            { path: '/again', to: url, protocol: 'http2' },
             { path: '/good', to: good.url, protocol: 'http2' },
           ],
         },
@@ -266,7 +280,7 @@ describe('a service that answers garbage over HTTP/2', () => {
       const bad = await fetch(`${guarded.url}/bad`)
       expect([bad.status, bad.headers.get('content-type')]).toEqual([status, 'application/problem+json'])
       expect(await bad.json()).toMatchObject({ status, detail: expect.stringMatching(/^The service /) })
-      const posted = await fetch(`${guarded.url}/bad`, { method: 'POST', body: 'x' })
+      const posted = await fetch(`${guarded.url}/again`, { method: 'POST', body: 'x' })
       expect([502, 504]).toContain(posted.status)
       expect((await fetch(`${guarded.url}/good`)).status).toBe(200)
     },
@@ -280,9 +294,29 @@ describe('a service that answers garbage over HTTP/2', () => {
         setTimeout(() => socket.write('garbage '.repeat(100)), 50)
       })
     })
-    const guarded = await guard(url, { timeouts: { body: '500ms' } })
+    const guarded = await guard(url, { timeouts: { body: '20s' } })
+    const begun = performance.now()
     const answer = await fetch(guarded.url)
     expect(answer.status).toBe(200)
     await expect(answer.text()).rejects.toThrow()
+    expect(performance.now() - begun).toBeLessThan(10_000)
+  })
+
+  test('is not suspected for being quiet: a call that waits keeps its connection, and the service gets no PING', async () => {
+    const pings: number[] = []
+    const { url } = await serve(stream =>
+      setTimeout(() => stream.respond({ ':status': 200 }, { endStream: true }), 2500),
+    )
+    const through = await rig.serveRaw(socket => {
+      const far = connect(Number(new URL(url).port), '127.0.0.1')
+      socket.on('data', piece => {
+        for (const { type } of framesIn(piece)) if (type === frameTypes.ping) pings.push(type)
+      })
+      socket.pipe(far).pipe(socket)
+      far.on('error', () => {})
+    })
+    const guarded = await guard(through)
+    expect((await fetch(guarded.url)).status).toBe(200)
+    expect(pings).toEqual([])
   })
 })

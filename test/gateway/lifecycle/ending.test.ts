@@ -1,7 +1,14 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
+import { join } from 'node:path'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { stringify } from 'yaml'
+import { freePort } from '../../helpers/free-port.mjs'
 import { GatewayRig, sendRaw, statusesIn } from '../../helpers/gateway-rig.ts'
-import { build, childrenOf, isRunning, startProgram } from '../../helpers/program-rig.ts'
+import { call } from '../../helpers/load.ts'
+import { build, childrenOf, dianaProgram, isRunning, killLater, startProgram } from '../../helpers/program-rig.ts'
 
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
 
@@ -35,6 +42,23 @@ describe('a supervisor that is killed', () => {
     expect(await (await called).text()).toBe('whole')
     await expect.poll(() => workers.filter(isRunning), { timeout: 20_000 }).toEqual([])
   })
+})
+
+test('a supervisor that is killed while its processes are being started leaves none of them behind', async () => {
+  const { url } = await hesitant()
+  const program = await start({ routes: [{ to: url }] }, '--workers', '2')
+  const first = childrenOf(program.child.pid!)
+  for (const pid of [...first.workers, ...first.counting]) process.kill(pid, 'SIGKILL')
+  const started = (): number[] => {
+    const { workers, counting } = childrenOf(program.child.pid!)
+    return [...workers, ...counting].filter(pid => !first.workers.includes(pid) && !first.counting.includes(pid))
+  }
+  await expect.poll(() => childrenOf(program.child.pid!).counting.length, { timeout: 20_000, interval: 1 }).toBe(1)
+  await expect.poll(() => started().length, { timeout: 20_000, interval: 1 }).toBeGreaterThan(1)
+  const left = started()
+  for (const pid of left) killLater(rig, pid)
+  program.child.kill('SIGKILL')
+  await expect.poll(() => left.filter(isRunning), { timeout: 20_000 }).toEqual([])
 })
 
 describe('a gateway that is stopped', () => {
@@ -75,6 +99,43 @@ describe('a gateway that is stopped', () => {
     expect(await program.ended).toBe(0)
     expect(performance.now() - begun).toBeLessThan(15_000)
   })
+})
+
+/** Starts the command and waits until its first worker takes calls; the other workers are still being started then. */
+async function startFirstWorker(gateway: object, workers: number) {
+  const port = await freePort()
+  const config = join(rig.folder(), 'diana.yaml')
+  writeFileSync(config, stringify({ rules: [{ id: 'all', limit: '1000000/s' }], gateway }))
+  const args = ['--port', String(port), '--admin-port', 'off', '--workers', String(workers)]
+  const child = spawn(process.execPath, [dianaProgram, 'start', '--config', config, ...args], { stdio: 'ignore' })
+  rig.later(() => child.kill('SIGKILL'))
+  const ended = once(child, 'exit').then(([code]) => code as number | null)
+  const url = `http://127.0.0.1:${port}`
+  await expect.poll(() => call(url), { timeout: 30_000, interval: 5 }).toBe('200')
+  return { child, ended, url }
+}
+
+test('a signal that comes while workers are still being started cuts no call, and SIGTERM ends the gateway', async () => {
+  const { url: to, waiting } = await hesitant()
+  const { child, ended, url } = await startFirstWorker({ routes: [{ to }], shutdown: { timeout: '20s' } }, 8)
+  const called = fetch(`${url}/slow`)
+  await expect.poll(() => waiting.length, { interval: 5 }).toBe(1)
+  for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGTERM'] as const) child.kill(signal)
+  await new Promise(resolve => setTimeout(resolve, 500))
+  expect([child.exitCode, child.signalCode]).toEqual([null, null])
+  waiting[0]!.end('whole')
+  expect(await (await called).text()).toBe('whole')
+  expect(await ended).toBe(0)
+})
+
+test('the end of a worker or of the counting process is reported with its reason', async () => {
+  const { url } = await hesitant()
+  const program = await start({ routes: [{ to: url }] }, '--workers', '2')
+  const { workers, counting } = childrenOf(program.child.pid!)
+  process.kill(workers[0]!, 'SIGKILL')
+  process.kill(counting[0]!, 'SIGABRT')
+  await expect.poll(program.said).toContain(`worker ${workers[0]} ended (SIGKILL) and is started again`)
+  await expect.poll(program.said).toContain(`the counting process ${counting[0]} ended (SIGABRT) and is started again`)
 })
 
 test('a gateway whose workers are all dead is not ready', async () => {
@@ -134,6 +195,8 @@ describe('the path of health checks', () => {
       expect(await status(`GET ${path} HTTP/1.1\r\nHost: diana.prod.svc`)).toEqual([200])
       expect(await status(`GET ${path} HTTP/1.0`)).toEqual([200])
     }
+    // what HAProxy sends for `option httpchk` with a path and without one
+    for (const path of ['/healthz', '/readyz', '/']) expect(await status(`OPTIONS ${path} HTTP/1.0`)).toEqual([200])
     for (const path of ['/metrics', '/api/v1/document', '/']) {
       expect([path, await status(`GET ${path} HTTP/1.1\r\nHost: diana.prod.svc`)]).toEqual([path, [403]])
     }

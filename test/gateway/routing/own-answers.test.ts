@@ -172,11 +172,12 @@ describe('a file is refused', () => {
     ['{ method: [GET, PUT], to: "http://a" }', '{ method: [put, get], answer: {} }'],
     ['{ header: { X-A: "1", x-b: "2" }, to: "http://a" }', '{ header: { x-B: "2", x-a: "1" }, to: "http://b" }'],
     ['{ path: /%61, to: "http://a" }', '{ path: /a, to: "http://b" }'],
-  ])('a file is refused if two routes are alike, with the lines of both: %s and %s', (one, other) => {
+  ])('a file is refused if two routes are alike, with the lines and the paths of both: %s and %s', (one, other) => {
+    const pathOf = (route: string): string => /path: ([^,]*?)\/?,/.exec(route)?.[1] ?? '/'
     const mistakes = mistakesIn(`    - ${one}\n    - { path: /between, to: "http://c" }\n    - ${other}`)
     expect(mistakes).toEqual([
-      expect.stringMatching(/^4: .*as routes\[2\] does: leave one out/),
-      expect.stringMatching(/^6: .*as routes\[0\] does: leave one out/),
+      expect.stringMatching(new RegExp(`^4: .* the path ${pathOf(one)} of .*as routes\\[2\\] does: leave one out`)),
+      expect.stringMatching(new RegExp(`^6: .* the path ${pathOf(other)} of .*as routes\\[0\\] does: leave one out`)),
     ])
   })
 })

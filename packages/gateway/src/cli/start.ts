@@ -12,6 +12,7 @@ import {
 import { takeInheritedSockets } from '../lifecycle/inherited-sockets.ts'
 import { logChanges } from '../lifecycle/log-changes.ts'
 import { ServiceManager } from '../lifecycle/service-manager.ts'
+import { Signals } from '../lifecycle/signals.ts'
 import { reportReady } from '../lifecycle/successor.ts'
 import { surviveErrors } from '../lifecycle/survive.ts'
 import { untilReplaced } from '../lifecycle/until-replaced.ts'
@@ -62,8 +63,8 @@ export const start: Command = {
   async run(args, terminal) {
     const settings = readSettings(args)
     const isDemo = settings.guarded === undefined
-    // one that comes before calls are taken would end this process
-    process.on('SIGUSR2', ignore)
+    const signals = new Signals({ isTerminal: process.stdin.isTTY, print: terminal.print })
+    const { stopped } = signals
     // a process that takes over must know the cookies of this one
     shareStickySecret()
     const endSurviving = surviveErrors({ report: terminal.printError, giveUp: () => process.exit(1) })
@@ -75,7 +76,7 @@ export const start: Command = {
       const sockets = takeInheritedSockets(process.env, process.pid)
       const manager = new ServiceManager({ ...{ env: process.env, pid: process.pid }, printError: terminal.printError })
       const gateway = await startGateway({ ...settings, config, upstream, fd: sockets.traffic }, terminal)
-      const stopped = untilSignalled(terminal, gateway)
+      signals.onReopen = () => gateway.reopenLogs()
       const admin = await startAdminOf(gateway, settings, sockets.admin).catch(async error => {
         await gateway.close()
         throw error
@@ -97,15 +98,13 @@ export const start: Command = {
       await admin?.close()
       return 0
     } finally {
-      process.off('SIGUSR2', ignore)
+      signals.close()
       endSurviving()
       await service?.close()
       await rules?.remove()
     }
   },
 }
-
-function ignore(): void {}
 
 async function startGateway(
   { guarded, config, upstream, host, port, fd, workers }: Settings & Guarded & Pick<GatewayProcessOptions, 'fd'>,
@@ -230,29 +229,6 @@ function toListenError(error: ListenError): Error {
     1,
     `cannot listen on port ${port} of ${host} (${code ?? message}): choose another one with --port N`,
   )
-}
-
-/**
- * Resolves at the first SIGINT or SIGTERM; the second one does not wait for calls under way. SIGHUP says that a terminal is gone;
- * to a process without one, it asks to read its files again, which happens by itself whenever they change.
- */
-function untilSignalled({ print }: Terminal, gateway: GatewayProcess): Promise<void> {
-  const ending = process.stdin.isTTY ? ['SIGINT', 'SIGTERM', 'SIGHUP'] : ['SIGINT', 'SIGTERM']
-  if (!process.stdin.isTTY) {
-    process.on('SIGHUP', () => {
-      gateway.reopenLogs()
-      print('SIGHUP: log files are reopened; the rule file and certificates are read whenever they change.')
-    })
-  }
-  // as nginx does; Node would open its debugger
-  process.on('SIGUSR1', () => gateway.reopenLogs())
-  return new Promise(resolve => {
-    const stop = () => {
-      for (const signal of ending) process.on(signal, () => process.exit(1))
-      resolve()
-    }
-    for (const signal of ending) process.once(signal, stop)
-  })
 }
 
 function introduce(

@@ -8,7 +8,7 @@ import { maxSentHeaderBytes } from './header-block.ts'
 import { Http2Request, rememberSocket, socketOf } from './http2-request.ts'
 import { Http2Response } from './http2-response.ts'
 import { isPreface, takeFromParser } from './prior-knowledge.ts'
-import { SessionProbes } from './session-probes.ts'
+import { type Probe, SessionProbes } from './session-probes.ts'
 
 type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
 type SocketListener = (this: Server, socket: Socket) => void
@@ -30,6 +30,16 @@ const bytesPerHeader = 32
 const anyStream = 2 ** 31 - 1
 
 /**
+ * After a flood, Node may stop reading, and only by writing can it find that the caller has left: so a PING is repeated. Node
+ * refuses if ten (its bound) are unanswered, which no caller of HTTP/2 leaves.
+ */
+const callerProbe: Probe = {
+  ask: (session, onAnswer) => session.ping(error => error === null && onAnswer()),
+  isRepeated: true,
+  end: session => session.destroy(),
+}
+
+/**
  * The callers' connections that speak HTTP/2. They come in at the same port as those of HTTP/1.1, which have told them
  * apart by ALPN, or by the first bytes that a caller with prior knowledge sends (RFC 9113, section 3.4).
  */
@@ -37,7 +47,7 @@ export class CallerSessions {
   readonly #options: CallerSessionsOptions
   readonly #server: Http2Server
   readonly #sessions = new Map<ServerHttp2Session, { open: number }>()
-  readonly #probes = new SessionProbes()
+  readonly #probes = new SessionProbes(callerProbe)
   #isClosing = false
 
   constructor(listener: RequestListener, options: CallerSessionsOptions) {

@@ -36,7 +36,7 @@ export function normalizeRequest(raw: IncomingMessage): string {
   if (raw.headers.host === '' && raw.httpVersion === '1.0') delete raw.headers.host
   const { host } = raw.headers
   if (hosts > 1) return refuse(raw, 'This call names two hosts.')
-  if (host !== undefined && !isHost(host)) return refuse(raw, 'The host of this call is none.')
+  if (host !== undefined && !isHost(host)) return refuse(raw, 'The Host of this call is not a name or an address.')
   return target
 }
 

@@ -224,9 +224,11 @@ function* doubles(routes: readonly RouteWords[]): Generator<[index: number, what
       const key = `${name} ${oneSpelling(path) ?? path} ${conditions}`
       const earlier = taken.get(key)
       if (earlier !== undefined && earlier !== index) {
-        const what = `the path ${path} of ${name}${route.method.length + Object.keys(route.header).length > 0 ? ', and the same conditions' : ''}`
-        yield [earlier, `has ${what}, as routes[${index}] does: leave one out`]
-        yield [index, `has ${what}, as routes[${earlier}] does: leave one out`]
+        const hasConditions = route.method.length + Object.keys(route.header).length > 0
+        const where = `of ${name}${hasConditions ? ', and the same conditions' : ''}`
+        // each in its own spelling
+        yield [earlier, `has the path ${routes[earlier]!.path} ${where}, as routes[${index}] does: leave one out`]
+        yield [index, `has the path ${path} ${where}, as routes[${earlier}] does: leave one out`]
       }
       taken.set(key, index)
     }

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { serveCounting } from 'diana-limiter/counting'
 import { importPlugins, mergeExtensions, pluginsNamedIn } from 'diana-limiter/gateway'
-import { type CountingSettings, fail, readProcessSettings, tell } from './messages.ts'
+import { type CountingSettings, fail, onceSupervisorIsGone, readProcessSettings, tell } from './messages.ts'
 
 // the one that counts ends last, when its supervisor does, whoever is told to end first
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {})
-process.on('disconnect', () => process.exit(0))
+onceSupervisorIsGone(() => process.exit(0))
 
 try {
   const { config, socket } = readProcessSettings<CountingSettings>()

@@ -48,6 +48,12 @@ export function tellSocket(socket: ListeningSocket | undefined): void {
   if (process.connected && socket) process.send?.(told, socket.handle as unknown as Server, undefined, () => {})
 }
 
+/** Calls `end` once the supervisor is gone, also if it went while this program was being loaded. */
+export function onceSupervisorIsGone(end: () => void): void {
+  process.on('disconnect', end)
+  if (!process.connected) end()
+}
+
 /** Says why this process cannot do its work, and ends it. */
 export function fail(error: unknown): void {
   const message = error instanceof Error ? error.message : String(error)

@@ -10,6 +10,8 @@ export interface KeptProcessParts {
   start(): ChildProcess
   /** `handle` is what came with it. */
   onTold(told: Told, handle: unknown): void
+  /** The process ended by itself after it had begun; it is started again. */
+  onDied(pid: number | undefined, why: string): void
   /** Why it could not begin, the first time it was started. */
   onFailed(error: Error): void
 }
@@ -75,7 +77,8 @@ export class SupervisedProcess {
     child.once('exit', (code, signal) => {
       this.#isReady = false
       if (this.#ending) return
-      if (!this.#hasBegun) this.#parts.onFailed(new Error(`a process ended before it began (${signal ?? code})`))
+      if (this.#hasBegun) this.#parts.onDied(child.pid, signal ?? `exit code ${code}`)
+      else this.#parts.onFailed(new Error(`a process ended before it began (${signal ?? code})`))
       const isSteady = performance.now() - startedAt > steadyMs
       this.#pauseMs = isSteady ? firstPauseMs : Math.min(this.#pauseMs * 2, longestPauseMs)
       this.#restarting = setTimeout(

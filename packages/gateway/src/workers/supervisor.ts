@@ -128,7 +128,7 @@ export class Supervisor implements GatewayProcess {
   async #start(): Promise<void> {
     const { config, workers } = this.#options
     const socket = join(this.#folder, 'counting')
-    await this.#begin(parts => {
+    await this.#begin('the counting process', parts => {
       const counting = new SupervisedProcess({ ...parts, start: () => startCounting(config, socket) })
       this.#counting = counting
     })
@@ -142,7 +142,7 @@ export class Supervisor implements GatewayProcess {
     cluster.setupPrimary({ exec: pathOf('worker-main'), args: [] })
     // one first: what it cannot do, none can
     for (let i = 0; i < workers; i++) {
-      await this.#begin(parts =>
+      await this.#begin('worker', parts =>
         this.#workers.push(new SupervisedProcess({ ...parts, start: () => this.#fork(socket) })),
       )
     }
@@ -150,7 +150,7 @@ export class Supervisor implements GatewayProcess {
   }
 
   /** Starts a process, and resolves when it is ready. */
-  #begin(start: (parts: Omit<KeptProcessParts, 'start'>) => void): Promise<void> {
+  #begin(name: string, start: (parts: Omit<KeptProcessParts, 'start'>) => void): Promise<void> {
     return new Promise((resolve, reject) => {
       start({
         onTold: (told, handle) => {
@@ -161,6 +161,7 @@ export class Supervisor implements GatewayProcess {
           } else if (told.what === 'socket') this.#onSocket(handle as ServerHandle)
           else this.#hear(told)
         },
+        onDied: (pid, why) => this.#options.printError(`${name} ${pid} ended (${why}) and is started again`),
         onFailed: reject,
       })
     })

@@ -3,7 +3,15 @@ import type { GatewayProcess } from '../lifecycle/gateway-process.ts'
 import { startGatewayProcess } from '../lifecycle/gateway-process.ts'
 import { logChanges } from '../lifecycle/log-changes.ts'
 import { surviveErrors } from '../lifecycle/survive.ts'
-import { fail, type Order, readProcessSettings, tell, tellSocket, type WorkerSettings } from './messages.ts'
+import {
+  fail,
+  type Order,
+  onceSupervisorIsGone,
+  readProcessSettings,
+  tell,
+  tellSocket,
+  type WorkerSettings,
+} from './messages.ts'
 import { answerQuestion } from './questions.ts'
 
 let gateway: GatewayProcess | undefined
@@ -22,7 +30,7 @@ for (const signal of ['SIGINT', 'SIGHUP', 'SIGUSR1']) process.on(signal, () => {
 process.on('SIGTERM', () => void end())
 // cluster would end this process at once, with its calls, when the supervisor is gone
 cluster.worker!.exitedAfterDisconnect = true
-process.on('disconnect', () => void end())
+onceSupervisorIsGone(() => void end())
 // an order may come before the gateway has begun
 process.on('message', (order: Order) => {
   if (order.what === 'end') void end()

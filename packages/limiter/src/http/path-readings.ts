@@ -4,7 +4,8 @@ const SLASH = 0x2f
 const DOT = 0x2e
 
 const ENCODED_SLASH = /%2f/gi
-const ENCODED_BACKSLASH = /%5c|\\/gi
+const BACKSLASH = /\\/g
+const ENCODED_BACKSLASH = /%5c/gi
 const ENCODED_SEMICOLON = /%3b/gi
 const PARAMETERS = /;[^/]*/g
 
@@ -75,14 +76,20 @@ export function isAmbiguousPath(path: string): boolean {
 }
 
 function collapse(path: string): string {
-  const text = path.replace(ENCODED_SEMICOLON, ';').replace(ENCODED_SLASH, '/').replace(ENCODED_BACKSLASH, '/')
-  return countedPath(text)
+  const text = path.replace(ENCODED_SEMICOLON, ';').replace(ENCODED_SLASH, '/')
+  return countedPath(text.replace(ENCODED_BACKSLASH, '/').replace(BACKSLASH, '/'))
 }
 
-/** A path as written, and with either kind of encoded slash, or both, as a slash. */
+/**
+ * A path with each kind of other slash as a slash or not. URL parsers take `\` for a slash and leave `%5C` as it is; routers that
+ * take it for none have it as `%5C`, or as it is.
+ */
 function slashed(path: string): Set<string> {
-  const opened = path.replace(ENCODED_SLASH, '/')
-  return new Set([path, opened, path.replace(ENCODED_BACKSLASH, '/'), opened.replace(ENCODED_BACKSLASH, '/')])
+  const forms = new Set([path, path.replace(BACKSLASH, '/'), path.replace(BACKSLASH, '%5C')])
+  for (const other of [ENCODED_SLASH, ENCODED_BACKSLASH]) {
+    for (const form of [...forms]) forms.add(form.replace(other, '/'))
+  }
+  return forms
 }
 
 function withoutParameters(path: string): string {

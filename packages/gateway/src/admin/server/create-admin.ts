@@ -44,7 +44,11 @@ const headersTimeoutMs = 10_000
 
 /** What needs no token besides the page: each of them is named here, and tells nothing of callers or documents. */
 const openPaths = ['/', '/healthz', '/readyz', '/metrics']
-const healthPaths = ['/healthz', '/readyz']
+/** HAProxy checks by OPTIONS unless it is configured otherwise, and the path / unless one is given. */
+const healthRoutes = [
+  ...['GET', 'HEAD', 'OPTIONS'].flatMap(method => ['/healthz', '/readyz'].map(path => `${method} ${path}`)),
+  'OPTIONS /',
+]
 
 /** What the page needs, and nothing from anywhere else. */
 const policy =
@@ -86,7 +90,7 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   })
   const page = readPage(options.page)
   const openRoutes = new Set([...openPaths, ...page.keys()])
-  const guard = createGuard({ ...options, openRoutes, healthRoutes: new Set(healthPaths), guesses })
+  const guard = createGuard({ ...options, openRoutes, healthRoutes: new Set(healthRoutes), guesses })
   const connections = new Connections(app.server)
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({
@@ -104,14 +108,18 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   const nameMethods = refuseOtherMethods(app)
   app.setErrorHandler(sendError)
 
-  app.get('/healthz', async () => ({ status: 'ok' }))
-  app.get('/readyz', async (_request, reply) => {
+  const reportHealth = async () => ({ status: 'ok' })
+  const reportReadiness = async (_request: FastifyRequest, reply: FastifyReply) => {
     const ready = isReady()
     const { healthy, code } = limiter.status().store ?? {}
     // without Redis calls are still answered; the code says no more than that to those without a token
     const store = healthy === undefined ? {} : { store: healthy ? 'ok' : code }
     return reply.code(ready ? 200 : 503).send({ status: ready ? 'ready' : 'shutting down', ...store })
-  })
+  }
+  const method = ['GET', 'OPTIONS']
+  app.route({ method, url: '/healthz', handler: reportHealth })
+  app.route({ method, url: '/readyz', handler: reportReadiness })
+  app.options('/', reportReadiness)
   app.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()))
   app.get('/api/v1/openapi.json', async () => openApiOf(operations, version))
   app.get('/api/v1/live', { exposeHeadRoute: false }, (_request, reply) => stream(reply, live))

@@ -13,7 +13,7 @@ export interface GuardOptions {
 interface GuardParts extends GuardOptions {
   /** The routes that need no token, by the URL they are registered under; everything else needs it. */
   readonly openRoutes: ReadonlySet<string>
-  /** Those of them that may be asked under any name, since they tell only whether the process is well. */
+  /** Methods and routes that may be asked under any name, since they report only whether the process is well. */
   readonly healthRoutes: ReadonlySet<string>
   readonly guesses: Guesses
 }
@@ -35,7 +35,7 @@ export function createGuard({
   const expected = token === undefined ? undefined : digest(token)
   return request => {
     // load balancers ask by any name, or by none
-    if (isOpen(request, healthRoutes)) return 'open'
+    if (healthRoutes.has(`${request.method} ${request.routeOptions.url}`)) return 'open'
     const { headers } = request
     const host = hostOf(request)
     if (!isOwnHost(host, names)) {

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { CallReply } from '../../calls/call.ts'
 import { addTrailers } from '../headers/trailers.ts'
+import { breakOff } from './break-off.ts'
 import type { OutletSource, ResponseSink } from './response-sink.ts'
 import { writeWhole } from './whole-response.ts'
 
@@ -60,7 +61,7 @@ export class DirectSink implements ResponseSink {
   }
 
   breakOff(): void {
-    this.#raw.destroy()
+    breakOff(this.#raw)
   }
 
   /** Sends what is kept; what follows is written as it comes. */

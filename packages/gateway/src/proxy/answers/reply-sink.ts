@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { AnswerBroken } from '../failure.ts'
 import { addTrailers } from '../headers/trailers.ts'
+import { breakOff } from './break-off.ts'
 import type { OutletSource, ResponseSink } from './response-sink.ts'
 
 /** An answer that is whole has nothing more to come from. */
@@ -53,6 +54,8 @@ export class ReplySink implements ResponseSink {
   }
 
   breakOff(error: Error): void {
+    const { raw } = this.#reply
+    if (raw.headersSent) breakOff(raw)
     this.#body!.destroy(new AnswerBroken(error))
   }
 }

@@ -2,6 +2,7 @@ import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 import { buildConnector, type Client, type Dispatcher } from 'undici'
 import { maxSentHeaderBytes } from '../../http2/header-block.ts'
+import { type Probe, SessionProbes } from '../../http2/session-probes.ts'
 import { ServiceGarbled, ServiceRefused } from './http2-failure.ts'
 import { ServiceStream, type StreamCall } from './service-stream.ts'
 
@@ -38,6 +39,16 @@ const usualMaxStreams = 100
 const maxHeaderBytes = 65_536
 const maxHeaders = 2048
 
+/** Not a PING, since servers of gRPC close connections that send more than a few; the silence of a service is for timeouts. */
+const serviceProbe: Probe = {
+  ask: (session, onAnswer) => {
+    session.settings({}, error => error === null && onAnswer())
+    return true
+  },
+  isRepeated: false,
+  end: session => session.destroy(new ServiceGarbled('the service broke the rules of HTTP/2')),
+}
+
 /**
  * The connections of HTTP/2 to one address. A call goes to the first that has room; another is opened if none has. One that
  * is told to go away, or that does not answer, gets no further calls and ends with its last one.
@@ -46,6 +57,7 @@ export class ServiceSessions {
   readonly #options: ServiceSessionsOptions
   readonly #sessions = new Set<Session>()
   readonly #waiting: Waiting[] = []
+  readonly #probes = new SessionProbes(serviceProbe)
   #isConnecting = false
   #isDestroyed = false
   #http1Until = 0
@@ -157,6 +169,7 @@ export class ServiceSessions {
     })
     const session: Session = { http2, openedAt: performance.now(), streams: 0, isRetired: false }
     this.#sessions.add(session)
+    this.#probes.add(http2, socket)
     // its calls are told by their own streams
     http2.on('error', () => {})
     http2.on('goaway', () => {

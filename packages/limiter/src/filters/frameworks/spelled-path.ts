@@ -6,7 +6,7 @@ const backslash = 0x5c
 
 /**
  * The path of a raw target in one spelling, segment by segment as a router cuts it: `%61` is `a`, `%21` is `!`, other
- * escapes are in upper case, a `%` that is none is `%25`. Unlike normalizeTarget it follows no dots and takes everything:
+ * escapes are in upper case, a `%` that is none is `%25`, and `\` stays, since to URL parsers it is a slash and `%5C` is not. Unlike normalizeTarget it follows no dots and takes everything:
  * most routers match `/a/../b` as written, and serve it from `/a/*`.
  */
 export function spelledPath(target: string): string {
@@ -32,7 +32,7 @@ function spelledFrom(target: string, start: number): string {
   for (; end < target.length; end++) {
     const code = target.charCodeAt(end)
     if (code === 0x3f || code === 0x23) break
-    if (code === percent || code === backslash) plain = false
+    if (code === percent) plain = false
   }
   if (!plain) return spell(target, start, end)
   if (start === end) return '/'
@@ -69,18 +69,13 @@ function spell(target: string, start: number, end: number): string {
   let spelled = ''
   let copied = start
   for (let at = start; at < end; at++) {
-    const code = target.charCodeAt(at)
-    if (code === backslash) {
-      spelled += `${target.slice(copied, at)}%5C`
-      copied = at + 1
-    } else if (code === percent) {
-      const high = hexDigit(target.charCodeAt(at + 1))
-      const low = hexDigit(target.charCodeAt(at + 2))
-      const isEscape = at + 2 < end && high >= 0 && low >= 0
-      spelled += target.slice(copied, at) + (isEscape ? readEscape(high * 16 + low, target.slice(at, at + 3)) : '%25')
-      if (isEscape) at += 2
-      copied = at + 1
-    }
+    if (target.charCodeAt(at) !== percent) continue
+    const high = hexDigit(target.charCodeAt(at + 1))
+    const low = hexDigit(target.charCodeAt(at + 2))
+    const isEscape = at + 2 < end && high >= 0 && low >= 0
+    spelled += target.slice(copied, at) + (isEscape ? readEscape(high * 16 + low, target.slice(at, at + 3)) : '%25')
+    if (isEscape) at += 2
+    copied = at + 1
   }
   return spelled + target.slice(copied, end)
 }
