@@ -378,7 +378,11 @@ export class FailoverStore {
 
   async #probe(): Promise<void> {
     const { timeoutMs } = this.#options
-    await within(this.#fleet.probeMembers(0), timeoutMs)
+    // others add what they have admitted as soon as they have heard of all, and that is not to be taken for what was lost
+    const isLost = this.#hasLost || (await within(this.#fleet.hasBeenForgotten(), timeoutMs))
+    if (isLost) await this.#remind()
+    const { era } = await within(this.#fleet.probeMembers(0), timeoutMs)
+    if (isLost) this.#remindedEra = era
     if (this.#latest.length > 0) await within(this.#store.look(copiesOf(this.#latest)), timeoutMs)
   }
 
@@ -387,26 +391,37 @@ export class FailoverStore {
     this.#isRejoining = true
     this.#gatheredEra = era
     if (!this.#hasLost && (!hasForgotten || this.#remindedEra === era)) return isComplete
-    this.#hasLost = false
-    // before any process adds what the store has never known
-    await remind(this.#store, this.#fallback.known(this.#options.now)).catch(error => {
-      this.#hasLost = true
-      throw error
-    })
+    await this.#remind()
     this.#remindedEra = era
     return false
   }
 
+  /** Reports to the store what it had counted, before any process adds what it has never known. */
+  async #remind(): Promise<void> {
+    this.#hasLost = false
+    this.#backlog.recall()
+    await remind(this.#store, this.#fallback.known(this.#options.now)).catch(error => {
+      this.#hasLost = true
+      throw error
+    })
+  }
+
   async #rejoin(withinMs: number): Promise<boolean> {
     this.#store.renew?.()
+    if (this.#hasLost) throw new CountsLost()
     this.#health.exceeded(await this.#settle())
+    if (this.#hasLost) throw new CountsLost()
     // a process that is back stays back: were it to knock again, others would see it as not back
     return await within(this.#fleet.return(this.#gatheredEra, withinMs), this.#stepMs)
   }
 
   #settle(): Promise<number> {
-    const { now } = this.#options
-    return this.#backlog.settle(this.#store, now, (told, table) => this.#fallback.told(told, table, now()))
+    return this.#backlog.settle(this.#store, this.#options.now)
+  }
+
+  /** What was reported is among what the store has counted. */
+  #confirmReports(): void {
+    for (const { catchUp, table } of this.#backlog.confirm()) this.#fallback.told(catchUp, table, this.#options.now())
   }
 
   #failedAgain(error: unknown): void {
@@ -431,6 +446,7 @@ export class FailoverStore {
 
   #recovered(): void {
     this.#isRejoining = false
+    this.#confirmReports()
     this.#breaker.reset()
     this.#health.end()
     this.#settleSoon()
@@ -445,6 +461,7 @@ export class FailoverStore {
       this.#settling = undefined
       if (!this.#health.isHealthy || this.#backlog.isEmpty) return
       const over = await this.#settle().catch(() => 0)
+      if (this.#health.isHealthy) this.#confirmReports()
       this.#health.exceeded(over)
       if (!this.#backlog.isEmpty) this.#settleSoon()
     }, ms).unref()

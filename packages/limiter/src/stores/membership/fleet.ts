@@ -89,6 +89,11 @@ export class Fleet {
     return { era, isComplete: this.#isComplete(heard, size), hasForgotten: this.isKnown && era !== this.#era }
   }
 
+  /** Whether the store has forgotten what it knew; asked without a sign of life, which others would take for more. */
+  async hasBeenForgotten(): Promise<boolean> {
+    return this.isKnown && this.#registry.era !== undefined && (await this.#registry.era()) !== this.#era
+  }
+
   /** Says that this process is back; tells whether all others have said so within `withinMs`. */
   async return(era: string, withinMs: number): Promise<boolean> {
     const { size, back } = await this.#register(true, withinMs)
