@@ -174,11 +174,13 @@ async function connect(
   { store, clock, isObserver }: LimiterOptions,
   document: RuleDocument,
 ): Promise<
-  (Pick<EngineOptions, 'fleet' | 'registry' | 'hasParts' | 'reconnect' | 'onReady' | 'lastError'> & Opened) | undefined
+  | (Pick<EngineOptions, 'fleet' | 'registry' | 'hasParts' | 'reconnect' | 'onReady' | 'onLost' | 'lastError'> & Opened)
+  | undefined
 > {
   if (!document.store) return undefined
   const { redis: urls, prefix = DEFAULT_PREFIX } = document.store
-  const { send, isCluster, close, reconnect, onReady, lastError } = await connectRedis(targetIn(store?.redis, urls))
+  const connection = await connectRedis(targetIn(store?.redis, urls))
+  const { send, isCluster, close, reconnect, onReady, onLost, lastError } = connection
   const now = clock && inMicroseconds(clock)
   const fleet = new RedisStore(send, { prefix, isCluster, now })
   const statistics = new RedisStatistics(send, { prefix, isCluster })
@@ -194,6 +196,7 @@ async function connect(
     disconnect: close,
     reconnect,
     onReady,
+    onLost,
     lastError,
     adviseOnMemory,
   }

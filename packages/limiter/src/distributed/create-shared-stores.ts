@@ -18,6 +18,7 @@ export interface SharedStoresOptions {
   readonly hasParts?: boolean | undefined
   readonly reconnect?: (() => void) | undefined
   readonly onReady?: ((listener: () => void) => void) | undefined
+  readonly onLost?: ((listener: () => void) => void) | undefined
   readonly lastError?: (() => unknown) | undefined
   /** Where the processes of this machine count together what is not the fleet's. */
   readonly machine?: (SharedStore & MembershipRegistry) | undefined

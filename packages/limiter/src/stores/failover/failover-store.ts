@@ -38,6 +38,8 @@ export interface FailoverStoreOptions {
   readonly reconnect?: (() => void) | undefined
   /** Calls the listener whenever there is a new connection. */
   readonly onReady?: ((listener: () => void) => void) | undefined
+  /** Calls the listener whenever a connection is lost. */
+  readonly onLost?: ((listener: () => void) => void) | undefined
   /** Why the way to the store is closed, where it is. */
   readonly lastError?: (() => unknown) | undefined
   /** Whole microseconds, by the clock that counts here. */
@@ -79,6 +81,7 @@ export class FailoverStore {
   readonly #heartbeat: Heartbeat
   /** The store can be asked, and others may not know it yet. */
   #isRejoining = false
+  #isStarted = false
   #isClosed = false
   /** How many calls the store has answered. */
   #answers = 0
@@ -133,11 +136,18 @@ export class FailoverStore {
       recovered: () => this.#recovered(),
     })
     options.onReady?.(() => this.#recovery.wake())
+    options.onLost?.(() => this.#connectionLost())
   }
 
   /** Joins the fleet; resolves soon, also where the store cannot be asked. */
   async start(): Promise<void> {
     await this.#heartbeat.start()
+    this.#isStarted = true
+  }
+
+  /** All processes notice an outage together, also those that no caller asks; else they would not return together. */
+  #connectionLost(): void {
+    if (this.#isStarted && !this.#isClosed) void this.#heartbeat.beat()
   }
 
   get #stepMs(): number {
@@ -361,6 +371,8 @@ export class FailoverStore {
     // an error that comes long after the question: this process was stalled, and does not know what it has missed
     this.#fallback.begin(awayAt ?? now, awayAt === undefined && now - askedAt > STALL_US)
     this.#recovery.begin()
+    // the store can be asked
+    if (this.#hasLost) this.#recovery.wake()
     this.#deadline.giveUpAll()
     this.#options.onChange(this.status)
   }

@@ -148,6 +148,14 @@ describe('a fleet that has just started', () => {
     }
   })
 
+  it('notices a short outage together, also processes that ask nothing meanwhile', async () => {
+    const rule = { algorithm: 'sliding-log', count: 79, periodMs: 1000, burst: 59 }
+    const everyMs = [9, 9, 10, 60, 43, 5, 55, 53]
+    const members = [5, 0, 8, 350, 997, 901, 77, 1].map((joinsAt, i) => ({ joinsAt, everyMs: everyMs[i]! }))
+    const outage = { latencyMs: 30, kind: 'refused', awayAfterMs: 2500, lastsMs: 411 } as const
+    expect(await overInOutage({ seed: -2049971692, rule, members, ...outage })).toBe(0)
+  })
+
   it(
     'is not over its limit while answers are late and no process takes the store for away',
     async () => {

@@ -87,6 +87,9 @@ export class SimulatedFleet {
         onReady: listener => {
           link.onReady = listener
         },
+        onLost: listener => {
+          link.onLost = listener
+        },
       })
       table.adopt([partMeter(algorithm, terms, shared.part)], now())
       await shared.start()
@@ -168,6 +171,7 @@ class Link {
   readonly #beforeAsking: () => void
   latency: () => number
   onReady: () => void = () => {}
+  onLost: () => void = () => {}
   #generation = 0
   #outage: Outage | undefined
   #arrivesAt = 0
@@ -188,6 +192,7 @@ class Link {
     this.#open.clear()
     const fail = (): void => {
       for (const reject of open) reject(new Error('read ECONNRESET'))
+      this.onLost()
     }
     this.#time.as(this.#host, () => this.#time.after(kind === 'refused' ? 0 : SILENT_CONNECTION_MS, fail))
   }
