@@ -1,4 +1,9 @@
--- Calls for wrk: the paths of the rules in turn, on each connection about every 10 ms. Refusals are no failures.
+-- Calls for wrk: the paths of the rules in turn, on each connection about every 10 ms, each with the moment of its start by the clock
+-- of all processes of this machine. Refusals are no failures.
+local ffi = require('ffi')
+ffi.cdef('typedef struct { long s; long ns; } moment; int clock_gettime(int clock, moment *at);')
+local CLOCK_MONOTONIC = 1
+local moment = ffi.new('moment')
 local paths = { '/quota', '/window', '/bucket' }
 local at = 0
 local other = 0
@@ -18,7 +23,9 @@ end
 
 function request()
   at = at % #paths + 1
-  return wrk.format('GET', paths[at])
+  ffi.C.clock_gettime(CLOCK_MONOTONIC, moment)
+  local ms = tonumber(moment.s) * 1000 + tonumber(moment.ns) / 1e6
+  return wrk.format('GET', paths[at], { ['x-started'] = string.format('%.3f', ms) })
 end
 
 function response(status)

@@ -79,6 +79,8 @@ export interface Meter {
    * otherwise. The limit is what it is since `changedAt`, if it was changed.
    */
   refund(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt?: number): void
+  /** For how long a call counts, if each call leaves that long after it was counted, or earlier; a meter without this refills. */
+  readonly windowUs?: number | undefined
   /** How much it admits in a microsecond in the long run; a meter without this frees nothing by time. */
   readonly perUs?: number | undefined
   /** The largest cost that would pass at once. */

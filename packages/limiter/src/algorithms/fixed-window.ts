@@ -39,6 +39,7 @@ class FixedWindow implements Meter {
   readonly maxWaitUs: number
   readonly scale: readonly number[]
   readonly perUs: number
+  readonly windowUs: number
   readonly #count: number
   readonly #periodUs: number
   readonly #aligned: boolean
@@ -52,6 +53,7 @@ class FixedWindow implements Meter {
     this.maxWaitUs = maxWaitUs
     const flags = { aligned: aligned ? 1 : 0, waits: maxWaitUs > 0 ? 1 : 0 }
     this.perUs = limit.count / this.#periodUs
+    this.windowUs = this.#periodUs
     this.scale = [this.#periodUs, flags.aligned, flags.waits]
     this.numbers = { count: this.#count, periodUs: this.#periodUs, ...flags }
   }

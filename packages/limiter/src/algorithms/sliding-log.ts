@@ -44,6 +44,7 @@ class SlidingLog implements Meter {
   readonly maxWaitUs: number
   readonly scale: readonly number[]
   readonly perUs: number
+  readonly windowUs: number
   readonly #count: number
   readonly #places: number
   readonly #periodUs: number
@@ -56,6 +57,7 @@ class SlidingLog implements Meter {
     this.#count = limit.count
     this.#periodUs = limit.periodMs * 1000
     this.perUs = limit.count / this.#periodUs
+    this.windowUs = this.#periodUs
     this.scale = [this.#periodUs]
     this.numbers = { count: this.#count, places: this.#places, periodUs: this.#periodUs }
   }

@@ -70,6 +70,7 @@ class SlidingWindow implements Meter {
   readonly maxWaitUs: number
   readonly scale: readonly number[]
   readonly perUs: number
+  readonly windowUs: number
   readonly #count: number
   readonly #periodUs: number
   readonly #segments: number
@@ -88,6 +89,7 @@ class SlidingWindow implements Meter {
     this.#packing = packing
     const { tickUs, ticks, room, stepUs, leads } = packing.numbers
     this.perUs = limit.count / this.#periodUs
+    this.windowUs = this.#periodUs
     this.scale = [this.#periodUs, this.#gapUs, tickUs, ticks, room, stepUs, leads]
     this.numbers = {
       ...{ count: this.#count, periodUs: this.#periodUs, maxWaitUs, segments, segmentUs: this.#segmentUs },

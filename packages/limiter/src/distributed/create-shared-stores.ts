@@ -18,6 +18,7 @@ export interface SharedStoresOptions {
   readonly hasParts?: boolean | undefined
   readonly reconnect?: (() => void) | undefined
   readonly onReady?: ((listener: () => void) => void) | undefined
+  readonly onLost?: ((listener: () => void) => void) | undefined
   readonly lastError?: (() => unknown) | undefined
   /** The store of this machine's processes, for rules that are not counted for the fleet. */
   readonly machine?: (SharedStore & MembershipRegistry) | undefined

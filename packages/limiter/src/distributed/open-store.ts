@@ -29,7 +29,7 @@ export async function openStore(
 ): Promise<OpenedStore> {
   if (given && 'custom' in given) return openCustom(given.custom, isObserver)
   const connection = await connectRedis(targetIn(given?.redis, urls))
-  const { send, sendToMasters, isCluster, close, reconnect, onReady, lastError } = connection
+  const { send, sendToMasters, isCluster, close, reconnect, onReady, onLost, lastError } = connection
   const members = new RedisRegistry(send, fleetName(prefix))
   const adviseOnMemory = (): void => void warnOfEviction(send)
   onReady?.(adviseOnMemory)
@@ -44,6 +44,7 @@ export async function openStore(
     disconnect: close,
     reconnect,
     onReady,
+    onLost,
     lastError,
     adviseOnMemory,
   }

@@ -33,12 +33,12 @@ function processWith(fleet: FleetDouble, meters: readonly Meter[]) {
       return allowed
     },
     async comeBack(): Promise<number> {
-      return await backlog.settle(
-        fleet,
-        () => fleet.now,
-        (told, of) => fallback.told(told, of, fleet.now),
-      )
+      const over = await this.report()
+      for (const { catchUp, table: of } of backlog.confirm()) fallback.told(catchUp, of, fleet.now)
+      return over
     },
+    report: () => backlog.settle(fleet, () => fleet.now),
+    recall: () => backlog.recall(),
     remind: () =>
       remind(
         fleet,
@@ -189,6 +189,24 @@ describe('what a store missed', () => {
     await fleet.take([other])
     expect(await one.comeBack()).toBe(3)
     expect(fleet.left(one.counter, 'a')).toBe(0)
+  })
+
+  it('is owed again if the store loses it before all processes have reported theirs', async () => {
+    const fleet = new FleetDouble()
+    const window = algorithms.find(one => one.name === 'sliding-log')!
+    const meters = [window.meter({ count: 30, periodMs: 3_600_000 }, {})]
+    const processes = [processWith(fleet, meters), processWith(fleet, meters), processWith(fleet, meters)]
+    for (const one of processes) {
+      expect(one.countHere('a', 5)).toBe(true)
+      await one.report()
+    }
+    fleet.forget()
+    for (const one of processes) {
+      one.recall()
+      await one.remind()
+    }
+    for (const one of processes) expect(await one.comeBack()).toBe(0)
+    expect(fleet.left(processes[0]!.counter, 'a')).toBe(15)
   })
 
   it('is told once, and stays owed as long as the store fails', async () => {

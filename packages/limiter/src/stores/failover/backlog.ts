@@ -15,6 +15,12 @@ interface Unreported {
   before: KeyState
 }
 
+/** What was reported to the store of one key. */
+interface Reported {
+  readonly unreported: Unreported
+  readonly catchUp: CatchUp<FleetCounter>
+}
+
 const MOST = 100_000
 const AT_ONCE = 64
 /** A store that takes longer for so few does not answer. */
@@ -29,6 +35,8 @@ const CHUNK_MS = 1000
 export class Backlog {
   readonly #backlog = new Map<FleetCounter, Map<string, Unreported>>()
   #size = 0
+  /** What the store has counted since this process began to return. */
+  #reported: Reported[] = []
   /** Places that calls under way hold in this process only. */
   readonly #places = new Set<SharedCharge>()
 
@@ -90,28 +98,43 @@ export class Backlog {
     return unreported ? levelsOf(unreported, now) : []
   }
 
+  /** Whether a key was admitted something here that the store has not counted. */
+  owes({ counter, key }: Pick<SharedCharge, 'counter' | 'key'>): boolean {
+    return this.#size > 0 && this.#find(counter, key) !== undefined
+  }
+
   forget(counter: FleetCounter, key: string): void {
     const unreported = this.#find(counter, key)
     if (unreported) this.#remove(unreported)
   }
 
+  /** All processes have reported: what this one has reported is among what the store counts. Returns what that was. */
+  confirm(): { readonly catchUp: CatchUp<FleetCounter>; readonly table: Table }[] {
+    const reported = this.#reported
+    this.#reported = []
+    return reported.map(({ unreported, catchUp }) => ({ catchUp, table: unreported.table }))
+  }
+
+  /** The store has lost what was reported and not confirmed: all of it is owed again. */
+  recall(): void {
+    const reported = this.#reported
+    this.#reported = []
+    for (const { unreported } of reported) this.#restore(unreported)
+  }
+
   /**
-   * Counts in the store what is owed, and reports each key that was told; returns what did not fit. Throws if the store
-   * cannot be asked; what was not counted is then still owed.
+   * Counts in the store what is owed, until it is confirmed or recalled; returns what did not fit. Throws if the store cannot
+   * be asked; what was not counted is then still owed.
    */
-  async settle(
-    store: SharedStore,
-    now: () => number,
-    onTold: (told: CatchUp<FleetCounter>, table: Table) => void,
-  ): Promise<number> {
+  async settle(store: SharedStore, now: () => number): Promise<number> {
     await within(Promise.all([...this.#places].map(charge => this.#hold(charge, store))), CHUNK_MS)
     const owed = [...this.#backlog.values()].flatMap(known => [...known.values()])
     const failures: unknown[] = []
     let over = 0
     for (let from = 0; from < owed.length; from += AT_ONCE) {
       const some = owed.slice(from, from + AT_ONCE)
-      const telling = Promise.allSettled(some.map(unreported => this.#tell(unreported, store, now(), onTold)))
-      for (const outcome of await within(telling, CHUNK_MS)) {
+      const reports = Promise.allSettled(some.map(unreported => this.#report(unreported, store, now())))
+      for (const outcome of await within(reports, CHUNK_MS)) {
         if (outcome.status === 'fulfilled') over += outcome.value
         else failures.push(outcome.reason)
       }
@@ -120,25 +143,20 @@ export class Backlog {
     return over
   }
 
-  async #tell(
-    unreported: Unreported,
-    store: SharedStore,
-    now: number,
-    onTold: (told: CatchUp<FleetCounter>, table: Table) => void,
-  ): Promise<number> {
-    const { counter, key, table } = unreported
-    const told = { counter, key, levels: levelsOf(unreported, now), unfit: [] }
+  async #report(unreported: Unreported, store: SharedStore, now: number): Promise<number> {
+    const { counter, key } = unreported
+    const missed = { counter, key, levels: levelsOf(unreported, now), unfit: [] }
     // what is admitted from now on is another debt
     this.#remove(unreported)
-    if (told.levels.every(({ known, missing }) => known === 0 && missing === 0)) return 0
+    if (missed.levels.every(({ known, missing }) => known === 0 && missing === 0)) return 0
     try {
-      await store.catchUp(told)
+      await store.catchUp(missed)
     } catch (error) {
       this.#restore(unreported)
       throw error
     }
-    onTold(told, table)
-    return Math.max(0, ...told.unfit)
+    this.#reported.push({ unreported, catchUp: missed })
+    return Math.max(0, ...missed.unfit)
   }
 
   /** Lets a place that is held here be held in the store, where its call gives it back. */

@@ -38,6 +38,8 @@ export interface FailoverStoreOptions {
   readonly reconnect?: (() => void) | undefined
   /** Calls the listener whenever there is a new connection. */
   readonly onReady?: ((listener: () => void) => void) | undefined
+  /** Calls the listener whenever a connection is lost. */
+  readonly onLost?: ((listener: () => void) => void) | undefined
   /** Why the way to the store is closed, where it is. */
   readonly lastError?: (() => unknown) | undefined
   /** Whole microseconds, by the clock that counts here. */
@@ -79,6 +81,7 @@ export class FailoverStore {
   readonly #heartbeat: Heartbeat<StoreError>
   /** The store can be asked, and others may not know it yet. */
   #isRejoining = false
+  #isStarted = false
   #isClosed = false
   /** How many calls the store has answered. */
   #answers = 0
@@ -134,11 +137,18 @@ export class FailoverStore {
       recovered: () => this.#recovered(),
     })
     options.onReady?.(() => this.#recovery.wake())
+    options.onLost?.(() => this.#connectionLost())
   }
 
   /** Joins the fleet; resolves soon, also where the store cannot be asked. */
   async start(): Promise<void> {
     await this.#heartbeat.start()
+    this.#isStarted = true
+  }
+
+  /** All processes notice an outage together, also those that no caller asks; else they would not return together. */
+  #connectionLost(): void {
+    if (this.#isStarted && !this.#isClosed) void this.#heartbeat.beat()
   }
 
   get #stepMs(): number {
@@ -362,6 +372,8 @@ export class FailoverStore {
     // an error that comes long after the question: this process was stalled, and does not know what it has missed
     this.#fallback.begin(awayAt ?? now, awayAt === undefined && now - askedAt > STALL_US)
     this.#recovery.begin()
+    // the store can be asked
+    if (this.#hasLost) this.#recovery.wake()
     this.#deadline.giveUpAll()
     this.#options.onChange(this.status)
   }
@@ -379,7 +391,11 @@ export class FailoverStore {
 
   async #probe(): Promise<void> {
     const { timeoutMs } = this.#options
-    await within(this.#fleet.probeMembers(0), timeoutMs)
+    // others add what they have admitted as soon as they have heard of all, and that is not to be taken for what was lost
+    const isLost = this.#hasLost || (await within(this.#fleet.hasBeenForgotten(), timeoutMs))
+    if (isLost) await this.#remind()
+    const { era } = await within(this.#fleet.probeMembers(0), timeoutMs)
+    if (isLost) this.#remindedEra = era
     if (this.#latest.length > 0) await within(this.#store.look(copiesOf(this.#latest)), timeoutMs)
   }
 
@@ -388,26 +404,37 @@ export class FailoverStore {
     this.#isRejoining = true
     this.#gatheredEra = era
     if (!this.#hasLost && (!hasForgotten || this.#remindedEra === era)) return isComplete
-    this.#hasLost = false
-    // before any process adds what the store has never known
-    await remind(this.#store, this.#fallback.known(this.#options.now)).catch(error => {
-      this.#hasLost = true
-      throw error
-    })
+    await this.#remind()
     this.#remindedEra = era
     return false
   }
 
+  /** Reports to the store what it had counted, before any process adds what it has never known. */
+  async #remind(): Promise<void> {
+    this.#hasLost = false
+    this.#backlog.recall()
+    await remind(this.#store, this.#fallback.known(this.#options.now)).catch(error => {
+      this.#hasLost = true
+      throw error
+    })
+  }
+
   async #rejoin(withinMs: number): Promise<boolean> {
     this.#store.renew?.()
+    if (this.#hasLost) throw new CountsLost()
     this.#health.exceeded(await this.#settle())
+    if (this.#hasLost) throw new CountsLost()
     // a process that is back stays back: were it to knock again, others would see it as not back
     return await within(this.#fleet.return(this.#gatheredEra, withinMs), this.#stepMs)
   }
 
   #settle(): Promise<number> {
-    const { now } = this.#options
-    return this.#backlog.settle(this.#store, now, (told, table) => this.#fallback.told(told, table, now()))
+    return this.#backlog.settle(this.#store, this.#options.now)
+  }
+
+  /** What was reported is among what the store has counted. */
+  #confirmReports(): void {
+    for (const { catchUp, table } of this.#backlog.confirm()) this.#fallback.told(catchUp, table, this.#options.now())
   }
 
   #failedAgain(error: unknown): void {
@@ -432,6 +459,7 @@ export class FailoverStore {
 
   #recovered(): void {
     this.#isRejoining = false
+    this.#confirmReports()
     this.#breaker.reset()
     this.#health.end()
     this.#settleSoon()
@@ -446,6 +474,7 @@ export class FailoverStore {
       this.#settling = undefined
       if (!this.#health.isHealthy || this.#backlog.isEmpty) return
       const over = await this.#settle().catch(() => 0)
+      if (this.#health.isHealthy) this.#confirmReports()
       this.#health.exceeded(over)
       if (!this.#backlog.isEmpty) this.#settleSoon()
     }, ms).unref()

@@ -148,6 +148,14 @@ describe('a fleet that has just started', () => {
     }
   })
 
+  it('notices a short outage together, also processes that ask nothing meanwhile', async () => {
+    const rule = { algorithm: 'sliding-log', count: 79, periodMs: 1000, burst: 59 }
+    const everyMs = [9, 9, 10, 60, 43, 5, 55, 53]
+    const members = [5, 0, 8, 350, 997, 901, 77, 1].map((joinsAt, i) => ({ joinsAt, everyMs: everyMs[i]! }))
+    const outage = { latencyMs: 30, kind: 'refused', awayAfterMs: 2500, lastsMs: 411 } as const
+    expect(await overInOutage({ seed: -2049971692, rule, members, ...outage })).toBe(0)
+  })
+
   it(
     'is not over its limit while answers are late and no process takes the store for away',
     async () => {
@@ -157,6 +165,76 @@ describe('a fleet that has just started', () => {
       }
       const examples: [SlowScene][] = SLOW_EXAMPLES.map(scene => [scene])
       await fc.assert(fc.asyncProperty(slowScene, check), { numRuns: SCENES + examples.length, examples })
+    },
+    TIMEOUT_MS,
+  )
+})
+
+interface EvenLoad {
+  readonly rule: SimulatedRule
+  readonly everyMs: number
+  /** When the store fails, and what happens to it from then on. */
+  readonly failsAt: number
+  readonly fail: (fleet: SimulatedFleet) => Promise<void>
+}
+
+/** Three processes that have been calling for seconds: what they were admitted while the store failed, and by how much in excess. */
+function underEvenLoad(
+  seed: number,
+  { rule, everyMs, failsAt, fail }: EvenLoad,
+): Promise<{ part: number; by: number }> {
+  return simulate(seed, async () => {
+    const fleet = new SimulatedFleet(time, rule)
+    const latency = (): number => 0.1 + Math.random() * 2
+    for (let i = 0; i < 3; i++) time.after(i * 5, () => void fleet.join({ everyMs: everyMs + i * 0.3, latency }))
+    await time.runUntil(failsAt)
+    await fail(fleet)
+    const endedAt = time.now
+    await time.runUntil(endedAt + 3000)
+    const admitted = fleet.admitted.filter(({ end }) => end >= failsAt && end < endedAt).length
+    const part = admitted / (((endedAt - failsAt) * rule.count) / rule.periodMs)
+    return { part, by: overLimit(fleet.admitted, rule) }
+  })
+}
+
+describe('a fleet under twice the load that its limit admits', () => {
+  it.each(['sliding-window', 'sliding-log', 'token-bucket'])(
+    '%s: admits 90 % of the limit in an outage of two seconds, and no call beyond it',
+    async algorithm => {
+      const rule = { algorithm, count: 60, periodMs: 1000, burst: 30 }
+      const parts: number[] = []
+      for (let seed = 1; seed <= 5; seed++) {
+        const fail = async (fleet: SimulatedFleet): Promise<void> => {
+          fleet.cut('refused')
+          await time.runUntil(time.now + 2000)
+          fleet.mend(100)
+        }
+        // outages begin at all moments of a period
+        const { part, by } = await underEvenLoad(seed, { rule, everyMs: 25, failsAt: 3000 + seed * 200, fail })
+        expect(by).toBe(0)
+        parts.push(part)
+      }
+      expect(parts.reduce((sum, part) => sum + part, 0) / parts.length).toBeGreaterThan(0.9)
+    },
+    TIMEOUT_MS,
+  )
+
+  it(
+    'is rarely over a bucket whose store loses its counts three times a second',
+    async () => {
+      const rule = { algorithm: 'token-bucket', count: 60, periodMs: 1000, burst: 30 }
+      let over = 0
+      for (let seed = 1; seed <= 6; seed++) {
+        const fail = async (fleet: SimulatedFleet): Promise<void> => {
+          for (let flush = 0; flush < 6; flush++) {
+            fleet.store.forget()
+            await time.runUntil(time.now + 330)
+          }
+        }
+        over += (await underEvenLoad(seed, { rule, everyMs: 20, failsAt: 3500 + seed * 37, fail })).by
+      }
+      // 36 times in all
+      expect(over).toBeLessThan(8)
     },
     TIMEOUT_MS,
   )

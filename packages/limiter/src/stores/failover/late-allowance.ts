@@ -9,6 +9,16 @@ const MEASURED_US = 100_000
 const RECENT_US = 1_000_000
 /** Others may be admitted calls twice as fast as before, and half of what is left after that is theirs. */
 const CAUTION = 2
+/** The numbers of a slot: when the store last said something, since when its use is measured, whether others have got theirs. */
+const SAID_AT = 0
+const MEASURED_FROM = 1
+const IS_LEFT = 2
+const LEVELS = 3
+/** The numbers of a level: the share of what was left, the same at the earlier moment, and when the last call was counted. */
+const LEFT = 0
+const LEFT_BEFORE = 1
+const NEWEST = 2
+const NUMBERS = 3
 
 /** What was left of a level, how fast it was used for `measuredUs`, and how long ago the store said so. */
 interface Use {
@@ -24,8 +34,7 @@ export type Reference = 'first' | 'kept' | 'moved'
 /**
  * How many permits of each key this process may admit while answers of the store are late, though the store is not away:
  * its share of what the store last said is left, less what the fleet will have used since if it goes on as before, and half
- * of that; and nothing that time has brought back. All numbers are in slots of the table that stands in for the store: when
- * the store last said something of a key, since when its use is measured, and for each level the share of what was left then.
+ * of that; and nothing that time has brought back. All numbers are in slots of the table that stands in for the store.
  */
 export class LateAllowance {
   readonly #levels: number
@@ -34,7 +43,7 @@ export class LateAllowance {
 
   constructor(levels: number) {
     this.#levels = levels
-    this.#stride = 2 + 2 * levels
+    this.#stride = LEVELS + NUMBERS * levels
   }
 
   /**
@@ -44,30 +53,47 @@ export class LateAllowance {
   begin(slot: number, now: number): Reference {
     const chunk = this.#chunkFor(slot)
     const at = this.#baseOf(slot)
-    const [saidAt, measuredFrom] = [chunk[at]!, chunk[at + 1]!]
-    chunk[at] = now
+    const [saidAt, measuredFrom] = [chunk[at + SAID_AT]!, chunk[at + MEASURED_FROM]!]
+    chunk[at + SAID_AT] = now
+    chunk[at + IS_LEFT] = 0
     if (measuredFrom === 0) {
-      chunk[at + 1] = now
+      chunk[at + MEASURED_FROM] = now
       return 'first'
     }
     if (saidAt - measuredFrom < MEASURED_US) return 'kept'
-    chunk[at + 1] = saidAt
+    chunk[at + MEASURED_FROM] = saidAt
     return 'moved'
   }
 
-  /** This process's share of what is left of a level. */
-  note(slot: number, level: number, share: number, reference: Reference): void {
+  /** This process's share of what is left of a level, and when the last of its calls was counted. */
+  note(slot: number, level: number, share: number, newest: number, reference: Reference): void {
     const chunk = this.#chunkFor(slot)
-    const at = this.#baseOf(slot) + 2 + 2 * level
-    if (reference !== 'kept') chunk[at + 1] = reference === 'first' ? share : chunk[at]!
-    chunk[at] = share
+    const at = this.#baseOfLevel(slot, level)
+    if (reference !== 'kept') chunk[at + LEFT_BEFORE] = reference === 'first' ? share : chunk[at + LEFT]!
+    chunk[at + LEFT] = share
+    chunk[at + NEWEST] = newest
+  }
+
+  /** What the store last said of a level, if what it leaves to others was not taken from this process's count yet. */
+  unsettled(slot: number, level: number): { left: number; newest: number; saidAt: number } | undefined {
+    const chunk = this.#chunks[slot >> CHUNK_BITS]
+    const base = this.#baseOf(slot)
+    if (!chunk || chunk[base + SAID_AT] === 0 || chunk[base + IS_LEFT] === 1) return undefined
+    const at = this.#baseOfLevel(slot, level)
+    return { left: chunk[at + LEFT]!, newest: chunk[at + NEWEST]!, saidAt: chunk[base + SAID_AT]! }
+  }
+
+  /** What others have been admitted was taken from this process's count. */
+  settled(slot: number): void {
+    this.#chunkFor(slot)[this.#baseOf(slot) + IS_LEFT] = 1
   }
 
   /** Whether the store has said lately what is left of a key, twice, so that it is known how fast it is used. */
   isKnown(slot: number, now: number): boolean {
     const chunk = this.#chunks[slot >> CHUNK_BITS]
     const at = this.#baseOf(slot)
-    return chunk !== undefined && chunk[at]! > chunk[at + 1]! && now - chunk[at + 1]! < FRESH_US
+    if (!chunk) return false
+    return chunk[at + SAID_AT]! > chunk[at + MEASURED_FROM]! && now - chunk[at + MEASURED_FROM]! < FRESH_US
   }
 
   /** Whether `cost` permits may be admitted by all levels. */
@@ -98,9 +124,9 @@ export class LateAllowance {
   #useUntil(slot: number, level: number, moment: number): Use {
     const chunk = this.#chunkFor(slot)
     const at = this.#baseOf(slot)
-    const [saidAt, measuredFrom] = [chunk[at]!, chunk[at + 1]!]
-    const left = chunk[at + 2 + 2 * level]!
-    const used = Math.max(0, chunk[at + 3 + 2 * level]! - left)
+    const [saidAt, measuredFrom] = [chunk[at + SAID_AT]!, chunk[at + MEASURED_FROM]!]
+    const left = chunk[this.#baseOfLevel(slot, level) + LEFT]!
+    const used = Math.max(0, chunk[this.#baseOfLevel(slot, level) + LEFT_BEFORE]! - left)
     const measuredUs = Math.max(APART_US, saidAt - measuredFrom)
     const perUs = saidAt === measuredFrom ? undefined : used / measuredUs
     return { left, perUs, us: Math.max(0, moment - saidAt), measuredUs }
@@ -108,29 +134,28 @@ export class LateAllowance {
 
   /** When the store last said something of a key; 0 if that was not shortly before a moment. */
   saidBefore(slot: number, moment: number): number {
-    const saidAt = this.#chunks[slot >> CHUNK_BITS]?.[this.#baseOf(slot)] ?? 0
+    const saidAt = this.#chunks[slot >> CHUNK_BITS]?.[this.#baseOf(slot) + SAID_AT] ?? 0
     return saidAt < moment && moment - saidAt < RECENT_US ? saidAt : 0
   }
 
   /** What was said of a key has been brought up to a moment. */
   catchUp(slot: number, moment: number): void {
-    this.#chunkFor(slot)[this.#baseOf(slot)] = moment
+    this.#chunkFor(slot)[this.#baseOf(slot) + SAID_AT] = moment
   }
 
   spend(slot: number, cost: number): void {
     const chunk = this.#chunkFor(slot)
-    const at = this.#baseOf(slot) + 2
-    for (let level = 0; level < this.#levels; level++) chunk[at + 2 * level]! -= cost * CAUTION
+    for (let level = 0; level < this.#levels; level++) chunk[this.#baseOfLevel(slot, level) + LEFT]! -= cost * CAUTION
   }
 
   /** This process takes other shares from now on, each level's larger by a factor. */
   rescale(factors: readonly number[]): void {
     for (const chunk of this.#chunks) {
       if (!chunk) continue
-      for (let at = 2; at < chunk.length; at += this.#stride) {
+      for (let base = LEVELS; base < chunk.length; base += this.#stride) {
         factors.forEach((factor, level) => {
-          chunk[at + 2 * level]! *= factor
-          chunk[at + 2 * level + 1]! *= factor
+          chunk[base + NUMBERS * level + LEFT]! *= factor
+          chunk[base + NUMBERS * level + LEFT_BEFORE]! *= factor
         })
       }
     }
@@ -153,5 +178,9 @@ export class LateAllowance {
 
   #baseOf(slot: number): number {
     return (slot & (CHUNK_SLOTS - 1)) * this.#stride
+  }
+
+  #baseOfLevel(slot: number, level: number): number {
+    return this.#baseOf(slot) + LEVELS + NUMBERS * level
   }
 }

@@ -74,7 +74,8 @@ describe('counting in this process while the store cannot be asked', () => {
       store.now += 0.1 * second
       hear('ann', 0)
       store.now += 0.35 * second
-      expect(admitted('ann')).toBe(0)
+      // of all calls that the store had counted, only the first of this process has surely left
+      expect(admitted('ann')).toBe(1)
       store.now += 0.6 * second
       expect(admitted('ann')).toBeLessThanOrEqual(20)
       store.now += 2 * second

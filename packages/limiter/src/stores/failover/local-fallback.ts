@@ -70,6 +70,19 @@ export class LocalFallback {
     this.#seenOf(charge.counter, charge.table, now).see(slot, charge.remaining, now)
   }
 
+  /** Takes note of what the store says while processes are still to report what it missed. */
+  #seePartly({ counter, table, slot, key, cost, remaining }: SharedCharge, isAdmitted: boolean, now: number): void {
+    if (slot === OVERFLOW_SLOT && key !== '') return
+    const seen = this.#seenOf(counter, table, now)
+    if (isAdmitted)
+      seen.count(
+        slot,
+        remaining.map(() => cost),
+        now,
+      )
+    seen.seeAtLeast(slot, remaining, now)
+  }
+
   /**
    * The store is away, and was so at `awayAt`. What other processes were admitted between its last answer here and that moment is
    * not known here, so nothing that time has brought back until then may be admitted again. Of a process that was stalled
@@ -214,8 +227,9 @@ export class LocalFallback {
     const state = table.state(slot)
     const base = table.base(slot)
     const { here, fleet, late } = this.#capacitiesOf(counter, table)
-    const { isAlone } = this.#fleet
-    if (!counter.needsRelease && (slot !== OVERFLOW_SLOT || charge.key === '')) {
+    if (!counter.needsRelease && isCounted) {
+      this.#seePartly(charge, isAdmitted, now)
+    } else if (!counter.needsRelease && (slot !== OVERFLOW_SLOT || charge.key === '')) {
       this.#seenOf(counter, table, now).see(slot, charge.remaining, now)
     }
     const reference = late.begin(slot, now)
@@ -223,16 +237,20 @@ export class LocalFallback {
     for (let level = 0; level < table.meters.length; level++) {
       const meter = table.meters[level]!
       const at = base + table.offsets[level]!
-      const isWhole = here[level] === fleet[level] && (isAlone || charge.whenStoreDown === 'local')
+      const isWhole = this.#isWhole(charge, level)
       const part = Math.floor((charge.remaining[level]! * here[level]!) / fleet[level]!)
       // a process that has the whole limit to itself need not reckon with others
       const left = isWhole ? part : Math.max(0, part - Math.ceil(here[level]! / MARGIN))
-      late.note(slot, level, left, reference)
+      late.note(slot, level, left, newestOf(charge, level, meter, now), reference)
       if (meter.needsRelease) {
         if (own > 0) meter.take(state, at, now, own, 0)
         continue
       }
       if (isCounted) this.#backlog.follow(charge, level, cost, now)
+      if (isWindow(meter) && !isWhole) {
+        this.#followOwn(charge, level, own, now)
+        continue
+      }
       if (left === 0 && meter.drain && !isWhole) {
         meter.drain(state, at, now)
         continue
@@ -251,6 +269,21 @@ export class LocalFallback {
       meter.take(state, at, now, gone, 0)
       this.#backlog.follow(charge, level, gone, now)
     }
+  }
+
+  /**
+   * Counts a call of this process in a window, even beyond its share: the calls that leave the window are then its own, and all
+   * processes together admit again what has left, whichever of them had admitted it.
+   */
+  #followOwn(charge: SharedCharge, level: number, own: number, now: number): void {
+    const { table, slot } = charge
+    const meter = table.meters[level]!
+    const at = table.base(slot) + table.offsets[level]!
+    // what the store has not counted yet is known only within the share
+    const counted = this.#backlog.owes(charge) ? Math.min(own, meter.remaining(table.state(slot), at, now)) : own
+    if (counted <= 0) return
+    record(meter, table.state(slot), at, now, counted)
+    this.#backlog.follow(charge, level, counted, now)
   }
 
   /** This process takes a larger part now: of no key more than that part of what the store last said is left. */
@@ -312,6 +345,12 @@ export class LocalFallback {
     return capacities
   }
 
+  /** Whether this process has the whole limit to itself. */
+  #isWhole({ counter, table, whenStoreDown }: SharedCharge, level: number): boolean {
+    const { here, fleet } = this.#capacitiesOf(counter, table)
+    return here[level] === fleet[level] && (this.#fleet.isAlone || whenStoreDown === 'local')
+  }
+
   #judge(charges: readonly SharedCharge[], now: number, counting: boolean): boolean {
     const { hasShare } = this.#fleet
     const isCounted = (charge: SharedCharge): boolean =>
@@ -323,7 +362,10 @@ export class LocalFallback {
     const isNew = counting ? counted.map(({ table, key }) => key !== '' && table.find(key) === OVERFLOW_SLOT) : []
     const rest = charges.filter(charge => !isCounted(charge))
     for (const charge of rest) fill(charge, charge.whenStoreDown !== 'allow')
-    for (const charge of counted) this.#leaveToOthers(charge)
+    for (const charge of counted) {
+      this.#leaveOthersShares(charge)
+      this.#leaveToOthers(charge)
+    }
     const beyond = counted.filter(charge => charge.enforced && this.#isBeyondSeen(charge, now))
     const isShut = beyond.length > 0 || rest.some(({ fits, enforced }) => !fits && enforced)
     const takes = counting && !isShut
@@ -337,6 +379,29 @@ export class LocalFallback {
     })
     for (const charge of beyond) refuseFor(charge, RETRY_US)
     return allowed && !isShut
+  }
+
+  /**
+   * Keeps of a key's windows no more than this process's share of what the store last said is left: what it has not used of its
+   * share itself was used by others, as late as the last call that the store had counted.
+   */
+  #leaveOthersShares(charge: SharedCharge): void {
+    const { counter, table, key, cost } = charge
+    if (cost === 0 || counter.needsRelease) return
+    const slot = table.find(key)
+    if (slot === OVERFLOW_SLOT && key !== '') return
+    const { late } = this.#capacitiesOf(counter, table)
+    for (let level = 0; level < table.meters.length; level++) {
+      const meter = table.meters[level]!
+      const said = late.unsettled(slot, level)
+      if (!said || !isWindow(meter) || this.#isWhole(charge, level)) continue
+      const at = table.base(slot) + table.offsets[level]!
+      const gone = meter.remaining(table.state(slot), at, said.saidAt) - Math.floor(said.left)
+      if (gone <= 0) continue
+      record(meter, table.state(slot), at, Math.min(said.newest, said.saidAt), gone)
+      this.#backlog.follow(charge, level, gone, said.newest)
+    }
+    late.settled(slot)
   }
 
   /** Keeps of a key no more than what the store last said is left, less what others have used until it went away. */
@@ -391,6 +456,7 @@ export class LocalFallback {
     const owed = this.#backlog.owed(charge, now)
     return table.meters.some((meter, level) => {
       if (meter.needsRelease || meter.costLasting || meter.maxWaitUs > 0 || here[level]! >= fleet[level]!) return false
+      if (isWindow(meter)) return false
       const part = Math.floor(((fleet[level]! - used[level]!) * here[level]!) / fleet[level]!)
       return (owed[level]?.missing ?? 0) + cost > part
     })
@@ -402,6 +468,23 @@ function lateAllowanceFor(here: readonly number[], known: Capacities | undefined
   if (known?.here.length !== here.length || known.here.includes(0)) return new LateAllowance(here.length)
   known.late.rescale(here.map((capacity, level) => capacity / known.here[level]!))
   return known.late
+}
+
+/** Whether each call leaves a while after it was counted, and none is counted ahead of its time. */
+function isWindow({ windowUs, maxWaitUs }: Meter): boolean {
+  return windowUs !== undefined && maxWaitUs === 0
+}
+
+/** When the store has counted the last call of a window; now, if it does not say when all will be free again. */
+function newestOf({ resets }: SharedCharge, level: number, { windowUs = 0 }: Meter, now: number): number {
+  const resetUs = resets[level] ?? 0
+  return resetUs > 0 ? Math.min(now, now + resetUs - windowUs) : now
+}
+
+/** Counts a call that was admitted, whether or not it fits. */
+function record(meter: Meter, state: Float64Array, at: number, now: number, cost: number): void {
+  if (meter.record) meter.record(state, at, now, cost, 0, false)
+  else meter.take(state, at, now, cost, 0)
 }
 
 /** Whether a limit is soon whole again, so that others may have used all of it in a moment, and little is lost without it. */

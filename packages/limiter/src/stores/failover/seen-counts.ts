@@ -36,6 +36,13 @@ export class SeenCounts {
     if (this.#states.hasChunk(slot)) this.#states.clear(slot)
   }
 
+  /** The store counts at least so much for each level, and more as soon as all processes have reported what it missed. */
+  seeAtLeast(slot: number, remaining: readonly number[], now: number): void {
+    const used = this.#capacities.map((capacity, level) => capacity - remaining[level]!)
+    const more = this.used(slot, now).map((seen, level) => used[level]! - seen)
+    this.count(slot, more, now)
+  }
+
   /** The store has said what is left of each level. */
   see(slot: number, remaining: readonly number[], now: number): void {
     const { meters, offsets } = this.#states.layout

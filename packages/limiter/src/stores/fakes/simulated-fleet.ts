@@ -1,11 +1,12 @@
 import { algorithms } from '../../algorithms/index.ts'
 import { partMeter } from '../../algorithms/part.ts'
 import { FailoverStore } from '../failover/failover-store.ts'
+import { CountsLost } from '../failover/store-error.ts'
 import type { Membership, MembershipRegistry } from '../membership/registry.ts'
 import { ShareBook } from '../membership/shares.ts'
 import { MemoryStore } from '../memory/memory-store.ts'
 import { sharedCharge } from '../shared-charge.ts'
-import type { FleetCharge, SharedStore } from '../store.ts'
+import type { FleetCharge, SharedStore, StoreWatcher } from '../store.ts'
 import { FleetDouble } from './fake-fleet.ts'
 import type { Host, VirtualTime } from './virtual-time.ts'
 
@@ -86,6 +87,9 @@ export class SimulatedFleet {
         onReady: listener => {
           link.onReady = listener
         },
+        onLost: listener => {
+          link.onLost = listener
+        },
       })
       table.adopt([partMeter(algorithm, terms, shared.part)], now())
       await shared.start()
@@ -138,6 +142,7 @@ export class SimulatedFleet {
 
   #registryOf(id: string, link: Link): MembershipRegistry {
     return {
+      era: () => link.ask(() => String(this.store.era)),
       register: sign => link.ask(() => this.#register(id, sign)),
       share: claim => link.ask(() => this.#book.claim(id, claim, this.#time.now)),
       leave: () =>
@@ -166,6 +171,7 @@ class Link {
   readonly #beforeAsking: () => void
   latency: () => number
   onReady: () => void = () => {}
+  onLost: () => void = () => {}
   #generation = 0
   #outage: Outage | undefined
   #arrivesAt = 0
@@ -186,6 +192,7 @@ class Link {
     this.#open.clear()
     const fail = (): void => {
       for (const reject of open) reject(new Error('read ECONNRESET'))
+      this.onLost()
     }
     this.#time.as(this.#host, () => this.#time.after(kind === 'refused' ? 0 : SILENT_CONNECTION_MS, fail))
   }
@@ -227,10 +234,18 @@ class Link {
   }
 
   storeFor(store: FleetDouble): SharedStore {
+    let { era } = store
+    let watcher: StoreWatcher | undefined
     const judged = (ask: SharedStore['take']): SharedStore['take'] => {
       return async charges => {
         const copies = charges.map(charge => ({ ...charge, delays: [], remaining: [], resets: [] }))
-        const answer = await this.ask(() => ask(copies))
+        const askedEra = era
+        const answer = await this.ask(() => (store.era === askedEra ? ask(copies) : undefined))
+        if (!answer) {
+          era = store.era
+          watcher?.countsLost()
+          throw new CountsLost()
+        }
         for (const [i, { wait, fits, delays, remaining, resets }] of copies.entries()) {
           Object.assign(charges[i]!, { wait, fits, delays, remaining, resets })
         }
@@ -246,6 +261,9 @@ class Link {
       catchUp: missed => this.ask(() => store.catchUp(missed)),
       keys: (counter, most) => this.ask(() => store.keys(counter, most)),
       reset: (counter, key) => this.ask(() => store.reset(counter, key)),
+      watch: one => {
+        watcher = one
+      },
       close: () => {},
     }
   }

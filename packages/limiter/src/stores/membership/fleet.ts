@@ -89,6 +89,11 @@ export class Fleet {
     return { era, isComplete: this.#isComplete(heard, size), hasForgotten: this.isKnown && era !== this.#era }
   }
 
+  /** Whether the store has forgotten what it knew; asked without a heartbeat, which would register this process. */
+  async hasBeenForgotten(): Promise<boolean> {
+    return this.isKnown && this.#registry.era !== undefined && (await this.#registry.era()) !== this.#era
+  }
+
   /** Registers that this process is back; returns whether all others have done so within `withinMs`. */
   async return(era: string, withinMs: number): Promise<boolean> {
     const { size, back } = await this.#register(true, withinMs)

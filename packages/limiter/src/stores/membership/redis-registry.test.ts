@@ -63,6 +63,17 @@ describe('the membership registry in Redis', () => {
     }
   })
 
+  it('the registry returns its era without counting the process that asks, and none before a process has registered', async () => {
+    const [one, other] = [join(), join()]
+    expect(await one.era()).toBeUndefined()
+    const { era } = await one.register(here)
+    expect(await other.era()).toBe(era)
+    expect(await one.register(here)).toMatchObject({ size: 1, heard: 1 })
+    await server.client.del(ERA)
+    await server.client.lpush(ERA, 'junk')
+    expect(await other.era()).toBeUndefined()
+  })
+
   it('the membership registry in Redis survives foreign data in its keys', async () => {
     for (const key of KEYS) await server.client.zadd(key, '5', 'junk', '+inf', '')
     expect(await join().register(here)).toMatchObject({ size: 1, rank: 0 })

@@ -89,6 +89,14 @@ export class RedisRegistry implements MembershipRegistry {
     return { era: mark, size: size!, rank: rank!, heard: heard!, back: back! }
   }
 
+  async era(): Promise<string | undefined> {
+    const era = await this.#send(['GET', this.#keys[3]!]).catch(error => {
+      // a key of another type is not ours, and the next registration replaces it
+      if (!String(error).includes('WRONGTYPE')) throw error
+    })
+    return typeof era === 'string' ? era : undefined
+  }
+
   async share(claim: ShareClaim): Promise<ShareGrant | undefined> {
     return await this.#shares.claim(this.#id, claim)
   }

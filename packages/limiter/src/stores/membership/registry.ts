@@ -23,6 +23,8 @@ export interface SignOfLife {
 
 /** The registry of the processes that count together. */
 export interface MembershipRegistry {
+  /** The era, without a sign of life; undefined if no process has registered in it yet. */
+  era?(): Promise<string | undefined>
   register(sign: SignOfLife): Promise<Membership>
   /**
    * Claims a share of every limit, for the time when the store cannot be asked; undefined if a later claim came first. A

@@ -34,6 +34,8 @@ export interface RedisConnection {
   reconnect?(): void
   /** Calls the listener whenever a new connection can be used; only of one that Diana opened. */
   onReady?(listener: () => void): void
+  /** Calls the listener whenever a connection is lost; only of a single Redis that Diana opened. */
+  onLost?(listener: () => void): void
   /** Why it is closed, if it is. */
   lastError?(): unknown
 }
@@ -110,6 +112,7 @@ function ofIoredis({ client, lastError, isBarred }: Opened): RedisConnection {
     close: () => client.disconnect(),
     ...(client.isCluster ? { reconnect: () => client.disconnect(true) } : {}),
     onReady: listener => client.on('ready', listener),
+    ...(client.isCluster ? {} : { onLost: (listener: () => void) => client.on('close', listener) }),
     lastError,
   }
 }
