@@ -250,10 +250,13 @@ export const faults = [
     end: ({ proxy }) => proxy.open(),
   },
   {
-    name: 'SCRIPT FLUSH every 50 ms',
+    name: 'SCRIPT FLUSH and FUNCTION FLUSH every 50 ms',
     isQuiet: true,
     lastsMs: 0,
-    begin: ({ redis }) => repeatedly(2000, 50, () => redis.client.script('FLUSH')),
+    begin: ({ redis }) =>
+      repeatedly(2000, 50, () =>
+        Promise.all([redis.client.script('FLUSH'), redis.client.call('FUNCTION', 'FLUSH', 'ASYNC')]),
+      ),
     end: () => {},
   },
   {

@@ -45,6 +45,9 @@ export class LocalFallback {
   readonly #seen = new WeakMap<FleetCounter, SeenCounts>()
   readonly #seenByTable = new WeakMap<Table, SeenCounts>()
   #counters: WeakRef<FleetCounter>[] = []
+  /** When a call was last decided here, and how long before the last answer of the store that was. */
+  #decidedAt = Number.NEGATIVE_INFINITY
+  #calmUs = Number.POSITIVE_INFINITY
   #awayAt = 0
   #wasStalled = false
 
@@ -220,6 +223,7 @@ export class LocalFallback {
 
   #follow(charge: SharedCharge, isAdmitted: boolean, isCounted: boolean, now: number): void {
     const { table, counter, cost } = charge
+    this.#calmUs = now - this.#decidedAt
     const slot = this.#slotFor(charge, now)
     if (slot === undefined) return
     charge.slot = slot
@@ -247,7 +251,7 @@ export class LocalFallback {
         continue
       }
       if (isCounted) this.#backlog.follow(charge, level, cost, now)
-      if (isWindow(meter) && !isWhole) {
+      if (this.#isDated(meter) && !isWhole) {
         this.#followOwn(charge, level, own, now)
         continue
       }
@@ -378,7 +382,16 @@ export class LocalFallback {
       this.#capacitiesOf(charge.counter, charge.table).late.clear(slot)
     })
     for (const charge of beyond) refuseFor(charge, RETRY_US)
+    if (takes) this.#decidedAt = now
     return allowed && !isShut
+  }
+
+  /**
+   * Whether the calls of a window are counted here as of their own moments, each process its own. Not within a period after calls
+   * were decided without the store: it counts those as of their report, and no process knows the moments of the others' calls.
+   */
+  #isDated(meter: Meter): boolean {
+    return isWindow(meter) && this.#calmUs >= (meter.windowUs ?? 0)
   }
 
   /**
@@ -394,7 +407,7 @@ export class LocalFallback {
     for (let level = 0; level < table.meters.length; level++) {
       const meter = table.meters[level]!
       const said = late.unsettled(slot, level)
-      if (!said || !isWindow(meter) || this.#isWhole(charge, level)) continue
+      if (!said || !this.#isDated(meter) || this.#isWhole(charge, level)) continue
       const at = table.base(slot) + table.offsets[level]!
       const gone = meter.remaining(table.state(slot), at, said.saidAt) - Math.floor(said.left)
       if (gone <= 0) continue
@@ -456,7 +469,7 @@ export class LocalFallback {
     const owed = this.#backlog.owed(charge, now)
     return table.meters.some((meter, level) => {
       if (meter.needsRelease || meter.costLasting || meter.maxWaitUs > 0 || here[level]! >= fleet[level]!) return false
-      if (isWindow(meter)) return false
+      if (this.#isDated(meter)) return false
       const part = Math.floor(((fleet[level]! - used[level]!) * here[level]!) / fleet[level]!)
       return (owed[level]?.missing ?? 0) + cost > part
     })
