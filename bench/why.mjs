@@ -26,12 +26,11 @@ four rules and the text of their headers; its own work (normalizing the target, 
 connection, the pace of callers, connections to the service, a record of the call); and a longer head, since services get headers about
 the caller and callers get what is left of their limits. Calls with a body, and answers that are streamed, still use undici.
 `,
-  redis: `Of the CPU time of a \`check\` in this process, with 64 calls in flight, half is the socket and the Redis client, and an eighth is
-what surrounds the store: rules, deadline, fallback, verdict. With 64 calls in flight two batches of 32 are in flight, and neither side is busy all the time: Redis sends no answers to what it
-has read before it has decided all of it, and each side waits for the other. So the ratio grows with the number of calls in flight, as
-the table for 128 shows. Of the time Redis spends on a batch by one rule a fifth is reading and writing the socket, a fifth the
-fixed part of the script (its argument, its functions), a third the decisions, and the rest \`HMGET\` and \`HSET\`, one each per rule. Of the
-client's time two fifths are the Redis client and the socket, a third is encoding the batch and reading the answers. A single
-call pays the fixed part alone: four tenths more than a script of three lines.
+  redis: `With 64 calls in flight and more, this process and Redis are busy for about the same time per call. Of the CPU time of a \`check\`
+in this process half is the socket and the Redis client, and an eighth is what surrounds the store: rules, deadline, fallback,
+verdict. Redis spends its time in the Lua interpreter, some 360 steps for a call by one rule: the engine has one form of each
+algorithm and one way to decide a call, whatever its rules, and no shortcut for the commonest case. With 16 calls in flight and fewer, batches are
+small, and a single call pays alone for what a batch shares: the clock, the state of the rule's hash, when it was created, and the
+answer. In return a call is decided by all its rules at once, on the clock of the server, and a refusal costs nothing.
 `,
 }
