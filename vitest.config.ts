@@ -73,6 +73,8 @@ export default defineConfig({
   test: {
     // long enough for a machine that has other work
     testTimeout: 60_000,
+    // a test that fails in CI is run once more, and its line in the log then says (retry x1)
+    retry: process.env.CI ? 1 : 0,
     hookTimeout: 60_000,
     expect: { poll: { timeout: 10_000, interval: 10 } },
     coverage: {

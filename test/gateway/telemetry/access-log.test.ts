@@ -65,6 +65,8 @@ async function startNginx(folder: string, log: string, service: string): Promise
         ),
     )
     .toBe(true)
+  // nginx writes the line of that call after its answer
+  await expect.poll(() => readFileSync(log, 'latin1')).toContain('\n')
   writeFileSync(log, '')
   return port
 }
