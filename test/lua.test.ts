@@ -15,7 +15,7 @@ describe('the Lua that counts in Redis', () => {
   it.skipIf(spawnSync('luacheck', ['--version']).error)('has no finding of luacheck', () => {
     const folder = mkdtempSync(join(tmpdir(), 'diana-lua-'))
     const file = join(folder, 'engine.lua')
-    writeFileSync(file, engineWith([]).script)
+    writeFileSync(file, engineWith([]).script.text)
     try {
       const globals = ['redis', 'cjson', 'cmsgpack', 'struct', 'KEYS', 'ARGV'].flatMap(name => ['--read-globals', name])
       const options = ['--no-color', '--codes', '--std', 'lua51', '--max-line-length', '140']

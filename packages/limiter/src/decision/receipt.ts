@@ -47,7 +47,7 @@ export function receiptsOf(
     let passAt = moment
     let refund: Receipt['refund']
     if (charge.kind === 'shared') {
-      if (charge.countedBy === 'nobody') continue
+      if (charge.countedBy === 'none') continue
       if (charge.countedBy === 'fleet') passAt = answeredAt + wait
       // a slot that is held in this process may have moved to the store by the time it is released
       if (charge.countedBy === 'fleet' || charge.counter.needsRelease) refund = refundIn(shared!, charge)

@@ -41,5 +41,5 @@ export function isDegraded(charge: CallPlan['charges'][number]): boolean {
   if (charge.kind === 'local') return false
   const { countedBy, fits, delays } = charge
   // no store counts what `whenStoreDown: allow` or `refuse` decides; the deny cache names the moment at which a key has room
-  return countedBy === 'memory' || (countedBy === 'nobody' && (fits || delays[0] === Number.POSITIVE_INFINITY))
+  return countedBy === 'memory' || (countedBy === 'none' && (fits || delays[0] === Number.POSITIVE_INFINITY))
 }

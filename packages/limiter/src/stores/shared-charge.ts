@@ -10,7 +10,7 @@ export interface SharedCharge extends FleetCharge {
   readonly table: Table
   readonly whenStoreDown: WhenStoreDown
   /** Where it was counted in the end. */
-  countedBy: 'fleet' | 'memory' | 'nobody'
+  countedBy: 'fleet' | 'memory' | 'none'
   /** Where it is followed, or counted, in this process. */
   slot: number
   /** When it was counted as passing, by the clock of the store that counted it. */
@@ -38,7 +38,7 @@ export function sharedCharge(counter: FleetCounter, table: Table, whenStoreDown:
     resets,
     table,
     whenStoreDown,
-    countedBy: 'nobody',
+    countedBy: 'none',
     slot: 0,
     moment: 0,
     followedAt: 0,

@@ -517,7 +517,7 @@ function fill(charge: SharedCharge, refuses: boolean): void {
   const delay = refuses ? Number.POSITIVE_INFINITY : 0
   charge.wait = delay
   charge.fits = !refuses
-  charge.countedBy = 'nobody'
+  charge.countedBy = 'none'
   charge.counter.meters.forEach((_, level) => {
     charge.delays[level] = delay
     charge.remaining[level] = 0

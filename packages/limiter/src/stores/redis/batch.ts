@@ -4,7 +4,7 @@ import { RESETS } from './engine/engine.ts'
 import type { RedisLayout } from './layout.ts'
 import type { DecisionRequest, ScriptRequest } from './script-request.ts'
 
-/** The script's value for an infinite delay. */
+/** The engine's value for an infinite delay. */
 const NEVER = -(2 ** 53)
 /** With a clock given from outside, time in Redis and time in the test run at different speeds. */
 const TEST_LINGER_MS = 600_000
@@ -18,7 +18,7 @@ export interface BatchTerms {
   readonly now?: number | undefined
   /** Versions of rules that are no longer used are forgotten at once, for tests. */
   readonly forgetsVersions?: boolean | undefined
-  /** Left out: what the script has. */
+  /** Left out: what the engine has. */
   readonly callersPerHash?: number | undefined
 }
 
@@ -87,7 +87,7 @@ export function decodeBirths(reply: unknown): readonly number[] | undefined {
   return readNumbers(reply).slice(1)
 }
 
-/** Writes the script's answers into the charges; returns the server's clock and whether each request was allowed. */
+/** Writes the engine's answers into the charges; returns the server's clock and whether each request was allowed. */
 export function decodeBatch(
   requests: readonly ScriptRequest[],
   reply: unknown,

@@ -46,7 +46,7 @@ type Pending = ScriptRequest & {
 }
 
 /**
- * So many calls or charges at most run in one script, for it must not keep the server for long; one call is never cut.
+ * So many calls or charges at most run in one function call, for it must not keep the server for long; one call is never cut.
  * Few enough that, with many calls under way, the server judges one batch while this process reads the answers to another.
  */
 const BATCH_CALLS = 32
@@ -59,10 +59,10 @@ const MOST_TRIES = 10
 const HOMES_AT_A_TIME = 32
 
 /**
- * Counts in Redis, for the whole fleet. All calls of one turn of the event loop travel in one script call, or in two where
+ * Counts in Redis, for the whole fleet. All calls of one turn of the event loop travel in one function call, or in two where
  * many are under way, and are judged there in the order they came, each by all its charges at once.
  *
- * On a Cluster a script sees one slot only. There a call's charges go out slot by slot, and if one slot refuses, what
+ * On a Cluster a function sees one slot only. There a call's charges go out slot by slot, and if one slot refuses, what
  * the others took is given back: never over the limit, and for the length of that round trip a count may be too high.
  */
 export class RedisStore implements SharedStore {
@@ -402,7 +402,7 @@ export class RedisStore implements SharedStore {
   }
 }
 
-/** Until when an answer of Redis matters at least: the script ran after the request. */
+/** Until when an answer of Redis matters at least: the engine ran after the request. */
 function noteWhatMatters(requests: readonly ScriptRequest[], askedAtMs: number): void {
   for (const request of requests) {
     if (request.what !== 'take') continue

@@ -1,3 +1,4 @@
+import { evaluateWith } from '../script/evaluate-script.ts'
 import type { SendCommand } from '../send-command.ts'
 import type { Engine } from './engine.ts'
 
@@ -77,13 +78,8 @@ export class EngineClient {
     return true
   }
 
-  async #runScript({ sha, script }: Engine, rest: readonly string[]): Promise<unknown> {
-    try {
-      return await this.#options.send(['EVALSHA', sha, ...rest])
-    } catch (error) {
-      if (!String(error).includes('NOSCRIPT')) throw error
-      return await this.#options.send(['EVAL', script, ...rest])
-    }
+  #runScript({ script }: Engine, rest: readonly string[]): Promise<unknown> {
+    return evaluateWith(this.#options.send, script, rest)
   }
 }
 

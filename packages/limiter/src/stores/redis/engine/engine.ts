@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto'
 import type { LuaAlgorithm } from '../../../algorithms/algorithm.ts'
 import { luaAlgorithms } from '../../../algorithms/lua/lua-algorithms.ts'
 import { FAN_OUT, HIGHEST_LEVEL } from '../layout.ts'
 import { KEPT_US, MOST_VERSIONS } from '../rule-versions.ts'
+import { type Script, scriptOf } from '../script/evaluate-script.ts'
 import { decide, moves, partitions, run, runState, shards, states, versions } from './generated.ts'
 
 /** A reply packs `remaining` and `reset` into one number if they are below these bounds. */
@@ -18,21 +18,17 @@ export interface Engine {
   /** The name of the library and of its function: a library of other source has another name. */
   readonly name: string
   readonly library: string
-  readonly script: string
-  /** The digest by which Redis knows the script. */
-  readonly sha: string
+  readonly script: Script
 }
 
 /** The engine with the algorithms that Diana brings, and those of the application. */
 export function engineWith(own: readonly LuaAlgorithm[]): Engine {
   const source = sourceOf(own)
-  const name = `diana_${digestOf(source).slice(0, 16)}`
-  const script = `${source}\nreturn run(KEYS, ARGV)`
+  const name = `diana_${scriptOf(source).sha.slice(0, 16)}`
   return {
     name,
     library: `#!lua name=${name}\n${source}\nredis.register_function('${name}', run)`,
-    script,
-    sha: digestOf(script),
+    script: scriptOf(`${source}\nreturn run(KEYS, ARGV)`),
   }
 }
 
@@ -53,8 +49,4 @@ local makers = {}`
 /** Algorithms stand before the engine, so that they see no names of it. */
 function makerOf({ name, lua }: LuaAlgorithm): string {
   return `makers[${JSON.stringify(name)}] = function()\n${lua}\nend`
-}
-
-function digestOf(text: string): string {
-  return createHash('sha1').update(text).digest('hex')
 }

@@ -12,13 +12,21 @@ export function scriptOf(text: string): Script {
 }
 
 /** Runs a script by its digest, or by its text if Redis does not know it. */
-export async function evaluate(
+export function evaluate(
   send: SendCommand,
-  { text, sha }: Script,
+  script: Script,
   keys: readonly string[],
   args: readonly string[],
 ): Promise<unknown> {
-  const rest = [String(keys.length), ...keys, ...args]
+  return evaluateWith(send, script, [String(keys.length), ...keys, ...args])
+}
+
+/** The same with the number of keys, the keys and the arguments in one list. */
+export async function evaluateWith(
+  send: SendCommand,
+  { text, sha }: Script,
+  rest: readonly string[],
+): Promise<unknown> {
   try {
     return await send(['EVALSHA', sha, ...rest])
   } catch (error) {
