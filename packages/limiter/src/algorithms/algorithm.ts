@@ -1,5 +1,15 @@
 import type { OptionShape } from '../common/option-shape.ts'
 
+/** Windows shorter than this are not leased: each report would come too late. */
+const SHORTEST_LEASED_US = 500_000
+/** The part of a window by which reports may come late. */
+const REPORTED_WITHIN = 0.02
+
+/** For how long the used permits of a window may go unreported: see `Meter.reportUs`. */
+export function windowReportUs(windowUs: number): number | undefined {
+  return windowUs < SHORTEST_LEASED_US ? undefined : Math.min(500_000, windowUs * REPORTED_WITHIN)
+}
+
 /** How many in how long; a period of 0 is a bare count, for concurrency. */
 export interface Limit {
   readonly count: number
@@ -83,6 +93,13 @@ export interface Meter {
   readonly windowUs?: number | undefined
   /** How much it admits in a microsecond in the long run; a meter without this frees nothing by time. */
   readonly perUs?: number | undefined
+  /**
+   * For how long permits that were used may go unreported when the limit is nearly reached, in microseconds: reports that come late count
+   * calls as of a later moment. The permits of a meter without this are not leased.
+   */
+  readonly reportUs?: number | undefined
+  /** For a meter whose count ends all at once: when; 0 if that is not known yet. No permit is leased beyond that moment. */
+  endsAt?(state: Float64Array, at: number, now: number): number
   /** The largest cost that would pass at once. */
   remaining(state: Float64Array, at: number, now: number): number
   /** Takes all that is left at `now`, fractions of a permit too; a meter without this knows no fractions. */
@@ -131,7 +148,7 @@ export interface PassResult {
  *
  * Required: `delay(meter, state, now, cost)`, `take(meter, state, now, cost, delay)`, `remaining(meter, state, now)`,
  * `idleAt(meter, state)` and `refund(meter, state, now, cost, moment, changedAt)`. Optional: `begin(meter, state, now)`,
- * `fullAt(meter, state)`, `record(meter, state, now, cost, delay, carries)`, `perUs(meter)`; `shift(meter, state, us)`, which
+ * `fullAt(meter, state)`, `endsAt(meter, state, now)`, `record(meter, state, now, cost, delay, carries)`, `perUs(meter)`; `shift(meter, state, us)`, which
  * moves a state back in time when the clock has stepped back; `inherit(meter, old, oldScale, now)`, which returns a new
  * state; `longest(meter, oldScale, leftUs)`, for how long a state may matter that was inherited from one that mattered for
  * `leftUs` (left out: that and the period).
@@ -153,3 +170,4 @@ export class InvalidLimitError extends Error {
     this.field = field
   }
 }
+

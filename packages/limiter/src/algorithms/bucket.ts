@@ -31,6 +31,9 @@ const LONGEST_US = 86_400_000_000
 /** How long, at least, a bucket that starts empty is remembered after it has filled. */
 const KEPT_FULL_US = 3_600_000_000
 
+/** A report that comes late costs a bucket nothing: what is held does not refill, and nothing of it is lost. */
+const REPORT_US = 100_000
+
 export interface BucketShape {
   /** Tokens that may be taken at once. */
   readonly capacity: number
@@ -80,6 +83,7 @@ class Bucket implements Meter {
   readonly most: number
   readonly scale: readonly number[]
   readonly perUs: number
+  readonly reportUs = REPORT_US
   readonly begin?: NonNullable<Meter['begin']>
   readonly #rate: Rate
   readonly #capacity: number

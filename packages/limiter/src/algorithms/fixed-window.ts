@@ -1,5 +1,5 @@
 import type { Algorithm, Limit, LuaAlgorithm, Meter, PassResult, WaitOptions } from './algorithm.ts'
-import { maxWaitUsOf } from './algorithm.ts'
+import { maxWaitUsOf, windowReportUs } from './algorithm.ts'
 import { fixedWindowLua } from './lua/generated.ts'
 
 /*
@@ -40,6 +40,7 @@ class FixedWindow implements Meter {
   readonly scale: readonly number[]
   readonly perUs: number
   readonly windowUs: number
+  readonly reportUs: number | undefined
   readonly #count: number
   readonly #periodUs: number
   readonly #aligned: boolean
@@ -54,6 +55,7 @@ class FixedWindow implements Meter {
     const flags = { aligned: aligned ? 1 : 0, waits: maxWaitUs > 0 ? 1 : 0 }
     this.perUs = limit.count / this.#periodUs
     this.windowUs = this.#periodUs
+    this.reportUs = windowReportUs(this.#periodUs) && Math.min(100_000, this.#periodUs / 10)
     this.scale = [this.#periodUs, flags.aligned, flags.waits]
     this.numbers = { count: this.#count, periodUs: this.#periodUs, ...flags }
   }
@@ -152,6 +154,11 @@ class FixedWindow implements Meter {
       state[at + START] = goesOn ? start : this.#aligned ? this.#windowOf(latest) : latest
       state[at + COUNT] = count
     }
+  }
+
+  endsAt(state: Float64Array, at: number, now: number): number {
+    const isOver = now >= this.idleAt(state, at)
+    return isOver && !this.#aligned ? 0 : this.#window(state, at, now) + this.#periodUs
   }
 
   idleAt(state: Float64Array, at: number): number {

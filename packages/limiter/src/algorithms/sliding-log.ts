@@ -1,5 +1,5 @@
 import type { Algorithm, Limit, LuaAlgorithm, Meter, WaitOptions } from './algorithm.ts'
-import { InvalidLimitError, maxWaitUsOf } from './algorithm.ts'
+import { InvalidLimitError, maxWaitUsOf, windowReportUs } from './algorithm.ts'
 import { slidingLogLua } from './lua/generated.ts'
 
 /*
@@ -45,6 +45,7 @@ class SlidingLog implements Meter {
   readonly scale: readonly number[]
   readonly perUs: number
   readonly windowUs: number
+  readonly reportUs: number | undefined
   readonly #count: number
   readonly #places: number
   readonly #periodUs: number
@@ -58,6 +59,7 @@ class SlidingLog implements Meter {
     this.#periodUs = limit.periodMs * 1000
     this.perUs = limit.count / this.#periodUs
     this.windowUs = this.#periodUs
+    this.reportUs = windowReportUs(this.#periodUs)
     this.scale = [this.#periodUs]
     this.numbers = { count: this.#count, places: this.#places, periodUs: this.#periodUs }
   }

@@ -1,5 +1,5 @@
 import type { Algorithm, Limit, LuaAlgorithm, Meter, PassResult, WaitOptions } from './algorithm.ts'
-import { InvalidLimitError, maxWaitUsOf } from './algorithm.ts'
+import { InvalidLimitError, maxWaitUsOf, windowReportUs } from './algorithm.ts'
 import { slidingWindowLua } from './lua/generated.ts'
 import { Packing, shareOut } from './numbers/packing.ts'
 
@@ -71,6 +71,7 @@ class SlidingWindow implements Meter {
   readonly scale: readonly number[]
   readonly perUs: number
   readonly windowUs: number
+  readonly reportUs: number | undefined
   readonly #count: number
   readonly #periodUs: number
   readonly #segments: number
@@ -90,6 +91,7 @@ class SlidingWindow implements Meter {
     const { tickUs, ticks, room, stepUs, leads } = packing.numbers
     this.perUs = limit.count / this.#periodUs
     this.windowUs = this.#periodUs
+    this.reportUs = windowReportUs(this.#periodUs)
     this.scale = [this.#periodUs, this.#gapUs, tickUs, ticks, room, stepUs, leads]
     this.numbers = {
       ...{ count: this.#count, periodUs: this.#periodUs, maxWaitUs, segments, segmentUs: this.#segmentUs },

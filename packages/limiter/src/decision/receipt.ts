@@ -50,7 +50,7 @@ export function receiptsOf(
       if (charge.countedBy === 'none') continue
       if (charge.countedBy === 'fleet') passAt = answeredAt + wait
       // a slot that is held in this process may have moved to the store by the time it is released
-      if (charge.countedBy === 'fleet' || charge.counter.needsRelease) refund = refundIn(shared!, charge)
+      if (charge.countedBy !== 'memory' || charge.counter.needsRelease) refund = refundIn(shared!, charge)
     }
     receipts.push({ state, key, cost, slot, moment, passAt, resetsBefore, settles, refund })
   }

@@ -103,7 +103,7 @@ export class CompositeStore {
   #undo(charge: SharedCharge, now: number): void {
     const { fits, cost, countedBy, counter } = charge
     if (!fits || cost === 0 || countedBy === 'none') return
-    if (countedBy === 'fleet' || counter.needsRelease) this.giveBack(charge, cost)
+    if (countedBy !== 'memory' || counter.needsRelease) this.giveBack(charge, cost)
     else refundLocal(charge, now, 'all')
   }
 

@@ -1,7 +1,10 @@
 import type { Meter } from '../algorithms/algorithm.ts'
 import { type CatchUp, catchUpTable } from './failover/catch-up.ts'
+import { delayBeside, type Held } from './leases/reservations.ts'
 import { layOut } from './memory/migrate-states.ts'
 import type { FleetCharge, FleetCounter, FleetRefund } from './store.ts'
+
+const NONE_HELD: Held = { amount: 0, until: 0 }
 
 /**
  * For stores that keep the state of a key as numbers: what a store does with them. A state has the numbers of each level of
@@ -13,19 +16,21 @@ export function stateSize({ meters }: FleetCounter): number {
 
 /**
  * Decides all charges of a call by the states of their keys, and writes the answer of each level into the charges. `take`
- * counts all charges if the call is allowed, and none otherwise; `look` changes no state.
+ * counts all charges if the call is allowed, and none otherwise; `look` changes no state. `held` is what processes hold of each key
+ * in advance, for a store that leases permits.
  */
 export function decideCharges(
   what: 'take' | 'look',
   charges: readonly FleetCharge[],
   states: readonly Float64Array[],
   now: number,
+  held: readonly Held[] = [],
 ): boolean {
-  charges.forEach((charge, i) => void measure(charge, states[i]!, now))
+  charges.forEach((charge, i) => void measure(charge, states[i]!, now, held[i] ?? NONE_HELD))
   const allowed = charges.every(({ fits, enforced }) => fits || !enforced)
   charges.forEach((charge, i) => {
     if (what === 'take' && charge.cost > 0) count(charge, states[i]!, now, allowed && charge.fits)
-    report(charge, states[i]!, now)
+    report(charge, states[i]!, now, held[i] ?? NONE_HELD)
   })
   return allowed
 }
@@ -59,12 +64,12 @@ function levelsOf(counter: FleetCounter): [meter: Meter, at: number][] {
   return meters.map((meter, level) => [meter, offsets[level]!])
 }
 
-function measure(charge: FleetCharge, state: Float64Array, now: number): void {
+function measure(charge: FleetCharge, state: Float64Array, now: number, held: Held): void {
   const { counter, cost, mayWait, delays } = charge
   charge.wait = 0
   charge.fits = true
   levelsOf(counter).forEach(([meter, at], level) => {
-    const delay = meter.delay(state, at, now, cost)
+    const delay = delayBeside(held, { meter, state, at }, now, cost)
     delays[level] = delay
     charge.wait = Math.max(charge.wait, delay)
     if (delay > (mayWait ? meter.maxWaitUs : 0)) charge.fits = false
@@ -78,9 +83,9 @@ function count({ counter, cost, wait }: FleetCharge, state: Float64Array, now: n
   }
 }
 
-function report({ counter, remaining, resets }: FleetCharge, state: Float64Array, now: number): void {
+function report({ counter, remaining, resets }: FleetCharge, state: Float64Array, now: number, held: Held): void {
   levelsOf(counter).forEach(([meter, at], level) => {
-    remaining[level] = meter.remaining(state, at, now)
+    remaining[level] = Math.max(0, meter.remaining(state, at, now) - held.amount)
     resets[level] = Math.max(0, (meter.fullAt ? meter.fullAt(state, at) : meter.idleAt(state, at)) - now)
   })
 }

@@ -1,3 +1,4 @@
+import type { Lease } from './leases/lease.ts'
 import { resetsSoFar, type Table } from './memory/table.ts'
 import { type FleetCharge, type FleetCounter, fleetCharge } from './store.ts'
 
@@ -10,7 +11,10 @@ export interface SharedCharge extends FleetCharge {
   readonly table: Table
   readonly whenStoreDown: WhenStoreDown
   /** Where it was counted in the end. */
-  countedBy: 'fleet' | 'memory' | 'none'
+  countedBy: 'fleet' | 'lease' | 'memory' | 'none'
+  /** The lease whose permits it has used, and the report of that lease that contains them. */
+  lease: Lease | undefined
+  report: number
   /** Where it is followed, or counted, in this process. */
   slot: number
   /** When it was counted as passing, by the clock of the store that counted it. */
@@ -39,6 +43,8 @@ export function sharedCharge(counter: FleetCounter, table: Table, whenStoreDown:
     table,
     whenStoreDown,
     countedBy: 'none',
+    lease: undefined,
+    report: 0,
     slot: 0,
     moment: 0,
     followedAt: 0,

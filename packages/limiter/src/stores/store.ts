@@ -1,6 +1,8 @@
 import type { Meter } from '../algorithms/algorithm.ts'
 import { type Charge, perLevel } from './charge.ts'
 import type { CatchUp } from './failover/catch-up.ts'
+import type { LeaseAnswer, LeaseRequest } from './leases/lease-request.ts'
+import type { LeaseTerms } from './leases/lease-terms.ts'
 
 /** The parts of a rule that its counts depend on. */
 export interface FleetRule {
@@ -9,6 +11,8 @@ export interface FleetRule {
   readonly algorithm: string
   readonly by?: readonly string[] | undefined
   readonly enforced: boolean
+  /** Whether processes may hold permits in advance; default: auto, if it pays. */
+  readonly lease?: 'auto' | 'off' | undefined
   /** What the meters were made of, for a store that makes its own of them. */
   readonly terms?: readonly unknown[] | undefined
 }
@@ -18,6 +22,8 @@ export interface FleetCounter {
   readonly meters: readonly Meter[]
   /** A charge to it lasts until it is refunded. */
   readonly needsRelease: boolean
+  /** How its permits are leased; undefined if they are not. */
+  readonly lease?: LeaseTerms | undefined
 }
 
 /** A charge to one key's counts. */
@@ -76,6 +82,8 @@ export interface SharedStore {
   giveBack(refunds: readonly FleetRefund[]): void
   /** Takes back what a call was charged at `now`, by the clock of the store. */
   refund(charges: readonly FleetCharge[], now: number): void
+  /** Reports permits that this process has used in advance, and reserves others; a store without this leases none. */
+  lease?(request: LeaseRequest): Promise<LeaseAnswer>
   /** Counts calls that the store has missed, as far as they fit, and writes into `unfit` what does not. */
   catchUp(missed: CatchUp<FleetCounter>): Promise<void>
   /** Keys with counts, at most `most`; some may be idle already. */

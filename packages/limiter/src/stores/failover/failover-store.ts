@@ -1,13 +1,16 @@
 import { performance } from 'node:perf_hooks'
 import type { Part } from '../../algorithms/algorithm.ts'
 import { warnOnce } from '../../common/warn-once.ts'
+import type { Lease } from '../leases/lease.ts'
+import type { LeaseAnswer, LeaseRequest } from '../leases/lease-request.ts'
+import { LeaseBook } from '../leases/lease-book.ts'
 import { Fleet } from '../membership/fleet.ts'
 import { Heartbeat } from '../membership/heartbeat.ts'
 import type { MembershipRegistry } from '../membership/registry.ts'
 import type { KeyState } from '../memory/key-state.ts'
 import type { MemoryStore } from '../memory/memory-store.ts'
 import type { Table } from '../memory/table.ts'
-import { isCountedHere, type SharedCharge } from '../shared-charge.ts'
+import { isCountedHere, type SharedCharge, sharedCharge } from '../shared-charge.ts'
 import {
   type Answered,
   type FleetCharge,
@@ -77,6 +80,7 @@ export class FailoverStore {
   readonly #backlog = new Backlog()
   readonly #denials = new DenyCache()
   readonly #health = new StoreHealth()
+  readonly #leases: LeaseBook
   readonly #recovery: Recovery
   readonly #heartbeat: Heartbeat<StoreError>
   /** The store can be asked, and others may not know it yet. */
@@ -122,6 +126,14 @@ export class FailoverStore {
       answers: () => this.#answers,
       onTrouble: trouble => this.#switch(trouble),
       onForgotten: () => this.#lost(),
+    })
+    this.#leases = new LeaseBook({
+      request: request => this.#requestLease(request),
+      mayAsk: () => this.#health.isHealthy && !this.#isRejoining,
+      processes: () => this.#fleet.part.size,
+      now: options.now,
+      onReport: (lease, used, { remaining, resets }) => this.#followLease(lease, used, remaining, resets),
+      onRefund: ({ counter, key }, cost, moment) => this.#store.giveBack([{ counter, key, cost, moment }]),
     })
     this.#store.watch?.({
       countsLost: () => this.#lost(),
@@ -173,10 +185,41 @@ export class FailoverStore {
 
   /** Judges all charges at once: every one is counted, or, if one refuses, none. */
   take(charges: readonly SharedCharge[], now: number): boolean | Promise<boolean> {
+    const rest = this.#leases.take(charges, now, true)
+    if (rest instanceof Promise) return rest.then(() => this.#takeRest(charges, this.#options.now()))
+    return this.#join(charges, rest, now)
+  }
+
+  /** The same after permits have come that a call has waited for, or have not. */
+  #takeRest(charges: readonly SharedCharge[], now: number): boolean | Promise<boolean> {
+    const rest = this.#leases.take(charges, now, false)
+    return this.#join(charges, rest as Exclude<typeof rest, Promise<void>>, now)
+  }
+
+  /** Lets the store decide the charges that are not paid from leases; those that are paid are taken back if it refuses. */
+  #join(
+    charges: readonly SharedCharge[],
+    rest: readonly SharedCharge[] | undefined,
+    now: number,
+  ): boolean | Promise<boolean> {
+    if (rest === undefined) return false
+    if (rest.length === 0) return true
+    const answer = this.#takeUnleased(rest, now)
+    if (rest === charges) return answer
+    const end = (allowed: boolean): boolean => {
+      if (!allowed) this.#leases.unspend(charges)
+      return allowed
+    }
+    return typeof answer === 'boolean' ? end(answer) : answer.then(end)
+  }
+
+  #takeUnleased(charges: readonly SharedCharge[], now: number): boolean | Promise<boolean> {
     if (this.#denials.refuses(charges, now)) return false
     if (this.#health.isHealthy) {
       this.#latest = charges
-      return this.#ask(charges, now)
+      const answer = this.#ask(charges, now)
+      this.#leases.meet(charges, now)
+      return answer
     }
     if (!this.#isRejoining) return this.#takeHere(charges, now)
     // others may still count by themselves: this process keeps to its part, and the store knows of all it admits
@@ -201,6 +244,7 @@ export class FailoverStore {
     const { counter, key, moment, wait, countedBy } = charge
     this.#denials.forget(counter, key)
     const now = this.#options.now()
+    if (countedBy === 'lease') this.#leases.refund(charge, cost)
     if (countedBy === 'fleet') this.#store.giveBack([{ counter, key, cost, moment, wait }])
     if (countedBy === 'fleet' && !counter.needsRelease) this.#fallback.giveBack(charge, cost, now)
     if (!counter.needsRelease) return
@@ -224,12 +268,14 @@ export class FailoverStore {
     this.#denials.forget(counter, key)
     this.#backlog.forget(counter, key)
     this.#fallback.forget(counter, key)
+    await this.#leases.release(counter, key, this.#options.now())
     await this.#store.reset(counter, key)
   }
 
   /** The rules have changed: what was known of their keys may be wrong. */
   reconsider(): void {
     this.#denials.clear()
+    this.#leases.renewAll(this.#options.now())
   }
 
   async close(): Promise<void> {
@@ -237,6 +283,7 @@ export class FailoverStore {
     this.#heartbeat.stop()
     clearTimeout(this.#settling)
     this.#recovery.stop()
+    await within(this.#leases.close(), this.#options.timeoutMs).catch(() => {})
     if (this.#health.isHealthy) await this.#fleet.leave().catch(() => {})
   }
 
@@ -316,6 +363,33 @@ export class FailoverStore {
       charge.moment = judgedAt + charge.wait
     }
     if (!allowed) this.#denials.learn(charges, now)
+    this.#leases.heard(charges, now)
+  }
+
+  async #requestLease(request: LeaseRequest): Promise<LeaseAnswer> {
+    try {
+      const answer = await this.#store.lease!(request)
+      this.#heardInTime()
+      return answer
+    } catch (error) {
+      this.#failed(classifyError(error))
+      throw error
+    }
+  }
+
+  /** Follows permits that were used in advance, as if the store had just decided their calls. */
+  #followLease({ counter, key, like }: Lease, used: number, remaining: readonly number[], resets: readonly number[]): void {
+    if (used === 0) return
+    const charge = sharedCharge(counter, like.table, like.whenStoreDown)
+    Object.assign(charge, { key, cost: used, remaining: [...remaining], resets: [...resets] })
+    this.#fallback.follow([charge], true, false, this.#options.now())
+  }
+
+  /** What is held here may be used to its end while the store is away: it counts as used from the beginning. */
+  #keepLeases(): void {
+    for (const { lease, cost } of this.#leases.unreported()) {
+      this.#followLease(lease, cost, lease.remaining, lease.remaining.map(() => 0))
+    }
   }
 
   /** Judges a call whose answer is late, though the store is not away, by what it last said is left. */
@@ -370,6 +444,7 @@ export class FailoverStore {
     const now = this.#options.now()
     const askedAt = this.#deadline.waitingSince ?? now
     // an error that comes long after the question: this process was stalled, and does not know what it has missed
+    this.#keepLeases()
     this.#fallback.begin(awayAt ?? now, awayAt === undefined && now - askedAt > STALL_US)
     this.#recovery.begin()
     // the store can be asked
@@ -381,6 +456,7 @@ export class FailoverStore {
   /** What the store had counted is told to it again, by all processes together as after any outage. */
   #lost(): void {
     this.#hasLost = true
+    this.#leases.forgetAll(this.#options.now())
     this.#switch(classifyError(new CountsLost()))
   }
 

@@ -1,0 +1,314 @@
+import type { SharedCharge } from '../shared-charge.ts'
+import type { FleetCounter } from '../store.ts'
+import { Demand } from './demand.ts'
+import { Lease } from './lease.ts'
+import type { LeaseAnswer, LeaseRequest } from './lease-request.ts'
+import { LEAST_SHARE, shareOf } from './lease-terms.ts'
+
+export interface LeaseBookOptions {
+  readonly request: (request: LeaseRequest) => Promise<LeaseAnswer>
+  /** Whether the store can be asked. */
+  readonly mayAsk: () => boolean
+  /** How many processes count together. */
+  readonly processes: () => number
+  /** Whole microseconds, by the clock of this process. */
+  readonly now: () => number
+  /** Runs something later; default: a timer of this process. */
+  readonly schedule?: ((run: () => void, ms: number) => unknown) | undefined
+  /** The store has counted `used` permits of a lease. */
+  readonly onReport: (lease: Lease, used: number, answer: LeaseAnswer) => void
+  /** Refunds permits that the store has counted at `moment`. */
+  readonly onRefund: (lease: Lease, cost: number, moment: number) => void
+}
+
+/** What leases save, and what they hold. */
+export interface LeaseStats {
+  /** Keys of which this process holds permits, and how many it holds. */
+  readonly keys: number
+  readonly permits: number
+  /** Calls that were decided from permits held here, without asking the store. */
+  readonly decided: number
+  /** Requests that reported and renewed them. */
+  readonly requests: number
+}
+
+const MOST_LEASES = 5000
+const TICK_MS = 10
+/** After so long, what the store holds for this process has ended. */
+const QUIET_US = 2_000_000
+/** A caller of whom the store said that no rule blocks them is not asked about again for so long. */
+const CLEAR_US = 500_000
+const MOST_CLEAR = 10_000
+
+/** Nothing is left to ask the store. */
+export const ALL_LEASED: readonly SharedCharge[] = []
+
+/** The permits that this process holds in advance, of keys that it meets often, so that their calls need not ask the store. */
+export class LeaseBook {
+  readonly #options: LeaseBookOptions
+  readonly #leases = new Map<FleetCounter, Map<string, Lease>>()
+  readonly #demand = new Demand()
+  /** Callers that are not blocked, and until when that is taken for granted. */
+  readonly #clear = new Map<FleetCounter, Map<string, number>>()
+  #clears = 0
+  #size = 0
+  #sequence = 0
+  #decided = 0
+  #requests = 0
+  /** No lease begins before this moment. */
+  #quietUntil = 0
+  #isTicking = false
+  #isClosed = false
+
+  constructor(options: LeaseBookOptions) {
+    this.#options = options
+  }
+
+  get stats(): LeaseStats {
+    let permits = 0
+    for (const lease of this.#all()) permits += lease.held
+    return { keys: this.#size, permits, decided: this.#decided, requests: this.#requests }
+  }
+
+  /** How many permits of a rule this process holds. */
+  heldOf(counter: FleetCounter): number {
+    let permits = 0
+    for (const lease of this.#leases.get(counter)?.values() ?? []) permits += lease.held
+    return permits
+  }
+
+  /**
+   * Decides charges by permits that are held here. Returns those that the store must decide, none if all are paid; undefined
+   * if the call is refused, since a limit is reached; or a promise after which to try again, if more permits are on their way and
+   * `mayWait` is true. If the store refuses the rest, `unspend` takes the paid ones back.
+   */
+  take(
+    charges: readonly SharedCharge[],
+    now: number,
+    mayWait: boolean,
+  ): readonly SharedCharge[] | undefined | Promise<void> {
+    if (this.#size === 0) return charges
+    let covered = 0
+    let hasClosed = false
+    let coming: Promise<void> | undefined
+    for (const charge of charges) {
+      if (this.#covers(charge, now)) {
+        covered++
+        continue
+      }
+      const lease = charge.cost > 0 ? this.#find(charge) : undefined
+      if (!lease) continue
+      if (lease.refuses(now)) hasClosed ||= charge.enforced
+      else if (mayWait) coming ??= this.#comingOf(lease, now)
+    }
+    if (hasClosed) {
+      this.#refuse(charges, now)
+      return undefined
+    }
+    if (coming) return coming
+    if (covered === 0) return charges
+    const rest = covered === charges.length ? ALL_LEASED : charges.filter(charge => !this.#covers(charge, now))
+    for (const charge of charges) if (rest.length === 0 || !rest.includes(charge)) this.#spend(charge, now)
+    if (rest.length === 0) this.#decided++
+    return rest
+  }
+
+  /** Takes back what was paid for a call that another rule refuses. */
+  unspend(charges: readonly SharedCharge[]): void {
+    for (const charge of charges) {
+      if (charge.countedBy !== 'lease') continue
+      if (charge.cost > 0) this.refund(charge, charge.cost)
+      charge.countedBy = 'none'
+    }
+  }
+
+  refund({ lease, report }: SharedCharge, cost: number): void {
+    const moment = lease?.refund(cost, report)
+    if (lease && moment !== undefined) this.#options.onRefund(lease, cost, moment)
+  }
+
+  /** The store is asked about charges: those of keys that are met often get a lease. */
+  meet(charges: readonly SharedCharge[], now: number): void {
+    for (const charge of charges) {
+      const { counter, key, cost } = charge
+      if (cost > 0) this.#clear.get(counter)?.delete(key)
+      if (!counter.lease || cost === 0) continue
+      const lease = this.#find(charge)
+      const perUs = this.#demand.meet(key, now)
+      if (lease) lease.met(cost, now)
+      else if (perUs > 0 && this.#mayBegin(counter, now)) void this.#ask(this.#begin(charge, perUs, now), now)
+    }
+  }
+
+  /** The store has answered charges; `askedAt` is when it was asked. */
+  heard(charges: readonly SharedCharge[], askedAt: number): void {
+    if (this.#size === 0) return
+    for (const { counter, key, cost, delays } of charges) {
+      if (cost > 0 || !(delays[0] === 0) || !counter.meters[0]?.costLasting) continue
+      if (this.#clears >= MOST_CLEAR) this.#forgetClear()
+      const known = this.#clear.get(counter) ?? new Map<string, number>()
+      this.#clear.set(counter, known)
+      this.#clears++
+      known.set(key, askedAt + CLEAR_US)
+    }
+  }
+
+  /** The rules have changed: all permits are given back, and new ones reserved by the new rules. */
+  renewAll(now: number): void {
+    this.#forgetClear()
+    if (this.#size === 0) return
+    this.#quietUntil = now + QUIET_US
+    for (const lease of this.#all()) lease.stop()
+    this.#tick()
+  }
+
+  /** The counts of a key are reset: its permits are given back first. */
+  async release(counter: FleetCounter, key: string, now: number): Promise<void> {
+    this.#clear.get(counter)?.delete(key)
+    const lease = this.#leases.get(counter)?.get(key)
+    if (!lease) return
+    lease.stop()
+    if (lease.due(now) === 'end') await this.#ask(lease, now, true)
+  }
+
+  /** The store has lost all it had counted, what it held for this process among it. */
+  forgetAll(now: number): void {
+    for (const lease of this.#all()) lease.stop()
+    this.#leases.clear()
+    this.#forgetClear()
+    this.#size = 0
+    this.#quietUntil = now + QUIET_US
+  }
+
+  *#all(): Generator<Lease> {
+    for (const leases of this.#leases.values()) yield* leases.values()
+  }
+
+  /** All leases, with what each has not reported. */
+  unreported(): { lease: Lease; cost: number }[] {
+    return Array.from(this.#all(), lease => ({ lease, cost: lease.unreported }))
+  }
+
+  /** Gives all permits back. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    if (!this.#options.mayAsk()) return
+    const now = this.#options.now()
+    const ending = [...this.#all()].filter(lease => {
+      lease.stop()
+      return lease.due(now) === 'end'
+    })
+    await Promise.all(ending.map(lease => this.#ask(lease, now, true)))
+  }
+
+  /** The permits of a lease that are on their way, or that it can ask for. */
+  #comingOf(lease: Lease, now: number): Promise<void> | undefined {
+    if (lease.mayAsk(now) && this.#options.mayAsk()) void this.#ask(lease, now)
+    return lease.coming
+  }
+
+  #find({ counter, key }: SharedCharge): Lease | undefined {
+    return this.#leases.get(counter)?.get(key)
+  }
+
+  #covers(charge: SharedCharge, now: number): boolean {
+    if (charge.cost === 0) return now < (this.#clear.get(charge.counter)?.get(charge.key) ?? 0)
+    return this.#find(charge)?.covers(charge.cost, now) ?? false
+  }
+
+  #spend(charge: SharedCharge, now: number): void {
+    if (charge.cost === 0) {
+      charge.countedBy = 'lease'
+      fillClear(charge)
+      return
+    }
+    const lease = this.#find(charge)!
+    if (lease.spend(charge, now) && this.#options.mayAsk()) void this.#ask(lease, now)
+  }
+
+  #refuse(charges: readonly SharedCharge[], now: number): void {
+    for (const charge of charges) {
+      const lease = charge.cost > 0 ? this.#find(charge) : undefined
+      if (lease && !lease.covers(charge.cost, now) && lease.refuses(now)) lease.refuse(charge, now)
+      else fillClear(charge)
+    }
+  }
+
+  #mayBegin({ lease }: FleetCounter, now: number): boolean {
+    if (this.#isClosed || now < this.#quietUntil || this.#size >= MOST_LEASES || !this.#options.mayAsk()) return false
+    return shareOf(lease!.capacity, this.#options.processes()) >= LEAST_SHARE
+  }
+
+  #begin(charge: SharedCharge, perUs: number, now: number): Lease {
+    const { counter, key, table, whenStoreDown } = charge
+    const lease = new Lease(counter, key, { table, whenStoreDown }, perUs, now)
+    const leases = this.#leases.get(counter) ?? new Map<string, Lease>()
+    this.#leases.set(counter, leases)
+    leases.set(key, lease)
+    this.#size++
+    this.#tickSoon()
+    return lease
+  }
+
+  #drop(lease: Lease): void {
+    const leases = this.#leases.get(lease.counter)
+    if (leases?.get(lease.key) !== lease) return
+    leases.delete(lease.key)
+    if (leases.size === 0) this.#leases.delete(lease.counter)
+    this.#size--
+    if (this.#size === 0) this.#quietUntil = 0
+  }
+
+  async #ask(lease: Lease, now: number, isEnding = false): Promise<void> {
+    const request = lease.ask(++this.#sequence, now, isEnding)
+    this.#requests++
+    try {
+      const answer = await this.#options.request(request)
+      const used = Math.min(lease.held, request.used.reduce((sum, { amount }) => sum + amount, 0))
+      const refunded = lease.answered(answer, this.#options.now())
+      this.#options.onReport(lease, used, answer)
+      if (refunded > 0) this.#options.onRefund(lease, refunded, answer.now)
+    } catch {
+      lease.failed()
+    }
+    lease.arrived()
+  }
+
+  #tickSoon(): void {
+    if (this.#isTicking) return
+    this.#isTicking = true
+    const { schedule = (run, ms) => setTimeout(run, ms).unref() } = this.#options
+    schedule(() => {
+      this.#isTicking = false
+      if (!this.#isClosed) this.#tick()
+    }, TICK_MS)
+  }
+
+  #tick(): void {
+    const now = this.#options.now()
+    const mayAsk = this.#options.mayAsk()
+    for (const lease of this.#all()) {
+      lease.hurry(now)
+      const due = lease.due(now)
+      if (due === 'forget') this.#drop(lease)
+      else if (due !== undefined && mayAsk) void this.#ask(lease, now, due === 'end')
+    }
+    if (this.#size > 0) this.#tickSoon()
+  }
+
+  #forgetClear(): void {
+    this.#clear.clear()
+    this.#clears = 0
+  }
+}
+
+/** What a charge says that refuses nothing. */
+function fillClear(charge: SharedCharge): void {
+  charge.wait = 0
+  charge.fits = true
+  charge.counter.meters.forEach((_, level) => {
+    charge.delays[level] = 0
+    charge.remaining[level] = 1
+    charge.resets[level] = 0
+  })
+}

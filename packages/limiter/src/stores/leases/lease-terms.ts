@@ -1,0 +1,43 @@
+import type { Meter } from '../../algorithms/algorithm.ts'
+import { capacityOf } from '../failover/catch-up.ts'
+
+/**
+ * A process may use what it was granted for so long, by its own clock and from before it asked. The store takes the permits back later,
+ * so that clocks which run at different speeds do no harm.
+ */
+export const LEASE_US = 1_000_000
+/** When a reservation ends in the store: at least so long after the lease, and with others at a multiple of this. */
+export const RECLAIM_US = 250_000
+/** By this part, durations that a holder has measured may be wrong. */
+export const CLOCK_MARGIN = 0.1
+/** All leases of a key together hold about this part of its limit at most. */
+export const SHARE = 0.1
+/** Fewer permits are not worth a lease. */
+export const LEAST_SHARE = 4
+/** If the limit is reached, permits are granted as many at a time as it frees in this time; else each would be fetched by itself. */
+export const CHUNK_US = 20_000
+/** A process is asked to wait for that many permits only if they are free so soon. */
+export const LONGEST_RETRY_US = 50_000
+
+/** What a process needs to know of a rule to lease its permits. */
+export interface LeaseTerms {
+  /** The most that the rule admits at once. */
+  readonly capacity: number
+  /** For how long permits that were used may go unreported when the limit is nearly reached. */
+  readonly reportUs: number
+}
+
+/** Undefined if the permits of a rule cannot be leased, or are too few. */
+export function leaseTermsOf({ meters, lease }: { meters: readonly Meter[]; lease?: 'auto' | 'off' | undefined }):
+  | LeaseTerms
+  | undefined {
+  if (lease === 'off' || meters.some(({ reportUs, maxWaitUs }) => reportUs === undefined || maxWaitUs > 0)) return undefined
+  const capacity = Math.min(...meters.map(meter => capacityOf(meter)))
+  if (shareOf(capacity, 1) < LEAST_SHARE) return undefined
+  return { capacity, reportUs: Math.min(...meters.map(({ reportUs }) => reportUs!)) }
+}
+
+/** How many permits each of several processes may hold. */
+export function shareOf(capacity: number, holders: number): number {
+  return Math.floor((capacity * SHARE) / holders)
+}

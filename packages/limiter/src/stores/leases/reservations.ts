@@ -1,0 +1,204 @@
+import type { Meter } from '../../algorithms/algorithm.ts'
+import { capacityOf } from '../failover/catch-up.ts'
+import type { LeaseAnswer, LeaseRequest } from './lease-request.ts'
+import {
+  CHUNK_US,
+  LEASE_US,
+  LEAST_SHARE,
+  LONGEST_RETRY_US,
+  RECLAIM_US,
+  shareOf,
+  CLOCK_MARGIN,
+} from './lease-terms.ts'
+
+/** One level of a limit with the numbers of a key. */
+export interface LevelState {
+  readonly meter: Meter
+  readonly state: Float64Array
+  readonly at: number
+}
+
+/** Reservations that end at one moment. */
+interface Ending {
+  readonly until: number
+  amount: number
+  holders: number
+}
+
+/** The last answer to a holder. */
+interface Reservation {
+  readonly sequence: number
+  readonly amount: number
+  readonly until: number
+}
+
+/** Permits that are held beside a key's count: how many, and until when at most. */
+export interface Held {
+  readonly amount: number
+  readonly until: number
+}
+
+/**
+ * Permits of one key that holders were granted in advance. Until a holder reports which it has used, all of them are inside
+ * the limit: a call is judged as if it cost as many more.
+ *
+ *   count   |######            |      used permits are counted as of their report, less the time since they were used:
+ *   held          |========|          no earlier than they were; those that are given back are free at once;
+ *   free                   |...|      and those of a holder that does not report are counted as used when they end
+ *
+ * So in each interval no more is used than what was held at its beginning and what was free or granted since: no more than
+ * the limit, whatever the algorithm. The sums are kept by the moment at which they end, so that a request costs the same
+ * with a thousand holders as with one. The Lua form is reservations.lua.
+ */
+export class Reservations<Holder> {
+  /** In the order in which they end. */
+  #endings: Ending[] = []
+  readonly #reservations = new Map<Holder, Reservation>()
+
+  get held(): Held {
+    const amount = this.#endings.reduce((sum, ending) => sum + ending.amount, 0)
+    return { amount, until: this.#endings.at(-1)?.until ?? 0 }
+  }
+
+  get isEmpty(): boolean {
+    return this.#endings.length === 0
+  }
+
+  /** Counts the permits of holders that have not reported in time; before anything else is done at `now`. */
+  bookEnded(levels: readonly LevelState[], now: number): void {
+    for (let first = this.#endings[0]; first && first.until <= now; first = this.#endings[0]) {
+      // at the last moment before a window ends, so that the next one has nothing of it
+      if (first.amount > 0) book(levels, first.until - 1, first.amount)
+      this.#endings.shift()
+    }
+    for (const [holder, { until }] of this.#reservations) if (until <= now) this.#reservations.delete(holder)
+  }
+
+  /** Answers a request, after `bookEnded`. */
+  request(holder: Holder, request: LeaseRequest, levels: readonly LevelState[], now: number): LeaseAnswer {
+    const known = this.#reservations.get(holder)
+    const { amount, until, retryUs } =
+      known && known.sequence >= request.sequence
+        ? { ...known, amount: known.sequence === request.sequence ? known.amount : 0, retryUs: 0 }
+        : this.#renew(holder, known, request, levels, now)
+    const held = this.held.amount
+    return {
+      amount,
+      lastsUs: amount === 0 ? 0 : lastsUs(until, now),
+      retryUs,
+      now,
+      remaining: levels.map(({ meter, state, at }) => Math.max(0, meter.remaining(state, at, now) - held)),
+      resets: levels.map(({ meter, state, at }) => {
+        return Math.max(0, (meter.fullAt ? meter.fullAt(state, at) : meter.idleAt(state, at)) - now)
+      }),
+    }
+  }
+
+  #renew(
+    holder: Holder,
+    known: Reservation | undefined,
+    { sequence, used, kept, wanted }: LeaseRequest,
+    levels: readonly LevelState[],
+    now: number,
+  ): { amount: number; until: number; retryUs: number } {
+    const before = known?.amount ?? 0
+    if (known) this.#release(known)
+    let left = before
+    for (const { amount, ageUs } of used) {
+      const counted = Math.min(amount, left)
+      left -= counted
+      if (counted > 0) book(levels, now - Math.floor(ageUs * (1 - CLOCK_MARGIN)), counted)
+    }
+    const stays = Math.min(kept, left)
+    const holders = this.#endings.reduce((sum, ending) => sum + ending.holders, 1)
+    const until = endOf(levels, now)
+    const { granted, retryUs } = grant({ levels, held: this.held.amount, kept: stays, wanted, holders, until, now })
+    const amount = stays + granted
+    this.#reserve(until, amount)
+    this.#reservations.set(holder, { sequence, amount, until })
+    return { amount, until, retryUs }
+  }
+
+  #release({ amount, until }: Reservation): void {
+    const ending = this.#endings.find(other => other.until === until)
+    if (!ending) return
+    ending.amount -= amount
+    ending.holders--
+    if (ending.holders === 0) this.#endings = this.#endings.filter(other => other !== ending)
+  }
+
+  #reserve(until: number, amount: number): void {
+    const ending = this.#endings.find(other => other.until === until)
+    if (ending) {
+      ending.amount += amount
+      ending.holders++
+    } else {
+      this.#endings.push({ until, amount, holders: 1 })
+      this.#endings.sort((a, b) => a.until - b.until)
+    }
+  }
+}
+
+/** How long until `cost` fits beside permits that are held. */
+export function delayBeside({ amount, until }: Held, { meter, state, at }: LevelState, now: number, cost: number): number {
+  if (amount === 0 || cost === 0) return meter.delay(state, at, now, cost)
+  const delay = meter.delay(state, at, now, cost + amount)
+  if (delay !== Number.POSITIVE_INFINITY) return delay
+  // as much as is held never fits beside it; the permits held end before that matters
+  return Math.max(meter.delay(state, at, now, cost), until - now)
+}
+
+/** Counts permits that were used no later than `moment`. */
+function book(levels: readonly LevelState[], moment: number, cost: number): void {
+  for (const { meter, state, at } of levels) {
+    if (meter.record) meter.record(state, at, moment, cost, 0, false)
+    else meter.take(state, at, moment, cost, 0)
+  }
+}
+
+/** When a reservation made now ends: soon, and with the window in which it was made. */
+function endOf(levels: readonly LevelState[], now: number): number {
+  const soon = Math.ceil((now + LEASE_US + RECLAIM_US) / RECLAIM_US) * RECLAIM_US
+  return Math.min(soon, ...levels.map(({ meter, state, at }) => meter.endsAt?.(state, at, now) ?? soon))
+}
+
+function lastsUs(until: number, now: number): number {
+  return Math.max(0, Math.min(LEASE_US, Math.floor((until - now) * (1 - CLOCK_MARGIN))))
+}
+
+/** How long others need to be served on average, if all holders wait. */
+function turnUs(chunk: number, holders: number, { perUs = 1 }: Meter): number {
+  return Math.ceil(((holders - 1) * chunk) / (2 * perUs))
+}
+
+interface GrantOptions {
+  readonly levels: readonly LevelState[]
+  /** What others hold. */
+  readonly held: number
+  readonly kept: number
+  readonly wanted: number
+  readonly holders: number
+  readonly until: number
+  readonly now: number
+}
+
+/** How many more permits a holder gets; or, if the limit is reached, after how long it can get some. */
+function grant({ levels, held, kept, wanted, holders, until, now }: GrantOptions): { granted: number; retryUs: number } {
+  let granted = until > now ? wanted : 0
+  let retryUs = 0
+  for (const { meter, state, at } of levels) {
+    const share = shareOf(capacityOf(meter), holders)
+    const most = share < LEAST_SHARE ? 0 : Math.min(granted, share - kept)
+    const taken = held + kept
+    const chunk = Math.min(most, Math.max(LEAST_SHARE, Math.ceil((meter.perUs ?? 0) * CHUNK_US)))
+    let part = Math.floor((meter.remaining(state, at, now) - taken) / (2 * holders))
+    if (part < chunk) {
+      const wait = meter.delay(state, at, now, taken + chunk)
+      if (wait === 0) part = chunk
+      else if (wait <= LONGEST_RETRY_US) retryUs = Math.max(retryUs, Math.min(LONGEST_RETRY_US, wait + turnUs(chunk, holders, meter)))
+    }
+    granted = Math.max(0, Math.min(most, part))
+  }
+  // a few permits save nothing
+  return { granted: retryUs > 0 || granted < LEAST_SHARE ? 0 : granted, retryUs }
+}
