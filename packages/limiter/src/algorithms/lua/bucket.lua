@@ -130,7 +130,10 @@ function moves.take(meter, state, now, cost, delay)
   advance(state, max(now + delay, state[MOMENT]), meter)
   local level = min(meter.capacity, state[LEVEL] + cost * meter.token)
   local isBrimful = delay > 0 and meter.stepUs == 1 and meter.capacity - level < meter.perStep
-  state[LEVEL] = isBrimful and max(level, meter.capacity - meter.token + 1) or level
+  if isBrimful then level = max(level, meter.capacity - meter.token + 1) end
+  state[LEVEL] = level
+  local fullAt = state[MOMENT] + paidOffUs(level, meter)
+  return moves.remaining(meter, state, now), fullAt + meter.keptUs, fullAt
 end
 
 function moves.refund(meter, state, now, cost, moment, changedAt)

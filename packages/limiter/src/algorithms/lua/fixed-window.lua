@@ -38,7 +38,10 @@ function moves.take(meter, state, now, cost, delay)
   if used + cost > meter.count then window, used = window + periodUs, 0 end
   local ahead = now + delay - window
   if ahead >= periodUs then window, used = window + floor(ahead / periodUs) * periodUs, 0 end
-  state[START], state[COUNT] = window, used + cost
+  used = used + cost
+  state[START], state[COUNT] = window, used
+  local isFull = used >= meter.count or (window > now and meter.waits == 1)
+  return isFull and 0 or meter.count - used, window + periodUs
 end
 
 function moves.record(meter, state, now, cost, delay, carries)

@@ -170,7 +170,10 @@ function moves.take(meter, state, now, cost, delay)
   advance(state, max(now + delay, state[MOMENT]), meter)
   local level = min(meter.capacity, state[LEVEL] + cost * meter.token)
   local isBrimful = delay > 0 and meter.stepUs == 1 and meter.capacity - level < meter.perStep
-  state[LEVEL] = isBrimful and max(level, meter.capacity - meter.token + 1) or level
+  if isBrimful then level = max(level, meter.capacity - meter.token + 1) end
+  state[LEVEL] = level
+  local fullAt = state[MOMENT] + paidOffUs(level, meter)
+  return moves.remaining(meter, state, now), fullAt + meter.keptUs, fullAt
 end
 
 function moves.refund(meter, state, now, cost, moment, changedAt)
@@ -369,7 +372,10 @@ function moves.take(meter, state, now, cost, delay)
   if used + cost > meter.count then window, used = window + periodUs, 0 end
   local ahead = now + delay - window
   if ahead >= periodUs then window, used = window + floor(ahead / periodUs) * periodUs, 0 end
-  state[START], state[COUNT] = window, used + cost
+  used = used + cost
+  state[START], state[COUNT] = window, used
+  local isFull = used >= meter.count or (window > now and meter.waits == 1)
+  return isFull and 0 or meter.count - used, window + periodUs
 end
 
 function moves.record(meter, state, now, cost, delay, carries)
@@ -653,9 +659,10 @@ function moves.take(meter, state, now, cost, delay)
   if calls == 0 or isCut(meter, state, last, moment) then
     if calls > 0 then close(meter, state, max(last, moment - meter.spanUs)) end
     state[CALLS], state[LEAD] = cost, cost * meter.gapUs
-    return
+  else
+    state[CALLS], state[LEAD] = calls + cost, max(0, state[LEAD] - (moment - last)) + cost * meter.gapUs
   end
-  state[CALLS], state[LEAD] = calls + cost, max(0, state[LEAD] - (moment - last)) + cost * meter.gapUs
+  return moves.remaining(meter, state, now), moment + meter.periodUs
 end
 
 function moves.refund(meter, state, now, cost, moment, changedAt)

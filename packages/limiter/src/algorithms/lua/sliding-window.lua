@@ -113,9 +113,10 @@ function moves.take(meter, state, now, cost, delay)
   if calls == 0 or isCut(meter, state, last, moment) then
     if calls > 0 then close(meter, state, max(last, moment - meter.spanUs)) end
     state[CALLS], state[LEAD] = cost, cost * meter.gapUs
-    return
+  else
+    state[CALLS], state[LEAD] = calls + cost, max(0, state[LEAD] - (moment - last)) + cost * meter.gapUs
   end
-  state[CALLS], state[LEAD] = calls + cost, max(0, state[LEAD] - (moment - last)) + cost * meter.gapUs
+  return moves.remaining(meter, state, now), moment + meter.periodUs
 end
 
 function moves.refund(meter, state, now, cost, moment, changedAt)

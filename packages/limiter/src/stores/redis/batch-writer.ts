@@ -12,8 +12,6 @@ export class BatchWriter {
   readonly partitions: RedisPartition[] = []
   /** The rules; each is numbered from 1, as Lua counts. */
   readonly rules: string[] = []
-  /** The caller of each charge, in the order of the calls. */
-  readonly callers: string[] = []
   readonly #layouts: ReadonlyMap<string, RedisLayout>
   readonly #open = new Map<RedisPartition, OpenPartition>()
   #places = ''
@@ -55,7 +53,16 @@ export class BatchWriter {
     const isEachForItself = this.rules.length === this.partitions.length
     const places = isEachForItself ? '' : `"places":[${this.#places}],`
     const same = this.#hasSame ? '"same":true,' : ''
-    return `${places}${same}${this.#endLayouts()}"rules":${this.rules.length},"calls":[${this.#rows}]`
+    let sizes = ''
+    for (const { callers } of this.#open.values()) sizes += sizes === '' ? callers.length : `,${callers.length}`
+    return `${places}${same}${this.#endLayouts()}"sizes":[${sizes}],"rules":${this.rules.length},"calls":[${this.#rows}]`
+  }
+
+  /** The callers of each partition, one for each charge. */
+  get callers(): string[] {
+    const all: string[] = []
+    for (const { callers } of this.#open.values()) for (const caller of callers) all.push(caller)
+    return all
   }
 
   #add(code: number, row: string): void {
@@ -78,13 +85,13 @@ export class BatchWriter {
   /** The number of a rule in the partition of a caller, which is added to the callers. */
   #ruleOf(counter: RedisCounter, key: string): number {
     const partition = counter.partitionOf(key)
-    this.callers.push(fieldOf(key))
     let last = this.#last
     if (last?.counter !== counter || last.open.partition !== partition) {
       last = { counter, ...this.#find(counter, partition) }
       this.#last = last
     }
-    const { seen, keys } = last.open
+    const { seen, callers, keys } = last.open
+    callers.push(fieldOf(key))
     if (seen.size === seen.add(key).size) this.#hasSame = true
     keys?.push(key)
     return last.rule
@@ -96,7 +103,7 @@ export class BatchWriter {
       this.keys.push(partition.current, partition.previous)
       const place = this.partitions.push(partition)
       const keys = this.#layouts.has(partition.current) ? [] : undefined
-      open = { partition, place, rules: new Map(), seen: new Set(), keys }
+      open = { partition, place, rules: new Map(), seen: new Set(), callers: [], keys }
       this.#open.set(partition, open)
     }
     let rule = open.rules.get(counter)
@@ -145,6 +152,8 @@ interface OpenPartition {
   readonly rules: Map<RedisCounter, number>
   /** The keys of its callers, each once. */
   readonly seen: Set<string>
+  /** The caller of each charge, in the order of the calls. */
+  readonly callers: string[]
   /** The keys of its callers, in the order of the calls, if they are spread. */
   readonly keys: string[] | undefined
 }

@@ -8,94 +8,111 @@ local HELD_US = 600000000
 -- A reset is remembered for so long at least.
 local RESET_US = 60000000
 
--- Adds to the reply what one level says: the delay, negative and less 1, if the call cannot pass at once; what remains; and when
--- all is back.
-local function report(level, delay, remaining, fullAt)
-  if delay > 0 then
-    n = n + 1
-    reply[n] = -min(delay + 1, NEVER)
-  end
-  local reset = fullAt > now and fullAt - now or 0
-  if reset > NEVER or (level.needsRelease and reset > 0) then reset = -1 end
-  if remaining < REMAINING and reset >= 0 and reset < RESETS then
-    n = n + 1
-    reply[n] = remaining * RESETS + reset
-  else
-    reply[n + 1], reply[n + 2], reply[n + 3] = -1, remaining, reset
-    n = n + 3
-  end
-end
-
--- The charges of a call: the rule of each, its cost and whether it may wait; and what is known of them when the call is decided.
-local charged, costs, mayWait = {}, {}, {}
-local places, waits, fits, delays = {}, {}, {}, {}
+-- The charges of the calls of a row, each with what is known of it while one of the calls is decided.
+local charges = {}
 
 -- Reads the charges of the calls of a row, which has for each 2 * rule (+ 1 if the call may wait) and the cost.
 local function readCharges(rules, row)
   local size = (#row - 2) / 2
   for c = 1, size do
-    local code = row[c * 2 + 1]
+    local charge, code = charges[c] or { delays = {} }, row[c * 2 + 1]
     local isWaiting = code % 2
-    charged[c], costs[c], mayWait[c] = rules[(code - isWaiting) / 2], row[c * 2 + 2], isWaiting == 1
+    charges[c] = charge
+    charge.rule, charge.cost, charge.mayWait = rules[(code - isWaiting) / 2], row[c * 2 + 2], isWaiting == 1
   end
   return size
 end
 
--- Decides a call by all its charges at once: all are counted, or none.
-local function decide(size, isCounting)
-  local allowed, d = true, 0
-  for c = 1, size do
-    local rule, cost = charged[c], costs[c]
-    local levels, moves, before, states = rule.levels, rule.moves, rule.at, rule.partition.states
-    local place, wait, doesFit = nextCaller(rule), 0, true
-    for l = 1, #levels do
-      local level = levels[l]
-      local delay = moves[l].delay(level, states[before + l][place], now, cost)
-      d = d + 1
-      delays[d] = delay
-      if delay > 0 then
-        if delay > wait then wait = delay end
-        if not mayWait[c] or delay > (level.maxWaitUs or 0) then doesFit = false end
-      end
-    end
-    places[c], waits[c], fits[c] = place, wait, doesFit
-    if not (doesFit or rule.shadow) then allowed = false end
-  end
-  d = 0
-  for c = 1, size do
-    local rule, cost, place = charged[c], costs[c], places[c]
-    local all, allMoves, before, partition = rule.all, rule.allMoves, rule.at, rule.partition
-    local states, last, idleAt, isChanged = partition.states, before + #rule.levels, 0, false
-    local counts = isCounting and allowed and cost > 0 and fits[c]
-    for l = 1, #all do
-      local level, moves, state = all[l], allMoves[l], states[l][place]
-      local isOwn = l > before and l <= last
+-- Counts a call in the levels of the other versions of its rule if it is admitted; returns from when on none of them matters, and
+-- whether one has changed.
+local function recordInOthers(rule, place, cost, wait, counts, isCounting)
+  local idleAt, isChanged, states = 0, counts, rule.partition.states
+  for l, level in ipairs(rule.all) do
+    local moves, state = rule.allMoves[l], states[l][place]
+    if not isOwn(rule, l) then
       if counts then
-        if isOwn then
-          moves.take(level, state, now, cost, waits[c])
-        else
-          record(rule, level, moves, state, cost, waits[c])
-        end
-        isChanged = true
-      elseif isCounting and cost > 0 and moves.begin and moves.begin(level, state, now) then
+        record(rule, level, moves, state, cost, wait)
+      elseif isCounting and moves.begin and moves.begin(level, state, now) then
         isChanged = true
       end
-      local levelIdleAt = moves.idleAt(level, state)
-      if levelIdleAt > idleAt then idleAt = levelIdleAt end
-      if isOwn then
-        d = d + 1
-        local fullAt = moves.fullAt and moves.fullAt(level, state) or levelIdleAt
-        report(level, delays[d], moves.remaining(level, state, now), fullAt)
-      end
+      idleAt = max(idleAt, moves.idleAt(level, state))
     end
-    if isChanged then change(partition, place, idleAt) end
   end
+  return idleAt, isChanged
+end
+
+-- Decides each of the calls of a row by all its charges at once: all are counted, or none. Adds to the reply what each level says:
+-- the delay, negative and less 1, if the call cannot pass at once; what remains; and when all is back.
+local function decide(rules, row, isCounting)
+  -- names of its own, since a local name costs fewer steps than one of the engine
+  local size, asked, moment, answer, last = readCharges(rules, row), charges, now, reply, n
+  for _ = 1, row[2] do
+    local allowed = isCounting
+    for c = 1, size do
+      local charge = asked[c]
+      local rule, cost, delays = charge.rule, charge.cost, charge.delays
+      local levels, moves, partition, states = rule.levels, rule.moves, rule.partition, rule.states
+      local place, wait, counts = nextCaller(rule, partition), 0, cost > 0
+      for l = 1, #levels do
+        local level = levels[l]
+        local delay = moves[l].delay(level, states[l][place], moment, cost)
+        delays[l] = delay
+        if delay > 0 then
+          if delay > wait then wait = delay end
+          if not charge.mayWait or delay > (level.maxWaitUs or 0) then
+            counts = false
+            if not rule.shadow then allowed = false end
+          end
+        end
+      end
+      charge.place, charge.wait, charge.counts = place, wait, counts
+    end
+    for c = 1, size do
+      local charge = asked[c]
+      local rule, cost, place, delays = charge.rule, charge.cost, charge.place, charge.delays
+      local levels, allMoves, states = rule.levels, rule.moves, rule.states
+      local counts, idleAt, isChanged = allowed and charge.counts, 0, false
+      if rule.hasOthers then
+        idleAt, isChanged = recordInOthers(rule, place, cost, charge.wait, counts, isCounting and cost > 0)
+      end
+      for l = 1, #levels do
+        local level, moves, state, delay = levels[l], allMoves[l], states[l][place], delays[l]
+        local remaining, levelIdleAt, fullAt
+        if counts then
+          isChanged, remaining, levelIdleAt, fullAt = true, moves.take(level, state, moment, cost, charge.wait)
+        elseif isCounting and cost > 0 and moves.begin and moves.begin(level, state, moment) then
+          isChanged = true
+        end
+        if not levelIdleAt then
+          remaining, levelIdleAt = moves.remaining(level, state, moment), moves.idleAt(level, state)
+          fullAt = moves.fullAt and moves.fullAt(level, state)
+        end
+        if levelIdleAt > idleAt then idleAt = levelIdleAt end
+        if delay > 0 then
+          last = last + 1
+          answer[last] = -min(delay + 1, NEVER)
+        end
+        local reset = (fullAt or levelIdleAt) - moment
+        if reset < 0 then reset = 0 end
+        last = last + 1
+        if reset < RESETS and remaining < REMAINING and not level.needsRelease then
+          answer[last] = remaining * RESETS + reset
+        else
+          if reset > NEVER or (level.needsRelease and reset > 0) then reset = -1 end
+          answer[last], answer[last + 1], answer[last + 2] = -1, remaining, reset
+          last = last + 2
+        end
+      end
+      if isChanged then rule.partition.idleAts[place] = idleAt end
+    end
+  end
+  return last
 end
 
 -- Counts what was missed of a caller, as far as it fits, and replies with what does not. The row has for each level what is known
 -- to be used and what is missing.
 local function catchUp(rule, row)
-  local place, missed, states = nextCaller(rule), 0, rule.partition.states
+  local place, missed, states = nextCaller(rule, rule.partition), 0, rule.partition.states
   for l, level in ipairs(rule.levels) do
     local moves, state = rule.moves[l], states[rule.at + l][place]
     local known, missing = row[l * 2 + 2], row[l * 2 + 3]
@@ -110,7 +127,7 @@ local function catchUp(rule, row)
   end
   -- other versions get what is known to be used from their own processes
   for l, level in ipairs(missed > 0 and rule.all or {}) do
-    if l <= rule.at or l > rule.at + #rule.levels then record(rule, level, rule.allMoves[l], states[l][place], missed, 0) end
+    if not isOwn(rule, l) then record(rule, level, rule.allMoves[l], states[l][place], missed, 0) end
   end
   changeAmended(rule, place)
 end
@@ -132,23 +149,24 @@ end
 -- Forgets a caller, and remembers when, as long as charges before that could be refunded: also if nothing of the
 -- caller is stored, since a call that was admitted for a later moment can be refunded until then.
 local function reset(rule)
-  local partition, place, idleAt = rule.partition, nextCaller(rule), now + RESET_US
-  if partition.about == '' and partition.changes == 0 then return end
+  local partition, place, idleAt = rule.partition, nextCaller(rule, rule.partition), now + RESET_US
+  if partition.about == '' and not next(partition.idleAts) then return end
   for l, level in ipairs(rule.all) do
     local state = partition.states[l][place]
     idleAt = max(idleAt, rule.allMoves[l].idleAt(level, state), level.needsRelease and now + HELD_US or 0)
     partition.states[l][place] = blank(level.slots)
   end
-  change(partition, place, 0)
+  partition.idleAts[place] = 0
   partition.resets = partition.resets or {}
-  partition.resets[partition.fields[partition.offset + place]] = now
+  partition.resets[args[partition.offset + place]] = now
   partition.resetAt, partition.isChanged, partition.last = now, true, max(partition.last, idleAt)
 end
 
 -- Refunds a charge, or renews leases: the row has an amount, a moment and how long before that it was charged.
 local function amend(rule, row, move)
-  local partition, place, amount, moment, wait = rule.partition, nextCaller(rule), row[4], row[5], row[6]
-  local field = partition.fields[partition.offset + place]
+  local partition, amount, moment, wait = rule.partition, row[4], row[5], row[6]
+  local place = nextCaller(rule, partition)
+  local field = args[partition.offset + place]
   if move == 'refund' and isForgotten(partition, field, moment - wait) then return end
   for l, level in ipairs(rule.all) do
     local amending = rule.allMoves[l][move]
@@ -278,19 +296,38 @@ local function rotate(partition)
   return level ~= to
 end
 
--- Opens a partition and reads callers in its current hash; returns whether the request has its callers spread otherwise.
-local function openPartition(partition)
-  local layout, first = partition.layout, partition.offset + 1
+-- Partitions as the last run left them, by name, so that the field '@' need not be decoded again if it is the same; not those of
+-- which more has changed than their callers.
+local MAX_KEPT = 256
+local kept, keptCount = {}, 0
+
+local function partitionOf(current, previous)
+  local partition = kept[current]
+  if partition and partition.isSettled then return partition end
+  if not partition then
+    if keptCount == MAX_KEPT then kept, keptCount = {}, 0 end
+    keptCount = keptCount + 1
+  end
+  partition = { current = current, previous = previous, about = '', isKnown = true, isSpelled = true }
+  kept[current] = partition
+  return partition
+end
+
+-- Opens a partition and reads its callers, \`size\` of the arguments behind \`offset\`, in its current hash; returns whether the
+-- request has them spread otherwise.
+local function openPartition(partition, layout, offset, size)
+  partition.isSettled, partition.layout, partition.offset, partition.size, partition.served = false, layout, offset, size, 0
+  partition.states, partition.idleAts, partition.first, partition.last, partition.isPreviousKnown = false, {}, false, 0, false
   local raws
   if layout and floor(layout.code / 8) % 8 > 0 then
     raws = readFields(partition.current, '@')
   else
-    raws = readFields(partition.current, '@', unpack(partition.fields, first, partition.offset + partition.size))
+    raws = readFields(partition.current, '@', unpack(args, offset + 1, offset + size))
   end
   local about = raws[1]
   partition.raws = raws
   if about and #about >= ABOUT_BYTES then
-    readAbout(partition, about)
+    if about ~= partition.about then readAbout(partition, about) end
     if now < partition.saved then stepBack(partition) end
   else
     if about then
@@ -314,10 +351,10 @@ end
 
 -- Adds callers that are only in the previous hash.
 local function readPrevious(partition)
-  local fields, offset, raws, places, wanted = partition.fields, partition.offset, partition.raws, {}, {}
+  local offset, raws, places, wanted = partition.offset, partition.raws, {}, {}
   for place = 1, partition.size do
     if not raws[place + 1] then
-      places[#places + 1], wanted[#wanted + 1] = place, fields[offset + place]
+      places[#places + 1], wanted[#wanted + 1] = place, args[offset + place]
     end
   end
   partition.isPreviousKnown = true
@@ -326,54 +363,45 @@ local function readPrevious(partition)
   for i, place in ipairs(places) do raws[place + 1] = found[i] end
 end
 
--- Reads the states of a caller into those of the partition.
-local function readCaller(rule, place)
-  local partition = rule.partition
-  if not (partition.raws[place + 1] or partition.isPreviousKnown) then readPrevious(partition) end
+-- The place of the next caller of a rule among those of its partition, whose states are read then. Calls of one caller have one
+-- place.
+local function nextCaller(rule, partition)
+  local place = partition.served + 1
+  partition.served = place
+  if request.same then
+    local field, first = args[partition.offset + place], partition.first or {}
+    partition.first = first
+    if first[field] then return first[field] end
+    first[field] = place
+  end
   local raw, states, widths = partition.raws[place + 1], partition.states, rule.widths
-  local format = raw and widths.formats and widths.formats[#raw]
+  if not (raw or partition.isPreviousKnown) then
+    readPrevious(partition)
+    raw = partition.raws[place + 1]
+  end
+  local format = raw and widths.formats[#raw]
   if format then
-    local numbers, count = { fetch(format, raw) }, #raw / 8
-    if numbers[count] == partition.version then
-      numbers[count] = nil
-      for slot = count, widths.slots do numbers[slot] = 0 end
-      states[1][place] = numbers
-      return
+    local state = { fetch(format, raw) }
+    local count = #raw / 8
+    if state[count] == partition.version then
+      state[count] = nil
+      if count <= widths.slots then
+        for slot = count, widths.slots do state[slot] = 0 end
+      end
+      states[1][place] = state
+      return place
     end
   end
   local stored = raw and storedStates(rule, raw)
   for l = 1, #rule.all do states[l][place] = stored and stored[l] or blank(rule.all[l].slots) end
-end
-
--- The place of the next caller of a rule among those of its partition. Calls of one caller have one place.
-local function nextCaller(rule)
-  local partition = rule.partition
-  local place = partition.served + 1
-  partition.served = place
-  if request.same then
-    local field = partition.fields[partition.offset + place]
-    partition.first = partition.first or {}
-    place = partition.first[field] or place
-    partition.first[field] = place
-  end
-  if not partition.states[1][place] then readCaller(rule, place) end
   return place
-end
-
--- Lets the states of a caller be written, which matter until \`idleAt\`.
-local function change(partition, place, idleAt)
-  if not partition.idleAts[place] then
-    local changes = partition.changes + 1
-    partition.changes, partition.changed[changes] = changes, place
-  end
-  partition.idleAts[place] = idleAt
 end
 
 -- Lets the states of a caller be written after they were amended.
 local function changeAmended(rule, place)
   local idleAt, states = 0, rule.partition.states
   for l, level in ipairs(rule.all) do idleAt = max(idleAt, rule.allMoves[l].idleAt(level, states[l][place])) end
-  change(rule.partition, place, idleAt)
+  rule.partition.idleAts[place] = idleAt
 end
 
 -- Deletes callers of which nothing matters any more.
@@ -391,24 +419,24 @@ local written = {}
 -- Collects what has changed; returns how many texts there are, and callers to forget.
 local function collect(partition)
   local all, widths, states, idleAts = partition.all, partition.widths, partition.states, partition.idleAts
-  local changed, fields, offset, version = partition.changed, partition.fields, partition.offset, partition.version
-  local count, last, gone = 0, partition.last, nil
-  for i = 1, partition.changes do
-    local place = changed[i]
+  local offset, version, count, last, gone = partition.offset, partition.version, 0, partition.last, nil
+  for place = 1, partition.served do
     local idleAt = idleAts[place]
-    if idleAt > now then
-      written[count + 1] = fields[offset + place]
+    if idleAt and idleAt > now then
+      written[count + 1] = args[offset + place]
       count = count + 2
       written[count] = encode(states, place, all, widths, version)
       if idleAt > last then last = idleAt end
-    else
+    elseif idleAt then
       gone = gone or {}
-      gone[#gone + 1] = fields[offset + place]
+      gone[#gone + 1] = args[offset + place]
     end
   end
-  for field, moment in pairs(partition.resets or {}) do
-    written[count + 1], written[count + 2] = '!' .. field, pack('<d', moment)
-    count = count + 2
+  if partition.resets then
+    for field, moment in pairs(partition.resets) do
+      written[count + 1], written[count + 2] = '!' .. field, pack('<d', moment)
+      count = count + 2
+    end
   end
   partition.last = last
   return count, gone
@@ -419,12 +447,13 @@ local function savePartition(partition)
   local lastsLonger = partition.last > partition.lasts
   -- some more than is needed, so that it need not be written again for a while
   if lastsLonger then partition.lasts = min(now + (partition.last - now) * 1.25, now + LONGEST) end
+  local isPlain = not (partition.isChanged or partition.lists or partition.untils or partition.layout)
   if lastsLonger or partition.isChanged or (count > 0 and now - partition.saved >= SECOND) then
-    local isPlain = not (partition.spelling or partition.untils)
     local versions = isPlain and string.sub(partition.about, ABOUT_BYTES + 1) or spell(partition)
+    partition.saved = now
     partition.about = pack(
       ABOUT, partition.begun, partition.lasts, partition.previousLasts, partition.resetAt, partition.mark, partition.since,
-      partition.version, partition.createdAt, now, partition.previousBegun, partition.code, partition.seed
+      partition.version, partition.createdAt, partition.saved, partition.previousBegun, partition.code, partition.seed
     ) .. versions
     written[count + 1], written[count + 2] = '@', partition.about
     count = count + 2
@@ -439,14 +468,15 @@ local function savePartition(partition)
   end
   if lastsLonger then expire(partition.current, partition.lasts) end
   if gone then forget(partition, gone) end
+  partition.isSettled = isPlain and partition.isKnown
 end
 `
 
 export const runState: string = `
 local call, pack, fetch
 
--- What one run is about: its keys, the decoded request, the moment, and the reply so far, of n numbers.
-local keys, request, now, reply, n
+-- What one run is about: its keys and arguments, the decoded request, the moment, and the reply so far, of n numbers.
+local keys, args, request, now, reply, n
 
 local SECOND = 1000000
 -- Lua returns at most 8000 values at once.
@@ -519,6 +549,7 @@ export const run: string = `
 --
 --   keys     two per partition: the current hash and the previous one; then the shards of partitions that are spread, two names each
 --   args[1]  JSON:
+--              sizes: how many callers each partition has
 --              rules: how many rules follow; places: the partition of each (left out: each has one for itself, in their order)
 --              calls: rows of numbers, each with what it is and how many calls in a row are alike, and then
 --                to take or look: for each charge 2 * rule (+ 1 if the call may wait) and the cost
@@ -528,11 +559,11 @@ export const run: string = `
 --              same: a partition has a caller more than once
 --              createdAt: when each partition was created, as the process knows it, or 0; wantsCreationTimes: the reply lists them
 --              layouts (left out: none is spread): for each partition false, or { code, seed, shards: for each level where in keys
---                the shard of each of its callers is, in the order of the calls }; perRule: how many partitions a rule has
+--                the shard of each of its callers is }; perRule: how many partitions a rule has
 --              now (left out: the clock of the server), lingerMs, most (callers in a hash), forgets: for tests
 --            or keep: the keys are a partition and some of its shards, of so many; they live on for as long as the partition matters
 --   args[2]… each rule: { mark, since?, shadow?, levels: [{ name, slots, shape, coreSlots?, maxWaitUs?, needsRelease?, … numbers }] }
---            and then the caller of each charge, in the order of the calls
+--            and then the callers of each partition, each of them one for each charge, in the order of the calls
 --   reply    numbers: now, then for each call that asks and each level the delay if the call cannot pass at once, negative and
 --            less 1 (the least there is: never), and then remaining * RESETS + reset; or, if one of them is too large for
 --            that, -1, remaining and reset (-1 is never); for each level that catches up, what did not fit;
@@ -540,95 +571,55 @@ export const run: string = `
 --            or, if a partition was created at another moment than the request has it, -2 and the moment of each, 0 if it is not
 --            there. In both cases nothing was counted.
 
--- The rules and the partitions of the run. Their tables are used again by the next run, since garbage costs Redis more than what
--- a run computes.
-local MAX_KEPT = 64
+-- The rules and the partitions of the run; their lists are used again by the next run.
 local rules, partitions = {}, {}
 
-local function preparePartition(h)
-  local partition = partitions[h]
-  if not partition then
-    partition = {}
-    partitions[h] = partition
-  end
-  partition.current, partition.previous = keys[h * 2 - 1], keys[h * 2]
-  partition.layout = request.layouts and request.layouts[h]
-  -- its callers are \`size\` of the fields, behind \`offset\`; so many of them were served
-  partition.fields, partition.offset, partition.size, partition.served = false, 0, 0, 0
-  partition.states, partition.changes, partition.resets, partition.last = false, 0, false, 0
-  partition.first, partition.idleAts = false, {}
-  partition.isSpread, partition.isPreviousKnown, partition.isKnown, partition.isSpelled = false, false, true, true
-  partition.isChanged, partition.lists, partition.spelling, partition.untils = false, false, false, false
-  partition.seen, partition.places = false, false
-  partition.changed = partition.changed or {}
-end
-
--- Reads the rules of the request; returns how many partitions they have.
-local function readRules(args)
-  local count = 0
-  for r = 1, request.rules do
-    local spec, h = decode(args[r + 1]), request.places and request.places[r] or r
-    if not spec.moves then spec.moves, spec.widths = movesOfAll(spec.levels), widthsOf(spec.levels) end
-    if h > count then
-      preparePartition(h)
-      count = h
-    end
-    local rule = rules[r] or {}
-    rules[r] = rule
-    rule.mark, rule.since, rule.shadow, rule.partition = spec.mark, spec.since or false, spec.shadow, partitions[h]
-    rule.levels, rule.moves = spec.levels, spec.moves
-    -- where its levels are among those of all versions
-    rule.at, rule.all, rule.allMoves, rule.widths, rule.slowest = 0, spec.levels, spec.moves, spec.widths, false
-  end
-  return count
-end
-
--- Gives each partition its callers.
-local function readCallers(args, count)
-  local at = request.rules + 1
-  if count == 1 then
-    local partition = partitions[1]
-    partition.fields, partition.offset, partition.size = args, at, #args - at
-    return
-  end
-  for h = 1, count do partitions[h].fields = {} end
-  for _, row in ipairs(request.calls) do
-    local lastCode = row[1] <= TAKE and #row or 3
-    for _ = 1, row[2] do
-      for code = 3, lastCode, 2 do
-        local partition = rules[(row[code] - row[code] % 2) / 2].partition
-        at = at + 1
-        partition.size = partition.size + 1
-        partition.fields[partition.size] = args[at]
-      end
-    end
-  end
-end
-
 -- Opens all partitions; returns a reply if the request and Redis do not agree on them.
-local function openPartitions(count)
-  local isStale, isLost, createdAt, reason = false, false, request.createdAt, nil
-  for h = 1, count do
-    local partition = partitions[h]
-    isStale = openPartition(partition) or isStale
+local function openPartitions(sizes)
+  local isStale, isLost, createdAt, layouts, reason = false, false, request.createdAt, request.layouts, nil
+  local offset = request.rules + 1
+  for h = 1, #sizes do
+    local partition, layout = partitionOf(keys[h * 2 - 1], keys[h * 2]), layouts and layouts[h]
+    partitions[h] = partition
+    isStale = openPartition(partition, layout, offset, sizes[h]) or isStale
+    offset = offset + sizes[h]
     if createdAt[h] ~= 0 and createdAt[h] ~= partition.createdAt then isLost = true end
-    if partition.layout and not isStale then readShards(partition) end
+    if layout and not isStale then readShards(partition) end
   end
   if isLost then
     reason = { -2 }
-    for h = 1, count do reason[h + 1] = partitions[h].about ~= '' and partitions[h].createdAt or 0 end
+    for h = 1, #sizes do reason[h + 1] = partitions[h].about ~= '' and partitions[h].createdAt or 0 end
   elseif isStale then
     reason = { -1 }
-    for h = 1, count do reason[h * 2], reason[h * 2 + 1] = partitions[h].code % 4096, partitions[h].seed end
+    for h = 1, #sizes do reason[h * 2], reason[h * 2 + 1] = partitions[h].code % 4096, partitions[h].seed end
   end
   return reason
+end
+
+-- Reads the rules of the request, and gives each its partition. The rule that a partition had in the run before is as it was.
+local function readRules()
+  local places = request.places
+  for r = 1, request.rules do
+    local spec, partition = decode(args[r + 1]), partitions[places and places[r] or r]
+    local rule = partition.rule
+    if not (rule and rule.spec == spec) then
+      if not spec.moves then spec.moves, spec.widths = movesOfAll(spec.levels), widthsOf(spec.levels) end
+      rule = { spec = spec, mark = spec.mark, since = spec.since or false, shadow = spec.shadow, partition = partition }
+      rule.levels, rule.moves = spec.levels, spec.moves
+      -- where its levels are among those of all versions
+      rule.at, rule.all, rule.allMoves, rule.widths, rule.hasOthers, rule.slowest = 0, spec.levels, spec.moves, spec.widths, false, false
+      partition.rule = rule
+    end
+    rules[r] = rule
+    if partition.mark ~= rule.mark or not partition.isSpelled then takeOver(partition, rule) end
+  end
+  for r = 1, request.rules do bindRule(rules[r]) end
 end
 
 local function serve(row)
   local what = row[1]
   if what <= TAKE then
-    local size, isCounting = readCharges(rules, row), what == TAKE
-    for _ = 1, row[2] do decide(size, isCounting) end
+    n = decide(rules, row, what == TAKE)
     return
   end
   local rule = rules[row[3] / 2]
@@ -641,9 +632,9 @@ local function serve(row)
   end
 end
 
-local function run(givenKeys, args)
+local function run(givenKeys, givenArgs)
   if not call then bindNames() end
-  keys, request = givenKeys, decode(args[1])
+  keys, args, request = givenKeys, givenArgs, decode(givenArgs[1])
   now = request.now
   if not now then
     local time = call('TIME')
@@ -655,22 +646,14 @@ local function run(givenKeys, args)
     keepShards(request.keep)
     return reply
   end
-  if #rules > MAX_KEPT then rules, partitions = {}, {} end
-  local count = readRules(args)
-  readCallers(args, count)
-  local reason = openPartitions(count)
+  local sizes, calls = request.sizes, request.calls
+  local reason = openPartitions(sizes)
   if reason then return reason end
-  for r = 1, request.rules do
-    local rule = rules[r]
-    local partition = rule.partition
-    if partition.mark ~= rule.mark or not partition.isSpelled then takeOver(partition, rule) end
-  end
-  for r = 1, request.rules do bindRule(rules[r]) end
-  local calls = request.calls
+  readRules()
   for c = 1, #calls do serve(calls[c]) end
-  for h = 1, count do savePartition(partitions[h]) end
+  for h = 1, #sizes do savePartition(partitions[h]) end
   if request.wantsCreationTimes then
-    for h = 1, count do reply[n + h] = partitions[h].about ~= '' and partitions[h].createdAt or 0 end
+    for h = 1, #sizes do reply[n + h] = partitions[h].about ~= '' and partitions[h].createdAt or 0 end
   end
   return reply
 end
@@ -721,15 +704,14 @@ end
 
 -- Reads callers that one generation has at one level; returns the places of those that are not there.
 local function readLevel(partition, level, bank, begun, root, places)
-  local shards, fields, raws, seen = partition.layout.shards[level], partition.fields, partition.raws, partition.seen
-  local offset = partition.offset
+  local shards, raws, seen, offset = partition.layout.shards[level], partition.raws, partition.seen, partition.offset
   local fieldsAt, placesAt, names, missing = {}, {}, {}, {}
   for _, place in ipairs(places) do
     local at = level == 0 and 0 or shards[place] + bank
     if not fieldsAt[at] then
       fieldsAt[at], placesAt[at], names[#names + 1] = { '@' }, {}, at
     end
-    table.insert(fieldsAt[at], fields[offset + place])
+    table.insert(fieldsAt[at], args[offset + place])
     table.insert(placesAt[at], place)
   end
   for _, at in ipairs(names) do
@@ -773,7 +755,7 @@ end
 local function placeOf(partition, field)
   if not partition.places then
     partition.places = {}
-    for place = 1, partition.size do partition.places[partition.fields[partition.offset + place]] = place end
+    for place = 1, partition.size do partition.places[args[partition.offset + place]] = place end
   end
   return partition.places[field]
 end
@@ -845,7 +827,7 @@ export const states: string = `
 -- How many numbers each level has: all of them, and those that are always stored. 0 stands for a number that varies, and is
 -- then stored before the others. If there is one level of few numbers, its formats by the length of a text.
 local function widthsOf(levels)
-  local widths = { all = {}, core = {}, coreSum = 0, isShorter = false, formats = false, slots = 0 }
+  local widths = { all = {}, core = {}, coreSum = 0, isShorter = false, formats = {}, slots = 0 }
   for l, level in ipairs(levels) do
     local slots, core = level.slots, level.coreSlots or level.slots
     widths.all[l], widths.core[l], widths.coreSum = slots, core, widths.coreSum + core
@@ -853,8 +835,7 @@ local function widthsOf(levels)
   end
   local slots, core = widths.all[1], widths.core[1]
   if not levels[2] and core > 0 and slots < MANY then
-    widths.slots = slots
-    widths.formats = { [core * 8 + 8] = formatOf(core + 1), [slots * 8 + 8] = formatOf(slots + 1) }
+    widths.slots, widths.formats[core * 8 + 8], widths.formats[slots * 8 + 8] = slots, formatOf(core + 1), formatOf(slots + 1)
   end
   return widths
 end
@@ -901,13 +882,15 @@ end
 
 -- The text of a caller's states; \`number\` is that of their layout.
 local function encode(states, place, levels, widths, number)
-  local slotsOf = widths.core
-  for l = 1, widths.isShorter and #levels or 0 do
-    local core = levels[l].coreSlots
-    if core and states[l][place][core + 1] ~= 0 then slotsOf = widths.all end
-  end
-  local flat, size = states[1][place], slotsOf[1]
-  if levels[2] or size == 0 then
+  local flat, size = states[1][place], widths.coreSum
+  if widths.slots > 0 then
+    if size < widths.slots and flat[size + 1] ~= 0 then size = widths.slots end
+  else
+    local slotsOf = widths.core
+    for l = 1, widths.isShorter and #levels or 0 do
+      local core = levels[l].coreSlots
+      if core and states[l][place][core + 1] ~= 0 then slotsOf = widths.all end
+    end
     flat, size = {}, 0
     for l = 1, #levels do
       local state, count = states[l][place], slotsOf[l]
@@ -920,8 +903,8 @@ local function encode(states, place, levels, widths, number)
       size = size + count
     end
   end
-  flat[size + 1] = number
   if size == 2 then return pack('<ddd', flat[1], flat[2], number) end
+  flat[size + 1] = number
   if size < MANY then return pack(formatOf(size + 1), unpack(flat, 1, size + 1)) end
   local texts = {}
   for first = 1, size + 1, MANY do
@@ -1191,12 +1174,23 @@ local function bindRule(rule)
     end
     for l, level in ipairs(rule.levels) do all[rule.at + l] = copyOf(level, rule.mark, rule.since) end
     for _, level in ipairs(all) do level.holder = rule.levels[1].holder end
-    rule.all, rule.allMoves, rule.widths = all, movesOfAll(all), widthsOf(all)
+    rule.all, rule.allMoves, rule.widths, rule.hasOthers = all, movesOfAll(all), widthsOf(all), #all > #rule.levels
   end
-  partition.all, partition.widths = rule.all, rule.widths
-  if partition.states then return end
-  partition.states = {}
-  for l = 1, #rule.all do partition.states[l] = {} end
+  local states = partition.states
+  if not states then
+    states = {}
+    for l = 1, #rule.all do states[l] = {} end
+    partition.all, partition.widths, partition.states = rule.all, rule.widths, states
+  end
+  rule.states = states
+  if not rule.hasOthers then return end
+  rule.states = {}
+  for l = 1, #rule.levels do rule.states[l] = states[rule.at + l] end
+end
+
+-- Whether a level is one of the rule's own, not of another version.
+local function isOwn(rule, l)
+  return l > rule.at and l <= rule.at + #rule.levels
 end
 
 -- Counts, in a level of another version, a call that a rule has admitted. A level that admits more in the long run counts ahead

@@ -72,19 +72,38 @@ local function rotate(partition)
   return level ~= to
 end
 
--- Opens a partition and reads callers in its current hash; returns whether the request has its callers spread otherwise.
-local function openPartition(partition)
-  local layout, first = partition.layout, partition.offset + 1
+-- Partitions as the last run left them, by name, so that the field '@' need not be decoded again if it is the same; not those of
+-- which more has changed than their callers.
+local MAX_KEPT = 256
+local kept, keptCount = {}, 0
+
+local function partitionOf(current, previous)
+  local partition = kept[current]
+  if partition and partition.isSettled then return partition end
+  if not partition then
+    if keptCount == MAX_KEPT then kept, keptCount = {}, 0 end
+    keptCount = keptCount + 1
+  end
+  partition = { current = current, previous = previous, about = '', isKnown = true, isSpelled = true }
+  kept[current] = partition
+  return partition
+end
+
+-- Opens a partition and reads its callers, `size` of the arguments behind `offset`, in its current hash; returns whether the
+-- request has them spread otherwise.
+local function openPartition(partition, layout, offset, size)
+  partition.isSettled, partition.layout, partition.offset, partition.size, partition.served = false, layout, offset, size, 0
+  partition.states, partition.idleAts, partition.first, partition.last, partition.isPreviousKnown = false, {}, false, 0, false
   local raws
   if layout and floor(layout.code / 8) % 8 > 0 then
     raws = readFields(partition.current, '@')
   else
-    raws = readFields(partition.current, '@', unpack(partition.fields, first, partition.offset + partition.size))
+    raws = readFields(partition.current, '@', unpack(args, offset + 1, offset + size))
   end
   local about = raws[1]
   partition.raws = raws
   if about and #about >= ABOUT_BYTES then
-    readAbout(partition, about)
+    if about ~= partition.about then readAbout(partition, about) end
     if now < partition.saved then stepBack(partition) end
   else
     if about then
@@ -108,10 +127,10 @@ end
 
 -- Adds callers that are only in the previous hash.
 local function readPrevious(partition)
-  local fields, offset, raws, places, wanted = partition.fields, partition.offset, partition.raws, {}, {}
+  local offset, raws, places, wanted = partition.offset, partition.raws, {}, {}
   for place = 1, partition.size do
     if not raws[place + 1] then
-      places[#places + 1], wanted[#wanted + 1] = place, fields[offset + place]
+      places[#places + 1], wanted[#wanted + 1] = place, args[offset + place]
     end
   end
   partition.isPreviousKnown = true
@@ -120,54 +139,45 @@ local function readPrevious(partition)
   for i, place in ipairs(places) do raws[place + 1] = found[i] end
 end
 
--- Reads the states of a caller into those of the partition.
-local function readCaller(rule, place)
-  local partition = rule.partition
-  if not (partition.raws[place + 1] or partition.isPreviousKnown) then readPrevious(partition) end
+-- The place of the next caller of a rule among those of its partition, whose states are read then. Calls of one caller have one
+-- place.
+local function nextCaller(rule, partition)
+  local place = partition.served + 1
+  partition.served = place
+  if request.same then
+    local field, first = args[partition.offset + place], partition.first or {}
+    partition.first = first
+    if first[field] then return first[field] end
+    first[field] = place
+  end
   local raw, states, widths = partition.raws[place + 1], partition.states, rule.widths
-  local format = raw and widths.formats and widths.formats[#raw]
+  if not (raw or partition.isPreviousKnown) then
+    readPrevious(partition)
+    raw = partition.raws[place + 1]
+  end
+  local format = raw and widths.formats[#raw]
   if format then
-    local numbers, count = { fetch(format, raw) }, #raw / 8
-    if numbers[count] == partition.version then
-      numbers[count] = nil
-      for slot = count, widths.slots do numbers[slot] = 0 end
-      states[1][place] = numbers
-      return
+    local state = { fetch(format, raw) }
+    local count = #raw / 8
+    if state[count] == partition.version then
+      state[count] = nil
+      if count <= widths.slots then
+        for slot = count, widths.slots do state[slot] = 0 end
+      end
+      states[1][place] = state
+      return place
     end
   end
   local stored = raw and storedStates(rule, raw)
   for l = 1, #rule.all do states[l][place] = stored and stored[l] or blank(rule.all[l].slots) end
-end
-
--- The place of the next caller of a rule among those of its partition. Calls of one caller have one place.
-local function nextCaller(rule)
-  local partition = rule.partition
-  local place = partition.served + 1
-  partition.served = place
-  if request.same then
-    local field = partition.fields[partition.offset + place]
-    partition.first = partition.first or {}
-    place = partition.first[field] or place
-    partition.first[field] = place
-  end
-  if not partition.states[1][place] then readCaller(rule, place) end
   return place
-end
-
--- Lets the states of a caller be written, which matter until `idleAt`.
-local function change(partition, place, idleAt)
-  if not partition.idleAts[place] then
-    local changes = partition.changes + 1
-    partition.changes, partition.changed[changes] = changes, place
-  end
-  partition.idleAts[place] = idleAt
 end
 
 -- Lets the states of a caller be written after they were amended.
 local function changeAmended(rule, place)
   local idleAt, states = 0, rule.partition.states
   for l, level in ipairs(rule.all) do idleAt = max(idleAt, rule.allMoves[l].idleAt(level, states[l][place])) end
-  change(rule.partition, place, idleAt)
+  rule.partition.idleAts[place] = idleAt
 end
 
 -- Deletes callers of which nothing matters any more.
@@ -185,24 +195,24 @@ local written = {}
 -- Collects what has changed; returns how many texts there are, and callers to forget.
 local function collect(partition)
   local all, widths, states, idleAts = partition.all, partition.widths, partition.states, partition.idleAts
-  local changed, fields, offset, version = partition.changed, partition.fields, partition.offset, partition.version
-  local count, last, gone = 0, partition.last, nil
-  for i = 1, partition.changes do
-    local place = changed[i]
+  local offset, version, count, last, gone = partition.offset, partition.version, 0, partition.last, nil
+  for place = 1, partition.served do
     local idleAt = idleAts[place]
-    if idleAt > now then
-      written[count + 1] = fields[offset + place]
+    if idleAt and idleAt > now then
+      written[count + 1] = args[offset + place]
       count = count + 2
       written[count] = encode(states, place, all, widths, version)
       if idleAt > last then last = idleAt end
-    else
+    elseif idleAt then
       gone = gone or {}
-      gone[#gone + 1] = fields[offset + place]
+      gone[#gone + 1] = args[offset + place]
     end
   end
-  for field, moment in pairs(partition.resets or {}) do
-    written[count + 1], written[count + 2] = '!' .. field, pack('<d', moment)
-    count = count + 2
+  if partition.resets then
+    for field, moment in pairs(partition.resets) do
+      written[count + 1], written[count + 2] = '!' .. field, pack('<d', moment)
+      count = count + 2
+    end
   end
   partition.last = last
   return count, gone
@@ -213,12 +223,13 @@ local function savePartition(partition)
   local lastsLonger = partition.last > partition.lasts
   -- some more than is needed, so that it need not be written again for a while
   if lastsLonger then partition.lasts = min(now + (partition.last - now) * 1.25, now + LONGEST) end
+  local isPlain = not (partition.isChanged or partition.lists or partition.untils or partition.layout)
   if lastsLonger or partition.isChanged or (count > 0 and now - partition.saved >= SECOND) then
-    local isPlain = not (partition.spelling or partition.untils)
     local versions = isPlain and string.sub(partition.about, ABOUT_BYTES + 1) or spell(partition)
+    partition.saved = now
     partition.about = pack(
       ABOUT, partition.begun, partition.lasts, partition.previousLasts, partition.resetAt, partition.mark, partition.since,
-      partition.version, partition.createdAt, now, partition.previousBegun, partition.code, partition.seed
+      partition.version, partition.createdAt, partition.saved, partition.previousBegun, partition.code, partition.seed
     ) .. versions
     written[count + 1], written[count + 2] = '@', partition.about
     count = count + 2
@@ -233,4 +244,5 @@ local function savePartition(partition)
   end
   if lastsLonger then expire(partition.current, partition.lasts) end
   if gone then forget(partition, gone) end
+  partition.isSettled = isPlain and partition.isKnown
 end

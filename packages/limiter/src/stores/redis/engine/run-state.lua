@@ -1,7 +1,7 @@
 local call, pack, fetch
 
--- What one run is about: its keys, the decoded request, the moment, and the reply so far, of n numbers.
-local keys, request, now, reply, n
+-- What one run is about: its keys and arguments, the decoded request, the moment, and the reply so far, of n numbers.
+local keys, args, request, now, reply, n
 
 local SECOND = 1000000
 -- Lua returns at most 8000 values at once.

@@ -42,15 +42,14 @@ end
 
 -- Reads callers that one generation has at one level; returns the places of those that are not there.
 local function readLevel(partition, level, bank, begun, root, places)
-  local shards, fields, raws, seen = partition.layout.shards[level], partition.fields, partition.raws, partition.seen
-  local offset = partition.offset
+  local shards, raws, seen, offset = partition.layout.shards[level], partition.raws, partition.seen, partition.offset
   local fieldsAt, placesAt, names, missing = {}, {}, {}, {}
   for _, place in ipairs(places) do
     local at = level == 0 and 0 or shards[place] + bank
     if not fieldsAt[at] then
       fieldsAt[at], placesAt[at], names[#names + 1] = { '@' }, {}, at
     end
-    table.insert(fieldsAt[at], fields[offset + place])
+    table.insert(fieldsAt[at], args[offset + place])
     table.insert(placesAt[at], place)
   end
   for _, at in ipairs(names) do
@@ -94,7 +93,7 @@ end
 local function placeOf(partition, field)
   if not partition.places then
     partition.places = {}
-    for place = 1, partition.size do partition.places[partition.fields[partition.offset + place]] = place end
+    for place = 1, partition.size do partition.places[args[partition.offset + place]] = place end
   end
   return partition.places[field]
 end

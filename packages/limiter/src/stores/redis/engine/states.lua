@@ -5,7 +5,7 @@
 -- How many numbers each level has: all of them, and those that are always stored. 0 stands for a number that varies, and is
 -- then stored before the others. If there is one level of few numbers, its formats by the length of a text.
 local function widthsOf(levels)
-  local widths = { all = {}, core = {}, coreSum = 0, isShorter = false, formats = false, slots = 0 }
+  local widths = { all = {}, core = {}, coreSum = 0, isShorter = false, formats = {}, slots = 0 }
   for l, level in ipairs(levels) do
     local slots, core = level.slots, level.coreSlots or level.slots
     widths.all[l], widths.core[l], widths.coreSum = slots, core, widths.coreSum + core
@@ -13,8 +13,7 @@ local function widthsOf(levels)
   end
   local slots, core = widths.all[1], widths.core[1]
   if not levels[2] and core > 0 and slots < MANY then
-    widths.slots = slots
-    widths.formats = { [core * 8 + 8] = formatOf(core + 1), [slots * 8 + 8] = formatOf(slots + 1) }
+    widths.slots, widths.formats[core * 8 + 8], widths.formats[slots * 8 + 8] = slots, formatOf(core + 1), formatOf(slots + 1)
   end
   return widths
 end
@@ -61,13 +60,15 @@ end
 
 -- The text of a caller's states; `number` is that of their layout.
 local function encode(states, place, levels, widths, number)
-  local slotsOf = widths.core
-  for l = 1, widths.isShorter and #levels or 0 do
-    local core = levels[l].coreSlots
-    if core and states[l][place][core + 1] ~= 0 then slotsOf = widths.all end
-  end
-  local flat, size = states[1][place], slotsOf[1]
-  if levels[2] or size == 0 then
+  local flat, size = states[1][place], widths.coreSum
+  if widths.slots > 0 then
+    if size < widths.slots and flat[size + 1] ~= 0 then size = widths.slots end
+  else
+    local slotsOf = widths.core
+    for l = 1, widths.isShorter and #levels or 0 do
+      local core = levels[l].coreSlots
+      if core and states[l][place][core + 1] ~= 0 then slotsOf = widths.all end
+    end
     flat, size = {}, 0
     for l = 1, #levels do
       local state, count = states[l][place], slotsOf[l]
@@ -80,8 +81,8 @@ local function encode(states, place, levels, widths, number)
       size = size + count
     end
   end
-  flat[size + 1] = number
   if size == 2 then return pack('<ddd', flat[1], flat[2], number) end
+  flat[size + 1] = number
   if size < MANY then return pack(formatOf(size + 1), unpack(flat, 1, size + 1)) end
   local texts = {}
   for first = 1, size + 1, MANY do

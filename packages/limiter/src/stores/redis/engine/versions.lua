@@ -256,12 +256,23 @@ local function bindRule(rule)
     end
     for l, level in ipairs(rule.levels) do all[rule.at + l] = copyOf(level, rule.mark, rule.since) end
     for _, level in ipairs(all) do level.holder = rule.levels[1].holder end
-    rule.all, rule.allMoves, rule.widths = all, movesOfAll(all), widthsOf(all)
+    rule.all, rule.allMoves, rule.widths, rule.hasOthers = all, movesOfAll(all), widthsOf(all), #all > #rule.levels
   end
-  partition.all, partition.widths = rule.all, rule.widths
-  if partition.states then return end
-  partition.states = {}
-  for l = 1, #rule.all do partition.states[l] = {} end
+  local states = partition.states
+  if not states then
+    states = {}
+    for l = 1, #rule.all do states[l] = {} end
+    partition.all, partition.widths, partition.states = rule.all, rule.widths, states
+  end
+  rule.states = states
+  if not rule.hasOthers then return end
+  rule.states = {}
+  for l = 1, #rule.levels do rule.states[l] = states[rule.at + l] end
+end
+
+-- Whether a level is one of the rule's own, not of another version.
+local function isOwn(rule, l)
+  return l > rule.at and l <= rule.at + #rule.levels
 end
 
 -- Counts, in a level of another version, a call that a rule has admitted. A level that admits more in the long run counts ahead
