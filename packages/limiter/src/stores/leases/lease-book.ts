@@ -33,7 +33,7 @@ export interface LeaseStats {
 }
 
 const MOST_LEASES = 5000
-const TICK_MS = 10
+const TICK_MS = 5
 /** After so long, what the store holds for this process has ended. */
 const QUIET_US = 2_000_000
 /** A caller of whom the store said that no rule blocks them is not asked about again for so long. */

@@ -26,7 +26,7 @@ export interface LeaseAnswer {
   readonly amount: number
   /** For how long, from before it asked. */
   readonly lastsUs: number
-  /** The limit is reached: after so long, some permits are free at once. */
+  /** None were granted: after so long, some are free at once; 0 if that is not known. */
   readonly retryUs: number
   /** When the store answered, by its own clock: used permits are counted as of this moment. */
   readonly now: number

@@ -14,10 +14,11 @@ export const CLOCK_MARGIN = 0.1
 export const SHARE = 0.1
 /** Fewer permits are not worth a lease. */
 export const LEAST_SHARE = 4
-/** If the limit is reached, permits are granted as many at a time as it frees in this time; else each would be fetched by itself. */
+/** If the limit is reached, permits are granted as many at a time as it frees in this time, or in half of the time
+ * between two reports; else each would be fetched by itself. */
 export const CHUNK_US = 20_000
-/** A process is asked to wait for that many permits only if they are free so soon. */
-export const LONGEST_RETRY_US = 50_000
+/** If that many permits are free so soon, a process waits for them and refuses calls meanwhile. */
+export const SOON_US = 50_000
 
 /** What a process needs to know of a rule to lease its permits. */
 export interface LeaseTerms {

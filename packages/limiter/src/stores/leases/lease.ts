@@ -1,7 +1,7 @@
 import type { SharedCharge } from '../shared-charge.ts'
 import type { FleetCounter } from '../store.ts'
 import type { LeaseAnswer, LeaseRequest, Use } from './lease-request.ts'
-import { LEASE_US, LEAST_SHARE, type LeaseTerms, RECLAIM_US } from './lease-terms.ts'
+import { LEASE_US, LEAST_SHARE, type LeaseTerms, RECLAIM_US, SOON_US } from './lease-terms.ts'
 import { UseLog } from './use-log.ts'
 
 /** Permits are wanted for so long ahead; for less if the limit is nearly reached, since others need them, too. */
@@ -22,9 +22,9 @@ const ASK_AGAIN_US = 25_000
 /** A process that got no permits does not ask again sooner than this. */
 const LEAST_CLOSED_US = 3000
 /** How often it asks if the limit is nearly reached and a lease does not pay. */
-const ASK_SELDOM_US = 200_000
+const ASK_SELDOM_US = 50_000
 /** If the limit is nearly reached, reports come often; a lease of fewer permits than these for each report does not pay. */
-const LEAST_PER_REPORT = 8
+const LEAST_PER_REPORT = 12
 /** So long after it was sent, a request can have no effect in the store any more. */
 const FORGOTTEN_US = LEASE_US + 4 * RECLAIM_US
 /** A call waits no longer than this for permits that were asked for, and then asks the store itself. */
@@ -185,20 +185,20 @@ export class Lease {
     if (this.#coming && this.#sent && now - this.#sent.at >= LONGEST_WAIT_US) this.arrived()
   }
 
-  /** What there is to do at `now`: ask, send the last request again, forget the lease, or nothing. */
+  /** What there is to do at `now`: ask, send the last request again, give all permits back, forget the lease, or nothing. */
   due(now: number): 'ask' | 'resend' | 'end' | 'forget' | undefined {
     const sent = this.#sent
     if (sent) {
       if (now - sent.at >= FORGOTTEN_US) return 'forget'
       return sent.hasFailed && now < this.#validUntil ? 'resend' : undefined
     }
-    if (now - this.#askedAt >= FORGOTTEN_US) return 'forget'
-    if (this.#isEnding || now - this.#usedAt >= IDLE_US) return this.#held > 0 ? 'end' : 'forget'
+    if (this.#held > 0 && (this.#isEnding || now - this.#usedAt >= IDLE_US)) return 'end'
+    if (this.#isEnding || now - this.#usedAt >= FORGOTTEN_US) return 'forget'
     return this.#uses.amount > 0 && now - this.#askedAt >= this.#reportUs ? 'ask' : undefined
   }
 
   /** Makes the next request, or the last one if it failed. */
-  ask(sequence: number, now: number, isEnding = false): LeaseRequest {
+  ask(sequence: number, now: number, givesBack = false): LeaseRequest {
     if (this.#sent) {
       this.#sent.hasFailed = false
       return this.#sent.request
@@ -206,17 +206,17 @@ export class Lease {
     if (now >= this.#validUntil && this.#left > 0) this.#left = 0
     const elapsedUs = Math.max(1000, now - this.#askedAt)
     const weight = 1 - Math.exp(-elapsedUs / AVERAGED_US)
-    this.#usePerUs += ((this.#uses.amount + this.#usedElsewhere) / elapsedUs - this.#usePerUs) * weight
-    this.#peakPerUs = Math.max(this.#usePerUs, this.#peakPerUs * Math.exp(-elapsedUs / PEAK_US))
+    const perUs = (this.#uses.amount + this.#usedElsewhere) / elapsedUs
+    this.#usePerUs += (perUs - this.#usePerUs) * weight
+    this.#peakPerUs = Math.max(perUs, this.#peakPerUs * Math.exp(-elapsedUs / PEAK_US))
     const isWorthIt = !this.#isScarce || this.#peakPerUs * this.#terms.reportUs >= LEAST_PER_REPORT
-    const isGivingBack = isEnding || !isWorthIt
+    const isGivingBack = givesBack || !isWorthIt
     const need = Math.ceil(this.#usePerUs * (this.#isScarce ? AHEAD_WHEN_SCARCE_US : AHEAD_US)) + LEAST_SHARE
     const kept = isGivingBack ? 0 : Math.min(this.#left, need * 2)
     const wanted = isGivingBack ? 0 : Math.max(0, need - kept)
     const used = this.#isFirst ? ALL_USED : this.#uses.report(now)
     const request = { counter: this.counter, key: this.key, sequence, used, kept, wanted }
     this.#sent = { request, at: now, hasFailed: false, refunded: 0 }
-    this.#isEnding = isEnding
     this.#isFirst = false
     this.#left = kept
     this.#uses.clear()
@@ -235,13 +235,17 @@ export class Lease {
     this.#left = this.#isEnding ? 0 : Math.max(0, amount - this.#uses.amount)
     this.#low = Math.floor(amount * LOW)
     this.#validUntil = sent.at + lastsUs
-    this.#closedUntil = retryUs > 0 ? Math.max(sent.at + retryUs, now + LEAST_CLOSED_US) : 0
-    const gotNone = retryUs === 0 && sent.request.wanted > 0 && amount <= sent.request.kept
-    this.#askAfter = gotNone ? sent.at + ASK_AGAIN_US : this.#closedUntil
-    if (sent.request.wanted === 0 && amount === 0) this.#askAfter = sent.at + ASK_SELDOM_US
+    this.#askAfter = this.#nextAskAt(sent, amount, retryUs, now)
+    this.#closedUntil = retryUs > 0 && retryUs <= SOON_US ? this.#askAfter : 0
     this.#remaining = remaining
     this.#resetsAt = resets.map(us => sent.at + us)
     return sent.refunded
+  }
+
+  #nextAskAt({ at, request }: Sent, amount: number, retryUs: number, now: number): number {
+    if (request.wanted === 0) return amount === 0 ? at + ASK_SELDOM_US : 0
+    if (amount > request.kept) return 0
+    return retryUs > 0 ? Math.max(at + retryUs, now + LEAST_CLOSED_US) : at + ASK_AGAIN_US
   }
 
   /** The last request was not answered: the store may have counted it or not. */

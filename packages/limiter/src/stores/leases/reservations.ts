@@ -5,11 +5,14 @@ import {
   CHUNK_US,
   LEASE_US,
   LEAST_SHARE,
-  LONGEST_RETRY_US,
   RECLAIM_US,
+  SOON_US,
   shareOf,
   CLOCK_MARGIN,
 } from './lease-terms.ts'
+
+/** Multiples of it, without their whole parts, are spread evenly. */
+const GOLDEN = 0.618033988749895
 
 /** One level of a limit with the numbers of a key. */
 export interface LevelState {
@@ -112,7 +115,7 @@ export class Reservations<Holder> {
     const stays = Math.min(kept, left)
     const holders = this.#endings.reduce((sum, ending) => sum + ending.holders, 1)
     const until = endOf(levels, now)
-    const { granted, retryUs } = grant({ levels, held: this.held.amount, kept: stays, wanted, holders, until, now })
+    const { granted, retryUs } = grant({ levels, sequence, held: this.held.amount, kept: stays, wanted, holders, until, now })
     const amount = stays + granted
     this.#reserve(until, amount)
     this.#reservations.set(holder, { sequence, amount, until })
@@ -166,13 +169,20 @@ function lastsUs(until: number, now: number): number {
   return Math.max(0, Math.min(LEASE_US, Math.floor((until - now) * (1 - CLOCK_MARGIN))))
 }
 
-/** How long others need to be served on average, if all holders wait. */
-function turnUs(chunk: number, holders: number, { perUs = 1 }: Meter): number {
-  return Math.ceil(((holders - 1) * chunk) / (2 * perUs))
+/** How many permits are granted at a time if the limit is reached. */
+function chunkOf({ perUs = 0, reportUs = 0 }: Meter): number {
+  return Math.max(LEAST_SHARE, Math.ceil(perUs * Math.min(CHUNK_US, reportUs / 2)))
+}
+
+/** How long a holder waits for others, if all of them wait: some less and some longer, so that they do not ask all at once. */
+function turnUs(chunk: number, holders: number, { perUs = 1 }: Meter, sequence: number): number {
+  const turn = (sequence * GOLDEN) % 1
+  return Math.floor((turn * (holders - 1) * chunk) / perUs)
 }
 
 interface GrantOptions {
   readonly levels: readonly LevelState[]
+  readonly sequence: number
   /** What others hold. */
   readonly held: number
   readonly kept: number
@@ -182,23 +192,25 @@ interface GrantOptions {
   readonly now: number
 }
 
-/** How many more permits a holder gets; or, if the limit is reached, after how long it can get some. */
-function grant({ levels, held, kept, wanted, holders, until, now }: GrantOptions): { granted: number; retryUs: number } {
+/** How many more permits a holder gets; or, if there are too few, after how long it can get some. */
+function grant({ levels, sequence, held, kept, wanted, holders, until, now }: GrantOptions): { granted: number; retryUs: number } {
   let granted = until > now ? wanted : 0
-  let retryUs = 0
+  let waitUs = 0
   for (const { meter, state, at } of levels) {
     const share = shareOf(capacityOf(meter), holders)
     const most = share < LEAST_SHARE ? 0 : Math.min(granted, share - kept)
     const taken = held + kept
-    const chunk = Math.min(most, Math.max(LEAST_SHARE, Math.ceil((meter.perUs ?? 0) * CHUNK_US)))
+    const chunk = Math.min(most, chunkOf(meter))
     let part = Math.floor((meter.remaining(state, at, now) - taken) / (2 * holders))
     if (part < chunk) {
       const wait = meter.delay(state, at, now, taken + chunk)
       if (wait === 0) part = chunk
-      else if (wait <= LONGEST_RETRY_US) retryUs = Math.max(retryUs, Math.min(LONGEST_RETRY_US, wait + turnUs(chunk, holders, meter)))
+      // soon there is more, and a few permits at a time save nothing
+      else if (wait <= SOON_US) part = 0
+      if (wait > 0) waitUs = Math.max(waitUs, wait + (wait <= SOON_US ? turnUs(chunk, holders, meter, sequence) : 0))
     }
     granted = Math.max(0, Math.min(most, part))
   }
-  // a few permits save nothing
-  return { granted: retryUs > 0 || granted < LEAST_SHARE ? 0 : granted, retryUs }
+  if (granted >= LEAST_SHARE) return { granted, retryUs: 0 }
+  return { granted: 0, retryUs: wanted === 0 ? 0 : Math.min(waitUs, LEASE_US) }
 }
