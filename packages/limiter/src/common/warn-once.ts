@@ -15,6 +15,7 @@ export type WarningCode =
   | 'DIANA_STORE_EVICTS'
   | 'DIANA_STORE_FUNCTIONS'
   | 'DIANA_STORE_LOST_COUNTS'
+  | 'DIANA_RESERVATION_IGNORED'
   | 'DIANA_CLOCK_STEPPED'
   | 'DIANA_RULES_REJECTED'
   | 'DIANA_SOURCE_FAILED'
@@ -59,6 +60,9 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
   DIANA_STORE_LOST_COUNTS:
     'Redis has lost its counts, and the processes restore what they know: flush no database that Diana counts in, let Redis ' +
     'save to disk, and set maxmemory-policy to noeviction',
+  DIANA_RESERVATION_IGNORED:
+    'Redis has reservations of permits that cannot be read, which are ignored: let no other program write to keys with the prefix ' +
+    'of Diana',
   DIANA_CLOCK_STEPPED:
     'the clock that calls are counted by has stepped, so callers at their limit may wait for up to one period longer (a step ' +
     'back) or be admitted one burst more (a step forward): let ntpd or chronyd slew that clock instead of setting it',

@@ -431,6 +431,11 @@ function moves.perUs(meter)
   return meter.count / meter.periodUs
 end
 
+function moves.endsAt(meter, state, now)
+  local isOver = state[COUNT] == 0 or now >= state[START] + meter.periodUs
+  return isOver and meter.aligned ~= 1 and 0 or windowAt(meter, state, now) + meter.periodUs
+end
+
 function moves.idleAt(meter, state)
   return state[COUNT] == 0 and 0 or state[START] + meter.periodUs
 end

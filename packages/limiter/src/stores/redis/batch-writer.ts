@@ -1,19 +1,20 @@
 import { fieldOf, type RedisCounter, type RedisPartition } from './counter.ts'
 import { hashOf, type RedisLayout, shardNames, shardOf, spreadLevels } from './layout.ts'
-import type { Amendment, DecisionRequest } from './script-request.ts'
+import type { Amendment, DecisionRequest, RedisLease } from './script-request.ts'
 
 /** The codes of requests, as the engine reads them. */
-const CODES = { look: 0, take: 1, giveBack: 2, renew: 3, reset: 4, catchUp: 5 } as const
+const CODES = { look: 0, take: 1, giveBack: 2, renew: 3, reset: 4, catchUp: 5, lease: 6 } as const
 
 /** Encodes the calls of a batch for the engine: rows of numbers, what consecutive calls share only once, and the callers. */
 export class BatchWriter {
-  /** Two for each partition, in their order; and, in the end, their shards. */
+  /** Two for each partition, in their order; and, in the end, their shards, and the keys of holders. */
   readonly keys: string[] = []
   readonly partitions: RedisPartition[] = []
   /** The rules; each is numbered from 1, as Lua counts. */
   readonly rules: string[] = []
   readonly #layouts: ReadonlyMap<string, RedisLayout>
   readonly #open = new Map<RedisPartition, OpenPartition>()
+  readonly #holderKeys: string[] = []
   #places = ''
   /** Whether a partition has a caller more than once. */
   #hasSame = false
@@ -43,7 +44,8 @@ export class BatchWriter {
     for (const charge of charges) {
       const rule = this.#ruleOf(charge.counter, charge.key)
       this.#endRow()
-      this.#add(CODES[what], `,${[rule * 2, ...numbersOf(charge)]}`)
+      const place = 'holderKey' in charge ? [this.#holderKeys.push(charge.holderKey)] : []
+      this.#add(CODES[what], `,${[rule * 2, ...place, ...numbersOf(charge)]}`)
     }
   }
 
@@ -55,7 +57,10 @@ export class BatchWriter {
     const same = this.#hasSame ? '"same":true,' : ''
     let sizes = ''
     for (const { callers } of this.#open.values()) sizes += sizes === '' ? callers.length : `,${callers.length}`
-    return `${places}${same}${this.#endLayouts()}"sizes":[${sizes}],"rules":${this.rules.length},"calls":[${this.#rows}]`
+    const layouts = this.#endLayouts()
+    this.keys.push(...this.#holderKeys)
+    const holders = this.#holderKeys.length > 0 ? `"holders":${this.#holderKeys.length},` : ''
+    return `${places}${same}${layouts}${holders}"sizes":[${sizes}],"rules":${this.rules.length},"calls":[${this.#rows}]`
   }
 
   /** The callers of each partition, one for each charge. */
@@ -159,7 +164,15 @@ interface OpenPartition {
 }
 
 function numbersOf(charge: Amendment['charges'][number]): readonly number[] {
+  if ('holderKey' in charge) return leaseNumbers(charge)
   if ('levels' in charge) return charge.levels.flatMap(({ known, missing }) => [known, missing])
   if ('moment' in charge) return [charge.cost, charge.moment, charge.wait ?? 0]
   return 'least' in charge ? [charge.least, charge.most, 0] : []
+}
+
+/** More permits than any limit has: not all were reported, and which were used is not known. */
+const ALL = 2 ** 50
+
+function leaseNumbers({ sequence, kept, wanted, used }: RedisLease): number[] {
+  return [sequence, kept, wanted, ...used.flatMap(({ amount, ageUs }) => [Math.min(amount, ALL), Math.round(ageUs)])]
 }

@@ -1,8 +1,9 @@
+import { warnOnce } from '../../common/warn-once.ts'
 import { BatchWriter } from './batch-writer.ts'
 import type { RedisCharge, RedisPartition } from './counter.ts'
 import { RESETS } from './engine/engine.ts'
 import type { RedisLayout } from './layout.ts'
-import type { DecisionRequest, ScriptRequest } from './script-request.ts'
+import type { DecisionRequest, RedisLease, ScriptRequest } from './script-request.ts'
 
 /** The engine's value for an infinite delay. */
 const NEVER = -(2 ** 53)
@@ -100,6 +101,10 @@ export function decodeBatch(
       for (const { counter, unfit } of request.charges) for (const _ of counter.meters) unfit.push(numbers[next++]!)
       return true
     }
+    if (request.what === 'lease') {
+      for (const charge of request.charges) next = decodeLease(charge, numbers, next)
+      return true
+    }
     if (!isDecision(request)) return true
     let answer = true
     for (const charge of request.charges) {
@@ -112,6 +117,23 @@ export function decodeBatch(
     for (const partition of partitions) partition.createdAt = numbers[next++]!
   if (next !== numbers.length) throw new Error(`the script answered ${numbers.length} numbers where ${next} were due`)
   return { now: numbers[0]!, allowed }
+}
+
+function decodeLease(lease: RedisLease, numbers: readonly number[], from: number): number {
+  const levels = lease.counter.meters.length
+  const figures = numbers.slice(from, from + levels * 2)
+  const next = from + levels * 2
+  lease.answer = {
+    remaining: figures.filter((_, i) => i % 2 === 0),
+    resets: figures.filter((_, i) => i % 2 === 1),
+    amount: numbers[next]!,
+    lastsUs: numbers[next + 1]!,
+    retryUs: numbers[next + 2]!,
+    now: numbers[0]!,
+  }
+  const ignored = numbers[next + 3]!
+  if (ignored > 0) warnOnce('DIANA_RESERVATION_IGNORED', `${ignored} of rule key ${JSON.stringify(lease.counter.tag)}`)
+  return next + 4
 }
 
 function decodeCharge(charge: RedisCharge, numbers: readonly number[], from: number): number {

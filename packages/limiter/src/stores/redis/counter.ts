@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import type { Meter } from '../../algorithms/algorithm.ts'
 import { DianaError } from '../../errors.ts'
+import { leaseTermsOf } from '../leases/lease-terms.ts'
 import { type FleetCharge, type FleetCounter, type FleetRule, fleetCharge } from '../store.ts'
 import { numberInSlots, SLOTS, slotOf } from './slot.ts'
 
 /** The format of the states; another format counts under other keys. */
-const VERSION = 'd5'
+const VERSION = 'd6'
 /** On a Cluster the callers of a rule are spread over so many slots, evenly, so that as many masters share the load. */
 export const PARTITIONS_ON_CLUSTER = 256
 const SLOTS_PER_PARTITION = SLOTS / PARTITIONS_ON_CLUSTER
@@ -76,18 +77,18 @@ export interface RedisCounterOptions {
 }
 
 /**
- * Keys look like `diana:d5{rule:kind:by}`: a rule with other dimensions starts from zero, while one with another limit
+ * Keys look like `diana:d6{rule:kind:by}`: a rule with other dimensions starts from zero, while one with another limit
  * continues, and one with another algorithm counts the calls that the other admits. The braces make the whole of it choose the slot, and what could end
  * a segment too early is escaped: no two rules share a key, and a caller cannot choose the slot by their name.
  */
 export function redisCounter(rule: RedisCounterRule, options: RedisCounterOptions): RedisCounter {
   const { id, meters, algorithm, by = [], enforced } = rule
-  const levels = meters.map(({ lua, numbers, slots: usual, coreSlots, scale = [], maxWaitUs, needsRelease }) => {
+  const levels = meters.map(({ lua, numbers, slots: usual, coreSlots, scale = [], maxWaitUs, needsRelease, reportUs }) => {
     if (!lua) throw new DianaError('BAD_RULES', `rule "${id}": its algorithm cannot count in Redis; write count: local`)
     // concurrency slots in Redis are a list of leases, empty at first
     const slots = needsRelease ? 0 : usual
     const lease = needsRelease ? { needsRelease, holder: options.holder, leaseUs: LEASE_MS * 1000 } : {}
-    const waitOptions = maxWaitUs > 0 ? { maxWaitUs } : {}
+    const waitOptions = maxWaitUs > 0 ? { maxWaitUs } : { reportUs }
     const stored = { slots, coreSlots: coreSlots === slots ? undefined : coreSlots }
     const shape = [slots, ...scale, `=${algorithm}`].join(' ')
     return { ...numbers, ...lease, ...waitOptions, name: lua.name, ...stored, shape }
@@ -106,6 +107,7 @@ export function redisCounter(rule: RedisCounterRule, options: RedisCounterOption
     }),
     enforced,
     needsRelease: meters.some(meter => meter.needsRelease),
+    lease: leaseTermsOf(rule),
     partitionOf: partitionsOf(tag, options),
     keyPerPartition: () => (options.isCluster ? KEY_PER_PARTITION : ['']),
   }

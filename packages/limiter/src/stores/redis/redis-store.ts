@@ -2,10 +2,12 @@ import { randomInt } from 'node:crypto'
 import type { LuaAlgorithm } from '../../algorithms/algorithm.ts'
 import { DianaError } from '../../errors.ts'
 import { CountsLost } from '../failover/store-error.ts'
+import type { LeaseAnswer, LeaseRequest } from '../leases/lease-request.ts'
 import type { Answered, SharedStore, StoreWatcher } from '../store.ts'
 import { type BatchTerms, decodeBatch, decodeBirths, decodeLayouts, encodeBatch, encodeKeep } from './batch.ts'
 import { ClockSteps } from './clock-steps.ts'
 import {
+  fieldOf,
   keyOf,
   LEASE_MS,
   PARTITIONS_ON_CLUSTER,
@@ -20,7 +22,7 @@ import { type Engine, engineWith } from './engine/engine.ts'
 import { EngineClient } from './engine/engine-client.ts'
 import { allParts, FAN_OUT, type RedisLayout } from './layout.ts'
 import { RedisLeases } from './leases.ts'
-import type { RedisCatchUp, Refund, ScriptRequest } from './script-request.ts'
+import type { RedisCatchUp, RedisLease, Refund, ScriptRequest } from './script-request.ts'
 import type { SendCommand } from './send-command.ts'
 
 export interface RedisStoreOptions {
@@ -186,6 +188,16 @@ export class RedisStore implements SharedStore {
   refund(charges: readonly RedisCharge[], now: number): void {
     const counted = charges.filter(({ cost, fits }) => cost > 0 && fits)
     this.giveBack(counted.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait, wait })))
+  }
+
+  /** Reports permits that this process has used in advance, and reserves others. */
+  async lease({ counter, ...request }: LeaseRequest): Promise<LeaseAnswer> {
+    const given = counter as RedisCounter
+    const latest = this.#counters.get(given.tag) ?? given
+    const holderKey = `${latest.partitionOf(request.key).current}:${this.#holder}${fieldOf(request.key)}`
+    const lease: RedisLease = { ...request, counter: latest, holderKey, answer: undefined }
+    await this.#ask({ what: 'lease', charges: [lease] })
+    return lease.answer!
   }
 
   /** Counts what Redis has missed of one key, and writes down what does not fit. */
@@ -405,8 +417,10 @@ export class RedisStore implements SharedStore {
 /** Until when an answer of Redis matters at least: the engine ran after the request. */
 function noteWhatMatters(requests: readonly ScriptRequest[], askedAtMs: number): void {
   for (const request of requests) {
-    if (request.what !== 'take') continue
-    for (const { counter, key, resets } of request.charges) {
+    if (request.what !== 'take' && request.what !== 'lease') continue
+    for (const charge of request.charges) {
+      const { counter, key } = charge
+      const resets = 'answer' in charge ? charge.answer!.resets : charge.resets
       const partition = counter.partitionOf(key)
       for (const reset of resets) {
         const untilMs = askedAtMs + Math.min(reset / 1000, counter.needsRelease ? LEASE_MS : reset / 1000)

@@ -1,4 +1,5 @@
 import type { CatchUp } from '../failover/catch-up.ts'
+import type { LeaseAnswer, LeaseRequest } from '../leases/lease-request.ts'
 import type { RedisCharge, RedisCounter } from './counter.ts'
 
 /**
@@ -17,6 +18,14 @@ export type Amendment =
   | { readonly what: 'renew'; readonly charges: readonly Renewal[] }
   | { readonly what: 'catchUp'; readonly charges: readonly RedisCatchUp[] }
   | { readonly what: 'reset'; readonly charges: readonly Reset[] }
+  | { readonly what: 'lease'; readonly charges: readonly RedisLease[] }
+
+/** A request for permits that this process holds, the key that Redis keeps the last answer in, and the answer. */
+export interface RedisLease extends Omit<LeaseRequest, 'counter'> {
+  readonly counter: RedisCounter
+  readonly holderKey: string
+  answer: LeaseAnswer | undefined
+}
 
 /** A charge that was counted as admitted at `moment`, by the clock of Redis, and is taken back. */
 export interface Refund {

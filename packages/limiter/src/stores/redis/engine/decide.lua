@@ -50,9 +50,10 @@ local function decide(rules, row, isCounting)
       local rule, cost, delays = charge.rule, charge.cost, charge.delays
       local levels, moves, partition, states = rule.levels, rule.moves, rule.partition, rule.states
       local place, wait, counts = nextCaller(rule, partition), 0, cost > 0
+      local endings = partition.endings and partition.endings[place]
       for l = 1, #levels do
-        local level = levels[l]
-        local delay = moves[l].delay(level, states[l][place], moment, cost)
+        local level, state = levels[l], states[l][place]
+        local delay = endings and delayBeside(endings, moves[l], level, state, cost) or moves[l].delay(level, state, moment, cost)
         delays[l] = delay
         if delay > 0 then
           if delay > wait then wait = delay end
@@ -62,7 +63,7 @@ local function decide(rules, row, isCounting)
           end
         end
       end
-      charge.place, charge.wait, charge.counts = place, wait, counts
+      charge.place, charge.wait, charge.counts, charge.held = place, wait, counts, endings and heldIn(endings) or 0
     end
     for c = 1, size do
       local charge = asked[c]
@@ -84,6 +85,7 @@ local function decide(rules, row, isCounting)
           remaining, levelIdleAt = moves.remaining(level, state, moment), moves.idleAt(level, state)
           fullAt = moves.fullAt and moves.fullAt(level, state)
         end
+        if charge.held > 0 then remaining = max(0, remaining - charge.held) end
         if levelIdleAt > idleAt then idleAt = levelIdleAt end
         if delay > 0 then
           last = last + 1
@@ -110,10 +112,12 @@ end
 -- to be used and what is missing.
 local function catchUp(rule, row)
   local place, missed, states = nextCaller(rule, rule.partition), 0, rule.partition.states
+  local endings = rule.partition.endings and rule.partition.endings[place]
   for l, level in ipairs(rule.levels) do
     local moves, state = rule.moves[l], states[rule.at + l][place]
     local known, missing = row[l * 2 + 2], row[l * 2 + 3]
     local room = moves.remaining(level, state, now)
+    if endings then room = max(0, room - heldIn(endings)) end
     local due = max(0, known + room - (level.most or moves.remaining(level, blank(level.slots), now))) + missing
     if level.setsMoment then due, room = known, known end
     local taken = min(due, room)
@@ -170,4 +174,35 @@ local function amend(rule, row, move)
     if amending then amending(level, partition.states[l][place], now, amount, moment, level.start or rule.since) end
   end
   changeAmended(rule, place)
+end
+
+-- Reports permits that a holder has used, and reserves others. The row has which of the last keys is that of the holder, the number
+-- of the request, how many permits it keeps and wants, and then of those used how many and how long ago. Replies with what is left
+-- of each level and when all is back; and how many permits are held, for how long, when to ask again, and how many
+-- reservations could not be read.
+local function lease(rule, row)
+  local partition = rule.partition
+  local place, name = nextCaller(rule, partition), keys[#keys - request.holders + row[4]]
+  partition.endings = partition.endings or {}
+  local endings = partition.endings[place] or {}
+  partition.endings[place] = endings
+  local sequence, amount, endsAt = readReservation(name)
+  local retryUs = 0
+  if not sequence or sequence < row[5] then
+    amount, endsAt, retryUs = renew(rule, place, endings, row, amount or 0, endsAt)
+    call('SET', name, pack('<ddd', row[5], amount, endsAt), 'PX', RESERVATION_MS)
+    changeAmended(rule, place)
+  elseif sequence > row[5] then
+    amount = 0
+  end
+  local held = heldIn(endings)
+  for l, level in ipairs(rule.levels) do
+    local moves, state = rule.moves[l], rule.states[l][place]
+    local fullAt = moves.fullAt and moves.fullAt(level, state) or moves.idleAt(level, state)
+    reply[n + 1], reply[n + 2] = max(0, moves.remaining(level, state, now) - held), min(max(0, fullAt - now), NEVER)
+    n = n + 2
+  end
+  local lastsUs = amount == 0 and 0 or max(0, min(LEASE_US, floor((endsAt - now) * (1 - CLOCK_MARGIN))))
+  reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4] = amount, lastsUs, retryUs, ignored
+  n, ignored = n + 4, 0
 end

@@ -1,9 +1,10 @@
 import type { LuaAlgorithm } from '../../../algorithms/algorithm.ts'
 import { luaAlgorithms } from '../../../algorithms/lua/lua-algorithms.ts'
+import { CHUNK_US, CLOCK_MARGIN, LEASE_US, LEAST_SHARE, RECLAIM_US, SHARE, SOON_US } from '../../leases/lease-terms.ts'
 import { FAN_OUT, HIGHEST_LEVEL } from '../layout.ts'
 import { KEPT_US, MOST_VERSIONS } from '../rule-versions.ts'
 import { type Script, scriptOf } from '../script/evaluate-script.ts'
-import { decide, moves, partitions, run, runState, shards, states, versions } from './generated.ts'
+import { decide, moves, partitions, reservations, run, runState, shards, states, versions } from './generated.ts'
 
 /** A reply packs `remaining` and `reset` into one number if they are below these bounds. */
 const REMAINING = 2 ** 26
@@ -36,11 +37,13 @@ export function engineWith(own: readonly LuaAlgorithm[]): Engine {
 function sourceOf(own: readonly LuaAlgorithm[]): string {
   const all = new Map([...luaAlgorithms, ...own].map(algorithm => [algorithm.name, algorithm]))
   const makers = [...all.values()].sort((a, b) => (a.name < b.name ? -1 : 1)).map(makerOf)
-  return [HEAD, ...makers, runState, moves, states, shards, versions, partitions, decide, run].join('\n')
+  return [HEAD, ...makers, runState, moves, states, shards, versions, reservations, partitions, decide, run].join('\n')
 }
 
 const HEAD = `
 local FAN_OUT, HIGHEST_LEVEL, KEPT_US, MOST_VERSIONS = ${FAN_OUT}, ${HIGHEST_LEVEL}, ${KEPT_US}, ${MOST_VERSIONS}
+local LEASE_US, RECLAIM_US, CLOCK_MARGIN, SHARE = ${LEASE_US}, ${RECLAIM_US}, ${CLOCK_MARGIN}, ${SHARE}
+local LEAST_SHARE, CHUNK_US, SOON_US = ${LEAST_SHARE}, ${CHUNK_US}, ${SOON_US}
 local REMAINING, RESETS = ${REMAINING}, ${RESETS}
 -- Redis 7.0 has these names only while a function runs, not while its library loads, so the first run binds them.
 local floor, ceil, max, min, huge

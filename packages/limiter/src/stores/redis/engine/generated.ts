@@ -53,9 +53,10 @@ local function decide(rules, row, isCounting)
       local rule, cost, delays = charge.rule, charge.cost, charge.delays
       local levels, moves, partition, states = rule.levels, rule.moves, rule.partition, rule.states
       local place, wait, counts = nextCaller(rule, partition), 0, cost > 0
+      local endings = partition.endings and partition.endings[place]
       for l = 1, #levels do
-        local level = levels[l]
-        local delay = moves[l].delay(level, states[l][place], moment, cost)
+        local level, state = levels[l], states[l][place]
+        local delay = endings and delayBeside(endings, moves[l], level, state, cost) or moves[l].delay(level, state, moment, cost)
         delays[l] = delay
         if delay > 0 then
           if delay > wait then wait = delay end
@@ -65,7 +66,7 @@ local function decide(rules, row, isCounting)
           end
         end
       end
-      charge.place, charge.wait, charge.counts = place, wait, counts
+      charge.place, charge.wait, charge.counts, charge.held = place, wait, counts, endings and heldIn(endings) or 0
     end
     for c = 1, size do
       local charge = asked[c]
@@ -87,6 +88,7 @@ local function decide(rules, row, isCounting)
           remaining, levelIdleAt = moves.remaining(level, state, moment), moves.idleAt(level, state)
           fullAt = moves.fullAt and moves.fullAt(level, state)
         end
+        if charge.held > 0 then remaining = max(0, remaining - charge.held) end
         if levelIdleAt > idleAt then idleAt = levelIdleAt end
         if delay > 0 then
           last = last + 1
@@ -113,10 +115,12 @@ end
 -- to be used and what is missing.
 local function catchUp(rule, row)
   local place, missed, states = nextCaller(rule, rule.partition), 0, rule.partition.states
+  local endings = rule.partition.endings and rule.partition.endings[place]
   for l, level in ipairs(rule.levels) do
     local moves, state = rule.moves[l], states[rule.at + l][place]
     local known, missing = row[l * 2 + 2], row[l * 2 + 3]
     local room = moves.remaining(level, state, now)
+    if endings then room = max(0, room - heldIn(endings)) end
     local due = max(0, known + room - (level.most or moves.remaining(level, blank(level.slots), now))) + missing
     if level.setsMoment then due, room = known, known end
     local taken = min(due, room)
@@ -173,6 +177,37 @@ local function amend(rule, row, move)
     if amending then amending(level, partition.states[l][place], now, amount, moment, level.start or rule.since) end
   end
   changeAmended(rule, place)
+end
+
+-- Reports permits that a holder has used, and reserves others. The row has which of the last keys is that of the holder, the number
+-- of the request, how many permits it keeps and wants, and then of those used how many and how long ago. Replies with what is left
+-- of each level and when all is back; and how many permits are held, for how long, when to ask again, and how many
+-- reservations could not be read.
+local function lease(rule, row)
+  local partition = rule.partition
+  local place, name = nextCaller(rule, partition), keys[#keys - request.holders + row[4]]
+  partition.endings = partition.endings or {}
+  local endings = partition.endings[place] or {}
+  partition.endings[place] = endings
+  local sequence, amount, endsAt = readReservation(name)
+  local retryUs = 0
+  if not sequence or sequence < row[5] then
+    amount, endsAt, retryUs = renew(rule, place, endings, row, amount or 0, endsAt)
+    call('SET', name, pack('<ddd', row[5], amount, endsAt), 'PX', RESERVATION_MS)
+    changeAmended(rule, place)
+  elseif sequence > row[5] then
+    amount = 0
+  end
+  local held = heldIn(endings)
+  for l, level in ipairs(rule.levels) do
+    local moves, state = rule.moves[l], rule.states[l][place]
+    local fullAt = moves.fullAt and moves.fullAt(level, state) or moves.idleAt(level, state)
+    reply[n + 1], reply[n + 2] = max(0, moves.remaining(level, state, now) - held), min(max(0, fullAt - now), NEVER)
+    n = n + 2
+  end
+  local lastsUs = amount == 0 and 0 or max(0, min(LEASE_US, floor((endsAt - now) * (1 - CLOCK_MARGIN))))
+  reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4] = amount, lastsUs, retryUs, ignored
+  n, ignored = n + 4, 0
 end
 `
 
@@ -318,6 +353,7 @@ end
 local function openPartition(partition, layout, offset, size)
   partition.isSettled, partition.layout, partition.offset, partition.size, partition.served = false, layout, offset, size, 0
   partition.states, partition.idleAts, partition.first, partition.last, partition.isPreviousKnown = false, {}, false, 0, false
+  partition.endings = false
   local raws
   if layout and floor(layout.code / 8) % 8 > 0 then
     raws = readFields(partition.current, '@')
@@ -392,8 +428,15 @@ local function nextCaller(rule, partition)
       return place
     end
   end
+  local endings
+  if raw then endings, raw = endingsIn(raw) end
   local stored = raw and storedStates(rule, raw)
   for l = 1, #rule.all do states[l][place] = stored and stored[l] or blank(rule.all[l].slots) end
+  if endings then
+    partition.endings = partition.endings or {}
+    partition.endings[place] = endings
+    bookEnded(rule, place, endings)
+  end
   return place
 end
 
@@ -420,12 +463,15 @@ local written = {}
 local function collect(partition)
   local all, widths, states, idleAts = partition.all, partition.widths, partition.states, partition.idleAts
   local offset, version, count, last, gone = partition.offset, partition.version, 0, partition.last, nil
+  local held = partition.endings
   for place = 1, partition.served do
-    local idleAt = idleAts[place]
+    local idleAt, endings = idleAts[place], held and held[place]
+    if idleAt and endings and endings[1] then idleAt = idleWith(partition, place, endings) end
     if idleAt and idleAt > now then
       written[count + 1] = args[offset + place]
       count = count + 2
       written[count] = encode(states, place, all, widths, version)
+      if endings then written[count] = written[count] .. endingsText(endings) end
       if idleAt > last then last = idleAt end
     elseif idleAt then
       gone = gone or {}
@@ -472,6 +518,198 @@ local function savePartition(partition)
 end
 `
 
+export const reservations: string = `
+-- Permits that processes hold in advance, as reservations.ts has them.
+--
+-- If permits of a caller are held, its text goes on behind its states: for each moment at which reservations end the moment, the
+-- permits held and how many hold them; and at its end how many such moments there are, negative. What a holder was granted last is a
+-- key of its own: the number of the request, the amount, and when it ends.
+
+local MOST_ENDINGS, RESERVATION_MS, LATEST_US = 64, 3000, LEASE_US + 2 * RECLAIM_US
+-- Multiples of it, without their whole parts, are spread evenly.
+local GOLDEN = 0.618033988749895
+-- Reservations that could not be read, and that no process was told of yet.
+local ignored = 0
+
+local function isCount(number)
+  return number >= 0 and number == floor(number) and number < NEVER
+end
+
+-- What is held of a caller, if anything is, and the text of its states.
+local function endingsIn(raw)
+  local last = #raw >= 40 and fetch('<d', raw, #raw - 7) or 0
+  local count = last < 0 and -last or 0
+  if count == 0 then return nil, raw end
+  local size, endings = #raw - 8 - count * 24, {}
+  if not isCount(count) or count > MOST_ENDINGS or size < 8 then
+    ignored = ignored + 1
+    return nil, ''
+  end
+  for e = 1, count do
+    local endsAt, amount, holders = fetch('<ddd', raw, size + e * 24 - 23)
+    if endsAt > 0 and isCount(amount) and isCount(holders) then
+      -- the clock may have stepped back
+      endings[#endings + 1] = { endsAt = min(endsAt, now + LATEST_US), amount = amount, holders = holders }
+    else
+      ignored = ignored + 1
+    end
+  end
+  return endings, string.sub(raw, 1, size)
+end
+
+local function endingsText(endings)
+  if not (endings and endings[1]) then return '' end
+  local texts = {}
+  for e, ending in ipairs(endings) do texts[e] = pack('<ddd', ending.endsAt, ending.amount, ending.holders) end
+  return table.concat(texts) .. pack('<d', -#endings)
+end
+
+-- How many permits are held, until when at most, and by how many.
+local function heldIn(endings)
+  local held, endsAt, holders = 0, 0, 0
+  for e = 1, #endings do
+    held, endsAt, holders = held + endings[e].amount, endings[e].endsAt, holders + endings[e].holders
+  end
+  return held, endsAt, holders
+end
+
+-- How long until a cost fits beside permits that are held.
+local function delayBeside(endings, moves, level, state, cost)
+  local held, endsAt = heldIn(endings)
+  if held == 0 or cost == 0 then return moves.delay(level, state, now, cost) end
+  local delay = moves.delay(level, state, now, cost + held)
+  if delay < huge then return delay end
+  -- as much as is held never fits beside it; the permits held end before that matters
+  return max(moves.delay(level, state, now, cost), endsAt - now)
+end
+
+-- Counts permits that were used no later than a moment, in one state.
+local function bookIn(level, moves, state, moment, cost)
+  if moves.record then
+    moves.record(level, state, moment, cost, 0, false)
+  else
+    moves.take(level, state, moment, cost, 0)
+  end
+end
+
+local function book(rule, place, moment, cost)
+  if cost == 0 then return end
+  for l, level in ipairs(rule.all) do bookIn(level, rule.allMoves[l], rule.partition.states[l][place], moment, cost) end
+end
+
+-- Counts the permits of holders that have not reported in time; before anything else is done with a caller.
+local function bookEnded(rule, place, endings)
+  while endings[1] and endings[1].endsAt <= now do
+    -- at the last moment before a window ends, so that the next one has nothing of it
+    book(rule, place, endings[1].endsAt - 1, endings[1].amount)
+    table.remove(endings, 1)
+  end
+end
+
+-- From when on nothing of a caller matters, if all that is held of it counts as used when it ends.
+local function idleWith(partition, place, endings)
+  local idleAt = 0
+  for l, level in ipairs(partition.all) do
+    local copy, moves = {}, movesOf(level)
+    for name, number in pairs(partition.states[l][place]) do copy[name] = number end
+    for _, ending in ipairs(endings) do
+      if ending.amount > 0 then bookIn(level, moves, copy, ending.endsAt - 1, ending.amount) end
+      idleAt = max(idleAt, ending.endsAt)
+    end
+    idleAt = max(idleAt, moves.idleAt(level, copy))
+  end
+  return idleAt
+end
+
+-- What a holder was granted last; nothing if that has ended.
+local function readReservation(name)
+  local raw = redis.pcall('GET', name)
+  if not raw then return nil end
+  if type(raw) == 'string' and #raw == 24 then
+    local sequence, amount, endsAt = fetch('<ddd', raw)
+    if isCount(sequence) and isCount(amount) and endsAt > 0 then
+      if endsAt <= now then return nil end
+      return sequence, amount, min(endsAt, now + LATEST_US)
+    end
+  end
+  ignored = ignored + 1
+  call('UNLINK', name)
+end
+
+local function release(endings, endsAt, amount)
+  for e, ending in ipairs(endings) do
+    if ending.endsAt == endsAt then
+      ending.amount, ending.holders = max(0, ending.amount - amount), ending.holders - 1
+      if ending.holders < 1 then table.remove(endings, e) end
+      return
+    end
+  end
+end
+
+local function reserve(endings, endsAt, amount)
+  local at = 1
+  while endings[at] and endings[at].endsAt < endsAt do at = at + 1 end
+  local ending = endings[at]
+  if ending and ending.endsAt == endsAt then
+    ending.amount, ending.holders = ending.amount + amount, ending.holders + 1
+  else
+    table.insert(endings, at, { endsAt = endsAt, amount = amount, holders = 1 })
+  end
+end
+
+-- When a reservation made now ends: soon, and with the window in which it was made.
+local function endOf(rule, place)
+  local endsAt = ceil((now + LEASE_US + RECLAIM_US) / RECLAIM_US) * RECLAIM_US
+  for l, level in ipairs(rule.levels) do
+    local ends = rule.moves[l].endsAt
+    if ends then endsAt = min(endsAt, ends(level, rule.states[l][place], now)) end
+  end
+  return endsAt
+end
+
+-- How many more permits a holder gets; or, if there are too few, after how long it can get some.
+local function grant(rule, place, sequence, taken, kept, wanted, holders, endsAt)
+  local granted, waitUs = endsAt > now and wanted or 0, 0
+  for l, level in ipairs(rule.levels) do
+    local moves, state = rule.moves[l], rule.states[l][place]
+    local perUs = moves.perUs and moves.perUs(level) or 0
+    local share = floor((level.most or moves.remaining(level, blank(level.slots), now)) * SHARE / holders)
+    local most = share < LEAST_SHARE and 0 or min(granted, share - kept)
+    local chunk = min(most, max(LEAST_SHARE, ceil(perUs * min(CHUNK_US, (level.reportUs or 0) / 2))))
+    local part = floor((moves.remaining(level, state, now) - taken) / (2 * holders))
+    if part < chunk then
+      local wait = moves.delay(level, state, now, taken + chunk)
+      -- soon there is more, and a few permits at a time save nothing
+      if wait == 0 then part = chunk elseif wait <= SOON_US then part = 0 end
+      if wait > 0 then
+        local turn = wait <= SOON_US and floor(sequence * GOLDEN % 1 * (holders - 1) * chunk / perUs) or 0
+        waitUs = max(waitUs, wait + turn)
+      end
+    end
+    granted = max(0, min(most, part))
+  end
+  if granted >= LEAST_SHARE then return granted, 0 end
+  return 0, wanted == 0 and 0 or min(waitUs, LEASE_US)
+end
+
+-- Counts what a holder reports, and renews what it holds; returns how much that is, until when, and when to ask again.
+local function renew(rule, place, endings, row, before, endedAt)
+  local sequence, left = row[5], before
+  if endedAt then release(endings, endedAt, before) end
+  for at = 8, #row, 2 do
+    local counted = min(row[at], left)
+    left = left - counted
+    book(rule, place, now - floor(row[at + 1] * (1 - CLOCK_MARGIN)), counted)
+  end
+  local kept = min(row[6], left)
+  local held, _, holders = heldIn(endings)
+  local endsAt = endOf(rule, place)
+  local granted, retryUs = grant(rule, place, sequence, held + kept, kept, row[7], holders + 1, endsAt)
+  reserve(endings, endsAt, kept + granted)
+  return kept + granted, endsAt, retryUs
+end
+`
+
 export const runState: string = `
 local call, pack, fetch
 
@@ -488,7 +726,7 @@ local NEVER = 2 ^ 53
 -- No state has more numbers.
 local MAX_NUMBERS = 100000
 -- Kinds of requests, as a row of the request begins.
-local TAKE, REFUND, RENEW, CATCH_UP = 1, 2, 3, 5
+local TAKE, REFUND, RENEW, CATCH_UP, LEASE = 1, 2, 3, 5, 6
 -- The numbers in the field '@' of a partition and of a shard.
 local ABOUT, ABOUT_BYTES, SHARD_BYTES = '<dddddddddddd', 96, 16
 
@@ -555,6 +793,7 @@ export const run: string = `
 --                to take or look: for each charge 2 * rule (+ 1 if the call may wait) and the cost
 --                to refund: 2 * rule, the cost, the moment and the wait; to renew leases: 2 * rule, the least and the most slots
 --                  held; to reset: 2 * rule
+--                to report and reserve permits: see lease in decide.lua; holders: how many of the last keys are those of holders
 --                to catch up: 2 * rule, and for each level what is known to be used and what is missing
 --              same: a partition has a caller more than once
 --              createdAt: when each partition was created, as the process knows it, or 0; wantsCreationTimes: the reply lists them
@@ -567,6 +806,7 @@ export const run: string = `
 --   reply    numbers: now, then for each call that asks and each level the delay if the call cannot pass at once, negative and
 --            less 1 (the least there is: never), and then remaining * RESETS + reset; or, if one of them is too large for
 --            that, -1, remaining and reset (-1 is never); for each level that catches up, what did not fit;
+--            for permits that are reserved, see lease in decide.lua;
 --            or, if a partition is spread otherwise than the request has it, -1 and the code and the seed of each partition;
 --            or, if a partition was created at another moment than the request has it, -2 and the moment of each, 0 if it is not
 --            there. In both cases nothing was counted.
@@ -625,6 +865,8 @@ local function serve(row)
   local rule = rules[row[3] / 2]
   if what == CATCH_UP then
     catchUp(rule, row)
+  elseif what == LEASE then
+    lease(rule, row)
   elseif what == REFUND or what == RENEW then
     amend(rule, row, what == REFUND and 'refund' or 'renew')
   else

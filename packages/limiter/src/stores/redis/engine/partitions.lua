@@ -94,6 +94,7 @@ end
 local function openPartition(partition, layout, offset, size)
   partition.isSettled, partition.layout, partition.offset, partition.size, partition.served = false, layout, offset, size, 0
   partition.states, partition.idleAts, partition.first, partition.last, partition.isPreviousKnown = false, {}, false, 0, false
+  partition.endings = false
   local raws
   if layout and floor(layout.code / 8) % 8 > 0 then
     raws = readFields(partition.current, '@')
@@ -168,8 +169,15 @@ local function nextCaller(rule, partition)
       return place
     end
   end
+  local endings
+  if raw then endings, raw = endingsIn(raw) end
   local stored = raw and storedStates(rule, raw)
   for l = 1, #rule.all do states[l][place] = stored and stored[l] or blank(rule.all[l].slots) end
+  if endings then
+    partition.endings = partition.endings or {}
+    partition.endings[place] = endings
+    bookEnded(rule, place, endings)
+  end
   return place
 end
 
@@ -196,12 +204,15 @@ local written = {}
 local function collect(partition)
   local all, widths, states, idleAts = partition.all, partition.widths, partition.states, partition.idleAts
   local offset, version, count, last, gone = partition.offset, partition.version, 0, partition.last, nil
+  local held = partition.endings
   for place = 1, partition.served do
-    local idleAt = idleAts[place]
+    local idleAt, endings = idleAts[place], held and held[place]
+    if idleAt and endings and endings[1] then idleAt = idleWith(partition, place, endings) end
     if idleAt and idleAt > now then
       written[count + 1] = args[offset + place]
       count = count + 2
       written[count] = encode(states, place, all, widths, version)
+      if endings then written[count] = written[count] .. endingsText(endings) end
       if idleAt > last then last = idleAt end
     elseif idleAt then
       gone = gone or {}

@@ -8,6 +8,7 @@
 --                to take or look: for each charge 2 * rule (+ 1 if the call may wait) and the cost
 --                to refund: 2 * rule, the cost, the moment and the wait; to renew leases: 2 * rule, the least and the most slots
 --                  held; to reset: 2 * rule
+--                to report and reserve permits: see lease in decide.lua; holders: how many of the last keys are those of holders
 --                to catch up: 2 * rule, and for each level what is known to be used and what is missing
 --              same: a partition has a caller more than once
 --              createdAt: when each partition was created, as the process knows it, or 0; wantsCreationTimes: the reply lists them
@@ -20,6 +21,7 @@
 --   reply    numbers: now, then for each call that asks and each level the delay if the call cannot pass at once, negative and
 --            less 1 (the least there is: never), and then remaining * RESETS + reset; or, if one of them is too large for
 --            that, -1, remaining and reset (-1 is never); for each level that catches up, what did not fit;
+--            for permits that are reserved, see lease in decide.lua;
 --            or, if a partition is spread otherwise than the request has it, -1 and the code and the seed of each partition;
 --            or, if a partition was created at another moment than the request has it, -2 and the moment of each, 0 if it is not
 --            there. In both cases nothing was counted.
@@ -78,6 +80,8 @@ local function serve(row)
   local rule = rules[row[3] / 2]
   if what == CATCH_UP then
     catchUp(rule, row)
+  elseif what == LEASE then
+    lease(rule, row)
   elseif what == REFUND or what == RENEW then
     amend(rule, row, what == REFUND and 'refund' or 'renew')
   else
