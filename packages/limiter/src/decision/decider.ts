@@ -120,26 +120,45 @@ export class Decider {
 
   /**
    * What this process counts is taken first, so that no other call can take it meanwhile, and refunded if the shared store
-   * refuses. A call that this process refuses does not ask the shared store.
+   * refuses. A call that this process refuses does not ask the shared store; one that it holds permits for is decided at once.
    */
-  async #takeShared(
+  #takeShared(
     plan: CallPlan,
     call: Call,
     now: number,
     options: PlanOptions | undefined,
-  ): Promise<PendingVerdict> {
+  ): PendingVerdict | Promise<PendingVerdict> {
     const { store, shared } = this.#options
-    this.#keepPlan()
-    const isAllowedHere = store.take(plan.local, plan.locals, now)
-    const allowed = isAllowedHere && (await shared!.take(plan.shared, now))
-    if (isAllowedHere) {
-      if (!allowed) this.#refundLocal(plan, now)
-      this.#reportShared(plan)
+    if (!store.take(plan.local, plan.locals, now)) return this.#finishShared(plan, call, now, options, false, now)
+    const answer = shared!.take(plan.shared, now)
+    if (typeof answer === 'boolean') {
+      this.#hearShared(plan, now, answer)
+      return this.#finishShared(plan, call, now, options, answer, now)
     }
-    const answeredAt = isAllowedHere ? this.#options.now() : now
+    this.#keepPlan()
+    return answer.then(allowed => {
+      this.#hearShared(plan, now, allowed)
+      const verdict = this.#finishShared(plan, call, now, options, allowed, this.#options.now())
+      this.#freePlan(plan)
+      return verdict
+    })
+  }
+
+  #hearShared(plan: CallPlan, now: number, allowed: boolean): void {
+    if (!allowed) this.#refundLocal(plan, now)
+    this.#reportShared(plan)
+  }
+
+  #finishShared(
+    plan: CallPlan,
+    call: Call,
+    now: number,
+    options: PlanOptions | undefined,
+    allowed: boolean,
+    answeredAt: number,
+  ): PendingVerdict {
     const verdict = this.#verdicts.build(plan, call, options, now, allowed, true, answeredAt)
     if (plan.hasBlocks && !allowed) this.#block(plan, verdict)
-    this.#freePlan(plan)
     return verdict
   }
 

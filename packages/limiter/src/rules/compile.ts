@@ -34,6 +34,8 @@ export interface CompiledRule {
   readonly distributed: boolean
   /** What the rule does while the store is down. */
   readonly whenStoreDown: WhenStoreDown
+  /** Whether processes hold permits of it in advance. */
+  readonly lease: 'auto' | 'off'
   /** How many calls of this rule may wait in this process, and how long for a concurrency slot. */
   readonly queueSize: number
   readonly queueTimeoutMs: number
@@ -109,6 +111,7 @@ function compileRule(
     enforced: rule.whenFull !== 'shadow',
     distributed: rule.count === 'distributed',
     whenStoreDown: rule.whenStoreDown,
+    lease: rule.lease,
     queueSize: waits ? rule.queue.size : 0,
     queueTimeoutMs: timeoutMs ?? DEFAULT_QUEUE_TIMEOUT_MS,
     cost: rule.cost === undefined ? undefined : compileCost(rule.cost, dimensions),

@@ -162,6 +162,7 @@ describe('a good file', () => {
       count: 'distributed',
       whenFull: 'refuse',
       whenStoreDown: 'share',
+      lease: 'auto',
       queue: { size: 1000 },
     })
     expect(rules.off).toMatchObject({ enabled: false, limits: [{ count: 0, periodMs: 1000 }] })

@@ -75,7 +75,7 @@ function unusedOptions(options: Readonly<Record<string, unknown>>, { hasStore }:
 /** Only its id matters: no rule with this id is in force. */
 function ruleThatIsOff(id: string, { name }: Algorithm): Rule {
   const rest = { match: {}, by: [], options: {}, limits: [], queue: { size: 1 } } as const
-  return { id, enabled: false, algorithm: name, ...rest, count: 'local', whenFull: 'refuse', whenStoreDown: 'share' }
+  return { id, enabled: false, algorithm: name, ...rest, count: 'local', whenFull: 'refuse', whenStoreDown: 'share', lease: 'auto' }
 }
 
 /** The message for an option that this algorithm does not have: it may belong to another one. */
@@ -94,7 +94,7 @@ function unknownOption(name: string, known: readonly string[], { algorithms }: V
 }
 
 function toRule(options: RuleInput, algorithm: Algorithm, { hasStore }: Surroundings): Rule {
-  const { id, enabled, match, by, whenFull, whenStoreDown, answer } = options
+  const { id, enabled, match, by, whenFull, whenStoreDown, lease, answer } = options
   const { missing, cost, countWhen, block, allow, deny } = options
   const own = shapeOf(algorithm.options)
   const ownOptions = Object.entries(options).filter(([name]) => Object.hasOwn(own, name))
@@ -109,6 +109,7 @@ function toRule(options: RuleInput, algorithm: Algorithm, { hasStore }: Surround
     count: options.count ?? (hasStore ? 'distributed' : 'local'),
     whenFull,
     whenStoreDown,
+    lease,
     queue: { size: options.queue.size, timeoutMs: options.queue.timeout },
     answer,
     missing,

@@ -50,6 +50,8 @@ export interface Rule {
   readonly count: 'local' | 'distributed'
   readonly whenFull: WhenFull
   readonly whenStoreDown: WhenStoreDown
+  /** Whether processes hold permits in advance. */
+  readonly lease: 'auto' | 'off'
   readonly queue: Queue
   readonly answer?: Partial<Answer> | undefined
   /** How callers without a dimension of `by` are counted; left out, it depends on the dimension. */

@@ -33,6 +33,7 @@ export function compileRule(
     origin: undefined,
     distributed: false,
     whenStoreDown: 'local',
+    lease: 'auto',
     algorithm: name,
     limits,
     meters: limits.map(limit => algorithm.meter(limit, options, waits ? waitOptions : undefined)),

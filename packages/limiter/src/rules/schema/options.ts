@@ -62,6 +62,7 @@ export interface CommonRuleOptions {
   readonly whenFull?: WhenFull | undefined
   readonly queue?: { readonly size?: number | undefined; readonly timeout?: string | undefined } | undefined
   readonly whenStoreDown?: WhenStoreDown | undefined
+  readonly lease?: 'auto' | 'off' | undefined
   readonly missing?: Missing | undefined
   readonly cost?:
     | number

@@ -47,6 +47,7 @@ export interface RuleInput {
   readonly whenFull: WhenFull
   readonly queue: { readonly size: number; readonly timeout?: number | undefined }
   readonly whenStoreDown: WhenStoreDown
+  readonly lease: 'auto' | 'off'
   readonly answer?: Partial<Answer> | undefined
   readonly missing?: Missing | undefined
   readonly cost?: CostInput | undefined
@@ -228,5 +229,9 @@ const lastOptions = {
     .enum(['share', 'local', 'allow', 'refuse'])
     .default('share')
     .describe("This process's part of the limit, the full limit, every call, or none."),
+  lease: z
+    .enum(['auto', 'off'])
+    .default('auto')
+    .describe('Whether processes hold permits of busy callers in advance, so that not every call asks the store.'),
   answer: ruleAnswerSchema.optional().describe('What a refused caller gets from this rule.'),
 }
