@@ -11,9 +11,11 @@ export function luaModules() {
       head: "import type { LuaAlgorithm } from '../algorithm.ts'",
       declare: (name, text) => `export const ${camelCase(name)}Lua: LuaAlgorithm = { name: '${name}', lua: ${text} }`,
     }),
-    moduleOf(join(source, 'stores/redis/engine'), {
-      head: '',
-      declare: (name, text) => `export const ${camelCase(name)}: string = ${text}`,
+    ...['engine', 'script'].map(folder => {
+      return moduleOf(join(source, 'stores/redis', folder), {
+        head: '',
+        declare: (name, text) => `export const ${camelCase(name)}: string = ${text}`,
+      })
     }),
   ]
 }

@@ -153,6 +153,9 @@ export interface PassResult {
  * state; `longest(meter, oldScale, leftUs)`, for how long a state may matter that was inherited from one that mattered for
  * `leftUs` (left out: that and the period).
  *
+ * `take` may return three numbers of the state that it leaves, which are then not asked for: what remains, `idleAt`, and `fullAt` if
+ * that is another moment. With nothing returned, Redis runs `remaining`, `idleAt` and `fullAt` after it.
+ *
  * The functions live as long as Redis keeps the library: what they keep in variables of their own, all calls share.
  */
 export interface LuaAlgorithm {

@@ -61,6 +61,14 @@ export interface FleetRefund {
 export interface Answered {
   readonly allowed: boolean
   readonly now: number
+  /** When this process read it, by `performance.now()`: the same number for answers that were read together. */
+  readonly readAtMs?: number | undefined
+}
+
+/** Gets the answer to one question, or why there is none. */
+export interface AnswerListener {
+  answered(answer: Answered): void
+  failed(error: unknown): void
 }
 
 /** What a store reports of itself, besides its answers. */
@@ -76,6 +84,8 @@ export interface SharedStore {
   createCounter(rule: FleetRule): FleetCounter
   /** Decides all charges at once and writes the answer of each level into them: all are counted, or, if one refuses, none. */
   take(charges: readonly FleetCharge[]): Promise<Answered>
+  /** The same without a promise of its own, for a store that answers many calls at once. */
+  takeFor?(listener: AnswerListener, charges: readonly FleetCharge[]): void
   /** Decides all charges without counting any. */
   look(charges: readonly FleetCharge[]): Promise<Answered>
   /** Takes charges back, without an answer. */

@@ -19,9 +19,10 @@ import {
   fleetCharge,
   type SharedStore,
 } from '../store.ts'
+import { AskedCall, type AskedCallEvents } from './asked-call.ts'
 import { Backlog } from './backlog.ts'
 import { Breaker } from './circuit-breaker.ts'
-import { Deadline, type PendingAnswer, TooLate, within } from './deadline.ts'
+import { Deadline, TooLate, within } from './deadline.ts'
 import { DenyCache } from './deny-cache.ts'
 import { LocalFallback } from './local-fallback.ts'
 import { Recovery } from './recovery.ts'
@@ -96,6 +97,14 @@ export class FailoverStore {
   /** The store has lost what it had counted, and is yet to be reminded. */
   #hasLost = false
   #settling: NodeJS.Timeout | undefined
+  /** When answers were last read: those of one batch are read at one moment, and the clock only once. */
+  #lastRead = { atMs: Number.NaN, at: 0 }
+  readonly #events: AskedCallEvents = {
+    late: asked => this.#late(asked),
+    givenUp: asked => this.#givenUp(asked),
+    answered: (asked, answer) => this.#answered(asked, answer),
+    failed: (asked, error) => this.#unanswered(asked, error),
+  }
   /** Charges as the store was last asked about, to ask it again. */
   #latest: readonly SharedCharge[] = []
 
@@ -231,9 +240,10 @@ export class FailoverStore {
   async look(charges: readonly SharedCharge[], now: number): Promise<boolean> {
     if (!this.#health.isHealthy) return this.#fallback.look(charges, now)
     try {
-      const { allowed } = await within(this.#store.look(charges), this.#options.timeoutMs)
-      this.#heardInTime()
-      return allowed
+      await within(this.#store.look(charges), this.#options.timeoutMs)
+      this.#heardInTime(performance.now())
+      this.#leases.look(charges, this.#options.now())
+      return charges.every(({ fits, enforced }) => fits || !enforced)
     } catch (error) {
       this.#failed(classifyError(error))
       return this.#fallback.look(charges, now)
@@ -292,58 +302,54 @@ export class FailoverStore {
    * until then.
    */
   #ask(charges: readonly SharedCharge[], now: number, before?: readonly (KeyState | undefined)[]): Promise<boolean> {
-    const isCounted = before !== undefined
     return new Promise(resolve => {
-      let isAdmitted: boolean | undefined
-      const decide = (allowed: boolean): void => {
-        isAdmitted = allowed
-        resolve(allowed)
-      }
-      const decideHere = (): void => {
-        if (isAdmitted === undefined)
-          decide(before ? this.#owe(charges, before) : this.#takeHere(charges, this.#options.now()))
-      }
-      const waiter: PendingAnswer = {
-        isAnswered: false,
-        dueTick: 0,
-        askedAt: now,
-        late: () => {
-          this.#failed(classifyError(new TooLate(this.#options.timeoutMs)))
-          if (isAdmitted !== undefined) return
-          const now = this.#options.now()
-          if (isCounted || !this.#health.isHealthy) decideHere()
-          else if (this.#fallback.knows(charges, now)) decide(this.#takeLate(charges, now))
-        },
-        giveUp: () => {
-          if (isAdmitted !== undefined) return
-          if (isCounted || !this.#health.isHealthy) decideHere()
-          else decide(this.#takeLate(charges, this.#options.now()))
-        },
-      }
-      this.#deadline.add(waiter)
-      this.#store.take(charges).then(
-        answer => {
-          waiter.isAnswered = true
-          if (isAdmitted !== undefined) {
-            this.#heardSomething()
-            this.#heardLate(charges, answer, isAdmitted)
-            return
-          }
-          this.#heard(charges, answer, now)
-          // the store has counted the call no later than now: what is forgotten here is forgotten there
-          const heardAt = this.#options.now()
-          this.#fallback.follow(charges, answer.allowed, isCounted, heardAt)
-          if (isCounted && !answer.allowed) for (const charge of charges) this.#fallback.release(charge, heardAt)
-          resolve(answer.allowed)
-        },
-        error => {
-          waiter.isAnswered = true
-          if (isAdmitted !== undefined) return
-          this.#failed(classifyError(error))
-          decideHere()
-        },
-      )
+      const asked = new AskedCall(this.#events, charges, now, before, resolve)
+      this.#deadline.add(asked)
+      if (this.#store.takeFor) this.#store.takeFor(asked, charges)
+      else
+        this.#store.take(charges).then(
+          answer => asked.answered(answer),
+          error => asked.failed(error),
+        )
     })
+  }
+
+  #late(asked: AskedCall): void {
+    this.#failed(classifyError(new TooLate(this.#options.timeoutMs)))
+    const now = this.#options.now()
+    if (asked.before || !this.#health.isHealthy) this.#decideHere(asked)
+    else if (asked.isAdmitted === undefined && this.#fallback.knows(asked.charges, now))
+      asked.decide(this.#takeLate(asked.charges, now))
+  }
+
+  #givenUp(asked: AskedCall): void {
+    if (asked.before || !this.#health.isHealthy) this.#decideHere(asked)
+    else if (asked.isAdmitted === undefined) asked.decide(this.#takeLate(asked.charges, this.#options.now()))
+  }
+
+  #answered(asked: AskedCall, answer: Answered): void {
+    const { charges, before, isAdmitted } = asked
+    if (isAdmitted !== undefined) {
+      this.#heardSomething()
+      this.#heardLate(charges, answer, isAdmitted)
+      return
+    }
+    const heardAt = this.#heard(charges, answer, asked.askedAt)
+    this.#fallback.follow(charges, answer.allowed, before !== undefined, heardAt)
+    if (before && !answer.allowed) for (const charge of charges) this.#fallback.release(charge, heardAt)
+    asked.decide(answer.allowed)
+  }
+
+  #unanswered(asked: AskedCall, error: unknown): void {
+    if (asked.isAdmitted !== undefined) return
+    this.#failed(classifyError(error))
+    this.#decideHere(asked)
+  }
+
+  #decideHere(asked: AskedCall): void {
+    const { charges, before, isAdmitted } = asked
+    if (isAdmitted !== undefined) return
+    asked.decide(before ? this.#owe(charges, before) : this.#takeHere(charges, this.#options.now()))
   }
 
   #heardSomething(): void {
@@ -351,25 +357,29 @@ export class FailoverStore {
     this.#deadline.heard()
   }
 
-  #heardInTime(): void {
+  #heardInTime(atMs: number): void {
     this.#heardSomething()
-    this.#breaker.succeeded(performance.now())
+    this.#breaker.succeeded(atMs)
   }
 
-  #heard(charges: readonly SharedCharge[], { allowed, now: judgedAt }: Answered, now: number): void {
-    this.#heardInTime()
+  /** Returns when the answer was read: the store has counted the call no later, and has forgotten what is forgotten here. */
+  #heard(charges: readonly SharedCharge[], answer: Answered, askedAt: number): number {
+    const { allowed, now: judgedAt, readAtMs = performance.now() } = answer
+    if (readAtMs !== this.#lastRead.atMs) this.#lastRead = { atMs: readAtMs, at: this.#options.now() }
+    this.#heardInTime(readAtMs)
     for (const charge of charges) {
       charge.countedBy = 'fleet'
       charge.moment = judgedAt + charge.wait
     }
-    if (!allowed) this.#denials.learn(charges, now)
-    this.#leases.heard(charges, now)
+    if (!allowed) this.#denials.learn(charges, askedAt)
+    this.#leases.heard(charges, askedAt)
+    return this.#lastRead.at
   }
 
   async #requestLease(request: LeaseRequest): Promise<LeaseAnswer> {
     try {
       const answer = await this.#store.lease!(request)
-      this.#heardInTime()
+      this.#heardInTime(performance.now())
       return answer
     } catch (error) {
       this.#failed(classifyError(error))

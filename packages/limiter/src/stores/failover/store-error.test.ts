@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { TooLate } from './deadline.ts'
-import { classifyError } from './store-error.ts'
+import { classifyError, UnreadableReply } from './store-error.ts'
 
 class ReplyError extends Error {
   override readonly name = 'ReplyError'
@@ -51,7 +51,7 @@ it('what no server has said is about the way to it', () => {
 })
 
 it('an answer that is no answer is a bug', () => {
-  expect(classifyError(new Error('the script answered something other than numbers: x')).kind).toBe('bug')
+  expect(classifyError(new UnreadableReply('numbers', 'x')).kind).toBe('bug')
 })
 
 it('silence is told apart', () => {

@@ -16,6 +16,13 @@ export class CountsLost extends Error {
   }
 }
 
+/** Redis has answered something that makes no sense; `instead` is what was due. */
+export class UnreadableReply extends Error {
+  constructor(instead: string, reply: unknown) {
+    super(`Redis answered something other than ${instead}: ${String(reply).slice(0, 100)}`)
+  }
+}
+
 const LONGEST = 300
 
 export function classifyError(error: unknown): StoreError {
@@ -35,12 +42,9 @@ function unknownCause(error: unknown, text: string): Pick<Cause, 'code' | 'kind'
   return isReply(error, /^(?:ERR )?([A-Z]{3,})\b/.exec(text)?.[1] ?? '') ? UNKNOWN_BUG : UNREACHABLE
 }
 
-/** Clients name what a server answered; a reply that makes no sense is told by what reads it. */
+/** Clients name what a server answered. */
 function isReply(error: unknown, word: string): boolean {
   const name = error instanceof Error ? error.name : ''
-  return word !== '' || ['ReplyError', 'SimpleError', 'ErrorReply', 'TypeError'].includes(name) || isNonsense(error)
-}
-
-function isNonsense(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith('the script answered')
+  const isNamed = ['ReplyError', 'SimpleError', 'ErrorReply', 'TypeError'].includes(name)
+  return word !== '' || isNamed || error instanceof UnreadableReply
 }

@@ -113,6 +113,11 @@ export class LeaseBook {
     return rest
   }
 
+  /** Adds permits that are held here to what the store says is left. */
+  look(charges: readonly SharedCharge[], now: number): void {
+    for (const charge of charges) this.#find(charge)?.look(charge, now)
+  }
+
   /** Takes back what was paid for a call that another rule refuses. */
   unspend(charges: readonly SharedCharge[]): void {
     for (const charge of charges) {

@@ -127,6 +127,17 @@ export class Lease {
     return this.#left <= this.#low && now >= this.#askAfter && this.#sent === undefined
   }
 
+  /** Adds the permits that are left to what the store says of a charge. */
+  look(charge: SharedCharge, now: number): void {
+    if (!this.covers(Math.max(1, charge.cost), now)) return
+    charge.wait = 0
+    charge.fits = true
+    for (let level = 0; level < charge.remaining.length; level++) {
+      charge.delays[level] = 0
+      charge.remaining[level]! += this.#left
+    }
+  }
+
   /** Fills in a charge that is refused because the limit is reached. */
   refuse(charge: SharedCharge, now: number): void {
     charge.fits = false

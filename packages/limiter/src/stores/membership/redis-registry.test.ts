@@ -125,6 +125,6 @@ describe('the membership registry in Redis', () => {
 
   it('the membership registry reports a server that is not Redis in one line', async () => {
     const registry = new RedisRegistry(async () => 'nonsense', fleetName('diana'))
-    await expect(registry.register(here)).rejects.toThrow('the script answered something other than who is there')
+    await expect(registry.register(here)).rejects.toThrow('Redis answered something other than who is there')
   })
 })

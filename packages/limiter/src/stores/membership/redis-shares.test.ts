@@ -70,7 +70,7 @@ describe('the shares in Redis', () => {
 
   it('the shares in Redis are reported in one line if what answers is not Redis', async () => {
     const shares = new RedisShares(async () => 'nonsense', { name: 'test{fleet}' })
-    await expect(shares.claim('one', claim)).rejects.toThrow('the script answered something other than a share')
+    await expect(shares.claim('one', claim)).rejects.toThrow('Redis answered something other than a share')
   })
 
   it('cost Redis about the same for a heartbeat in a fleet of 3,000 as in a fleet of 3', async () => {

@@ -19,9 +19,12 @@ export class BatchWriter {
   /** Whether a partition has a caller more than once. */
   #hasSame = false
   #rows = ''
-  /** What the calls of the row have in common. */
-  #row = ''
+  /** What the calls of the row have in common: the code, and the numbers of their charges; and how many calls there are. */
+  #code = 0
+  #row: number[] = []
   #alike = 0
+  /** The numbers of the call that is being written. */
+  #next: number[] = []
   /** The rule that the charge before had, which is mostly the same. */
   #last: { readonly counter: RedisCounter; readonly open: OpenPartition; readonly rule: number } | undefined
 
@@ -31,21 +34,23 @@ export class BatchWriter {
 
   /** Asks for all charges of a call at once. */
   ask({ what, charges }: DecisionRequest): void {
-    let row = ''
+    const next = this.#next
+    next.length = charges.length * 2
     for (let c = 0; c < charges.length; c++) {
       const { counter, key, cost, mayWait } = charges[c]!
-      row += `,${this.#ruleOf(counter, key) * 2 + (mayWait ? 1 : 0)},${cost}`
+      next[c * 2] = this.#ruleOf(counter, key) * 2 + (mayWait ? 1 : 0)
+      next[c * 2 + 1] = cost
     }
-    this.#add(CODES[what], row)
+    const code = CODES[what]
+    if (this.#alike > 0 && code === this.#code && areEqual(next, this.#row)) this.#alike++
+    else this.#begin(code, next)
   }
 
   /** Refunds charges, renews leases, resets keys, or counts what was missed. */
   amend({ what, charges }: Amendment): void {
     for (const charge of charges) {
-      const rule = this.#ruleOf(charge.counter, charge.key)
-      this.#endRow()
       const place = 'holderKey' in charge ? [this.#holderKeys.push(charge.holderKey)] : []
-      this.#add(CODES[what], `,${[rule * 2, ...place, ...numbersOf(charge)]}`)
+      this.#begin(CODES[what], [this.#ruleOf(charge.counter, charge.key) * 2, ...place, ...numbersOf(charge)])
     }
   }
 
@@ -70,21 +75,19 @@ export class BatchWriter {
     return all
   }
 
-  #add(code: number, row: string): void {
-    const text = `${code}${row}`
-    if (text !== this.#row || this.#alike === 0) {
-      this.#endRow()
-      this.#row = text
-    }
-    this.#alike++
+  /** Begins a row of calls that are not like those before. */
+  #begin(code: number, numbers: number[]): void {
+    this.#endRow()
+    this.#code = code
+    this.#next = this.#row
+    this.#row = numbers
+    this.#alike = 1
   }
 
   #endRow(): void {
     if (this.#alike === 0) return
-    const comma = this.#row.indexOf(',')
-    const row = `[${this.#row.slice(0, comma)},${this.#alike}${this.#row.slice(comma)}]`
+    const row = `[${this.#code},${this.#alike},${this.#row.join()}]`
     this.#rows += this.#rows === '' ? row : `,${row}`
-    this.#alike = 0
   }
 
   /** The number of a rule in the partition of a caller, which is added to the callers. */
@@ -122,6 +125,7 @@ export class BatchWriter {
 
   /** How the callers of each partition are spread, if those of any are. */
   #endLayouts(): string {
+    if (this.#layouts.size === 0) return ''
     const layouts = Array.from(this.#open.values(), ({ partition, keys }) => {
       const layout = keys && this.#layouts.get(partition.current)
       return layout ? { ...layout, shards: this.#addShards(partition.current, layout, keys) } : false
@@ -161,6 +165,12 @@ interface OpenPartition {
   readonly callers: string[]
   /** The keys of its callers, in the order of the calls, if they are spread. */
   readonly keys: string[] | undefined
+}
+
+function areEqual(some: readonly number[], others: readonly number[]): boolean {
+  if (some.length !== others.length) return false
+  for (let i = 0; i < some.length; i++) if (some[i] !== others[i]) return false
+  return true
 }
 
 function numbersOf(charge: Amendment['charges'][number]): readonly number[] {

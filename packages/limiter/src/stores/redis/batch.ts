@@ -1,4 +1,5 @@
 import { warnOnce } from '../../common/warn-once.ts'
+import { UnreadableReply } from '../failover/store-error.ts'
 import { BatchWriter } from './batch-writer.ts'
 import type { RedisCharge, RedisPartition } from './counter.ts'
 import { RESETS } from './engine/engine.ts'
@@ -115,7 +116,7 @@ export function decodeBatch(
   })
   if (next + partitions.length === numbers.length)
     for (const partition of partitions) partition.createdAt = numbers[next++]!
-  if (next !== numbers.length) throw new Error(`the script answered ${numbers.length} numbers where ${next} were due`)
+  if (next !== numbers.length) throw new UnreadableReply(`${next} numbers`, reply)
   return { now: numbers[0]!, allowed }
 }
 
@@ -172,7 +173,7 @@ function readNumbers(reply: unknown): readonly number[] {
   const values: readonly unknown[] = Array.isArray(reply) ? reply : []
   const numbers = areIntegers(values) ? values : values.map(Number)
   if (numbers.length > 0 && areIntegers(numbers)) return numbers
-  throw new Error(`the script answered something other than numbers: ${String(reply).slice(0, 100)}`)
+  throw new UnreadableReply('numbers', reply)
 }
 
 function areIntegers(values: readonly unknown[]): values is readonly number[] {

@@ -196,7 +196,7 @@ describe('what may go wrong', () => {
     async reply => {
       const store = new RedisStore(() => Promise.resolve(reply))
       stores.push(store)
-      await expect(store.take([charge(createCounter(store, [perMinute(10)]))])).rejects.toThrow('the script answered')
+      await expect(store.take([charge(createCounter(store, [perMinute(10)]))])).rejects.toThrow('Redis answered')
     },
   )
 

@@ -3,7 +3,7 @@ import type { LuaAlgorithm } from '../../algorithms/algorithm.ts'
 import { DianaError } from '../../errors.ts'
 import { CountsLost } from '../failover/store-error.ts'
 import type { LeaseAnswer, LeaseRequest } from '../leases/lease-request.ts'
-import type { Answered, SharedStore, StoreWatcher } from '../store.ts'
+import type { Answered, AnswerListener, SharedStore, StoreWatcher } from '../store.ts'
 import { type BatchTerms, decodeBatch, decodeBirths, decodeLayouts, encodeBatch, encodeKeep } from './batch.ts'
 import { ClockSteps } from './clock-steps.ts'
 import {
@@ -41,11 +41,8 @@ export interface RedisStoreOptions {
   readonly forgetsVersions?: boolean | undefined
 }
 
-/** A request with the callbacks for its answer. */
-type Pending = ScriptRequest & {
-  readonly resolve: (answer: Answered) => void
-  readonly reject: (reason: unknown) => void
-}
+/** A request, and what gets its answer. */
+type Pending = ScriptRequest & { readonly listener: AnswerListener }
 
 /**
  * So many calls or charges at most run in one function call, for it must not keep the server for long; one call is never cut.
@@ -53,7 +50,7 @@ type Pending = ScriptRequest & {
  */
 const BATCH_CALLS = 32
 const BATCH_CHARGES = 128
-/** Where nothing is under way, and of late no more calls were than these, none waits for the turn to end. */
+/** If nothing is under way, and of late no more calls were than these, none waits for the turn to end. */
 const FEW_CALLS = 8
 /** Redis spreads callers further one level at a time, and rarely. */
 const MOST_TRIES = 10
@@ -162,9 +159,13 @@ export class RedisStore implements SharedStore {
 
   /** Judges all charges at once: every one is counted, or, if one refuses, none. */
   take(charges: readonly RedisCharge[]): Promise<Answered> {
-    if (!this.#isCluster) return this.#take(charges)
-    const groups = bySlot(charges, charge => charge)
-    return groups.length === 1 ? this.#take(charges) : this.#takeApart(groups)
+    return new Promise((answered, failed) => this.takeFor({ answered, failed }, charges))
+  }
+
+  takeFor(listener: AnswerListener, charges: readonly RedisCharge[]): void {
+    const groups = this.#isCluster ? bySlot(charges, charge => charge) : undefined
+    if (!groups || groups.length === 1) this.#request({ what: 'take', charges, listener })
+    else this.#takeApart(groups).then(listener.answered.bind(listener), listener.failed.bind(listener))
   }
 
   /** Decides all charges without counting any. */
@@ -262,7 +263,7 @@ export class RedisStore implements SharedStore {
   }
 
   async #takeApart(groups: readonly (readonly RedisCharge[])[]): Promise<Answered> {
-    const outcomes = await Promise.allSettled(groups.map(group => this.#take(group)))
+    const outcomes = await Promise.allSettled(groups.map(group => this.#ask({ what: 'take', charges: group })))
     const answers = outcomes.flatMap(outcome => (outcome.status === 'fulfilled' ? [outcome.value] : []))
     if (answers.length === groups.length && answers.every(({ allowed }) => allowed)) return answers[0]!
     outcomes.forEach((outcome, i) => {
@@ -273,10 +274,6 @@ export class RedisStore implements SharedStore {
     return { allowed: false, now: answers[0]!.now }
   }
 
-  #take(charges: readonly RedisCharge[]): Promise<Answered> {
-    return this.#ask({ what: 'take', charges })
-  }
-
   /** Renews the leases of this process. */
   renew(): void {
     const renewals = this.#leases.renewals()
@@ -284,17 +281,23 @@ export class RedisStore implements SharedStore {
     for (const renewal of renewals) this.#ask({ what: 'renew', charges: [renewal] }).catch(() => {})
   }
 
-  #ask(request: ScriptRequest): Promise<Answered> {
-    if (this.#closed) return Promise.reject(new DianaError('CLOSED', 'the store is closed'))
-    if (request.what === 'take') this.#leases.requested(request.charges)
-    const { what, charges } = request
-    return new Promise((resolve, reject) => {
-      const waiting = this.#pending.push({ what, charges, resolve, reject } as Pending)
-      if (waiting >= this.#enough) this.#flush()
-      else if (waiting > 1) return
-      else if (this.#underWay === 0 && this.#load <= FEW_CALLS) process.nextTick(this.#flushSoon)
-      else setImmediate(this.#flushSoon)
+  #ask({ what, charges }: ScriptRequest): Promise<Answered> {
+    return new Promise((answered, failed) => {
+      this.#request({ what, charges, listener: { answered, failed } } as Pending)
     })
+  }
+
+  #request(request: Pending): void {
+    if (this.#closed) {
+      request.listener.failed(new DianaError('CLOSED', 'the store is closed'))
+      return
+    }
+    if (request.what === 'take') this.#leases.requested(request.charges)
+    const waiting = this.#pending.push(request)
+    if (waiting >= this.#enough) this.#flush()
+    else if (waiting > 1) return
+    else if (this.#underWay === 0 && this.#load <= FEW_CALLS) process.nextTick(this.#flushSoon)
+    else setImmediate(this.#flushSoon)
   }
 
   /** Half of what is steadily under way, so that Redis judges the one half while this process reads the answers to the other. */
@@ -312,17 +315,23 @@ export class RedisStore implements SharedStore {
   }
 
   async #run(batch: readonly Pending[]): Promise<void> {
+    let exchanged: { readonly now: number; readonly allowed: readonly boolean[] }
     try {
-      const { now, allowed } = await this.#exchange(batch)
-      batch.forEach((request, i) => {
-        this.#answered(request, allowed[i]!)
-        request.resolve({ allowed: allowed[i]!, now })
-      })
+      exchanged = await this.#exchange(batch)
     } catch (error) {
       for (const request of batch) {
         this.#answered(request, false)
-        request.reject(error)
+        request.listener.failed(error)
       }
+      return
+    }
+    const { now, allowed } = exchanged
+    const readAtMs = this.#heard?.atMs
+    const [yes, no] = [true, false].map(isAllowed => ({ allowed: isAllowed, now, readAtMs })) as [Answered, Answered]
+    for (let i = 0; i < batch.length; i++) {
+      const request = batch[i]!
+      this.#answered(request, allowed[i]!)
+      request.listener.answered(allowed[i] ? yes : no)
     }
   }
 
@@ -353,7 +362,7 @@ export class RedisStore implements SharedStore {
         }
         for (const [h, layout] of layouts.entries()) this.#learn(keys[h * 2], layout)
       }
-      throw new Error(`the script answered ${MOST_TRIES} times that callers are spread otherwise`)
+      throw new Error(`Redis answered ${MOST_TRIES} times that callers are spread otherwise`)
     } finally {
       // answers that come together would each make it seem less than it is
       this.#load = Math.max(this.#underWay + this.#pending.length, this.#load - 1)

@@ -1,5 +1,6 @@
 import { escapePart } from './counter.ts'
 import { evaluate, scriptOf } from './script/evaluate-script.ts'
+import { addTraffic, readTraffic } from './script/generated.ts'
 import type { SendCommand } from './send-command.ts'
 import { slotOf } from './slot.ts'
 
@@ -121,24 +122,6 @@ export class RedisStatistics {
   }
 }
 
-/** A rule's hash is a ring: a minute of the day, and in it which minute that was, what it allowed and what it refused. */
-const ADD = scriptOf(`
-local minute = math.floor(redis.call('TIME')[1] / 60)
-local field = minute % ${KEPT_MINUTES}
-for k = 1, #KEYS do
-  local allowed, refused = ARGV[k * 2 - 1], ARGV[k * 2]
-  local known, before, after = (redis.call('HGET', KEYS[k], field) or ''):match('^(%d+) (%d+) (%d+)$')
-  if tonumber(known) == minute then allowed, refused = allowed + before, refused + after end
-  redis.call('HSET', KEYS[k], field, string.format('%.0f %.0f %.0f', minute, allowed, refused))
-  redis.call('EXPIRE', KEYS[k], ${KEPT_MINUTES * 60})
-end`)
+const ADD = scriptOf(`local KEPT_MINUTES = ${KEPT_MINUTES}\n${addTraffic}`)
 
-const READ = scriptOf(`
-local minute, reply = math.floor(redis.call('TIME')[1] / 60), {}
-for _, value in ipairs(redis.call('HVALS', KEYS[1])) do
-  local known, allowed, refused = value:match('^(%d+) (%d+) (%d+)$')
-  if known and tonumber(known) > minute - ARGV[1] then
-    for _, number in ipairs({ known, allowed, refused }) do reply[#reply + 1] = tonumber(number) end
-  end
-end
-return reply`)
+const READ = scriptOf(readTraffic)

@@ -80,7 +80,7 @@ export class StoreComparison {
     const allowed = this.#memory[what](locals, locals.length, now)
     const answer = await this.#store[what](charges)
     assert.deepStrictEqual(
-      { ...answer, charges: charges.map(seen) },
+      { allowed: answer.allowed, now: answer.now, charges: charges.map(seen) },
       { allowed, now, charges: locals.map(seen) },
       `${what} at ${now} µs of ${asked.map(({ key, cost }) => `cost ${cost} for ${JSON.stringify(key)}`).join(' and ')}`,
     )

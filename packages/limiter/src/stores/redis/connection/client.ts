@@ -55,14 +55,14 @@ export async function connectRedis(target: RedisTarget): Promise<RedisConnection
 
 function overCall(client: IoredisClient): Omit<RedisConnection, 'close'> {
   return {
-    send: ([command, ...args]) => client.call(command!, ...args),
+    send: overNode(client),
     isCluster: client.isCluster ?? false,
     ...(client.isCluster && client.nodes && { sendToMasters: toAll(() => client.nodes!('master').map(overNode)) }),
   }
 }
 
 function overNode(node: Pick<IoredisClient, 'call'>): SendCommand {
-  return ([command, ...args]) => node.call(command!, ...args)
+  return command => node.call(...(command as [string, ...string[]]))
 }
 
 function overSendCommand(client: NodeRedisClient): RedisConnection {
