@@ -95,7 +95,7 @@ describe('a Redis that is flushed while processes are connected', () => {
     const { redis, limiters } = await start([{ id: 'each', by: 'account', limit: '20/h' }], 1)
     const one = limiters[0]!
     for (let i = 0; i < 15; i++) await isAllowed(one, 'ann')
-    await redis.client.del('diana:d5{each:rate:account}')
+    await redis.client.del('diana:d6{each:rate:account}')
     let admitted = 0
     for (let i = 0; i < 10; i++) if (await isAllowed(one, 'ann')) admitted++
     await areHealthy(limiters)

@@ -9,14 +9,14 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
 })
 
-async function start(limit: string | readonly string[], { processes = 1, timeout = '50ms' } = {}) {
+async function start(limit: string | readonly string[], { processes = 1, timeout = '50ms', lease = 'auto' as 'auto' | 'off' } = {}) {
   const redis = await startRedis()
   closing.push(() => redis.close())
   const limiters: Limiter[] = []
   for (let i = 0; i < processes; i++) {
     const limiter = await createLimiter({
       store: { redis: `redis://${redis.authority}`, timeout, fleet: processes },
-      rules: [{ id: 'each', by: 'account', limit: limit as string }],
+      rules: [{ id: 'each', by: 'account', limit: limit as string, lease }],
     })
     closing.push(() => limiter.close())
     limiters.push(limiter)
@@ -200,7 +200,8 @@ describe('after an outage of Redis', () => {
   })
 
   it('an empty Redis gets what the fleet has used, however the calls were spread over its processes', async () => {
-    const { redis, limiters } = await start(['100/h', '1000/d'], { processes: 2 })
+    // permits that were held when Redis lost them count as used
+    const { redis, limiters } = await start(['100/h', '1000/d'], { processes: 2, lease: 'off' })
     const [one, other] = limiters as [Limiter, Limiter]
     await admitted(one, 'ann', 30)
     await admitted(other, 'ann', 7)

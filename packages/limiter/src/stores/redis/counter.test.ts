@@ -17,9 +17,9 @@ function keyOf(change: Partial<RedisCounterRule>, value: string, isCluster = fal
 
 describe('a partition in Redis', () => {
   it('can be read by people', () => {
-    expect(keyOf({}, 'u1')).toBe('diana:d5{per-account:rate:account}')
-    expect(keyOf({ by: [] }, '')).toBe('diana:d5{per-account:rate:}')
-    expect(keyOf({ by: ['header:x-a', 'ip'] }, '2:u1::1')).toBe('diana:d5{per-account:rate:header%3Ax-a,ip}')
+    expect(keyOf({}, 'u1')).toBe('diana:d6{per-account:rate:account}')
+    expect(keyOf({ by: [] }, '')).toBe('diana:d6{per-account:rate:}')
+    expect(keyOf({ by: ['header:x-a', 'ip'] }, '2:u1::1')).toBe('diana:d6{per-account:rate:header%3Ax-a,ip}')
   })
 
   it('is one of many on a Cluster, in the slot of both its hashes, whatever a caller is called', () => {

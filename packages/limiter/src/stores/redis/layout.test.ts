@@ -37,7 +37,7 @@ describe('a caller’s shard', () => {
   })
 
   it('is in the slot of its partition', () => {
-    const current = 'diana:d5{rule:any:account:17}'
+    const current = 'diana:d6{rule:any:account:17}'
     for (const name of shardNames(current, 3, 4095)) expect(slotOf(name)).toBe(slotOf(current))
   })
 })

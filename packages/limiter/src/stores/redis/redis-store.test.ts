@@ -319,7 +319,7 @@ describe('keys', () => {
     const [one, other] = [createStore(), createStore()]
     const counter = createCounter(one, [perMinute(10)])
     const log = slidingLog.meter({ count: 10, periodMs: 1000 }, {})
-    createCounter(other, [{ ...log, lua: { ...log.lua!, name: 'own-log' } } as Meter], 'more')
+    createCounter(other, [Object.assign(log, { lua: { ...log.lua!, name: 'own-log' } })], 'more')
     const otherCounter = createCounter(other, [perMinute(10)])
     for (let call = 0; call < 4; call++) {
       await one.take([charge(counter)])

@@ -192,11 +192,11 @@ export class RedisStore implements SharedStore {
   }
 
   /** Reports permits that this process has used in advance, and reserves others. */
-  async lease({ counter, ...request }: LeaseRequest): Promise<LeaseAnswer> {
-    const given = counter as RedisCounter
-    const latest = this.#counters.get(given.tag) ?? given
-    const holderKey = `${latest.partitionOf(request.key).current}:${this.#holder}${fieldOf(request.key)}`
-    const lease: RedisLease = { ...request, counter: latest, holderKey, answer: undefined }
+  async lease(request: LeaseRequest): Promise<LeaseAnswer> {
+    // by the limit that granted the permits, even if another one is in force by now
+    const counter = request.counter as RedisCounter
+    const holderKey = `${counter.partitionOf(request.key).current}:${this.#holder}${fieldOf(request.key)}`
+    const lease: RedisLease = { ...request, counter, holderKey, answer: undefined }
     await this.#ask({ what: 'lease', charges: [lease] })
     return lease.answer!
   }

@@ -73,7 +73,10 @@ end
 
 local function book(rule, place, moment, cost)
   if cost == 0 then return end
-  for l, level in ipairs(rule.all) do bookIn(level, rule.allMoves[l], rule.partition.states[l][place], moment, cost) end
+  for l, level in ipairs(rule.all) do
+    local moves, state = rule.allMoves[l], rule.partition.states[l][place]
+    if isOwn(rule, l) then bookIn(level, moves, state, moment, cost) else record(rule, level, moves, state, cost, 0) end
+  end
 end
 
 -- Counts the permits of holders that have not reported in time; before anything else is done with a caller.
