@@ -133,6 +133,7 @@ async function offer({ plan, holdMs, refundAfterMs, isRefusedElsewhere }, limite
 }
 
 function begin(call, limiter, clockProbe, ending) {
+  call.startedAt = clockUs()
   clockProbe.note(turn => {
     call.judged ??= turn
   })
@@ -142,10 +143,9 @@ function begin(call, limiter, clockProbe, ending) {
 
 async function finish(call, verdict, clockProbe, { holdMs, refundAfterMs }) {
   call.passedAt = clockUs()
-  // a key that is known to be empty is refused here, and Redis is not asked
-  call.judged ??= {
-    earliest: call.passedAt + clockProbe.aheadUs.least,
-    latest: call.passedAt + clockProbe.aheadUs.most,
+  // a key that is known to be empty is refused here, and one that has a lease is admitted here: Redis is not asked
+  if (!Number.isFinite(call.judged?.latest)) {
+    call.judged = { earliest: call.startedAt + clockProbe.aheadUs.least, latest: call.passedAt + clockProbe.aheadUs.most }
   }
   call.granted = clockProbe.answered
   call.allowed = verdict.allowed

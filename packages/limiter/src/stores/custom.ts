@@ -5,6 +5,7 @@ export type { Membership, MembershipRegistry, SignOfLife } from './membership/re
 export type { ShareClaim, ShareGrant } from './membership/shares.ts'
 export type {
   Answered,
+  AnswerListener,
   FleetCharge,
   FleetCounter,
   FleetRefund,

@@ -105,15 +105,16 @@ local function isAhead(meter, state, now)
 end
 
 local function debtAt(meter, state, now)
-  if isNew(meter, state, now) then return meter.capacity end
-  return levelAfter(now - state[MOMENT], state[LEVEL], meter)
+  if meter.startsEmpty == 1 and isNew(meter, state, now) then return meter.capacity end
+  local elapsedUs = now - state[MOMENT]
+  return elapsedUs < meter.stepUs and state[LEVEL] or levelAfter(elapsedUs, state[LEVEL], meter)
 end
 
 function moves.delay(meter, state, now, cost)
   if cost > meter.largest then return huge end
   if cost == 0 then return 0 end
   local missing = debtAt(meter, state, now) + cost * meter.token - meter.capacity
-  if missing <= 0 then return isAhead(meter, state, now) and state[MOMENT] - now or 0 end
+  if missing <= 0 then return meter.waits == 1 and isAhead(meter, state, now) and state[MOMENT] - now or 0 end
   local begun = isNew(meter, state, now) and now or stepBefore(state[MOMENT], now, meter.stepUs)
   return begun + ceil(missing / meter.perStep) * meter.stepUs - now
 end
@@ -126,8 +127,8 @@ function moves.begin(meter, state, now)
 end
 
 function moves.take(meter, state, now, cost, delay)
-  moves.begin(meter, state, now)
-  advance(state, max(now + delay, state[MOMENT]), meter)
+  if meter.startsEmpty == 1 then moves.begin(meter, state, now) end
+  if now + delay > state[MOMENT] then advance(state, now + delay, meter) end
   local level = min(meter.capacity, state[LEVEL] + cost * meter.token)
   local isBrimful = delay > 0 and meter.stepUs == 1 and meter.capacity - level < meter.perStep
   if isBrimful then level = max(level, meter.capacity - meter.token + 1) end
@@ -165,8 +166,9 @@ function moves.refund(meter, state, now, cost, moment, changedAt)
 end
 
 function moves.remaining(meter, state, now)
-  if isAhead(meter, state, now) then return 0 end
-  return max(0, floor((meter.capacity - debtAt(meter, state, now)) / meter.token))
+  if meter.waits == 1 and isAhead(meter, state, now) then return 0 end
+  local left = floor((meter.capacity - debtAt(meter, state, now)) / meter.token)
+  return left > 0 and left or 0
 end
 
 function moves.inherit(meter, old, oldScale, now)

@@ -25,8 +25,8 @@ export class BatchWriter {
   #alike = 0
   /** The numbers of the call that is being written. */
   #next: number[] = []
-  /** The rule that the charge before had, which is mostly the same. */
-  #last: { readonly counter: RedisCounter; readonly open: OpenPartition; readonly rule: number } | undefined
+  /** The rules that the charges of the call before had, which are mostly the same. */
+  readonly #last: { readonly counter: RedisCounter; readonly open: OpenPartition; readonly rule: number }[] = []
 
   constructor(layouts: ReadonlyMap<string, RedisLayout>) {
     this.#layouts = layouts
@@ -35,10 +35,10 @@ export class BatchWriter {
   /** Asks for all charges of a call at once. */
   ask({ what, charges }: DecisionRequest): void {
     const next = this.#next
-    next.length = charges.length * 2
+    if (next.length !== charges.length * 2) next.length = charges.length * 2
     for (let c = 0; c < charges.length; c++) {
       const { counter, key, cost, mayWait } = charges[c]!
-      next[c * 2] = this.#ruleOf(counter, key) * 2 + (mayWait ? 1 : 0)
+      next[c * 2] = this.#ruleOf(counter, key, c) * 2 + (mayWait ? 1 : 0)
       next[c * 2 + 1] = cost
     }
     const code = CODES[what]
@@ -50,7 +50,7 @@ export class BatchWriter {
   amend({ what, charges }: Amendment): void {
     for (const charge of charges) {
       const place = 'holderKey' in charge ? [this.#holderKeys.push(charge.holderKey)] : []
-      this.#begin(CODES[what], [this.#ruleOf(charge.counter, charge.key) * 2, ...place, ...numbersOf(charge)])
+      this.#begin(CODES[what], [this.#ruleOf(charge.counter, charge.key, 0) * 2, ...place, ...numbersOf(charge)])
     }
   }
 
@@ -91,12 +91,12 @@ export class BatchWriter {
   }
 
   /** The number of a rule in the partition of a caller, which is added to the callers. */
-  #ruleOf(counter: RedisCounter, key: string): number {
+  #ruleOf(counter: RedisCounter, key: string, charge: number): number {
     const partition = counter.partitionOf(key)
-    let last = this.#last
+    let last = this.#last[charge]
     if (last?.counter !== counter || last.open.partition !== partition) {
       last = { counter, ...this.#find(counter, partition) }
-      this.#last = last
+      this.#last[charge] = last
     }
     const { seen, callers, keys } = last.open
     callers.push(fieldOf(key))

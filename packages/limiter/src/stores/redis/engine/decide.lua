@@ -69,7 +69,8 @@ local function decide(rules, row, isCounting)
       local charge = asked[c]
       local rule, cost, place, delays = charge.rule, charge.cost, charge.place, charge.delays
       local levels, allMoves, states = rule.levels, rule.moves, rule.states
-      local counts, idleAt, isChanged = allowed and charge.counts, 0, false
+      local counts = allowed and charge.counts
+      local idleAt, isChanged = 0, counts
       if rule.hasOthers then
         idleAt, isChanged = recordInOthers(rule, place, cost, charge.wait, counts, isCounting and cost > 0)
       end
@@ -77,7 +78,7 @@ local function decide(rules, row, isCounting)
         local level, moves, state, delay = levels[l], allMoves[l], states[l][place], delays[l]
         local remaining, levelIdleAt, fullAt
         if counts then
-          isChanged, remaining, levelIdleAt, fullAt = true, moves.take(level, state, moment, cost, charge.wait)
+          remaining, levelIdleAt, fullAt = moves.take(level, state, moment, cost, charge.wait)
         elseif isCounting and cost > 0 and moves.begin and moves.begin(level, state, moment) then
           isChanged = true
         end

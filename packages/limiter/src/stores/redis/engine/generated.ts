@@ -72,7 +72,8 @@ local function decide(rules, row, isCounting)
       local charge = asked[c]
       local rule, cost, place, delays = charge.rule, charge.cost, charge.place, charge.delays
       local levels, allMoves, states = rule.levels, rule.moves, rule.states
-      local counts, idleAt, isChanged = allowed and charge.counts, 0, false
+      local counts = allowed and charge.counts
+      local idleAt, isChanged = 0, counts
       if rule.hasOthers then
         idleAt, isChanged = recordInOthers(rule, place, cost, charge.wait, counts, isCounting and cost > 0)
       end
@@ -80,7 +81,7 @@ local function decide(rules, row, isCounting)
         local level, moves, state, delay = levels[l], allMoves[l], states[l][place], delays[l]
         local remaining, levelIdleAt, fullAt
         if counts then
-          isChanged, remaining, levelIdleAt, fullAt = true, moves.take(level, state, moment, cost, charge.wait)
+          remaining, levelIdleAt, fullAt = moves.take(level, state, moment, cost, charge.wait)
         elseif isCounting and cost > 0 and moves.begin and moves.begin(level, state, moment) then
           isChanged = true
         end
@@ -343,7 +344,7 @@ local function partitionOf(current, previous)
     if keptCount == MAX_KEPT then kept, keptCount = {}, 0 end
     keptCount = keptCount + 1
   end
-  partition = { current = current, previous = previous, about = '', isKnown = true, isSpelled = true }
+  partition = { current = current, previous = previous, about = '', isKnown = true, isSpelled = true, idleAts = {} }
   kept[current] = partition
   return partition
 end
@@ -352,7 +353,7 @@ end
 -- request has them spread otherwise.
 local function openPartition(partition, layout, offset, size)
   partition.isSettled, partition.layout, partition.offset, partition.size, partition.served = false, layout, offset, size, 0
-  partition.states, partition.idleAts, partition.first, partition.last, partition.isPreviousKnown = false, {}, false, 0, false
+  partition.states, partition.first, partition.last, partition.isPreviousKnown = false, false, 0, false
   partition.endings = false
   local raws
   if layout and floor(layout.code / 8) % 8 > 0 then
@@ -466,6 +467,7 @@ local function collect(partition)
   local held = partition.endings
   for place = 1, partition.served do
     local idleAt, endings = idleAts[place], held and held[place]
+    idleAts[place] = nil
     if idleAt and endings and endings[1] then idleAt = idleWith(partition, place, endings) end
     if idleAt and idleAt > now then
       written[count + 1] = args[offset + place]
@@ -492,7 +494,7 @@ local function savePartition(partition)
   local count, gone = collect(partition)
   local lastsLonger = partition.last > partition.lasts
   -- some more than is needed, so that it need not be written again for a while
-  if lastsLonger then partition.lasts = min(now + (partition.last - now) * 1.25, now + LONGEST) end
+  if lastsLonger then partition.lasts = now + min(max((partition.last - now) * 1.25, SECOND), LONGEST) end
   local isPlain = not (partition.isChanged or partition.lists or partition.untils or partition.layout)
   if lastsLonger or partition.isChanged or (count > 0 and now - partition.saved >= SECOND) then
     local versions = isPlain and string.sub(partition.about, ABOUT_BYTES + 1) or spell(partition)

@@ -84,7 +84,7 @@ local function partitionOf(current, previous)
     if keptCount == MAX_KEPT then kept, keptCount = {}, 0 end
     keptCount = keptCount + 1
   end
-  partition = { current = current, previous = previous, about = '', isKnown = true, isSpelled = true }
+  partition = { current = current, previous = previous, about = '', isKnown = true, isSpelled = true, idleAts = {} }
   kept[current] = partition
   return partition
 end
@@ -93,7 +93,7 @@ end
 -- request has them spread otherwise.
 local function openPartition(partition, layout, offset, size)
   partition.isSettled, partition.layout, partition.offset, partition.size, partition.served = false, layout, offset, size, 0
-  partition.states, partition.idleAts, partition.first, partition.last, partition.isPreviousKnown = false, {}, false, 0, false
+  partition.states, partition.first, partition.last, partition.isPreviousKnown = false, false, 0, false
   partition.endings = false
   local raws
   if layout and floor(layout.code / 8) % 8 > 0 then
@@ -207,6 +207,7 @@ local function collect(partition)
   local held = partition.endings
   for place = 1, partition.served do
     local idleAt, endings = idleAts[place], held and held[place]
+    idleAts[place] = nil
     if idleAt and endings and endings[1] then idleAt = idleWith(partition, place, endings) end
     if idleAt and idleAt > now then
       written[count + 1] = args[offset + place]
@@ -233,7 +234,7 @@ local function savePartition(partition)
   local count, gone = collect(partition)
   local lastsLonger = partition.last > partition.lasts
   -- some more than is needed, so that it need not be written again for a while
-  if lastsLonger then partition.lasts = min(now + (partition.last - now) * 1.25, now + LONGEST) end
+  if lastsLonger then partition.lasts = now + min(max((partition.last - now) * 1.25, SECOND), LONGEST) end
   local isPlain = not (partition.isChanged or partition.lists or partition.untils or partition.layout)
   if lastsLonger or partition.isChanged or (count > 0 and now - partition.saved >= SECOND) then
     local versions = isPlain and string.sub(partition.about, ABOUT_BYTES + 1) or spell(partition)

@@ -3,7 +3,7 @@
 --
 --   KEYS[1]  sorted set: each member with the time of its last heartbeat, by the clock of Redis
 --   KEYS[2]  sorted set: the same, of the members that are back only
---   KEYS[3]  sorted set: each member with the score 0, hence in the order of their ids, which gives the ranks
+--   KEYS[3]  sorted set: each member with the score 0, so in the order of their ids, which gives the ranks
 --   KEYS[4]  the era: created once, and another one when Redis has lost its memory
 -- So many members that are gone are removed by one heartbeat, so that none takes long.
 local MOST_REMOVED = 100
