@@ -106,9 +106,10 @@ async function until(at) {
   if (leftMs > 0) await pause(leftMs)
 }
 
-async function offer({ plan, holdMs, refundAfterMs, isRefusedElsewhere }, limiter, clockProbe, startAt, endAt) {
+async function offer({ plan, rule, holdMs, refundAfterMs, isRefusedElsewhere }, limiter, clockProbe, startAt, endAt) {
   const calls = []
   const refused = []
+  const isLeased = rule.lease !== 'off'
   let begun = 0
   let missed = 0
   for (const atMs of arrivals(plan)) {
@@ -127,7 +128,7 @@ async function offer({ plan, holdMs, refundAfterMs, isRefusedElsewhere }, limite
       refused.push(limiter.check({ ...CALL, path: '/elsewhere', headers: { 'x-caller': randomUUID() } }))
       continue
     }
-    calls.push(begin({ due }, limiter, clockProbe, { holdMs, refundAfterMs }))
+    calls.push(begin({ due }, limiter, clockProbe, { holdMs, refundAfterMs, isLeased }))
   }
   return { calls, missed, refused }
 }
@@ -141,11 +142,15 @@ function begin(call, limiter, clockProbe, ending) {
   return call
 }
 
-async function finish(call, verdict, clockProbe, { holdMs, refundAfterMs }) {
+async function finish(call, verdict, clockProbe, { holdMs, refundAfterMs, isLeased }) {
   call.passedAt = clockUs()
-  // a key that is known to be empty is refused here, and one that has a lease is admitted here: Redis is not asked
-  if (!Number.isFinite(call.judged?.latest)) {
-    call.judged = { earliest: call.startedAt + clockProbe.aheadUs.least, latest: call.passedAt + clockProbe.aheadUs.most }
+  // a key that is known to be empty is refused here, and one that has a lease is admitted here: Redis is not asked. A call that has
+  // waited for permits may have been decided by a later command than the first one after it
+  const { least, most } = clockProbe.aheadUs
+  const isAnswered = Number.isFinite(call.judged?.latest)
+  if (isLeased || !isAnswered) {
+    const earliest = isAnswered ? call.judged.earliest : call.startedAt + least
+    call.judged = { earliest, latest: call.passedAt + most }
   }
   call.granted = clockProbe.answered
   call.allowed = verdict.allowed
