@@ -189,7 +189,12 @@ export class FailoverStore {
     const { isHealthy, since, trouble, outages, clockSteps } = this.#health
     const fleet = { ...this.#fleet.part, known: this.#fleet.isKnown }
     const rules = isHealthy ? [] : this.#options.rules()
-    return { healthy: isHealthy, since, ...trouble, fleet, rules, outages, clockSteps }
+    return { healthy: isHealthy, since, ...trouble, fleet, rules, leases: this.#leases.stats, outages, clockSteps }
+  }
+
+  /** How many permits of a rule this process holds in advance. */
+  leasedOf(counter: FleetCounter): number {
+    return this.#leases.heldOf(counter)
   }
 
   /** Judges all charges at once: every one is counted, or, if one refuses, none. */

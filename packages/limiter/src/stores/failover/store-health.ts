@@ -1,3 +1,4 @@
+import type { LeaseStats } from '../leases/lease-book.ts'
 import type { StoreError, TroubleKind } from './store-error.ts'
 import type { StoreCode } from './store-error-causes.ts'
 
@@ -33,6 +34,8 @@ export interface StoreStatus {
   readonly fleet: { readonly size: number; readonly rank: number; readonly known: boolean }
   /** The rules that are counted in this process at this moment, though they belong to the fleet. */
   readonly rules: readonly string[]
+  /** Permits that this process holds in advance. */
+  readonly leases: LeaseStats
   /** The last times without the store, the latest last. */
   readonly outages: readonly Outage[]
   /** The last times when the clock of the store stepped, the latest last. */
