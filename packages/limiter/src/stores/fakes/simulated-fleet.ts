@@ -6,7 +6,9 @@ import type { Membership, MembershipRegistry } from '../membership/registry.ts'
 import { ShareBook } from '../membership/shares.ts'
 import { MemoryStore } from '../memory/memory-store.ts'
 import { sharedCharge } from '../shared-charge.ts'
-import type { FleetCharge, SharedStore, StoreWatcher } from '../store.ts'
+import { LeasingStore } from '../../testing/stores/leasing-store.ts'
+import type { LeaseRequest } from '../leases/lease-request.ts'
+import type { Answered, FleetCharge, SharedStore, StoreWatcher } from '../store.ts'
 import { FleetDouble } from './fake-fleet.ts'
 import type { Host, VirtualTime } from './virtual-time.ts'
 
@@ -16,6 +18,8 @@ export interface SimulatedRule {
   readonly periodMs: number
   /** Of a token bucket. */
   readonly burst: number
+  /** Processes hold permits in advance; default: not. */
+  readonly isLeased?: boolean | undefined
 }
 
 /** A call that was admitted, between its start and its end. */
@@ -35,7 +39,7 @@ const MEMBER_MS = 5000
 /** Several processes with the code of production on virtual time, and the store that they share behind a network that fails. */
 export class SimulatedFleet {
   readonly admitted: Admission[] = []
-  readonly store = new FleetDouble()
+  readonly store: FleetDouble | LeasingStore
   readonly #time: VirtualTime
   readonly #rule: SimulatedRule
   readonly #assumed: number | undefined
@@ -51,6 +55,7 @@ export class SimulatedFleet {
   constructor(time: VirtualTime, rule: SimulatedRule, assumed?: number) {
     this.#time = time
     this.#rule = rule
+    this.store = rule.isLeased ? new LeasingStore() : new FleetDouble()
     this.#assumed = assumed
   }
 
@@ -70,7 +75,7 @@ export class SimulatedFleet {
       const table = memory.createTable('rule', meters)
       const now = (): number => this.#nowUs
       const counter = this.store.createCounter({ id: 'rule', meters, algorithm: name, enforced: true })
-      const shared = new FailoverStore(link.storeFor(this.store), memory, {
+      const shared = new FailoverStore(link.storeFor(this.store, `process-${index}`), memory, {
         timeoutMs: 400,
         registry: this.#registryOf(`process-${index}`, link),
         assumedFleet: this.#assumed,
@@ -114,6 +119,13 @@ export class SimulatedFleet {
         shared,
         host,
         link,
+        /** Ends without a word. */
+        die(): void {
+          isOver = true
+          link.cut('refused')
+        },
+        /** As after the rules have changed. */
+        reconsider: () => time.as(host, () => shared.reconsider()),
         async leave(): Promise<void> {
           isOver = true
           await time.as(host, () => shared.close())
@@ -233,19 +245,21 @@ class Link {
     })
   }
 
-  storeFor(store: FleetDouble): SharedStore {
+  storeFor(store: FleetDouble | LeasingStore, holder: string): SharedStore {
     let { era } = store
     let watcher: StoreWatcher | undefined
-    const judged = (ask: SharedStore['take']): SharedStore['take'] => {
+    const askSame = async <T>(ask: () => T | Promise<T>): Promise<T> => {
+      const askedEra = era
+      const answer = await this.ask(async () => (store.era === askedEra ? { is: await ask() } : undefined))
+      if (answer) return answer.is
+      era = store.era
+      watcher?.countsLost()
+      throw new CountsLost()
+    }
+    const judged = (ask: (charges: readonly FleetCharge[]) => Answered | Promise<Answered>): SharedStore['take'] => {
       return async charges => {
         const copies = charges.map(charge => ({ ...charge, delays: [], remaining: [], resets: [] }))
-        const askedEra = era
-        const answer = await this.ask(() => (store.era === askedEra ? ask(copies) : undefined))
-        if (!answer) {
-          era = store.era
-          watcher?.countsLost()
-          throw new CountsLost()
-        }
+        const answer = await askSame(() => ask(copies))
         for (const [i, { wait, fits, delays, remaining, resets }] of copies.entries()) {
           Object.assign(charges[i]!, { wait, fits, delays, remaining, resets })
         }
@@ -256,6 +270,9 @@ class Link {
       createCounter: rule => store.createCounter(rule),
       take: judged(charges => store.take(charges)),
       look: judged(charges => store.look(charges)),
+      ...(store instanceof LeasingStore && {
+        lease: (request: LeaseRequest) => askSame(() => store.lease(holder, request)),
+      }),
       giveBack: refunds => void this.ask(() => store.giveBack(refunds)).catch(() => {}),
       refund: (charges: readonly FleetCharge[], now) => void this.ask(() => store.refund(charges, now)).catch(() => {}),
       catchUp: missed => this.ask(() => store.catchUp(missed)),

@@ -18,6 +18,8 @@ interface Counter extends FleetCounter {
 /** A shared store in this process that leases permits, on a clock that the test sets. Several processes use it by views of their own. */
 export class LeasingStore {
   now = 1e15
+  /** Another number after it has lost its memory. */
+  era = 1
   /** Questions that were asked, by what they are. */
   readonly asked = { calls: 0, leases: 0 }
   readonly #counters = new Map<string, Counter>()
@@ -58,6 +60,20 @@ export class LeasingStore {
     resetState(this.#keyOf(counter, key).state, this.now)
   }
 
+  async keys(counter: FleetCounter, most: number): Promise<string[]> {
+    return [...(counter as Counter).keys.keys()].slice(0, most)
+  }
+
+  refund(charges: readonly FleetCharge[], now: number): void {
+    this.giveBack(charges.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait, wait })))
+  }
+
+  /** Loses its memory, as a server does that is started without its data. */
+  forget(): void {
+    this.era++
+    for (const { keys } of this.#counters.values()) keys.clear()
+  }
+
   /** The store as one process sees it, which answers at once. */
   view(holder: string): SharedStore {
     return {
@@ -66,10 +82,9 @@ export class LeasingStore {
       look: async charges => this.look(charges),
       lease: async request => this.lease(holder, request),
       giveBack: refunds => this.giveBack(refunds),
-      refund: (charges, now) =>
-        this.giveBack(charges.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait, wait }))),
+      refund: (charges, now) => this.refund(charges, now),
       catchUp: async missed => this.catchUp(missed),
-      keys: async counter => [...(counter as Counter).keys.keys()],
+      keys: (counter, most) => this.keys(counter, most),
       reset: async (counter, key) => this.reset(counter, key),
       close: () => {},
     }

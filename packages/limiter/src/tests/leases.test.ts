@@ -1,0 +1,169 @@
+import { once } from 'node:events'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { afterEach, describe, expect, it } from 'vitest'
+import { createLimiter } from '../create/create-limiter.ts'
+import type { LimiterOptions } from '../create/limiter-options.ts'
+import type { SourceDocument, SourceKind } from '../index.ts'
+import type { Limiter } from '../limiter.ts'
+import type { RuleOptions } from '../rules/schema/options.ts'
+import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
+
+const closing: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+async function start(
+  rules: readonly RuleOptions[],
+  processes = 2,
+  more: Partial<LimiterOptions> = {},
+): Promise<{ redis: RedisServer; limiters: Limiter[] }> {
+  const redis = await startRedis()
+  closing.push(() => redis.close())
+  const limiters: Limiter[] = []
+  for (let i = 0; i < processes; i++) {
+    const limiter = await createLimiter({ store: { redis: `redis://${redis.authority}`, timeout: '2s' }, rules, ...more })
+    closing.push(() => limiter.close())
+    limiters.push(limiter)
+  }
+  return { redis, limiters }
+}
+
+const ann = { method: 'GET', path: '/', attributes: { account: 'ann' } }
+
+/** Calls by turns, until `isOver`; returns how many were admitted. */
+async function hammer(limiters: readonly Limiter[], isOver: () => boolean): Promise<number> {
+  let sum = 0
+  for (let i = 0; !isOver(); i++) {
+    const limiter = limiters[i % limiters.length]!
+    if ((await limiter.check(ann)).allowed) sum++
+    if (i % 50 === 0) await pause(1)
+  }
+  return sum
+}
+
+function within(ms: number): () => boolean {
+  const endsAt = performance.now() + ms
+  return () => performance.now() >= endsAt
+}
+
+const leasesOf = (limiter: Limiter) => limiter.status().store!.leases
+
+describe('permits of a busy caller that processes hold in advance', () => {
+  it('decide most calls without Redis, and the limit is used up exactly', async () => {
+    const rule = { id: 'each', by: 'account', limit: '5000/h', algorithm: 'fixed-window' } as const
+    const { limiters } = await start([rule], 3)
+    let refused = 0
+    let admitted = 0
+    while (refused < 200) {
+      for (const limiter of limiters) {
+        if ((await limiter.check(ann)).allowed) admitted++
+        else refused++
+      }
+      // others give back what they do not use
+      if (refused > 0) await pause(20)
+    }
+    expect(admitted).toBe(5000)
+    const leased = limiters.reduce((sum, limiter) => sum + leasesOf(limiter).decided, 0)
+    expect(leased).toBeGreaterThan(2500)
+  })
+
+  it('a rule with lease: off asks Redis for every call', async () => {
+    const { limiters } = await start([{ id: 'each', by: 'account', limit: '5000/h', lease: 'off' }], 1)
+    await hammer(limiters, within(200))
+    expect(leasesOf(limiters[0]!)).toMatchObject({ keys: 0, permits: 0, decided: 0, requests: 0 })
+  })
+
+  it('of a process that ends without a word are free again within two seconds', async () => {
+    const rule = { id: 'each', by: 'account', limit: '1000/s', algorithm: 'token-bucket', burst: 1000 } as const
+    const { redis, limiters } = await start([rule], 1)
+    const client = new Redis(`redis://${redis.authority}`)
+    const dying = await createLimiter({ store: { redis: client, timeout: '100ms' }, rules: [rule] })
+    await hammer([dying], within(300))
+    expect(leasesOf(dying).permits).toBeGreaterThan(0)
+    client.disconnect()
+    closing.push(() => dying.close())
+    const remaining = async () => (await limiters[0]!.peek(ann)).decisions[0]!.remaining
+    await expect.poll(remaining, { timeout: 2500, interval: 50 }).toBe(1000)
+  })
+
+  it('are given back when the limit is lowered, and no call beyond the new limit passes', async () => {
+    const rule = { id: 'each', by: 'account', limit: '5000/h', algorithm: 'fixed-window' } as const
+    const changes: ((document: SourceDocument) => void)[] = []
+    const center: SourceKind = {
+      name: 'center',
+      options: {},
+      create: () => ({
+        name: 'center',
+        async *watch() {
+          yield { text: JSON.stringify({ rules: [rule] }), version: '1' }
+          yield await new Promise<SourceDocument>(resolve => changes.push(resolve))
+          await new Promise(() => {})
+        },
+      }),
+    }
+    const { limiters } = await start([], 2, { remote: { center: 'here' }, sources: [center] })
+    const before = await hammer(limiters, within(60))
+    expect(leasesOf(limiters[0]!).permits).toBeGreaterThan(0)
+    const limit = before + 50
+    const taken = Promise.all(limiters.map(limiter => once(limiter.events, 'rules')))
+    for (const change of changes) change({ text: JSON.stringify({ rules: [{ ...rule, limit: `${limit}/h` }] }), version: '2' })
+    await taken
+    const after = await hammer(limiters, within(500))
+    expect(after).toBeLessThanOrEqual(50)
+    expect(after).toBeGreaterThan(0)
+  })
+
+  it('reach nobody who was blocked, or whose count was reset, elsewhere for longer than a second', async () => {
+    const rule = { id: 'each', by: 'account', limit: '100000/h', block: 'manual' } as const
+    const { limiters } = await start([rule])
+    const [one, other] = limiters as [Limiter, Limiter]
+    await hammer([one], within(300))
+    expect(leasesOf(one).decided).toBeGreaterThan(100)
+    await other.block('each', 'ann', '1h')
+    await pause(1000)
+    expect((await one.check(ann)).allowed).toBe(false)
+    await other.unblock('each', 'ann')
+    await other.reset('each', 'ann')
+    await pause(1200)
+    expect((await other.peek(ann)).decisions[0]!.remaining).toBeGreaterThan(99_000)
+  })
+
+  it('that a refunded call had used are free again', async () => {
+    const { limiters } = await start([{ id: 'each', by: 'account', limit: '5000/h', countWhen: 'failed' }], 1)
+    const [limiter] = limiters as [Limiter]
+    for (let i = 0; i < 2000; i++) {
+      const verdict = await limiter.check(ann)
+      await (verdict as { end(outcome: { status: number }): unknown }).end({ status: i % 4 === 0 ? 500 : 200 })
+      if (i % 100 === 0) await pause(5)
+    }
+    expect(leasesOf(limiter).decided).toBeGreaterThan(500)
+    await pause(400)
+    expect((await limiter.peek(ann)).decisions[0]!.remaining).toBe(4500)
+  })
+
+  it('are ignored, and reported, if another program has written to them', async () => {
+    const { redis, limiters } = await start([{ id: 'each', by: 'account', limit: '5000/h', algorithm: 'fixed-window' }], 1)
+    const warnings: string[] = []
+    const listen = (warning: Error & { code?: string }) => warnings.push(warning.code ?? '')
+    process.on('warning', listen)
+    try {
+      await hammer(limiters, within(150))
+      const holders = (await redis.client.keys('diana:d6*')).filter(name => /\d:/.test(name.split('}')[1] ?? ''))
+      expect(holders.length).toBeGreaterThan(0)
+      const huge = Buffer.alloc(24)
+      ;[1e300, 1e12, Number.MAX_VALUE].forEach((number, i) => huge.writeDoubleLE(number, i * 8))
+      for (const name of holders) await redis.client.set(name, huge)
+      await hammer(limiters, within(100))
+      for (const name of holders) await redis.client.set(name, 'garbage')
+      await hammer(limiters, within(100))
+      await expect.poll(() => warnings, { timeout: 2000 }).toContain('DIANA_RESERVATION_IGNORED')
+    } finally {
+      process.off('warning', listen)
+    }
+    let sum = 0
+    while ((await limiters[0]!.check(ann)).allowed) sum++
+    expect(sum).toBeLessThanOrEqual(5000)
+  })
+})
