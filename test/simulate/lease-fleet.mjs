@@ -5,7 +5,7 @@ import { seededRandom, VirtualTime } from './virtual-time.mjs'
 const STEP_MS = 1
 /** What Redis needs for one call that it decides, and for one request of a lease; measured by `npm run bench -- redis`, rounded up. */
 export const CALL_US = 8
-export const LEASE_US = 30
+export const LEASE_US = 65
 const RETRANSMIT_MS = 200
 
 /**

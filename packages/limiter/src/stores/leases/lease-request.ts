@@ -28,6 +28,8 @@ export interface LeaseAnswer {
   readonly lastsUs: number
   /** None were granted: after so long, some are free at once; 0 if that is not known. */
   readonly retryUs: number
+  /** The limit is reached, and so much is free soon that calls are refused until then instead of asking for single permits. */
+  readonly isClosed: boolean
   /** When the store answered, by its own clock: used permits are counted as of this moment. */
   readonly now: number
   /** What is left beside all leases, and the microseconds until all of it is, for each level. */

@@ -10,8 +10,9 @@ export const LEASE_US = 1_000_000
 export const RECLAIM_US = 250_000
 /** By this part, durations that a holder has measured may be wrong. */
 export const CLOCK_MARGIN = 0.1
-/** All leases of a key together hold about this part of its limit at most. */
+/** All leases of a key together hold about this part of its limit, or of what is left of it if that is more. */
 export const SHARE = 0.1
+export const SHARE_OF_ROOM = 0.25
 /** Fewer permits are not worth a lease. */
 export const LEAST_SHARE = 4
 /** If the limit is reached, permits are granted as many at a time as it frees in this time, or in half of the time
@@ -19,6 +20,8 @@ export const LEAST_SHARE = 4
 export const CHUNK_US = 20_000
 /** If that many permits are free so soon, a process waits for them and refuses calls meanwhile. */
 export const SOON_US = 50_000
+/** If many processes wait for permits, each waits longer: all together ask about once in half of this time. */
+export const TURN_US = 400
 
 /** What a process needs to know of a rule to lease its permits. */
 export interface LeaseTerms {

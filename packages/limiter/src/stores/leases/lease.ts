@@ -1,7 +1,7 @@
 import type { SharedCharge } from '../shared-charge.ts'
 import type { FleetCounter } from '../store.ts'
 import type { LeaseAnswer, LeaseRequest, Use } from './lease-request.ts'
-import { LEASE_US, LEAST_SHARE, type LeaseTerms, RECLAIM_US, SOON_US } from './lease-terms.ts'
+import { LEASE_US, LEAST_SHARE, type LeaseTerms, RECLAIM_US } from './lease-terms.ts'
 import { UseLog } from './use-log.ts'
 
 /** Permits are wanted for so long ahead; for less if the limit is nearly reached, since others need them, too. */
@@ -238,7 +238,8 @@ export class Lease {
   }
 
   /** The store has answered the last request. Returns how many of the permits it counted are to be refunded there. */
-  answered({ amount, lastsUs, retryUs, now: countedAt, remaining, resets }: LeaseAnswer, now: number): number {
+  answered(answer: LeaseAnswer, now: number): number {
+    const { amount, lastsUs, retryUs, isClosed, now: countedAt, remaining, resets } = answer
     const sent = this.#sent!
     this.#sent = undefined
     this.#moments[(this.#report - 1) % KNOWN_REPORTS] = countedAt
@@ -247,7 +248,7 @@ export class Lease {
     this.#low = Math.floor(amount * LOW)
     this.#validUntil = sent.at + lastsUs
     this.#askAfter = this.#nextAskAt(sent, amount, retryUs, now)
-    this.#closedUntil = retryUs > 0 && retryUs <= SOON_US ? this.#askAfter : 0
+    this.#closedUntil = isClosed ? this.#askAfter : 0
     this.#remaining = remaining
     this.#resetsAt = resets.map(us => sent.at + us)
     return sent.refunded

@@ -6,8 +6,10 @@ import {
   LEASE_US,
   LEAST_SHARE,
   RECLAIM_US,
+  SHARE_OF_ROOM,
   SOON_US,
   shareOf,
+  TURN_US,
   CLOCK_MARGIN,
 } from './lease-terms.ts'
 
@@ -80,15 +82,16 @@ export class Reservations<Holder> {
   /** Answers a request, after `bookEnded`. */
   request(holder: Holder, request: LeaseRequest, levels: readonly LevelState[], now: number): LeaseAnswer {
     const known = this.#reservations.get(holder)
-    const { amount, until, retryUs } =
+    const { amount, until, retryUs, isClosed } =
       known && known.sequence >= request.sequence
-        ? { ...known, amount: known.sequence === request.sequence ? known.amount : 0, retryUs: 0 }
+        ? { ...known, amount: known.sequence === request.sequence ? known.amount : 0, retryUs: 0, isClosed: false }
         : this.#renew(holder, known, request, levels, now)
     const held = this.held.amount
     return {
       amount,
       lastsUs: amount === 0 ? 0 : lastsUs(until, now),
       retryUs,
+      isClosed,
       now,
       remaining: levels.map(({ meter, state, at }) => Math.max(0, meter.remaining(state, at, now) - held)),
       resets: levels.map(({ meter, state, at }) => {
@@ -103,7 +106,7 @@ export class Reservations<Holder> {
     { sequence, used, kept, wanted }: LeaseRequest,
     levels: readonly LevelState[],
     now: number,
-  ): { amount: number; until: number; retryUs: number } {
+  ): { amount: number; until: number; retryUs: number; isClosed: boolean } {
     const before = known?.amount ?? 0
     if (known) this.#release(known)
     let left = before
@@ -115,11 +118,11 @@ export class Reservations<Holder> {
     const stays = Math.min(kept, left)
     const holders = this.#endings.reduce((sum, ending) => sum + ending.holders, 1)
     const until = endOf(levels, now)
-    const { granted, retryUs } = grant({ levels, sequence, held: this.held.amount, kept: stays, wanted, holders, until, now })
+    const { granted, ...rest } = grant({ levels, sequence, held: this.held.amount, kept: stays, wanted, holders, until, now })
     const amount = stays + granted
     this.#reserve(until, amount)
     this.#reservations.set(holder, { sequence, amount, until })
-    return { amount, until, retryUs }
+    return { amount, until, ...rest }
   }
 
   #release({ amount, until }: Reservation): void {
@@ -177,7 +180,7 @@ function chunkOf({ perUs = 0, reportUs = 0 }: Meter): number {
 /** How long a holder waits for others, if all of them wait: some less and some longer, so that they do not ask all at once. */
 function turnUs(chunk: number, holders: number, { perUs = 1 }: Meter, sequence: number): number {
   const turn = (sequence * GOLDEN) % 1
-  return Math.floor((turn * (holders - 1) * chunk) / perUs)
+  return Math.floor(turn * Math.max(((holders - 1) * chunk) / perUs, holders * TURN_US))
 }
 
 interface GrantOptions {
@@ -193,24 +196,34 @@ interface GrantOptions {
 }
 
 /** How many more permits a holder gets; or, if there are too few, after how long it can get some. */
-function grant({ levels, sequence, held, kept, wanted, holders, until, now }: GrantOptions): { granted: number; retryUs: number } {
+function grant({ levels, sequence, held, kept, wanted, holders, until, now }: GrantOptions): {
+  granted: number
+  retryUs: number
+  isClosed: boolean
+} {
   let granted = until > now ? wanted : 0
-  let waitUs = 0
+  let retryUs = 0
+  let isClosed = false
   for (const { meter, state, at } of levels) {
-    const share = shareOf(capacityOf(meter), holders)
-    const most = share < LEAST_SHARE ? 0 : Math.min(granted, share - kept)
+    const capacity = capacityOf(meter)
     const taken = held + kept
+    const room = meter.remaining(state, at, now) - taken
+    const share = Math.max(shareOf(capacity, holders), Math.floor((room * SHARE_OF_ROOM) / holders))
+    const most = shareOf(capacity, holders) < LEAST_SHARE ? 0 : Math.min(granted, share - kept)
     const chunk = Math.min(most, chunkOf(meter))
-    let part = Math.floor((meter.remaining(state, at, now) - taken) / (2 * holders))
+    let part = Math.floor(room / (2 * holders))
     if (part < chunk) {
       const wait = meter.delay(state, at, now, taken + chunk)
       if (wait === 0) part = chunk
-      // soon there is more, and a few permits at a time save nothing
-      else if (wait <= SOON_US) part = 0
-      if (wait > 0) waitUs = Math.max(waitUs, wait + (wait <= SOON_US ? turnUs(chunk, holders, meter, sequence) : 0))
+      else if (wait <= SOON_US) {
+        // soon there is more, and a few permits at a time save nothing
+        part = 0
+        isClosed = true
+        retryUs = Math.max(retryUs, wait + turnUs(chunk, holders, meter, sequence))
+      } else retryUs = Math.max(retryUs, wait)
     }
     granted = Math.max(0, Math.min(most, part))
   }
-  if (granted >= LEAST_SHARE) return { granted, retryUs: 0 }
-  return { granted: 0, retryUs: wanted === 0 ? 0 : Math.min(waitUs, LEASE_US) }
+  if (granted >= LEAST_SHARE || wanted === 0) return { granted, retryUs: 0, isClosed: false }
+  return { granted: 0, retryUs: Math.min(retryUs, LEASE_US), isClosed }
 }

@@ -130,11 +130,12 @@ function decodeLease(lease: RedisLease, numbers: readonly number[], from: number
     amount: numbers[next]!,
     lastsUs: numbers[next + 1]!,
     retryUs: numbers[next + 2]!,
+    isClosed: numbers[next + 3] === 1,
     now: numbers[0]!,
   }
-  const ignored = numbers[next + 3]!
+  const ignored = numbers[next + 4]!
   if (ignored > 0) warnOnce('DIANA_RESERVATION_IGNORED', `${ignored} of rule key ${JSON.stringify(lease.counter.tag)}`)
-  return next + 4
+  return next + 5
 }
 
 function decodeCharge(charge: RedisCharge, numbers: readonly number[], from: number): number {

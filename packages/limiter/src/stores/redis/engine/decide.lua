@@ -179,8 +179,8 @@ end
 
 -- Reports permits that a holder has used, and reserves others. The row has which of the last keys is that of the holder, the number
 -- of the request, how many permits it keeps and wants, and then of those used how many and how long ago. Replies with what is left
--- of each level and when all is back; and how many permits are held, for how long, when to ask again, and how many
--- reservations could not be read.
+-- of each level and when all is back; and how many permits are held, for how long, when to ask again, whether calls are
+-- refused until then, and how many reservations could not be read.
 local function lease(rule, row)
   local partition = rule.partition
   local place, name = nextCaller(rule, partition), keys[#keys - request.holders + row[4]]
@@ -188,9 +188,9 @@ local function lease(rule, row)
   local endings = partition.endings[place] or {}
   partition.endings[place] = endings
   local sequence, amount, endsAt = readReservation(name)
-  local retryUs = 0
+  local retryUs, isClosed = 0, false
   if not sequence or sequence < row[5] then
-    amount, endsAt, retryUs = renew(rule, place, endings, row, amount or 0, endsAt)
+    amount, endsAt, retryUs, isClosed = renew(rule, place, endings, row, amount or 0, endsAt)
     call('SET', name, pack('<ddd', row[5], amount, endsAt), 'PX', RESERVATION_MS)
     changeAmended(rule, place)
   elseif sequence > row[5] then
@@ -204,6 +204,6 @@ local function lease(rule, row)
     n = n + 2
   end
   local lastsUs = amount == 0 and 0 or max(0, min(LEASE_US, floor((endsAt - now) * (1 - CLOCK_MARGIN))))
-  reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4] = amount, lastsUs, retryUs, ignored
-  n, ignored = n + 4, 0
+  reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4], reply[n + 5] = amount, lastsUs, retryUs, isClosed and 1 or 0, ignored
+  n, ignored = n + 5, 0
 end

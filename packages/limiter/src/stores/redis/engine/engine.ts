@@ -1,6 +1,16 @@
 import type { LuaAlgorithm } from '../../../algorithms/algorithm.ts'
 import { luaAlgorithms } from '../../../algorithms/lua/lua-algorithms.ts'
-import { CHUNK_US, CLOCK_MARGIN, LEASE_US, LEAST_SHARE, RECLAIM_US, SHARE, SOON_US } from '../../leases/lease-terms.ts'
+import {
+  CHUNK_US,
+  CLOCK_MARGIN,
+  LEASE_US,
+  LEAST_SHARE,
+  RECLAIM_US,
+  SHARE,
+  SHARE_OF_ROOM,
+  SOON_US,
+  TURN_US,
+} from '../../leases/lease-terms.ts'
 import { FAN_OUT, HIGHEST_LEVEL } from '../layout.ts'
 import { KEPT_US, MOST_VERSIONS } from '../rule-versions.ts'
 import { type Script, scriptOf } from '../script/evaluate-script.ts'
@@ -42,8 +52,9 @@ function sourceOf(own: readonly LuaAlgorithm[]): string {
 
 const HEAD = `
 local FAN_OUT, HIGHEST_LEVEL, KEPT_US, MOST_VERSIONS = ${FAN_OUT}, ${HIGHEST_LEVEL}, ${KEPT_US}, ${MOST_VERSIONS}
-local LEASE_US, RECLAIM_US, CLOCK_MARGIN, SHARE = ${LEASE_US}, ${RECLAIM_US}, ${CLOCK_MARGIN}, ${SHARE}
-local LEAST_SHARE, CHUNK_US, SOON_US = ${LEAST_SHARE}, ${CHUNK_US}, ${SOON_US}
+local LEASE_US, RECLAIM_US, CLOCK_MARGIN = ${LEASE_US}, ${RECLAIM_US}, ${CLOCK_MARGIN}
+local SHARE, SHARE_OF_ROOM = ${SHARE}, ${SHARE_OF_ROOM}
+local LEAST_SHARE, CHUNK_US, SOON_US, TURN_US = ${LEAST_SHARE}, ${CHUNK_US}, ${SOON_US}, ${TURN_US}
 local REMAINING, RESETS = ${REMAINING}, ${RESETS}
 -- Redis 7.0 has these names only while a function runs, not while its library loads, so the first run binds them.
 local floor, ceil, max, min, huge

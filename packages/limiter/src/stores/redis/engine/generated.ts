@@ -182,8 +182,8 @@ end
 
 -- Reports permits that a holder has used, and reserves others. The row has which of the last keys is that of the holder, the number
 -- of the request, how many permits it keeps and wants, and then of those used how many and how long ago. Replies with what is left
--- of each level and when all is back; and how many permits are held, for how long, when to ask again, and how many
--- reservations could not be read.
+-- of each level and when all is back; and how many permits are held, for how long, when to ask again, whether calls are
+-- refused until then, and how many reservations could not be read.
 local function lease(rule, row)
   local partition = rule.partition
   local place, name = nextCaller(rule, partition), keys[#keys - request.holders + row[4]]
@@ -191,9 +191,9 @@ local function lease(rule, row)
   local endings = partition.endings[place] or {}
   partition.endings[place] = endings
   local sequence, amount, endsAt = readReservation(name)
-  local retryUs = 0
+  local retryUs, isClosed = 0, false
   if not sequence or sequence < row[5] then
-    amount, endsAt, retryUs = renew(rule, place, endings, row, amount or 0, endsAt)
+    amount, endsAt, retryUs, isClosed = renew(rule, place, endings, row, amount or 0, endsAt)
     call('SET', name, pack('<ddd', row[5], amount, endsAt), 'PX', RESERVATION_MS)
     changeAmended(rule, place)
   elseif sequence > row[5] then
@@ -207,8 +207,8 @@ local function lease(rule, row)
     n = n + 2
   end
   local lastsUs = amount == 0 and 0 or max(0, min(LEASE_US, floor((endsAt - now) * (1 - CLOCK_MARGIN))))
-  reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4] = amount, lastsUs, retryUs, ignored
-  n, ignored = n + 4, 0
+  reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4], reply[n + 5] = amount, lastsUs, retryUs, isClosed and 1 or 0, ignored
+  n, ignored = n + 5, 0
 end
 `
 
@@ -672,32 +672,42 @@ local function endOf(rule, place)
   return endsAt
 end
 
--- How many more permits a holder gets; or, if there are too few, after how long it can get some.
+-- How long a holder waits for others, if all of them wait: some less and some longer, so that they do not ask all at once.
+local function turnUs(chunk, holders, perUs, sequence)
+  return floor(sequence * GOLDEN % 1 * max((holders - 1) * chunk / perUs, holders * TURN_US))
+end
+
+-- How many more permits a holder gets; or, if there are too few, after how long it can get some, and whether calls are refused until
+-- then.
 local function grant(rule, place, sequence, taken, kept, wanted, holders, endsAt)
-  local granted, waitUs = endsAt > now and wanted or 0, 0
+  local granted, retryUs, isClosed = endsAt > now and wanted or 0, 0, false
   for l, level in ipairs(rule.levels) do
     local moves, state = rule.moves[l], rule.states[l][place]
     local perUs = moves.perUs and moves.perUs(level) or 0
-    local share = floor((level.most or moves.remaining(level, blank(level.slots), now)) * SHARE / holders)
-    local most = share < LEAST_SHARE and 0 or min(granted, share - kept)
+    local least = floor((level.most or moves.remaining(level, blank(level.slots), now)) * SHARE / holders)
+    local room = moves.remaining(level, state, now) - taken
+    local most = least < LEAST_SHARE and 0 or min(granted, max(least, floor(room * SHARE_OF_ROOM / holders)) - kept)
     local chunk = min(most, max(LEAST_SHARE, ceil(perUs * min(CHUNK_US, (level.reportUs or 0) / 2))))
-    local part = floor((moves.remaining(level, state, now) - taken) / (2 * holders))
+    local part = floor(room / (2 * holders))
     if part < chunk then
       local wait = moves.delay(level, state, now, taken + chunk)
-      -- soon there is more, and a few permits at a time save nothing
-      if wait == 0 then part = chunk elseif wait <= SOON_US then part = 0 end
-      if wait > 0 then
-        local turn = wait <= SOON_US and floor(sequence * GOLDEN % 1 * (holders - 1) * chunk / perUs) or 0
-        waitUs = max(waitUs, wait + turn)
+      if wait == 0 then
+        part = chunk
+      elseif wait <= SOON_US then
+        -- soon there is more, and a few permits at a time save nothing
+        part, isClosed, retryUs = 0, true, max(retryUs, wait + turnUs(chunk, holders, perUs, sequence))
+      else
+        retryUs = max(retryUs, wait)
       end
     end
     granted = max(0, min(most, part))
   end
-  if granted >= LEAST_SHARE then return granted, 0 end
-  return 0, wanted == 0 and 0 or min(waitUs, LEASE_US)
+  if granted >= LEAST_SHARE or wanted == 0 then return granted, 0, false end
+  return 0, min(retryUs, LEASE_US), isClosed
 end
 
--- Counts what a holder reports, and renews what it holds; returns how much that is, until when, and when to ask again.
+-- Counts what a holder reports, and renews what it holds; returns how much that is, until when, when to ask again, and
+-- whether calls are refused until then.
 local function renew(rule, place, endings, row, before, endedAt)
   local sequence, left = row[5], before
   if endedAt then release(endings, endedAt, before) end
@@ -709,9 +719,9 @@ local function renew(rule, place, endings, row, before, endedAt)
   local kept = min(row[6], left)
   local held, _, holders = heldIn(endings)
   local endsAt = endOf(rule, place)
-  local granted, retryUs = grant(rule, place, sequence, held + kept, kept, row[7], holders + 1, endsAt)
+  local granted, retryUs, isClosed = grant(rule, place, sequence, held + kept, kept, row[7], holders + 1, endsAt)
   reserve(endings, endsAt, kept + granted)
-  return kept + granted, endsAt, retryUs
+  return kept + granted, endsAt, retryUs, isClosed
 end
 `
 
