@@ -2,16 +2,19 @@
 // npm run simulate -- recovery [--processes 10,100,300,1000] [--seeds N] [--loss 0.02] [--latency MS] [--real N]
 // How long a fleet needs to come back to its store, and what that costs the store: with the code of production on virtual
 // time; with --real, N limiters in three processes on a real Redis.
+// npm run simulate -- leases [--seeds N] [--small] [--write]
+// Fleets that hold permits in advance: calls over the limit, the part of it that is used, requests to the store; writes docs/scale.md.
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { simulateScale } from './leases.mjs'
 import { MOST_BUSY_MS, markOf } from './marks.mjs'
 import { realRecovery } from './real-recovery.mjs'
 import { simulateRecovery } from './recovery.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const usage =
-  'usage: npm run simulate -- recovery [--processes N,N,…] [--seeds N] [--loss 0…0.2] [--latency MS] [--real N]'
+const usage = `usage: npm run simulate -- recovery [--processes N,N,…] [--seeds N] [--loss 0…0.2] [--latency MS] [--real N]
+       npm run simulate -- leases [--seeds N] [--small] [--write]`
 
 function fail(message, code) {
   console.error(message)
@@ -20,11 +23,17 @@ function fail(message, code) {
 
 function readArguments() {
   const option = { type: 'string' }
-  const options = { processes: option, seeds: option, loss: option, latency: option, real: option }
+  const options = { processes: option, seeds: option, loss: option, latency: option, real: option, small: { type: 'boolean' }, write: { type: 'boolean' }, help: { type: 'boolean' } }
   try {
     const { values, positionals } = parseArgs({ options, allowPositionals: true })
-    if (positionals.length !== 1 || positionals[0] !== 'recovery') fail(usage, 2)
-    const { processes = '3,10,100,300,1000', seeds = '5', loss = '0', latency = '2', real } = values
+    if (values.help) {
+      console.log(usage)
+      process.exit(0)
+    }
+    const [topic] = positionals
+    if (positionals.length !== 1 || !['recovery', 'leases'].includes(topic)) fail(usage, 2)
+    if (values.write && values.small) fail(`--write takes all cases, without --small; ${usage}`, 2)
+    const { processes = '3,10,100,300,1000', seeds = topic === 'leases' ? '200' : '5', loss = '0', latency = '2', real } = values
     const sizes = processes.split(',').map(Number)
     const isWhole = (number, most) => Number.isInteger(number) && number >= 1 && number <= most
     if (!sizes.every(size => isWhole(size, 5000))) fail(`--processes must be whole numbers from 1 to 5000; ${usage}`, 2)
@@ -32,13 +41,13 @@ function readArguments() {
     if (!(Number(loss) >= 0 && Number(loss) <= 0.2)) fail(`--loss must be a number from 0 to 0.2; ${usage}`, 2)
     if (!(Number(latency) > 0 && Number(latency) <= 50)) fail(`--latency must be from 0 to 50; ${usage}`, 2)
     if (real !== undefined && !isWhole(Number(real), 1000)) fail(`--real must be from 1 to 1000; ${usage}`, 2)
-    return { sizes, seeds: Number(seeds), loss: Number(loss), latencyMs: Number(latency), real: real && Number(real) }
+    return { topic, small: values.small, write: values.write, sizes, seeds: Number(seeds), loss: Number(loss), latencyMs: Number(latency), real: real && Number(real) }
   } catch (error) {
     return fail(`${error.message}; ${usage}`, 2)
   }
 }
 
-const { sizes, seeds, loss, latencyMs, real } = readArguments()
+const { topic, small, write, sizes, seeds, loss, latencyMs, real } = readArguments()
 const tsc = spawnSync(process.execPath, [`${root}node_modules/typescript/bin/tsc`, '-b'], {
   cwd: root,
   stdio: 'inherit',
@@ -52,7 +61,9 @@ function report(name, backMs, mark, rest) {
   console.log(`${name}: back within ${Math.round(backMs)} ms (mark ${mark} ms${isMissed ? ', missed' : ''}), ${rest}`)
 }
 
-if (real) {
+if (topic === 'leases') {
+  missed = await simulateScale({ seeds, small, write, root })
+} else if (real) {
   const { backMs, spreadMs, redisMs, lateMs } = await realRecovery({ limiters: real })
   const rest = `${Math.round(spreadMs)} ms from the first to the last, ${Math.round(redisMs)} ms of Redis for scripts`
   report(

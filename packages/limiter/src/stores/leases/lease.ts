@@ -6,7 +6,7 @@ import { UseLog } from './use-log.ts'
 
 /** Permits are wanted for so long ahead; for less if the limit is nearly reached, since others need them, too. */
 const AHEAD_US = 250_000
-const AHEAD_WHEN_SCARCE_US = 30_000
+const AHEAD_WHEN_SCARCE_US = 26_000
 /** The limit is nearly reached if less than this part of it is left. */
 const SCARCE = 0.25
 /** Permits that were not used for so long are given back. */
@@ -16,7 +16,7 @@ const AVERAGED_US = 300_000
 /** The highest rate is remembered for about so long: a key whose limit was reached is not used for a while. */
 const PEAK_US = 2_000_000
 /** More permits are asked for when this part of the last grant is left. */
-const LOW = 0.35
+const LOW = 0.3
 /** How often a process asks again that got nothing, or no answer. */
 const ASK_AGAIN_US = 25_000
 /** A process that got no permits does not ask again sooner than this. */

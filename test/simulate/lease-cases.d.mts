@@ -1,0 +1,1 @@
+export function randomFleet(seed: number): object
