@@ -22,7 +22,7 @@ const { chosen, write, fault, lease } = readArguments(usage, shapes, values => {
   if (values.lease && !['auto', 'off'].includes(values.lease)) mistake('--lease must be auto or off')
   const all = values.short ? shortCases : cases
   const isNamed = all.some(({ kind }) => kind === values.only)
-  const isChosen = ({ kind, limit }) => isNamed ? kind === values.only : `${kind} ${limit.text}`.includes(values.only)
+  const isChosen = ({ kind, limit }) => (isNamed ? kind === values.only : `${kind} ${limit.text}`.includes(values.only))
   const chosen = values.only ? all.filter(isChosen) : all
   if (chosen.length === 0) mistake(`there is no case of "${values.only}"`)
   if (values.write && (values.short || values.only || values.fault)) mistake('--write takes all cases')

@@ -14,7 +14,13 @@ export const fleets = [
 ]
 
 /** A fleet of a thousand gateways, in the algorithm that costs the store least. */
-export const largest = { processes: 1000, limit: 1_000_000, seconds: 3, algorithm: 'token-bucket', loads: [0.5, 0.95, 1.5] }
+export const largest = {
+  processes: 1000,
+  limit: 1_000_000,
+  seconds: 3,
+  algorithm: 'token-bucket',
+  loads: [0.5, 0.95, 1.5],
+}
 
 /** Many keys, of which some are busy: the n-th is called in proportion to 1/n. */
 export const manyKeys = [

@@ -20,8 +20,18 @@ export async function simulateLeases({ LeaseBook, LeasingStore, DenyCache, share
   const random = seededRandom(seed)
   const store = new LeasingStore()
   const began = store.now
-  const meters = [algorithms.find(({ name }) => name === algorithm).meter({ count: limit, periodMs: 1000 }, burstOf(algorithm, limit))]
-  const counter = store.createCounter({ id: 'rule', meters, algorithm, enforced: true, lease: isLeased ? 'auto' : 'off' })
+  const meters = [
+    algorithms
+      .find(({ name }) => name === algorithm)
+      .meter({ count: limit, periodMs: 1000 }, burstOf(algorithm, limit)),
+  ]
+  const counter = store.createCounter({
+    id: 'rule',
+    meters,
+    algorithm,
+    enforced: true,
+    lease: isLeased ? 'auto' : 'off',
+  })
   const names = Array.from({ length: keys }, (_, i) => `key-${i}`)
   const pickKey = zipf(keys, skew, random)
   /** Calls that passed: when, by the clock of the store, as an interval. */
@@ -51,7 +61,9 @@ export async function simulateLeases({ LeaseBook, LeasingStore, DenyCache, share
           tick()
           const answer = run()
           // the reply is lost if the connection breaks meanwhile
-          time.after(travel(), () => (isAlive ? time.now < cutUntil ? reject(new Error('lost')) : resolve(answer) : undefined))
+          time.after(travel(), () =>
+            isAlive ? (time.now < cutUntil ? reject(new Error('lost')) : resolve(answer)) : undefined,
+          )
         }
         if (isCut) time.after(400, () => reject(new Error('away')))
         time.after(travel(), arrive)
@@ -135,7 +147,10 @@ export async function simulateLeases({ LeaseBook, LeasingStore, DenyCache, share
     over = Math.max(over, exceeded(moments, algorithm, limit))
     used += moments.length / 2
   }
-  const possible = keys === 1 ? Math.min(load, 1) * limit * seconds + (algorithm === 'token-bucket' && load > 1 ? limit : 0) : undefined
+  const possible =
+    keys === 1
+      ? Math.min(load, 1) * limit * seconds + (algorithm === 'token-bucket' && load > 1 ? limit : 0)
+      : undefined
   return {
     over,
     used: possible && used / Math.min(possible, totals.calls),
@@ -160,7 +175,10 @@ function zipf(keys, skew, random) {
   if (keys === 1) return () => 0
   const sums = []
   let sum = 0
-  for (let i = 1; i <= keys; i++) sums.push((sum += i ** -skew))
+  for (let i = 1; i <= keys; i++) {
+    sum += i ** -skew
+    sums.push(sum)
+  }
   return () => {
     const at = random() * sum
     let [low, high] = [0, keys - 1]
@@ -201,7 +219,12 @@ export function exceeded(moments, algorithm, limit) {
 
 /** The same for a bucket: in each interval no more than the burst and what was refilled. */
 function bucketExcess(calls, limit) {
-  const events = calls.flatMap(([start, end]) => [[start, 0], [end, 1]]).sort((a, b) => a[0] - b[0] || a[1] - b[1])
+  const events = calls
+    .flatMap(([start, end]) => [
+      [start, 0],
+      [end, 1],
+    ])
+    .sort((a, b) => a[0] - b[0] || a[1] - b[1])
   let [worst, started, ended, least] = [0, 0, 0, Number.POSITIVE_INFINITY]
   for (const [at, isEnd] of events) {
     const refilled = (at * limit) / 1000

@@ -1,5 +1,5 @@
 // npm run simulate -- leases: fleets that lease permits, in virtual time; --write makes docs/scale.md of it.
-import { fleets, largest, LOADS, ALGORITHMS, manyKeys, marks, randomFleet } from './lease-cases.mjs'
+import { ALGORITHMS, fleets, LOADS, largest, manyKeys, marks, randomFleet } from './lease-cases.mjs'
 import { simulateLeases } from './lease-fleet.mjs'
 import { writeScalePage } from './scale-page.mjs'
 
@@ -7,9 +7,13 @@ const DIST = '../../packages/limiter/dist/'
 
 async function parts() {
   const [book, store, denials, charge, list] = await Promise.all(
-    ['stores/leases/lease-book.js', 'testing/stores/leasing-store.js', 'stores/failover/deny-cache.js', 'stores/shared-charge.js', 'algorithms/index.js'].map(
-      path => import(DIST + path),
-    ),
+    [
+      'stores/leases/lease-book.js',
+      'testing/stores/leasing-store.js',
+      'stores/failover/deny-cache.js',
+      'stores/shared-charge.js',
+      'algorithms/index.js',
+    ].map(path => import(DIST + path)),
   )
   return { ...book, ...store, ...denials, ...charge, ...list }
 }
@@ -33,12 +37,14 @@ export async function simulateScale({ seeds, write, small, root }) {
   }
   const ofFleets = []
   for (const fleet of small ? fleets.slice(0, 3) : fleets) {
-    for (const algorithm of ALGORITHMS) for (const load of LOADS) ofFleets.push(await run({ ...fleet, algorithm, load }))
+    for (const algorithm of ALGORITHMS)
+      for (const load of LOADS) ofFleets.push(await run({ ...fleet, algorithm, load }))
   }
   const ofLargest = []
   for (const load of small ? [] : largest.loads) ofLargest.push(await run({ ...largest, load }))
   const ofKeys = []
-  for (const one of small ? manyKeys.slice(0, 1) : manyKeys) ofKeys.push(await run({ algorithm: 'token-bucket', ...one }))
+  for (const one of small ? manyKeys.slice(0, 1) : manyKeys)
+    ofKeys.push(await run({ algorithm: 'token-bucket', ...one }))
   const faults = { seeds, over: 0, calls: 0 }
   for (let seed = 1; seed <= seeds; seed++) {
     const one = randomFleet(seed)
@@ -61,11 +67,13 @@ function missedOf(ofFleets, ofLargest, faults) {
   for (const one of all) if (one.over > 0) missed.push(`${one.over} over: ${line(one, one)}`)
   if (faults.over > 0) missed.push(`${faults.over} over with faults`)
   for (const one of all) {
-    if (one.load > 1 && one.used < marks.used) missed.push(`${percent(one.used)} used (mark ${percent(marks.used)}): ${line(one, one)}`)
+    if (one.load > 1 && one.used < marks.used)
+      missed.push(`${percent(one.used)} used (mark ${percent(marks.used)}): ${line(one, one)}`)
     if (one.processes === 5 && one.limit === 10_000 && one.asked > marks.askedBy5) {
       missed.push(`${one.asked.toFixed(4)} requests a call (mark ${marks.askedBy5}): ${line(one, one)}`)
     }
-    if (one.processes === largest.processes && one.busyMs > 1000) missed.push(`more than one Redis carries: ${line(one, one)}`)
+    if (one.processes === largest.processes && one.busyMs > 1000)
+      missed.push(`more than one Redis carries: ${line(one, one)}`)
   }
   return missed
 }

@@ -29,7 +29,9 @@ export function drawLines({ title, x, y, lines, ticksX }) {
   const parts = [
     `<text class="title" x="${LEFT}" y="22">${escaped(title)}</text>`,
     `<path class="axis" d="M${LEFT},${TOP}V${HEIGHT - BOTTOM}H${WIDTH - RIGHT}"/>`,
-    ...ticks.map(([at, text]) => `<text x="${toX(at)}" y="${HEIGHT - BOTTOM + 18}" text-anchor="middle">${text}</text>`),
+    ...ticks.map(
+      ([at, text]) => `<text x="${toX(at)}" y="${HEIGHT - BOTTOM + 18}" text-anchor="middle">${text}</text>`,
+    ),
     ...[0, 0.25, 0.5, 0.75, 1].map(part => {
       const value = (maxY / 1.1) * part
       return `<text x="${LEFT - 8}" y="${toY(value) + 4}" text-anchor="end">${value.toFixed(3)}</text>`
@@ -38,9 +40,12 @@ export function drawLines({ title, x, y, lines, ticksX }) {
     `<text x="14" y="${(TOP + HEIGHT - BOTTOM) / 2}" text-anchor="middle" transform="rotate(-90 14 ${(TOP + HEIGHT - BOTTOM) / 2})">${escaped(y)}</text>`,
   ]
   lines.forEach(({ name, points: own }, i) => {
-    const path = own.map(([at, value], n) => `${n === 0 ? 'M' : 'L'}${toX(at).toFixed(1)},${toY(value).toFixed(1)}`).join('')
+    const path = own
+      .map(([at, value], n) => `${n === 0 ? 'M' : 'L'}${toX(at).toFixed(1)},${toY(value).toFixed(1)}`)
+      .join('')
     parts.push(`<path class="line s${i % 4}" style="fill:none" d="${path}"/>`)
-    for (const [at, value] of own) parts.push(`<circle class="s${i % 4}" cx="${toX(at).toFixed(1)}" cy="${toY(value).toFixed(1)}" r="3"/>`)
+    for (const [at, value] of own)
+      parts.push(`<circle class="s${i % 4}" cx="${toX(at).toFixed(1)}" cy="${toY(value).toFixed(1)}" r="3"/>`)
     parts.push(`<rect class="s${i % 4}" x="${WIDTH - RIGHT + 14}" y="${TOP + i * 22}" width="12" height="12"/>`)
     parts.push(`<text x="${WIDTH - RIGHT + 32}" y="${TOP + i * 22 + 11}">${escaped(name)}</text>`)
   })

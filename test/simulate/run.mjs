@@ -23,7 +23,16 @@ function fail(message, code) {
 
 function readArguments() {
   const option = { type: 'string' }
-  const options = { processes: option, seeds: option, loss: option, latency: option, real: option, small: { type: 'boolean' }, write: { type: 'boolean' }, help: { type: 'boolean' } }
+  const options = {
+    processes: option,
+    seeds: option,
+    loss: option,
+    latency: option,
+    real: option,
+    small: { type: 'boolean' },
+    write: { type: 'boolean' },
+    help: { type: 'boolean' },
+  }
   try {
     const { values, positionals } = parseArgs({ options, allowPositionals: true })
     if (values.help) {
@@ -33,7 +42,13 @@ function readArguments() {
     const [topic] = positionals
     if (positionals.length !== 1 || !['recovery', 'leases'].includes(topic)) fail(usage, 2)
     if (values.write && values.small) fail(`--write takes all cases, without --small; ${usage}`, 2)
-    const { processes = '3,10,100,300,1000', seeds = topic === 'leases' ? '200' : '5', loss = '0', latency = '2', real } = values
+    const {
+      processes = '3,10,100,300,1000',
+      seeds = topic === 'leases' ? '200' : '5',
+      loss = '0',
+      latency = '2',
+      real,
+    } = values
     const sizes = processes.split(',').map(Number)
     const isWhole = (number, most) => Number.isInteger(number) && number >= 1 && number <= most
     if (!sizes.every(size => isWhole(size, 5000))) fail(`--processes must be whole numbers from 1 to 5000; ${usage}`, 2)
@@ -41,7 +56,16 @@ function readArguments() {
     if (!(Number(loss) >= 0 && Number(loss) <= 0.2)) fail(`--loss must be a number from 0 to 0.2; ${usage}`, 2)
     if (!(Number(latency) > 0 && Number(latency) <= 50)) fail(`--latency must be from 0 to 50; ${usage}`, 2)
     if (real !== undefined && !isWhole(Number(real), 1000)) fail(`--real must be from 1 to 1000; ${usage}`, 2)
-    return { topic, small: values.small, write: values.write, sizes, seeds: Number(seeds), loss: Number(loss), latencyMs: Number(latency), real: real && Number(real) }
+    return {
+      topic,
+      small: values.small,
+      write: values.write,
+      sizes,
+      seeds: Number(seeds),
+      loss: Number(loss),
+      latencyMs: Number(latency),
+      real: real && Number(real),
+    }
   } catch (error) {
     return fail(`${error.message}; ${usage}`, 2)
   }

@@ -6,7 +6,8 @@ import { drawLines } from './plot.mjs'
 const percent = number => `${(number * 100).toFixed(1)} %`
 
 function table(rows) {
-  const head = '| processes | limit | algorithm | load | calls over | limit used | requests a call | requests a second | of one Redis |\n|--:|--:|---|--:|--:|--:|--:|--:|--:|'
+  const head =
+    '| processes | limit | algorithm | load | calls over | limit used | requests a call | requests a second | of one Redis |\n|--:|--:|---|--:|--:|--:|--:|--:|--:|'
   const lines = rows.map(({ processes, limit, algorithm, load, over, used, asked, perSecond, busyMs }) => {
     return `| ${processes} | ${limit.toLocaleString('en')}/s | ${algorithm} | ${load} | ${over} | ${percent(used)} | ${asked.toFixed(4)} | ${Math.round(perSecond).toLocaleString('en')} | ${percent(busyMs / 1000)} |`
   })
@@ -14,7 +15,8 @@ function table(rows) {
 }
 
 function keysTable(rows) {
-  const head = '| processes | keys | calls a second | calls over | requests a call | of one Redis |\n|--:|--:|--:|--:|--:|--:|'
+  const head =
+    '| processes | keys | calls a second | calls over | requests a call | of one Redis |\n|--:|--:|--:|--:|--:|--:|'
   const lines = rows.map(({ processes, keys, calls, seconds, over, asked, busyMs }) => {
     return `| ${processes} | ${keys.toLocaleString('en')} | ${Math.round(calls / seconds).toLocaleString('en')} | ${over} | ${asked.toFixed(4)} | ${percent(busyMs / 1000)} |`
   })
@@ -24,17 +26,40 @@ function keysTable(rows) {
 function plots(root, ofFleets) {
   const of5 = ofFleets.filter(({ processes, limit }) => processes === 5 && limit === 10_000)
   const algorithms = [...new Set(of5.map(({ algorithm }) => algorithm))]
-  const lines = read => algorithms.map(name => ({ name, points: of5.filter(({ algorithm }) => algorithm === name).map(one => [one.load, read(one)]) }))
+  const lines = read =>
+    algorithms.map(name => ({
+      name,
+      points: of5.filter(({ algorithm }) => algorithm === name).map(one => [one.load, read(one)]),
+    }))
   writeFileSync(
     `${root}docs/images/scale-requests.svg`,
-    drawLines({ title: 'Requests to the store for each call: 5 processes, 10,000/s', x: 'load, as a multiple of the limit', y: 'requests a call', lines: lines(({ asked }) => asked) }),
+    drawLines({
+      title: 'Requests to the store for each call: 5 processes, 10,000/s',
+      x: 'load, as a multiple of the limit',
+      y: 'requests a call',
+      lines: lines(({ asked }) => asked),
+    }),
   )
   const bucket = ofFleets.filter(({ algorithm, limit }) => algorithm === 'token-bucket' && limit >= 10_000)
   const loads = [...new Set(bucket.map(({ load }) => load))]
-  const bySize = loads.map(load => ({ name: `load ${load}`, points: bucket.filter(one => one.load === load).map(one => [Math.log10(one.processes), one.asked]) }))
+  const bySize = loads.map(load => ({
+    name: `load ${load}`,
+    points: bucket.filter(one => one.load === load).map(one => [Math.log10(one.processes), one.asked]),
+  }))
   writeFileSync(
     `${root}docs/images/scale-fleets.svg`,
-    drawLines({ title: 'Requests to the store for each call, token bucket', x: 'processes', y: 'requests a call', lines: bySize, ticksX: [[0, '1'], [Math.log10(5), '5'], [Math.log10(20), '20'], [2, '100']] }),
+    drawLines({
+      title: 'Requests to the store for each call, token bucket',
+      x: 'processes',
+      y: 'requests a call',
+      lines: bySize,
+      ticksX: [
+        [0, '1'],
+        [Math.log10(5), '5'],
+        [Math.log10(20), '20'],
+        [2, '100'],
+      ],
+    }),
   )
 }
 

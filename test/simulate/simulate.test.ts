@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { Recovery } from '../../packages/limiter/src/stores/failover/recovery.ts'
-import { Fleet } from '../../packages/limiter/src/stores/membership/fleet.ts'
 import { algorithms } from '../../packages/limiter/src/algorithms/index.ts'
 import { DenyCache } from '../../packages/limiter/src/stores/failover/deny-cache.ts'
+import { Recovery } from '../../packages/limiter/src/stores/failover/recovery.ts'
 import { LeaseBook } from '../../packages/limiter/src/stores/leases/lease-book.ts'
+import { Fleet } from '../../packages/limiter/src/stores/membership/fleet.ts'
 import { sharedCharge } from '../../packages/limiter/src/stores/shared-charge.ts'
 import { LeasingStore } from '../../packages/limiter/src/testing/stores/leasing-store.ts'
 import { randomFleet } from './lease-cases.mjs'
@@ -61,12 +61,22 @@ describe('a simulated fleet that holds permits in advance', { timeout: 60_000 },
     ['token-bucket', 1.5],
     ['sliding-window', 0.95],
     ['fixed-window', 1.5],
-  ])('five simulated processes with a %s and a load of %d ask the store for 3 % of the calls at most', async (algorithm, load) => {
-    const run = await simulateLeases(leaseParts, { algorithm, load, limit: 10_000, processes: 5, seconds: 3, seed: 1 })
-    expect(run.over).toBe(0)
-    expect(run.asked).toBeLessThanOrEqual(0.03)
-    expect(run.used).toBeGreaterThan(0.97)
-  })
+  ])(
+    'five simulated processes with a %s and a load of %d ask the store for 3 % of the calls at most',
+    async (algorithm, load) => {
+      const run = await simulateLeases(leaseParts, {
+        algorithm,
+        load,
+        limit: 10_000,
+        processes: 5,
+        seconds: 3,
+        seed: 1,
+      })
+      expect(run.over).toBe(0)
+      expect(run.asked).toBeLessThanOrEqual(0.03)
+      expect(run.used).toBeGreaterThan(0.97)
+    },
+  )
 
   test('simulated fleets with lost and repeated messages, partitions and crashes are never over their limits', async () => {
     const first = Math.floor(Math.random() * 1e6)

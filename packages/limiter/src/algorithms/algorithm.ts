@@ -173,4 +173,3 @@ export class InvalidLimitError extends Error {
     this.field = field
   }
 }
-

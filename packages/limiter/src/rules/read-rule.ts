@@ -75,7 +75,16 @@ function unusedOptions(options: Readonly<Record<string, unknown>>, { hasStore }:
 /** Only its id matters: no rule with this id is in force. */
 function ruleThatIsOff(id: string, { name }: Algorithm): Rule {
   const rest = { match: {}, by: [], options: {}, limits: [], queue: { size: 1 } } as const
-  return { id, enabled: false, algorithm: name, ...rest, count: 'local', whenFull: 'refuse', whenStoreDown: 'share', lease: 'auto' }
+  return {
+    id,
+    enabled: false,
+    algorithm: name,
+    ...rest,
+    count: 'local',
+    whenFull: 'refuse',
+    whenStoreDown: 'share',
+    lease: 'auto',
+  }
 }
 
 /** The message for an option that this algorithm does not have: it may belong to another one. */

@@ -23,7 +23,11 @@ async function start(
   closing.push(() => redis.close())
   const limiters: Limiter[] = []
   for (let i = 0; i < processes; i++) {
-    const limiter = await createLimiter({ store: { redis: `redis://${redis.authority}`, timeout: '2s' }, rules, ...more })
+    const limiter = await createLimiter({
+      store: { redis: `redis://${redis.authority}`, timeout: '2s' },
+      rules,
+      ...more,
+    })
     closing.push(() => limiter.close())
     limiters.push(limiter)
   }
@@ -108,7 +112,8 @@ describe('permits of a busy caller that processes hold in advance', () => {
     expect(leasesOf(limiters[0]!).permits).toBeGreaterThan(0)
     const limit = before + 50
     const taken = Promise.all(limiters.map(limiter => once(limiter.events, 'rules')))
-    for (const change of changes) change({ text: JSON.stringify({ rules: [{ ...rule, limit: `${limit}/h` }] }), version: '2' })
+    for (const change of changes)
+      change({ text: JSON.stringify({ rules: [{ ...rule, limit: `${limit}/h` }] }), version: '2' })
     await taken
     const after = await hammer(limiters, within(500))
     expect(after).toBeLessThanOrEqual(50)
@@ -144,7 +149,10 @@ describe('permits of a busy caller that processes hold in advance', () => {
   })
 
   it('are ignored, and reported, if another program has written to them', async () => {
-    const { redis, limiters } = await start([{ id: 'each', by: 'account', limit: '5000/h', algorithm: 'fixed-window' }], 1)
+    const { redis, limiters } = await start(
+      [{ id: 'each', by: 'account', limit: '5000/h', algorithm: 'fixed-window' }],
+      1,
+    )
     const warnings: string[] = []
     const listen = (warning: Error & { code?: string }) => warnings.push(warning.code ?? '')
     process.on('warning', listen)
@@ -153,7 +161,7 @@ describe('permits of a busy caller that processes hold in advance', () => {
       const holders = (await redis.client.keys('diana:d6*')).filter(name => /\d:/.test(name.split('}')[1] ?? ''))
       expect(holders.length).toBeGreaterThan(0)
       const huge = Buffer.alloc(24)
-      ;[1e300, 1e12, Number.MAX_VALUE].forEach((number, i) => huge.writeDoubleLE(number, i * 8))
+      for (const [i, number] of [1e300, 1e12, Number.MAX_VALUE].entries()) huge.writeDoubleLE(number, i * 8)
       for (const name of holders) await redis.client.set(name, huge)
       await hammer(limiters, within(100))
       for (const name of holders) await redis.client.set(name, 'garbage')

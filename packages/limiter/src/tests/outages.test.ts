@@ -9,7 +9,10 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
 })
 
-async function start(limit: string | readonly string[], { processes = 1, timeout = '50ms', lease = 'auto' as 'auto' | 'off' } = {}) {
+async function start(
+  limit: string | readonly string[],
+  { processes = 1, timeout = '50ms', lease = 'auto' as 'auto' | 'off' } = {},
+) {
   const redis = await startRedis()
   closing.push(() => redis.close())
   const limiters: Limiter[] = []

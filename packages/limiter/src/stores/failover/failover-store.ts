@@ -2,8 +2,8 @@ import { performance } from 'node:perf_hooks'
 import type { Part } from '../../algorithms/algorithm.ts'
 import { warnOnce } from '../../common/warn-once.ts'
 import type { Lease } from '../leases/lease.ts'
-import type { LeaseAnswer, LeaseRequest } from '../leases/lease-request.ts'
 import { LeaseBook } from '../leases/lease-book.ts'
+import type { LeaseAnswer, LeaseRequest } from '../leases/lease-request.ts'
 import { Fleet } from '../membership/fleet.ts'
 import { Heartbeat } from '../membership/heartbeat.ts'
 import type { MembershipRegistry } from '../membership/registry.ts'
@@ -393,7 +393,12 @@ export class FailoverStore {
   }
 
   /** Follows permits that were used in advance, as if the store had just decided their calls. */
-  #followLease({ counter, key, like }: Lease, used: number, remaining: readonly number[], resets: readonly number[]): void {
+  #followLease(
+    { counter, key, like }: Lease,
+    used: number,
+    remaining: readonly number[],
+    resets: readonly number[],
+  ): void {
     if (used === 0) return
     const charge = sharedCharge(counter, like.table, like.whenStoreDown)
     Object.assign(charge, { key, cost: used, remaining: [...remaining], resets: [...resets] })
@@ -403,7 +408,12 @@ export class FailoverStore {
   /** What is held here may be used to its end while the store is away: it counts as used from the beginning. */
   #keepLeases(): void {
     for (const { lease, cost } of this.#leases.unreported()) {
-      this.#followLease(lease, cost, lease.remaining, lease.remaining.map(() => 0))
+      this.#followLease(
+        lease,
+        cost,
+        lease.remaining,
+        lease.remaining.map(() => 0),
+      )
     }
   }
 

@@ -269,7 +269,10 @@ export class LeaseBook {
     this.#requests++
     try {
       const answer = await this.#options.request(request)
-      const used = Math.min(lease.held, request.used.reduce((sum, { amount }) => sum + amount, 0))
+      const used = Math.min(
+        lease.held,
+        request.used.reduce((sum, { amount }) => sum + amount, 0),
+      )
       const refunded = lease.answered(answer, this.#options.now())
       this.#options.onReport(lease, used, answer)
       if (refunded > 0) this.#options.onRefund(lease, refunded, answer.now)

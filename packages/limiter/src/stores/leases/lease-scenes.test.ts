@@ -27,7 +27,12 @@ async function simulate<T>(seed: number, play: () => Promise<T>): Promise<T> {
 
 type Event =
   | { readonly what: 'cut' | 'silent'; readonly at: number; readonly lastsMs: number }
-  | { readonly what: 'die' | 'stall' | 'reload'; readonly at: number; readonly member: number; readonly lastsMs: number }
+  | {
+      readonly what: 'die' | 'stall' | 'reload'
+      readonly at: number
+      readonly member: number
+      readonly lastsMs: number
+    }
 
 interface Scene {
   readonly seed: number
@@ -39,7 +44,13 @@ interface Scene {
 
 const RUNS_MS = 4000
 
-async function play({ seed, rule, everyMs, latencyMs, events }: Scene): Promise<{ by: number; used: number; leased: number }> {
+async function play({
+  seed,
+  rule,
+  everyMs,
+  latencyMs,
+  events,
+}: Scene): Promise<{ by: number; used: number; leased: number }> {
   return simulate(seed, async () => {
     const fleet = new SimulatedFleet(time, { ...rule, isLeased: true })
     const latency = (): number => 0.1 + Math.random() * latencyMs

@@ -32,10 +32,15 @@ export interface LeaseTerms {
 }
 
 /** Undefined if the permits of a rule cannot be leased, or are too few. */
-export function leaseTermsOf({ meters, lease }: { meters: readonly Meter[]; lease?: 'auto' | 'off' | undefined }):
-  | LeaseTerms
-  | undefined {
-  if (lease === 'off' || meters.some(({ reportUs, maxWaitUs }) => reportUs === undefined || maxWaitUs > 0)) return undefined
+export function leaseTermsOf({
+  meters,
+  lease,
+}: {
+  meters: readonly Meter[]
+  lease?: 'auto' | 'off' | undefined
+}): LeaseTerms | undefined {
+  if (lease === 'off' || meters.some(({ reportUs, maxWaitUs }) => reportUs === undefined || maxWaitUs > 0))
+    return undefined
   const capacity = Math.min(...meters.map(meter => capacityOf(meter)))
   if (shareOf(capacity, 1) < LEAST_SHARE) return undefined
   return { capacity, reportUs: Math.min(...meters.map(({ reportUs }) => reportUs!)) }

@@ -78,7 +78,13 @@ export class Lease {
   #remaining: readonly number[] = []
   #resetsAt: readonly number[] = []
 
-  constructor(counter: FleetCounter, key: string, like: Pick<SharedCharge, 'table' | 'whenStoreDown'>, perUs: number, now: number) {
+  constructor(
+    counter: FleetCounter,
+    key: string,
+    like: Pick<SharedCharge, 'table' | 'whenStoreDown'>,
+    perUs: number,
+    now: number,
+  ) {
     this.counter = counter
     this.key = key
     this.like = like

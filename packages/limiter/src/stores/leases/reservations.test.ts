@@ -10,7 +10,13 @@ import { LEASE_US } from './lease-terms.ts'
 const SECOND = 1_000_000
 const START = 1e15
 
-function counterOf(store: LeasingStore, algorithm: string, count: number, options: object = {}, periodMs = 1000): FleetCounter {
+function counterOf(
+  store: LeasingStore,
+  algorithm: string,
+  count: number,
+  options: object = {},
+  periodMs = 1000,
+): FleetCounter {
   const meters = [algorithms.find(({ name }) => name === algorithm)!.meter({ count, periodMs }, { ...options })]
   return store.createCounter({ id: algorithm, meters, algorithm, enforced: true })
 }
@@ -36,7 +42,10 @@ function excess(used: readonly { at: number; cost: number }[], kind: string, cou
         kind === 'fixed-window' ? Math.floor(at / SECOND) === Math.floor(first.at / SECOND) : at < first.at + SECOND
       if (kind !== 'token-bucket' && !isInside) break
       sum += cost
-      worst = Math.max(worst, sum - count - (kind === 'token-bucket' ? Math.ceil(((at - first.at) * count) / SECOND) : 0))
+      worst = Math.max(
+        worst,
+        sum - count - (kind === 'token-bucket' ? Math.ceil(((at - first.at) * count) / SECOND) : 0),
+      )
     }
   })
   return worst
@@ -48,9 +57,15 @@ describe('reservations of permits', () => {
     const counter = counterOf(store, 'token-bucket', 100, { burst: 100 })
     expect(take(store, counter)).toMatchObject({ allowed: true, left: 99 })
     const ask = { counter, key: 'k', kept: 0 }
-    expect(store.lease('a', { ...ask, sequence: 1, used: [], wanted: 50 })).toMatchObject({ amount: 24, remaining: [75] })
+    expect(store.lease('a', { ...ask, sequence: 1, used: [], wanted: 50 })).toMatchObject({
+      amount: 24,
+      remaining: [75],
+    })
     expect(take(store, counter)).toMatchObject({ allowed: true, left: 74 })
-    expect(store.lease('a', { ...ask, sequence: 2, used: uses(4), wanted: 0 })).toMatchObject({ amount: 0, remaining: [94] })
+    expect(store.lease('a', { ...ask, sequence: 2, used: uses(4), wanted: 0 })).toMatchObject({
+      amount: 0,
+      remaining: [94],
+    })
   })
 
   it('a repeated request gets the same answer and counts nothing again', () => {
@@ -105,41 +120,46 @@ describe('reservations of permits', () => {
     us: fc.constantFrom(0, 1, 500, 10_000, 50_000, 200_000, 700_000, 1_600_000),
   })
 
-  it.each(['token-bucket', 'sliding-window', 'sliding-log', 'fixed-window'])('%s: no order of calls, leases and crashes exceeds the limit', kind => {
-    const count = 200
-    fc.assert(
-      fc.property(fc.array(move, { minLength: 10, maxLength: 120 }), moves => {
-        const store = new LeasingStore()
-        const counter = counterOf(store, kind, count, kind === 'token-bucket' ? { burst: count } : {})
-        const used: { at: number; cost: number }[] = []
-        const holders = Array.from({ length: 4 }, (_, i) => ({ name: `h${i}`, left: 0, used: 0, until: 0 }))
-        let sequence = 0
-        const lastRequests = new Map<string, Parameters<LeasingStore['lease']>[1]>()
-        for (const { what, holder, amount, wanted, us } of moves) {
-          store.now += us
-          const one = holders[holder]!
-          if (store.now >= one.until && one.until > 0) Object.assign(one, { left: 0, used: 0, until: 0, name: `${one.name}'` })
-          if (what === 'take' && take(store, counter, 1 + (amount % 3)).allowed) used.push({ at: store.now, cost: 1 + (amount % 3) })
-          if (what === 'use' && one.left > 0) {
-            const cost = Math.min(amount, one.left)
-            one.left -= cost
-            one.used += cost
-            if (cost > 0) used.push({ at: store.now, cost })
+  it.each(['token-bucket', 'sliding-window', 'sliding-log', 'fixed-window'])(
+    '%s: no order of calls, leases and crashes exceeds the limit',
+    kind => {
+      const count = 200
+      fc.assert(
+        fc.property(fc.array(move, { minLength: 10, maxLength: 120 }), moves => {
+          const store = new LeasingStore()
+          const counter = counterOf(store, kind, count, kind === 'token-bucket' ? { burst: count } : {})
+          const used: { at: number; cost: number }[] = []
+          const holders = Array.from({ length: 4 }, (_, i) => ({ name: `h${i}`, left: 0, used: 0, until: 0 }))
+          let sequence = 0
+          const lastRequests = new Map<string, Parameters<LeasingStore['lease']>[1]>()
+          for (const { what, holder, amount, wanted, us } of moves) {
+            store.now += us
+            const one = holders[holder]!
+            if (store.now >= one.until && one.until > 0)
+              Object.assign(one, { left: 0, used: 0, until: 0, name: `${one.name}'` })
+            if (what === 'take' && take(store, counter, 1 + (amount % 3)).allowed)
+              used.push({ at: store.now, cost: 1 + (amount % 3) })
+            if (what === 'use' && one.left > 0) {
+              const cost = Math.min(amount, one.left)
+              one.left -= cost
+              one.used += cost
+              if (cost > 0) used.push({ at: store.now, cost })
+            }
+            if (what === 'report') {
+              const kept = Math.min(one.left, amount)
+              const request = { counter, key: 'k', sequence: ++sequence, used: uses(one.used), kept, wanted }
+              lastRequests.set(one.name, request)
+              const { amount: granted, lastsUs } = store.lease(one.name, request)
+              Object.assign(one, { left: granted, used: 0, until: store.now + lastsUs })
+            }
+            const last = lastRequests.get(one.name)
+            if (what === 'repeat' && last) store.lease(one.name, last)
+            if (what === 'crash') Object.assign(one, { left: 0, used: 0, until: 0, name: `${one.name}'` })
           }
-          if (what === 'report') {
-            const kept = Math.min(one.left, amount)
-            const request = { counter, key: 'k', sequence: ++sequence, used: uses(one.used), kept, wanted }
-            lastRequests.set(one.name, request)
-            const { amount: granted, lastsUs } = store.lease(one.name, request)
-            Object.assign(one, { left: granted, used: 0, until: store.now + lastsUs })
-          }
-          const last = lastRequests.get(one.name)
-          if (what === 'repeat' && last) store.lease(one.name, last)
-          if (what === 'crash') Object.assign(one, { left: 0, used: 0, until: 0, name: `${one.name}'` })
-        }
-        expect(excess(used, kind, count)).toBeLessThanOrEqual(0)
-      }),
-      { numRuns: randomRuns(300) },
-    )
-  })
+          expect(excess(used, kind, count)).toBeLessThanOrEqual(0)
+        }),
+        { numRuns: randomRuns(300) },
+      )
+    },
+  )
 })

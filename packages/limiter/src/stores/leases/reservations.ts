@@ -3,6 +3,7 @@ import { capacityOf } from '../failover/catch-up.ts'
 import type { LeaseAnswer, LeaseRequest } from './lease-request.ts'
 import {
   CHUNK_US,
+  CLOCK_MARGIN,
   LEASE_US,
   LEAST_SHARE,
   RECLAIM_US,
@@ -10,7 +11,6 @@ import {
   SOON_US,
   shareOf,
   TURN_US,
-  CLOCK_MARGIN,
 } from './lease-terms.ts'
 
 /** Multiples of it, without their whole parts, are spread evenly. */
@@ -118,7 +118,16 @@ export class Reservations<Holder> {
     const stays = Math.min(kept, left)
     const holders = this.#endings.reduce((sum, ending) => sum + ending.holders, 1)
     const until = endOf(levels, now)
-    const { granted, ...rest } = grant({ levels, sequence, held: this.held.amount, kept: stays, wanted, holders, until, now })
+    const { granted, ...rest } = grant({
+      levels,
+      sequence,
+      held: this.held.amount,
+      kept: stays,
+      wanted,
+      holders,
+      until,
+      now,
+    })
     const amount = stays + granted
     this.#reserve(until, amount)
     this.#reservations.set(holder, { sequence, amount, until })
@@ -146,7 +155,12 @@ export class Reservations<Holder> {
 }
 
 /** How long until `cost` fits beside permits that are held. */
-export function delayBeside({ amount, until }: Held, { meter, state, at }: LevelState, now: number, cost: number): number {
+export function delayBeside(
+  { amount, until }: Held,
+  { meter, state, at }: LevelState,
+  now: number,
+  cost: number,
+): number {
   if (amount === 0 || cost === 0) return meter.delay(state, at, now, cost)
   const delay = meter.delay(state, at, now, cost + amount)
   if (delay !== Number.POSITIVE_INFINITY) return delay

@@ -83,16 +83,19 @@ export interface RedisCounterOptions {
  */
 export function redisCounter(rule: RedisCounterRule, options: RedisCounterOptions): RedisCounter {
   const { id, meters, algorithm, by = [], enforced } = rule
-  const levels = meters.map(({ lua, numbers, slots: usual, coreSlots, scale = [], maxWaitUs, needsRelease, reportUs }) => {
-    if (!lua) throw new DianaError('BAD_RULES', `rule "${id}": its algorithm cannot count in Redis; write count: local`)
-    // concurrency slots in Redis are a list of leases, empty at first
-    const slots = needsRelease ? 0 : usual
-    const lease = needsRelease ? { needsRelease, holder: options.holder, leaseUs: LEASE_MS * 1000 } : {}
-    const waitOptions = maxWaitUs > 0 ? { maxWaitUs } : { reportUs }
-    const stored = { slots, coreSlots: coreSlots === slots ? undefined : coreSlots }
-    const shape = [slots, ...scale, `=${algorithm}`].join(' ')
-    return { ...numbers, ...lease, ...waitOptions, name: lua.name, ...stored, shape }
-  })
+  const levels = meters.map(
+    ({ lua, numbers, slots: usual, coreSlots, scale = [], maxWaitUs, needsRelease, reportUs }) => {
+      if (!lua)
+        throw new DianaError('BAD_RULES', `rule "${id}": its algorithm cannot count in Redis; write count: local`)
+      // concurrency slots in Redis are a list of leases, empty at first
+      const slots = needsRelease ? 0 : usual
+      const lease = needsRelease ? { needsRelease, holder: options.holder, leaseUs: LEASE_MS * 1000 } : {}
+      const waitOptions = maxWaitUs > 0 ? { maxWaitUs } : { reportUs }
+      const stored = { slots, coreSlots: coreSlots === slots ? undefined : coreSlots }
+      const shape = [slots, ...scale, `=${algorithm}`].join(' ')
+      return { ...numbers, ...lease, ...waitOptions, name: lua.name, ...stored, shape }
+    },
+  )
   const mark = markOf(levels.map(({ shape }) => shape).join(';'))
   const tag = `${escapePart(id)}:${kindOf(meters)}:${by.map(escapePart).join()}`
   return {

@@ -20,8 +20,8 @@ import {
 } from './counter.ts'
 import { type Engine, engineWith } from './engine/engine.ts'
 import { EngineClient } from './engine/engine-client.ts'
+import { HeldSlots } from './held-slots.ts'
 import { allParts, FAN_OUT, type RedisLayout } from './layout.ts'
-import { RedisLeases } from './leases.ts'
 import type { RedisCatchUp, RedisLease, Refund, ScriptRequest } from './script-request.ts'
 import type { SendCommand } from './send-command.ts'
 
@@ -80,7 +80,7 @@ export class RedisStore implements SharedStore {
   readonly #partitions = new Map<string, RedisPartition>()
   readonly #clockSteps = new ClockSteps()
   #watcher: StoreWatcher | undefined
-  readonly #leases = new RedisLeases()
+  readonly #leases = new HeldSlots()
   readonly #renewing: NodeJS.Timeout
   readonly #flushSoon = (): void => this.#flush()
   #pending: Pending[] = []

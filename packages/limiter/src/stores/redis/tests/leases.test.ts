@@ -90,8 +90,20 @@ describe('permits that processes hold in Redis', () => {
     ['sliding-window', [[200, 1000]]],
     ['sliding-log', [[100, 1000]]],
     ['fixed-window', [[200, 1000]]],
-    ['fixed-window', [[200, 1000], [1000, 60_000]]],
-    ['sliding-window', [[200, 1000], [1000, 60_000]]],
+    [
+      'fixed-window',
+      [
+        [200, 1000],
+        [1000, 60_000],
+      ],
+    ],
+    [
+      'sliding-window',
+      [
+        [200, 1000],
+        [1000, 60_000],
+      ],
+    ],
     ['leaky-bucket', [[200, 1000]]],
   ])('%s %j: Redis answers as the store in TypeScript does', async (algorithm, limits) => {
     await fc.assert(
@@ -106,7 +118,10 @@ describe('permits that processes hold in Redis', () => {
           else if (what === 'reset') await pair.reset(place, key)
           else if (what === 'repeat' && before) await pair.lease(place, before)
           else if (what === 'report') {
-            const used = [{ amount: Math.floor(amount / 2), ageUs }, { amount: Math.ceil(amount / 2), ageUs: 0 }]
+            const used = [
+              { amount: Math.floor(amount / 2), ageUs },
+              { amount: Math.ceil(amount / 2), ageUs: 0 },
+            ]
             const request = { key, sequence: ++sequence, used, kept, wanted }
             last.set(`${place} ${key}`, request)
             await pair.lease(place, request)

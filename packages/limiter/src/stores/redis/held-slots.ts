@@ -1,7 +1,7 @@
 import { fieldOf, type RedisCharge, type RedisCounter } from './counter.ts'
 import type { Refund, Renewal } from './script-request.ts'
 
-interface HeldSlots {
+interface SlotsOfKey {
   counter: RedisCounter
   readonly key: string
   /** Slots that Redis has granted. */
@@ -14,10 +14,10 @@ interface HeldSlots {
 const MOST_RESETS = 10_000
 
 /** The concurrency slots that this process holds in Redis, to renew their leases in time. */
-export class RedisLeases {
+export class HeldSlots {
   /** When keys were reset, by the clock of Redis: slots held before are not released again. */
   readonly #resets = new Map<string, number>()
-  readonly #held = new Map<string, HeldSlots>()
+  readonly #held = new Map<string, SlotsOfKey>()
 
   requested(charges: readonly RedisCharge[]): void {
     for (const charge of charges) {
