@@ -55,7 +55,7 @@ class FixedWindow implements Meter {
     const flags = { aligned: aligned ? 1 : 0, waits: maxWaitUs > 0 ? 1 : 0 }
     this.perUs = limit.count / this.#periodUs
     this.windowUs = this.#periodUs
-    this.reportUs = windowReportUs(this.#periodUs) && Math.min(100_000, this.#periodUs / 10)
+    this.reportUs = windowReportUs(this.#periodUs) && Math.min(100_000, this.#periodUs / 20)
     this.scale = [this.#periodUs, flags.aligned, flags.waits]
     this.numbers = { count: this.#count, periodUs: this.#periodUs, ...flags }
   }

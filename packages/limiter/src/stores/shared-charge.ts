@@ -1,9 +1,14 @@
-import type { Lease } from './leases/lease.ts'
 import { resetsSoFar, type Table } from './memory/table.ts'
 import { type FleetCharge, type FleetCounter, fleetCharge } from './store.ts'
 
 /** What a rule does while the store is down: count its share here, or all of it, let all calls pass, or none. */
 export type WhenStoreDown = 'share' | 'local' | 'allow' | 'refuse'
+
+/** Where permits come from that this process holds in advance. */
+export interface PermitSource {
+  /** Takes permits back; if the store has counted them, returns the moment as of which it has. */
+  refund(cost: number, report: number): number | undefined
+}
 
 /** A charge to counts that the whole fleet shares, with the local fallback for when the store is down. */
 export interface SharedCharge extends FleetCharge {
@@ -13,7 +18,7 @@ export interface SharedCharge extends FleetCharge {
   /** Where it was counted in the end. */
   countedBy: 'fleet' | 'lease' | 'memory' | 'none'
   /** The lease whose permits it has used, and the report of that lease that contains them. */
-  lease: Lease | undefined
+  lease: PermitSource | undefined
   report: number
   /** Where it is followed, or counted, in this process. */
   slot: number

@@ -93,7 +93,7 @@ export interface SharedStore {
   /** Takes back what a call was charged at `now`, by the clock of the store. */
   refund(charges: readonly FleetCharge[], now: number): void
   /** Reports permits that this process has used in advance, and reserves others; a store without this leases none. */
-  lease?(request: LeaseRequest): Promise<LeaseAnswer>
+  lease?(request: LeaseRequest<FleetCounter>): Promise<LeaseAnswer>
   /** Counts calls that the store has missed, as far as they fit, and writes into `unfit` what does not. */
   catchUp(missed: CatchUp<FleetCounter>): Promise<void>
   /** Keys with counts, at most `most`; some may be idle already. */

@@ -120,7 +120,7 @@ describe('permits of a busy caller that processes hold in advance', () => {
     expect(after).toBeGreaterThan(0)
   })
 
-  it('reach nobody who was blocked, or whose count was reset, elsewhere for longer than a second', async () => {
+  it('of a caller who was blocked, or whose count was reset, in another process are gone within a second', async () => {
     const rule = { id: 'each', by: 'account', limit: '100000/h', block: 'manual' } as const
     const { limiters } = await start([rule])
     const [one, other] = limiters as [Limiter, Limiter]

@@ -142,7 +142,7 @@ export class FailoverStore {
       processes: () => this.#fleet.part.size,
       now: options.now,
       onReport: (lease, used, { remaining, resets }) => this.#followLease(lease, used, remaining, resets),
-      onRefund: ({ counter, key }, cost, moment) => this.#store.giveBack([{ counter, key, cost, moment }]),
+      onRefund: refund => this.#store.giveBack([refund]),
     })
     this.#store.watch?.({
       countsLost: () => this.#lost(),
@@ -381,7 +381,7 @@ export class FailoverStore {
     return this.#lastRead.at
   }
 
-  async #requestLease(request: LeaseRequest): Promise<LeaseAnswer> {
+  async #requestLease(request: LeaseRequest<FleetCounter>): Promise<LeaseAnswer> {
     try {
       const answer = await this.#store.lease!(request)
       this.#heardInTime(performance.now())

@@ -8,7 +8,7 @@ import type { Membership, MembershipRegistry } from '../membership/registry.ts'
 import { ShareBook } from '../membership/shares.ts'
 import { MemoryStore } from '../memory/memory-store.ts'
 import { sharedCharge } from '../shared-charge.ts'
-import type { Answered, FleetCharge, SharedStore, StoreWatcher } from '../store.ts'
+import type { Answered, FleetCharge, FleetCounter, SharedStore, StoreWatcher } from '../store.ts'
 import { FleetDouble } from './fake-fleet.ts'
 import type { Host, VirtualTime } from './virtual-time.ts'
 
@@ -271,7 +271,7 @@ class Link {
       take: judged(charges => store.take(charges)),
       look: judged(charges => store.look(charges)),
       ...(store instanceof LeasingStore && {
-        lease: (request: LeaseRequest) => askSame(() => store.lease(holder, request)),
+        lease: (request: LeaseRequest<FleetCounter>) => askSame(() => store.lease(holder, request)),
       }),
       giveBack: refunds => void this.ask(() => store.giveBack(refunds)).catch(() => {}),
       refund: (charges: readonly FleetCharge[], now) => void this.ask(() => store.refund(charges, now)).catch(() => {}),

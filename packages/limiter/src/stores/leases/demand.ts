@@ -12,7 +12,7 @@ export class Demand {
   readonly #calls = new Float64Array(CELLS)
   readonly #metAt = new Float64Array(CELLS)
 
-  /** Counts a call of a key, and returns how often the key is met, per microsecond; 0 if that is too seldom for a lease. */
+  /** Counts a call of a key, and returns how often the key is met, per microsecond; 0 if that is too rarely for a lease. */
   meet(key: string, now: number): number {
     const cell = cellOf(key)
     const calls = this.#calls[cell]! * Math.exp(Math.min(0, this.#metAt[cell]! - now) / MEMORY_US) + 1

@@ -1,12 +1,12 @@
 import type { SharedCharge } from '../shared-charge.ts'
-import type { FleetCounter } from '../store.ts'
+import type { FleetCounter, FleetRefund } from '../store.ts'
 import { Demand } from './demand.ts'
 import { Lease } from './lease.ts'
 import type { LeaseAnswer, LeaseRequest } from './lease-request.ts'
 import { LEAST_SHARE, shareOf } from './lease-terms.ts'
 
 export interface LeaseBookOptions {
-  readonly request: (request: LeaseRequest) => Promise<LeaseAnswer>
+  readonly request: (request: LeaseRequest<FleetCounter>) => Promise<LeaseAnswer>
   /** Whether the store can be asked. */
   readonly mayAsk: () => boolean
   /** How many processes count together. */
@@ -17,8 +17,8 @@ export interface LeaseBookOptions {
   readonly schedule?: ((run: () => void, ms: number) => unknown) | undefined
   /** The store has counted `used` permits of a lease. */
   readonly onReport: (lease: Lease, used: number, answer: LeaseAnswer) => void
-  /** Refunds permits that the store has counted at `moment`. */
-  readonly onRefund: (lease: Lease, cost: number, moment: number) => void
+  /** Refunds permits that the store has counted. */
+  readonly onRefund: (refund: FleetRefund) => void
 }
 
 /** What leases save, and what they hold. */
@@ -36,7 +36,7 @@ const MOST_LEASES = 5000
 const TICK_MS = 5
 /** After so long, what the store holds for this process has ended. */
 const QUIET_US = 2_000_000
-/** A caller of whom the store said that no rule blocks them is not asked about again for so long. */
+/** If the store said that no rule blocks a caller, it is not asked again for so long. */
 const CLEAR_US = 500_000
 const MOST_CLEAR = 10_000
 
@@ -127,9 +127,9 @@ export class LeaseBook {
     }
   }
 
-  refund({ lease, report }: SharedCharge, cost: number): void {
+  refund({ lease, report, counter, key }: SharedCharge, cost: number): void {
     const moment = lease?.refund(cost, report)
-    if (lease && moment !== undefined) this.#options.onRefund(lease, cost, moment)
+    if (moment !== undefined) this.#options.onRefund({ counter, key, cost, moment })
   }
 
   /** The store is asked about charges: those of keys that are met often get a lease. */
@@ -275,7 +275,8 @@ export class LeaseBook {
       )
       const refunded = lease.answered(answer, this.#options.now())
       this.#options.onReport(lease, used, answer)
-      if (refunded > 0) this.#options.onRefund(lease, refunded, answer.now)
+      const { counter, key } = lease
+      if (refunded > 0) this.#options.onRefund({ counter, key, cost: refunded, moment: answer.now })
     } catch {
       lease.failed()
     }

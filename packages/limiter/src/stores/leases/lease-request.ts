@@ -1,8 +1,6 @@
-import type { FleetCounter } from '../store.ts'
-
 /** One request of a process for the permits that it holds of a key: to report, to keep, to give back and to get some. */
-export interface LeaseRequest {
-  readonly counter: FleetCounter
+export interface LeaseRequest<Counter> {
+  readonly counter: Counter
   readonly key: string
   /** Larger than that of the request before. A number that is repeated is answered as before, and counts nothing again. */
   readonly sequence: number

@@ -4,9 +4,9 @@ import type { LeaseAnswer, LeaseRequest, Use } from './lease-request.ts'
 import { LEASE_US, LEAST_SHARE, type LeaseTerms, RECLAIM_US } from './lease-terms.ts'
 import { UseLog } from './use-log.ts'
 
-/** Permits are wanted for so long ahead; for less if the limit is nearly reached, since others need them, too. */
+/** Permits are wanted for so long ahead; if the limit is nearly reached, for little longer than until the next report. */
 const AHEAD_US = 250_000
-const AHEAD_WHEN_SCARCE_US = 26_000
+const REPORTS_AHEAD = 1.3
 /** The limit is nearly reached if less than this part of it is left. */
 const SCARCE = 0.25
 /** Permits that were not used for so long are given back. */
@@ -36,7 +36,7 @@ const KNOWN_REPORTS = 64
 const ALL_USED: readonly Use[] = [{ amount: Number.POSITIVE_INFINITY, ageUs: 0 }]
 
 interface Sent {
-  readonly request: LeaseRequest
+  readonly request: LeaseRequest<FleetCounter>
   readonly at: number
   hasFailed: boolean
   /** What was refunded of the permits that it reports. */
@@ -215,7 +215,7 @@ export class Lease {
   }
 
   /** Makes the next request, or the last one if it failed. */
-  ask(sequence: number, now: number, givesBack = false): LeaseRequest {
+  ask(sequence: number, now: number, givesBack = false): LeaseRequest<FleetCounter> {
     if (this.#sent) {
       this.#sent.hasFailed = false
       return this.#sent.request
@@ -228,7 +228,8 @@ export class Lease {
     this.#peakPerUs = Math.max(perUs, this.#peakPerUs * Math.exp(-elapsedUs / PEAK_US))
     const isWorthIt = !this.#isScarce || this.#peakPerUs * this.#terms.reportUs >= LEAST_PER_REPORT
     const isGivingBack = givesBack || !isWorthIt
-    const need = Math.ceil(this.#usePerUs * (this.#isScarce ? AHEAD_WHEN_SCARCE_US : AHEAD_US)) + LEAST_SHARE
+    const need =
+      Math.ceil(this.#usePerUs * (this.#isScarce ? this.#terms.reportUs * REPORTS_AHEAD : AHEAD_US)) + LEAST_SHARE
     const kept = isGivingBack ? 0 : Math.min(this.#left, need * 2)
     const wanted = isGivingBack ? 0 : Math.max(0, need - kept)
     const used = this.#isFirst ? ALL_USED : this.#uses.report(now)

@@ -102,7 +102,7 @@ describe('reservations of permits', () => {
     expect(take(store, counter)).toMatchObject({ allowed: true, left: 999 })
   })
 
-  it('a call whose cost does not fit beside what is held is told when the lease ends', () => {
+  it('a call whose cost does not fit beside what is held has to wait until the lease ends', () => {
     const store = new LeasingStore()
     const counter = counterOf(store, 'sliding-window', 1000)
     store.lease('a', { counter, key: 'k', sequence: 1, used: [], kept: 0, wanted: 100 })

@@ -80,7 +80,7 @@ export class Reservations<Holder> {
   }
 
   /** Answers a request, after `bookEnded`. */
-  request(holder: Holder, request: LeaseRequest, levels: readonly LevelState[], now: number): LeaseAnswer {
+  request(holder: Holder, request: LeaseRequest<unknown>, levels: readonly LevelState[], now: number): LeaseAnswer {
     const known = this.#reservations.get(holder)
     const { amount, until, retryUs, isClosed } =
       known && known.sequence >= request.sequence
@@ -103,7 +103,7 @@ export class Reservations<Holder> {
   #renew(
     holder: Holder,
     known: Reservation | undefined,
-    { sequence, used, kept, wanted }: LeaseRequest,
+    { sequence, used, kept, wanted }: LeaseRequest<unknown>,
     levels: readonly LevelState[],
     now: number,
   ): { amount: number; until: number; retryUs: number; isClosed: boolean } {

@@ -3,7 +3,7 @@ import type { LuaAlgorithm } from '../../algorithms/algorithm.ts'
 import { DianaError } from '../../errors.ts'
 import { CountsLost } from '../failover/store-error.ts'
 import type { LeaseAnswer, LeaseRequest } from '../leases/lease-request.ts'
-import type { Answered, AnswerListener, SharedStore, StoreWatcher } from '../store.ts'
+import type { Answered, AnswerListener, FleetCounter, SharedStore, StoreWatcher } from '../store.ts'
 import { type BatchTerms, decodeBatch, decodeBirths, decodeLayouts, encodeBatch, encodeKeep } from './batch.ts'
 import { ClockSteps } from './clock-steps.ts'
 import {
@@ -192,7 +192,7 @@ export class RedisStore implements SharedStore {
   }
 
   /** Reports permits that this process has used in advance, and reserves others. */
-  async lease(request: LeaseRequest): Promise<LeaseAnswer> {
+  async lease(request: LeaseRequest<FleetCounter>): Promise<LeaseAnswer> {
     // by the limit that granted the permits, even if another one is in force by now
     const counter = request.counter as RedisCounter
     const holderKey = `${counter.partitionOf(request.key).current}:${this.#holder}${fieldOf(request.key)}`

@@ -21,8 +21,7 @@ export type Amendment =
   | { readonly what: 'lease'; readonly charges: readonly RedisLease[] }
 
 /** A request for permits that this process holds, the key that Redis keeps the last answer in, and the answer. */
-export interface RedisLease extends Omit<LeaseRequest, 'counter'> {
-  readonly counter: RedisCounter
+export interface RedisLease extends LeaseRequest<RedisCounter> {
   readonly holderKey: string
   answer: LeaseAnswer | undefined
 }

@@ -42,7 +42,7 @@ export class LeasingStore {
     return this.#decide('look', charges)
   }
 
-  lease(holder: string, request: LeaseRequest): LeaseAnswer {
+  lease(holder: string, request: LeaseRequest<FleetCounter>): LeaseAnswer {
     this.asked.leases++
     const key = this.#keyOf(request.counter, request.key)
     return key.reservations.request(holder, request, levelsOf(request.counter, key.state), this.now)

@@ -7,7 +7,7 @@
 local MOST_ENDINGS, RESERVATION_MS, LATEST_US = 64, 3000, LEASE_US + 2 * RECLAIM_US
 -- Multiples of it, without their whole parts, are spread evenly.
 local GOLDEN = 0.618033988749895
--- Reservations that could not be read, and that no process was told of yet.
+-- Reservations that could not be read, and were not reported to a process yet.
 local ignored = 0
 
 local function isCount(number)

@@ -55,7 +55,10 @@ class Pair {
     })
   }
 
-  async lease(place: number, request: Omit<LeaseRequest, 'counter'>): Promise<{ amount: number; lastsUs: number }> {
+  async lease(
+    place: number,
+    request: Omit<LeaseRequest<FleetCounter>, 'counter'>,
+  ): Promise<{ amount: number; lastsUs: number }> {
     const answer = await this.#stores[place]!.lease({ ...request, counter: this.#counters[place]! })
     this.#twin.now = this.now
     expect(answer).toEqual(this.#twin.lease(String(place), { ...request, counter: this.#twinCounter }))
@@ -110,7 +113,7 @@ describe('permits that processes hold in Redis', () => {
       fc.asyncProperty(fc.array(move, { minLength: 5, maxLength: 60 }), async moves => {
         const pair = new Pair(ruleOf(algorithm, limits))
         let sequence = 0
-        const last = new Map<string, Omit<LeaseRequest, 'counter'>>()
+        const last = new Map<string, Omit<LeaseRequest<FleetCounter>, 'counter'>>()
         for (const { what, place, key, amount, kept, wanted, ageUs, us } of moves) {
           pair.now += us
           const before = last.get(`${place} ${key}`)
