@@ -62,7 +62,7 @@ describe('the metrics of a limiter', () => {
     registerMetrics(await measuredLimiter(), registry)
     const text = await registry.metrics()
     expect(text).toContain('# TYPE diana_requests counter')
-    expect(text).toContain('diana_requests_total{rule="each",decision="deny"} 61')
+    expect(text).toContain('diana_requests_total{rule="each",decision="deny"} 253')
     expect(text.endsWith('# EOF\n')).toBe(true)
   })
 })
