@@ -227,7 +227,12 @@ export class PendingVerdict implements Verdict {
   }
 }
 
-Object.defineProperty(PendingVerdict.prototype, inspect.custom, { value: PendingVerdict.prototype.toJSON })
+Object.defineProperties(PendingVerdict.prototype, {
+  [inspect.custom]: { value: PendingVerdict.prototype.toJSON },
+  // a promise asks the verdict that it is resolved with for this, and would search for it in all prototypes
+  // biome-ignore lint/suspicious/noThenProperty: it says that a verdict is no promise
+  then: { value: undefined },
+})
 
 function decisionsOf(levels: LevelAnswer | undefined): readonly Decision[] {
   const decisions: Decision[] = []
