@@ -1,7 +1,7 @@
 import rateLimit from '@fastify/rate-limit'
 import fastify from 'fastify'
 import { diana } from '../../packages/limiter/dist/filters/fastify.js'
-import { fourRules, headersWith, MINUTE, oneRule, order, PLENTY, staticHeaders } from './limits.mjs'
+import { fourHeadersWith, fourRules, headersWith, MINUTE, oneRule, order, PLENTY, staticHeaders } from './limits.mjs'
 
 async function serve(guard) {
   const app = fastify()
@@ -29,6 +29,15 @@ export const subjects = {
     return serve(app => {
       app.addHook('onRequest', (_request, reply, done) => {
         for (const [name, value] of headersWith(left--)) reply.header(name, value)
+        done()
+      })
+    })
+  },
+  'bare, headers of four limits that change': () => {
+    let left = PLENTY
+    return serve(app => {
+      app.addHook('onRequest', (_request, reply, done) => {
+        for (const [name, value] of fourHeadersWith(left--)) reply.header(name, value)
         done()
       })
     })

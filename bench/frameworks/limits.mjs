@@ -38,6 +38,8 @@ export const fourKeys = (header, path) => [
   path,
 ]
 
+const ids = ['whole', 'account', 'device', 'resource']
+
 /** What every route answers with. */
 export const order = { id: 7, state: 'paid', lines: [{ item: 'bow', count: 1 }] }
 
@@ -45,6 +47,12 @@ export const order = { id: 7, state: 'paid', lines: [{ item: 'bow', count: 1 }] 
 export const headersWith = left => [
   ['RateLimit-Policy', '"account";q=50000000;w=60'],
   ['RateLimit', `"account";r=${left};t=60`],
+]
+
+/** The same of four limits. */
+export const fourHeadersWith = left => [
+  ['RateLimit-Policy', ids.map(id => `"${id}";q=50000000;w=60`).join(', ')],
+  ['RateLimit', ids.map(id => `"${id}";r=${left};t=60`).join(', ')],
 ]
 
 /** The same to everybody, made once. */

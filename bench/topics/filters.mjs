@@ -40,7 +40,8 @@ show calls per second and the times a caller sees under full load. "One rule" is
 the peers count; "four rules" are the whole service, each account, each device and each resource in sliding windows. Every
 limiter writes its headers, unless it is named "no headers" (\`answer: { headers: none }\`). "Bare, two headers more" is the framework
 writing two fixed headers of that size, and "two headers that change" the same with a number that counts down: the minimum cost of any
-limiter that reports the state of the limits to callers, and so the floor of the targets below.
+limiter that reports the state of the limits to callers, and so the floor of the targets below; "headers of four limits that
+change" is the floor with four rules.
 "In process" is the same without a network: the framework's request listener, called with Node's request and response, one
 request at a time, until the last byte is written; nothing but the framework and the limiter is measured.
 

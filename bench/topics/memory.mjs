@@ -16,7 +16,8 @@ its verdict without a promise, so nothing is awaited; \`check\` and \`consume\` 
 call. All count in a window of a minute whose limit is never reached, for the same keys, unless a case states otherwise; for
 comparison there are also a token bucket and Diana's sliding window (its default, which no peer here has). "Decisions read"
 also reads what is left of the limit, which Diana works out when it is read. The floor is a \`Map\` of numbers that is
-read and written once.
+read and written once; "clock, bare Map and an answer" is the floor of a decision: it makes the call, reads the clock in
+microseconds, looks its key up once and returns an object, and counts nothing.
 
 - rate-limiter-flexible: \`RateLimiterMemory\` with points and duration; four of them, asked at once, for four limits.
 - limiter: \`tryRemoveTokens\` of a \`RateLimiter\` per key, kept in a \`Map\`, since it has no keys; it never deletes one.

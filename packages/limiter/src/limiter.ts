@@ -2,7 +2,8 @@ import type { EventEmitter } from 'node:events'
 import { type Call, lazy } from './call.ts'
 import { blockBy, blockedBy, blockLeftMs, unblockBy } from './decision/blocklist.ts'
 import { type BlockedCaller, callOf, isCall, keyOf, type Who } from './decision/caller.ts'
-import { type CheckOptions, costBy, type NamedRules } from './decision/check-options.ts'
+import { type CheckOptions, costOf, type NamedRules } from './decision/check-options.ts'
+import type { Decider } from './decision/decider.ts'
 import { Explanation, explainBlock, explainList, explainRules } from './decision/explain.ts'
 import type { Engine } from './engine/engine.ts'
 import { ENGINE } from './engine/engine-of.ts'
@@ -15,7 +16,9 @@ import { ruleToInput } from './rules/to-input.ts'
 import type { Verdict } from './verdict.ts'
 
 /** One call in so many is timed; a power of two. */
-const TIMED_ONE_OF = 32
+const TIMED_ONE_OF = 128
+
+type Pending = ReturnType<Decider['take']>
 
 /** Decides calls by its rules. Make one with `createLimiter`, and close it. */
 export class Limiter {
@@ -41,9 +44,8 @@ export class Limiter {
   /** Decides a call and counts it, after any wait that its rules ask for. */
   check(call: Call, options?: CheckOptions): Promise<Verdict> {
     try {
-      const verdict = this.decide(call, options)
-      // an async function would wait for a promise by another one, three microtasks later
-      return verdict instanceof Promise ? verdict : Promise.resolve(verdict)
+      // what is a promise already stays the same one; an async function would wait for it, three microtasks later
+      return Promise.resolve(this.decide(call, options))
     } catch (error) {
       return Promise.reject(error)
     }
@@ -54,27 +56,20 @@ export class Limiter {
    * or refuse it at once is decided at once.
    */
   decide(call: Call, options?: CheckOptions): Verdict | Promise<Verdict> {
-    const cost = options?.cost ?? 1
-    const amount = typeof cost === 'function' ? costBy(cost, call) : cost
-    this.#assertUsable(call, amount)
-    const { counters, observers } = this.#engine
-    if (counters.observers.length === 0) return this.#decide(call, amount, options)
-    // observers see a request once, though several filters decide it, and its refusal by any of them
-    const isFirst = options?.after === undefined
-    if (amount > 0 && isFirst) for (const observer of counters.observers) observer.onCall?.(call, amount)
-    const verdict = this.#decide(call, amount, options)
-    const report = (one: Verdict): Verdict => (isFirst || !one.allowed ? observers.report(one) : one)
-    return verdict instanceof Promise ? verdict.then(report) : report(verdict)
+    this.#assertUsable(call)
+    const cost = costOf(call, options)
+    return this.#engine.counters.observers.length === 0
+      ? this.#decide(call, cost, options)
+      : this.#decideObserved(call, cost, options)
   }
 
   /** Decides a call without counting it. A caller without a call is decided by the one rule that `options` names. */
   async peek(who: Who, options?: Omit<CheckOptions, 'signal'>): Promise<Verdict> {
     if (!isCall(who)) return this.#peekByRule(who, options)
     const call = who
-    const cost = options?.cost ?? 1
-    const amount = typeof cost === 'function' ? costBy(cost, call) : cost
-    this.#assertUsable(call, amount)
-    return this.#engine.decider.look(call, amount, this.#engine.now(), options)
+    this.#assertUsable(call)
+    const cost = costOf(call, options)
+    return this.#engine.decider.look(call, cost, this.#engine.now(), options)
   }
 
   /**
@@ -158,23 +153,44 @@ export class Limiter {
   }
 
   #decide(call: Call, cost: number, options?: CheckOptions): Verdict | Promise<Verdict> {
-    const { decider, waitQueue, observers } = this.#engine
+    const { decider, waitQueue } = this.#engine
     const now = this.#engine.now()
     if (cost === 0) return decider.look(call, 0, now, options)
     if (waitQueue.slots.size > 0) {
       const ahead = waitQueue.firstQueue(call, options)
       if (ahead) return waitQueue.enqueue(call, cost, ahead, options)
     }
-    const startedMs = (++this.#decided & (TIMED_ONE_OF - 1)) === 0 ? performance.now() : undefined
+    const isTimed = (++this.#decided & (TIMED_ONE_OF - 1)) === 0
+    const pending = isTimed ? this.#takeTimed(call, cost, now, options) : decider.take(call, cost, now, options)
+    // to ask what class it is of would take longer
+    if ('isFinal' in pending && pending.isFinal) return pending
+    return this.#hold(pending, call, cost, now, options)
+  }
+
+  #hold(pending: Pending, call: Call, cost: number, now: number, options?: CheckOptions): Verdict | Promise<Verdict> {
+    const { waitQueue } = this.#engine
+    return pending instanceof Promise
+      ? pending.then(one => waitQueue.hold(one, call, cost, now, options))
+      : waitQueue.hold(pending, call, cost, now, options)
+  }
+
+  #takeTimed(call: Call, cost: number, now: number, options?: CheckOptions): Pending {
+    const { decider, observers } = this.#engine
+    const startedMs = performance.now()
     const pending = decider.take(call, cost, now, options)
-    if (pending instanceof Promise) {
-      return pending.then(one => {
-        if (startedMs !== undefined) observers.time('redis', startedMs)
-        return one.isFinal ? one : waitQueue.hold(one, call, cost, now, options)
-      })
-    }
-    if (startedMs !== undefined) observers.time('memory', startedMs)
-    return pending.isFinal ? pending : waitQueue.hold(pending, call, cost, now, options)
+    if (!(pending instanceof Promise)) observers.time('memory', startedMs)
+    else pending.then(() => observers.time('redis', startedMs)).catch(() => {})
+    return pending
+  }
+
+  /** Observers see a request once, though several filters decide it, and its refusal by any of them. */
+  #decideObserved(call: Call, cost: number, options?: CheckOptions): Verdict | Promise<Verdict> {
+    const { counters, observers } = this.#engine
+    const isFirst = options?.after === undefined
+    if (cost > 0 && isFirst) for (const observer of counters.observers) observer.onCall?.(call, cost)
+    const verdict = this.#decide(call, cost, options)
+    const report = (one: Verdict): Verdict => (isFirst || !one.allowed ? observers.report(one) : one)
+    return verdict instanceof Promise ? verdict.then(report) : report(verdict)
   }
 
   async #peekByRule(who: Exclude<Who, Call>, options: Omit<CheckOptions, 'signal'> = {}): Promise<Verdict> {
@@ -187,18 +203,12 @@ export class Limiter {
     return this.peek(callOf(this.#engine.ruleNamed(options.rule), who), { ...options, only: true })
   }
 
-  #assertUsable(call: Call, cost: number): void {
+  #assertUsable(call: Call & { readonly [lazy]?: true }): void {
     if (this.#engine.isClosed) this.#engine.assertOpen()
-    if (!isLazy(call) && (typeof call?.path !== 'string' || typeof call.method !== 'string')) {
+    if (call?.[lazy]) return
+    if (typeof call?.path !== 'string' || typeof call.method !== 'string') {
       throw new DianaError('BAD_CALL', 'a call needs a method and a path, such as { method: "GET", path: "/orders" }')
     }
-    if (call.headers !== undefined && !isLazy(call)) assertHeaders(call.headers)
-    if (!Number.isSafeInteger(cost) || cost < 0) {
-      throw new DianaError('BAD_CALL', `cost must be a whole number of 0 or more, not ${String(cost)}`)
-    }
+    if (call.headers !== undefined) assertHeaders(call.headers)
   }
-}
-
-function isLazy(call: Call & { readonly [lazy]?: true }): boolean {
-  return call?.[lazy] === true
 }

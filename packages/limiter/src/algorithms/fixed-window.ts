@@ -62,10 +62,12 @@ class FixedWindow implements Meter {
 
   delay(state: Float64Array, at: number, now: number, cost: number): number {
     if (cost > this.#count) return Number.POSITIVE_INFINITY
-    if (cost === 0) return 0
-    const window = this.#window(state, at, now)
-    if (this.#used(state, at, window) + cost > this.#count) return window + this.#periodUs - now
-    return this.#isAhead(window, now) ? window - now : 0
+    const start = state[at + START]!
+    const used = state[at + COUNT]!
+    // a new window begins, and is empty
+    if (cost === 0 || used === 0 || now >= start + this.#periodUs) return 0
+    if (used + cost > this.#count) return start + this.#periodUs - now
+    return this.#isAhead(start, now) ? start - now : 0
   }
 
   take(state: Float64Array, at: number, now: number, cost: number, delay: number): void {

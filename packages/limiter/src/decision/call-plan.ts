@@ -3,15 +3,8 @@ import { type LocalCharge, localCharge } from '../stores/memory/memory-store.ts'
 import { resetsSoFar, type Table } from '../stores/memory/table.ts'
 import { type SharedCharge, sharedCharge } from '../stores/shared-charge.ts'
 import type { FleetCounter } from '../stores/store.ts'
-import type { NamedRules } from './check-options.ts'
-import type { RuleSelector } from './rule-selector.ts'
+import { isSpecial, type PlanOptions } from './check-options.ts'
 import type { BlockCounters, RuleState } from './rule-state.ts'
-
-/** How a call is decided, as far as its charges depend on it. */
-export interface PlanOptions extends NamedRules {
-  /** Given with the call, so that it may be settled later. */
-  readonly cost?: unknown
-}
 
 /** One call that is being decided: the rules it meets, and a charge for each. It is used again for the next call. */
 export class CallPlan {
@@ -31,14 +24,12 @@ export class CallPlan {
   /** The number of keys that had been reset when the call came. */
   resetsBefore = 0
 
-  /** Finds the rules of a call and makes a charge for each. */
-  prepare(selector: RuleSelector, call: Call, cost: number, options: PlanOptions | undefined): this {
-    const isPlain = selector.isPlain && options?.rule === undefined && options?.after === undefined
-    const found = isPlain ? selector.match(call, this.found) : selector.find(call, this.found, options)
+  /** Makes a charge for each of the first `size` rules in `found`; none if that is DENIED. */
+  prepare(call: Call, cost: number, found: number): this {
     const size = Math.max(0, found)
     this.isDenied = found < 0
-    this.resetsBefore = resetsSoFar()
     this.size = size
+    this.resetsBefore = resetsSoFar()
     this.locals = 0
     this.hasBlocks = false
     if (this.shared.length > 0) this.shared = []
@@ -61,10 +52,7 @@ export class CallPlan {
 
   /** Whether the charges cannot be read from the call again: they depend on more than the rules that it matches. */
   keepsReceipts(options: PlanOptions | undefined): boolean {
-    if (this.shared.length > 0) return true
-    return (
-      options !== undefined && (options.cost !== undefined || options.rule !== undefined || options.after !== undefined)
-    )
+    return this.shared.length > 0 || isSpecial(options)
   }
 
   /** Microseconds for which a rule has blocked the caller. */

@@ -1,5 +1,6 @@
 import type { Call } from '../call.ts'
 import { valueNow } from '../common/sync-function.ts'
+import { DianaError } from '../errors.ts'
 
 /** Rules that decide a call because it names them, besides those that match it, or alone. */
 export interface NamedRules {
@@ -24,8 +25,31 @@ export interface CheckOptions extends NamedRules {
   readonly only?: boolean | undefined
 }
 
+/** How a call is decided, as far as its charges depend on it. */
+export interface PlanOptions extends NamedRules {
+  /** Given with the call, so that it may be settled later. */
+  readonly cost?: unknown
+}
+
+/** Whether a call is charged otherwise than 1 by each rule that it matches. */
+export function isSpecial(options: PlanOptions | undefined): boolean {
+  if (options === undefined) return false
+  return options.cost !== undefined || options.rule !== undefined || options.after !== undefined
+}
+
+/** The cost of a call, 1 unless given; throws if it is none. */
+export function costOf(call: Call, options: Pick<CheckOptions, 'cost'> | undefined): number {
+  return options?.cost == null ? 1 : givenCost(call, options.cost)
+}
+
+function givenCost(call: Call, given: NonNullable<CheckOptions['cost']>): number {
+  const cost = typeof given === 'function' ? costBy(given, call) : given
+  if (Number.isSafeInteger(cost) && cost >= 0) return cost
+  throw new DianaError('BAD_CALL', `cost must be a whole number of 0 or more, not ${String(cost)}`)
+}
+
 /** The cost that an application's function gives a call; 1 if it throws or gives no cost, so that no call passes for nothing. */
-export function costBy(read: (call: Call) => number, call: Call): number {
+function costBy(read: (call: Call) => number, call: Call): number {
   try {
     const cost = valueNow(read(call), 'cost')
     return cost !== undefined && Number.isSafeInteger(cost) && cost >= 0 ? cost : 1

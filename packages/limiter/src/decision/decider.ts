@@ -6,9 +6,10 @@ import { type Counters, createCounters, tallyRefusalBy } from '../stats/counters
 import type { MemoryStore } from '../stores/memory/memory-store.ts'
 import type { Decision } from '../verdict.ts'
 import { blockCaller } from './blocklist.ts'
-import { CallPlan, type PlanOptions } from './call-plan.ts'
-import type { NamedRules } from './check-options.ts'
-import { type DecidedCall, PendingVerdict, type Settler } from './pending-verdict.ts'
+import { CallPlan } from './call-plan.ts'
+import { isSpecial, type NamedRules, type PlanOptions } from './check-options.ts'
+import { type DecidedCall, PendingVerdict, passedBy, type Settler } from './pending-verdict.ts'
+import { QuickPass } from './quick-pass.ts'
 import { type Receipt, receiptsOf, refundCharge } from './receipt.ts'
 import { type CallerLists, type ListedCaller, RuleSelector } from './rule-selector.ts'
 import type { RuleState } from './rule-state.ts'
@@ -41,6 +42,7 @@ export class Decider {
   readonly #options: DeciderOptions
   readonly #selector: RuleSelector
   readonly #settler: Settler
+  readonly #quickPass: QuickPass
   readonly #verdicts: VerdictBuilder
   readonly #counters: Counters
   #plan = new CallPlan()
@@ -57,7 +59,9 @@ export class Decider {
       receiptsOf: decided => this.#receiptsAgain(decided),
       onRefund: decided => this.#decisionsAfterRefund(decided),
     })
-    this.#verdicts = new VerdictBuilder({ ...options, counters: this.#counters }, this.#settler)
+    const passed = passedBy(options.answer, this.#settler)
+    this.#quickPass = new QuickPass(passed, this.#counters)
+    this.#verdicts = new VerdictBuilder({ ...options, passed, counters: this.#counters })
   }
 
   /** The rules that a call meets, in document order, and then those that it names. */
@@ -73,7 +77,13 @@ export class Decider {
 
   /** Decides and counts a call. */
   take(call: Call, cost: number, now: number, options?: PlanOptions): PendingVerdict | Promise<PendingVerdict> {
-    const plan = this.#plan.prepare(this.#selector, call, cost, options)
+    const { found } = this.#plan
+    const size = this.#selector.find(call, found, options)
+    if (cost === 1 && size >= 0 && !isSpecial(options)) {
+      const verdict = this.#quickPass.take(call, found, size, now)
+      if (verdict !== undefined) return verdict
+    }
+    const plan = this.#plan.prepare(call, cost, size)
     return plan.shared.length === 0
       ? this.#takeLocal(plan, call, now, options)
       : this.#takeShared(plan, call, now, options)
@@ -81,18 +91,22 @@ export class Decider {
 
   /** The same, by those rules only that are counted in this process. */
   takeLocal(call: Call, cost: number, now: number, options?: PlanOptions): PendingVerdict {
-    return this.#takeLocal(this.#plan.prepare(this.#selector, call, cost, options), call, now, options)
+    return this.#takeLocal(this.#prepare(call, cost, options), call, now, options)
   }
 
   /** Decides a call and counts nothing. */
   look(call: Call, cost: number, now: number, options?: PlanOptions): PendingVerdict | Promise<PendingVerdict> {
-    const plan = this.#plan.prepare(this.#selector, call, cost, options)
+    const plan = this.#prepare(call, cost, options)
     return plan.shared.length === 0 ? this.#lookLocal(plan, call, now) : this.#lookShared(plan, call, now)
   }
 
   /** The same, by those rules only that are counted in this process. */
   lookLocal(call: Call, cost: number, now: number, options?: PlanOptions): PendingVerdict {
-    return this.#lookLocal(this.#plan.prepare(this.#selector, call, cost, options), call, now)
+    return this.#lookLocal(this.#prepare(call, cost, options), call, now)
+  }
+
+  #prepare(call: Call, cost: number, options: PlanOptions | undefined): CallPlan {
+    return this.#plan.prepare(call, cost, this.#selector.find(call, this.#plan.found, options))
   }
 
   #takeLocal(plan: CallPlan, call: Call, now: number, options: PlanOptions | undefined): PendingVerdict {
@@ -208,8 +222,8 @@ export class Decider {
     const { deniedBy, deniedAs: reason } = this.#selector
     const answer = { ...(deniedBy?.rule.answer ?? this.#options.answer), status: DENIED_STATUS[reason] }
     const refused = { allowed: false, rule: deniedBy?.rule.id, reason, answer, retryAfterMs: Number.POSITIVE_INFINITY }
-    const outcome = { ...refused, waitMs: 0, holds: false, exhaustedRule: undefined }
-    return new PendingVerdict(outcome, this.#settler, call, now, 0, undefined, [])
+    const outcome = { ...refused, waitMs: 0, holds: false, exhaustedRule: undefined, settler: this.#settler }
+    return new PendingVerdict(outcome, call, now, 0, undefined, [])
   }
 
   /** The charges of a call that passed at once: of shadow rules, only those that had room for it. */

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import type { Meter } from '../algorithms/algorithm.ts'
 import type { Call } from '../call.ts'
 import { DianaError } from '../errors.ts'
@@ -38,12 +39,11 @@ export interface Settler {
 export interface LevelAnswer {
   readonly rule: CompiledRule
   readonly meter: Meter
-  readonly level: number
   readonly remaining: number
   /** Until all of the limit is left. */
   readonly resetUs: number
-  /** By how much the call came too early; not above 0 if it may pass. */
-  readonly lateUs: number
+  /** By how much the call came too early; undefined if it may pass. */
+  readonly lateUs: number | undefined
   readonly next: LevelAnswer | undefined
 }
 
@@ -57,6 +57,23 @@ export interface VerdictOutcome {
   readonly answer: Answer
   readonly holds: boolean
   readonly exhaustedRule: RuleState | undefined
+  /** Changes later what the call was charged. */
+  readonly settler: Settler
+}
+
+/** The outcome of a call for which every rule has room at once. */
+export function passedBy(answer: Answer, settler: Settler): VerdictOutcome {
+  return {
+    allowed: true,
+    rule: undefined,
+    reason: undefined,
+    waitMs: 0,
+    retryAfterMs: 0,
+    answer,
+    holds: false,
+    exhaustedRule: undefined,
+    settler,
+  }
 }
 
 const RUNNING = 0
@@ -65,24 +82,20 @@ const ENDED = 2
 const REFUNDED = 3
 const NOTHING: readonly Receipt[] = []
 
-/** A verdict, with what is needed to wait for it, to undo it and to end it. */
+/**
+ * A verdict, with what is needed to wait for it, to undo it and to end it. One is made for every call: its fields are few, and
+ * declared only, since V8 would write each of them twice otherwise.
+ */
 export class PendingVerdict implements Verdict {
-  readonly allowed: boolean
-  readonly rule: string | undefined
-  readonly reason: Reason | undefined
-  readonly waitMs: number
-  readonly retryAfterMs: number
-  readonly answer: Answer
-  readonly holds: boolean
-  readonly #exhaustedRule: RuleState | undefined
-  readonly #settler: Settler
-  readonly #call: Call
-  readonly #now: number
-  readonly #resetsBefore: number
-  readonly #levels: LevelAnswer | undefined
-  #decisions: readonly Decision[] | undefined
-  #receipts: readonly Receipt[] | undefined
-  #stage = RUNNING
+  /** Calls that pass at once share one. */
+  declare private readonly outcome: VerdictOutcome
+  declare private readonly call: Call
+  declare private readonly now: number
+  declare private readonly resetsBefore: number
+  declare private readonly levels: LevelAnswer | undefined
+  declare private charged: readonly Receipt[] | undefined
+  declare private made: readonly Decision[] | undefined
+  declare private stage: number
 
   /**
    * `levels` is what the first level of the first rule said. `receipts` is what was charged; undefined if it can be read from the
@@ -90,66 +103,86 @@ export class PendingVerdict implements Verdict {
    */
   constructor(
     outcome: VerdictOutcome,
-    settler: Settler,
     call: Call,
     now: number,
     resetsBefore: number,
     levels: LevelAnswer | undefined,
     receipts: readonly Receipt[] | undefined,
   ) {
-    this.allowed = outcome.allowed
-    this.rule = outcome.rule
-    this.reason = outcome.reason
-    this.waitMs = outcome.waitMs
-    this.retryAfterMs = outcome.retryAfterMs
-    this.answer = outcome.answer
-    this.holds = outcome.holds
-    this.#exhaustedRule = outcome.exhaustedRule
-    this.#settler = settler
-    this.#call = call
-    this.#now = now
-    this.#resetsBefore = resetsBefore
-    this.#levels = levels
-    this.#receipts = receipts
+    this.outcome = outcome
+    this.call = call
+    this.now = now
+    this.resetsBefore = resetsBefore
+    this.levels = levels
+    this.charged = receipts
+    this.made = undefined
+    this.stage = RUNNING
+  }
+
+  get allowed(): boolean {
+    return this.outcome.allowed
+  }
+
+  get rule(): string | undefined {
+    return this.outcome.rule
+  }
+
+  get reason(): Reason | undefined {
+    return this.outcome.reason
+  }
+
+  get waitMs(): number {
+    return this.outcome.waitMs
+  }
+
+  get retryAfterMs(): number {
+    return this.outcome.retryAfterMs
+  }
+
+  get answer(): Answer {
+    return this.outcome.answer
+  }
+
+  get holds(): boolean {
+    return this.outcome.holds
   }
 
   /** Made when they are first read: most callers of `decide` ask only whether a call may pass. */
   get decisions(): readonly Decision[] {
-    this.#decisions ??= decisionsOf(this.#levels)
-    return this.#decisions
+    this.made ??= decisionsOf(this.levels)
+    return this.made
   }
 
   /** Whether the call waits neither for its moment nor for a concurrency slot. */
   get isFinal(): boolean {
-    return this.waitMs === 0 && this.#exhaustedRule === undefined
+    return this.waitMs === 0 && this.exhaustedRule === undefined
   }
 
   /** Everything the call was charged; empty unless it waits, or its end matters. */
   get receipts(): readonly Receipt[] {
-    return this.#receipts ?? NOTHING
+    return this.charged ?? NOTHING
   }
 
   /** The rule whose concurrency is exhausted, if no other rule refuses and the rule lets calls wait for a slot. */
   get exhaustedRule(): RuleState | undefined {
-    return this.#exhaustedRule
+    return this.outcome.exhaustedRule
   }
 
   /** The same verdict after a wait of `waitMs`. */
   afterWait(receipts: readonly Receipt[], waitMs: number): PendingVerdict {
-    const outcome = { ...this, exhaustedRule: this.#exhaustedRule, waitMs }
-    return this.#with(outcome, receipts)
+    return this.#with({ ...this.outcome, waitMs }, receipts)
   }
 
   /** A refusal by one rule, whatever the other rules decide. */
   refusedBy(rule: CompiledRule, reason: Reason): PendingVerdict {
     const refused = { allowed: false, rule: rule.id, reason, answer: rule.answer, holds: false }
-    return this.#with({ ...this, ...refused, exhaustedRule: undefined }, this.#receipts)
+    return this.#with({ ...this.outcome, ...refused, exhaustedRule: undefined }, this.charged)
   }
 
   release(): void {
-    if (this.#stage >= RELEASED) return
-    this.#stage = RELEASED
-    if (this.holds) this.#settler.release(this.receipts)
+    if (this.stage >= RELEASED) return
+    this.stage = RELEASED
+    if (this.holds) this.outcome.settler.release(this.receipts)
   }
 
   settle(actualCost: number): void {
@@ -157,47 +190,57 @@ export class PendingVerdict implements Verdict {
       throw new DianaError('BAD_CALL', `cost must be a whole number of 0 or more, not ${String(actualCost)}`)
     }
     if (!this.allowed) return
-    const receipts = this.#receipts ?? this.#settler.receiptsOf(this.#decided())
-    this.#receipts = this.#settler.settle(receipts, actualCost)
+    const receipts = this.charged ?? this.outcome.settler.receiptsOf(this.#decided())
+    this.charged = this.outcome.settler.settle(receipts, actualCost)
   }
 
   refund(): readonly Decision[] | Promise<readonly Decision[]> {
-    if (!this.allowed || this.#stage === REFUNDED) return this.decisions
-    const which = this.#stage === RUNNING ? 'all' : 'passed'
+    if (!this.allowed || this.stage === REFUNDED) return this.decisions
+    const which = this.stage === RUNNING ? 'all' : 'passed'
     const decided = this.#decided()
-    const receipts = this.#receipts ?? this.#settler.receiptsOf(decided)
-    this.#stage = REFUNDED
-    this.#receipts = NOTHING
-    return this.#settler.refund(receipts, decided, which)
+    const receipts = this.charged ?? this.outcome.settler.receiptsOf(decided)
+    this.stage = REFUNDED
+    this.charged = NOTHING
+    return this.outcome.settler.refund(receipts, decided, which)
   }
 
   end(outcome: Outcome = {}): void {
-    if (this.#stage >= ENDED) return
+    if (this.stage >= ENDED) return
     this.release()
-    this.#stage = ENDED
-    if (this.holds) this.#receipts = this.#settler.close(this.receipts, outcome)
+    this.stage = ENDED
+    if (this.holds) this.charged = this.outcome.settler.close(this.receipts, outcome)
     if (outcome.cost !== undefined) this.settle(outcome.cost)
   }
 
-  /** What JSON and `console.log` show: the decisions, too. */
+  /** What JSON and `console.log` show. */
   toJSON(): Omit<Verdict, 'release' | 'settle' | 'refund' | 'end'> {
-    return { ...this, decisions: this.decisions }
+    const { allowed, rule, reason, waitMs, retryAfterMs, answer, holds, decisions } = this
+    return { allowed, rule, reason, waitMs, retryAfterMs, answer, holds, decisions }
   }
 
   #decided(): DecidedCall {
-    return { call: this.#call, now: this.#now, resetsBefore: this.#resetsBefore, decisions: this.decisions }
+    return { call: this.call, now: this.now, resetsBefore: this.resetsBefore, decisions: this.decisions }
   }
 
   #with(outcome: VerdictOutcome, receipts: readonly Receipt[] | undefined): PendingVerdict {
-    const [call, now, resetsBefore] = [this.#call, this.#now, this.#resetsBefore]
-    return new PendingVerdict(outcome, this.#settler, call, now, resetsBefore, this.#levels, receipts)
+    return new PendingVerdict(outcome, this.call, this.now, this.resetsBefore, this.levels, receipts)
   }
 }
 
+Object.defineProperties(PendingVerdict.prototype, {
+  [inspect.custom]: { value: PendingVerdict.prototype.toJSON },
+  // a promise asks the verdict that it is resolved with for this, and would search for it in all prototypes
+  // biome-ignore lint/suspicious/noThenProperty: it says that a verdict is no promise
+  then: { value: undefined },
+})
+
 function decisionsOf(levels: LevelAnswer | undefined): readonly Decision[] {
   const decisions: Decision[] = []
-  for (let one = levels; one !== undefined; one = one.next) {
-    const { rule, meter, level, remaining, resetUs, lateUs } = one
+  let level = 0
+  for (let one = levels, before: CompiledRule | undefined; one !== undefined; one = one.next) {
+    const { rule, meter, remaining, resetUs, lateUs } = one
+    level = rule === before ? level + 1 : 0
+    before = rule
     const { count, periodMs } = rule.limits[level]!
     // a bucket larger than what its rate brings in a period is shown with the time in which it fills
     const isLarger = meter.most !== undefined && meter.most > count
@@ -205,11 +248,11 @@ function decisionsOf(levels: LevelAnswer | undefined): readonly Decision[] {
       rule: rule.id,
       limit: isLarger ? meter.most! : count,
       periodMs: isLarger ? (periodMs * meter.most!) / count : periodMs,
-      allowed: lateUs <= 0,
+      allowed: lateUs === undefined,
       shadow: !rule.enforced,
       remaining,
       resetAfterMs: resetUs / 1000,
-      retryAfterMs: lateUs <= 0 ? 0 : lateUs / 1000,
+      retryAfterMs: lateUs === undefined ? 0 : lateUs / 1000,
     })
   }
   return decisions

@@ -25,34 +25,28 @@ export class RuleSelector {
   /** Why: the call has several values to count by, or its caller is on a deny list. */
   deniedAs: 'ambiguous' | 'denied' = 'denied'
   /** Puts the rules that a call matches into `found`, and returns their number. */
-  readonly match: (call: Call, found: RuleState[]) => number
-  /** Whether no list of callers has to be asked: matching rules decide unless a call names others. */
-  readonly isPlain: boolean
+  readonly #match: (call: Call, found: RuleState[]) => number
   readonly #byId: ReadonlyMap<string, RuleState>
   readonly #lists: CallerLists
   readonly #hasLists: boolean
   readonly #hasListsOfRules: boolean
 
   constructor(rules: readonly RuleState[], lists: CallerLists) {
-    this.match = compileMatch(rules)
+    this.#match = compileMatch(rules)
     this.#byId = new Map(rules.map(state => [state.rule.id, state]))
     this.#lists = lists
     this.#hasLists = lists.allows !== undefined || lists.denies !== undefined
-    this.#hasListsOfRules = rules.some(({ rule }) => hasList(rule))
-    this.isPlain = !this.#hasLists && !this.#hasListsOfRules
+    this.#hasListsOfRules = rules.some(({ rule }) => rule.isListed)
   }
 
   /** Puts the rules into `found`, in document order and then as they are named, and returns their number; or DENIED. */
   find(call: Call, found: RuleState[], options: NamedRules | undefined): number {
-    if (this.#hasLists) {
-      this.deniedBy = undefined
-      this.deniedAs = 'denied'
-      if (this.#lists.denies?.(call)) return DENIED
-      if (this.#lists.allows?.(call)) return 0
+    const isPlain = options === undefined || (options.rule === undefined && options.after === undefined)
+    if (isPlain && !this.#hasLists) {
+      const size = this.#match(call, found)
+      return this.#hasListsOfRules ? this.#screen(call, found, size) : size
     }
-    let size = options?.rule === undefined ? this.match(call, found) : this.#findNamed(call, found, options)
-    if (options?.after !== undefined) size = without(options.after, found, size)
-    return this.#hasListsOfRules ? this.#screen(call, found, size) : size
+    return this.#findListed(call, found, options)
   }
 
   /** The lists that the caller of a call is on: those of the document, else those of the rules that match the call. */
@@ -60,15 +54,25 @@ export class RuleSelector {
     if (this.#lists.denies?.(call)) return [{ list: 'deny' }]
     if (this.#lists.allows?.(call)) return [{ list: 'allow' }]
     const found: RuleState[] = []
-    const size = options?.rule === undefined ? this.match(call, found) : this.#findNamed(call, found, options)
+    const size = options?.rule === undefined ? this.#match(call, found) : this.#findNamed(call, found, options)
     return found.slice(0, size).flatMap(({ rule }): ListedCaller[] => {
       if (rule.enforced && rule.denies?.(call)) return [{ list: 'deny', rule: rule.id }]
       return rule.exempts?.(call) ? [{ list: 'allow', rule: rule.id }] : []
     })
   }
 
+  #findListed(call: Call, found: RuleState[], options: NamedRules | undefined): number {
+    this.deniedBy = undefined
+    this.deniedAs = 'denied'
+    if (this.#lists.denies?.(call)) return DENIED
+    if (this.#lists.allows?.(call)) return 0
+    let size = options?.rule === undefined ? this.#match(call, found) : this.#findNamed(call, found, options)
+    if (options?.after !== undefined) size = without(options.after, found, size)
+    return this.#screen(call, found, size)
+  }
+
   #findNamed(call: Call, found: RuleState[], { rule: names = [], only }: NamedRules): number {
-    let size = only ? 0 : this.match(call, found)
+    let size = only ? 0 : this.#match(call, found)
     for (const id of typeof names === 'string' ? [names] : names) {
       const state = this.#byId.get(id)
       if (state && !isAmong(state, found, size)) found[size++] = state
@@ -81,10 +85,13 @@ export class RuleSelector {
     for (let i = 0; i < size; i++) {
       const state = found[i]!
       const { rule } = state
-      if (rule.enforced && rule.denies?.(call)) return this.#deny(state, 'denied')
-      if (rule.exempts?.(call)) continue
-      if (rule.enforced && rule.isAmbiguous?.(call)) return this.#deny(state, 'ambiguous')
-      found[kept++] = state
+      if (rule.isListed) {
+        if (rule.enforced && rule.denies?.(call)) return this.#deny(state, 'denied')
+        if (rule.exempts?.(call)) continue
+        if (rule.enforced && rule.isAmbiguous?.(call)) return this.#deny(state, 'ambiguous')
+      }
+      if (kept < i) found[kept] = state
+      kept++
     }
     return kept
   }
@@ -94,10 +101,6 @@ export class RuleSelector {
     this.deniedAs = as
     return DENIED
   }
-}
-
-function hasList({ exempts, denies, isAmbiguous }: RuleState['rule']): boolean {
-  return exempts !== undefined || denies !== undefined || isAmbiguous !== undefined
 }
 
 /** Drops the rules of these ids from the list, and returns how many are left. */

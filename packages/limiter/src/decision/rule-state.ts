@@ -13,6 +13,8 @@ export interface RuleState {
   counter: FleetCounter | undefined
   /** The callers that the rule blocks; undefined if it blocks none. */
   blocks?: BlockCounters | undefined
+  /** Whether a call that passes at once needs nothing but to be counted in this process. */
+  isQuick: boolean
   waiting: number
   readonly tally: Tally
 }

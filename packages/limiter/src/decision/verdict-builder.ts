@@ -6,8 +6,10 @@ import type { CompiledRule } from '../rules/compile.ts'
 import type { Answer } from '../rules/rule.ts'
 import { type Counters, isDegraded, tallyRefusal } from '../stats/counters.ts'
 import type { Reason } from '../verdict.ts'
-import type { CallPlan, PlanOptions } from './call-plan.ts'
-import { type LevelAnswer, PendingVerdict, type Settler, type VerdictOutcome } from './pending-verdict.ts'
+import type { CallPlan } from './call-plan.ts'
+import type { PlanOptions } from './check-options.ts'
+import { type LevelAnswer, PendingVerdict, type VerdictOutcome } from './pending-verdict.ts'
+import { endMatters } from './quick-pass.ts'
 import { type Receipt, receiptsOf } from './receipt.ts'
 import type { RuleState } from './rule-state.ts'
 
@@ -15,6 +17,8 @@ export interface VerdictBuilderOptions {
   readonly rules: readonly RuleState[]
   readonly shared?: CompositeStore | undefined
   readonly answer: Answer
+  /** The outcome of a call for which every rule has room at once. */
+  readonly passed: VerdictOutcome
   readonly counters: Counters
 }
 
@@ -25,13 +29,11 @@ const NO_RECEIPTS: readonly Receipt[] = []
 /** Makes the verdict of a call out of what the stores said of its charges, and counts it. One call at a time. */
 export class VerdictBuilder {
   readonly #options: VerdictBuilderOptions
-  readonly #settler: Settler
   /** Whether the end of any call matters. */
   readonly #hasEndings: boolean
   readonly #hasCosts: boolean
   /** Whether any rule counts by a function of the program, which may return another value later. */
   readonly #hasFunctions: boolean
-  /** The outcome of a call for which every rule has room at once. */
   readonly #passed: VerdictOutcome
   /** The rule that refuses: of several, the one that takes longest to let the call pass. */
   #binding: RuleState | undefined
@@ -40,22 +42,12 @@ export class VerdictBuilder {
   /** Whether nothing but concurrency slots is missing, for which calls may wait. */
   #lacksOnlySlots = false
 
-  constructor(options: VerdictBuilderOptions, settler: Settler) {
+  constructor(options: VerdictBuilderOptions) {
     this.#options = options
-    this.#settler = settler
     this.#hasEndings = options.rules.some(({ rule }) => endMatters(rule))
     this.#hasCosts = options.rules.some(({ rule }) => rule.cost !== undefined)
     this.#hasFunctions = options.rules.some(({ rule }) => rule.by.some(isFunctionName))
-    this.#passed = {
-      allowed: true,
-      rule: undefined,
-      reason: undefined,
-      waitMs: 0,
-      retryAfterMs: 0,
-      answer: options.answer,
-      holds: false,
-      exhaustedRule: undefined,
-    }
+    this.#passed = options.passed
   }
 
   /**
@@ -88,7 +80,7 @@ export class VerdictBuilder {
     if (counted) this.#tallyCall(plan, options?.after !== undefined, outcome)
     const keeps = passes && this.#keepsReceipts(plan, options, outcome)
     const receipts = keeps ? receiptsOf(plan, now, answeredAt, this.#options.shared) : passes ? undefined : NO_RECEIPTS
-    return new PendingVerdict(outcome, this.#settler, call, now, resetsBefore, levels, receipts)
+    return new PendingVerdict(outcome, call, now, resetsBefore, levels, receipts)
   }
 
   /** Puts what the levels of a rule say before what those of later rules do. */
@@ -106,7 +98,8 @@ export class VerdictBuilder {
       const remaining = blockedUs > 0 ? 0 : charge.remaining[level]!
       if (tracksLoads && remaining < tally.least[level]!) tally.least[level] = remaining
       const lateUs = lateUsOf(charge, level, meter, blockedUs)
-      levels = { rule, meter, level, remaining, resetUs: charge.resets[level]!, lateUs, next: levels }
+      const resetUs = charge.resets[level]!
+      levels = { rule, meter, remaining, resetUs, lateUs: lateUs > 0 ? lateUs : undefined, next: levels }
     }
     return levels
   }
@@ -139,6 +132,7 @@ export class VerdictBuilder {
       answer: binding?.rule.answer ?? this.#options.answer,
       holds: allowed && holds,
       exhaustedRule: this.#lacksOnlySlots ? binding : undefined,
+      settler: this.#passed.settler,
     }
   }
 
@@ -210,11 +204,6 @@ function metersOf(rule: CompiledRule, charge: PlannedCharge): readonly Meter[] {
 function lateUsOf({ delays, mayWait }: PlannedCharge, level: number, meter: Meter, blockedUs: number): number {
   const over = delays[level]! - (mayWait ? meter.maxWaitUs : 0)
   return over > blockedUs ? over : blockedUs
-}
-
-/** Whether calls of a rule hold a concurrency slot, or are counted by how they end. */
-function endMatters({ countWhen, meters }: CompiledRule): boolean {
-  return countWhen !== undefined || meters.some(meter => meter.needsRelease)
 }
 
 /** Counts for a rule what was special about a call that passed. */

@@ -17,6 +17,8 @@ const MAX_VALUE = 128
 
 // Encoded parts begin with one of these; a value that begins so is escaped.
 const FIRST_PLAIN = 0x20
+/** The first character that is not printable ASCII; some of those beyond it are blanks. */
+const FIRST_UNUSUAL = 0x7f
 const ESCAPED = '\u0001'
 const BY_ADDRESS = '\u0002'
 const DIGESTED = '\u0003'
@@ -67,9 +69,16 @@ export function compilePart(name: string, lookup: KeyInput): KeyReader {
   const missing = lookup.missing ?? (isIdentified ? 'address' : 'shared')
   const readAbsent = missing === 'address' ? addressOrAbsent(addressDimension(lookup.dimensions) ?? ip) : () => ABSENT
   return call => {
-    const value = present(call.attributes?.[name]) ?? present(read(call))
-    return value === undefined ? readAbsent(call) : part(value)
+    const value = present(call.attributes?.[name]) ?? read(call)
+    return isPlain(value) ? value : (part(value) ?? readAbsent(call))
   }
+}
+
+/** Whether a value is its own part of a key, as most are. */
+function isPlain(value: unknown): value is string {
+  if (typeof value !== 'string' || value.length > MAX_VALUE) return false
+  const code = value.charCodeAt(0)
+  return code > FIRST_PLAIN && code < FIRST_UNUSUAL
 }
 
 /** The field of a call in which a caller's value for `name` belongs; undefined if it is given as an attribute. */
@@ -130,9 +139,12 @@ function addressOrAbsent(address: Dimension): KeyReader {
   }
 }
 
-function part(value: string): string {
-  if (value.length > MAX_VALUE) return DIGESTED + digest(value)
-  return value.charCodeAt(0) < FIRST_PLAIN ? ESCAPED + value : value
+/** A value as part of a key; undefined if it is missing or blank. */
+function part(value: unknown): string | undefined {
+  const text = present(value)
+  if (text === undefined) return undefined
+  if (text.length > MAX_VALUE) return DIGESTED + digest(text)
+  return text.charCodeAt(0) < FIRST_PLAIN ? ESCAPED + text : text
 }
 
 /** UTF-16, for UTF-8 has one spelling for all lone surrogates. */
@@ -147,7 +159,7 @@ export function present(value: unknown): string | undefined {
     return typeof value === 'number' || typeof value === 'bigint' ? String(value) : undefined
   }
   const code = value.charCodeAt(0)
-  if (code > 0x20 && code < 0x7f) return value
+  if (code > FIRST_PLAIN && code < FIRST_UNUSUAL) return value
   return value.trim() === '' ? undefined : value
 }
 

@@ -7,8 +7,13 @@ export const resource: Dimension = {
   name: 'resource',
   argument: 'none',
   field: 'resource',
-  read: call => call.resource ?? pathOf(call),
+  read,
+  readerOf: () => read,
   ambiguityOf: () => isAmbiguous,
+}
+
+function read(call: Call): string {
+  return call.resource ?? pathOf(call)
 }
 
 function pathOf({ path, caseInsensitive }: Call): string {

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Meter, Part } from '../algorithms/algorithm.ts'
 import { blocking, blockMeter } from '../algorithms/block.ts'
+import { countsQuickly } from '../decision/quick-pass.ts'
 import type { BlockCounters, RuleState } from '../decision/rule-state.ts'
 import type { CompositeStore } from '../distributed/composite-store.ts'
 import type { CompiledRule } from '../rules/compile.ts'
@@ -39,7 +40,8 @@ export function bindCounters(
     const counter = counters[i]
     const same = previousStates[i]
     const blocks = blockCountersOf(rule, same, known.get(id)?.blocks, store, shared)
-    if (same) return Object.assign(same, { rule, match, counter, blocks })
+    const isQuick = countsQuickly({ rule, counter, blocks })
+    if (same) return Object.assign(same, { rule, match, counter, blocks, isQuick })
     // a rule that starts from zero keeps its statistics
     const tally = known.get(id)?.tally ?? new Tally(rule.meters.length)
     return {
@@ -48,6 +50,7 @@ export function bindCounters(
       table: store.createTable(id, metersHere(rule, shared?.partOf(rule))),
       counter,
       blocks,
+      isQuick,
       waiting: 0,
       tally,
     }

@@ -9,17 +9,17 @@ const ENCODED_BACKSLASH = /%5c/gi
 const ENCODED_SEMICOLON = /%3b/gi
 const PARAMETERS = /;[^/]*/g
 
-/** The last path: the rules of one call all read the same. */
-let known = ''
-let knownAnswer = false
+/** What was read last: the rules of one call all read the same path. */
+const last = { path: '', hasReadings: false }
+const lastResource = { path: '', counted: '' }
 
 /** Whether servers may read a path in more than one way; false for most, and quick. */
 export function hasReadings(path: string): boolean {
-  if (path !== known) {
-    knownAnswer = hasDelimiters(path)
-    known = path
+  if (path !== last.path) {
+    last.hasReadings = hasDelimiters(path)
+    last.path = path
   }
-  return knownAnswer
+  return last.hasReadings
 }
 
 function hasDelimiters(path: string): boolean {
@@ -62,8 +62,13 @@ function formsOf(path: string): Set<string> {
 
 /** One path for all spellings of a resource: every encoded slash is a slash, and parameters are dropped. */
 export function resourcePath(path: string): string {
-  if (!hasReadings(path)) return countedPath(path)
-  return collapse(followMerged(path.replace(ENCODED_SLASH, '/')))
+  if (path !== lastResource.path) {
+    lastResource.counted = hasReadings(path)
+      ? collapse(followMerged(path.replace(ENCODED_SLASH, '/')))
+      : countedPath(path)
+    lastResource.path = path
+  }
+  return lastResource.counted
 }
 
 /** Whether servers take a path to different resources, by that measure. */

@@ -28,7 +28,7 @@ export interface Reading {
 export const durationName = {
   name: 'diana_decision_duration_seconds',
   otelName: 'diana.rate_limiting.decision.duration',
-  help: 'How long a decision took, without the time that a call waits because a rule says so; one call in 32 is timed.',
+  help: 'How long a decision took, without the time that a call waits because a rule says so; one call in 128 is timed.',
 } as const
 
 const none: Readonly<Record<string, string>> = {}

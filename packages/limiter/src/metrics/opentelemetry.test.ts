@@ -26,7 +26,7 @@ describe('OpenTelemetry', () => {
     const provider = new MeterProvider({ readers: [reader] })
     const limiter = await createOne()
     const end = instrument(limiter, { meter: provider.getMeter('diana-limiter') })
-    for (let i = 0; i < 64; i++) await limiter.check(call)
+    for (let i = 0; i < 256; i++) await limiter.check(call)
     await provider.forceFlush()
     const told = exporter.getMetrics()[0]!.scopeMetrics[0]!.metrics
     const points = (name: string) =>
@@ -35,7 +35,7 @@ describe('OpenTelemetry', () => {
         ?.dataPoints.map(({ attributes, value }) => ({ ...attributes, value }))
     expect(points('diana.rate_limiting.requests')).toEqual([
       { rule: 'each', decision: 'allow', value: 3 },
-      { rule: 'each', decision: 'deny', value: 61 },
+      { rule: 'each', decision: 'deny', value: 253 },
     ])
     expect(points('diana.rate_limiting.decision.duration')).toMatchObject([{ store: 'memory', value: { count: 2 } }])
     expect(JSON.stringify(told)).not.toContain('203.0')

@@ -13,7 +13,7 @@ async function measuredLimiter() {
     ],
   })
   onTestFinished(() => limiter.close())
-  for (let i = 0; i < 64; i++) await limiter.check({ method: 'GET', path: '/secret-path', ip: '203.0.113.77' })
+  for (let i = 0; i < 256; i++) await limiter.check({ method: 'GET', path: '/secret-path', ip: '203.0.113.77' })
   return limiter
 }
 
@@ -29,9 +29,9 @@ describe('the metrics of a limiter', () => {
     const metrics = await scrape(registry)
     expect(Object.fromEntries([...metrics].filter(([name]) => /^diana_(calls|requests)/.test(name)))).toEqual({
       'diana_calls_total{decision="allow"}': '3',
-      'diana_calls_total{decision="deny"}': '61',
+      'diana_calls_total{decision="deny"}': '253',
       'diana_requests_total{rule="each",decision="allow"}': '3',
-      'diana_requests_total{rule="each",decision="deny"}': '61',
+      'diana_requests_total{rule="each",decision="deny"}': '253',
       'diana_requests_total{rule="shy",decision="allow"}': '2',
       'diana_requests_total{rule="shy",decision="deny"}': '0',
       'diana_requests_total{rule="shy",decision="shadow_deny"}': '1',
@@ -62,7 +62,7 @@ describe('the metrics of a limiter', () => {
     registerMetrics(await measuredLimiter(), registry)
     const text = await registry.metrics()
     expect(text).toContain('# TYPE diana_requests counter')
-    expect(text).toContain('diana_requests_total{rule="each",decision="deny"} 61')
+    expect(text).toContain('diana_requests_total{rule="each",decision="deny"} 253')
     expect(text.endsWith('# EOF\n')).toBe(true)
   })
 })

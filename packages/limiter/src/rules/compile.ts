@@ -51,6 +51,8 @@ export interface CompiledRule {
   readonly denies: ((call: Call) => boolean) | undefined
   /** Calls whose key depends on how a service reads them, which it refuses, too; undefined if there are none. */
   readonly isAmbiguous: CallTest | undefined
+  /** Whether any of these three is there. */
+  readonly isListed: boolean
   /** How long a caller over the limit stays refused; 0 if only the application blocks callers, undefined if the rule does not block. */
   readonly blockMs: number | undefined
 }
@@ -93,6 +95,9 @@ function compileRule(
   const { timeoutMs } = rule.queue
   const waitOptions = waits ? { timeoutUs: timeoutMs === undefined ? undefined : timeoutMs * 1000 } : undefined
   const lookup = { identify: document.identify, dimensions, missing: rule.missing }
+  const exempts = exemptionOf(rule, lookup)
+  const denies = rule.deny && compileDenied(rule.deny, lookup)
+  const isAmbiguous = compileAmbiguity(rule.by, lookup)
   const meters = rule.limits.map(limit => checked(algorithm.meter(limit, rule.options, waitOptions), rule))
   return {
     id: rule.id,
@@ -117,9 +122,10 @@ function compileRule(
     cost: rule.cost === undefined ? undefined : compileCost(rule.cost, dimensions),
     settles: typeof rule.cost !== 'number' && !meters.some(meter => meter.needsRelease),
     countWhen: rule.countWhen && compileCountWhen(rule.countWhen),
-    exempts: exemptionOf(rule, lookup),
-    denies: rule.deny && compileDenied(rule.deny, lookup),
-    isAmbiguous: compileAmbiguity(rule.by, lookup),
+    exempts,
+    denies,
+    isAmbiguous,
+    isListed: exempts !== undefined || denies !== undefined || isAmbiguous !== undefined,
     blockMs: rule.block === 'manual' ? 0 : rule.block,
   }
 }

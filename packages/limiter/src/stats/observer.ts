@@ -15,7 +15,7 @@ export interface Observer {
   /** A call is about to be decided and counted; it belongs to the filter, and must not be kept. */
   onCall?(call: Call, cost: number): void
   onRefusal?(refusal: RefusedCaller): void
-  /** How long a decision took; reported for one call in 32. */
+  /** How long a decision took; reported for one call in 128. */
   onTimed?(seconds: number, store: 'memory' | 'redis'): void
   /** What became of a call, once it has waited for as long as it had to. */
   onVerdict?(verdict: Verdict): void

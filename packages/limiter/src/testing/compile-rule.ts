@@ -50,6 +50,7 @@ export function compileRule(
     exempts: undefined,
     denies: undefined,
     isAmbiguous: undefined,
+    isListed: false,
     blockMs: undefined,
     ...parts,
   }

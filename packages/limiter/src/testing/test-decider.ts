@@ -1,4 +1,5 @@
 import { Decider } from '../decision/decider.ts'
+import { countsQuickly } from '../decision/quick-pass.ts'
 import type { Receipt } from '../decision/receipt.ts'
 import { Tally } from '../stats/tally.ts'
 import { MemoryStore } from '../stores/memory/memory-store.ts'
@@ -15,7 +16,15 @@ export function createTestDecider(
     const compiled = compileRule(rule, { id: `rule-${i}` })
     const table = store.createTable(compiled.id, compiled.meters)
     const tally = new Tally(compiled.meters.length)
-    return { rule: compiled, match: compiled.match, table, counter: undefined, waiting: 0, tally }
+    return {
+      rule: compiled,
+      match: compiled.match,
+      table,
+      counter: undefined,
+      isQuick: countsQuickly({ rule: compiled }),
+      waiting: 0,
+      tally,
+    }
   })
   return new Decider({ rules, store, answer: { status: 503, headers: 'draft-11' }, onRelease, now: () => 0 })
 }

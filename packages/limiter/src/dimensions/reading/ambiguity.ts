@@ -24,9 +24,11 @@ function ambiguityOf(name: string, lookup: KeyInput): CallTest | undefined {
   return call => {
     // the application knows better than any header
     if (present(call.attributes?.[name]) !== undefined) return false
-    for (const { isAmbiguous, read } of sources) {
+    for (let i = 0; i < sources.length; i++) {
+      const { isAmbiguous, read } = sources[i]!
       if (isAmbiguous?.(call)) return true
-      if (present(read?.(call)) !== undefined) return false
+      // a later source is not asked if this one has a value
+      if (i + 1 < sources.length && present(read?.(call)) !== undefined) return false
     }
     return false
   }

@@ -1,6 +1,6 @@
 import type { Meter, PassResult } from '../../algorithms/algorithm.ts'
 import { blankCharge, type Charge } from '../charge.ts'
-import { OVERFLOW_SLOT, PASSING_SLOTS, Table } from './table.ts'
+import { OVERFLOW_SLOT, Table } from './table.ts'
 
 const passResult: PassResult = { delay: 0, remaining: 0, idleAt: 0 }
 const SWEEP_PER_NEW_KEY = 2
@@ -177,43 +177,18 @@ function locateAll(charges: readonly LocalCharge[], size: number): boolean {
 /** Fast path: counts all charges if they pass at once; otherwise counts none. */
 function passAll(charges: readonly LocalCharge[], size: number, now: number): true | undefined {
   if (!locateAll(charges, size)) return undefined
-  for (let i = 0; i < size; i++) {
-    const charge = charges[i]!
-    // the last one is not counted unless all are
-    if (i + 1 < size) keep(charge, i)
-    if (passAt(charge, now) || (!charge.enforced && !passesLater(charge))) continue
-    for (let undone = i - 1; undone >= 0; undone--) restore(charges[undone]!, undone)
-    return undefined
-  }
+  // whether the last one passes its move shows, so it comes first
+  for (let i = size - 2; i >= 0; i--) if (!passesNow(charges[i]!, now)) return undefined
+  for (let i = size - 1; i >= 0; i--) if (!passAt(charges[i]!, now)) return undefined
   return true
+}
+
+function passesNow({ table, slot, cost }: LocalCharge, now: number): boolean {
+  return table.meters[0]!.delay(table.state(slot), table.base(slot), now, cost) === 0
 }
 
 function passesLater({ mayWait, wait, table }: LocalCharge): boolean {
   return mayWait && wait <= table.meters[0]!.maxWaitUs
-}
-
-/** What the charges of one call overwrite, until it is known that all of them pass. */
-let kept: Float64Array = new Float64Array(16 * PASSING_SLOTS)
-
-function keep({ table, slot }: LocalCharge, place: number): void {
-  const state = table.state(slot)
-  const base = table.base(slot)
-  const from = place * PASSING_SLOTS
-  if (from === kept.length) kept = growTwofold(kept)
-  for (let i = 0; i < table.stride; i++) kept[from + i] = state[base + i]!
-}
-
-function restore({ table, slot }: LocalCharge, place: number): void {
-  const state = table.state(slot)
-  const base = table.base(slot)
-  const from = place * PASSING_SLOTS
-  for (let i = 0; i < table.stride; i++) state[base + i] = kept[from + i]!
-}
-
-function growTwofold(numbers: Float64Array): Float64Array {
-  const more = new Float64Array(numbers.length * 2)
-  more.set(numbers)
-  return more
 }
 
 /** Counts a charge if it passes at once, and returns whether it did. */

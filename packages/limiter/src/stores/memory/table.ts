@@ -16,8 +16,6 @@ const CHUNK_BITS = 10
 const CHUNK_SLOTS = 1 << CHUNK_BITS
 /** Slot 0 counts all keys that have no slot of their own. */
 export const OVERFLOW_SLOT = 0
-/** A state of at most this size is cheaper to restore than to check beforehand. */
-export const PASSING_SLOTS = 16
 
 let resets = 0
 
@@ -41,7 +39,7 @@ export class Table {
   stride = 0
   /** Since when the limit is what it is; before all moments if it was never changed. */
   changedAt = -1
-  /** Whether a call can be counted by one move, and the move undone. */
+  /** Whether a call that passes at once can be counted by one move. */
   passes = false
   /** Whether calls that are not admitted are stored as the moment at which a key was first seen. */
   begins = false
@@ -135,8 +133,7 @@ export class Table {
     this.changedAt = changedAt
     this.past = versions.all.filter(version => version !== versions.used)
     this.begins = versions.all.some(version => version.meters.some(meter => meter.begin !== undefined))
-    const isPlain = meters.length === 1 && this.past.length === 0 && !this.begins
-    this.passes = isPlain && meters[0]!.pass !== undefined && this.stride <= PASSING_SLOTS
+    this.passes = meters.length === 1 && this.past.length === 0 && !this.begins && meters[0]!.pass !== undefined
     this.#held = meters.some(meter => meter.needsRelease)
   }
 
