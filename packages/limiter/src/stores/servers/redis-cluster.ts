@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { Cluster, Redis } from 'ioredis'
-import { freePort, type Program, startProgram } from '../../sources/servers/program.ts'
+import { freePort, onFreePorts, type Program, startProgram } from '../../sources/servers/program.ts'
 
 /** A real Redis Cluster of three masters. */
 export interface RedisCluster {
@@ -18,7 +18,7 @@ export interface RedisCluster {
 
 export async function startCluster(): Promise<RedisCluster> {
   const folder = await mkdtemp(join(tmpdir(), 'diana-cluster-'))
-  const started = await Promise.all(['a', 'b', 'c'].map(name => startNode(folder, name)))
+  const started = await Promise.all(['a', 'b', 'c'].map(name => onFreePorts(() => startNode(folder, name))))
   const authorities = started.map(({ port }) => `127.0.0.1:${port}`)
   await promisify(execFile)('redis-cli', ['--cluster', 'create', ...authorities, '--cluster-yes'])
   const nodes = started.map(({ client }) => client)
@@ -51,6 +51,9 @@ async function startNode(folder: string, name: string): Promise<{ port: number; 
     'redis-server',
     [...args, '--cluster-enabled', 'yes', '--cluster-config-file', `${name}.conf`, '--save', ''],
     async () => (await client.ping()) === 'PONG',
-  )
+  ).catch(error => {
+    client.disconnect()
+    throw error
+  })
   return { port, client, program }
 }
