@@ -18,7 +18,11 @@ export interface RedisCluster {
 
 export async function startCluster(): Promise<RedisCluster> {
   const folder = await mkdtemp(join(tmpdir(), 'diana-cluster-'))
-  const started = await Promise.all(['a', 'b', 'c'].map(name => onFreePorts(() => startNode(folder, name))))
+  const starting = ['a', 'b', 'c'].map(name => onFreePorts(() => startNode(folder, name)))
+  const started = await Promise.all(starting).catch(async error => {
+    for (const one of await Promise.allSettled(starting)) if (one.status === 'fulfilled') await stopNode(one.value)
+    throw error
+  })
   const authorities = started.map(({ port }) => `127.0.0.1:${port}`)
   await promisify(execFile)('redis-cli', ['--cluster', 'create', ...authorities, '--cluster-yes'])
   const nodes = started.map(({ client }) => client)
@@ -34,14 +38,24 @@ export async function startCluster(): Promise<RedisCluster> {
     anyNode: nodes[0]!,
     async close() {
       client.disconnect()
-      for (const node of nodes) node.disconnect()
-      await Promise.all(started.map(({ program }) => program.stop()))
+      await Promise.all(started.map(stopNode))
       await rm(folder, { recursive: true })
     },
   }
 }
 
-async function startNode(folder: string, name: string): Promise<{ port: number; client: Redis; program: Program }> {
+interface Node {
+  readonly port: number
+  readonly client: Redis
+  readonly program: Program
+}
+
+function stopNode({ client, program }: Node): Promise<void> {
+  client.disconnect()
+  return program.stop()
+}
+
+async function startNode(folder: string, name: string): Promise<Node> {
   const port = await freePort()
   const busPort = await freePort()
   const args = ['--bind', '127.0.0.1', '--port', `${port}`, '--cluster-port', `${busPort}`, '--dir', folder]
