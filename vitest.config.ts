@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer } from 'vitest/node'
 
 const source = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
@@ -13,7 +14,7 @@ const alone = [
   'test/{accuracy,chaos}/*.test.ts',
   'test/gateway/hostile/large-transfers.test.ts',
 ]
-/** Tests that measure time and mostly wait: two of them run side by side, and nothing else. */
+/** Tests that measure time and mostly wait: three of them run side by side, and nothing else. */
 const timed = [
   'packages/limiter/src/pacing/shared-pace*.test.ts',
   'packages/limiter/src/tests/{flapping,lost-counts,outages}.test.ts',
@@ -24,27 +25,45 @@ const timed = [
 ]
 /** In the text of tests that start processes or servers. */
 const startsMore = /child_process|worker_threads|\/(fakes|servers|helpers)\/|listen\(|createLimiter/
-/** In the text of tests that need modules of their own. */
-const ownModules = /vi\.(mock|doMock|resetModules|stub|spyOn|useFakeTimers)|[wW]arn|process\.(env|on|emit|exit)/
-const testsOfPackages = ['limiter', 'gateway', 'dashboard'].flatMap(name => {
-  const folder = `packages/${name}/src`
+/** In the text of tests that need modules of their own, such as those of warnings that are printed once. */
+const ownModules =
+  /vi\.(mock|doMock|resetModules|stub)|'warning'|emitWarning|process\.(emit|exit)\b|syncBuiltin|inspector|config-center/
+/** In the text of tests that stop the timers, which servers of other files may still use. */
+const ownTimers = /vi\.useFakeTimers/
+const testsIn = (folder: string) => {
   const names = readdirSync(source(folder), { recursive: true, encoding: 'utf8' })
   return names.filter(file => file.endsWith('.test.ts')).map(file => `${folder}/${file}`)
-})
+}
+const testsOfPackages = ['limiter', 'gateway', 'dashboard'].flatMap(name => testsIn(`packages/${name}/src`))
 const textOf = (file: string) => readFileSync(source(file), 'utf8')
 /** Tests of functions and classes. */
-const pure = testsOfPackages.filter(
-  file => !startsMore.test(textOf(file)) && !/vi\.(mock|doMock|resetModules|stub)|[wW]arning/.test(textOf(file)),
+const pure = testsOfPackages.filter(file => !startsMore.test(textOf(file)) && !ownModules.test(textOf(file)))
+/** Tests of servers and programs: files of a worker share the modules, which take a second to import. */
+const shared = [...testsOfPackages.filter(file => startsMore.test(textOf(file))), ...testsIn('test')].filter(
+  file => !ownModules.test(textOf(file)) && !ownTimers.test(textOf(file)),
 )
-/** Tests of servers in the process of the test: files of a worker share the modules, which take a second to import. */
-const shared = [
-  ...testsOfPackages.filter(file => startsMore.test(textOf(file)) && !ownModules.test(textOf(file))),
-  'test/behaviors/*.test.ts',
-  'test/gateway/{gateway,forms}.test.ts',
-  'test/gateway/{hostile,http1,http2,routing,upstreams}/*.test.ts',
-  'test/gateway/telemetry/access-log.test.ts',
-]
 const measuring = [...alone, ...timed]
+
+/** The longest of those that run side by side begin first, so that none of them is left alone at the end. */
+const longest = [
+  ...['gateway/lifecycle/ending', 'gateway/lifecycle/workers', 'gateway/admin', 'browser/dashboard', 'fuzz/fuzz'],
+  ...[
+    'gateway/lifecycle/takeover',
+    'browser/accessibility-and-size',
+    'gateway/lifecycle/live-rules',
+    'restarts/restarts',
+  ],
+].map(name => source(`test/${name}.test.ts`))
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: Parameters<BaseSequencer['sort']>[0]): Promise<typeof files> {
+    const place = ({ moduleId }: (typeof files)[number]) => {
+      const at = longest.indexOf(moduleId)
+      return at < 0 ? longest.length : at
+    }
+    return (await super.sort(files)).toSorted((one, two) => place(one) - place(two))
+  }
+}
 
 export default defineConfig({
   resolve: {
@@ -76,6 +95,7 @@ export default defineConfig({
     // a test that fails in CI is run once more, and its line in the log then says (retry x1)
     retry: process.env.CI ? 1 : 0,
     hookTimeout: 60_000,
+    sequence: { sequencer: LongestFirst },
     expect: { poll: { timeout: 10_000, interval: 10 } },
     coverage: {
       include: ['packages/{limiter,gateway}/src/**/*.ts'],
@@ -91,20 +111,20 @@ export default defineConfig({
         extends: true,
         // most of these wait for servers and timers, so more files than processors run side by side
         test: {
-          ...{ name: 'together', include, exclude: [...exclude, ...pure, ...shared, ...measuring], maxWorkers: 4 },
+          ...{ name: 'together', include, exclude: [...exclude, ...pure, ...shared, ...measuring], maxWorkers: 5 },
           sequence: { groupOrder: 1 },
         },
       },
       {
         extends: true,
         test: {
-          ...{ name: 'shared', include: shared, exclude: [...exclude, ...measuring], isolate: false, maxWorkers: 4 },
+          ...{ name: 'shared', include: shared, exclude: [...exclude, ...measuring], isolate: false, maxWorkers: 5 },
           sequence: { groupOrder: 1 },
         },
       },
       {
         extends: true,
-        test: { name: 'timed', include: timed, maxWorkers: 2, sequence: { groupOrder: 2 } },
+        test: { name: 'timed', include: timed, maxWorkers: 3, sequence: { groupOrder: 2 } },
       },
       {
         extends: true,

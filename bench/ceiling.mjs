@@ -2,9 +2,9 @@
 // npm run ceiling
 // How many calls a second one rule without `by` can count, which lives in one hash and so on one thread of one Redis: the
 // CPU time of Redis per call, with calls that come alone and with many under way. The figure holds on a busy machine too.
-import { flood } from './flood.mjs'
+import { flood } from './load/flood.mjs'
 import { subjects } from './redis-subjects.mjs'
-import { startRedis } from './start-redis.mjs'
+import { startRedis } from './servers/start-redis.mjs'
 
 const names = [
   'diana store without by',

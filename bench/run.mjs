@@ -7,10 +7,10 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs, promisify } from 'node:util'
 import { describeMachine } from './machine.mjs'
-import { print } from './print.mjs'
 import { installNamed } from './programs.mjs'
-import { judge, summarise } from './results.mjs'
-import { writePage } from './write-page.mjs'
+import { print } from './report/print.mjs'
+import { judge, summarise } from './report/results.mjs'
+import { writePage } from './report/write-page.mjs'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 const topics = ['memory', 'rules', 'filters', 'gateway', 'telemetry', 'redis', 'expiry', 'outage']

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 
@@ -23,4 +23,19 @@ test('every test file that a command runs by its name exists', () => {
   })
   expect(named.length).toBeGreaterThan(0)
   expect(named.filter(({ testFile }) => !existsSync(join(root, testFile)))).toEqual([])
+})
+
+test('every file that a program imports or starts by its relative path exists', () => {
+  // not in texts that a program writes
+  const relative = /^[^`"\n]*?(?:from |import\(|import )'(\.[^']+)'|new URL\('([\w./-]+)', import\.meta\.url\)/gm
+  const named = commands()
+    .filter(file => file.endsWith('.mjs'))
+    .flatMap(file => {
+      const paths = [...readFileSync(join(root, file), 'utf8').matchAll(relative)]
+      return paths.map(([, imported, started]) => ({ file, path: join(dirname(file), (imported ?? started)!) }))
+    })
+    // what the build makes
+    .filter(({ path }) => !/(?:^|\/)dist(?:\/|$)/.test(path))
+  expect(named.length).toBeGreaterThan(100)
+  expect(named.filter(({ path }) => !existsSync(join(root, path)))).toEqual([])
 })

@@ -6,7 +6,7 @@ import { Redis } from 'ioredis'
 import { algorithms } from '../../packages/limiter/dist/algorithms/index.js'
 import { redisCharge } from '../../packages/limiter/dist/stores/redis/counter.js'
 import { RedisStore } from '../../packages/limiter/dist/stores/redis/redis-store.js'
-import { startRedis } from '../start-redis.mjs'
+import { startRedis } from '../servers/start-redis.mjs'
 
 const CALLERS = 1_000_000
 // longer than it takes until all of them have called

@@ -1,9 +1,9 @@
 // Filters: what a framework keeps of its speed with a limiter in front of it. Server and load are processes of their own;
 // they share the machine, so the CPU that the server spends on a call is compared first, and calls per second beside it.
 
-import { timeRequests } from '../in-process.mjs'
-import { startServer } from '../start-server.mjs'
-import { underLoad } from '../under-load.mjs'
+import { timeRequests } from '../load/in-process.mjs'
+import { underLoad } from '../load/under-load.mjs'
+import { startServer } from '../servers/start-server.mjs'
 
 const frameworks = ['express', 'fastify', 'http', 'hono', 'koa', 'nest']
 const titles = {

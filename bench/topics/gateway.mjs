@@ -1,11 +1,11 @@
 // The gateway in front of a service, beside bare proxies and beside nginx. Load, proxy and service are processes of their own on
 // one machine, so the CPU that the proxy spends on a call is compared first.
 
-import { fourRulesDocument } from '../proxies.mjs'
-import { startNginx } from '../start-nginx.mjs'
-import { startServer } from '../start-server.mjs'
-import { startWorkers } from '../start-workers.mjs'
-import { sample, warmUp } from '../under-load.mjs'
+import { sample, warmUp } from '../load/under-load.mjs'
+import { fourRulesDocument } from '../servers/proxies.mjs'
+import { startNginx } from '../servers/start-nginx.mjs'
+import { startServer } from '../servers/start-server.mjs'
+import { startWorkers } from '../servers/start-workers.mjs'
 
 const CONNECTIONS = 64
 const SLICES_PER_ROUND = 4
@@ -50,7 +50,7 @@ export const marks = [
 
 /** Measures all subjects in turn, each a proxy in processes of its own before the same service. */
 export async function measureTogether({ subjects }, rounds) {
-  const service = await startServer('proxies.mjs', 'service')
+  const service = await startServer('servers/proxies.mjs', 'service')
   const proxies = []
   try {
     for (const subject of subjects) proxies.push({ subject, ...(await start(subject, `127.0.0.1:${service.port}`)) })
@@ -68,5 +68,5 @@ export async function measureTogether({ subjects }, rounds) {
 function start(subject, upstream) {
   if (subject in nginx) return startNginx({ upstream, limits: nginx[subject] })
   if (subject in workers) return startWorkers({ upstream, workers: workers[subject], document: fourRulesDocument })
-  return startServer('proxies.mjs', subject, { upstream: `http://${upstream}` })
+  return startServer('servers/proxies.mjs', subject, { upstream: `http://${upstream}` })
 }

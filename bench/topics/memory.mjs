@@ -1,9 +1,9 @@
 // Counting in this process: public calls of each library, the stores inside them, pacing, bytes per key, growth.
 
-import { flood } from '../flood.mjs'
+import { flood } from '../load/flood.mjs'
+import { timeCalls } from '../load/time-calls.mjs'
 import { calls, fourRuleCalls, oneRuleCalls, refusals } from '../memory-calls.mjs'
 import { subjects as stores } from '../memory-subjects.mjs'
-import { timeCalls } from '../time-calls.mjs'
 
 // flat text, as a header's value is
 const keyOf = (i, count) => Buffer.from(`user-${(i * 7919) % count}-key`).toString('latin1')

@@ -2,7 +2,7 @@
 
 import { setTimeout } from 'node:timers/promises'
 import { DIANA_TIMEOUT_MS, subjects } from '../outage-subjects.mjs'
-import { startRedis } from '../start-redis.mjs'
+import { startRedis } from '../servers/start-redis.mjs'
 
 const PATIENCE_MS = 3000
 // enough for any client to have connected, so that what freezes is a connection in use

@@ -4,10 +4,10 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { flood } from '../flood.mjs'
+import { flood } from '../load/flood.mjs'
 import { calls as publicCalls } from '../redis-calls.mjs'
 import { subjects as stores } from '../redis-subjects.mjs'
-import { startRedis } from '../start-redis.mjs'
+import { startRedis } from '../servers/start-redis.mjs'
 
 const WARM_MS = 1500
 const FLOOD_MS = 800
@@ -105,7 +105,7 @@ async function floodHere(server, subject, inFlight) {
 }
 
 async function floodFrom(processes, server, subject, inFlight) {
-  const script = fileURLToPath(new URL('../flood-process.mjs', import.meta.url))
+  const script = fileURLToPath(new URL('../load/flood-process.mjs', import.meta.url))
   const args = [server.path, subject, String(inFlight), String(FLOOD_MS)]
   const children = Array.from({ length: processes }, () => fork(script, args, { execArgv: [] }))
   await Promise.all(children.map(child => once(child, 'message')))

@@ -2,7 +2,7 @@
 // globs, hosts, headers). Each call meets the same two rules, however many others there are.
 
 import { createLimiter } from '../../packages/limiter/dist/index.js'
-import { timeCalls } from '../time-calls.mjs'
+import { timeCalls } from '../load/time-calls.mjs'
 
 const sizes = [10, 100, 1000, 10_000]
 

@@ -1,7 +1,7 @@
 // What it costs the gateway to record calls: metrics, which are always on, an access log, and traces.
 
-import { startServer } from '../start-server.mjs'
-import { underLoad } from '../under-load.mjs'
+import { underLoad } from '../load/under-load.mjs'
+import { startServer } from '../servers/start-server.mjs'
 
 const CONNECTIONS = 64
 const logs = ['access log, json', 'access log, combined']
@@ -40,7 +40,7 @@ export async function measure(_case, subject) {
     return server
   }
   try {
-    const service = await start('proxies.mjs', 'service')
+    const service = await start('servers/proxies.mjs', 'service')
     const collector = await start('telemetry-subjects.mjs', 'collector')
     const gateway = await start('telemetry-subjects.mjs', subject, {
       upstream: `http://127.0.0.1:${service.port}`,

@@ -40,7 +40,7 @@ describe('a fleet whose Redis fails', { timeout: 180_000 }, () => {
     }
   })
 
-  test.each([
+  test.concurrent.each([
     [['--shrot'], "Unknown option '--shrot'"],
     [['--only', 'nothing'], 'there is no fault of "nothing"'],
     [['--only', 'nothing', '--only', 'late'], 'there is no fault of "nothing"'],

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
-import { moment } from './clock.mjs'
+import { moment } from './fleet/clock.mjs'
 import { startProxy } from './proxy.mjs'
 import { startCluster, startRedis, untilWhole } from './redis.mjs'
 import { rules } from './rules.mjs'

@@ -11,8 +11,8 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { buildPackages, mistake, readArguments, text } from '../helpers/command.mjs'
 import { overBound } from './bounds.mjs'
-import { moment } from './clock.mjs'
 import { faults } from './faults.mjs'
+import { moment } from './fleet/clock.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const script = fileURLToPath(new URL('paths.lua', import.meta.url))

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { moment } from './clock.mjs'
-import { startFleet } from './fleet.mjs'
+import { moment } from './fleet/clock.mjs'
+import { startFleet } from './fleet/fleet.mjs'
 import { findings, isDisturbed, judge } from './judge.mjs'
 import { pace } from './rules.mjs'
 

@@ -30,7 +30,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () =>
 spawnSync(process.execPath, [`${root}node_modules/typescript/bin/tsc`, '-b'], { cwd: root, stdio: 'inherit' })
 const usable = faults.filter(fault => fault.scene.name === 'single' && !fault.isDownAtStart && !fault.shiftMs)
 const scene = await usable[0].scene()
-const worker = fileURLToPath(new URL('soak-worker.mjs', import.meta.url))
+const worker = fileURLToPath(new URL('fleet/soak-worker.mjs', import.meta.url))
 const children = Array.from({ length: PROCESSES }, () => fork(worker, { execArgv: ['--expose-gc', '--no-warnings'] }))
 process.once('exit', () => {
   for (const child of children) child.kill('SIGKILL')

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { planRound } from './plan.mjs'
+import { planRound } from './plan/plan.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { apiKey } from './requests.mjs'
+import { apiKey } from './plan/requests.mjs'
 import { hmacSecret } from './sign.mjs'
 
 export { buildPackages as build } from '../helpers/command.mjs'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { configurations, faulty } from './gateway.mjs'
-import { themes } from './themes.mjs'
+import { themes } from './plan/themes.mjs'
 
 const usage = `usage: npm run fuzz -- [--minutes 10] [--rounds N] [--seed N] [--round N] [--workers N] [--filter NAME] [--tls]
                        [--theme NAME] [--short] [--replay FILE] [--keep-on]

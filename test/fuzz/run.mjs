@@ -4,9 +4,9 @@ import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { build } from './gateway.mjs'
-import { createJobs } from './jobs.mjs'
 import { readOptions } from './options.mjs'
-import { Session } from './session.mjs'
+import { createJobs } from './plan/jobs.mjs'
+import { Session } from './round/session.mjs'
 
 const usualMinutes = 10
 

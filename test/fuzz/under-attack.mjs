@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { AttackingConnection } from './connection.mjs'
 import { startGateway } from './gateway.mjs'
-import { deaths } from './oracle.mjs'
+import { AttackingConnection } from './round/connection.mjs'
+import { deaths } from './round/oracle.mjs'
 import { signGet } from './sign.mjs'
 
 const script = fileURLToPath(new URL('load.lua', import.meta.url))

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { expect } from 'vitest'
+import { expect, vi } from 'vitest'
 import { stringify } from 'yaml'
 import type { GatewayRig } from './gateway-rig.ts'
 
@@ -63,7 +63,8 @@ export async function startDiana(args: readonly string[]): Promise<Program> {
     })
   }
   const ended = once(child, 'close').then(([code]) => code as number | null)
-  const listens = expect.poll(() => text, { timeout: 40_000, interval: 10 }).toContain('listens on')
+  // hooks start programs too, and expect.poll is for tests only
+  const listens = vi.waitFor(() => expect(text).toContain('listens on'), { timeout: 40_000, interval: 10 })
   await Promise.race([listens, ended.then(code => Promise.reject(new Error(`ended with ${code}: ${text}`)))])
   return { child, url: /listens on (\S+)/.exec(text)![1]!, said: () => text, ended }
 }

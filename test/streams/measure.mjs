@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { cpuMicrosecondsOf } from '../../bench/process-cpu.mjs'
+import { cpuMicrosecondsOf } from '../../bench/servers/process-cpu.mjs'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 const program = fileURLToPath(new URL('../../packages/gateway/bin/diana.mjs', import.meta.url))

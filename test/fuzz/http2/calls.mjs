@@ -1,6 +1,6 @@
 import { connect } from 'node:http2'
-import { startFairTime } from '../fair-time.mjs'
-import { apiKey } from '../requests.mjs'
+import { apiKey } from '../plan/requests.mjs'
+import { startFairTime } from '../round/fair-time.mjs'
 
 let number = 0
 

@@ -1,4 +1,4 @@
-import { apiKey } from '../requests.mjs'
+import { apiKey } from '../plan/requests.mjs'
 import { field, integer } from './frames.mjs'
 
 const prefixes = ['', '', '', '/limited', '/queued', '/slots', '/nowhere', '/good']

@@ -1,5 +1,5 @@
-import { mutate } from '../mutate.mjs'
-import { departure } from '../scripts.mjs'
+import { mutate } from '../plan/mutate.mjs'
+import { departure } from '../plan/scripts.mjs'
 import { floodFrame, walkFrames } from './frame-walk.mjs'
 import { frame, preface, settings } from './frames.mjs'
 

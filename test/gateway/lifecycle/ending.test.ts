@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
-import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { stringify } from 'yaml'
 import { freePort } from '../../helpers/free-port.mjs'
 import { GatewayRig, sendRaw, statusesIn } from '../../helpers/gateway-rig.ts'
@@ -62,42 +62,26 @@ test('a supervisor that is killed while its processes are being started leaves n
 })
 
 describe('a gateway that is stopped', () => {
-  test.each(['1', '2'])(
-    'a gateway with %s workers waits for shutdown.delay once, not ready but serving',
-    async workers => {
-      const { url } = await hesitant()
-      const gateway = { routes: [{ to: url }], healthPath: '/up', shutdown: { delay: '4s', timeout: '2s' } }
-      const program = await start(gateway, '--workers', workers)
-      expect((await fetch(`${program.url}/up`)).status).toBe(200)
-      const begun = performance.now()
-      program.child.kill('SIGTERM')
-      await expect
-        .poll(() => fetch(`${program.url}/up`).then(({ status }) => status), { timeout: 1900, interval: 10 })
-        .toBe(503)
-      expect((await fetch(`${program.url}/a`)).status).toBe(200)
-      expect(await program.ended).toBe(0)
-      const tookMs = performance.now() - begun
-      expect(tookMs).toBeGreaterThan(3900)
-      // twice the delay would be 8 s
-      expect(tookMs).toBeLessThan(7900)
-    },
-  )
-
-  test('a gateway that is stopped while a worker restarts still ends', async () => {
+  const waitsOnce = async (workers: string): Promise<void> => {
     const { url } = await hesitant()
-    const program = await start({ routes: [{ to: url }], shutdown: { timeout: '20s' } }, '--workers', '2')
-    const { workers } = childrenOf(program.child.pid!)
-    process.kill(workers[0]!, 'SIGKILL')
-    await expect
-      .poll(() => childrenOf(program.child.pid!).workers.some(pid => !workers.includes(pid)), {
-        timeout: 20_000,
-        interval: 5,
-      })
-      .toBe(true)
+    const gateway = { routes: [{ to: url }], healthPath: '/up', shutdown: { delay: '4s', timeout: '2s' } }
+    const program = await start(gateway, '--workers', workers)
+    expect((await fetch(`${program.url}/up`)).status).toBe(200)
     const begun = performance.now()
     program.child.kill('SIGTERM')
+    await expect
+      .poll(() => fetch(`${program.url}/up`).then(({ status }) => status), { timeout: 1900, interval: 10 })
+      .toBe(503)
+    expect((await fetch(`${program.url}/a`)).status).toBe(200)
     expect(await program.ended).toBe(0)
-    expect(performance.now() - begun).toBeLessThan(15_000)
+    const tookMs = performance.now() - begun
+    expect(tookMs).toBeGreaterThan(3900)
+    // twice the delay would be 8 s
+    expect(tookMs).toBeLessThan(7900)
+  }
+
+  test('a gateway with one worker or two waits for shutdown.delay once, not ready but serving', async () => {
+    await Promise.all(['1', '2'].map(waitsOnce))
   })
 })
 
@@ -117,7 +101,7 @@ async function startFirstWorker(gateway: object, workers: number) {
 
 test('a signal that comes while workers are still being started cuts no call, and SIGTERM ends the gateway', async () => {
   const { url: to, waiting } = await hesitant()
-  const { child, ended, url } = await startFirstWorker({ routes: [{ to }], shutdown: { timeout: '20s' } }, 8)
+  const { child, ended, url } = await startFirstWorker({ routes: [{ to }], shutdown: { timeout: '20s' } }, 4)
   const called = fetch(`${url}/slow`)
   await expect.poll(() => waiting.length, { interval: 5 }).toBe(1)
   for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGTERM'] as const) child.kill(signal)
@@ -128,42 +112,73 @@ test('a signal that comes while workers are still being started cuts no call, an
   expect(await ended).toBe(0)
 })
 
-test('the end of a worker or of the counting process is reported with its reason', async () => {
-  const { url } = await hesitant()
-  const program = await start({ routes: [{ to: url }] }, '--workers', '2')
-  const { workers, counting } = childrenOf(program.child.pid!)
-  process.kill(workers[0]!, 'SIGKILL')
-  process.kill(counting[0]!, 'SIGABRT')
-  await expect.poll(program.said).toContain(`worker ${workers[0]} ended (SIGKILL) and is started again`)
-  await expect.poll(program.said).toContain(`the counting process ${counting[0]} ended (SIGABRT) and is started again`)
+describe('a gateway with two workers', () => {
+  const lasting = new GatewayRig()
+  let program: Awaited<ReturnType<typeof startProgram>>
+  const children = () => childrenOf(program.child.pid!)
+
+  beforeAll(async () => {
+    const { url } = await lasting.serve()
+    const gateway = { routes: [{ to: url }], admin: { port: 0 }, shutdown: { timeout: '20s' } }
+    program = await startProgram(lasting, { gateway }, ['--workers', '2'])
+  })
+  afterAll(() => lasting.close())
+
+  test('SIGHUP ends no gateway with two workers that has no terminal', async () => {
+    for (const pid of [program.child.pid!, ...children().workers]) process.kill(pid, 'SIGHUP')
+    await expect.poll(() => program.said()).toContain('SIGHUP')
+    expect((await fetch(`${program.url}/a`)).status).toBe(200)
+    expect(program.child.exitCode).toBe(null)
+  })
+
+  test('the end of a worker or of the counting process is reported with its reason', async () => {
+    const { workers, counting } = children()
+    process.kill(workers[0]!, 'SIGKILL')
+    process.kill(counting[0]!, 'SIGABRT')
+    await expect.poll(program.said).toContain(`worker ${workers[0]} ended (SIGKILL) and is started again`)
+    await expect
+      .poll(program.said)
+      .toContain(`the counting process ${counting[0]} ended (SIGABRT) and is started again`)
+  })
+
+  test('a gateway whose workers are all dead is not ready', async () => {
+    await expect.poll(program.said, { timeout: 20_000, interval: 10 }).toContain('Dashboard: ')
+    const admin = /Dashboard: (\S+)/.exec(program.said())![1]!
+    const ready = (): Promise<number> => fetch(`${admin}/readyz`).then(({ status }) => status)
+    await expect.poll(ready, { timeout: 30_000 }).toBe(200)
+    const seen = new Set<number>()
+    // until both are gone at one moment: they are started again within milliseconds
+    await expect
+      .poll(
+        async () => {
+          for (const pid of children().workers) process.kill(pid, 'SIGKILL')
+          seen.add(await ready())
+          return [...seen]
+        },
+        { timeout: 20_000, interval: 10 },
+      )
+      .toContain(503)
+    await expect.poll(ready, { timeout: 30_000 }).toBe(200)
+  })
+
+  test('a gateway that is stopped while a worker restarts still ends', async () => {
+    await expect.poll(() => children().workers.length, { timeout: 20_000, interval: 10 }).toBe(2)
+    const { workers } = children()
+    process.kill(workers[0]!, 'SIGKILL')
+    await expect
+      .poll(() => children().workers.some(pid => !workers.includes(pid)), { timeout: 20_000, interval: 5 })
+      .toBe(true)
+    const begun = performance.now()
+    program.child.kill('SIGTERM')
+    expect(await program.ended).toBe(0)
+    expect(performance.now() - begun).toBeLessThan(15_000)
+  })
 })
 
-test('a gateway whose workers are all dead is not ready', async () => {
+test('SIGHUP ends no gateway with one worker that has no terminal', async () => {
   const { url } = await hesitant()
-  const program = await start({ routes: [{ to: url }], admin: { port: 0 } }, '--workers', '2')
-  await expect.poll(program.said, { timeout: 20_000, interval: 10 }).toContain('Dashboard: ')
-  const admin = /Dashboard: (\S+)/.exec(program.said())![1]!
-  const ready = (): Promise<number> => fetch(`${admin}/readyz`).then(({ status }) => status)
-  expect(await ready()).toBe(200)
-  const seen = new Set<number>()
-  // until both are gone at one moment: they are started again within milliseconds
-  await expect
-    .poll(
-      async () => {
-        for (const pid of childrenOf(program.child.pid!).workers) process.kill(pid, 'SIGKILL')
-        seen.add(await ready())
-        return [...seen]
-      },
-      { timeout: 20_000, interval: 10 },
-    )
-    .toContain(503)
-  await expect.poll(ready, { timeout: 30_000 }).toBe(200)
-})
-
-test.each(['1', '2'])('SIGHUP ends no gateway with %s workers that has no terminal', async workers => {
-  const { url } = await hesitant()
-  const program = await start({ routes: [{ to: url }] }, '--workers', workers)
-  for (const pid of [program.child.pid!, ...childrenOf(program.child.pid!).workers]) process.kill(pid, 'SIGHUP')
+  const program = await start({ routes: [{ to: url }] })
+  program.child.kill('SIGHUP')
   await expect.poll(() => program.said()).toContain('SIGHUP')
   expect((await fetch(`${program.url}/a`)).status).toBe(200)
   expect(program.child.exitCode).toBe(null)

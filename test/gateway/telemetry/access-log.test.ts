@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { request } from 'node:http'
+import { request, type ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
 import { freePort } from '../../helpers/free-port.mjs'
 import { GatewayRig, sendRaw, statusesIn } from '../../helpers/gateway-rig.ts'
@@ -425,9 +426,10 @@ test('a caller that sends too slowly leaves a line with status 408', async () =>
 })
 
 test('queueMs is the time in the queue of a rule and in that for a connection', async () => {
-  const service = await rig.serve((_request, response) => setTimeout(() => response.end(), 60))
+  const served: ServerResponse[] = []
+  const service = await rig.serve((_request, response) => served.push(response))
   const path = join(rig.folder(), 'access.log')
-  const { url, gateway } = await rig.guard({
+  const { url, gateway, httpStats } = await rig.guard({
     rules: [
       {
         id: 'one-by-one',
@@ -441,7 +443,16 @@ test('queueMs is the time in the queue of a rule and in that for a connection', 
     gateway: { accessLog: { to: path }, routes: [{ to: service.url, connections: { max: 1 } }] },
   })
   for (const target of ['/slot', '/rule']) {
-    await Promise.all([1, 2].map(async () => await (await fetch(url + target)).text()))
+    const call = async () => await (await fetch(url + target)).text()
+    const first = call()
+    await expect.poll(() => served.length).toBe(1)
+    const second = call()
+    await expect.poll(() => httpStats().inProgress).toBe(2)
+    await pause(60)
+    served.shift()!.end()
+    await expect.poll(() => served.length).toBe(1)
+    served.shift()!.end()
+    await Promise.all([first, second])
   }
   await gateway.close()
   const waits = linesOf(path).map(({ queueMs }) => queueMs as number)

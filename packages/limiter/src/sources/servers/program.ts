@@ -48,3 +48,14 @@ export async function freePort(): Promise<number> {
   await once(server, 'close')
   return port
 }
+
+/** Starts a server on free ports, and again on others if it ends because another program has taken one of them by then. */
+export async function onFreePorts<Server>(start: () => Promise<Server>): Promise<Server> {
+  for (let triesLeft = 2; ; triesLeft--) {
+    try {
+      return await start()
+    } catch (error) {
+      if (triesLeft === 0) throw error
+    }
+  }
+}

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
-import { freePort, type Program, startProgram } from './program.ts'
+import { freePort, onFreePorts, type Program, startProgram } from './program.ts'
 
 /** A real Redis, and a client of it for tests. */
 export interface RedisServer {
@@ -14,7 +14,9 @@ export interface RedisServer {
   close(): Promise<void>
 }
 
-export async function startRedis(): Promise<RedisServer> {
+export const startRedis = (): Promise<RedisServer> => onFreePorts(startOnce)
+
+async function startOnce(): Promise<RedisServer> {
   const folder = await mkdtemp(join(tmpdir(), 'diana-redis-'))
   const port = await freePort()
   // data is on disk at once, so that a stop loses nothing
@@ -30,7 +32,10 @@ export async function startRedis(): Promise<RedisServer> {
     await program?.stop(signal)
     program = undefined
   }
-  await start()
+  await start().catch(error => {
+    client.disconnect()
+    throw error
+  })
   return {
     authority: `127.0.0.1:${port}`,
     client,

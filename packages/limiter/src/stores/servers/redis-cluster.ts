@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { Cluster, Redis } from 'ioredis'
-import { freePort, type Program, startProgram } from '../../sources/servers/program.ts'
+import { freePort, onFreePorts, type Program, startProgram } from '../../sources/servers/program.ts'
 
 /** A real Redis Cluster of three masters. */
 export interface RedisCluster {
@@ -18,7 +18,11 @@ export interface RedisCluster {
 
 export async function startCluster(): Promise<RedisCluster> {
   const folder = await mkdtemp(join(tmpdir(), 'diana-cluster-'))
-  const started = await Promise.all(['a', 'b', 'c'].map(name => startNode(folder, name)))
+  const starting = ['a', 'b', 'c'].map(name => onFreePorts(() => startNode(folder, name)))
+  const started = await Promise.all(starting).catch(async error => {
+    for (const one of await Promise.allSettled(starting)) if (one.status === 'fulfilled') await stopNode(one.value)
+    throw error
+  })
   const authorities = started.map(({ port }) => `127.0.0.1:${port}`)
   await promisify(execFile)('redis-cli', ['--cluster', 'create', ...authorities, '--cluster-yes'])
   const nodes = started.map(({ client }) => client)
@@ -34,14 +38,24 @@ export async function startCluster(): Promise<RedisCluster> {
     anyNode: nodes[0]!,
     async close() {
       client.disconnect()
-      for (const node of nodes) node.disconnect()
-      await Promise.all(started.map(({ program }) => program.stop()))
+      await Promise.all(started.map(stopNode))
       await rm(folder, { recursive: true })
     },
   }
 }
 
-async function startNode(folder: string, name: string): Promise<{ port: number; client: Redis; program: Program }> {
+interface Node {
+  readonly port: number
+  readonly client: Redis
+  readonly program: Program
+}
+
+function stopNode({ client, program }: Node): Promise<void> {
+  client.disconnect()
+  return program.stop()
+}
+
+async function startNode(folder: string, name: string): Promise<Node> {
   const port = await freePort()
   const busPort = await freePort()
   const args = ['--bind', '127.0.0.1', '--port', `${port}`, '--cluster-port', `${busPort}`, '--dir', folder]
@@ -51,6 +65,9 @@ async function startNode(folder: string, name: string): Promise<{ port: number; 
     'redis-server',
     [...args, '--cluster-enabled', 'yes', '--cluster-config-file', `${name}.conf`, '--save', ''],
     async () => (await client.ping()) === 'PONG',
-  )
+  ).catch(error => {
+    client.disconnect()
+    throw error
+  })
   return { port, client, program }
 }

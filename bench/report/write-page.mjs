@@ -4,9 +4,9 @@ import { drawChart } from './chart.mjs'
 import { byCase, rounded } from './results.mjs'
 import { why } from './why.mjs'
 
-const kept = new URL('measured.json', import.meta.url)
-const page = new URL('../docs/benchmarks.md', import.meta.url)
-const images = new URL('../docs/images/', import.meta.url)
+const kept = new URL('../measured.json', import.meta.url)
+const page = new URL('../../docs/benchmarks.md', import.meta.url)
+const images = new URL('../../docs/images/', import.meta.url)
 
 /** Keeps what was measured beside what earlier runs did, and writes the page from all of it. */
 export function writePage(measured, order) {

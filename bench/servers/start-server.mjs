@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url'
 
 const script = fileURLToPath(new URL('serve.mjs', import.meta.url))
 
-/** Starts a subject of a module as a server on a free port, in a process of its own. */
+/** Starts a subject of a module, named from bench/, as a server on a free port, in a process of its own. */
 export async function startServer(module, subject, options = {}) {
-  const child = fork(script, [new URL(module, import.meta.url).href, subject, JSON.stringify(options)], {
+  const child = fork(script, [new URL(`../${module}`, import.meta.url).href, subject, JSON.stringify(options)], {
     env: { ...process.env, NODE_ENV: 'production' },
     execArgv: [],
   })

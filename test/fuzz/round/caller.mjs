@@ -1,8 +1,8 @@
 import { Agent, request } from 'node:http'
 import { Agent as TlsAgent, request as tlsRequest } from 'node:https'
 import { setTimeout as pause } from 'node:timers/promises'
+import { apiKey } from '../plan/requests.mjs'
 import { startFairTime } from './fair-time.mjs'
-import { apiKey } from './requests.mjs'
 
 let number = 0
 

@@ -2,8 +2,8 @@
 // floods when told to, and says how many calls it made.
 import { once } from 'node:events'
 import { Redis } from 'ioredis'
+import { calls } from '../redis-calls.mjs'
 import { flood } from './flood.mjs'
-import { calls } from './redis-calls.mjs'
 
 const WARM_CALLS = 40_000
 

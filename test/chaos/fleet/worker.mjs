@@ -1,8 +1,8 @@
 // One process of the fleet: makes a limiter, offers calls at an even pace until told to stop, and reports all of them.
 import { setTimeout as pause } from 'node:timers/promises'
 import { createLimiter, RateLimiter } from 'diana-limiter'
+import { subjects } from '../rules.mjs'
 import { moment } from './clock.mjs'
-import { subjects } from './rules.mjs'
 
 const TICK_MS = 5
 

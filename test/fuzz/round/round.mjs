@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { Http2Calls, OrderlyCalls } from '../http2/calls.mjs'
 import { Caller } from './caller.mjs'
 import { AttackingConnection } from './connection.mjs'
-import { Http2Calls, OrderlyCalls } from './http2/calls.mjs'
 import { inspect } from './oracle.mjs'
 
 /** After so long all attackers are made to leave. */

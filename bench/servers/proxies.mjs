@@ -4,11 +4,11 @@ import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
 import httpProxy from '@fastify/http-proxy'
 import fastify from 'fastify'
-import { createLimiter } from '../packages/limiter/dist/index.js'
-import { oneRule, order, PLENTY } from './frameworks/limits.mjs'
+import { createLimiter } from '../../packages/limiter/dist/index.js'
+import { oneRule, order, PLENTY } from '../frameworks/limits.mjs'
 
 // the one that the gateway itself uses
-const { Pool } = createRequire(new URL('../packages/gateway/package.json', import.meta.url))('undici')
+const { Pool } = createRequire(new URL('../../packages/gateway/package.json', import.meta.url))('undici')
 const hopByHop = new Set([
   'connection',
   'keep-alive',
@@ -108,7 +108,7 @@ function without(names, headers) {
 }
 
 const gateway = async (limiter, upstream) => {
-  const { createGateway } = await import('../packages/gateway/dist/gateway.js')
+  const { createGateway } = await import('../../packages/gateway/dist/gateway.js')
   const app = await createGateway({ limiter, upstream })
   await app.ready()
   return app.server

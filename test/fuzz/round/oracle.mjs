@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
+import { slots } from '../gateway.mjs'
 import { callOnce } from './caller.mjs'
 import { startFairTime } from './fair-time.mjs'
-import { slots } from './gateway.mjs'
 
 /** How long the gateway may take to let go of what callers have left. */
 const settleMs = 4000

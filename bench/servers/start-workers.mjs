@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { freePort } from '../test/helpers/free-port.mjs'
+import { freePort } from '../../test/helpers/free-port.mjs'
 import { cpuMicrosecondsOf } from './process-cpu.mjs'
 
-const program = fileURLToPath(new URL('../packages/gateway/bin/diana.mjs', import.meta.url))
+const program = fileURLToPath(new URL('../../packages/gateway/bin/diana.mjs', import.meta.url))
 
 /** Starts `diana start` with workers in front of `upstream` (host:port), by these rules. */
 export async function startWorkers({ upstream, workers, document }) {

@@ -1,5 +1,5 @@
+import { fatal, frameFlood, frameWalk, mutatedWalk, orderlyCalls } from '../http2/scripts.mjs'
 import { createAnswer } from './answers.mjs'
-import { fatal, frameFlood, frameWalk, mutatedWalk, orderlyCalls } from './http2/scripts.mjs'
 import { mutate } from './mutate.mjs'
 import { createRequest, createUpgrade } from './requests.mjs'
 import { address, keptAlive, leaver, orderly, patient, pipeline, slow, upgrade } from './scripts.mjs'

@@ -1,7 +1,7 @@
-import { impatient, startGateway } from './gateway.mjs'
+import { impatient, startGateway } from '../gateway.mjs'
+import { startGoodService, startHostileService } from '../service.mjs'
 import { inspectMemory } from './oracle.mjs'
 import { playRound } from './round.mjs'
-import { startGoodService, startHostileService } from './service.mjs'
 
 /** One gateway with its services, over several rounds. */
 export class Session {

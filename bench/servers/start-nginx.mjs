@@ -4,9 +4,9 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { freePort } from '../test/helpers/free-port.mjs'
+import { freePort } from '../../test/helpers/free-port.mjs'
+import { searchPath } from '../programs.mjs'
 import { cpuMicrosecondsOf } from './process-cpu.mjs'
-import { searchPath } from './programs.mjs'
 
 const configuration = ({ folder, port, upstream, limits }) => `
 daemon off;

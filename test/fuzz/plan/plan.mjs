@@ -1,4 +1,4 @@
-import { createRandom } from './random.mjs'
+import { createRandom } from '../random.mjs'
 import { themes } from './themes.mjs'
 
 /** What happens in one round, as plain data: the same for the same seed and number, and the content of a replay file. */
