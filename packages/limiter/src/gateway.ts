@@ -1,18 +1,24 @@
+import type { ReplayLimiter, ReplayOptions } from './create/replay-limiter.ts'
 import type { SectionFollower } from './engine/engine.ts'
 import { engineOf } from './engine/engine-of.ts'
 import type { ForwardedBy } from './http/ip-address.ts'
 import type { Limiter } from './limiter.ts'
+import type { RuleDocument } from './rules/rule.ts'
 
+export type { Envelope, Shape } from './algorithms/envelope.ts'
 export { assertRegularFile, fileFault, readRegularFile, readRegularFileSync } from './common/regular-file.ts'
+export type { ReplayLimiter, ReplayOptions } from './create/replay-limiter.ts'
 export type { SectionFollower } from './engine/engine.ts'
 export { canonicalAddress } from './http/address-bits.ts'
 export { alternativeNames, verifiedCertificate } from './http/client-certificate.ts'
 export { countedPath } from './http/path.ts'
 export { hasReadings, readingsOf } from './http/path-readings.ts'
 export { markUnknownEnd } from './http/unknown-end.ts'
+export type { Timers } from './queue/timers.ts'
 export { assertRules } from './reload/assert-rules.ts'
 export { pluginsNamedIn } from './reload/plugin-names.ts'
 export { type Extensions, importPlugins, mergeExtensions } from './reload/plugins.ts'
+export type { CompiledRule } from './rules/compile.ts'
 
 /** The rule document in force, as far as a server around the limiter reads it. Each value is the current one. */
 export interface LiveDocument {
@@ -42,4 +48,10 @@ export function documentOf(limiter: Limiter): LiveDocument {
     section: name => engine.document.sections?.[name],
     followSection: (name, follower) => engine.followSection(name, follower),
   }
+}
+
+/** A limiter that decides recorded calls; see `ReplayLimiter`. The engine is loaded with the first of them. */
+export async function createReplayLimiter(document: RuleDocument, options: ReplayOptions): Promise<ReplayLimiter> {
+  const { createReplayLimiter: create } = await import('./create/replay-limiter.ts')
+  return create(document, options)
 }

@@ -1,4 +1,5 @@
 import type { OptionShape } from '../common/option-shape.ts'
+import type { Envelope } from './envelope.ts'
 
 /** How many in how long; a period of 0 is a bare count, for concurrency. */
 export interface Limit {
@@ -83,6 +84,8 @@ export interface Meter {
   readonly windowUs?: number | undefined
   /** How much it admits in a microsecond in the long run; a meter without this frees nothing by time. */
   readonly perUs?: number | undefined
+  /** Bounds of what it admits if the moments of calls are not known exactly; a meter without this has none. */
+  readonly envelope?: Envelope | undefined
   /** The largest cost that would pass at once. */
   remaining(state: Float64Array, at: number, now: number): number
   /** Takes all that is left at `now`, fractions of a permit too; a meter without this knows no fractions. */

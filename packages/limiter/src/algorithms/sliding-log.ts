@@ -1,5 +1,6 @@
 import type { Algorithm, Limit, LuaAlgorithm, Meter, WaitOptions } from './algorithm.ts'
 import { InvalidLimitError, maxWaitUsOf } from './algorithm.ts'
+import type { Envelope } from './envelope.ts'
 import { slidingLogLua } from './lua/generated.ts'
 
 /*
@@ -45,6 +46,7 @@ class SlidingLog implements Meter {
   readonly scale: readonly number[]
   readonly perUs: number
   readonly windowUs: number
+  readonly envelope: Envelope
   readonly #count: number
   readonly #places: number
   readonly #periodUs: number
@@ -58,6 +60,8 @@ class SlidingLog implements Meter {
     this.#periodUs = limit.periodMs * 1000
     this.perUs = limit.count / this.#periodUs
     this.windowUs = this.#periodUs
+    const window = { kind: 'window', units: limit.count, periodUs: this.#periodUs } as const
+    this.envelope = { largest: limit.count, ceiling: window, floor: window }
     this.scale = [this.#periodUs]
     this.numbers = { count: this.#count, places: this.#places, periodUs: this.#periodUs }
   }

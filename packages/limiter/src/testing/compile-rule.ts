@@ -49,6 +49,7 @@ export function compileRule(
     exempts: undefined,
     denies: undefined,
     isAmbiguous: undefined,
+    costInput: undefined,
     blockMs: undefined,
     ...parts,
   }
