@@ -4,8 +4,11 @@ import { engineOf } from './engine/engine-of.ts'
 import type { ForwardedBy } from './http/ip-address.ts'
 import type { Limiter } from './limiter.ts'
 import type { RuleDocument } from './rules/rule.ts'
+import type { Verdict } from './verdict.ts'
 
+export { type RecordedValues, recordedValues } from './admin/recorded-values.ts'
 export type { Envelope, Shape } from './algorithms/envelope.ts'
+export { steadyMicroseconds } from './common/clock.ts'
 export { assertRegularFile, fileFault, readRegularFile, readRegularFileSync } from './common/regular-file.ts'
 export type { ReplayLimiter, ReplayOptions } from './create/replay-limiter.ts'
 export type { SectionFollower } from './engine/engine.ts'
@@ -28,6 +31,8 @@ export interface LiveDocument {
   readonly forwardedBy: ForwardedBy
   /** The caller's address, from the peer of the connection and the header that `forwardedBy` names. */
   addressOf(peer: string | undefined, forwarded: string | readonly string[] | undefined): string | undefined
+  /** The time by which rules are counted, in microseconds since 1970. */
+  nowUs(): number
   /** A section of the rule file, as its schema read it. */
   section(name: string): unknown
   /** Follows a section of the rule file: it changes together with the rules, or neither does. */
@@ -45,6 +50,7 @@ export function documentOf(limiter: Limiter): LiveDocument {
       return engine.document.forwardedBy
     },
     addressOf: (peer, forwarded) => engine.addressOf(peer, forwarded),
+    nowUs: () => engine.now(),
     section: name => engine.document.sections?.[name],
     followSection: (name, follower) => engine.followSection(name, follower),
   }
@@ -54,4 +60,9 @@ export function documentOf(limiter: Limiter): LiveDocument {
 export async function createReplayLimiter(document: RuleDocument, options: ReplayOptions): Promise<ReplayLimiter> {
   const { createReplayLimiter: create } = await import('./create/replay-limiter.ts')
   return create(document, options)
+}
+
+/** When a call was decided, in microseconds since 1970; undefined if the verdict does not say. */
+export function decidedAtUs(verdict: Verdict): number | undefined {
+  return (verdict as { decidedAt?: number }).decidedAt
 }
