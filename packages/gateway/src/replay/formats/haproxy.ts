@@ -18,7 +18,10 @@ function read(text: string, entry: LogEntry): boolean | undefined {
   const times = found[3]!.split('/').map(Number)
   entry.durationUs = Math.max(0, times[4]!) * 1000
   status.write(entry, found[4]!)
-  const asked = found[5]!.replace(/"$/, '')
+  // it escapes signs by their code
+  const asked = found[5]!
+    .replace(/"$/, '')
+    .replace(/#([0-9A-F]{2})/g, (_all, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
   return entry.at >= 0 && peerWithPort.write(entry, found[1]!) && request.write(entry, asked)
 }
 

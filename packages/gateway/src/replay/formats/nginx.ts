@@ -10,9 +10,13 @@ const variables: Readonly<Record<string, known.Field>> = {
   ...{ request_time: known.duration(1e6), proxy_add_x_forwarded_for: known.skip },
 }
 
+/** A question mark, if there is a query. */
+const isArgs: known.Field = { write: () => true }
+
 function fieldOf(variable: string): known.Field {
   const field = variables[variable]
   if (field !== undefined) return field
+  if (variable === 'is_args') return isArgs
   if (variable.startsWith('http_')) return known.header(variable.slice(5).replaceAll('_', '-'))
   if (variable.startsWith('cookie_')) return known.cookie(variable.slice(7))
   return known.skip
@@ -31,7 +35,12 @@ export function nginxReader(format: string): LineReader {
   return templateReader({ format: 'nginx', parts: tidy(parts), time: 'end' })
 }
 
-/** Without empty texts, except between two fields, where they are a mistake. */
+/** Without empty texts; a path with a query right behind it is one target. */
 export function tidy(parts: readonly (string | known.Field)[]): (string | known.Field)[] {
-  return parts.filter(part => part !== '')
+  const all: (string | known.Field)[] = []
+  for (const part of parts) {
+    const isPartOfTarget = all.at(-1) === known.target && (part === known.query || part === isArgs)
+    if (part !== '' && !isPartOfTarget) all.push(part)
+  }
+  return all
 }

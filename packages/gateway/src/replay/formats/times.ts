@@ -66,6 +66,6 @@ export function parseSeconds(text: string): number {
 
 /** A duration in a unit of so many microseconds; NaN for a hyphen and for what is no number. */
 export function parseDurationUs(text: string, unitUs: number): number {
-  if (!/^\d{1,12}(?:\.\d{1,9})?$/.test(text)) return Number.NaN
+  if (!/^\d{1,17}(?:\.\d{1,9})?$/.test(text)) return Number.NaN
   return Math.round(Number(text) * unitUs)
 }

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
-import { Readable } from 'node:stream'
+import { pipeline, Readable } from 'node:stream'
 import * as zlib from 'node:zlib'
 
 /** A log that cannot be read; the message says why and what to do. */
@@ -94,18 +94,26 @@ async function* textOf(name: string, stream: Readable): AsyncGenerator<string> {
 
 /** Packed logs are known by their first bytes, whatever their name is. */
 function unpack(name: string, head: Buffer, bytes: AsyncIterable<Buffer>): AsyncIterable<unknown> {
-  if (head[0] === 0x1f && head[1] === 0x8b)
-    return Readable.from(bytes, { objectMode: false }).compose(zlib.createGunzip({ chunkSize: CHUNK_BYTES }))
+  if (head[0] === 0x1f && head[1] === 0x8b) return through(bytes, zlib.createGunzip({ chunkSize: CHUNK_BYTES }))
   if (head.length >= 4 && head.readUInt32LE(0) === 0xfd2fb528) {
     const { createZstdDecompress } = zlib as Zlib
     if (createZstdDecompress === undefined)
       throw new LogError(
         `${name} is packed with zstd, which this Node cannot read: zstd -dc ${name} | diana replay RULES -`,
       )
-    return Readable.from(bytes, { objectMode: false }).compose(createZstdDecompress())
+    return through(bytes, createZstdDecompress())
   }
   if (head.subarray(0, 4096).includes(0)) throw new LogError(`${name} is not a log: it is binary data`)
   return bytes
+}
+
+/** Errors of either end the reading. */
+function through(
+  bytes: AsyncIterable<Buffer>,
+  unpacker: NodeJS.ReadWriteStream & AsyncIterable<unknown>,
+): AsyncIterable<unknown> {
+  pipeline(Readable.from(bytes, { objectMode: false }), unpacker, () => {})
+  return unpacker
 }
 
 function packingFault(name: string, error: NodeJS.ErrnoException): string {
