@@ -55,7 +55,7 @@ function call(ms) {
   if (share < 0.035) return [abusers.guesser, 'POST', '/login', 401]
   // one second in every two minutes
   if (Math.floor(ms / 1000) % 120 === 0 && share < 0.6) return [abusers.burster, 'GET', '/api/orders', 200]
-  const caller = Math.floor(random() ** 2 * Number(values.callers))
+  const caller = Math.floor(random() * Number(values.callers))
   const path = paths[Math.floor(random() * paths.length)]
   const status = random() < 0.02 ? 404 : random() < 0.005 ? 500 : 200
   if (random() < 0.01) return [addressOf(caller), 'POST', '/login', random() < 0.2 ? 401 : 200]

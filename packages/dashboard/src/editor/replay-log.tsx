@@ -11,7 +11,7 @@ const MOST_BYTES = 1024 * 1024
 
 /** What the document would have done to an access log: one that is chosen here, or the gateway's own. */
 export function ReplayLog({ where, text }: { readonly where: Where; readonly text: string }): JSX.Element {
-  const { editor: told, loading } = words.value
+  const { editor: texts, loading } = words.value
   const [answer, setAnswer] = useState<LogReplay | undefined>(undefined)
   const [trouble, setTrouble] = useState('')
   const [isAsking, setAsking] = useState(false)
@@ -30,20 +30,20 @@ export function ReplayLog({ where, text }: { readonly where: Where; readonly tex
   }
   const choose = async (file: File | undefined) => {
     if (file === undefined) return
-    if (file.size > MOST_BYTES) setTrouble(told.replayTooLong)
+    if (file.size > MOST_BYTES) setTrouble(texts.replayTooLong)
     else await ask(await file.text())
   }
 
   return (
-    <section aria-label={told.replayLog} class="replay-log">
-      <h3>{told.replayLog}</h3>
+    <section aria-label={texts.replayLog} class="replay-log">
+      <h3>{texts.replayLog}</h3>
       <div class="actions">
         <label>
-          {told.replayChoose}{' '}
+          {texts.replayChoose}{' '}
           <input type="file" disabled={isAsking} onChange={event => void choose(event.currentTarget.files?.[0])} />
         </label>
         <button type="button" class="quiet" disabled={isAsking} onClick={() => void ask(undefined)}>
-          {told.replayOwn}
+          {texts.replayOwn}
         </button>
       </div>
       {isAsking && <p class="hush">{loading}</p>}
@@ -54,18 +54,18 @@ export function ReplayLog({ where, text }: { readonly where: Where; readonly tex
 }
 
 function Replayed({ replayed }: { readonly replayed: LogReplay }): JSX.Element {
-  const { editor: told } = words.value
+  const { editor: texts } = words.value
   const { calls, refused, rules, unjudged, notes, format, lines, bad } = replayed
   return (
     <>
       <p>
-        {told.replayed(formatNumber(lines), format, formatNumber(bad))}{' '}
-        {told.replayRefused(formatNumber(calls), rangeOf(refused))}
+        {texts.replayed(formatNumber(lines), format, formatNumber(bad))}{' '}
+        {texts.replayRefused(formatNumber(calls), rangeOf(refused))}
       </p>
       {rules.map(rule => (
         <details key={rule.id}>
           <summary>
-            {rule.id}: {told.replayRefused(formatNumber(rule.calls), rangeOf(rule.refused))}
+            {rule.id}: {texts.replayRefused(formatNumber(rule.calls), rangeOf(rule.refused))}
           </summary>
           {/* made by the gateway: SVG with escaped texts, and no scripts */}
           <div class="replay-plots" dangerouslySetInnerHTML={{ __html: rule.plots }} />
@@ -74,7 +74,7 @@ function Replayed({ replayed }: { readonly replayed: LogReplay }): JSX.Element {
       <ul class="hush">
         {unjudged.map(({ id, missing, remedy }) => (
           <li key={id}>
-            {told.replayUnjudged(id, missing.join(', '))} {remedy}
+            {texts.replayUnjudged(id, missing.join(', '))} {remedy}
           </li>
         ))}
         {notes.map(note => (

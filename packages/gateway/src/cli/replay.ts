@@ -40,7 +40,7 @@ export const replayCommand: Command = {
     '  --verify            compare with what the gateway decided, call by call, in its access log with replay:',
     '  --json              print the report as JSON',
     '  --html FILE         write the report as a page',
-    '  --max-callers N     how many callers of a rule are told apart at one time; default: 100000',
+    '  --max-callers N     how many callers of a rule are counted one by one at one time; default: 100000',
     '  --plugin FILE       a module whose algorithms and dimensions the rules may name; may be repeated',
   ],
   options: {

@@ -9,7 +9,7 @@ export interface AccessLogSettings {
   readonly sample: number
   /** Whether the query of the target and of the referer is logged. */
   readonly query: boolean
-  /** Whether lines have what `diana replay` needs to judge calls exactly; values that tell callers apart as they are, or as digests. */
+  /** Whether lines have what `diana replay` needs to judge calls exactly; values that distinguish callers as they are, or as digests. */
   readonly replay?: 'plain' | 'digest' | undefined
 }
 

@@ -59,7 +59,7 @@ export class CallRecord {
   /** The order in which rules decided calls and calls ended; 0 if no rule was asked. */
   turn = 0
   endTurn = 0
-  /** When rules were told that the call has ended, by their clock; 0 if they did not ask. */
+  /** When the rules counted the end of the call, by their clock; 0 if they did not ask. */
   endUs = 0
   trace: CallTrace | undefined
   route: Route | undefined

@@ -6,7 +6,7 @@ import type { RuleDocument } from '../rules/rule.ts'
 
 /** What rules read of calls besides method, target, host and address: what a log must have so that they can be replayed. */
 export interface RecordedValues {
-  /** The values of dimensions that tell callers apart, by name. */
+  /** The values of dimensions that distinguish callers, by name. */
   keysOf(call: Call): Record<string, string>
   /** Headers by which rules match, or which say what a call costs. */
   readonly headers: readonly string[]

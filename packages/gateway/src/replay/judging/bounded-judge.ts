@@ -11,7 +11,7 @@ interface Tick {
   calls: number
   words: Int32Array
   length: number
-  /** Calls that there was no room to tell apart. */
+  /** Calls that there was no room to keep. */
   unknown: number
   closed: readonly (readonly CallerTick[])[]
 }

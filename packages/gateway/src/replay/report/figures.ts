@@ -8,7 +8,7 @@ export interface RuleFigures {
   calls: number
   /** Refused by the rule's list of callers. */
   denied: number
-  /** Calls of callers for whom there was no room: whether they were refused is not known. */
+  /** Calls of callers that found no room in the table: whether they were refused is not known. */
   untracked: number
   readonly callers: Callers
   readonly timeline: Timeline

@@ -31,7 +31,7 @@ export function notesOf(replayed: Replayed): string[] {
     for (const { rule, untracked, callers } of judge.rules) {
       if (untracked > 0)
         notes.push(
-          `Rule ${rule.id}: ${untracked} calls of callers beyond the first could not be told apart; raise --max-callers.`,
+          `Rule ${rule.id}: ${untracked} calls of callers beyond the first could not be counted one by one; raise --max-callers.`,
         )
       if (callers.isEstimate) notes.push(`Rule ${rule.id}: the number of callers is an estimate.`)
       if (rule.distributed) notes.push(`Rule ${rule.id} is counted here as if the log had all calls of the fleet.`)

@@ -109,18 +109,22 @@ function reasonOf(
   }: { p99: number; p999: number; spread: number; base: number; limit: number; left: number },
 ): string {
   if (isGlobal) return `one and a half times the highest peak is ${base}, rounded up to ${limit}`
-  const without = left === 0 ? '' : `; ${left} callers far above the others were left out`
+  const without = left === 0 ? '' : `; ${countOf(left, 'caller')} far above the others left out`
   return `the higher of p99.9 (${p999}) and p99 + 3 median deviations (${p99} + 3 · ${spread}) is ${base}, rounded up to ${limit}${without}`
 }
 
 function confidenceOf(callers: number, days: number): Pick<Suggestion, 'confidence' | 'confidenceReason'> {
   const samples = callers * Math.max(days, 1 / 24)
   const confidence = callers >= 100 && days >= 7 ? 'high' : samples >= 100 && days >= 1 ? 'medium' : 'low'
-  const text = `${Math.round(callers)} callers over ${days < 1 ? `${Math.max(1, Math.round(days * 24))} hours` : `${days.toFixed(1)} days`}`
+  const text = `${Math.round(callers)} callers over ${days < 1 ? countOf(Math.max(1, Math.round(days * 24)), 'hour') : `${days.toFixed(1)} days`}`
   return {
     confidence,
     confidenceReason: confidence === 'high' ? text : `${text}; a week of 100 callers or more says more`,
   }
+}
+
+function countOf(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
 function outliersOf(callers: Callers, limit: number, rule: RuleFigures['rule']): Suggestion['outliers'] {
