@@ -40,8 +40,6 @@ afterAll(async () => {
 describe('the page of diana replay', () => {
   it.each([
     ['light', 1280],
-    ['dark', 1280],
-    ['light', 360],
     ['dark', 360],
   ] as const)(
     'in %s, %i pixels wide, it draws its plots, asks for nothing, and is accessible',

@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
+import { setFlagsFromString } from 'node:v8'
 import { DianaError, type RuleDocument } from 'diana-limiter'
 import { type Extensions, importPlugins, mergeExtensions, pluginsNamedIn } from 'diana-limiter/gateway'
 import { formatMistake, parseText } from 'diana-limiter/schema'
@@ -74,6 +75,8 @@ export const replayCommand: Command = {
 }
 
 async function run({ words, options }: Arguments, terminal: Terminal): Promise<ExitCode> {
+  // most of what is read is garbage soon: without this the heap grows to twice of what is needed
+  setFlagsFromString('--heap-growing-percent=60')
   const by = listOf(options.by)
   const logNames = by.length > 0 ? words : words.slice(1)
   if (by.length === 0 && words.length === 0) throw new CliError(2, 'a rule file and a log are needed')

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { compareBounds } from './fakes/compare-bounds.ts'
 
-const RUNS = Number(process.env.REPLAY_RULE_SETS ?? 40)
+const RUNS = Number(process.env.REPLAY_RULE_SETS ?? 25)
 const FIRST = Number(process.env.REPLAY_FIRST_SEED ?? 1)
 
 describe('a log cut to whole seconds', () => {

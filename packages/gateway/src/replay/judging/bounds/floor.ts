@@ -52,6 +52,7 @@ class WindowFloor implements Floor {
   readonly #came: SlidingCounts
   readonly #taken: SlidingCounts
   readonly #all: number[] = []
+  readonly #isOver: boolean[] = []
 
   constructor(units: number, lengthUs: number) {
     this.memoryUs = lengthUs
@@ -61,11 +62,23 @@ class WindowFloor implements Floor {
   }
 
   offer(slot: number, x: number, units: number, largest: number): number {
-    const came = this.#came.at(slot, x) + units
-    this.#came.add(slot, x, units)
+    const before = this.#came.at(slot, x)
+    const came = before + units
     this.#all[slot] = came
+    if (!this.#isOver[slot]) {
+      // as long as all calls are taken, one count is enough for both
+      if (came <= this.#units - largest + 1) {
+        this.#came.add(slot, x, units)
+        return 0
+      }
+      this.#isOver[slot] = true
+      this.#taken.copy(slot, slot, this.#came)
+    }
+    this.#came.add(slot, x, units)
     const fits = Math.max(0, Math.min(units, this.#units - largest + 1 - this.#taken.at(slot, x)))
     this.#taken.add(slot, x, fits)
+    // nothing is left of what was refused
+    if (before === 0) this.#isOver[slot] = fits < units
     return units - fits
   }
 
@@ -76,6 +89,7 @@ class WindowFloor implements Floor {
   forget(slot: number): void {
     this.#came.forget(slot)
     this.#taken.forget(slot)
+    this.#isOver[slot] = false
   }
 }
 

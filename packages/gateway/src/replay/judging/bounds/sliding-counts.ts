@@ -40,11 +40,12 @@ export class SlidingCounts {
 
   add(slot: number, x: number, units: number): void {
     if (units === 0) return
-    let entries = this.#entries[slot]
+    const entries = this.#entries[slot]
     if (entries === undefined) {
-      entries = []
-      this.#entries[slot] = entries
-      this.#sums[slot] = 0
+      // most have one entry, for which a list that has grown would take ten times the room
+      this.#entries[slot] = [x, units]
+      this.#sums[slot] = units
+      return
     }
     this.#sums[slot] = this.#sums[slot]! + units
     const last = entries.length - 2
