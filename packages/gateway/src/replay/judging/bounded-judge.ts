@@ -42,6 +42,8 @@ export class BoundedJudge implements Judge {
   readonly #hot: boolean[][]
   /** By rule and slot: the callers of the tick that is settled. */
   readonly #callers: CallerTick[][]
+  /** Whether any call can cost more than a rule ever admits. */
+  readonly #hasTooLarge: boolean
   #hotCalls = 0
   #sure = 0
 
@@ -55,6 +57,7 @@ export class BoundedJudge implements Judge {
       const bounds: RuleBounds = new RuleBounds(rule, figures, uncertainty)
       return bounds
     })
+    this.#hasTooLarge = this.#bounds.some(bounds => bounds.rule.cost !== undefined || bounds.isTooLarge(1))
     this.#hot = rules.map(() => [])
     this.#callers = rules.map(() => [])
     this.rules = this.#bounds.map(({ figures }) => figures)
@@ -102,7 +105,13 @@ export class BoundedJudge implements Judge {
     if (begin + 3 * size + 1 > tick.words.length) grow(tick)
     const hasRoom = begin + 3 * size + 1 <= tick.words.length
     if (!hasRoom) tick.unknown++
+    // a call that some rule never admits is charged by none
     let tooLarge = 0
+    for (let i = 0; i < size && this.#hasTooLarge; i++) {
+      const rule = found[i]!
+      const cost = rule.cost === undefined ? 1 : rule.cost(call)
+      if (rule.enforced && this.#bounds[this.#indexOf.get(rule)!]!.isTooLarge(cost)) tooLarge++
+    }
     for (let i = 0; i < size; i++) {
       const rule = found[i]!
       const index = this.#indexOf.get(rule)
@@ -112,12 +121,12 @@ export class BoundedJudge implements Judge {
       figures.calls++
       const slot = figures.callers.slotOf(rule.key(call)) ?? NO_SLOT
       const cost = rule.cost === undefined ? 1 : rule.cost(call)
-      const counts = rule.countWhen === undefined || (status !== undefined && rule.countWhen({ status }))
+      const isCounted = tooLarge === 0
+      const counts = isCounted && (rule.countWhen === undefined || (status !== undefined && rule.countWhen({ status })))
       if (slot === NO_SLOT) figures.untracked++
       else if (bounds.isTooLarge(cost)) {
         figures.callers.came(slot, tick.x, 1)
         bounds.refuseSurely(slot, tick.x, false)
-        if (rule.enforced) tooLarge++
       } else bounds.add(slot, tick.x, cost, counts, durationUs)
       if (!hasRoom) continue
       tick.words[tick.length++] = index

@@ -140,7 +140,11 @@ export class RuleBounds {
   /** A call was refused for sure; `wasAdded` says whether it is among those that were added. */
   refuseSurely(slot: number, x: number, wasAdded: boolean): void {
     this.#sure[slot] = (this.#sure[slot] ?? 0) + 1
-    if (!wasAdded) this.#notAdded[slot] = (this.#notAdded[slot] ?? 0) + 1
+    if (!wasAdded) {
+      this.#notAdded[slot] = (this.#notAdded[slot] ?? 0) + 1
+      // it blocks its caller as any other refusal does
+      this.#blocks?.mayRefuse(slot, x, true)
+    }
     this.#report(slot, x, wasAdded ? 0 : 1)
   }
 
