@@ -186,6 +186,24 @@ describe('the editor', () => {
     await textOf(effect).toBe('hello02+2')
   })
 
+  it('the editor replays an uploaded log with the same plots as the page of diana replay', async () => {
+    const { page, problems } = await open('editor')
+    await write(page, rules.replace('5/h', '3/h'))
+    await page.getByRole('button', { name: 'Review and save…' }).click(until)
+    const sheet = page.getByRole('dialog')
+    const lines = Array.from({ length: 9 }, (_unused, second) => {
+      return `203.0.113.9 - - [16/Nov/2026:08:00:0${second} +0000] "GET /hello HTTP/1.1" 200 1 "-" "agent"`
+    })
+    const log = { name: 'access.log', mimeType: 'text/plain', buffer: Buffer.from(lines.join('\n')) }
+    await sheet.locator('input[type=file]').setInputFiles(log)
+    await textOf(sheet.locator('.replay-log')).toContain('9 lines (combined), 0 unreadable.')
+    await sheet.locator('.replay-log summary').first().click()
+    expect(await sheet.locator('.replay-log details[open] svg.plot').count()).toBeGreaterThanOrEqual(1)
+    await sheet.getByRole('button', { name: 'Use the gateway’s own access log' }).click()
+    await textOf(sheet.locator('.replay-log [role=alert]')).toContain('writes no access log to a file')
+    expect(problems.filter(problem => !problem.includes('422'))).toEqual([])
+  })
+
   it('a bad edit is refused with its line, and nothing is saved', async () => {
     const { page, problems } = await open('editor')
     await write(page, rules.replace('5/h', '5/hour'))

@@ -30,6 +30,7 @@ import { GatewayServer, headersMsOf } from './server.ts'
 import type { GatewaySettings } from './settings/gateway-settings.ts'
 import { recordOf } from './telemetry/call-record.ts'
 import type { HttpStats } from './telemetry/http-stats.ts'
+import { replayFieldsOf } from './telemetry/replay-fields.ts'
 import { tellRequestId } from './telemetry/request-ids.ts'
 import { Telemetry } from './telemetry/telemetry.ts'
 import { withClientCert } from './tls/client-cert-header.ts'
@@ -118,6 +119,7 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
   const telemetry = await Telemetry.open({
     ...{ settings, folder, isProxy },
     addressOf: ({ peer, request }) => callerAddress(limiter, peer, request.headers),
+    replayOf: replayFieldsOf(limiter, document),
     onTrouble: trouble => app?.log.warn(trouble),
   })
   const admission = new Admission(limiter, () => live.settings)

@@ -1,18 +1,27 @@
+import type { ReplayLimiter, ReplayOptions } from './create/replay-limiter.ts'
 import type { SectionFollower } from './engine/engine.ts'
 import { engineOf } from './engine/engine-of.ts'
 import type { ForwardedBy } from './http/ip-address.ts'
 import type { Limiter } from './limiter.ts'
+import type { RuleDocument } from './rules/rule.ts'
+import type { Verdict } from './verdict.ts'
 
+export { type RecordedValues, recordedValues } from './admin/recorded-values.ts'
+export type { Envelope, Shape } from './algorithms/envelope.ts'
+export { steadyMicroseconds } from './common/clock.ts'
 export { assertRegularFile, fileFault, readRegularFile, readRegularFileSync } from './common/regular-file.ts'
+export type { ReplayLimiter, ReplayOptions } from './create/replay-limiter.ts'
 export type { SectionFollower } from './engine/engine.ts'
 export { canonicalAddress } from './http/address-bits.ts'
 export { alternativeNames, verifiedCertificate } from './http/client-certificate.ts'
 export { countedPath } from './http/path.ts'
 export { hasReadings, readingsOf } from './http/path-readings.ts'
 export { markUnknownEnd } from './http/unknown-end.ts'
+export type { Timers } from './queue/timers.ts'
 export { assertRules } from './reload/assert-rules.ts'
 export { pluginsNamedIn } from './reload/plugin-names.ts'
 export { type Extensions, importPlugins, mergeExtensions } from './reload/plugins.ts'
+export type { CompiledRule } from './rules/compile.ts'
 
 /** The rule document in force, as far as a server around the limiter reads it. Each value is the current one. */
 export interface LiveDocument {
@@ -22,6 +31,8 @@ export interface LiveDocument {
   readonly forwardedBy: ForwardedBy
   /** The caller's address, from the peer of the connection and the header that `forwardedBy` names. */
   addressOf(peer: string | undefined, forwarded: string | readonly string[] | undefined): string | undefined
+  /** The time by which rules are counted, in microseconds since 1970. */
+  nowUs(): number
   /** A section of the rule file, as its schema read it. */
   section(name: string): unknown
   /** Follows a section of the rule file: it changes together with the rules, or neither does. */
@@ -39,7 +50,19 @@ export function documentOf(limiter: Limiter): LiveDocument {
       return engine.document.forwardedBy
     },
     addressOf: (peer, forwarded) => engine.addressOf(peer, forwarded),
+    nowUs: () => engine.now(),
     section: name => engine.document.sections?.[name],
     followSection: (name, follower) => engine.followSection(name, follower),
   }
+}
+
+/** A limiter that decides recorded calls; see `ReplayLimiter`. The engine is loaded with the first of them. */
+export async function createReplayLimiter(document: RuleDocument, options: ReplayOptions): Promise<ReplayLimiter> {
+  const { createReplayLimiter: create } = await import('./create/replay-limiter.ts')
+  return create(document, options)
+}
+
+/** When a call was decided, in microseconds since 1970; undefined if the verdict does not say. */
+export function decidedAtUs(verdict: Verdict): number | undefined {
+  return (verdict as { decidedAt?: number }).decidedAt
 }

@@ -5,6 +5,7 @@ import type {
   Caller,
   Explanation,
   FiguresHistory,
+  LogReplay,
   Mistake,
   Preview,
   Rule,
@@ -63,6 +64,8 @@ export const api = {
   check: (where: Where, text: string) =>
     send<{ mistakes: Mistake[] }>('POST', 'check', { where, text }).then(({ mistakes }) => mistakes),
   preview: (where: Where, text: string) => send<Preview>('POST', 'preview', { where, text }),
+  replay: (where: Where, text: string, log: string | undefined) =>
+    send<LogReplay>('POST', 'replay', { where, text, ...(log !== undefined && { log }) }),
   save: (where: Where, text: string, version: string) =>
     send<{ version: string }>('PUT', 'document', { where, text, version }),
   trials: () => read<{ trials: Trial[] }>('trials').then(({ trials }) => trials),

@@ -177,3 +177,28 @@ export interface Trial {
   readonly text: string
   readonly since?: number | undefined
 }
+
+/** At the least and at the most; a log may not say exactly when calls came. */
+export interface Range {
+  readonly least: number
+  readonly most: number
+}
+
+/** What a document would have done to the calls of an access log. */
+export interface LogReplay {
+  readonly name: string
+  readonly format: string
+  readonly lines: number
+  readonly bad: number
+  readonly calls: number
+  readonly refused: Range
+  /** The plots are SVG that the gateway has made, without scripts. */
+  readonly rules: readonly {
+    readonly id: string
+    readonly calls: number
+    readonly refused: Range
+    readonly plots: string
+  }[]
+  readonly unjudged: readonly { readonly id: string; readonly missing: readonly string[]; readonly remedy: string }[]
+  readonly notes: readonly string[]
+}

@@ -8,6 +8,7 @@ import { formatNumber } from '../words/format.ts'
 import { words } from '../words/index.ts'
 import { showDiff } from './code-editor.ts'
 import { drafts } from './drafts.ts'
+import { ReplayLog } from './replay-log.tsx'
 
 interface ReviewProps {
   readonly where: Where
@@ -73,6 +74,7 @@ export function Review({ where, onSaved, onBack }: ReviewProps): JSX.Element {
     <Sheet title={told.reviewTitle} onBack={onBack}>
       <Difference before={base.text} after={text} label={told.diff} />
       <Foretold where={where} text={text} />
+      <ReplayLog where={where} text={text} />
       {problem && <Refusal problem={problem} />}
       {problem && <ServerMistakes problem={problem} />}
       <div class="actions">

@@ -3,6 +3,7 @@ import { admit, createFilter, type Filter } from 'diana-limiter/filter'
 import { answerCors } from '../cors.ts'
 import { askForBody } from '../proxy/answers/body.ts'
 import type { GatewaySettings } from '../settings/gateway-settings.ts'
+import { nextTurn, recordOf } from '../telemetry/call-record.ts'
 import { tellRequestId } from '../telemetry/request-ids.ts'
 import type { CallReply, CallRequest } from './call.ts'
 import { callFramework } from './call-framework.ts'
@@ -27,6 +28,8 @@ export class Admission {
     // before any rule counts: refusals carry these headers as well
     for (const name in answerHeaders) reply.header(name, answerHeaders[name]!)
     if (cors !== undefined && answerCors(request, reply, cors)) return
+    const record = recordOf(request.raw)
+    if (record !== undefined) record.turn = nextTurn()
     const isAdmitted = admit(this.#filter, request, reply)
     if (isAdmitted === true) this.#pass(request, reply, onAdmitted)
     else if (isAdmitted !== false) {

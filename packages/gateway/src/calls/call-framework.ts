@@ -1,5 +1,6 @@
 import { type Framework, httpFramework } from 'diana-limiter/filter'
-import { recordOf } from '../telemetry/call-record.ts'
+import { steadyMicroseconds } from 'diana-limiter/gateway'
+import { nextTurn, recordOf } from '../telemetry/call-record.ts'
 import type { CallReply, CallRequest } from './call.ts'
 
 /** Replies keep names so; told them so, they need not make them again for every call. */
@@ -26,7 +27,17 @@ export const callFramework: Framework<CallRequest, CallReply> = {
     // bytes, since Fastify adds a charset to JSON text, and JSON has none
     reply.code(status).send(Buffer.from(withRequestId(body, recordOf(request.raw)?.requestId)))
   },
-  watch: (request, reply, watcher) => httpFramework.watch(request.raw, reply.raw, watcher),
+  watch: (request, reply, watcher) => {
+    const ended = (status: number | undefined): void => {
+      const record = recordOf(request.raw)
+      if (record !== undefined) {
+        record.endTurn = nextTurn()
+        record.endUs = steadyMicroseconds()
+      }
+      watcher.ended(status)
+    }
+    httpFramework.watch(request.raw, reply.raw, { ended })
+  },
   watchLeaving: (request, reply, left) => httpFramework.watchLeaving?.(request.raw, reply.raw, left),
   abandon: reply => {
     reply.hijack()

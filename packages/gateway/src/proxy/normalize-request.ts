@@ -50,6 +50,12 @@ export function faultOf(raw: IncomingMessage): string {
   return faults.get(raw) ?? 'The target of this call cannot be read.'
 }
 
+/** A target as it is judged, routed and forwarded; undefined if the gateway answers 400 to it. */
+export function settledTarget(url: string): string | undefined {
+  const target = oneSpelling(url)
+  return target === undefined || !isDecodable(target) || hasManySegments(target) ? undefined : target
+}
+
 /** A target as it is forwarded; undefined where it has no one spelling. */
 export function oneSpelling(rawTarget: string): string | undefined {
   const target = normalizeTarget(rawTarget)

@@ -9,6 +9,8 @@ export interface AccessLogSettings {
   readonly sample: number
   /** Whether the query of the target and of the referer is logged. */
   readonly query: boolean
+  /** Whether lines have what `diana replay` needs to judge calls exactly; values that distinguish callers as they are, or as digests. */
+  readonly replay?: 'plain' | 'digest' | undefined
 }
 
 export const accessLogSchema: z.ZodType<AccessLogSettings> = z.strictObject({
@@ -25,5 +27,9 @@ export const accessLogSchema: z.ZodType<AccessLogSettings> = z.strictObject({
     .max(1)
     .default(1)
     .describe('The share of calls that are logged; those with a status of 400 and above always are; default: 1.'),
+  replay: z
+    .enum(['plain', 'digest'])
+    .optional()
+    .describe('Adds what diana replay needs to judge calls exactly; accounts and devices as they are, or as digests.'),
   query: z.boolean().default(true).describe('false leaves out queries, which may hold secrets; default: true.'),
 })

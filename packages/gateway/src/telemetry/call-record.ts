@@ -30,6 +30,13 @@ export function recordOf(message: IncomingMessage | ServerResponse): CallRecord 
   return (message as Recorded)[recordKey]
 }
 
+let turns = 0
+
+/** Numbers what happens to the counts of rules in this process, in order. */
+export function nextTurn(): number {
+  return ++turns
+}
+
 /** nginx's status for a call whose caller has left before it was answered. */
 const callerLeft = 499
 
@@ -49,6 +56,11 @@ export class CallRecord {
   readonly peer: string | undefined
   readonly #written: number
   requestId = ''
+  /** The order in which rules decided calls and calls ended; 0 if no rule was asked. */
+  turn = 0
+  endTurn = 0
+  /** When the rules counted the end of the call, by their clock; 0 if they did not ask. */
+  endUs = 0
   trace: CallTrace | undefined
   route: Route | undefined
   upstream: Upstream | undefined

@@ -6,7 +6,7 @@ import type { TracingSettings } from '../settings/tracing-settings.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import { CallRecord, recordOf } from './call-record.ts'
 import { type HttpStats, mergeHttpStats, type UpstreamState, type UpstreamStats } from './http-stats.ts'
-import { AccessLog } from './logging/access-log.ts'
+import { AccessLog, type AccessLogOptions } from './logging/access-log.ts'
 import { createRequestId, isRequestId } from './request-ids.ts'
 import { Tracing } from './tracing/tracing.ts'
 import { TrafficCounts } from './traffic-counts.ts'
@@ -22,6 +22,7 @@ export interface TelemetryOptions {
   readonly folder: string
   /** The caller's address as rules count it. */
   readonly addressOf: (record: CallRecord) => string | undefined
+  readonly replayOf?: AccessLogOptions['replayOf']
   /** Whether an address is that of a trusted proxy. */
   readonly isProxy: (address: string) => boolean
   readonly onTrouble: (trouble: string) => void

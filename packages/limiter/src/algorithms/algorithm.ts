@@ -1,4 +1,5 @@
 import type { OptionShape } from '../common/option-shape.ts'
+import type { Envelope } from './envelope.ts'
 
 /** Windows shorter than this are not leased: each report would come too late. */
 const SHORTEST_LEASED_US = 500_000
@@ -100,6 +101,8 @@ export interface Meter {
   readonly reportUs?: number | undefined
   /** For a meter whose count ends all at once: when; 0 if that is not known yet. No permit is leased beyond that moment. */
   endsAt?(state: Float64Array, at: number, now: number): number
+  /** Bounds of what it admits if the moments of calls are not known exactly; a meter without this has none. */
+  readonly envelope?: Envelope | undefined
   /** The largest cost that would pass at once. */
   remaining(state: Float64Array, at: number, now: number): number
   /** Takes all that is left at `now`, fractions of a permit too; a meter without this knows no fractions. */

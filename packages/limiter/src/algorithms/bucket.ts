@@ -1,5 +1,6 @@
 import type { Limit, LuaAlgorithm, Meter, PassResult } from './algorithm.ts'
 import { InvalidLimitError } from './algorithm.ts'
+import type { Envelope, Shape } from './envelope.ts'
 import { bucketLua } from './lua/generated.ts'
 import { lowerSteps, noteLow, type Refill, rewindSteps, STEPS, unpaidOf } from './numbers/low-points.ts'
 import { exactRate } from './numbers/rate.ts'
@@ -84,6 +85,7 @@ class Bucket implements Meter {
   readonly scale: readonly number[]
   readonly perUs: number
   readonly reportUs = REPORT_US
+  readonly envelope: Envelope
   readonly begin?: NonNullable<Meter['begin']>
   readonly #rate: Rate
   readonly #capacity: number
@@ -105,6 +107,7 @@ class Bucket implements Meter {
     this.#waits = shape.timeoutUs > 0
     this.#keptUs = shape.startsEmpty ? Math.max(KEPT_FULL_US, paidOffUs(this.#capacity, rate)) : 0
     this.perUs = perStep / (token * stepUs)
+    this.envelope = envelopeOf(shape, rate, this.perUs)
     this.scale = [periodUs, token, perStep, stepUs, this.#keptUs, this.#capacity]
     this.numbers = {
       ...rate,
@@ -321,4 +324,19 @@ function inTokensOf(token: number, level: number, oldToken: number): number {
 function inWholeUnits(token: number, level: number, oldToken: number): number {
   const whole = Math.floor(level / oldToken)
   return whole * token + Math.max(0, Math.floor(((level - whole * oldToken) / oldToken) * token) - 1)
+}
+
+/** A refill in steps brings up to one step more in an interval, and has paid a full bucket after so many steps as it takes. */
+function envelopeOf(shape: BucketShape, { perStep, stepUs }: Rate, perUs: number): Envelope {
+  const { capacity, largest, startsEmpty, isInterval, timeoutUs } = shape
+  const step = isInterval ? perStep : 0
+  const ceiling: Shape = { kind: 'bucket', units: capacity + step, perUs }
+  if (startsEmpty || perStep === 0) return { largest, ceiling }
+  if (isInterval) {
+    const periodUs = Math.ceil(capacity / perStep) * stepUs
+    return { largest, ceiling, floor: { kind: 'window', units: capacity, periodUs } }
+  }
+  // a call that has waited leaves less than a whole token
+  const units = timeoutUs > 0 ? Math.max(0, capacity - 1) : capacity
+  return { largest, ceiling, floor: { kind: 'bucket', units, perUs } }
 }

@@ -1,5 +1,6 @@
 import type { Algorithm, Limit, LuaAlgorithm, Meter, PassResult, WaitOptions } from './algorithm.ts'
 import { maxWaitUsOf, windowReportUs } from './algorithm.ts'
+import type { Envelope } from './envelope.ts'
 import { fixedWindowLua } from './lua/generated.ts'
 
 /*
@@ -41,6 +42,7 @@ class FixedWindow implements Meter {
   readonly perUs: number
   readonly windowUs: number
   readonly reportUs: number | undefined
+  readonly envelope: Envelope
   readonly #count: number
   readonly #periodUs: number
   readonly #aligned: boolean
@@ -56,6 +58,7 @@ class FixedWindow implements Meter {
     this.perUs = limit.count / this.#periodUs
     this.windowUs = this.#periodUs
     this.reportUs = windowReportUs(this.#periodUs) && Math.min(100_000, this.#periodUs / 20)
+    this.envelope = envelopeOf(limit.count, this.#periodUs, aligned)
     this.scale = [this.#periodUs, flags.aligned, flags.waits]
     this.numbers = { count: this.#count, periodUs: this.#periodUs, ...flags }
   }
@@ -190,4 +193,12 @@ class FixedWindow implements Meter {
   #isAhead(window: number, now: number): boolean {
     return this.#waits && window > now
   }
+}
+
+/** Windows that begin with a call are no shorter than the period, so an interval touches at most one more than fit into it. */
+function envelopeOf(units: number, periodUs: number, aligned: boolean): Envelope {
+  const kind = aligned ? 'clock-window' : 'window'
+  const floor = { kind, units, periodUs } as const
+  const ceiling = aligned ? floor : ({ kind: 'bucket', units: 2 * units, perUs: units / periodUs } as const)
+  return { largest: units, ceiling, floor }
 }

@@ -1,5 +1,6 @@
 import type { Algorithm, Limit, LuaAlgorithm, Meter, WaitOptions } from './algorithm.ts'
 import { InvalidLimitError, maxWaitUsOf, windowReportUs } from './algorithm.ts'
+import type { Envelope } from './envelope.ts'
 import { slidingLogLua } from './lua/generated.ts'
 
 /*
@@ -46,6 +47,7 @@ class SlidingLog implements Meter {
   readonly perUs: number
   readonly windowUs: number
   readonly reportUs: number | undefined
+  readonly envelope: Envelope
   readonly #count: number
   readonly #places: number
   readonly #periodUs: number
@@ -60,6 +62,8 @@ class SlidingLog implements Meter {
     this.perUs = limit.count / this.#periodUs
     this.windowUs = this.#periodUs
     this.reportUs = windowReportUs(this.#periodUs)
+    const window = { kind: 'window', units: limit.count, periodUs: this.#periodUs } as const
+    this.envelope = { largest: limit.count, ceiling: window, floor: window }
     this.scale = [this.#periodUs]
     this.numbers = { count: this.#count, places: this.#places, periodUs: this.#periodUs }
   }

@@ -1,5 +1,6 @@
 import type { Algorithm, Limit, LuaAlgorithm, Meter, PassResult, WaitOptions } from './algorithm.ts'
 import { InvalidLimitError, maxWaitUsOf, windowReportUs } from './algorithm.ts'
+import type { Envelope } from './envelope.ts'
 import { slidingWindowLua } from './lua/generated.ts'
 import { Packing, shareOut } from './numbers/packing.ts'
 
@@ -72,6 +73,7 @@ class SlidingWindow implements Meter {
   readonly perUs: number
   readonly windowUs: number
   readonly reportUs: number | undefined
+  readonly envelope: Envelope
   readonly #count: number
   readonly #periodUs: number
   readonly #segments: number
@@ -92,6 +94,10 @@ class SlidingWindow implements Meter {
     this.perUs = limit.count / this.#periodUs
     this.windowUs = this.#periodUs
     this.reportUs = windowReportUs(this.#periodUs)
+    const window = { kind: 'window', units: limit.count, periodUs: this.#periodUs } as const
+    // a call stays until the last one of its segment leaves, and a segment that could not be closed is twice as long
+    const longestUs = this.#periodUs + 2 * this.#segmentUs + tickUs
+    this.envelope = { largest: limit.count, ceiling: window, floor: { ...window, periodUs: longestUs } }
     this.scale = [this.#periodUs, this.#gapUs, tickUs, ticks, room, stepUs, leads]
     this.numbers = {
       ...{ count: this.#count, periodUs: this.#periodUs, maxWaitUs, segments, segmentUs: this.#segmentUs },

@@ -1,4 +1,5 @@
 import type { LuaAlgorithm, Meter } from './algorithm.ts'
+import type { Envelope } from './envelope.ts'
 import { smoothLua } from './lua/generated.ts'
 
 /*
@@ -39,6 +40,7 @@ export class Smooth implements Meter {
   readonly maxWaitUs: number
   readonly scale: readonly number[]
   readonly perUs: number
+  readonly envelope?: Envelope | undefined
   readonly #curve: Curve
 
   constructor(curve: Curve, maxWaitUs: number, periodUs = 0) {
@@ -46,6 +48,7 @@ export class Smooth implements Meter {
     this.maxWaitUs = maxWaitUs
     this.numbers = { ...curve }
     this.perUs = 1 / curve.stableUs
+    this.envelope = envelopeOf(curve)
     this.scale = [periodUs, curve.largest, curve.coolDownUs]
   }
 
@@ -174,4 +177,16 @@ export function warmUpCurve(stableUs: number, warmUpUs: number, coldFactor: numb
 function priceUs({ threshold, floorUs, slope }: Curve, stored: number, permits: number): number {
   const above = Math.max(0, Math.min(permits, stored - threshold))
   return above * (floorUs + (stored - threshold - above / 2) * slope) + (permits - above) * floorUs
+}
+
+/** After a call of cost 1 the next one passes no earlier than the stable interval, and no later than the cold one. */
+function envelopeOf({ stableUs, largest, threshold, floorUs, slope }: Curve): Envelope | undefined {
+  if (floorUs === 0) return undefined
+  const coldUs = Math.ceil(floorUs + (largest - threshold) * slope) + 1
+  return {
+    largest: Number.POSITIVE_INFINITY,
+    onlyForCost1: true,
+    ceiling: { kind: 'bucket', units: 1, perUs: (1 + DUST) / stableUs },
+    floor: { kind: 'window', units: 1, periodUs: coldUs },
+  }
 }

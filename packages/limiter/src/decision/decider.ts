@@ -204,11 +204,13 @@ export class Decider {
   #block(plan: CallPlan, verdict: PendingVerdict): void {
     const { size, charges, found } = plan
     if (verdict.exhaustedRule) return
+    // from the moment of the call on, so that the same calls at the same moments are decided alike
+    const context = { ...this.#options, now: () => verdict.decidedAt }
     for (let i = 0; i < size; i++) {
       const { fits, enforced, delays, key } = charges[i]!
       const { rule, blocks } = found[i]!
       if (fits || !enforced || delays.length === 0 || !blocks || !rule.blockMs || plan.blockedUs(i) > 0) continue
-      void Promise.resolve(blockCaller(blocks, key, firstBlockCost(rule.blockMs), this.#options)).catch(() => {})
+      void Promise.resolve(blockCaller(blocks, key, firstBlockCost(rule.blockMs), context)).catch(() => {})
     }
   }
 

@@ -158,6 +158,11 @@ export class PendingVerdict implements Verdict {
     return this.waitMs === 0 && this.exhaustedRule === undefined
   }
 
+  /** When the call was decided, in microseconds since 1970. */
+  get decidedAt(): number {
+    return this.now
+  }
+
   /** Everything the call was charged; empty unless it waits, or its end matters. */
   get receipts(): readonly Receipt[] {
     return this.charged ?? NOTHING

@@ -13,6 +13,7 @@ import { createSharedStores, type SharedStoresOptions } from '../distributed/cre
 import { DianaError } from '../errors.ts'
 import { type AddressReader, createAddressReader } from '../http/ip-address.ts'
 import type { LimiterEvents } from '../limiter-status.ts'
+import type { Timers } from '../queue/timers.ts'
 import { WaitQueue } from '../queue/wait-queue.ts'
 import { DocumentThread } from '../reload/document-thread.ts'
 import { LiveRules, type LiveRulesOptions } from '../reload/live-rules.ts'
@@ -34,6 +35,8 @@ export interface EngineOptions extends LiveRulesOptions, SharedStoresOptions {
   readonly dimensions: readonly Dimension[]
   readonly clock?: Clock | undefined
   readonly maxKeys?: number | undefined
+  /** The timers of calls that wait; those of Node unless given. */
+  readonly timers?: Timers | undefined
   /** Functions that were given instead of names. */
   readonly given?: GivenFunctions | undefined
 }
@@ -89,7 +92,12 @@ export class Engine {
       onFleet: status => this.#reportStore(status),
       onMachine: status => this.events.emit('counting', status),
     })
-    this.waitQueue = new WaitQueue({ now: this.now, decider: () => this.decider, counters: this.counters })
+    this.waitQueue = new WaitQueue({
+      now: this.now,
+      decider: () => this.decider,
+      counters: this.counters,
+      timers: options.timers,
+    })
     this.observers = new Observers(this.counters, () => this.now() / 1000)
     this.thread = new DocumentThread(options.vocabulary)
     this.live = new LiveRules({ ...options, thread: this.thread }, this.#liveRulesEvents())

@@ -1,3 +1,5 @@
+import type { Timers } from './timers.ts'
+
 /** A timer that is set for longer fires at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 const MOST_EARLY_US = 2000
@@ -8,17 +10,23 @@ const MOST_EARLY_US = 2000
  */
 export function passLater(
   pass: () => void,
-  { leftMs, moment, now, set }: { leftMs: number; moment: number; now: () => number; set(timer: NodeJS.Timeout): void },
+  {
+    leftMs,
+    moment,
+    now,
+    timers,
+    set,
+  }: { leftMs: number; moment: number; now: () => number; timers: Timers; set(timer: NodeJS.Timeout): void },
 ): void {
   if (leftMs > LONGEST_TIMER_MS) {
-    const goOn = (): void => passLater(pass, { leftMs: leftMs - LONGEST_TIMER_MS, moment, now, set })
-    set(setTimeout(goOn, LONGEST_TIMER_MS))
+    const goOn = (): void => passLater(pass, { leftMs: leftMs - LONGEST_TIMER_MS, moment, now, timers, set })
+    set(timers.set(goOn, LONGEST_TIMER_MS))
     return
   }
   const passIfDue = (): void => {
     const leftUs = moment - now()
-    if (leftUs > 0 && leftUs <= MOST_EARLY_US) set(setTimeout(pass, Math.ceil(leftUs / 1000)))
+    if (leftUs > 0 && leftUs <= MOST_EARLY_US) set(timers.set(pass, Math.ceil(leftUs / 1000)))
     else pass()
   }
-  set(setTimeout(passIfDue, leftMs))
+  set(timers.set(passIfDue, leftMs))
 }

@@ -6,6 +6,7 @@ import { passLater } from './long-timer.ts'
 import { moveUp } from './move-up.ts'
 import { isPending, latest, passWaiter, type ScheduledCall } from './scheduled-call.ts'
 import { WaitingLane } from './scheduled-lane.ts'
+import { nodeTimers, type Timers } from './timers.ts'
 
 /** The calls that wait for one count: in a lane if they are alike, or else one by one. */
 type Group = WaitingLane | Set<ScheduledCall>
@@ -18,12 +19,14 @@ type Group = WaitingLane | Set<ScheduledCall>
 export class ScheduledCalls {
   readonly #now: () => number
   readonly #onFreed: (receipts: readonly Receipt[]) => void
+  readonly #timers: Timers
   readonly #groups = new Map<Table, Map<number, Group>>()
   #gone: ScheduledCall[] = []
   #turns = 0
 
-  constructor(now: () => number, onFreed: (receipts: readonly Receipt[]) => void) {
+  constructor(now: () => number, onFreed: (receipts: readonly Receipt[]) => void, timers: Timers = nodeTimers) {
     this.#now = now
+    this.#timers = timers
     this.#onFreed = onFreed
   }
 
@@ -31,7 +34,7 @@ export class ScheduledCalls {
   hold(pending: PendingVerdict, since: number, signal?: AbortSignal): Promise<PendingVerdict> {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
-        clearTimeout(waiter.timer)
+        this.#timers.clear(waiter.timer)
         signal?.removeEventListener('abort', abandon)
         for (const state of waiter.queues) state.waiting--
       }
@@ -63,7 +66,7 @@ export class ScheduledCalls {
     const group = only && this.#groupAt(only)
     const isAlike = only && pending.length === 1 && leftMs > 0 && only.passAt === latest(waiter.receipts)
     if (isAlike && (group === undefined || (group instanceof WaitingLane && group.takes(only)))) {
-      const lane = group ?? new WaitingLane(only, this.#now)
+      const lane = group ?? new WaitingLane(only, this.#now, this.#timers)
       this.#setGroup(only, lane)
       lane.add(waiter, only, now)
       return
@@ -74,7 +77,7 @@ export class ScheduledCalls {
 
   /** Lets a call that is in no lane pass at its moment. */
   #arm(waiter: ScheduledCall, now: number): void {
-    clearTimeout(waiter.timer)
+    this.#timers.clear(waiter.timer)
     const moment = latest(waiter.receipts)
     const leftMs = Math.ceil((moment - now) / 1000)
     const pass = (): void => passWaiter(waiter)
@@ -83,12 +86,12 @@ export class ScheduledCalls {
     }
     // a call that may pass now must not be overtaken by one that comes before a timer fires
     if (leftMs <= 0) pass()
-    else passLater(pass, { leftMs, moment, now: this.#now, set })
+    else passLater(pass, { leftMs, moment, now: this.#now, timers: this.#timers, set })
   }
 
   /** Calls that are aborted in one turn of the event loop are handled together. */
   #abandon(waiter: ScheduledCall): void {
-    if (this.#gone.length === 0) setImmediate(() => this.#release())
+    if (this.#gone.length === 0) this.#timers.soon(() => this.#release())
     waiter.isGone = true
     this.#gone.push(waiter)
   }

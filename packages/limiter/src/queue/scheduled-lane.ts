@@ -2,6 +2,7 @@ import type { Meter } from '../algorithms/algorithm.ts'
 import { type Receipt, refundCharge } from '../decision/receipt.ts'
 import { passLater } from './long-timer.ts'
 import { passWaiter, type ScheduledCall } from './scheduled-call.ts'
+import { nodeTimers, type Timers } from './timers.ts'
 
 interface Member {
   readonly waiter: ScheduledCall
@@ -21,6 +22,7 @@ interface Member {
  */
 export class WaitingLane {
   readonly #now: () => number
+  readonly #timers: Timers
   readonly #cost: number
   readonly #meters: readonly Meter[]
   readonly #members = new Map<ScheduledCall, Member>()
@@ -32,8 +34,9 @@ export class WaitingLane {
   #next = 0
   #timer: NodeJS.Timeout | undefined
 
-  constructor({ state, cost }: Receipt, now: () => number) {
+  constructor({ state, cost }: Receipt, now: () => number, timers: Timers = nodeTimers) {
     this.#now = now
+    this.#timers = timers
     this.#cost = cost
     this.#meters = state.table.meters
   }
@@ -87,7 +90,7 @@ export class WaitingLane {
   }
 
   #disarm(): void {
-    clearTimeout(this.#timer)
+    this.#timers.clear(this.#timer)
     this.#timer = undefined
   }
 
@@ -97,7 +100,7 @@ export class WaitingLane {
     const set = (timer: NodeJS.Timeout): void => {
       this.#timer = timer
     }
-    passLater(() => this.#pass(moment), { leftMs, moment, now: this.#now, set })
+    passLater(() => this.#pass(moment), { leftMs, moment, now: this.#now, timers: this.#timers, set })
   }
 
   /** The turns up to a moment are due. */

@@ -2,6 +2,7 @@ import type { PendingVerdict } from '../decision/pending-verdict.ts'
 import type { Receipt } from '../decision/receipt.ts'
 import type { RuleState } from '../decision/rule-state.ts'
 import { OVERFLOW_SLOT } from '../stores/memory/table.ts'
+import { nodeTimers, type Timers } from './timers.ts'
 
 interface QueuedCall {
   readonly state: RuleState
@@ -19,12 +20,17 @@ const MAX_TIMER_MS = 2 ** 31 - 1
  * waits; when a slot is released, the first call in the queue is decided again.
  */
 export class SlotQueue {
+  readonly #timers: Timers
   readonly #queues = new Map<RuleState, Map<string, Set<QueuedCall>>>()
   /** Calls that are first in their queue while another rule is exhausted, and that rule. */
   readonly #waitingElsewhere = new Map<QueuedCall, RuleState>()
 
   /** The number of calls that wait. */
   size = 0
+
+  constructor(timers: Timers = nodeTimers) {
+    this.#timers = timers
+  }
 
   isWaiting(state: RuleState, key: string): boolean {
     return this.#queues.get(state)?.has(key) ?? false
@@ -34,7 +40,7 @@ export class SlotQueue {
   join(state: RuleState, key: string, attempt: () => PendingVerdict, signal?: AbortSignal): Promise<PendingVerdict> {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
-        clearTimeout(timer)
+        this.#timers.clear(timer)
         signal?.removeEventListener('abort', abandon)
         this.#remove(state, key, queued)
       }
@@ -54,7 +60,7 @@ export class SlotQueue {
         // the next call may cost less
         this.#advance(state, key)
       }
-      const timer = setTimeout(giveUp, Math.min(state.rule.queueTimeoutMs, MAX_TIMER_MS))
+      const timer = this.#timers.set(giveUp, Math.min(state.rule.queueTimeoutMs, MAX_TIMER_MS))
       this.#add(state, key, queued)
       if (signal?.aborted) return abandon()
       signal?.addEventListener('abort', abandon, { once: true })

@@ -9,6 +9,7 @@ import { type Counters, tallyRefusalBy } from '../stats/counters.ts'
 import type { Verdict } from '../verdict.ts'
 import { ScheduledCalls } from './scheduled-calls.ts'
 import { SlotQueue } from './slot-queue.ts'
+import type { Timers } from './timers.ts'
 
 const ASK_AGAIN_MS = 25
 
@@ -17,6 +18,8 @@ export interface WaitQueueOptions {
   /** The decider in force. */
   readonly decider: () => Decider
   readonly counters: Counters
+  /** Those of Node unless given. */
+  readonly timers?: Timers | undefined
 }
 
 /** Calls that wait: for the moment at which they pass, or for a concurrency slot that another call must release. */
@@ -24,11 +27,12 @@ export class WaitQueue {
   readonly #options: WaitQueueOptions
   readonly #scheduled: ScheduledCalls
   /** Calls that wait for a slot. */
-  readonly slots: SlotQueue = new SlotQueue()
+  readonly slots: SlotQueue
 
   constructor(options: WaitQueueOptions) {
     this.#options = options
-    this.#scheduled = new ScheduledCalls(options.now, receipts => this.slots.freed(receipts))
+    this.slots = new SlotQueue(options.timers)
+    this.#scheduled = new ScheduledCalls(options.now, receipts => this.slots.freed(receipts), options.timers)
   }
 
   /** The first rule of a call for whose slots other calls wait already. */

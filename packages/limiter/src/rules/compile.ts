@@ -8,7 +8,7 @@ import { DianaError } from '../errors.ts'
 import { compileCallers, compileDenied } from './match/callers.ts'
 import { type CallOutcome, compileCountWhen } from './match/count-when.ts'
 import type { Answer, Match, Rule, RuleDocument, WhenStoreDown } from './rule.ts'
-import { compileCost } from './schema/cost.ts'
+import { type CostInput, compileCost } from './schema/cost.ts'
 
 /** A rule ready to decide calls. */
 export interface CompiledRule {
@@ -41,6 +41,8 @@ export interface CompiledRule {
   readonly queueTimeoutMs: number
   /** The cost of a call by this rule; undefined if the caller of `check` gives it. */
   readonly cost: ((call: Call) => number) | undefined
+  /** Where that cost is from. */
+  readonly costInput: CostInput | undefined
   /** Whether the cost of a call may be settled afterwards. */
   readonly settles: boolean
   /** Whether a call with this outcome counts; undefined if every call does. */
@@ -120,6 +122,7 @@ function compileRule(
     queueSize: waits ? rule.queue.size : 0,
     queueTimeoutMs: timeoutMs ?? DEFAULT_QUEUE_TIMEOUT_MS,
     cost: rule.cost === undefined ? undefined : compileCost(rule.cost, dimensions),
+    costInput: rule.cost,
     settles: typeof rule.cost !== 'number' && !meters.some(meter => meter.needsRelease),
     countWhen: rule.countWhen && compileCountWhen(rule.countWhen),
     exempts,

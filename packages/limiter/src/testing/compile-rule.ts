@@ -51,6 +51,7 @@ export function compileRule(
     denies: undefined,
     isAmbiguous: undefined,
     isListed: false,
+    costInput: undefined,
     blockMs: undefined,
     ...parts,
   }

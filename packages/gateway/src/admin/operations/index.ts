@@ -4,6 +4,7 @@ import { documentOperations } from './documents.ts'
 import { explainOperations } from './explain.ts'
 import { figureOperations } from './figures.ts'
 import type { Operation } from './operation.ts'
+import { replayOperations } from './replay.ts'
 import { ruleOperations } from './rules.ts'
 import { trialOperations } from './trials.ts'
 import { upstreamOperations } from './upstreams.ts'
@@ -16,6 +17,7 @@ export const operations: readonly Operation[] = [
   ...blockOperations,
   ...explainOperations,
   ...documentOperations,
+  ...replayOperations,
   ...trialOperations,
   ...upstreamOperations,
 ]

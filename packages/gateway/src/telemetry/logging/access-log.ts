@@ -5,7 +5,7 @@ import type { AccessLogSettings } from '../../settings/access-log-settings.ts'
 import type { CallRecord } from '../call-record.ts'
 import { FileSink, type LineSink, standardSink } from './line-sinks.ts'
 import { LineWriter } from './line-writer.ts'
-import { type LineFormat, lineFormats } from './log-line.ts'
+import { type LineFormat, lineFormats, type ReplayFields } from './log-line.ts'
 
 export interface AccessLogOptions {
   /** The folder that the path of the log is seen from. */
@@ -13,6 +13,8 @@ export interface AccessLogOptions {
   /** The caller's address as rules count it. */
   readonly addressOf: (record: CallRecord) => string | undefined
   readonly onTrouble: (trouble: string) => void
+  /** What `diana replay` needs of a call; digests of the values that distinguish callers if `isDigest` is true. */
+  readonly replayOf?: ((record: CallRecord, isDigest: boolean) => ReplayFields | undefined) | undefined
 }
 
 /** Writes a line for each call that has ended. */
@@ -40,7 +42,7 @@ export class AccessLog {
   }
 
   add(record: CallRecord): void {
-    const { sample, query } = this.#settings
+    const { sample, query, replay } = this.#settings
     if (sample < 1 && record.status < 400 && Math.random() >= sample) return
     this.#writer.write(
       this.#format({
@@ -49,6 +51,7 @@ export class AccessLog {
         verdict: verdictOf(record.request),
         endedTime: Date.now(),
         hidesQuery: !query,
+        replay: replay && this.#options.replayOf?.(record, replay === 'digest'),
       }),
     )
   }

@@ -13,6 +13,17 @@ export interface LoggedCall {
   readonly endedTime: number
   /** Whether queries are left out. */
   readonly hidesQuery: boolean
+  /** What `diana replay` needs besides; undefined if it is not logged. */
+  readonly replay?: ReplayFields | undefined
+}
+
+/** What rules have read of a call, and when. */
+export interface ReplayFields {
+  readonly decidedUs: number
+  /** By the clock of rules, now. */
+  readonly nowUs: number
+  readonly keys: Readonly<Record<string, string>>
+  readonly headers: Readonly<Record<string, string>>
 }
 
 export type LineFormat = (call: LoggedCall) => string
@@ -23,6 +34,7 @@ const maxReferer = 500
 const maxAgent = 300
 const maxHost = 262
 const maxName = 128
+const maxValue = 256
 
 /** One line for each format that `accessLog.format` names. */
 export const lineFormats: Readonly<Record<AccessLogSettings['format'], LineFormat>> = {
@@ -50,6 +62,7 @@ function jsonLine(call: LoggedCall): string {
   line += text('upstream', upstream?.name, maxName)
   if (record.tries > 0) line += `,"tries":${record.tries}`
   line += verdictFields(verdict)
+  if (call.replay) line += replayFields(call, call.replay)
   line += text('requestId', record.requestId, maxName)
   line += text('traceId', record.trace?.traceId ?? parseTraceparent(headers.traceparent)?.traceId, maxName)
   line += text('userAgent', headers['user-agent'], maxAgent)
@@ -81,6 +94,21 @@ function verdictFields(verdict: Verdict | undefined): string {
       shadow = shadow === undefined ? decision.rule : `${shadow} ${decision.rule}`
   }
   return fields + text('shadow', shadow, maxName)
+}
+
+function replayFields({ record, verdict }: LoggedCall, { decidedUs, nowUs, keys, headers }: ReplayFields): string {
+  let fields = `,"us":${decidedUs},"turn":${record.turn},"endUs":${record.endUs || nowUs}`
+  if (record.endTurn > 0) fields += `,"endTurn":${record.endTurn}`
+  if (verdict && verdict.waitMs > 0) fields += `,"waitUs":${Math.round(verdict.waitMs * 1000)}`
+  if (record.end === 'aborted') fields += ',"left":true'
+  return fields + object('keys', keys) + object('headers', headers)
+}
+
+function object(name: string, values: Readonly<Record<string, string>>): string {
+  const pairs = Object.entries(values).map(
+    ([key, value]) => `"${escapeJson(key, maxName)}":"${escapeJson(value, maxValue)}"`,
+  )
+  return pairs.length === 0 ? '' : `,"${name}":{${pairs.join(',')}}`
 }
 
 function text(name: string, value: string | undefined, maxLength: number): string {

@@ -1,0 +1,97 @@
+import { dirname, resolve } from 'node:path'
+import { adminOf } from 'diana-limiter/admin'
+import { documentOf } from 'diana-limiter/gateway'
+import { z } from 'zod'
+import { FormatError } from '../../replay/formats/choose.ts'
+import { LogError, type LogSource } from '../../replay/reading/log-chunks.ts'
+import { endOfLog, textLog } from '../../replay/reading/text-log.ts'
+import { replay } from '../../replay/replay.ts'
+import { rulePlots } from '../../replay/report/page/html-page.ts'
+import { reportOf } from '../../replay/report/report.ts'
+import type { GatewaySettings } from '../../settings/gateway-settings.ts'
+import { Refusal } from '../refusal.ts'
+import { type AdminContext, type Operation, operation } from './operation.ts'
+import { count, text, where } from './shapes.ts'
+
+/** The longest log that can be sent, and so much of the gateway's own is read. */
+const mostText = 1024 * 1024
+const mostOwn = 32 * 1024 * 1024
+const maxCallers = 20_000
+
+const range = z.object({ least: count, most: count })
+
+export const replayOperations: readonly Operation[] = [
+  operation({
+    method: 'POST',
+    path: '/replay',
+    summary:
+      'What a document would have done to the calls of an access log: one that is sent, or the end of the gateway’s own.',
+    body: z.strictObject({
+      where: where.default('local'),
+      text,
+      log: z
+        .string()
+        .max(mostText)
+        .optional()
+        .describe('lines of an access log; left out: the end of the gateway’s own'),
+      format: z.string().max(4096).optional().describe('as diana replay --format'),
+    }),
+    answer: z.object({
+      name: z.string(),
+      format: z.string(),
+      lines: count,
+      bad: count,
+      calls: count,
+      refused: range,
+      rules: z.array(
+        z.object({
+          id: z.string(),
+          calls: count,
+          refused: range,
+          plots: z.string().describe('HTML with SVG, without scripts'),
+        }),
+      ),
+      unjudged: z.array(z.object({ id: z.string(), missing: z.array(z.string()), remedy: z.string() })),
+      notes: z.array(z.string()),
+    }),
+    refusals: { 422: 'the document or the log cannot be used' },
+    run: async ({ body }, context) => {
+      const { documents } = adminOf(context.limiter)
+      const [mistake] = await documents.check(body.where, body.text)
+      if (mistake) throw new Refusal(422, mistake.message)
+      const document = await documents.consider(body.where, body.text)
+      const source = body.log === undefined ? await ownLog(context) : textLog('the log', body.log)
+      return await judged(document!, source, body.format)
+    },
+  }),
+]
+
+async function judged(
+  document: Parameters<typeof replay>[0]['documents'][number],
+  source: LogSource,
+  format: string | undefined,
+) {
+  try {
+    const report = reportOf(await replay({ documents: [document], logs: [source], format, maxKeys: maxCallers }))
+    const { log, calls, refused, rules, unjudged } = report
+    return {
+      ...{ name: source.name, format: log.files[0]!.format, lines: log.lines, bad: log.bad, calls, refused },
+      rules: rules.map(rule => ({ id: rule.id, calls: rule.calls, refused: rule.refused, plots: rulePlots(rule) })),
+      ...{ unjudged, notes: log.notes },
+    }
+  } catch (error) {
+    if (error instanceof FormatError || error instanceof LogError) throw new Refusal(422, error.message)
+    throw error
+  }
+}
+
+/** The file that the gateway writes its access log to. */
+async function ownLog({ limiter }: AdminContext): Promise<LogSource> {
+  const settings = documentOf(limiter).section('gateway') as GatewaySettings | undefined
+  const to = settings?.accessLog?.to
+  if (to === undefined || to === 'stdout' || to === 'stderr') {
+    throw new Refusal(422, 'The gateway writes no access log to a file: set gateway.accessLog.to, or send a log.')
+  }
+  const { name } = await adminOf(limiter).documents.read('local')
+  return await endOfLog(resolve(dirname(name), to), mostOwn)
+}

@@ -1,0 +1,49 @@
+import type { Uncertainty } from './floor.ts'
+
+/** When callers over a limit can have been blocked, and when they surely were. */
+export class BlockBounds {
+  readonly #blockUs: number
+  readonly #memoryUs: number
+  readonly #uncertainty: Uncertainty
+  readonly #mayLastUntil: number[] = []
+  /** Since when a refusal was possible, if nothing from before matters; 0 if that is not so. */
+  readonly #since: number[] = []
+  readonly #surelyFrom: number[] = []
+  readonly #surelyUntil: number[] = []
+
+  constructor(blockUs: number, memoryUs: number, uncertainty: Uncertainty) {
+    this.#blockUs = blockUs
+    this.#memoryUs = memoryUs
+    this.#uncertainty = uncertainty
+  }
+
+  /** `isOver` says whether the limit may refuse calls that came at x. */
+  mayRefuse(slot: number, x: number, isOver: boolean): boolean {
+    const { widthUs, aheadUs } = this.#uncertainty
+    const until = this.#mayLastUntil[slot] ?? 0
+    if (!isOver) return x - aheadUs < until
+    if (x >= until) this.#since[slot] = x - until > this.#memoryUs + this.#blockUs + widthUs ? x : 0
+    this.#mayLastUntil[slot] = x + widthUs + aheadUs + this.#blockUs
+    return true
+  }
+
+  isBlocked(slot: number, x: number): boolean {
+    return x >= (this.#surelyFrom[slot] ?? 0) && x + this.#uncertainty.widthUs <= (this.#surelyUntil[slot] ?? 0)
+  }
+
+  /** At least one call was refused up to x: the block that it began lasts at least as if it were the first possible one. */
+  begin(slot: number, x: number): void {
+    const since = this.#since[slot] ?? 0
+    if (since === 0 || this.#uncertainty.aheadUs > 0) return
+    this.#surelyFrom[slot] = x + this.#uncertainty.widthUs
+    this.#surelyUntil[slot] = since + this.#blockUs
+    // when the next block begins is not known
+    this.#since[slot] = 0
+  }
+
+  forget(slot: number): void {
+    this.#mayLastUntil[slot] = 0
+    this.#since[slot] = 0
+    this.#surelyUntil[slot] = 0
+  }
+}

@@ -1,0 +1,33 @@
+import type { Call } from 'diana-limiter'
+import type { RuleFigures, TotalFigures } from '../report/figures.ts'
+
+/** What a log says of a call besides the call itself. */
+export interface LoggedCall {
+  /** When it came, in microseconds since 1970: exactly, or the beginning of the tick in which it came. */
+  readonly at: number
+  /** The order of calls of one moment, if the log has it. */
+  readonly turn: number
+  readonly status: number | undefined
+  /** NaN if it is not known. */
+  readonly durationUs: number
+  /** The order of its end among the turns of calls, if the log has it. */
+  readonly endTurn?: number | undefined
+  /** How much of the duration the call had waited because of a rule. */
+  readonly waitUs?: number | undefined
+  /** Whether the caller left before the answer. */
+  readonly left?: boolean | undefined
+}
+
+export interface JudgeOptions {
+  /** The most callers of one rule that are counted. */
+  readonly maxKeys: number
+}
+
+/** Judges the calls of a log, in the order of their moments. */
+export interface Judge {
+  readonly total: TotalFigures
+  readonly rules: readonly RuleFigures[]
+  /** Gives a promise if calls wait, and the next one has to be added after that. */
+  add(call: Call, logged: LoggedCall): void | Promise<void>
+  finish(): void | Promise<void>
+}

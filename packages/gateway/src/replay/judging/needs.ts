@@ -1,0 +1,72 @@
+import type { RuleDocument } from 'diana-limiter'
+
+type Rule = RuleDocument['rules'][number]
+
+/** A rule that a log says too little for. */
+export interface Unjudged {
+  readonly id: string
+  /** What the rule needs and the log does not have. */
+  readonly missing: readonly string[]
+}
+
+/** Rules that need something that the log does not have. `known` are the fields of the log. */
+export function findUnjudged(document: RuleDocument, known: ReadonlySet<string>): Unjudged[] {
+  return document.rules.flatMap(rule => {
+    if (!rule.enabled) return []
+    const missing = new Set<string>()
+    for (const alternatives of needsOf(rule, document)) {
+      if (!alternatives.some(name => isKnown(name, known))) missing.add(alternatives.join(' or '))
+    }
+    return missing.size === 0 ? [] : [{ id: rule.id, missing: [...missing] }]
+  })
+}
+
+/** What a rule reads of a call: of each list, one is enough. */
+function needsOf(rule: Rule, document: RuleDocument): string[][] {
+  const needs = rule.by.map(name => alternativesOf(name, document))
+  const { host, header } = rule.match
+  if (host !== undefined) needs.push(['host'])
+  for (const name of Object.keys(header ?? {})) needs.push([`header:${name.toLowerCase()}`])
+  for (const list of [rule.allow, rule.deny, document.allow, document.deny]) {
+    for (const name of Object.keys(list ?? {})) needs.push(alternativesOf(name, document))
+  }
+  if (typeof rule.cost === 'object') needs.push(alternativesOf(rule.cost.from, document))
+  if (rule.countWhen !== undefined) needs.push(['status'])
+  if (rule.limits.every(({ periodMs }) => periodMs === 0)) needs.push(['duration'])
+  return needs
+}
+
+function alternativesOf(name: string, { identify }: RuleDocument): string[] {
+  const sources = Object.hasOwn(identify, name) ? identify[name]! : [name]
+  return [`attribute:${name}`, ...sources.map(fieldOf)]
+}
+
+/** The field of a log in which a dimension is found. */
+function fieldOf(name: string): string {
+  if (name === 'resource' || name === 'method' || name.startsWith('query:')) return 'path'
+  if (name.startsWith('jwt:')) return 'header:authorization'
+  return name.startsWith('header:') ? name.toLowerCase() : name
+}
+
+function isKnown(name: string, known: ReadonlySet<string>): boolean {
+  if (known.has(name)) return true
+  if (name.startsWith('attribute:')) return known.has('attributes')
+  if (name.startsWith('header:')) return known.has('headers')
+  return name.startsWith('cookie:') && (known.has('headers') || known.has('header:cookie'))
+}
+
+/** What to write into a log so that a rule can be judged. */
+export function remedyFor(missing: readonly string[], format: string): string {
+  const names = missing.flatMap(one => one.split(' or '))
+  const header = names.find(name => name.startsWith('header:'))?.slice('header:'.length)
+  const cookie = names.find(name => name.startsWith('cookie:'))?.slice('cookie:'.length)
+  const isApache = format === 'apache'
+  const variable = (nginx: string, apache: string): string =>
+    isApache ? `add "${apache}" to LogFormat` : `add "${nginx}" to log_format (Apache: ${apache})`
+  if (names.includes('duration')) return `${variable('$request_time', '%D')}, and say --format`
+  if (header !== undefined)
+    return `${variable(`$http_${header.replaceAll('-', '_')}`, `%{${header}}i`)}, and say --format`
+  if (cookie !== undefined) return `${variable(`$cookie_${cookie}`, `%{${cookie}}C`)}, and say --format`
+  if (names.includes('host')) return `${variable('$host', '%v')}, and say --format`
+  return 'let the gateway write its access log with replay:, or say --user-as if it is the user of the log'
+}

@@ -1,0 +1,51 @@
+import type { CompiledRule } from 'diana-limiter/gateway'
+import { Callers } from './callers.ts'
+import { Timeline } from './timeline.ts'
+
+/** What is counted of one rule. */
+export interface RuleFigures {
+  readonly rule: CompiledRule
+  calls: number
+  /** Refused by the rule's list of callers. */
+  denied: number
+  /** Calls of callers that found no room in the table: whether they were refused is not known. */
+  untracked: number
+  readonly callers: Callers
+  readonly timeline: Timeline
+}
+
+/** `widthUs` is how exactly the moments of calls are known; `onForget` is called with the slots of callers that leave the table. */
+export function createRuleFigures(
+  rule: CompiledRule,
+  widthUs: number,
+  maxKeys: number,
+  onForget: (slot: number) => void,
+): RuleFigures {
+  const periodUs = (rule.limits[0]?.periodMs ?? 0) * 1000
+  // calls whose moments are so far apart, or less, came within the period for sure
+  const lengthUs = widthUs === 0 ? periodUs : periodUs - widthUs + 1
+  const callers = new Callers(periodUs, lengthUs, maxKeys, onForget)
+  return { rule, calls: 0, denied: 0, untracked: 0, callers, timeline: new Timeline() }
+}
+
+/** How many calls a rule has refused. */
+export function refusedBy({ callers, denied, untracked }: RuleFigures): { least: number; most: number } {
+  const { folded } = callers
+  let least = folded.least + denied
+  let most = folded.most + denied + untracked
+  for (const caller of callers.present()) {
+    least += caller.least
+    most += caller.most
+  }
+  return { least, most }
+}
+
+/** What is counted of all calls. */
+export class TotalFigures {
+  calls = 0
+  least = 0
+  most = 0
+  /** Refused regardless of counts. */
+  denied = 0
+  readonly timeline: Timeline = new Timeline()
+}

@@ -1,0 +1,198 @@
+import { describeKey, formatDuration } from 'diana-limiter'
+import type { CompiledRule } from 'diana-limiter/gateway'
+import { remedyFor } from '../judging/needs.ts'
+import type { Judged, Replayed } from '../replay.ts'
+import type { CallerFigures } from './callers.ts'
+import { refusalCurve } from './curve.ts'
+import { type RuleFigures, refusedBy } from './figures.ts'
+import { notesOf } from './notes.ts'
+import type { Timeline } from './timeline.ts'
+
+/** At the least and at the most; equal if the log says it exactly. */
+export interface Range {
+  readonly least: number
+  readonly most: number
+}
+
+/** Moments in seconds since 1970; calls, and how many were refused at the least and at the most. */
+export type TimelineRow = readonly [at: number, calls: number, least: number, most: number]
+
+export interface TimelineReport {
+  readonly binSeconds: number
+  readonly rows: readonly TimelineRow[]
+}
+
+export interface CallerReport {
+  readonly caller: string
+  readonly calls: number
+  readonly refused: Range
+  /** The most calls in any period of the rule's limit. */
+  readonly peak: number
+  readonly timeline?: TimelineReport | undefined
+}
+
+export interface RuleReport {
+  readonly id: string
+  /** As people read it: `100/m by ip`. */
+  readonly text: string
+  readonly limit: number
+  readonly periodMs: number
+  readonly enforced: boolean
+  readonly calls: number
+  readonly refused: Range
+  readonly callers: { readonly count: number; readonly isEstimate: boolean; readonly hit: Range }
+  readonly top: readonly CallerReport[]
+  readonly worstMinute?: ({ readonly at: string } & Range) | undefined
+  readonly timeline: TimelineReport
+  /** How many callers had which peak. */
+  readonly peaks: readonly (readonly [peak: number, callers: number])[]
+  /** For limits around the present one, the share of calls and of callers that would have been refused. */
+  readonly curve: readonly (readonly [limit: number, calls: number, callers: number])[]
+}
+
+export interface RulesReport {
+  readonly calls: number
+  readonly refused: Range
+  readonly timeline: TimelineReport
+  readonly rules: readonly RuleReport[]
+  readonly unjudged: readonly { readonly id: string; readonly missing: readonly string[]; readonly remedy: string }[]
+}
+
+export interface LogReport {
+  readonly files: readonly {
+    readonly name: string
+    readonly format: string
+    readonly lines: number
+    readonly bad: number
+    readonly badLines: readonly { readonly line: number; readonly text: string }[]
+    readonly fault?: string | undefined
+  }[]
+  readonly lines: number
+  readonly bad: number
+  readonly from: string | undefined
+  readonly to: string | undefined
+  /** How exactly the log says when calls came: `exact`, or a duration such as `1s`. */
+  readonly resolution: string
+  /** What has to be known to read the numbers. */
+  readonly notes: readonly string[]
+}
+
+export interface Report extends RulesReport {
+  readonly log: LogReport
+  /** What the rules of `--against` would have done. */
+  readonly against?: RulesReport | undefined
+}
+
+const TOP = 10
+
+export function reportOf(replayed: Replayed): Report {
+  const [judged, before] = replayed.judged
+  const format = replayed.logs[0]?.reader?.format ?? ''
+  return {
+    log: logReport(replayed),
+    ...rulesReport(judged!, format),
+    ...(before && { against: rulesReport(before, format) }),
+  }
+}
+
+function logReport(replayed: Replayed): LogReport {
+  const files = replayed.logs.map(({ name, reader, lines, bad, badLines, fault }) => {
+    return { name, format: reader?.format ?? 'unknown', lines, bad, badLines, ...(fault !== undefined && { fault }) }
+  })
+  const sum = (of: (file: (typeof files)[number]) => number): number =>
+    files.reduce((total, file) => total + of(file), 0)
+  const hasCalls = replayed.to >= replayed.from
+  return {
+    files,
+    lines: sum(({ lines }) => lines),
+    bad: sum(({ bad }) => bad),
+    from: hasCalls ? isoOf(replayed.from) : undefined,
+    to: hasCalls ? isoOf(replayed.to) : undefined,
+    resolution: replayed.tickUs === 1 ? 'exact' : formatDuration(replayed.tickUs / 1000),
+    notes: notesOf(replayed),
+  }
+}
+
+function rulesReport({ judge, unjudged }: Judged, format: string): RulesReport {
+  const { total } = judge
+  return {
+    calls: total.calls,
+    refused: { least: total.least, most: total.most },
+    timeline: timelineReport(total.timeline),
+    rules: judge.rules.map(ruleReport),
+    unjudged: unjudged.map(one => ({ ...one, remedy: remedyFor(one.missing, format) })),
+  }
+}
+
+function ruleReport(figures: RuleFigures): RuleReport {
+  const { rule, callers, timeline } = figures
+  const { folded } = callers
+  const hit = { least: folded.hitLeast, most: folded.hitMost }
+  for (const { least, most } of callers.present()) {
+    if (least > 0) hit.least++
+    if (most > 0) hit.most++
+  }
+  const { worst } = timeline
+  const [{ count, periodMs } = { count: 0, periodMs: 0 }] = rule.limits
+  return {
+    id: rule.id,
+    text: textOf(rule),
+    ...{ limit: count, periodMs, enforced: rule.enforced, calls: figures.calls, refused: refusedBy(figures) },
+    callers: { count: callers.count, isEstimate: callers.isEstimate, hit },
+    top: topOf(figures),
+    worstMinute: worst && { at: isoOf(worst.at), least: worst.least, most: worst.most },
+    timeline: timelineReport(timeline),
+    peaks: callers.peaks.sorted(),
+    curve: refusalCurve(callers, count),
+  }
+}
+
+function topOf({ callers, rule }: RuleFigures): CallerReport[] {
+  const top: CallerFigures[] = []
+  for (const caller of callers.all()) {
+    if (caller.most === 0) continue
+    top.push(caller)
+    if (top.length > 50 * TOP) shorten(top)
+  }
+  return shorten(top).map(({ key, calls, least, most, peak, timeline }) => {
+    const caller = nameOf(key, rule)
+    return { caller, calls, refused: { least, most }, peak, ...(timeline && { timeline: timelineReport(timeline) }) }
+  })
+}
+
+function shorten(callers: CallerFigures[]): CallerFigures[] {
+  callers.sort((a, b) => b.most - a.most || b.least - a.least || (a.key < b.key ? -1 : 1))
+  if (callers.length > TOP) callers.length = TOP
+  return callers
+}
+
+/** A caller as people read it. */
+export function nameOf(key: string, { by }: Pick<CompiledRule, 'by'>): string {
+  if (by.length === 0) return 'all calls together'
+  const parts = Object.entries(describeKey(key, by)).map(([name, { value, countedBy }]) => {
+    const shown = countedBy === 'absence' ? '(none)' : value.replace(/[^\x20-\x7e]/g, '?').slice(0, 80)
+    const text = countedBy === 'address' && name !== 'ip' ? `ip ${shown}` : shown
+    return by.length === 1 ? text : `${name} ${text}`
+  })
+  return parts.join(', ')
+}
+
+export function textOf({ limits, by }: CompiledRule): string {
+  const each = limits.map(({ count, periodMs }) =>
+    periodMs === 0 ? `${count} at a time` : `${count}/${formatDuration(periodMs)}`,
+  )
+  return `${each.join(', ')}${by.length === 0 ? '' : ` by ${by.join(', ')}`}`
+}
+
+export function isoOf(us: number): string {
+  return new Date(Math.floor(us / 1000)).toISOString()
+}
+
+function timelineReport({ bins, binUs }: Timeline): TimelineReport {
+  const rows = [...bins]
+    .sort(([a], [b]) => a - b)
+    .map(([bin, { calls, least, most }]): TimelineRow => {
+      return [(bin * binUs) / 1e6, calls, least, most]
+    })
+  return { binSeconds: binUs / 1e6, rows }
+}

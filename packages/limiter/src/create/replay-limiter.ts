@@ -1,0 +1,57 @@
+import type { Call } from '../call.ts'
+import type { Clock } from '../common/clock.ts'
+import { DENIED, RuleSelector } from '../decision/rule-selector.ts'
+import type { RuleState } from '../decision/rule-state.ts'
+import { Engine } from '../engine/engine.ts'
+import type { AddressReader } from '../http/ip-address.ts'
+import { Limiter } from '../limiter.ts'
+import type { Timers } from '../queue/timers.ts'
+import { type Extensions, mergeExtensions } from '../reload/plugins.ts'
+import type { CompiledRule } from '../rules/compile.ts'
+import type { RuleDocument } from '../rules/rule.ts'
+
+export interface ReplayOptions {
+  readonly extensions?: Partial<Extensions> | undefined
+  readonly clock: Clock
+  readonly timers?: Timers | undefined
+  readonly maxKeys?: number | undefined
+}
+
+/** The rules of a document and a limiter that decides by them, with moments and timers of a recording. Nothing is connected or followed. */
+export interface ReplayLimiter {
+  readonly limiter: Limiter
+  readonly rules: readonly CompiledRule[]
+  readonly addressOf: AddressReader
+  /** Puts the rules of a call into `found` and returns their number; -1 if the call is denied regardless of counts. */
+  select(call: Call, found: CompiledRule[]): number
+  /** The rule that denied the call selected last; undefined if the document did. */
+  readonly deniedBy: CompiledRule | undefined
+}
+
+/** Throws if the document names what cannot be compiled. Rules that are counted for a fleet are counted here. */
+export function createReplayLimiter(document: RuleDocument, options: ReplayOptions): ReplayLimiter {
+  const vocabulary = mergeExtensions(options.extensions ?? {}, [])
+  const { store: _store, remote: _remote, sections: _sections, ...rest } = document
+  const local = { ...rest, rules: document.rules.map(rule => ({ ...rule, count: 'local' as const })) }
+  const engine = new Engine({
+    ...{ document: local, vocabulary, algorithms: vocabulary.algorithms, dimensions: vocabulary.dimensions },
+    ...{ clock: options.clock, timers: options.timers, maxKeys: options.maxKeys },
+  })
+  const compiled = engine.compile(local)
+  const selector = new RuleSelector(engine.decider.rules, compiled)
+  const states: RuleState[] = []
+  return {
+    limiter: new Limiter(engine),
+    rules: engine.decider.rules.map(({ rule }) => rule),
+    addressOf: engine.addressOf,
+    select(call, found) {
+      const size = selector.find(call, states, undefined)
+      if (size === DENIED) return size
+      for (let i = 0; i < size; i++) found[i] = states[i]!.rule
+      return size
+    },
+    get deniedBy() {
+      return selector.deniedBy?.rule
+    },
+  }
+}
