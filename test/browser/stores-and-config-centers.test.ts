@@ -59,6 +59,34 @@ describe('etcd', () => {
 })
 
 describe('Redis', () => {
+  it('the page shows how much of each rule is held in advance, and how often Redis is asked', async () => {
+    const redis = await startRedis()
+    const config = configOf(
+      'leases.yaml',
+      `store: { redis: "redis://${redis.authority}" }\nrules:\n  - { id: hello, by: ip, limit: 10000/s }\n`,
+    )
+    const diana = await runGateway({ config, page: built.folder })
+    const { page, problems, close } = await openTab(browser, `${diana.admin}/#/fleet`)
+    await page.getByText('The processes of this gateway hold no permits in advance').waitFor(until)
+    const calling = setInterval(() => void call(`${diana.url}/hello`, 'ann', 2).catch(() => {}), 10)
+    await expect.poll(() => page.locator('.leases [data-rule=hello] dd').textContent(until), until).toMatch(/^\d+$/)
+    expect(await page.locator('.store .facts').first().textContent()).toMatch(
+      /Redis calls per decision, last minute0\.\d+/,
+    )
+    await page.getByRole('link', { name: 'Explain', exact: true }).click()
+    await page.getByRole('textbox').fill('GET /hello')
+    const explain = async () => {
+      await page.getByRole('button', { name: 'Explain' }).click()
+      return page.locator('.met .leased').allTextContents()
+    }
+    await expect.poll(explain, until).toEqual([expect.stringMatching(/^Held in advance by this gateway: \d+ permits/)])
+    clearInterval(calling)
+    expect(problems).toEqual([])
+    await close()
+    await diana.close()
+    await redis.close()
+  })
+
   it('the page reports an outage of Redis within two seconds, with the reason, and its return', async () => {
     const redis = await startRedis()
     const config = configOf(

@@ -128,6 +128,7 @@ const explanation = {
       algorithm: 'sliding-window',
       key: {},
       decisions: [{ ...decision, rule: 'whole-system', limit: 1000, periodMs: 1000, remaining: 812 }],
+      leased: 24,
     },
     {
       rule: 'orders-written',

@@ -17,9 +17,15 @@ export class Figures {
 
   second(at: number): unknown {
     const rules = Object.fromEntries(
-      this.#rules.map((id, index) => [id, { ...countsOf(index, at), load: loadOf(index, at) }]),
+      this.#rules.map((id, index) => [
+        id,
+        { ...countsOf(index, at), load: loadOf(index, at), leased: leasedOf(index, at) },
+      ]),
     )
-    return { at: at * 1000, total: { ...this.#total(at), waiting: Math.round(2 + 2 * Math.sin(at / 9)) }, rules }
+    const permits = this.#rules.reduce((sum, _, index) => sum + leasedOf(index, at), 0)
+    const { allowed } = countsOf(0, at)
+    const store = { asked: 8, decidedHere: 3, leases: { keys: 5, permits, decided: allowed, requests: 6 } }
+    return { at: at * 1000, total: { ...this.#total(at), waiting: Math.round(2 + 2 * Math.sin(at / 9)) }, rules, store }
   }
 
   history(): unknown {
@@ -74,6 +80,10 @@ function countsOf(rule: number, at: number): Counts {
     waited: rule % 7 === 5 ? Math.round(noise(4) * 4) : 0,
     shadowRefused: rule % 7 === 6 ? Math.round(noise(5) * 6) : 0,
   }
+}
+
+function leasedOf(rule: number, at: number): number {
+  return rule % 4 === 0 ? Math.round(40 / (1 + rule) + 5 * Math.sin(at / 5)) : 0
 }
 
 function loadOf(rule: number, at: number): number {

@@ -46,6 +46,7 @@ export function ruleList(crowd: number): { readonly id: string }[] {
     whenFull: index % 7 === 6 ? 'shadow' : 'refuse',
     count: index % 2 === 0 ? 'distributed' : 'local',
     whenStoreDown: 'share',
+    lease: 'auto',
     state: index % 7 === 6 ? 'shadow' : 'on',
     waiting: 0,
     text: `- id: ${id}\n  limit: 100/s\n`,

@@ -23,6 +23,8 @@ export interface RuleStatus {
   readonly origin: string | undefined
   /** Calls that wait for it in this process. */
   readonly waiting: number
+  /** Permits of it that this process holds in advance; undefined if it never does. */
+  readonly leased?: number | undefined
 }
 
 /** The events of a limiter, each with its arguments. */

@@ -82,14 +82,21 @@ export class Limiter {
     const lefts = await Promise.all(met.map(state => blockLeftMs(state, call, this.#engine)))
     const blocks = met.flatMap(({ rule }, i) => (lefts[i]! > 0 ? [explainBlock(rule.id, lefts[i]!)] : []))
     const lists = this.#engine.decider.lists(call, options).map(explainList)
-    return new Explanation(explainRules(call, met, decisions), [...lists, ...blocks])
+    return new Explanation(explainRules(call, met, decisions, this.#engine.shared), [...lists, ...blocks])
   }
 
   status(): Status {
     const { decider, live, shared, store, now } = this.#engine
     return {
-      rules: decider.rules.map(({ rule, waiting }) => {
-        return { id: rule.id, algorithm: rule.algorithm, origin: rule.origin, waiting }
+      rules: decider.rules.map(({ rule, waiting, counter }) => {
+        const leased = counter && shared.leasedOf(counter)
+        return {
+          id: rule.id,
+          algorithm: rule.algorithm,
+          origin: rule.origin,
+          waiting,
+          ...(leased === undefined ? {} : { leased }),
+        }
       }),
       sources: live.sources(),
       store: shared.fleetStatus,

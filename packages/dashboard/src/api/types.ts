@@ -11,7 +11,30 @@ export interface Counts {
 export interface LiveStats {
   readonly at: number
   readonly total: LiveCounts
-  readonly rules: Readonly<Record<string, LiveCounts & { readonly load?: number }>>
+  readonly rules: Readonly<Record<string, LiveRuleCounts>>
+  /** Left out where nothing is counted in Redis. */
+  readonly store?: StoreStats | undefined
+}
+
+export interface LiveRuleCounts extends LiveCounts {
+  readonly load?: number
+  /** Permits that the processes of this gateway hold in advance. */
+  readonly leased?: number
+}
+
+/** How calls with rules in Redis were decided. */
+export interface StoreStats {
+  /** Redis was asked about them. */
+  readonly asked: number
+  /** This process decided them by itself. */
+  readonly decidedHere: number
+  /** Permits held in advance: of how many callers, how many, the calls they decided, and the requests for them. */
+  readonly leases: {
+    readonly keys: number
+    readonly permits: number
+    readonly decided: number
+    readonly requests: number
+  }
 }
 
 export interface LiveCounts extends Counts {
@@ -85,6 +108,7 @@ export interface Rule {
   readonly whenFull: string
   readonly count: string
   readonly whenStoreDown: string
+  readonly lease: string
   readonly state: 'on' | 'shadow' | 'off'
   readonly waiting: number
   readonly text: string
@@ -132,6 +156,8 @@ export interface RuleExplanation {
   readonly algorithm: string
   readonly key: Readonly<Record<string, KeyPart>>
   readonly decisions: readonly Decision[]
+  /** Permits of this key that the processes of this gateway hold in advance. */
+  readonly leased?: number | undefined
 }
 
 export interface Explanation {

@@ -5,6 +5,7 @@ import { readServerEvents, type ServerEvent } from '../api/server-events.ts'
 import type { LiveStats, Rule, Status } from '../api/types.ts'
 import { tokenIsAsked } from '../session.ts'
 import { Ring, SECONDS } from './ring.ts'
+import { StoreCalls } from './store-calls.ts'
 
 export type Connection = 'connecting' | 'live' | 'lost'
 
@@ -19,6 +20,7 @@ export const status: Signal<Status | undefined> = signal(undefined)
 export const rules: Signal<readonly Rule[] | undefined> = signal(undefined)
 
 export const total: Ring = new Ring()
+export const storeCalls: StoreCalls = new StoreCalls()
 const rings = new Map<string, Ring>()
 let newest: LiveStats | undefined
 
@@ -29,6 +31,12 @@ export function ringOf(rule: string): Ring | undefined {
 /** Share of the limit in use by the busiest key of the newest second. */
 export function loadOf(rule: string): number | undefined {
   return newest?.rules[rule]?.load
+}
+
+/** The rules of which permits are held in advance, those with most first. */
+export function leasedRules(): readonly (readonly [rule: string, permits: number])[] {
+  const held = Object.entries(newest?.rules ?? {}).map(([id, { leased = 0 }]) => [id, leased] as const)
+  return held.filter(([, permits]) => permits > 0).sort((a, b) => b[1] - a[1])
 }
 
 /** Calls that wait at this moment, for a rule or for all. */
@@ -100,6 +108,7 @@ function takeFigures(figures: LiveStats): void {
   const at = Math.floor(figures.at / 1000)
   newest = figures
   total.write(at, figures.total)
+  storeCalls.add(figures.store)
   for (const [id, counts] of Object.entries(figures.rules)) ringFor(id).write(at, counts)
   second.value = Math.max(second.value, at)
 }

@@ -10,27 +10,32 @@ import { byText, limitText } from './limit-text.ts'
 
 /** One rule in full, and the way to change it or to try a change. */
 export function RuleDetails({ rule, onClose }: { rule: Rule; onClose: () => void }): JSX.Element {
-  const { rules: told } = words.value
+  const { rules: texts } = words.value
   const [isTrying, setTrying] = useState(false)
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => heading.current?.focus(), [])
   const facts: [string, string][] = [
     [words.value.columns.limit, `${limitText(rule)}, ${byText(rule)}`],
-    [told.matches, matchText(rule.match) || told.allCalls],
-    [told.algorithm, rule.algorithm],
-    [told.counted, rule.count === 'distributed' ? told.countedDistributed : told.countedLocal],
-    [told.whenFull, rule.whenFull],
-    ...(rule.count === 'distributed' ? [[told.whenStoreDown, rule.whenStoreDown] as [string, string]] : []),
+    [texts.matches, matchText(rule.match) || texts.allCalls],
+    [texts.algorithm, rule.algorithm],
+    [texts.counted, rule.count === 'distributed' ? texts.countedDistributed : texts.countedLocal],
+    [texts.whenFull, rule.whenFull],
+    ...(rule.count === 'distributed'
+      ? ([
+          [texts.whenStoreDown, rule.whenStoreDown],
+          [texts.lease, rule.lease],
+        ] as [string, string][])
+      : []),
     [words.value.columns.origin, rule.origin ?? ''],
   ]
   return (
-    <section class="panel details" aria-label={`${told.details} ${rule.id}`}>
+    <section class="panel details" aria-label={`${texts.details} ${rule.id}`}>
       <div class="panel-head">
         <h2 ref={heading} tabIndex={-1}>
           {rule.id}
         </h2>
         <button type="button" class="quiet" onClick={onClose}>
-          {told.close}
+          {texts.close}
         </button>
       </div>
       <div class="details-body">
@@ -49,10 +54,10 @@ export function RuleDetails({ rule, onClose }: { rule: Rule; onClose: () => void
       </div>
       <div class="actions">
         <button type="button" onClick={() => goTo('editor', rule.where, rule.id)}>
-          {told.edit}
+          {texts.edit}
         </button>
         <button type="button" class="quiet" aria-expanded={isTrying} onClick={() => setTrying(!isTrying)}>
-          {told.try}
+          {texts.try}
         </button>
       </div>
       <Trial rule={rule} isOpen={isTrying} />
@@ -61,7 +66,7 @@ export function RuleDetails({ rule, onClose }: { rule: Rule; onClose: () => void
 }
 
 function Trial({ rule, isOpen }: { rule: Rule; isOpen: boolean }): JSX.Element | null {
-  const { rules: told } = words.value
+  const { rules: texts } = words.value
   const { answer: trials, again } = useAnswer(() => api.trials(), [rule.id])
   const [text, setText] = useState(rule.text)
   const [problem, setProblem] = useState<Problem | undefined>(undefined)
@@ -78,11 +83,11 @@ function Trial({ rule, isOpen }: { rule: Rule; isOpen: boolean }): JSX.Element |
     return (
       <div class="trial">
         <p>
-          {told.tryRuns} <code>{rule.id}~trial</code>
+          {texts.tryRuns} <code>{rule.id}~trial</code>
         </p>
         <pre class="yaml">{running.text}</pre>
         <button type="button" onClick={() => act(api.endTrial(running.id))}>
-          {told.tryEnd}
+          {texts.tryEnd}
         </button>
         {problem && <Refusal problem={problem} />}
       </div>
@@ -98,7 +103,7 @@ function Trial({ rule, isOpen }: { rule: Rule; isOpen: boolean }): JSX.Element |
       }}
     >
       <label>
-        <span>{told.tryIntro}</span>
+        <span>{texts.tryIntro}</span>
         <textarea
           rows={Math.min(14, text.split('\n').length + 1)}
           spellcheck={false}
@@ -106,7 +111,7 @@ function Trial({ rule, isOpen }: { rule: Rule; isOpen: boolean }): JSX.Element |
           onInput={event => setText(event.currentTarget.value)}
         />
       </label>
-      <button type="submit">{told.tryStart}</button>
+      <button type="submit">{texts.tryStart}</button>
       {problem && <Refusal problem={problem} />}
     </form>
   )

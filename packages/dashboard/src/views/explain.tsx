@@ -13,7 +13,7 @@ const EXAMPLE = "curl -X POST http://127.0.0.1:8080/orders -H 'x-account-id: ann
 
 /** Why was this caller refused? Paste the request. */
 export function Explain(): JSX.Element {
-  const { explain: told } = words.value
+  const { explain: texts } = words.value
   const [request, setRequest] = useState('')
   const [answer, setAnswer] = useState<Explanation | undefined>(undefined)
   const [problem, setProblem] = useState<Problem | undefined>(undefined)
@@ -27,7 +27,7 @@ export function Explain(): JSX.Element {
     )
   return (
     <>
-      <p class="intro">{told.intro}</p>
+      <p class="intro">{texts.intro}</p>
       <form
         class="panel ask"
         onSubmit={event => {
@@ -36,7 +36,7 @@ export function Explain(): JSX.Element {
         }}
       >
         <label>
-          <span>{told.label}</span>
+          <span>{texts.label}</span>
           <textarea
             rows={4}
             spellcheck={false}
@@ -49,7 +49,7 @@ export function Explain(): JSX.Element {
             }}
           />
         </label>
-        <button type="submit">{told.ask}</button>
+        <button type="submit">{texts.ask}</button>
       </form>
       {problem && <Refusal problem={problem} />}
       {answer && <Outcome explanation={answer} />}
@@ -58,12 +58,12 @@ export function Explain(): JSX.Element {
 }
 
 function Outcome({ explanation }: { explanation: Explanation }): JSX.Element {
-  const { explain: told } = words.value
+  const { explain: texts } = words.value
   const { call, rules, allowed, refusedBy, answer } = explanation
   return (
     <section class={`panel outcome ${allowed ? 'well' : 'ill'}`} aria-live="polite">
       <p class="verdict">
-        {allowed ? told.passes : told.refused(refusedBy ?? '')}
+        {allowed ? texts.passes : texts.refused(refusedBy ?? '')}
         {!allowed && answer?.status !== undefined && <small> {answer.status}</small>}
       </p>
       <p class="call">
@@ -73,11 +73,11 @@ function Outcome({ explanation }: { explanation: Explanation }): JSX.Element {
         {call.ip !== undefined && (
           <span>
             {' '}
-            {told.from} {call.ip}
+            {texts.from} {call.ip}
           </span>
         )}
       </p>
-      {rules.length === 0 && <p class="empty">{told.meetsNone}</p>}
+      {rules.length === 0 && <p class="empty">{texts.meetsNone}</p>}
       <ol class="met">
         {rules.map(rule => (
           <Met key={rule.rule} met={rule} />
@@ -88,7 +88,7 @@ function Outcome({ explanation }: { explanation: Explanation }): JSX.Element {
 }
 
 function Met({ met }: { met: RuleExplanation }): JSX.Element {
-  const { callers } = words.value
+  const { callers, explain: texts } = words.value
   const parts = Object.entries(met.key)
   return (
     <li>
@@ -106,37 +106,38 @@ function Met({ met }: { met: RuleExplanation }): JSX.Element {
       {met.decisions.map((decision, index) => (
         <DecisionLine key={`${index}-${decision.periodMs}`} decision={decision} />
       ))}
+      {met.leased !== undefined && <p class="leased">{texts.leased(formatNumber(met.leased))}</p>}
     </li>
   )
 }
 
 function DecisionLine({ decision }: { decision: Decision }): JSX.Element {
-  const { explain: told } = words.value
+  const { explain: texts } = words.value
   const { limit, periodMs, remaining, allowed, shadow, retryAfterMs } = decision
   const used = limit > 0 ? Math.min(1, Math.max(0, 1 - remaining / limit)) : 1
-  const saying = allowed ? told.wouldPass : shadow ? told.wouldShadow : told.wouldRefuse
+  const saying = allowed ? texts.wouldPass : shadow ? texts.wouldShadow : texts.wouldRefuse
   return (
     <p class={`decision ${allowed ? 'allowed' : shadow ? 'shadowRefused' : 'refused'}`}>
       <span class="bar" aria-hidden="true">
         <span style={{ width: `${(used * 100).toFixed(1)}%` }} />
       </span>
-      <span>{told.left(formatNumber(remaining), limitText({ limits: [{ count: limit, periodMs }] }))}</span>
+      <span>{texts.left(formatNumber(remaining), limitText({ limits: [{ count: limit, periodMs }] }))}</span>
       <b>{saying}</b>
       {!allowed && typeof retryAfterMs === 'number' && retryAfterMs > 0 && (
-        <span>{told.again(formatDuration(retryAfterMs))}</span>
+        <span>{texts.again(formatDuration(retryAfterMs))}</span>
       )}
     </p>
   )
 }
 
 function PartText({ part }: { part: KeyPart }): JSX.Element {
-  const { explain: told } = words.value
-  if (part.countedBy === 'absence') return <i>{told.absent}</i>
+  const { explain: texts } = words.value
+  if (part.countedBy === 'absence') return <i>{texts.absent}</i>
   return (
     <>
       <KeyText text={part.value} />
-      {part.countedBy === 'digest' && <i> ({told.digest})</i>}
-      {part.countedBy === 'address' && <i> ({told.address})</i>}
+      {part.countedBy === 'digest' && <i> ({texts.digest})</i>}
+      {part.countedBy === 'address' && <i> ({texts.address})</i>}
     </>
   )
 }

@@ -1,60 +1,94 @@
 import type { JSX } from 'preact'
 import type { Outage, SourceStatus, Status, StoreStatus } from '../api/types.ts'
-import { connection, second, status } from '../figures/live.ts'
+import { connection, leasedRules, second, status, storeCalls } from '../figures/live.ts'
 import { shortName } from '../parts/short-name.ts'
-import { formatDuration, formatMoment, formatNumber } from '../words/format.ts'
+import { formatDuration, formatMoment, formatNumber, formatRatio } from '../words/format.ts'
 import { words } from '../words/index.ts'
+
+const MOST_RULES = 20
 
 /** Who counts where, who is degraded, since when and why; and where the rules come from. */
 export function Fleet(): JSX.Element {
   const { loading } = words.value
-  const told = status.value
-  if (told === undefined) return <p class="hush">{connection.value === 'lost' ? '' : loading}</p>
+  const current = status.value
+  if (current === undefined) return <p class="hush">{connection.value === 'lost' ? '' : loading}</p>
   return (
     <>
-      <Store store={told.store} />
-      <Sources sources={told.sources} />
-      <Gateway status={told} />
+      <Store store={current.store} />
+      <Sources sources={current.sources} />
+      <Gateway status={current} />
     </>
   )
 }
 
 function Store({ store }: { store: StoreStatus | undefined }): JSX.Element {
-  const { fleet: told } = words.value
+  const { fleet: texts } = words.value
   if (store === undefined) {
     return (
-      <section class="panel" aria-label={told.store}>
+      <section class="panel" aria-label={texts.store}>
         <div class="panel-head">
-          <h2>{told.store}</h2>
+          <h2>{texts.store}</h2>
         </div>
-        <p class="empty">{told.noStore}</p>
+        <p class="empty">{texts.noStore}</p>
       </section>
     )
   }
   const facts: [string, string | undefined][] = [
-    [told.since, store.since === undefined ? undefined : sinceText(store.since)],
-    [told.why, store.healthy ? undefined : store.trouble],
-    [told.affected, store.healthy ? undefined : store.rules?.join(', ')],
-    [told.size, store.fleet?.size === undefined ? undefined : formatNumber(store.fleet.size)],
+    [texts.since, store.since === undefined ? undefined : sinceText(store.since)],
+    [texts.why, store.healthy ? undefined : store.trouble],
+    [texts.affected, store.healthy ? undefined : store.rules?.join(', ')],
+    [texts.size, store.fleet?.size === undefined ? undefined : formatNumber(store.fleet.size)],
+    [texts.perDecision, perDecisionText()],
   ]
   return (
-    <section class={`panel store ${store.healthy ? 'well' : 'ill'}`} aria-label={told.store}>
+    <section class={`panel store ${store.healthy ? 'well' : 'ill'}`} aria-label={texts.store}>
       <div class="panel-head">
-        <h2>{told.store}</h2>
+        <h2>{texts.store}</h2>
       </div>
       <p class="verdict" data-healthy={store.healthy}>
-        {store.healthy ? told.healthy : told.degraded}
+        {store.healthy ? texts.healthy : texts.degraded}
       </p>
       <Facts facts={facts} />
-      {store.outages && <h3>{told.history}</h3>}
+      <Leases />
+      {store.outages && <h3>{texts.history}</h3>}
       {store.outages && <History outages={store.outages} />}
     </section>
   )
 }
 
+/** How much of each rule the processes of this gateway hold in advance. */
+function Leases(): JSX.Element | null {
+  const { fleet: texts } = words.value
+  // the figures are not signals by themselves: they are new each second
+  const held = second.value > 0 ? leasedRules() : []
+  const leases = storeCalls.newest?.leases
+  if (leases === undefined) return null
+  return (
+    <>
+      <h3>{texts.leases}</h3>
+      {held.length === 0 ? (
+        <p class="empty">{texts.noLeases}</p>
+      ) : (
+        <>
+          <p class="hush">{texts.leased(formatNumber(leases.permits), formatNumber(leases.keys))}</p>
+          <dl class="facts leases">
+            {held.slice(0, MOST_RULES).map(([rule, permits]) => (
+              <div key={rule} data-rule={rule}>
+                <dt>{rule}</dt>
+                <dd>{formatNumber(permits)}</dd>
+              </div>
+            ))}
+          </dl>
+          {held.length > MOST_RULES && <p class="hush">{texts.moreLeases(formatNumber(held.length - MOST_RULES))}</p>}
+        </>
+      )}
+    </>
+  )
+}
+
 function History({ outages }: { outages: readonly Outage[] }): JSX.Element {
-  const { fleet: told } = words.value
-  if (outages.length === 0) return <p class="empty">{told.noHistory}</p>
+  const { fleet: texts } = words.value
+  if (outages.length === 0) return <p class="empty">{texts.noHistory}</p>
   return (
     <ol class="history">
       {outages
@@ -62,9 +96,9 @@ function History({ outages }: { outages: readonly Outage[] }): JSX.Element {
         .map(({ since, until, trouble, calls, over }) => (
           <li key={since} class={until === undefined ? 'open' : ''}>
             <time dateTime={new Date(since).toISOString()}>{formatMoment(since)}</time>{' '}
-            <b>{until === undefined ? told.stillGoing : told.lasted(formatDuration(until - since))}</b>{' '}
+            <b>{until === undefined ? texts.stillGoing : texts.lasted(formatDuration(until - since))}</b>{' '}
             <span>{trouble}</span>
-            {calls !== undefined && <small>{told.cost(formatNumber(calls), formatNumber(over ?? 0))}</small>}
+            {calls !== undefined && <small>{texts.cost(formatNumber(calls), formatNumber(over ?? 0))}</small>}
           </li>
         ))}
     </ol>
@@ -72,22 +106,22 @@ function History({ outages }: { outages: readonly Outage[] }): JSX.Element {
 }
 
 function Sources({ sources }: { sources: readonly SourceStatus[] }): JSX.Element {
-  const { fleet: told } = words.value
+  const { fleet: texts } = words.value
   return (
-    <section class="panel" aria-label={told.sources}>
+    <section class="panel" aria-label={texts.sources}>
       <div class="panel-head">
-        <h2>{told.sources}</h2>
+        <h2>{texts.sources}</h2>
       </div>
       <ul class="sources">
         {sources.map(source => (
           <li key={source.name} class={source.trouble === undefined ? 'well' : 'ill'}>
             <b title={source.name}>{shortName(source.name)}</b>
             <span>
-              {source.version !== undefined && `${told.version} ${String(source.version).slice(0, 12)}`}
+              {source.version !== undefined && `${texts.version} ${String(source.version).slice(0, 12)}`}
               {source.takenAt !== undefined && ` · ${formatMoment(source.takenAt)}`}
-              {source.fromSnapshot && ` · ${told.snapshot}`}
+              {source.fromSnapshot && ` · ${texts.snapshot}`}
             </span>
-            <span class="trouble">{source.trouble ?? told.fine}</span>
+            <span class="trouble">{source.trouble ?? texts.fine}</span>
           </li>
         ))}
       </ul>
@@ -96,23 +130,23 @@ function Sources({ sources }: { sources: readonly SourceStatus[] }): JSX.Element
 }
 
 function Gateway({ status }: { status: Status }): JSX.Element {
-  const { fleet: told } = words.value
+  const { fleet: texts } = words.value
   const { version, startedAt, processes, keys, maxKeys, overflowing } = status
   const facts: [string, string | undefined][] = [
-    [told.release, version],
-    [told.uptime, formatDuration(Math.max(0, second.value * 1000 - startedAt))],
-    [told.processes, formatNumber(processes)],
-    [told.keys, told.keysOf(formatNumber(keys), formatNumber(maxKeys))],
+    [texts.release, version],
+    [texts.uptime, formatDuration(Math.max(0, second.value * 1000 - startedAt))],
+    [texts.processes, formatNumber(processes)],
+    [texts.keys, texts.keysOf(formatNumber(keys), formatNumber(maxKeys))],
   ]
   return (
-    <section class="panel" aria-label={told.gateway}>
+    <section class="panel" aria-label={texts.gateway}>
       <div class="panel-head">
-        <h2>{told.gateway}</h2>
+        <h2>{texts.gateway}</h2>
       </div>
       <Facts facts={facts} />
       {overflowing.length > 0 && (
         <p class="notice degraded">
-          {told.overflowing} {overflowing.join(', ')}
+          {texts.overflowing} {overflowing.join(', ')}
         </p>
       )}
     </section>
@@ -132,6 +166,11 @@ function Facts({ facts }: { facts: readonly (readonly [string, string | undefine
         ))}
     </dl>
   )
+}
+
+function perDecisionText(): string | undefined {
+  const ratio = second.value > 0 ? storeCalls.perDecision : undefined
+  return ratio === undefined ? undefined : formatRatio(ratio)
 }
 
 function sinceText(since: number): string {

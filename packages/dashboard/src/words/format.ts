@@ -20,6 +20,11 @@ export function formatShort(value: number): string {
   return new Intl.NumberFormat(locale(), { notation: 'compact', maximumFractionDigits: 1 }).format(value)
 }
 
+/** A ratio that may be far below 1: 0.024. */
+export function formatRatio(value: number): string {
+  return new Intl.NumberFormat(locale(), { maximumSignificantDigits: 2 }).format(value)
+}
+
 export function formatShare(share: number): string {
   return new Intl.NumberFormat(locale(), { style: 'percent', maximumFractionDigits: 0 }).format(share)
 }

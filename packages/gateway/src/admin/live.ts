@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Limiter } from 'diana-limiter'
-import { StatsHistory } from 'diana-limiter/admin'
+import { type Stats, StatsHistory } from 'diana-limiter/admin'
 import type { Processes } from './processes.ts'
 
 /** What is sent to whoever watches. */
@@ -15,14 +15,15 @@ type Listener = (news: News) => void
 export class Live {
   readonly history: StatsHistory = new StatsHistory()
   readonly #processes: Processes
-  readonly #statusOf: () => unknown
+  readonly #statusOf: (stats: Stats | undefined) => unknown
   readonly #listeners = new Set<Listener>()
   readonly #ending: () => void
   #timer: NodeJS.Timeout | undefined
+  #stats: Stats | undefined
   #status: unknown
   #closed = false
 
-  constructor(processes: Processes, limiter: Limiter, statusOf: () => unknown) {
+  constructor(processes: Processes, limiter: Limiter, statusOf: (stats: Stats | undefined) => unknown) {
     this.#processes = processes
     this.#statusOf = statusOf
     const tellRules = () => this.#tell({ event: 'rules', data: {} })
@@ -38,9 +39,19 @@ export class Live {
 
   /** Tells a listener the status now and everything from now on; returns what ends it. */
   follow(listener: Listener): () => void {
-    listener({ event: 'status', data: this.#statusOf() })
+    listener({ event: 'status', data: this.status() })
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
+  }
+
+  /** The status with the newest figures of all processes. */
+  status(): unknown {
+    return this.#statusOf(this.#stats)
+  }
+
+  /** The newest figures of all processes; undefined as long as none were read. */
+  get stats(): Stats | undefined {
+    return this.#stats
   }
 
   /** The rules are not those that were read before. */
@@ -59,14 +70,19 @@ export class Live {
     try {
       const second = Math.floor(Date.now() / 1000) * 1000 - 1000
       const [figures, loads] = [await this.#processes.figures(), await this.#processes.takeLoads()]
-      const { at, total, rules } = this.history.record(figures, loads, second)
-      const waiting = new Map(figures.rules.filter(rule => rule.waiting > 0).map(rule => [rule.id, rule.waiting]))
-      const told = new Map(rules.map(({ id, ...counts }) => [id, { ...counts, waiting: waiting.get(id) ?? 0 }]))
-      for (const [id, count] of waiting) if (!told.has(id)) told.set(id, { ...nothing, waiting: count })
-      const allWaiting = [...waiting.values()].reduce((sum, count) => sum + count, 0)
+      this.#stats = figures
+      const { at, total, rules, store } = this.history.record(figures, loads, second)
+      const counted = new Map(rules.map(({ id, ...counts }) => [id, counts]))
+      const told = new Map<string, object>()
+      for (const { id, waiting, leased = 0 } of figures.rules) {
+        const counts = counted.get(id)
+        if (!counts && waiting + leased === 0) continue
+        told.set(id, { ...(counts ?? nothing), waiting, ...(leased > 0 ? { leased } : {}) })
+      }
+      const waiting = figures.rules.reduce((sum, rule) => sum + rule.waiting, 0)
       this.#tell({
         event: 'figures',
-        data: { at, total: { ...total, waiting: allWaiting }, rules: Object.fromEntries(told) },
+        data: { at, total: { ...total, waiting }, rules: Object.fromEntries(told), store },
       })
       this.#tellStatus()
     } catch {
@@ -78,7 +94,7 @@ export class Live {
   }
 
   #tellStatus(): void {
-    const status = this.#statusOf()
+    const status = this.status()
     if (isDeepStrictEqual(withoutTime(status), withoutTime(this.#status))) return
     this.#status = status
     this.#tell({ event: 'status', data: status })
@@ -101,6 +117,7 @@ const nothing = { allowed: 0, refused: 0, waited: 0, shadowRefused: 0 }
 /** What changes by itself is no news. */
 function withoutTime(status: unknown): unknown {
   if (typeof status !== 'object' || status === null) return status
-  const { uptimeMs: _, keys: __, ...rest } = status as Record<string, unknown>
-  return rest
+  const { uptimeMs: _, keys: __, store, ...rest } = status as Record<string, unknown>
+  const { asked, decidedHere, leases, ...health } = (store ?? {}) as Record<string, unknown>
+  return { ...rest, health }
 }

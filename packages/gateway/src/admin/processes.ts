@@ -1,4 +1,4 @@
-import type { Limiter } from 'diana-limiter'
+import type { Call, Limiter } from 'diana-limiter'
 import { adminOf, type RecordedCall, type Stats, type TopCaller, TopCallers } from 'diana-limiter/admin'
 import { type RouteReport, readUpstreams } from '../upstreams/reports.ts'
 
@@ -12,6 +12,8 @@ export interface Processes {
   callers(count: number, rule?: string): readonly TopCaller[] | Promise<readonly TopCaller[]>
   /** The calls of the last minutes, oldest first, as far as they were recorded. */
   recentCalls(): readonly RecordedCall[] | Promise<readonly RecordedCall[]>
+  /** The permits of a call's keys that they hold in advance, by rule; without the rules of which they hold none. */
+  leasedFor(call: Call): ReadonlyMap<string, number> | Promise<ReadonlyMap<string, number>>
   /** How the addresses of services are doing. */
   upstreams(): readonly RouteReport[] | Promise<readonly RouteReport[]>
   close(): void
@@ -28,6 +30,7 @@ export function watchLimiter(limiter: Limiter): Processes {
     takeLoads: () => adminOf(limiter).takeLoads(),
     callers: (count, rule) => callers.top(count, rule),
     recentCalls: () => adminOf(limiter).recentCalls(),
+    leasedFor: call => adminOf(limiter).leasedFor(call),
     upstreams: () => readUpstreams(limiter),
     close: stop,
   }

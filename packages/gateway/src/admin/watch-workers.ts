@@ -37,9 +37,16 @@ export function watchWorkers(supervisor: WorkerAsking): Processes {
       const calls = (await ask('calls')).flat()
       return calls.sort((one, other) => one.at - other.at)
     },
+    leasedFor: async call => added((await ask('leases', { call })).flat()),
     upstreams: async () => mergeReports((await supervisor.ask('upstreams', undefined)) as RouteReport[][]),
     close: () => {},
   }
+}
+
+function added(leases: readonly (readonly [rule: string, permits: number])[]): Map<string, number> {
+  const sums = new Map<string, number>()
+  for (const [rule, permits] of leases) sums.set(rule, permits + (sums.get(rule) ?? 0))
+  return sums
 }
 
 function fullest(loads: readonly (readonly [rule: string, load: number])[]): Map<string, number> {

@@ -1,4 +1,4 @@
-import type { Limiter } from 'diana-limiter'
+import type { Call, Limiter } from 'diana-limiter'
 import { adminOf, type RecordedCall, type Stats, type TopCaller, TopCallers } from 'diana-limiter/admin'
 
 /** A rule that a supervisor wants on trial in every worker. */
@@ -10,10 +10,11 @@ export interface WantedTrial {
 
 /** What a supervisor asks a worker; each question also says which rules are on trial. */
 export interface AdminQuestion {
-  readonly want: 'figures' | 'callers' | 'calls'
+  readonly want: 'figures' | 'callers' | 'calls' | 'leases'
   readonly trials: readonly WantedTrial[]
   readonly count?: number | undefined
   readonly rule?: string | undefined
+  readonly call?: Call | undefined
 }
 
 /** The answers, as plain values. */
@@ -21,6 +22,8 @@ export interface AdminAnswers {
   readonly figures: { readonly figures: Stats; readonly loads: readonly (readonly [rule: string, load: number])[] }
   readonly callers: readonly TopCaller[]
   readonly calls: readonly RecordedCall[]
+  /** The permits of a call's keys that are held in advance, by rule. */
+  readonly leases: readonly (readonly [rule: string, permits: number])[]
 }
 
 /** Answers for one worker's limiter; what it takes to answer is kept from now on. */
@@ -28,11 +31,12 @@ export function createWorkerAnswers(limiter: Limiter): (question: AdminQuestion)
   const callers = new TopCallers()
   adminOf(limiter).observe({ onRefusal: ({ rule, by, key }) => callers.add(rule, by, key, Date.now()) })
   adminOf(limiter).record()
-  return ({ want, trials, count = 20, rule }) => {
+  return ({ want, trials, count = 20, rule, call }) => {
     // said with every question, so that a worker that was started anew learns of them too
     runTrials(limiter, trials)
     if (want === 'callers') return callers.top(count, rule)
     if (want === 'calls') return adminOf(limiter).recentCalls()
+    if (want === 'leases') return call ? [...adminOf(limiter).leasedFor(call)] : []
     return { figures: adminOf(limiter).stats(), loads: [...adminOf(limiter).takeLoads()] }
   }
 }

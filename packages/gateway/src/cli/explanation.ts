@@ -23,7 +23,7 @@ const mostMisses = 100
 export function explainForPeople({ call, rules, verdict, misses }: Explained): string[] {
   const lines = [`${call.method} ${call.path} from ${call.ip}`, '']
   for (const { means } of rules.caller) lines.push(`the caller is ${means}`)
-  for (const { rule, algorithm, key, limits, burst, decisions } of rules) {
+  for (const { rule, algorithm, key, limits, burst, decisions, leased } of rules) {
     lines.push(`rule "${rule}" (${algorithm})`)
     const parts = Object.entries(key).map(([name, part]) => keyInWords(name, part))
     lines.push(`  key: ${parts.length === 0 ? 'all calls together' : parts.join('; ')}`)
@@ -32,6 +32,7 @@ export function explainForPeople({ call, rules, verdict, misses }: Explained): s
         `  limit ${limitInWords(limits[level], burst)}: ${decision.remaining} left, ${decisionInWords(decision)}`,
       )
     }
+    if (leased !== undefined) lines.push(`  leased: this process holds ${leased} permits of this key in advance`)
   }
   if (rules.length === 0 && verdict.allowed && rules.caller.length === 0) lines.push('no rule matches this call')
   // by the list of all rules, it is said already why no rule matters

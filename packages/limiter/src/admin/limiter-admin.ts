@@ -1,6 +1,7 @@
 import type { Call } from '../call.ts'
 import { keyOf, type Who } from '../decision/caller.ts'
 import type { NamedRules } from '../decision/check-options.ts'
+import { leasedFor } from '../decision/explain.ts'
 import { explainMisses, type RuleMiss } from '../decision/explain-misses.ts'
 import type { Engine } from '../engine/engine.ts'
 import { engineOf } from '../engine/engine-of.ts'
@@ -102,6 +103,12 @@ export class LimiterAdmin {
   /** The key under which a rule counts a caller: `blocks` lists them by it. */
   keyOf(rule: string, who: Who): string {
     return keyOf(this.#engine.ruleNamed(rule), who)
+  }
+
+  /** The permits of a call's keys that this process holds in advance, by rule; without the rules of which it holds none. */
+  leasedFor(call: Call, options?: NamedRules): Map<string, number> {
+    const { decider, shared } = this.#engine
+    return leasedFor(call, decider.meets(call, options), shared)
   }
 
   /** The rules that do not apply to a call, each with the reason. */

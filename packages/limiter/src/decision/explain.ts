@@ -2,6 +2,7 @@ import type { Limit } from '../algorithms/algorithm.ts'
 import type { Call } from '../call.ts'
 import { formatDuration } from '../common/duration.ts'
 import { describePart, type KeyPart } from '../dimensions/key.ts'
+import type { CompositeStore } from '../distributed/composite-store.ts'
 import type { Decision } from '../verdict.ts'
 import type { ListedCaller } from './rule-selector.ts'
 import type { RuleState } from './rule-state.ts'
@@ -17,6 +18,8 @@ export interface RuleExplanation {
   /** The burst that the rule states. */
   readonly burst?: number | undefined
   readonly decisions: readonly Decision[]
+  /** Permits of this key that this process holds in advance; left out if there are none. */
+  readonly leased?: number | undefined
 }
 
 /** A list or a block that decides about a caller regardless of counts. */
@@ -51,7 +54,13 @@ export class Explanation extends Array<RuleExplanation> {
   }
 }
 
-export function explainRules(call: Call, met: readonly RuleState[], decisions: readonly Decision[]): RuleExplanation[] {
+export function explainRules(
+  call: Call,
+  met: readonly RuleState[],
+  decisions: readonly Decision[],
+  shared: CompositeStore,
+): RuleExplanation[] {
+  const leased = leasedFor(call, met, shared)
   return met.map(({ rule }) => {
     const parts = rule.keyParts.map(([name, read]) => [name, describePart(read(call))] as const)
     return {
@@ -61,8 +70,19 @@ export function explainRules(call: Call, met: readonly RuleState[], decisions: r
       limits: rule.limits,
       ...(rule.burst === undefined ? {} : { burst: rule.burst }),
       decisions: decisions.filter(decision => decision.rule === rule.id),
+      ...(leased.has(rule.id) ? { leased: leased.get(rule.id) } : {}),
     }
   })
+}
+
+/** The permits of a call's keys that this process holds in advance, by rule; without the rules of which it holds none. */
+export function leasedFor(call: Call, met: readonly RuleState[], shared: CompositeStore): Map<string, number> {
+  const leased = new Map<string, number>()
+  for (const { rule, counter } of met) {
+    const permits = counter && shared.leasedOf(counter, rule.key(call))
+    if (permits) leased.set(rule.id, permits)
+  }
+  return leased
 }
 
 export function explainList({ list, rule }: ListedCaller): CallerStanding {

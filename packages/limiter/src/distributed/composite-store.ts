@@ -2,7 +2,7 @@ import type { Part } from '../algorithms/algorithm.ts'
 import { refundLocal } from '../decision/receipt.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import type { FailoverStore } from '../stores/failover/failover-store.ts'
-import type { StoreStatus } from '../stores/failover/store-health.ts'
+import type { StoreStats, StoreStatus } from '../stores/failover/store-health.ts'
 import type { Table } from '../stores/memory/table.ts'
 import type { SharedCharge } from '../stores/shared-charge.ts'
 import type { FleetCounter, FleetRule } from '../stores/store.ts'
@@ -30,6 +30,11 @@ export class CompositeStore {
 
   get machineStatus(): StoreStatus | undefined {
     return this.#stores.machine?.status
+  }
+
+  /** How calls with rules of the whole fleet were decided. */
+  get fleetStats(): StoreStats | undefined {
+    return this.#stores.fleet?.stats
   }
 
   async start(): Promise<void> {
@@ -77,6 +82,11 @@ export class CompositeStore {
   /** The keys of a counter, at most `most`; while its store cannot be asked, those known in this process. */
   async keys(counter: FleetCounter, table: Table, most: number): Promise<string[]> {
     return await this.#storeOf(counter).keys(counter, table, most)
+  }
+
+  /** How many permits of a rule this process holds in advance, of one key or of all; undefined if it never does. */
+  leasedOf(counter: FleetCounter, key?: string): number | undefined {
+    return this.#storeOf(counter).leasedOf(counter, key)
   }
 
   async reset(counter: FleetCounter, key: string): Promise<void> {

@@ -141,7 +141,7 @@ export class Engine {
 
   /** The counts of all calls since the start, and of those that each rule met; of this process alone. */
   stats(): Stats {
-    return this.observers.stats(this.decider.rules)
+    return this.observers.stats(this.decider.rules, this.shared)
   }
 
   /** Runs further rules beside those of the document, in place of earlier ones; throws if they cannot be compiled. */

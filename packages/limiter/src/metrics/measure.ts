@@ -103,6 +103,50 @@ export const measures: readonly Measure[] = [
     read: (_, { store }) => (store ? [{ labels: none, value: store.clockSteps.length }] : []),
   },
   {
+    name: 'diana_store_decisions_total',
+    otelName: 'diana.rate_limiting.store.decisions',
+    unit: '{call}',
+    kind: 'counter',
+    help:
+      'Calls with rules that are counted in the store, by what decided them: store (it was asked), lease (permits held in advance), ' +
+      'process (a key known to have nothing left, or a store that cannot be asked).',
+    read: ({ store }) =>
+      store
+        ? [
+            { labels: { by: 'store' }, value: store.asked },
+            { labels: { by: 'lease' }, value: store.leases.decided },
+            { labels: { by: 'process' }, value: store.decidedHere },
+          ]
+        : [],
+  },
+  {
+    name: 'diana_lease_requests_total',
+    otelName: 'diana.rate_limiting.leases.requests',
+    unit: '{request}',
+    kind: 'counter',
+    help: 'Requests to the store that reported permits which were held in advance, and reserved others.',
+    read: ({ store }) => (store ? [{ labels: none, value: store.leases.requests }] : []),
+  },
+  {
+    name: 'diana_leased_keys',
+    otelName: 'diana.rate_limiting.leases.keys',
+    unit: '{key}',
+    kind: 'gauge',
+    help: 'Callers whose permits are held in advance.',
+    read: ({ store }) => (store ? [{ labels: none, value: store.leases.keys }] : []),
+  },
+  {
+    name: 'diana_leased_permits',
+    otelName: 'diana.rate_limiting.leases.permits',
+    unit: '{permit}',
+    kind: 'gauge',
+    help: 'Permits that are held in advance; absent for rules whose permits never are.',
+    read: ({ rules }) =>
+      rules.flatMap(({ id, leased, allowed, refused }) =>
+        leased === undefined || allowed + refused === 0 ? [] : [{ labels: { rule: id }, value: leased }],
+      ),
+  },
+  {
     name: 'diana_rules',
     otelName: 'diana.rate_limiting.rules',
     unit: '{rule}',

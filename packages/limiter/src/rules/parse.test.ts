@@ -180,7 +180,7 @@ describe('a good file', () => {
       whenFull: 'shadow',
       answer: { status: 503, headers: 'none' },
     })
-    expect(rules.log).toMatchObject({ whenStoreDown: 'refuse', count: 'distributed' })
+    expect(rules.log).toMatchObject({ whenStoreDown: 'refuse', lease: 'off', count: 'distributed' })
     expect(rules.bucket?.answer).toEqual({ status: 418 })
     expect(rules.leaky).toMatchObject({ whenFull: 'wait', queue: { size: 20, timeoutMs: 2000 } })
     expect(rules.warm?.options).toEqual({ warmUp: 10_000, coldFactor: 2.5 })

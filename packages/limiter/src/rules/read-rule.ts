@@ -63,6 +63,9 @@ function unusedOptions(options: Readonly<Record<string, unknown>>, { hasStore }:
   if (options.whenStoreDown !== undefined && !hasStore) {
     add('whenStoreDown', 'needs a store: add store: { redis: … } to the document, or leave whenStoreDown out', true)
   }
+  if (options.lease !== undefined && !hasStore) {
+    add('lease', 'needs a store: add store: { redis: … } to the document, or leave lease out', true)
+  }
   if (options.queue !== undefined && options.whenFull !== 'wait') {
     add('queue', 'is only for rules that wait: add whenFull: wait, or leave queue out', true)
   }

@@ -1,3 +1,4 @@
+import type { StoreStats } from '../stores/failover/store-health.ts'
 import { noCounts, type Stats } from './stats.ts'
 import type { Counts } from './tally.ts'
 
@@ -21,6 +22,8 @@ export interface SecondStats {
   readonly at: number
   readonly total: SecondCounts
   readonly rules: readonly RuleSecond[]
+  /** How calls with rules of the whole fleet were decided in it; `leases.keys` and `leases.permits` are those at its end. */
+  readonly store?: StoreStats | undefined
 }
 
 /** One number per second, oldest first. */
@@ -44,6 +47,7 @@ export class StatsHistory {
   #rows = 0
   #before = new Map<string, Counts>()
   #totalBefore: Counts | undefined
+  #storeBefore: StoreStats | undefined
 
   constructor(options: { readonly seconds?: number; readonly mostRows?: number } = {}) {
     this.#seconds = options.seconds ?? 600
@@ -64,8 +68,10 @@ export class StatsHistory {
     }
     this.#before = new Map(figures.rules.map(rule => [rule.id, rule]))
     this.#totalBefore = figures.total
+    const store = figures.store && storeSince(figures.store, this.#storeBefore ?? figures.store)
+    this.#storeBefore = figures.store
     this.#keep({ at, total, rules })
-    return { at, total, rules }
+    return { at, total, rules, ...(store ? { store } : {}) }
   }
 
   /** The newest `seconds`, of all calls and of the busiest rules. */
@@ -112,15 +118,32 @@ export class StatsHistory {
   }
 }
 
-/** A count that became smaller started again, with another rule of the same name. */
 function since(now: Counts, before: Counts = noCounts): SecondCounts {
-  const grown = (name: keyof SecondCounts) => (now[name] < before[name] ? now[name] : now[name] - before[name])
   return {
-    allowed: grown('allowed'),
-    refused: grown('refused'),
-    waited: grown('waited'),
-    shadowRefused: grown('shadowRefused'),
+    allowed: grown(now.allowed, before.allowed),
+    refused: grown(now.refused, before.refused),
+    waited: grown(now.waited, before.waited),
+    shadowRefused: grown(now.shadowRefused, before.shadowRefused),
   }
+}
+
+function storeSince(now: StoreStats, before: StoreStats): StoreStats {
+  const { keys, permits, decided, requests } = now.leases
+  return {
+    asked: grown(now.asked, before.asked),
+    decidedHere: grown(now.decidedHere, before.decidedHere),
+    leases: {
+      keys,
+      permits,
+      decided: grown(decided, before.leases.decided),
+      requests: grown(requests, before.leases.requests),
+    },
+  }
+}
+
+/** A count that became smaller started again, with another rule of the same name or in another process. */
+function grown(now: number, before: number): number {
+  return now < before ? now : now - before
 }
 
 function blank(length: number): Record<keyof SecondCounts, number[]> {

@@ -1,10 +1,18 @@
 import type { RuleState } from '../decision/rule-state.ts'
+import type { StoreStats } from '../stores/failover/store-health.ts'
+import type { FleetCounter } from '../stores/store.ts'
 import type { Verdict } from '../verdict.ts'
 import type { Counters } from './counters.ts'
 import { Durations } from './durations.ts'
 import type { Observer } from './observer.ts'
 import { CallRecorder, type RecordedCall } from './recorder.ts'
 import type { Stats } from './stats.ts'
+
+/** What is asked of the stores that are shared with other processes. */
+export interface SharedStats {
+  readonly fleetStats: StoreStats | undefined
+  leasedOf(counter: FleetCounter): number | undefined
+}
 
 /** Times and records calls, and reports them to observers. */
 export class Observers {
@@ -18,12 +26,17 @@ export class Observers {
     this.#nowMs = nowMs
   }
 
-  stats(rules: readonly RuleState[]): Stats {
+  stats(rules: readonly RuleState[], shared: SharedStats): Stats {
     const { memory, redis } = this.#durations
+    const store = shared.fleetStats
     return {
       total: this.#counters.total.read(),
-      rules: rules.map(({ rule, waiting, tally }) => ({ id: rule.id, waiting, ...tally.read() })),
+      rules: rules.map(({ rule, waiting, tally, counter }) => {
+        const leased = counter && shared.leasedOf(counter)
+        return { id: rule.id, waiting, ...(leased === undefined ? {} : { leased }), ...tally.read() }
+      }),
       durations: { memory: memory.read(), redis: redis.read() },
+      ...(store ? { store } : {}),
     }
   }
 

@@ -1,3 +1,4 @@
+import type { StoreStats } from '../stores/failover/store-health.ts'
 import type { DurationStats } from './durations.ts'
 import { type Counts, countNames } from './tally.ts'
 
@@ -6,6 +7,8 @@ export interface RuleStats extends Counts {
   readonly id: string
   /** Calls that wait for it at this moment. */
   readonly waiting: number
+  /** Permits of it that are held in advance at this moment; undefined if they never are. */
+  readonly leased?: number | undefined
 }
 
 /** All that was counted since the start, as plain values that another process can be sent. */
@@ -15,15 +18,15 @@ export interface Stats {
   readonly rules: readonly RuleStats[]
   /** One call in so many is timed, by where its rules are counted. */
   readonly durations: Readonly<Record<'memory' | 'redis', DurationStats>>
+  /** How calls with rules of the whole fleet were decided; undefined if nothing is counted in Redis. */
+  readonly store?: StoreStats | undefined
 }
 
 /** The figures of several processes as if they were one. */
 export function mergeStats(all: readonly Stats[]): Stats {
   const rules = new Map<string, RuleStats>()
-  for (const { id, waiting, ...counts } of all.flatMap(one => one.rules)) {
-    const known = rules.get(id)
-    rules.set(id, { id, waiting: waiting + (known?.waiting ?? 0), ...add(counts, known) })
-  }
+  for (const rule of all.flatMap(one => one.rules)) rules.set(rule.id, addRules(rule, rules.get(rule.id)))
+  const stores = all.flatMap(({ store = [] }) => store)
   return {
     total: all.reduce<Counts>((sum, { total }) => add(total, sum), noCounts),
     rules: [...rules.values()],
@@ -31,6 +34,7 @@ export function mergeStats(all: readonly Stats[]): Stats {
       memory: addDurations(all.map(({ durations }) => durations.memory)),
       redis: addDurations(all.map(({ durations }) => durations.redis)),
     },
+    ...(stores.length > 0 ? { store: addStores(stores) } : {}),
   }
 }
 
@@ -41,6 +45,31 @@ export const noCounts: Counts = {
   shadowRefused: 0,
   degradedAllowed: 0,
   degradedRefused: 0,
+}
+
+function addRules(one: RuleStats, other: RuleStats | undefined): RuleStats {
+  const { id, waiting, leased } = one
+  const isLeased = leased !== undefined || other?.leased !== undefined
+  return {
+    id,
+    waiting: waiting + (other?.waiting ?? 0),
+    ...(isLeased ? { leased: (leased ?? 0) + (other?.leased ?? 0) } : {}),
+    ...add(one, other),
+  }
+}
+
+function addStores(all: readonly StoreStats[]): StoreStats {
+  const sum = (read: (one: StoreStats) => number): number => all.reduce((total, one) => total + read(one), 0)
+  return {
+    asked: sum(({ asked }) => asked),
+    decidedHere: sum(({ decidedHere }) => decidedHere),
+    leases: {
+      keys: sum(({ leases }) => leases.keys),
+      permits: sum(({ leases }) => leases.permits),
+      decided: sum(({ leases }) => leases.decided),
+      requests: sum(({ leases }) => leases.requests),
+    },
+  }
 }
 
 function add(one: Counts, other: Counts = noCounts): Counts {

@@ -32,6 +32,7 @@ const explanation = z.looseObject({
   limits: z.array(z.object({ count: z.number(), periodMs: z.number() })),
   burst: z.number().optional(),
   decisions: z.array(decision),
+  leased: z.int().min(1).optional().describe('Permits of this key that the processes of this gateway hold in advance.'),
 })
 
 /** Something that decides about the caller besides what was counted. */
@@ -60,17 +61,18 @@ export const explainOperations: readonly Operation[] = [
       retryAfterMs: milliseconds,
       answer: z.object({ status: z.int(), headers: z.string() }),
     }),
-    run: async ({ body }, { limiter }) => {
+    run: async ({ body }, { limiter, processes }) => {
       const request = 'request' in body ? readRequest(body.request) : fromParts(body)
       const asked = toCall(request, body.ip, limiter)
       const [rules, verdict] = [await limiter.explain(asked), await limiter.peek(asked)]
+      const leased = await processes.leasedFor(asked)
       // no rule is asked about a caller who is denied
       const misses = verdict.reason === 'denied' ? [] : adminOf(limiter).explainMisses(asked).slice(0, MOST_MISSES)
       const { method, path, query, ip, host, headers } = asked
       return {
         call: { method, path, query, ip, host, headers },
         caller: rules.caller,
-        rules,
+        rules: rules.map(rule => (leased.has(rule.rule) ? { ...rule, leased: leased.get(rule.rule) } : rule)),
         misses,
         allowed: verdict.allowed,
         refusedBy: verdict.rule,

@@ -28,7 +28,18 @@ export const statusShape: z.ZodObject = z.object({
   overflowing: z.array(z.string()),
   sources: z.array(source),
   store: z
-    .looseObject({ healthy: z.boolean(), since: milliseconds, trouble: z.string().optional() })
+    .looseObject({
+      healthy: z.boolean(),
+      since: milliseconds,
+      trouble: z.string().optional(),
+      asked: count.describe('Calls that the store was asked about.'),
+      decidedHere: count.describe('Calls that were decided without it and without permits held in advance.'),
+      leases: z
+        .object({ keys: count, permits: count, decided: count, requests: count })
+        .describe(
+          'Permits held in advance: of how many callers, how many, the calls they decided, the requests for them.',
+        ),
+    })
     .optional()
     .describe('Left out where nothing is counted in Redis.'),
 })
@@ -39,7 +50,7 @@ export const figureOperations: readonly Operation[] = [
     path: '/status',
     summary: 'What the limiter is doing at this moment.',
     answer: statusShape,
-    run: (_, context) => context.status(),
+    run: (_, { live }) => live.status(),
   }),
   operation({
     method: 'GET',

@@ -10,7 +10,6 @@ export interface AdminContext {
   readonly processes: Processes
   readonly live: Live
   readonly blocks: Blocks
-  status(): unknown
 }
 
 /** What was asked: parts of the path, the query and the body, each as its schema read it. */

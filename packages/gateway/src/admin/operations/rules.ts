@@ -1,9 +1,9 @@
-import { algorithms, dimensions, formatDuration, type Limiter, type Rule, sources } from 'diana-limiter'
+import { algorithms, dimensions, formatDuration, type Rule, sources } from 'diana-limiter'
 import { adminOf } from 'diana-limiter/admin'
 import { ruleFileSchema } from 'diana-limiter/schema'
 import { stringify } from 'yaml'
 import { z } from 'zod'
-import { type Operation, operation } from './operation.ts'
+import { type AdminContext, type Operation, operation } from './operation.ts'
 import { count, ruleId } from './shapes.ts'
 
 const ruleShape = z.object({
@@ -17,8 +17,10 @@ const ruleShape = z.object({
   whenFull: z.enum(['refuse', 'wait', 'shadow']),
   count: z.enum(['local', 'distributed']),
   whenStoreDown: z.enum(['share', 'local', 'allow', 'refuse']),
+  lease: z.enum(['auto', 'off']),
   state: z.enum(['on', 'shadow', 'off']),
   waiting: count,
+  leased: count.describe('Permits that the processes of this gateway hold in advance.'),
   text: z.string().describe('The rule as it stands in its document.'),
 })
 
@@ -28,7 +30,7 @@ export const ruleOperations: readonly Operation[] = [
     path: '/rules',
     summary: 'The rules in force, and those that are turned off.',
     answer: z.object({ rules: z.array(ruleShape) }),
-    run: async (_, { limiter }) => ({ rules: await describeRules(limiter) }),
+    run: async (_, context) => ({ rules: await describeRules(context) }),
   }),
   operation({
     method: 'GET',
@@ -39,16 +41,17 @@ export const ruleOperations: readonly Operation[] = [
   }),
 ]
 
-async function describeRules(limiter: Limiter): Promise<object[]> {
+async function describeRules({ limiter, live }: AdminContext): Promise<object[]> {
   const { rules, sources } = limiter.status()
   const remote = sources.find(({ role }) => role === 'remote')?.name
   const waiting = new Map(rules.map(rule => [rule.id, rule.waiting]))
+  const leased = new Map(live.stats?.rules.map(rule => [rule.id, rule.leased]))
   const texts = {
     local: await adminOf(limiter).documents.ruleTexts('local'),
     remote: await adminOf(limiter).documents.ruleTexts('remote'),
   }
   return limiter.rules.map(rule => {
-    const { id, origin = 'options', algorithm, limits, by, match, whenFull, whenStoreDown } = rule
+    const { id, origin = 'options', algorithm, limits, by, match, whenFull, whenStoreDown, lease } = rule
     const where = origin === remote ? 'remote' : 'local'
     return {
       id,
@@ -61,8 +64,10 @@ async function describeRules(limiter: Limiter): Promise<object[]> {
       whenFull,
       count: rule.count,
       whenStoreDown,
+      lease,
       state: rule.enabled ? (whenFull === 'shadow' ? 'shadow' : 'on') : 'off',
       waiting: waiting.get(id) ?? 0,
+      leased: leased.get(id) ?? 0,
       text: texts[where].get(id) ?? inWords(rule),
     }
   })

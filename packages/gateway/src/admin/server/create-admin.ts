@@ -1,4 +1,5 @@
 import { DianaError, type Limiter } from 'diana-limiter'
+import type { Stats } from 'diana-limiter/admin'
 import { registerMetrics } from 'diana-limiter/prom-client'
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { Registry } from 'prom-client'
@@ -61,14 +62,15 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   assertSafe(host, token)
   const processes = options.processes ?? watchLimiter(limiter)
   const startedAt = Date.now()
-  const status = () => {
+  const statusOf = (stats: Stats | undefined) => {
     const { rules: _, store, ...rest } = limiter.status()
-    const told = store && { ...store, affected: store.rules, history: store.outages }
+    // this process may decide no calls: workers do
+    const told = store && { ...store, ...stats?.store, affected: store.rules, history: store.outages }
     const uptimeMs = Date.now() - startedAt
     return { version, startedAt, uptimeMs, demo, processes: processes.count, ...rest, store: told }
   }
-  const live = new Live(processes, limiter, status)
-  const context: AdminContext = { limiter, processes, live, blocks: new Blocks(), status }
+  const live = new Live(processes, limiter, statusOf)
+  const context: AdminContext = { limiter, processes, live, blocks: new Blocks() }
   const registry = new Registry()
   registerMetrics({ stats: () => processes.figures(), status: () => limiter.status() }, registry)
   if (options.httpStats) registerHttpMetrics(options.httpStats, registry)

@@ -28,7 +28,7 @@ import { LocalFallback } from './local-fallback.ts'
 import { Recovery } from './recovery.ts'
 import { remind } from './remind.ts'
 import { CountsLost, classifyError, type StoreError } from './store-error.ts'
-import { StoreHealth, type StoreStatus } from './store-health.ts'
+import { StoreHealth, type StoreStats, type StoreStatus } from './store-health.ts'
 
 export interface FailoverStoreOptions {
   /** How long a call waits for the store. */
@@ -90,6 +90,9 @@ export class FailoverStore {
   #isClosed = false
   /** How many calls the store has answered. */
   #answers = 0
+  /** How many calls it was asked about, and how many were decided without it and without leases. */
+  #asked = 0
+  #decidedHere = 0
   /** The life of the store in which this process has told it what it had forgotten. */
   #remindedEra: string | undefined
   /** The life of the store in which the fleet gathers. */
@@ -189,12 +192,16 @@ export class FailoverStore {
     const { isHealthy, since, trouble, outages, clockSteps } = this.#health
     const fleet = { ...this.#fleet.part, known: this.#fleet.isKnown }
     const rules = isHealthy ? [] : this.#options.rules()
-    return { healthy: isHealthy, since, ...trouble, fleet, rules, leases: this.#leases.stats, outages, clockSteps }
+    return { healthy: isHealthy, since, ...trouble, fleet, rules, ...this.stats, outages, clockSteps }
   }
 
-  /** How many permits of a rule this process holds in advance. */
-  leasedOf(counter: FleetCounter): number {
-    return this.#leases.heldOf(counter)
+  get stats(): StoreStats {
+    return { asked: this.#asked, decidedHere: this.#decidedHere, leases: this.#leases.stats }
+  }
+
+  /** How many permits of a rule this process holds in advance, of one key or of all; undefined if it never does. */
+  leasedOf(counter: FleetCounter, key?: string): number | undefined {
+    return counter.lease && this.#leases.heldOf(counter, key)
   }
 
   /** Judges all charges at once: every one is counted, or, if one refuses, none. */
@@ -218,7 +225,9 @@ export class FailoverStore {
   ): boolean | Promise<boolean> {
     if (rest === undefined) return false
     if (rest.length === 0) return true
+    const askedBefore = this.#asked
     const answer = this.#takeUnleased(rest, now)
+    if (this.#asked === askedBefore) this.#decidedHere++
     if (rest === charges) return answer
     const end = (allowed: boolean): boolean => {
       if (!allowed) this.#leases.unspend(charges)
@@ -307,6 +316,7 @@ export class FailoverStore {
    * until then.
    */
   #ask(charges: readonly SharedCharge[], now: number, before?: readonly (KeyState | undefined)[]): Promise<boolean> {
+    this.#asked++
     return new Promise(resolve => {
       const asked = new AskedCall(this.#events, charges, now, before, resolve)
       this.#deadline.add(asked)

@@ -19,8 +19,18 @@ export interface Outage {
   readonly under: number
 }
 
+/** How calls were decided whose rules are counted in the store; each call is in one of three counts. */
+export interface StoreStats {
+  /** Calls that the store was asked about. */
+  readonly asked: number
+  /** Calls that were decided without it and without leases: keys with nothing left, and all while it cannot be asked. */
+  readonly decidedHere: number
+  /** Permits that this process holds in advance; `leases.decided` are the other calls. */
+  readonly leases: LeaseStats
+}
+
 /** How it stands with the store that the fleet shares. */
-export interface StoreStatus {
+export interface StoreStatus extends StoreStats {
   readonly healthy: boolean
   /** Since when; milliseconds since 1970. */
   readonly since: number
@@ -34,8 +44,6 @@ export interface StoreStatus {
   readonly fleet: { readonly size: number; readonly rank: number; readonly known: boolean }
   /** The rules that are counted in this process at this moment, though they belong to the fleet. */
   readonly rules: readonly string[]
-  /** Permits that this process holds in advance. */
-  readonly leases: LeaseStats
   /** The last times without the store, the latest last. */
   readonly outages: readonly Outage[]
   /** The last times when the clock of the store stepped, the latest last. */

@@ -26,7 +26,7 @@ export interface LeaseStats {
   /** Keys of which this process holds permits, and how many it holds. */
   readonly keys: number
   readonly permits: number
-  /** Calls that were decided from permits held here, without asking the store. */
+  /** Calls that were admitted by permits held here, or refused since none were to be had, without asking the store. */
   readonly decided: number
   /** Requests that reported and renewed them. */
   readonly requests: number
@@ -70,10 +70,12 @@ export class LeaseBook {
     return { keys: this.#size, permits, decided: this.#decided, requests: this.#requests }
   }
 
-  /** How many permits of a rule this process holds. */
-  heldOf(counter: FleetCounter): number {
+  /** How many permits of a rule this process holds, of one key or of all. */
+  heldOf(counter: FleetCounter, key?: string): number {
+    const leases = this.#leases.get(counter)
+    if (key !== undefined) return leases?.get(key)?.held ?? 0
     let permits = 0
-    for (const lease of this.#leases.get(counter)?.values() ?? []) permits += lease.held
+    for (const lease of leases?.values() ?? []) permits += lease.held
     return permits
   }
 
@@ -103,6 +105,7 @@ export class LeaseBook {
     }
     if (hasClosed) {
       this.#refuse(charges, now)
+      this.#decided++
       return undefined
     }
     if (coming) return coming
