@@ -29,7 +29,7 @@ function grantingStore(): SharedStore {
     take: charges => decide('take', charges),
     look: charges => decide('look', charges),
     lease: async ({ kept, wanted }) => {
-      const answer = { amount: kept + wanted, lastsUs: 1_000_000, retryUs: 0, now: now() }
+      const answer = { amount: kept + wanted, lastsUs: 1_000_000, retryUs: 0, isClosed: false, now: now() }
       return { ...answer, remaining: [900], resets: [0] }
     },
     giveBack: () => {},
