@@ -9,11 +9,13 @@ const TIMEOUT = '5s'
 
 const accountOf = i => `user-${(i * 7919) % KEYS}-key`
 
-async function diana(client, ids, algorithm = 'fixed-window') {
+const busyAccount = () => 'user-1-key'
+
+async function diana(client, ids, { algorithm = 'fixed-window', lease = 'off', accountAt = accountOf } = {}) {
   const limiter = await createLimiter({
     identify: { account: ['header:x-account-id'] },
     store: { redis: client, timeout: TIMEOUT },
-    rules: ids.map(id => ({ id, by: 'account', limit: `${PLENTY}/m`, algorithm, count: 'distributed' })),
+    rules: ids.map(id => ({ id, by: 'account', limit: `${PLENTY}/m`, algorithm, lease, count: 'distributed' })),
   })
   let trouble
   limiter.events.on('store', status => {
@@ -21,26 +23,33 @@ async function diana(client, ids, algorithm = 'fixed-window') {
   })
   return i => {
     if (trouble !== undefined) throw new Error(`Redis does not count: ${trouble}`)
-    return limiter.check({ method: 'GET', path: '/orders', headers: { 'x-account-id': accountOf(i) } })
+    return limiter.check({ method: 'GET', path: '/orders', headers: { 'x-account-id': accountAt(i) } })
   }
 }
 
-async function flexible(client, ids) {
+async function flexible(client, ids, accountAt = accountOf) {
   const { RateLimiterRedis, RateLimiterUnion } = (await import('rate-limiter-flexible')).default
   const limiters = ids.map(keyPrefix => {
     return new RateLimiterRedis({ storeClient: client, keyPrefix, points: PLENTY, duration: MINUTE / 1000 })
   })
-  if (limiters.length === 1) return i => limiters[0].consume(accountOf(i))
+  if (limiters.length === 1) return i => limiters[0].consume(accountAt(i))
   const union = new RateLimiterUnion(...limiters)
-  return i => union.consume(accountOf(i))
+  return i => union.consume(accountAt(i))
 }
 
 export const calls = {
   'bare EVALSHA': bareScript,
   'diana check, one rule': client => diana(client, ['account']),
   'rate-limiter-flexible consume, one rule': client => flexible(client, ['account']),
-  'diana check, sliding-window': client => diana(client, ['account'], 'sliding-window'),
-  'diana check, token-bucket': client => diana(client, ['account'], 'token-bucket'),
+  'diana check, sliding-window': client => diana(client, ['account'], { algorithm: 'sliding-window' }),
+  'diana check, token-bucket': client => diana(client, ['account'], { algorithm: 'token-bucket' }),
   'diana check, three rules': client => diana(client, RULES),
   'rate-limiter-flexible, union of three': client => flexible(client, RULES),
+  'diana check, one rule, leased': client => diana(client, ['account'], { lease: 'auto' }),
+  'diana check, three rules, leased': client => diana(client, RULES, { lease: 'auto' }),
+  'diana check, busy caller, leased': client => diana(client, ['account'], { lease: 'auto', accountAt: busyAccount }),
+  'rate-limiter-flexible consume, busy caller': client => flexible(client, ['account'], busyAccount),
+  'diana check, busy caller, three rules, leased': client =>
+    diana(client, RULES, { lease: 'auto', accountAt: busyAccount }),
+  'rate-limiter-flexible, busy caller, union of three': client => flexible(client, RULES, busyAccount),
 }

@@ -16,6 +16,8 @@ const subjects = { ...stores, ...publicCalls }
 const oneRule = ['diana check, one rule', 'rate-limiter-flexible consume, one rule']
 const threeRules = ['diana check, three rules', 'rate-limiter-flexible, union of three']
 const withFloor = ['bare EVALSHA', ...oneRule]
+const busyOne = ['diana check, busy caller, leased', 'rate-limiter-flexible consume, busy caller']
+const busyThree = ['diana check, busy caller, three rules, leased', 'rate-limiter-flexible, busy caller, union of three']
 const otherAlgorithms = ['diana check, sliding-window', 'diana check, token-bucket']
 const inner = ['bare EVALSHA', 'diana store, one rule', 'rate-limit-redis store', 'diana store, three rules']
 
@@ -28,6 +30,10 @@ persistence, called through an ioredis client by a thousand accounts in turn; so
 is a bare \`EVALSHA\` that adds one and sets an expiry, once per call. All count in a fixed window of a minute unless another
 algorithm is named. Diana sends the calls of one turn of the event loop together, the others one by one. Several processes are
 measured with 64 calls in flight each.
+
+Unless a row says "leased", Diana's rules have \`lease: off\`, so that every call asks Redis, as with the peers. "Leased" is the
+default: permits of callers whom a process meets often are reserved in Redis in advance ([leases](distributed.md#leases)). A busy caller
+is a single account.
 
 - rate-limiter-flexible: \`RateLimiterRedis\` on the same kind of client, as in its documentation; \`RateLimiterUnion\` for three
   limits of one account, which charges all of them even when one refuses.
@@ -48,16 +54,18 @@ export const cases = [
       inFlight,
       // what has no target shows how it grows
       rounds: marked[inFlight] === undefined ? 1 : undefined,
-      subjects: inFlight === 64 ? [...withFloor, ...otherAlgorithms] : withFloor,
+      subjects: inFlight === 64 ? [...withFloor, ...otherAlgorithms, 'diana check, one rule, leased'] : withFloor,
     },
     {
       name: nameOf('three rules', inFlight),
       unit,
       inFlight,
       rounds: inFlight === 64 || inFlight === 128 ? undefined : 1,
-      subjects: threeRules,
+      subjects: inFlight === 64 ? [...threeRules, 'diana check, three rules, leased'] : threeRules,
     },
   ]),
+  { name: 'a busy caller, one rule', unit, inFlight: 64, subjects: busyOne },
+  { name: 'a busy caller, three rules', unit, inFlight: 64, subjects: busyThree },
   ...[2, 4, 8].map(processes => {
     return { name: `one rule, ${processes} processes`, unit, inFlight: 64, processes, rounds: 1, subjects: withFloor }
   }),
@@ -68,6 +76,7 @@ export const charted = [
   'one rule, 1 in flight',
   'one rule, 64 in flight',
   'three rules, 64 in flight',
+  'a busy caller, one rule',
   'one rule, 8 processes',
 ]
 
@@ -79,6 +88,8 @@ export const marks = [
   ...[64, 128].map(inFlight => {
     return { case: nameOf('three rules', inFlight), ours: threeRules[0], theirs: threeRules[1], times: 0.22 }
   }),
+  { case: 'a busy caller, one rule', ours: busyOne[0], theirs: busyOne[1], times: 0.05 },
+  { case: 'a busy caller, three rules', ours: busyThree[0], theirs: busyThree[1], times: 0.05 },
 ]
 
 /** Measures one subject in this process, which does nothing else, or in several. */

@@ -18,6 +18,12 @@ export const subjects = [
   { rule: { id: 'fresh', limit: '24/h' }, perSecond: 8, fromMs: -250, bound: { calls: 24, periodMs: hour } },
   { rule: { id: 'levels', limit: ['45/s', '60/m', '90/h'] }, perSecond: 20, bound: { calls: 60, periodMs: 60_000 } },
   { rule: { id: 'slots', algorithm: 'concurrency', limit: 10 }, perSecond: 40, holdMs: 100, bound: { held: 10 } },
+  // large enough to be leased
+  {
+    rule: { id: 'busy', limit: '600/s', algorithm: 'token-bucket', burst: 300 },
+    perSecond: 250,
+    bound: { burst: 300, perMs: 0.6 },
+  },
   { rule: { id: 'callers', by: 'ip', limit: '5/s' }, perSecond: 40, callers: 10, bound: { calls: 5, periodMs: 1000 } },
 ]
 
