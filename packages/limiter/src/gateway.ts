@@ -5,6 +5,7 @@ import type { Limiter } from './limiter.ts'
 
 export { assertRegularFile, fileFault, readRegularFile, readRegularFileSync } from './common/regular-file.ts'
 export type { SectionFollower } from './engine/engine.ts'
+export { overloadRetrySeconds } from './filters/answers/answer.ts'
 export { canonicalAddress } from './http/address-bits.ts'
 export { alternativeNames, verifiedCertificate } from './http/client-certificate.ts'
 export { countedPath } from './http/path.ts'

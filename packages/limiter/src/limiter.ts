@@ -161,6 +161,10 @@ export class Limiter {
     const { decider, waitQueue, observers } = this.#engine
     const now = this.#engine.now()
     if (cost === 0) return decider.look(call, 0, now, options)
+    // a request that several filters decide is offered once
+    if (options?.after === undefined && this.#engine.guard?.refuses(call, now)) {
+      return decider.shed(call, now, Number.POSITIVE_INFINITY)
+    }
     if (waitQueue.slots.size > 0) {
       const ahead = waitQueue.firstQueue(call, options)
       if (ahead) return waitQueue.enqueue(call, cost, ahead, options)

@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import { ConcurrencyEstimator, type Ending, ESTIMATE_SLOTS, type Estimate } from './adaptive/estimator.ts'
 import { type Algorithm, InvalidLimitError, type Limit, type Meter } from './algorithm.ts'
 
@@ -14,7 +13,9 @@ import { type Algorithm, InvalidLimitError, type Limit, type Meter } from './alg
 export const adaptive: Algorithm = {
   name: 'adaptive',
   limit: 'count',
-  options: { min: z.int().min(1).optional() },
+  options: ({ z }) => ({
+    min: z.int().min(1).max(1e9).optional().describe('the least that is admitted at one time; default: 2'),
+  }),
   meter({ count }: Limit, options): Meter {
     const min = typeof options.min === 'number' ? options.min : Math.min(2, count)
     if (min > count) {
@@ -29,6 +30,7 @@ class Adaptive implements Meter {
   readonly slots = ESTIMATE_SLOTS
   readonly needsRelease = true
   readonly countsAll = true
+  readonly reason = 'overload'
   readonly maxWaitUs = 0
   readonly scale: readonly number[] = [0]
   readonly #estimator: ConcurrencyEstimator

@@ -77,6 +77,8 @@ export interface Meter {
   take(state: Float64Array, at: number, now: number, cost: number, delay: number, priority?: number): void
   /** For a meter that learns from calls: the call that was counted as admitted at `moment` has ended. Left out, it is refunded. */
   end?(state: Float64Array, at: number, now: number, cost: number, moment: number, ending: Ending): void
+  /** Why it refuses calls; `limit` if left out. */
+  readonly reason?: 'overload' | undefined
   /** For a meter that finds its limit: what it has found. */
   estimate?(state: Float64Array, at: number, now: number): Estimate
   /**

@@ -2,6 +2,8 @@ import type { Limit } from '../algorithms/algorithm.ts'
 import type { JwtSettings } from '../dimensions/dimension.ts'
 import type { Missing } from '../dimensions/key.ts'
 import type { ForwardedBy } from '../http/ip-address.ts'
+import type { OverloadSettings } from '../overload/overload-guard.ts'
+import type { PriorityEntry } from '../overload/priority.ts'
 import type { CallerList } from './match/callers.ts'
 import type { StatusRange } from './match/count-when.ts'
 import type { CostInput } from './schema/cost.ts'
@@ -108,6 +110,10 @@ export interface RuleDocument {
   readonly store?: StoreAddress | undefined
   readonly remote?: RemoteAddress | undefined
   readonly answer: Answer
+  /** Which calls are refused last in overload. */
+  readonly priority?: readonly PriorityEntry[] | undefined
+  /** When this process refuses calls because it has too much to do; left out, never. */
+  readonly overload?: OverloadSettings | undefined
   /** The plugins that the rules use; left out if there are none. */
   readonly plugins?: readonly string[] | undefined
   readonly rules: readonly Rule[]
