@@ -11,7 +11,8 @@ import { simulateRecovery } from './recovery.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const usage =
-  'usage: npm run simulate -- recovery [--processes N,N,…] [--seeds N] [--loss 0…0.2] [--latency MS] [--real N]'
+  'usage: npm run simulate -- recovery [--processes N,N,…] [--seeds N] [--loss 0…0.2] [--latency MS] [--real N]\n' +
+  '       npm run simulate -- overload [--seeds N]'
 
 function fail(message, code) {
   console.error(message)
@@ -23,7 +24,7 @@ function readArguments() {
   const options = { processes: option, seeds: option, loss: option, latency: option, real: option }
   try {
     const { values, positionals } = parseArgs({ options, allowPositionals: true })
-    if (positionals.length !== 1 || positionals[0] !== 'recovery') fail(usage, 2)
+    if (positionals.length !== 1 || !['recovery', 'overload'].includes(positionals[0])) fail(usage, 2)
     const { processes = '3,10,100,300,1000', seeds = '5', loss = '0', latency = '2', real } = values
     const sizes = processes.split(',').map(Number)
     const isWhole = (number, most) => Number.isInteger(number) && number >= 1 && number <= most
@@ -32,19 +33,31 @@ function readArguments() {
     if (!(Number(loss) >= 0 && Number(loss) <= 0.2)) fail(`--loss must be a number from 0 to 0.2; ${usage}`, 2)
     if (!(Number(latency) > 0 && Number(latency) <= 50)) fail(`--latency must be from 0 to 50; ${usage}`, 2)
     if (real !== undefined && !isWhole(Number(real), 1000)) fail(`--real must be from 1 to 1000; ${usage}`, 2)
-    return { sizes, seeds: Number(seeds), loss: Number(loss), latencyMs: Number(latency), real: real && Number(real) }
+    return {
+      scene: positionals[0],
+      sizes,
+      seeds: Number(seeds),
+      loss: Number(loss),
+      latencyMs: Number(latency),
+      real: real && Number(real),
+    }
   } catch (error) {
     return fail(`${error.message}; ${usage}`, 2)
   }
 }
 
-const { sizes, seeds, loss, latencyMs, real } = readArguments()
+const { scene, sizes, seeds, loss, latencyMs, real } = readArguments()
 const tsc = spawnSync(process.execPath, [`${root}node_modules/typescript/bin/tsc`, '-b'], {
   cwd: root,
   stdio: 'inherit',
 })
 if (tsc.status !== 0) fail('tsc -b failed', 1)
 let missed = 0
+
+if (scene === 'overload') {
+  const { simulateOverloads } = await import('./overload/run.mjs')
+  process.exit(simulateOverloads(seeds) > 0 ? 1 : 0)
+}
 
 function report(name, backMs, mark, rest) {
   const isMissed = !(backMs <= mark)

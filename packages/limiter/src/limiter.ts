@@ -3,6 +3,7 @@ import { type Call, lazy } from './call.ts'
 import { blockBy, blockedBy, blockLeftMs, unblockBy } from './decision/blocklist.ts'
 import { type BlockedCaller, callOf, isCall, keyOf, type Who } from './decision/caller.ts'
 import { type CheckOptions, costBy, type NamedRules } from './decision/check-options.ts'
+import { busiestEstimate } from './decision/estimate-of.ts'
 import { Explanation, explainBlock, explainList, explainRules } from './decision/explain.ts'
 import type { Engine } from './engine/engine.ts'
 import { ENGINE } from './engine/engine-of.ts'
@@ -87,18 +88,22 @@ export class Limiter {
     const lefts = await Promise.all(met.map(state => blockLeftMs(state, call, this.#engine)))
     const blocks = met.flatMap(({ rule }, i) => (lefts[i]! > 0 ? [explainBlock(rule.id, lefts[i]!)] : []))
     const lists = this.#engine.decider.lists(call, options).map(explainList)
-    return new Explanation(explainRules(call, met, decisions), [...lists, ...blocks])
+    return new Explanation(explainRules(call, met, decisions, this.#engine.now()), [...lists, ...blocks])
   }
 
   status(): Status {
-    const { decider, live, shared, store, now } = this.#engine
+    const { decider, live, shared, store, guard, now } = this.#engine
     return {
-      rules: decider.rules.map(({ rule, waiting }) => {
-        return { id: rule.id, algorithm: rule.algorithm, origin: rule.origin, waiting }
+      rules: decider.rules.map(state => {
+        const { rule, waiting } = state
+        const estimate = busiestEstimate(state, now())
+        const found = estimate === undefined ? {} : { estimate }
+        return { id: rule.id, algorithm: rule.algorithm, origin: rule.origin, waiting, ...found }
       }),
       sources: live.sources(),
       store: shared.fleetStatus,
       counting: shared.machineStatus,
+      ...(guard === undefined ? {} : { overload: guard.status }),
       keys: store.keys,
       maxKeys: store.maxKeys,
       overflowing: store.overflowing(now()),

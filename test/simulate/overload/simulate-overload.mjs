@@ -7,12 +7,28 @@ const START_MS = 1_000_000
  * Runs one scene: `service(time, random)` makes the service; `rate(ms, service)` is how many calls come in a second at that moment; `events` is a list
  * of [ms, service => void]. `levels` gives calls priorities: [share, priority]. Without a `meter`, all calls are admitted.
  */
-export function simulateOverload({ meter, service: create, rate, seconds, seed = 1, events = [], levels = [[1, 0]], abort }) {
+export function simulateOverload({
+  meter,
+  service: create,
+  rate,
+  seconds,
+  seed = 1,
+  events = [],
+  levels = [[1, 0]],
+  abort,
+}) {
   const time = new VirtualTime()
   const random = seededRandom(seed)
   const service = create(time, random)
   const state = new Float64Array(meter?.slots ?? 0)
-  const run = { seconds: [], latencies: [], offered: 0, refused: 0, byLevel: levels.map(() => ({ offered: 0, refused: 0 })), limits: [] }
+  const run = {
+    seconds: [],
+    latencies: [],
+    offered: 0,
+    refused: 0,
+    byLevel: levels.map(() => ({ offered: 0, refused: 0 })),
+    limits: [],
+  }
   const nowUs = () => Math.round((START_MS + time.now) * 1000)
   const second = () => {
     const index = Math.floor(time.now / 1000)
@@ -34,7 +50,7 @@ export function simulateOverload({ meter, service: create, rate, seconds, seed =
       meter?.take(state, 0, now, 1, 0, priority)
       const began = time.now
       let isOver = false
-      const end = (ending, status) => {
+      const end = ending => {
         if (isOver) return
         isOver = true
         meter?.end(state, 0, nowUs(), 1, now, ending)
@@ -44,7 +60,7 @@ export function simulateOverload({ meter, service: create, rate, seconds, seed =
         entry.latencies.push(time.now - began)
         run.latencies.push([time.now, time.now - began])
       }
-      service.call(status => end(status < 500 ? 'answered' : 'failed', status))
+      service.call(status => end(status < 500 ? 'answered' : 'failed'))
       if (abort && random() < abort.share) time.after(abort.afterMs * random() * 2, () => end('unknown'))
     }
     next()

@@ -19,7 +19,10 @@ async function start(rule: Partial<RuleOptions> = {}) {
   /** Calls of 10 ms, so many at a time, one after another. */
   const run = (count: number, atOnce = 5, ms = 10, status: number | undefined = 200) => {
     for (let i = 0; i < count; i += atOnce) {
-      const verdicts = Array.from({ length: atOnce }, () => limiter.decide(call) as Awaited<ReturnType<typeof limiter.check>>)
+      const verdicts = Array.from(
+        { length: atOnce },
+        () => limiter.decide(call) as Awaited<ReturnType<typeof limiter.check>>,
+      )
       time.ms += ms
       for (const verdict of verdicts) verdict.end({ status })
     }

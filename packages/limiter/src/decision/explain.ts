@@ -1,8 +1,10 @@
+import type { Estimate } from '../algorithms/adaptive/estimator.ts'
 import type { Limit } from '../algorithms/algorithm.ts'
 import type { Call } from '../call.ts'
 import { formatDuration } from '../common/duration.ts'
 import { describePart, type KeyPart } from '../dimensions/key.ts'
 import type { Decision } from '../verdict.ts'
+import { estimateOf } from './estimate-of.ts'
 import type { ListedCaller } from './rule-selector.ts'
 import type { RuleState } from './rule-state.ts'
 
@@ -16,6 +18,8 @@ export interface RuleExplanation {
   readonly limits: readonly Limit[]
   /** The burst that the rule states. */
   readonly burst?: number | undefined
+  /** What a rule that finds its limit has found. */
+  readonly estimate?: Estimate | undefined
   readonly decisions: readonly Decision[]
 }
 
@@ -51,8 +55,15 @@ export class Explanation extends Array<RuleExplanation> {
   }
 }
 
-export function explainRules(call: Call, met: readonly RuleState[], decisions: readonly Decision[]): RuleExplanation[] {
-  return met.map(({ rule }) => {
+export function explainRules(
+  call: Call,
+  met: readonly RuleState[],
+  decisions: readonly Decision[],
+  nowUs: number,
+): RuleExplanation[] {
+  return met.map(state => {
+    const { rule } = state
+    const estimate = estimateOf(state, rule.key(call), nowUs)
     const parts = rule.keyParts.map(([name, read]) => [name, describePart(read(call))] as const)
     return {
       rule: rule.id,
@@ -60,6 +71,7 @@ export function explainRules(call: Call, met: readonly RuleState[], decisions: r
       key: Object.fromEntries(parts),
       limits: rule.limits,
       ...(rule.burst === undefined ? {} : { burst: rule.burst }),
+      ...(estimate === undefined ? {} : { estimate }),
       decisions: decisions.filter(decision => decision.rule === rule.id),
     }
   })

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
-import { isDeepStrictEqual } from 'node:util'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { type Clock, inMicroseconds, steadyMicroseconds } from '../common/clock.ts'
 import { warnOfEach, warnOnce } from '../common/warn-once.ts'

@@ -92,8 +92,10 @@ describe('the guard of a process', () => {
       // as if the process were overloaded for the first rounds
       if (round < 3) signal.read = () => ({ delayMs: 60, utilization: 0.5, waitMs: 0 })
       else signal.read = () => ({ delayMs: 18, utilization: 0.5, waitMs: 0 })
-      for (let i = 0; i < 50; i++) if (guard.refuses({ method: 'GET', path: '/', ip: 'heavy' }, now) && round > 20) refused.heavy++
-      for (let i = 0; i < 50; i++) if (guard.refuses({ method: 'GET', path: '/', ip: `light${i}` }, now) && round > 20) refused.light++
+      for (let i = 0; i < 50; i++)
+        if (guard.refuses({ method: 'GET', path: '/', ip: 'heavy' }, now) && round > 20) refused.heavy++
+      for (let i = 0; i < 50; i++)
+        if (guard.refuses({ method: 'GET', path: '/', ip: `light${i}` }, now) && round > 20) refused.light++
     }
     expect(refused.heavy).toBeGreaterThan(1000)
     expect(refused.light).toBeLessThan(refused.heavy / 10)

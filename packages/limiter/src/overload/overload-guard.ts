@@ -98,7 +98,8 @@ export class OverloadGuard {
     if (this.#cutFor < 0) return
     let used = 0
     for (let i = 0; i < levels.length; i++) used += this.#shedder.offeredAt(i)
-    const part = used === 0 ? 0 : ((1 - this.#shedder.chanceAt(this.#cutFor)) * this.#shedder.offeredAt(this.#cutFor)) / used
+    const part =
+      used === 0 ? 0 : ((1 - this.#shedder.chanceAt(this.#cutFor)) * this.#shedder.offeredAt(this.#cutFor)) / used
     this.#cut = this.#usage.cut(part * this.#usage.total)
   }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createLimiter } from '../create/create-limiter.ts'
-import { engineOf } from '../engine/engine-of.ts'
 import { dimensions } from '../dimensions/index.ts'
+import { engineOf } from '../engine/engine-of.ts'
 import type { DocumentOptions } from '../rules/schema/options.ts'
 import { compilePriorities } from './priority.ts'
 

@@ -53,7 +53,10 @@ function levelsIn({ level, levels = {}, header }: PriorityEntry): number[] {
   return level === undefined ? Object.values(levels) : [level]
 }
 
-function readerFor({ level, by, levels = {}, header }: PriorityEntry, lookup: KeyInput): (call: Call) => number | undefined {
+function readerFor(
+  { level, by, levels = {}, header }: PriorityEntry,
+  lookup: KeyInput,
+): (call: Call) => number | undefined {
   if (header !== undefined) {
     // callers would all call themselves critical
     return call => (call.trustedPeer === true ? levelNamed(call.headers?.[header]) : undefined)

@@ -14,6 +14,7 @@ const typed: { [Name in AlgorithmName]: Record<keyof AlgorithmOptions[Name], tru
   'leaky-bucket': { burst: true, delay: true },
   'warm-up': { warmUp: true, coldFactor: true },
   concurrency: {},
+  adaptive: { min: true },
 }
 
 describe('the types of rule options', () => {

@@ -89,7 +89,12 @@ export const upstreamWords: {
     .describe('How many second tries there may be of calls that a service may have begun to serve.'),
   throttle: z
     .strictObject({
-      ratio: z.number().min(1.1).max(100).default(2).describe('Calls are sent freely up to so many times those that are accepted.'),
+      ratio: z
+        .number()
+        .min(1.1)
+        .max(100)
+        .default(2)
+        .describe('Calls are sent freely up to so many times those that are accepted.'),
       window: duration.default(120_000).describe('How long calls are remembered; default: 2m.'),
     })
     .transform(({ ratio, window }) => ({ ratio, windowMs: window }))

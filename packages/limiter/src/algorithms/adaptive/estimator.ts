@@ -186,7 +186,8 @@ export class ConcurrencyEstimator {
     const excess = state[at + IN_FLIGHT]! - limit
     const elapsed = now - state[at + CHANGED_AT]!
     if (elapsed <= 0) return state[at + SPENT]!
-    if (excess > 0) return Math.min(CREDIT_US, state[at + SPENT]! + (excess / this.#burstOf(state, at, limit)) * elapsed)
+    if (excess > 0)
+      return Math.min(CREDIT_US, state[at + SPENT]! + (excess / this.#burstOf(state, at, limit)) * elapsed)
     const returns = state[at + LIMITING] === 1 && state[at + STREAK] === 0 ? 0 : CREDIT_RETURN * elapsed
     return Math.max(0, state[at + SPENT]! - returns)
   }

@@ -24,7 +24,10 @@ const level = z
   .transform(value => levelNamed(value)!)
 
 /** The levels of calls; the first line that has a level for a call decides. */
-export function prioritySchema(vocabulary: Vocabulary, identified: readonly string[]): z.ZodType<readonly PriorityEntry[]> {
+export function prioritySchema(
+  vocabulary: Vocabulary,
+  identified: readonly string[],
+): z.ZodType<readonly PriorityEntry[]> {
   const entry = z
     .strictObject({
       match: matchSchema.default({}).describe('Which calls; left out, all.'),
@@ -41,7 +44,8 @@ export function prioritySchema(vocabulary: Vocabulary, identified: readonly stri
     .superRefine(({ level, by, levels, header }, context) => {
       const forms = [level, by, header].filter(one => one !== undefined).length
       if (forms === 1 && (by === undefined) === (levels === undefined)) return
-      const message = 'must have a level, or by with levels, or a header: - { match: { path: /pay/** }, level: critical }'
+      const message =
+        'must have a level, or by with levels, or a header: - { match: { path: /pay/** }, level: critical }'
       context.addIssue({ code: 'custom', message })
     })
   return z
@@ -49,7 +53,9 @@ export function prioritySchema(vocabulary: Vocabulary, identified: readonly stri
     .max(1000)
     .superRefine((entries, context) => {
       entries.forEach(({ match }, index) => {
-        const before = entries.findIndex((other, at) => at < index && other.level !== undefined && covers(other.match, match))
+        const before = entries.findIndex(
+          (other, at) => at < index && other.level !== undefined && covers(other.match, match),
+        )
         if (before < 0) return
         const message = `is never reached, since line ${before + 1} has a level for the same calls: put it before that one, or leave it out`
         context.addIssue({ code: 'custom', path: [index], message })
@@ -66,7 +72,12 @@ export function overloadSchema(vocabulary: Vocabulary, identified: readonly stri
   return z
     .strictObject({
       eventLoopDelay: duration.default(20).describe('How late timers may be; default: 20ms.'),
-      eventLoopUtilization: z.number().min(0.5).max(1).default(0.98).describe('The busy part of an interval; default: 0.98.'),
+      eventLoopUtilization: z
+        .number()
+        .min(0.5)
+        .max(1)
+        .default(0.98)
+        .describe('The busy part of an interval; default: 0.98.'),
       callWait: duration.default(20).describe('How long calls may wait before they are handled; default: 20ms.'),
       heaviestFirst: textOf(text => byFault(text, vocabulary, identified), 256)
         .optional()
