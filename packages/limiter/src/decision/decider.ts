@@ -1,7 +1,7 @@
 import { firstBlockCost } from '../algorithms/block.ts'
 import type { Call } from '../call.ts'
 import type { CompositeStore } from '../distributed/composite-store.ts'
-import type { Priorities } from '../overload/priority.ts'
+import type { Priorities } from '../rules/priority/priorities.ts'
 import type { Answer } from '../rules/rule.ts'
 import { type Counters, createCounters, tallyRefusalBy } from '../stats/counters.ts'
 import type { MemoryStore } from '../stores/memory/memory-store.ts'

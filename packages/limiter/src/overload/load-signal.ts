@@ -1,5 +1,5 @@
 import { type IntervalHistogram, monitorEventLoopDelay, performance } from 'node:perf_hooks'
-import type { OverloadSettings } from './overload-guard.ts'
+import type { OverloadSettings } from '../rules/rule.ts'
 
 const RESOLUTION_MS = 5
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { Call } from '../call.ts'
 import { dimensions } from '../dimensions/index.ts'
+import { compilePriorities } from '../rules/priority/priorities.ts'
 import type { Load } from './load-signal.ts'
 import { OverloadGuard, onePriority } from './overload-guard.ts'
-import { compilePriorities } from './priority.ts'
 
 const settings = { eventLoopDelayMs: 20, eventLoopUtilization: 0.98, callWaitMs: 20 }
 const priorities = compilePriorities(

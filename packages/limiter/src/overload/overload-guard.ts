@@ -1,18 +1,10 @@
 import type { Call } from '../call.ts'
-import { levelName, namedLevels } from './levels.ts'
+import { levelName, namedLevels } from '../rules/priority/levels.ts'
+import type { Priorities } from '../rules/priority/priorities.ts'
+import type { OverloadSettings } from '../rules/rule.ts'
 import { type Load, LoadSignal, loadOf } from './load-signal.ts'
-import type { Priorities } from './priority.ts'
 import { Shedder } from './shedder.ts'
 import { Usage } from './usage.ts'
-
-/** From which load on this process refuses calls. */
-export interface OverloadSettings {
-  readonly eventLoopDelayMs: number
-  readonly eventLoopUtilization: number
-  readonly callWaitMs: number
-  /** The dimension by which the heaviest callers of a level are refused first; left out, calls are refused at random. */
-  readonly heaviestFirst?: string | undefined
-}
 
 /** What the guard reports of itself. */
 export interface OverloadStatus extends Load {

@@ -2,8 +2,6 @@ import type { Limit } from '../algorithms/algorithm.ts'
 import type { JwtSettings } from '../dimensions/dimension.ts'
 import type { Missing } from '../dimensions/key.ts'
 import type { ForwardedBy } from '../http/ip-address.ts'
-import type { OverloadSettings } from '../overload/overload-guard.ts'
-import type { PriorityEntry } from '../overload/priority.ts'
 import type { CallerList } from './match/callers.ts'
 import type { StatusRange } from './match/count-when.ts'
 import type { CostInput } from './schema/cost.ts'
@@ -90,6 +88,24 @@ export interface RemoteAddress {
   readonly startTimeoutMs: number
   /** The file that keeps its last good rules. */
   readonly snapshot?: string | undefined
+}
+
+/** One line of `priority`: the level of the calls that match, fixed, by the value of a dimension, or by a header of a trusted peer. */
+export interface PriorityEntry {
+  readonly match: Match
+  readonly level?: number | undefined
+  readonly by?: string | undefined
+  readonly levels?: Readonly<Record<string, number>> | undefined
+  readonly header?: string | undefined
+}
+
+/** From which load on this process refuses calls. */
+export interface OverloadSettings {
+  readonly eventLoopDelayMs: number
+  readonly eventLoopUtilization: number
+  readonly callWaitMs: number
+  /** The dimension by which the heaviest callers of a level are refused first; left out, calls are refused at random. */
+  readonly heaviestFirst?: string | undefined
 }
 
 /** A whole rule document, validated. */

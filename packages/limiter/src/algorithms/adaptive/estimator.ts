@@ -147,7 +147,7 @@ export class ConcurrencyEstimator {
     state[at + IN_FLIGHT] = inFlight
     if (priority < state[at + LOWEST]!) state[at + LOWEST] = priority
     const limit = this.#limitOf(state, at, now)
-    // who reaches the end of the burst is not a short excess
+    // a load that reaches the end of the burst is not a short excess
     if (inFlight + cost > this.#burstOf(state, at, limit)) state[at + SPENT] = CREDIT_US
   }
 
@@ -320,7 +320,7 @@ export class ConcurrencyEstimator {
     }
     const change = Math.log(flight / state[at + LAST_FLIGHT]!)
     const slowed = Math.log(timeUs / state[at + LAST_US]!)
-    // no queue explains this: the service has changed during the window, so the next one tells
+    // no queue explains this: the service has changed during the window, so the next window decides
     if (slowed > Math.max(0, change) + SHIFT + noise || slowed < Math.min(0, change) - SHIFT - noise) return 1
     const response = slowed / change
     const isExperiment = Math.abs(change) > 0.06 + noise

@@ -5,13 +5,21 @@ import { prefixFault } from '../../common/redis-url.ts'
 import type { JwtSettings } from '../../dimensions/dimension.ts'
 import type { Missing } from '../../dimensions/key.ts'
 import type { ForwardedBy } from '../../http/ip-address.ts'
-import type { OverloadSettings } from '../../overload/overload-guard.ts'
-import type { PriorityEntry } from '../../overload/priority.ts'
 import { byFault, nameFault, sourceFault } from '../dimension-name.ts'
 import { networkFault } from '../match/address.ts'
 import type { CallerList } from '../match/callers.ts'
 import type { StatusRange } from '../match/count-when.ts'
-import type { Answer, Match, RemoteAddress, Rule, StoreAddress, WhenFull, WhenStoreDown } from '../rule.ts'
+import type {
+  Answer,
+  Match,
+  OverloadSettings,
+  PriorityEntry,
+  RemoteAddress,
+  Rule,
+  StoreAddress,
+  WhenFull,
+  WhenStoreDown,
+} from '../rule.ts'
 import { documentAnswerSchema, ruleAnswerSchema } from './answer.ts'
 import { blockSchema, callersSchema, costSchema, countWhenSchema, jwtSchema } from './callers.ts'
 import type { CostInput } from './cost.ts'

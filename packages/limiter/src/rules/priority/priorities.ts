@@ -1,17 +1,8 @@
-import type { Call } from '../call.ts'
-import { type KeyInput, readerOf } from '../dimensions/key.ts'
-import { compileMatch } from '../rules/match/match.ts'
-import type { Match } from '../rules/rule.ts'
+import type { Call } from '../../call.ts'
+import { type KeyInput, readerOf } from '../../dimensions/key.ts'
+import { compileMatch } from '../match/match.ts'
+import type { PriorityEntry } from '../rule.ts'
 import { levelNamed, namedLevels } from './levels.ts'
-
-/** One line of `priority`: the level of the calls that match, fixed, by the value of a dimension, or by a header of a trusted peer. */
-export interface PriorityEntry {
-  readonly match: Match
-  readonly level?: number | undefined
-  readonly by?: string | undefined
-  readonly levels?: Readonly<Record<string, number>> | undefined
-  readonly header?: string | undefined
-}
 
 /** The levels of a document, and which call has which. */
 export interface Priorities {

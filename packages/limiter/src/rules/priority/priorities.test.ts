@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { createLimiter } from '../create/create-limiter.ts'
-import { dimensions } from '../dimensions/index.ts'
-import { engineOf } from '../engine/engine-of.ts'
-import type { DocumentOptions } from '../rules/schema/options.ts'
-import { compilePriorities } from './priority.ts'
+import { createLimiter } from '../../create/create-limiter.ts'
+import { dimensions } from '../../dimensions/index.ts'
+import { engineOf } from '../../engine/engine-of.ts'
+import type { DocumentOptions } from '../schema/options.ts'
+import { compilePriorities } from './priorities.ts'
 
 const call = { method: 'GET', path: '/orders' }
 
