@@ -17,7 +17,10 @@ const oneRule = ['diana check, one rule', 'rate-limiter-flexible consume, one ru
 const threeRules = ['diana check, three rules', 'rate-limiter-flexible, union of three']
 const withFloor = ['bare EVALSHA', ...oneRule]
 const busyOne = ['diana check, busy caller, leased', 'rate-limiter-flexible consume, busy caller']
-const busyThree = ['diana check, busy caller, three rules, leased', 'rate-limiter-flexible, busy caller, union of three']
+const busyThree = [
+  'diana check, busy caller, three rules, leased',
+  'rate-limiter-flexible, busy caller, union of three',
+]
 const otherAlgorithms = ['diana check, sliding-window', 'diana check, token-bucket']
 const inner = ['bare EVALSHA', 'diana store, one rule', 'rate-limit-redis store', 'diana store, three rules']
 

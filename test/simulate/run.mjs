@@ -14,7 +14,8 @@ import { simulateRecovery } from './recovery.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const usage = `usage: npm run simulate -- recovery [--processes N,N,…] [--seeds N] [--loss 0…0.2] [--latency MS] [--real N]
-       npm run simulate -- leases [--seeds N] [--small] [--write]`
+       npm run simulate -- leases [--seeds N] [--small] [--write]
+       npm run simulate -- overload [--seeds N]`
 
 function fail(message, code) {
   console.error(message)
@@ -40,7 +41,7 @@ function readArguments() {
       process.exit(0)
     }
     const [topic] = positionals
-    if (positionals.length !== 1 || !['recovery', 'leases'].includes(topic)) fail(usage, 2)
+    if (positionals.length !== 1 || !['recovery', 'leases', 'overload'].includes(topic)) fail(usage, 2)
     if (values.write && values.small) fail(`--write takes all cases, without --small; ${usage}`, 2)
     const {
       processes = '3,10,100,300,1000',
@@ -78,6 +79,11 @@ const tsc = spawnSync(process.execPath, [`${root}node_modules/typescript/bin/tsc
 })
 if (tsc.status !== 0) fail('tsc -b failed', 1)
 let missed = 0
+
+if (topic === 'overload') {
+  const { simulateOverloads } = await import('./overload/run.mjs')
+  process.exit(simulateOverloads(seeds) > 0 ? 1 : 0)
+}
 
 function report(name, backMs, mark, rest) {
   const isMissed = !(backMs <= mark)

@@ -48,6 +48,14 @@ export class VirtualTime {
     }
   }
 
+  /** The same for events that wait for no promise. */
+  runSync(until) {
+    while (this.#heap.length > 0 && this.#heap[0].at <= until) {
+      this.#now = this.#heap[0].at
+      this.#take().run()
+    }
+  }
+
   #take() {
     const heap = this.#heap
     const first = heap[0]

@@ -3,7 +3,12 @@ import type { CallReply } from './calls/call.ts'
 import { grpcHeaders } from './grpc/answer-grpc.ts'
 
 /** Answers with a problem document (RFC 9457) that says no more than `detail`. */
-export function sendProblem<Reply extends CallReply>(reply: Reply, status: number, detail: string): Reply {
+export function sendProblem<Reply extends CallReply>(
+  reply: Reply,
+  status: number,
+  detail: string,
+  type?: string,
+): Reply {
   // that of an answer which could not be given
   reply.raw.statusMessage = ''
   reply
@@ -11,7 +16,7 @@ export function sendProblem<Reply extends CallReply>(reply: Reply, status: numbe
     .header('Cache-Control', 'no-store')
     .header('Content-Type', 'application/problem+json')
     // bytes, since Fastify adds a charset to JSON text, and JSON has none
-    .send(Buffer.from(problemOf(status, detail, reply.getHeaders()['x-request-id'])))
+    .send(Buffer.from(problemOf(status, detail, reply.getHeaders()['x-request-id'], type)))
   return reply
 }
 
@@ -40,6 +45,6 @@ export function problemText(status: number, detail: string, headers: Readonly<Re
   return `${lines.join('\r\n')}\r\n\r\n${body}`
 }
 
-function problemOf(status: number, detail: string, requestId?: unknown): string {
-  return JSON.stringify({ type: 'about:blank', title: STATUS_CODES[status], status, detail, requestId })
+function problemOf(status: number, detail: string, requestId?: unknown, type = 'about:blank'): string {
+  return JSON.stringify({ type, title: STATUS_CODES[status], status, detail, requestId })
 }

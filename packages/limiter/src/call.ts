@@ -18,6 +18,8 @@ export interface Call {
   readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>> | undefined
   /** The certificate by which the caller has identified itself, verified by the server. */
   readonly clientCertificate?: ClientCertificate | undefined
+  /** Whether the call came from a proxy that is trusted, whose headers are believed. */
+  readonly trustedPeer?: boolean | undefined
   /** The framework's name for the called resource (a route template); the path if there is none. */
   readonly resource?: string | undefined
   /** Values the application knows: an account, a plan, a tenant. They win over what `identify` finds. */

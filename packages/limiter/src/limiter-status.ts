@@ -1,3 +1,5 @@
+import type { Estimate } from './algorithms/adaptive/estimator.ts'
+import type { OverloadStatus } from './overload/overload-guard.ts'
 import type { SourceStatus } from './reload/source-state.ts'
 import type { Mistake } from './rules/mistake.ts'
 import type { StoreStatus } from './stores/failover/store-health.ts'
@@ -10,6 +12,8 @@ export interface Status {
   readonly store?: StoreStatus | undefined
   /** The state of the counting process of this machine; undefined if this process counts by itself. */
   readonly counting?: StoreStatus | undefined
+  /** How busy this process is, and what it refuses for it; undefined unless the document has `overload`. */
+  readonly overload?: OverloadStatus | undefined
   readonly keys: number
   readonly maxKeys: number
   /** Rules whose new callers share one counter, because as many keys are live as may be. */
@@ -25,6 +29,8 @@ export interface RuleStatus {
   readonly waiting: number
   /** Permits of it that this process holds in advance; undefined if it never does. */
   readonly leased?: number | undefined
+  /** What a rule that finds its limit has found; of its keys, for the one with the most calls in flight. */
+  readonly estimate?: Estimate | undefined
 }
 
 /** The events of a limiter, each with its arguments. */

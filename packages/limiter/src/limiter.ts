@@ -4,6 +4,7 @@ import { blockBy, blockedBy, blockLeftMs, unblockBy } from './decision/blocklist
 import { type BlockedCaller, callOf, isCall, keyOf, type Who } from './decision/caller.ts'
 import { type CheckOptions, costOf, type NamedRules } from './decision/check-options.ts'
 import type { Decider } from './decision/decider.ts'
+import { busiestEstimate } from './decision/estimate-of.ts'
 import { Explanation, explainBlock, explainList, explainRules } from './decision/explain.ts'
 import type { Engine } from './engine/engine.ts'
 import { ENGINE } from './engine/engine-of.ts'
@@ -82,25 +83,31 @@ export class Limiter {
     const lefts = await Promise.all(met.map(state => blockLeftMs(state, call, this.#engine)))
     const blocks = met.flatMap(({ rule }, i) => (lefts[i]! > 0 ? [explainBlock(rule.id, lefts[i]!)] : []))
     const lists = this.#engine.decider.lists(call, options).map(explainList)
-    return new Explanation(explainRules(call, met, decisions, this.#engine.shared), [...lists, ...blocks])
+    const { shared } = this.#engine
+    const explained = explainRules(call, met, decisions, { shared, nowUs: this.#engine.now() })
+    return new Explanation(explained, [...lists, ...blocks])
   }
 
   status(): Status {
-    const { decider, live, shared, store, now } = this.#engine
+    const { decider, live, shared, store, guard, now } = this.#engine
     return {
-      rules: decider.rules.map(({ rule, waiting, counter }) => {
+      rules: decider.rules.map(state => {
+        const { rule, waiting, counter } = state
         const leased = counter && shared.leasedOf(counter)
+        const estimate = busiestEstimate(state, now())
         return {
           id: rule.id,
           algorithm: rule.algorithm,
           origin: rule.origin,
           waiting,
           ...(leased === undefined ? {} : { leased }),
+          ...(estimate === undefined ? {} : { estimate }),
         }
       }),
       sources: live.sources(),
       store: shared.fleetStatus,
       counting: shared.machineStatus,
+      ...(guard === undefined ? {} : { overload: guard.status }),
       keys: store.keys,
       maxKeys: store.maxKeys,
       overflowing: store.overflowing(now()),
@@ -163,6 +170,10 @@ export class Limiter {
     const { decider, waitQueue } = this.#engine
     const now = this.#engine.now()
     if (cost === 0) return decider.look(call, 0, now, options)
+    // a request that several filters decide is offered once
+    if (options?.after === undefined && this.#engine.guard?.refuses(call, now)) {
+      return decider.shed(call, now, Number.POSITIVE_INFINITY)
+    }
     if (waitQueue.slots.size > 0) {
       const ahead = waitQueue.firstQueue(call, options)
       if (ahead) return waitQueue.enqueue(call, cost, ahead, options)

@@ -17,9 +17,10 @@ export interface Decision {
 
 /**
  * Why a call was refused: over a limit, no room left to wait, waited as long as it may, on a list of callers to deny,
- * blocked for a time, or with several values to count by, of which services could read either.
+ * blocked for a time, with several values to count by, of which services could read either, or too much for the service or for
+ * this process at the moment.
  */
-export type Reason = 'limit' | 'queue-full' | 'timeout' | 'denied' | 'blocked' | 'ambiguous'
+export type Reason = 'overload' | 'limit' | 'queue-full' | 'timeout' | 'denied' | 'blocked' | 'ambiguous'
 
 /** How a call ended; without a status, or if it was aborted, it failed. */
 export interface Outcome {

@@ -23,10 +23,11 @@ const mostMisses = 100
 export function explainForPeople({ call, rules, verdict, misses }: Explained): string[] {
   const lines = [`${call.method} ${call.path} from ${call.ip}`, '']
   for (const { means } of rules.caller) lines.push(`the caller is ${means}`)
-  for (const { rule, algorithm, key, limits, burst, decisions, leased } of rules) {
+  for (const { rule, algorithm, key, limits, burst, estimate, decisions, leased } of rules) {
     lines.push(`rule "${rule}" (${algorithm})`)
     const parts = Object.entries(key).map(([name, part]) => keyInWords(name, part))
     lines.push(`  key: ${parts.length === 0 ? 'all calls together' : parts.join('; ')}`)
+    if (estimate) lines.push(`  found: ${estimateInWords(estimate)}`)
     for (const [level, decision] of decisions.entries()) {
       lines.push(
         `  limit ${limitInWords(limits[level], burst)}: ${decision.remaining} left, ${decisionInWords(decision)}`,
@@ -40,6 +41,19 @@ export function explainForPeople({ call, rules, verdict, misses }: Explained): s
   if (!isListed) lines.push(...missesForPeople(misses))
   lines.push('', `verdict: ${verdictInWords(verdict)}`)
   return lines
+}
+
+function estimateInWords({
+  limit,
+  inFlight,
+  perSecond,
+  baseMs,
+  limiting,
+}: NonNullable<RuleExplanation['estimate']>): string {
+  if (perSecond === 0) return `nothing yet; up to ${limit} at one time`
+  const state = limiting ? 'the service is overloaded' : 'the service keeps up'
+  const figures = `${Math.round(perSecond)} answers a second of ${baseMs.toFixed(1)} ms`
+  return `${limit} at one time (${inFlight} now), from ${figures}; ${state}`
 }
 
 function missesForPeople(misses: readonly RuleMiss[]): string[] {

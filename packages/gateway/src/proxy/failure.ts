@@ -8,6 +8,8 @@ export interface Failure {
   readonly mayRetry: boolean
   /** Whether the service has said that it did not begin with the call, so that any call may be sent again. */
   readonly isUnprocessed?: boolean
+  /** The type of the problem document, if it is one of the gateway's own. */
+  readonly type?: string
 }
 
 const unreachable: Failure = {
@@ -44,6 +46,14 @@ const unsendable: Failure = {
   detail: 'This call cannot be passed on as it is.',
   isOfService: false,
   mayRetry: false,
+}
+/** The service has refused or failed so many calls that fewer are sent. */
+export const throttled: Failure = {
+  status: 503,
+  detail: 'The service is in trouble and gets fewer calls for now.',
+  isOfService: false,
+  mayRetry: false,
+  type: 'urn:diana:problem:overload',
 }
 const tooLarge: Failure = {
   status: 413,

@@ -1,4 +1,4 @@
-import { markUnknownEnd } from 'diana-limiter/gateway'
+import { markUnknownEnd, overloadRetrySeconds } from 'diana-limiter/gateway'
 import type { Dispatcher } from 'undici'
 import type { CallReply, CallRequest } from '../calls/call.ts'
 import { CompressingSink } from '../compression/compressing-sink.ts'
@@ -7,11 +7,12 @@ import { deadlineTrailers, grpcTimeoutMs } from '../grpc/grpc-call.ts'
 import { sendProblem } from '../problem.ts'
 import type { Route } from '../routes/route.ts'
 import { type CallRecord, recordOf } from '../telemetry/call-record.ts'
+import { isAccepted, type Throttle } from '../upstreams/throttle.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import { AnswerRelay, leavesBodyUnread, type RelayedCall, type RelayedHead } from './answers/answer-relay.ts'
 import { type Body, bodyOf } from './answers/body.ts'
 import { Attempt, type AttemptedCall, tellHealth } from './attempt.ts'
-import { adviceOn, busy, DeadlinePassed, type Failure, failureOf, isLateClosing } from './failure.ts'
+import { adviceOn, busy, DeadlinePassed, type Failure, failureOf, isLateClosing, throttled } from './failure.ts'
 import type { ForwarderParts } from './forwarder-parts.ts'
 import { headersToService } from './headers/headers-to-service.ts'
 import { serviceRequest } from './service-request.ts'
@@ -32,6 +33,8 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
   #body: Body
   #headers: string[] = []
   #deadline: NodeJS.Timeout | undefined
+  /** Whether the throttle of the route counts the call, and does not know yet what became of it. */
+  #isCounted = false
 
   constructor(request: CallRequest, reply: CallReply, route: Route, parts: ForwarderParts) {
     this.request = request
@@ -65,6 +68,7 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
     else pace.work = this
     const timeoutMs = grpcTimeoutMs(this.request.headers)
     if (timeoutMs !== undefined) this.#deadline = setTimeout(() => this.#onDeadline(), timeoutMs)
+    if (this.route.throttle !== undefined && this.#isThrottled(this.route.throttle)) return
     this.#try()
   }
 
@@ -95,6 +99,7 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
 
   headOf(status: number, received: readonly string[], isReused: boolean): RelayedHead | undefined {
     if (this.#isNotTaken(status, received, isReused)) return undefined
+    if (this.#isCounted) this.#settle(isAccepted(status))
     // spelled out: a spread costs more than the rest of it
     return {
       status,
@@ -113,6 +118,7 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
     }
     const failure = failureOf(error, hasAnswered)
     if (failure.isOfService) this.#tries.upstream.health.fail(performance.now(), error.message)
+    if (this.#isCounted && failure.isOfService) this.#settle(false)
     if (this.relay.hasBegun) {
       this.#record?.broken()
       this.relay.breakOff(error)
@@ -123,6 +129,24 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
   onEnd(): void {
     if (this.#deadline !== undefined) clearTimeout(this.#deadline)
     this.#attempt?.end()
+    // a caller who leaves says nothing about the service
+    if (this.#isCounted) this.#settle(true)
+  }
+
+  /** Refuses the call if its service is in trouble and has had its part of calls. */
+  #isThrottled(throttle: Throttle): boolean {
+    if (!throttle.refuses(performance.now(), Math.random())) {
+      this.#isCounted = true
+      return false
+    }
+    this.#reply.header('retry-after', `${overloadRetrySeconds()}`)
+    this.#answerWith(throttled, new Error('the service is in trouble'))
+    return true
+  }
+
+  #settle(isAccepted: boolean): void {
+    this.#isCounted = false
+    if (isAccepted) this.route.throttle?.accepted(performance.now())
   }
 
   #try(): void {
@@ -159,13 +183,13 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
   }
 
   #answerWith(failure: Failure, error: Error): void {
-    const { status, detail, isOfService } = failure
+    const { status, detail, isOfService, type } = failure
     const service = this.#tries.upstream.name
     // the service may have done its work before the caller broke the call off
     if (!isOfService && this.#tries.wasSent) markUnknownEnd(this.#reply.raw)
     if (isOfService) this.request.log.warn({ err: error, service }, adviceOn(failure, error))
     if (leavesBodyUnread(this.request, this.#body)) this.#reply.header('connection', 'close')
-    sendProblem(this.#reply, status, detail)
+    sendProblem(this.#reply, status, detail, type)
   }
 
   /** The time is over that a gRPC caller gives for the whole call. */

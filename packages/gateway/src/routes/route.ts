@@ -5,6 +5,7 @@ import type { RouteSettings } from '../settings/routes/route-settings.ts'
 import { type Affinity, affinityOf, cookieFor } from '../upstreams/balancing/affinity.ts'
 import { Pool } from '../upstreams/pool.ts'
 import { RetryBudget } from '../upstreams/retry-budget.ts'
+import { Throttle } from '../upstreams/throttle.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import type { Upstreams } from '../upstreams/upstreams.ts'
 import { pathOf } from './called-path.ts'
@@ -44,6 +45,8 @@ export class Route {
   readonly ownAnswer: OwnAnswer | undefined
   /** How many segments the path has that `rewrite` takes the place of. */
   readonly #depth: number
+  /** Refuses calls to a service in trouble; undefined unless the settings ask for it. */
+  readonly throttle: Throttle | undefined
   readonly #budget: RetryBudget
 
   constructor(settings: RouteSettings, upstreams: Upstreams) {
@@ -55,6 +58,7 @@ export class Route {
     this.label = `${settings.host.join()}${path}`.slice(0, maxLabel)
     this.pool = new Pool(settings, upstreams)
     this.#budget = new RetryBudget(settings.retryBudget)
+    this.throttle = settings.throttle && new Throttle(settings.throttle)
     // a service behind https is likely to be somebody else's, and known by its own name only
     this.keepsHost = keepHost ?? to.every(address => !/^https:/i.test(address))
     this.changesRequest = requestHeaders.remove.length > 0 || Object.keys(requestHeaders.set).length > 0
@@ -76,6 +80,8 @@ export class Route {
     if (!this.settings.retry || tried.length >= mostTries) return undefined
     const next = this.pool.next(now, affinity, tried) ?? (mayStay ? tried.at(-1) : undefined)
     if (next === undefined) return undefined
+    // a service that gets fewer calls gets no second tries
+    if (!isUnsent && this.throttle !== undefined && this.throttle.chance(now) > 0) return undefined
     return (isUnsent && !next.health.isResting(now)) || this.#budget.take(now) ? next : undefined
   }
 

@@ -1,4 +1,5 @@
 import type { OptionShape } from '../common/option-shape.ts'
+import type { Ending, Estimate } from './adaptive/estimator.ts'
 import type { Envelope } from './envelope.ts'
 
 /** Windows shorter than this are not leased: each report would come too late. */
@@ -76,10 +77,21 @@ export interface Meter {
   readonly needsRelease: boolean
   /** The most that can ever pass at once, if that is another number than the count of the limit. */
   readonly most?: number | undefined
-  /** How long until `cost` fits, seen from `now`; Infinity when no moment can be named. Changes nothing. */
-  delay(state: Float64Array, at: number, now: number, cost: number): number
+  /** A rule in shadow counts with it also the calls that it would refuse: it learns from all calls that a service gets. */
+  readonly countsAll?: boolean | undefined
+  /**
+   * How long until `cost` fits, seen from `now`; Infinity when no moment can be named. Changes nothing. `priority` is the rank of
+   * the call's level, from 0 for the lowest to 1 for the highest.
+   */
+  delay(state: Float64Array, at: number, now: number, cost: number, priority?: number): number
   /** Counts `cost` as admitted at `now + delay`, where `delay` is no shorter than `delay()` just returned. */
-  take(state: Float64Array, at: number, now: number, cost: number, delay: number): void
+  take(state: Float64Array, at: number, now: number, cost: number, delay: number, priority?: number): void
+  /** For a meter that learns from calls: the call that was counted as admitted at `moment` has ended. Left out, it is refunded. */
+  end?(state: Float64Array, at: number, now: number, cost: number, moment: number, ending: Ending): void
+  /** Why it refuses calls; `limit` if left out. */
+  readonly reason?: 'overload' | undefined
+  /** For a meter that finds its limit: what it has found. */
+  estimate?(state: Float64Array, at: number, now: number): Estimate
   /**
    * Counts a call that another version of the rule has admitted to pass at `now + delay`, whether or not it fits here; what does not
    * fit is counted as late as it does if `carries` is true. A meter without this counts it with `take`.
@@ -104,7 +116,7 @@ export interface Meter {
   /** Bounds of what it admits if the moments of calls are not known exactly; a meter without this has none. */
   readonly envelope?: Envelope | undefined
   /** The largest cost that would pass at once. */
-  remaining(state: Float64Array, at: number, now: number): number
+  remaining(state: Float64Array, at: number, now: number, priority?: number): number
   /** Takes all that is left at `now`, fractions of a permit too; a meter without this knows no fractions. */
   drain?(state: Float64Array, at: number, now: number): void
   /** The moment from which this state equals that of a key never seen. */

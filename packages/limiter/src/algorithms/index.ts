@@ -1,3 +1,4 @@
+import { adaptive } from './adaptive.ts'
 import type { Algorithm } from './algorithm.ts'
 import { concurrency } from './concurrency.ts'
 import { fixedWindow } from './fixed-window.ts'
@@ -16,4 +17,5 @@ export const algorithms: readonly Algorithm[] = [
   leakyBucket,
   warmUp,
   concurrency,
+  adaptive,
 ]

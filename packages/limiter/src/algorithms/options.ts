@@ -36,6 +36,10 @@ export interface AlgorithmOptions {
     readonly coldFactor?: number | undefined
   }
   concurrency: object
+  adaptive: {
+    /** The least that is admitted at one time, whatever is measured; default 2. */
+    readonly min?: number | undefined
+  }
 }
 
 /** The name of an algorithm. */

@@ -50,6 +50,11 @@ export class CallPlan {
     return this
   }
 
+  /** Gives all charges of this process the rank of the call's level. */
+  prioritize(rank: number): void {
+    for (let i = 0; i < this.locals; i++) this.local[i]!.priority = rank
+  }
+
   /** Whether the charges cannot be read from the call again: they depend on more than the rules that it matches. */
   keepsReceipts(options: PlanOptions | undefined): boolean {
     return this.shared.length > 0 || isSpecial(options)

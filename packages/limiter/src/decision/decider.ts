@@ -1,6 +1,7 @@
 import { firstBlockCost } from '../algorithms/block.ts'
 import type { Call } from '../call.ts'
 import type { CompositeStore } from '../distributed/composite-store.ts'
+import type { Priorities } from '../rules/priority/priorities.ts'
 import type { Answer } from '../rules/rule.ts'
 import { type Counters, createCounters, tallyRefusalBy } from '../stats/counters.ts'
 import type { MemoryStore } from '../stores/memory/memory-store.ts'
@@ -19,6 +20,7 @@ import { VerdictBuilder } from './verdict-builder.ts'
 /** A denied caller is not asked to come again. */
 const DENIED_STATUS = { denied: 403, ambiguous: 400 } as const
 
+const OVERLOAD_STATUS = 503
 const MAX_IDLE_PLANS = 256
 
 export interface DeciderOptions extends CallerLists {
@@ -30,6 +32,8 @@ export interface DeciderOptions extends CallerLists {
   readonly onRelease: SettlementOptions['onRelease']
   /** The counters of all calls. */
   readonly counters?: Counters | undefined
+  /** The levels of calls; undefined if all have the same. */
+  readonly priorities?: Priorities | undefined
   /** Called with what each rule that is counted in Redis decided on a call. */
   readonly onShared?: ((rule: string, allowed: boolean) => void) | undefined
   /** The clock of this process; read when a shared store has answered, and when a call is settled. */
@@ -83,7 +87,7 @@ export class Decider {
       const verdict = this.#quickPass.take(call, found, size, now)
       if (verdict !== undefined) return verdict
     }
-    const plan = this.#plan.prepare(call, cost, size)
+    const plan = this.#prioritized(this.#plan.prepare(call, cost, size), call)
     return plan.shared.length === 0
       ? this.#takeLocal(plan, call, now, options)
       : this.#takeShared(plan, call, now, options)
@@ -105,8 +109,29 @@ export class Decider {
     return this.#lookLocal(this.#prepare(call, cost, options), call, now)
   }
 
+  /** Whether a call waits before others of a lower number. */
+  rankOf(call: Call): number {
+    const { priorities } = this.#options
+    return priorities === undefined ? 0 : priorities.rankOf(priorities.levelOf(call))
+  }
+
+  /** A verdict on a call that this process has no time for. */
+  shed(call: Call, now: number, retryAfterMs: number): PendingVerdict {
+    tallyRefusalBy(undefined, '', this.#counters)
+    const answer = { ...this.#options.answer, status: OVERLOAD_STATUS }
+    const refused = { allowed: false, rule: undefined, reason: 'overload', answer, retryAfterMs } as const
+    const outcome = { ...refused, waitMs: 0, holds: false, exhaustedRule: undefined, settler: this.#settler }
+    return new PendingVerdict(outcome, call, now, 0, undefined, [])
+  }
+
   #prepare(call: Call, cost: number, options: PlanOptions | undefined): CallPlan {
-    return this.#plan.prepare(call, cost, this.#selector.find(call, this.#plan.found, options))
+    const plan = this.#plan.prepare(call, cost, this.#selector.find(call, this.#plan.found, options))
+    return this.#prioritized(plan, call)
+  }
+
+  #prioritized(plan: CallPlan, call: Call): CallPlan {
+    if (this.#options.priorities !== undefined) plan.prioritize(this.rankOf(call))
+    return plan
   }
 
   #takeLocal(plan: CallPlan, call: Call, now: number, options: PlanOptions | undefined): PendingVerdict {

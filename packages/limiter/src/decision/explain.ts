@@ -1,9 +1,11 @@
+import type { Estimate } from '../algorithms/adaptive/estimator.ts'
 import type { Limit } from '../algorithms/algorithm.ts'
 import type { Call } from '../call.ts'
 import { formatDuration } from '../common/duration.ts'
 import { describePart, type KeyPart } from '../dimensions/key.ts'
 import type { CompositeStore } from '../distributed/composite-store.ts'
 import type { Decision } from '../verdict.ts'
+import { estimateOf } from './estimate-of.ts'
 import type { ListedCaller } from './rule-selector.ts'
 import type { RuleState } from './rule-state.ts'
 
@@ -17,6 +19,8 @@ export interface RuleExplanation {
   readonly limits: readonly Limit[]
   /** The burst that the rule states. */
   readonly burst?: number | undefined
+  /** What a rule that finds its limit has found. */
+  readonly estimate?: Estimate | undefined
   readonly decisions: readonly Decision[]
   /** Permits of this key that this process holds in advance; left out if there are none. */
   readonly leased?: number | undefined
@@ -58,10 +62,12 @@ export function explainRules(
   call: Call,
   met: readonly RuleState[],
   decisions: readonly Decision[],
-  shared: CompositeStore,
+  { shared, nowUs }: { readonly shared: CompositeStore; readonly nowUs: number },
 ): RuleExplanation[] {
   const leased = leasedFor(call, met, shared)
-  return met.map(({ rule }) => {
+  return met.map(state => {
+    const { rule } = state
+    const estimate = estimateOf(state, rule.key(call), nowUs)
     const parts = rule.keyParts.map(([name, read]) => [name, describePart(read(call))] as const)
     return {
       rule: rule.id,
@@ -69,6 +75,7 @@ export function explainRules(
       key: Object.fromEntries(parts),
       limits: rule.limits,
       ...(rule.burst === undefined ? {} : { burst: rule.burst }),
+      ...(estimate === undefined ? {} : { estimate }),
       decisions: decisions.filter(decision => decision.rule === rule.id),
       ...(leased.has(rule.id) ? { leased: leased.get(rule.id) } : {}),
     }

@@ -19,8 +19,8 @@ export interface DecidedCall {
 
 /** Changes what a call was charged, once it has been decided. */
 export interface Settler {
-  /** Releases concurrency slots. */
-  release(receipts: readonly Receipt[]): void
+  /** Releases concurrency slots, of a call that has ended in this way; without an outcome, it was answered. */
+  release(receipts: readonly Receipt[], outcome?: Outcome): void
   /** Makes charges what the call has cost in the end; returns their receipts. */
   settle(receipts: readonly Receipt[], actualCost: number): readonly Receipt[]
   /** Refunds what counts only for calls that end otherwise; returns the receipts of the rest. */
@@ -185,9 +185,7 @@ export class PendingVerdict implements Verdict {
   }
 
   release(): void {
-    if (this.stage >= RELEASED) return
-    this.stage = RELEASED
-    if (this.holds) this.outcome.settler.release(this.receipts)
+    this.#release()
   }
 
   settle(actualCost: number): void {
@@ -211,7 +209,7 @@ export class PendingVerdict implements Verdict {
 
   end(outcome: Outcome = {}): void {
     if (this.stage >= ENDED) return
-    this.release()
+    this.#release(outcome)
     this.stage = ENDED
     if (this.holds) this.charged = this.outcome.settler.close(this.receipts, outcome)
     if (outcome.cost !== undefined) this.settle(outcome.cost)
@@ -221,6 +219,12 @@ export class PendingVerdict implements Verdict {
   toJSON(): Omit<Verdict, 'release' | 'settle' | 'refund' | 'end'> {
     const { allowed, rule, reason, waitMs, retryAfterMs, answer, holds, decisions } = this
     return { allowed, rule, reason, waitMs, retryAfterMs, answer, holds, decisions }
+  }
+
+  #release(outcome?: Outcome): void {
+    if (this.stage >= RELEASED) return
+    this.stage = RELEASED
+    if (this.holds) this.outcome.settler.release(this.receipts, outcome)
   }
 
   #decided(): DecidedCall {

@@ -1,3 +1,4 @@
+import type { Ending } from '../algorithms/adaptive/estimator.ts'
 import { OVERFLOW_SLOT, resetsSoFar, type Table } from '../stores/memory/table.ts'
 import type { SharedCharge } from '../stores/shared-charge.ts'
 import type { CallPlan } from './call-plan.ts'
@@ -40,8 +41,8 @@ export function receiptsOf(
   for (let i = 0; i < size; i++) {
     const charge = charges[i]!
     const { key, cost, slot, wait, fits } = charge
-    if (cost === 0 || !fits) continue
     const state = found[i]!
+    if (cost === 0 || !(fits || state.table.countsAll)) continue
     const { settles } = state.rule
     const moment = now + wait
     let passAt = moment
@@ -62,8 +63,8 @@ function refundIn(shared: SharedRefunds, charge: SharedCharge): (cost: number) =
 }
 
 /** Refunds the levels of a charge that `which` names, in whichever store they were counted. */
-export function refundCharge(receipt: Receipt, now: number, which: Refunded): void {
-  if (!receipt.refund) refundLocal({ ...receipt, table: receipt.state.table }, now, which)
+export function refundCharge(receipt: Receipt, now: number, which: Refunded, ending?: Ending): void {
+  if (!receipt.refund) refundLocal({ ...receipt, table: receipt.state.table }, now, which, ending)
   // all levels of a rule are of one kind
   else if (which === 'all' || receipt.state.rule.meters.some(meter => meter.needsRelease) === (which === 'held')) {
     receipt.refund(receipt.cost)
@@ -75,11 +76,12 @@ export function refundLocal(
   charged: Pick<Receipt, 'key' | 'cost' | 'slot' | 'moment' | 'resetsBefore'> & { readonly table: Table },
   now: number,
   which: Refunded,
+  ending?: Ending,
 ): void {
   const { table, key, cost, slot, moment, resetsBefore } = charged
   // a slot that was swept may belong to another key by now
   if ((slot !== OVERFLOW_SLOT && table.find(key) !== slot) || table.isResetSince(slot, resetsBefore)) return
-  table.giveBack(slot, now, cost, moment, meter => which === 'all' || meter.needsRelease === (which === 'held'))
+  table.giveBack(slot, now, cost, moment, meter => which === 'all' || meter.needsRelease === (which === 'held'), ending)
 }
 
 /** Counts a charge again that was just refunded, as early as it fits: a call that was admitted is not refused later. */

@@ -1,7 +1,8 @@
+import type { Ending } from '../algorithms/adaptive/estimator.ts'
 import type { CompositeStore } from '../distributed/composite-store.ts'
 import { localCharge, type MemoryStore } from '../stores/memory/memory-store.ts'
 import { sharedCharge } from '../stores/shared-charge.ts'
-import type { Decision } from '../verdict.ts'
+import type { Decision, Outcome } from '../verdict.ts'
 import type { DecidedCall, Settler } from './pending-verdict.ts'
 import { type Receipt, type Refunded, refundCharge } from './receipt.ts'
 
@@ -10,7 +11,7 @@ export interface SettlementOptions {
   readonly shared?: CompositeStore | undefined
   readonly now: () => number
   /** Refunds the levels of charges that `which` names. */
-  readonly onRelease: (receipts: readonly Receipt[], which: Refunded) => void
+  readonly onRelease: (receipts: readonly Receipt[], which: Refunded, ending?: Ending) => void
   /** The charges of a call, read from it again. */
   readonly receiptsOf: (decided: DecidedCall) => readonly Receipt[]
   /** What the rules of refunded decisions decide now. */
@@ -59,7 +60,7 @@ export function createSettler({ store, shared, now, onRelease, receiptsOf, onRef
   }
 
   return {
-    release: receipts => onRelease(receipts, 'held'),
+    release: (receipts, outcome) => onRelease(receipts, 'held', endingOf(outcome)),
     refund(receipts, decided, which) {
       onRelease(receipts.toReversed(), which)
       return onRefund(decided)
@@ -74,4 +75,12 @@ export function createSettler({ store, shared, now, onRelease, receiptsOf, onRef
       })
     },
   }
+}
+
+/** What a call says about the service: a caller who left before the answer says nothing, and an answer of 5xx is a failure. */
+function endingOf(outcome: Outcome | undefined): Ending {
+  if (outcome === undefined) return 'answered'
+  const { status, failed } = outcome
+  if (failed !== undefined) return failed ? 'failed' : 'answered'
+  return status === undefined ? 'unknown' : status >= 500 ? 'failed' : 'answered'
 }

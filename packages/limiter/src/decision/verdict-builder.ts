@@ -150,7 +150,7 @@ export class VerdictBuilder {
       if (!waitsForSlots || blockedUs > 0) this.#lacksOnlySlots = false
       // a caller over the limit is blocked from now on, unless they are blocked already
       const blockUs = over > 0 && counted && blockedUs === 0 ? (rule.blockMs ?? 0) * 1000 : 0
-      const reason = blockedUs >= over ? 'blocked' : delay <= meter.maxWaitUs ? 'queue-full' : 'limit'
+      const reason = blockedUs >= over ? 'blocked' : delay <= meter.maxWaitUs ? 'queue-full' : (meter.reason ?? 'limit')
       this.#refuse(state, blockUs > lateUs ? blockUs : lateUs, reason)
     }
   }

@@ -7,6 +7,8 @@ import type { Table } from '../stores/memory/table.ts'
 import type { SharedCharge } from '../stores/shared-charge.ts'
 import type { FleetCounter, FleetRule } from '../stores/store.ts'
 
+type SharedRule = Pick<CompiledRule, 'distributed' | 'meters'>
+
 /** The stores of rules that are shared with other processes. */
 export interface CompositeStoreOptions {
   /** For the whole fleet. */
@@ -46,14 +48,14 @@ export class CompositeStore {
   }
 
   /** Undefined if the rule is counted in this process alone. */
-  createCounter(rule: FleetRule & Pick<CompiledRule, 'distributed'>): FleetCounter | undefined {
+  createCounter(rule: FleetRule & SharedRule): FleetCounter | undefined {
     const counter = this.#storeFor(rule)?.createCounter(rule)
     if (counter && !rule.distributed) this.#ofMachine.add(counter)
     return counter
   }
 
   /** This process's share of a rule's limits while its store cannot be asked; undefined if it is counted here anyway. */
-  partOf(rule: Pick<CompiledRule, 'distributed'>): Part | undefined {
+  partOf(rule: SharedRule): Part | undefined {
     return this.#storeFor(rule)?.part
   }
 
@@ -121,7 +123,9 @@ export class CompositeStore {
     return [this.#stores.fleet, this.#stores.machine].filter(store => store !== undefined)
   }
 
-  #storeFor({ distributed }: Pick<CompiledRule, 'distributed'>): FailoverStore | undefined {
+  #storeFor({ distributed, meters }: SharedRule): FailoverStore | undefined {
+    // what a process learns of the service by its own calls holds for this process only
+    if (meters.some(meter => meter.end !== undefined)) return undefined
     return distributed ? this.#stores.fleet : this.#stores.machine
   }
 

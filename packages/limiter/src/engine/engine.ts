@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { type Clock, inMicroseconds, steadyMicroseconds } from '../common/clock.ts'
 import { warnOfEach, warnOnce } from '../common/warn-once.ts'
@@ -11,8 +12,9 @@ import type { GivenFunctions } from '../dimensions/reading/given-functions.ts'
 import type { CompositeStore } from '../distributed/composite-store.ts'
 import { createSharedStores, type SharedStoresOptions } from '../distributed/create-shared-stores.ts'
 import { DianaError } from '../errors.ts'
-import { type AddressReader, createAddressReader } from '../http/ip-address.ts'
+import { type AddressReader, createAddressReader, createPeerTest } from '../http/ip-address.ts'
 import type { LimiterEvents } from '../limiter-status.ts'
+import { OverloadGuard, onePriority } from '../overload/overload-guard.ts'
 import type { Timers } from '../queue/timers.ts'
 import { WaitQueue } from '../queue/wait-queue.ts'
 import { DocumentThread } from '../reload/document-thread.ts'
@@ -76,6 +78,11 @@ export class Engine {
   decider: Decider
   /** The caller's address, from the peer of the connection and the header that `document.forwardedBy` names. */
   addressOf: AddressReader
+  /** Whether a peer is a proxy whose headers are believed. */
+  isTrusted: (peer: string | undefined) => boolean
+  /** Refuses calls while this process has too much to do; undefined if the document does not ask for it. */
+  guard: OverloadGuard | undefined
+  #guarded: readonly unknown[] = [undefined, undefined]
   isClosed = false
   readonly #followers = new Map<string, SectionFollower>()
   readonly #stopSweeping: () => void
@@ -104,6 +111,7 @@ export class Engine {
     this.document = this.live.document
     this.decider = this.#createDecider(this.document, [])
     this.addressOf = createAddressReader(this.document.trustProxy, this.document.forwardedBy)
+    this.isTrusted = createPeerTest(this.document.trustProxy)
     this.#stopSweeping = this.store.sweepEvery(SWEEP_EVERY_MS, SWEEP_KEYS, this.now)
   }
 
@@ -115,6 +123,7 @@ export class Engine {
   async close(): Promise<void> {
     this.isClosed = true
     this.#stopSweeping()
+    this.guard?.close()
     await this.live.close()
     await Promise.race([this.shared.close(), pause(CLOSING_MS, undefined, { ref: false })])
     // statistics that were not sent yet are sent, unless Redis hangs
@@ -174,10 +183,12 @@ export class Engine {
   /** Puts a new set of rules in force: compiled beside the old one, then swapped in by one assignment. */
   #apply(document: RuleDocument): void {
     const addressOf = createAddressReader(document.trustProxy, document.forwardedBy)
+    const isTrusted = createPeerTest(document.trustProxy)
     const followed = this.#askFollowers(document)
     this.decider = this.#createDecider(document, this.decider.rules)
     this.document = document
     this.addressOf = addressOf
+    this.isTrusted = isTrusted
     for (const putInForce of followed) putInForce()
     this.observers.follow(this.decider.rules)
     this.waitQueue.reconsider()
@@ -189,10 +200,13 @@ export class Engine {
   }
 
   #createDecider(document: RuleDocument, before: readonly RuleState[]): Decider {
-    const { rules, allows, denies } = this.compile({ ...document, rules: [...document.rules, ...this.#shadowRules] })
+    const compiled = this.compile({ ...document, rules: [...document.rules, ...this.#shadowRules] })
+    const { rules, allows, denies, priorities } = compiled
+    this.#guardBy(document, compiled)
     return new Decider({
       allows,
       denies,
+      priorities,
       rules: bindCounters(rules, before, this.store, this.now(), this.shared),
       store: this.store,
       shared: this.shared,
@@ -200,11 +214,19 @@ export class Engine {
       counters: this.counters,
       now: this.now,
       onShared: (rule, allowed) => this.options.statistics?.count(rule, allowed),
-      onRelease: (receipts, which) => {
-        for (const receipt of receipts) refundCharge(receipt, this.now(), which)
+      onRelease: (receipts, which, ending) => {
+        for (const receipt of receipts) refundCharge(receipt, this.now(), which, ending)
         this.waitQueue.freed(receipts)
       },
     })
+  }
+
+  /** A guard with the same settings goes on with what it has measured. */
+  #guardBy({ overload, priority }: RuleDocument, { priorities = onePriority, callerOf }: CompiledDocument): void {
+    if (isDeepStrictEqual([overload, priority], this.#guarded)) return
+    this.#guarded = [overload, priority]
+    this.guard?.close()
+    this.guard = overload && new OverloadGuard({ settings: overload, priorities, callerOf })
   }
 
   #liveRulesEvents(): ConstructorParameters<typeof LiveRules>[1] {

@@ -43,6 +43,8 @@ export interface RouteOptions<Request> extends FilterOptions<Request> {
 /** The proxies that the rules in force trust, and how the caller's address is read behind them. */
 export interface ProxyTrust {
   readonly addressOf: AddressReader
+  /** Whether a peer is a proxy whose headers are believed; left out, none is. */
+  readonly isTrusted?: ((peer: string | undefined) => boolean) | undefined
   readonly document: Pick<RuleDocument, 'trustProxy' | 'forwardedBy'>
 }
 

@@ -68,6 +68,11 @@ export class RequestCall<Request> implements Call {
     return this.#filter.framework.clientCertificate?.(this.request)
   }
 
+  get trustedPeer(): boolean {
+    const { trust, framework } = this.#filter
+    return trust.isTrusted?.(framework.peer(this.request)) ?? false
+  }
+
   get ip(): string | undefined {
     if (!this.#knowsIp) {
       const { trust, framework } = this.#filter

@@ -152,3 +152,10 @@ function agree(network: Network, bits: AddressBits): boolean {
   }
   return true
 }
+
+/** Whether a peer is a trusted proxy: with a number of hops, every peer is. */
+export function createPeerTest(trustProxy: number | readonly string[]): (peer: string | undefined) => boolean {
+  if (typeof trustProxy === 'number') return () => trustProxy > 0
+  const holds = compileNetworks(trustProxy.map(requireNetwork))
+  return peer => peer !== undefined && holds(peer)
+}

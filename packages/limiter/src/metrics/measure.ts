@@ -68,6 +68,47 @@ export const measures: readonly Measure[] = [
       rules.filter(({ waited }) => waited > 0).map(({ id, waited }) => ({ labels: { rule: id }, value: waited })),
   },
   {
+    name: 'diana_adaptive_limit',
+    otelName: 'diana.rate_limiting.adaptive.limit',
+    unit: '{call}',
+    kind: 'gauge',
+    help: 'The limit that an adaptive rule has found; of its keys, for the one with the most calls in flight.',
+    read: (_stats, { rules }) => ofEstimates(rules, ({ limit }) => limit),
+  },
+  {
+    name: 'diana_adaptive_in_flight',
+    otelName: 'diana.rate_limiting.adaptive.in_flight',
+    unit: '{call}',
+    kind: 'gauge',
+    help: 'The calls that are in flight by an adaptive rule.',
+    read: (_stats, { rules }) => ofEstimates(rules, ({ inFlight }) => inFlight),
+  },
+  {
+    name: 'diana_adaptive_latency_seconds',
+    otelName: 'diana.rate_limiting.adaptive.latency',
+    unit: 's',
+    kind: 'gauge',
+    help: 'How long an answer takes while nothing waits, as an adaptive rule has measured it.',
+    read: (_stats, { rules }) => ofEstimates(rules, ({ baseMs }) => baseMs / 1000),
+  },
+  {
+    name: 'diana_overload_share',
+    otelName: 'diana.rate_limiting.overload.share',
+    unit: '1',
+    kind: 'gauge',
+    help: 'The part of the calls that this process admits; below 1 it refuses calls because it has too much to do.',
+    read: (_stats, { overload }) => (overload ? [{ labels: none, value: overload.share }] : []),
+  },
+  {
+    name: 'diana_overload_shed_total',
+    otelName: 'diana.rate_limiting.overload.shed',
+    unit: '{call}',
+    kind: 'counter',
+    help: 'Calls refused because this process had too much to do, by their level.',
+    read: (_stats, { overload }) =>
+      Object.entries(overload?.shed ?? {}).map(([level, value]) => ({ labels: { level }, value })),
+  },
+  {
     name: 'diana_waiting',
     otelName: 'diana.rate_limiting.queued_requests',
     unit: '{call}',
@@ -224,4 +265,11 @@ function decisionsOf(counts: Counts): [decision: string, value: number][] {
     ['error_deny', degradedRefused],
   ]
   return words.filter(([word, value]) => value > 0 || word === 'allow' || word === 'deny')
+}
+
+function ofEstimates(
+  rules: Status['rules'],
+  value: (estimate: NonNullable<Status['rules'][number]['estimate']>) => number,
+): readonly Reading[] {
+  return rules.flatMap(({ id, estimate }) => (estimate ? [{ labels: { rule: id }, value: value(estimate) }] : []))
 }

@@ -2,26 +2,31 @@ import type { PendingVerdict } from '../decision/pending-verdict.ts'
 import type { Receipt } from '../decision/receipt.ts'
 import type { RuleState } from '../decision/rule-state.ts'
 import { OVERFLOW_SLOT } from '../stores/memory/table.ts'
+import { RankedQueue } from './ranked-queue.ts'
 import { nodeTimers, type Timers } from './timers.ts'
 
 interface QueuedCall {
   readonly state: RuleState
   readonly key: string
+  /** Calls of a higher rank are served first. */
+  readonly rank: number
   /** Decides the call again; the verdict says whether the rule is still exhausted. */
   attempt(): PendingVerdict
   admit(pending: PendingVerdict): void
+  /** Refuses the call to make room for one of a higher rank. */
+  dismiss(): void
 }
 
 /** A timer that is set for longer fires at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 /**
- * Calls that wait for a concurrency slot: first come, first served, per rule and key. Nothing is charged while a call
+ * Calls that wait for a concurrency slot, per rule and key: the highest rank first, and first come, first served within a rank. Nothing is charged while a call
  * waits; when a slot is released, the first call in the queue is decided again.
  */
 export class SlotQueue {
   readonly #timers: Timers
-  readonly #queues = new Map<RuleState, Map<string, Set<QueuedCall>>>()
+  readonly #queues = new Map<RuleState, Map<string, RankedQueue<QueuedCall>>>()
   /** Calls that are first in their queue while another rule is exhausted, and that rule. */
   readonly #waitingElsewhere = new Map<QueuedCall, RuleState>()
 
@@ -37,7 +42,13 @@ export class SlotQueue {
   }
 
   /** Resolves when a slot is free, or after the rule's timeout to the verdict of that moment. */
-  join(state: RuleState, key: string, attempt: () => PendingVerdict, signal?: AbortSignal): Promise<PendingVerdict> {
+  join(
+    state: RuleState,
+    key: string,
+    rank: number,
+    attempt: () => PendingVerdict,
+    signal?: AbortSignal,
+  ): Promise<PendingVerdict> {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         this.#timers.clear(timer)
@@ -53,7 +64,11 @@ export class SlotQueue {
         leave()
         resolve(pending)
       }
-      const queued: QueuedCall = { state, key, attempt, admit }
+      const dismiss = (): void => {
+        const pending = attempt()
+        admit(pending.exhaustedRule ? pending.refusedBy(state.rule, 'queue-full') : pending)
+      }
+      const queued: QueuedCall = { state, key, rank, attempt, admit, dismiss }
       const giveUp = (): void => {
         const pending = attempt()
         admit(pending.exhaustedRule ? pending.refusedBy(state.rule, 'timeout') : pending)
@@ -65,6 +80,17 @@ export class SlotQueue {
       if (signal?.aborted) return abandon()
       signal?.addEventListener('abort', abandon, { once: true })
     })
+  }
+
+  /** Makes room for a call of this rank: refuses one of the lowest rank, if that is lower. Returns whether it did. */
+  makeRoom(state: RuleState, rank: number): boolean {
+    let lowest: QueuedCall | undefined
+    for (const queue of this.#queues.get(state)?.values() ?? []) {
+      const candidate = queue.lowest()
+      if (candidate && candidate.rank < (lowest?.rank ?? rank)) lowest = candidate
+    }
+    lowest?.dismiss()
+    return lowest !== undefined
   }
 
   /** Slots have been released: admits the calls that are first in the queues for them. */
@@ -98,13 +124,15 @@ export class SlotQueue {
   }
 
   #first(state: RuleState, key: string): QueuedCall | undefined {
-    return this.#queues.get(state)?.get(key)?.values().next().value
+    return this.#queues.get(state)?.get(key)?.first()
   }
 
   #add(state: RuleState, key: string, queued: QueuedCall): void {
-    const queues = this.#queues.get(state) ?? new Map<string, Set<QueuedCall>>()
+    const queues = this.#queues.get(state) ?? new Map<string, RankedQueue<QueuedCall>>()
     this.#queues.set(state, queues)
-    queues.set(key, (queues.get(key) ?? new Set()).add(queued))
+    const queue = queues.get(key) ?? new RankedQueue<QueuedCall>()
+    queues.set(key, queue)
+    queue.add(queued)
     this.size++
     state.waiting++
   }

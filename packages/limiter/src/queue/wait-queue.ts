@@ -58,7 +58,8 @@ export class WaitQueue {
     const { decider, counters, now } = this.#options
     const { rule, waiting } = state
     const since = now()
-    if (waiting >= rule.queueSize) {
+    const rank = decider().rankOf(call)
+    if (waiting >= rule.queueSize && !(rank > 0 && this.slots.makeRoom(state, rank))) {
       tallyRefusalBy(state, rule.key(call), counters)
       return (await decider().look(call, cost, since, options)).refusedBy(rule, 'queue-full')
     }
@@ -69,7 +70,7 @@ export class WaitQueue {
       .some(({ counter }) => counter)
     const pending = isShared
       ? await this.#askAgain(call, cost, state, options)
-      : await this.slots.join(state, rule.key(call), take, signal)
+      : await this.slots.join(state, rule.key(call), rank, take, signal)
     if (pending.reason === 'timeout') tallyRefusalBy(state, rule.key(call), counters)
     if (pending.waitMs > 0) return this.#scheduled.hold(pending, since, signal)
     if (pending.allowed) {

@@ -7,6 +7,7 @@ import { type CallTest, compileAmbiguity } from '../dimensions/reading/ambiguity
 import { DianaError } from '../errors.ts'
 import { compileCallers, compileDenied } from './match/callers.ts'
 import { type CallOutcome, compileCountWhen } from './match/count-when.ts'
+import { compilePriorities, type Priorities } from './priority/priorities.ts'
 import type { Answer, Match, Rule, RuleDocument, WhenStoreDown } from './rule.ts'
 import { type CostInput, compileCost } from './schema/cost.ts'
 
@@ -67,6 +68,10 @@ export interface CompiledDocument {
   /** Tests for callers that pass uncounted, and for callers that never pass; undefined if none are listed. */
   readonly allows: ((call: Call) => boolean) | undefined
   readonly denies: ((call: Call) => boolean) | undefined
+  /** The levels of calls; undefined if all have the same. */
+  readonly priorities: Priorities | undefined
+  /** Reads the caller by a dimension, for `overload.heaviestFirst`. */
+  readonly callerOf: KeyReader | undefined
 }
 
 /** Throws if the document names keys that cannot be read. */
@@ -83,6 +88,8 @@ export function compileDocument(
     rules: document.rules.filter(rule => rule.enabled).map(rule => compileRule(rule, document, algorithms, ready)),
     allows: allow && compileCallers(allow, lookup),
     denies: deny && compileDenied(deny, lookup),
+    priorities: document.priority && compilePriorities(document.priority, lookup),
+    callerOf: document.overload?.heaviestFirst ? compileKey([document.overload.heaviestFirst], lookup) : undefined,
   }
 }
 

@@ -92,6 +92,24 @@ export interface RemoteAddress {
   readonly snapshot?: string | undefined
 }
 
+/** One line of `priority`: the level of the calls that match, fixed, by the value of a dimension, or by a header of a trusted peer. */
+export interface PriorityEntry {
+  readonly match: Match
+  readonly level?: number | undefined
+  readonly by?: string | undefined
+  readonly levels?: Readonly<Record<string, number>> | undefined
+  readonly header?: string | undefined
+}
+
+/** From which load on this process refuses calls. */
+export interface OverloadSettings {
+  readonly eventLoopDelayMs: number
+  readonly eventLoopUtilization: number
+  readonly callWaitMs: number
+  /** The dimension by which the heaviest callers of a level are refused first; left out, calls are refused at random. */
+  readonly heaviestFirst?: string | undefined
+}
+
 /** A whole rule document, validated. */
 export interface RuleDocument {
   /** Where to find a dimension in a call: `header:x-account-id`, `cookie:uid`; the first one present wins. */
@@ -110,6 +128,10 @@ export interface RuleDocument {
   readonly store?: StoreAddress | undefined
   readonly remote?: RemoteAddress | undefined
   readonly answer: Answer
+  /** Which calls are refused last in overload. */
+  readonly priority?: readonly PriorityEntry[] | undefined
+  /** When this process refuses calls because it has too much to do; left out, never. */
+  readonly overload?: OverloadSettings | undefined
   /** The plugins that the rules use; left out if there are none. */
   readonly plugins?: readonly string[] | undefined
   readonly rules: readonly Rule[]

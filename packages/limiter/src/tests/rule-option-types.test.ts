@@ -17,6 +17,7 @@ const typed: { [Name in Exclude<AlgorithmName, 'local-day'>]: Record<keyof Algor
   'leaky-bucket': { burst: true, delay: true },
   'warm-up': { warmUp: true, coldFactor: true },
   concurrency: {},
+  adaptive: { min: true },
 }
 
 describe('the types of rule options', () => {

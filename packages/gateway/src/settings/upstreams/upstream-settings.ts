@@ -2,6 +2,7 @@ import { duration, headerFault, textOf } from 'diana-limiter/schema'
 import { z } from 'zod'
 import { type Balance, balancers } from '../../upstreams/balancing/index.ts'
 import type { RetryBudgetSettings } from '../../upstreams/retry-budget.ts'
+import type { ThrottleSettings } from '../../upstreams/throttle.ts'
 import { type HealthSettings, healthSchema } from './health-settings.ts'
 
 /** What calls of one caller have in common, so that one address gets them all. */
@@ -19,6 +20,8 @@ export interface UpstreamSettings {
   readonly slowStartMs: number
   readonly health: HealthSettings
   readonly retryBudget: RetryBudgetSettings
+  /** When calls are refused instead of sent; left out, all are sent. */
+  readonly throttle?: ThrottleSettings | undefined
 }
 
 const cookieName = textOf(text =>
@@ -66,6 +69,7 @@ export const upstreamWords: {
   readonly slowStart: z.ZodType<number | undefined>
   readonly health: z.ZodType<HealthSettings>
   readonly retryBudget: z.ZodType<RetryBudgetSettings>
+  readonly throttle: z.ZodType<ThrottleSettings | undefined>
 } = {
   balance: z
     .enum(Object.keys(balancers) as [Balance, ...Balance[]])
@@ -83,4 +87,17 @@ export const upstreamWords: {
     })
     .prefault({})
     .describe('How many second tries there may be of calls that a service may have begun to serve.'),
+  throttle: z
+    .strictObject({
+      ratio: z
+        .number()
+        .min(1.1)
+        .max(100)
+        .default(2)
+        .describe('Calls are sent freely up to so many times those that are accepted.'),
+      window: duration.default(120_000).describe('How long calls are remembered; default: 2m.'),
+    })
+    .transform(({ ratio, window }) => ({ ratio, windowMs: window }))
+    .optional()
+    .describe('Sends a service in trouble fewer calls: those beyond its part are refused here.'),
 }

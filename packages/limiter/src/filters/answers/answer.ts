@@ -20,12 +20,22 @@ const problemTypeOf: Readonly<Record<number, string>> = {
   503: `${problemTypes}temporary-reduced-capacity`,
 }
 
+/** Refused because something has too much to do, whatever the status. */
+const OVERLOAD_TYPE = 'urn:diana:problem:overload'
+const MOST_RETRY_SECONDS = 5
+
+/** When to try again after overload: 1 to 5 seconds, at random. */
+export function overloadRetrySeconds(): number {
+  return 1 + Math.floor(Math.random() * MOST_RETRY_SECONDS)
+}
+
 const sentences: Readonly<Record<Reason, (rule: string) => string>> = {
   limit: rule => `Too many calls for rule "${rule}"`,
   'queue-full': rule => `Too many calls wait for rule "${rule}"`,
   timeout: rule => `No place became free in time for rule "${rule}"`,
   denied: () => 'This caller is denied',
   ambiguous: rule => `This call can be read in several ways, which rule "${rule}" would count apart`,
+  overload: rule => (rule === '' ? 'This server is overloaded' : `The service behind rule "${rule}" is overloaded`),
   blocked: rule => `Blocked for a time by rule "${rule}"`,
 }
 
@@ -45,7 +55,7 @@ function bodyOf(verdict: RefusedVerdict, retryAfter: number): { body: string; co
   if (body !== undefined) return { body: JSON.stringify(body), contentType: contentType ?? 'application/json' }
   const rule = verdict.rule ?? ''
   const problem = {
-    type: problemTypeOf[status] ?? 'about:blank',
+    type: verdict.reason === 'overload' ? OVERLOAD_TYPE : (problemTypeOf[status] ?? 'about:blank'),
     title: STATUS_CODES[status] ?? 'Refused',
     status,
     detail: `${sentences[verdict.reason ?? 'limit'](rule)}; try again in ${retryAfter} s.`,
@@ -68,8 +78,10 @@ function violatedPolicies({ decisions, rule }: RefusedVerdict): string[] {
 }
 
 /** Whole seconds, never 0. If no moment is known, the longest period of the rule that refused. */
-function retryAfterSeconds({ retryAfterMs, decisions, rule }: RefusedVerdict): number {
+function retryAfterSeconds({ retryAfterMs, decisions, rule, reason }: RefusedVerdict): number {
   let ms = retryAfterMs
+  // callers who come back together would overload the service again
+  if (reason === 'overload' && ms === Number.POSITIVE_INFINITY) return overloadRetrySeconds()
   if (ms === Number.POSITIVE_INFINITY) {
     ms = 0
     for (const decision of decisions) if (decision.rule === rule && decision.periodMs > ms) ms = decision.periodMs

@@ -35,6 +35,29 @@ export interface DocumentOptions {
   readonly store?: (StoreOptions & { readonly redis: OneOrList<string> }) | undefined
   readonly remote?: Readonly<Record<string, unknown>> | undefined
   readonly answer?: Partial<Answer> | undefined
+  /** The levels of calls: the first line that has a level for a call decides. */
+  readonly priority?: readonly PriorityOptions[] | undefined
+  /** When this process refuses calls because it has too much to do. */
+  readonly overload?:
+    | {
+        readonly eventLoopDelay?: string | undefined
+        readonly eventLoopUtilization?: number | undefined
+        readonly callWait?: string | undefined
+        readonly heaviestFirst?: string | undefined
+      }
+    | undefined
+}
+
+/** A level: its name, or a number from 0 (refused first) to 100. */
+export type LevelOption = 'critical' | 'default' | 'sheddable' | number
+
+/** One line of `priority`. */
+export interface PriorityOptions {
+  readonly match?: CommonRuleOptions['match'] | undefined
+  readonly level?: LevelOption | undefined
+  readonly by?: string | undefined
+  readonly levels?: Readonly<Record<string, LevelOption>> | undefined
+  readonly header?: string | undefined
 }
 
 /** Networks, or values by dimension. */

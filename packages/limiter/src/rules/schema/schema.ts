@@ -9,13 +9,24 @@ import { byFault, nameFault, sourceFault } from '../dimension-name.ts'
 import { networkFault } from '../match/address.ts'
 import type { CallerList } from '../match/callers.ts'
 import type { StatusRange } from '../match/count-when.ts'
-import type { Answer, Match, RemoteAddress, Rule, StoreAddress, WhenFull, WhenStoreDown } from '../rule.ts'
+import type {
+  Answer,
+  Match,
+  OverloadSettings,
+  PriorityEntry,
+  RemoteAddress,
+  Rule,
+  StoreAddress,
+  WhenFull,
+  WhenStoreDown,
+} from '../rule.ts'
 import { documentAnswerSchema, ruleAnswerSchema } from './answer.ts'
 import { blockSchema, callersSchema, costSchema, countWhenSchema, jwtSchema } from './callers.ts'
 import type { CostInput } from './cost.ts'
 import { limitOf } from './limit.ts'
 import { matchSchema } from './match.ts'
 import { shapeOf } from './option-shape.ts'
+import { overloadSchema, prioritySchema } from './priority.ts'
 import { foreignSections } from './section.ts'
 import { listOf, redisAddress, textOf, withoutDoubles } from './shape.ts'
 import type { Vocabulary } from './vocabulary.ts'
@@ -32,6 +43,8 @@ export interface DocumentInput {
   readonly store?: StoreAddress | undefined
   readonly remote?: RemoteAddress | undefined
   readonly answer: Answer
+  readonly priority?: readonly PriorityEntry[] | undefined
+  readonly overload?: OverloadSettings | undefined
   readonly plugins: readonly string[]
   readonly rules: readonly unknown[]
 }
@@ -100,7 +113,7 @@ export function documentSchema(
   const network = textOf(networkFault, 64)
   const source = textOf(text => sourceFault(text, vocabulary), 256)
   const sections = vocabulary.sections ?? foreignSections
-  return z.strictObject({
+  const document = z.strictObject({
     ...Object.fromEntries(sections.map(({ name, schema }) => [name, schema.optional()])),
     identify: z
       .record(
@@ -132,6 +145,10 @@ export function documentSchema(
     store: store.optional().describe('Where distributed counts live; left out, all is counted in this process.'),
     remote: remote.optional().describe('A config center, whose rules override these.'),
     answer: documentAnswerSchema.default({ status: 503, headers: 'draft-11' }).describe('What a refused caller gets.'),
+    priority: prioritySchema(vocabulary, identified).optional().describe('Which calls are refused last in overload.'),
+    overload: overloadSchema(vocabulary, identified)
+      .optional()
+      .describe('Refuses calls when this process itself has too much to do.'),
     plugins: z
       .array(z.string().min(1).max(1024))
       .max(100)
@@ -142,6 +159,12 @@ export function documentSchema(
       .min(leastRules)
       .max(MAX_RULES)
       .describe('The limits; a call passes when all that match it allow it.'),
+  })
+  return document.superRefine(({ priority = [], trustProxy }, context) => {
+    const index = priority.findIndex(({ header }) => header !== undefined)
+    if (index < 0 || (typeof trustProxy === 'number' ? trustProxy > 0 : trustProxy.length > 0)) return
+    const message = 'is believed from trusted proxies only, and none is trusted: set trustProxy, or use match'
+    context.addIssue({ code: 'custom', path: ['priority', index, 'header'], message })
   })
 }
 

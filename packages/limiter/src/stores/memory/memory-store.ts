@@ -14,6 +14,8 @@ export interface LocalCharge extends Charge {
   table: Table
   /** Where the key is counted. */
   slot: number
+  /** The rank of the call's level, from 0 for the lowest to 1 for the highest. */
+  priority: number
 }
 
 export function localCharge(table: Table): LocalCharge {
@@ -32,6 +34,7 @@ export function localCharge(table: Table): LocalCharge {
     resets,
     table,
     slot: OVERFLOW_SLOT,
+    priority: 0,
   }
 }
 
@@ -115,7 +118,7 @@ export class MemoryStore {
     const allowed = measureAll(charges, size, now)
     for (let i = 0; i < size; i++) {
       const charge = charges[i]!
-      const counts = allowed && charge.cost > 0 && charge.fits
+      const counts = allowed && charge.cost > 0 && (charge.fits || charge.table.countsAll)
       const begins = !counts && charge.cost > 0 && charge.table.begins
       if ((counts || begins) && charge.slot === OVERFLOW_SLOT && charge.key !== '') {
         charge.slot = this.#place(charge.table, charge.key, now)
@@ -205,12 +208,12 @@ function passAt(charge: LocalCharge, now: number): boolean {
 }
 
 /** Takes a charge from every level. */
-function count({ table, slot, cost, wait }: LocalCharge, now: number): void {
+function count({ table, slot, cost, wait, priority }: LocalCharge, now: number): void {
   if (table.past.length > 0) table.record(slot, now, cost, wait)
   const state = table.state(slot)
   const base = table.base(slot)
   for (let level = 0; level < table.meters.length; level++) {
-    table.meters[level]!.take(state, base + table.offsets[level]!, now, cost, wait)
+    table.meters[level]!.take(state, base + table.offsets[level]!, now, cost, wait, priority)
   }
 }
 
@@ -245,7 +248,7 @@ function measure(charge: LocalCharge, now: number): void {
   let fits = true
   for (let level = 0; level < table.meters.length; level++) {
     const meter = table.meters[level]!
-    const delay = meter.delay(state, base + table.offsets[level]!, now, cost)
+    const delay = meter.delay(state, base + table.offsets[level]!, now, cost, charge.priority)
     delays[level] = delay
     if (delay > wait) wait = delay
     if (delay > (charge.mayWait ? meter.maxWaitUs : 0)) fits = false
@@ -262,7 +265,7 @@ function report(charge: LocalCharge, now: number): void {
   for (let level = 0; level < table.meters.length; level++) {
     const meter = table.meters[level]!
     const at = base + table.offsets[level]!
-    remaining[level] = meter.remaining(state, at, now)
+    remaining[level] = meter.remaining(state, at, now, charge.priority)
     const resetAt = meter.fullAt ? meter.fullAt(state, at) : meter.idleAt(state, at)
     resets[level] = Math.max(0, resetAt - now)
   }

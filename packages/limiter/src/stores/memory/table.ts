@@ -1,3 +1,4 @@
+import type { Ending } from '../../algorithms/adaptive/estimator.ts'
 import type { Meter } from '../../algorithms/algorithm.ts'
 import {
   onlyVersion,
@@ -43,6 +44,8 @@ export class Table {
   passes = false
   /** Whether calls that are not admitted are stored as the moment at which a key was first seen. */
   begins = false
+  /** Whether a rule in shadow counts the calls that it would refuse, too. */
+  countsAll = false
   /** Versions of the rule that are not used any more, and still record all calls; most tables have none. */
   past: readonly RuleVersion[] = []
   #versions: RuleVersions
@@ -103,18 +106,21 @@ export class Table {
     }
   }
 
-  /** Takes back what was counted as admitted at `moment`, in all levels or in those that `applies` names. */
+  /** Takes back what was counted as admitted at `moment`, in all levels or in those that `applies` names; `ending` is how the call ended. */
   giveBack(
     slot: number,
     now: number,
     cost: number,
     moment: number,
     applies: (meter: Meter) => boolean = () => true,
+    ending: Ending = 'unknown',
   ): void {
     const [state, base] = [this.state(slot), this.base(slot)]
     for (const { meters, offsets, changedAt } of this.#versions.all) {
       meters.forEach((meter, level) => {
-        if (applies(meter)) meter.refund(state, base + offsets[level]!, now, cost, moment, changedAt)
+        if (!applies(meter)) return
+        if (meter.end) meter.end(state, base + offsets[level]!, now, cost, moment, ending)
+        else meter.refund(state, base + offsets[level]!, now, cost, moment, changedAt)
       })
     }
   }
@@ -134,6 +140,7 @@ export class Table {
     this.past = versions.all.filter(version => version !== versions.used)
     this.begins = versions.all.some(version => version.meters.some(meter => meter.begin !== undefined))
     this.passes = meters.length === 1 && this.past.length === 0 && !this.begins && meters[0]!.pass !== undefined
+    this.countsAll = meters.some(meter => meter.countsAll === true)
     this.#held = meters.some(meter => meter.needsRelease)
   }
 
