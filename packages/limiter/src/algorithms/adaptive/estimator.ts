@@ -231,7 +231,7 @@ export class ConcurrencyEstimator {
       // the first window is short: if it begins in overload, a queue grows meanwhile
       const leastUs = baseUs > 0 ? WINDOW_TIMES * baseUs : (FIRST_TIMES * state[at + ANSWER_US]!) / good
       if (good < LEAST_ANSWERS || elapsed < leastUs) return
-      // answers that take very different times say little: more of them are needed, but not for ever
+      // answers that take very different times say little: more of them are needed, but within bounds
       const isExact = good * PRECISION * PRECISION >= variationOf(state, at)
       if (!isExact && baseUs > 0 && elapsed < Math.max(SLOW_WINDOW_US, 2 * WINDOW_TIMES * baseUs)) return
     }
