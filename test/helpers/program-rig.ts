@@ -64,8 +64,12 @@ export async function startDiana(args: readonly string[]): Promise<Program> {
   }
   const ended = once(child, 'close').then(([code]) => code as number | null)
   // hooks start programs too, and expect.poll is for tests only
-  const listens = vi.waitFor(() => expect(text).toContain('listens on'), { timeout: 40_000, interval: 10 })
-  await Promise.race([listens, ended.then(code => Promise.reject(new Error(`ended with ${code}: ${text}`)))])
+  const listens = vi.waitFor(() => expect(text).toContain('listens on'), { timeout: 60_000, interval: 10 })
+  const failed = ended.then(code => Promise.reject(new Error(`ended with ${code}: ${text}`)))
+  await Promise.race([listens, failed]).catch(error => {
+    child.kill('SIGKILL')
+    throw error
+  })
   return { child, url: /listens on (\S+)/.exec(text)![1]!, said: () => text, ended }
 }
 
