@@ -528,6 +528,8 @@ export const reservations: string = `
 -- key of its own: the number of the request, the amount, and when it ends.
 
 local MOST_ENDINGS, RESERVATION_MS, LATEST_US = 64, 3000, LEASE_US + 2 * RECLAIM_US
+-- Permits that another version has granted are recorded in so many pieces at most.
+local MOST_PIECES = 64
 -- Multiples of it, without their whole parts, are spread evenly.
 local GOLDEN = 0.618033988749895
 -- Reservations that could not be read, and were not reported to a process yet.
@@ -598,7 +600,17 @@ local function book(rule, place, moment, cost)
   if cost == 0 then return end
   for l, level in ipairs(rule.all) do
     local moves, state = rule.allMoves[l], rule.partition.states[l][place]
-    if isOwn(rule, l) then bookIn(level, moves, state, moment, cost) else record(rule, level, moves, state, cost, 0) end
+    if isOwn(rule, l) then
+      bookIn(level, moves, state, moment, cost)
+    else
+      -- another version counts ahead what does not fit, which it cannot with more at once than its limit
+      local most = level.most or moves.remaining and moves.remaining(level, blank(level.slots), now) or cost
+      local left, piece = cost, max(1, ceil(cost / MOST_PIECES), most)
+      while left > 0 do
+        record(rule, level, moves, state, min(left, piece), 0)
+        left = left - piece
+      end
+    end
   end
 end
 
