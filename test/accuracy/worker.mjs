@@ -109,7 +109,8 @@ async function until(at) {
 async function offer({ plan, rule, holdMs, refundAfterMs, isRefusedElsewhere }, limiter, clockProbe, startAt, endAt) {
   const calls = []
   const refused = []
-  const isLeased = rule.lease !== 'off'
+  // calls that wait, or hold a slot, are never decided from leases
+  const isLeased = rule.lease !== 'off' && rule.whenFull !== 'wait' && rule.algorithm !== 'concurrency'
   let begun = 0
   let missed = 0
   for (const atMs of arrivals(plan)) {

@@ -9,6 +9,8 @@ const AHEAD_US = 250_000
 const REPORTS_AHEAD = 1.3
 /** The limit is nearly reached if less than this part of it is left. */
 const SCARCE = 0.25
+/** If it is not, reports come so many times less often. */
+const RARELY = 5
 /** Permits that were not used for so long are given back. */
 const IDLE_US = 250_000
 /** The rate of use is averaged over about so long. */
@@ -89,7 +91,7 @@ export class Lease {
     this.key = key
     this.like = like
     this.#terms = counter.lease!
-    this.#uses = new UseLog(this.#terms.reportUs)
+    this.#uses = new UseLog(this.#terms.reportUs * RARELY)
     this.#usePerUs = perUs
     this.#askedAt = now
     this.#usedAt = now
@@ -296,6 +298,6 @@ export class Lease {
   }
 
   get #reportUs(): number {
-    return this.#isScarce ? this.#terms.reportUs : LEASE_US / 2
+    return this.#isScarce ? this.#terms.reportUs : Math.min(LEASE_US / 2, this.#terms.reportUs * RARELY)
   }
 }

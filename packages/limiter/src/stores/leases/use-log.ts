@@ -1,8 +1,8 @@
 import type { Use } from './lease-request.ts'
 
-/** Uses are put together if they come within this part of the time between two reports. */
-const SLICE = 0.2
-const MOST_SLICES = 8
+/** Uses are put together if they come within this part of the longest time between two reports. */
+const SLICE = 0.08
+const MOST_SLICES = 12
 
 /** The permits of a lease that were used since its last report, and when, roughly: each is dated no earlier than it was used. */
 export class UseLog {
@@ -12,8 +12,8 @@ export class UseLog {
   #ends: number[] = []
   #amount = 0
 
-  constructor(reportUs: number) {
-    this.#sliceUs = reportUs * SLICE
+  constructor(longestUs: number) {
+    this.#sliceUs = longestUs * SLICE
   }
 
   get amount(): number {
