@@ -21,7 +21,7 @@ export const CHUNK_US = 20_000
 /** If that many permits are free so soon, a process waits for them and refuses calls meanwhile. */
 export const SOON_US = 50_000
 /** If many processes wait for permits, each waits longer: all together ask about once in half of this time. */
-export const TURN_US = 1000
+export const TURN_US = 2000
 
 /** What a process needs to know of a rule to lease its permits. */
 export interface LeaseTerms {

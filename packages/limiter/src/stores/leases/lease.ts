@@ -6,7 +6,7 @@ import { UseLog } from './use-log.ts'
 
 /** Permits are wanted for so long ahead; if the limit is nearly reached, for little longer than until the next report. */
 const AHEAD_US = 250_000
-const REPORTS_AHEAD = 1.3
+const REPORTS_AHEAD = 1.15
 /** The limit is nearly reached if less than this part of it is left. */
 const SCARCE = 0.25
 /** If it is not, reports come so many times less often. */
@@ -19,6 +19,7 @@ const AVERAGED_US = 300_000
 const PEAK_US = 2_000_000
 /** More permits are asked for when this part of the last grant is left. */
 const LOW = 0.3
+const LOW_WHEN_SCARCE = 0.1
 /** How often a process asks again that got nothing, or no answer. */
 const ASK_AGAIN_US = 25_000
 /** A process that got no permits does not ask again sooner than this. */
@@ -26,7 +27,7 @@ const LEAST_CLOSED_US = 3000
 /** How often it asks if the limit is nearly reached and a lease does not pay. */
 const ASK_SELDOM_US = 50_000
 /** If the limit is nearly reached, reports come often; a lease of fewer permits than these for each report does not pay. */
-const LEAST_PER_REPORT = 12
+const LEAST_PER_REPORT = 16
 /** So long after it was sent, a request can have no effect in the store any more. */
 const FORGOTTEN_US = LEASE_US + 4 * RECLAIM_US
 /** A call waits no longer than this for permits that were asked for, and then asks the store itself. */
@@ -254,11 +255,11 @@ export class Lease {
     this.#moments[(this.#report - 1) % KNOWN_REPORTS] = countedAt
     this.#held = amount
     this.#left = this.#isEnding ? 0 : Math.max(0, amount - this.#uses.amount)
-    this.#low = Math.floor(amount * LOW)
     this.#validUntil = sent.at + lastsUs
     this.#askAfter = this.#nextAskAt(sent, amount, retryUs, now)
     this.#closedUntil = isClosed ? this.#askAfter : 0
     this.#remaining = remaining
+    this.#low = Math.floor(amount * (this.#isScarce ? LOW_WHEN_SCARCE : LOW))
     this.#resetsAt = resets.map(us => sent.at + us)
     return sent.refunded
   }
