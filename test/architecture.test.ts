@@ -22,7 +22,7 @@ const packages: Readonly<Record<string, Layers>> = {
       stores: ['algorithms'],
       sources: ['rules'],
       verdict: ['rules'],
-      stats: ['algorithms', 'dimensions', 'rules', 'stores', 'verdict', 'decision'],
+      stats: ['algorithms', 'dimensions', 'overload', 'rules', 'stores', 'verdict', 'decision'],
       decision: ['algorithms', 'dimensions', 'rules', 'stores', 'stats', 'verdict', 'distributed'],
       distributed: ['algorithms', 'rules', 'stores', 'decision', 'engine'],
       queue: ['algorithms', 'rules', 'stores', 'stats', 'verdict', 'decision'],

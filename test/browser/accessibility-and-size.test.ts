@@ -26,7 +26,8 @@ beforeAll(async () => {
   const config = join(folder, 'diana.yaml')
   writeFileSync(
     config,
-    'rules:\n  - { id: hello, by: ip, limit: 5/m }\n  - { id: perhaps, limit: 2/m, whenFull: shadow }\n',
+    'overload: {}\nrules:\n  - { id: hello, by: ip, limit: 5/m }\n  - { id: perhaps, limit: 2/m, whenFull: shadow }\n' +
+      '  - { id: backend, algorithm: adaptive, limit: 20 }\n',
   )
   diana = await runGateway({ config, page: built.folder })
   await call(`${diana.url}/hello`, 'ann', 8)
@@ -43,7 +44,7 @@ afterAll(async () => {
 async function settle(page: Page, view: string): Promise<void> {
   await page.goto(`${diana.admin}/#/${view}`)
   await page.locator('.pulse[data-state=live]').waitFor(until)
-  const signs: Record<string, string> = { now: '.by-rule .name', callers: '.callers', editor: '.cm-content' }
+  const signs: Record<string, string> = { now: '.overload [data-level]', callers: '.callers', editor: '.cm-content' }
   await page
     .locator(signs[view] ?? 'main .panel')
     .first()

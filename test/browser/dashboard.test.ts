@@ -68,6 +68,12 @@ async function save(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Apply' }).click(until)
 }
 
+/** Keeps the event loop busy for so long. */
+function block(ms: number): void {
+  const end = performance.now() + ms
+  while (performance.now() < end);
+}
+
 describe('the statistics on the page', () => {
   it('the statistics on the page equal the real traffic', async () => {
     const { page, problems } = await open('now')
@@ -116,6 +122,46 @@ describe('the statistics on the page', () => {
     await textOf(page.locator('[data-sum=allowed]')).toBe('5')
     // a browser itself notes each call that found nobody
     expect(problems.filter(text => !/net::ERR_/.test(text))).toEqual([])
+  })
+})
+
+describe('overload', () => {
+  it('the page shows the limit that an adaptive rule has found, its latency, and the calls shed by level', async () => {
+    const adaptive = `${rules}  - { id: backend, match: { path: /work }, algorithm: adaptive, limit: 500 }\n`
+    writeFileSync(config, adaptive)
+    const { page, problems } = await open('now')
+    const panel = page.getByRole('region', { name: 'Overload' })
+    const workUntil = async (isDone: () => Promise<boolean>) => {
+      const statuses: number[] = []
+      while (!(await isDone())) {
+        const rounds = await Promise.all(Array.from({ length: 8 }, () => call(`${diana.url}/work`, 'ann', 5)))
+        statuses.push(...rounds.flat())
+        // fewer than the rule for everything allows
+        await new Promise(resolve => setTimeout(resolve, 50))
+      }
+      return statuses.filter(status => status === 503).length
+    }
+    const fact = (name: string) => panel.locator(`[data-fact=${name}] dd`)
+    const isFound = async () =>
+      (await panel.isVisible()) && /^[\d.]+ ms$/.test((await fact('latency').textContent()) ?? '')
+    expect(await workUntil(isFound)).toBe(0)
+    await textOf(fact('in-flight')).toBe('0')
+    expect(Number(await fact('limit').textContent())).toBeLessThan(500)
+    await panel.getByRole('img', { name: /latency over the last five minutes: backend/ }).waitFor(until)
+    expect(await panel.locator('[data-level]').count()).toBe(0)
+
+    const priority = 'priority:\n  - { match: { path: /work }, level: sheddable }\n'
+    writeFileSync(config, `${adaptive}${priority}overload: { eventLoopUtilization: 0.5 }\n`)
+    await panel.locator('[data-level=sheddable]').waitFor(until)
+    const shedText = panel.locator('[data-level=sheddable] b')
+    const shed = async () => Number((await shedText.textContent())?.replace(',', ''))
+    // the gateway runs in this process
+    const blocking = setInterval(() => block(25), 30)
+    const refused = await workUntil(async () => (await shed()) > 0)
+    clearInterval(blocking)
+    await expect.poll(shed, until).toBe(refused)
+    await textOf(panel.locator('[data-level=default] b')).toBe('0')
+    expect(problems).toEqual([])
   })
 })
 

@@ -25,7 +25,8 @@ export class Figures {
     const permits = this.#rules.reduce((sum, _, index) => sum + leasedOf(index, at), 0)
     const { allowed } = countsOf(0, at)
     const store = { asked: 8, decidedHere: 3, leases: { keys: 5, permits, decided: allowed, requests: 6 } }
-    return { at: at * 1000, total: { ...this.#total(at), waiting: Math.round(2 + 2 * Math.sin(at / 9)) }, rules, store }
+    const total = { ...this.#total(at), waiting: Math.round(2 + 2 * Math.sin(at / 9)) }
+    return { at: at * 1000, total, rules, store, adaptive: { reports: estimateAt(at) }, overload: overloadAt(at) }
   }
 
   history(): unknown {
@@ -41,7 +42,16 @@ export class Figures {
       }
     }
     const rules = Object.fromEntries(this.#rules.map((id, index) => [id, series(at => countsOf(index, at))]))
-    return { at: last * 1000, stepMs: 1000, total: series(at => this.#total(at)), rules }
+    const found = seconds.map(estimateAt)
+    const reports = {
+      limit: found.map(({ limit }) => limit),
+      inFlight: found.map(({ inFlight }) => inFlight),
+      latencyMs: found.map(({ latencyMs }) => latencyMs),
+    }
+    const shed = { default: seconds.map(() => 0), sheddable: seconds.map(at => overloadAt(at).shed.sheddable) }
+    const overload = { share: seconds.map(at => overloadAt(at).share), shed }
+    const total = series(at => this.#total(at))
+    return { at: last * 1000, stepMs: 1000, total, rules, adaptive: { reports }, overload }
   }
 
   callers(unmask: boolean): unknown[] {
@@ -88,4 +98,18 @@ function leasedOf(rule: number, at: number): number {
 
 function loadOf(rule: number, at: number): number {
   return Math.min(1, 0.15 + ((rule * 37) % 100) / 110 + 0.15 * Math.sin(at / 7 + rule))
+}
+
+/** An adaptive rule in front of a service that is overloaded now and then. */
+function estimateAt(at: number) {
+  const wave = Math.sin(at / 25)
+  const limit = Math.round(24 + 6 * wave)
+  const latencyMs = 50 + Math.max(0, 20 * wave)
+  return { limit, inFlight: Math.round(limit * 0.9), perSecond: 480, baseMs: 50, latencyMs, limiting: wave > 0 }
+}
+
+function overloadAt(at: number) {
+  const excess = Math.max(0, Math.sin(at / 25))
+  const shed = { default: 0, sheddable: Math.round(12 * excess) }
+  return { delayMs: 3 + 18 * excess, utilization: 0.6 + 0.4 * excess, waitMs: 1, share: 1 - 0.2 * excess, shed }
 }

@@ -14,7 +14,34 @@ export interface LiveStats {
   readonly rules: Readonly<Record<string, LiveRuleCounts>>
   /** Left out where nothing is counted in Redis. */
   readonly store?: StoreStats | undefined
+  /** What adaptive rules have found. */
+  readonly adaptive?: Readonly<Record<string, Estimate>> | undefined
+  /** Left out unless the rule file has `overload`. */
+  readonly overload?: OverloadStats | undefined
 }
+
+/** What an adaptive rule has found of the service behind it. */
+export interface Estimate {
+  readonly limit: number
+  readonly inFlight: number
+  /** Answers per second that the service can give; 0 if it is not known yet. */
+  readonly perSecond: number
+  /** The time of an answer while nothing waits. */
+  readonly baseMs: number
+  readonly latencyMs: number
+  readonly limiting: boolean
+}
+
+/** How busy the gateway is, and the calls that it refused in a second for that, by level. */
+export interface OverloadStats {
+  readonly delayMs: number
+  readonly utilization: number
+  readonly share: number
+  readonly shed: Readonly<Record<string, number>>
+}
+
+/** One number per second; null if it is not known. */
+export type Curve = readonly (number | null)[]
 
 export interface LiveRuleCounts extends LiveCounts {
   readonly load?: number
@@ -49,6 +76,10 @@ export interface FiguresHistory {
   readonly stepMs: number
   readonly total: Series
   readonly rules: Readonly<Record<string, Series>>
+  readonly adaptive?:
+    | Readonly<Record<string, { readonly limit: Curve; readonly inFlight: Curve; readonly latencyMs: Curve }>>
+    | undefined
+  readonly overload?: { readonly share: Curve; readonly shed: Readonly<Record<string, Curve>> } | undefined
 }
 
 export interface SourceStatus {

@@ -4,6 +4,7 @@ import { Problem } from '../api/problem.ts'
 import { readServerEvents, type ServerEvent } from '../api/server-events.ts'
 import type { LiveStats, Rule, Status } from '../api/types.ts'
 import { tokenIsAsked } from '../session.ts'
+import { OverloadFigures } from './overload-figures.ts'
 import { Ring, SECONDS } from './ring.ts'
 import { StoreCalls } from './store-calls.ts'
 
@@ -21,6 +22,7 @@ export const rules: Signal<readonly Rule[] | undefined> = signal(undefined)
 
 export const total: Ring = new Ring()
 export const storeCalls: StoreCalls = new StoreCalls()
+export const overloadFigures: OverloadFigures = new OverloadFigures()
 const rings = new Map<string, Ring>()
 let newest: LiveStats | undefined
 
@@ -90,6 +92,7 @@ async function readEverything(): Promise<void> {
   const last = Math.floor(history.at / 1000)
   total.fill(last, history.total)
   for (const [id, series] of Object.entries(history.rules)) ringFor(id).fill(last, series)
+  overloadFigures.fill(last, history)
   rules.value = told
   status.value = state
   second.value = Math.max(second.value, last)
@@ -109,6 +112,7 @@ function takeFigures(figures: LiveStats): void {
   newest = figures
   total.write(at, figures.total)
   storeCalls.add(figures.store)
+  overloadFigures.add(at, figures)
   for (const [id, counts] of Object.entries(figures.rules)) ringFor(id).write(at, counts)
   second.value = Math.max(second.value, at)
 }

@@ -1,13 +1,10 @@
-import { useSignalEffect } from '@preact/signals'
 import type { JSX } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
-import UPlot from 'uplot'
-import 'uplot/dist/uPlot.min.css'
-import { ringOf, second, status, total } from '../figures/live.ts'
+import type UPlot from 'uplot'
+import { ringOf, status, total } from '../figures/live.ts'
 import { type Ring, SECONDS } from '../figures/ring.ts'
-import { ink, repaint } from '../theme.ts'
+import { ink } from '../theme.ts'
 import { formatShort } from '../words/format.ts'
-import { language } from '../words/index.ts'
+import { Plot, plain, timeAxis, valueAxis } from './plot.tsx'
 
 const HEIGHT = 260
 /** Seconds that are drawn at least. */
@@ -21,45 +18,22 @@ interface ChartProps {
 
 /** Calls per second: what passed stands on the line, what was refused hangs below it. */
 export function Chart({ rule, label }: ChartProps): JSX.Element {
-  const box = useRef<HTMLDivElement>(null)
-  const plot = useRef<UPlot | undefined>(undefined)
-
-  useSignalEffect(() => {
-    repaint.value
-    language.value
-    plot.current?.destroy()
-    plot.current = box.current ? new UPlot(options(box.current.clientWidth), [[]], box.current) : undefined
-    plot.current?.setData(dataOf(rule, second.peek()))
-  })
-  useSignalEffect(() => {
-    plot.current?.setData(dataOf(rule, second.value))
-  })
-  useEffect(() => {
-    plot.current?.setData(dataOf(rule, second.peek()))
-  }, [rule])
-  useEffect(() => {
-    const watcher = new ResizeObserver(([entry]) => {
-      plot.current?.setSize({ width: Math.floor(entry!.contentRect.width), height: HEIGHT })
-    })
-    watcher.observe(box.current!)
-    return () => {
-      watcher.disconnect()
-      plot.current?.destroy()
-      plot.current = undefined
-    }
-  }, [])
-
-  return <div class="chart" ref={box} role="img" aria-label={label} />
+  return <Plot label={label} height={HEIGHT} subject={rule} options={options} data={now => dataOf(rule, now)} />
 }
 
 function dataOf(rule: string | undefined, now: number): UPlot.AlignedData {
   const ring: Ring | undefined = rule === undefined ? total : ringOf(rule)
-  const length = Math.min(SECONDS, now - beginningOf(now) + 1)
-  const seconds = Array.from({ length }, (_, index) => now - length + 1 + index)
+  const seconds = drawnSeconds(now)
   const read = (name: Parameters<Ring['at']>[1], sign: number) =>
     seconds.map(at => sign * (ring === undefined ? 0 : ring.at(at, name)))
   const allowed = read('allowed', 1)
   return [seconds, allowed, read('waited', 1), read('refused', -1), read('shadowRefused', -1)]
+}
+
+/** The seconds that charts show. */
+export function drawnSeconds(now: number): number[] {
+  const length = Math.min(SECONDS, now - beginningOf(now) + 1)
+  return Array.from({ length }, (_, index) => now - length + 1 + index)
 }
 
 /** Where the drawing begins: a gateway that has just started needs no minutes of nothing, but one to grow into. */
@@ -73,24 +47,16 @@ function beginningOf(now: number): number {
 }
 
 function options(width: number): UPlot.Options {
-  const muted = ink('muted')
-  const grid = { stroke: ink('line'), width: 1 }
-  const font = '12px ui-sans-serif, system-ui, sans-serif'
   return {
+    ...plain,
+    padding: [...plain.padding],
     width,
     height: HEIGHT,
-    legend: { show: false },
-    cursor: { show: false },
-    padding: [8, 8, 0, 0],
     scales: { y: { range: (_plot, low, high) => [Math.min(low * 1.15, -high * 0.25, -1), Math.max(high * 1.15, 4)] } },
     axes: [
-      { stroke: muted, font, grid: { show: false }, ticks: { show: false }, space: 90, size: 30, values: times },
+      timeAxis(),
       {
-        stroke: muted,
-        font,
-        grid,
-        ticks: { show: false },
-        size: 52,
+        ...valueAxis(),
         incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 500_000],
         values: (_plot, values) => values.map(value => formatShort(Math.abs(value))),
       },
@@ -117,10 +83,4 @@ function drawZero({ ctx, bbox, valToPos }: UPlot): void {
   ctx.lineTo(bbox.left + bbox.width, y)
   ctx.stroke()
   ctx.restore()
-}
-
-function times(_plot: UPlot, seconds: number[]): string[] {
-  const locale = language.peek() === 'zh' ? 'zh-CN' : 'en-GB'
-  const clock = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
-  return seconds.map(at => clock.format(at * 1000))
 }

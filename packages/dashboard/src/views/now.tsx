@@ -7,6 +7,7 @@ import { type Column, LongTable } from '../parts/long-table.tsx'
 import { Mark } from '../parts/mark.tsx'
 import { Load } from '../parts/moon.tsx'
 import { isNarrow } from '../parts/narrow.ts'
+import { Overload } from '../parts/overload.tsx'
 import { Sparkline } from '../parts/sparkline.tsx'
 import { formatNumber, formatShort } from '../words/format.ts'
 import { words } from '../words/index.ts'
@@ -37,6 +38,7 @@ export function Now(): JSX.Element {
         </div>
         <Chart rule={chosen} label={`${told.chart}: ${chosen ?? told.chartTotal}. ${headline()}`} />
       </section>
+      <Overload wanted={chosen} />
       <ByRule chosen={chosen} onChoose={rule => setChosen(rule === chosen ? undefined : rule)} label={columns.rule} />
     </>
   )

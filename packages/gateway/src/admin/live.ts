@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Limiter } from 'diana-limiter'
-import { type Stats, StatsHistory } from 'diana-limiter/admin'
+import { OverloadHistory, type Stats, StatsHistory } from 'diana-limiter/admin'
 import type { Processes } from './processes.ts'
 
 /** What is sent to whoever watches. */
@@ -14,6 +14,7 @@ type Listener = (news: News) => void
 /** Looks at the figures once a second, remembers them, and tells whoever watches. */
 export class Live {
   readonly history: StatsHistory = new StatsHistory()
+  readonly overloadHistory: OverloadHistory = new OverloadHistory()
   readonly #processes: Processes
   readonly #statusOf: (stats: Stats | undefined) => unknown
   readonly #listeners = new Set<Listener>()
@@ -72,6 +73,7 @@ export class Live {
       const [figures, loads] = [await this.#processes.figures(), await this.#processes.takeLoads()]
       this.#stats = figures
       const { at, total, rules, store } = this.history.record(figures, loads, second)
+      const overloadSecond = this.overloadHistory.record(figures, second)
       const counted = new Map(rules.map(({ id, ...counts }) => [id, counts]))
       const told = new Map<string, object>()
       for (const { id, waiting, leased = 0 } of figures.rules) {
@@ -82,7 +84,7 @@ export class Live {
       const waiting = figures.rules.reduce((sum, rule) => sum + rule.waiting, 0)
       this.#tell({
         event: 'figures',
-        data: { at, total: { ...total, waiting }, rules: Object.fromEntries(told), store },
+        data: { at, total: { ...total, waiting }, rules: Object.fromEntries(told), store, ...overloadSecond },
       })
       this.#tellStatus()
     } catch {
@@ -117,7 +119,7 @@ const nothing = { allowed: 0, refused: 0, waited: 0, shadowRefused: 0 }
 /** What changes by itself is no news. */
 function withoutTime(status: unknown): unknown {
   if (typeof status !== 'object' || status === null) return status
-  const { uptimeMs: _, keys: __, store, ...rest } = status as Record<string, unknown>
+  const { uptimeMs: _, keys: __, store, overload, ...rest } = status as Record<string, unknown>
   const { asked, decidedHere, leases, ...health } = (store ?? {}) as Record<string, unknown>
-  return { ...rest, health }
+  return { ...rest, health, isGuarded: overload !== undefined }
 }

@@ -139,6 +139,7 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
       this.#isCounted = true
       return false
     }
+    if (this.#record) this.#record.unsentReason = 'overload'
     this.#reply.header('retry-after', `${overloadRetrySeconds()}`)
     this.#answerWith(throttled, new Error('the service is in trouble'))
     return true

@@ -76,6 +76,8 @@ export class CallRecord {
   bytesOut = 0
   bodyBytesOut = 0
   end: CallEnd = 'complete'
+  /** Why the gateway sent a call to no service after rules had let it pass. */
+  unsentReason: 'overload' | undefined
   #queuedAt = 0
   #status = 0
   #isBroken = false

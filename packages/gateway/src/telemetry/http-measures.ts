@@ -65,7 +65,7 @@ export const httpMeasures: readonly HttpMeasure[] = [
   {
     name: 'diana_http_rejected_total',
     kind: 'counter',
-    help: 'Calls and connections that were turned away before a rule was asked.',
+    help: 'Calls and connections that were turned away before a rule was asked, or by the throttle of a route (overload).',
     read: ({ rejected }) => Object.entries(rejected).map(([reason, value]) => ({ labels: { reason }, value })),
   },
   {

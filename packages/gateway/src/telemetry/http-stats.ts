@@ -32,7 +32,7 @@ export interface UpstreamStats {
 export interface HttpStats {
   readonly traffic: readonly TrafficStats[]
   readonly upstreams: readonly UpstreamStats[]
-  /** Calls and connections that were turned away before any rule was asked, by the reason. */
+  /** Calls and connections that were turned away without a rule, by the reason. */
   readonly rejected: Readonly<Record<string, number>>
   readonly inProgress: number
   readonly connections: number

@@ -153,6 +153,7 @@ export class Telemetry {
       const reason = reasons[record.status]
       if (reason !== undefined) this.reject(reason)
     }
+    if (record.unsentReason !== undefined) this.reject(record.unsentReason)
     this.#log?.add(record)
     this.#tracing?.end(record)
   }

@@ -150,7 +150,8 @@ export class Engine {
 
   /** The counts of all calls since the start, and of those that each rule met; of this process alone. */
   stats(): Stats {
-    return this.observers.stats(this.decider.rules, this.shared)
+    const stats = this.observers.stats(this.decider.rules, this.shared)
+    return this.guard ? { ...stats, overload: this.guard.status } : stats
   }
 
   /** Runs further rules beside those of the document, in place of earlier ones; throws if they cannot be compiled. */

@@ -73,7 +73,7 @@ export const measures: readonly Measure[] = [
     unit: '{call}',
     kind: 'gauge',
     help: 'The limit that an adaptive rule has found; of its keys, for the one with the most calls in flight.',
-    read: (_stats, { rules }) => ofEstimates(rules, ({ limit }) => limit),
+    read: ({ rules }) => ofEstimates(rules, ({ limit }) => limit),
   },
   {
     name: 'diana_adaptive_in_flight',
@@ -81,7 +81,7 @@ export const measures: readonly Measure[] = [
     unit: '{call}',
     kind: 'gauge',
     help: 'The calls that are in flight by an adaptive rule.',
-    read: (_stats, { rules }) => ofEstimates(rules, ({ inFlight }) => inFlight),
+    read: ({ rules }) => ofEstimates(rules, ({ inFlight }) => inFlight),
   },
   {
     name: 'diana_adaptive_latency_seconds',
@@ -89,7 +89,7 @@ export const measures: readonly Measure[] = [
     unit: 's',
     kind: 'gauge',
     help: 'How long an answer takes while nothing waits, as an adaptive rule has measured it.',
-    read: (_stats, { rules }) => ofEstimates(rules, ({ baseMs }) => baseMs / 1000),
+    read: ({ rules }) => ofEstimates(rules, ({ baseMs }) => baseMs / 1000),
   },
   {
     name: 'diana_overload_share',
@@ -97,7 +97,7 @@ export const measures: readonly Measure[] = [
     unit: '1',
     kind: 'gauge',
     help: 'The part of the calls that this process admits; below 1 it refuses calls because it has too much to do.',
-    read: (_stats, { overload }) => (overload ? [{ labels: none, value: overload.share }] : []),
+    read: ({ overload }) => (overload ? [{ labels: none, value: overload.share }] : []),
   },
   {
     name: 'diana_overload_shed_total',
@@ -105,7 +105,7 @@ export const measures: readonly Measure[] = [
     unit: '{call}',
     kind: 'counter',
     help: 'Calls refused because this process had too much to do, by their level.',
-    read: (_stats, { overload }) =>
+    read: ({ overload }) =>
       Object.entries(overload?.shed ?? {}).map(([level, value]) => ({ labels: { level }, value })),
   },
   {
@@ -268,8 +268,8 @@ function decisionsOf(counts: Counts): [decision: string, value: number][] {
 }
 
 function ofEstimates(
-  rules: Status['rules'],
-  value: (estimate: NonNullable<Status['rules'][number]['estimate']>) => number,
+  rules: Stats['rules'],
+  value: (estimate: NonNullable<Stats['rules'][number]['estimate']>) => number,
 ): readonly Reading[] {
   return rules.flatMap(({ id, estimate }) => (estimate ? [{ labels: { rule: id }, value: value(estimate) }] : []))
 }

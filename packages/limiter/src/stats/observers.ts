@@ -1,3 +1,4 @@
+import { busiestEstimate } from '../decision/estimate-of.ts'
 import type { RuleState } from '../decision/rule-state.ts'
 import type { StoreStats } from '../stores/failover/store-health.ts'
 import type { FleetCounter } from '../stores/store.ts'
@@ -31,9 +32,17 @@ export class Observers {
     const store = shared.fleetStats
     return {
       total: this.#counters.total.read(),
-      rules: rules.map(({ rule, waiting, tally, counter }) => {
+      rules: rules.map(state => {
+        const { rule, waiting, tally, counter } = state
         const leased = counter && shared.leasedOf(counter)
-        return { id: rule.id, waiting, ...(leased === undefined ? {} : { leased }), ...tally.read() }
+        const estimate = busiestEstimate(state, this.#nowMs() * 1000)
+        return {
+          id: rule.id,
+          waiting,
+          ...(leased === undefined ? {} : { leased }),
+          ...(estimate === undefined ? {} : { estimate }),
+          ...tally.read(),
+        }
       }),
       durations: { memory: memory.read(), redis: redis.read() },
       ...(store ? { store } : {}),

@@ -1,5 +1,8 @@
+import type { Estimate } from '../algorithms/adaptive/estimator.ts'
+import type { OverloadStatus } from '../overload/overload-guard.ts'
 import type { StoreStats } from '../stores/failover/store-health.ts'
 import type { DurationStats } from './durations.ts'
+import { mergeEstimates, mergeOverloads } from './overload-stats.ts'
 import { type Counts, countNames } from './tally.ts'
 
 /** The figures of one rule since it came into force. */
@@ -9,6 +12,8 @@ export interface RuleStats extends Counts {
   readonly waiting: number
   /** Permits of it that are held in advance at this moment; undefined if they never are. */
   readonly leased?: number | undefined
+  /** What a rule that finds its limit has found; of its keys, for the one with the most calls in flight. */
+  readonly estimate?: Estimate | undefined
 }
 
 /** All that was counted since the start, as plain values that another process can be sent. */
@@ -20,21 +25,32 @@ export interface Stats {
   readonly durations: Readonly<Record<'memory' | 'redis', DurationStats>>
   /** How calls with rules of the whole fleet were decided; undefined if nothing is counted in Redis. */
   readonly store?: StoreStats | undefined
+  /** How busy the process is, and what it has shed; undefined unless the document has `overload`. */
+  readonly overload?: OverloadStatus | undefined
 }
 
 /** The figures of several processes as if they were one. */
 export function mergeStats(all: readonly Stats[]): Stats {
   const rules = new Map<string, RuleStats>()
-  for (const rule of all.flatMap(one => one.rules)) rules.set(rule.id, addRules(rule, rules.get(rule.id)))
+  const estimates = new Map<string, Estimate[]>()
+  for (const rule of all.flatMap(one => one.rules)) {
+    rules.set(rule.id, addRules(rule, rules.get(rule.id)))
+    if (rule.estimate) estimates.set(rule.id, [...(estimates.get(rule.id) ?? []), rule.estimate])
+  }
   const stores = all.flatMap(({ store = [] }) => store)
+  const overload = mergeOverloads(all.flatMap(one => one.overload ?? []))
   return {
     total: all.reduce<Counts>((sum, { total }) => add(total, sum), noCounts),
-    rules: [...rules.values()],
+    rules: [...rules.values()].map(rule => {
+      const estimate = mergeEstimates(estimates.get(rule.id) ?? [])
+      return estimate ? { ...rule, estimate } : rule
+    }),
     durations: {
       memory: addDurations(all.map(({ durations }) => durations.memory)),
       redis: addDurations(all.map(({ durations }) => durations.redis)),
     },
     ...(stores.length > 0 ? { store: addStores(stores) } : {}),
+    ...(overload ? { overload } : {}),
   }
 }
 

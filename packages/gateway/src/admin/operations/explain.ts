@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { readRequest, type WrittenRequest } from '../read-request.ts'
 import { Refusal } from '../refusal.ts'
 import { type Operation, operation } from './operation.ts'
-import { call, milliseconds } from './shapes.ts'
+import { call, estimate, milliseconds } from './shapes.ts'
 
 const MOST_MISSES = 100
 
@@ -32,6 +32,7 @@ const explanation = z.looseObject({
   limits: z.array(z.object({ count: z.number(), periodMs: z.number() })),
   burst: z.number().optional(),
   decisions: z.array(decision),
+  estimate: estimate.optional().describe('What an adaptive rule has found for this key, in the process that answers.'),
   leased: z.int().min(1).optional().describe('Permits of this key that the processes of this gateway hold in advance.'),
 })
 

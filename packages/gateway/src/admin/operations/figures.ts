@@ -6,6 +6,18 @@ import { count, milliseconds, moment } from './shapes.ts'
 const numbers = z.array(count)
 const series = z.object({ allowed: numbers, refused: numbers, waited: numbers, shadowRefused: numbers })
 
+const curve = z.array(z.number().nullable()).describe('null for a second of which nothing is known')
+const adaptiveSeries = z.object({ limit: curve, inFlight: curve, latencyMs: curve })
+const overloadShape = z.object({
+  delayMs: z.number().describe('Nine of ten delays of the event loop were no longer; of the busiest process.'),
+  utilization: z
+    .number()
+    .describe('The part of the time in which the event loop did not wait; of the busiest process.'),
+  waitMs: z.number().describe('How long calls waited for others, on average; of the busiest process.'),
+  share: z.number().describe('The part of the calls that is admitted; the average of all processes.'),
+  shed: z.record(z.string(), count).describe('Calls refused since the start, by level.'),
+})
+
 const source = z.object({
   name: z.string(),
   role: z.enum(['local', 'remote']),
@@ -42,6 +54,7 @@ export const statusShape: z.ZodObject = z.object({
     })
     .optional()
     .describe('Left out where nothing is counted in Redis.'),
+  overload: overloadShape.optional().describe('Left out unless the rule file has `overload`.'),
 })
 
 export const figureOperations: readonly Operation[] = [
@@ -62,10 +75,22 @@ export const figureOperations: readonly Operation[] = [
       stepMs: z.literal(1000),
       total: series,
       rules: z.record(z.string(), series),
+      adaptive: z
+        .record(z.string(), adaptiveSeries)
+        .describe('What adaptive rules have found: the sum of all processes, latency the average.'),
+      overload: z
+        .object({ share: curve, shed: z.record(z.string(), curve).describe('calls refused, by level') })
+        .optional(),
     }),
     run: ({ query }, { live }) => {
       const { at, total, rules } = live.history.read(query.seconds)
-      return { at, stepMs: 1000, total, rules: Object.fromEntries<Series>(rules) }
+      return {
+        at,
+        stepMs: 1000,
+        total,
+        rules: Object.fromEntries<Series>(rules),
+        ...live.overloadHistory.read(query.seconds, at),
+      }
     },
   }),
 ]

@@ -4,7 +4,7 @@ import { ruleFileSchema } from 'diana-limiter/schema'
 import { stringify } from 'yaml'
 import { z } from 'zod'
 import { type AdminContext, type Operation, operation } from './operation.ts'
-import { count, ruleId } from './shapes.ts'
+import { count, estimate, ruleId } from './shapes.ts'
 
 const ruleShape = z.object({
   id: ruleId,
@@ -21,6 +21,7 @@ const ruleShape = z.object({
   state: z.enum(['on', 'shadow', 'off']),
   waiting: count,
   leased: count.describe('Permits that the processes of this gateway hold in advance.'),
+  estimate: estimate.optional().describe('What an adaptive rule has found, by all processes together.'),
   text: z.string().describe('The rule as it stands in its document.'),
 })
 
@@ -45,7 +46,7 @@ async function describeRules({ limiter, live }: AdminContext): Promise<object[]>
   const { rules, sources } = limiter.status()
   const remote = sources.find(({ role }) => role === 'remote')?.name
   const waiting = new Map(rules.map(rule => [rule.id, rule.waiting]))
-  const leased = new Map(live.stats?.rules.map(rule => [rule.id, rule.leased]))
+  const stats = new Map(live.stats?.rules.map(rule => [rule.id, rule]))
   const texts = {
     local: await adminOf(limiter).documents.ruleTexts('local'),
     remote: await adminOf(limiter).documents.ruleTexts('remote'),
@@ -67,7 +68,8 @@ async function describeRules({ limiter, live }: AdminContext): Promise<object[]>
       lease,
       state: rule.enabled ? (whenFull === 'shadow' ? 'shadow' : 'on') : 'off',
       waiting: waiting.get(id) ?? 0,
-      leased: leased.get(id) ?? 0,
+      leased: stats.get(id)?.leased ?? 0,
+      estimate: stats.get(id)?.estimate,
       text: texts[where].get(id) ?? inWords(rule),
     }
   })

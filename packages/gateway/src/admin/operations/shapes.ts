@@ -33,3 +33,13 @@ export const mistake: z.ZodObject = z.object({
   rule: z.string().optional(),
   message: z.string(),
 })
+
+/** What an adaptive rule has found. */
+export const estimate: z.ZodType = z.object({
+  limit: z.number(),
+  inFlight: z.number(),
+  perSecond: z.number().describe('Answers per second that the service can give; 0 if it is not known yet.'),
+  baseMs: z.number().describe('The time of an answer while nothing waits; 0 if it is not known yet.'),
+  latencyMs: z.number().describe('The time of an answer lately; 0 if it is not known yet.'),
+  limiting: z.boolean().describe('Whether the service is overloaded, so that calls are held at the limit.'),
+})

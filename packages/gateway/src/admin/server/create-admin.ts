@@ -63,11 +63,12 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   const processes = options.processes ?? watchLimiter(limiter)
   const startedAt = Date.now()
   const statusOf = (stats: Stats | undefined) => {
-    const { rules: _, store, ...rest } = limiter.status()
+    const { rules: _, store, overload: own, ...rest } = limiter.status()
     // this process may decide no calls: workers do
     const told = store && { ...store, ...stats?.store, affected: store.rules, history: store.outages }
+    const overload = own && { overload: stats?.overload ?? own }
     const uptimeMs = Date.now() - startedAt
-    return { version, startedAt, uptimeMs, demo, processes: processes.count, ...rest, store: told }
+    return { version, startedAt, uptimeMs, demo, processes: processes.count, ...rest, store: told, ...overload }
   }
   const live = new Live(processes, limiter, statusOf)
   const context: AdminContext = { limiter, processes, live, blocks: new Blocks() }

@@ -62,6 +62,7 @@ function jsonLine(call: LoggedCall): string {
   line += text('upstream', upstream?.name, maxName)
   if (record.tries > 0) line += `,"tries":${record.tries}`
   line += verdictFields(verdict)
+  line += text('reason', verdict?.allowed === false ? verdict.reason : record.unsentReason, maxName)
   if (call.replay) line += replayFields(call, call.replay)
   line += text('requestId', record.requestId, maxName)
   line += text('traceId', record.trace?.traceId ?? parseTraceparent(headers.traceparent)?.traceId, maxName)

@@ -101,6 +101,8 @@ export interface Estimate {
   readonly perSecond: number
   /** The time of an answer while nothing waits; 0 if it is not known yet. */
   readonly baseMs: number
+  /** The time of an answer lately, with what it waits; 0 if it is not known yet. */
+  readonly latencyMs: number
   readonly limiting: boolean
 }
 
@@ -134,6 +136,7 @@ export class ConcurrencyEstimator {
       inFlight: state[at + IN_FLIGHT]!,
       perSecond: isForgotten ? 0 : state[at + PER_US]! * 1e6,
       baseMs: isForgotten ? 0 : state[at + BASE_US]! / 1000,
+      latencyMs: isForgotten ? 0 : state[at + LAST_US]! / 1000,
       limiting: !isForgotten && state[at + LIMITING]! === 1,
     }
   }
