@@ -43,8 +43,9 @@ function tableOf(runs) {
     const cells = [
       kind,
       `${((100 * load.goodput) / CAPACITY).toFixed(1)} %`,
-      `${load.p99.toFixed(0)} ms`,
-      (load.p99 / idle.p99).toFixed(2),
+      // no call was answered in time
+      Number.isNaN(load.p99) ? 'none' : `${load.p99.toFixed(0)} ms`,
+      Number.isNaN(load.p99) ? 'none' : (load.p99 / idle.p99).toFixed(2),
     ]
     lines.push(
       `| ${[...cells, `${(100 * load.critical).toFixed(2)} %`, part(load.refused), part(load.lost)].join(' | ')} |`,
