@@ -117,7 +117,7 @@ async function repeatedly(ms, everyMs, move) {
 }
 
 /** What calls in flight at each of some flushes can cost. */
-const inFlight = flushes => Object.fromEntries(rules.map(({ id }) => [id, 4 * flushes]))
+const inFlight = flushes => Object.fromEntries(rules.map(({ id }) => [id, (id === 'busy' ? 40 : 4) * flushes]))
 
 /** Calls under way beyond a process's share when an outage begins are not sent away. */
 const underWay = { slots: 3 }
@@ -147,6 +147,7 @@ export const faults = [
   {
     name: 'kill -9, restart empty',
     isShort: true,
+    allowance: { ...underWay, bucket: 6, busy: 60 },
     begin: ({ redis }) => redis.stop(),
     end: ({ redis }) => redis.start({ isEmpty: true }),
   },
@@ -209,7 +210,7 @@ export const faults = [
     name: 'one process cut off alone',
     scene: apart,
     // a share of each limit in each period
-    allowance: { window: 20, short: 10, bucket: 90, quota: 8, fresh: 8, levels: 20, slots: 4, callers: 2 },
+    allowance: { window: 20, short: 10, bucket: 90, busy: 900, quota: 8, fresh: 8, levels: 20, slots: 4, callers: 2 },
     begin: ({ own }) => own.shut(),
     end: ({ own }) => own.open(),
   },
