@@ -35,7 +35,7 @@ algorithm is named. Diana sends the calls of one turn of the event loop together
 measured with 64 calls in flight each.
 
 Unless a row says "leased", Diana's rules have \`lease: off\`, so that every call asks Redis, as with the peers. "Leased" is the
-default: permits of callers whom a process meets often are reserved in Redis in advance ([leases](distributed.md#leases)). A busy caller
+default: permits of callers that a process meets often are reserved in Redis in advance ([leases](distributed.md#leases)). A busy caller
 is a single account.
 
 - rate-limiter-flexible: \`RateLimiterRedis\` on the same kind of client, as in its documentation; \`RateLimiterUnion\` for three

@@ -3,7 +3,7 @@ import { seededRandom, VirtualTime } from './virtual-time.mjs'
 
 /** Calls are offered in steps of this time. */
 const STEP_MS = 1
-/** What Redis needs for one call that it decides, and for one request of a lease; measured by `npm run bench -- redis`, rounded up. */
+/** What Redis is assumed to need for one call that it decides, and for one request of a lease: more than was measured. */
 export const CALL_US = 8
 export const LEASE_US = 65
 const RETRANSMIT_MS = 200

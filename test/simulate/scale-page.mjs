@@ -74,8 +74,8 @@ crash, or have clocks that run at different speeds. \`npm run simulate -- leases
 
 "Over" is by how many calls a limit was exceeded in the worst interval, whenever each call was decided between its start and its
 end. "Requests" are calls that the store decides and requests of leases together. "Of one Redis" is the part of the time for which
-the thread of one Redis is busy, with ${CALL_US} µs for a call that it decides and ${LEASE_US} µs for a request of a lease, as measured on the machine of the
-benchmarks.
+the thread of one Redis is busy, if a call that it decides takes ${CALL_US} µs and a request of a lease ${LEASE_US} µs. These are assumptions on the safe side: in
+[the benchmarks](benchmarks.md) a call takes 2 to 4 µs of Redis in batches and about 35 µs alone, and a request of a lease does about twice as much.
 
 ## One busy key
 

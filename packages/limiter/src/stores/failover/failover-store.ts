@@ -141,7 +141,7 @@ export class FailoverStore {
     })
     this.#leases = new LeaseBook({
       request: request => this.#requestLease(request),
-      mayAsk: () => this.#health.isHealthy && !this.#isRejoining,
+      mayAsk: () => store.lease !== undefined && this.#health.isHealthy && !this.#isRejoining,
       processes: () => this.#fleet.part.size,
       now: options.now,
       onReport: (lease, used, { remaining, resets }) => this.#followLease(lease, used, remaining, resets),

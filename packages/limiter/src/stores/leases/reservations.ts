@@ -65,10 +65,6 @@ export class Reservations<Holder> {
     return { amount, until: this.#endings.at(-1)?.until ?? 0 }
   }
 
-  get isEmpty(): boolean {
-    return this.#endings.length === 0
-  }
-
   /** Counts the permits of holders that have not reported in time; before anything else is done at `now`. */
   bookEnded(levels: readonly LevelState[], now: number): void {
     for (let first = this.#endings[0]; first && first.until <= now; first = this.#endings[0]) {
