@@ -1,4 +1,5 @@
-import { ConcurrencyEstimator, type Ending, ESTIMATE_SLOTS, type Estimate } from './adaptive/estimator.ts'
+import { ESTIMATE_SLOTS } from './adaptive/estimate-state.ts'
+import { ConcurrencyEstimator, type Ending, type Estimate } from './adaptive/estimator.ts'
 import { type Algorithm, InvalidLimitError, type Limit, type Meter } from './algorithm.ts'
 
 /*

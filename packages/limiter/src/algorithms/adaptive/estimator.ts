@@ -1,55 +1,32 @@
 /*
- * Finds how many calls a service can work on at one time.
- *
- * A service has a capacity C (answers per second) and a time R that an answer takes while nothing waits. With n calls in flight:
- *
- *   answers/s |      ________ C          time |         /
- *             |     /                         |        /
- *             |    /                       R  |_______/
- *             +----|---------- n              +-------|------ n
- *                 knee                              knee
- *
- * The knee is C × R calls (Little's law). More in flight only wait: throughput stays, and time grows in proportion.
- *
- * Windows of a few answers' time measure n, the answers per second X, and the time per answer n / X. This counts the calls that
- * have not ended yet, and a call that fails takes time and gives no answer.
- *
- * open      No sign of a queue. C is the largest X seen, R follows the time per answer, and twice the knee is allowed. If the time
- *           exceeds 2 R while n still grows, or calls are refused, a queue builds up:
- * limiting  The limit is a little more than the knee. X is then the capacity, as calls are refused. Each change of n is an
- *           experiment: if n falls and the time per answer does not, nothing was waiting, and that time is the new R; if it falls in
- *           proportion, there was a queue. Every few windows n is lowered below the knee to measure R. When calls have not been
- *           refused for a while, it is open again.
- *
- * A short excess is not overload: after a pause of the service, calls above the limit are admitted from a credit, the product of
- * excess and time, which comes back while nothing is refused.
+ * How many calls are in flight for a service, and how many may be: measured in windows of a few answers' time, from which
+ * limit-learner.ts learns the limit.
  */
 
-/** Where the numbers of one key are, from the first of its state. */
-const IN_FLIGHT = 0
-const LIMIT = 1
-const BASE_US = 2
-const PER_US = 3
-const LIMITING = 4
-const CHANGED_AT = 5
-const FROM = 6
-const AREA = 7
-const GOOD = 8
-const FULL_US = 9
-const SPENT = 10
-const LAST_FLIGHT = 11
-const LAST_US = 12
-const WINDOWS = 13
-const STREAK = 14
-const FLOOR = 15
-const LOWEST = 16
-const ANSWER_US = 17
-const SQUARES = 18
-const DESCENT = 19
-const TRUST = 20
-
-/** How many numbers a key needs. */
-export const ESTIMATE_SLOTS = 21
+import {
+  ANSWER_US,
+  AREA,
+  BASE_US,
+  CHANGED_AT,
+  CREDIT_US,
+  ESTIMATE_SLOTS,
+  FLOOR,
+  FROM,
+  FULL_US,
+  GOOD,
+  IN_FLIGHT,
+  isTrusted,
+  LAST_US,
+  LIMIT,
+  LIMITING,
+  LOWEST,
+  PER_US,
+  SPENT,
+  SQUARES,
+  STREAK,
+  variationOf,
+} from './estimate-state.ts'
+import { LimitLearner } from './limit-learner.ts'
 
 /** A window ends after so many answers at least, and so many times the time of one. */
 const LEAST_ANSWERS = 30
@@ -61,32 +38,14 @@ const PRECISION = 0.04
 const SLOW_WINDOW_US = 700_000
 /** A window with too few answers is given up. */
 const LONGEST_WINDOW_US = 60_000_000
-/** What is allowed beyond the knee. */
-const OPEN_GAIN = 2
-const LIMITING_GAIN = 1.06
-/** As long as little is known, at least so many are allowed. */
-const OPEN_LEAST = 20
-/** One window in so many is spent below the knee, or fewer if that costs more than this part of the throughput. */
-const LOW_EVERY = 8
-const LOW_PART = 0.88
-const LOW_COST = 0.015
-/** By how much (as a logarithm) the time may change beyond what n explains. */
-const SHIFT = 0.12
-/** If the time falls by more than this part of what n fell by, calls were waiting. */
-const RESPONDS = 0.5
 /** With credit left, up to so many times the limit is admitted, or what the service answers in this time. */
 const BURST_FACTOR = 3
 const BURST_US = 220_000
-/** The credit: the whole burst for this long; it comes back in five times that. */
-const CREDIT_US = 1_000_000
+/** The credit comes back in five times the time in which it is spent. */
 const CREDIT_RETURN = 0.2
 /** How far calls of the highest priority may exceed the limit. */
 const PRIORITY_ROOM = 3
 const UNDER_FLOOR = 0.9
-/** So many windows without a refusal open the limit again. */
-const CALM_WINDOWS = 8
-/** So many windows without a queue make the time of an answer reliable. */
-const TRUSTED_WINDOWS = 8
 /** An estimate without calls is forgotten after this long. */
 const FORGET_US = 600_000_000
 
@@ -110,16 +69,20 @@ export interface Estimate {
 export class ConcurrencyEstimator {
   readonly #min: number
   readonly #max: number
+  readonly #learner: LimitLearner
 
   constructor(min: number, max: number) {
     this.#min = min
     this.#max = max
+    this.#learner = new LimitLearner(min, max)
   }
 
   /** How many calls may be in flight for a call of this priority, from 0 (lowest) to 1, to be admitted. */
   allowed(state: Float64Array, at: number, now: number, priority: number): number {
     const limit = this.#limitOf(state, at, now)
     const above = priority - state[at + FLOOR]!
+    // as long as little is known, only calls of the lowest priority are refused
+    if (above > 0 && !isTrusted(state, at)) return this.#max
     const room = above > 0 ? limit * (1 + PRIORITY_ROOM * above) : above < 0 ? limit * UNDER_FLOOR : limit
     const burst = this.#spentAt(state, at, now, limit) < CREDIT_US ? this.#burstOf(state, at, limit) : 0
     return Math.min(this.#max, Math.max(1, Math.floor(Math.max(room, burst))))
@@ -209,7 +172,9 @@ export class ConcurrencyEstimator {
     const measured = now - Math.max(state[at + CHANGED_AT]!, state[at + FROM]!)
     if (measured > 0) {
       state[at + AREA] = state[at + AREA]! + inFlight * measured
-      if (inFlight + 1 > limit) state[at + FULL_US] = state[at + FULL_US]! + measured
+      // calls of a lower priority than were admitted lately are refused a little earlier
+      const lowest = state[at + FLOOR]! > 0 ? Math.max(1, Math.floor(limit * UNDER_FLOOR)) : limit
+      if (inFlight + 1 > lowest) state[at + FULL_US] = state[at + FULL_US]! + measured
     }
     state[at + CHANGED_AT] = now
   }
@@ -231,155 +196,17 @@ export class ConcurrencyEstimator {
     const good = state[at + GOOD]!
     const baseUs = state[at + BASE_US]!
     if (elapsed < LONGEST_WINDOW_US) {
+      const isSearching = state[at + LIMITING] === 1 && !isTrusted(state, at)
+      const isFull = state[at + FULL_US]! > 0.3 * elapsed
       // the first window is short: if it begins in overload, a queue grows meanwhile
-      const leastUs = baseUs > 0 ? WINDOW_TIMES * baseUs : (FIRST_TIMES * state[at + ANSWER_US]!) / good
+      const firstUs = isFull ? 0 : (FIRST_TIMES * state[at + ANSWER_US]!) / good
+      const leastUs = baseUs > 0 ? (isSearching ? 1 : WINDOW_TIMES) * baseUs : firstUs
       if (good < LEAST_ANSWERS || elapsed < leastUs) return
       // answers that take very different times say little: more of them are needed, but within bounds
       const isExact = good * PRECISION * PRECISION >= variationOf(state, at)
       if (!isExact && baseUs > 0 && elapsed < Math.max(SLOW_WINDOW_US, 2 * WINDOW_TIMES * baseUs)) return
     }
-    if (good >= LEAST_ANSWERS) this.#learn(state, at, elapsed)
+    if (good >= LEAST_ANSWERS) this.#learner.learn(state, at, elapsed)
     this.#startWindow(state, at, now, now + Math.min(state[at + BASE_US]!, LONGEST_WINDOW_US))
   }
-
-  #learn(state: Float64Array, at: number, elapsed: number): void {
-    const perUs = state[at + GOOD]! / elapsed
-    const flight = state[at + AREA]! / elapsed
-    const timeUs = flight / perUs
-    const full = state[at + FULL_US]! / elapsed
-    const noise = Math.min(0.1, Math.sqrt(Math.max(0, variationOf(state, at)) / state[at + GOOD]!))
-    const lowest = state[at + LOWEST]!
-    // calls of a lower priority than were admitted before are admitted at once; it takes a window without any to leave them
-    state[at + FLOOR] = lowest
-    if (state[at + BASE_US] === 0) {
-      state[at + BASE_US] = state[at + ANSWER_US]! / state[at + GOOD]!
-      state[at + PER_US] = perUs
-      state[at + LAST_FLIGHT] = flight
-      state[at + LAST_US] = timeUs
-    }
-    const isLimiting = state[at + LIMITING] === 1
-    let weight = 1
-    if (isLimiting) weight = this.#learnLimiting(state, at, flight, timeUs, perUs, full, noise)
-    else this.#learnOpen(state, at, flight, timeUs, perUs, full)
-    state[at + LAST_FLIGHT] = state[at + LAST_FLIGHT]! + weight * (flight - state[at + LAST_FLIGHT]!)
-    state[at + LAST_US] = state[at + LAST_US]! + weight * (timeUs - state[at + LAST_US]!)
-  }
-
-  #learnOpen(state: Float64Array, at: number, flight: number, timeUs: number, perUs: number, full: number): void {
-    const baseUs = state[at + BASE_US]!
-    const isGrowing = flight > 1.05 * state[at + LAST_FLIGHT]!
-    const isQueueing = flight > OPEN_GAIN * perUs * baseUs + 2
-    // more were admitted than before, and no more are answered
-    const isFlat = state[at + STREAK]! > 0 || perUs < 1.1 * state[at + PER_US]!
-    if (perUs > state[at + PER_US]!) state[at + PER_US] = perUs
-    if (isQueueing ? isGrowing || full > 0.3 : full > 0.3 && isFlat) {
-      state[at + STREAK] = state[at + STREAK]! + 1
-      if (state[at + STREAK]! >= 2 || state[at + SPENT]! >= CREDIT_US) {
-        state[at + LIMITING] = 1
-        state[at + STREAK] = 0
-        // a base that was measured in overload is too large: look below at once
-        state[at + WINDOWS] = state[at + TRUST]! < TRUSTED_WINDOWS ? Number.MAX_SAFE_INTEGER : 0
-        this.#setLimit(state, at, this.#near(state, at))
-      }
-      return
-    }
-    state[at + STREAK] = 0
-    state[at + TRUST] = state[at + TRUST]! + 1
-    const weight = Math.max(0.05, 1 / (state[at + TRUST]! + 1))
-    state[at + BASE_US] = baseUs + weight * (Math.min(timeUs, 1.5 * baseUs) - baseUs)
-    const knee = state[at + PER_US]! * state[at + BASE_US]!
-    const grown = full > 0.3 ? state[at + LIMIT]! * 1.5 : 0
-    this.#setLimit(state, at, Math.max(OPEN_GAIN * knee, OPEN_LEAST, grown))
-  }
-
-  #learnLimiting(
-    state: Float64Array,
-    at: number,
-    flight: number,
-    timeUs: number,
-    perUs: number,
-    full: number,
-    noise: number,
-  ): number {
-    const baseUs = state[at + BASE_US]!
-    const known = state[at + PER_US]!
-    // in overload, a service works as fast as it can
-    if (full <= 0.05 || (full <= 0.5 && perUs < 0.92 * known)) {
-      if (perUs > known) state[at + PER_US] = perUs
-      state[at + STREAK] = state[at + STREAK]! + 1
-      if (state[at + STREAK]! >= CALM_WINDOWS) {
-        state[at + LIMITING] = 0
-        state[at + STREAK] = 0
-      }
-      this.#setLimit(state, at, Math.max(state[at + LIMIT]!, this.#near(state, at)) * 1.1)
-      return 1
-    }
-    state[at + STREAK] = 0
-    // few calls are refused, and little waits
-    if (full <= 0.5 && timeUs < 1.12 * baseUs) {
-      if (perUs > known) state[at + PER_US] = perUs
-      this.#setLimit(state, at, Math.max(state[at + LIMIT]!, this.#near(state, at)) * 1.05)
-      return 1
-    }
-    const change = Math.log(flight / state[at + LAST_FLIGHT]!)
-    const slowed = Math.log(timeUs / state[at + LAST_US]!)
-    // no queue explains this: the service has changed during the window, so the next window decides
-    if (slowed > Math.max(0, change) + SHIFT + noise || slowed < Math.min(0, change) - SHIFT - noise) return 1
-    const response = slowed / change
-    const isExperiment = Math.abs(change) > 0.06 + noise
-    let low = LOW_PART
-    if (isExperiment && change < 0) {
-      state[at + WINDOWS] = 0
-      if (response < RESPONDS) {
-        // n has fallen and the time has not: nothing was waiting
-        state[at + DESCENT] = 0
-        state[at + BASE_US] = timeUs > 1.3 * baseUs ? timeUs : baseUs + 0.5 * (timeUs - baseUs)
-        // a much larger base is verified soon
-        if (timeUs > 1.3 * baseUs) state[at + WINDOWS] = LOW_EVERY - 3
-      } else if (timeUs < (0.97 - noise) * baseUs) {
-        // still above the knee: look further down at once
-        state[at + DESCENT] = state[at + DESCENT]! + 1
-        state[at + BASE_US] = baseUs + (state[at + DESCENT]! > 1 ? 1 : 0.5) * (timeUs - baseUs)
-        state[at + WINDOWS] = Number.MAX_SAFE_INTEGER
-        low = Math.max(0.6, LOW_PART - 0.13 * state[at + DESCENT]!)
-      } else state[at + DESCENT] = 0
-      if (perUs > known) state[at + PER_US] = perUs
-    } else {
-      if (timeUs < (0.85 - noise) * baseUs) state[at + BASE_US] = timeUs
-      if (perUs > known) state[at + PER_US] = known + 0.8 * (perUs - known)
-      // below the knee, throughput says nothing of the capacity
-      else if (full > 0.5 && timeUs > (1.03 + noise) * state[at + BASE_US]!) {
-        state[at + PER_US] = known + (perUs < 0.85 * known ? 1 : 0.5) * (perUs - known)
-      }
-      state[at + WINDOWS] = state[at + WINDOWS]! + 1
-    }
-    const knee = state[at + PER_US]! * state[at + BASE_US]!
-    const lower = Math.max(1, Math.floor((low - noise) * knee))
-    const every = Math.max(LOW_EVERY, (1 - lower / knee) / LOW_COST)
-    if (state[at + WINDOWS]! >= every) {
-      state[at + WINDOWS] = 0
-      this.#setLimit(state, at, lower)
-    } else {
-      const hasRoom = full > 0.5 && timeUs < (1.02 + noise) * state[at + BASE_US]!
-      const near = this.#near(state, at)
-      this.#setLimit(state, at, hasRoom ? Math.max(near, Math.round(1.08 * flight + 0.7)) : near)
-    }
-    return isExperiment ? 1 : 0.3
-  }
-
-  /** A little more than the knee. */
-  #near(state: Float64Array, at: number): number {
-    return Math.round(LIMITING_GAIN * state[at + PER_US]! * state[at + BASE_US]! + 0.5)
-  }
-
-  #setLimit(state: Float64Array, at: number, limit: number): void {
-    state[at + LIMIT] = Math.min(this.#max, Math.max(this.#min, limit))
-  }
-}
-
-/** The square of the coefficient of variation of the times of a window's answers. */
-function variationOf(state: Float64Array, at: number): number {
-  const good = state[at + GOOD]!
-  const meanUs = state[at + ANSWER_US]! / good
-  return state[at + SQUARES]! / good / (meanUs * meanUs) - 1
 }
