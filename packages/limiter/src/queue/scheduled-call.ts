@@ -7,8 +7,10 @@ export interface ScheduledCall {
   readonly pending: PendingVerdict
   /** When it began to wait. */
   readonly since: number
-  /** The order in which calls came, also within a microsecond. */
-  readonly turn: number
+  /** The order of calls, also within a microsecond: as they came, except those that a call of a higher rank has overtaken. */
+  turn: number
+  /** Its priority, from 0 to 1. */
+  readonly rank: number
   /** The rules that make it wait. */
   readonly queues: readonly RuleState[]
   receipts: readonly Receipt[]

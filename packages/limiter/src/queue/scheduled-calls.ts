@@ -12,9 +12,9 @@ import { nodeTimers, type Timers } from './timers.ts'
 type Group = WaitingLane | Set<ScheduledCall>
 
 /**
- * Calls that have been admitted for a later moment. Each was counted when it was decided, so their order is fixed. A call
- * that is aborted is refunded, and the calls behind it move up. Most calls that wait for one count are alike, and wait in a
- * lane; the others are refunded and counted again one by one.
+ * Calls that have been admitted for a later moment. Each was counted when it was decided. A call that is aborted is refunded,
+ * and the calls behind it move up. Most calls that wait for one count are alike, and wait in a lane, where those of a higher
+ * priority overtake the others; the order of all other calls is fixed, and they are refunded and counted again one by one.
  */
 export class ScheduledCalls {
   readonly #now: () => number
@@ -31,7 +31,7 @@ export class ScheduledCalls {
   }
 
   /** Resolves to the verdict at its moment; rejects with the signal's reason if that comes first. */
-  hold(pending: PendingVerdict, since: number, signal?: AbortSignal): Promise<PendingVerdict> {
+  hold(pending: PendingVerdict, since: number, signal?: AbortSignal, rank = 0): Promise<PendingVerdict> {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         this.#timers.clear(waiter.timer)
@@ -51,7 +51,10 @@ export class ScheduledCalls {
       const { receipts } = pending
       const queues = receipts.filter(({ passAt }) => passAt > since).map(({ state }) => state)
       const turn = this.#turns++
-      const waiter: ScheduledCall = { pending, since, turn, queues, receipts, timer: undefined, isGone: false, settle }
+      const waiter: ScheduledCall = {
+        ...{ pending, since, turn, rank, queues, receipts },
+        ...{ timer: undefined, isGone: false, settle },
+      }
       for (const state of waiter.queues) state.waiting++
       signal?.addEventListener('abort', abandon, { once: true })
       this.#enter(waiter, this.#now())

@@ -17,7 +17,7 @@ interface Member {
  *   calls    a   b   c   d            b is aborted:  a   c   d
  *   turns   100 200 300 400                       100 200 300       the last turn is refunded
  *
- * The first call passes at the first turn. If a call is aborted, the calls behind it move up: the last turn of the lane is
+ * The first call passes at the first turn, and a call of a higher priority takes its position before those of a lower one. If a call is aborted, the calls behind it move up: the last turn of the lane is
  * refunded, which takes the same time however many calls wait. A part of a schedule that kept the limit keeps it, too.
  */
 export class WaitingLane {
@@ -25,6 +25,7 @@ export class WaitingLane {
   readonly #timers: Timers
   readonly #cost: number
   readonly #meters: readonly Meter[]
+  readonly #patienceUs: number
   readonly #members = new Map<ScheduledCall, Member>()
   #first: Member | undefined
   #last: Member | undefined
@@ -39,6 +40,7 @@ export class WaitingLane {
     this.#timers = timers
     this.#cost = cost
     this.#meters = state.table.meters
+    this.#patienceUs = Math.max(...this.#meters.map(({ maxWaitUs }) => maxWaitUs))
   }
 
   get isEmpty(): boolean {
@@ -51,13 +53,32 @@ export class WaitingLane {
   }
 
   add(waiter: ScheduledCall, turn: Receipt, now: number): void {
-    const member: Member = { waiter, ahead: this.#last, behind: undefined }
-    if (this.#last) this.#last.behind = member
-    else this.#first = member
-    this.#last = member
-    this.#members.set(waiter, member)
     this.#turns.push(turn)
+    const ahead = this.#overtake(waiter)
+    const behind = ahead ? ahead.behind : this.#first
+    const member: Member = { waiter, ahead, behind }
+    if (ahead) ahead.behind = member
+    else this.#first = member
+    if (behind) behind.ahead = member
+    else this.#last = member
+    this.#members.set(waiter, member)
     if (!this.#timer) this.#arm(now)
+  }
+
+  /**
+   * The call behind which a new one waits: the last one that is not of a lower rank, or that would wait too long if it were
+   * overtaken. Each call that is overtaken passes one turn later.
+   */
+  #overtake(waiter: ScheduledCall): Member | undefined {
+    let ahead = this.#last
+    for (let index = this.#turns.length - 1; ahead && ahead.waiter.rank < waiter.rank; index--) {
+      if (this.#turns[index]!.passAt > ahead.waiter.since + this.#patienceUs) break
+      const { turn } = ahead.waiter
+      ahead.waiter.turn = waiter.turn
+      waiter.turn = turn
+      ahead = ahead.ahead
+    }
+    return ahead
   }
 
   /** Whether aborted calls can leave by a refund of the last turns. */

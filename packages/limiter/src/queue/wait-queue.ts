@@ -49,7 +49,9 @@ export class WaitQueue {
     since: number,
     options?: CheckOptions,
   ): Verdict | Promise<Verdict> {
-    if (pending.waitMs > 0) return this.#scheduled.hold(pending, since, signalOf(options))
+    if (pending.waitMs > 0) {
+      return this.#scheduled.hold(pending, since, signalOf(options), this.#options.decider().rankOf(call))
+    }
     if (pending.exhaustedRule) return this.enqueue(call, cost, pending.exhaustedRule, options)
     return pending
   }
@@ -72,7 +74,7 @@ export class WaitQueue {
       ? await this.#askAgain(call, cost, state, options)
       : await this.slots.join(state, rule.key(call), rank, take, signal)
     if (pending.reason === 'timeout') tallyRefusalBy(state, rule.key(call), counters)
-    if (pending.waitMs > 0) return this.#scheduled.hold(pending, since, signal)
+    if (pending.waitMs > 0) return this.#scheduled.hold(pending, since, signal, rank)
     if (pending.allowed) {
       state.tally.waited++
       counters.total.waited++
