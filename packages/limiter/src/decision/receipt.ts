@@ -44,7 +44,8 @@ export function receiptsOf(
     const state = found[i]!
     if (cost === 0 || !(fits || state.table.countsAll)) continue
     const { settles } = state.rule
-    const moment = now + wait
+    // a call that passes in shadow although it does not fit passes at once
+    const moment = fits ? now + wait : now
     let passAt = moment
     let refund: Receipt['refund']
     if (charge.kind === 'shared') {
