@@ -58,6 +58,8 @@ export interface Filter<Request, Reply> {
   readonly rules: readonly string[]
   /** Whether it decides by those alone. */
   readonly only: boolean
+  /** Set while the limiter is being made; requests wait for it. */
+  readonly pending?: Promise<void> | undefined
 }
 
 /** The name of a filter in messages, and the options that only it has. */
