@@ -21,7 +21,7 @@ afterEach(async () => {
 })
 afterAll(() => redis.close())
 
-/** A way to a store that nobody answers on. */
+/** A way to a store that never answers. */
 const broken = (): Promise<never> => Promise.reject(new Error('connect ECONNREFUSED'))
 
 describe.each(sections)('coming from $from', ({ from, rows }) => {

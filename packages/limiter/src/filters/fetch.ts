@@ -20,10 +20,10 @@ export type { FetchServer } from './frameworks/fetch.ts'
 export type { RateLimitOptions, RequestReader } from './one-line/options.ts'
 export type { OwnLimiter } from './one-line/own-limiter.ts'
 
-/** What the server tells of the connection: the caller's address, or the second argument of a handler of Bun, Deno or Node. */
+/** What the server knows of the connection: the caller's address, or the second argument of a handler of Bun, Deno or Node. */
 export type FetchInfo = string | FetchServer | object
 
-/** The address at the other end of the connection, where the server does not tell it. */
+/** The address at the other end of the connection, where the server does not give it. */
 export interface PeerOption {
   readonly peer?: ((request: Request) => string | undefined) | undefined
 }

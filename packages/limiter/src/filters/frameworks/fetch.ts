@@ -22,7 +22,7 @@ export interface Exchange {
   readonly server: FetchServer
   /** What a refused caller gets. */
   refusal: Response | undefined
-  /** Headers for the answer, whoever gives it. */
+  /** Headers for the answer of the handler. */
   readonly headers: Map<string, HeaderLine>
   readonly watchers: Watcher[]
 }
@@ -87,7 +87,7 @@ export const fetchFramework: Framework<Request, Exchange> = {
 /** Statuses whose answers have no body; a Response with one cannot be made. */
 export const bodiless: readonly number[] = [204, 205, 304]
 
-/** The address at the other end of the connection, as the server under a handler tells it. */
+/** The address at the other end of the connection, as the server under a handler gives it. */
 export function peerOf(request: Request, server: FetchServer): string | undefined {
   if (server.incoming !== undefined) return server.incoming.socket.remoteAddress
   if (server.ip !== undefined) return server.ip

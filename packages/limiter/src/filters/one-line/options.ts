@@ -9,7 +9,7 @@ import { suggest } from '../../rules/suggest.ts'
 import { assertOptions } from '../assert-options.ts'
 import type { FilterOptions } from '../filter.ts'
 
-/** Whom to count, read from a request of the framework: `request => request.user.id`. */
+/** What a caller is counted by, read from a request of the framework: `request => request.user.id`. */
 export type RequestReader<Request> = (request: Request, call: Call) => string | number | undefined
 
 type GivenStore = NonNullable<LimiterOptions['store']>
@@ -29,7 +29,7 @@ interface LimitOptions<Request>
   readonly limit: NonNullable<CommonRuleOptions['limit']>
   /** The name of the limit in headers, logs and Redis; default `rate-limit`. */
   readonly id?: string | undefined
-  /** Whom to count, by dimensions or functions of the request; default `ip`. An empty list counts all calls together. */
+  /** What callers are counted by: dimensions, or functions of the request; default `ip`. An empty list counts all calls together. */
   readonly by?: OneOrList<string | RequestReader<Request>> | undefined
   /** What a call costs; default 1. */
   readonly cost?: CommonRuleOptions['cost'] | FilterOptions<Request>['cost']
@@ -90,12 +90,12 @@ export function sortOptions<Request>(given: RateLimitOptions<Request>, own: read
   const options = { ...filter, ...(isOfFilter && { cost }) } as FilterOptions<Request>
   assertOptions(options, 'rateLimit', own)
   const shortAnswer = { ...(status !== undefined && { status }), ...(headers !== undefined && { headers }) }
-  const whom = (Array.isArray(by) ? by : [by]) as readonly (string | RequestReader<Request>)[]
+  const readers = (Array.isArray(by) ? by : [by]) as readonly (string | RequestReader<Request>)[]
   const rule = {
     id,
-    by: whom.map(readerBy),
-    // callers that a function does not know are told apart by address, as those without an account are
-    ...(whom.some(one => typeof one === 'function') && { missing: 'address' }),
+    by: readers.map(readerBy),
+    // callers that a function does not know are distinguished by address, as those without an account are
+    ...(readers.some(one => typeof one === 'function') && { missing: 'address' }),
     ...without(rest, [...filterWords, ...limiterWords]),
     ...(cost !== undefined && !isOfFilter && { cost }),
   }
