@@ -77,7 +77,8 @@ const foreign: Readonly<Record<string, string>> = {
 export function isOneLimit(given: unknown): given is RateLimitOptions<never> {
   if (typeof given !== 'object' || given === null) return false
   const prototype: unknown = Object.getPrototypeOf(given)
-  if (prototype !== Object.prototype && prototype !== null) return false
+  // an instance of a class that has settings is fine; an application or a request is not
+  if (prototype !== Object.prototype && prototype !== null && !('limit' in given)) return false
   return !['decide', 'then', 'rules', 'config', 'rule'].some(word => word in given)
 }
 

@@ -1,3 +1,4 @@
+import { once } from '../../common/once.ts'
 import { warnOnce } from '../../common/warn-once.ts'
 import { beginLimiter } from '../../create/create-limiter.ts'
 import { engineOf } from '../../engine/engine-of.ts'
@@ -38,7 +39,7 @@ export function createOwnFilter<Request, Reply>(
 ): OwnFilter<Request, Reply> {
   const { limiter: options, filter: filterOptions } = sortOptions(given, own)
   const release = claimStore(given)
-  warnIfMany(given)
+  const forget = countAlike(given)
   const calledAt = new Error()
   const limiter = beginLimiter(options).catch((error: Error) => {
     throw explained(error, calledAt)
@@ -63,6 +64,7 @@ export function createOwnFilter<Request, Reply>(
   })
   const close = async (): Promise<void> => {
     release()
+    forget()
     const ready = await limiter.catch(() => undefined)
     await ready?.close()
   }
@@ -90,11 +92,18 @@ function claimStore({ store, id }: RateLimitOptions<never>): () => void {
   return () => void stores.delete(place)
 }
 
-function warnIfMany({ limit, by, id }: RateLimitOptions<never>): void {
+/** Counts the open filters with the same options, until the returned function is called; many are a mistake. */
+function countAlike({ limit, by, id }: RateLimitOptions<never>): () => void {
   const kind = JSON.stringify([limit, id, typeof by === 'function' ? 'function' : by])
   const count = (alike.get(kind) ?? 0) + 1
-  if (alike.size < MOST_KINDS || count > 1) alike.set(kind, count)
-  if (count >= MOST_ALIKE) warnOnce('DIANA_MADE_OFTEN', kind)
+  if (alike.size >= MOST_KINDS && count === 1) return () => {}
+  alike.set(kind, count)
+  if (count >= MOST_ALIKE) warnOnce('DIANA_MADE_OFTEN')
+  return once(() => {
+    const left = (alike.get(kind) ?? 1) - 1
+    if (left === 0) alike.delete(kind)
+    else alike.set(kind, left)
+  })
 }
 
 /** The mistakes of the rule as those of the options, with the line of the program that gave them. */
