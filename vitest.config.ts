@@ -72,7 +72,7 @@ export default defineConfig({
       { find: /^@test\/(.*)$/, replacement: `${source('test/helpers/')}$1.ts` },
       { find: /^diana-limiter$/, replacement: source('packages/limiter/src/index.ts') },
       {
-        find: /^diana-limiter\/(express|fastify|http|koa|hono|nest)$/,
+        find: /^diana-limiter\/(express|fastify|fetch|http|koa|hono|nest)$/,
         replacement: `${source('packages/limiter/src/filters/')}$1.ts`,
       },
       { find: /^diana-gateway$/, replacement: source('packages/gateway/src/gateway.ts') },

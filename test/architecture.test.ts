@@ -33,7 +33,7 @@ const packages: Readonly<Record<string, Layers>> = {
       overload: ['rules', 'dimensions'],
       metrics: ['engine', 'limiter', 'limiter-status', 'stats', 'verdict'],
       decorators: ['limiter', 'engine', 'algorithms', 'dimensions', 'rules', 'reload', 'verdict'],
-      filters: ['limiter', 'engine', 'decision', 'verdict', 'rules', 'decorators'],
+      filters: ['algorithms', 'create', 'limiter', 'engine', 'decision', 'verdict', 'rules', 'decorators'],
       testing: [
         'admin',
         'algorithms',

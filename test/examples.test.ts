@@ -43,6 +43,7 @@ const serving: Record<string, [file: string, statuses: number[]]> = {
   fastify: ['server.mjs', [200, 200, 200, 503]],
   koa: ['server.mjs', [200, 200, 200, 503]],
   hono: ['server.mjs', five],
+  fetch: ['server.mjs', [200, 200, 200, 200, 200, 429]],
   nest: ['server.ts', [200, 200, 200, 200, 200, 429]],
   gateway: ['server.mjs', five],
 }

@@ -4,6 +4,7 @@ const entries = [
   'http',
   'express',
   'fastify',
+  'fetch',
   'koa',
   'hono',
   'schema',

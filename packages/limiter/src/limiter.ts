@@ -114,6 +114,21 @@ export class Limiter {
     }
   }
 
+  /**
+   * Decides by one rule for a caller, without a request, and counts: `consume('login', 'ann')`. The rule's `match` is not asked. What
+   * the verdict offers afterwards (settle, refund, end) it offers here too.
+   */
+  async consume(rule: string, who: Who, options: Pick<CheckOptions, 'cost' | 'signal'> = {}): Promise<Verdict> {
+    this.#engine.assertOpen()
+    return this.decide(callOf(this.#engine.ruleNamed(rule), who), { ...options, rule, only: true })
+  }
+
+  /** What `consume` would answer, without counting. */
+  async get(rule: string, who: Who): Promise<Verdict> {
+    this.#engine.assertOpen()
+    return this.peek(callOf(this.#engine.ruleNamed(rule), who), { rule, only: true })
+  }
+
   /** Forgets what one rule has counted for a caller. */
   async reset(rule: string, who: Who): Promise<void> {
     const state = this.#engine.ruleNamed(rule)

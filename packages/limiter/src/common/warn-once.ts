@@ -4,6 +4,7 @@ export type WarningCode =
   | 'DIANA_TRUSTS_EVERYONE'
   | 'DIANA_MOUNTED_TWICE'
   | 'DIANA_MOUNTED_LATE'
+  | 'DIANA_MADE_OFTEN'
   | 'DIANA_FAILED'
   | 'DIANA_NO_SUCH_RULE'
   | 'DIANA_ASYNC_FUNCTION'
@@ -34,6 +35,9 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
     'mount each filter once',
   DIANA_MOUNTED_LATE:
     'a filter met a call that was answered already, which is not judged any more: mount the filter before the handlers',
+  DIANA_MADE_OFTEN:
+    'rateLimit was called many times with the same options, and each call counts by itself: call it once when the application ' +
+    'starts, not for each request, and mount what it returns',
   DIANA_FAILED: 'Diana failed to judge a call, so it passed without being counted',
   DIANA_NO_SUCH_RULE:
     'a filter names a rule that is not there, so it limits nothing: add the rule, or correct the name',

@@ -5,12 +5,24 @@ import type { LimiterOptions } from './limiter-options.ts'
 
 export type { LimiterOptions } from './limiter-options.ts'
 
+/** Long enough to join a store that answers, so that the first calls are counted there. */
+const BRIEF_WAIT_MS = 250
+
 /** Makes a limiter from a rule file or from rules in code; throws a DianaError that lists every mistake in them. */
 export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
   assertOptionsGiven(options)
   // a program that imports the package and creates no limiter loads neither the engine nor zod
   const { startLimiter } = await import('./start-limiter.ts')
   return startLimiter(options)
+}
+
+/**
+ * As `createLimiter`, without the wait for a store that does not answer at once: until it does, this process counts by itself.
+ */
+export async function beginLimiter(options: LimiterOptions): Promise<Limiter> {
+  assertOptionsGiven(options)
+  const { startLimiter } = await import('./start-limiter.ts')
+  return startLimiter(options, { storeWaitMs: BRIEF_WAIT_MS })
 }
 
 function assertOptionsGiven(options: unknown): void {

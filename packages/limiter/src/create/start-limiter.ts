@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { setTimeout as pause } from 'node:timers/promises'
 import { GivenFunctions } from '../dimensions/reading/given-functions.ts'
 import { storeInput } from '../distributed/given-store.ts'
 import type { OpenedStore } from '../distributed/open-store.ts'
@@ -18,7 +19,10 @@ import type { LimiterOptions } from './limiter-options.ts'
 const COUNTING_START_MS = 2000
 
 /** Starts a limiter by options that make sense. YAML, Redis and the counting process are loaded only if the options need them. */
-export async function startLimiter(options: LimiterOptions): Promise<Limiter> {
+export async function startLimiter(
+  options: LimiterOptions,
+  { storeWaitMs }: { readonly storeWaitMs?: number } = {},
+): Promise<Limiter> {
   const { config, clock, maxKeys, algorithms, dimensions, sources, sections, counting, isObserver, ...rest } = options
   assertSense(options, rest)
   const text = config === undefined ? undefined : await readRules(config)
@@ -48,7 +52,8 @@ export async function startLimiter(options: LimiterOptions): Promise<Limiter> {
       maxKeys,
     })
     await machine?.waitUntilConnected(COUNTING_START_MS)
-    await engine.start()
+    const started = engine.start()
+    await (storeWaitMs === undefined ? started : Promise.race([started, pause(storeWaitMs, undefined, { ref: false })]))
     connection?.adviseOnMemory?.()
     return new Limiter(engine)
   } catch (error) {

@@ -22,6 +22,8 @@ import { LiveRules, type LiveRulesOptions } from '../reload/live-rules.ts'
 import type { SourceStatus } from '../reload/source-state.ts'
 import { type CompiledDocument, compileDocument } from '../rules/compile.ts'
 import type { Rule, RuleDocument } from '../rules/rule.ts'
+import { show } from '../rules/show.ts'
+import { suggest } from '../rules/suggest.ts'
 import { type Counters, createCounters } from '../stats/counters.ts'
 import { Observers } from '../stats/observers.ts'
 import type { Stats } from '../stats/stats.ts'
@@ -139,7 +141,12 @@ export class Engine {
   ruleNamed(id: string): RuleState {
     const state = this.decider.rules.find(candidate => candidate.rule.id === id)
     if (state) return state
-    throw new DianaError('BAD_CALL', `there is no rule "${id}", or it is off`)
+    const meant = suggest(
+      id,
+      this.decider.rules.map(({ rule }) => rule.id),
+    )
+    const hint = meant === undefined ? '' : `; did you mean "${meant}"?`
+    throw new DianaError('BAD_CALL', `there is no rule ${show(id)}, or it is off${hint}`)
   }
 
   /** Follows a section of the rule file: it changes together with the rules, or neither does. */

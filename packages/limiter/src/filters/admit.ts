@@ -27,6 +27,7 @@ export function admit<Request, Reply>(
   request: Request,
   reply: Reply,
 ): boolean | Promise<boolean> {
+  if (filter.pending !== undefined) return admitLater(filter, filter.pending, request, reply)
   const { framework, options } = filter
   if (options.skip !== undefined && isSkipped(filter, options.skip, request)) return true
   const decided = placeFor(framework.identity(request))
@@ -36,6 +37,22 @@ export function admit<Request, Reply>(
   const run = new FilterRun(filter, request, reply, filter.only)
   decided[runs] = run
   return run.decide()
+}
+
+/** The same once there is a limiter; without one the request passes, and the error is reported. */
+async function admitLater<Request, Reply>(
+  filter: Filter<Request, Reply>,
+  pending: Promise<void>,
+  request: Request,
+  reply: Reply,
+): Promise<boolean> {
+  try {
+    await pending
+  } catch (error) {
+    report(error, request, filter.options, filter.framework)
+    return true
+  }
+  return admit(filter, request, reply)
 }
 
 /** The same for a request that other filters have decided before: what matches is counted once. */

@@ -5,9 +5,13 @@ import { createFilter, createRouteFilter, type Filter, type FilterOptions, type 
 import type { Framework } from './frameworks/framework.ts'
 import { node } from './frameworks/node.ts'
 import { spelledPath } from './frameworks/spelled-path.ts'
+import { isOneLimit, type RateLimitOptions } from './one-line/options.ts'
+import { createOwnFilter, type OwnLimiter, withOwnLimiter } from './one-line/own-limiter.ts'
 
 export { verdictOf } from './admit.ts'
 export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
+export type { RateLimitOptions, RequestReader } from './one-line/options.ts'
+export type { OwnLimiter } from './one-line/own-limiter.ts'
 
 /** Limits every request to an Express application: `app.use(diana(limiter))`, before anything else. */
 export function diana(limiter: Limiter, options: FilterOptions<Request> = {}): RequestHandler {
@@ -15,8 +19,18 @@ export function diana(limiter: Limiter, options: FilterOptions<Request> = {}): R
 }
 
 /** Limits the requests to one route by rules of its own: `app.post('/login', rateLimit(limiter, { rule: 'login' }), …)`. */
-export function rateLimit(limiter: Limiter, options: RouteOptions<Request>): RequestHandler {
-  return middleware(createRouteFilter(limiter, expressFramework, options))
+export function rateLimit(limiter: Limiter, options: RouteOptions<Request>): RequestHandler
+/** Limits requests without a limiter or a rule file: `app.use(rateLimit({ limit: '100/m' }))`. */
+export function rateLimit(options: RateLimitOptions<Request>): RequestHandler & OwnLimiter
+export function rateLimit(
+  given: Limiter | RateLimitOptions<Request>,
+  options?: RouteOptions<Request>,
+): RequestHandler | (RequestHandler & OwnLimiter) {
+  if (options === undefined && isOneLimit(given)) {
+    const own = createOwnFilter(given, expressFramework)
+    return withOwnLimiter(middleware(own.filter), own)
+  }
+  return middleware(createRouteFilter(given as Limiter, expressFramework, options as RouteOptions<Request>))
 }
 
 function middleware(filter: Filter<Request, Response>): RequestHandler {

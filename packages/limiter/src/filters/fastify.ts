@@ -1,12 +1,25 @@
-import type { FastifyPluginCallback, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
+import type {
+  FastifyInstance,
+  FastifyPluginCallback,
+  FastifyReply,
+  FastifyRequest,
+  onRequestHookHandler,
+} from 'fastify'
 import { assertLimiter } from '../common/assert-limiter.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Verdict } from '../verdict.ts'
 import { admit, verdictOf as verdictOfRaw } from './admit.ts'
 import { createFilter, createRouteFilter, type Filter, type FilterOptions, type RouteOptions } from './filter.ts'
 import { fastifyFramework } from './frameworks/fastify.ts'
+import { isOneLimit, type RateLimitOptions } from './one-line/options.ts'
+import { createOwnFilter, type OwnLimiter, withOwnLimiter } from './one-line/own-limiter.ts'
 
 export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
+export type { RateLimitOptions, RequestReader } from './one-line/options.ts'
+export type { OwnLimiter } from './one-line/own-limiter.ts'
+
+/** A plugin for the whole application, or a hook of one route: `app.register(…)`, `{ onRequest: … }`. */
+export type PluginOrHook = FastifyPluginCallback & onRequestHookHandler
 
 /** Decides every request to a Fastify application, before anything else: `app.register(diana(limiter))`. */
 export function diana(limiter: Limiter, options: FilterOptions<FastifyRequest> = {}): FastifyPluginCallback {
@@ -17,7 +30,11 @@ export function diana(limiter: Limiter, options: FilterOptions<FastifyRequest> =
     app.addHook('onRequest', onRequest)
     done()
   }
-  // the hook belongs to the application, not to an encapsulated scope, as with the fastify-plugin package
+  return ofApplication(plugin)
+}
+
+/** The hooks of the plugin belong to the application, not to an encapsulated scope, as with the fastify-plugin package. */
+function ofApplication<Plugin extends object>(plugin: Plugin): Plugin {
   return Object.assign(plugin, {
     [Symbol.for('skip-override')]: true,
     [Symbol.for('fastify.display-name')]: 'diana',
@@ -25,8 +42,32 @@ export function diana(limiter: Limiter, options: FilterOptions<FastifyRequest> =
 }
 
 /** Decides the requests to one route by its own rules, as a hook of any kind: `{ onRequest: rateLimit(limiter, { rule }) }`. */
-export function rateLimit(limiter: Limiter, options: RouteOptions<FastifyRequest>): onRequestHookHandler {
-  return hook(createRouteFilter(limiter, fastifyFramework, options))
+export function rateLimit(limiter: Limiter, options: RouteOptions<FastifyRequest>): onRequestHookHandler
+/**
+ * Limits requests without a limiter or a rule file: `app.register(rateLimit({ limit: '100/m' }))` for all routes, which is closed
+ * with the application, or `{ onRequest: rateLimit({ limit: '5/m' }) }` for one.
+ */
+export function rateLimit(options: RateLimitOptions<FastifyRequest>): PluginOrHook & OwnLimiter
+export function rateLimit(
+  given: Limiter | RateLimitOptions<FastifyRequest>,
+  options?: RouteOptions<FastifyRequest>,
+): onRequestHookHandler | (PluginOrHook & OwnLimiter) {
+  if (options !== undefined || !isOneLimit(given)) {
+    return hook(createRouteFilter(given as Limiter, fastifyFramework, options as RouteOptions<FastifyRequest>))
+  }
+  const own = createOwnFilter(given, fastifyFramework)
+  const onRequest = hook(own.filter)
+  const pluginOrHook = function (this: FastifyInstance, target: FastifyInstance | FastifyRequest, ...rest: unknown[]) {
+    const [reply, done] = rest as [FastifyReply, () => void]
+    if (!isApplication(target)) return onRequest.call(this, target as FastifyRequest, reply, done)
+    const app = target as FastifyInstance
+    app.addHook('onRequest', onRequest)
+    app.addHook('onClose', () => own.close())
+    done()
+  }
+  // Fastify passes `done` only to functions with three parameters
+  Object.defineProperty(pluginOrHook, 'length', { value: 3 })
+  return withOwnLimiter(ofApplication(pluginOrHook as unknown as PluginOrHook), own)
 }
 
 /** The verdict of a request; of several filters, the last one. */

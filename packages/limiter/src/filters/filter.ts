@@ -58,6 +58,8 @@ export interface Filter<Request, Reply> {
   readonly rules: readonly string[]
   /** Whether it decides by those alone. */
   readonly only: boolean
+  /** Set while the limiter is being made; requests wait for it. */
+  readonly pending?: Promise<void> | undefined
 }
 
 /** The name of a filter in messages, and the options that only it has. */
@@ -75,7 +77,7 @@ export function createFilter<Request, Reply>(
 ): Filter<Request, Reply> {
   assertLimiter(limiter, name)
   assertOptions(options, name, own)
-  return { limiter, trust: engineOf(limiter), framework, options, rules: [], only: false }
+  return { limiter, trust: engineOf(limiter), framework, options, rules: [], only: false, pending: undefined }
 }
 
 /** A filter by the rules that a route names. Rules given by options are added to the limiter. */
@@ -95,6 +97,7 @@ export function createRouteFilter<Request, Reply>(
     options,
     rules: rules.map(rule => known(limiter, rule)),
     only: true,
+    pending: undefined,
   }
 }
 

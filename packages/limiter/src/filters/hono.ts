@@ -5,8 +5,12 @@ import { admit, verdictOf as verdictOfRaw } from './admit.ts'
 import { createFilter, createRouteFilter, type Filter, type FilterOptions, type RouteOptions } from './filter.ts'
 import type { Framework } from './frameworks/framework.ts'
 import { honoFramework, isFollowed, outlive } from './frameworks/hono.ts'
+import { isOneLimit, type RateLimitOptions } from './one-line/options.ts'
+import { createOwnFilter, type OwnLimiter, withOwnLimiter } from './one-line/own-limiter.ts'
 
 export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
+export type { RateLimitOptions, RequestReader } from './one-line/options.ts'
+export type { OwnLimiter } from './one-line/own-limiter.ts'
 
 /** The address at the other end of the connection, where Hono runs on something else than Node, Bun or Deno. */
 export interface PeerOption {
@@ -19,8 +23,19 @@ export function diana(limiter: Limiter, options: FilterOptions<Context> & PeerOp
 }
 
 /** Decides the requests to one route by its own rules: `app.post('/login', rateLimit(limiter, { rule: 'login' }), …)`. */
-export function rateLimit(limiter: Limiter, options: RouteOptions<Context> & PeerOption): MiddlewareHandler {
-  return middleware(createRouteFilter(limiter, frameworkFor(options), options, { own: ['peer'] }))
+export function rateLimit(limiter: Limiter, options: RouteOptions<Context> & PeerOption): MiddlewareHandler
+/** Limits requests without a limiter or a rule file: `app.use(rateLimit({ limit: '100/m' }))`. */
+export function rateLimit(options: RateLimitOptions<Context> & PeerOption): MiddlewareHandler & OwnLimiter
+export function rateLimit(
+  given: Limiter | (RateLimitOptions<Context> & PeerOption),
+  options?: RouteOptions<Context> & PeerOption,
+): MiddlewareHandler | (MiddlewareHandler & OwnLimiter) {
+  if (options === undefined && isOneLimit(given)) {
+    const own = createOwnFilter(given as RateLimitOptions<Context>, frameworkFor(given), ['peer'])
+    return withOwnLimiter(middleware(own.filter), own)
+  }
+  const route = options as RouteOptions<Context> & PeerOption
+  return middleware(createRouteFilter(given as Limiter, frameworkFor(route), route, { own: ['peer'] }))
 }
 
 /** The verdict of a request; of several filters, the last one. */

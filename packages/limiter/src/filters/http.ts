@@ -14,10 +14,15 @@ import {
 import { httpFramework, tunnelFramework } from './frameworks/http.ts'
 import { settleTarget } from './frameworks/http-target.ts'
 import type { NodeRequest, NodeResponse } from './frameworks/node.ts'
+import { spelledPath } from './frameworks/spelled-path.ts'
+import { isOneLimit, type RateLimitOptions } from './one-line/options.ts'
+import { createOwnFilter, type OwnLimiter, withOwnLimiter } from './one-line/own-limiter.ts'
 
 export { verdictOf } from './admit.ts'
 
 export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
+export type { RateLimitOptions, RequestReader } from './one-line/options.ts'
+export type { OwnLimiter } from './one-line/own-limiter.ts'
 
 type Listener<Request, Response> = (request: Request, response: Response) => unknown
 
@@ -53,9 +58,52 @@ export function rateLimit<Request extends NodeRequest, Response extends NodeResp
   limiter: Limiter,
   listener: Listener<Request, Response>,
   options: RouteOptions<NodeRequest>,
-): (request: Request, response: Response) => void {
+): (request: Request, response: Response) => void
+/** Limits requests without a limiter or a rule file: `createServer(rateLimit({ limit: '100/m' }, listener))`. */
+export function rateLimit<Request extends NodeRequest, Response extends NodeResponse>(
+  options: RateLimitOptions<NodeRequest>,
+  listener: Listener<Request, Response>,
+): ((request: Request, response: Response) => void) & OwnLimiter
+/** The same as a middleware `(request, response, next)`, for servers such as Connect and Polka. */
+export function rateLimit(options: RateLimitOptions<NodeRequest>): NodeMiddleware & OwnLimiter
+export function rateLimit(
+  given: Limiter | RateLimitOptions<NodeRequest>,
+  listener?: Listener<NodeRequest, NodeResponse>,
+  options?: RouteOptions<NodeRequest>,
+): ((request: NodeRequest, response: NodeResponse) => void) | NodeMiddleware {
+  if (options === undefined && isOneLimit(given)) {
+    if (listener === undefined) return ownMiddleware(given)
+    assertListener('rateLimit', listener)
+    const own = createOwnFilter(given, httpFramework)
+    return withOwnLimiter(wrap(own.filter, listener), own)
+  }
   assertListener('rateLimit', listener)
-  return wrap(createRouteFilter(limiter, httpFramework, options), listener)
+  return wrap(createRouteFilter(given as Limiter, httpFramework, options as RouteOptions<NodeRequest>), listener!)
+}
+
+/** A middleware as Connect has them. */
+export type NodeMiddleware = (request: NodeRequest, response: NodeResponse, next: (error?: unknown) => void) => void
+
+/** Routers cut what they are mounted on from `url`. */
+const targetOf = (request: NodeRequest): string => {
+  const { originalUrl } = request as NodeRequest & { readonly originalUrl?: unknown }
+  return typeof originalUrl === 'string' ? originalUrl : httpFramework.target(request)
+}
+
+const middlewareFramework: typeof httpFramework = {
+  ...httpFramework,
+  target: targetOf,
+  path: request => spelledPath(targetOf(request)),
+}
+
+function ownMiddleware(given: RateLimitOptions<NodeRequest>): NodeMiddleware & OwnLimiter {
+  const own = createOwnFilter(given, middlewareFramework)
+  const middleware: NodeMiddleware = (request, response, next) => {
+    const passes = admit(own.filter, request, response)
+    if (passes === true) next()
+    else if (passes !== false) passes.then(passed => passed && next(), next)
+  }
+  return withOwnLimiter(middleware, own)
 }
 
 const guarding: Mount = { name: 'guard' }

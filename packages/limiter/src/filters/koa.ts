@@ -7,8 +7,12 @@ import { createFilter, createRouteFilter, type Filter, type FilterOptions, type 
 import type { Framework } from './frameworks/framework.ts'
 import { node } from './frameworks/node.ts'
 import { spelledPath } from './frameworks/spelled-path.ts'
+import { isOneLimit, type RateLimitOptions } from './one-line/options.ts'
+import { createOwnFilter, type OwnLimiter, withOwnLimiter } from './one-line/own-limiter.ts'
 
 export type { FilterOptions, RouteOptions, RouteRule } from './filter.ts'
+export type { RateLimitOptions, RequestReader } from './one-line/options.ts'
+export type { OwnLimiter } from './one-line/own-limiter.ts'
 
 const koa: Framework<Context, Context> = {
   identity: context => context.req,
@@ -44,8 +48,18 @@ export function diana(limiter: Limiter, options: FilterOptions<Context> = {}): M
 }
 
 /** Decides the requests to one route by its own rules: `router.post('/login', rateLimit(limiter, { rule: 'login' }), …)`. */
-export function rateLimit(limiter: Limiter, options: RouteOptions<Context>): Middleware {
-  return middleware(createRouteFilter(limiter, koa, options))
+export function rateLimit(limiter: Limiter, options: RouteOptions<Context>): Middleware
+/** Limits requests without a limiter or a rule file: `app.use(rateLimit({ limit: '100/m' }))`. */
+export function rateLimit(options: RateLimitOptions<Context>): Middleware & OwnLimiter
+export function rateLimit(
+  given: Limiter | RateLimitOptions<Context>,
+  options?: RouteOptions<Context>,
+): Middleware | (Middleware & OwnLimiter) {
+  if (options === undefined && isOneLimit(given)) {
+    const own = createOwnFilter(given, koa)
+    return withOwnLimiter(middleware(own.filter), own)
+  }
+  return middleware(createRouteFilter(given as Limiter, koa, options as RouteOptions<Context>))
 }
 
 /** The verdict of a request; of several filters, the last one. */

@@ -1,17 +1,20 @@
 import type { DynamicModule, FactoryProvider, ModuleMetadata, Provider, Type } from '@nestjs/common'
 import type { ModulesContainer } from '@nestjs/core'
 import { assertLimiter } from '../common/assert-limiter.ts'
+import { beginLimiter } from '../create/create-limiter.ts'
 import { DianaError } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import type { FilterOptions } from './filter.ts'
 import type { NestRequest } from './frameworks/nest.ts'
 import { DianaGuard } from './frameworks/nest-guard.ts'
+import { isOneLimit, type RateLimitOptions, sortOptions } from './one-line/options.ts'
 
 export type { CustomAnswer } from './answers/custom-answer.ts'
 export type { FilterOptions } from './filter.ts'
 export type { NestRequest } from './frameworks/nest.ts'
 export { DianaGuard } from './frameworks/nest-guard.ts'
 export { SkipRateLimit } from './frameworks/nest-skip.ts'
+export type { RateLimitOptions, RequestReader } from './one-line/options.ts'
 
 /** The token that injects the limiter: `constructor(@Inject(DIANA_LIMITER) limiter: Limiter)`. */
 export const DIANA_LIMITER: unique symbol = Symbol('DIANA_LIMITER')
@@ -34,11 +37,18 @@ export class DianaModule {
     throw new DianaError('BAD_CALL', `DianaModule was imported without a limiter: ${remedy}`)
   }
 
+  /** One limit for all controllers, without a limiter or a rule file: `DianaModule.forRoot({ limit: '100/m' })`. */
+  static forRoot(options: RateLimitOptions<NestRequest>): Promise<DynamicModule>
+  static forRoot(limiter: Limiter | Promise<Limiter>, options?: FilterOptions<NestRequest>): Promise<DynamicModule>
   static async forRoot(
-    limiter: Limiter | Promise<Limiter>,
+    given: Limiter | Promise<Limiter> | RateLimitOptions<NestRequest>,
     options: FilterOptions<NestRequest> = {},
   ): Promise<DynamicModule> {
-    const ready = await limiter
+    if (isOneLimit(given)) {
+      const { limiter: limiterOptions, filter } = sortOptions(given as RateLimitOptions<NestRequest>, [])
+      return await DianaModule.forRoot(beginLimiter(limiterOptions), filter)
+    }
+    const ready = await (given as Limiter | Promise<Limiter>)
     assertLimiter(ready, 'DianaModule.forRoot')
     return await dynamicModule({ provide: DIANA_LIMITER, useValue: ready }, options)
   }

@@ -133,3 +133,12 @@ test('a failure causes one warning if no error handler is set', async () => {
   expect(await call(app)).toEqual([undefined, undefined])
   expect(warnings).toEqual(['DIANA_FAILED'])
 })
+
+test('rateLimit({ limit }) in a handler is reported once; filters that were closed do not count', async () => {
+  const create = () => filters.rateLimit({ limit: '5/h' })
+  for (let time = 0; time < 60; time++) await create().close()
+  expect(warnings).toEqual([])
+  const open = Array.from({ length: 60 }, create)
+  expect(warnings).toEqual(['DIANA_MADE_OFTEN'])
+  await Promise.all(open.map(one => one.close()))
+})

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { createLimiter } from '../create/create-limiter.ts'
 import { Limiter } from '../limiter.ts'
+import type { Verdict } from '../verdict.ts'
 
 const closing: Limiter[] = []
 afterEach(async () => {
@@ -18,12 +19,25 @@ async function create(by: string | string[] = 'account'): Promise<Limiter> {
 
 const call = { method: 'GET', path: '/', attributes: { account: 'ann' }, ip: '203.0.113.9' }
 
-it('a limiter has the 14 members that the docs list', async () => {
+it('a limiter has the 16 members that the docs list', async () => {
   const limiter = await create()
   const members = Object.getOwnPropertyNames(Limiter.prototype).filter(name => name !== 'constructor')
   expect([...members, ...Object.keys(limiter)].sort()).toEqual([
-    ...['addRule', 'block', 'blocks', 'check', 'close', 'decide', 'events', 'explain', 'peek', 'removeRule', 'reset'],
-    ...['rules', 'status', 'unblock'],
+    ...[
+      'addRule',
+      'block',
+      'blocks',
+      'check',
+      'close',
+      'consume',
+      'decide',
+      'events',
+      'explain',
+      'get',
+      'peek',
+      'removeRule',
+    ],
+    ...['reset', 'rules', 'status', 'unblock'],
   ])
 })
 
@@ -74,5 +88,84 @@ describe('a caller of one rule, by a call or by a plain key', () => {
     expect((await limiter.peek(blocked!, { rule: 'login' })).reason).toBe('blocked')
     await limiter.unblock('login', blocked!)
     expect((await limiter.peek(blocked!, { rule: 'login' })).decisions[0]!.remaining).toBe(2)
+  })
+})
+
+describe('consume, get and reset by plain keys', () => {
+  const left = ({ decisions }: Verdict) => decisions[0]!.remaining
+
+  it('consume counts by one rule as a call would, get looks, and reset forgets', async () => {
+    const limiter = await create()
+    expect(left(await limiter.get('login', 'ann'))).toBe(2)
+    expect(left(await limiter.consume('login', 'ann'))).toBe(1)
+    expect(left(await limiter.get('login', 'ann'))).toBe(1)
+    expect((await limiter.consume('login', 'ann', { cost: 2 })).allowed).toBe(false)
+    expect((await limiter.check(call)).allowed).toBe(true)
+    expect(await limiter.consume('login', 'ann')).toMatchObject({ allowed: false, rule: 'login', reason: 'limit' })
+    expect(left(await limiter.get('login', 'bob'))).toBe(2)
+    await limiter.reset('login', 'ann')
+    expect(left(await limiter.get('login', 'ann'))).toBe(2)
+  })
+
+  it('a verdict of consume can be refunded and settled', async () => {
+    const limiter = await create()
+    const verdict = await limiter.consume('login', 'ann', { cost: 2 })
+    verdict.settle(1)
+    expect(left(await limiter.get('login', 'ann'))).toBe(1)
+    await verdict.refund()
+    expect(left(await limiter.get('login', 'ann'))).toBe(2)
+  })
+
+  it.each([
+    ['a list', ['ann', '203.0.113.9']],
+    ['a record in any order', { ip: '203.0.113.9', account: 'ann' }],
+    ['a record with another spelling of an address', { account: 'ann', ip: '::ffff:203.0.113.9' }],
+    ['a call', call],
+  ])('%s is the key of a rule by several dimensions', async (_name, who) => {
+    const limiter = await create(['account', 'ip'])
+    await limiter.check(call)
+    expect(left(await limiter.consume('login', who))).toBe(0)
+    await limiter.reset('login', who)
+    expect((await limiter.check(call)).decisions[0]!.remaining).toBe(1)
+  })
+
+  it('a rule that counts all calls together has the key []', async () => {
+    const limiter = await create([])
+    await limiter.check(call)
+    expect(left(await limiter.consume('login', []))).toBe(0)
+  })
+
+  it('numbers are keys, and the match of the rule is not asked', async () => {
+    const limiter = await createLimiter({
+      rules: [{ id: 'jobs', by: 'account', match: 'none', limit: '1/h', algorithm: 'fixed-window' }],
+      clock: () => Date.UTC(2026, 0, 1),
+    })
+    closing.push(limiter)
+    expect((await limiter.consume('jobs', 7)).allowed).toBe(true)
+    expect((await limiter.consume('jobs', '7')).allowed).toBe(false)
+  })
+
+  it.each([
+    ['account', 'logn', 'ann', 'there is no rule "logn", or it is off; did you mean "login"?'],
+    ['account', 'login', '', 'rule "login" counts by account: give a text or a number for each'],
+    ['account', 'login', ['ann', 'b'], "as in { 'account': … }"],
+    [['account', 'ip'], 'login', { account: 'ann' }, 'rule "login" counts by account and ip'],
+    [['account', 'ip'], 'login', { acount: 'ann', ip: '::1' }, 'does not count by acount; did you mean account?'],
+    ['account', 'login', { account: {} }, 'give a text or a number for each'],
+    ['account', 'login', null, 'give a text or a number for each'],
+    ['account', 'login', Number.NaN, 'give a text or a number for each'],
+  ])('by %j, consume(%j, %j) is an error that names the remedy', async (by, rule, who, message) => {
+    const limiter = await create(by)
+    for (const ask of ['consume', 'get', 'reset'] as const) {
+      await expect(limiter[ask](rule, who as never)).rejects.toThrow(message)
+    }
+  })
+
+  it('a cost that is none, and a limiter that was closed, are errors', async () => {
+    const limiter = await create()
+    await expect(limiter.consume('login', 'ann', { cost: -1 })).rejects.toThrow('cost must be a whole number')
+    await limiter.close()
+    await expect(limiter.consume('login', 'ann')).rejects.toMatchObject({ code: 'CLOSED' })
+    await expect(limiter.get('login', 'ann')).rejects.toMatchObject({ code: 'CLOSED' })
   })
 })

@@ -1,30 +1,17 @@
 import type { Context } from 'hono'
-import type { Call } from '../../call.ts'
 import { clientCertificateOf } from '../../http/client-certificate.ts'
+import { bodiless, type FetchServer, headersOf, peerOf, reportingItsEnd } from './fetch.ts'
 import type { Framework, Watcher } from './framework.ts'
-import { type NodeRequest, type NodeResponse, node } from './node.ts'
+import { node } from './node.ts'
 import { spelledPath } from './spelled-path.ts'
-
-/** How the servers under Hono describe a connection: those of Node, Bun and Deno. */
-interface Server {
-  readonly incoming?: NodeRequest
-  readonly outgoing?: NodeResponse
-  readonly requestIP?: (request: Request) => { readonly address: string } | null
-  readonly remoteAddr?: { readonly hostname?: string }
-  readonly server?: Server
-}
 
 /** Hono 4, on any server that speaks fetch. */
 export const honoFramework: Framework<Context, Context> = {
   identity: context => serverOf(context).incoming ?? context.req.raw,
   method: context => context.req.method,
-  headers: context => serverOf(context).incoming?.headers ?? recordOf(context.req.raw),
+  headers: context => serverOf(context).incoming?.headers ?? headersOf(context.req.raw),
   target: context => serverOf(context).incoming?.url ?? context.req.url,
-  peer: context => {
-    const server = serverOf(context)
-    if (server.incoming !== undefined) return server.incoming.socket.remoteAddress
-    return server.requestIP?.(context.req.raw)?.address ?? server.remoteAddr?.hostname
-  },
+  peer: context => peerOf(context.req.raw, serverOf(context)),
   clientCertificate: context => clientCertificateOf(serverOf(context).incoming?.socket),
   path: context => spelledPath(context.req.path),
   // all that will serve the request is known from the start, and what answers it comes last
@@ -59,11 +46,7 @@ export const honoFramework: Framework<Context, Context> = {
   reportError: node.reportError,
 }
 
-/** Statuses whose answers have no body; a Response with one cannot be made. */
-const bodiless: readonly number[] = [204, 205, 304]
-
 const followed = new WeakMap<Context, Watcher>()
-const records = new WeakMap<Request, Call['headers'] & object>()
 
 /** Whether a watcher waits for the end of the response, and the server does not report it. */
 export function isFollowed(context: Context): boolean {
@@ -88,42 +71,10 @@ export async function outlive(context: Context, answered: Promise<void>): Promis
   }
   // Hono would keep the headers of the old response besides
   context.res = undefined
-  context.res = new Response(tellingOfItsEnd(response.body, status, watcher), response)
+  context.res = new Response(reportingItsEnd(response.body, status, watcher), response)
 }
 
-function tellingOfItsEnd(body: ReadableStream<Uint8Array>, status: number, watcher: Watcher): ReadableStream {
-  const reader = body.getReader()
-  return new ReadableStream({
-    async pull(controller) {
-      try {
-        const { done, value } = await reader.read()
-        if (!done) {
-          controller.enqueue(value)
-          return
-        }
-        controller.close()
-        watcher.ended(status)
-      } catch (error) {
-        watcher.ended(undefined)
-        controller.error(error)
-      }
-    },
-    cancel(reason) {
-      watcher.ended(undefined)
-      return reader.cancel(reason)
-    },
-  })
-}
-
-function serverOf({ env }: Context): Server {
-  const server = env as Server | undefined
+function serverOf({ env }: Context): FetchServer {
+  const server = env as FetchServer | undefined
   return server?.server ?? server ?? {}
-}
-
-function recordOf(request: Request): Call['headers'] & object {
-  const known = records.get(request)
-  if (known !== undefined) return known
-  const record = Object.fromEntries(request.headers)
-  records.set(request, record)
-  return record
 }

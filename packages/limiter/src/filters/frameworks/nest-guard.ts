@@ -71,6 +71,7 @@ export class DianaGuard implements CanActivate {
         options: this.#options,
         rules,
         only: false,
+        pending: undefined,
       }
       ofController.set(handler, filter)
     }

@@ -14,6 +14,7 @@ import type { FilterService } from '../../testing/filters/service.ts'
 import { type FilterSuiteOptions, login, type ServerUnderTest } from '../../testing/filters/suite.ts'
 import { diana as expressFilter, rateLimit as expressRoute } from '../express.ts'
 import { diana as fastifyFilter, rateLimit as fastifyRoute } from '../fastify.ts'
+import { diana as fetchFilter, rateLimit as fetchRoute } from '../fetch.ts'
 import { diana as honoFilter, rateLimit as honoRoute } from '../hono.ts'
 import { guard, diana as httpFilter, rateLimit as httpRoute } from '../http.ts'
 import { diana as koaFilter, rateLimit as koaRoute } from '../koa.ts'
@@ -67,6 +68,12 @@ const starts: Readonly<Record<string, FilterSuiteOptions>> = {
       return listen(createServer(getRequestListener(serveOnHono(app, limiter, service).fetch)))
     },
   },
+  'fetch on Node': {
+    start: (limiter, service) => {
+      const handle = fetchFilter(limiter).wrap(serveOnFetch(limiter, service))
+      return listen(createServer(getRequestListener(handle as never)))
+    },
+  },
   // guards meet what a controller serves, and nothing else
   'Nest 11': { start: startNest, seesUnknownPaths: false },
 }
@@ -116,6 +123,25 @@ function serveOnKoa(limiter: Limiter, service: FilterService): Koa.Middleware {
     else if (path === '/broken') service.broken()
     else if (path === '/echo') context.body = context.req
     else if (path.startsWith('/users/')) context.body = service.user(path.slice(7))
+  }
+}
+
+function serveOnFetch(limiter: Limiter, service: FilterService): (request: Request, info: object) => Promise<Response> {
+  const route = fetchRoute(limiter, { rule: login })
+  const stream = () => ReadableStream.from(service.stream()).pipeThrough(new TextEncoderStream())
+  return async (request, info) => {
+    const { pathname } = new URL(request.url)
+    const method = request.method === 'HEAD' ? 'GET' : request.method
+    if (method !== (pathname === '/echo' ? 'POST' : 'GET')) return new Response(null, { status: 404 })
+    if (pathname === '/hello') return new Response(service.hello())
+    if (pathname === '/login')
+      return await route.wrap((_request, _info: object) => new Response(service.login()))(request, info)
+    if (pathname === '/slow') return new Response(await service.slow())
+    if (pathname === '/stream') return new Response(stream())
+    if (pathname === '/broken') return await Promise.resolve(service.broken())
+    if (pathname === '/echo') return new Response(request.body)
+    if (pathname.startsWith('/users/')) return new Response(service.user(pathname.slice(7)))
+    return new Response(null, { status: 404 })
   }
 }
 

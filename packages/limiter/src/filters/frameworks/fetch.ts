@@ -1,0 +1,133 @@
+import type { Call } from '../../call.ts'
+import { clientCertificateOf } from '../../http/client-certificate.ts'
+import type { HeaderLine } from '../answers/headers.ts'
+import type { Framework, Watcher } from './framework.ts'
+import { type NodeRequest, type NodeResponse, node } from './node.ts'
+import { spelledPath } from './spelled-path.ts'
+
+/** How servers describe a connection: those of Node, Bun, Deno and SvelteKit. */
+export interface FetchServer {
+  readonly incoming?: NodeRequest
+  readonly outgoing?: NodeResponse
+  readonly requestIP?: (request: Request) => { readonly address: string } | null
+  readonly remoteAddr?: { readonly hostname?: string }
+  readonly getClientAddress?: () => string
+  /** The address at the other end of the connection. */
+  readonly ip?: string | undefined
+  readonly server?: FetchServer | undefined
+}
+
+/** A request, and what is known of its answer. */
+export interface Exchange {
+  readonly server: FetchServer
+  /** What a refused caller gets. */
+  refusal: Response | undefined
+  /** Headers for the answer of the handler. */
+  readonly headers: Map<string, HeaderLine>
+  readonly watchers: Watcher[]
+}
+
+const exchanges = new WeakMap<Request, Exchange>()
+const records = new WeakMap<Request, Call['headers'] & object>()
+
+/** The exchange of a request, which begins when the first filter sees it. */
+export function beginExchange(request: Request, server: FetchServer): Exchange {
+  const known = exchanges.get(request)
+  if (known !== undefined) return known
+  const exchange: Exchange = { server, refusal: undefined, headers: new Map(), watchers: [] }
+  exchanges.set(request, exchange)
+  return exchange
+}
+
+/** The exchange of a request that a filter has seen. */
+export function exchangeOf(request: Request): Exchange | undefined {
+  return exchanges.get(request)
+}
+
+/** What speaks `Request` and `Response`, on any server. */
+export const fetchFramework: Framework<Request, Exchange> = {
+  identity: request => serverOf(request).incoming ?? request,
+  method: request => request.method,
+  headers: request => serverOf(request).incoming?.headers ?? headersOf(request),
+  // the URL as the handler sees it, without dots; the target of Node's request may have some
+  target: request => request.url,
+  peer: request => peerOf(request, serverOf(request)),
+  clientCertificate: request => clientCertificateOf(serverOf(request).incoming?.socket),
+  path: request => spelledPath(request.url),
+  template: () => undefined,
+  // what routes behind it is not known
+  caseInsensitive: () => true,
+  isAnswered: exchange => exchange.refusal !== undefined,
+  setHeader: (exchange, name, value) => {
+    exchange.headers.set(name.toLowerCase(), [name, value])
+  },
+  refuse: (request, exchange, { status, headers, body }) => {
+    const isBare = bodiless.includes(status) || request.method === 'HEAD'
+    // those that an earlier filter has left for the answer would replace these
+    for (const [name] of headers) exchange.headers.delete(name.toLowerCase())
+    exchange.refusal = new Response(isBare ? null : body, { status, headers: new Headers([...headers] as never) })
+  },
+  watch: (request, exchange, watcher) => {
+    const { incoming, outgoing } = exchange.server
+    if (incoming !== undefined && outgoing !== undefined) {
+      node.watch(incoming, outgoing, watcher)
+      return
+    }
+    const { signal } = request
+    if (signal.aborted) watcher.ended(undefined)
+    else signal.addEventListener('abort', () => watcher.ended(undefined), { once: true })
+    exchange.watchers.push(watcher)
+  },
+  abandon: exchange => {
+    exchange.refusal = new Response(null, { status: 499 })
+  },
+  reportError: node.reportError,
+}
+
+/** Statuses whose answers have no body; a Response with one cannot be made. */
+export const bodiless: readonly number[] = [204, 205, 304]
+
+/** The address at the other end of the connection, as the server under a handler gives it. */
+export function peerOf(request: Request, server: FetchServer): string | undefined {
+  if (server.incoming !== undefined) return server.incoming.socket.remoteAddress
+  if (server.ip !== undefined) return server.ip
+  return server.requestIP?.(request)?.address ?? server.remoteAddr?.hostname ?? server.getClientAddress?.()
+}
+
+/** The headers of a request as a record, which is made once. */
+export function headersOf(request: Request): Call['headers'] & object {
+  const known = records.get(request)
+  if (known !== undefined) return known
+  const record = Object.fromEntries(request.headers)
+  records.set(request, record)
+  return record
+}
+
+/** The same body; the watcher is notified when the last byte of it was sent, or it was canceled. */
+export function reportingItsEnd(body: ReadableStream<Uint8Array>, status: number, watcher: Watcher): ReadableStream {
+  const reader = body.getReader()
+  return new ReadableStream({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read()
+        if (!done) {
+          controller.enqueue(value)
+          return
+        }
+        controller.close()
+        watcher.ended(status)
+      } catch (error) {
+        watcher.ended(undefined)
+        controller.error(error)
+      }
+    },
+    cancel(reason) {
+      watcher.ended(undefined)
+      return reader.cancel(reason)
+    },
+  })
+}
+
+function serverOf(request: Request): FetchServer {
+  return exchanges.get(request)?.server ?? {}
+}

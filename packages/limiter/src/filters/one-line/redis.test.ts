@@ -1,0 +1,47 @@
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { type RedisServer, startRedis } from '../../sources/servers/redis-server.ts'
+import { type FetchFilter, type OwnLimiter, type RateLimitOptions, rateLimit } from '../fetch.ts'
+
+let redis: RedisServer
+const closing: OwnLimiter[] = []
+
+beforeAll(async () => {
+  redis = await startRedis()
+})
+afterEach(async () => {
+  for (const limit of closing.splice(0)) await limit.close()
+})
+afterAll(() => redis.close())
+
+function create(id: string, store: RateLimitOptions<Request>['store']): FetchFilter & OwnLimiter {
+  const limit = rateLimit({ id, limit: '10/h', by: [], store })
+  closing.push(limit)
+  return limit
+}
+
+const passes = async (limit: FetchFilter): Promise<boolean> => (await limit(new Request('http://a/'))) === undefined
+
+it('filters with the same id and store share a limit from the first request on, by a URL or a client', async () => {
+  const all = [
+    create('shared', `redis://${redis.authority}`),
+    create('shared', redis.client),
+    create('shared', { redis: redis.client, timeout: '5s' }),
+  ]
+  const calls = await Promise.all(Array.from({ length: 30 }, (_, at) => passes(all[at % 3]!)))
+  expect(calls.filter(Boolean)).toHaveLength(10)
+})
+
+it('while Redis is away, requests are decided by this process soon after the start, and by Redis when it is back', async () => {
+  await redis.stop()
+  const limit = create('late', `redis://${redis.authority}`)
+  const since = performance.now()
+  expect(await passes(limit)).toBe(true)
+  expect(performance.now() - since).toBeLessThan(2000)
+  const calls = await Promise.all(Array.from({ length: 19 }, () => passes(limit)))
+  expect(calls.filter(Boolean)).toHaveLength(9)
+  await redis.start()
+  const { limiter } = limit
+  await expect.poll(async () => (await limiter).status().store?.healthy).toBe(true)
+  const other = create('late', redis.client)
+  await expect.poll(() => passes(other)).toBe(false)
+})

@@ -1,0 +1,296 @@
+import type { Section } from './row.ts'
+
+const login =
+  "{ id: 'login', by: 'account', match: 'none', limit: '3/m', algorithm: 'fixed-window', align: 'first-call', block: 'manual' }"
+const left = "(await limiter.get('login', 'ann')).decisions[0].remaining"
+
+export const flexible: Section = {
+  from: 'rate-limiter-flexible',
+  rows: [
+    {
+      theirs: 'new RateLimiterMemory({ points: 3, duration: 60 })',
+      ours: "await createLimiter({ clock, rules: [{ id: 'login', by: 'account', match: 'none', limit: '3/m', algorithm: 'fixed-window', align: 'first-call' }] })",
+      note: '`RateLimiterRedis` is the same with `store: { redis: client }`; leave `clock` out, it is for tests',
+      as: 'program',
+      gives: 'made.rules[0].id === "login"',
+    },
+    {
+      theirs: 'await limiter.consume(key)',
+      ours: "(await limiter.consume('login', 'ann')).allowed",
+      note: 'a verdict instead of a rejected promise',
+      as: 'program',
+      beside: login,
+      gives: true,
+    },
+    {
+      theirs: 'await limiter.consume(key, 2)',
+      ours: "await limiter.consume('login', 'ann', { cost: 2 })",
+      note: 'refused, it costs nothing; there it empties the bucket',
+      as: 'program',
+      beside: login,
+      gives: `${left} === 1`,
+    },
+    {
+      theirs: 'rejected.msBeforeNext',
+      ours: "(await limiter.consume('login', 'ann')).retryAfterMs",
+      as: 'program',
+      beside: `${login}; await limiter.consume('login', 'ann', { cost: 3 })`,
+      gives: 60_000,
+    },
+    {
+      theirs: '(await limiter.get(key)).remainingPoints',
+      ours: left,
+      note: '`remaining` also of a key that was never seen',
+      as: 'program',
+      beside: login,
+      gives: 3,
+    },
+    {
+      theirs: 'await limiter.delete(key)',
+      ours: "await limiter.reset('login', 'ann')",
+      as: 'program',
+      beside: `${login}; await limiter.consume('login', 'ann')`,
+      gives: `${left} === 3`,
+    },
+    {
+      theirs: 'await limiter.block(key, 60)',
+      ours: "await limiter.block('login', 'ann', '60s')",
+      note: 'the rule needs `block`, if only `block: manual`',
+      as: 'program',
+      beside: login,
+      gives: "(await limiter.consume('login', 'ann')).reason === 'blocked'",
+    },
+    {
+      theirs: 'await limiter.penalty(key, 2)',
+      ours: "await limiter.consume('login', 'ann', { cost: 2 })",
+      note: 'up to the limit',
+      as: 'program',
+      beside: login,
+      gives: `${left} === 1`,
+    },
+    {
+      theirs: 'await limiter.reward(key, 1)',
+      ours: 'await verdict.refund()',
+      note: 'of the verdict that was charged; a part of it by `settle(cost)`',
+      as: 'program',
+      beside: `${login}; const verdict = await limiter.consume('login', 'ann')`,
+      gives: `${left} === 3`,
+    },
+    {
+      theirs: 'blockDuration: 300',
+      ours: '{ by: ip, limit: 1/m, block: 5m }',
+      as: 'rule',
+      calls: '200 503 @61 503 @240 200',
+    },
+    {
+      theirs: 'execEvenly: true',
+      ours: '{ by: ip, limit: 2/s, algorithm: leaky-bucket, burst: 1, whenFull: wait }',
+      as: 'rule',
+      calls: '200 +500 503',
+    },
+    {
+      theirs: 'new RateLimiterUnion(perSecond, perMinute)',
+      ours: '{ by: ip, limit: [1/s, 2/m] }',
+      note: 'or several rules: a call that one refuses is charged by none',
+      as: 'rule',
+      calls: '200 503 503 @1 200 @1 503',
+    },
+    {
+      theirs: 'new BurstyRateLimiter(one, two)',
+      ours: '{ by: ip, limit: 1/s, algorithm: token-bucket, burst: 3 }',
+      as: 'rule',
+      calls: '200 200 200 503 @1 200 503',
+    },
+    {
+      theirs: 'insuranceLimiter: new RateLimiterMemory(…)',
+      ours: "whenStoreDown: 'share'",
+      note: 'the default: the share of this process in the fleet is found by itself',
+      as: 'express',
+      beside: 'store: broken',
+      calls: '200 503',
+    },
+  ],
+}
+
+export const upstash: Section = {
+  from: '@upstash/ratelimit',
+  rows: [
+    {
+      theirs: "Ratelimit.fixedWindow(2, '10 s')",
+      ours: '{ by: ip, limit: 2/10s, algorithm: fixed-window }',
+      as: 'rule',
+      calls: '200 200 503 @10 200',
+    },
+    {
+      theirs: "Ratelimit.slidingWindow(2, '10 s')",
+      ours: '{ by: ip, limit: 2/10s }',
+      note: 'the default; there an estimate from two windows, here never more than the limit',
+      as: 'rule',
+      calls: '200 200 503 @10 200',
+    },
+    {
+      theirs: "Ratelimit.tokenBucket(1, '10 s', 3)",
+      ours: '{ by: ip, limit: 1/10s, algorithm: token-bucket, burst: 3, refill: interval }',
+      as: 'rule',
+      calls: '200 200 200 503 @10 200 503',
+    },
+    {
+      theirs: '(await ratelimit.limit(id)).success',
+      ours: "(await limiter.consume('login', 'ann')).allowed",
+      as: 'program',
+      beside: login,
+      gives: true,
+    },
+    {
+      theirs: 'ratelimit.limit(id, { rate: 2 })',
+      ours: "await limiter.consume('login', 'ann', { cost: 2 })",
+      as: 'program',
+      beside: login,
+      gives: `${left} === 1`,
+    },
+    { theirs: 'ratelimit.getRemaining(id)', ours: left, as: 'program', beside: login, gives: 3 },
+    {
+      theirs: 'ratelimit.resetUsedTokens(id)',
+      ours: "await limiter.reset('login', 'ann')",
+      as: 'program',
+      beside: `${login}; await limiter.consume('login', 'ann')`,
+      gives: `${left} === 3`,
+    },
+    {
+      theirs: 'ratelimit.blockUntilReady(id, 1000)',
+      ours: '{ by: ip, limit: 2/s, algorithm: leaky-bucket, burst: 2, whenFull: wait, queue: { timeout: 1s } }',
+      note: 'a call waits where it is checked',
+      as: 'rule',
+      calls: '200 +500 +1000 503',
+    },
+    {
+      theirs: 'a deny list',
+      ours: '{ by: ip, limit: 9/m, deny: 203.0.113.0/24 }',
+      as: 'rule',
+      calls: '200 203.0.113.1=403',
+    },
+  ],
+}
+
+export const bottleneck: Section = {
+  from: 'bottleneck',
+  rows: [
+    {
+      theirs: 'new Bottleneck({ minTime: 500 })',
+      ours: '{ limit: 2/s, algorithm: leaky-bucket, burst: 9, whenFull: wait }',
+      note: 'or `RateLimiter.create(2)`, for jobs without rules',
+      as: 'rule',
+      calls: '200 +500 +1000',
+    },
+    {
+      theirs: 'limiter.wrap(work)',
+      ours: "rateLimited(work, { limit: '2/s', algorithm: 'leaky-bucket', burst: 9, whenFull: 'wait' })('done')",
+      as: 'program',
+      beside: 'const work = async text => text',
+      gives: 'done',
+    },
+    {
+      theirs: 'limiter.schedule(() => work(1))',
+      ours: "(await limiter.consume('login', 'ann')).allowed && work(1)",
+      note: 'after the wait, if the rule waits',
+      as: 'program',
+      beside: `${login}; const work = number => number`,
+      gives: 1,
+    },
+    {
+      theirs: 'maxConcurrent: 1',
+      ours: "rateLimited(work, { limit: 1, algorithm: 'concurrency', whenFull: 'wait' })",
+      as: 'program',
+      beside:
+        'let most = 0, now = 0; const work = async () => { now++; most = Math.max(most, now); await null; await null; now-- }',
+      gives: 'await Promise.all([made(), made(), made()]), most === 1',
+    },
+    {
+      theirs: 'reservoir: 2, reservoirRefreshAmount: 2, reservoirRefreshInterval: 60_000',
+      ours: '{ limit: 2/m, algorithm: fixed-window }',
+      as: 'rule',
+      calls: '200 200 503 @60 200 200 503',
+    },
+    {
+      theirs: 'highWater: 1, strategy: Bottleneck.strategy.OVERFLOW',
+      ours: '{ limit: 2/s, algorithm: leaky-bucket, burst: 9, whenFull: wait, queue: { size: 1 } }',
+      as: 'rule',
+      calls: '200 +500 503',
+    },
+    {
+      theirs: 'new Bottleneck.Group({ … }).key(id)',
+      ours: '{ by: ip, limit: 1/m }',
+      note: '`by` has a count for each key; unused ones are forgotten',
+      as: 'rule',
+      calls: '203.0.113.1=200 203.0.113.1=503 203.0.113.2=200',
+    },
+  ],
+}
+
+export const nginx: Section = {
+  from: 'nginx limit_req and limit_conn',
+  rows: [
+    {
+      theirs: 'limit_req_zone $binary_remote_addr zone=z:10m rate=2r/s; limit_req zone=z',
+      ours: '{ by: ip, limit: 2/s, algorithm: leaky-bucket }',
+      as: 'rule',
+      calls: '200 503 @1 200',
+    },
+    {
+      theirs: 'limit_req zone=z burst=2 nodelay',
+      ours: '{ by: ip, limit: 2/s, algorithm: leaky-bucket, burst: 2 }',
+      as: 'rule',
+      calls: '200 200 200 503',
+    },
+    {
+      theirs: 'limit_req zone=z burst=2',
+      ours: '{ by: ip, limit: 2/s, algorithm: leaky-bucket, burst: 2, whenFull: wait }',
+      as: 'rule',
+      calls: '200 +500 +1000 503',
+    },
+    {
+      theirs: 'limit_req zone=z burst=2 delay=1',
+      ours: '{ by: ip, limit: 2/s, algorithm: leaky-bucket, burst: 2, delay: 1, whenFull: wait }',
+      as: 'rule',
+      calls: '200 200 +500 503',
+    },
+    {
+      theirs: 'limit_req_zone $http_x_api_key …',
+      ours: "{ by: 'header:x-api-key', missing: skip, limit: 1/s, algorithm: leaky-bucket }",
+      note: 'nginx does not count an empty key',
+      as: 'rule',
+      calls: 'ann=200 ann=503 bob=200 200 200',
+    },
+    {
+      theirs: 'limit_req_zone $server_name …',
+      ours: '{ by: host, limit: 1/s, algorithm: leaky-bucket }',
+      as: 'rule',
+      calls: '200 503',
+    },
+    {
+      theirs: 'two limit_req in one location',
+      ours: '{ by: ip, limit: [1/s, 2/m], algorithm: leaky-bucket }',
+      note: 'or two rules',
+      as: 'rule',
+      calls: '200 503',
+    },
+    {
+      theirs: 'limit_req_dry_run on',
+      ours: '{ by: ip, limit: 1/m, whenFull: shadow }',
+      as: 'rule',
+      calls: '200 200 200',
+    },
+    {
+      theirs: 'limit_req_status 429',
+      ours: '{ by: ip, limit: 1/m, answer: { status: 429 } }',
+      as: 'rule',
+      calls: '200 429',
+    },
+    {
+      theirs: 'limit_conn_zone $binary_remote_addr …; limit_conn z 2',
+      ours: '{ by: ip, limit: 2, algorithm: concurrency }',
+      as: 'rule',
+      calls: '200 200 503',
+    },
+  ],
+}
