@@ -1,3 +1,4 @@
+import type { CallBody } from './costs/call-body.ts'
 import type { ClientCertificate } from './http/client-certificate.ts'
 
 /** What Diana may ask of a request. Filters make one; anything else may be added under `attributes`. */
@@ -24,6 +25,8 @@ export interface Call {
   readonly resource?: string | undefined
   /** Values the application knows: an account, a plan, a tenant. They win over what `identify` finds. */
   readonly attributes?: Readonly<Record<string, string | undefined>> | undefined
+  /** What is known of the body, for costs that are read from it. */
+  readonly body?: CallBody | undefined
 }
 
 /** Marks calls that always have a method and a path, and compute them only if a rule needs them. */
