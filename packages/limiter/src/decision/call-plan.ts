@@ -41,6 +41,8 @@ export class CallPlan {
         : this.#nextLocal(state.table)
       charge.key = rule.key(call)
       charge.cost = rule.cost === undefined || cost === 0 ? cost : rule.cost(call)
+      // an estimate that no moment has room for would be refused for ever
+      if (rule.estimates && charge.cost > rule.mostAtOnce) charge.cost = rule.mostAtOnce
       charge.enforced = rule.enforced
       charge.mayWait = state.waiting < rule.queueSize
       this.charges[i] = charge

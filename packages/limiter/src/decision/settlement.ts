@@ -3,6 +3,7 @@ import type { CompositeStore } from '../distributed/composite-store.ts'
 import { localCharge, type MemoryStore } from '../stores/memory/memory-store.ts'
 import { sharedCharge } from '../stores/shared-charge.ts'
 import type { Decision, Outcome } from '../verdict.ts'
+import { actualCostBy } from './actual-cost.ts'
 import type { DecidedCall, Settler } from './pending-verdict.ts'
 import { type Receipt, type Refunded, refundCharge } from './receipt.ts'
 
@@ -66,7 +67,12 @@ export function createSettler({ store, shared, now, onRelease, receiptsOf, onRef
       return onRefund(decided)
     },
     receiptsOf,
-    settle: (receipts, actualCost) => receipts.map(receipt => settleOne(receipt, actualCost)),
+    settle: (receipts, actual) => {
+      return receipts.map(receipt => {
+        const cost = actualCostBy(receipt.state.rule.id, actual)
+        return cost === undefined ? receipt : settleOne(receipt, cost)
+      })
+    },
     close(receipts, outcome) {
       return receipts.filter(receipt => {
         const counts = receipt.state.rule.countWhen?.(outcome) ?? true
