@@ -1,15 +1,8 @@
+import type { CallBody } from '../call.ts'
 import { type JsonPath, jsonNumbers, pathTree } from './reading/json-numbers.ts'
 
 /** How much of a request's body is read. */
 export const PREFIX_BYTES = 65_536
-
-/** What is known of the body of a request, for costs that are read from it. */
-export interface CallBody {
-  /** Its size; undefined if that is not known before all of it has come. */
-  readonly bytes: number | undefined
-  /** The number at a path; undefined if the body has none there; NaN if that cannot be known, or is not a number. */
-  number(path: JsonPath): number | undefined
-}
 
 /** A body that cannot be read, as one that is compressed or did not come in time. */
 export function unreadableBody(bytes: number | undefined): CallBody {
@@ -19,7 +12,10 @@ export function unreadableBody(bytes: number | undefined): CallBody {
 export const emptyBody: CallBody = { bytes: 0, number: () => undefined }
 
 /** A body by its first bytes; `isWhole` if there are no more. */
-export function bodyOfPrefix(prefix: Buffer, { isWhole, bytes }: { isWhole: boolean; bytes: number | undefined }): CallBody {
+export function bodyOfPrefix(
+  prefix: Buffer,
+  { isWhole, bytes }: { isWhole: boolean; bytes: number | undefined },
+): CallBody {
   return {
     bytes: isWhole ? prefix.length : bytes,
     number(path) {

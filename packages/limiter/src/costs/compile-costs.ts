@@ -2,6 +2,7 @@ import type { Call } from '../call.ts'
 import type { ReserveSource, SettleInput, SettleSource } from './cost-input.ts'
 import type { MeasuredCost, ReserveOptions, SettleOptions } from './cost-options.ts'
 import { estimateOf, readsBody } from './estimate.ts'
+import { type AnswerHeaders, AnswerReader } from './read-answer.ts'
 import { usageFormats } from './usage/index.ts'
 
 /** A rule's cost, ready to be read from requests and answers. */
@@ -14,7 +15,15 @@ export interface CompiledCost {
   readonly settle: SettleInput | undefined
   /** What is counted, as headers name it: `tokens`. */
   readonly unit: string | undefined
+  /** Reads answers for several such inputs; filters get it from here, so that they load nothing that most rules do not need. */
+  readonly readAnswer: ReadAnswer
 }
+
+export type ReadAnswer = (
+  inputs: readonly (SettleInput | undefined)[],
+  headers: AnswerHeaders,
+  options: { readonly mayChange: boolean },
+) => AnswerReader
 
 const evenly = { input: 1, cached: 1, output: 1 }
 /** About how many bytes a token has. */
@@ -34,12 +43,13 @@ export function compileCosts({ reserve, settle, weights = evenly, unit }: Measur
     readsBody: input !== undefined && readsBody(input),
     settle: settle && { from: settle.from.map(settleSource), weights, max: settle.max },
     unit: unit ?? (named ? 'tokens' : undefined),
+    readAnswer: (inputs, headers, options) => new AnswerReader(inputs, headers, options),
   }
 }
 
 /** The part of an estimate for the request itself, if a usage format is named and nothing is said of it. */
 function ownPlus({ from, plus }: ReserveOptions): ReserveSource[] {
-  return plus.length === 0 && from.some(isFormat) ? [{ kind: 'bytes', per: BYTES_PER_TOKEN }] : []
+  return plus.length === 0 && from.some(isFormat) ? [{ kind: 'bytes', per: BYTES_PER_TOKEN, weight: 1 }] : []
 }
 
 function weighted(sources: readonly ReserveSource[], weight: number): ReserveSource[] {
@@ -58,7 +68,9 @@ function reserveSources(text: string): ReserveSource[] {
   if (kind === 'header') return [{ kind, name: argument.toLowerCase(), weight: 1 }]
   if (kind === 'bytes') return [{ kind, per: 1, weight: 1 }]
   const per = /^bytes\/(\d+)$/.exec(text)?.[1]
-  return per === undefined ? [{ kind: 'number', amount: Number(text), weight: 1 }] : [{ kind: 'bytes', per: Number(per), weight: 1 }]
+  return per === undefined
+    ? [{ kind: 'number', amount: Number(text), weight: 1 }]
+    : [{ kind: 'bytes', per: Number(per), weight: 1 }]
 }
 
 function settleSource(text: SettleOptions['from'][number]): SettleSource {

@@ -30,19 +30,23 @@ const decoders: Readonly<Record<string, (bytes: Buffer) => Promise<Buffer>>> = {
 
 /** An answer on its way to the caller, of which the ends are kept until its cost can be read. */
 export class AnswerReader {
-  readonly #inputs: readonly SettleInput[]
+  readonly #inputs: readonly (SettleInput | undefined)[]
   readonly #ends: AnswerEnds | undefined
   readonly #headers: AnswerHeaders
   readonly #form: EventForm | undefined
   readonly #encoding: string
 
   /** `mayChange`: the chunks may be written to after they have passed. */
-  constructor(inputs: readonly SettleInput[], headers: AnswerHeaders, { mayChange }: { readonly mayChange: boolean }) {
+  constructor(
+    inputs: readonly (SettleInput | undefined)[],
+    headers: AnswerHeaders,
+    { mayChange }: { readonly mayChange: boolean },
+  ) {
     this.#inputs = inputs
     this.#headers = headers
     this.#form = formOf(headers('content-type') ?? '')
     this.#encoding = (headers('content-encoding') ?? 'identity').trim().toLowerCase()
-    const readsBody = inputs.some(({ from }) => from.some(({ kind }) => kind !== 'header'))
+    const readsBody = inputs.some(input => input?.from.some(({ kind }) => kind !== 'header'))
     const isReadable = this.#encoding === 'identity' || Object.hasOwn(decoders, this.#encoding)
     if (readsBody && isReadable) this.#ends = new AnswerEnds({ mayChange })
   }
@@ -66,7 +70,7 @@ export class AnswerReader {
   #amounts(numbers: JsonNumbers | undefined): (ReportedCost | undefined)[] {
     const paths = this.#paths().map(path => path.join('.'))
     const read = (path: string): number | undefined => numbers?.numbers[paths.indexOf(path)]
-    return this.#inputs.map(input => this.#costBy(input, read))
+    return this.#inputs.map(input => input && this.#costBy(input, read))
   }
 
   #costBy(input: SettleInput, read: FieldReader): ReportedCost | undefined {
@@ -87,7 +91,7 @@ export class AnswerReader {
   }
 
   #paths(): JsonPath[] {
-    return this.#inputs.flatMap(({ from }) => from.flatMap(pathsOf))
+    return this.#inputs.flatMap(input => input?.from.flatMap(pathsOf) ?? [])
   }
 
   #numbersIn({ head, tail, isWhole }: Pick<AnswerEnds, 'head' | 'tail' | 'isWhole'>): JsonNumbers | undefined {

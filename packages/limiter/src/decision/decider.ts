@@ -1,5 +1,6 @@
 import { firstBlockCost } from '../algorithms/block.ts'
 import type { Call } from '../call.ts'
+import { isMeasured } from '../costs/is-measured.ts'
 import type { CompositeStore } from '../distributed/composite-store.ts'
 import type { Priorities } from '../rules/priority/priorities.ts'
 import type { Answer } from '../rules/rule.ts'
@@ -43,6 +44,8 @@ export interface DeciderOptions extends CallerLists {
 /** Decides calls by one set of rules: all rules of a call together, and at once unless some are counted elsewhere. */
 export class Decider {
   readonly rules: readonly RuleState[]
+  /** Whether any rule reads costs from requests and answers. */
+  readonly measures: boolean
   readonly #options: DeciderOptions
   readonly #selector: RuleSelector
   readonly #settler: Settler
@@ -56,6 +59,7 @@ export class Decider {
   constructor(options: DeciderOptions) {
     this.#options = options
     this.rules = options.rules
+    this.measures = options.rules.some(({ rule }) => isMeasured(rule))
     this.#counters = options.counters ?? createCounters()
     this.#selector = new RuleSelector(options.rules, options)
     this.#settler = createSettler({

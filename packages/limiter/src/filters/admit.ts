@@ -5,6 +5,7 @@ import type { CheckOptions } from '../decision/check-options.ts'
 import type { Verdict } from '../verdict.ts'
 import { headerWriters } from './answers/headers.ts'
 import { joinVerdicts } from './answers/joined-verdict.ts'
+import { CallCosts } from './costs/call-costs.ts'
 import type { Filter } from './filter.ts'
 import type { Watcher } from './frameworks/framework.ts'
 import { areMatchingDecided, chargedBy, coveringFilter, lastVerdict, type PastRun } from './past-runs.ts'
@@ -114,6 +115,8 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
   #isWatched = false
   #stopReading: (() => void) | undefined
   #isOver = false
+  /** What the bodies of the request and of the answer say of its costs; undefined if no rule asks. */
+  #costs: CallCosts<Request, Reply> | undefined
 
   constructor(filter: Filter<Request, Reply>, request: Request, reply: Reply, only: boolean) {
     this.filter = filter
@@ -152,8 +155,28 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
 
   /** Whether the request continues; if not, it has been answered. A promise only if the limiter returns one. */
   decide(): boolean | Promise<boolean> {
-    const { limiter, options } = this.filter
     const call = new RequestCall<Request>(this.filter, this.#request)
+    if (this.filter.trust.decider?.measures !== true) return this.#decide(call)
+    this.#costs = new CallCosts(this.filter, this.#request, this.#reply, call)
+    const body = this.#costs.readBody(this)
+    return body === undefined ? this.#decide(call) : this.#decideAfter(body, call)
+  }
+
+  /** Decides a call whose cost depends on its body. */
+  async #decideAfter(body: Promise<void>, call: RequestCall<Request>): Promise<boolean> {
+    this.#watch()
+    await body
+    return this.#isOver ? this.#abandon() : this.#decide(call)
+  }
+
+  #abandon(): false {
+    this.#earlier?.refund()
+    this.filter.framework.abandon(this.#reply)
+    return false
+  }
+
+  #decide(call: RequestCall<Request>): boolean | Promise<boolean> {
+    const { limiter, options } = this.filter
     let verdict: Verdict | Promise<Verdict>
     try {
       // the application's functions run before the limiter decides, which must not be interrupted
@@ -169,6 +192,7 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
   ended(status: number | undefined): void {
     this.#isOver = true
     this.#controller?.abort()
+    this.#costs?.end(status)
     this.#own?.end({ status })
   }
 
@@ -180,9 +204,7 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
     } catch (error) {
       this.#stopReading?.()
       if (!this.#isOver) return this.#passDespite(error)
-      this.#earlier?.refund()
-      this.filter.framework.abandon(this.#reply)
-      return false
+      return this.#abandon()
     }
     return this.#answer(verdict)
   }
@@ -205,7 +227,7 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
         this.#correctHeaders(verdict)
         return refuse(this.filter, this.#request, this.#reply, verdict)
       }
-      if (verdict.holds) this.#hold(verdict)
+      if (this.#costs?.settle(this.#own!, this) === true || verdict.holds) this.#hold(verdict)
       headerWriters[verdict.answer.headers](verdict, this.filter.framework, this.#reply, Date.now)
       return true
     } catch (error) {
@@ -222,7 +244,9 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
 
   #hold(verdict: Verdict): void {
     this.#watch()
-    if (this.#isOver) verdict.end()
+    if (!this.#isOver) return
+    this.#costs?.end(undefined)
+    verdict.end()
   }
 
   #watch(): void {

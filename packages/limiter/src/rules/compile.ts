@@ -1,6 +1,7 @@
 import type { Algorithm, Limit, Meter, Part } from '../algorithms/algorithm.ts'
 import { partMeter } from '../algorithms/part.ts'
 import type { Call } from '../call.ts'
+import { type CompiledCost, compileCosts } from '../costs/compile-costs.ts'
 import type { Dimension } from '../dimensions/dimension.ts'
 import { compileKey, compilePart, fieldOf, type KeyInput, type KeyReader, readerOf } from '../dimensions/key.ts'
 import { type CallTest, compileAmbiguity } from '../dimensions/reading/ambiguity.ts'
@@ -44,6 +45,8 @@ export interface CompiledRule extends SettlementTerms {
   readonly cost: ((call: Call) => number) | undefined
   /** Where that cost is from. */
   readonly costInput: CostInput | undefined
+  /** How its cost is read from requests and answers; undefined if it is not. */
+  readonly measured?: CompiledCost | undefined
   /** Whether the cost of a call may be settled afterwards. */
   readonly settles: boolean
   /** The cost that it reads is an estimate, which is never more than the rule can hold. */
@@ -112,6 +115,7 @@ function compileRule(
   const denies = rule.deny && compileDenied(rule.deny, lookup)
   const isAmbiguous = compileAmbiguity(rule.by, lookup)
   const meters = rule.limits.map(limit => checked(algorithm.meter(limit, rule.options, waitOptions), rule))
+  const measured = typeof rule.cost === 'object' ? compileCosts(rule.cost) : undefined
   const settles = typeof rule.cost !== 'number' && !meters.some(meter => meter.needsRelease)
   return {
     id: rule.id,
@@ -133,11 +137,12 @@ function compileRule(
     lease: rule.lease,
     queueSize: waits ? rule.queue.size : 0,
     queueTimeoutMs: timeoutMs ?? DEFAULT_QUEUE_TIMEOUT_MS,
-    cost: compileCost(rule.cost, dimensions),
+    cost: measured?.estimate ?? compileCost(rule.cost, dimensions),
+    measured,
     costInput: rule.cost,
     settles,
     ...(settles ? settlementTerms(rule.cost) : settlementTerms(undefined)),
-    estimates: false,
+    estimates: measured?.estimate !== undefined,
     mostAtOnce: Math.min(...meters.map((meter, level) => meter.most ?? rule.limits[level]!.count)),
     countWhen: rule.countWhen && compileCountWhen(rule.countWhen),
     exempts,

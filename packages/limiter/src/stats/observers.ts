@@ -41,6 +41,7 @@ export class Observers {
           waiting,
           ...(leased === undefined ? {} : { leased }),
           ...(estimate === undefined ? {} : { estimate }),
+          ...(state.tally.settled === undefined ? {} : { settled: state.tally.settled }),
           ...tally.read(),
         }
       }),

@@ -1,4 +1,5 @@
 import type { Estimate } from '../algorithms/adaptive/estimator.ts'
+import { mergeSettled, type SettledCounts } from '../costs/settled-counts.ts'
 import type { OverloadStatus } from '../overload/overload-guard.ts'
 import type { StoreStats } from '../stores/failover/store-health.ts'
 import type { DurationStats } from './durations.ts'
@@ -14,6 +15,8 @@ export interface RuleStats extends Counts {
   readonly leased?: number | undefined
   /** What a rule that finds its limit has found; of its keys, for the one with the most calls in flight. */
   readonly estimate?: Estimate | undefined
+  /** How its calls were settled; undefined if none was. */
+  readonly settled?: SettledCounts | undefined
 }
 
 /** All that was counted since the start, as plain values that another process can be sent. */
@@ -65,11 +68,13 @@ export const noCounts: Counts = {
 
 function addRules(one: RuleStats, other: RuleStats | undefined): RuleStats {
   const { id, waiting, leased } = one
+  const settled = mergeSettled([one.settled, other?.settled])
   const isLeased = leased !== undefined || other?.leased !== undefined
   return {
     id,
     waiting: waiting + (other?.waiting ?? 0),
     ...(isLeased ? { leased: (leased ?? 0) + (other?.leased ?? 0) } : {}),
+    ...(settled ? { settled } : {}),
     ...add(one, other),
   }
 }

@@ -1,8 +1,11 @@
 import type { Context } from 'hono'
 import type { Call } from '../../call.ts'
 import { clientCertificateOf } from '../../http/client-certificate.ts'
+import type { AnswerObserver } from '../costs/cost-settling.ts'
+import { observeNode } from '../costs/observe-node.ts'
+import { peekFetchBody } from '../costs/peek-fetch-body.ts'
 import type { Framework, Watcher } from './framework.ts'
-import { type NodeRequest, type NodeResponse, node } from './node.ts'
+import { bodyOf, type NodeRequest, type NodeResponse, node } from './node.ts'
 import { spelledPath } from './spelled-path.ts'
 
 /** How the servers under Hono describe a connection: those of Node, Bun and Deno. */
@@ -42,6 +45,16 @@ export const honoFramework: Framework<Context, Context> = {
     // in Hono, headers that were set before, such as those of another filter, win over those of a new response
     for (const [name, value] of headers) context.res.headers.set(name, value)
   },
+  body: context => {
+    const { incoming, outgoing } = serverOf(context)
+    if (incoming !== undefined && outgoing !== undefined) return bodyOf(incoming, undefined, outgoing)
+    return peekFetchBody(context.req.raw)
+  },
+  observe: (_request, context, observer) => {
+    const { outgoing } = serverOf(context)
+    if (outgoing !== undefined) observeNode(outgoing, observer)
+    else observers.set(context, observer)
+  },
   watch: (_request, context, watcher) => {
     const { incoming, outgoing } = serverOf(context)
     if (incoming !== undefined && outgoing !== undefined) {
@@ -63,6 +76,7 @@ export const honoFramework: Framework<Context, Context> = {
 const bodiless: readonly number[] = [204, 205, 304]
 
 const followed = new WeakMap<Context, Watcher>()
+const observers = new WeakMap<Context, AnswerObserver>()
 const records = new WeakMap<Request, Call['headers'] & object>()
 
 /** Whether a watcher waits for the end of the response, and the server does not report it. */
@@ -82,22 +96,30 @@ export async function outlive(context: Context, answered: Promise<void>): Promis
     throw error
   }
   const { res: response } = context
+  const observer = observers.get(context)
+  observer?.begin(status, name => response.headers.get(name) ?? undefined, { mayChange: true })
   if (response.body === null) {
     watcher.ended(status)
     return
   }
   // Hono would keep the headers of the old response besides
   context.res = undefined
-  context.res = new Response(tellingOfItsEnd(response.body, status, watcher), response)
+  context.res = new Response(tellingOfItsEnd(response.body, status, watcher, observer), response)
 }
 
-function tellingOfItsEnd(body: ReadableStream<Uint8Array>, status: number, watcher: Watcher): ReadableStream {
+function tellingOfItsEnd(
+  body: ReadableStream<Uint8Array>,
+  status: number,
+  watcher: Watcher,
+  observer: AnswerObserver | undefined,
+): ReadableStream {
   const reader = body.getReader()
   return new ReadableStream({
     async pull(controller) {
       try {
         const { done, value } = await reader.read()
         if (!done) {
+          observer?.add(value)
           controller.enqueue(value)
           return
         }

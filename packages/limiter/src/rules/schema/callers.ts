@@ -8,6 +8,7 @@ import type { CallerList } from '../match/callers.ts'
 import { parseStatuses, type StatusRange } from '../match/count-when.ts'
 import { show } from '../show.ts'
 import type { CostInput } from './cost.ts'
+import { costFaults, measuredCostShape } from './measured-cost.ts'
 import { listOf, textOf } from './shape.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
@@ -33,6 +34,8 @@ export function callersSchema(vocabulary: Vocabulary, identified: readonly strin
 const LONGEST_HOLD_MS = 86_400_000
 const hold = duration.refine(ms => ms <= LONGEST_HOLD_MS, { error: 'must not be longer than 1d', abort: true })
 
+const costWords = ['from', 'overrun', 'hold', 'reserve', 'settle'] as const
+
 /** `5`, `header:x-cost`, or `{ from: header:x-cost, least: 1, most: 1000, overrun: debt, hold: 10m }`. */
 export function costSchema(vocabulary: Vocabulary): z.ZodType<CostInput> {
   const from = textOf(text => sourceFault(text, vocabulary), 256)
@@ -47,13 +50,14 @@ export function costSchema(vocabulary: Vocabulary): z.ZodType<CostInput> {
         .optional()
         .describe('What was used beyond the reservation is charged beyond the limit (the default), or up to it.'),
       hold: hold.optional().describe('What nobody settles is released after so long; default: 10m.'),
+      ...measuredCostShape,
     })
-    .refine(
-      ({ from: source, overrun, hold: time }) => source !== undefined || overrun !== undefined || time !== undefined,
-      {
-        error: 'says nothing of the cost: write from, overrun or hold, as in cost: { hold: 10m }',
-      },
-    )
+    .refine(options => costWords.some(word => options[word] !== undefined), {
+      error: 'says nothing of the cost: write from, overrun or hold, as in cost: { hold: 10m }',
+    })
+    .superRefine((options, context) => {
+      for (const { path, message } of costFaults(options)) context.addIssue({ code: 'custom', path: [path], message })
+    })
     .refine(({ least, most }) => least <= most, { error: 'has a least above its most: swap them' })
   return z.union([amount, from.transform(source => ({ from: source, least: 1, most: 1000 })), read])
 }

@@ -1,4 +1,5 @@
 import type { Call } from '../../call.ts'
+import type { MeasuredCost } from '../../costs/cost-options.ts'
 import type { Dimension } from '../../dimensions/dimension.ts'
 import { findDimension } from '../../dimensions/find-dimension.ts'
 import { compileAmbiguity } from '../../dimensions/reading/ambiguity.ts'
@@ -7,7 +8,7 @@ import { compileAmbiguity } from '../../dimensions/reading/ambiguity.ts'
 export type Overrun = 'debt' | 'clip'
 
 /** The cost of a call that is read from the call within bounds, or settled afterwards. */
-export interface CostOptions {
+export interface CostOptions extends MeasuredCost {
   /** Left out, the caller of `check` gives the cost. */
   readonly from?: string | undefined
   readonly least: number
@@ -31,8 +32,9 @@ export interface SettlementTerms {
 /** A rule with one of the words of settlement reserves what calls cost; others charge it at once. */
 export function settlementTerms(input: CostInput | undefined): SettlementTerms {
   if (typeof input !== 'object') return { overrun: undefined, holdMs: undefined }
-  const { overrun, hold } = input
-  if (overrun === undefined && hold === undefined) return { overrun: undefined, holdMs: undefined }
+  const { overrun, hold, reserve, settle } = input
+  const isSettled = [overrun, hold, reserve, settle].some(word => word !== undefined)
+  if (!isSettled) return { overrun: undefined, holdMs: undefined }
   return { overrun: overrun ?? 'debt', holdMs: hold ?? DEFAULT_HOLD_MS }
 }
 

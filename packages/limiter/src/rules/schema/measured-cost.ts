@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { ReserveOptions, SettleOptions, WeightOptions } from '../../costs/cost-options.ts'
+import type { MeasuredCost, ReserveOptions, SettleOptions, WeightOptions } from '../../costs/cost-options.ts'
 import { usageFormats } from '../../costs/usage/index.ts'
 import { joinNames, show } from '../show.ts'
 import { suggest } from '../suggest.ts'
@@ -28,7 +28,9 @@ const reserve = z
     ),
     plus: listOf(reserveSource, { min: 0, max: MOST_SOURCES })
       .default([])
-      .describe('What is added to it, such as bytes/4 for the tokens of the request; with openai and the like, the default.'),
+      .describe(
+        'What is added to it, such as bytes/4 for the tokens of the request; with openai and the like, the default.',
+      ),
     typical: amount.optional().describe('For a request that does not say how much it may use; default: max.'),
     min: amount.default(1).describe('No less is reserved.'),
     max: atLeastOne
@@ -47,26 +49,64 @@ const settle = z.strictObject({
 const weight = z.number().min(0).max(MAX_WEIGHT).default(1)
 
 /** `500`, `openai`, `json:max_tokens`, or `{ from: json:max_tokens, plus: bytes/4, min: 200, max: 8000 }`. */
-export const reserveSchema: z.ZodType<ReserveOptions> = z.union([
-  reserveSource.transform(from => ({ from: [from], plus: [], min: 1, max: Math.max(DEFAULT_RESERVE_MAX, Number(from) || 0) })),
+const reserveSchema: z.ZodType<ReserveOptions> = z.union([
+  reserveSource.transform(from => ({
+    from: [from],
+    plus: [],
+    min: 1,
+    max: Math.max(DEFAULT_RESERVE_MAX, Number(from) || 0),
+  })),
   reserve,
 ])
 
 /** `openai`, `[json:usage.total_tokens, header:x-tokens-used]`, or `{ from: …, max: 100000 }`. */
-export const settleSchema: z.ZodType<SettleOptions> = z.union([
+const settleSchema: z.ZodType<SettleOptions> = z.union([
   listOf(settleSource, sources).transform(from => ({ from, max: DEFAULT_SETTLE_MAX })),
   settle,
 ])
 
-export const weightsSchema: z.ZodType<WeightOptions> = z.strictObject({
+const weightsSchema: z.ZodType<WeightOptions> = z.strictObject({
   input: weight.describe('What a token of the request counts; default: 1.'),
   cached: weight.describe('What a token of the request counts that was in a cache; default: 1.'),
   output: weight.describe('What a token of the answer counts; default: 1.'),
 })
 
-/** Whether weights apply: only usage that is known by name tells input, cached and output tokens apart. */
-export function namesFormat({ from }: { readonly from: readonly string[] }): boolean {
-  return from.some(text => formats.includes(text))
+/** The words of `cost` that read requests and answers. */
+export const measuredCostShape: Readonly<{
+  reserve: z.ZodOptional<z.ZodType<ReserveOptions>>
+  settle: z.ZodOptional<z.ZodType<SettleOptions>>
+  weights: z.ZodOptional<z.ZodType<WeightOptions>>
+  unit: z.ZodOptional<z.ZodType<string>>
+}> = {
+  reserve: reserveSchema
+    .optional()
+    .describe('What is charged before the cost is known; the rest is settled afterwards.'),
+  settle: settleSchema.optional().describe('Where the answer has the cost: in its body, its last events or a header.'),
+  weights: weightsSchema
+    .optional()
+    .describe('What tokens of each kind count, if settle names openai, anthropic or gemini.'),
+  unit: z
+    .string()
+    .regex(/^[a-z][a-z0-9-]{0,31}$/, { error: 'must be a word of small letters, as in unit: tokens' })
+    .optional()
+    .describe('What the rule counts, as headers name it; default with openai, anthropic or gemini: tokens.'),
+}
+
+/** Words of `cost` that do not go together. */
+export function costFaults({ from, weights, settle, reserve }: MeasuredCost & { readonly from?: unknown }): {
+  readonly path: string
+  readonly message: string
+}[] {
+  const faults = []
+  if (from !== undefined && reserve !== undefined) {
+    faults.push({ path: 'from', message: 'and reserve both say what a call is charged first: leave one of them out' })
+  }
+  // only usage that is known by name tells input, cached and output tokens apart
+  if (weights !== undefined && !settle?.from.some(text => formats.includes(text))) {
+    const message = `needs a usage that tells tokens apart: add settle: ${joinNames(formats)}, or leave weights out`
+    faults.push({ path: 'weights', message })
+  }
+  return faults
 }
 
 function fault(text: string, kinds: readonly string[]): string | undefined {
@@ -76,11 +116,16 @@ function fault(text: string, kinds: readonly string[]): string | undefined {
   if (formats.includes(text) || (kinds.includes('bytes') && /^bytes(?:\/[1-9]\d{0,5})?$/.test(text))) return undefined
   if (kind === 'json') return fieldFault(text, argument)
   if (kind === 'header') {
-    return /^[\w!#$%&'*+.^`|~-]{1,128}$/.test(argument) ? undefined : `${show(text)} must name a header, as in header:x-tokens-used`
+    return /^[\w!#$%&'*+.^`|~-]{1,128}$/.test(argument)
+      ? undefined
+      : `${show(text)} must name a header, as in header:x-tokens-used`
   }
   const names = all.map(name => name.split(':', 1)[0]!)
   const meant = suggest(kind, names)
-  const remedy = meant === undefined ? `write ${joinNames(all)}` : `did you mean ${argument === '' ? meant : `${meant}:${argument}`}?`
+  const remedy =
+    meant === undefined
+      ? `write ${joinNames(all)}`
+      : `did you mean ${argument === '' ? meant : `${meant}:${argument}`}?`
   return `${show(text)} is not a place to read a cost from: ${remedy}`
 }
 
