@@ -137,6 +137,17 @@ describe('the usage in an answer', () => {
     )
   })
 
+  it('events may have names, ids and comments', async () => {
+    const [first, last] = [start, { type: 'message_delta', usage: { output_tokens: 20 } }].map(event =>
+      JSON.stringify(event),
+    )
+    const body = `: hello\r\nevent: message_start\r\ndata:${first}\r\n\r\nid: 5\r\nevent: message_delta\r\ndata: ${last}\r\n\r\n`
+    expect(await amountIn(body, byUsage('anthropic'), eventStream)).toBe(120)
+    expect(await amountIn(body.slice(9), byUsage('anthropic'), eventStream)).toBe(120)
+    const spread = `data: {"usage":\ndata: ${JSON.stringify(chat)}}\n\n`
+    expect(await amountIn(spread, byUsage('openai'), eventStream)).toBe(120)
+  })
+
   it('chunks of one byte keep no more memory than the ends of an answer', async () => {
     const reader = new AnswerReader([byUsage('openai')], name => (eventStream as Headers)[name], { mayChange: false })
     const body = Buffer.from(stream([delta('x'.repeat(100_000)), { usage: chat }]))
@@ -151,6 +162,17 @@ describe('the usage in an answer', () => {
     expect(await Promise.all([cost(1, 0.1, 4), cost(0.1, 0.1, 0.1), cost(0.001, 0, 0), cost(0, 0, 0)])).toEqual([
       126, 12, 1, 0,
     ])
+  })
+
+  it('several formats can be named: each answer is read by its own', async () => {
+    const from = usageFormats.map(format => ({ kind: 'usage', format }) as const)
+    for (const order of [from, from.toReversed()]) {
+      const input = { from: order, weights: { input: 1, cached: 0, output: 1 }, max: 1000 }
+      const message = { usage: { input_tokens: 30, cache_read_input_tokens: 60, output_tokens: 20 } }
+      const bodies = [{ usage: chat }, { usage: response }, message, { usageMetadata: gemini }]
+      const amounts = await Promise.all(bodies.map(body => amountIn(JSON.stringify(body), input)))
+      expect(amounts).toEqual([60, 60, 50, 60])
+    }
   })
 
   it('more cached tokens than input tokens count as the input only', async () => {

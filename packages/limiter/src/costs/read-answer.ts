@@ -91,7 +91,8 @@ export class AnswerReader {
   }
 
   #paths(): JsonPath[] {
-    return this.#inputs.flatMap(input => input?.from.flatMap(pathsOf) ?? [])
+    const paths = this.#inputs.flatMap(input => input?.from.flatMap(pathsOf) ?? [])
+    return [...new Map(paths.map(path => [path.join('.'), path])).values()]
   }
 
   #numbersIn({ head, tail, isWhole }: Pick<AnswerEnds, 'head' | 'tail' | 'isWhole'>): JsonNumbers | undefined {

@@ -80,7 +80,7 @@ export class AnswerRelay implements OutletSource {
   begin(head: RelayedHead, text: string, resume: () => void): void {
     const { status } = head
     this.#sink.begin(status, reasonFor(status, text), this.#headersOf(head), this)
-    this.#observer?.begin(status, name => valueOf(head.received, name), unchanged)
+    this.#observer?.begin(status, name => headerIn(head.received, name), unchanged)
     this.#isWithoutBody = status === 204 || status === 304
     this.#resume = resume
     this.#hasBegun = true
@@ -88,9 +88,9 @@ export class AnswerRelay implements OutletSource {
 
   /** Does all at once; throws if the head cannot be passed on. */
   send(head: RelayedHead, { reason, body }: WholeAnswer): void {
-    this.#observer?.begin(head.status, name => valueOf(head.received, name), unchanged)
-    this.#observer?.add(body)
     this.#sink.send(head.status, reasonFor(head.status, reason), this.#headersOf(head), body)
+    this.#observer?.begin(head.status, name => headerIn(head.received, name), unchanged)
+    this.#observer?.add(body)
     this.#hasBegun = true
   }
 
@@ -136,7 +136,7 @@ export class AnswerRelay implements OutletSource {
   }
 }
 
-function valueOf(received: readonly string[], name: string): string | undefined {
+function headerIn(received: readonly string[], name: string): string | undefined {
   for (let at = 0; at + 1 < received.length; at += 2) if (received[at]!.toLowerCase() === name) return received[at + 1]
   return undefined
 }

@@ -20,7 +20,7 @@ export function eventNumbers(
   if (!hints.some(hint => bytes.includes(hint))) return NOTHING
   const tree = pathTree(paths)
   let found = NOTHING
-  eventsOf(bytes, form).forEach((data, index) => {
+  eventsOf(bytes, form, isFirst).forEach((data, index) => {
     if (!hints.some(hint => data.includes(hint))) return
     const event = Buffer.from(data, 'latin1')
     const isCut = index === 0 && !isFirst
@@ -31,7 +31,7 @@ export function eventNumbers(
 }
 
 /** The data of each event. One byte is one character, so that a cut inside a character does no harm. */
-function eventsOf(bytes: Buffer, form: EventForm): string[] {
+function eventsOf(bytes: Buffer, form: EventForm, isFirst: boolean): string[] {
   const lines = bytes.toString('latin1').split(lineEnds)
   if (form === 'lines') return lines
   const events: string[] = []
@@ -42,7 +42,7 @@ function eventsOf(bytes: Buffer, form: EventForm): string[] {
       data = []
     } else if (line.startsWith('data:')) data.push(line.slice(line[5] === ' ' ? 6 : 5))
     // the rest of a line that began before the part
-    else if (index === 0) data.push(line)
+    else if (index === 0 && !isFirst) data.push(line)
   })
   events.push(data.join('\n'))
   return events

@@ -9,11 +9,17 @@ const counts = ['input_tokens', 'cache_creation_input_tokens', 'cache_read_input
 export const anthropic: UsageFormat = {
   name: 'anthropic',
   limits: ['max_tokens'],
-  fields: ['usage.output_tokens', ...counts.flatMap(name => [`usage.${name}`, `message.usage.${name}`])],
+  fields: [
+    'usage.output_tokens',
+    'usage.total_tokens',
+    ...counts.flatMap(name => [`usage.${name}`, `message.usage.${name}`]),
+  ],
   tokens(read) {
     const output = read('usage.output_tokens')
     const [input, created, cached] = counts.map(name => read(`usage.${name}`) ?? read(`message.usage.${name}`))
     if (output === undefined || input === undefined) return undefined
+    // other vendors have fields of the same names, and a total
+    if (read('usage.total_tokens') !== undefined) return undefined
     return { input: input + (created ?? 0), cached: cached ?? 0, output }
   },
 }

@@ -29,11 +29,16 @@ export const openai: UsageFormat = {
 }
 
 function responseFields(place: string): string[] {
-  return ['input_tokens', 'output_tokens', 'input_tokens_details.cached_tokens'].map(name => `${place}.${name}`)
+  return ['input_tokens', 'output_tokens', 'total_tokens', 'input_tokens_details.cached_tokens'].map(
+    name => `${place}.${name}`,
+  )
 }
 
 function ofResponse(read: FieldReader, place: string): Tokens | undefined {
   const input = read(`${place}.input_tokens`)
-  if (input === undefined) return undefined
-  return tokensOf(input, read(`${place}.input_tokens_details.cached_tokens`) ?? 0, read(`${place}.output_tokens`) ?? 0)
+  const total = read(`${place}.total_tokens`)
+  // other vendors have fields of the same names, but no total
+  if (input === undefined || total === undefined) return undefined
+  const cached = read(`${place}.input_tokens_details.cached_tokens`) ?? 0
+  return tokensOf(input, cached, Math.max(read(`${place}.output_tokens`) ?? 0, total - input))
 }
