@@ -172,7 +172,7 @@ export class CallRecord {
   #settle(observer: AnswerObserver): void {
     if (this.#isBroken) observer.unserved()
     const isKnown = this.end === 'complete' && !isUnknownEnd(this.response)
-    observer.end(isKnown ? this.status : undefined)
+    void observer.end(isKnown ? this.status : undefined)
   }
 
   #countConnection(): void {

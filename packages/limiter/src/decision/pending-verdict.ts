@@ -23,6 +23,8 @@ export interface Settler {
   release(receipts: readonly Receipt[], outcome?: Outcome): void
   /** Makes charges what the call has cost in the end; returns their receipts. */
   settle(receipts: readonly Receipt[], actual: ActualCost): readonly Receipt[]
+  /** Resolves when stores know of all that was settled so far. */
+  arrival(): Promise<void>
   /** Refunds what counts only for calls that end otherwise; returns the receipts of the rest. */
   close(receipts: readonly Receipt[], outcome: Outcome): readonly Receipt[]
   /** Refunds all charges; returns the decisions as they are then. */
@@ -81,6 +83,8 @@ const RELEASED = 1
 const ENDED = 2
 const REFUNDED = 3
 const NOTHING: readonly Receipt[] = []
+/** What was reserved is kept. */
+const NO_COSTS: ActualCost = {}
 
 /**
  * A verdict, with what is needed to wait for it, to undo it and to end it. One is made for every call: its fields are few, and
@@ -211,6 +215,17 @@ export class PendingVerdict implements Verdict {
     this.stage = ENDED
     if (this.holds) this.charged = this.outcome.settler.close(this.receipts, outcome)
     if (outcome.cost !== undefined) this.settle(outcome.cost)
+    else if (this.holds) this.settle(NO_COSTS)
+  }
+
+  /** The id of what the call has reserved; undefined if it has reserved nothing. */
+  get reservation(): number | undefined {
+    return this.charged?.find(({ reservation }) => reservation !== undefined)?.reservation?.id
+  }
+
+  /** Resolves when stores know of all that was settled so far. */
+  arrival(): Promise<void> {
+    return this.outcome.settler.arrival()
   }
 
   /** What JSON and `console.log` show. */

@@ -1,5 +1,9 @@
+import { parseDuration } from '../common/duration.ts'
+import { DianaError } from '../errors.ts'
+import { LONGEST_HOLD_MS } from '../rules/schema/cost.ts'
 import type { ActualCost, Verdict } from '../verdict.ts'
 import type { CheckOptions } from './check-options.ts'
+import type { PendingVerdict } from './pending-verdict.ts'
 
 /** How an amount is reserved. */
 export interface ReserveOptions extends CheckOptions {
@@ -22,36 +26,48 @@ export interface Reservation extends AsyncDisposable {
   release(): Promise<void>
 }
 
-/** A reservation by a verdict, which is released when the block that uses it ends, unless it was settled. */
+/** A reservation by a verdict. */
 export class VerdictReservation implements Reservation {
-  readonly id: string
-  readonly verdict: Verdict
-  readonly #arrival: () => Promise<void>
+  readonly #verdict: PendingVerdict
   #isEnded = false
 
-  /** `arrival` resolves when the stores know what was settled. */
-  constructor(id: string, verdict: Verdict, arrival: () => Promise<void>) {
-    this.id = id
-    this.verdict = verdict
-    this.#arrival = arrival
+  constructor(verdict: PendingVerdict) {
+    this.#verdict = verdict
+  }
+
+  get id(): string {
+    return (this.#verdict.reservation ?? 0).toString(36)
+  }
+
+  get verdict(): Verdict {
+    return this.#verdict
   }
 
   get allowed(): boolean {
-    return this.verdict.allowed
+    return this.#verdict.allowed
   }
 
   async settle(actual: ActualCost): Promise<void> {
     if (this.#isEnded) return
-    this.verdict.settle(actual)
+    this.#verdict.settle(actual)
     this.#isEnded = true
-    await this.#arrival()
+    await this.#verdict.arrival()
   }
 
   async release(): Promise<void> {
     await this.settle(0)
   }
 
+  /** For `await using`: what was not settled by the end of the block is released. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release()
   }
+}
+
+/** In microseconds; 0 if that is left to the rules. */
+export function holdUsOf({ hold }: ReserveOptions): number {
+  if (hold === undefined) return 0
+  const ms = typeof hold === 'string' ? parseDuration(hold) : hold
+  if (typeof ms === 'number' && ms >= 1 && ms <= LONGEST_HOLD_MS) return Math.round(ms * 1000)
+  throw new DianaError('BAD_CALL', `hold must be a duration from 1 ms to 1d, such as 10m, not ${String(hold)}`)
 }

@@ -192,8 +192,9 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
   ended(status: number | undefined): void {
     this.#isOver = true
     this.#controller?.abort()
-    this.#costs?.end(status)
-    this.#own?.end({ status })
+    const end = (): void => this.#own?.end({ status })
+    if (this.#costs === undefined) end()
+    else this.#costs.end(status, end)
   }
 
   async #wait(pending: Promise<Verdict>): Promise<boolean> {
@@ -245,8 +246,8 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
   #hold(verdict: Verdict): void {
     this.#watch()
     if (!this.#isOver) return
-    this.#costs?.end(undefined)
-    verdict.end()
+    if (this.#costs === undefined) verdict.end()
+    else this.#costs.end(undefined, () => verdict.end())
   }
 
   #watch(): void {

@@ -134,7 +134,7 @@ function compileRule(
     enforced: rule.whenFull !== 'shadow',
     distributed: rule.count === 'distributed',
     whenStoreDown: rule.whenStoreDown,
-    lease: rule.lease,
+    lease: settles && settlementTerms(rule.cost).holdMs !== undefined ? 'off' : rule.lease,
     queueSize: waits ? rule.queue.size : 0,
     queueTimeoutMs: timeoutMs ?? DEFAULT_QUEUE_TIMEOUT_MS,
     cost: measured?.estimate ?? compileCost(rule.cost, dimensions),

@@ -42,6 +42,7 @@ export class Observers {
           ...(leased === undefined ? {} : { leased }),
           ...(estimate === undefined ? {} : { estimate }),
           ...(state.tally.settled === undefined ? {} : { settled: state.tally.settled }),
+          ...(tally.amounts === undefined ? {} : { amounts: tally.amounts.read() }),
           ...tally.read(),
         }
       }),

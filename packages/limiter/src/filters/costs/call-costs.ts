@@ -64,12 +64,18 @@ export class CallCosts<Request, Reply> {
     return true
   }
 
-  end(status: number | undefined): void {
+  /** The answer is over: settles the costs, then calls `onSettled`, at once unless the answer has to be decoded first. */
+  end(status: number | undefined, onSettled: () => void): void {
     try {
-      this.#settling?.end(status)
+      const settled = this.#settling?.end(status)
+      if (settled !== undefined) {
+        void settled.catch(error => this.#report(error)).then(onSettled)
+        return
+      }
     } catch (error) {
       this.#report(error)
     }
+    onSettled()
   }
 
   #rules(options: CheckOptions): RuleState[] {

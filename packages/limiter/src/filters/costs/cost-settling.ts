@@ -11,8 +11,11 @@ export interface AnswerObserver {
   add(chunk: Uint8Array): void
   /** No service has worked on the call, or it broke off its answer. */
   unserved(): void
-  /** The answer is over; `status` is undefined if the caller left before all of it was sent. Again, it does nothing. */
-  end(status: number | undefined): void
+  /**
+   * The answer is over; `status` is undefined if the caller left before all of it was sent. Again, it does nothing. Returns a promise
+   * if the answer has to be decoded before its cost is known.
+   */
+  end(status: number | undefined): Promise<void> | undefined
 }
 
 /** What a call has cost by one rule. */
@@ -48,6 +51,7 @@ export class CostSettling implements AnswerObserver {
   #status: number | undefined
   #isUnserved = false
   #isOver = false
+  #settled: Promise<void> | undefined
 
   constructor(options: CostSettlingOptions) {
     this.#options = options
@@ -74,14 +78,15 @@ export class CostSettling implements AnswerObserver {
     this.#isUnserved = true
   }
 
-  end(status: number | undefined): void {
-    if (this.#isOver) return
+  end(status: number | undefined): Promise<void> | undefined {
+    if (this.#isOver) return this.#settled
     this.#isOver = true
     this.#status ??= status
     const reported = this.#reader?.read() ?? []
-    if (reported instanceof Promise) void reported.then(costs => this.#settle(costs))
-    else this.#settle(reported)
     this.#reader = undefined
+    if (reported instanceof Promise) this.#settled = reported.then(costs => this.#settle(costs))
+    else this.#settle(reported)
+    return this.#settled
   }
 
   #settle(reported: readonly (ReportedCost | undefined)[]): void {

@@ -7,7 +7,7 @@ import { networkFault } from '../match/address.ts'
 import type { CallerList } from '../match/callers.ts'
 import { parseStatuses, type StatusRange } from '../match/count-when.ts'
 import { show } from '../show.ts'
-import type { CostInput } from './cost.ts'
+import { type CostInput, LONGEST_HOLD_MS } from './cost.ts'
 import { costFaults, measuredCostShape } from './measured-cost.ts'
 import { listOf, textOf } from './shape.ts'
 import type { Vocabulary } from './vocabulary.ts'
@@ -31,7 +31,6 @@ export function callersSchema(vocabulary: Vocabulary, identified: readonly strin
   return z.union([listOf(network, size).transform((networks): CallerList => ({ [address]: networks })), byDimension])
 }
 
-const LONGEST_HOLD_MS = 86_400_000
 const hold = duration.refine(ms => ms <= LONGEST_HOLD_MS, { error: 'must not be longer than 1d', abort: true })
 
 const costWords = ['from', 'overrun', 'hold', 'reserve', 'settle'] as const

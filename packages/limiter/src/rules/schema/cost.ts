@@ -1,11 +1,9 @@
+import type { Overrun } from '../../algorithms/algorithm.ts'
 import type { Call } from '../../call.ts'
 import type { MeasuredCost } from '../../costs/cost-options.ts'
 import type { Dimension } from '../../dimensions/dimension.ts'
 import { findDimension } from '../../dimensions/find-dimension.ts'
 import { compileAmbiguity } from '../../dimensions/reading/ambiguity.ts'
-
-/** What becomes of what was used beyond a reservation: it is charged beyond the limit, or up to the limit. */
-export type Overrun = 'debt' | 'clip'
 
 /** The cost of a call that is read from the call within bounds, or settled afterwards. */
 export interface CostOptions extends MeasuredCost {
@@ -21,7 +19,8 @@ export interface CostOptions extends MeasuredCost {
 /** The cost of a call by a rule: fixed, or read from the call within bounds, or settled afterwards. */
 export type CostInput = number | CostOptions
 
-const DEFAULT_HOLD_MS = 600_000
+export const DEFAULT_HOLD_MS = 600_000
+export const LONGEST_HOLD_MS = 86_400_000
 
 /** How the charges of a rule are settled; with `holdMs`, each is a reservation that the store releases after so long. */
 export interface SettlementTerms {

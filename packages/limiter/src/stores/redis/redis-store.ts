@@ -3,7 +3,7 @@ import type { LuaAlgorithm } from '../../algorithms/algorithm.ts'
 import { DianaError } from '../../errors.ts'
 import { CountsLost } from '../failover/store-error.ts'
 import type { LeaseAnswer, LeaseRequest } from '../leases/lease-request.ts'
-import type { Answered, AnswerListener, FleetCounter, SharedStore, StoreWatcher } from '../store.ts'
+import type { Answered, AnswerListener, FleetCounter, FleetSettlement, SharedStore, StoreWatcher } from '../store.ts'
 import { type BatchTerms, decodeBatch, decodeBirths, decodeLayouts, encodeBatch, encodeKeep } from './batch.ts'
 import { ClockSteps } from './clock-steps.ts'
 import {
@@ -185,9 +185,22 @@ export class RedisStore implements SharedStore {
     }
   }
 
+  /** Settles reservations, with the next batch. */
+  async settle(settlements: readonly FleetSettlement[]): Promise<void> {
+    const latest = settlements.map(one => {
+      const counter = one.counter as RedisCounter
+      return { ...one, counter: this.#counters.get(counter.tag) ?? counter }
+    })
+    const groups = this.#isCluster ? bySlot(latest, one => one) : [latest]
+    await Promise.all(groups.map(charges => this.#ask({ what: 'settle', charges })))
+  }
+
   /** Takes back what a call was charged at `now`. */
   refund(charges: readonly RedisCharge[], now: number): void {
-    const counted = charges.filter(({ cost, fits }) => cost > 0 && fits)
+    const all = charges.filter(({ cost, fits }) => cost > 0 && fits)
+    const reserved = all.filter(({ holdUs }) => holdUs > 0)
+    if (reserved.length > 0) this.settle(reserved.map(charge => releaseOf(charge, now))).catch(() => {})
+    const counted = all.filter(({ holdUs }) => holdUs === 0)
     this.giveBack(counted.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait, wait })))
   }
 
@@ -421,6 +434,12 @@ export class RedisStore implements SharedStore {
     this.#engine ??= engineWith([...this.#luaAlgorithms.values()])
     return this.#engineClient.run(this.#engine, rest)
   }
+}
+
+/** What releases a reservation that was made at `now`. */
+function releaseOf({ counter, key, cost, wait, holdUs, reservation }: RedisCharge, now: number): FleetSettlement {
+  const until = now + holdUs
+  return { counter, key, cost, moment: now + wait, wait, reservation, until, actual: 0, overrun: 'clip' }
 }
 
 /** Until when an answer of Redis matters at least: the engine ran after the request. */
