@@ -7,6 +7,8 @@ export interface Decision {
   readonly limit: number
   /** In which so many pass, or such a bucket fills; 0 for a limit on calls under way. */
   readonly periodMs: number
+  /** What it counts, if not calls: `tokens`. */
+  readonly unit?: string | undefined
   readonly allowed: boolean
   /** A shadow limit reports what it would have refused, and refuses nothing. */
   readonly shadow: boolean

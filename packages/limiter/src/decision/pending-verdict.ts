@@ -270,6 +270,7 @@ function decisionsOf(levels: LevelAnswer | undefined): readonly Decision[] {
       rule: rule.id,
       limit: isLarger ? meter.most! : count,
       periodMs: isLarger ? (periodMs * meter.most!) / count : periodMs,
+      ...(rule.measured?.unit === undefined ? {} : { unit: rule.measured.unit }),
       allowed: lateUs === undefined,
       shadow: !rule.enforced,
       remaining,

@@ -5,6 +5,7 @@ import type { CheckOptions } from '../decision/check-options.ts'
 import type { Verdict } from '../verdict.ts'
 import { headerWriters } from './answers/headers.ts'
 import { joinVerdicts } from './answers/joined-verdict.ts'
+import { writeTokenHeaders } from './answers/token-headers.ts'
 import { CallCosts } from './costs/call-costs.ts'
 import type { Filter } from './filter.ts'
 import type { Watcher } from './frameworks/framework.ts'
@@ -229,7 +230,7 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
         return refuse(this.filter, this.#request, this.#reply, verdict)
       }
       if (this.#costs?.settle(this.#own!, this) === true || verdict.holds) this.#hold(verdict)
-      headerWriters[verdict.answer.headers](verdict, this.filter.framework, this.#reply, Date.now)
+      this.#writeHeaders(verdict)
       return true
     } catch (error) {
       return this.#passDespite(error)
@@ -240,7 +241,13 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
   #correctHeaders({ decisions, answer }: Verdict): void {
     const written = this.#earlier?.answer
     if (written === undefined || written.headers === answer.headers) return
-    headerWriters[written.headers]({ decisions, answer: written }, this.filter.framework, this.#reply, Date.now)
+    this.#writeHeaders({ decisions, answer: written })
+  }
+
+  #writeHeaders(limits: Pick<Verdict, 'decisions' | 'answer'>): void {
+    const { framework } = this.filter
+    headerWriters[limits.answer.headers](limits, framework, this.#reply, Date.now)
+    if (limits.answer.tokenHeaders === true) writeTokenHeaders(limits, framework, this.#reply)
   }
 
   #hold(verdict: Verdict): void {

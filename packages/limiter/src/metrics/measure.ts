@@ -109,6 +109,32 @@ export const measures: readonly Measure[] = [
       Object.entries(overload?.shed ?? {}).map(([level, value]) => ({ labels: { level }, value })),
   },
   {
+    name: 'diana_cost_settled_calls_total',
+    otelName: 'diana.rate_limiting.cost.settled_calls',
+    unit: '{call}',
+    kind: 'counter',
+    help:
+      'Calls whose cost was settled after their answer, by what: usage (in the answer), header, estimate (the answer said nothing, ' +
+      'or could not be read), none (not served: nothing was charged).',
+    read: ({ rules }) =>
+      rules.flatMap(({ id, settled }) =>
+        (['usage', 'header', 'estimate', 'none'] as const).flatMap(by =>
+          settled === undefined ? [] : [{ labels: { rule: id, by }, value: settled[by] }],
+        ),
+      ),
+  },
+  {
+    name: 'diana_cost_bounded_calls_total',
+    otelName: 'diana.rate_limiting.cost.bounded_calls',
+    unit: '{call}',
+    kind: 'counter',
+    help: 'Calls whose answer reported a cost above the maximum of the rule, which counted as the maximum.',
+    read: ({ rules }) =>
+      rules.flatMap(({ id, settled }) =>
+        settled === undefined ? [] : [{ labels: { rule: id }, value: settled.bounded }],
+      ),
+  },
+  {
     name: 'diana_waiting',
     otelName: 'diana.rate_limiting.queued_requests',
     unit: '{call}',
