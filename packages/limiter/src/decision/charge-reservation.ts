@@ -1,5 +1,5 @@
 import { OVERFLOW_SLOT } from '../stores/memory/table.ts'
-import { OpenReservations } from './open-reservations.ts'
+import { OpenReservations } from '../stores/open-reservations.ts'
 import { type ChargeReservation, type Receipt, type ReservationBook, refundLocal } from './receipt.ts'
 
 /** The reservations of one limiter; those of rules that are counted in this process are refunded here when they end. */

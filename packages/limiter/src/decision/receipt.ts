@@ -1,9 +1,9 @@
 import type { Ending } from '../algorithms/adaptive/estimator.ts'
 import type { Overrun } from '../algorithms/algorithm.ts'
 import { OVERFLOW_SLOT, resetsSoFar, type Table } from '../stores/memory/table.ts'
+import type { Expiring } from '../stores/open-reservations.ts'
 import type { SharedCharge } from '../stores/shared-charge.ts'
 import type { CallPlan } from './call-plan.ts'
-import type { Expiring } from './open-reservations.ts'
 import type { RuleState } from './rule-state.ts'
 
 /** Proof of one charge, by which it can be refunded. */

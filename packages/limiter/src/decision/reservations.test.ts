@@ -1,8 +1,13 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { algorithms } from '../algorithms/index.ts'
 import { createLimiter } from '../create/create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
 import type { RuleOptions } from '../rules/schema/options.ts'
 import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
+import { CountingServer } from '../stores/counting/server.ts'
 
 const call = { method: 'POST', path: '/v1/chat', attributes: { account: 'u1' } }
 const other = { ...call, attributes: { account: 'u2' } }
@@ -11,21 +16,32 @@ const start = 1_794_712_380_000
 let redis: RedisServer
 let prefixes = 0
 
+const folder = mkdtempSync(join(tmpdir(), 'diana-reserve-'))
+const servers: CountingServer[] = []
+
 beforeAll(async () => {
   redis = await startRedis()
 })
 afterAll(async () => {
   await redis.close()
+  await Promise.all(servers.map(server => server.close()))
+  rmSync(folder, { recursive: true })
 })
 
-const stores = ['memory', 'redis'] as const
+const stores = ['memory', 'redis', 'a counting process'] as const
 
 type Place = (typeof stores)[number]
 
 async function limiterIn(place: Place, ...rules: readonly Partial<RuleOptions>[]) {
   let now = start
+  const socket = join(folder, `${prefixes++}.sock`)
+  const counting =
+    place === 'a counting process' ? new CountingServer({ algorithms, now: () => now * 1000 }) : undefined
+  await counting?.listen(socket)
+  if (counting) servers.push(counting)
   const limiter = await createLimiter({
     clock: () => now,
+    ...(counting && { counting: socket }),
     ...(place === 'redis' && { store: { redis: redis.client, prefix: `reserve${prefixes++}`, timeout: '2s' } }),
     rules: rules.map((rule, i) => ({ id: `rule-${i}`, by: 'account', limit: '100/m', ...rule }) as RuleOptions),
   })

@@ -69,6 +69,13 @@ export interface FleetSettlement extends FleetRefund {
   readonly overrun: Overrun
 }
 
+/** What releases a reservation that was made at `now`. */
+export function releaseOf(charge: FleetCharge, now: number): FleetSettlement {
+  const { counter, key, cost, wait, holdUs, reservation } = charge
+  const until = now + holdUs
+  return { counter, key, cost, moment: now + wait, wait, reservation, until, actual: 0, overrun: 'clip' }
+}
+
 /** A store's answer: whether the call may pass, by which clock. */
 export interface Answered {
   readonly allowed: boolean

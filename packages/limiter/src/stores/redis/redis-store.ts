@@ -3,7 +3,15 @@ import type { LuaAlgorithm } from '../../algorithms/algorithm.ts'
 import { DianaError } from '../../errors.ts'
 import { CountsLost } from '../failover/store-error.ts'
 import type { LeaseAnswer, LeaseRequest } from '../leases/lease-request.ts'
-import type { Answered, AnswerListener, FleetCounter, FleetSettlement, SharedStore, StoreWatcher } from '../store.ts'
+import {
+  type Answered,
+  type AnswerListener,
+  type FleetCounter,
+  type FleetSettlement,
+  releaseOf,
+  type SharedStore,
+  type StoreWatcher,
+} from '../store.ts'
 import { type BatchTerms, decodeBatch, decodeBirths, decodeLayouts, encodeBatch, encodeKeep } from './batch.ts'
 import { ClockSteps } from './clock-steps.ts'
 import {
@@ -434,12 +442,6 @@ export class RedisStore implements SharedStore {
     this.#engine ??= engineWith([...this.#luaAlgorithms.values()])
     return this.#engineClient.run(this.#engine, rest)
   }
-}
-
-/** What releases a reservation that was made at `now`. */
-function releaseOf({ counter, key, cost, wait, holdUs, reservation }: RedisCharge, now: number): FleetSettlement {
-  const until = now + holdUs
-  return { counter, key, cost, moment: now + wait, wait, reservation, until, actual: 0, overrun: 'clip' }
 }
 
 /** Until when an answer of Redis matters at least: the engine ran after the request. */

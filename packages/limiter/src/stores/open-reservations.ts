@@ -26,8 +26,9 @@ export class OpenReservations<Item extends Expiring> {
     return this.#size
   }
 
-  add(item: Item): void {
-    if (this.#size >= this.#most) this.#dropFirst()
+  /** Returns the one that is not followed any more, if there are too many. */
+  add(item: Item): Item | undefined {
+    const dropped = this.#size >= this.#most ? this.#dropFirst() : undefined
     let list = this.#lists.get(item.holdUs)
     if (list === undefined) {
       list = new Set()
@@ -36,6 +37,7 @@ export class OpenReservations<Item extends Expiring> {
     list.add(item)
     this.#size++
     if (item.until < this.dueAt) this.dueAt = item.until
+    return dropped
   }
 
   /** Returns whether it was open. */
@@ -65,12 +67,13 @@ export class OpenReservations<Item extends Expiring> {
     return ended.sort((a, b) => a.until - b.until)
   }
 
-  #dropFirst(): void {
+  #dropFirst(): Item | undefined {
     let first: Item | undefined
     for (const list of this.#lists.values()) {
       const [item] = list
       if (item && (first === undefined || item.until < first.until)) first = item
     }
     if (first) this.delete(first)
+    return first
   }
 }
