@@ -10,8 +10,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs, promisify } from 'node:util'
 
-const { values } = parseArgs({ options: { streams: { type: 'string', default: '10000' } } })
+const { values } = parseArgs({
+  options: { streams: { type: 'string', default: '10000' }, compared: { type: 'string', default: '2000' } },
+})
+/** So many are sent through the gateway that settles; of these, the first are compared with as many through the other. */
 const streams = Number(values.streams)
+const compared = Math.min(streams, Number(values.compared))
 const CONNECTIONS = 8
 const SLICE_SECONDS = 2
 const LEAST_SHARE = 0.97
@@ -77,33 +81,45 @@ const settling = await start('settling', upstream)
 try {
   for (const gateway of [without, settling]) await slice(gateway)
   for (const gateway of [without, settling]) Object.assign(gateway, { requests: 0, us: 0, cpuUs: 0, heaps: [] })
-  for (let turn = 0; settling.requests < streams; turn++) {
+  for (let turn = 0; settling.requests < compared; turn++) {
     // each begins every other turn
     for (const gateway of turn % 2 === 0 ? [without, settling] : [settling, without]) await slice(gateway)
   }
-  report()
+  const figures = throughput()
+  while (settling.requests < streams) await slice(settling)
+  report(figures)
 } finally {
   for (const one of [service, without, settling]) one.stop()
   rmSync(folder, { recursive: true, force: true })
 }
 
-function report() {
-  const perSecond = ({ requests, us }) => requests / (us / 1e6)
-  const cpu = ({ cpuUs, requests }) => cpuUs / requests
-  const megabytes = bytes => (bytes / 1_048_576).toFixed(1)
+function perSecond({ requests, us }) {
+  return requests / (us / 1e6)
+}
+
+function cpu({ cpuUs, requests }) {
+  return cpuUs / requests
+}
+
+function throughput() {
   for (const [name, gateway] of Object.entries({ without, settling })) {
-    const [first, last] = [gateway.heaps[0], gateway.heaps.at(-1)]
-    console.log(
-      `${name}: ${gateway.requests} streams of 1 MB, ${perSecond(gateway).toFixed(1)} a second, ${cpu(gateway).toFixed(0)} µs of CPU each; ` +
-        `heap ${megabytes(first.heap)} MB after ${first.streams}, ${megabytes(last.heap)} MB after ${last.streams}; ` +
-        `rss ${megabytes(first.rss)} MB, then ${megabytes(last.rss)} MB`,
-    )
+    const rate = `${perSecond(gateway).toFixed(1)} a second, ${cpu(gateway).toFixed(0)} µs of CPU each`
+    console.log(`${name}: ${gateway.requests} streams of 1 MB, ${rate}`)
   }
-  const share = perSecond(settling) / perSecond(without)
-  const growth = (settling.heaps.at(-1).heap - settling.heaps[0].heap) / 1_048_576
+  return { share: perSecond(settling) / perSecond(without), cpuShare: cpu(settling) / cpu(without) }
+}
+
+function report({ share, cpuShare }) {
+  const megabytes = bytes => `${(bytes / 1_048_576).toFixed(1)} MB`
+  const [first, last] = [settling.heaps[0], settling.heaps.at(-1)]
+  for (const { streams: count, heap, rss } of [first, last]) {
+    console.log(`settling, after ${count} streams: heap ${megabytes(heap)}, resident ${megabytes(rss)}`)
+  }
+  const growth = (last.heap - first.heap) / 1_048_576
+  const percent = part => `${(part * 100).toFixed(1)} %`
   const marks = [
     [
-      `throughput with settling ${(share * 100).toFixed(1)} % of without, CPU ${((cpu(settling) / cpu(without)) * 100).toFixed(1)} %; mark: 97 % or more`,
+      `throughput with settling ${percent(share)} of without (CPU ${percent(cpuShare)}); mark: 97 % or more`,
       share >= LEAST_SHARE,
     ],
     [`heap grew by ${growth.toFixed(1)} MB; mark: ${MOST_GROWTH_MB} MB or less`, growth <= MOST_GROWTH_MB],
