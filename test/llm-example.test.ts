@@ -16,7 +16,7 @@ afterEach(() => rig.close())
 
 const document = parse(readFileSync(new URL('../examples/llm/diana.yaml', import.meta.url), 'utf8'))
 const LIMIT = 1000
-const HOLD_MS = 1500
+const HOLD_MS = 1000
 
 async function startLlm(): Promise<string> {
   const server = createLlmServer()
@@ -52,12 +52,12 @@ test('the LLM example: the budget empties as the usage says, and every ending is
   build()
   const to = await startLlm()
   const redis = await startRedis()
-  rig.later(() => redis.stop())
+  rig.later(() => redis.close())
   const rules = document.rules.map((rule: { id: string; cost?: object }) =>
     rule.cost ? { ...rule, cost: { ...rule.cost, hold: `${HOLD_MS}ms` } } : rule,
   )
   const gateway = { routes: [{ to, timeouts: { headers: '300ms' } }] }
-  const words = { ...document, rules, store: { redis: redis.url } }
+  const words = { ...document, rules, store: { redis: `redis://${redis.authority}` } }
   const { url, child, ended } = await startProgram(rig, { ...words, gateway })
   const { gateway: _, ...own } = words
   const limiter = await createLimiter(own)
