@@ -127,7 +127,7 @@ describe('the words of a cost in the rule file', () => {
     [{ reserve: { from: 'json:x', min: 5, max: 2 } }, 'has a min above its max'],
     [{ reserve: -5 }, 'must be at least 1'],
     [{ reserve: 5, from: 'header:x' }, 'leave one of them out'],
-    [{ settle: 'json:x', weights: { output: 2 } }, 'needs a usage that tells tokens apart'],
+    [{ settle: 'json:x', weights: { output: 2 } }, 'needs a usage that distinguishes tokens'],
     [{ settle: 'openai', weights: { output: -2 } }, 'must be at least 0'],
     [{ settle: 'openai', weights: { outputs: 2 } }, 'did you mean output?'],
     [{ settle: 'header:x y' }, 'must name a header'],

@@ -155,7 +155,7 @@ describe('the usage in an answer', () => {
     expect((await reader.read())[0]).toEqual({ amount: 120, by: 'usage', isBounded: false })
   })
 
-  it('weights tell input, cached and output tokens apart; the sum is rounded up once', async () => {
+  it('weights distinguish input, cached and output tokens; the sum is rounded up once', async () => {
     const answer = JSON.stringify({ usage: chat })
     const cost = (one: number, other: number, third: number) =>
       amountIn(answer, byUsage('openai', { weights: { input: one, cached: other, output: third } }))

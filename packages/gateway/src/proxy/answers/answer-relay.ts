@@ -31,7 +31,7 @@ export interface RelayedHead {
 export interface RelayParts {
   readonly sink: ResponseSink
   readonly bulk: BulkQueue
-  /** Sees the answer as the service sends it; undefined if nobody asks for it. */
+  /** Sees the answer as the service sends it; undefined if no rule asks for it. */
   readonly observer?: AnswerObserver | undefined
 }
 

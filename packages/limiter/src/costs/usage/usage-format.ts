@@ -1,6 +1,6 @@
 /** The tokens that an answer reports. */
 export interface Tokens {
-  /** Read anew; cached ones are not among them. */
+  /** Without those that were in a cache. */
   readonly input: number
   readonly cached: number
   readonly output: number

@@ -32,13 +32,13 @@ export function isEncoded(headers: BodyStream['headers']): boolean {
 
 /**
  * Reads the first bytes of a body and puts them back, so that the application or the proxy gets all of them. `response` says when
- * the rest of a body that nobody reads can be dropped.
+ * the rest of a body that is not read can be dropped.
  */
 export function peekBody(stream: BodyStream, response: EventEmitter): CallBody | Promise<CallBody> {
   const bytes = announcedBytes(stream.headers)
   const isStarted = stream.readableDidRead || stream.readableFlowing !== null
   if (bytes === 0 && !('stream' in stream)) return emptyBody
-  // somebody else reads it
+  // something else reads it
   if (isStarted || stream.destroyed || isEncoded(stream.headers)) return unreadableBody(bytes)
   return new Promise(resolve => new Peek(stream, bytes, resolve).begin(response))
 }
@@ -63,7 +63,7 @@ class Peek {
     stream.on('readable', this.#onReadable)
     for (const event of ['close', 'error', 'aborted']) stream.on(event, this.#onGone)
     this.#timer = setTimeout(this.#onGone, PATIENCE_MS)
-    // Node drops the body of a call that is answered without it only if nobody has begun to read
+    // Node drops the body of a call that is answered without it only if reading has not begun
     response.once('finish', () => {
       if (stream.readableFlowing !== true && stream.listenerCount('readable') === 0) stream.resume()
     })

@@ -101,9 +101,9 @@ export function costFaults({ from, weights, settle, reserve }: MeasuredCost & { 
   if (from !== undefined && reserve !== undefined) {
     faults.push({ path: 'from', message: 'and reserve both say what a call is charged first: leave one of them out' })
   }
-  // only usage that is known by name tells input, cached and output tokens apart
+  // only usage that is known by name distinguishes input, cached and output tokens
   if (weights !== undefined && !settle?.from.some(text => formats.includes(text))) {
-    const message = `needs a usage that tells tokens apart: add settle: ${joinNames(formats)}, or leave weights out`
+    const message = `needs a usage that distinguishes tokens: add settle: ${joinNames(formats)}, or leave weights out`
     faults.push({ path: 'weights', message })
   }
   return faults
