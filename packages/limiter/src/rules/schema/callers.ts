@@ -45,7 +45,7 @@ export function costSchema(vocabulary: Vocabulary): z.ZodType<CostInput> {
         .enum(['debt', 'clip'])
         .optional()
         .describe('What was used beyond the reservation is charged beyond the limit (the default), or up to it.'),
-      hold: hold.optional().describe('What nobody settles is released after so long; default: 10m.'),
+      hold: hold.optional().describe('What is not settled is released after so long; default: 10m.'),
     })
     .refine(
       ({ from: source, overrun, hold: time }) => source !== undefined || overrun !== undefined || time !== undefined,
