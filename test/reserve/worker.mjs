@@ -1,4 +1,4 @@
-// A process that makes some calls of unknown cost at once, each with a reservation. It settles them when it is told to.
+// A process that makes some calls of unknown cost at once, each with a reservation. It settles them on request.
 import { setTimeout as pause } from 'node:timers/promises'
 import { createLimiter } from '../../packages/limiter/dist/index.js'
 import { rules } from './rules.mjs'

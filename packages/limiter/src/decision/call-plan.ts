@@ -51,7 +51,7 @@ export class CallPlan {
         : this.#nextLocal(state.table)
       charge.key = rule.key(call)
       charge.cost = rule.cost === undefined || cost === 0 ? cost : rule.cost(call)
-      // an estimate that no moment has room for would be refused for ever
+      // an estimate that no moment has room for would be refused always
       if (rule.estimates && charge.cost > rule.mostAtOnce) charge.cost = rule.mostAtOnce
       charge.holdUs = rule.settles ? holdUsOf(rule, holdUs) : 0
       if (charge.holdUs > 0) {

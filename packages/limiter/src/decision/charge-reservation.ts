@@ -4,23 +4,15 @@ import { type ChargeReservation, type Receipt, type ReservationBook, refundLocal
 
 /** The reservations of one limiter; those of rules that are counted in this process are refunded here when they end. */
 export class ChargeReservations implements ReservationBook {
-  readonly #open = new OpenReservations<ChargeReservation>()
-
-  /** When the first one ends, or earlier. */
-  get dueAt(): number {
-    return this.#open.dueAt
-  }
-
-  get size(): number {
-    return this.#open.size
-  }
+  /** Read by every call that is decided, to see whether one has ended. */
+  readonly open: OpenReservations<ChargeReservation> = new OpenReservations()
 
   /** Follows a charge that was just counted; returns its receipt. */
   add(receipt: Receipt, terms: Pick<ChargeReservation, 'id' | 'holdUs' | 'until' | 'overrun'>): Receipt {
     const reservation: ChargeReservation = { ...terms, receipt, status: 'open' }
     reservation.receipt = { ...receipt, reservation }
     receipt.state.tally.amountsSoFar.reserved += receipt.cost
-    this.#open.add(reservation)
+    this.open.add(reservation)
     return reservation.receipt
   }
 
@@ -28,13 +20,13 @@ export class ChargeReservations implements ReservationBook {
   close(reservation: ChargeReservation): ChargeReservation['status'] {
     const { status } = reservation
     reservation.status = 'settled'
-    this.#open.delete(reservation)
+    this.open.delete(reservation)
     return status
   }
 
-  /** Releases what nobody has settled in time; before any call is decided. */
+  /** Releases what was not settled in time; before any call is decided. */
   releaseEnded(now: number): void {
-    for (const reservation of this.#open.takeEnded(now)) {
+    for (const reservation of this.open.takeEnded(now)) {
       const { receipt, until, status } = reservation
       if (status !== 'open') continue
       reservation.status = 'ended'

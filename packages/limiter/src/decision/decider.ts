@@ -96,7 +96,7 @@ export class Decider {
 
   /** Decides and counts a call. */
   take(call: Call, cost: number, now: number, options?: PlanOptions): PendingVerdict | Promise<PendingVerdict> {
-    if (now >= this.#reservations.dueAt) this.#reservations.releaseEnded(now)
+    if (now >= this.#reservations.open.dueAt) this.#reservations.releaseEnded(now)
     const { found } = this.#plan
     const size = this.#selector.find(call, found, options)
     if (cost === 1 && size >= 0 && !isSpecial(options)) {
@@ -142,7 +142,7 @@ export class Decider {
 
   #prepare(call: Call, cost: number, options: PlanOptions | undefined): CallPlan {
     const now = this.#options.now()
-    if (now >= this.#reservations.dueAt) this.#reservations.releaseEnded(now)
+    if (now >= this.#reservations.open.dueAt) this.#reservations.releaseEnded(now)
     const plan = this.#plan.prepare(call, cost, this.#selector.find(call, this.#plan.found, options), options?.holdUs)
     return this.#prioritized(plan, call)
   }

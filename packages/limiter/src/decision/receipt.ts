@@ -24,7 +24,7 @@ export interface Receipt {
   readonly refund?: ((cost: number) => void) | undefined
   /** Settles it there at what was really used; undefined if the store keeps no reservations. */
   readonly settle?: ((actual: number, overrun: Overrun) => Promise<void>) | undefined
-  /** Nobody has settled it in time: the store refunds it. */
+  /** It was not settled in time: the store refunds it. */
   readonly expire?: (() => void) | undefined
   /** Set if the charge waits to be settled. */
   readonly reservation?: ChargeReservation | undefined
@@ -36,7 +36,7 @@ export interface ChargeReservation extends Expiring {
   readonly overrun: Overrun
   /** What was charged; another receipt if the call has moved up in a queue. */
   receipt: Receipt
-  /** Ended: nobody has settled it in time. */
+  /** Ended: it was not settled in time. */
   status: 'open' | 'settled' | 'ended'
 }
 

@@ -7,7 +7,7 @@ import type { PendingVerdict } from './pending-verdict.ts'
 
 /** How an amount is reserved. */
 export interface ReserveOptions extends CheckOptions {
-  /** What nobody settles is released after so long, milliseconds or a duration such as `10m`; default: that of each rule, or 10m. */
+  /** What is not settled is released after so long, milliseconds or a duration such as `10m`; default: that of each rule, or 10m. */
   readonly hold?: number | string | undefined
 }
 

@@ -27,7 +27,7 @@ export interface SettlementOptions {
  */
 export function createSettler(options: SettlementOptions): Settler {
   const { store, shared, reservations, now, onRelease, receiptsOf, onRefund } = options
-  /** What stores were told of settlements, and have not confirmed yet. */
+  /** Settlements that stores have not confirmed yet. */
   const underWay = new Set<Promise<void>>()
   /** Counts as much of `cost` in this process as there is room for, and returns how much that is. */
   const takeLocal = ({ state: { table }, key }: Receipt, cost: number): number => {

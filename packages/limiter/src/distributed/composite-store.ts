@@ -91,7 +91,7 @@ export class CompositeStore {
     return this.#storeOf(charge.counter).settle(charge, actual, overrun)
   }
 
-  /** Nobody has settled a reservation in time. */
+  /** A reservation was not settled in time. */
   expire(charge: SharedCharge): void {
     this.#storeOf(charge.counter).expire(charge)
   }

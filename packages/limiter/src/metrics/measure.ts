@@ -201,8 +201,8 @@ export const measures: readonly Measure[] = [
     unit: '{unit}',
     kind: 'counter',
     help:
-      'Units of limits per rule that were reserved; settled (really used), released (reserved and not used), expired (settled by ' +
-      'nobody in time) and overrun (used beyond what was reserved).',
+      'Units of limits per rule that were reserved; settled (really used), released (reserved and not used), expired (not settled ' +
+      'in time) and overrun (used beyond what was reserved).',
     read: ({ rules }) =>
       rules.flatMap(({ id, amounts }) =>
         amounts === undefined ? [] : amountNames.map(state => ({ labels: { rule: id, state }, value: amounts[state] })),

@@ -5,7 +5,7 @@ export interface Amounts {
   readonly settled: number
   /** What was reserved and not used, and is free again. */
   readonly released: number
-  /** What nobody settled in time. */
+  /** What was not settled in time. */
   readonly expired: number
   /** What was used beyond what was reserved. */
   readonly overrun: number

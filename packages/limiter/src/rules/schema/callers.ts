@@ -48,7 +48,7 @@ export function costSchema(vocabulary: Vocabulary): z.ZodType<CostInput> {
         .enum(['debt', 'clip'])
         .optional()
         .describe('What was used beyond the reservation is charged beyond the limit (the default), or up to it.'),
-      hold: hold.optional().describe('What nobody settles is released after so long; default: 10m.'),
+      hold: hold.optional().describe('What is not settled is released after so long; default: 10m.'),
       ...measuredCostShape,
     })
     .refine(options => costWords.some(word => options[word] !== undefined), {

@@ -46,7 +46,7 @@ export class ReservedCharges {
     if (dropped) this.#byName.delete(dropped.name)
   }
 
-  /** Refunds what nobody has settled in time, each as of its end; before anything else is counted. */
+  /** Refunds what was not settled in time, each as of its end; before anything else is counted. */
   releaseEnded(now: number, giveBack: (charge: Reserved) => void): void {
     for (const reserved of this.#open.takeEnded(now)) {
       this.#byName.delete(reserved.name)

@@ -285,7 +285,7 @@ export class FailoverStore {
       : this.#settlements.send(settlementOf(charge, actual, overrun), charge.holdUs)
   }
 
-  /** Nobody has settled a reservation in time: the store refunds it by itself, unless it does not know of it. */
+  /** A reservation was not settled in time: the store refunds it by itself, unless it does not know of it. */
   expire(charge: SharedCharge): void {
     const { counter, key, cost, countedBy } = charge
     this.#denials.forget(counter, key)

@@ -24,7 +24,7 @@ interface Waiting {
 }
 
 /**
- * Tells a store what was really used. If it cannot be asked, it is told again and again until the reservation ends: the store
+ * Reports to a store what was really used. If it cannot be asked, that is sent again and again until the reservation ends: the store
  * settles each id once, so that one it has settled already does no harm.
  */
 export class Settlements {
@@ -72,8 +72,8 @@ export class Settlements {
     while (this.#waiting.length > 0 && !this.#options.isAway()) {
       const some = this.#waiting.slice(0, AT_ONCE)
       if (!(await this.#try(some.map(({ settlement }) => settlement)))) return
-      const told = new Set(some)
-      this.#waiting = this.#waiting.filter(one => !told.has(one))
+      const sent = new Set(some)
+      this.#waiting = this.#waiting.filter(one => !sent.has(one))
       for (const { done } of some) done()
     }
   }
