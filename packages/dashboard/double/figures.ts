@@ -26,7 +26,15 @@ export class Figures {
     const { allowed } = countsOf(0, at)
     const store = { asked: 8, decidedHere: 3, leases: { keys: 5, permits, decided: allowed, requests: 6 } }
     const total = { ...this.#total(at), waiting: Math.round(2 + 2 * Math.sin(at / 9)) }
-    return { at: at * 1000, total, rules, store, adaptive: { reports: estimateAt(at) }, overload: overloadAt(at) }
+    return {
+      at: at * 1000,
+      total,
+      rules,
+      store,
+      adaptive: { reports: estimateAt(at) },
+      overload: overloadAt(at),
+      costs: costsAt(at),
+    }
   }
 
   history(): unknown {
@@ -112,4 +120,24 @@ function overloadAt(at: number) {
   const excess = Math.max(0, Math.sin(at / 25))
   const shed = { default: 0, sheddable: Math.round(12 * excess) }
   return { delayMs: 3 + 18 * excess, utilization: 0.6 + 0.4 * excess, waitMs: 1, share: 1 - 0.2 * excess, shed }
+}
+
+/** A rule that counts tokens: it reserves a little more than is used. */
+function costsAt(at: number) {
+  const calls = at % 100_000
+  const amounts = {
+    reserved: calls * 900,
+    settled: calls * 610,
+    released: calls * 300,
+    expired: 40,
+    overrun: calls * 10,
+  }
+  const settled = {
+    usage: calls,
+    header: 0,
+    estimate: Math.floor(calls / 50),
+    none: Math.floor(calls / 80),
+    bounded: 0,
+  }
+  return { tokens: { amounts, settled } }
 }

@@ -24,6 +24,16 @@ export interface Call {
   readonly resource?: string | undefined
   /** Values the application knows: an account, a plan, a tenant. They win over what `identify` finds. */
   readonly attributes?: Readonly<Record<string, string | undefined>> | undefined
+  /** What is known of the body, for costs that are read from it. */
+  readonly body?: CallBody | undefined
+}
+
+/** What is known of the body of a request. */
+export interface CallBody {
+  /** Its size; undefined if that is not known before all of it has come. */
+  readonly bytes: number | undefined
+  /** The number at a path such as `['usage', 'total']`; undefined if there is none; NaN if that cannot be known, or is no number. */
+  number(path: readonly string[]): number | undefined
 }
 
 /** Marks calls that always have a method and a path, and compute them only if a rule needs them. */

@@ -6,6 +6,8 @@ import { type CheckOptions, costOf, type NamedRules } from './decision/check-opt
 import type { Decider } from './decision/decider.ts'
 import { busiestEstimate } from './decision/estimate-of.ts'
 import { Explanation, explainBlock, explainList, explainRules } from './decision/explain.ts'
+import type { PendingVerdict } from './decision/pending-verdict.ts'
+import { holdUsOf, type Reservation, type ReserveOptions, VerdictReservation } from './decision/reservation.ts'
 import type { Engine } from './engine/engine.ts'
 import { ENGINE } from './engine/engine-of.ts'
 import { DianaError } from './errors.ts'
@@ -62,6 +64,15 @@ export class Limiter {
     return this.#engine.counters.observers.length === 0
       ? this.#decide(call, cost, options)
       : this.#decideObserved(call, cost, options)
+  }
+
+  /**
+   * Charges in advance what a call may cost, by all its rules or by none, to be settled at what was really used. What is neither
+   * settled nor released is released after `hold`, also if this process has died.
+   */
+  async reserve(call: Call, options: ReserveOptions = {}): Promise<Reservation> {
+    const reserving = { ...options, holdUs: holdUsOf(options) }
+    return new VerdictReservation((await this.decide(call, reserving)) as PendingVerdict)
   }
 
   /** Decides a call without counting it. A caller without a call is decided by the one rule that `options` names. */

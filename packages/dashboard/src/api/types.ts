@@ -9,6 +9,8 @@ export interface Counts {
 
 /** One second of figures, as the live stream tells it. */
 export interface LiveStats {
+  /** Left out if no rule reserves. */
+  readonly costs?: Readonly<Record<string, RuleCosts>>
   readonly at: number
   readonly total: LiveCounts
   readonly rules: Readonly<Record<string, LiveRuleCounts>>
@@ -42,6 +44,12 @@ export interface OverloadStats {
 
 /** One number per second; null if it is not known. */
 export type Curve = readonly (number | null)[]
+
+/** What a rule has reserved since the start of the gateway, what became of it, and by what its calls were settled. */
+export interface RuleCosts {
+  readonly amounts?: Readonly<Record<'reserved' | 'settled' | 'released' | 'expired' | 'overrun', number>>
+  readonly settled?: Readonly<Record<'usage' | 'header' | 'estimate' | 'none' | 'bounded', number>>
+}
 
 export interface LiveRuleCounts extends LiveCounts {
   readonly load?: number

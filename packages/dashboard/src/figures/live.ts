@@ -2,7 +2,7 @@ import { type Signal, signal } from '@preact/signals'
 import { api, ask } from '../api/api.ts'
 import { Problem } from '../api/problem.ts'
 import { readServerEvents, type ServerEvent } from '../api/server-events.ts'
-import type { LiveStats, Rule, Status } from '../api/types.ts'
+import type { LiveStats, Rule, RuleCosts, Status } from '../api/types.ts'
 import { tokenIsAsked } from '../session.ts'
 import { OverloadFigures } from './overload-figures.ts'
 import { Ring, SECONDS } from './ring.ts'
@@ -39,6 +39,11 @@ export function loadOf(rule: string): number | undefined {
 export function leasedRules(): readonly (readonly [rule: string, permits: number])[] {
   const held = Object.entries(newest?.rules ?? {}).map(([id, { leased = 0 }]) => [id, leased] as const)
   return held.filter(([, permits]) => permits > 0).sort((a, b) => b[1] - a[1])
+}
+
+/** What rules have reserved and settled, by rule. */
+export function costsByRule(): readonly (readonly [rule: string, costs: RuleCosts])[] {
+  return Object.entries(newest?.costs ?? {}).sort(([one], [other]) => (one < other ? -1 : 1))
 }
 
 /** Calls that wait at this moment, for a rule or for all. */

@@ -3,6 +3,7 @@ import { useRef, useState } from 'preact/hooks'
 import { connection, loadOf, ringOf, rules, second, total, waitingFor } from '../figures/live.ts'
 import { COUNTS, type Count, type Ring, SECONDS } from '../figures/ring.ts'
 import { Chart } from '../parts/chart.tsx'
+import { Costs } from '../parts/costs.tsx'
 import { type Column, LongTable } from '../parts/long-table.tsx'
 import { Mark } from '../parts/mark.tsx'
 import { Load } from '../parts/moon.tsx'
@@ -39,6 +40,7 @@ export function Now(): JSX.Element {
         <Chart rule={chosen} label={`${told.chart}: ${chosen ?? told.chartTotal}. ${headline()}`} />
       </section>
       <Overload wanted={chosen} />
+      <Costs wanted={chosen} />
       <ByRule chosen={chosen} onChoose={rule => setChosen(rule === chosen ? undefined : rule)} label={columns.rule} />
     </>
   )

@@ -49,6 +49,24 @@ export const en = {
     filter: 'Find a rule',
     rows: (shown: string, all: string) => `${shown} of ${all} rules`,
   },
+  costs: {
+    title: 'Costs',
+    note: 'reserved before calls and settled by their answers, since the gateway started',
+    amounts: {
+      reserved: 'reserved',
+      settled: 'settled',
+      released: 'released',
+      expired: 'expired',
+      overrun: 'beyond the reservation',
+    },
+    by: {
+      usage: 'calls settled by usage',
+      header: 'by a header',
+      estimate: 'at the estimate',
+      none: 'not served',
+      bounded: 'reported too much',
+    },
+  },
   overload: {
     title: 'Overload',
     rule: 'Adaptive rule',

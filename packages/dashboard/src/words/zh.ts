@@ -50,6 +50,24 @@ export const zh: typeof en = {
     filter: '查找规则',
     rows: (shown, all) => `${shown} / ${all} 条规则`,
   },
+  costs: {
+    title: '成本',
+    note: '网关启动以来，调用前预留、响应后结算的数量',
+    amounts: {
+      reserved: '已预留',
+      settled: '已结算',
+      released: '已退还',
+      expired: '已过期',
+      overrun: '超出预留',
+    },
+    by: {
+      usage: '按用量结算的调用',
+      header: '按响应头',
+      estimate: '按估算',
+      none: '未被处理',
+      bounded: '报告过大',
+    },
+  },
   overload: {
     title: '过载',
     rule: '自适应规则',

@@ -84,7 +84,10 @@ export class Live {
       const waiting = figures.rules.reduce((sum, rule) => sum + rule.waiting, 0)
       this.#tell({
         event: 'figures',
-        data: { at, total: { ...total, waiting }, rules: Object.fromEntries(told), store, ...overloadSecond },
+        data: {
+          ...{ at, total: { ...total, waiting }, rules: Object.fromEntries(told), store, ...overloadSecond },
+          ...costsOf(figures),
+        },
       })
       this.#tellStatus()
     } catch {
@@ -122,4 +125,10 @@ function withoutTime(status: unknown): unknown {
   const { uptimeMs: _, keys: __, store, overload, ...rest } = status as Record<string, unknown>
   const { asked, decidedHere, leases, ...health } = (store ?? {}) as Record<string, unknown>
   return { ...rest, health, isGuarded: overload !== undefined }
+}
+
+/** What rules have reserved and settled since the start; nothing if none does. */
+function costsOf({ rules }: Stats): { readonly costs?: Readonly<Record<string, object>> } {
+  const costs = rules.flatMap(({ id, amounts, settled }) => (amounts || settled ? [[id, { amounts, settled }]] : []))
+  return costs.length === 0 ? {} : { costs: Object.fromEntries(costs) }
 }

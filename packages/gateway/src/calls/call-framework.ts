@@ -1,5 +1,6 @@
 import { type Framework, httpFramework } from 'diana-limiter/filter'
 import { steadyMicroseconds } from 'diana-limiter/gateway'
+import { askForBody } from '../proxy/answers/body.ts'
 import { nextTurn, recordOf } from '../telemetry/call-record.ts'
 import type { CallReply, CallRequest } from './call.ts'
 
@@ -37,6 +38,19 @@ export const callFramework: Framework<CallRequest, CallReply> = {
       watcher.ended(status)
     }
     httpFramework.watch(request.raw, reply.raw, { ended })
+  },
+  body: (request, reply) => {
+    // a caller who asks first sends the body only now
+    askForBody(request.raw, reply.raw)
+    return httpFramework.body!(request.raw, reply.raw)
+  },
+  observe: (request, _reply, observer) => {
+    const record = recordOf(request.raw)
+    if (record !== undefined) record.observer = observer
+  },
+  reportCosts: (request, costs) => {
+    const record = recordOf(request.raw)
+    if (record !== undefined) record.costs = costs
   },
   watchLeaving: (request, reply, left) => httpFramework.watchLeaving?.(request.raw, reply.raw, left),
   abandon: reply => {

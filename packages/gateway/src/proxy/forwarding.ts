@@ -41,13 +41,14 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
     this.route = route
     const sink = parts.outletFor(reply)
     const { compressible } = route
+    this.#record = recordOf(request.raw)
     this.relay = new AnswerRelay(this, reply, {
       bulk: parts.bulk,
+      observer: this.#record?.observer,
       sink: compressible ? new CompressingSink(sink, compressible, request, reply) : sink,
     })
     this.#reply = reply
     this.#parts = parts
-    this.#record = recordOf(request.raw)
     this.#tries = new Tries(request, route, parts.trust)
   }
 
@@ -58,6 +59,7 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
   begin(): void {
     if (this.#reply.raw.destroyed) {
       // the caller has left while the call was judged
+      this.#record?.observer?.unserved()
       this.#reply.hijack()
       return
     }

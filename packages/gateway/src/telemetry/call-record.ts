@@ -1,5 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { AnswerObserver, SettledCost } from 'diana-limiter/filter'
+import { isUnknownEnd } from 'diana-limiter/gateway'
 import type { Route } from '../routes/route.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import type { CallTrace } from './tracing/call-trace.ts'
@@ -78,6 +80,10 @@ export class CallRecord {
   end: CallEnd = 'complete'
   /** Why the gateway sent a call to no service after rules had let it pass. */
   unsentReason: 'overload' | undefined
+  /** Sees the answer, for rules that read costs from it. */
+  observer: AnswerObserver | undefined
+  /** What the call has cost by such rules; undefined if that is not known yet. */
+  costs: readonly SettledCost[] | undefined
   #queuedAt = 0
   #status = 0
   #isBroken = false
@@ -159,6 +165,14 @@ export class CallRecord {
     else this.#countConnection()
     if (this.#isBroken) this.end = 'broken'
     else if (this.#status === 0 && !isWhole(this.response)) this.end = 'aborted'
+    if (this.observer !== undefined) this.#settle(this.observer)
+  }
+
+  /** Before the call is logged, so that the log has its costs. */
+  #settle(observer: AnswerObserver): void {
+    if (this.#isBroken) observer.unserved()
+    const isKnown = this.end === 'complete' && !isUnknownEnd(this.response)
+    void observer.end(isKnown ? this.status : undefined)
   }
 
   #countConnection(): void {

@@ -5,6 +5,8 @@ import type { CheckOptions } from '../decision/check-options.ts'
 import type { Verdict } from '../verdict.ts'
 import { headerWriters } from './answers/headers.ts'
 import { joinVerdicts } from './answers/joined-verdict.ts'
+import { writeTokenHeaders } from './answers/token-headers.ts'
+import { CallCosts } from './costs/call-costs.ts'
 import type { Filter } from './filter.ts'
 import type { Watcher } from './frameworks/framework.ts'
 import { areMatchingDecided, chargedBy, coveringFilter, lastVerdict, type PastRun } from './past-runs.ts'
@@ -131,6 +133,8 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
   #isWatched = false
   #stopReading: (() => void) | undefined
   #isOver = false
+  /** What the bodies of the request and of the answer say of its costs; undefined if no rule asks. */
+  #costs: CallCosts<Request, Reply> | undefined
 
   constructor(filter: Filter<Request, Reply>, request: Request, reply: Reply, only: boolean) {
     this.filter = filter
@@ -169,8 +173,28 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
 
   /** Whether the request continues; if not, it has been answered. A promise only if the limiter returns one. */
   decide(): boolean | Promise<boolean> {
-    const { limiter, options } = this.filter
     const call = new RequestCall<Request>(this.filter, this.#request)
+    if (this.filter.trust.decider?.measures !== true) return this.#decide(call)
+    this.#costs = new CallCosts(this.filter, this.#request, this.#reply, call)
+    const body = this.#costs.readBody(this)
+    return body === undefined ? this.#decide(call) : this.#decideAfter(body, call)
+  }
+
+  /** Decides a call whose cost depends on its body. */
+  async #decideAfter(body: Promise<void>, call: RequestCall<Request>): Promise<boolean> {
+    this.#watch()
+    await body
+    return this.#isOver ? this.#abandon() : this.#decide(call)
+  }
+
+  #abandon(): false {
+    this.#earlier?.refund()
+    this.filter.framework.abandon(this.#reply)
+    return false
+  }
+
+  #decide(call: RequestCall<Request>): boolean | Promise<boolean> {
+    const { limiter, options } = this.filter
     let verdict: Verdict | Promise<Verdict>
     try {
       // the application's functions run before the limiter decides, which must not be interrupted
@@ -186,7 +210,9 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
   ended(status: number | undefined): void {
     this.#isOver = true
     this.#controller?.abort()
-    this.#own?.end({ status })
+    const end = (): void => this.#own?.end({ status })
+    if (this.#costs === undefined) end()
+    else this.#costs.end(status, end)
   }
 
   async #wait(pending: Promise<Verdict>): Promise<boolean> {
@@ -197,9 +223,7 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
     } catch (error) {
       this.#stopReading?.()
       if (!this.#isOver) return this.#passDespite(error)
-      this.#earlier?.refund()
-      this.filter.framework.abandon(this.#reply)
-      return false
+      return this.#abandon()
     }
     return this.#answer(verdict)
   }
@@ -222,8 +246,8 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
         this.#correctHeaders(verdict)
         return refuse(this.filter, this.#request, this.#reply, verdict)
       }
-      if (verdict.holds) this.#hold(verdict)
-      headerWriters[verdict.answer.headers](verdict, this.filter.framework, this.#reply, Date.now)
+      if (this.#costs?.settle(this.#own!, this) === true || verdict.holds) this.#hold(verdict)
+      this.#writeHeaders(verdict)
       return true
     } catch (error) {
       return this.#passDespite(error)
@@ -234,12 +258,20 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
   #correctHeaders({ decisions, answer }: Verdict): void {
     const written = this.#earlier?.answer
     if (written === undefined || written.headers === answer.headers) return
-    headerWriters[written.headers]({ decisions, answer: written }, this.filter.framework, this.#reply, Date.now)
+    this.#writeHeaders({ decisions, answer: written })
+  }
+
+  #writeHeaders(limits: Pick<Verdict, 'decisions' | 'answer'>): void {
+    const { framework } = this.filter
+    headerWriters[limits.answer.headers](limits, framework, this.#reply, Date.now)
+    if (limits.answer.tokenHeaders === true) writeTokenHeaders(limits, framework, this.#reply)
   }
 
   #hold(verdict: Verdict): void {
     this.#watch()
-    if (this.#isOver) verdict.end()
+    if (!this.#isOver) return
+    if (this.#costs === undefined) verdict.end()
+    else this.#costs.end(undefined, () => verdict.end())
   }
 
   #watch(): void {

@@ -124,12 +124,19 @@ function after(request: Request, response?: Response): Response | undefined {
     return response
   }
   const { body, status } = response
+  const observers = exchange.observers.splice(0)
+  for (const one of observers) one.begin(status, name => response.headers.get(name) ?? undefined, { mayChange: true })
   if (watchers.length === 0) return withHeaders(response, exchange)
   if (body === null) {
     watcher.ended(status)
     return withHeaders(response, exchange)
   }
-  return withHeaders(new Response(reportingItsEnd(body, status, watcher), response), exchange)
+  const observer = {
+    add: (chunk: Uint8Array): void => {
+      for (const one of observers) one.add(chunk)
+    },
+  }
+  return withHeaders(new Response(reportingItsEnd(body, status, watcher, observer), response), exchange)
 }
 
 /** The headers of a redirect, or of what `fetch` has returned, cannot be changed. */

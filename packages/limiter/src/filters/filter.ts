@@ -1,6 +1,7 @@
 import type { Call } from '../call.ts'
 import { assertLimiter } from '../common/assert-limiter.ts'
 import { warnOfEach } from '../common/warn-once.ts'
+import type { Decider } from '../decision/decider.ts'
 import { engineOf } from '../engine/engine-of.ts'
 import type { AddressReader } from '../http/ip-address.ts'
 import type { Limiter } from '../limiter.ts'
@@ -46,6 +47,8 @@ export interface ProxyTrust {
   /** Whether a peer is a proxy whose headers are believed; left out, none is. */
   readonly isTrusted?: ((peer: string | undefined) => boolean) | undefined
   readonly document: Pick<RuleDocument, 'trustProxy' | 'forwardedBy'>
+  /** Finds the rules of a call whose costs are read from requests and answers; left out, there are none. */
+  readonly decider?: Pick<Decider, 'measures' | 'meets'> | undefined
 }
 
 /** A limiter mounted in a framework, once. */

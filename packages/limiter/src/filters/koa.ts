@@ -3,9 +3,10 @@ import { clientCertificateOf } from '../http/client-certificate.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Verdict } from '../verdict.ts'
 import { admit, verdictOf as verdictOfRaw } from './admit.ts'
+import { observeNode } from './costs/observe-node.ts'
 import { createFilter, createRouteFilter, type Filter, type FilterOptions, type RouteOptions } from './filter.ts'
 import type { Framework } from './frameworks/framework.ts'
-import { node } from './frameworks/node.ts'
+import { bodyOf, node } from './frameworks/node.ts'
 import { spelledPath } from './frameworks/spelled-path.ts'
 import { isOneLimit, type RateLimitOptions } from './one-line/options.ts'
 import { createOwnFilter, type OwnLimiter, withOwnLimiter } from './one-line/own-limiter.ts'
@@ -35,6 +36,8 @@ const koa: Framework<Context, Context> = {
     context.body = Buffer.from(body)
     for (const [name, value] of headers) context.set(name, value)
   },
+  body: context => bodyOf(context.req, (context.request as { readonly body?: unknown }).body, context.res),
+  observe: (_request, context, observer) => observeNode(context.res, observer),
   watch: (_request, context, watcher) => node.watch(context.req, context.res, watcher),
   abandon: context => {
     context.respond = false

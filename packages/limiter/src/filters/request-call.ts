@@ -9,6 +9,7 @@ let knownDocument: Filter<never, never>['trust']['document'] | undefined
 /** A request of any framework as a call. Fields that no rule needs are never computed. */
 export class RequestCall<Request> implements Call {
   attributes: Call['attributes']
+  body: Call['body']
   readonly #filter: Filter<Request, never>
   /** The framework's own. */
   readonly request: Request
@@ -21,6 +22,7 @@ export class RequestCall<Request> implements Call {
     this.#filter = filter
     this.request = request
     this.attributes = undefined
+    this.body = undefined
   }
 
   get method(): string {

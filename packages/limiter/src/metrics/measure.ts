@@ -1,4 +1,5 @@
 import type { Status } from '../limiter-status.ts'
+import { amountNames } from '../stats/amounts.ts'
 import type { Stats } from '../stats/stats.ts'
 import type { Counts } from '../stats/tally.ts'
 
@@ -109,6 +110,32 @@ export const measures: readonly Measure[] = [
       Object.entries(overload?.shed ?? {}).map(([level, value]) => ({ labels: { level }, value })),
   },
   {
+    name: 'diana_cost_settled_calls_total',
+    otelName: 'diana.rate_limiting.cost.settled_calls',
+    unit: '{call}',
+    kind: 'counter',
+    help:
+      'Calls whose cost was settled after their answer, by what: usage (in the answer), header, estimate (the answer said nothing, ' +
+      'or could not be read), none (not served: nothing was charged).',
+    read: ({ rules }) =>
+      rules.flatMap(({ id, settled }) =>
+        (['usage', 'header', 'estimate', 'none'] as const).flatMap(by =>
+          settled === undefined ? [] : [{ labels: { rule: id, by }, value: settled[by] }],
+        ),
+      ),
+  },
+  {
+    name: 'diana_cost_bounded_calls_total',
+    otelName: 'diana.rate_limiting.cost.bounded_calls',
+    unit: '{call}',
+    kind: 'counter',
+    help: 'Calls whose answer reported a cost above the maximum of the rule, which counted as the maximum.',
+    read: ({ rules }) =>
+      rules.flatMap(({ id, settled }) =>
+        settled === undefined ? [] : [{ labels: { rule: id }, value: settled.bounded }],
+      ),
+  },
+  {
     name: 'diana_waiting',
     otelName: 'diana.rate_limiting.queued_requests',
     unit: '{call}',
@@ -167,6 +194,19 @@ export const measures: readonly Measure[] = [
     kind: 'counter',
     help: 'Requests to the store that reported permits which were held in advance, and reserved others.',
     read: ({ store }) => (store ? [{ labels: none, value: store.leases.requests }] : []),
+  },
+  {
+    name: 'diana_cost_total',
+    otelName: 'diana.rate_limiting.cost',
+    unit: '{unit}',
+    kind: 'counter',
+    help:
+      'Units of limits per rule that were reserved; settled (really used), released (reserved and not used), expired (not settled ' +
+      'in time) and overrun (used beyond what was reserved).',
+    read: ({ rules }) =>
+      rules.flatMap(({ id, amounts }) =>
+        amounts === undefined ? [] : amountNames.map(state => ({ labels: { rule: id, state }, value: amounts[state] })),
+      ),
   },
   {
     name: 'diana_leased_keys',

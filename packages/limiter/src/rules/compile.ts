@@ -1,6 +1,7 @@
 import type { Algorithm, Limit, Meter, Part } from '../algorithms/algorithm.ts'
 import { partMeter } from '../algorithms/part.ts'
 import type { Call } from '../call.ts'
+import { type CompiledCost, compileCosts } from '../costs/compile-costs.ts'
 import type { Dimension } from '../dimensions/dimension.ts'
 import { compileKey, compilePart, fieldOf, type KeyInput, type KeyReader, readerOf } from '../dimensions/key.ts'
 import { type CallTest, compileAmbiguity } from '../dimensions/reading/ambiguity.ts'
@@ -9,10 +10,10 @@ import { compileCallers, compileDenied } from './match/callers.ts'
 import { type CallOutcome, compileCountWhen } from './match/count-when.ts'
 import { compilePriorities, type Priorities } from './priority/priorities.ts'
 import type { Answer, Match, Rule, RuleDocument, WhenStoreDown } from './rule.ts'
-import { type CostInput, compileCost } from './schema/cost.ts'
+import { type CostInput, compileCost, type SettlementTerms, settlementTerms } from './schema/cost.ts'
 
-/** A rule ready to decide calls. */
-export interface CompiledRule {
+/** A rule ready to decide calls. With `holdMs`, its charges are reservations; `overrun` is undefined if the rule does not say it. */
+export interface CompiledRule extends SettlementTerms {
   readonly id: string
   readonly match: Match
   readonly by: readonly string[]
@@ -44,8 +45,14 @@ export interface CompiledRule {
   readonly cost: ((call: Call) => number) | undefined
   /** Where that cost is from. */
   readonly costInput: CostInput | undefined
+  /** How its cost is read from requests and answers; undefined if it is not. */
+  readonly measured?: CompiledCost | undefined
   /** Whether the cost of a call may be settled afterwards. */
   readonly settles: boolean
+  /** The cost that it reads is an estimate, which is never more than the rule can hold. */
+  readonly estimates: boolean
+  /** The most that it can ever admit at once. */
+  readonly mostAtOnce: number
   /** Whether a call with this outcome counts; undefined if every call does. */
   readonly countWhen: ((outcome: CallOutcome) => boolean) | undefined
   /** Calls that match but are exempt; undefined if there are none. */
@@ -108,6 +115,8 @@ function compileRule(
   const denies = rule.deny && compileDenied(rule.deny, lookup)
   const isAmbiguous = compileAmbiguity(rule.by, lookup)
   const meters = rule.limits.map(limit => checked(algorithm.meter(limit, rule.options, waitOptions), rule))
+  const measured = typeof rule.cost === 'object' ? compileCosts(rule.cost) : undefined
+  const settles = typeof rule.cost !== 'number' && !meters.some(meter => meter.needsRelease)
   return {
     id: rule.id,
     match: rule.match,
@@ -125,12 +134,16 @@ function compileRule(
     enforced: rule.whenFull !== 'shadow',
     distributed: rule.count === 'distributed',
     whenStoreDown: rule.whenStoreDown,
-    lease: rule.lease,
+    lease: settles && settlementTerms(rule.cost).holdMs !== undefined ? 'off' : rule.lease,
     queueSize: waits ? rule.queue.size : 0,
     queueTimeoutMs: timeoutMs ?? DEFAULT_QUEUE_TIMEOUT_MS,
-    cost: rule.cost === undefined ? undefined : compileCost(rule.cost, dimensions),
+    cost: measured?.estimate ?? compileCost(rule.cost, dimensions),
+    measured,
     costInput: rule.cost,
-    settles: typeof rule.cost !== 'number' && !meters.some(meter => meter.needsRelease),
+    settles,
+    ...(settles ? settlementTerms(rule.cost) : settlementTerms(undefined)),
+    estimates: measured?.estimate !== undefined,
+    mostAtOnce: Math.min(...meters.map((meter, level) => meter.most ?? rule.limits[level]!.count)),
     countWhen: rule.countWhen && compileCountWhen(rule.countWhen),
     exempts,
     denies,

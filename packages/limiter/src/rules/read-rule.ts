@@ -49,8 +49,16 @@ export function createRuleReader(surroundings: Surroundings): RuleReader {
       const what = `is not for ${algorithm.name}, whose places are given back anyway: leave countWhen out`
       problems.push({ path: ['countWhen'], atName: true, what })
     }
+    if (rule.cost !== undefined && isMeasured(rule.cost) && algorithm.limit === 'count') {
+      const what = `is not for ${algorithm.name}, which counts calls: leave reserve and settle out`
+      problems.push({ path: ['cost'], atName: true, what })
+    }
     return { rule, problems }
   }
+}
+
+function isMeasured(cost: NonNullable<Rule['cost']>): boolean {
+  return typeof cost === 'object' && (cost.reserve !== undefined || cost.settle !== undefined)
 }
 
 /** Options that have no effect together with the others. */

@@ -25,6 +25,8 @@ export type HeaderStyle = 'draft-11' | 'draft-7' | 'draft-6' | 'legacy' | 'none'
 export interface Answer {
   readonly status: number
   readonly headers: HeaderStyle
+  /** Adds X-RateLimit-Limit-Tokens and the like, as clients of LLM APIs read them. */
+  readonly tokenHeaders?: boolean | undefined
   /** Text, or what is sent as JSON, in place of the problem details. */
   readonly body?: string | object | undefined
   readonly contentType?: string | undefined

@@ -41,6 +41,8 @@ export class Observers {
           waiting,
           ...(leased === undefined ? {} : { leased }),
           ...(estimate === undefined ? {} : { estimate }),
+          ...(state.tally.settled === undefined ? {} : { settled: state.tally.settled }),
+          ...(tally.amounts === undefined ? {} : { amounts: tally.amounts.read() }),
           ...tally.read(),
         }
       }),

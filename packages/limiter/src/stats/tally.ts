@@ -1,4 +1,6 @@
 import type { Meter } from '../algorithms/algorithm.ts'
+import { type SettledBy, type SettledCounts, settledNames } from '../costs/settled-counts.ts'
+import { AmountTally } from './amounts.ts'
 
 /** What became of calls. Those that waited and those that only a shadow rule would have refused are among the allowed. */
 export interface Counts {
@@ -28,19 +30,35 @@ export class Tally implements Counts {
   shadowRefused = 0
   degradedAllowed = 0
   degradedRefused = 0
+  /** How calls were settled; undefined if none was. */
+  settled: SettledCounts | undefined
   #toldAllowed = 0
   #toldShadowRefused = 0
   /** The least that any key had left of each level since the last read. */
   least: Float64Array
 
+  /** What was reserved and what became of it; undefined if nothing was. */
+  amounts: AmountTally | undefined
+
   constructor(levels = 0) {
     this.least = new Float64Array(levels).fill(Number.POSITIVE_INFINITY)
+  }
+
+  get amountsSoFar(): AmountTally {
+    this.amounts ??= new AmountTally()
+    return this.amounts
   }
 
   /** A call that was counted as allowed did not pass after all. */
   undoPass(wasShadowed: boolean): void {
     this.allowed--
     if (wasShadowed) this.shadowRefused--
+  }
+
+  /** The cost of a call was settled in this way; `isBounded` if its answer reported more than the rule accepts. */
+  countSettled(by: SettledBy, isBounded: boolean): void {
+    const before = this.settled ?? (Object.fromEntries(settledNames.map(name => [name, 0])) as SettledCounts)
+    this.settled = { ...before, [by]: before[by] + 1, bounded: before.bounded + (isBounded ? 1 : 0) }
   }
 
   read(): Counts {

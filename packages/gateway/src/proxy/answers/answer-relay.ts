@@ -1,3 +1,4 @@
+import type { AnswerObserver } from 'diana-limiter/filter'
 import type { CallReply, CallRequest } from '../../calls/call.ts'
 import { type BulkQueue, bulkBytes } from '../../connections/bulk-queue.ts'
 import type { WholeAnswer } from '../../upstreams/http1/whole-answer.ts'
@@ -30,7 +31,12 @@ export interface RelayedHead {
 export interface RelayParts {
   readonly sink: ResponseSink
   readonly bulk: BulkQueue
+  /** Sees the answer as the service sends it; undefined if no rule asks for it. */
+  readonly observer?: AnswerObserver | undefined
 }
+
+/** Chunks that a service sends are not written to again. */
+const unchanged = { mayChange: false }
 
 const maxInterims = 10
 
@@ -40,6 +46,7 @@ export class AnswerRelay implements OutletSource {
   readonly #reply: CallReply
   readonly #bulk: BulkQueue
   readonly #sink: ResponseSink
+  readonly #observer: AnswerObserver | undefined
   #interims = 0
   #bytesInTurn = 0
   #isWaitingForTurn = false
@@ -47,11 +54,12 @@ export class AnswerRelay implements OutletSource {
   #hasBegun = false
   #isWithoutBody = false
 
-  constructor(call: RelayedCall, reply: CallReply, { sink, bulk }: RelayParts) {
+  constructor(call: RelayedCall, reply: CallReply, { sink, bulk, observer }: RelayParts) {
     this.#call = call
     this.#reply = reply
     this.#bulk = bulk
     this.#sink = sink
+    this.#observer = observer
   }
 
   /** Whether the caller has been sent a part of the answer. */
@@ -72,6 +80,7 @@ export class AnswerRelay implements OutletSource {
   begin(head: RelayedHead, text: string, resume: () => void): void {
     const { status } = head
     this.#sink.begin(status, reasonFor(status, text), this.#headersOf(head), this)
+    this.#observer?.begin(status, name => headerIn(head.received, name), unchanged)
     this.#isWithoutBody = status === 204 || status === 304
     this.#resume = resume
     this.#hasBegun = true
@@ -80,11 +89,14 @@ export class AnswerRelay implements OutletSource {
   /** Does all at once; throws if the head cannot be passed on. */
   send(head: RelayedHead, { reason, body }: WholeAnswer): void {
     this.#sink.send(head.status, reasonFor(head.status, reason), this.#headersOf(head), body)
+    this.#observer?.begin(head.status, name => headerIn(head.received, name), unchanged)
+    this.#observer?.add(body)
     this.#hasBegun = true
   }
 
   /** False if more is to be awaited: `resume` is called then. */
   write(chunk: Buffer): boolean {
+    if (this.#observer !== undefined) this.#observer.add(chunk)
     const hasRoom = this.#sink.write(chunk)
     this.#bytesInTurn += chunk.length
     if (hasRoom && this.#bytesInTurn < bulkBytes) return true
@@ -122,6 +134,11 @@ export class AnswerRelay implements OutletSource {
     if (head.closes) headers.push('connection', 'close')
     return headers
   }
+}
+
+function headerIn(received: readonly string[], name: string): string | undefined {
+  for (let at = 0; at + 1 < received.length; at += 2) if (received[at]!.toLowerCase() === name) return received[at + 1]
+  return undefined
 }
 
 /** Whether the caller still sends a body, which would be taken for the next call. */

@@ -63,6 +63,7 @@ function jsonLine(call: LoggedCall): string {
   if (record.tries > 0) line += `,"tries":${record.tries}`
   line += verdictFields(verdict)
   line += text('reason', verdict?.allowed === false ? verdict.reason : record.unsentReason, maxName)
+  line += costFields(record.costs)
   if (call.replay) line += replayFields(call, call.replay)
   line += text('requestId', record.requestId, maxName)
   line += text('traceId', record.trace?.traceId ?? parseTraceparent(headers.traceparent)?.traceId, maxName)
@@ -95,6 +96,16 @@ function verdictFields(verdict: Verdict | undefined): string {
       shadow = shadow === undefined ? decision.rule : `${shadow} ${decision.rule}`
   }
   return fields + text('shadow', shadow, maxName)
+}
+
+/** What the call cost by rules that read it from bodies: reserved at first, settled in the end, and by what. */
+function costFields(costs: CallRecord['costs']): string {
+  if (costs === undefined) return ''
+  const each = costs.map(
+    ({ rule, reserved, settled, by }) =>
+      `"${escapeJson(rule, maxName)}":{"reserved":${reserved},"settled":${settled},"by":"${by}"}`,
+  )
+  return `,"costs":{${each.join(',')}}`
 }
 
 function replayFields({ record, verdict }: LoggedCall, { decidedUs, nowUs, keys, headers }: ReplayFields): string {

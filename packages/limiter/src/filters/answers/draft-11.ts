@@ -97,9 +97,10 @@ export class PolicyList {
     return latest.text
   }
 
-  endsWith({ rule, limit, periodMs }: Decision): boolean {
+  endsWith({ rule, limit, periodMs, unit }: Decision): boolean {
     const last = this.#last
-    return last !== undefined && last.rule === rule && last.limit === limit && last.periodMs === periodMs
+    if (last === undefined || last.rule !== rule || last.unit !== unit) return false
+    return last.limit === limit && last.periodMs === periodMs
   }
 }
 
@@ -109,8 +110,9 @@ export function policyName(rule: string, level: number): string {
 }
 
 /** A limit without a period is on calls under way, and has no window to name. */
-export function windowOf({ periodMs }: Decision): string {
-  return periodMs === 0 ? ';qu="concurrent-requests"' : `;w=${Math.ceil(periodMs / 1000)}`
+export function windowOf({ periodMs, unit }: Decision): string {
+  if (periodMs === 0) return ';qu="concurrent-requests"'
+  return `${unit === undefined ? '' : `;qu="${unit}"`};w=${Math.ceil(periodMs / 1000)}`
 }
 
 export function whole(count: number): number {

@@ -1,6 +1,7 @@
 import type { HeaderStyle } from '../../rules/rule.ts'
-import type { Decision } from '../../verdict.ts'
 import { type HeaderSink, type Limits, resetMs, resetSeconds, whole, windowOf, writeDraft11 } from './draft-11.ts'
+import { tightestLimit } from './tightest-limit.ts'
+import { writeTokenHeaders } from './token-headers.ts'
 
 /** A header's name and value. */
 export type HeaderLine = readonly [name: string, value: string]
@@ -26,6 +27,7 @@ export const headerWriters: Readonly<Record<HeaderStyle, HeaderWriter>> = {
 export function rateLimitHeaders(verdict: Limits, nowMs: number): HeaderLine[] {
   const lines: HeaderLine[] = []
   headerWriters[verdict.answer.headers](verdict, intoLines, lines, () => nowMs)
+  if (verdict.answer.tokenHeaders === true) writeTokenHeaders(verdict, intoLines, lines)
   return lines
 }
 
@@ -69,19 +71,4 @@ function writeLegacy<Reply>(verdict: Limits, sink: HeaderSink<Reply>, reply: Rep
   sink.setHeader(reply, 'X-RateLimit-Remaining', `${whole(tightest.remaining)}`)
   if (afterMs === Number.POSITIVE_INFINITY) return
   sink.setHeader(reply, 'X-RateLimit-Reset', `${Math.ceil((nowMs() + afterMs) / 1000)}`)
-}
-
-/** Of the limits that refuse, or else of all, the one with least left; of equals, the one that takes longest. */
-function tightestLimit({ decisions }: Limits): Decision | undefined {
-  let tightest: Decision | undefined
-  for (const decision of decisions) {
-    if (!decision.shadow && (tightest === undefined || isTighter(decision, tightest))) tightest = decision
-  }
-  return tightest
-}
-
-function isTighter(one: Decision, other: Decision): boolean {
-  if (one.allowed !== other.allowed) return other.allowed
-  if (one.remaining !== other.remaining) return one.remaining < other.remaining
-  return resetMs(one) > resetMs(other)
 }

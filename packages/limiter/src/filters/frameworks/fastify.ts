@@ -1,7 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { clientCertificateOf } from '../../http/client-certificate.ts'
+import { observeNode } from '../costs/observe-node.ts'
 import type { Framework } from './framework.ts'
-import { node } from './node.ts'
+import { bodyOf, node } from './node.ts'
 import { spelledPath } from './spelled-path.ts'
 
 /** Header names as Fastify writes them, so that it need not convert them for every reply. */
@@ -33,6 +34,8 @@ export const fastifyFramework: Framework<FastifyRequest, FastifyReply> = {
     // bytes, since Fastify adds a charset to JSON text, and JSON has none
     reply.code(status).send(Buffer.from(body))
   },
+  body: (request, reply) => bodyOf(request.raw, request.body, reply.raw),
+  observe: (_request, reply, observer) => observeNode(reply.raw, observer),
   watch: (request, reply, watcher) => node.watch(request.raw, reply.raw, watcher),
   watchLeaving: (request, reply, left) => node.watchLeaving?.(request.raw, reply.raw, left),
   abandon: reply => {

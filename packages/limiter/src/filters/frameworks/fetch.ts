@@ -1,8 +1,11 @@
-import type { Call } from '../../call.ts'
+import type { Call, CallBody } from '../../call.ts'
 import { clientCertificateOf } from '../../http/client-certificate.ts'
 import type { HeaderLine } from '../answers/headers.ts'
+import type { AnswerObserver } from '../costs/cost-settling.ts'
+import { observeNode } from '../costs/observe-node.ts'
+import { peekFetchBody } from '../costs/peek-fetch-body.ts'
 import type { Framework, Watcher } from './framework.ts'
-import { type NodeRequest, type NodeResponse, node } from './node.ts'
+import { bodyOf, type NodeRequest, type NodeResponse, node } from './node.ts'
 import { spelledPath } from './spelled-path.ts'
 
 /** How servers describe a connection: those of Node, Bun, Deno and SvelteKit. */
@@ -25,6 +28,7 @@ export interface Exchange {
   /** Headers for the answer of the handler. */
   readonly headers: Map<string, HeaderLine>
   readonly watchers: Watcher[]
+  readonly observers: AnswerObserver[]
 }
 
 const exchanges = new WeakMap<Request, Exchange>()
@@ -34,7 +38,7 @@ const records = new WeakMap<Request, Call['headers'] & object>()
 export function beginExchange(request: Request, server: FetchServer): Exchange {
   const known = exchanges.get(request)
   if (known !== undefined) return known
-  const exchange: Exchange = { server, refusal: undefined, headers: new Map(), watchers: [] }
+  const exchange: Exchange = { server, refusal: undefined, headers: new Map(), watchers: [], observers: [] }
   exchanges.set(request, exchange)
   return exchange
 }
@@ -67,6 +71,11 @@ export const fetchFramework: Framework<Request, Exchange> = {
     for (const [name] of headers) exchange.headers.delete(name.toLowerCase())
     exchange.refusal = new Response(isBare ? null : body, { status, headers: new Headers([...headers] as never) })
   },
+  body: (request, { server }) => bodyOfFetch(request, server),
+  observe: (_request, { server, observers }, observer) => {
+    if (server.outgoing !== undefined) observeNode(server.outgoing, observer)
+    else observers.push(observer)
+  },
   watch: (request, exchange, watcher) => {
     const { incoming, outgoing } = exchange.server
     if (incoming !== undefined && outgoing !== undefined) {
@@ -94,6 +103,12 @@ export function peerOf(request: Request, server: FetchServer): string | undefine
   return server.requestIP?.(request)?.address ?? server.remoteAddr?.hostname ?? server.getClientAddress?.()
 }
 
+/** What is known of the body of a request: from the server under a handler, or from a copy of the request. */
+export function bodyOfFetch(request: Request, { incoming, outgoing }: FetchServer): CallBody | Promise<CallBody> {
+  if (incoming !== undefined && outgoing !== undefined) return bodyOf(incoming, undefined, outgoing)
+  return peekFetchBody(request)
+}
+
 /** The headers of a request as a record, which is made once. */
 export function headersOf(request: Request): Call['headers'] & object {
   const known = records.get(request)
@@ -103,14 +118,20 @@ export function headersOf(request: Request): Call['headers'] & object {
   return record
 }
 
-/** The same body; the watcher is notified when the last byte of it was sent, or it was canceled. */
-export function reportingItsEnd(body: ReadableStream<Uint8Array>, status: number, watcher: Watcher): ReadableStream {
+/** The same body, shown to the observer; the watcher is notified when the last byte of it was sent, or it was canceled. */
+export function reportingItsEnd(
+  body: ReadableStream<Uint8Array>,
+  status: number,
+  watcher: Watcher,
+  observer?: Pick<AnswerObserver, 'add'>,
+): ReadableStream {
   const reader = body.getReader()
   return new ReadableStream({
     async pull(controller) {
       try {
         const { done, value } = await reader.read()
         if (!done) {
+          observer?.add(value)
           controller.enqueue(value)
           return
         }

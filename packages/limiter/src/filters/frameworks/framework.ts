@@ -1,5 +1,6 @@
-import type { Call } from '../../call.ts'
+import type { Call, CallBody } from '../../call.ts'
 import type { Refusal } from '../answers/answer.ts'
+import type { AnswerObserver, SettledCost } from '../costs/cost-settling.ts'
 
 /** Is called when a response is over. */
 export interface Watcher {
@@ -37,6 +38,12 @@ export interface Framework<Request, Reply> {
   watchLeaving?(request: Request, reply: Reply, left: () => void): (() => void) | undefined
   /** The caller left while they waited, so no answer is needed. */
   abandon(reply: Reply): void
+  /** What is known of the request's body, for costs that are read from it; left out, bodies are not read. */
+  body?(request: Request, reply: Reply): CallBody | Promise<CallBody>
+  /** Shows the answer to an observer while it is sent; left out, answers are not read. */
+  observe?(request: Request, reply: Reply, observer: AnswerObserver): void
+  /** Reports what a call has cost. */
+  reportCosts?(request: Request, costs: readonly SettledCost[]): void
   /** Reports to the application that Diana failed to decide a call, which then passes. */
   reportError(request: Request, error: unknown): void
 }

@@ -1,6 +1,8 @@
 import type { Context } from 'hono'
 import { clientCertificateOf } from '../../http/client-certificate.ts'
-import { bodiless, type FetchServer, headersOf, peerOf, reportingItsEnd } from './fetch.ts'
+import type { AnswerObserver } from '../costs/cost-settling.ts'
+import { observeNode } from '../costs/observe-node.ts'
+import { bodiless, bodyOfFetch, type FetchServer, headersOf, peerOf, reportingItsEnd } from './fetch.ts'
 import type { Framework, Watcher } from './framework.ts'
 import { node } from './node.ts'
 import { spelledPath } from './spelled-path.ts'
@@ -29,6 +31,12 @@ export const honoFramework: Framework<Context, Context> = {
     // in Hono, headers that were set before, such as those of another filter, win over those of a new response
     for (const [name, value] of headers) context.res.headers.set(name, value)
   },
+  body: context => bodyOfFetch(context.req.raw, serverOf(context)),
+  observe: (_request, context, observer) => {
+    const { outgoing } = serverOf(context)
+    if (outgoing !== undefined) observeNode(outgoing, observer)
+    else observers.set(context, observer)
+  },
   watch: (_request, context, watcher) => {
     const { incoming, outgoing } = serverOf(context)
     if (incoming !== undefined && outgoing !== undefined) {
@@ -47,6 +55,7 @@ export const honoFramework: Framework<Context, Context> = {
 }
 
 const followed = new WeakMap<Context, Watcher>()
+const observers = new WeakMap<Context, AnswerObserver>()
 
 /** Whether a watcher waits for the end of the response, and the server does not report it. */
 export function isFollowed(context: Context): boolean {
@@ -65,13 +74,15 @@ export async function outlive(context: Context, answered: Promise<void>): Promis
     throw error
   }
   const { res: response } = context
+  const observer = observers.get(context)
+  observer?.begin(status, name => response.headers.get(name) ?? undefined, { mayChange: true })
   if (response.body === null) {
     watcher.ended(status)
     return
   }
   // Hono would keep the headers of the old response besides
   context.res = undefined
-  context.res = new Response(reportingItsEnd(response.body, status, watcher), response)
+  context.res = new Response(reportingItsEnd(response.body, status, watcher, observer), response)
 }
 
 function serverOf({ env }: Context): FetchServer {

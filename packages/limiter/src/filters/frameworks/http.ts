@@ -1,5 +1,6 @@
 import { type IncomingMessage, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { emptyBody } from '../../costs/call-body.ts'
 import type { Refusal } from '../answers/answer.ts'
 import type { Framework } from './framework.ts'
 import { type NodeRequest, type NodeResponse, node } from './node.ts'
@@ -28,6 +29,9 @@ export const httpFramework: Framework<NodeRequest, NodeResponse> = {
 export const tunnelFramework: Framework<IncomingMessage, Duplex> = {
   ...httpFramework,
   isAnswered: socket => socket.writableEnded,
+  // a tunnel has no bodies
+  body: () => emptyBody,
+  observe: () => {},
   // what opens the tunnel writes its own headers
   setHeader: () => {},
   refuse: (_request, socket, refusal) => {

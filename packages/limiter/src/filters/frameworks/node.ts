@@ -1,10 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { Socket } from 'node:net'
+import type { CallBody } from '../../call.ts'
 import { warnOnce } from '../../common/warn-once.ts'
+import { bodyOfValue } from '../../costs/call-body.ts'
 import { clientCertificateOf } from '../../http/client-certificate.ts'
 import { isUnknownEnd } from '../../http/unknown-end.ts'
 import type { Refusal } from '../answers/answer.ts'
+import { observeNode } from '../costs/observe-node.ts'
+import { announcedBytes, type BodyStream, peekBody } from '../costs/peek-body.ts'
 import type { Framework, Watcher } from './framework.ts'
 import { watchLeaving } from './watch-leaving.ts'
 
@@ -13,7 +17,17 @@ export type NodeResponse = ServerResponse | Http2ServerResponse
 
 type Node = Pick<
   Framework<NodeRequest, NodeResponse>,
-  'method' | 'headers' | 'target' | 'peer' | 'clientCertificate' | 'isAnswered' | 'refuse' | 'watch' | 'watchLeaving'
+  | 'method'
+  | 'headers'
+  | 'target'
+  | 'peer'
+  | 'clientCertificate'
+  | 'isAnswered'
+  | 'refuse'
+  | 'watch'
+  | 'watchLeaving'
+  | 'body'
+  | 'observe'
 > & {
   abandon(): void
   reportError(request: unknown, error: unknown): void
@@ -30,8 +44,16 @@ export const node: Node = {
   refuse: refuseNode,
   watch: watchNode,
   watchLeaving: watchUpgrading,
+  body: (request, response) => bodyOf(request, (request as { readonly body?: unknown }).body, response),
+  observe: (_request, response, observer) => observeNode(response, observer),
   abandon: () => {},
   reportError: (_request, error) => warnOnce('DIANA_FAILED', String(error)),
+}
+
+/** The body as the application has parsed it, or else its first bytes, which are put back. */
+export function bodyOf(request: NodeRequest, parsed: unknown, response: NodeResponse): CallBody | Promise<CallBody> {
+  const known = bodyOfValue(parsed, announcedBytes(request.headers))
+  return known ?? peekBody(request as unknown as BodyStream, response)
 }
 
 function refuseNode(request: NodeRequest, response: NodeResponse, { status, headers, body }: Refusal): void {

@@ -18,7 +18,15 @@ const contentType = z
   .regex(/^[\w.+-]+\/[\w.+-]+(?: *;[ -~]*)?$/, { error: 'must be a media type such as text/html; charset=utf-8' })
   .describe('The type of the body; left out, text/plain or application/json.')
 
-const more = { body: body.exactOptional(), contentType: contentType.exactOptional() }
+const tokenHeaders = z
+  .boolean()
+  .describe('Adds x-ratelimit-limit-requests, x-ratelimit-limit-tokens and the like, as clients of LLM APIs read them.')
+
+const more = {
+  tokenHeaders: tokenHeaders.exactOptional(),
+  body: body.exactOptional(),
+  contentType: contentType.exactOptional(),
+}
 
 /** The same for editors: a status below 400 needs a body. */
 const forEditors = { anyOf: [{ properties: { status: { minimum: 400 } } }, { required: ['status', 'body'] }] }

@@ -1,11 +1,28 @@
 import type { AlgorithmChoice } from '../../algorithms/options.ts'
 import type { Call } from '../../call.ts'
+import type { WeightOptions } from '../../costs/cost-options.ts'
 import type { Missing } from '../../dimensions/key.ts'
 import type { CallReader } from '../../dimensions/reading/given-functions.ts'
 import type { ForwardedBy } from '../../http/ip-address.ts'
 import type { Answer, Rule, WhenFull, WhenStoreDown } from '../rule.ts'
 
 type OneOrList<T> = T | readonly T[]
+type ReserveSource = string | number
+
+/** What is charged before the cost is known. */
+export interface ReserveWords {
+  readonly from: OneOrList<ReserveSource>
+  readonly plus?: OneOrList<ReserveSource> | undefined
+  readonly typical?: number | undefined
+  readonly min?: number | undefined
+  readonly max?: number | undefined
+}
+
+/** Where an answer has the cost. */
+export interface SettleWords {
+  readonly from: OneOrList<string>
+  readonly max?: number | undefined
+}
 
 /** The options of the store, besides its address. */
 export interface StoreOptions {
@@ -90,7 +107,17 @@ export interface CommonRuleOptions {
   readonly cost?:
     | number
     | string
-    | { readonly from: string; readonly least?: number | undefined; readonly most?: number | undefined }
+    | {
+        readonly from?: string | undefined
+        readonly least?: number | undefined
+        readonly most?: number | undefined
+        readonly overrun?: 'debt' | 'clip' | undefined
+        readonly hold?: string | undefined
+        readonly reserve?: ReserveSource | ReserveWords | undefined
+        readonly settle?: OneOrList<string> | SettleWords | undefined
+        readonly weights?: Partial<WeightOptions> | undefined
+        readonly unit?: string | undefined
+      }
     | ((call: Call) => number)
     | undefined
   readonly countWhen?: OneOrList<string | number> | undefined

@@ -1,0 +1,54 @@
+import type { AnswerObserver } from './cost-settling.ts'
+
+/** A response of Node's servers, as far as it is observed. */
+export interface ObservedResponse {
+  readonly statusCode: number
+  readonly headersSent: boolean
+  getHeader(name: string): number | string | readonly string[] | undefined
+}
+
+const mayChange = { mayChange: true }
+
+type Send = (...args: unknown[]) => unknown
+
+/** Shows what is written to a response to an observer. The response is sent as it would be without one. */
+export function observeNode(response: ObservedResponse, observer: AnswerObserver): void {
+  const sink = response as unknown as { write: Send; end: Send }
+  const { write, end } = sink
+  let hasBegun = false
+  /** The response of HTTP/2 writes what it is ended with. */
+  let isEnding = false
+  const observe = (chunk: unknown, encoding: unknown): void => {
+    if (isEnding) return
+    if (!hasBegun) {
+      hasBegun = true
+      observer.begin(response.statusCode, name => headerOf(response, name), mayChange)
+    }
+    if (typeof chunk === 'string') {
+      observer.add(Buffer.from(chunk, typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8'))
+    } else if (chunk instanceof Uint8Array) observer.add(chunk)
+  }
+  sink.write = function (this: unknown, ...args) {
+    observe(args[0], args[1])
+    return write.apply(this, args)
+  }
+  sink.end = function (this: unknown, ...args) {
+    observe(args[0], args[1])
+    isEnding = true
+    try {
+      return end.apply(this, args)
+    } finally {
+      isEnding = false
+    }
+  }
+}
+
+/** Headers that were written at once with the status are in the text of the head only. */
+function headerOf(response: ObservedResponse & { _header?: string | null }, name: string): string | undefined {
+  const value = response.getHeader(name)
+  if (value !== undefined) return String(value)
+  const head = response._header
+  if (typeof head !== 'string') return undefined
+  const line = head.split('\r\n').find(one => one.slice(0, name.length + 1).toLowerCase() === `${name}:`)
+  return line?.slice(name.length + 1).trim()
+}
