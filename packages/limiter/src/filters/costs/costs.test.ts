@@ -10,6 +10,7 @@ import { engineOf } from '../../engine/engine-of.ts'
 import type { Limiter } from '../../limiter.ts'
 import type { FilterService } from '../../testing/filters/service.ts'
 import { diana as expressFilter } from '../express.ts'
+import { diana as fetchFilter } from '../fetch.ts'
 import { diana as honoFilter } from '../hono.ts'
 import { listen } from '../servers/listen.ts'
 import { servers } from '../servers/servers.ts'
@@ -232,21 +233,23 @@ describe('endings', () => {
     expect(decisions.map(({ remaining }) => remaining)).toEqual([9975, 9])
   })
 
-  it('on servers that speak fetch, bodies are read from copies', async () => {
+  it.each(['hono', 'fetch'])('on servers that speak fetch, bodies are read from copies (%s)', async kind => {
     const limiter = await limiterFor()
+    const echo = async (request: Request): Promise<Response> =>
+      new Response(await request.text(), { headers: { 'content-type': 'application/json' } })
     const app = new Hono()
     app.use(honoFilter(limiter, { peer: () => '192.0.2.1' }))
-    app.post(
-      '/echo',
-      async context => new Response(await context.req.text(), { headers: { 'content-type': 'application/json' } }),
-    )
+    app.post('/echo', context => echo(context.req.raw))
+    const wrapped = fetchFilter(limiter, { peer: () => '192.0.2.1' }).wrap(echo)
+    const ask = (init: RequestInit) =>
+      kind === 'hono' ? app.request('/echo', init) : wrapped(new Request('http://localhost/echo', init))
     let left = 10_000
     for (const [body, cost] of [
       [document(500, 7), 7],
       [document(1, 30, 300_000), 30],
       [document(500, undefined), 500],
     ] as const) {
-      const answer = await app.request('/echo', { method: 'POST', body })
+      const answer = await ask({ method: 'POST', body })
       expect(Buffer.from(await answer.arrayBuffer()).equals(body)).toBe(true)
       left -= cost
       expect(await leftOf(limiter)).toBe(left)
