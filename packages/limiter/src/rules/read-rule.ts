@@ -5,6 +5,7 @@ import { getOrAdd } from './get-or-add.ts'
 import { isMap } from './is-map.ts'
 import type { Rule } from './rule.ts'
 import { hintForOption } from './schema/hints.ts'
+import { namesCalendar } from './schema/limit.ts'
 import { shapeOf } from './schema/option-shape.ts'
 import { anyRuleSchema, offRuleSchema, type RuleInput, ruleSchema } from './schema/schema.ts'
 import type { Vocabulary } from './schema/vocabulary.ts'
@@ -38,7 +39,9 @@ export function createRuleReader(surroundings: Surroundings): RuleReader {
         : { problems: [...problems, ...off.problems] }
     }
     const algorithm =
-      options.algorithm === undefined ? standard : vocabulary.algorithms.find(one => one.name === options.algorithm)
+      options.algorithm === undefined
+        ? defaultFor(options.limit, vocabulary)
+        : vocabulary.algorithms.find(one => one.name === options.algorithm)
     if (!algorithm) return { problems: [...problems, ...explain(anySchema(), value).problems] }
     const schema = getOrAdd(schemas, algorithm, () => ruleSchema(algorithm, vocabulary, identified))
     const read = explain(schema, value, (name, known) => unknownOption(name, known, vocabulary))
@@ -51,6 +54,11 @@ export function createRuleReader(surroundings: Surroundings): RuleReader {
     }
     return { rule, problems }
   }
+}
+
+/** The first algorithm; of those that can count it for a calendar period. */
+function defaultFor(limit: unknown, { algorithms }: Vocabulary): Algorithm | undefined {
+  return (namesCalendar(limit) && algorithms.find(({ hasCalendar }) => hasCalendar)) || algorithms[0]
 }
 
 /** Options that have no effect together with the others. */

@@ -178,7 +178,7 @@ export function ruleSchema(
   const shape = {
     ...firstOptions(vocabulary, identified),
     limit: listOf(limitOf(algorithm), { min: 1, max: 8 }).describe('How many; of several levels all must hold.'),
-    algorithm: algorithm === vocabulary.algorithms[0] ? name.default(algorithm.name) : name,
+    algorithm: algorithm === vocabulary.algorithms[0] || algorithm.hasCalendar ? name.default(algorithm.name) : name,
     ...lastOptions,
     ...callerOptions(vocabulary, identified),
   }
