@@ -148,8 +148,8 @@ export class CalendarWindow implements Meter {
   #open(state: Float64Array, at: number, now: number): number {
     const count = state[at + COUNT]!
     const stop = state[at + STOP]!
-    // a clock that steps back stays in the window it had reached, unless that is far away
-    if (count > 0 && now < stop && stop - now <= this.windowUs) {
+    // a clock that steps back stays in the window it had reached
+    if (count > 0 && now < stop) {
       this.#start = state[at + START]!
       this.#stop = stop
       if (count < SHUT) return count
@@ -159,8 +159,7 @@ export class CalendarWindow implements Meter {
     }
     this.#use(now)
     if (count === 0) return 0
-    const goesOn = now < stop || (this.#start < stop && this.#stop - stop <= LATE_US)
-    return goesOn ? count % SHUT : 0
+    return this.#start < stop && this.#stop - stop <= LATE_US ? count % SHUT : 0
   }
 
   #use(moment: number): void {

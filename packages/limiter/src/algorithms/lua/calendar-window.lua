@@ -20,7 +20,8 @@ local function periodAt(meter, moment)
   return start, start + us
 end
 
--- What is used in the window of a key, and the window; huge if no call passes before it ends.
+-- What is used in the window of a key, and the window; huge if no call passes before it ends. A window that was reached by a clock
+-- that was wrong, and set back since, may be years away: what is used in it is used in the period that is now.
 local function open(meter, state, now)
   local count, stop = state[COUNT], state[STOP]
   if count > 0 and now < stop and stop - now <= meter.longestUs then
