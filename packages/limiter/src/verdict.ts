@@ -1,3 +1,4 @@
+import type { CalendarUnit } from './algorithms/calendar/calendar-unit.ts'
 import type { Answer } from './rules/rule.ts'
 
 /** The decision of one limit about a call. Durations are Infinity if no moment is known. */
@@ -7,6 +8,8 @@ export interface Decision {
   readonly limit: number
   /** In which so many pass, or such a bucket fills; 0 for a limit on calls under way. */
   readonly periodMs: number
+  /** Set if the period is one of the calendar, which may be shorter than `periodMs`, and in which clocks may change. */
+  readonly unit?: CalendarUnit | undefined
   readonly allowed: boolean
   /** A shadow limit reports what it would have refused, and refuses nothing. */
   readonly shadow: boolean

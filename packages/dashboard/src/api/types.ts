@@ -126,6 +126,9 @@ export interface Status {
   readonly store?: StoreStatus | undefined
 }
 
+/** A period of the calendar. */
+export type Unit = 'day' | 'week' | 'month' | 'year'
+
 export type Where = 'local' | 'remote'
 
 export interface Rule {
@@ -133,7 +136,7 @@ export interface Rule {
   readonly origin?: string | undefined
   readonly where: Where
   readonly algorithm: string
-  readonly limits: readonly { readonly count: number; readonly periodMs: number }[]
+  readonly limits: readonly { readonly count: number; readonly periodMs: number; readonly unit?: Unit | undefined }[]
   readonly by: readonly string[]
   readonly match?: object | undefined
   readonly whenFull: string
@@ -169,6 +172,7 @@ export interface Decision {
   readonly rule: string
   readonly limit: number
   readonly periodMs: number
+  readonly unit?: Unit | undefined
   readonly allowed: boolean
   readonly shadow: boolean
   readonly remaining: number

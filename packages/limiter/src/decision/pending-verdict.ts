@@ -250,13 +250,14 @@ function decisionsOf(levels: LevelAnswer | undefined): readonly Decision[] {
     const { rule, meter, remaining, resetUs, lateUs } = one
     level = rule === before ? level + 1 : 0
     before = rule
-    const { count, periodMs } = rule.limits[level]!
+    const { count, periodMs, unit } = rule.limits[level]!
     // a bucket larger than what its rate brings in a period is shown with the time in which it fills
     const isLarger = meter.most !== undefined && meter.most > count
     decisions.push({
       rule: rule.id,
       limit: isLarger ? meter.most! : count,
       periodMs: isLarger ? (periodMs * meter.most!) / count : periodMs,
+      ...(unit && { unit }),
       allowed: lateUs === undefined,
       shadow: !rule.enforced,
       remaining,

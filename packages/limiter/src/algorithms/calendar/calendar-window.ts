@@ -36,7 +36,6 @@ export class CalendarWindow implements Meter {
   readonly numbers: Readonly<Record<string, number>>
   readonly scale: readonly number[]
   readonly perUs: number
-  readonly windowUs: number
   readonly reportUs = 100_000
   readonly envelope: Envelope
   readonly #count: number
@@ -49,14 +48,14 @@ export class CalendarWindow implements Meter {
     const usualUs = periodMs * 1000
     this.#count = count
     this.#calendar = calendar
-    this.windowUs = usualUs + LONGER_US
-    this.perUs = count / this.windowUs
-    this.scale = [this.windowUs, CALENDAR_UNITS.indexOf(unit), ...hashOf(identity)]
-    this.numbers = { count, longestUs: this.windowUs }
+    const longestUs = usualUs + LONGER_US
+    this.perUs = count / longestUs
+    this.scale = [longestUs, CALENDAR_UNITS.indexOf(unit), ...hashOf(identity)]
+    this.numbers = { count, longestUs }
     const shape = {
       kind: 'clock-window',
       units: count,
-      periodUs: usualUs,
+      periodUs: longestUs,
       startOf: (at: number) => calendar.at(at).start,
     } as const
     this.envelope = { largest: count, ceiling: shape, floor: shape }

@@ -77,8 +77,8 @@ function explainRate(input: unknown): string {
   const perM = typeof input === 'string' ? /^(\d{1,13})\/(\d*)M$/.exec(input) : null
   if (perM) {
     const [, count, times] = perM
-    const days = 30 * Number(times || 1)
-    return `${show(input)} is not a limit: did you mean ${count}/${times}m, for minutes, or ${count}/${days}d, for months?`
+    const months = Number(times || 1) === 1 ? `${count}/month` : `${count}/${30 * Number(times)}d`
+    return `${show(input)} is not a limit: did you mean ${count}/${times}m, for minutes, or ${months}, for months?`
   }
   const guess = typeof input === 'string' ? guessRate(input) : undefined
   if (guess !== undefined) return `${show(input)} is not a limit: did you mean ${guess}?`
@@ -89,6 +89,9 @@ function explainRate(input: unknown): string {
 /** What a person meant by something close to a rate: `100 / s`, `5/sec`, `1_000 per minute`, `1.5/s`. */
 function guessRate(text: string): string | undefined {
   const near = /^ {0,3}([\d_,]{1,16}(?:\.\d{1,3})?(?:e\d{1,2})?) {0,3}(?:\/|per\b) {0,3}(.{1,20})$/i.exec(text)
+  const unit = near && /^(?:1 )?(week|month|year)s?$/i.exec(near[2]!.trim())?.[1]?.toLowerCase()
+  const perUnit = unit && `${Number(near[1]!.replace(/[_,]/g, ''))}/${unit}`
+  if (perUnit && parseRate(perUnit)) return perUnit
   const period = near && guessDuration(near[2]!)
   if (!period) return undefined
   const count = Number(near[1]!.replace(/[_,]/g, ''))
