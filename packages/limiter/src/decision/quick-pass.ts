@@ -71,8 +71,8 @@ export function countsQuickly({ rule, counter, blocks }: Pick<RuleState, 'rule'>
 }
 
 /** Whether calls of a rule hold a concurrency slot, or are counted by how they end. */
-export function endMatters({ countWhen, meters }: CompiledRule): boolean {
-  return countWhen !== undefined || meters.some(meter => meter.needsRelease)
+export function endMatters({ countWhen, resetWhen, meters }: CompiledRule): boolean {
+  return countWhen !== undefined || resetWhen !== undefined || meters.some(meter => meter.needsRelease)
 }
 
 function noteLoads(found: readonly RuleState[], levels: LevelAnswer | undefined): void {

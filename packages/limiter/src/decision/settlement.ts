@@ -47,6 +47,12 @@ export function createSettler({ store, shared, now, onRelease, receiptsOf, onRef
     if (!whole.fits && room > 0) await take(room)
   }
 
+  /** Forgets what a rule has counted for a caller. */
+  const clear = ({ state: { counter, table }, key }: Receipt): void => {
+    table.reset(key)
+    if (counter) shared?.reset(counter, key).catch(() => {})
+  }
+
   const settleOne = (receipt: Receipt, cost: number): Receipt => {
     if (!receipt.settles || cost === receipt.cost) return receipt
     if (cost < receipt.cost) {
@@ -69,9 +75,12 @@ export function createSettler({ store, shared, now, onRelease, receiptsOf, onRef
     settle: (receipts, actualCost) => receipts.map(receipt => settleOne(receipt, actualCost)),
     close(receipts, outcome) {
       return receipts.filter(receipt => {
-        const counts = receipt.state.rule.countWhen?.(outcome) ?? true
+        const { rule } = receipt.state
+        const counts = rule.countWhen?.(outcome) ?? true
         if (!counts) refundCharge(receipt, now(), 'passed')
-        return counts
+        if (!rule.resetWhen?.(outcome)) return counts
+        clear(receipt)
+        return false
       })
     },
   }

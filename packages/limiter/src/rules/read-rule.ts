@@ -48,9 +48,10 @@ export function createRuleReader(surroundings: Surroundings): RuleReader {
     if (!read.data) return { problems: [...problems, ...read.problems] }
     const rule = toRule(read.data, algorithm, surroundings)
     problems.push(...invalidLimits(rule, algorithm, Array.isArray(options.limit)))
-    if (rule.countWhen && algorithm.limit === 'count') {
-      const what = `is not for ${algorithm.name}, whose places are given back anyway: leave countWhen out`
-      problems.push({ path: ['countWhen'], atName: true, what })
+    for (const name of ['countWhen', 'resetWhen'] as const) {
+      if (!rule[name] || algorithm.limit !== 'count') continue
+      const what = `is not for ${algorithm.name}, whose places are given back anyway: leave ${name} out`
+      problems.push({ path: [name], atName: true, what })
     }
     return { rule, problems }
   }
@@ -115,7 +116,7 @@ function unknownOption(name: string, known: readonly string[], { algorithms }: V
 
 function toRule(options: RuleInput, algorithm: Algorithm, { hasStore }: Surroundings): Rule {
   const { id, enabled, match, by, whenFull, whenStoreDown, lease, answer } = options
-  const { missing, cost, countWhen, block, allow, deny } = options
+  const { missing, cost, countWhen, resetWhen, block, allow, deny } = options
   const own = shapeOf(algorithm.options)
   const ownOptions = Object.entries(options).filter(([name]) => Object.hasOwn(own, name))
   return {
@@ -135,6 +136,7 @@ function toRule(options: RuleInput, algorithm: Algorithm, { hasStore }: Surround
     missing,
     cost,
     countWhen,
+    resetWhen,
     block,
     allow,
     deny,

@@ -31,7 +31,7 @@ function needsOf(rule: Rule, document: RuleDocument): string[][] {
     for (const name of Object.keys(list ?? {})) needs.push(alternativesOf(name, document))
   }
   if (typeof rule.cost === 'object') needs.push(alternativesOf(rule.cost.from, document))
-  if (rule.countWhen !== undefined) needs.push(['status'])
+  if (rule.countWhen !== undefined || rule.resetWhen !== undefined) needs.push(['status'])
   if (rule.limits.every(({ periodMs }) => periodMs === 0)) needs.push(['duration'])
   return needs
 }
