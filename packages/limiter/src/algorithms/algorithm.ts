@@ -57,6 +57,8 @@ export interface Algorithm {
   readonly options: OptionShape
   /** It counts also in days, weeks, months and years of the calendar: limits that have a `unit`. */
   readonly hasCalendar?: boolean | undefined
+  /** Throws an InvalidLimitError if options do not fit the limits of a rule, all of them together. */
+  checkLevels?(limits: readonly Limit[], options: Readonly<Record<string, unknown>>): void
   /** Throws an InvalidLimitError if it cannot count these numbers. */
   meter(limit: Limit, options: Readonly<Record<string, unknown>>, waitOptions?: WaitOptions): Meter
   /**

@@ -74,6 +74,7 @@ class BlockMeter implements Meter {
   take(state: Float64Array, at: number, now: number, cost: number): void {
     const until = state[at + UNTIL]!
     if (cost < ONCE) {
+      if (this.#growth) state[at + STEPS] = this.#steps(state, at, now)
       state[at + UNTIL] = Math.max(until, now + cost * 1000)
     } else if (until <= now) {
       const steps = this.#steps(state, at, now)

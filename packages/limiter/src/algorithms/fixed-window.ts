@@ -37,14 +37,20 @@ export const fixedWindow: Algorithm = {
         'where calendar periods begin: a day of the month, a weekday, or a month and a day; default: 1, monday, 01-01',
       ),
   }),
+  checkLevels(limits, { zone, anchor }: FixedWindowOptions): void {
+    const units = limits.flatMap(({ unit }) => unit ?? [])
+    if (zone !== undefined && units.length === 0) {
+      const message = 'is for calendar periods: write limit: 1000/day, week, month or year, or leave zone out'
+      throw new InvalidLimitError('zone', message)
+    }
+    if (anchor !== undefined && units.every(unit => unit === 'day')) {
+      const message = 'is for calendar periods: write limit: 1000/week, month or year, or leave anchor out'
+      throw new InvalidLimitError('anchor', message)
+    }
+  },
   meter(limit: Limit, options: FixedWindowOptions, waitOptions?: WaitOptions): Meter {
     const maxWaitUs = maxWaitUsOf(waitOptions)
     if (limit.unit !== undefined) return calendarMeter(limit, limit.unit, options, maxWaitUs)
-    for (const name of ['zone', 'anchor'] as const) {
-      if (options[name] === undefined) continue
-      const message = 'is for calendar periods: write limit: 1000/day, week, month or year'
-      throw new InvalidLimitError(name, `${message}, or leave ${name} out`)
-    }
     return new FixedWindow(limit, options.align !== 'first-call', maxWaitUs)
   },
 }

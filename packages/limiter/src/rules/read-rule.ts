@@ -148,6 +148,8 @@ function invalidLimits(rule: Rule, algorithm: Algorithm, hasLevels: boolean): Pr
   const { timeoutMs } = rule.queue
   const timeoutUs = timeoutMs === undefined ? undefined : timeoutMs * 1000
   const waitOptions = rule.whenFull === 'wait' ? { timeoutUs } : undefined
+  const invalidTogether = tryMeter(() => algorithm.checkLevels?.(rule.limits, rule.options))
+  if (invalidTogether) return [{ path: [invalidTogether.field], atName: false, what: invalidTogether.message }]
   const problems = rule.limits.flatMap((limit, level) => {
     const invalidLimit = tryMeter(() => algorithm.meter(limit, rule.options, waitOptions))
     if (!invalidLimit) return []

@@ -312,7 +312,6 @@ describe('options of calendar periods', () => {
     ['week', { anchor: 1 }, 'of a week is the day on which it begins, such as monday, not 1'],
     ['year', { anchor: '02-30' }, 'of a year is the month and the day on which it begins, such as 04-06, not "02-30"'],
     ['year', { anchor: '13-01' }, 'not "13-01"'],
-    ['day', { anchor: 1 }, 'is for weeks, months and years: leave anchor out'],
   ] as const)('a %s with %o is refused with a remedy', (unit, options, message) => {
     expect(() => readCalendar(unit, options)).toThrow(message)
   })

@@ -56,10 +56,8 @@ function readAnchor(
   if (anchor === undefined) return {}
   switch (unit) {
     case 'day':
-      throw new InvalidLimitError(
-        'anchor',
-        'is for weeks, months and years: leave anchor out, or put the limit per day into a rule of its own',
-      )
+      // of the other levels of the rule
+      return {}
     case 'week': {
       const weekday = WEEKDAYS.indexOf(String(anchor).toLowerCase())
       if (weekday >= 0) return { weekday }

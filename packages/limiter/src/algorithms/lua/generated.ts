@@ -26,6 +26,7 @@ end
 
 function moves.take(meter, state, now, cost)
   if cost < ONCE then
+    if meter.firstMs then state[STEPS] = stepsOf(meter, state, now) end
     state[UNTIL] = max(state[UNTIL], now + cost * 1000)
   elseif state[UNTIL] <= now then
     if meter.firstMs then
