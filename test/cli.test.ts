@@ -403,7 +403,7 @@ describe('diana check and diana start', () => {
     [
       'a limit that cannot be read',
       'rules: [{ id: a, limit: 3/M }]',
-      'did you mean 3/m, for minutes, or 3/30d, for months?',
+      'did you mean 3/m, for minutes, or 3/month, for months?',
     ],
   ])('diana check and diana start refuse %s with the same message', async (_title, text, what) => {
     const config = file('unusable.yaml', text)

@@ -318,7 +318,7 @@ describe('a rule file with options of another rate limiter', () => {
     ['rules: [{ id: a, limit: 1/s, path: /x }]', 'path is not a known option: write match: { path: /orders/** }'],
     [
       'rules: [{ id: a, limit: 3/M }]',
-      'limit "3/M" is not a limit: did you mean 3/m, for minutes, or 3/30d, for months?',
+      'limit "3/M" is not a limit: did you mean 3/m, for minutes, or 3/month, for months?',
     ],
     [
       'rules: [{ id: a, limit: 3/2M }]',

@@ -1,3 +1,4 @@
+import type { CalendarUnit } from './algorithms/calendar/calendar-unit.ts'
 import type { Answer } from './rules/rule.ts'
 
 /** The decision of one limit about a call. Durations are Infinity if no moment is known. */
@@ -9,6 +10,8 @@ export interface Decision {
   readonly periodMs: number
   /** What it counts, if not calls: `tokens`. */
   readonly unit?: string | undefined
+  /** Set if the period is one of the calendar, which may be shorter than `periodMs`, and in which clocks may change. */
+  readonly calendar?: CalendarUnit | undefined
   readonly allowed: boolean
   /** A shadow limit reports what it would have refused, and refuses nothing. */
   readonly shadow: boolean

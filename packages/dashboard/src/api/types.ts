@@ -134,6 +134,9 @@ export interface Status {
   readonly store?: StoreStatus | undefined
 }
 
+/** A period of the calendar. */
+export type Unit = 'day' | 'week' | 'month' | 'year'
+
 export type Where = 'local' | 'remote'
 
 export interface Rule {
@@ -141,7 +144,7 @@ export interface Rule {
   readonly origin?: string | undefined
   readonly where: Where
   readonly algorithm: string
-  readonly limits: readonly { readonly count: number; readonly periodMs: number }[]
+  readonly limits: readonly { readonly count: number; readonly periodMs: number; readonly unit?: Unit | undefined }[]
   readonly by: readonly string[]
   readonly match?: object | undefined
   readonly whenFull: string
@@ -177,6 +180,7 @@ export interface Decision {
   readonly rule: string
   readonly limit: number
   readonly periodMs: number
+  readonly calendar?: Unit | undefined
   readonly allowed: boolean
   readonly shadow: boolean
   readonly remaining: number

@@ -5,9 +5,12 @@ import { words } from '../words/index.ts'
 /** A rule's limits as one reads them: 20 / min, 5 / s. */
 export function limitText({ limits }: Pick<Rule, 'limits'>): string {
   const { limit, atOnce } = words.value.rules
+  const { units } = words.value
   return limits
-    .map(({ count, periodMs }) =>
-      periodMs > 0 ? limit(formatNumber(count), formatPeriod(periodMs)) : atOnce(formatNumber(count)),
+    .map(({ count, periodMs, unit }) =>
+      periodMs > 0
+        ? limit(formatNumber(count), unit ? units[unit] : formatPeriod(periodMs))
+        : atOnce(formatNumber(count)),
     )
     .join(', ')
 }

@@ -113,7 +113,7 @@ function Met({ met }: { met: RuleExplanation }): JSX.Element {
 
 function DecisionLine({ decision }: { decision: Decision }): JSX.Element {
   const { explain: texts } = words.value
-  const { limit, periodMs, remaining, allowed, shadow, retryAfterMs } = decision
+  const { limit, periodMs, calendar, remaining, allowed, shadow, retryAfterMs } = decision
   const used = limit > 0 ? Math.min(1, Math.max(0, 1 - remaining / limit)) : 1
   const saying = allowed ? texts.wouldPass : shadow ? texts.wouldShadow : texts.wouldRefuse
   return (
@@ -121,7 +121,9 @@ function DecisionLine({ decision }: { decision: Decision }): JSX.Element {
       <span class="bar" aria-hidden="true">
         <span style={{ width: `${(used * 100).toFixed(1)}%` }} />
       </span>
-      <span>{texts.left(formatNumber(remaining), limitText({ limits: [{ count: limit, periodMs }] }))}</span>
+      <span>
+        {texts.left(formatNumber(remaining), limitText({ limits: [{ count: limit, periodMs, unit: calendar }] }))}
+      </span>
       <b>{saying}</b>
       {!allowed && typeof retryAfterMs === 'number' && retryAfterMs > 0 && (
         <span>{texts.again(formatDuration(retryAfterMs))}</span>

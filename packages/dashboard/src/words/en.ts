@@ -252,6 +252,6 @@ export const en = {
     wrong: 'The token is wrong.',
     note: 'It is kept in this tab only, until you close it.',
   },
-  units: { ms: 'ms', s: 's', m: 'min', h: 'h', d: 'd' },
+  units: { ms: 'ms', s: 's', m: 'min', h: 'h', d: 'd', day: 'day', week: 'week', month: 'month', year: 'year' },
   footer: 'Diana, a rate limiter for HTTP services',
 }

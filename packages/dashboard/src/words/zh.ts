@@ -248,6 +248,6 @@ export const zh: typeof en = {
     wrong: '令牌不正确。',
     note: '令牌只保存在本标签页，关闭后清除。',
   },
-  units: { ms: '毫秒', s: '秒', m: '分钟', h: '小时', d: '天' },
+  units: { ms: '毫秒', s: '秒', m: '分钟', h: '小时', d: '天', day: '日', week: '周', month: '月', year: '年' },
   footer: 'Diana，HTTP 服务的限流器',
 }

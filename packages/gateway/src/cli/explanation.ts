@@ -95,9 +95,9 @@ function printable(value: string): string {
 }
 
 function limitInWords(limit: Limit | undefined, burst: number | undefined): string {
-  const { count, periodMs } = limit!
+  const { count, periodMs, unit } = limit!
   if (periodMs === 0) return `${count} at a time`
-  const period = formatDuration(periodMs).replace(/^1(?=[a-z])/, '')
+  const period = unit ?? formatDuration(periodMs).replace(/^1(?=[a-z])/, '')
   return `${count}/${period}${burst === undefined ? '' : `, burst ${burst}`}`
 }
 

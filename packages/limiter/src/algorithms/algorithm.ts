@@ -1,5 +1,6 @@
 import type { OptionShape } from '../common/option-shape.ts'
 import type { Ending, Estimate } from './adaptive/estimator.ts'
+import type { CalendarUnit } from './calendar/calendar-unit.ts'
 import type { Envelope } from './envelope.ts'
 
 /** Windows shorter than this are not leased: each report would come too late. */
@@ -21,7 +22,10 @@ export const MOST_DEBT = 100
 /** How many in how long; a period of 0 is a bare count, for concurrency. */
 export interface Limit {
   readonly count: number
+  /** For a calendar period, how long it is at most, apart from changes of the clock. */
   readonly periodMs: number
+  /** Set if the period is one of the calendar. */
+  readonly unit?: CalendarUnit | undefined
 }
 
 /** A limit and the options that go with it. */
@@ -57,6 +61,10 @@ export interface Algorithm {
   /** 'rate' reads limits like 100/s, 'count' reads bare counts like 50. */
   readonly limit: 'rate' | 'count'
   readonly options: OptionShape
+  /** It counts also in days, weeks, months and years of the calendar: limits that have a `unit`. */
+  readonly hasCalendar?: boolean | undefined
+  /** Throws an InvalidLimitError if options do not fit the limits of a rule, all of them together. */
+  checkLevels?(limits: readonly Limit[], options: Readonly<Record<string, unknown>>): void
   /** Throws an InvalidLimitError if it cannot count these numbers. */
   meter(limit: Limit, options: Readonly<Record<string, unknown>>, waitOptions?: WaitOptions): Meter
   /**
@@ -157,6 +165,15 @@ export interface Meter {
   /** The same in Lua, with the numbers it needs; a meter without one counts in this process only. */
   readonly lua?: LuaAlgorithm | undefined
   readonly numbers?: Readonly<Record<string, number>> | undefined
+  /** More numbers for Lua, if they are others at other moments. */
+  numbersAt?(now: number): TimedNumbers
+}
+
+/** Numbers that are the same from a moment until before another one. */
+export interface TimedNumbers {
+  readonly numbers: Readonly<Record<string, number>>
+  readonly from: number
+  readonly until: number
 }
 
 /** What `pass` reports of a key. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { blockMeter, firstBlockCost } from './block.ts'
+import { blockMeter, firstBlockCost, growingBlockMeter } from './block.ts'
 
 const SECOND = 1_000_000
 const start = 1_794_712_345_678_901
@@ -24,6 +24,15 @@ describe('a block', () => {
     expect(asked(start + 11 * SECOND)).toEqual([0, 1])
     expect(blockMeter.idleAt(state, at)).toBe(start + 11 * SECOND)
     expect([state[0], state[2]]).toEqual([0, 0])
+  })
+
+  it('blocks that are forgotten count no more when one is set by hand', () => {
+    const meter = growingBlockMeter({ firstMs: 1000, factor: 2, maxMs: 60_000, forgetAfterMs: 10_000 })
+    const fresh = new Float64Array(meter.slots)
+    meter.take(fresh, 0, start, firstBlockCost(1000), 0)
+    expect(meter.remaining(fresh, 0, start + SECOND)).toBe(2000)
+    meter.take(fresh, 0, start + 11 * SECOND, 500, 0)
+    expect(meter.remaining(fresh, 0, start + 12 * SECOND)).toBe(1000)
   })
 
   it('a conditional block leaves an active block unchanged, and begins once that has ended', () => {

@@ -10,7 +10,13 @@
  */
 export type Shape =
   | { readonly kind: 'window'; readonly units: number; readonly periodUs: number }
-  | { readonly kind: 'clock-window'; readonly units: number; readonly periodUs: number }
+  | {
+      readonly kind: 'clock-window'
+      readonly units: number
+      readonly periodUs: number
+      /** Where the window of a moment begins, if windows are not whole multiples of the period. */
+      readonly startOf?: ((at: number) => number) | undefined
+    }
   | { readonly kind: 'bucket'; readonly units: number; readonly perUs: number }
 
 export interface Envelope {

@@ -1,5 +1,8 @@
 import type { Algorithm, Limit, LuaAlgorithm, Meter, PassResult, WaitOptions } from './algorithm.ts'
-import { MOST_DEBT, maxWaitUsOf, windowReportUs } from './algorithm.ts'
+import { InvalidLimitError, MOST_DEBT, maxWaitUsOf, windowReportUs } from './algorithm.ts'
+import type { CalendarUnit } from './calendar/calendar-unit.ts'
+import { CalendarWindow } from './calendar/calendar-window.ts'
+import { type CalendarOptions, readCalendar } from './calendar/read-calendar.ts'
 import type { Envelope } from './envelope.ts'
 import { fixedWindowLua } from './lua/generated.ts'
 
@@ -23,13 +26,52 @@ const FULL = 2 ** 40
 export const fixedWindow: Algorithm = {
   name: 'fixed-window',
   limit: 'rate',
+  hasCalendar: true,
   options: ({ z }) => ({
     align: z.enum(['clock', 'first-call']).optional().describe('where windows begin; default: clock'),
+    zone: z.string().min(1).max(64).optional().describe('the time zone of calendar periods; default: UTC'),
+    anchor: z
+      .union([z.int(), z.string().max(64)])
+      .optional()
+      .describe(
+        'where calendar periods begin: a day of the month, a weekday, or a month and a day; default: 1, monday, 01-01',
+      ),
   }),
-  meter(limit: Limit, options: { align?: 'clock' | 'first-call' }, waitOptions?: WaitOptions): Meter {
+  checkLevels(limits, { zone, anchor }: FixedWindowOptions): void {
+    const units = limits.flatMap(({ unit }) => unit ?? [])
+    if (zone !== undefined && units.length === 0) {
+      const message = 'is for calendar periods: write limit: 1000/day, week, month or year, or leave zone out'
+      throw new InvalidLimitError('zone', message)
+    }
+    if (anchor !== undefined && units.every(unit => unit === 'day')) {
+      const message = 'is for calendar periods: write limit: 1000/week, month or year, or leave anchor out'
+      throw new InvalidLimitError('anchor', message)
+    }
+  },
+  meter(limit: Limit, options: FixedWindowOptions, waitOptions?: WaitOptions): Meter {
     const maxWaitUs = maxWaitUsOf(waitOptions)
+    if (limit.unit !== undefined) return calendarMeter(limit, limit.unit, options, maxWaitUs)
     return new FixedWindow(limit, options.align !== 'first-call', maxWaitUs)
   },
+}
+
+interface FixedWindowOptions extends CalendarOptions {
+  readonly align?: 'clock' | 'first-call'
+}
+
+function calendarMeter(limit: Limit, unit: CalendarUnit, options: FixedWindowOptions, maxWaitUs: number): Meter {
+  const { align, zone = 'UTC', anchor = '' } = options
+  if (align === 'first-call') {
+    throw new InvalidLimitError(
+      'align',
+      `first-call is not for calendar periods, which begin by the calendar: leave align out`,
+    )
+  }
+  if (maxWaitUs > 0) {
+    const message = 'wait is not for calendar periods, which take days to end: write refuse'
+    throw new InvalidLimitError('whenFull', `${message}, or put the calendar limit into a rule of its own`)
+  }
+  return new CalendarWindow(limit, unit, readCalendar(unit, options), `${unit} ${zone} ${anchor}`)
 }
 
 class FixedWindow implements Meter {

@@ -13,6 +13,10 @@ export interface AlgorithmOptions {
   'fixed-window': {
     /** Where windows begin; default `clock`. */
     readonly align?: 'clock' | 'first-call' | undefined
+    /** The time zone of calendar periods, such as `Europe/Berlin`; default `UTC`. */
+    readonly zone?: string | undefined
+    /** Where calendar periods begin: a day of the month, a weekday, or a month and a day such as `04-06`. */
+    readonly anchor?: number | string | undefined
   }
   'sliding-log': object
   'token-bucket': {
@@ -50,7 +54,8 @@ export type AlgorithmChoice =
   | { [Name in AlgorithmName]: { readonly algorithm: Name } & AlgorithmOptions[Name] }[AlgorithmName]
   | ({ readonly algorithm?: undefined } & DefaultOptions & { readonly [Name in OtherOptionName]?: undefined })
 
-type DefaultOptions = AlgorithmOptions['sliding-window']
+/** A limit per calendar period needs no algorithm: `fixed-window` counts it. */
+type DefaultOptions = AlgorithmOptions['sliding-window'] & Pick<AlgorithmOptions['fixed-window'], 'zone' | 'anchor'>
 
 /** Options that need an algorithm to be named. */
 type OtherOptionName = Exclude<

@@ -23,6 +23,15 @@ const forms: Readonly<Record<string, Partial<AlgorithmSuiteOptions>>> = {
       { limit: '10/s', burst: 5, whenFull: 'wait' },
     ],
   },
+  'fixed-window': {
+    rules: [
+      { limit: '10/s' },
+      { limit: '3/m', whenFull: 'wait' },
+      { limit: '7/day', zone: 'America/Sao_Paulo' },
+      { limit: ['5/week', '12/month'], zone: 'Europe/Berlin' },
+      { limit: '20/year', zone: 'Asia/Kathmandu', anchor: '02-29' },
+    ],
+  },
   'warm-up': { rules: [{ limit: '10/s', warmUp: '3s' }], toleranceUs: 1 },
 }
 

@@ -83,6 +83,12 @@ export class CallPlan {
     return this.blocks[index]?.delays[0] ?? 0
   }
 
+  /** How long a block lasts that a rule sets now, in microseconds; 0 if it sets none. */
+  nextBlockUs(index: number): number {
+    const { rule } = this.found[index]!
+    return (rule.blockGrowth ? (this.blocks[index]?.remaining[0] ?? 0) : (rule.blockMs ?? 0)) * 1000
+  }
+
   #askBlocks(index: number, blocks: BlockCounters, { key, enforced }: LocalCharge | SharedCharge): void {
     const { table, counter } = blocks
     const charge = counter ? this.#nextShared(counter, table, 'local') : this.#nextLocal(table)

@@ -263,7 +263,7 @@ function decisionsOf(levels: LevelAnswer | undefined): readonly Decision[] {
     const { rule, meter, remaining, resetUs, lateUs } = one
     level = rule === before ? level + 1 : 0
     before = rule
-    const { count, periodMs } = rule.limits[level]!
+    const { count, periodMs, unit } = rule.limits[level]!
     // a bucket larger than what its rate brings in a period is shown with the time in which it fills
     const isLarger = meter.most !== undefined && meter.most > count
     decisions.push({
@@ -271,6 +271,7 @@ function decisionsOf(levels: LevelAnswer | undefined): readonly Decision[] {
       limit: isLarger ? meter.most! : count,
       periodMs: isLarger ? (periodMs * meter.most!) / count : periodMs,
       ...(rule.measured?.unit === undefined ? {} : { unit: rule.measured.unit }),
+      ...(unit && { calendar: unit }),
       allowed: lateUs === undefined,
       shadow: !rule.enforced,
       remaining,

@@ -71,8 +71,9 @@ export function countsQuickly({ rule, counter, blocks }: Pick<RuleState, 'rule'>
 }
 
 /** Whether calls of a rule hold a concurrency slot, are counted by how they end, or are settled then. */
-export function endMatters({ countWhen, holdMs, meters }: CompiledRule): boolean {
-  return countWhen !== undefined || holdMs !== undefined || meters.some(meter => meter.needsRelease)
+export function endMatters({ countWhen, resetWhen, holdMs, meters }: CompiledRule): boolean {
+  if (countWhen !== undefined || resetWhen !== undefined || holdMs !== undefined) return true
+  return meters.some(meter => meter.needsRelease)
 }
 
 function noteLoads(found: readonly RuleState[], levels: LevelAnswer | undefined): void {

@@ -76,6 +76,12 @@ export function createSettler(options: SettlementOptions): Settler {
     void settled.finally(() => underWay.delete(settled))
   }
 
+  /** Forgets what a rule has counted for a caller. */
+  const clear = ({ state: { counter, table }, key }: Receipt): void => {
+    table.reset(key)
+    if (counter) shared?.reset(counter, key).catch(() => {})
+  }
+
   const settleOne = (receipt: Receipt, cost: number): Receipt => {
     if (!receipt.settles) return receipt
     return receipt.reservation ? settleReserved(receipt, receipt.reservation, cost) : settlePlain(receipt, cost)
@@ -113,9 +119,12 @@ export function createSettler(options: SettlementOptions): Settler {
     },
     close(receipts, outcome) {
       return receipts.filter(receipt => {
-        const counts = receipt.state.rule.countWhen?.(outcome) ?? true
+        const { rule } = receipt.state
+        const counts = rule.countWhen?.(outcome) ?? true
         if (!counts) refundCharge(receipt, now(), 'passed')
-        return counts
+        if (!rule.resetWhen?.(outcome)) return counts
+        clear(receipt)
+        return false
       })
     },
   }

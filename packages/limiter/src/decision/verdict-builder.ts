@@ -123,7 +123,7 @@ export class VerdictBuilder {
       if (charge.enforced && charge.wait > waitUs) waitUs = charge.wait
       if (this.#hasEndings && endMatters(state.rule)) holds = true
       if (counted && allowed) tallyPass(state, charge)
-      if (charge.enforced) this.#weighLevels(state, charge, plan.blockedUs(i), counted)
+      if (charge.enforced) this.#weighLevels(state, charge, plan.blockedUs(i), counted ? plan.nextBlockUs(i) : 0)
     }
     const binding = this.#binding as RuleState | undefined
     return {
@@ -139,7 +139,7 @@ export class VerdictBuilder {
     }
   }
 
-  #weighLevels(state: RuleState, charge: PlannedCharge, blockedUs: number, counted: boolean): void {
+  #weighLevels(state: RuleState, charge: PlannedCharge, blockedUs: number, nextBlockUs: number): void {
     const { rule } = state
     const meters = metersOf(rule, charge)
     for (let level = 0; level < meters.length; level++) {
@@ -152,7 +152,7 @@ export class VerdictBuilder {
       const waitsForSlots = meter.needsRelease && rule.queueSize > 0 && charge.cost <= rule.limits[level]!.count
       if (!waitsForSlots || blockedUs > 0) this.#lacksOnlySlots = false
       // a caller over the limit is blocked from now on, unless they are blocked already
-      const blockUs = over > 0 && counted && blockedUs === 0 ? (rule.blockMs ?? 0) * 1000 : 0
+      const blockUs = over > 0 && blockedUs === 0 ? nextBlockUs : 0
       const reason = blockedUs >= over ? 'blocked' : delay <= meter.maxWaitUs ? 'queue-full' : (meter.reason ?? 'limit')
       this.#refuse(state, blockUs > lateUs ? blockUs : lateUs, reason)
     }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Meter, Part } from '../algorithms/algorithm.ts'
-import { blocking, blockMeter } from '../algorithms/block.ts'
+import { blocking } from '../algorithms/block.ts'
 import { countsQuickly } from '../decision/quick-pass.ts'
 import type { BlockCounters, RuleState } from '../decision/rule-state.ts'
 import type { CompositeStore } from '../distributed/composite-store.ts'
@@ -39,7 +39,7 @@ export function bindCounters(
     const { id, match } = rule
     const counter = counters[i]
     const same = previousStates[i]
-    const blocks = blockCountersOf(rule, same, known.get(id)?.blocks, store, shared)
+    const blocks = blockCountersOf(rule, same, known.get(id)?.blocks, store, now, shared)
     const isQuick = countsQuickly({ rule, counter, blocks })
     if (same) return Object.assign(same, { rule, match, counter, blocks, isQuick })
     // a rule that starts from zero keeps its statistics
@@ -63,20 +63,20 @@ function blockCountersOf(
   same: RuleState | undefined,
   before: BlockCounters | undefined,
   store: MemoryStore,
+  now: number,
   shared?: CompositeStore,
 ): BlockCounters | undefined {
   if (rule.blockMs === undefined) {
     if (before) store.dropTable(blockTableId(rule.id))
     return undefined
   }
-  const meters = [blockMeter]
-  const counter = shared?.createCounter({
-    ...rule,
-    algorithm: blocking.name,
-    meters,
-    terms: [[{ count: 1, periodMs: 0 }], {}],
-  })
-  return { table: same?.blocks?.table ?? store.createTable(blockTableId(rule.id), meters), counter }
+  const limit = { count: 1, periodMs: 0 }
+  const options = { ...rule.blockGrowth }
+  const meters = [blocking.meter(limit, options)]
+  const counter = shared?.createCounter({ ...rule, algorithm: blocking.name, meters, terms: [[limit], options] })
+  const table = same?.blocks?.table
+  table?.adopt(meters, now)
+  return { table: table ?? store.createTable(blockTableId(rule.id), meters), counter }
 }
 
 /** No rule id has a space. */

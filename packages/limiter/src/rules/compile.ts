@@ -1,4 +1,5 @@
 import type { Algorithm, Limit, Meter, Part } from '../algorithms/algorithm.ts'
+import type { BlockGrowth } from '../algorithms/block.ts'
 import { partMeter } from '../algorithms/part.ts'
 import type { Call } from '../call.ts'
 import { type CompiledCost, compileCosts } from '../costs/compile-costs.ts'
@@ -7,7 +8,7 @@ import { compileKey, compilePart, fieldOf, type KeyInput, type KeyReader, reader
 import { type CallTest, compileAmbiguity } from '../dimensions/reading/ambiguity.ts'
 import { DianaError } from '../errors.ts'
 import { compileCallers, compileDenied } from './match/callers.ts'
-import { type CallOutcome, compileCountWhen } from './match/count-when.ts'
+import { type CallOutcome, compileCountWhen, compileResetWhen } from './match/count-when.ts'
 import { compilePriorities, type Priorities } from './priority/priorities.ts'
 import type { Answer, Match, Rule, RuleDocument, WhenStoreDown } from './rule.ts'
 import { type CostInput, compileCost, type SettlementTerms, settlementTerms } from './schema/cost.ts'
@@ -55,6 +56,8 @@ export interface CompiledRule extends SettlementTerms {
   readonly mostAtOnce: number
   /** Whether a call with this outcome counts; undefined if every call does. */
   readonly countWhen: ((outcome: CallOutcome) => boolean) | undefined
+  /** Whether a call with this outcome clears the count of its caller; undefined if none does. */
+  readonly resetWhen?: ((outcome: CallOutcome) => boolean) | undefined
   /** Calls that match but are exempt; undefined if there are none. */
   readonly exempts: ((call: Call) => boolean) | undefined
   /** Calls that it refuses regardless of counts; undefined if there are none. */
@@ -65,6 +68,8 @@ export interface CompiledRule extends SettlementTerms {
   readonly isListed: boolean
   /** How long a caller over the limit stays refused; 0 if only the application blocks callers, undefined if the rule does not block. */
   readonly blockMs: number | undefined
+  /** How blocks grow, from `blockMs` on; undefined if all last as long. */
+  readonly blockGrowth?: BlockGrowth | undefined
 }
 
 const DEFAULT_QUEUE_TIMEOUT_MS = 1000
@@ -145,12 +150,18 @@ function compileRule(
     estimates: measured?.estimate !== undefined,
     mostAtOnce: Math.min(...meters.map((meter, level) => meter.most ?? rule.limits[level]!.count)),
     countWhen: rule.countWhen && compileCountWhen(rule.countWhen),
+    resetWhen: rule.resetWhen && compileResetWhen(rule.resetWhen),
     exempts,
     denies,
     isAmbiguous,
     isListed: exempts !== undefined || denies !== undefined || isAmbiguous !== undefined,
-    blockMs: rule.block === 'manual' ? 0 : rule.block,
+    ...blockOf(rule.block),
   }
+}
+
+function blockOf(block: Rule['block']): Pick<CompiledRule, 'blockMs' | 'blockGrowth'> {
+  if (typeof block === 'object') return { blockMs: block.firstMs, blockGrowth: block }
+  return { blockMs: block === 'manual' ? 0 : block, blockGrowth: undefined }
 }
 
 /** A body of the rule's own has a type of its own. */

@@ -5,6 +5,7 @@ import { getOrAdd } from './get-or-add.ts'
 import { isMap } from './is-map.ts'
 import type { Rule } from './rule.ts'
 import { hintForOption } from './schema/hints.ts'
+import { namesCalendar } from './schema/limit.ts'
 import { shapeOf } from './schema/option-shape.ts'
 import { anyRuleSchema, offRuleSchema, type RuleInput, ruleSchema } from './schema/schema.ts'
 import type { Vocabulary } from './schema/vocabulary.ts'
@@ -38,16 +39,19 @@ export function createRuleReader(surroundings: Surroundings): RuleReader {
         : { problems: [...problems, ...off.problems] }
     }
     const algorithm =
-      options.algorithm === undefined ? standard : vocabulary.algorithms.find(one => one.name === options.algorithm)
+      options.algorithm === undefined
+        ? defaultFor(options.limit, vocabulary)
+        : vocabulary.algorithms.find(one => one.name === options.algorithm)
     if (!algorithm) return { problems: [...problems, ...explain(anySchema(), value).problems] }
     const schema = getOrAdd(schemas, algorithm, () => ruleSchema(algorithm, vocabulary, identified))
     const read = explain(schema, value, (name, known) => unknownOption(name, known, vocabulary))
     if (!read.data) return { problems: [...problems, ...read.problems] }
     const rule = toRule(read.data, algorithm, surroundings)
     problems.push(...invalidLimits(rule, algorithm, Array.isArray(options.limit)))
-    if (rule.countWhen && algorithm.limit === 'count') {
-      const what = `is not for ${algorithm.name}, whose places are given back anyway: leave countWhen out`
-      problems.push({ path: ['countWhen'], atName: true, what })
+    for (const name of ['countWhen', 'resetWhen'] as const) {
+      if (!rule[name] || algorithm.limit !== 'count') continue
+      const what = `is not for ${algorithm.name}, whose places are given back anyway: leave ${name} out`
+      problems.push({ path: [name], atName: true, what })
     }
     if (rule.cost !== undefined && isMeasured(rule.cost) && algorithm.limit === 'count') {
       const what = `is not for ${algorithm.name}, which counts calls: leave reserve and settle out`
@@ -59,6 +63,11 @@ export function createRuleReader(surroundings: Surroundings): RuleReader {
 
 function isMeasured(cost: NonNullable<Rule['cost']>): boolean {
   return typeof cost === 'object' && (cost.reserve !== undefined || cost.settle !== undefined)
+}
+
+/** The first algorithm; of those that can count it for a calendar period. */
+function defaultFor(limit: unknown, { algorithms }: Vocabulary): Algorithm | undefined {
+  return (namesCalendar(limit) && algorithms.find(({ hasCalendar }) => hasCalendar)) || algorithms[0]
 }
 
 /** Options that have no effect together with the others. */
@@ -115,7 +124,7 @@ function unknownOption(name: string, known: readonly string[], { algorithms }: V
 
 function toRule(options: RuleInput, algorithm: Algorithm, { hasStore }: Surroundings): Rule {
   const { id, enabled, match, by, whenFull, whenStoreDown, lease, answer } = options
-  const { missing, cost, countWhen, block, allow, deny } = options
+  const { missing, cost, countWhen, resetWhen, block, allow, deny } = options
   const own = shapeOf(algorithm.options)
   const ownOptions = Object.entries(options).filter(([name]) => Object.hasOwn(own, name))
   return {
@@ -135,6 +144,7 @@ function toRule(options: RuleInput, algorithm: Algorithm, { hasStore }: Surround
     missing,
     cost,
     countWhen,
+    resetWhen,
     block,
     allow,
     deny,
@@ -146,6 +156,8 @@ function invalidLimits(rule: Rule, algorithm: Algorithm, hasLevels: boolean): Pr
   const { timeoutMs } = rule.queue
   const timeoutUs = timeoutMs === undefined ? undefined : timeoutMs * 1000
   const waitOptions = rule.whenFull === 'wait' ? { timeoutUs } : undefined
+  const invalidTogether = tryMeter(() => algorithm.checkLevels?.(rule.limits, rule.options))
+  if (invalidTogether) return [{ path: [invalidTogether.field], atName: false, what: invalidTogether.message }]
   const problems = rule.limits.flatMap((limit, level) => {
     const invalidLimit = tryMeter(() => algorithm.meter(limit, rule.options, waitOptions))
     if (!invalidLimit) return []

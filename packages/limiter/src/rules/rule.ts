@@ -1,4 +1,5 @@
 import type { Limit } from '../algorithms/algorithm.ts'
+import type { BlockGrowth } from '../algorithms/block.ts'
 import type { JwtSettings } from '../dimensions/dimension.ts'
 import type { Missing } from '../dimensions/key.ts'
 import type { ForwardedBy } from '../http/ip-address.ts'
@@ -62,8 +63,10 @@ export interface Rule {
   readonly cost?: CostInput | undefined
   /** The responses that calls count for; left out, all. */
   readonly countWhen?: readonly StatusRange[] | undefined
-  /** For how long a caller over the limit is refused; with `manual`, only the application blocks callers. */
-  readonly block?: number | 'manual' | undefined
+  /** The responses that clear what is counted for the caller. */
+  readonly resetWhen?: readonly StatusRange[] | undefined
+  /** For how long a caller over the limit is refused, or how that grows; with `manual`, only the application blocks callers. */
+  readonly block?: number | 'manual' | BlockGrowth | undefined
   /** Callers that the rule does not apply to, and callers that it always refuses. */
   readonly allow?: CallerList | undefined
   readonly deny?: CallerList | undefined

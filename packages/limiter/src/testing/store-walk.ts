@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Meter } from '../algorithms/algorithm.ts'
-import { blocking, blockMeter } from '../algorithms/block.ts'
+import { blocking, blockMeter, firstBlockCost, growingBlockMeter } from '../algorithms/block.ts'
 import { concurrency } from '../algorithms/concurrency.ts'
 import { refundLocal } from '../decision/receipt.ts'
 import type { Charge } from '../stores/charge.ts'
@@ -17,6 +17,8 @@ import { WalkReservations } from './walk-reservations.ts'
 export const walkAlgorithms: readonly string[] = [...Object.keys(subjects), 'concurrency']
 
 const KEYS = ['one', 'other', 'third']
+/** Blocks that last as long as they are set for, and blocks that grow. */
+const blockMeters = [blockMeter, growingBlockMeter({ firstMs: 7, factor: 1.7, maxMs: 4000, forgetAfterMs: 60_000 })]
 
 interface Counted {
   readonly table: Table
@@ -119,7 +121,7 @@ export class StoreWalk {
       case 5:
         return this.#reset(rule, key)
       case 6:
-        return many % 2 === 0 ? this.#block(rule, key, 1 + (many % 5000)) : this.#unblock(rule, key, many % 4 === 1)
+        return many % 2 === 0 ? this.#block(rule, key, blockCostFrom(many)) : this.#unblock(rule, key, many % 4 === 1)
       case 8:
       case 9:
       case 10:
@@ -143,7 +145,7 @@ export class StoreWalk {
     const enforced = shadow % 4 > 0
     const timeoutUs = pick([undefined, undefined, 1, 1000, 1_000_000], wait)
     const meters = metersOf(algorithm, limitsFrom(levels, dice), dice, timeoutUs)
-    const gateRule = { id, algorithm: blocking.name, enforced, meters: [blockMeter] }
+    const gateRule = { id, algorithm: blocking.name, enforced, meters: [pick(blockMeters, levels)] }
     return {
       ...{ id, algorithm, enforced, timeoutUs, meters },
       table: this.#memory.createTable(id, meters),
@@ -280,6 +282,12 @@ export class StoreWalk {
     for (const key of KEYS) await this.#redis.reset(gate.counter, key)
     this.#now++
   }
+}
+
+/** The cost of a block that is set by hand, or by the rule. */
+function blockCostFrom(many: number): number {
+  const ms = 1 + (many % 5000)
+  return many % 4 === 0 ? ms : firstBlockCost(ms)
 }
 
 function limitsFrom(levels: number, dice: Dice): Dice[] {

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Limit, Meter, WaitOptions } from '../algorithms/algorithm.ts'
+import { CALENDAR_UNITS, USUAL_MS } from '../algorithms/calendar/calendar-unit.ts'
+import { readCalendar } from '../algorithms/calendar/read-calendar.ts'
 import { fixedWindow } from '../algorithms/fixed-window.ts'
 import { leakyBucket } from '../algorithms/leaky-bucket.ts'
 import { slidingLog } from '../algorithms/sliding-log.ts'
@@ -51,6 +53,26 @@ export const subjects: Readonly<Record<string, SubjectMaker>> = {
         for (const { moment } of admitted) {
           const start = moment - (moment % periodUs)
           assertFew(admitted, start, start + periodUs, limit.count)
+        }
+      },
+    }
+  },
+
+  // calls by a calendar never wait
+  'fixed-window of the calendar': ([count = 0, period = 0], [zone = 0, anchor = 0]) => {
+    const unit = pick(CALENDAR_UNITS, period)
+    const limit = { ...limitFrom([count]), periodMs: USUAL_MS[unit], unit }
+    const options = {
+      zone: pick(['UTC', 'America/Sao_Paulo', 'Europe/Berlin', 'Asia/Kathmandu', 'Pacific/Apia'], zone),
+      anchor: { day: undefined, week: 'friday', month: 1 + (anchor % 31), year: '02-29' }[unit],
+    }
+    const calendar = readCalendar(unit, options)
+    return {
+      ...{ limit, most: limit.count, meter: fixedWindow.meter(limit, options) },
+      assertBound: admitted => {
+        for (const { moment } of admitted) {
+          const { start, end } = calendar.at(moment)
+          assertFew(admitted, start, end, limit.count)
         }
       },
     }

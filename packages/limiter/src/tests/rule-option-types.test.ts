@@ -11,7 +11,7 @@ import type { RuleOptions } from '../rules/schema/options.ts'
  */
 const typed: { [Name in Exclude<AlgorithmName, 'local-day'>]: Record<keyof AlgorithmOptions[Name], true> } = {
   'sliding-window': { segments: true },
-  'fixed-window': { align: true },
+  'fixed-window': { align: true, zone: true, anchor: true },
   'sliding-log': {},
   'token-bucket': { burst: true, start: true, refill: true },
   'leaky-bucket': { burst: true, delay: true },

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { readRequest, type WrittenRequest } from '../read-request.ts'
 import { Refusal } from '../refusal.ts'
 import { type Operation, operation } from './operation.ts'
-import { call, estimate, milliseconds } from './shapes.ts'
+import { call, estimate, milliseconds, unit } from './shapes.ts'
 
 const MOST_MISSES = 100
 
@@ -18,6 +18,8 @@ const decision = z.object({
   rule: z.string(),
   limit: z.number(),
   periodMs: z.number(),
+  unit: z.string().optional().describe('What the rule counts, if not calls, such as tokens.'),
+  calendar: unit,
   allowed: z.boolean(),
   shadow: z.boolean(),
   remaining: z.number(),
@@ -29,7 +31,7 @@ const explanation = z.looseObject({
   rule: z.string(),
   algorithm: z.string(),
   key: z.record(z.string(), z.object({ countedBy: z.string(), value: z.string() })),
-  limits: z.array(z.object({ count: z.number(), periodMs: z.number() })),
+  limits: z.array(z.object({ count: z.number(), periodMs: z.number(), unit })),
   burst: z.number().optional(),
   decisions: z.array(decision),
   estimate: estimate.optional().describe('What an adaptive rule has found for this key, in the process that answers.'),

@@ -4,14 +4,14 @@ import { ruleFileSchema } from 'diana-limiter/schema'
 import { stringify } from 'yaml'
 import { z } from 'zod'
 import { type AdminContext, type Operation, operation } from './operation.ts'
-import { count, estimate, ruleId } from './shapes.ts'
+import { count, estimate, ruleId, unit } from './shapes.ts'
 
 const ruleShape = z.object({
   id: ruleId,
   origin: z.string(),
   where: z.enum(['local', 'remote']),
   algorithm: z.string(),
-  limits: z.array(z.object({ count: z.number(), periodMs: z.number() })),
+  limits: z.array(z.object({ count: z.number(), periodMs: z.number(), unit })),
   by: z.array(z.string()),
   match: z.record(z.string(), z.unknown()),
   whenFull: z.enum(['refuse', 'wait', 'shadow']),
@@ -77,7 +77,9 @@ async function describeRules({ limiter, live }: AdminContext): Promise<object[]>
 
 /** A rule that was given in code, as a file would say it. */
 function inWords({ id, match, by, algorithm, limits, options, whenFull }: Rule): string {
-  const limit = limits.map(({ count, periodMs }) => (periodMs === 0 ? count : `${count}/${formatDuration(periodMs)}`))
+  const limit = limits.map(({ count, periodMs, unit }) => {
+    return periodMs === 0 ? count : `${count}/${unit ?? formatDuration(periodMs)}`
+  })
   const words = {
     id,
     ...(Object.keys(match).length > 0 ? { match } : {}),

@@ -43,3 +43,9 @@ export const estimate: z.ZodType = z.object({
   latencyMs: z.number().describe('The time of an answer lately; 0 if it is not known yet.'),
   limiting: z.boolean().describe('Whether the service is overloaded, so that calls are held at the limit.'),
 })
+
+/** Of a limit per calendar period. */
+export const unit: z.ZodType = z
+  .enum(['day', 'week', 'month', 'year'])
+  .optional()
+  .describe('Set if the period is one of the calendar.')

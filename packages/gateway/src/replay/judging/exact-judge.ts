@@ -140,6 +140,7 @@ export class ExactJudge implements Judge {
 }
 
 /** How long a caller is kept after their last call. */
-function memoryUs({ limits, blockMs }: CompiledRule): number {
-  return (Math.max(...limits.map(({ periodMs }) => periodMs)) + (blockMs ?? 0)) * 1000
+function memoryUs({ limits, blockMs, blockGrowth }: CompiledRule): number {
+  const blockedMs = blockGrowth ? blockGrowth.maxMs + blockGrowth.forgetAfterMs : (blockMs ?? 0)
+  return (Math.max(...limits.map(({ periodMs }) => periodMs)) + blockedMs) * 1000
 }

@@ -33,7 +33,7 @@ function needsOf(rule: Rule, document: RuleDocument): string[][] {
   if (typeof rule.cost === 'object' && rule.cost.from !== undefined)
     needs.push(alternativesOf(rule.cost.from, document))
   if (typeof rule.cost === 'object' && (rule.cost.reserve ?? rule.cost.settle) !== undefined) needs.push(['body'])
-  if (rule.countWhen !== undefined) needs.push(['status'])
+  if (rule.countWhen !== undefined || rule.resetWhen !== undefined) needs.push(['status'])
   if (rule.limits.every(({ periodMs }) => periodMs === 0)) needs.push(['duration'])
   return needs
 }

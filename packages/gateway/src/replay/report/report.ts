@@ -178,8 +178,8 @@ export function nameOf(key: string, { by }: Pick<CompiledRule, 'by'>): string {
 }
 
 export function textOf({ limits, by }: CompiledRule): string {
-  const each = limits.map(({ count, periodMs }) =>
-    periodMs === 0 ? `${count} at a time` : `${count}/${formatDuration(periodMs)}`,
+  const each = limits.map(({ count, periodMs, unit }) =>
+    periodMs === 0 ? `${count} at a time` : `${count}/${unit ?? formatDuration(periodMs)}`,
   )
   return `${each.join(', ')}${by.length === 0 ? '' : ` by ${by.join(', ')}`}`
 }

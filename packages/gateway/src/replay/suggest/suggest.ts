@@ -33,13 +33,14 @@ const KNEE = 3
 /** Suggests a limit for each rule from the peaks of its callers. */
 export function suggestLimits(rules: readonly RuleFigures[], days: number): Suggestion[] {
   return rules.flatMap(figures => {
-    const [{ periodMs } = { periodMs: 0 }] = figures.rule.limits
+    const [{ periodMs, unit } = { periodMs: 0 }] = figures.rule.limits
     // calls under way have no period
-    return periodMs === 0 || figures.calls === 0 ? [] : [suggestLimit(figures, periodMs, days)]
+    if (periodMs === 0 || figures.calls === 0) return []
+    return [suggestLimit(figures, unit ?? formatDuration(periodMs), days)]
   })
 }
 
-function suggestLimit({ rule, callers }: RuleFigures, periodMs: number, days: number): Suggestion {
+function suggestLimit({ rule, callers }: RuleFigures, period: string, days: number): Suggestion {
   const peaks = callers.peaks.sorted()
   const count = peaks.reduce((sum, [, times]) => sum + times, 0)
   const calm = rule.by.length === 0 ? peaks : withoutOutliers(peaks, count)
@@ -50,7 +51,7 @@ function suggestLimit({ rule, callers }: RuleFigures, periodMs: number, days: nu
   const base = rule.by.length === 0 ? Math.ceil(at(1) * 1.5) : Math.max(p999, Math.ceil(p99 + 3 * spread))
   const limit = roundUp(base)
   return {
-    ...{ id: rule.id, by: rule.by, period: formatDuration(periodMs), callers: count, limit },
+    ...{ id: rule.id, by: rule.by, period, callers: count, limit },
     peaks: { p50: at(0.5), p90: at(0.9), p99: at(0.99), p999: at(0.999), max: at(1) },
     reason: reasonOf(rule.by.length === 0, { p99, p999, spread, base, limit, left: count - calmCount }),
     ...confidenceOf(rule.by.length === 0 ? days * 100 : count, days),

@@ -2,6 +2,7 @@ import type { LuaAlgorithm } from '../algorithm.ts'
 import {
   blockLua,
   bucketLua,
+  calendarWindowLua,
   concurrencyLua,
   fixedWindowLua,
   slidingLogLua,
@@ -13,6 +14,7 @@ import {
 export const luaAlgorithms: readonly LuaAlgorithm[] = [
   blockLua,
   bucketLua,
+  calendarWindowLua,
   concurrencyLua,
   fixedWindowLua,
   slidingLogLua,

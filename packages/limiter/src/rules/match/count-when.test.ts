@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { compileCountWhen, parseStatuses } from './count-when.ts'
+import { compileCountWhen, compileResetWhen, parseStatuses } from './count-when.ts'
 
 describe('the responses that count', () => {
   it.each([
@@ -11,7 +11,9 @@ describe('the responses that count', () => {
     ['99', undefined],
     ['1000', undefined],
     ['0xx', undefined],
-    ['success', undefined],
+    ['success', [200, 399]],
+    ['failure', [400, 999]],
+    ['successful', undefined],
     ['', undefined],
     ['401 ', undefined],
   ])('%j are %j', (text, range) => {
@@ -35,5 +37,18 @@ describe('the responses that count', () => {
     [{ failed: false, status: 500 }, false],
   ])('failed: %j counts: %s', (outcome, counts) => {
     expect(compileCountWhen([[400, 999]])(outcome)).toBe(counts)
+  })
+
+  it.each([
+    [{ status: 200 }, true],
+    [{ status: 302 }, true],
+    [{ status: 401 }, false],
+    // a caller that disconnects clears nothing
+    [{}, false],
+    [{ status: 0 }, false],
+    [{ failed: false, status: 500 }, true],
+    [{ failed: true, status: 200 }, false],
+  ])('success: %j clears the count: %s', (outcome, clears) => {
+    expect(compileResetWhen([[200, 399]])(outcome)).toBe(clears)
   })
 })

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import type { BlockGrowth } from '../../algorithms/block.ts'
 import { duration } from '../../common/duration-schema.ts'
 import type { JwtSettings } from '../../dimensions/dimension.ts'
 import { addressName } from '../../dimensions/find-dimension.ts'
@@ -13,6 +14,7 @@ import { listOf, textOf } from './shape.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
 const MAX_CALLERS = 10_000
+const DAY_MS = 86_400_000
 const MAX_COST = 1_000_000_000
 const network = textOf(networkFault, 64)
 const value = z.union([z.string().min(1).max(1024), z.int().transform(String)])
@@ -61,7 +63,7 @@ export function costSchema(vocabulary: Vocabulary): z.ZodType<CostInput> {
   return z.union([amount, from.transform(source => ({ from: source, least: 1, most: 1000 })), read])
 }
 
-const statusFault = 'must be failed, a status such as 401, a family such as 5xx, or a range such as 400-404'
+const statusFault = 'must be failed, success, a status such as 401, a family such as 5xx, or a range such as 400-404'
 const statuses = z
   .union([z.int().transform(String), z.string().max(16)], { error: statusFault })
   .transform((text, context): StatusRange => {
@@ -72,7 +74,32 @@ const statuses = z
 
 export const countWhenSchema: z.ZodType<readonly StatusRange[]> = listOf(statuses, { min: 1, max: 100 })
 
-export const blockSchema: z.ZodType<number | 'manual'> = z.union([duration, z.literal('manual')])
+const growingBlock: z.ZodType<BlockGrowth> = z
+  .strictObject({
+    first: duration.describe('How long the first block lasts.'),
+    factor: z.number().min(1).max(100).default(2).describe('By how much the next one lasts longer.'),
+    max: duration.optional().describe('How long a block lasts at most; default: 1d, or first if that is longer.'),
+    forgetAfter: duration
+      .optional()
+      .describe('After so long without a block, the next one is a first one again; default: 7d.'),
+  })
+  .superRefine(({ first, max, factor }, context) => {
+    if (max !== undefined && max < first) {
+      context.addIssue({ code: 'custom', path: ['max'], message: 'is shorter than first: swap them' })
+    }
+    if (factor > 1 && factor < 1.1) {
+      context.addIssue({ code: 'custom', path: ['factor'], message: 'must be 1, or from 1.1 to 100' })
+    }
+  })
+  .transform(({ first, factor, max = Math.max(DAY_MS, first), forgetAfter = 7 * DAY_MS }) => {
+    return { firstMs: first, factor, maxMs: max, forgetAfterMs: forgetAfter }
+  })
+
+export const blockSchema: z.ZodType<number | 'manual' | BlockGrowth> = z.union([
+  duration,
+  z.literal('manual'),
+  growingBlock,
+])
 
 export const jwtSchema: z.ZodType<JwtSettings> = z
   .strictObject({

@@ -1,19 +1,24 @@
 import * as z from 'zod'
 import type { Algorithm, Limit } from '../../algorithms/algorithm.ts'
+import { CALENDAR_UNITS, isCalendarUnit, USUAL_MS } from '../../algorithms/calendar/calendar-unit.ts'
 import { formatDuration, guessDuration, parseDuration } from '../../common/duration.ts'
 import { show } from '../show.ts'
 
 const MOST = 1e12
-const RATE_PATTERN = /^(\d{1,13})\/(\d{0,12}(?:ms|s|m|h|d))$/
+const RATE_PATTERN = /^(\d{1,13})\/(\d{0,12}(?:ms|s|m|h|d)|day|week|month|year)$/
 
 /** The limit as an algorithm's rules write it: `100/s`, or a bare count for concurrency. */
 export function limitOf(algorithm: Algorithm): z.ZodType<Limit, string | number> {
-  return algorithm.limit === 'rate' ? rate : countOf(algorithm.name)
+  if (algorithm.limit === 'count') return countOf(algorithm.name)
+  return algorithm.hasCalendar ? rate : fixedRateOf(algorithm.name)
 }
 
-/** Reads `100/s`, `20/100ms`; undefined if it cannot be read or counted. */
+/** Reads `100/s`, `20/100ms`, `1000/month`; undefined if it cannot be read or counted. */
 export function parseRate(text: string): Limit | undefined {
   const [, digits, period = ''] = RATE_PATTERN.exec(text) ?? []
+  if (isCalendarUnit(period)) {
+    return Number(digits) > MOST ? undefined : { count: Number(digits), periodMs: USUAL_MS[period], unit: period }
+  }
   const periodMs = parseDuration(/^\d/.test(period) ? period : `1${period}`)
   return periodMs === undefined || Number(digits) > MOST ? undefined : { count: Number(digits), periodMs }
 }
@@ -26,6 +31,25 @@ const rate: z.ZodType<Limit, string> = z
     if (limit === undefined) context.addIssue({ code: 'custom', message: explainRate(text) })
     return limit ?? z.NEVER
   })
+
+/** For algorithms that count no calendar periods. */
+function fixedRateOf(name: string): z.ZodType<Limit, string> {
+  return rate.superRefine(({ count, periodMs, unit }, context) => {
+    if (unit === undefined) return
+    const message = `per ${unit} is a calendar period, which ${name} does not count: set algorithm: fixed-window`
+    context.addIssue({ code: 'custom', message: `${message}, or write ${count}/${formatDuration(periodMs)}` })
+  })
+}
+
+/** Whether a limit as a rule has it, or one of its levels, is per calendar period. */
+export function namesCalendar(limit: unknown): boolean {
+  return [limit].flat().some(one => typeof one === 'string' && CALENDAR_UNITS.some(unit => one.endsWith(`/${unit}`)))
+}
+
+/** A limit as rules write it: 100/s, 1000/month, 50. */
+export function formatLimit({ count, periodMs, unit }: Limit): string {
+  return periodMs === 0 ? String(count) : `${count}/${unit ?? formatDuration(periodMs).replace(/^1(?=[a-z])/, '')}`
+}
 
 function countOf(name: string): z.ZodType<Limit, number> {
   const error = (issue: { readonly input: unknown }) => explainCount(issue.input, name)
@@ -53,8 +77,8 @@ function explainRate(input: unknown): string {
   const perM = typeof input === 'string' ? /^(\d{1,13})\/(\d*)M$/.exec(input) : null
   if (perM) {
     const [, count, times] = perM
-    const days = 30 * Number(times || 1)
-    return `${show(input)} is not a limit: did you mean ${count}/${times}m, for minutes, or ${count}/${days}d, for months?`
+    const months = Number(times || 1) === 1 ? `${count}/month` : `${count}/${30 * Number(times)}d`
+    return `${show(input)} is not a limit: did you mean ${count}/${times}m, for minutes, or ${months}, for months?`
   }
   const guess = typeof input === 'string' ? guessRate(input) : undefined
   if (guess !== undefined) return `${show(input)} is not a limit: did you mean ${guess}?`
@@ -65,6 +89,9 @@ function explainRate(input: unknown): string {
 /** What a person meant by something close to a rate: `100 / s`, `5/sec`, `1_000 per minute`, `1.5/s`. */
 function guessRate(text: string): string | undefined {
   const near = /^ {0,3}([\d_,]{1,16}(?:\.\d{1,3})?(?:e\d{1,2})?) {0,3}(?:\/|per\b) {0,3}(.{1,20})$/i.exec(text)
+  const unit = near && /^(?:1 )?(week|month|year)s?$/i.exec(near[2]!.trim())?.[1]?.toLowerCase()
+  const perUnit = unit && `${Number(near[1]!.replace(/[_,]/g, ''))}/${unit}`
+  if (perUnit && parseRate(perUnit)) return perUnit
   const period = near && guessDuration(near[2]!)
   if (!period) return undefined
   const count = Number(near[1]!.replace(/[_,]/g, ''))

@@ -121,7 +121,16 @@ export interface CommonRuleOptions {
     | ((call: Call) => number)
     | undefined
   readonly countWhen?: OneOrList<string | number> | undefined
-  readonly block?: string | undefined
+  readonly resetWhen?: OneOrList<string | number> | undefined
+  readonly block?:
+    | string
+    | {
+        readonly first: string
+        readonly factor?: number | undefined
+        readonly max?: string | undefined
+        readonly forgetAfter?: string | undefined
+      }
+    | undefined
   readonly allow?: CallerOptions | undefined
   readonly deny?: CallerOptions | undefined
   readonly answer?: Partial<Answer> | undefined

@@ -65,7 +65,8 @@ export interface RuleInput {
   readonly missing?: Missing | undefined
   readonly cost?: CostInput | undefined
   readonly countWhen?: readonly StatusRange[] | undefined
-  readonly block?: number | 'manual' | undefined
+  readonly resetWhen?: readonly StatusRange[] | undefined
+  readonly block?: Rule['block']
   readonly allow?: CallerList | undefined
   readonly deny?: CallerList | undefined
 }
@@ -178,7 +179,7 @@ export function ruleSchema(
   const shape = {
     ...firstOptions(vocabulary, identified),
     limit: listOf(limitOf(algorithm), { min: 1, max: 8 }).describe('How many; of several levels all must hold.'),
-    algorithm: algorithm === vocabulary.algorithms[0] ? name.default(algorithm.name) : name,
+    algorithm: algorithm === vocabulary.algorithms[0] || algorithm.hasCalendar ? name.default(algorithm.name) : name,
     ...lastOptions,
     ...callerOptions(vocabulary, identified),
   }
@@ -229,7 +230,12 @@ function callerOptions(vocabulary: Vocabulary, identified: readonly string[]) {
       .describe('Callers who lack a dimension of by: not counted, counted together, or by address.'),
     cost: costSchema(vocabulary).optional().describe('What a call costs; left out, 1 or what the application says.'),
     countWhen: countWhenSchema.optional().describe('Counts only calls that end so: failed, 401, 5xx, 400-404.'),
-    block: blockSchema.optional().describe('Callers over the limit stay refused for so long.'),
+    resetWhen: countWhenSchema.optional().describe('Calls that end so clear the count of their caller: success, 2xx.'),
+    block: blockSchema
+      .optional()
+      .describe(
+        'Callers over the limit stay refused for so long, or ever longer: { first, factor, max, forgetAfter }.',
+      ),
     allow: callers.optional().describe('Callers that the rule does not apply to.'),
     deny: callers.optional().describe('Callers that the rule always refuses.'),
   }

@@ -1,3 +1,4 @@
+import type { BatchTerms } from './batch.ts'
 import { fieldOf, type RedisCounter, type RedisPartition } from './counter.ts'
 import { hashOf, type RedisLayout, shardNames, shardOf, spreadLevels } from './layout.ts'
 import type { Amendment, DecisionRequest, RedisLease, RedisSettlement } from './script-request.ts'
@@ -23,6 +24,7 @@ export class BatchWriter {
   /** The rules; each is numbered from 1, as Lua counts. */
   readonly rules: string[] = []
   readonly #layouts: ReadonlyMap<string, RedisLayout>
+  readonly #clock: () => number
   readonly #open = new Map<RedisPartition, OpenPartition>()
   readonly #holderKeys: string[] = []
   #places = ''
@@ -38,8 +40,9 @@ export class BatchWriter {
   /** The rules that the charges of the call before had, which are mostly the same. */
   readonly #last: { readonly counter: RedisCounter; readonly open: OpenPartition; readonly rule: number }[] = []
 
-  constructor(layouts: ReadonlyMap<string, RedisLayout>) {
+  constructor({ layouts, clock }: Pick<BatchTerms, 'layouts' | 'clock'>) {
     this.#layouts = layouts
+    this.#clock = clock
   }
 
   /** Asks for all charges of a call at once. */
@@ -139,7 +142,7 @@ export class BatchWriter {
     }
     let rule = open.rules.get(counter)
     if (rule === undefined) {
-      rule = this.rules.push(counter.json)
+      rule = this.rules.push(counter.json(this.#clock))
       this.#places += this.#places === '' ? open.place : `,${open.place}`
       open.rules.set(counter, rule)
     }

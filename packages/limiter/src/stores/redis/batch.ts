@@ -16,6 +16,8 @@ export interface BatchTerms {
   /** How the callers of partitions are spread, by the name of the current hash, as far as this process knows. */
   readonly layouts: ReadonlyMap<string, RedisLayout>
   readonly homesPerRule: number
+  /** The clock of Redis as far as it is known, in microseconds; that of this process before. */
+  readonly clock: () => number
   /** Left out: the clock of Redis. */
   readonly now?: number | undefined
   /** Versions of rules that are no longer used are forgotten at once, for tests. */
@@ -32,7 +34,7 @@ export interface EncodedBatch {
 }
 
 export function encodeBatch(requests: readonly ScriptRequest[], terms: BatchTerms): EncodedBatch {
-  const batch = new BatchWriter(terms.layouts)
+  const batch = new BatchWriter(terms)
   for (const request of requests) {
     if (isDecision(request)) batch.ask(request)
     else batch.amend(request)

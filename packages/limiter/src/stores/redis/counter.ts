@@ -30,8 +30,8 @@ export interface RedisPartition {
 
 /** What is counted in Redis for one rule. */
 export interface RedisCounter extends FleetCounter {
-  /** The rule as the script reads it. */
-  readonly json: string
+  /** The rule as the script reads it; `clock` is that of Redis as far as it is known, in microseconds. */
+  json(clock: () => number): string
   /** The name in its keys: counters with one tag share their counts. */
   readonly tag: string
   /** Identifies the limit among those with the same tag. */
@@ -98,21 +98,42 @@ export function redisCounter(rule: RedisCounterRule, options: RedisCounterOption
   )
   const mark = markOf(levels.map(({ shape }) => shape).join(';'))
   const tag = `${escapePart(id)}:${kindOf(meters)}:${by.map(escapePart).join()}`
+  const since = options.sinceOf?.(tag, mark)
+  const encode = (timed: readonly unknown[]): string => {
+    return JSON.stringify({ mark, since, levels: timed, shadow: enforced ? undefined : true })
+  }
   return {
     meters,
     tag,
     mark,
-    json: JSON.stringify({
-      mark,
-      since: options.sinceOf?.(tag, mark),
-      levels,
-      shadow: enforced ? undefined : true,
-    }),
+    json: meters.some(({ numbersAt }) => numbersAt) ? timedJson(meters, levels, encode) : always(encode(levels)),
     enforced,
     needsRelease: meters.some(meter => meter.needsRelease),
     lease: leaseTermsOf(rule),
     partitionOf: partitionsOf(tag, options),
     keyPerPartition: () => (options.isCluster ? KEY_PER_PARTITION : ['']),
+  }
+}
+
+function always(json: string): () => string {
+  return () => json
+}
+
+/** The text of a rule with numbers that change with time, made again when they do. */
+function timedJson(
+  meters: readonly Meter[],
+  levels: readonly object[],
+  encode: (levels: readonly unknown[]) => string,
+): (clock: () => number) => string {
+  let [json, from, until] = ['', 0, 0]
+  return clock => {
+    const now = clock()
+    if (now >= from && now < until) return json
+    const timed = meters.map(meter => meter.numbersAt?.(now))
+    from = Math.max(...timed.map(one => one?.from ?? Number.NEGATIVE_INFINITY))
+    until = Math.min(...timed.map(one => one?.until ?? Number.POSITIVE_INFINITY))
+    json = encode(levels.map((level, i) => ({ ...level, ...timed[i]?.numbers })))
+    return json
   }
 }
 

@@ -165,6 +165,8 @@ export class RedisStore implements SharedStore {
     return this.#heard && Math.floor(this.#heard.now + (performance.now() - this.#heard.atMs) * 1000)
   }
 
+  readonly #likelyClock = (): number => this.#clock() ?? Date.now() * 1000
+
   /** Judges all charges at once: every one is counted, or, if one refuses, none. */
   take(charges: readonly RedisCharge[]): Promise<Answered> {
     return new Promise((answered, failed) => this.takeFor({ answered, failed }, charges))
@@ -427,6 +429,7 @@ export class RedisStore implements SharedStore {
       layouts: this.#layouts,
       homesPerRule: this.#isCluster ? PARTITIONS_ON_CLUSTER : 1,
       now: this.#now?.(),
+      clock: this.#likelyClock,
       callersPerHash: this.#callersPerHash,
       forgetsVersions: this.#forgetsVersions,
     }

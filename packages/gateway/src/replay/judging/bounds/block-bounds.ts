@@ -2,7 +2,8 @@ import type { Uncertainty } from './floor.ts'
 
 /** When callers over a limit can have been blocked, and when they surely were. */
 export class BlockBounds {
-  readonly #blockUs: number
+  readonly #leastUs: number
+  readonly #mostUs: number
   readonly #memoryUs: number
   readonly #uncertainty: Uncertainty
   readonly #mayLastUntil: number[] = []
@@ -11,8 +12,10 @@ export class BlockBounds {
   readonly #surelyFrom: number[] = []
   readonly #surelyUntil: number[] = []
 
-  constructor(blockUs: number, memoryUs: number, uncertainty: Uncertainty) {
-    this.#blockUs = blockUs
+  /** `blockUs` is how long a block lasts at the least and at the most. */
+  constructor(blockUs: { readonly least: number; readonly most: number }, memoryUs: number, uncertainty: Uncertainty) {
+    this.#leastUs = blockUs.least
+    this.#mostUs = blockUs.most
     this.#memoryUs = memoryUs
     this.#uncertainty = uncertainty
   }
@@ -22,8 +25,8 @@ export class BlockBounds {
     const { widthUs, aheadUs } = this.#uncertainty
     const until = this.#mayLastUntil[slot] ?? 0
     if (!isOver) return x - aheadUs < until
-    if (x >= until) this.#since[slot] = x - until > this.#memoryUs + this.#blockUs + widthUs ? x : 0
-    this.#mayLastUntil[slot] = x + widthUs + aheadUs + this.#blockUs
+    if (x >= until) this.#since[slot] = x - until > this.#memoryUs + this.#mostUs + widthUs ? x : 0
+    this.#mayLastUntil[slot] = x + widthUs + aheadUs + this.#mostUs
     return true
   }
 
@@ -36,7 +39,7 @@ export class BlockBounds {
     const since = this.#since[slot] ?? 0
     if (since === 0 || this.#uncertainty.aheadUs > 0) return
     this.#surelyFrom[slot] = x + this.#uncertainty.widthUs
-    this.#surelyUntil[slot] = since + this.#blockUs
+    this.#surelyUntil[slot] = since + this.#leastUs
     // when the next block begins is not known
     this.#since[slot] = 0
   }

@@ -1,4 +1,5 @@
 import type { Shape } from 'diana-limiter/gateway'
+import { type ClockWindow, windowOf, windowsBetween } from './clock-windows.ts'
 import { SlidingCounts } from './sliding-counts.ts'
 
 /*
@@ -20,7 +21,7 @@ export interface Ceiling {
 /** `wait` is how much later than they came calls may pass. */
 export function createCeiling(shape: Shape, widthUs: number, tickUs: number): Ceiling {
   if (shape.kind === 'bucket') return new BucketCeiling(shape.units + shape.perUs * widthUs, shape.perUs)
-  if (shape.kind === 'clock-window') return new ClockCeiling(shape.units, shape.periodUs, widthUs)
+  if (shape.kind === 'clock-window') return new ClockCeiling(shape, widthUs)
   // moments x are multiples of a tick, so that all within the first length are in one window of true moments
   const lengthUs = shape.periodUs - widthUs
   if (lengthUs >= 0) return new WindowCeiling(shape.units, lengthUs + 1)
@@ -87,29 +88,30 @@ class BucketCeiling implements Ceiling {
 
 /** Calls that may have come in one window or another are counted apart: they fit into all of these together. */
 class ClockCeiling implements Ceiling {
-  readonly #units: number
-  readonly #periodUs: number
+  readonly #shape: ClockWindow
+  readonly #windowOf: (x: number) => number
   readonly #widthUs: number
   readonly #first: number[] = []
   readonly #last: number[] = []
   readonly #taken: number[] = []
 
-  constructor(units: number, periodUs: number, widthUs: number) {
-    this.#units = units
-    this.#periodUs = periodUs
+  constructor(shape: ClockWindow, widthUs: number) {
+    this.#shape = shape
+    this.#windowOf = windowOf(shape)
     this.#widthUs = widthUs
   }
 
   offer(slot: number, x: number, units: number): number {
-    const first = Math.floor(x / this.#periodUs)
-    const last = Math.floor((x + Math.max(1, this.#widthUs) - 1) / this.#periodUs)
+    const first = this.#windowOf(x)
+    const last = this.#windowOf(x + Math.max(1, this.#widthUs) - 1)
     if (this.#first[slot] !== first || this.#last[slot] !== last) {
       this.#first[slot] = first
       this.#last[slot] = last
       this.#taken[slot] = 0
     }
     const taken = this.#taken[slot]!
-    const fits = Math.max(0, Math.min(units, this.#units * (last - first + 1) - taken))
+    const windows = windowsBetween(this.#shape, first, last, this.#widthUs)
+    const fits = Math.max(0, Math.min(units, this.#shape.units * windows - taken))
     this.#taken[slot] = taken + fits
     return units - fits
   }

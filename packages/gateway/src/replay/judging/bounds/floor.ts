@@ -1,4 +1,5 @@
 import type { Shape } from 'diana-limiter/gateway'
+import { type ClockWindow, windowOf } from './clock-windows.ts'
 import { SlidingCounts } from './sliding-counts.ts'
 
 /*
@@ -34,9 +35,14 @@ export function createFloor(shape: Shape | undefined, waitUs: number, uncertaint
   const { widthUs, tickUs, aheadUs } = uncertainty
   if (shape === undefined) return noFloor
   if (shape.kind === 'bucket') return new BucketFloor(shape.units, shape.perUs, widthUs, aheadUs)
-  const isCertain = waitUs === 0 && aheadUs === 0 && widthUs === tickUs && shape.periodUs % tickUs === 0
-  if (shape.kind === 'clock-window' && isCertain) return new ClockFloor(shape.units, shape.periodUs)
+  const isCertain = waitUs === 0 && aheadUs === 0 && widthUs === tickUs
+  if (shape.kind === 'clock-window' && isCertain && beginsWithTick(shape, tickUs)) return new ClockFloor(shape)
   return new WindowFloor(shape.units, shape.periodUs + waitUs + widthUs + aheadUs)
+}
+
+/** Whether windows begin with a tick: those of a calendar begin with a second. */
+function beginsWithTick({ periodUs, startOf }: ClockWindow, tickUs: number): boolean {
+  return (startOf === undefined ? periodUs : 1_000_000) % tickUs === 0
 }
 
 const noFloor: Floor = {
@@ -147,19 +153,19 @@ class BucketFloor implements Floor {
 class ClockFloor implements Floor {
   readonly memoryUs: number
   readonly #units: number
-  readonly #periodUs: number
+  readonly #windowOf: (x: number) => number
   readonly #window: number[] = []
   readonly #came: number[] = []
   readonly #taken: number[] = []
 
-  constructor(units: number, periodUs: number) {
-    this.#units = units
-    this.#periodUs = periodUs
-    this.memoryUs = periodUs
+  constructor(shape: ClockWindow) {
+    this.#units = shape.units
+    this.#windowOf = windowOf(shape)
+    this.memoryUs = shape.periodUs
   }
 
   offer(slot: number, x: number, units: number, largest: number): number {
-    const window = Math.floor(x / this.#periodUs)
+    const window = this.#windowOf(x)
     const isSame = this.#window[slot] === window
     const taken = isSame ? this.#taken[slot]! : 0
     this.#window[slot] = window

@@ -41,7 +41,8 @@ export function createLevels(rule: CompiledRule, uncertainty: Uncertainty): Leve
     const scale = cost ?? 1
     const { ceiling, floor, largest } = envelope
     const wait = rule.queueSize > 0 ? meter.maxWaitUs : 0
-    const scaled = ceiling && scaledBy(ceiling, scale)
+    // a count that is cleared bounds nothing
+    const scaled = rule.resetWhen ? undefined : ceiling && scaledBy(ceiling, scale)
     const create = (): Ceiling | undefined => scaled && createCeiling(scaled, widthUs + wait, tickUs)
     return {
       largest,

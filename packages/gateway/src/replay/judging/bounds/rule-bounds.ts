@@ -47,12 +47,19 @@ export class RuleBounds {
     this.#widthUs = uncertainty.widthUs + uncertainty.aheadUs
     this.#leastUnits = this.levels.map(() => [])
     this.#leastOfAll = this.levels.map(() => 0)
-    if (rule.blockMs) this.#blocks = new BlockBounds(rule.blockMs * 1000, this.#floorMemoryUs, uncertainty)
+    if (!rule.blockMs) return
+    const blockUs = { least: rule.blockMs * 1000, most: this.#longestBlockUs }
+    this.#blocks = new BlockBounds(blockUs, this.#floorMemoryUs, uncertainty)
   }
 
   /** How long a caller matters after their last call. */
   get memoryUs(): number {
-    return this.#floorMemoryUs + (this.rule.blockMs ?? 0) * 1000 + 2 * this.#widthUs
+    return this.#floorMemoryUs + this.#longestBlockUs + 2 * this.#widthUs
+  }
+
+  get #longestBlockUs(): number {
+    const { blockMs = 0, blockGrowth } = this.rule
+    return (blockGrowth?.maxMs ?? blockMs) * 1000
   }
 
   /** The least that was refused, if the other rules refused nothing. */

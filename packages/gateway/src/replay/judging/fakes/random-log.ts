@@ -54,7 +54,14 @@ function randomRule(random: Random, index: number): object {
     if (random() < 0.3) rule.refill = 'interval'
   }
   if (algorithm === 'leaky-bucket') rule.burst = Math.floor(random() * 20)
-  if (algorithm === 'fixed-window' && random() < 0.4) rule.align = 'first-call'
+  if (algorithm === 'fixed-window') {
+    const kind = pick(random, ['plain', 'plain', 'first-call', 'first-call', 'calendar'])
+    if (kind === 'first-call') rule.align = kind
+    if (kind === 'calendar') {
+      rule.limit = `${count * 5}/day`
+      rule.zone = pick(random, ['UTC', 'America/Noronha', 'America/Noronha'])
+    }
+  }
   if (algorithm === 'warm-up') {
     rule.warmUp = pick(random, ['1s', '10s'])
     if (count === 0) rule.limit = `1/${period}`
@@ -62,7 +69,7 @@ function randomRule(random: Random, index: number): object {
   if (algorithm.startsWith('sliding') && random() < 0.2) rule.limit = [rule.limit, '3/s']
   const mode = random()
   if (mode < 0.12) rule.whenFull = 'shadow'
-  else if (mode < 0.3) {
+  else if (mode < 0.3 && rule.zone === undefined) {
     rule.whenFull = 'wait'
     rule.queue = { size: pick(random, [1, 5, 1000]), timeout: pick(random, ['200ms', '1s', '3s']) }
   } else if (mode < 0.4) rule.block = pick(random, ['3s', '30s', '2m'])
@@ -74,7 +81,8 @@ function randomRule(random: Random, index: number): object {
 /** Calls of a few callers: steady ones, bursts and pauses. */
 export function randomCalls(random: Random, size: number): RandomCall[] {
   const callers = 1 + Math.floor(random() * 5)
-  const start = 1_763_000_000_000_000 + Math.floor(random() * 1e9)
+  // some minutes before midnight of the zone -02:00
+  const start = 1_762_998_900_000_000 + Math.floor(random() * 300e6)
   const calls: RandomCall[] = []
   const meanGapUs = pick(random, [20_000, 100_000, 500_000])
   let at = start

@@ -1575,15 +1575,17 @@ end
 -- The clock of Redis has stepped back: what was counted by it is moved back as far, as a version of its own.
 local function stepBack(partition)
   local levels = partition.version > 0 and levelsOf(partition, partition.version)
-  local behindUs, after = partition.saved - now, {}
+  local behindUs, after, lessUs = partition.saved - now, {}, partition.saved - now
   for l, level in ipairs(levels or {}) do
+    -- moments of a calendar are not measured by the clock that was set back
+    if movesOf(level).isCalendar then lessUs = 0 end
     after[l] = copyOf(level, level.of, min(level.start, now), l, true)
     after[l].behindUs = behindUs
   end
   if levels then define(partition, after) end
   local untils = untilsOf(partition)
   for mark, lasts in pairs(untils) do untils[mark] = lasts - behindUs end
-  partition.lasts, partition.previousLasts = max(0, partition.lasts - behindUs), max(0, partition.previousLasts - behindUs)
+  partition.lasts, partition.previousLasts = max(0, partition.lasts - lessUs), max(0, partition.previousLasts - lessUs)
   partition.last = max(partition.last, partition.lasts, partition.previousLasts)
   partition.since, partition.resetAt = min(partition.since, now), min(partition.resetAt, now)
   partition.saved, partition.isChanged = now, true
