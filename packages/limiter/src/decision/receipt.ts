@@ -1,4 +1,5 @@
 import type { Ending } from '../algorithms/adaptive/estimator.ts'
+import type { Meter } from '../algorithms/algorithm.ts'
 import { OVERFLOW_SLOT, resetsSoFar, type Table } from '../stores/memory/table.ts'
 import type { SharedCharge } from '../stores/shared-charge.ts'
 import type { CallPlan } from './call-plan.ts'
@@ -79,9 +80,14 @@ export function refundLocal(
   ending?: Ending,
 ): void {
   const { table, key, cost, slot, moment, resetsBefore } = charged
+  const applies = (meter: Meter): boolean => which === 'all' || meter.needsRelease === (which === 'held')
+  if (table.family !== undefined) {
+    if (!table.isResetSince(slot, resetsBefore)) table.family.giveBack(key, now, cost, moment, applies, ending)
+    return
+  }
   // a slot that was swept may belong to another key by now
   if ((slot !== OVERFLOW_SLOT && table.find(key) !== slot) || table.isResetSince(slot, resetsBefore)) return
-  table.giveBack(slot, now, cost, moment, meter => which === 'all' || meter.needsRelease === (which === 'held'), ending)
+  table.giveBack(slot, now, cost, moment, applies, ending)
 }
 
 /** Counts a charge again that was just refunded, as early as it fits: a call that was admitted is not refused later. */
@@ -96,6 +102,7 @@ export function recharge(receipt: Receipt, now: number): Receipt {
   table.meters.forEach((meter, level) => {
     meter.take(state, places[level]!, now, cost, wait)
   })
+  table.family?.record(receipt.key, table, now, cost, wait)
   // a smaller limit makes no caller wait longer than they were promised
   return { ...receipt, moment: now + wait, passAt: Math.min(receipt.passAt, now + wait), resetsBefore: resetsSoFar() }
 }

@@ -3,6 +3,7 @@ import type { Match } from '../rules/rule.ts'
 import type { Tally } from '../stats/tally.ts'
 import type { Table } from '../stores/memory/table.ts'
 import type { FleetCounter } from '../stores/store.ts'
+import type { PlanStates } from './plan-states.ts'
 
 /** A rule with its counts, and the number of its calls that wait in this process. It is kept when the rule changes. */
 export interface RuleState {
@@ -15,6 +16,8 @@ export interface RuleState {
   blocks?: BlockCounters | undefined
   /** Whether a call that passes at once needs nothing but to be counted in this process. */
   isQuick: boolean
+  /** The states of the other limits, if the limit depends on the caller. */
+  plans: PlanStates | undefined
   waiting: number
   readonly tally: Tally
 }

@@ -1,10 +1,11 @@
-import type { Algorithm, Limit, Meter, Part } from '../algorithms/algorithm.ts'
+import type { Algorithm, Limit, Meter, Part, Terms } from '../algorithms/algorithm.ts'
 import { partMeter } from '../algorithms/part.ts'
 import type { Call } from '../call.ts'
 import type { Dimension } from '../dimensions/dimension.ts'
 import { compileKey, compilePart, fieldOf, type KeyInput, type KeyReader, readerOf } from '../dimensions/key.ts'
 import { type CallTest, compileAmbiguity } from '../dimensions/reading/ambiguity.ts'
 import { DianaError } from '../errors.ts'
+import { type CompiledPlans, compilePlans } from './compile-plans.ts'
 import { compileCallers, compileDenied } from './match/callers.ts'
 import { type CallOutcome, compileCountWhen } from './match/count-when.ts'
 import { compilePriorities, type Priorities } from './priority/priorities.ts'
@@ -58,6 +59,10 @@ export interface CompiledRule {
   readonly isListed: boolean
   /** How long a caller over the limit stays refused; 0 if only the application blocks callers, undefined if the rule does not block. */
   readonly blockMs: number | undefined
+  /** The limits that depend on the caller; undefined if all have the same. */
+  readonly plans?: CompiledPlans | undefined
+  /** Where the limit comes from, if it depends on the caller: `plan pro`, `override`, `default`. */
+  readonly limitFrom?: string | undefined
 }
 
 const DEFAULT_QUEUE_TIMEOUT_MS = 1000
@@ -106,9 +111,17 @@ function compileRule(
   const lookup = { identify: document.identify, dimensions, missing: rule.missing }
   const exempts = exemptionOf(rule, lookup)
   const denies = rule.deny && compileDenied(rule.deny, lookup)
-  const isAmbiguous = compileAmbiguity(rule.by, lookup)
-  const meters = rule.limits.map(limit => checked(algorithm.meter(limit, rule.options, waitOptions), rule))
-  return {
+  const { plans } = rule
+  const isAmbiguous = compileAmbiguity(plans?.by === undefined ? rule.by : [...rule.by, plans.by], lookup)
+  const counted = ({ limits, options }: CountedTerms) => ({
+    limits,
+    burst: typeof options.burst === 'number' ? options.burst : undefined,
+    meters: limits.map(limit => checked(algorithm.meter(limit, options, waitOptions), rule)),
+    partOf: (part: Part) => limits.map(limit => partMeter(algorithm, { limit, options }, part, waitOptions)),
+    terms: [limits, options, waitOptions],
+  })
+  const standard = counted({ limits: rule.limits, options: rule.options })
+  const compiled = {
     id: rule.id,
     match: rule.match,
     by: rule.by,
@@ -116,28 +129,35 @@ function compileRule(
     origin: rule.origin,
     key: compileKey(rule.by, lookup),
     keyParts: rule.by.map(name => [name, compilePart(name, lookup), fieldOf(name, lookup)] as const),
-    limits: rule.limits,
-    burst: typeof rule.options.burst === 'number' ? rule.options.burst : undefined,
-    meters,
-    partOf: part => rule.limits.map(limit => partMeter(algorithm, { limit, options: rule.options }, part, waitOptions)),
-    terms: [rule.limits, rule.options, waitOptions],
+    ...standard,
     answer: answerOf(document.answer, rule.answer),
     enforced: rule.whenFull !== 'shadow',
     distributed: rule.count === 'distributed',
     whenStoreDown: rule.whenStoreDown,
-    lease: rule.lease,
+    // permits that are held in advance were granted by one limit
+    lease: plans === undefined ? rule.lease : ('off' as const),
     queueSize: waits ? rule.queue.size : 0,
     queueTimeoutMs: timeoutMs ?? DEFAULT_QUEUE_TIMEOUT_MS,
     cost: rule.cost === undefined ? undefined : compileCost(rule.cost, dimensions),
     costInput: rule.cost,
-    settles: typeof rule.cost !== 'number' && !meters.some(meter => meter.needsRelease),
+    settles: typeof rule.cost !== 'number' && !standard.meters.some(meter => meter.needsRelease),
     countWhen: rule.countWhen && compileCountWhen(rule.countWhen),
     exempts,
     denies,
     isAmbiguous,
     isListed: exempts !== undefined || denies !== undefined || isAmbiguous !== undefined,
     blockMs: rule.block === 'manual' ? 0 : rule.block,
+  } satisfies CompiledRule
+  if (plans === undefined) return compiled
+  const withTerms = ({ limit, options }: Terms, limitFrom: string): CompiledRule => {
+    return { ...compiled, ...counted({ limits: [limit], options }), limitFrom }
   }
+  return { ...compiled, limitFrom: 'default', plans: compilePlans(rule, lookup, withTerms) }
+}
+
+interface CountedTerms {
+  readonly limits: readonly Limit[]
+  readonly options: Rule['options']
 }
 
 /** A body of the rule's own has a type of its own. */

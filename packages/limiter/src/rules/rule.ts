@@ -1,4 +1,4 @@
-import type { Limit } from '../algorithms/algorithm.ts'
+import type { Limit, Terms } from '../algorithms/algorithm.ts'
 import type { JwtSettings } from '../dimensions/dimension.ts'
 import type { Missing } from '../dimensions/key.ts'
 import type { ForwardedBy } from '../http/ip-address.ts'
@@ -36,6 +36,18 @@ export interface Queue {
   readonly timeoutMs?: number | undefined
 }
 
+/** Limits that depend on the caller. A caller without one has the limit of the rule. */
+export interface Plans {
+  /** The dimension whose value names a limit. */
+  readonly by?: string | undefined
+  /** The limit of each value, with the options in which it differs from the rule. */
+  readonly values: Readonly<Record<string, Terms>>
+  /** Where limits of single callers are found, how long they are used, and how long a first call waits for them. */
+  readonly from?: { readonly address: string; readonly refreshMs: number; readonly waitMs: number } | undefined
+  /** Whether operators set limits of single callers. */
+  readonly overrides: boolean
+}
+
 /** A validated rule: which calls, by which key, how, and how many. */
 export interface Rule {
   readonly id: string
@@ -47,6 +59,8 @@ export interface Rule {
   /** The algorithm's own options, as its schema parsed them. */
   readonly options: Readonly<Record<string, unknown>>
   readonly limits: readonly Limit[]
+  /** Left out, all callers have the same limit. */
+  readonly plans?: Plans | undefined
   readonly count: 'local' | 'distributed'
   readonly whenFull: WhenFull
   readonly whenStoreDown: WhenStoreDown

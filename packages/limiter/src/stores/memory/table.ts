@@ -10,6 +10,7 @@ import {
 } from '../redis/rule-versions.ts'
 import { FreeSlots } from './free-slots.ts'
 import { KeyIndex } from './key-index.ts'
+import type { LimitFamily } from './limit-family.ts'
 import { inheritMoves, isSameLayout, type Layout, type LevelMove, layOut } from './migrate-states.ts'
 import { States } from './states.ts'
 
@@ -48,6 +49,8 @@ export class Table {
   countsAll = false
   /** Versions of the rule that are not used any more, and still record all calls; most tables have none. */
   past: readonly RuleVersion[] = []
+  /** The tables of the other limits of the rule, if its limit depends on the caller. */
+  family: LimitFamily | undefined = undefined
   #versions: RuleVersions
   #held = false
   readonly #index = new KeyIndex()
@@ -202,6 +205,11 @@ export class Table {
    * charge so far.
    */
   reset(key: string, stamp: number = ++resets): void {
+    if (this.family === undefined) this.#reset(key, stamp)
+    else for (const table of this.family.tables) table.#reset(key, stamp)
+  }
+
+  #reset(key: string, stamp: number): void {
     const slot = this.find(key)
     if (slot === OVERFLOW_SLOT && key !== '') return
     this.#states.clear(slot)
@@ -220,14 +228,28 @@ export class Table {
     let freed = 0
     for (let looked = 0; looked < count; looked++) {
       const entry = this.#index.next()
-      if (entry === undefined || this.#isLive(entry[1], now)) continue
-      const [key, slot] = entry
-      this.#index.delete(key)
-      this.#states.clear(slot)
-      this.#free.push(slot)
+      if (entry === undefined || this.#isLive(entry[1], now) || this.family?.isKept(entry[0], now)) continue
+      this.forget(entry[0])
       freed++
     }
     return freed
+  }
+
+  /** Frees the slot of a key; true if it had one. */
+  forget(key: string): boolean {
+    const slot = this.find(key)
+    if (slot === OVERFLOW_SLOT) return false
+    this.#index.delete(key)
+    this.#states.clear(slot)
+    this.#free.push(slot)
+    this.family?.forgot(key, this)
+    return true
+  }
+
+  /** Whether a key has a slot whose numbers matter. */
+  isKeyLive(key: string, now: number): boolean {
+    const slot = this.find(key)
+    return slot !== OVERFLOW_SLOT && this.#isLive(slot, now)
   }
 
   #grow(): number {
