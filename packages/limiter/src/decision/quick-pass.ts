@@ -62,7 +62,7 @@ export class QuickPass {
       if (!table.passes) return false
       const slot = table.find(key)
       if (slot === OVERFLOW_SLOT && key.length > 0) return false
-      if (table.family !== undefined && table.family.isMoved(key)) return false
+      if (table.family?.isMoved(key)) return false
       this.#slots[i] = slot
       if (i + 1 < size && table.meters[0]!.delay(table.state(slot), table.base(slot), now, 1) > 0) return false
     }

@@ -61,6 +61,8 @@ export interface CompiledRule {
   readonly blockMs: number | undefined
   /** The limits that depend on the caller; undefined if all have the same. */
   readonly plans?: CompiledPlans | undefined
+  /** The meters of all limits that the rule states, if the limit depends on the caller. */
+  readonly limitMeters?: readonly Meter[] | undefined
   /** Where the limit comes from, if it depends on the caller: `plan pro`, `override`, `default`. */
   readonly limitFrom?: string | undefined
 }
@@ -150,9 +152,12 @@ function compileRule(
   } satisfies CompiledRule
   if (plans === undefined) return compiled
   const withTerms = ({ limit, options }: Terms, limitFrom: string): CompiledRule => {
-    return { ...compiled, ...counted({ limits: [limit], options }), limitFrom }
+    return { ...compiled, ...counted({ limits: [limit], options }), limitFrom, limitMeters }
   }
-  return { ...compiled, limitFrom: 'default', plans: compilePlans(rule, lookup, withTerms) }
+  const limitMeters: Meter[] = [...standard.meters]
+  const compiledPlans = compilePlans(rule, lookup, withTerms)
+  for (const { meters } of compiledPlans?.values.values() ?? []) limitMeters.push(...meters)
+  return { ...compiled, limitFrom: 'default', limitMeters, plans: compiledPlans }
 }
 
 interface CountedTerms {

@@ -179,7 +179,11 @@ export function ruleSchema(
   const shape = {
     ...firstOptions(vocabulary, identified),
     limit: z
-      .union([listOf(limitOf(algorithm), { min: 1, max: 8 }), plansSchema(algorithm, vocabulary, identified)])
+      .union([
+        limitOf(algorithm).transform(one => [one]),
+        z.array(limitOf(algorithm)).min(1).max(8),
+        plansSchema(algorithm, vocabulary, identified),
+      ])
       .describe(
         'How many; of several levels all must hold. Or limits that depend on the caller: { by, values, default }.',
       ),

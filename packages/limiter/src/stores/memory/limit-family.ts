@@ -16,6 +16,8 @@ import { OVERFLOW_SLOT, type Table } from './table.ts'
  * alternate. varying.lua does the same in Redis.
  */
 
+const MOST_PARTS = 100
+
 /** A table that a key with several limits is in. */
 interface Member {
   readonly table: Table
@@ -30,6 +32,8 @@ export class LimitFamily {
   readonly #lasting = new Set<Table>()
   /** All tables; those of limits that the rule does not state any more as long as they have keys. */
   readonly #tables = new Set<Table>()
+  /** Whether each key is counted in the tables of all limits that the rule states. */
+  isEager = false
   /** Keys in several tables, the one that was used last first. */
   readonly #moved = new Map<string, Member[]>()
 
@@ -39,6 +43,21 @@ export class LimitFamily {
     table.family = this
     if (isLasting) this.#lasting.add(table)
     else this.#lasting.delete(table)
+    this.isEager = !canContinue([...this.#lasting].map(({ meters }) => meters[0]!))
+  }
+
+  /** The other tables that a new key has to be counted in from its first call on. */
+  othersFor(key: string, table: Table): Table[] {
+    if (!this.isEager || !this.#lasting.has(table) || this.#moved.has(key)) return []
+    return [...this.#lasting].filter(other => other !== table)
+  }
+
+  /** A new key is counted in all tables from now on. */
+  joinAll(key: string, table: Table, others: readonly Table[], now: number): void {
+    this.#keep(
+      key,
+      [table, ...others].map(one => ({ table: one, joinedAt: -1, leftAt: now })),
+    )
   }
 
   /** The tables that have neither keys nor a limit that is in use, which are removed. */
@@ -55,15 +74,27 @@ export class LimitFamily {
     return this.#tables
   }
 
-  /** Whether a key is in several tables. */
+  /** Whether a key is in several tables, or has to be. */
   isMoved(key: string): boolean {
-    return this.#moved.size > 0 && this.#moved.has(key)
+    return this.isEager || (this.#moved.size > 0 && this.#moved.has(key))
   }
 
-  /** Whether a key that is not in a table is in another one. */
-  isElsewhere(key: string, table: Table): boolean {
-    for (const other of this.#tables) if (other !== table && other.find(key) !== OVERFLOW_SLOT) return true
+  /** Whether a key that is not in a table is in another one in which it matters. */
+  isElsewhere(key: string, table: Table, now: number): boolean {
+    for (const other of this.#tables) if (other !== table && other.isKeyLive(key, now)) return true
     return false
+  }
+
+  /** A key that matters in none of its tables is as good as new: it leaves all but one; returns how many. */
+  leaveIdle(key: string, table: Table, now: number): number {
+    const members = this.#moved.get(key)
+    if (members?.some(member => member.table.isKeyLive(key, now))) return 0
+    let left = 0
+    for (const other of members?.map(member => member.table) ?? this.#tables) {
+      if (other !== table && other.forget(key)) left++
+    }
+    this.#moved.delete(key)
+    return left
   }
 
   /** Writes into a slot that a key just got what it has used by its other limits. */
@@ -107,14 +138,15 @@ export class LimitFamily {
     const leaving: Table[] = []
     for (const member of members) {
       if (member === own) continue
-      if (!this.#lasting.has(member.table) || isSuperfluous(member, members, now)) {
+      if (!this.#lasting.has(member.table) || isSuperfluous(member, staying, now)) {
         leaving.push(member.table)
         continue
       }
       staying.push(member)
       const slot = member.table.find(key)
       const state = member.table.state(slot)
-      recordCall(table.meters, member.table.meters[0]!, state, member.table.base(slot), now, cost, delay)
+      const [meter, base] = [member.table.meters[0]!, member.table.base(slot)]
+      for (const part of partsOf(cost, meter)) recordCall(table.meters, meter, state, base, now, part, delay)
     }
     this.#keep(key, staying)
     return leaving.filter(one => one.forget(key)).length
@@ -178,10 +210,35 @@ function ancestorOf(members: readonly Member[], { meters }: Table): Table {
 }
 
 /** Whether a limit was not used for long, and another table of the key knows as much. */
-function isSuperfluous(member: Member, members: readonly Member[], now: number): boolean {
+function isSuperfluous(member: Member, staying: readonly Member[], now: number): boolean {
   const period = periodOf(member.table.meters[0]!)
   if (now - member.leftAt <= Math.max(KEPT_US, period)) return false
-  return members.some(other => other !== member && periodOf(other.table.meters[0]!) >= period)
+  return staying.some(other => periodOf(other.table.meters[0]!) >= period)
+}
+
+/**
+ * Whether each of the limits can continue what another one has counted without a loss: their periods are the same, and the one with the
+ * larger burst is also the faster one. Otherwise each has to count all calls itself from the first one on.
+ */
+export function canContinue(meters: readonly Meter[]): boolean {
+  return meters.every(one =>
+    meters.every(other => {
+      const isSmaller = capacityOf(one) < capacityOf(other) && (one.perUs ?? 0) > (other.perUs ?? 0)
+      return periodOf(one) === periodOf(other) && !isSmaller
+    }),
+  )
+}
+
+/** More than a limit ever admits at once is recorded in parts, each of which can be counted ahead. */
+function partsOf(cost: number, meter: Meter): number[] {
+  const capacity = capacityOf(meter)
+  if (cost <= capacity || capacity === 0) return [cost]
+  const parts = Math.min(MOST_PARTS, Math.ceil(cost / capacity))
+  return Array.from({ length: parts }, (_, i) => (i + 1 < parts ? capacity : cost - (parts - 1) * capacity))
+}
+
+function capacityOf(meter: Meter): number {
+  return meter.most ?? meter.remaining(new Float64Array(meter.slots), 0, 0)
 }
 
 function periodOf({ scale }: Meter): number {

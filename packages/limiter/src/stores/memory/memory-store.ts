@@ -113,9 +113,12 @@ export class MemoryStore {
   /** Gives a new key a slot if its call passes, and none if it is refused; undefined if the fast path cannot decide. */
   #receive(charge: LocalCharge, now: number): boolean {
     const { table, key, slot, cost } = charge
-    if (!table.passes || cost === 0 || table.family?.isElsewhere(key, table)) return false
+    if (!table.passes || cost === 0 || table.family?.isMoved(key)) return false
+    if (table.family?.isElsewhere(key, table, now)) return false
     const delay = table.meters[0]!.delay(table.state(slot), table.base(slot), now, cost)
-    if (delay === 0) charge.slot = this.#place(table, key, now)
+    if (delay > 0) return true
+    if (table.family !== undefined) this.#keys -= table.family.leaveIdle(key, table, now)
+    charge.slot = this.#place(table, key, now)
     return true
   }
 
@@ -129,6 +132,7 @@ export class MemoryStore {
       if ((counts || begins) && charge.slot === OVERFLOW_SLOT && charge.key !== '') {
         charge.slot = this.#place(charge.table, charge.key, now)
       }
+      if (counts && charge.table.family?.isEager) this.#joinAll(charge, now)
       if (counts) this.#keys -= count(charge, now)
       else if (begins) begin(charge, now)
       report(charge, now)
@@ -160,12 +164,26 @@ export class MemoryStore {
 
   /** Gives a key that was counted by another limit of its rule a slot with what it has used. */
   #join(charge: LocalCharge, now: number): void {
-    const { table, key, cost, slot } = charge
-    if (slot !== OVERFLOW_SLOT || key === '' || cost === 0 || !table.family!.isElsewhere(key, table)) return
+    const { table, key, cost } = charge
+    const family = table.family!
+    if (key === '' || cost === 0) return
+    if (charge.slot === OVERFLOW_SLOT ? !family.isElsewhere(key, table, now) : family.isMoved(key)) {
+      this.#keys -= family.leaveIdle(key, table, now)
+    }
+    if (charge.slot !== OVERFLOW_SLOT || !family.isElsewhere(key, table, now)) return
     charge.slot = this.#place(table, key, now)
     if (charge.slot === OVERFLOW_SLOT) return
-    table.family!.inherit(key, table, charge.slot, now)
-    this.#keys -= table.family!.join(key, table, now)
+    family.inherit(key, table, charge.slot, now)
+    this.#keys -= family.join(key, table, now)
+  }
+
+  /** Gives a key slots in the tables of all limits that count it from its first call on. */
+  #joinAll({ table, key, slot }: LocalCharge, now: number): void {
+    if (slot === OVERFLOW_SLOT) return
+    const others = table.family!.othersFor(key, table)
+    for (const other of others) if (other.find(key) === OVERFLOW_SLOT) this.#place(other, key, now)
+    const placed = others.filter(other => other.find(key) !== OVERFLOW_SLOT)
+    if (placed.length > 0) table.family!.joinAll(key, table, placed, now)
   }
 
   #place(table: Table, key: string, now: number): number {
@@ -231,7 +249,7 @@ function tryLimits(charges: readonly LocalCharge[], size: number, now: number): 
     const charge = charges[i]!
     const { table, key, slot } = charge
     if (table.family === undefined || slot !== OVERFLOW_SLOT || key === '') continue
-    if (!table.family.isElsewhere(key, table)) continue
+    if (!table.family.isElsewhere(key, table, now)) continue
     charge.slot = table.add(key, now)
     if (charge.slot === OVERFLOW_SLOT) continue
     table.family.inherit(key, table, charge.slot, now)

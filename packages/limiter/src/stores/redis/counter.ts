@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Meter } from '../../algorithms/algorithm.ts'
 import { DianaError } from '../../errors.ts'
 import { leaseTermsOf } from '../leases/lease-terms.ts'
+import { canContinue } from '../memory/limit-family.ts'
 import { type FleetCharge, type FleetCounter, type FleetRule, fleetCharge } from '../store.ts'
 import { numberInSlots, SLOTS, slotOf } from './slot.ts'
 
@@ -82,22 +83,29 @@ export interface RedisCounterOptions {
  * a segment too early is escaped: no two rules share a key, and a caller cannot choose the slot by their name.
  */
 export function redisCounter(rule: RedisCounterRule, options: RedisCounterOptions): RedisCounter {
-  const { id, meters, algorithm, by = [], enforced } = rule
-  const levels = meters.map(
-    ({ lua, numbers, slots: usual, coreSlots, scale = [], maxWaitUs, needsRelease, reportUs }) => {
-      if (!lua)
-        throw new DianaError('BAD_RULES', `rule "${id}": its algorithm cannot count in Redis; write count: local`)
-      // concurrency slots in Redis are a list of leases, empty at first
-      const slots = needsRelease ? 0 : usual
-      const lease = needsRelease ? { needsRelease, holder: options.holder, leaseUs: LEASE_MS * 1000 } : {}
-      const waitOptions = maxWaitUs > 0 ? { maxWaitUs } : { reportUs }
-      const stored = { slots, coreSlots: coreSlots === slots ? undefined : coreSlots }
-      const shape = [slots, ...scale, `=${algorithm}`].join(' ')
-      return { ...numbers, ...lease, ...waitOptions, name: lua.name, ...stored, shape }
-    },
-  )
+  const { id, meters, algorithm, by = [], enforced, limitMeters } = rule
+  const levelOf = ({ lua, numbers, slots: usual, coreSlots, scale = [], maxWaitUs, needsRelease, reportUs }: Meter) => {
+    if (!lua) throw new DianaError('BAD_RULES', `rule "${id}": its algorithm cannot count in Redis; write count: local`)
+    // concurrency slots in Redis are a list of leases, empty at first
+    const slots = needsRelease ? 0 : usual
+    const lease = needsRelease ? { needsRelease, holder: options.holder, leaseUs: LEASE_MS * 1000 } : {}
+    const waitOptions = maxWaitUs > 0 ? { maxWaitUs } : { reportUs }
+    const stored = { slots, coreSlots: coreSlots === slots ? undefined : coreSlots }
+    const shape = [slots, ...scale, `=${algorithm}`].join(' ')
+    return { ...numbers, ...lease, ...waitOptions, name: lua.name, ...stored, shape }
+  }
+  // calls under way are counted alike by all limits
+  const varies = limitMeters !== undefined && !meters.some(({ needsRelease }) => needsRelease)
+  const marked = (meter: Meter) => {
+    const { most } = meter
+    const level = { ...levelOf(meter), ...(most === undefined ? {} : { most }) }
+    return { ...level, mark: markOf(JSON.stringify(level)) }
+  }
+  const levels = varies
+    ? meters.map(meter => varyingLevel(marked(meter), limitMeters.map(marked), algorithm, !canContinue(limitMeters)))
+    : meters.map(levelOf)
   const mark = markOf(levels.map(({ shape }) => shape).join(';'))
-  const tag = `${escapePart(id)}:${kindOf(meters)}:${by.map(escapePart).join()}`
+  const tag = `${escapePart(id)}:${varies ? 'limits' : kindOf(meters)}:${by.map(escapePart).join()}`
   return {
     meters,
     tag,
@@ -114,6 +122,22 @@ export function redisCounter(rule: RedisCounterRule, options: RedisCounterOption
     partitionOf: partitionsOf(tag, options),
     keyPerPartition: () => (options.isCluster ? KEY_PER_PARTITION : ['']),
   }
+}
+
+/** The level of a rule whose limit depends on the caller, as varying.lua reads it: all limits have one shape. */
+function varyingLevel(
+  inner: { readonly maxWaitUs?: number },
+  limits: readonly object[],
+  algorithm: string,
+  isEager: boolean,
+) {
+  const { maxWaitUs } = inner
+  const name = '*varying'
+  return { name, slots: 0, shape: `0 =${algorithm}*`, maxWaitUs, inner, limits: distinct(limits), isEager }
+}
+
+function distinct(limits: readonly object[]): object[] {
+  return [...new Map(limits.map(limit => [JSON.stringify(limit), limit])).values()]
 }
 
 /** What is counted: calls over time, calls under way, or nothing but until when a caller is refused. */
