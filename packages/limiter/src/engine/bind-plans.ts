@@ -72,7 +72,7 @@ function nameOf({ terms }: CompiledRule): string {
 export class PlanBinding {
   readonly tables: PlanTables
   readonly states: ValueStates
-  readonly #standard: RuleState
+  readonly standard: RuleState
   readonly #context: () => PlanContext
   readonly #dynamic = new Map<string, RuleState>()
 
@@ -84,7 +84,7 @@ export class PlanBinding {
   ) {
     const { plans } = standard.rule
     this.tables = tables
-    this.#standard = standard
+    this.standard = standard
     this.#context = context
     tables.begin()
     Object.assign(standard, { table: tables.tableOf(standard.rule, true, context()) })
@@ -107,13 +107,13 @@ export class PlanBinding {
 
   #forgetUnused(): void {
     for (const [name, { table }] of this.#dynamic) if (table.keys === 0) this.#dynamic.delete(name)
-    const used = new Set([this.#standard, ...this.states.others].map(({ table }) => table))
+    const used = new Set([this.standard, ...this.states.others].map(({ table }) => table))
     this.tables.dropEmpty(this.#context().store, table => used.has(table))
   }
 
   #stateOf(rule: CompiledRule, isLasting: boolean): RuleState {
     const context = this.#context()
-    const { match, blocks, isQuick, tally } = this.#standard
+    const { match, blocks, isQuick, tally } = this.standard
     const counter = context.counterOf(rule)
     const table = this.tables.tableOf(rule, isLasting, context)
     return { rule, match, table, counter, blocks, isQuick, plans: undefined, waiting: 0, tally }

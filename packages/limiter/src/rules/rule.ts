@@ -42,8 +42,8 @@ export interface Plans {
   readonly by?: string | undefined
   /** The limit of each value, with the options in which it differs from the rule. */
   readonly values: Readonly<Record<string, Terms>>
-  /** Where limits of single callers are found, how long they are used, and how long a first call waits for them. */
-  readonly from?: { readonly address: string; readonly refreshMs: number; readonly waitMs: number } | undefined
+  /** Where limits of single callers are found, and how long they are used before they are asked for again. */
+  readonly from?: { readonly address: string; readonly refreshMs: number } | undefined
   /** Whether operators set limits of single callers. */
   readonly overrides: boolean
 }

@@ -72,7 +72,6 @@ export interface PlanOptions {
   /** Where limits of single callers are: `redis:limits:{account}`, a URL, or a function that gets the caller's values. */
   readonly from?: string | LimitFunction | undefined
   readonly refresh?: string | undefined
-  readonly wait?: string | undefined
   /** Whether operators set limits of single callers. */
   readonly overrides?: boolean | undefined
   readonly default: string | number

@@ -51,29 +51,27 @@ export function plansSchema(
       refresh: duration
         .optional()
         .describe('How long a limit from outside is used before it is asked for again; default: 60s.'),
-      wait: duration.optional().describe('How long a first call waits for a limit from outside; default: not at all.'),
       overrides: z
         .boolean()
         .optional()
         .describe('Whether the admin API and the dashboard set limits of single callers.'),
       default: limit.refine(one => one !== undefined, { error: missing }).describe('The limit of all other callers.'),
     })
-    .superRefine(({ by, values, from, refresh, wait, overrides }, context) => {
+    .superRefine(({ by, values, from, refresh, overrides }, context) => {
       const add = (path: string, message: string) => context.addIssue({ code: 'custom', path: [path], message })
       if (by !== undefined && values === undefined) add('by', 'needs values: write values: { pro: 5000/h }')
       if (by === undefined && values !== undefined) add('values', 'needs by, the dimension that has them: by: jwt:plan')
       if (from === undefined && refresh !== undefined) add('refresh', 'is only for limits from outside: add from')
-      if (from === undefined && wait !== undefined) add('wait', 'is only for limits from outside: add from')
       if (by === undefined && from === undefined && !overrides) {
         context.addIssue({ code: 'custom', message: 'depends on nothing: add by and values, from, or overrides: true' })
       }
     })
-    .transform(({ by, values = {}, from, refresh = 60_000, wait = 0, overrides = false, default: standard }) => ({
+    .transform(({ by, values = {}, from, refresh = 60_000, overrides = false, default: standard }) => ({
       default: standard,
       plans: {
         ...(by === undefined ? {} : { by }),
         values,
-        ...(from === undefined ? {} : { from: { address: from, refreshMs: refresh, waitMs: wait } }),
+        ...(from === undefined ? {} : { from: { address: from, refreshMs: refresh } }),
         overrides,
       },
     }))

@@ -58,9 +58,10 @@ describe('a key with several limits', () => {
   it('is refunded and reset in all tables', () => {
     const { tables, take, left } = scene([perHour(3), perHour(5)])
     take(0, NOON)
-    const { charge } = take(1, NOON)
-    refundLocal({ ...charge, moment: NOON, resetsBefore: resetsSoFar() }, NOON, 'all')
-    expect([left(0, NOON), left(1, NOON)]).toEqual([2, 4])
+    take(1, NOON)
+    const { charge } = take(1, NOON + 1)
+    refundLocal({ ...charge, moment: NOON + 1, resetsBefore: resetsSoFar() }, NOON + 1, 'all')
+    expect([left(0, NOON + 1), left(1, NOON + 1)]).toEqual([1, 3])
     tables[0]!.reset('ann')
     expect([left(0, NOON), left(1, NOON)]).toEqual([3, 5])
   })
