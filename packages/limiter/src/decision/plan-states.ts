@@ -1,5 +1,5 @@
 import type { Call } from '../call.ts'
-import type { RuleState } from './rule-state.ts'
+import type { PlanStates, RuleState } from './rule-state.ts'
 
 /** The limits of single callers that come from outside the rules. */
 export interface CallerLimits {
@@ -7,14 +7,7 @@ export interface CallerLimits {
   stateFor(key: string, call: Call): RuleState | undefined
 }
 
-/** A rule whose limit depends on the caller: its states, one for each limit. */
-export interface PlanStates {
-  /** The state of the limit that a call is judged by. */
-  stateFor(call: Call, key: string): RuleState
-  /** All states but that of the rule's default. */
-  readonly others: Iterable<RuleState>
-}
-
+/** The states of a rule by the value of a dimension, or by limits from outside. */
 export class ValueStates implements PlanStates {
   readonly #standard: RuleState
   readonly #read: ((call: Call) => string | undefined) | undefined

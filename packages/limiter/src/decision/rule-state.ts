@@ -1,9 +1,9 @@
+import type { Call } from '../call.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import type { Match } from '../rules/rule.ts'
 import type { Tally } from '../stats/tally.ts'
 import type { Table } from '../stores/memory/table.ts'
 import type { FleetCounter } from '../stores/store.ts'
-import type { PlanStates } from './plan-states.ts'
 
 /** A rule with its counts, and the number of its calls that wait in this process. It is kept when the rule changes. */
 export interface RuleState {
@@ -26,4 +26,12 @@ export interface RuleState {
 export interface BlockCounters {
   readonly table: Table
   readonly counter: FleetCounter | undefined
+}
+
+/** A rule whose limit depends on the caller: its states, one for each limit. */
+export interface PlanStates {
+  /** The state of the limit that a call is judged by. */
+  stateFor(call: Call, key: string): RuleState
+  /** All states but that of the rule's default. */
+  readonly others: Iterable<RuleState>
 }

@@ -9,7 +9,7 @@ export interface Override {
   readonly limit: string
   /** Milliseconds since 1970; undefined if it has no end. */
   readonly until?: number | undefined
-  /** When it was set, by whom and why. */
+  /** When it was set, the operator who has set it, and the reason. */
   readonly setAt: number
   readonly setBy?: string | undefined
   readonly reason?: string | undefined

@@ -1,11 +1,10 @@
 import type { Limit, Terms } from '../algorithms/algorithm.ts'
 import type { Call } from '../call.ts'
 import { type KeyInput, readerOf } from '../dimensions/key.ts'
-import type { CompiledRule } from './compile.ts'
 import type { Plans, Rule } from './rule.ts'
 
 /** The limits that callers of one rule can have. */
-export interface CompiledPlans {
+export interface CompiledPlans<CompiledRule> {
   /** The value of the dimension that names the plan; undefined if plans do not depend on the call. */
   readonly read: ((call: Call) => string | undefined) | undefined
   /** The same rule with the limit of each value. */
@@ -17,11 +16,11 @@ export interface CompiledPlans {
 }
 
 /** What the limits of a rule are compiled with: `compile` makes the same rule with another limit. */
-export function compilePlans(
+export function compilePlans<CompiledRule>(
   { plans, limits, options }: Rule,
   lookup: KeyInput,
   compile: (terms: Terms, label: string) => CompiledRule,
-): CompiledPlans | undefined {
+): CompiledPlans<CompiledRule> | undefined {
   if (plans === undefined) return undefined
   const { by, values, from, overrides } = plans
   const compiled = Object.entries(values).map(

@@ -60,7 +60,7 @@ export interface CompiledRule {
   /** How long a caller over the limit stays refused; 0 if only the application blocks callers, undefined if the rule does not block. */
   readonly blockMs: number | undefined
   /** The limits that depend on the caller; undefined if all have the same. */
-  readonly plans?: CompiledPlans | undefined
+  readonly plans?: CompiledPlans<CompiledRule> | undefined
   /** The meters of all limits that the rule states, if the limit depends on the caller. */
   readonly limitMeters?: readonly Meter[] | undefined
   /** Where the limit comes from, if it depends on the caller: `plan pro`, `override`, `default`. */

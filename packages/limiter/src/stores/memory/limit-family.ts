@@ -2,14 +2,14 @@ import type { Ending } from '../../algorithms/adaptive/estimator.ts'
 import type { Meter } from '../../algorithms/algorithm.ts'
 import { KEPT_US, recordCall } from '../redis/rule-versions.ts'
 import { isKin } from './migrate-states.ts'
-import { OVERFLOW_SLOT, type Table } from './table.ts'
+import { OVERFLOW_SLOT, type Table, type TableFamily } from './table.ts'
 
 /*
  * A rule whose limit depends on the caller has a table for each limit. A key is in the table of its limit. When its limit
  * changes, it joins the table of the new one with what it has used, and stays in the old one:
  *
- *   100/h   |ann: 80|bob: 3|          ann was upgraded: each of her calls is judged by the table of its own limit,
- *   5000/h  |ann: 80|carl: 950|       and recorded in all tables that she is in
+ *   100/h   |ann: 80|bob: 3|          ann was upgraded: each call is judged by the table of its own limit,
+ *   5000/h  |ann: 80|carl: 950|       and recorded in all tables that have the key
  *
  * So the table that admits a call knows all calls of the key, whichever limit admitted them: the last call of any window shows
  * that all calls of the window were within its limit, and so no key gets more than the largest of its limits, however often they
@@ -27,7 +27,7 @@ interface Member {
   leftAt: number
 }
 
-export class LimitFamily {
+export class LimitFamily implements TableFamily {
   /** The tables of limits that the rule states: calls of a key are recorded in them for as long as they matter. */
   readonly #lasting = new Set<Table>()
   /** All tables; those of limits that the rule does not state any more as long as they have keys. */

@@ -10,7 +10,6 @@ import {
 } from '../redis/rule-versions.ts'
 import { FreeSlots } from './free-slots.ts'
 import { KeyIndex } from './key-index.ts'
-import type { LimitFamily } from './limit-family.ts'
 import { inheritMoves, isSameLayout, type Layout, type LevelMove, layOut } from './migrate-states.ts'
 import { States } from './states.ts'
 
@@ -24,6 +23,31 @@ let resets = 0
 /** How many keys were reset in this process so far. A charge remembers it, and is not refunded after a later reset. */
 export function resetsSoFar(): number {
   return resets
+}
+
+/** The tables of all limits of a rule whose limit depends on the caller (limit-family.ts). */
+export interface TableFamily {
+  readonly tables: Iterable<Table>
+  readonly isEager: boolean
+  isMoved(key: string): boolean
+  isKept(key: string, now: number): boolean
+  isElsewhere(key: string, table: Table, now: number): boolean
+  inherit(key: string, table: Table, slot: number, now: number): void
+  join(key: string, table: Table, now: number): number
+  othersFor(key: string, table: Table): Table[]
+  joinAll(key: string, table: Table, others: readonly Table[], now: number): void
+  leaveIdle(key: string, table: Table, now: number): number
+  record(key: string, table: Table, now: number, cost: number, delay: number): number
+  giveBack(
+    key: string,
+    now: number,
+    cost: number,
+    moment: number,
+    applies: (meter: Meter) => boolean,
+    ending?: Ending,
+  ): void
+  removeEmpty(isUsed: (table: Table) => boolean): Table[]
+  forgot(key: string, table: Table): void
 }
 
 /**
@@ -50,7 +74,7 @@ export class Table {
   /** Versions of the rule that are not used any more, and still record all calls; most tables have none. */
   past: readonly RuleVersion[] = []
   /** The tables of the other limits of the rule, if its limit depends on the caller. */
-  family: LimitFamily | undefined = undefined
+  family: TableFamily | undefined = undefined
   #versions: RuleVersions
   #held = false
   readonly #index = new KeyIndex()
