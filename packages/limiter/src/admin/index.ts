@@ -1,5 +1,7 @@
 export type { RuleMiss } from '../decision/explain-misses.ts'
 export { callOfKey } from '../dimensions/describe-key.ts'
+export type { OverrideOptions } from '../limits/assert-override.ts'
+export type { Override } from '../limits/overrides.ts'
 export { type DurationStats, durationBounds } from '../stats/durations.ts'
 export { type RuleSecond, type SecondCounts, type SecondStats, type Series, StatsHistory } from '../stats/history.ts'
 export { maskCaller } from '../stats/mask.ts'

@@ -6,6 +6,8 @@ import { explainMisses, type RuleMiss } from '../decision/explain-misses.ts'
 import type { Engine } from '../engine/engine.ts'
 import { engineOf } from '../engine/engine-of.ts'
 import type { Limiter } from '../limiter.ts'
+import { assertOverride, type OverrideOptions } from '../limits/assert-override.ts'
+import type { Override } from '../limits/overrides.ts'
 import type { RuleDocument } from '../rules/rule.ts'
 import type { Observer } from '../stats/observer.ts'
 import type { RecordedCall } from '../stats/recorder.ts'
@@ -98,6 +100,31 @@ export class LimiterAdmin {
   /** How many calls a rule that is counted in Redis allowed and refused in each of the last minutes, up to a day. */
   async traffic(rule: string, minutes: number): Promise<MinuteOfTraffic[]> {
     return (await this.#engine.options.statistics?.read(rule, minutes)) ?? []
+  }
+
+  /** The limits that operators have given single callers, at most `most`; those that have ended are left out. */
+  async overrides(most = 1000): Promise<Override[]> {
+    const now = Date.now()
+    return (await this.#engine.limits.overrides.list(most)).filter(({ until = Infinity }) => until > now)
+  }
+
+  /** Gives one caller of a rule another limit, for all processes that share the store; throws if the rule cannot count it. */
+  async setOverride(rule: string, who: Who, options: OverrideOptions): Promise<Override> {
+    const state = this.#engine.ruleNamed(rule)
+    assertOverride(state.rule, options, Date.now())
+    const { limit, until, setBy, reason } = options
+    const details = { limit, until, setAt: Date.now(), setBy, reason }
+    const override: Override = { rule, key: keyOf(state, who), ...details }
+    await this.#engine.limits.overrides.set(override)
+    await this.#engine.limits.follow()
+    return override
+  }
+
+  /** Ends the override of a caller; false if there is none. */
+  async removeOverride(rule: string, who: Who): Promise<boolean> {
+    const isRemoved = await this.#engine.limits.overrides.remove(rule, keyOf(this.#engine.ruleNamed(rule), who))
+    await this.#engine.limits.follow()
+    return isRemoved
   }
 
   /** The key under which a rule counts a caller: `blocks` lists them by it. */

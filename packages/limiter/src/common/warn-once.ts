@@ -21,6 +21,8 @@ export type WarningCode =
   | 'DIANA_RULES_REJECTED'
   | 'DIANA_SOURCE_FAILED'
   | 'DIANA_RULES_MISSING'
+  | 'DIANA_LIMITS_AWAY'
+  | 'DIANA_LIMIT_UNUSABLE'
 
 /** Mistakes in how Diana is used that it can see while it runs, each with its remedy. */
 const mistakes: Readonly<Record<WarningCode, string>> = {
@@ -72,6 +74,11 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
     'back) or be admitted one burst more (a step forward): let ntpd or chronyd slew that clock instead of setting it',
   DIANA_RULES_REJECTED: 'new rules are invalid, so the last valid ones stay in force: correct the document',
   DIANA_RULES_MISSING: 'the config center has no document of rules',
+  DIANA_LIMITS_AWAY:
+    'the limits of single callers cannot be read, so the last ones stay, and callers without one have the limit of their plan or the ' +
+    'default: check limit.from',
+  DIANA_LIMIT_UNUSABLE:
+    'the limit of a caller cannot be used, so they have that of their plan or the default: correct it where it comes from',
   DIANA_SOURCE_FAILED: 'a source of rules cannot be read, so the last good ones stay',
 }
 

@@ -44,12 +44,17 @@ export class CallPlan {
     let reservation = 0
     if (this.shared.length > 0) this.shared = []
     for (let i = 0; i < size; i++) {
-      const state = this.found[i]!
+      let state = this.found[i]!
+      const key = state.rule.key(call)
+      if (state.plans !== undefined) {
+        state = state.plans.stateFor(call, key)
+        this.found[i] = state
+      }
       const { rule } = state
       const charge = state.counter
         ? this.#nextShared(state.counter, state.table, rule.whenStoreDown)
         : this.#nextLocal(state.table)
-      charge.key = rule.key(call)
+      charge.key = key
       charge.cost = rule.cost === undefined || cost === 0 ? cost : rule.cost(call)
       // an estimate that no moment has room for would be refused always
       if (rule.estimates && charge.cost > rule.mostAtOnce) charge.cost = rule.mostAtOnce

@@ -12,6 +12,7 @@ import { CallPlan } from './call-plan.ts'
 import { ChargeReservations } from './charge-reservation.ts'
 import { isSpecial, type NamedRules, type PlanOptions } from './check-options.ts'
 import { type DecidedCall, PendingVerdict, passedBy, type Settler } from './pending-verdict.ts'
+import { planOf } from './plan-states.ts'
 import { QuickPass } from './quick-pass.ts'
 import { type Receipt, receiptsOf, refundCharge } from './receipt.ts'
 import { type CallerLists, type ListedCaller, RuleSelector } from './rule-selector.ts'
@@ -86,7 +87,8 @@ export class Decider {
   /** The rules that a call meets, in document order, and then those that it names. */
   meets(call: Call, options?: NamedRules): RuleState[] {
     const { found } = this.#plan
-    return found.slice(0, Math.max(0, this.#selector.find(call, found, options)))
+    const met = found.slice(0, Math.max(0, this.#selector.find(call, found, options)))
+    return met.map(state => planOf(state, call))
   }
 
   /** The lists that the caller of a call is on. */

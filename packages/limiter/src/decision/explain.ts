@@ -17,6 +17,8 @@ export interface RuleExplanation {
   readonly key: Readonly<Record<string, KeyPart>>
   /** The rule's own limit, level by level as the decisions are; those show the size of a bucket whose burst is larger. */
   readonly limits: readonly Limit[]
+  /** Where a limit that depends on the caller comes from: `plan pro`, `override until …`, `default`. */
+  readonly limitFrom?: string | undefined
   /** The burst that the rule states. */
   readonly burst?: number | undefined
   /** What a rule that finds its limit has found. */
@@ -74,6 +76,7 @@ export function explainRules(
       algorithm: rule.algorithm,
       key: Object.fromEntries(parts),
       limits: rule.limits,
+      ...(rule.limitFrom === undefined ? {} : { limitFrom: rule.limitFrom }),
       ...(rule.burst === undefined ? {} : { burst: rule.burst }),
       ...(estimate === undefined ? {} : { estimate }),
       decisions: decisions.filter(decision => decision.rule === rule.id),

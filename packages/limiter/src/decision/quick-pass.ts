@@ -24,7 +24,7 @@ export class QuickPass {
   }
 
   /** The verdict on a call of cost 1 that the first `size` rules decide; undefined if it has to be decided by charges. */
-  take(call: Call, found: readonly RuleState[], size: number, now: number): PendingVerdict | undefined {
+  take(call: Call, found: RuleState[], size: number, now: number): PendingVerdict | undefined {
     if (!this.#locate(call, found, size, now)) return undefined
     const result = this.#result
     let levels: LevelAnswer | undefined
@@ -49,13 +49,20 @@ export class QuickPass {
    * Finds the slots of the call's keys. False if a rule needs more than one move, a key has no slot yet, or a rule does not let
    * the call pass at once; whether the last one does, its move will show.
    */
-  #locate(call: Call, found: readonly RuleState[], size: number, now: number): boolean {
+  #locate(call: Call, found: RuleState[], size: number, now: number): boolean {
     for (let i = 0; i < size; i++) {
-      const { rule, table, isQuick } = found[i]!
-      if (!isQuick || !table.passes) return false
-      const key = rule.key(call)
+      let state = found[i]!
+      if (!state.isQuick) return false
+      const key = state.rule.key(call)
+      if (state.plans !== undefined) {
+        state = state.plans.stateFor(call, key)
+        found[i] = state
+      }
+      const { table } = state
+      if (!table.passes) return false
       const slot = table.find(key)
       if (slot === OVERFLOW_SLOT && key.length > 0) return false
+      if (table.family?.isMoved(key)) return false
       this.#slots[i] = slot
       if (i + 1 < size && table.meters[0]!.delay(table.state(slot), table.base(slot), now, 1) > 0) return false
     }

@@ -1,5 +1,5 @@
 import type { Ending } from '../algorithms/adaptive/estimator.ts'
-import type { Overrun } from '../algorithms/algorithm.ts'
+import type { Meter, Overrun } from '../algorithms/algorithm.ts'
 import { OVERFLOW_SLOT, resetsSoFar, type Table } from '../stores/memory/table.ts'
 import type { Expiring } from '../stores/open-reservations.ts'
 import type { SharedCharge } from '../stores/shared-charge.ts'
@@ -130,9 +130,14 @@ export function refundLocal(
   ending?: Ending,
 ): void {
   const { table, key, cost, slot, moment, resetsBefore } = charged
+  const applies = (meter: Meter): boolean => which === 'all' || meter.needsRelease === (which === 'held')
+  if (table.family !== undefined) {
+    if (!table.isResetSince(slot, resetsBefore)) table.family.giveBack(key, now, cost, moment, applies, ending)
+    return
+  }
   // a slot that was swept may belong to another key by now
   if ((slot !== OVERFLOW_SLOT && table.find(key) !== slot) || table.isResetSince(slot, resetsBefore)) return
-  table.giveBack(slot, now, cost, moment, meter => which === 'all' || meter.needsRelease === (which === 'held'), ending)
+  table.giveBack(slot, now, cost, moment, applies, ending)
 }
 
 /** Counts a charge again that was just refunded, as early as it fits: a call that was admitted is not refused later. */
@@ -147,6 +152,7 @@ export function recharge(receipt: Receipt, now: number): Receipt {
   table.meters.forEach((meter, level) => {
     meter.take(state, places[level]!, now, cost, wait)
   })
+  table.family?.record(receipt.key, table, now, cost, wait)
   // a smaller limit makes no caller wait longer than they were promised
   const passAt = Math.min(receipt.passAt, now + wait)
   const again = { ...receipt, moment: now + wait, passAt, resetsBefore: resetsSoFar() }

@@ -1,3 +1,4 @@
+import type { Call } from '../call.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import type { Match } from '../rules/rule.ts'
 import type { Tally } from '../stats/tally.ts'
@@ -15,6 +16,8 @@ export interface RuleState {
   blocks?: BlockCounters | undefined
   /** Whether a call that passes at once needs nothing but to be counted in this process. */
   isQuick: boolean
+  /** The states of the other limits, if the limit depends on the caller. */
+  plans: PlanStates | undefined
   waiting: number
   readonly tally: Tally
 }
@@ -23,4 +26,12 @@ export interface RuleState {
 export interface BlockCounters {
   readonly table: Table
   readonly counter: FleetCounter | undefined
+}
+
+/** A rule whose limit depends on the caller: its states, one for each limit. */
+export interface PlanStates {
+  /** The state of the limit that a call is judged by. */
+  stateFor(call: Call, key: string): RuleState
+  /** All states but that of the rule's default. */
+  readonly others: Iterable<RuleState>
 }

@@ -7,6 +7,7 @@ import { type MembershipRegistry, observerRegistry } from '../stores/membership/
 import { connectRedis, type RedisTarget } from '../stores/redis/connection/client.ts'
 import { warnOfEviction } from '../stores/redis/connection/memory-policy.ts'
 import { RedisStore } from '../stores/redis/redis-store.ts'
+import type { SendCommand } from '../stores/redis/send-command.ts'
 import { RedisStatistics } from '../stores/redis/statistics.ts'
 import type { SharedStore } from '../stores/store.ts'
 import type { SharedStoresOptions } from './create-shared-stores.ts'
@@ -17,6 +18,8 @@ export interface OpenedStore extends Omit<SharedStoresOptions, 'machine' | 'mach
   readonly fleet: SharedStore
   readonly statistics?: RedisStatistics | undefined
   readonly disconnect: () => void
+  /** Sends a command to the Redis that counts. */
+  readonly send?: SendCommand | undefined
   /** Warns if Redis is set up to delete counts. */
   readonly adviseOnMemory?: (() => void) | undefined
 }
@@ -42,6 +45,7 @@ export async function openStore(
     hasParts: isCluster,
     statistics: new RedisStatistics(send, { prefix, isCluster }),
     disconnect: close,
+    send,
     reconnect,
     onReady,
     onLost,

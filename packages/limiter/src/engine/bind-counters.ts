@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Meter, Part } from '../algorithms/algorithm.ts'
 import { blocking } from '../algorithms/block.ts'
+import type { CallerLimits } from '../decision/plan-states.ts'
 import { countsQuickly } from '../decision/quick-pass.ts'
 import type { BlockCounters, RuleState } from '../decision/rule-state.ts'
 import type { CompositeStore } from '../distributed/composite-store.ts'
@@ -8,6 +9,7 @@ import type { CompiledRule } from '../rules/compile.ts'
 import { Tally } from '../stats/tally.ts'
 import type { MemoryStore } from '../stores/memory/memory-store.ts'
 import type { FleetCounter } from '../stores/store.ts'
+import { PlanBinding, type PlanContext, PlanTables } from './bind-plans.ts'
 
 /**
  * Gives each rule its counts. A rule that existed before continues with its counts, whatever its limit was. A rule with
@@ -21,6 +23,7 @@ export function bindCounters(
   store: MemoryStore,
   now: number,
   shared?: CompositeStore,
+  limits: CallerLimitsOf = () => undefined,
 ): RuleState[] {
   const known = new Map(before.map(counted => [counted.rule.id, counted]))
   const previousStates = rules.map(rule => {
@@ -34,6 +37,7 @@ export function bindCounters(
     if (kept.has(id)) continue
     store.dropTable(id)
     if (blocks) store.dropTable(blockTableId(id))
+    bindings.get(known.get(id)!)?.tables.dropAll(store)
   }
   return rules.map((rule, i) => {
     const { id, match } = rule
@@ -41,20 +45,55 @@ export function bindCounters(
     const same = previousStates[i]
     const blocks = blockCountersOf(rule, same, known.get(id)?.blocks, store, now, shared)
     const isQuick = countsQuickly({ rule, counter, blocks })
-    if (same) return Object.assign(same, { rule, match, counter, blocks, isQuick })
+    if (same) {
+      Object.assign(same, { rule, match, counter, blocks, isQuick })
+      return rule.plans === undefined
+        ? same
+        : bindPlans(same, bindings.get(same)?.tables, { store, shared, limits, now })
+    }
     // a rule that starts from zero keeps its statistics
     const tally = known.get(id)?.tally ?? new Tally(rule.meters.length)
-    return {
+    const previous = known.get(id)
+    if (previous) bindings.get(previous)?.tables.dropAll(store)
+    const state: RuleState = {
       rule,
       match,
       table: store.createTable(id, metersHere(rule, shared?.partOf(rule))),
       counter,
       blocks,
       isQuick,
+      plans: undefined,
       waiting: 0,
       tally,
     }
+    return rule.plans === undefined ? state : bindPlans(state, undefined, { store, shared, limits, now })
   })
+}
+
+/** Where the limits of single callers come from, for a rule that has any. */
+export type CallerLimitsOf = (binding: PlanBinding) => CallerLimits | undefined
+
+/** The tables of rules whose limit depends on the caller. */
+const bindings = new WeakMap<RuleState, PlanBinding>()
+
+interface BindingContext {
+  readonly store: MemoryStore
+  readonly shared: CompositeStore | undefined
+  readonly limits: CallerLimitsOf
+  readonly now: number
+}
+
+/** Gives a rule whose limit depends on the caller a state for each limit. */
+function bindPlans(state: RuleState, tables: PlanTables | undefined, context: BindingContext): RuleState {
+  const { store, shared, limits, now } = context
+  const planContext = (): PlanContext => ({
+    store,
+    now,
+    metersOf: rule => metersHere(rule, shared?.partOf(rule)),
+    counterOf: rule => shared?.createCounter(rule),
+  })
+  bindings.set(state, new PlanBinding(state, tables ?? new PlanTables(state.rule.id), planContext, limits))
+  return state
 }
 
 /** The blocked callers of a rule: those from before, if it is the same rule. */
@@ -87,6 +126,8 @@ function blockTableId(id: string): string {
 /** Whether a rule continues as another: also with another algorithm, from zero; but concurrency slots are counted separately. */
 function countsAlike(one: CompiledRule, other: CompiledRule): boolean {
   if (one.by.join('\n') !== other.by.join('\n')) return false
+  // a key with several limits has several tables
+  if ((one.plans === undefined) !== (other.plans === undefined)) return false
   const holds = ({ meters }: CompiledRule): boolean => meters.some(({ needsRelease }) => needsRelease)
   return one.algorithm === other.algorithm || !(holds(one) || holds(other))
 }
@@ -98,7 +139,7 @@ function metersHere(rule: CompiledRule, part: Part | undefined): readonly Meter[
 
 /** Changes the share of their limits that the tables of shared rules count. */
 export function shareRules(rules: readonly RuleState[], shared: CompositeStore, now: number): void {
-  for (const { rule, table, counter } of rules) {
+  for (const { rule, table, counter } of rules.flatMap(state => [state, ...(state.plans?.others ?? [])])) {
     if (counter && rule.whenStoreDown === 'share') table.adopt(metersHere(rule, shared.partOf(rule)), now)
   }
 }
@@ -115,6 +156,7 @@ function adoptAll(
   try {
     for (const [i, same] of previousStates.entries()) {
       const rule = rules[i]!
+      if (rule.plans !== undefined) continue
       const isKept =
         same &&
         same.rule.algorithm === rule.algorithm &&

@@ -15,6 +15,7 @@ import { createSharedStores, type SharedStoresOptions } from '../distributed/cre
 import { DianaError } from '../errors.ts'
 import { type AddressReader, createAddressReader, createPeerTest } from '../http/ip-address.ts'
 import type { LimiterEvents } from '../limiter-status.ts'
+import { OutsideLimits } from '../limits/outside-limits.ts'
 import { OverloadGuard, onePriority } from '../overload/overload-guard.ts'
 import type { Timers } from '../queue/timers.ts'
 import { WaitQueue } from '../queue/wait-queue.ts'
@@ -30,12 +31,15 @@ import { Observers } from '../stats/observers.ts'
 import type { Stats } from '../stats/stats.ts'
 import type { StoreStatus } from '../stores/failover/store-health.ts'
 import { MemoryStore } from '../stores/memory/memory-store.ts'
+import type { SendCommand } from '../stores/redis/send-command.ts'
 import type { RedisStatistics } from '../stores/redis/statistics.ts'
 import { bindCounters } from './bind-counters.ts'
 
 export interface EngineOptions extends LiveRulesOptions, SharedStoresOptions {
   readonly statistics?: RedisStatistics | undefined
   readonly disconnect?: (() => void) | undefined
+  /** Sends a command to the Redis of the store. */
+  readonly send?: SendCommand | undefined
   readonly algorithms: readonly Algorithm[]
   readonly dimensions: readonly Dimension[]
   readonly clock?: Clock | undefined
@@ -75,6 +79,8 @@ export class Engine {
   readonly waitQueue: WaitQueue
   readonly counters: Counters = createCounters()
   readonly #reservations = new ChargeReservations()
+  /** The limits of single callers from outside the rules. */
+  readonly limits: OutsideLimits
   readonly observers: Observers
   /** The document in force. */
   document: RuleDocument
@@ -96,6 +102,12 @@ export class Engine {
     this.options = options
     this.now = options.clock ? inMicroseconds(options.clock) : steadyMicroseconds
     this.store = new MemoryStore({ maxKeys: options.maxKeys })
+    this.limits = new OutsideLimits({
+      send: options.send,
+      prefix: options.document.store?.prefix,
+      nowMs: () => this.now() / 1000,
+      functionOf: name => options.given?.limitFunction(name),
+    })
     this.shared = createSharedStores(options, options.document, {
       memory: this.store,
       now: this.now,
@@ -127,6 +139,7 @@ export class Engine {
   async close(): Promise<void> {
     this.isClosed = true
     this.#stopSweeping()
+    this.limits.close()
     this.guard?.close()
     await this.live.close()
     await Promise.race([this.shared.close(), pause(CLOSING_MS, undefined, { ref: false })])
@@ -217,7 +230,7 @@ export class Engine {
       allows,
       denies,
       priorities,
-      rules: bindCounters(rules, before, this.store, this.now(), this.shared),
+      rules: bindCounters(rules, before, this.store, this.now(), this.shared, one => this.limits.limitsOf(one)),
       store: this.store,
       shared: this.shared,
       answer: document.answer,

@@ -1,4 +1,4 @@
-import type { Algorithm, Limit, Meter, Part } from '../algorithms/algorithm.ts'
+import type { Algorithm, Limit, Meter, Part, Terms } from '../algorithms/algorithm.ts'
 import type { BlockGrowth } from '../algorithms/block.ts'
 import { partMeter } from '../algorithms/part.ts'
 import type { Call } from '../call.ts'
@@ -7,6 +7,7 @@ import type { Dimension } from '../dimensions/dimension.ts'
 import { compileKey, compilePart, fieldOf, type KeyInput, type KeyReader, readerOf } from '../dimensions/key.ts'
 import { type CallTest, compileAmbiguity } from '../dimensions/reading/ambiguity.ts'
 import { DianaError } from '../errors.ts'
+import { type CompiledPlans, compilePlans } from './compile-plans.ts'
 import { compileCallers, compileDenied } from './match/callers.ts'
 import { type CallOutcome, compileCountWhen, compileResetWhen } from './match/count-when.ts'
 import { compilePriorities, type Priorities } from './priority/priorities.ts'
@@ -70,6 +71,12 @@ export interface CompiledRule extends SettlementTerms {
   readonly blockMs: number | undefined
   /** How blocks grow, from `blockMs` on; undefined if all last as long. */
   readonly blockGrowth?: BlockGrowth | undefined
+  /** The limits that depend on the caller; undefined if all have the same. */
+  readonly plans?: CompiledPlans<CompiledRule> | undefined
+  /** The meters of all limits that the rule states, if the limit depends on the caller. */
+  readonly limitMeters?: readonly Meter[] | undefined
+  /** Where the limit comes from, if it depends on the caller: `plan pro`, `override`, `default`. */
+  readonly limitFrom?: string | undefined
 }
 
 const DEFAULT_QUEUE_TIMEOUT_MS = 1000
@@ -118,11 +125,24 @@ function compileRule(
   const lookup = { identify: document.identify, dimensions, missing: rule.missing }
   const exempts = exemptionOf(rule, lookup)
   const denies = rule.deny && compileDenied(rule.deny, lookup)
-  const isAmbiguous = compileAmbiguity(rule.by, lookup)
-  const meters = rule.limits.map(limit => checked(algorithm.meter(limit, rule.options, waitOptions), rule))
+  const { plans } = rule
+  const isAmbiguous = compileAmbiguity(plans?.by === undefined ? rule.by : [...rule.by, plans.by], lookup)
+  const counted = ({ limits, options }: CountedTerms) => {
+    const meters = limits.map(limit => checked(algorithm.meter(limit, options, waitOptions), rule))
+    return {
+      limits,
+      burst: typeof options.burst === 'number' ? options.burst : undefined,
+      meters,
+      partOf: (part: Part) => limits.map(limit => partMeter(algorithm, { limit, options }, part, waitOptions)),
+      terms: [limits, options, waitOptions],
+      mostAtOnce: Math.min(...meters.map((meter, level) => meter.most ?? limits[level]!.count)),
+    }
+  }
+  const standard = counted({ limits: rule.limits, options: rule.options })
   const measured = typeof rule.cost === 'object' ? compileCosts(rule.cost) : undefined
-  const settles = typeof rule.cost !== 'number' && !meters.some(meter => meter.needsRelease)
-  return {
+  const settles = typeof rule.cost !== 'number' && !standard.meters.some(meter => meter.needsRelease)
+  const hold = settlementTerms(settles ? rule.cost : undefined)
+  const compiled = {
     id: rule.id,
     match: rule.match,
     by: rule.by,
@@ -130,25 +150,21 @@ function compileRule(
     origin: rule.origin,
     key: compileKey(rule.by, lookup),
     keyParts: rule.by.map(name => [name, compilePart(name, lookup), fieldOf(name, lookup)] as const),
-    limits: rule.limits,
-    burst: typeof rule.options.burst === 'number' ? rule.options.burst : undefined,
-    meters,
-    partOf: part => rule.limits.map(limit => partMeter(algorithm, { limit, options: rule.options }, part, waitOptions)),
-    terms: [rule.limits, rule.options, waitOptions],
+    ...standard,
     answer: answerOf(document.answer, rule.answer),
     enforced: rule.whenFull !== 'shadow',
     distributed: rule.count === 'distributed',
     whenStoreDown: rule.whenStoreDown,
-    lease: settles && settlementTerms(rule.cost).holdMs !== undefined ? 'off' : rule.lease,
+    // permits that are held in advance were granted by one limit
+    lease: plans === undefined && hold.holdMs === undefined ? rule.lease : ('off' as const),
     queueSize: waits ? rule.queue.size : 0,
     queueTimeoutMs: timeoutMs ?? DEFAULT_QUEUE_TIMEOUT_MS,
     cost: measured?.estimate ?? compileCost(rule.cost, dimensions),
     measured,
     costInput: rule.cost,
     settles,
-    ...(settles ? settlementTerms(rule.cost) : settlementTerms(undefined)),
+    ...hold,
     estimates: measured?.estimate !== undefined,
-    mostAtOnce: Math.min(...meters.map((meter, level) => meter.most ?? rule.limits[level]!.count)),
     countWhen: rule.countWhen && compileCountWhen(rule.countWhen),
     resetWhen: rule.resetWhen && compileResetWhen(rule.resetWhen),
     exempts,
@@ -156,7 +172,20 @@ function compileRule(
     isAmbiguous,
     isListed: exempts !== undefined || denies !== undefined || isAmbiguous !== undefined,
     ...blockOf(rule.block),
+  } satisfies CompiledRule
+  if (plans === undefined) return compiled
+  const withTerms = ({ limit, options }: Terms, limitFrom: string): CompiledRule => {
+    return { ...compiled, ...counted({ limits: [limit], options }), limitFrom, limitMeters }
   }
+  const limitMeters: Meter[] = [...standard.meters]
+  const compiledPlans = compilePlans(rule, lookup, withTerms)
+  for (const { meters } of compiledPlans?.values.values() ?? []) limitMeters.push(...meters)
+  return { ...compiled, limitFrom: 'default', limitMeters, plans: compiledPlans }
+}
+
+interface CountedTerms {
+  readonly limits: readonly Limit[]
+  readonly options: Rule['options']
 }
 
 function blockOf(block: Rule['block']): Pick<CompiledRule, 'blockMs' | 'blockGrowth'> {

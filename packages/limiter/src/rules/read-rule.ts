@@ -47,7 +47,7 @@ export function createRuleReader(surroundings: Surroundings): RuleReader {
     const read = explain(schema, value, (name, known) => unknownOption(name, known, vocabulary))
     if (!read.data) return { problems: [...problems, ...read.problems] }
     const rule = toRule(read.data, algorithm, surroundings)
-    problems.push(...invalidLimits(rule, algorithm, Array.isArray(options.limit)))
+    problems.push(...invalidLimits(rule, algorithm, Array.isArray(options.limit)), ...invalidPlans(rule, algorithm))
     for (const name of ['countWhen', 'resetWhen'] as const) {
       if (!rule[name] || algorithm.limit !== 'count') continue
       const what = `is not for ${algorithm.name}, whose places are given back anyway: leave ${name} out`
@@ -134,7 +134,9 @@ function toRule(options: RuleInput, algorithm: Algorithm, { hasStore }: Surround
     by,
     algorithm: algorithm.name,
     options: Object.fromEntries(ownOptions),
-    limits: options.limit,
+    ...('plans' in options.limit
+      ? { limits: [options.limit.default], plans: options.limit.plans }
+      : { limits: options.limit }),
     count: options.count ?? (hasStore ? 'distributed' : 'local'),
     whenFull,
     whenStoreDown,
@@ -166,6 +168,26 @@ function invalidLimits(rule: Rule, algorithm: Algorithm, hasLevels: boolean): Pr
   })
   // a fault of an option is the same at every level
   return problems.filter(({ path }, index) => problems.findIndex(other => other.path.join() === path.join()) === index)
+}
+
+/** Tries the limit of each plan, and says what a limit that depends on the caller cannot be combined with. */
+function invalidPlans({ plans, by, options, whenFull, queue }: Rule, algorithm: Algorithm): Problem[] {
+  if (plans === undefined) return []
+  const waitOptions = whenFull === 'wait' ? { timeoutUs: queue.timeoutMs && queue.timeoutMs * 1000 } : undefined
+  const problems: Problem[] = Object.entries(plans.values).flatMap(([name, terms]) => {
+    const invalid = tryMeter(() => algorithm.meter(terms.limit, { ...options, ...terms.options }, waitOptions))
+    return invalid ? [{ path: ['limit', 'values', name], atName: false, what: invalid.message }] : []
+  })
+  if (by.length === 0) {
+    const what = 'needs callers to have limits: add by, such as by: account'
+    problems.push({ path: ['limit'], atName: true, what })
+  }
+  for (const [, name = ''] of plans.from?.address.matchAll(/\{([^{}]+)\}/g) ?? []) {
+    if (by.includes(name)) continue
+    const what = `names {${name}}, and the rule does not count by it: write ${joinNames(by.map(one => `{${one}}`))}`
+    problems.push({ path: ['limit', 'from'], atName: false, what })
+  }
+  return problems
 }
 
 function tryMeter(meter: () => unknown): { readonly field: string; readonly message: string } | undefined {

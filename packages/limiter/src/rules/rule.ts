@@ -1,4 +1,4 @@
-import type { Limit } from '../algorithms/algorithm.ts'
+import type { Limit, Terms } from '../algorithms/algorithm.ts'
 import type { BlockGrowth } from '../algorithms/block.ts'
 import type { JwtSettings } from '../dimensions/dimension.ts'
 import type { Missing } from '../dimensions/key.ts'
@@ -39,6 +39,18 @@ export interface Queue {
   readonly timeoutMs?: number | undefined
 }
 
+/** Limits that depend on the caller. A caller without one has the limit of the rule. */
+export interface Plans {
+  /** The dimension whose value names a limit. */
+  readonly by?: string | undefined
+  /** The limit of each value, with the options in which it differs from the rule. */
+  readonly values: Readonly<Record<string, Terms>>
+  /** Where limits of single callers are found, and how long they are used before they are asked for again. */
+  readonly from?: { readonly address: string; readonly refreshMs: number } | undefined
+  /** Whether operators set limits of single callers. */
+  readonly overrides: boolean
+}
+
 /** A validated rule: which calls, by which key, how, and how many. */
 export interface Rule {
   readonly id: string
@@ -50,6 +62,8 @@ export interface Rule {
   /** The algorithm's own options, as its schema parsed them. */
   readonly options: Readonly<Record<string, unknown>>
   readonly limits: readonly Limit[]
+  /** Left out, all callers have the same limit. */
+  readonly plans?: Plans | undefined
   readonly count: 'local' | 'distributed'
   readonly whenFull: WhenFull
   readonly whenStoreDown: WhenStoreDown

@@ -1,4 +1,4 @@
-import type { CallReader, GivenFunctions } from '../dimensions/reading/given-functions.ts'
+import type { CallReader, GivenFunctions, LimitReader } from '../dimensions/reading/given-functions.ts'
 import { isMap } from './is-map.ts'
 import type { DocumentOptions, RuleOptions } from './schema/options.ts'
 
@@ -20,10 +20,14 @@ export function documentToInput(options: DocumentOptions, given: GivenFunctions)
 /** A rule with a name in place of each function, which is kept in `given`. */
 export function ruleToInput(options: RuleOptions, given: GivenFunctions): unknown {
   if (!isMap(options)) return options
-  const { id, by, cost } = options as RuleOptions
+  const { id, by, cost, limit } = options as RuleOptions
+  const from = isMap(limit) ? limit.from : undefined
   return {
     ...options,
     ...(by !== undefined && { by: toInput(by, `${id}.by`, given) }),
+    ...(typeof from === 'function' && {
+      limit: { ...(limit as object), from: given.nameForLimit(`${id}.limit.from`, from as LimitReader) },
+    }),
     // a cost from the application's own function is trusted up to the largest count
     ...(typeof cost === 'function' && {
       cost: { from: given.nameFor(`${id}.cost`, cost), least: 0, most: MAX_COST },

@@ -13,6 +13,8 @@ export interface FleetRule {
   readonly enforced: boolean
   /** Whether processes may hold permits in advance; default: auto, if it pays. */
   readonly lease?: 'auto' | 'off' | undefined
+  /** For a rule whose limit depends on the caller, the meters of all limits that it states; `meters` is one of them, or of another limit. */
+  readonly limitMeters?: readonly Meter[] | undefined
   /** What the meters were made of, for a store that makes its own of them. */
   readonly terms?: readonly unknown[] | undefined
 }

@@ -22,6 +22,7 @@ export function createTestDecider(
       table,
       counter: undefined,
       isQuick: countsQuickly({ rule: compiled }),
+      plans: undefined,
       waiting: 0,
       tally,
     }

@@ -32,6 +32,10 @@ const explanation = z.looseObject({
   algorithm: z.string(),
   key: z.record(z.string(), z.object({ countedBy: z.string(), value: z.string() })),
   limits: z.array(z.object({ count: z.number(), periodMs: z.number(), unit })),
+  limitFrom: z
+    .string()
+    .optional()
+    .describe('Where a limit that depends on the caller comes from: plan pro, override until …, default.'),
   burst: z.number().optional(),
   decisions: z.array(decision),
   estimate: estimate.optional().describe('What an adaptive rule has found for this key, in the process that answers.'),

@@ -4,6 +4,7 @@ import { documentOperations } from './documents.ts'
 import { explainOperations } from './explain.ts'
 import { figureOperations } from './figures.ts'
 import type { Operation } from './operation.ts'
+import { overrideOperations } from './overrides.ts'
 import { replayOperations } from './replay.ts'
 import { ruleOperations } from './rules.ts'
 import { trialOperations } from './trials.ts'
@@ -15,6 +16,7 @@ export const operations: readonly Operation[] = [
   ...ruleOperations,
   ...callerOperations,
   ...blockOperations,
+  ...overrideOperations,
   ...explainOperations,
   ...documentOperations,
   ...replayOperations,

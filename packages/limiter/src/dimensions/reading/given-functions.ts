@@ -7,6 +7,9 @@ import type { Dimension } from '../dimension.ts'
 /** What a program makes of a call, such as the account of a session. */
 export type CallReader = (call: Call) => string | number | undefined
 
+/** The limit of a caller, by the values of the dimensions that they are counted by. */
+export type LimitReader = (caller: Readonly<Record<string, string>>) => unknown
+
 const NAME = 'function'
 
 /** Whether a dimension of a rule is a function of the program's own. */
@@ -17,6 +20,7 @@ export function isFunctionName(word: string): boolean {
 /** Functions of the application: rules name each as the dimension `function:<name>`. */
 export class GivenFunctions {
   readonly #functions = new Map<string, CallReader>()
+  readonly #limits = new Map<string, LimitReader>()
 
   readonly dimension: Dimension = {
     name: NAME,
@@ -29,6 +33,16 @@ export class GivenFunctions {
         return undefined
       }
     },
+  }
+
+  /** The name of a function that gives the limit of a caller; it may be async. */
+  nameForLimit(name: string, read: LimitReader): string {
+    this.#limits.set(`${NAME}:${name}`, read)
+    return `${NAME}:${name}`
+  }
+
+  limitFunction(name: string): LimitReader | undefined {
+    return this.#limits.get(name)
   }
 
   get isEmpty(): boolean {

@@ -96,7 +96,9 @@ export class CostSettling implements AnswerObserver {
       tally.countSettled(cost.by, reported[index]?.isBounded ?? false)
       return { rule: rule.id, reserved: this.#reserved[index]!, ...cost }
     })
-    verdict.settle(Object.fromEntries(costs.map(({ rule, settled }) => [rule, settled])))
+    // a rule whose cost is not said keeps what it has reserved
+    const known = costs.filter(({ by }) => by !== 'estimate')
+    verdict.settle(Object.fromEntries(known.map(({ rule, settled }) => [rule, settled])))
     onSettled?.(costs)
   }
 

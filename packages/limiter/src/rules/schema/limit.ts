@@ -41,9 +41,19 @@ function fixedRateOf(name: string): z.ZodType<Limit, string> {
   })
 }
 
-/** Whether a limit as a rule has it, or one of its levels, is per calendar period. */
+/** Whether a limit as a rule has it, one of its levels, or one that depends on the caller, is per calendar period. */
 export function namesCalendar(limit: unknown): boolean {
+  if (typeof limit === 'object' && limit !== null && !Array.isArray(limit)) {
+    const { values, default: standard } = limit as { readonly values?: unknown; readonly default?: unknown }
+    const stated = typeof values === 'object' && values !== null ? Object.values(values) : []
+    return [standard, ...stated].some(one => namesCalendar(limitIn(one)))
+  }
   return [limit].flat().some(one => typeof one === 'string' && CALENDAR_UNITS.some(unit => one.endsWith(`/${unit}`)))
+}
+
+/** A limit that depends on the caller may have options of its own beside it. */
+function limitIn(stated: unknown): unknown {
+  return typeof stated === 'object' && stated !== null ? (stated as { readonly limit?: unknown }).limit : stated
 }
 
 /** A limit as rules write it: 100/s, 1000/month, 50. */

@@ -77,6 +77,28 @@ export interface PriorityOptions {
   readonly header?: string | undefined
 }
 
+/** Limits that depend on the caller. */
+export interface PlanOptions {
+  /** The dimension whose value names a limit, such as `jwt:plan`. */
+  readonly by?: string | undefined
+  readonly values?:
+    | Readonly<
+        Record<string, string | number | ({ readonly limit: string | number } & Readonly<Record<string, unknown>>)>
+      >
+    | undefined
+  /** Where limits of single callers are: `redis:limits:{account}`, a URL, or a function that gets the caller's values. */
+  readonly from?: string | LimitFunction | undefined
+  readonly refresh?: string | undefined
+  /** Whether operators set limits of single callers. */
+  readonly overrides?: boolean | undefined
+  readonly default: string | number
+}
+
+/** The limit of a caller, such as `5000/h`; undefined if they have none of their own. */
+export type LimitFunction = (
+  caller: Readonly<Record<string, string>>,
+) => string | number | undefined | Promise<string | number | undefined>
+
 /** Networks, or values by dimension. */
 export type CallerOptions = OneOrList<string> | Readonly<Record<string, OneOrList<string | number>>>
 
@@ -97,7 +119,7 @@ export interface CommonRuleOptions {
       }
   readonly by?: OneOrList<string | CallReader> | undefined
   /** Must be given unless the rule is off. */
-  readonly limit?: OneOrList<string | number> | undefined
+  readonly limit?: OneOrList<string | number> | PlanOptions | undefined
   readonly count?: Rule['count'] | undefined
   readonly whenFull?: WhenFull | undefined
   readonly queue?: { readonly size?: number | undefined; readonly timeout?: string | undefined } | undefined

@@ -26,6 +26,7 @@ import type { CostInput } from './cost.ts'
 import { limitOf } from './limit.ts'
 import { matchSchema } from './match.ts'
 import { shapeOf } from './option-shape.ts'
+import { type PlansInput, plansSchema } from './plans.ts'
 import { overloadSchema, prioritySchema } from './priority.ts'
 import { foreignSections } from './section.ts'
 import { listOf, redisAddress, textOf, withoutDoubles } from './shape.ts'
@@ -55,7 +56,7 @@ export interface RuleInput {
   readonly enabled: boolean
   readonly match: Match
   readonly by: readonly string[]
-  readonly limit: readonly Limit[]
+  readonly limit: readonly Limit[] | PlansInput
   readonly count?: Rule['count'] | undefined
   readonly whenFull: WhenFull
   readonly queue: { readonly size: number; readonly timeout?: number | undefined }
@@ -178,7 +179,15 @@ export function ruleSchema(
   const name = z.literal(algorithm.name).describe('How calls are counted.')
   const shape = {
     ...firstOptions(vocabulary, identified),
-    limit: listOf(limitOf(algorithm), { min: 1, max: 8 }).describe('How many; of several levels all must hold.'),
+    limit: z
+      .union([
+        limitOf(algorithm).transform(one => [one]),
+        z.array(limitOf(algorithm)).min(1).max(8),
+        plansSchema(algorithm, vocabulary, identified),
+      ])
+      .describe(
+        'How many; of several levels all must hold. Or limits that depend on the caller: { by, values, default }.',
+      ),
     algorithm: algorithm === vocabulary.algorithms[0] || algorithm.hasCalendar ? name.default(algorithm.name) : name,
     ...lastOptions,
     ...callerOptions(vocabulary, identified),

@@ -86,16 +86,17 @@ export class CountingStore implements SharedStore, MembershipRegistry {
     for (const until = performance.now() + timeoutMs; performance.now() < until && !this.#socket; ) await pause(10)
   }
 
-  createCounter({ id, meters, algorithm, by = [], terms = [] }: FleetRule): FleetCounter {
-    // a rule that blocks has two counts of one id
-    const name = `${id} ${algorithm}`
+  createCounter({ id, meters, algorithm, by = [], terms = [], limitMeters }: FleetRule): FleetCounter {
+    const limit = limitMeters && (limitMeters.includes(meters[0]!) ? 'stated' : 'other')
+    // a rule that blocks has two counts of one id, and one whose limit depends on the caller has one for each limit
+    const name = limit === undefined ? `${id} ${algorithm}` : `${id} ${algorithm} ${JSON.stringify(terms)}`
     const number = this.#numbers.get(name) ?? this.#numbers.size
     this.#numbers.set(name, number)
     const counter: Counter = {
       meters,
       needsRelease: meters.some(meter => meter.needsRelease),
       number,
-      rule: { id, algorithm, by, terms },
+      rule: { id, algorithm, by, terms, limit },
       definedOn: undefined,
     }
     return counter

@@ -10,6 +10,8 @@ export interface CountingRule {
   readonly algorithm: string
   readonly by: readonly string[]
   readonly terms: readonly unknown[]
+  /** For one limit of a rule whose limit depends on the caller: whether the rule states it, or another source. */
+  readonly limit?: 'stated' | 'other' | undefined
 }
 
 /** A charge: the number of its counter, key, cost, whether it is enforced and may wait; and its reservation, if it has one. */

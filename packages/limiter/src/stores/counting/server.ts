@@ -7,6 +7,7 @@ import type { Algorithm, Limit, Meter, WaitOptions } from '../../algorithms/algo
 import { catchUpTable, type LevelCatchUp } from '../failover/catch-up.ts'
 import type { Membership } from '../membership/registry.ts'
 import { ShareBook } from '../membership/shares.ts'
+import { LimitFamily } from '../memory/limit-family.ts'
 import { type LocalCharge, localCharge, MemoryStore } from '../memory/memory-store.ts'
 import { OVERFLOW_SLOT, type Table } from '../memory/table.ts'
 import { Holdings } from './holdings.ts'
@@ -58,6 +59,7 @@ export class CountingServer {
   readonly #options: CountingServerOptions
   readonly #store: MemoryStore
   readonly #counted = new Map<string, Counted>()
+  readonly #families = new Map<string, LimitFamily>()
   readonly #server: Server
   /** In the order in which they came, which is their rank. */
   readonly #clients = new Map<Socket, CountingClient>()
@@ -266,7 +268,16 @@ export class CountingServer {
     }
     const counted = { name, terms: rule.terms, table: this.#store.createTable(name, meters) }
     this.#counted.set(name, counted)
+    if (rule.limit !== undefined) this.#familyOf(rule).add(counted.table, rule.limit === 'stated')
     return counted
+  }
+
+  /** The tables of all limits of a rule. */
+  #familyOf({ id, algorithm, by }: CountingRule): LimitFamily {
+    const name = JSON.stringify([id, algorithm, by])
+    const family = this.#families.get(name) ?? new LimitFamily()
+    this.#families.set(name, family)
+    return family
   }
 
   #metersOf({ algorithm: name, terms }: CountingRule): Meter[] {
@@ -282,6 +293,7 @@ export class CountingServer {
     for (const [name, { table }] of this.#counted) {
       // a rule that is gone leaves nothing behind once its counts mean nothing
       if (table.keys > 0 || !isIdle(table, now)) continue
+      table.family?.removeEmpty(other => other !== table)
       this.#counted.delete(name)
       this.#store.dropTable(name)
     }
@@ -289,8 +301,8 @@ export class CountingServer {
 }
 
 /** A rule with another algorithm or other dimensions starts from zero. */
-function nameOf({ id, algorithm, by }: CountingRule): string {
-  return JSON.stringify([id, algorithm, by])
+function nameOf({ id, algorithm, by, limit, terms }: CountingRule): string {
+  return JSON.stringify(limit === undefined ? [id, algorithm, by] : [id, algorithm, by, terms])
 }
 
 function isIdle(table: Table, now: number): boolean {
@@ -305,8 +317,13 @@ function giveBack(
   moment: number,
   which: 'held' | 'all' = 'all',
 ): void {
+  const applies = (meter: Meter): boolean => which === 'all' || meter.needsRelease
+  if (table.family !== undefined) {
+    table.family.giveBack(key, now, cost, moment, applies)
+    return
+  }
   const slot = table.find(key)
   // the key was forgotten, and what is not counted cannot be taken back
   if (slot === OVERFLOW_SLOT && key !== '' && !table.isOverflowing(now)) return
-  table.giveBack(slot, now, cost, moment, meter => which === 'all' || meter.needsRelease)
+  table.giveBack(slot, now, cost, moment, applies)
 }

@@ -80,8 +80,13 @@ export class MemoryStore {
   /** Judges the first `size` charges without counting any. */
   look(charges: readonly LocalCharge[], size: number, now: number): boolean {
     locateAll(charges, size)
+    const joined = tryLimits(charges, size, now)
     const allowed = measureAll(charges, size, now)
     for (let i = 0; i < size; i++) report(charges[i]!, now)
+    for (const charge of joined) {
+      charge.table.forget(charge.key)
+      charge.slot = OVERFLOW_SLOT
+    }
     return allowed
   }
 
@@ -96,7 +101,8 @@ export class MemoryStore {
   overdraw(table: Table, key: string, now: number, cost: number, overrun: Overrun): void {
     const known = table.find(key)
     const slot = known === OVERFLOW_SLOT && key !== '' ? this.#place(table, key, now) : known
-    table.overdraw(slot, now, cost, overrun)
+    const counted = table.overdraw(slot, now, cost, overrun)
+    if (counted > 0) table.family?.overdraw(key, table, now, counted, overrun)
   }
 
   /** The slot of a key that is counted elsewhere and followed here; none if that would evict keys that are counted here. */
@@ -117,13 +123,17 @@ export class MemoryStore {
   /** Gives a new key a slot if its call passes, and none if it is refused; undefined if the fast path cannot decide. */
   #receive(charge: LocalCharge, now: number): boolean {
     const { table, key, slot, cost } = charge
-    if (!table.passes || cost === 0) return false
+    if (!table.passes || cost === 0 || table.family?.isMoved(key)) return false
+    if (table.family?.isElsewhere(key, table, now)) return false
     const delay = table.meters[0]!.delay(table.state(slot), table.base(slot), now, cost)
-    if (delay === 0) charge.slot = this.#place(table, key, now)
+    if (delay > 0) return true
+    if (table.family !== undefined) this.#keys -= table.family.leaveIdle(key, table, now)
+    charge.slot = this.#place(table, key, now)
     return true
   }
 
   #takeStepwise(charges: readonly LocalCharge[], size: number, now: number): boolean {
+    for (let i = 0; i < size; i++) if (charges[i]!.table.family !== undefined) this.#join(charges[i]!, now)
     const allowed = measureAll(charges, size, now)
     for (let i = 0; i < size; i++) {
       const charge = charges[i]!
@@ -132,7 +142,8 @@ export class MemoryStore {
       if ((counts || begins) && charge.slot === OVERFLOW_SLOT && charge.key !== '') {
         charge.slot = this.#place(charge.table, charge.key, now)
       }
-      if (counts) count(charge, now)
+      if (counts && charge.table.family?.isEager) this.#joinAll(charge, now)
+      if (counts) this.#keys -= count(charge, now)
       else if (begins) begin(charge, now)
       report(charge, now)
     }
@@ -161,6 +172,30 @@ export class MemoryStore {
     }
   }
 
+  /** Gives a key that was counted by another limit of its rule a slot with what it has used. */
+  #join(charge: LocalCharge, now: number): void {
+    const { table, key, cost } = charge
+    const family = table.family!
+    if (key === '' || cost === 0) return
+    if (charge.slot === OVERFLOW_SLOT ? !family.isElsewhere(key, table, now) : family.isMoved(key)) {
+      this.#keys -= family.leaveIdle(key, table, now)
+    }
+    if (charge.slot !== OVERFLOW_SLOT || !family.isElsewhere(key, table, now)) return
+    charge.slot = this.#place(table, key, now)
+    if (charge.slot === OVERFLOW_SLOT) return
+    family.inherit(key, table, charge.slot, now)
+    this.#keys -= family.join(key, table, now)
+  }
+
+  /** Gives a key slots in the tables of all limits that count it from its first call on. */
+  #joinAll({ table, key, slot }: LocalCharge, now: number): void {
+    if (slot === OVERFLOW_SLOT) return
+    const others = table.family!.othersFor(key, table)
+    for (const other of others) if (other.find(key) === OVERFLOW_SLOT) this.#place(other, key, now)
+    const placed = others.filter(other => other.find(key) !== OVERFLOW_SLOT)
+    if (placed.length > 0) table.family!.joinAll(key, table, placed, now)
+  }
+
   #place(table: Table, key: string, now: number): number {
     this.#keys -= table.sweep(SWEEP_PER_NEW_KEY, now - LINGER_US)
     if (this.#keys >= this.#maxKeys) this.#keys -= table.sweep(SWEEP_WHEN_FULL, now)
@@ -176,7 +211,8 @@ function locate(charge: LocalCharge): boolean {
   const { table, key } = charge
   const slot = table.find(key)
   charge.slot = slot
-  // a new key needs a slot first
+  // a new key needs a slot first, and one with several limits is counted by all of them
+  if (table.family?.isMoved(key)) return false
   return table.passes && charge.cost > 0 && (slot !== OVERFLOW_SLOT || key === '')
 }
 
@@ -216,14 +252,31 @@ function passAt(charge: LocalCharge, now: number): boolean {
   return passes
 }
 
-/** Takes a charge from every level. */
-function count({ table, slot, cost, wait, priority }: LocalCharge, now: number): void {
+/** Gives keys that have another limit now slots with what they have used; returns the charges whose slots are to be freed again. */
+function tryLimits(charges: readonly LocalCharge[], size: number, now: number): LocalCharge[] {
+  const joined: LocalCharge[] = []
+  for (let i = 0; i < size; i++) {
+    const charge = charges[i]!
+    const { table, key, slot } = charge
+    if (table.family === undefined || slot !== OVERFLOW_SLOT || key === '') continue
+    if (!table.family.isElsewhere(key, table, now)) continue
+    charge.slot = table.add(key, now)
+    if (charge.slot === OVERFLOW_SLOT) continue
+    table.family.inherit(key, table, charge.slot, now)
+    joined.push(charge)
+  }
+  return joined
+}
+
+/** Takes a charge from every level; returns how many slots the key has left. */
+function count({ table, key, slot, cost, wait, priority }: LocalCharge, now: number): number {
   if (table.past.length > 0) table.record(slot, now, cost, wait)
   const state = table.state(slot)
   const base = table.base(slot)
   for (let level = 0; level < table.meters.length; level++) {
     table.meters[level]!.take(state, base + table.offsets[level]!, now, cost, wait, priority)
   }
+  return table.family === undefined ? 0 : table.family.record(key, table, now, cost, wait)
 }
 
 /** Stores that a key was first seen at `now`, in every level that gains from it. */

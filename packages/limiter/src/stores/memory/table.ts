@@ -25,6 +25,33 @@ export function resetsSoFar(): number {
   return resets
 }
 
+/** The tables of all limits of a rule whose limit depends on the caller (limit-family.ts). */
+export interface TableFamily {
+  readonly tables: Iterable<Table>
+  readonly isEager: boolean
+  isMoved(key: string): boolean
+  isKept(key: string, now: number): boolean
+  isElsewhere(key: string, table: Table, now: number): boolean
+  inherit(key: string, table: Table, slot: number, now: number): void
+  join(key: string, table: Table, now: number): number
+  othersFor(key: string, table: Table): Table[]
+  joinAll(key: string, table: Table, others: readonly Table[], now: number): void
+  leaveIdle(key: string, table: Table, now: number): number
+  record(key: string, table: Table, now: number, cost: number, delay: number): number
+  /** Counts in the other tables of a key what was used beyond its limit, or what of it fits. */
+  overdraw(key: string, table: Table, now: number, cost: number, overrun: Overrun): void
+  giveBack(
+    key: string,
+    now: number,
+    cost: number,
+    moment: number,
+    applies: (meter: Meter) => boolean,
+    ending?: Ending,
+  ): void
+  removeEmpty(isUsed: (table: Table) => boolean): Table[]
+  forgot(key: string, table: Table): void
+}
+
 /**
  * The counts of one rule: a slot of numbers per key (states.ts).
  *
@@ -48,6 +75,8 @@ export class Table {
   countsAll = false
   /** Versions of the rule that are not used any more, and still record all calls; most tables have none. */
   past: readonly RuleVersion[] = []
+  /** The tables of the other limits of the rule, if its limit depends on the caller. */
+  family: TableFamily | undefined = undefined
   #versions: RuleVersions
   #held = false
   readonly #index = new KeyIndex()
@@ -126,11 +155,11 @@ export class Table {
   }
 
   /** Counts at `now` what was used beyond a reservation: beyond the limit, or up to it. */
-  overdraw(slot: number, now: number, cost: number, overrun: Overrun): void {
+  overdraw(slot: number, now: number, cost: number, overrun: Overrun): number {
     const [state, base] = [this.state(slot), this.base(slot)]
     const roomIn = (meter: Meter, level: number) => meter.remaining(state, base + this.offsets[level]!, now)
     const amount = overrun === 'debt' ? cost : Math.min(cost, ...this.meters.map(roomIn))
-    if (amount <= 0) return
+    if (amount <= 0) return 0
     for (const { meters, offsets } of this.past) {
       meters.forEach((meter, level) => {
         const at = base + offsets[level]!
@@ -147,6 +176,7 @@ export class Table {
       const room = Math.min(amount, roomIn(meter, level))
       if (room > 0) meter.take(state, at, now, room, 0)
     })
+    return amount
   }
 
   #move({ versions, moves }: { versions: RuleVersions; moves: readonly LevelMove[] }, now: number): void {
@@ -226,6 +256,11 @@ export class Table {
    * charge so far.
    */
   reset(key: string, stamp: number = ++resets): void {
+    if (this.family === undefined) this.#reset(key, stamp)
+    else for (const table of this.family.tables) table.#reset(key, stamp)
+  }
+
+  #reset(key: string, stamp: number): void {
     const slot = this.find(key)
     if (slot === OVERFLOW_SLOT && key !== '') return
     this.#states.clear(slot)
@@ -244,14 +279,28 @@ export class Table {
     let freed = 0
     for (let looked = 0; looked < count; looked++) {
       const entry = this.#index.next()
-      if (entry === undefined || this.#isLive(entry[1], now)) continue
-      const [key, slot] = entry
-      this.#index.delete(key)
-      this.#states.clear(slot)
-      this.#free.push(slot)
+      if (entry === undefined || this.#isLive(entry[1], now) || this.family?.isKept(entry[0], now)) continue
+      this.forget(entry[0])
       freed++
     }
     return freed
+  }
+
+  /** Frees the slot of a key; true if it had one. */
+  forget(key: string): boolean {
+    const slot = this.find(key)
+    if (slot === OVERFLOW_SLOT) return false
+    this.#index.delete(key)
+    this.#states.clear(slot)
+    this.#free.push(slot)
+    this.family?.forgot(key, this)
+    return true
+  }
+
+  /** Whether a key has a slot whose numbers matter. */
+  isKeyLive(key: string, now: number): boolean {
+    const slot = this.find(key)
+    return slot !== OVERFLOW_SLOT && this.#isLive(slot, now)
   }
 
   #grow(): number {

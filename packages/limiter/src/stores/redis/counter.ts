@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Meter } from '../../algorithms/algorithm.ts'
 import { DianaError } from '../../errors.ts'
 import { leaseTermsOf } from '../leases/lease-terms.ts'
+import { canContinue } from '../memory/limit-family.ts'
 import { type FleetCharge, type FleetCounter, type FleetRule, fleetCharge } from '../store.ts'
 import { numberInSlots, SLOTS, slotOf } from './slot.ts'
 
@@ -82,31 +83,42 @@ export interface RedisCounterOptions {
  * a segment too early is escaped: no two rules share a key, and a caller cannot choose the slot by their name.
  */
 export function redisCounter(rule: RedisCounterRule, options: RedisCounterOptions): RedisCounter {
-  const { id, meters, algorithm, by = [], enforced } = rule
-  const levels = meters.map(
-    ({ lua, numbers, slots: usual, coreSlots, scale = [], maxWaitUs, needsRelease, reportUs }) => {
-      if (!lua)
-        throw new DianaError('BAD_RULES', `rule "${id}": its algorithm cannot count in Redis; write count: local`)
-      // concurrency slots in Redis are a list of leases, empty at first
-      const slots = needsRelease ? 0 : usual
-      const lease = needsRelease ? { needsRelease, holder: options.holder, leaseUs: LEASE_MS * 1000 } : {}
-      const waitOptions = maxWaitUs > 0 ? { maxWaitUs } : { reportUs }
-      const stored = { slots, coreSlots: coreSlots === slots ? undefined : coreSlots }
-      const shape = [slots, ...scale, `=${algorithm}`].join(' ')
-      return { ...numbers, ...lease, ...waitOptions, name: lua.name, ...stored, shape }
-    },
-  )
+  const { id, meters, algorithm, by = [], enforced, limitMeters } = rule
+  const levelOf = ({ lua, numbers, slots: usual, coreSlots, scale = [], maxWaitUs, needsRelease, reportUs }: Meter) => {
+    if (!lua) throw new DianaError('BAD_RULES', `rule "${id}": its algorithm cannot count in Redis; write count: local`)
+    // concurrency slots in Redis are a list of leases, empty at first
+    const slots = needsRelease ? 0 : usual
+    const lease = needsRelease ? { needsRelease, holder: options.holder, leaseUs: LEASE_MS * 1000 } : {}
+    const waitOptions = maxWaitUs > 0 ? { maxWaitUs } : { reportUs }
+    const stored = { slots, coreSlots: coreSlots === slots ? undefined : coreSlots }
+    const shape = [slots, ...scale, `=${algorithm}`].join(' ')
+    return { ...numbers, ...lease, ...waitOptions, name: lua.name, ...stored, shape }
+  }
+  // calls under way are counted alike by all limits
+  const varies = limitMeters !== undefined && !meters.some(({ needsRelease }) => needsRelease)
+  const marked = (meter: Meter, now: number | undefined) => {
+    const { most } = meter
+    const level = { ...levelOf(meter), ...(most === undefined ? {} : { most }) }
+    return { ...level, ...numbersOf(meter, now), mark: markOf(JSON.stringify(level)) }
+  }
+  /** The levels, with numbers that change with time as they are at `now`. */
+  const levelsAt = (now?: number) => {
+    if (!varies) return meters.map(meter => ({ ...levelOf(meter), ...numbersOf(meter, now) }))
+    const limits = limitMeters.map(meter => marked(meter, now))
+    return meters.map(meter => varyingLevel(marked(meter, now), limits, algorithm, !canContinue(limitMeters)))
+  }
+  const levels = levelsAt()
   const mark = markOf(levels.map(({ shape }) => shape).join(';'))
-  const tag = `${escapePart(id)}:${kindOf(meters)}:${by.map(escapePart).join()}`
+  const tag = `${escapePart(id)}:${varies ? 'limits' : kindOf(meters)}:${by.map(escapePart).join()}`
   const since = options.sinceOf?.(tag, mark)
-  const encode = (timed: readonly unknown[]): string => {
-    return JSON.stringify({ mark, since, levels: timed, shadow: enforced ? undefined : true })
+  const encode = (now: number): string => {
+    return JSON.stringify({ mark, since, levels: levelsAt(now), shadow: enforced ? undefined : true })
   }
   return {
     meters,
     tag,
     mark,
-    json: meters.some(({ numbersAt }) => numbersAt) ? timedJson(meters, levels, encode) : always(encode(levels)),
+    json: timedJson([...meters, ...(limitMeters ?? [])], encode),
     enforced,
     needsRelease: meters.some(meter => meter.needsRelease),
     lease: leaseTermsOf(rule),
@@ -115,26 +127,43 @@ export function redisCounter(rule: RedisCounterRule, options: RedisCounterOption
   }
 }
 
-function always(json: string): () => string {
-  return () => json
+function numbersOf(meter: Meter, now: number | undefined): Readonly<Record<string, number>> | undefined {
+  return now === undefined ? undefined : meter.numbersAt?.(now).numbers
 }
 
-/** The text of a rule with numbers that change with time, made again when they do. */
-function timedJson(
-  meters: readonly Meter[],
-  levels: readonly object[],
-  encode: (levels: readonly unknown[]) => string,
-): (clock: () => number) => string {
+/** The text of a rule; with numbers that change with time, it is made again when they do. */
+function timedJson(meters: readonly Meter[], encode: (now: number) => string): (clock: () => number) => string {
+  const timed = meters.filter(({ numbersAt }) => numbersAt !== undefined)
+  if (timed.length === 0) {
+    const json = encode(0)
+    return () => json
+  }
   let [json, from, until] = ['', 0, 0]
   return clock => {
     const now = clock()
     if (now >= from && now < until) return json
-    const timed = meters.map(meter => meter.numbersAt?.(now))
-    from = Math.max(...timed.map(one => one?.from ?? Number.NEGATIVE_INFINITY))
-    until = Math.min(...timed.map(one => one?.until ?? Number.POSITIVE_INFINITY))
-    json = encode(levels.map((level, i) => ({ ...level, ...timed[i]?.numbers })))
+    const numbers = timed.map(meter => meter.numbersAt!(now))
+    from = Math.max(...numbers.map(one => one.from))
+    until = Math.min(...numbers.map(one => one.until))
+    json = encode(now)
     return json
   }
+}
+
+/** The level of a rule whose limit depends on the caller, as varying.lua reads it: all limits have one shape. */
+function varyingLevel(
+  inner: { readonly maxWaitUs?: number },
+  limits: readonly object[],
+  algorithm: string,
+  isEager: boolean,
+) {
+  const { maxWaitUs } = inner
+  const name = '*varying'
+  return { name, slots: 0, shape: `0 =${algorithm}*`, maxWaitUs, inner, limits: distinct(limits), isEager }
+}
+
+function distinct(limits: readonly object[]): object[] {
+  return [...new Map(limits.map(limit => [JSON.stringify(limit), limit])).values()]
 }
 
 /** What is counted: calls over time, calls under way, or nothing but until when a caller is refused. */

@@ -24,6 +24,7 @@ import {
   settlements,
   shards,
   states,
+  varying,
   versions,
 } from './generated.ts'
 
@@ -58,20 +59,8 @@ export function engineWith(own: readonly LuaAlgorithm[]): Engine {
 function sourceOf(own: readonly LuaAlgorithm[]): string {
   const all = new Map([...luaAlgorithms, ...own].map(algorithm => [algorithm.name, algorithm]))
   const makers = [...all.values()].sort((a, b) => (a.name < b.name ? -1 : 1)).map(makerOf)
-  return [
-    HEAD,
-    ...makers,
-    runState,
-    moves,
-    states,
-    shards,
-    versions,
-    reservations,
-    settlements,
-    partitions,
-    decide,
-    run,
-  ].join('\n')
+  const caller = [shards, versions, varying, reservations, settlements, partitions]
+  return [HEAD, ...makers, runState, moves, states, ...caller, decide, run].join('\n')
 }
 
 const HEAD = `

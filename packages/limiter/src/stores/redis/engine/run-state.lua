@@ -23,7 +23,7 @@ local function bindNames()
 end
 
 -- A library keeps its locals between runs, so what is decoded once need not be decoded again.
-local MAX_DECODED, MAX_DECODED_BYTES = 500, 2000
+local MAX_DECODED, MAX_DECODED_BYTES = 500, 8000
 local decoded, decodedCount = {}, 0
 
 local function decode(text)

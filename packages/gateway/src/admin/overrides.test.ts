@@ -1,0 +1,72 @@
+import { createLimiter, type Limiter } from 'diana-limiter'
+import type { FastifyInstance } from 'fastify'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createAdmin } from './server/create-admin.ts'
+
+let limiter: Limiter
+let app: FastifyInstance
+beforeEach(async () => {
+  limiter = await createLimiter({
+    identify: { account: ['header:x-account-id'] },
+    rules: [
+      { id: 'each', by: 'account', limit: { overrides: true, default: '2/h' } },
+      { id: 'plain', by: 'account', limit: '9/h' },
+    ],
+  })
+  app = await createAdmin({ limiter, host: '127.0.0.1', page: '/nowhere' })
+})
+afterEach(async () => {
+  await app.close()
+  await limiter.close()
+})
+
+const ann = { method: 'GET', path: '/', headers: { 'x-account-id': 'ann' } }
+const ask = async (method: 'GET' | 'POST' | 'DELETE', path: string, payload?: object) => {
+  const headers = { host: '127.0.0.1:8081' }
+  const reply = await app.inject({ method, url: `/api/v1${path}`, headers, ...(payload ? { payload } : {}) })
+  return { status: reply.statusCode, body: reply.json() }
+}
+const limitOfAnn = async () => {
+  await limiter.peek(ann)
+  await new Promise(resolve => setImmediate(resolve))
+  const { body } = await ask('POST', '/explain', ann)
+  return body.rules[0]
+}
+
+describe('an override set by the admin API', () => {
+  it('is listed with who has set it and why, explained, and in force until it is removed', async () => {
+    expect(await limitOfAnn()).toMatchObject({ limits: [{ count: 2 }], limitFrom: 'default' })
+    const until = Date.now() + 3_600_000
+    const words = { limit: '5000/h', until, setBy: 'eve', reason: 'launch week' }
+    const set = await ask('POST', '/overrides', { rule: 'each', key: 'ann', ...words })
+    expect(set).toMatchObject({ status: 200, body: { rule: 'each', key: 'account=ann', ...words } })
+    expect((await ask('GET', '/overrides')).body.overrides).toEqual([set.body])
+    expect(await limitOfAnn()).toMatchObject({
+      limits: [{ count: 5000 }],
+      limitFrom: `override until ${new Date(until).toISOString()}`,
+    })
+    expect(await ask('DELETE', `/overrides/${set.body.id}`)).toMatchObject({ status: 200, body: { ended: true } })
+    expect((await ask('GET', '/overrides')).body.overrides).toEqual([])
+    expect(await limitOfAnn()).toMatchObject({ limits: [{ count: 2 }], limitFrom: 'default' })
+  })
+
+  it.each([
+    [{ rule: 'each', key: 'ann', limit: 'lots' }, 400, 'is no limit: write 5000/h'],
+    [{ rule: 'each', key: 'ann', limit: '5/h', until: 1 }, 400, 'until is past'],
+    [
+      { rule: 'plain', key: 'ann', limit: '5/h' },
+      400,
+      'has no overrides: write limit: { default: 100/h, overrides: true }',
+    ],
+    [{ rule: 'none', key: 'ann', limit: '5/h' }, 404, 'There is no such rule'],
+    [{ rule: 'each', limit: '5/h' }, 400, 'Say whom: by key or call'],
+    [{ rule: 'each', key: 'ann', limit: '50' }, 400, 'has no period'],
+  ])('is refused with the remedy: %j', async (question, status, detail) => {
+    const { status: got, body } = await ask('POST', '/overrides', question)
+    expect([got, JSON.stringify(body)]).toEqual([status, expect.stringContaining(detail)])
+  })
+
+  it('cannot be removed twice', async () => {
+    expect((await ask('DELETE', '/overrides/none')).status).toBe(404)
+  })
+})

@@ -1,0 +1,173 @@
+import type { Call } from '../call.ts'
+import { warnOnce } from '../common/warn-once.ts'
+import type { CallerLimits } from '../decision/plan-states.ts'
+import type { RuleState } from '../decision/rule-state.ts'
+import { describePart } from '../dimensions/key.ts'
+import type { PlanBinding } from '../engine/bind-plans.ts'
+import { fetchText } from '../sources/client/fetch-text.ts'
+import type { SendCommand } from '../stores/redis/send-command.ts'
+import { LimitCache, type LimitEntry } from './limit-cache.ts'
+import { MemoryOverrides, type OverrideStore, RedisOverrides } from './overrides.ts'
+
+/** How soon a change of an override is seen by other processes. */
+const FOLLOW_MS = 300
+/** An override is asked for again after this, in case a change was missed. */
+const OVERRIDE_REFRESH_MS = 60_000
+/** How often the moment is read by which limits end and are asked for again. */
+const TICK_MS = 100
+
+export interface OutsideLimitsOptions {
+  readonly send?: SendCommand | undefined
+  readonly prefix?: string | undefined
+  readonly nowMs: () => number
+  readonly functionOf?:
+    | ((name: string) => ((caller: Readonly<Record<string, string>>) => unknown) | undefined)
+    | undefined
+}
+
+interface Cached {
+  readonly cache: LimitCache
+  readonly label: string
+}
+
+/** The limits of single callers that do not come from the rules: overrides of operators, and sources that rules name. */
+export class OutsideLimits {
+  readonly overrides: OverrideStore
+  readonly #options: OutsideLimitsOptions
+  readonly #caches = new Map<string, Cached[]>()
+  readonly #abort = new AbortController()
+  #nowMs: number
+  #ticking: NodeJS.Timeout | undefined
+  #following: NodeJS.Timeout | undefined
+
+  constructor(options: OutsideLimitsOptions) {
+    this.#options = options
+    const { send, prefix = 'diana' } = options
+    this.overrides = send ? new RedisOverrides(send, prefix) : new MemoryOverrides()
+    this.#nowMs = options.nowMs()
+  }
+
+  close(): void {
+    clearInterval(this.#ticking)
+    clearInterval(this.#following)
+    this.#abort.abort()
+  }
+
+  /** The limits of the callers of a rule; undefined if the rule has none from outside. */
+  limitsOf(binding: PlanBinding): CallerLimits | undefined {
+    const { rule } = binding.standard
+    const { from, overrides } = rule.plans!
+    if (from === undefined && !overrides) return undefined
+    this.#start(overrides)
+    const caches = this.#cachesOf(binding)
+    const states = new WeakMap<LimitEntry, { readonly version: number; readonly state: RuleState | undefined }>()
+    return {
+      stateFor: (key, call) => {
+        for (const { cache, label } of caches) {
+          const entry = cache.get(key, () => callerOf(binding.standard, call, key), this.#nowMs)
+          const { known } = entry
+          if (known === undefined || known.untilMs <= this.#nowMs) continue
+          let made = states.get(entry)
+          if (made?.version !== entry.version) {
+            made = { version: entry.version, state: this.#stateOf(binding, entry, label) }
+            states.set(entry, made)
+          }
+          if (made.state !== undefined) return made.state
+        }
+        return undefined
+      },
+    }
+  }
+
+  /** Asks again for what has changed. */
+  async follow(): Promise<void> {
+    for (const [rule, key] of await this.overrides.changes())
+      this.#caches.get(`${rule} overrides`)?.[0]?.cache.refresh(key)
+  }
+
+  #stateOf(binding: PlanBinding, { known }: LimitEntry, label: string): RuleState | undefined {
+    const { rule } = binding.standard
+    const until = Number.isFinite(known!.untilMs) ? ` until ${new Date(known!.untilMs).toISOString()}` : ''
+    try {
+      const state = binding.dynamic(rule.plans!.withLimit(known!.limit, `${label}${until}`))
+      if (state === undefined) warnOnce('DIANA_LIMIT_UNUSABLE', `rule "${rule.id}": too many different limits`, rule.id)
+      return state
+    } catch (error) {
+      const trouble = error instanceof Error ? error.message : String(error)
+      warnOnce('DIANA_LIMIT_UNUSABLE', `rule "${rule.id}": a limit ${trouble}`, rule.id)
+      return undefined
+    }
+  }
+
+  /** Caches are kept when rules change, as long as they ask the same. */
+  #cachesOf({ standard: { rule } }: PlanBinding): readonly Cached[] {
+    const { from, overrides } = rule.plans!
+    const found: Cached[] = []
+    const add = (
+      name: string,
+      label: string,
+      ask: ConstructorParameters<typeof LimitCache>[0]['ask'],
+      refreshMs: number,
+    ) => {
+      const [known] = this.#caches.get(name) ?? []
+      const onTrouble = (trouble: string) =>
+        warnOnce('DIANA_LIMITS_AWAY', `rule "${rule.id}": ${label} ${trouble}`, name)
+      const cached = known ?? {
+        cache: new LimitCache({ ask, refreshMs, onTrouble }),
+        label,
+      }
+      this.#caches.set(name, [cached])
+      found.push(cached)
+    }
+    if (overrides)
+      add(`${rule.id} overrides`, 'override', caller => this.#override(rule.id, caller), OVERRIDE_REFRESH_MS)
+    if (from !== undefined) {
+      const name = `${rule.id} ${from.address} ${from.refreshMs}`
+      const label = from.address.startsWith('function:') ? 'function' : (from.address.split(':', 1)[0] ?? 'source')
+      add(name, label, caller => this.#source(from.address, caller), from.refreshMs)
+    }
+    return found
+  }
+
+  async #override(rule: string, caller: Readonly<Record<string, string>>): Promise<unknown> {
+    return await this.overrides.get(rule, caller[KEY]!)
+  }
+
+  async #source(address: string, caller: Readonly<Record<string, string>>): Promise<unknown> {
+    const { [KEY]: _, ...values } = caller
+    if (address.startsWith('function:')) return await this.#options.functionOf?.(address)?.(values)
+    const isRedis = address.startsWith('redis:')
+    const filled = address.replaceAll(/\{([^{}]+)\}/g, (_, name: string) => {
+      return isRedis ? values[name]! : encodeURIComponent(values[name]!)
+    })
+    if (isRedis) {
+      if (!this.#options.send) throw new Error('needs store: { redis: … }')
+      return await this.#options.send(['GET', filled.slice('redis:'.length)])
+    }
+    const { status, text } = await fetchText(new URL(filled), this.#abort.signal)
+    if (status === 404 || status === 204) return undefined
+    if (status !== 200) throw new Error(`answered HTTP ${status}`)
+    return text
+  }
+
+  #start(follows: boolean): void {
+    this.#ticking ??= setInterval(() => {
+      this.#nowMs = this.#options.nowMs()
+    }, TICK_MS).unref()
+    if (follows) this.#following ??= setInterval(() => void this.follow().catch(() => {}), FOLLOW_MS).unref()
+  }
+}
+
+/** Where the key of a caller is among their values; no dimension has an empty name. */
+const KEY = ''
+
+/** The values of a caller's dimensions; undefined if one of them is missing, or only known by a digest. */
+function callerOf({ rule }: RuleState, call: Call, key: string): Readonly<Record<string, string>> | undefined {
+  const caller: Record<string, string> = { [KEY]: key }
+  for (const [name, read] of rule.keyParts) {
+    const { countedBy, value } = describePart(read(call))
+    if (countedBy !== 'value') return undefined
+    caller[name] = value
+  }
+  return caller
+}
