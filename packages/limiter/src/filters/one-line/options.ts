@@ -1,5 +1,6 @@
 import type { AlgorithmChoice } from '../../algorithms/options.ts'
 import type { Call } from '../../call.ts'
+import { formatDuration } from '../../common/duration.ts'
 import type { LimiterOptions } from '../../create/limiter-options.ts'
 import { DianaError } from '../../errors.ts'
 import type { HeaderStyle } from '../../rules/rule.ts'
@@ -115,7 +116,7 @@ function assertNames(given: object, own: readonly string[]): void {
   const words = known.filter(word => word !== 'peer' || own.includes(word))
   for (const name of Object.keys(given)) {
     if (words.includes(name)) continue
-    const hint = Object.hasOwn(foreign, name) ? foreign[name] : hintForOption(name, words)
+    const hint = limitMeant(name, given) ?? (Object.hasOwn(foreign, name) ? foreign[name] : hintForOption(name, words))
     const meant = hint === undefined ? suggest(name, words) : undefined
     // a word that only the rules know is checked with them
     if (hint !== undefined) throw fault(`unknown option ${name}; write ${hint}`)
@@ -124,6 +125,20 @@ function assertNames(given: object, own: readonly string[]): void {
   if ((given as { readonly limit?: unknown }).limit === undefined) {
     throw fault("needs a limit, a count and its period: write rateLimit({ limit: '100/m' })")
   }
+}
+
+/** The limit that names and numbers of other limiters mean: `windowMs: 900_000, max: 100` is `100/15m`. */
+function limitMeant(name: string, given: object): string | undefined {
+  if (!['max', 'points', 'windowMs', 'timeWindow', 'ttl', 'duration'].includes(name)) return undefined
+  const { windowMs, timeWindow, ttl, duration, max, points, limit } = given as Readonly<Record<string, unknown>>
+  const ms = windowMs ?? timeWindow ?? ttl ?? (typeof duration === 'number' ? duration * 1000 : undefined)
+  const count = max ?? points ?? limit
+  if (!isWhole(ms) || !isWhole(count) || ms === 0) return undefined
+  return `limit: '${count}/${formatDuration(ms).replace(/^1(?=\D)/, '')}'`
+}
+
+function isWhole(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0
 }
 
 /** A function of the framework's request as one of the call, which has the request. */

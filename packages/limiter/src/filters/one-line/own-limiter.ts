@@ -110,7 +110,11 @@ function countAlike({ limit, by, id }: RateLimitOptions<never>): () => void {
 function explained(error: Error, { stack = '' }: Error): Error {
   if (!(error instanceof DianaError)) return error
   const message = error.message.replace(/^options:\d+:\d+(?: rule "[^"]*")?: (?:rules\[0\]\.?)?/gm, '')
-  const made = new DianaError(error.code, `rateLimit: ${message}`, { cause: error.cause })
+  const made = new DianaError(
+    error.code,
+    `rateLimit: ${message}`,
+    error.cause === undefined ? {} : { cause: error.cause },
+  )
   made.stack = `${made.name}: ${made.message}\n${stack.split('\n').slice(2).join('\n')}`
   return made
 }
