@@ -19,7 +19,7 @@ async function create(by: string | string[] = 'account'): Promise<Limiter> {
 
 const call = { method: 'GET', path: '/', attributes: { account: 'ann' }, ip: '203.0.113.9' }
 
-it('a limiter has the 16 members that the docs list', async () => {
+it('a limiter has the 18 members that the docs list', async () => {
   const limiter = await create()
   const members = Object.getOwnPropertyNames(Limiter.prototype).filter(name => name !== 'constructor')
   expect([...members, ...Object.keys(limiter)].sort()).toEqual([
@@ -34,10 +34,11 @@ it('a limiter has the 16 members that the docs list', async () => {
       'events',
       'explain',
       'get',
+      'grant',
       'peek',
       'removeRule',
     ],
-    ...['reset', 'rules', 'status', 'unblock'],
+    ...['reserve', 'reset', 'rules', 'status', 'unblock'],
   ])
 })
 

@@ -52,12 +52,13 @@ describe('levels of calls', () => {
       clock: () => time.ms,
     })
     const { table } = engineOf(limiter).decider.rules[0]!
-    // the estimator's own state: limiting at 10 with the credit spent
+    // the estimator's own state: limiting at 10 with the credit spent, by a time that is known
     const held: { end(): void }[] = []
     table.state(0).set([time.ms * 1000, time.ms * 1000], 5)
     table.state(0)[1] = 10
     table.state(0)[4] = 1
     table.state(0)[10] = 1e6
+    table.state(0)[20] = 8
     const allowed = { low: 0, high: 0 }
     for (let i = 0; i < 40; i++) {
       const low = await limiter.check(call)
