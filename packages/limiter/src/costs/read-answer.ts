@@ -90,8 +90,12 @@ export class AnswerReader {
     return undefined
   }
 
+  #sources(): SettleSource[] {
+    return this.#inputs.flatMap(input => input?.from ?? [])
+  }
+
   #paths(): JsonPath[] {
-    const paths = this.#inputs.flatMap(input => input?.from.flatMap(pathsOf) ?? [])
+    const paths = this.#sources().flatMap(pathsOf)
     return [...new Map(paths.map(path => [path.join('.'), path])).values()]
   }
 
@@ -99,8 +103,10 @@ export class AnswerReader {
     const paths = this.#paths()
     const form = this.#form
     if (form !== undefined) {
-      const last = eventNumbers(tail, paths, { form, isFirst: isWhole })
-      return isWhole || head === undefined ? last : merged(eventNumbers(head, paths, { form, isFirst: true }), last)
+      const hints = [...new Set(this.#sources().flatMap(hintsOf))]
+      const last = eventNumbers(tail, paths, { form, isFirst: isWhole, hints })
+      if (isWhole || head === undefined) return last
+      return merged(eventNumbers(head, paths, { form, isFirst: true, hints }), last)
     }
     const tree = pathTree(paths)
     if (isWhole) {
@@ -135,6 +141,11 @@ function amountOf(
 function pathsOf(source: SettleSource): JsonPath[] {
   if (source.kind === 'json') return [source.path]
   return source.kind === 'usage' ? source.format.fields.map(field => field.split('.')) : []
+}
+
+function hintsOf(source: SettleSource): readonly string[] {
+  if (source.kind === 'json') return source.path.slice(-1)
+  return source.kind === 'usage' ? source.format.hints : []
 }
 
 function numberIn(text: string | undefined): number | undefined {
