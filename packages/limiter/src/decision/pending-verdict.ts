@@ -215,7 +215,7 @@ export class PendingVerdict implements Verdict {
     this.stage = ENDED
     if (this.holds) this.charged = this.outcome.settler.close(this.receipts, outcome)
     if (outcome.cost !== undefined) this.settle(outcome.cost)
-    else if (this.holds) this.settle(NO_COSTS)
+    else if (this.reservation !== undefined) this.settle(NO_COSTS)
   }
 
   /** The id of what the call has reserved; undefined if it has reserved nothing. */

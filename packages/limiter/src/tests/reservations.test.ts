@@ -1,7 +1,12 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { adminOf } from '../admin/index.ts'
+import type { Algorithm } from '../algorithms/algorithm.ts'
+import { fixedWindow } from '../algorithms/fixed-window.ts'
+import { algorithms } from '../algorithms/index.ts'
 import { createLimiter } from '../create/create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
+import type { RuleOptions } from '../rules/schema/options.ts'
 import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
 
 const call = { method: 'POST', path: '/v1/chat', attributes: { account: 'u1' } }
@@ -73,5 +78,102 @@ it('what was reserved in Redis and is settled while Redis is away is settled whe
   await settled
   await vi.waitFor(() => expect(limiter.status().store?.healthy).toBe(true), 10_000)
   expect(await counted('away')).toBe(75)
+  await limiter.close()
+})
+
+it('reservations and settlements travel with the calls: they cost no requests of their own', async () => {
+  let requests = 0
+  const send = ([command, ...args]: readonly string[]) => {
+    if (command === 'FCALL' || command === 'EVALSHA') requests++
+    return server.client.call(command!, ...args)
+  }
+  const limiter = await createLimiter({
+    store: { redis: send, prefix: 'batches' },
+    rules: [
+      { ...tokens, limit: '1000/m', cost: { hold: '1m' } },
+      { ...tokens, id: 'daily', limit: '1000/d', cost: { hold: '1m' } },
+    ],
+  })
+  const during = async <T>(work: () => Promise<T>): Promise<{ result: T; requests: number }> => {
+    const before = requests
+    const result = await work()
+    return { result, requests: requests - before }
+  }
+  await limiter.check(call)
+  const reserved = await during(() => Promise.all(Array.from({ length: 8 }, () => limiter.reserve(call, { cost: 5 }))))
+  expect(reserved.requests).toBe(1)
+  const settled = await during(() => {
+    const settlements = reserved.result.map((reservation, i) => reservation.settle(i * 2))
+    return Promise.all([...settlements, limiter.check(call)])
+  })
+  expect(settled.requests).toBe(1)
+  expect((await limiter.peek(call)).decisions.map(({ remaining }) => remaining)).toEqual([942, 942])
+  await limiter.close()
+})
+
+it('an algorithm without a move for debts charges up to the limit', async () => {
+  const plain: Algorithm = {
+    ...fixedWindow,
+    name: 'plain-window',
+    meter: (...terms) => Object.assign(fixedWindow.meter(...terms), { overdraw: undefined }),
+  }
+  let now = 1_794_712_380_000
+  const limiter = await createLimiter({
+    clock: () => now,
+    algorithms: [...algorithms, plain],
+    rules: [
+      {
+        id: 'tokens',
+        by: 'account',
+        limit: '10/m',
+        algorithm: 'plain-window',
+        cost: { overrun: 'debt' },
+      } as RuleOptions,
+    ],
+  })
+  await (await limiter.reserve(call, { cost: 1 })).settle(50)
+  expect((await limiter.peek(call)).decisions[0]!.remaining).toBe(0)
+  now += 60_000
+  expect((await limiter.peek(call)).decisions[0]!.remaining).toBe(10)
+  await limiter.close()
+})
+
+it('reservations of a caller whose permits are leased add up, debts too', async () => {
+  const rule = { ...tokens, limit: '100000/m' }
+  const store = { redis: server.client, prefix: 'leased' }
+  const limiter = await createLimiter({ store, rules: [rule] })
+  let used = 0
+  for (; limiter.status().rules[0]!.leased === 0 && used < 5000; used++) {
+    await limiter.check(call)
+    if (used % 50 === 0) await pause(5)
+  }
+  expect(limiter.status().rules[0]!.leased).toBeGreaterThan(0)
+  for (let actual = 0; actual < 12; actual += 2) {
+    const reservation = await limiter.reserve(call, { cost: 5 })
+    expect(reservation.allowed).toBe(true)
+    await reservation.settle(actual)
+    used += actual
+  }
+  await limiter.close()
+  expect(await counted('leased')).toBe(used)
+})
+
+it('a call that waits, and moves up when another one leaves the queue, keeps its reservation', async () => {
+  const limiter = await createLimiter({
+    rules: [
+      { id: 'tokens', by: 'account', limit: '10/s', algorithm: 'token-bucket', whenFull: 'wait', cost: { hold: '1m' } },
+    ],
+  })
+  const first = await limiter.reserve(call, { cost: 10 })
+  const abort = new AbortController()
+  const gone = limiter.reserve(call, { cost: 6, signal: abort.signal }).catch(error => error)
+  const behind = limiter.reserve(call, { cost: 2 })
+  abort.abort()
+  expect(await gone).toMatchObject({ name: 'AbortError' })
+  const moved = await behind
+  expect(moved.verdict.waitMs).toBeLessThan(500)
+  await Promise.all([first.settle(10), moved.settle(2)])
+  const { amounts } = adminOf(limiter).stats().rules[0]!
+  expect(amounts).toEqual({ reserved: 18, settled: 12, released: 6, expired: 0, overrun: 0 })
   await limiter.close()
 })
