@@ -1,5 +1,6 @@
 // One process of bench/costs/run.mjs: the service that streams, or a gateway in front of it.
 import { createServer } from 'node:http'
+import { setTimeout as pause } from 'node:timers/promises'
 import { createGateway } from '../../packages/gateway/dist/gateway.js'
 import { createLimiter } from '../../packages/limiter/dist/index.js'
 
@@ -7,7 +8,11 @@ const [kind, upstream] = process.argv.slice(2)
 
 const plenty = '50000000/s'
 const rules = {
-  without: [{ id: 'calls', limit: plenty }],
+  // the same rules, with a cost that is known from the start
+  without: [
+    { id: 'calls', limit: plenty },
+    { id: 'tokens', limit: plenty, cost: 1000 },
+  ],
   settling: [
     { id: 'calls', limit: plenty },
     {
@@ -60,8 +65,10 @@ function ready() {
   process.send(server.address().port)
 }
 
-process.on('message', message => {
+process.on('message', async message => {
   if (message !== 'figures') process.exit()
+  // streams that the load has cut off are over by then
+  await pause(300)
   globalThis.gc?.()
   const { user, system } = process.cpuUsage()
   process.send({ cpuUs: user + system, ...process.memoryUsage(), settled: limiter?.stats?.().rules.at(-1)?.settled })

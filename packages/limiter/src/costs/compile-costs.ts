@@ -1,6 +1,6 @@
 import type { Call } from '../call.ts'
 import type { ReserveSource, SettleInput, SettleSource } from './cost-input.ts'
-import type { MeasuredCost, ReserveOptions, SettleOptions } from './cost-options.ts'
+import type { MeasuredCost, ReserveSettings, SettleSettings } from './cost-options.ts'
 import { estimateOf, readsBody } from './estimate.ts'
 import { type AnswerHeaders, AnswerReader } from './read-answer.ts'
 import { usageFormats } from './usage/index.ts'
@@ -48,7 +48,7 @@ export function compileCosts({ reserve, settle, weights = evenly, unit }: Measur
 }
 
 /** The part of an estimate for the request itself, if a usage format is named and nothing is said of it. */
-function ownPlus({ from, plus }: ReserveOptions): ReserveSource[] {
+function ownPlus({ from, plus }: ReserveSettings): ReserveSource[] {
   return plus.length === 0 && from.some(isFormat) ? [{ kind: 'bytes', per: BYTES_PER_TOKEN, weight: 1 }] : []
 }
 
@@ -73,7 +73,7 @@ function reserveSources(text: string): ReserveSource[] {
     : [{ kind: 'bytes', per: Number(per), weight: 1 }]
 }
 
-function settleSource(text: SettleOptions['from'][number]): SettleSource {
+function settleSource(text: SettleSettings['from'][number]): SettleSource {
   const format = usageFormats.find(({ name }) => name === text)
   if (format) return { kind: 'usage', format }
   const [kind, argument] = parts(text)

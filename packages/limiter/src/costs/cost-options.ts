@@ -1,5 +1,5 @@
 /** `reserve` as a rule has it: plain text and numbers, since documents are copied between threads. */
-export interface ReserveOptions {
+export interface ReserveSettings {
   /** `json:max_tokens`, `header:x-max`, `bytes/4`, `500`, or the name of a usage format. */
   readonly from: readonly string[]
   readonly plus: readonly string[]
@@ -9,7 +9,7 @@ export interface ReserveOptions {
 }
 
 /** `settle` as a rule has it. */
-export interface SettleOptions {
+export interface SettleSettings {
   /** `json:usage.total_tokens`, `header:x-tokens-used`, or the name of a usage format. */
   readonly from: readonly string[]
   readonly max: number
@@ -24,8 +24,8 @@ export interface WeightOptions {
 
 /** The words of `cost` that read requests and answers. */
 export interface MeasuredCost {
-  readonly reserve?: ReserveOptions | undefined
-  readonly settle?: SettleOptions | undefined
+  readonly reserve?: ReserveSettings | undefined
+  readonly settle?: SettleSettings | undefined
   readonly weights?: WeightOptions | undefined
   /** What is counted, as headers name it; left out, tokens if the usage is one that rules know by name. */
   readonly unit?: string | undefined

@@ -4,7 +4,7 @@ import type { SettleInput, SettleSource } from './cost-input.ts'
 import { AnswerEnds, HEAD_BYTES, TAIL_BYTES } from './reading/answer-ends.ts'
 import { type EventForm, eventNumbers } from './reading/event-numbers.ts'
 import { jsonNumbersAtEnd, merged } from './reading/json-end.ts'
-import { type JsonNumbers, type JsonPath, jsonNumbers, pathTree } from './reading/json-numbers.ts'
+import { type JsonNumbers, type JsonPath, jsonNumbers, type PathTree, pathTree } from './reading/json-numbers.ts'
 import type { FieldReader } from './usage/usage-format.ts'
 
 /** The cost that an answer reports, and where. */
@@ -14,6 +14,8 @@ export interface ReportedCost {
   /** Whether it reported more than the rule accepts. */
   readonly isBounded: boolean
 }
+
+type Inputs = readonly (SettleInput | undefined)[]
 
 export type AnswerHeaders = (name: string) => string | undefined
 
@@ -68,8 +70,8 @@ export class AnswerReader {
   }
 
   #amounts(numbers: JsonNumbers | undefined): (ReportedCost | undefined)[] {
-    const paths = this.#paths().map(path => path.join('.'))
-    const read = (path: string): number | undefined => numbers?.numbers[paths.indexOf(path)]
+    const { names } = planFor(this.#inputs)
+    const read = (path: string): number | undefined => numbers?.numbers[names.get(path)!]
     return this.#inputs.map(input => input && this.#costBy(input, read))
   }
 
@@ -90,25 +92,45 @@ export class AnswerReader {
     return undefined
   }
 
-  #paths(): JsonPath[] {
-    const paths = this.#inputs.flatMap(input => input?.from.flatMap(pathsOf) ?? [])
-    return [...new Map(paths.map(path => [path.join('.'), path])).values()]
-  }
-
   #numbersIn({ head, tail, isWhole }: Pick<AnswerEnds, 'head' | 'tail' | 'isWhole'>): JsonNumbers | undefined {
-    const paths = this.#paths()
+    const { paths, tree, hints } = planFor(this.#inputs)
     const form = this.#form
     if (form !== undefined) {
-      const last = eventNumbers(tail, paths, { form, isFirst: isWhole })
-      return isWhole || head === undefined ? last : merged(eventNumbers(head, paths, { form, isFirst: true }), last)
+      const last = eventNumbers(tail, paths, { form, isFirst: isWhole, hints })
+      if (isWhole || head === undefined) return last
+      return merged(eventNumbers(head, paths, { form, isFirst: true, hints }), last)
     }
-    const tree = pathTree(paths)
     if (isWhole) {
       const read = jsonNumbers(tail, tree)
       return read.end === 'invalid' ? undefined : read
     }
     return jsonNumbersAtEnd(tail, paths) ?? (head && jsonNumbers(head, tree))
   }
+}
+
+/** What is searched for in an answer. */
+interface Plan {
+  readonly inputs: Inputs
+  readonly paths: readonly JsonPath[]
+  readonly tree: PathTree
+  /** The index of each path. */
+  readonly names: ReadonlyMap<string, number>
+  readonly hints: readonly string[]
+}
+
+/** Most answers are read for the same rules as the one before. */
+let lastPlan: Plan | undefined
+
+function planFor(inputs: Inputs): Plan {
+  const known = lastPlan
+  if (known?.inputs.length === inputs.length && inputs.every((input, index) => input === known.inputs[index]))
+    return known
+  const sources = inputs.flatMap(input => input?.from ?? [])
+  const paths = [...new Map(sources.flatMap(pathsOf).map(path => [path.join('.'), path])).values()]
+  const names = new Map(paths.map((path, index) => [path.join('.'), index]))
+  const hints = [...new Set(sources.flatMap(hintsOf))]
+  lastPlan = { inputs, paths, tree: pathTree(paths), names, hints }
+  return lastPlan
 }
 
 function amountOf(
@@ -135,6 +157,11 @@ function amountOf(
 function pathsOf(source: SettleSource): JsonPath[] {
   if (source.kind === 'json') return [source.path]
   return source.kind === 'usage' ? source.format.fields.map(field => field.split('.')) : []
+}
+
+function hintsOf(source: SettleSource): readonly string[] {
+  if (source.kind === 'json') return source.path.slice(-1)
+  return source.kind === 'usage' ? source.format.hints : []
 }
 
 function numberIn(text: string | undefined): number | undefined {

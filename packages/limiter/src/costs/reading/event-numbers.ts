@@ -7,27 +7,44 @@ const lineEnds = /\r\n|\n|\r/
 /** How the events of a stream are written: server-sent events, or one JSON value a line. */
 export type EventForm = 'server-sent' | 'lines'
 
-/**
- * Reads numbers out of the events in a part of a stream. Counts in streams grow, so of several the largest is taken. `isFirst`
- * says that the part is the beginning of the stream; otherwise its first event is taken for the rest of one.
- */
+export interface EventPart {
+  readonly form: EventForm
+  /** Whether the part is the beginning of the stream; otherwise its first event is taken for the rest of one. */
+  readonly isFirst: boolean
+  /** Each event that matters has one of these names; all others are skipped, which are most of a stream. */
+  readonly hints: readonly string[]
+}
+
+/** Reads numbers out of the events in a part of a stream. Counts in streams grow, so of several the largest is taken. */
 export function eventNumbers(
   bytes: Buffer,
   paths: readonly JsonPath[],
-  { form, isFirst }: { readonly form: EventForm; readonly isFirst: boolean },
+  { form, isFirst, hints }: EventPart,
 ): JsonNumbers {
-  const hints = [...new Set(paths.map(path => path.at(-1)!))]
-  if (!hints.some(hint => bytes.includes(hint))) return NOTHING
+  const places = hints.map(hint => bytes.indexOf(hint)).filter(place => place >= 0)
+  if (places.length === 0) return NOTHING
+  const start = eventBefore(bytes, Math.min(...places), form)
+  const isWhole = isFirst || start > 0
   const tree = pathTree(paths)
   let found = NOTHING
-  eventsOf(bytes, form, isFirst).forEach((data, index) => {
+  eventsOf(bytes.subarray(start), form, isWhole).forEach((data, index) => {
     if (!hints.some(hint => data.includes(hint))) return
     const event = Buffer.from(data, 'latin1')
-    const isCut = index === 0 && !isFirst
-    const read = isCut ? jsonNumbersAtEnd(event, paths) : jsonNumbers(event, tree)
+    const read = index === 0 && !isWhole ? jsonNumbersAtEnd(event, paths) : jsonNumbers(event, tree)
     if (read?.end === 'whole') found = merged(found, read)
   })
   return found
+}
+
+/** Where the event begins that `place` is in; 0 if it began before the part. */
+function eventBefore(bytes: Buffer, place: number, form: EventForm): number {
+  const ends = form === 'lines' ? ['\n'] : ['\n\n', '\r\n\r\n', '\r\r']
+  return Math.max(
+    ...ends.map(end => {
+      const at = bytes.lastIndexOf(end, place)
+      return at < 0 ? 0 : at + end.length
+    }),
+  )
 }
 
 /** The data of each event. One byte is one character, so that a cut inside a character does no harm. */

@@ -14,6 +14,7 @@ export const anthropic: UsageFormat = {
     'usage.total_tokens',
     ...counts.flatMap(name => [`usage.${name}`, `message.usage.${name}`]),
   ],
+  hints: ['input_tokens', 'output_tokens'],
   tokens(read) {
     const output = read('usage.output_tokens')
     const [input, created, cached] = counts.map(name => read(`usage.${name}`) ?? read(`message.usage.${name}`))

@@ -14,6 +14,7 @@ export const gemini: UsageFormat = {
   name: 'gemini',
   limits: ['generationConfig.maxOutputTokens'],
   fields,
+  hints: ['promptTokenCount'],
   tokens(read) {
     const [prompt, tools = 0, cached = 0, candidates, thoughts = 0, total = 0] = fields.map(read)
     if (prompt === undefined) return undefined

@@ -16,6 +16,7 @@ export const openai: UsageFormat = {
     ...responseFields('usage'),
     ...responseFields('response.usage'),
   ],
+  hints: ['prompt_tokens', 'input_tokens'],
   tokens(read) {
     const input = read('usage.prompt_tokens')
     if (input !== undefined) {

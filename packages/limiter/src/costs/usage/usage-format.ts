@@ -16,6 +16,8 @@ export interface UsageFormat {
   readonly limits: readonly string[]
   /** All fields of an answer that `tokens` reads. */
   readonly fields: readonly string[]
+  /** Names of fields, of which each event of a stream that reports usage has one. */
+  readonly hints: readonly string[]
   /** Undefined if the answer reports no usage, or not yet all of it. */
   tokens(read: FieldReader): Tokens | undefined
 }

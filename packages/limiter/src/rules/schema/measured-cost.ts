@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { MeasuredCost, ReserveOptions, SettleOptions, WeightOptions } from '../../costs/cost-options.ts'
+import type { MeasuredCost, ReserveSettings, SettleSettings, WeightOptions } from '../../costs/cost-options.ts'
 import { usageFormats } from '../../costs/usage/index.ts'
 import { joinNames, show } from '../show.ts'
 import { suggest } from '../suggest.ts'
@@ -49,7 +49,7 @@ const settle = z.strictObject({
 const weight = z.number().min(0).max(MAX_WEIGHT).default(1)
 
 /** `500`, `openai`, `json:max_tokens`, or `{ from: json:max_tokens, plus: bytes/4, min: 200, max: 8000 }`. */
-const reserveSchema: z.ZodType<ReserveOptions> = z.union([
+const reserveSchema: z.ZodType<ReserveSettings> = z.union([
   reserveSource.transform(from => ({
     from: [from],
     plus: [],
@@ -60,7 +60,7 @@ const reserveSchema: z.ZodType<ReserveOptions> = z.union([
 ])
 
 /** `openai`, `[json:usage.total_tokens, header:x-tokens-used]`, or `{ from: …, max: 100000 }`. */
-const settleSchema: z.ZodType<SettleOptions> = z.union([
+const settleSchema: z.ZodType<SettleSettings> = z.union([
   listOf(settleSource, sources).transform(from => ({ from, max: DEFAULT_SETTLE_MAX })),
   settle,
 ])
@@ -73,8 +73,8 @@ const weightsSchema: z.ZodType<WeightOptions> = z.strictObject({
 
 /** The words of `cost` that read requests and answers. */
 export const measuredCostShape: Readonly<{
-  reserve: z.ZodOptional<z.ZodType<ReserveOptions>>
-  settle: z.ZodOptional<z.ZodType<SettleOptions>>
+  reserve: z.ZodOptional<z.ZodType<ReserveSettings>>
+  settle: z.ZodOptional<z.ZodType<SettleSettings>>
   weights: z.ZodOptional<z.ZodType<WeightOptions>>
   unit: z.ZodOptional<z.ZodType<string>>
 }> = {
