@@ -48,9 +48,11 @@ const serving: Record<string, [file: string, statuses: number[]]> = {
 }
 
 describe('the examples', () => {
-  it('every example is run by this test', () => {
+  it('every example is run by this test, and recipes by their own', () => {
     const folders = readdirSync(`${root}examples`, { withFileTypes: true }).filter(entry => entry.isDirectory())
-    expect(folders.map(({ name }) => name).sort()).toEqual([...Object.keys(serving), 'job', 'decorator'].sort())
+    expect(folders.map(({ name }) => name).sort()).toEqual(
+      [...Object.keys(serving), 'job', 'decorator', 'recipes'].sort(),
+    )
   })
 
   it.each(Object.entries(serving))(
