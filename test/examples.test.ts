@@ -49,10 +49,10 @@ const serving: Record<string, [file: string, statuses: number[]]> = {
 }
 
 /** Those with a test of their own. */
-const elsewhere = ['graphql', 'llm']
+const elsewhere = ['graphql', 'llm', 'recipes']
 
 describe('the examples', () => {
-  it('every example is run by this test', () => {
+  it('every example is run by this test or one of its own', () => {
     const folders = readdirSync(`${root}examples`, { withFileTypes: true }).filter(entry => entry.isDirectory())
     expect(folders.map(({ name }) => name).sort()).toEqual(
       [...Object.keys(serving), 'job', 'decorator', ...elsewhere].sort(),

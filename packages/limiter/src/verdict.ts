@@ -1,4 +1,4 @@
-import type { CalendarUnit } from './algorithms/calendar/calendar-unit.ts'
+import type { CalendarUnit } from './common/calendar-unit.ts'
 import type { Answer } from './rules/rule.ts'
 
 /** The decision of one limit about a call. Durations are Infinity if no moment is known. */

@@ -1,6 +1,6 @@
+import type { CalendarUnit } from '../common/calendar-unit.ts'
 import type { OptionShape } from '../common/option-shape.ts'
 import type { Ending, Estimate } from './adaptive/estimator.ts'
-import type { CalendarUnit } from './calendar/calendar-unit.ts'
 import type { Envelope } from './envelope.ts'
 
 /** Windows shorter than this are not leased: each report would come too late. */

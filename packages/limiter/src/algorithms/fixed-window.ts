@@ -1,6 +1,6 @@
+import type { CalendarUnit } from '../common/calendar-unit.ts'
 import type { Algorithm, Limit, LuaAlgorithm, Meter, PassResult, WaitOptions } from './algorithm.ts'
 import { InvalidLimitError, MOST_DEBT, maxWaitUsOf, windowReportUs } from './algorithm.ts'
-import type { CalendarUnit } from './calendar/calendar-unit.ts'
 import { CalendarWindow } from './calendar/calendar-window.ts'
 import { type CalendarOptions, readCalendar } from './calendar/read-calendar.ts'
 import type { Envelope } from './envelope.ts'

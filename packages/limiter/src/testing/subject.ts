@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import type { Limit, Meter, WaitOptions } from '../algorithms/algorithm.ts'
-import { CALENDAR_UNITS, USUAL_MS } from '../algorithms/calendar/calendar-unit.ts'
 import { readCalendar } from '../algorithms/calendar/read-calendar.ts'
 import { fixedWindow } from '../algorithms/fixed-window.ts'
 import { leakyBucket } from '../algorithms/leaky-bucket.ts'
@@ -8,6 +7,7 @@ import { slidingLog } from '../algorithms/sliding-log.ts'
 import { slidingWindow } from '../algorithms/sliding-window.ts'
 import { tokenBucket } from '../algorithms/token-bucket.ts'
 import { warmUp } from '../algorithms/warm-up.ts'
+import { CALENDAR_UNITS, USUAL_MS } from '../common/calendar-unit.ts'
 import {
   bucketOracle,
   intervalOracle,

@@ -210,14 +210,19 @@ class Model {
       this.#failures = succeeds ? [] : [...this.#failures, nowMs]
       return { allowed: true, retryAfterMs: 0 }
     }
-    if (nowMs >= this.untilMs + 60 * MINUTE_MS) this.#blocks = 0
+    this.#forget(nowMs)
     const blockMs = Math.min(5, 2 ** this.#blocks++) * MINUTE_MS
     this.untilMs = nowMs + blockMs
     return { allowed: false, retryAfterMs: Math.max(limitMs, blockMs) }
   }
 
   block(nowMs: number, ms: number): void {
+    this.#forget(nowMs)
     this.untilMs = Math.max(this.untilMs, nowMs + ms)
+  }
+
+  #forget(nowMs: number): void {
+    if (nowMs >= this.untilMs + 60 * MINUTE_MS) this.#blocks = 0
   }
 
   pardon(): void {

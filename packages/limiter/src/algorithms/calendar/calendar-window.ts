@@ -1,9 +1,9 @@
+import { CALENDAR_UNITS, type CalendarUnit } from '../../common/calendar-unit.ts'
 import type { Limit, LuaAlgorithm, Meter, PassResult, TimedNumbers } from '../algorithm.ts'
 import { MOST_DEBT } from '../algorithm.ts'
 import type { Envelope } from '../envelope.ts'
 import { calendarWindowLua } from '../lua/generated.ts'
 import type { Calendar } from './calendar.ts'
-import { CALENDAR_UNITS, type CalendarUnit } from './calendar-unit.ts'
 
 /*
  * Calendar window: a fixed window whose windows are days, weeks, months or years of a time zone.

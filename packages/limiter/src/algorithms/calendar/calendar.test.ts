@@ -1,7 +1,7 @@
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { CALENDAR_UNITS, type CalendarUnit } from './calendar-unit.ts'
+import { CALENDAR_UNITS, type CalendarUnit } from '../../common/calendar-unit.ts'
 import { readCalendar } from './read-calendar.ts'
 
 type Table = readonly (readonly [

@@ -1,4 +1,4 @@
-import type { CalendarUnit } from './calendar-unit.ts'
+import type { CalendarUnit } from '../../common/calendar-unit.ts'
 import type { Zone } from './zone.ts'
 
 /*

@@ -1,6 +1,6 @@
+import type { CalendarUnit } from '../../common/calendar-unit.ts'
 import { InvalidLimitError } from '../algorithm.ts'
 import { Calendar } from './calendar.ts'
-import type { CalendarUnit } from './calendar-unit.ts'
 import { Zone } from './zone.ts'
 
 /** The options of a rule that say where calendar periods begin. */

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import type { Algorithm, Limit } from '../../algorithms/algorithm.ts'
-import { CALENDAR_UNITS, isCalendarUnit, USUAL_MS } from '../../algorithms/calendar/calendar-unit.ts'
+import { CALENDAR_UNITS, isCalendarUnit, USUAL_MS } from '../../common/calendar-unit.ts'
 import { formatDuration, guessDuration, parseDuration } from '../../common/duration.ts'
 import { show } from '../show.ts'
 

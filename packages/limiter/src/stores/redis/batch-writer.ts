@@ -1,4 +1,3 @@
-import type { BatchTerms } from './batch.ts'
 import { fieldOf, type RedisCounter, type RedisPartition } from './counter.ts'
 import { hashOf, type RedisLayout, shardNames, shardOf, spreadLevels } from './layout.ts'
 import type { Amendment, DecisionRequest, RedisLease, RedisSettlement } from './script-request.ts'
@@ -40,7 +39,8 @@ export class BatchWriter {
   /** The rules that the charges of the call before had, which are mostly the same. */
   readonly #last: { readonly counter: RedisCounter; readonly open: OpenPartition; readonly rule: number }[] = []
 
-  constructor({ layouts, clock }: Pick<BatchTerms, 'layouts' | 'clock'>) {
+  /** `clock` is that of Redis as far as it is known. */
+  constructor(layouts: ReadonlyMap<string, RedisLayout>, clock: () => number) {
     this.#layouts = layouts
     this.#clock = clock
   }

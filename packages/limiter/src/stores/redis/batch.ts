@@ -34,7 +34,7 @@ export interface EncodedBatch {
 }
 
 export function encodeBatch(requests: readonly ScriptRequest[], terms: BatchTerms): EncodedBatch {
-  const batch = new BatchWriter(terms)
+  const batch = new BatchWriter(terms.layouts, terms.clock)
   for (const request of requests) {
     if (isDecision(request)) batch.ask(request)
     else batch.amend(request)
