@@ -28,18 +28,17 @@ describe('limits of single callers', () => {
     expect([asked, look(cache, 'ann', ann, 1003)?.limit.count]).toEqual([3, 300])
   })
 
-  it.each([
-    ['away', async () => Promise.reject(new Error('connection refused'))],
+  const throwing = (): Promise<unknown> => {
+    throw new Error('boom')
+  }
+  const sources: readonly (readonly [string, () => Promise<unknown>])[] = [
+    ['away', () => Promise.reject(new Error('connection refused'))],
     ['slow', () => new Promise(() => {})],
     ['sending garbage', async () => '<html>'],
     ['sending too much', async () => 'x'.repeat(1_000_000)],
-    [
-      'throwing',
-      () => {
-        throw new Error('boom')
-      },
-    ],
-  ] as const)('stay as they were when their source is %s, which is reported once', async (_, fails) => {
+    ['throwing', throwing],
+  ]
+  it.each(sources)('stay as they were when their source is %s, which is reported once', async (_, fails) => {
     let ask: () => Promise<unknown> = async () => '50/h'
     const troubles: string[] = []
     const cache = new LimitCache({ ask: () => ask(), refreshMs: 1, timeoutMs: 5, onTrouble: one => troubles.push(one) })
