@@ -21,10 +21,11 @@ export interface LimitCacheOptions {
 
 interface Entry {
   known: CallerLimit | undefined
-  /** Counts the limits that were read: a state that was made of an older one is not used any more. */
-  version: number
   askedAt: number
   isAsking: boolean
+  /** What a user of the cache has made of what is known. */
+  usedBy: unknown
+  state: unknown
 }
 
 export type { Entry as LimitEntry }
@@ -52,15 +53,23 @@ export class LimitCache {
     return this.#entries.size
   }
 
-  /** What is known of a caller; asks if nothing is, or what is known is old. */
-  get(key: string, callerOf: () => Readonly<Record<string, string>> | undefined, nowMs: number): Entry {
-    let entry = this.#entries.get(key)
-    if (entry === undefined) {
-      entry = { known: undefined, version: 0, askedAt: Number.NEGATIVE_INFINITY, isAsking: false }
-      this.#keep(key, entry)
-    }
-    if (!entry.isAsking && nowMs - entry.askedAt >= this.#options.refreshMs) this.#ask(entry, callerOf(), nowMs)
-    return entry
+  /** What is known of a caller; undefined if they were never asked for. */
+  find(key: string): Entry | undefined {
+    return this.#entries.get(key)
+  }
+
+  /** Whether a caller has to be asked for. */
+  isDue(entry: Entry | undefined, nowMs: number): boolean {
+    return entry === undefined || (!entry.isAsking && nowMs - entry.askedAt >= this.#options.refreshMs)
+  }
+
+  /** Asks for the limit of a caller; not if they cannot be named. */
+  ask(key: string, caller: Readonly<Record<string, string>> | undefined, nowMs: number): void {
+    const known = this.#entries.get(key)
+    const askedAt = Number.NEGATIVE_INFINITY
+    const entry = known ?? { known: undefined, askedAt, isAsking: false, usedBy: undefined, state: undefined }
+    if (known === undefined) this.#keep(key, entry)
+    this.#ask(entry, caller, nowMs)
   }
 
   /** What is known of a caller is old: it is asked for again with the next call. */
@@ -76,15 +85,16 @@ export class LimitCache {
   }
 
   #ask(entry: Entry, caller: Readonly<Record<string, string>> | undefined, nowMs: number): void {
-    if (caller === undefined || this.#questions >= MOST_QUESTIONS) return
+    if (caller !== undefined && this.#questions >= MOST_QUESTIONS) return
     entry.askedAt = nowMs
+    if (caller === undefined) return
     entry.isAsking = true
     this.#questions++
     void this.#read(caller)
       .then(
         known => {
           entry.known = known
-          entry.version++
+          entry.usedBy = undefined
           this.#hasTrouble = false
         },
         error => this.#report(error instanceof Error ? error.message : String(error)),

@@ -60,23 +60,27 @@ export class OutsideLimits {
     if (from === undefined && !overrides) return undefined
     this.#start(overrides)
     const caches = this.#cachesOf(binding)
-    const states = new WeakMap<LimitEntry, { readonly version: number; readonly state: RuleState | undefined }>()
     return {
       stateFor: (key, call) => {
-        for (const { cache, label } of caches) {
-          const entry = cache.get(key, () => callerOf(binding.standard, call, key), this.#nowMs)
-          const { known } = entry
-          if (known === undefined || known.untilMs <= this.#nowMs) continue
-          let made = states.get(entry)
-          if (made?.version !== entry.version) {
-            made = { version: entry.version, state: this.#stateOf(binding, entry, label) }
-            states.set(entry, made)
-          }
-          if (made.state !== undefined) return made.state
+        for (let i = 0; i < caches.length; i++) {
+          const state = this.#stateIn(caches[i]!, binding, key, call)
+          if (state !== undefined) return state
         }
         return undefined
       },
     }
+  }
+
+  #stateIn({ cache, label }: Cached, binding: PlanBinding, key: string, call: Call): RuleState | undefined {
+    const nowMs = this.#nowMs
+    const entry = cache.find(key)
+    if (cache.isDue(entry, nowMs)) cache.ask(key, callerOf(binding.standard, call, key), nowMs)
+    if (entry?.known === undefined || entry.known.untilMs <= nowMs) return undefined
+    if (entry.usedBy !== binding) {
+      entry.usedBy = binding
+      entry.state = this.#stateOf(binding, entry, label)
+    }
+    return entry.state as RuleState | undefined
   }
 
   /** Asks again for what has changed. */

@@ -12,13 +12,16 @@ afterEach(async () => {
 const START_MS = 1_794_744_000_000
 let redis: RedisServer | undefined
 
-async function limiterOf(where: 'memory' | 'Redis', rule: object, clock: () => number): Promise<Limiter> {
+const places = ['memory', 'Redis', 'memory while Redis is away'] as const
+
+async function limiterOf(where: (typeof places)[number], rule: object, clock: () => number): Promise<Limiter> {
   if (where === 'Redis') {
     redis = await startRedis()
     closing.push(() => redis!.close())
   }
   const limiter = await createLimiter({
     clock,
+    ...(where === 'memory while Redis is away' && { store: { redis: 'redis://127.0.0.1:1', timeout: '5ms' } }),
     ...(where === 'Redis' && { store: { redis: `redis://${redis!.authority}`, timeout: '5s' } }),
     identify: { account: ['header:x-account'] },
     rules: [{ id: 'per-account', by: 'account', ...rule } as RuleOptions],
@@ -43,7 +46,7 @@ async function passing(limiter: Limiter, calls: number, plan?: string, account =
 const values = { free: '10/h', pro: '50/h', suspended: '0/h' }
 const limit = { by: 'header:x-plan', values, default: '5/h' }
 
-describe.each(['memory', 'Redis'] as const)('a limit that depends on the caller, counted in %s', where => {
+describe.each(places)('a limit that depends on the caller, counted in %s', where => {
   describe.each(['sliding-window', 'sliding-log', 'fixed-window', 'token-bucket'])('by %s', algorithm => {
     it('an upgrade keeps what was used and takes effect at once, and a downgrade frees nothing', async () => {
       let nowMs = START_MS

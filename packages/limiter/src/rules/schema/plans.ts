@@ -51,10 +51,7 @@ export function plansSchema(
       refresh: duration
         .optional()
         .describe('How long a limit from outside is used before it is asked for again; default: 60s.'),
-      overrides: z
-        .boolean()
-        .optional()
-        .describe('Whether the admin API and the dashboard set limits of single callers.'),
+      overrides: z.boolean().optional().describe('Whether operators set limits of single callers by the admin API.'),
       default: limit.refine(one => one !== undefined, { error: missing }).describe('The limit of all other callers.'),
     })
     .superRefine(({ by, values, from, refresh, overrides }, context) => {

@@ -280,7 +280,7 @@ export class Table {
     for (let looked = 0; looked < count; looked++) {
       const entry = this.#index.next()
       if (entry === undefined || this.#isLive(entry[1], now) || this.family?.isKept(entry[0], now)) continue
-      this.forget(entry[0])
+      this.#forget(entry[0], entry[1])
       freed++
     }
     return freed
@@ -290,11 +290,15 @@ export class Table {
   forget(key: string): boolean {
     const slot = this.find(key)
     if (slot === OVERFLOW_SLOT) return false
+    this.#forget(key, slot)
+    return true
+  }
+
+  #forget(key: string, slot: number): void {
     this.#index.delete(key)
     this.#states.clear(slot)
     this.#free.push(slot)
     this.family?.forgot(key, this)
-    return true
   }
 
   /** Whether a key has a slot whose numbers matter. */
