@@ -29,6 +29,8 @@ export interface LimiterOptions extends Omit<DocumentOptions, 'store'> {
   readonly counting?: string | { readonly socket: string; readonly processes: number } | undefined
   /** Whether this process decides no calls and only reads: no share of a limit is reserved for it. */
   readonly isObserver?: boolean | undefined
+  /** No call waits longer for the fleet's store than so many milliseconds, whatever the rule file says. */
+  readonly maxStoreWaitMs?: number | undefined
   /** How many keys are counted separately in this process; default a million. */
   readonly maxKeys?: number | undefined
 }

@@ -19,7 +19,19 @@ const COUNTING_START_MS = 2000
 
 /** Starts a limiter by options that make sense. YAML, Redis and the counting process are loaded only if the options need them. */
 export async function startLimiter(options: LimiterOptions): Promise<Limiter> {
-  const { config, clock, maxKeys, algorithms, dimensions, sources, sections, counting, isObserver, ...rest } = options
+  const {
+    config,
+    clock,
+    maxKeys,
+    algorithms,
+    dimensions,
+    sources,
+    sections,
+    counting,
+    isObserver,
+    maxStoreWaitMs,
+    ...rest
+  } = options
   assertSense(options, rest)
   const text = config === undefined ? undefined : await readRules(config)
   const plugins = text === undefined ? [] : await pluginsOf(text, config!)
@@ -37,6 +49,7 @@ export async function startLimiter(options: LimiterOptions): Promise<Limiter> {
       ...connection,
       machine,
       machineProcesses: address?.processes,
+      maxStoreWaitMs,
       algorithms: vocabulary.algorithms,
       dimensions: [...vocabulary.dimensions, given.dimension],
       given,

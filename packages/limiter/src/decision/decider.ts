@@ -9,6 +9,7 @@ import type { Decision } from '../verdict.ts'
 import { blockCaller } from './blocklist.ts'
 import { CallPlan } from './call-plan.ts'
 import { isSpecial, type NamedRules, type PlanOptions } from './check-options.ts'
+import { decideTogether, type JointCall, type JointParts } from './joint-decision.ts'
 import { type DecidedCall, PendingVerdict, passedBy, type Settler } from './pending-verdict.ts'
 import { QuickPass } from './quick-pass.ts'
 import { type Receipt, receiptsOf, refundCharge } from './receipt.ts'
@@ -48,6 +49,7 @@ export class Decider {
   readonly #settler: Settler
   readonly #quickPass: QuickPass
   readonly #verdicts: VerdictBuilder
+  readonly #joint: JointParts
   readonly #counters: Counters
   #plan = new CallPlan()
   /** Plans of calls that a shared store has answered; a new one would be six lists. */
@@ -66,6 +68,14 @@ export class Decider {
     const passed = passedBy(options.answer, this.#settler)
     this.#quickPass = new QuickPass(passed, this.#counters)
     this.#verdicts = new VerdictBuilder({ ...options, passed, counters: this.#counters })
+    this.#joint = {
+      ...options,
+      ...{ selector: this.#selector, verdicts: this.#verdicts },
+      deny: (call, now) => this.#deny(call, now),
+      refundLocal: (plan, now) => this.#refundLocal(plan, now),
+      reportShared: plan => this.#reportShared(plan),
+      block: (plan, verdict) => this.#block(plan, verdict),
+    }
   }
 
   /** The rules that a call meets, in document order, and then those that it names. */
@@ -91,6 +101,11 @@ export class Decider {
     return plan.shared.length === 0
       ? this.#takeLocal(plan, call, now, options)
       : this.#takeShared(plan, call, now, options)
+  }
+
+  /** Decides several calls at once: all of them are counted, or, if one is refused, none. */
+  takeTogether(calls: readonly JointCall[], now: number): PendingVerdict[] | Promise<PendingVerdict[]> {
+    return decideTogether(calls, now, this.#joint)
   }
 
   /** The same, by those rules only that are counted in this process. */
