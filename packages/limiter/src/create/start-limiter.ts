@@ -49,7 +49,7 @@ export async function startLimiter(options: LimiterOptions): Promise<Limiter> {
       ...connection,
       machine,
       machineProcesses: address?.processes,
-      maxStoreWaitMs,
+      maxStoreWaitMs: typeof maxStoreWaitMs === 'function' ? maxStoreWaitMs(document.sections ?? {}) : maxStoreWaitMs,
       algorithms: vocabulary.algorithms,
       dimensions: [...vocabulary.dimensions, given.dimension],
       given,
