@@ -15,9 +15,14 @@ export function authorizationService({ limiter, peers }: AuthorizationParts): Un
   return {
     kind: 'unary',
     path: '/envoy.service.auth.v3.Authorization/Check',
-    answer: (message, { signal }) => {
+    answer: (message, { signal, peer }) => {
       const request = readCheckRequest(message)
-      const call = proxiedCall({ ...request, target: request.path, ip: addressOf(request, peers), ...extras(request) })
+      const call = proxiedCall({
+        ...request,
+        target: request.path,
+        ip: addressOf(request, peers, peer),
+        ...extras(request),
+      })
       if (typeof call === 'string') return writeBadRequest(call)
       const verdict = limiter.decide(call, { signal })
       return verdict instanceof Promise ? verdict.then(respond) : respond(verdict)
@@ -32,8 +37,8 @@ function respond(verdict: Verdict): Buffer {
 }
 
 /** The proxy's caller may be a proxy that is trusted as well. */
-function addressOf({ source, headers }: CheckRequest, peers: Peers): string | undefined {
-  return peers.addressOf(source, headers[peers.document.forwardedBy])
+function addressOf({ source, headers }: CheckRequest, peers: Peers, peer: string | undefined): string | undefined {
+  return peers.callerOf(peer, source, headers[peers.document.forwardedBy])
 }
 
 function extras({ extensions }: CheckRequest): { readonly attributes?: Readonly<Record<string, string>> } {

@@ -28,6 +28,17 @@ export class Peers implements ProxyTrust {
 
   readonly addressOf: ProxyTrust['addressOf'] = (peer, forwarded) => this.#reader()(peer, forwarded)
 
+  /**
+   * The address of a caller that a proxy names in a message, beside what the caller has sent in the header that `forwardedBy` names:
+   * as if the proxy had added it to that header, as proxies do that ask over HTTP.
+   */
+  callerOf(peer: string | undefined, named: string | undefined, sent: string | undefined): string | undefined {
+    if (named === undefined) return this.addressOf(peer, sent)
+    const item =
+      this.#document.forwardedBy === 'forwarded' ? `for="${named.includes(':') ? `[${named}]` : named}"` : named
+    return this.addressOf(peer ?? '127.0.0.1', sent === undefined ? item : `${sent}, ${item}`)
+  }
+
   /** Whether a peer may ask; the other side of a Unix socket has no address, and is of this machine. */
   readonly isTrusted = (peer: string | undefined): boolean => {
     if (peer === undefined) return true

@@ -6,7 +6,11 @@ import type { SpoeValue } from './spoe-bytes.ts'
 const maxHeaders = 256
 
 /** The call that HAProxy asks about; a text that says what is wrong with the request if it is none. */
-export function spoeCall(values: ReadonlyMap<string, SpoeValue>, peers: Peers): Call | string {
+export function spoeCall(
+  values: ReadonlyMap<string, SpoeValue>,
+  peers: Peers,
+  peer: string | undefined,
+): Call | string {
   const text = (name: string): string | undefined => {
     const value = values.get(name)
     return typeof value === 'string' ? value : undefined
@@ -14,7 +18,7 @@ export function spoeCall(values: ReadonlyMap<string, SpoeValue>, peers: Peers): 
   const headers = readHeaders(text('headers') ?? '')
   const { method = 'GET', target, host } = { method: text('method'), target: text('target'), host: text('host') }
   if (target === undefined) return 'The proxy must send the arguments method, target and ip.'
-  const ip = peers.addressOf(text('ip'), headers[peers.document.forwardedBy])
+  const ip = peers.callerOf(peer, text('ip'), headers[peers.document.forwardedBy])
   return proxiedCall({ method, target, host: host ?? headers.host, ip, headers })
 }
 

@@ -105,7 +105,7 @@ export class SpoeServer {
 
   #decide(socket: Socket, frame: SpoeFrame): void {
     const { limiter, peers } = this.#parts
-    const call = spoeCall(readArguments(frame.reader), peers)
+    const call = spoeCall(readArguments(frame.reader), peers, socket.remoteAddress)
     const reply = (variables: Readonly<Record<string, string | number>>): void => {
       if (socket.writable) socket.write(acknowledge(frame, variables))
     }
