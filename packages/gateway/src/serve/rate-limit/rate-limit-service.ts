@@ -46,10 +46,10 @@ function decide(
   if (!(verdict instanceof Promise)) return [verdict]
   return verdict.then(
     one => [one],
-    // it would have to wait for longer than the proxy does
+    // it would have to wait for longer than the proxy does: without a wait it is refused
     async error => {
       if (context.signal().aborted || !isAbort(error)) throw error
-      return [await limiter.peek(call, { cost })]
+      return await limiter.decideTogether([{ call, cost }])
     },
   )
 }
