@@ -91,20 +91,30 @@ function attributeTopic(attribute: string): Topic {
   }
 }
 
-/** Patterns cannot be looked up in an index by a value: this topic has one value, which a call has if a pattern matches. */
-function attributePatterns(attribute: string, patterns: readonly string[]): Topic {
-  const plain = patterns.filter(pattern => !pattern.includes('*'))
-  const globs = patterns.filter(pattern => pattern.includes('*')).map(pattern => new Glob(pattern))
+/**
+ * Patterns and exceptions cannot be looked up in an index by a value: this topic has one value, which a call has if one of the
+ * patterns matches and none of the exceptions does.
+ */
+function attributePatterns(attribute: string, values: readonly string[]): Topic {
+  const matchesOne = testFor(values.filter(value => !value.startsWith('!')))
+  const isException = testFor(values.filter(value => value.startsWith('!')).map(value => value.slice(1)))
+  const hasOnlyExceptions = values.every(value => value.startsWith('!'))
   return {
-    name: `attribute:${attribute}:${JSON.stringify(patterns)}`,
+    name: `attribute:${attribute}:${JSON.stringify(values)}`,
     header: undefined,
     ask: (search, answers) => {
       const value = search.attributes?.[attribute]
       if (typeof value !== 'string' || value === '') return false
-      const isMatched = plain.includes(value) || globs.some(glob => glob.matches(value))
-      return isMatched && answers.meet(MATCHED, search)
+      if (isException(value) || !(hasOnlyExceptions || matchesOne(value))) return false
+      return answers.meet(MATCHED, search)
     },
   }
+}
+
+function testFor(patterns: readonly string[]): (value: string) => boolean {
+  const plain = new Set(patterns.filter(pattern => !pattern.includes('*')))
+  const globs = patterns.filter(pattern => pattern.includes('*')).map(pattern => new Glob(pattern))
+  return value => plain.has(value) || globs.some(glob => glob.matches(value))
 }
 
 const MATCHED = 'matched'
@@ -122,7 +132,8 @@ export function conditionsOf(match: Match): Condition[] {
   add(host, (match.host ?? []).map(canonicalHost))
   for (const [name, values] of Object.entries(match.header ?? {})) add(headerTopic(name.toLowerCase()), values)
   for (const [name, values] of Object.entries(match.attribute ?? {})) {
-    if (values.some(value => value.includes('*'))) add(attributePatterns(name, values), [MATCHED])
+    if (values.some(value => value.includes('*') || value.startsWith('!')))
+      add(attributePatterns(name, values), [MATCHED])
     else add(attributeTopic(name), values)
   }
   return conditions

@@ -32,7 +32,7 @@ const shape = {
   host: listOf(host, { min: 1, max: 100 }).describe('Hosts such as api.example.com or *.example.com.'),
   header: header.describe('Headers by name, each with the values that match.'),
   attribute: attribute.describe(
-    'Attributes of the call by name, each with the values that match; * stands for any text, and alone for any value.',
+    'Attributes of the call by name, each with the values that match; * stands for any text, !x for all values but x.',
   ),
 }
 
