@@ -37,7 +37,7 @@ export function createGrpcServer(parts: GrpcServicesParts): GrpcServer {
   return new GrpcServer({
     methods: [...deciding, ...healthService(names, isReady), ...reflectionServices()],
     ...{ tls, maxMessageBytes, onRefused },
-    isTrusted: peers.isTrusted,
+    mayAsk: socket => peers.mayAsk(socket),
     maxConnections: settings().connections,
   })
 }

@@ -1,3 +1,5 @@
+import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
 import type { ProxyTrust } from 'diana-limiter/filter'
 import { createAddressReader, type LiveDocument } from 'diana-limiter/gateway'
 
@@ -39,7 +41,13 @@ export class Peers implements ProxyTrust {
     return this.addressOf(peer ?? '127.0.0.1', sent === undefined ? item : `${sent}, ${item}`)
   }
 
-  /** Whether a peer may ask; the other side of a Unix socket has no address, and is of this machine. */
+  /** Whether the other side of a connection may ask: a proxy that is trusted, or one that a verified certificate identifies. */
+  mayAsk(socket: Socket): boolean {
+    const { encrypted, authorized } = socket as TLSSocket
+    return (encrypted === true && authorized === true) || this.isTrusted(socket.remoteAddress)
+  }
+
+  /** Whether a peer is trusted; the other side of a Unix socket has no address, and is of this machine. */
   readonly isTrusted = (peer: string | undefined): boolean => {
     if (peer === undefined) return true
     const { trustProxy } = this.#document

@@ -12,6 +12,8 @@ import { GrpcServer } from './grpc-server.ts'
 
 const path = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit'
 const maxMessageBytes = 65_536
+/** 1,000 in npm test, and 10,000 in npm run test:long. */
+const mostStreams = Math.min(10_000, randomRuns(2000))
 let limiter: Limiter
 let server: GrpcServer
 let client: ClientHttp2Session
@@ -23,7 +25,7 @@ async function serve(options: { isTrusted?: boolean; methods?: readonly GrpcMeth
   const deciding = rateLimitService({ limiter, overrides: new Overrides(limiter, false), deadlineMs: () => 15 })
   server = new GrpcServer({
     methods: [deciding, ...(options.methods ?? [])],
-    isTrusted: () => options.isTrusted ?? true,
+    mayAsk: () => options.isTrusted ?? true,
     ...{ maxMessageBytes, maxConnections: 10, onRefused: reason => refused.push(reason) },
   })
   server.server.listen(0, '127.0.0.1')
@@ -155,10 +157,10 @@ describe('a server of gRPC', () => {
     expect((await call(frame(question))).grpc).toBe('0')
   })
 
-  it('ten thousand questions are open at once over one connection, and each is answered', async () => {
+  it('thousands of questions are open at once over one connection, and each is answered', async () => {
     await serve()
     await new Promise(resolve => client.once('remoteSettings', resolve))
-    const streams = Array.from({ length: 10_000 }, () => {
+    const streams = Array.from({ length: mostStreams }, () => {
       const stream = client.request({ ':method': 'POST', ':path': path, 'content-type': 'application/grpc' })
       // a part of the question only, so that all of them are open
       stream.write(frame(question).subarray(0, 9))

@@ -7,7 +7,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import { createServer as createTcpServer, type Server as NetServer, type Socket } from 'node:net'
-import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
+import { createServer as createTlsServer } from 'node:tls'
 import { grpcTypeOf } from '../../grpc/grpc-call.ts'
 import type { ServerTls } from '../../tls/server-tls.ts'
 import { GrpcCall } from './grpc-call.ts'
@@ -17,8 +17,8 @@ import type { GrpcMethod } from './grpc-method.ts'
 export interface GrpcServerOptions {
   readonly methods: readonly GrpcMethod[]
   readonly tls?: ServerTls | undefined
-  /** Whether the other side of a connection may ask; a certificate that was verified speaks for itself. */
-  isTrusted(address: string | undefined): boolean
+  /** Whether the other side of a connection may ask. */
+  mayAsk(socket: Socket): boolean
   readonly maxMessageBytes: number
   readonly maxConnections: number
   /** Called for a connection that was refused, with the reason. */
@@ -101,8 +101,7 @@ export class GrpcServer {
 
   #accept(socket: Socket): void {
     const { remoteAddress } = socket
-    const isVerified = (socket as TLSSocket).encrypted === true && (socket as TLSSocket).authorized
-    if (!isVerified && !this.#options.isTrusted(remoteAddress)) {
+    if (!this.#options.mayAsk(socket)) {
       this.#options.onRefused(`${remoteAddress} is not among the peers of trustProxy`)
       socket.destroy()
       return

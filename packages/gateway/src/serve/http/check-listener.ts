@@ -33,7 +33,7 @@ export function checkListener(
     // a body says nothing here
     raw.resume()
     if (parts.isClosing()) response.setHeader('Connection', 'close')
-    if (!parts.peers.isTrusted(raw.socket.remoteAddress)) {
+    if (!parts.peers.mayAsk(raw.socket)) {
       sendProblem(reply, 403, 'This peer may not ask: add its address to trustProxy in the rule file.')
       return
     }

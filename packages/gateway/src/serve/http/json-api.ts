@@ -21,7 +21,7 @@ export function addJsonApi(app: FastifyInstance, parts: JsonApiParts): void {
   app.setErrorHandler((error: FastifyError | Error, _request, reply) => sendRefusal(reply, toRefusal(error)))
   app.setNotFoundHandler((_request, reply) => sendRefusal(reply, new Refusal(404, 'There is nothing here.')))
   app.addHook('onRequest', async request => {
-    if (parts.peers.isTrusted(request.raw.socket.remoteAddress)) return
+    if (parts.peers.mayAsk(request.raw.socket)) return
     throw new Refusal(403, 'This peer may not ask: add its address to trustProxy in the rule file.')
   })
   app.get('/v1/openapi.json', async () => describeApi(operations, parts.version))
