@@ -99,6 +99,28 @@ describe('questions of programs in JSON', () => {
     })
   })
 
+  it('an amount is reserved, settled once at what was used, and released if it is settled at 0', async () => {
+    const call = { attributes: { plan: 'reserved' }, cost: 3 }
+    const left = async () => {
+      const { body } = await post({ ...call, cost: 0 })
+      return (body as never as { decisions: { remaining: number }[] }).decisions[0]!.remaining
+    }
+    const reserved = await post({ call, hold: '5m' }, '/v1/reserve')
+    expect(reserved.body).toMatchObject({ hold: '5m', result: { allowed: true, decisions: [{ remaining: 0 }] } })
+    const refused = await post({ call }, '/v1/reserve')
+    expect(refused.body).toMatchObject({ result: { allowed: false, rule: 'plan' } })
+    expect(refused.body.id).toBeUndefined()
+    const { id } = reserved.body
+    expect(await post({ id, actual: 1 }, '/v1/settle')).toMatchObject({ status: 200, body: { settled: true } })
+    expect(await left()).toBe(2)
+    expect((await post({ id, actual: 1 }, '/v1/settle')).status).toBe(404)
+    const { body: again } = await post({ call: { ...call, cost: 2 } }, '/v1/reserve')
+    await post({ id: again.id, actual: { plan: 0 } }, '/v1/settle')
+    expect(await left()).toBe(2)
+    expect((await post({ call, hold: 'long' }, '/v1/reserve')).status).toBe(400)
+    expect((await post({ id, actual: 0.5 }, '/v1/settle')).status).toBe(400)
+  })
+
   it('the OpenAPI document describes what is asked and answered', async () => {
     const document = (await (await fetch(`${server.address}/v1/openapi.json`)).json()) as never as {
       paths: Record<string, { post: { requestBody: never; responses: Record<string, never> } }>

@@ -7,7 +7,8 @@ import { type Failing, type Parts, proxies } from './proxies.ts'
 import { type ServeProgram, startServe } from './serve-rig.ts'
 
 const run = promisify(execFile)
-const limit = 300
+const limit = 100
+const mostTries = 5
 
 const rig = new GatewayRig()
 let diana: ServeProgram
@@ -93,15 +94,21 @@ describe.each(proxies)('$name in front of a service', ({ name }) => {
   })
 
   it(`behind ${name}, exactly as many calls pass under load as the limit allows`, async () => {
-    const path = `/load/${name}`
-    const { stdout } = await run('wrk', ['-t1', '-c16', '-d1s', `${urlOf(name, 'closed')}${path}`])
-    const total = Number(/(\d+) requests in/.exec(stdout)![1])
-    const refused = Number(/Non-2xx or 3xx responses: (\d+)/.exec(stdout)?.[1] ?? 0)
-    expect(served.get(path)).toBe(limit)
-    expect(total).toBeGreaterThan(limit)
-    // those that were under way when wrk stopped are not in its count
-    expect(total - refused).toBeLessThanOrEqual(limit)
-    expect(total - refused).toBeGreaterThan(limit - 16)
+    // a machine with other work may take longer than wrk runs until the limit is reached
+    for (let attempt = 0; attempt < mostTries; attempt++) {
+      const path = `/load/${name}-${attempt}`
+      const { stdout } = await run('wrk', ['-t1', '-c16', '-d1s', `${urlOf(name, 'closed')}${path}`])
+      const total = Number(/(\d+) requests in/.exec(stdout)![1])
+      const refused = Number(/Non-2xx or 3xx responses: (\d+)/.exec(stdout)?.[1] ?? 0)
+      expect(served.get(path)).toBeLessThanOrEqual(limit)
+      if (refused === 0) continue
+      expect(served.get(path)).toBe(limit)
+      // calls that were under way when wrk stopped are not in its count
+      expect(total - refused).toBeLessThanOrEqual(limit)
+      expect(total - refused).toBeGreaterThan(limit - 16)
+      return
+    }
+    throw new Error('no call was refused')
   })
 })
 

@@ -74,3 +74,8 @@ export function decidedAtUs(verdict: Verdict): number | undefined {
 export function rulesByEndings(limiter: Limiter): string[] {
   return engineOf(limiter).decider.rules.flatMap(({ rule }) => (endMatters(rule) ? [rule.id] : []))
 }
+
+/** Whether a call was charged in advance, by a rule whose costs can be settled, and is not settled yet. */
+export function isReserved(verdict: Verdict): boolean {
+  return (verdict as { reservation?: number }).reservation !== undefined
+}

@@ -7,6 +7,8 @@ import type { Decider } from './decision/decider.ts'
 import { busiestEstimate } from './decision/estimate-of.ts'
 import { Explanation, explainBlock, explainList, explainRules } from './decision/explain.ts'
 import type { JointCall } from './decision/joint-decision.ts'
+import type { PendingVerdict } from './decision/pending-verdict.ts'
+import { holdUsOf, type Reservation, type ReserveOptions, VerdictReservation } from './decision/reservation.ts'
 import type { Engine } from './engine/engine.ts'
 import { ENGINE } from './engine/engine-of.ts'
 import { DianaError } from './errors.ts'
@@ -81,6 +83,15 @@ export class Limiter {
     if (counters.observers.length === 0) return verdicts
     const report = (all: readonly Verdict[]): readonly Verdict[] => all.map(one => observers.report(one))
     return verdicts instanceof Promise ? verdicts.then(report) : report(verdicts)
+  }
+
+  /**
+   * Charges in advance what a call may cost, by all its rules or by none, to be settled at what was really used. What is neither
+   * settled nor released is released after `hold`, also if this process has died.
+   */
+  async reserve(call: Call, options: ReserveOptions = {}): Promise<Reservation> {
+    const reserving = { ...options, holdUs: holdUsOf(options) }
+    return new VerdictReservation((await this.decide(call, reserving)) as PendingVerdict)
   }
 
   /** Decides a call without counting it. A caller without a call is decided by the one rule that `options` names. */

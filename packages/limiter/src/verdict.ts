@@ -22,6 +22,12 @@ export interface Decision {
  */
 export type Reason = 'overload' | 'limit' | 'queue-full' | 'timeout' | 'denied' | 'blocked' | 'ambiguous'
 
+/**
+ * What a call has cost in the end: by all its rules whose costs can be settled, or by rules of their own units, by their ids. Rules
+ * that are not named keep what was charged.
+ */
+export type ActualCost = number | Readonly<Record<string, number>>
+
 /** How a call ended; without a status, or if it was aborted, it failed. */
 export interface Outcome {
   /** The status of the response; undefined if the caller disconnected before it was complete. */
@@ -29,7 +35,7 @@ export interface Outcome {
   /** For what is no HTTP; wins over the status. */
   readonly failed?: boolean | undefined
   /** What the call has cost in the end, as `settle` takes it. */
-  readonly cost?: number | undefined
+  readonly cost?: ActualCost | undefined
 }
 
 /** The answer to a call, by all its rules at once. */
@@ -50,10 +56,11 @@ export interface Verdict {
   /** Releases the concurrency slots of the call; to be called when the call has ended, however it ended. */
   release(): void
   /**
-   * Makes the call count as `actualCost`: what it was charged beyond that is refunded, what is missing is charged as far
-   * as the limits still have room. Again, it goes from what was settled last.
+   * Makes the call count as `actual`: what it was charged beyond that is refunded, and what is missing is charged: as far as the
+   * limit still has room, or with `overrun: debt` beyond it. Again, it goes from what was settled last; a reservation, of a rule with
+   * `hold`, is settled once.
    */
-  settle(actualCost: number): void
+  settle(actual: ActualCost): void
   /**
    * Takes back everything that the call was charged, as if it had never come: something else has refused it. Gives the
    * decisions after that; a promise if they must be read from a store.

@@ -115,7 +115,7 @@ describe("the configuration of Envoy's reference rate limit service", () => {
         }
         await limiter.close()
       }),
-      { numRuns: randomRuns(200) },
+      { numRuns: randomRuns(60) },
     )
   })
 })

@@ -40,8 +40,8 @@ function valuesOf(
   const headers = new Set<string>()
   for (const { match, cost } of document.rules) {
     for (const name of Object.keys(match.header ?? {})) headers.add(name.toLowerCase())
-    if (typeof cost === 'object' && cost.from.startsWith('header:'))
-      headers.add(cost.from.slice('header:'.length).toLowerCase())
+    const from = typeof cost === 'object' ? cost.from : undefined
+    if (from?.startsWith('header:')) headers.add(from.slice('header:'.length).toLowerCase())
   }
   return {
     headers: [...headers],

@@ -12,6 +12,12 @@ export function windowReportUs(windowUs: number): number | undefined {
   return windowUs < SHORTEST_LEASED_US ? undefined : Math.min(500_000, windowUs * REPORTED_WITHIN)
 }
 
+/** What becomes of what was used beyond a reservation: it is charged beyond the limit, or up to the limit. */
+export type Overrun = 'debt' | 'clip'
+
+/** No more than so many times the limit is counted of what was used beyond it. */
+export const MOST_DEBT = 100
+
 /** How many in how long; a period of 0 is a bare count, for concurrency. */
 export interface Limit {
   readonly count: number
@@ -102,6 +108,11 @@ export interface Meter {
    * otherwise. The limit is what it is since `changedAt`, if it was changed.
    */
   refund(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt?: number): void
+  /**
+   * Counts at `now` what was used beyond the limit: no call passes before time has freed as much, and `remaining` is 0 until then. What
+   * is counted is at most `MOST_DEBT` times the limit. A meter without this counts up to the limit.
+   */
+  overdraw?(state: Float64Array, at: number, now: number, cost: number): void
   /** For how long a call counts, if each call leaves that long after it was counted, or earlier; a meter without this refills. */
   readonly windowUs?: number | undefined
   /** How much it admits in a microsecond in the long run; a meter without this frees nothing by time. */
@@ -163,7 +174,8 @@ export interface PassResult {
  *
  * Required: `delay(meter, state, now, cost)`, `take(meter, state, now, cost, delay)`, `remaining(meter, state, now)`,
  * `idleAt(meter, state)` and `refund(meter, state, now, cost, moment, changedAt)`. Optional: `begin(meter, state, now)`,
- * `fullAt(meter, state)`, `endsAt(meter, state, now)`, `record(meter, state, now, cost, delay, carries)`, `perUs(meter)`; `shift(meter, state, us)`, which
+ * `fullAt(meter, state)`, `endsAt(meter, state, now)`, `record(meter, state, now, cost, delay, carries)`, `overdraw(meter, state, now, cost)`,
+ * `perUs(meter)`; `shift(meter, state, us)`, which
  * moves a state back in time when the clock has stepped back; `inherit(meter, old, oldScale, now)`, which returns a new
  * state; `longest(meter, oldScale, leftUs)`, for how long a state may matter that was inherited from one that mattered for
  * `leftUs` (left out: that and the period).

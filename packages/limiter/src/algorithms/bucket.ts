@@ -1,5 +1,5 @@
 import type { Limit, LuaAlgorithm, Meter, PassResult } from './algorithm.ts'
-import { InvalidLimitError } from './algorithm.ts'
+import { InvalidLimitError, MOST_DEBT } from './algorithm.ts'
 import type { Envelope, Shape } from './envelope.ts'
 import { bucketLua } from './lua/generated.ts'
 import { lowerSteps, noteLow, type Refill, rewindSteps, STEPS, unpaidOf } from './numbers/low-points.ts'
@@ -31,6 +31,8 @@ const LOWS = 2
 const LONGEST_US = 86_400_000_000
 /** How long, at least, a bucket that starts empty is remembered after it has filled. */
 const KEPT_FULL_US = 3_600_000_000
+/** No debt takes longer to pay off: moments stay exact. */
+const LONGEST_DEBT_US = 3e15
 
 /** A report that comes late costs a bucket nothing: what is held does not refill, and nothing of it is lost. */
 const REPORT_US = 100_000
@@ -89,6 +91,8 @@ class Bucket implements Meter {
   readonly begin?: NonNullable<Meter['begin']>
   readonly #rate: Rate
   readonly #capacity: number
+  /** The largest debt that is counted. */
+  readonly #mostDebt: number
   readonly #largest: number
   readonly #startsEmpty: boolean
   readonly #waits: boolean
@@ -102,6 +106,7 @@ class Bucket implements Meter {
     this.most = shape.capacity
     this.#rate = rate
     this.#capacity = shape.capacity * token
+    this.#mostDebt = mostDebtOf(this.#capacity, shape.largest, rate)
     this.#largest = shape.largest
     this.#startsEmpty = shape.startsEmpty
     this.#waits = shape.timeoutUs > 0
@@ -113,6 +118,7 @@ class Bucket implements Meter {
       ...rate,
       capacity: this.#capacity,
       most: shape.capacity,
+      mostDebt: this.#mostDebt,
       largest: shape.largest,
       startsEmpty: shape.startsEmpty ? 1 : 0,
       waits: this.#waits ? 1 : 0,
@@ -134,11 +140,21 @@ class Bucket implements Meter {
   take(state: Float64Array, at: number, now: number, cost: number, delay: number): void {
     this.#begin(state, at, now)
     this.#advance(state, at, Math.max(now + delay, state[at + MOMENT]!))
+    const before = state[at + LEVEL]!
     // a call larger than the bucket has been leaking while it waited, down to the brim
-    const level = Math.min(this.#capacity, state[at + LEVEL]! + cost * this.#rate.token)
+    const most = before > this.#capacity ? this.#mostDebt : this.#capacity
+    const level = Math.max(before, Math.min(most, before + cost * this.#rate.token))
     // a call that waited leaves less than a microsecond's worth, and no whole token that another call could take before it
     const isBrimful = delay > 0 && this.#rate.stepUs === 1 && this.#capacity - level < this.#rate.perStep
     state[at + LEVEL] = isBrimful ? Math.max(level, this.#capacity - this.#rate.token + 1) : level
+  }
+
+  overdraw(state: Float64Array, at: number, now: number, cost: number): void {
+    this.#begin(state, at, now)
+    this.#advance(state, at, now)
+    const before = state[at + LEVEL]!
+    const units = Math.min(cost, this.#mostDebt / this.#rate.token) * this.#rate.token
+    state[at + LEVEL] = Math.max(before, Math.min(this.#mostDebt, before + units))
   }
 
   pass(state: Float64Array, at: number, now: number, cost: number, result: PassResult): boolean {
@@ -193,7 +209,7 @@ class Bucket implements Meter {
 
   drain(state: Float64Array, at: number, now: number): void {
     this.#advance(state, at, now)
-    state[at + LEVEL] = this.#capacity
+    state[at + LEVEL] = Math.max(this.#capacity, state[at + LEVEL]!)
   }
 
   remaining(state: Float64Array, at: number, now: number): number {
@@ -302,6 +318,15 @@ function rewind(state: Float64Array, at: number, moment: number, { perStep, step
   state[at + LEVEL] = state[at + LEVEL]! + steps * perStep
   state[at + MOMENT] = state[at + MOMENT]! - steps * stepUs
   rewindSteps(state, at + LOWS, state[at + MOMENT]!)
+}
+
+/** Whole tokens that, with a call on top, are exact numbers, and that time pays off in a time that is one. */
+function mostDebtOf(capacity: number, largest: number, { token, perStep, stepUs }: Rate): number {
+  const exact = Math.min(
+    Math.floor(Number.MAX_SAFE_INTEGER / token) - largest,
+    Math.floor((Math.floor(LONGEST_DEBT_US / stepUs) * perStep) / token),
+  )
+  return Math.max(capacity, Math.min(capacity * MOST_DEBT, exact * token))
 }
 
 /** How long time takes to pay a debt. */

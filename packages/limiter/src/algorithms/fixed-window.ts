@@ -1,5 +1,5 @@
 import type { Algorithm, Limit, LuaAlgorithm, Meter, PassResult, WaitOptions } from './algorithm.ts'
-import { maxWaitUsOf, windowReportUs } from './algorithm.ts'
+import { MOST_DEBT, maxWaitUsOf, windowReportUs } from './algorithm.ts'
 import type { Envelope } from './envelope.ts'
 import { fixedWindowLua } from './lua/generated.ts'
 
@@ -95,6 +95,15 @@ class FixedWindow implements Meter {
     // no call passes before a window to come has ended, unless calls wait for it
     const isShut = window + later > now && !this.#waits
     state[at + COUNT] = (later > 0 ? 0 : used) + cost + (isShut ? FULL : 0)
+  }
+
+  overdraw(state: Float64Array, at: number, now: number, cost: number): void {
+    const window = this.#window(state, at, now)
+    const used = this.#used(state, at, window)
+    const counted = Math.min(cost, this.#count * MOST_DEBT - used)
+    if (counted <= 0) return
+    state[at + START] = window
+    state[at + COUNT] = used + counted
   }
 
   pass(state: Float64Array, at: number, now: number, cost: number, result: PassResult): boolean {

@@ -100,6 +100,10 @@ class SlidingLog implements Meter {
     state[at + NEXT] = (((state[at + NEXT]! % DROPPED) + places) % this.#places) + dropped * DROPPED
   }
 
+  overdraw(state: Float64Array, at: number, now: number, cost: number): void {
+    if (this.#count > 0) this.record(state, at, now, cost, 0, false)
+  }
+
   refund(state: Float64Array, at: number, now: number, cost: number, moment: number): void {
     if (moment + this.#periodUs <= now) return
     for (let undone = 0; undone < cost && this.#remove(state, at, now, moment); undone++);

@@ -1,5 +1,5 @@
 import type { Algorithm, Limit, LuaAlgorithm, Meter, PassResult, WaitOptions } from './algorithm.ts'
-import { InvalidLimitError, maxWaitUsOf, windowReportUs } from './algorithm.ts'
+import { InvalidLimitError, MOST_DEBT, maxWaitUsOf, windowReportUs } from './algorithm.ts'
 import type { Envelope } from './envelope.ts'
 import { slidingWindowLua } from './lua/generated.ts'
 import { Packing, shareOut } from './numbers/packing.ts'
@@ -146,6 +146,12 @@ class SlidingWindow implements Meter {
     }
     state[at + CALLS] = calls + cost
     state[at + LEAD] = Math.max(0, state[at + LEAD]! - (moment - last)) + cost * this.#gapUs
+  }
+
+  overdraw(state: Float64Array, at: number, now: number, cost: number): void {
+    this.#forget(state, at, now)
+    const counted = Math.min(cost, this.#count * MOST_DEBT - state[at + HELD]!)
+    if (counted > 0) this.take(state, at, now, counted, 0)
   }
 
   pass(state: Float64Array, at: number, now: number, cost: number, result: PassResult): boolean {

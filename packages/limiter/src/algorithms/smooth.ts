@@ -17,6 +17,8 @@ const DEBT = 1
 const SPENT = 2
 /** So few permits are what doubles leave of none. */
 const DUST = 1e-9
+/** No debt takes longer to pay off: moments stay exact. */
+const LONGEST_DEBT_US = 3e15
 
 /** What stored permits are worth, in microseconds and permits. */
 export interface Curve {
@@ -68,6 +70,11 @@ export class Smooth implements Meter {
 
   record(state: Float64Array, at: number, now: number, cost: number, delay: number, carries: boolean): void {
     if (carries || this.delay(state, at, now, cost) <= delay) this.take(state, at, now, cost, delay)
+  }
+
+  overdraw(state: Float64Array, at: number, now: number, cost: number): void {
+    this.take(state, at, now, cost, 0)
+    state[at + DEBT] = Math.min(LONGEST_DEBT_US, state[at + DEBT]!)
   }
 
   refund(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt = -1): void {

@@ -1,9 +1,11 @@
 import type { Call } from '../call.ts'
+import { DEFAULT_HOLD_MS } from '../rules/schema/cost.ts'
 import { type LocalCharge, localCharge } from '../stores/memory/memory-store.ts'
 import { resetsSoFar, type Table } from '../stores/memory/table.ts'
 import { type SharedCharge, sharedCharge } from '../stores/shared-charge.ts'
 import type { FleetCounter } from '../stores/store.ts'
 import { isSpecial, type PlanOptions } from './check-options.ts'
+import { nextReservationId } from './reservation-id.ts'
 import type { BlockCounters, RuleState } from './rule-state.ts'
 
 /** One call that is being decided: the rules it meets, and a charge for each. It is used again for the next call. */
@@ -24,14 +26,22 @@ export class CallPlan {
   /** The number of keys that had been reset when the call came. */
   resetsBefore = 0
 
-  /** Makes a charge for each of the first `size` rules in `found`; none if that is DENIED. */
-  prepare(call: Call, cost: number, found: number): this {
+  /** Whether a charge waits to be settled. */
+  isReserved = false
+
+  /**
+   * Makes a charge for each of the first `size` rules in `found`; none if that is DENIED. `holdUs` is for how long what can be settled
+   * is reserved, 0 if that is left to the rules; without it, only rules that say so reserve.
+   */
+  prepare(call: Call, cost: number, found: number, holdUs?: number): this {
     const size = Math.max(0, found)
     this.isDenied = found < 0
     this.size = size
     this.resetsBefore = resetsSoFar()
     this.locals = 0
     this.hasBlocks = false
+    this.isReserved = false
+    let reservation = 0
     if (this.shared.length > 0) this.shared = []
     for (let i = 0; i < size; i++) {
       const state = this.found[i]!
@@ -41,6 +51,14 @@ export class CallPlan {
         : this.#nextLocal(state.table)
       charge.key = rule.key(call)
       charge.cost = rule.cost === undefined || cost === 0 ? cost : rule.cost(call)
+      // an estimate that no moment has room for would be refused always
+      if (rule.estimates && charge.cost > rule.mostAtOnce) charge.cost = rule.mostAtOnce
+      charge.holdUs = rule.settles ? holdUsOf(rule, holdUs) : 0
+      if (charge.holdUs > 0) {
+        reservation ||= nextReservationId()
+        this.isReserved = true
+      }
+      charge.reservation = charge.holdUs > 0 ? reservation : 0
       charge.enforced = rule.enforced
       charge.mayWait = state.waiting < rule.queueSize
       this.charges[i] = charge
@@ -57,7 +75,7 @@ export class CallPlan {
 
   /** Whether the charges cannot be read from the call again: they depend on more than the rules that it matches. */
   keepsReceipts(options: PlanOptions | undefined): boolean {
-    return this.shared.length > 0 || isSpecial(options)
+    return this.shared.length > 0 || this.isReserved || isSpecial(options)
   }
 
   /** Microseconds for which a rule has blocked the caller. */
@@ -70,6 +88,7 @@ export class CallPlan {
     const charge = counter ? this.#nextShared(counter, table, 'local') : this.#nextLocal(table)
     charge.key = key
     charge.cost = 0
+    charge.holdUs = 0
     charge.enforced = enforced
     charge.mayWait = false
     this.blocks[index] = charge
@@ -90,4 +109,9 @@ export class CallPlan {
     this.local[this.locals++] = charge
     return charge
   }
+}
+
+function holdUsOf({ holdMs }: RuleState['rule'], holdUs: number | undefined): number {
+  if (holdUs === undefined) return holdMs === undefined ? 0 : holdMs * 1000
+  return holdUs > 0 ? holdUs : (holdMs ?? DEFAULT_HOLD_MS) * 1000
 }

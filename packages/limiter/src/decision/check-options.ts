@@ -29,12 +29,15 @@ export interface CheckOptions extends NamedRules {
 export interface PlanOptions extends NamedRules {
   /** Given with the call, so that it may be settled later. */
   readonly cost?: unknown
+  /** For how long what can be settled is reserved, in microseconds; 0 leaves it to the rules. */
+  readonly holdUs?: number | undefined
 }
 
 /** Whether a call is charged otherwise than 1 by each rule that it matches. */
 export function isSpecial(options: PlanOptions | undefined): boolean {
   if (options === undefined) return false
-  return options.cost !== undefined || options.rule !== undefined || options.after !== undefined
+  const { cost, rule, after, holdUs } = options
+  return cost !== undefined || rule !== undefined || after !== undefined || holdUs !== undefined
 }
 
 /** The cost of a call, 1 unless given; throws if it is none. */

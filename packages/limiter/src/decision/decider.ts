@@ -8,6 +8,7 @@ import type { MemoryStore } from '../stores/memory/memory-store.ts'
 import type { Decision } from '../verdict.ts'
 import { blockCaller } from './blocklist.ts'
 import { CallPlan } from './call-plan.ts'
+import { ChargeReservations } from './charge-reservation.ts'
 import { isSpecial, type NamedRules, type PlanOptions } from './check-options.ts'
 import { decideTogether, type JointCall, type JointParts } from './joint-decision.ts'
 import { type DecidedCall, PendingVerdict, passedBy, type Settler } from './pending-verdict.ts'
@@ -37,6 +38,8 @@ export interface DeciderOptions extends CallerLists {
   readonly priorities?: Priorities | undefined
   /** Called with what each rule that is counted in Redis decided on a call. */
   readonly onShared?: ((rule: string, allowed: boolean) => void) | undefined
+  /** What waits to be settled. */
+  readonly reservations?: ChargeReservations | undefined
   /** The clock of this process; read when a shared store has answered, and when a call is settled. */
   readonly now: () => number
 }
@@ -51,6 +54,7 @@ export class Decider {
   readonly #verdicts: VerdictBuilder
   readonly #joint: JointParts
   readonly #counters: Counters
+  readonly #reservations: ChargeReservations
   #plan = new CallPlan()
   /** Plans of calls that a shared store has answered; a new one would be six lists. */
   readonly #idlePlans: CallPlan[] = []
@@ -60,14 +64,21 @@ export class Decider {
     this.rules = options.rules
     this.#counters = options.counters ?? createCounters()
     this.#selector = new RuleSelector(options.rules, options)
+    this.#reservations = options.reservations ?? new ChargeReservations()
     this.#settler = createSettler({
       ...options,
+      reservations: this.#reservations,
       receiptsOf: decided => this.#receiptsAgain(decided),
       onRefund: decided => this.#decisionsAfterRefund(decided),
     })
     const passed = passedBy(options.answer, this.#settler)
     this.#quickPass = new QuickPass(passed, this.#counters)
-    this.#verdicts = new VerdictBuilder({ ...options, passed, counters: this.#counters })
+    this.#verdicts = new VerdictBuilder({
+      ...options,
+      passed,
+      counters: this.#counters,
+      reservations: this.#reservations,
+    })
     this.#joint = {
       ...options,
       ...{ selector: this.#selector, verdicts: this.#verdicts },
@@ -91,13 +102,14 @@ export class Decider {
 
   /** Decides and counts a call. */
   take(call: Call, cost: number, now: number, options?: PlanOptions): PendingVerdict | Promise<PendingVerdict> {
+    if (now >= this.#reservations.open.dueAt) this.#reservations.releaseEnded(now)
     const { found } = this.#plan
     const size = this.#selector.find(call, found, options)
     if (cost === 1 && size >= 0 && !isSpecial(options)) {
       const verdict = this.#quickPass.take(call, found, size, now)
       if (verdict !== undefined) return verdict
     }
-    const plan = this.#prioritized(this.#plan.prepare(call, cost, size), call)
+    const plan = this.#prioritized(this.#plan.prepare(call, cost, size, options?.holdUs), call)
     return plan.shared.length === 0
       ? this.#takeLocal(plan, call, now, options)
       : this.#takeShared(plan, call, now, options)
@@ -140,7 +152,9 @@ export class Decider {
   }
 
   #prepare(call: Call, cost: number, options: PlanOptions | undefined): CallPlan {
-    const plan = this.#plan.prepare(call, cost, this.#selector.find(call, this.#plan.found, options))
+    const now = this.#options.now()
+    if (now >= this.#reservations.open.dueAt) this.#reservations.releaseEnded(now)
+    const plan = this.#plan.prepare(call, cost, this.#selector.find(call, this.#plan.found, options), options?.holdUs)
     return this.#prioritized(plan, call)
   }
 

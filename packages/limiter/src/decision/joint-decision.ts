@@ -113,7 +113,14 @@ function planOf(asked: JointCall, now: number, { selector, deny }: JointParts): 
   plan.prepare(asked.call, Math.max(1, asked.cost), selector.find(asked.call, plan.found, asked))
   // the selector knows who denied the call until it is asked about the next one
   const denial = plan.isDenied ? deny(asked.call, now) : undefined
-  for (let i = 0; i < plan.size; i++) plan.charges[i]!.mayWait = false
+  for (let i = 0; i < plan.size; i++) {
+    const charge = plan.charges[i]!
+    charge.mayWait = false
+    // nobody settles it: what is charged is final
+    charge.holdUs = 0
+    charge.reservation = 0
+  }
+  plan.isReserved = false
   return { asked, plan, denial }
 }
 

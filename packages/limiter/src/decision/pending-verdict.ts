@@ -1,10 +1,10 @@
 import { inspect } from 'node:util'
 import type { Meter } from '../algorithms/algorithm.ts'
 import type { Call } from '../call.ts'
-import { DianaError } from '../errors.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import type { Answer } from '../rules/rule.ts'
-import type { Decision, Outcome, Reason, Verdict } from '../verdict.ts'
+import type { ActualCost, Decision, Outcome, Reason, Verdict } from '../verdict.ts'
+import { assertActualCost } from './actual-cost.ts'
 import type { Receipt, Refunded } from './receipt.ts'
 import type { RuleState } from './rule-state.ts'
 
@@ -22,7 +22,9 @@ export interface Settler {
   /** Releases concurrency slots, of a call that has ended in this way; without an outcome, it was answered. */
   release(receipts: readonly Receipt[], outcome?: Outcome): void
   /** Makes charges what the call has cost in the end; returns their receipts. */
-  settle(receipts: readonly Receipt[], actualCost: number): readonly Receipt[]
+  settle(receipts: readonly Receipt[], actual: ActualCost): readonly Receipt[]
+  /** Resolves when stores know of all that was settled so far. */
+  arrival(): Promise<void>
   /** Refunds what counts only for calls that end otherwise; returns the receipts of the rest. */
   close(receipts: readonly Receipt[], outcome: Outcome): readonly Receipt[]
   /** Refunds all charges; returns the decisions as they are then. */
@@ -81,6 +83,8 @@ const RELEASED = 1
 const ENDED = 2
 const REFUNDED = 3
 const NOTHING: readonly Receipt[] = []
+/** What was reserved is kept. */
+const NO_COSTS: ActualCost = {}
 
 /**
  * A verdict, with what is needed to wait for it, to undo it and to end it. One is made for every call: its fields are few, and
@@ -188,13 +192,11 @@ export class PendingVerdict implements Verdict {
     this.#release()
   }
 
-  settle(actualCost: number): void {
-    if (!Number.isSafeInteger(actualCost) || actualCost < 0) {
-      throw new DianaError('BAD_CALL', `cost must be a whole number of 0 or more, not ${String(actualCost)}`)
-    }
+  settle(actual: ActualCost): void {
+    assertActualCost(actual)
     if (!this.allowed) return
     const receipts = this.charged ?? this.outcome.settler.receiptsOf(this.#decided())
-    this.charged = this.outcome.settler.settle(receipts, actualCost)
+    this.charged = this.outcome.settler.settle(receipts, actual)
   }
 
   refund(): readonly Decision[] | Promise<readonly Decision[]> {
@@ -213,6 +215,17 @@ export class PendingVerdict implements Verdict {
     this.stage = ENDED
     if (this.holds) this.charged = this.outcome.settler.close(this.receipts, outcome)
     if (outcome.cost !== undefined) this.settle(outcome.cost)
+    else if (this.reservation !== undefined) this.settle(NO_COSTS)
+  }
+
+  /** The id of what the call has reserved; undefined if it has reserved nothing. */
+  get reservation(): number | undefined {
+    return this.charged?.find(({ reservation }) => reservation !== undefined)?.reservation?.id
+  }
+
+  /** Resolves when stores know of all that was settled so far. */
+  arrival(): Promise<void> {
+    return this.outcome.settler.arrival()
   }
 
   /** What JSON and `console.log` show. */

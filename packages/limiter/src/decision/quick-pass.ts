@@ -70,9 +70,9 @@ export function countsQuickly({ rule, counter, blocks }: Pick<RuleState, 'rule'>
   return !rule.by.some(isFunctionName)
 }
 
-/** Whether calls of a rule hold a concurrency slot, or are counted by how they end. */
-export function endMatters({ countWhen, meters }: CompiledRule): boolean {
-  return countWhen !== undefined || meters.some(meter => meter.needsRelease)
+/** Whether calls of a rule hold a concurrency slot, are counted by how they end, or are settled then. */
+export function endMatters({ countWhen, holdMs, meters }: CompiledRule): boolean {
+  return countWhen !== undefined || holdMs !== undefined || meters.some(meter => meter.needsRelease)
 }
 
 function noteLoads(found: readonly RuleState[], levels: LevelAnswer | undefined): void {

@@ -1,5 +1,7 @@
 import type { Ending } from '../algorithms/adaptive/estimator.ts'
+import type { Overrun } from '../algorithms/algorithm.ts'
 import { OVERFLOW_SLOT, resetsSoFar, type Table } from '../stores/memory/table.ts'
+import type { Expiring } from '../stores/open-reservations.ts'
 import type { SharedCharge } from '../stores/shared-charge.ts'
 import type { CallPlan } from './call-plan.ts'
 import type { RuleState } from './rule-state.ts'
@@ -20,22 +22,51 @@ export interface Receipt {
   readonly settles: boolean
   /** Refunds what was counted in another process. */
   readonly refund?: ((cost: number) => void) | undefined
+  /** Settles it there at what was really used; undefined if the store keeps no reservations. */
+  readonly settle?: ((actual: number, overrun: Overrun) => Promise<void>) | undefined
+  /** It was not settled in time: the store refunds it. */
+  readonly expire?: (() => void) | undefined
+  /** Set if the charge waits to be settled. */
+  readonly reservation?: ChargeReservation | undefined
+}
+
+/** The charge of one rule that waits to be settled. */
+export interface ChargeReservation extends Expiring {
+  readonly id: number
+  readonly overrun: Overrun
+  /** What was charged; another receipt if the call has moved up in a queue. */
+  receipt: Receipt
+  /** Ended: it was not settled in time. */
+  status: 'open' | 'settled' | 'ended'
+}
+
+/** Where charges are followed that wait to be settled. */
+export interface ReservationBook {
+  /** Returns the receipt with its reservation. */
+  add(receipt: Receipt, terms: Pick<ChargeReservation, 'id' | 'holdUs' | 'until' | 'overrun'>): Receipt
 }
 
 /** Where charges are refunded that were counted together with other processes. */
 interface SharedRefunds {
   giveBack(charge: SharedCharge, cost: number): void
+  settles(charge: SharedCharge): boolean
+  settle(charge: SharedCharge, actual: number, overrun: Overrun): Promise<void>
+  expire(charge: SharedCharge): void
 }
 
 /** Which levels of a charge are refunded: concurrency slots, counts of calls, or both. */
 export type Refunded = 'held' | 'passed' | 'all'
 
-/** The charges of a call that was counted. `answeredAt` is when a shared store answered. */
+/**
+ * The charges of a call that was counted. `answeredAt` is when a shared store answered. With `reservations`, those that wait to be
+ * settled are followed there.
+ */
 export function receiptsOf(
   { size, charges, found, resetsBefore }: CallPlan,
   now: number,
   answeredAt: number,
   shared: SharedRefunds | undefined,
+  reservations?: ReservationBook,
 ): Receipt[] {
   const receipts: Receipt[] = []
   for (let i = 0; i < size; i++) {
@@ -46,29 +77,48 @@ export function receiptsOf(
     const { settles } = state.rule
     const moment = now + wait
     let passAt = moment
-    let refund: Receipt['refund']
+    let inStore: Pick<Receipt, 'refund' | 'settle' | 'expire'> = {}
     if (charge.kind === 'shared') {
       if (charge.countedBy === 'none') continue
       if (charge.countedBy === 'fleet') passAt = answeredAt + wait
       // a slot that is held in this process may have moved to the store by the time it is released
-      if (charge.countedBy !== 'memory' || charge.counter.needsRelease) refund = refundIn(shared!, charge)
+      if (charge.countedBy !== 'memory' || charge.counter.needsRelease) inStore = inStoreOf(shared!, charge)
     }
-    receipts.push({ state, key, cost, slot, moment, passAt, resetsBefore, settles, refund })
+    const receipt = { state, key, cost, slot, moment, passAt, resetsBefore, settles, ...inStore }
+    const { holdUs, reservation: id } = charge
+    if (holdUs === 0 || reservations === undefined) receipts.push(receipt)
+    else {
+      const overrun = state.rule.overrun ?? 'debt'
+      receipts.push(reservations.add(receipt, { id, holdUs, until: now + holdUs, overrun }))
+    }
   }
   return receipts
 }
 
-function refundIn(shared: SharedRefunds, charge: SharedCharge): (cost: number) => void {
-  return cost => shared.giveBack(charge, cost)
+function inStoreOf(shared: SharedRefunds, charge: SharedCharge): Pick<Receipt, 'refund' | 'settle' | 'expire'> {
+  const refund = (cost: number): void => shared.giveBack(charge, cost)
+  if (charge.holdUs === 0) return { refund }
+  const expire = (): void => shared.expire(charge)
+  if (!shared.settles(charge)) return { refund, expire }
+  return { refund, expire, settle: (actual, overrun) => shared.settle(charge, actual, overrun) }
 }
 
 /** Refunds the levels of a charge that `which` names, in whichever store they were counted. */
 export function refundCharge(receipt: Receipt, now: number, which: Refunded, ending?: Ending): void {
+  if (receipt.reservation && which !== 'held' && !closeReservation(receipt)) return
   if (!receipt.refund) refundLocal({ ...receipt, table: receipt.state.table }, now, which, ending)
   // all levels of a rule are of one kind
   else if (which === 'all' || receipt.state.rule.meters.some(meter => meter.needsRelease) === (which === 'held')) {
     receipt.refund(receipt.cost)
   }
+}
+
+/** What was settled, or has ended, is not refunded any more. */
+function closeReservation({ reservation, state, cost }: Receipt): boolean {
+  const isOpen = reservation!.status === 'open'
+  reservation!.status = 'settled'
+  if (isOpen) state.tally.amountsSoFar.released += cost
+  return isOpen
 }
 
 /** The same for a charge that was counted in a table of this process. */
@@ -97,5 +147,11 @@ export function recharge(receipt: Receipt, now: number): Receipt {
     meter.take(state, places[level]!, now, cost, wait)
   })
   // a smaller limit makes no caller wait longer than they were promised
-  return { ...receipt, moment: now + wait, passAt: Math.min(receipt.passAt, now + wait), resetsBefore: resetsSoFar() }
+  const passAt = Math.min(receipt.passAt, now + wait)
+  const again = { ...receipt, moment: now + wait, passAt, resetsBefore: resetsSoFar() }
+  if (receipt.reservation) {
+    Object.assign(receipt.reservation, { receipt: again, status: 'open' })
+    receipt.state.tally.amountsSoFar.released -= cost
+  }
+  return again
 }

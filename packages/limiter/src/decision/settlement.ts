@@ -3,13 +3,16 @@ import type { CompositeStore } from '../distributed/composite-store.ts'
 import { localCharge, type MemoryStore } from '../stores/memory/memory-store.ts'
 import { sharedCharge } from '../stores/shared-charge.ts'
 import type { Decision, Outcome } from '../verdict.ts'
+import { actualCostBy } from './actual-cost.ts'
+import { type ChargeReservations, isForgotten } from './charge-reservation.ts'
 import type { DecidedCall, Settler } from './pending-verdict.ts'
-import { type Receipt, type Refunded, refundCharge } from './receipt.ts'
+import { type ChargeReservation, type Receipt, type Refunded, refundCharge, refundLocal } from './receipt.ts'
 
 export interface SettlementOptions {
   readonly store: MemoryStore
   readonly shared?: CompositeStore | undefined
   readonly now: () => number
+  readonly reservations: ChargeReservations
   /** Refunds the levels of charges that `which` names. */
   readonly onRelease: (receipts: readonly Receipt[], which: Refunded, ending?: Ending) => void
   /** The charges of a call, read from it again. */
@@ -20,9 +23,12 @@ export interface SettlementOptions {
 
 /**
  * Settles calls once they have ended. What was charged too much is refunded; what was charged too little is charged as far
- * as there is room, since no count goes beyond its limit.
+ * as there is room, or with `overrun: debt` beyond the limit.
  */
-export function createSettler({ store, shared, now, onRelease, receiptsOf, onRefund }: SettlementOptions): Settler {
+export function createSettler(options: SettlementOptions): Settler {
+  const { store, shared, reservations, now, onRelease, receiptsOf, onRefund } = options
+  /** Settlements that stores have not confirmed yet. */
+  const underWay = new Set<Promise<void>>()
   /** Counts as much of `cost` in this process as there is room for, and returns how much that is. */
   const takeLocal = ({ state: { table }, key }: Receipt, cost: number): number => {
     const take = (amount: number) => {
@@ -47,8 +53,36 @@ export function createSettler({ store, shared, now, onRelease, receiptsOf, onRef
     if (!whole.fits && room > 0) await take(room)
   }
 
+  /** Settles a reservation, once; after its end, all that was used is charged. */
+  const settleReserved = (receipt: Receipt, reservation: ChargeReservation, actual: number): Receipt => {
+    reservations.releaseEnded(now())
+    const status = reservations.close(reservation)
+    if (status === 'settled') return receipt
+    const reserved = status === 'open' ? receipt.cost : 0
+    const { state, key, settle } = receipt
+    state.tally.amountsSoFar.settle(reserved, actual)
+    if (settle) track(settle(actual, reservation.overrun))
+    else if (receipt.refund) settlePlain({ ...receipt, cost: reserved }, actual)
+    else if (actual < reserved)
+      refundLocal({ ...receipt, table: state.table, cost: reserved - actual }, now(), 'passed')
+    else if (actual > reserved && !isForgotten(receipt)) {
+      store.overdraw(state.table, key, now(), actual - reserved, reservation.overrun)
+    }
+    return { ...receipt, cost: actual }
+  }
+
+  const track = (settled: Promise<void>): void => {
+    underWay.add(settled)
+    void settled.finally(() => underWay.delete(settled))
+  }
+
   const settleOne = (receipt: Receipt, cost: number): Receipt => {
-    if (!receipt.settles || cost === receipt.cost) return receipt
+    if (!receipt.settles) return receipt
+    return receipt.reservation ? settleReserved(receipt, receipt.reservation, cost) : settlePlain(receipt, cost)
+  }
+
+  const settlePlain = (receipt: Receipt, cost: number): Receipt => {
+    if (cost === receipt.cost) return receipt
     if (cost < receipt.cost) {
       refundCharge({ ...receipt, cost: receipt.cost - cost }, now(), 'passed')
       return { ...receipt, cost }
@@ -60,13 +94,23 @@ export function createSettler({ store, shared, now, onRelease, receiptsOf, onRef
   }
 
   return {
+    arrival: async () => {
+      await Promise.all(underWay)
+    },
     release: (receipts, outcome) => onRelease(receipts, 'held', endingOf(outcome)),
     refund(receipts, decided, which) {
       onRelease(receipts.toReversed(), which)
       return onRefund(decided)
     },
     receiptsOf,
-    settle: (receipts, actualCost) => receipts.map(receipt => settleOne(receipt, actualCost)),
+    settle: (receipts, actual) => {
+      return receipts.map(receipt => {
+        const cost = actualCostBy(receipt.state.rule.id, actual)
+        // what is not said keeps what was reserved
+        if (cost === undefined && receipt.reservation === undefined) return receipt
+        return settleOne(receipt, cost ?? receipt.cost)
+      })
+    },
     close(receipts, outcome) {
       return receipts.filter(receipt => {
         const counts = receipt.state.rule.countWhen?.(outcome) ?? true

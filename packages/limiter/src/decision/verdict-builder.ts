@@ -7,6 +7,7 @@ import type { Answer } from '../rules/rule.ts'
 import { type Counters, isDegraded, tallyRefusal } from '../stats/counters.ts'
 import type { Reason } from '../verdict.ts'
 import type { CallPlan } from './call-plan.ts'
+import type { ChargeReservations } from './charge-reservation.ts'
 import type { PlanOptions } from './check-options.ts'
 import { type LevelAnswer, PendingVerdict, type VerdictOutcome } from './pending-verdict.ts'
 import { endMatters } from './quick-pass.ts'
@@ -20,6 +21,7 @@ export interface VerdictBuilderOptions {
   /** The outcome of a call for which every rule has room at once. */
   readonly passed: VerdictOutcome
   readonly counters: Counters
+  readonly reservations: ChargeReservations
 }
 
 type PlannedCharge = CallPlan['charges'][number]
@@ -79,7 +81,8 @@ export class VerdictBuilder {
     const outcome = hasRoom ? this.#passed : this.#weigh(plan, allowed, counted)
     if (counted) this.#tallyCall(plan, options?.after !== undefined, outcome)
     const keeps = passes && this.#keepsReceipts(plan, options, outcome)
-    const receipts = keeps ? receiptsOf(plan, now, answeredAt, this.#options.shared) : passes ? undefined : NO_RECEIPTS
+    const { shared, reservations } = this.#options
+    const receipts = keeps ? receiptsOf(plan, now, answeredAt, shared, reservations) : passes ? undefined : NO_RECEIPTS
     return new PendingVerdict(outcome, call, now, resetsBefore, levels, receipts)
   }
 

@@ -1,4 +1,4 @@
-import type { Part } from '../algorithms/algorithm.ts'
+import type { Overrun, Part } from '../algorithms/algorithm.ts'
 import { refundLocal } from '../decision/receipt.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import type { FailoverStore } from '../stores/failover/failover-store.ts'
@@ -79,6 +79,21 @@ export class CompositeStore {
 
   giveBack(charge: SharedCharge, cost: number): void {
     this.#storeOf(charge.counter).giveBack(charge, cost)
+  }
+
+  /** Whether the store of a charge keeps reservations, and was asked about this one. */
+  settles({ counter, countedBy }: SharedCharge): boolean {
+    return (countedBy === 'fleet' || countedBy === 'lease') && this.#storeOf(counter).keepsReservations
+  }
+
+  /** Settles a reservation at what was really used. */
+  settle(charge: SharedCharge, actual: number, overrun: Overrun): Promise<void> {
+    return this.#storeOf(charge.counter).settle(charge, actual, overrun)
+  }
+
+  /** A reservation was not settled in time. */
+  expire(charge: SharedCharge): void {
+    this.#storeOf(charge.counter).expire(charge)
   }
 
   /** The keys of a counter, at most `most`; while its store cannot be asked, those known in this process. */

@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { type Clock, inMicroseconds, steadyMicroseconds } from '../common/clock.ts'
 import { warnOfEach, warnOnce } from '../common/warn-once.ts'
+import { ChargeReservations } from '../decision/charge-reservation.ts'
 import { Decider } from '../decision/decider.ts'
 import { refundCharge } from '../decision/receipt.ts'
 import type { RuleState } from '../decision/rule-state.ts'
@@ -71,6 +72,7 @@ export class Engine {
   readonly thread: DocumentThread
   readonly waitQueue: WaitQueue
   readonly counters: Counters = createCounters()
+  readonly #reservations = new ChargeReservations()
   readonly observers: Observers
   /** The document in force. */
   document: RuleDocument
@@ -213,6 +215,7 @@ export class Engine {
       shared: this.shared,
       answer: document.answer,
       counters: this.counters,
+      reservations: this.#reservations,
       now: this.now,
       onShared: (rule, allowed) => this.options.statistics?.count(rule, allowed),
       onRelease: (receipts, which, ending) => {

@@ -1,4 +1,5 @@
 import type { Status } from '../limiter-status.ts'
+import { amountNames } from '../stats/amounts.ts'
 import type { Stats } from '../stats/stats.ts'
 import type { Counts } from '../stats/tally.ts'
 
@@ -167,6 +168,19 @@ export const measures: readonly Measure[] = [
     kind: 'counter',
     help: 'Requests to the store that reported permits which were held in advance, and reserved others.',
     read: ({ store }) => (store ? [{ labels: none, value: store.leases.requests }] : []),
+  },
+  {
+    name: 'diana_cost_total',
+    otelName: 'diana.rate_limiting.cost',
+    unit: '{unit}',
+    kind: 'counter',
+    help:
+      'Units of limits per rule that were reserved; settled (really used), released (reserved and not used), expired (not settled ' +
+      'in time) and overrun (used beyond what was reserved).',
+    read: ({ rules }) =>
+      rules.flatMap(({ id, amounts }) =>
+        amounts === undefined ? [] : amountNames.map(state => ({ labels: { rule: id, state }, value: amounts[state] })),
+      ),
   },
   {
     name: 'diana_leased_keys',

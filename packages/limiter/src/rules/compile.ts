@@ -9,10 +9,10 @@ import { compileCallers, compileDenied } from './match/callers.ts'
 import { type CallOutcome, compileCountWhen } from './match/count-when.ts'
 import { compilePriorities, type Priorities } from './priority/priorities.ts'
 import type { Answer, Match, Rule, RuleDocument, WhenStoreDown } from './rule.ts'
-import { type CostInput, compileCost } from './schema/cost.ts'
+import { type CostInput, compileCost, type SettlementTerms, settlementTerms } from './schema/cost.ts'
 
-/** A rule ready to decide calls. */
-export interface CompiledRule {
+/** A rule ready to decide calls. With `holdMs`, its charges are reservations; `overrun` is undefined if the rule does not say it. */
+export interface CompiledRule extends SettlementTerms {
   readonly id: string
   readonly match: Match
   readonly by: readonly string[]
@@ -46,6 +46,10 @@ export interface CompiledRule {
   readonly costInput: CostInput | undefined
   /** Whether the cost of a call may be settled afterwards. */
   readonly settles: boolean
+  /** The cost that it reads is an estimate, which is never more than the rule can hold. */
+  readonly estimates: boolean
+  /** The most that it can ever admit at once. */
+  readonly mostAtOnce: number
   /** Whether a call with this outcome counts; undefined if every call does. */
   readonly countWhen: ((outcome: CallOutcome) => boolean) | undefined
   /** Calls that match but are exempt; undefined if there are none. */
@@ -108,6 +112,7 @@ function compileRule(
   const denies = rule.deny && compileDenied(rule.deny, lookup)
   const isAmbiguous = compileAmbiguity(rule.by, lookup)
   const meters = rule.limits.map(limit => checked(algorithm.meter(limit, rule.options, waitOptions), rule))
+  const settles = typeof rule.cost !== 'number' && !meters.some(meter => meter.needsRelease)
   return {
     id: rule.id,
     match: rule.match,
@@ -125,12 +130,15 @@ function compileRule(
     enforced: rule.whenFull !== 'shadow',
     distributed: rule.count === 'distributed',
     whenStoreDown: rule.whenStoreDown,
-    lease: rule.lease,
+    lease: settles && settlementTerms(rule.cost).holdMs !== undefined ? 'off' : rule.lease,
     queueSize: waits ? rule.queue.size : 0,
     queueTimeoutMs: timeoutMs ?? DEFAULT_QUEUE_TIMEOUT_MS,
-    cost: rule.cost === undefined ? undefined : compileCost(rule.cost, dimensions),
+    cost: compileCost(rule.cost, dimensions),
     costInput: rule.cost,
-    settles: typeof rule.cost !== 'number' && !meters.some(meter => meter.needsRelease),
+    settles,
+    ...(settles ? settlementTerms(rule.cost) : settlementTerms(undefined)),
+    estimates: false,
+    mostAtOnce: Math.min(...meters.map((meter, level) => meter.most ?? rule.limits[level]!.count)),
     countWhen: rule.countWhen && compileCountWhen(rule.countWhen),
     exempts,
     denies,

@@ -41,6 +41,7 @@ export class Observers {
           waiting,
           ...(leased === undefined ? {} : { leased }),
           ...(estimate === undefined ? {} : { estimate }),
+          ...(tally.amounts === undefined ? {} : { amounts: tally.amounts.read() }),
           ...tally.read(),
         }
       }),

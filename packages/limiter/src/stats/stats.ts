@@ -1,6 +1,7 @@
 import type { Estimate } from '../algorithms/adaptive/estimator.ts'
 import type { OverloadStatus } from '../overload/overload-guard.ts'
 import type { StoreStats } from '../stores/failover/store-health.ts'
+import { type Amounts, addAmounts } from './amounts.ts'
 import type { DurationStats } from './durations.ts'
 import { mergeEstimates, mergeOverloads } from './overload-stats.ts'
 import { type Counts, countNames } from './tally.ts'
@@ -14,6 +15,8 @@ export interface RuleStats extends Counts {
   readonly leased?: number | undefined
   /** What a rule that finds its limit has found; of its keys, for the one with the most calls in flight. */
   readonly estimate?: Estimate | undefined
+  /** What was reserved by it, and what became of that; undefined if nothing was. */
+  readonly amounts?: Amounts | undefined
 }
 
 /** All that was counted since the start, as plain values that another process can be sent. */
@@ -65,11 +68,13 @@ export const noCounts: Counts = {
 
 function addRules(one: RuleStats, other: RuleStats | undefined): RuleStats {
   const { id, waiting, leased } = one
+  const amounts = addAmounts(one.amounts, other?.amounts)
   const isLeased = leased !== undefined || other?.leased !== undefined
   return {
     id,
     waiting: waiting + (other?.waiting ?? 0),
     ...(isLeased ? { leased: (leased ?? 0) + (other?.leased ?? 0) } : {}),
+    ...(amounts ? { amounts } : {}),
     ...add(one, other),
   }
 }

@@ -1,4 +1,5 @@
 import type { Meter } from '../algorithms/algorithm.ts'
+import { AmountTally } from './amounts.ts'
 
 /** What became of calls. Those that waited and those that only a shadow rule would have refused are among the allowed. */
 export interface Counts {
@@ -33,8 +34,16 @@ export class Tally implements Counts {
   /** The least that any key had left of each level since the last read. */
   least: Float64Array
 
+  /** What was reserved and what became of it; undefined if nothing was. */
+  amounts: AmountTally | undefined
+
   constructor(levels = 0) {
     this.least = new Float64Array(levels).fill(Number.POSITIVE_INFINITY)
+  }
+
+  get amountsSoFar(): AmountTally {
+    this.amounts ??= new AmountTally()
+    return this.amounts
   }
 
   /** A call that was counted as allowed did not pass after all. */

@@ -7,6 +7,11 @@ export interface Charge {
   /** False when the rule refuses at once, or as many calls wait as may. */
   mayWait: boolean
 
+  /** For how long the charge waits to be settled, if it is a reservation; else 0. */
+  holdUs: number
+  /** The id of the reservation, or 0. */
+  reservation: number
+
   /** Microseconds until each level lets the call pass; empty if the store was not asked. */
   readonly delays: number[]
   /** The longest of them: when the call passes its slowest level, every level counts it. */
@@ -19,7 +24,19 @@ export interface Charge {
 }
 
 export function blankCharge(): Charge {
-  return { key: '', cost: 0, enforced: true, mayWait: true, delays: [], wait: 0, fits: true, remaining: [], resets: [] }
+  return {
+    key: '',
+    cost: 0,
+    enforced: true,
+    mayWait: true,
+    holdUs: 0,
+    reservation: 0,
+    delays: [],
+    wait: 0,
+    fits: true,
+    remaining: [],
+    resets: [],
+  }
 }
 
 /** Room for one number per level and no more; a list that grows by itself takes room for many. */

@@ -31,7 +31,8 @@ export interface SharedCharge extends FleetCharge {
 }
 
 export function sharedCharge(counter: FleetCounter, table: Table, whenStoreDown: WhenStoreDown): SharedCharge {
-  const { key, cost, enforced, mayWait, delays, wait, fits, remaining, resets } = fleetCharge(counter)
+  const { key, cost, enforced, mayWait, delays, wait, fits, remaining, resets, holdUs, reservation } =
+    fleetCharge(counter)
   // spelled out, since it is made for every call, and V8 keeps what is assigned later one step further away
   return {
     kind: 'shared',
@@ -45,6 +46,8 @@ export function sharedCharge(counter: FleetCounter, table: Table, whenStoreDown:
     fits,
     remaining,
     resets,
+    holdUs,
+    reservation,
     table,
     whenStoreDown,
     countedBy: 'none',

@@ -1,4 +1,4 @@
-import type { Meter } from '../algorithms/algorithm.ts'
+import type { Meter, Overrun } from '../algorithms/algorithm.ts'
 import { type Charge, perLevel } from './charge.ts'
 import type { CatchUp } from './failover/catch-up.ts'
 import type { LeaseAnswer, LeaseRequest } from './leases/lease-request.ts'
@@ -44,6 +44,8 @@ export function fleetCharge(counter: FleetCounter): FleetCharge {
     fits: true,
     remaining: perLevel(levels),
     resets: perLevel(levels),
+    holdUs: 0,
+    reservation: 0,
   }
 }
 
@@ -55,6 +57,23 @@ export interface FleetRefund {
   readonly moment: number
   /** How long before that moment it was charged; 0 if left out. */
   readonly wait?: number | undefined
+}
+
+/** What was really used of a charge that was counted as admitted at `moment`. */
+export interface FleetSettlement extends FleetRefund {
+  /** The id of the reservation; 0 if there was none, and `actual` is counted in addition. */
+  readonly reservation: number
+  /** When the reservation ends, by the clock of the store. */
+  readonly until: number
+  readonly actual: number
+  readonly overrun: Overrun
+}
+
+/** What releases a reservation that was made at `now`. */
+export function releaseOf(charge: FleetCharge, now: number): FleetSettlement {
+  const { counter, key, cost, wait, holdUs, reservation } = charge
+  const until = now + holdUs
+  return { counter, key, cost, moment: now + wait, wait, reservation, until, actual: 0, overrun: 'clip' }
 }
 
 /** A store's answer: whether the call may pass, by which clock. */
@@ -90,6 +109,11 @@ export interface SharedStore {
   look(charges: readonly FleetCharge[]): Promise<Answered>
   /** Takes charges back, without an answer. */
   giveBack(refunds: readonly FleetRefund[]): void
+  /**
+   * Makes charges count as what was really used, each once, by the ids of their reservations. A store that has this keeps
+   * reservations, and refunds those that end unsettled; in others, a charge is settled by refunds and by further charges.
+   */
+  settle?(settlements: readonly FleetSettlement[]): Promise<void>
   /** Takes back what a call was charged at `now`, by the clock of the store. */
   refund(charges: readonly FleetCharge[], now: number): void
   /** Reports permits that this process has used in advance, and reserves others; a store without this leases none. */

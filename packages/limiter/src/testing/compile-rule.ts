@@ -24,6 +24,7 @@ export function compileRule(
   const timeoutMs = queue.timeout === undefined ? undefined : parseRate(`1/${queue.timeout}`)!.periodMs
   const waitOptions = { timeoutUs: timeoutMs === undefined ? undefined : timeoutMs * 1000 }
   const waits = whenFull === 'wait'
+  const meters = limits.map(limit => algorithm.meter(limit, options, waits ? waitOptions : undefined))
   return {
     id: 'rule',
     match: {},
@@ -36,7 +37,7 @@ export function compileRule(
     lease: 'auto',
     algorithm: name,
     limits,
-    meters: limits.map(limit => algorithm.meter(limit, options, waits ? waitOptions : undefined)),
+    meters,
     partOf: part =>
       limits.map(limit => partMeter(algorithm, { limit, options }, part, waits ? waitOptions : undefined)),
     terms: [limits, options, waits ? waitOptions : undefined],
@@ -46,6 +47,10 @@ export function compileRule(
     queueTimeoutMs: timeoutMs ?? QUEUE_TIMEOUT_MS,
     cost: undefined,
     settles: algorithm.limit === 'rate',
+    overrun: undefined,
+    holdMs: undefined,
+    estimates: false,
+    mostAtOnce: Math.min(...meters.map((meter, level) => meter.most ?? limits[level]!.count)),
     countWhen: undefined,
     exempts: undefined,
     denies: undefined,

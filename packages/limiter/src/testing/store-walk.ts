@@ -11,6 +11,7 @@ import { RedisStore } from '../stores/redis/redis-store.ts'
 import type { SendCommand } from '../stores/redis/send-command.ts'
 import { subjects } from './subject.ts'
 import { costFrom, type Dice, nextMoment, pick, startFrom } from './walk.ts'
+import { WalkReservations } from './walk-reservations.ts'
 
 /** What a walk can count by. */
 export const walkAlgorithms: readonly string[] = [...Object.keys(subjects), 'concurrency']
@@ -63,8 +64,8 @@ export interface StoreWalkOptions {
 }
 
 /**
- * One and the same random walk on memory and Redis: calls alone and together, refunds, costs settled up and down, resets,
- * blocks, and rules that change their limits, levels and algorithms. Every answer of the one is compared with the other's.
+ * One and the same random walk on memory and Redis: calls alone and together, refunds, costs settled up and down, reservations that
+ * are settled, released or left to end, resets, blocks, and rules that change their limits, levels and algorithms. Every answer of the one is compared with the other's.
  */
 export class StoreWalk {
   readonly #memory = new MemoryStore()
@@ -73,6 +74,7 @@ export class StoreWalk {
   readonly #usedAlgorithms: Set<string>[]
   readonly #end: number
   readonly #keepsVersions: boolean
+  readonly #reservations: WalkReservations
   #receipts: Receipt[] = []
   #now: number
   #retryUs = 0
@@ -86,6 +88,7 @@ export class StoreWalk {
       ...{ prefix, callersPerHash, now: () => this.#now },
       forgetsVersions: !keepsVersions,
     })
+    this.#reservations = new WalkReservations(this.#memory, this.#redis)
     this.#usedAlgorithms = rules.map((_, i) => new Set([pick(algorithms, i)]))
     this.#rules = rules.map((dice, i) => this.#createRule(`rule${i}`, pick(algorithms, i), dice))
   }
@@ -98,6 +101,7 @@ export class StoreWalk {
     this.#now = this.#rules.some(({ counter }) => counter.needsRelease)
       ? Math.max(this.#now, Math.min(next, this.#end))
       : next
+    this.#reservations.releaseEnded(this.#now)
     const place = who % this.#rules.length
     const rule = this.#rules[place]!
     const key = pick(KEYS, many)
@@ -116,6 +120,12 @@ export class StoreWalk {
         return this.#reset(rule, key)
       case 6:
         return many % 2 === 0 ? this.#block(rule, key, 1 + (many % 5000)) : this.#unblock(rule, key, many % 4 === 1)
+      case 8:
+      case 9:
+      case 10:
+        return this.#reservations.settle(dice, this.#now)
+      case 11:
+        return this.#reservations.repeat(dice, this.#now)
       default: {
         // calls of one turn travel together, one that comes alone goes another way through the script
         const calls = pick([1, 1, 2, 5], many)
@@ -157,16 +167,25 @@ export class StoreWalk {
       const gate: Asked = { ...rule.gate, key, cost: 0, enforced, mayWait: false }
       return (kind >> 5) % 2 === 0 ? [charge] : [charge, gate]
     })
-    await this.#ask(asked, what)
+    await this.#ask(asked, what, this.#reservations.termsFrom(dice))
   }
 
   /** Sends a call to both stores, and compares their answers. */
-  async #ask(asked: readonly Asked[], what: 'take' | 'look'): Promise<{ allowed: boolean; locals: LocalCharge[] }> {
+  async #ask(
+    asked: readonly Asked[],
+    what: 'take' | 'look',
+    { id, holdUs } = { id: 0, holdUs: 0 },
+  ): Promise<{ allowed: boolean; locals: LocalCharge[] }> {
     const locals = asked.map(({ table, key, cost, enforced, mayWait }): LocalCharge => {
       return { ...localCharge(table), key, cost, enforced, mayWait }
     })
     const shared = asked.map(({ counter, key, cost, enforced, mayWait }): RedisCharge => {
-      return { ...redisCharge(counter), key, cost, enforced, mayWait }
+      const reserves = holdUs > 0 && cost > 0 && !counter.needsRelease
+      return {
+        ...redisCharge(counter),
+        ...{ key, cost, enforced, mayWait },
+        ...(reserves && { holdUs, reservation: id }),
+      }
     })
     const resetsBefore = resetsSoFar()
     const allowed = this.#memory[what](locals, locals.length, this.#now)
@@ -180,7 +199,9 @@ export class StoreWalk {
     locals.forEach(({ key, cost, fits, wait, slot }, i) => {
       const { table, counter } = asked[i]!
       if (cost === 0 || !fits) return
-      this.#receipts.push({ table, counter, key, cost, moment: this.#now + wait, wait, slot, resetsBefore })
+      const receipt = { table, counter, key, cost, moment: this.#now + wait, wait, slot, resetsBefore }
+      if (shared[i]!.holdUs > 0) this.#reservations.add({ ...receipt, id, holdUs, until: this.#now + holdUs })
+      else this.#receipts.push(receipt)
     })
     return { allowed, locals }
   }
@@ -216,6 +237,7 @@ export class StoreWalk {
   }
 
   async #reset({ table, counter }: Counted, key: string): Promise<void> {
+    this.#reservations.forget(table, key)
     table.reset(key)
     await this.#redis.reset(counter, key)
     // by the clock of Redis a charge of the same microsecond may have come before
@@ -236,6 +258,7 @@ export class StoreWalk {
   /** Gives a rule other limits, periods and levels. */
   async #change(place: number, dice: Dice): Promise<void> {
     const rule = this.#rules[place]!
+    await this.#reservations.settleAll(rule.table, this.#now)
     const meters = metersOf(rule.algorithm, limitsFrom(dice[2]!, dice), dice, rule.timeoutUs)
     const counter = this.#redis.createCounter({ ...rule, meters })
     rule.table.adopt(meters, this.#now, { keepsPast: this.#keepsVersions })
@@ -250,6 +273,7 @@ export class StoreWalk {
     if (algorithm === undefined) return
     used.add(algorithm)
     const { table, id } = this.#rules[place]!
+    await this.#reservations.settleAll(table, this.#now)
     this.#receipts = this.#receipts.filter(receipt => receipt.table !== table)
     const { gate, ...rule } = this.#createRule(id, algorithm, dice)
     this.#rules[place] = { ...rule, gate }

@@ -30,7 +30,8 @@ function needsOf(rule: Rule, document: RuleDocument): string[][] {
   for (const list of [rule.allow, rule.deny, document.allow, document.deny]) {
     for (const name of Object.keys(list ?? {})) needs.push(alternativesOf(name, document))
   }
-  if (typeof rule.cost === 'object') needs.push(alternativesOf(rule.cost.from, document))
+  if (typeof rule.cost === 'object' && rule.cost.from !== undefined)
+    needs.push(alternativesOf(rule.cost.from, document))
   if (rule.countWhen !== undefined) needs.push(['status'])
   if (rule.limits.every(({ periodMs }) => periodMs === 0)) needs.push(['duration'])
   return needs

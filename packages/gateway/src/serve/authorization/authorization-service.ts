@@ -1,4 +1,5 @@
 import type { Limiter, Verdict } from 'diana-limiter'
+import { endUnreported } from '../calls/end-unreported.ts'
 import type { Peers } from '../calls/peers.ts'
 import { proxiedCall } from '../calls/proxied-call.ts'
 import type { UnaryMethod } from '../grpc/grpc-method.ts'
@@ -31,8 +32,7 @@ export function authorizationService({ limiter, peers }: AuthorizationParts): Un
 }
 
 function respond(verdict: Verdict): Buffer {
-  // the end of the call is not told here: what it holds is free at once
-  if (verdict.holds) verdict.release()
+  endUnreported(verdict)
   return writeCheckResponse(verdict, Date.now())
 }
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Limiter } from 'diana-limiter'
-import { admit, createFilter, type Filter } from 'diana-limiter/filter'
+import { admit, createFilter, type Filter, verdictOf } from 'diana-limiter/filter'
 import type { FastifyBaseLogger } from 'fastify'
 import type { CallReply, CallRequest } from '../../calls/call.ts'
 import { callFramework } from '../../calls/call-framework.ts'
@@ -8,6 +8,7 @@ import { PlainReply } from '../../calls/plain-reply.ts'
 import { PlainRequest } from '../../calls/plain-request.ts'
 import { sendProblem } from '../../problem.ts'
 import { faultOf, isSettled, normalizeRequest } from '../../proxy/normalize-request.ts'
+import { endUnreported } from '../calls/end-unreported.ts'
 import type { Peers } from '../calls/peers.ts'
 import { type Dialect, dialects } from './dialects.ts'
 
@@ -58,6 +59,8 @@ function answer(filter: CheckFilter, dialect: Dialect, request: PlainRequest, re
     return
   }
   const pass = (isAdmitted: boolean): void => {
+    const verdict = verdictOf(request.raw)
+    if (verdict !== undefined) endUnreported(verdict)
     if (isAdmitted && !reply.sent) reply.code(200).send()
   }
   const isAdmitted = admit(filter, request, reply)

@@ -4,10 +4,12 @@ import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify'
 import type { z } from 'zod'
 import { Refusal } from '../../admin/refusal.ts'
 import { sendRefusal } from '../../admin/server/send-refusal.ts'
+import { endUnreported } from '../calls/end-unreported.ts'
 import type { Peers } from '../calls/peers.ts'
 import { proxiedCall } from '../calls/proxied-call.ts'
 import { type AskedCall, type CheckQuestion, checkAnswer, checkQuestion } from './check-shapes.ts'
 import { type ApiOperation, describeApi } from './openapi.ts'
+import { reservationOperations } from './reservations.ts'
 
 export interface JsonApiParts {
   readonly limiter: Limiter
@@ -39,6 +41,7 @@ function operationsOf(limiter: Limiter): readonly ApiOperation[] {
       answer: checkAnswer,
       run: async body => await check(limiter, body as CheckQuestion),
     },
+    ...reservationOperations({ limiter, callOf, resultOf: describeVerdict }),
   ]
 }
 
@@ -66,7 +69,7 @@ function namedRules({ rules }: AskedCall): { readonly rule?: readonly string[]; 
 }
 
 /** The call that a program describes, spelled as the gateway spells calls; a refusal if it cannot be. */
-export function callOf({ method, path, host, ip, headers, attributes }: AskedCall): Call {
+function callOf({ method, path, host, ip, headers, attributes }: AskedCall): Call {
   const lower =
     headers && Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
   const call = proxiedCall({ method, target: path, host, ip, headers: lower, attributes })
@@ -74,9 +77,14 @@ export function callOf({ method, path, host, ip, headers, attributes }: AskedCal
   return call
 }
 
-/** A verdict as JSON; a call that holds a place gives it back, since nobody reports its end. */
-export function resultOf(verdict: Verdict): object {
-  if (verdict.holds) verdict.release()
+/** The verdict on a call whose end nobody reports. */
+function resultOf(verdict: Verdict): object {
+  endUnreported(verdict)
+  return describeVerdict(verdict)
+}
+
+/** A verdict as JSON. */
+function describeVerdict(verdict: Verdict): object {
   const { allowed, rule, reason, retryAfterMs, decisions } = verdict
   const now = Date.now()
   const answer = allowed ? { status: 200, headers: rateLimitHeaders(verdict, now) } : refusal(verdict, now)

@@ -1,4 +1,5 @@
 import type { JointCall, Limiter, Verdict } from 'diana-limiter'
+import { endUnreported } from '../calls/end-unreported.ts'
 import type { GrpcContext, UnaryMethod } from '../grpc/grpc-method.ts'
 import { DescriptorCall } from './descriptor-call.ts'
 import { type Overrides, overrideCall } from './overrides.ts'
@@ -25,8 +26,7 @@ export function rateLimitService(parts: RateLimitServiceParts): UnaryMethod {
 }
 
 function respond(verdicts: readonly Verdict[]): Buffer {
-  // the end of the call is not told here: what it holds is free at once
-  for (const verdict of verdicts) if (verdict.holds) verdict.release()
+  for (const verdict of verdicts) endUnreported(verdict)
   return writeRateLimitResponse(verdicts, Date.now())
 }
 

@@ -1,4 +1,5 @@
 import { type Call, rateLimitHeaders, refusal, type Verdict } from 'diana-limiter'
+import { endUnreported } from '../calls/end-unreported.ts'
 import type { Peers } from '../calls/peers.ts'
 import { proxiedCall } from '../calls/proxied-call.ts'
 import type { SpoeValue } from './spoe-bytes.ts'
@@ -39,7 +40,7 @@ function readHeaders(lines: string): Record<string, string> {
 
 /** What HAProxy needs to answer: `status` is 200, or that of the refusal. */
 export function variablesOf(verdict: Verdict, nowMs: number): Record<string, string | number> {
-  if (verdict.holds) verdict.release()
+  endUnreported(verdict)
   if (verdict.allowed) return { status: 200, ...named(rateLimitHeaders(verdict, nowMs)) }
   const { status, headers, body } = refusal(verdict, nowMs)
   return { status, ...named(headers), body, rule: verdict.rule ?? '' }

@@ -129,12 +129,21 @@ end
 function moves.take(meter, state, now, cost, delay)
   if meter.startsEmpty == 1 then moves.begin(meter, state, now) end
   if now + delay > state[MOMENT] then advance(state, now + delay, meter) end
-  local level = min(meter.capacity, state[LEVEL] + cost * meter.token)
+  local before = state[LEVEL]
+  local level = max(before, min(before > meter.capacity and meter.mostDebt or meter.capacity, before + cost * meter.token))
   local isBrimful = delay > 0 and meter.stepUs == 1 and meter.capacity - level < meter.perStep
   if isBrimful then level = max(level, meter.capacity - meter.token + 1) end
   state[LEVEL] = level
   local fullAt = state[MOMENT] + paidOffUs(level, meter)
   return moves.remaining(meter, state, now), fullAt + meter.keptUs, fullAt
+end
+
+function moves.overdraw(meter, state, now, cost)
+  if meter.startsEmpty == 1 then moves.begin(meter, state, now) end
+  if now > state[MOMENT] then advance(state, now, meter) end
+  local before = state[LEVEL]
+  local units = min(cost, meter.mostDebt / meter.token) * meter.token
+  state[LEVEL] = max(before, min(meter.mostDebt, before + units))
 end
 
 function moves.refund(meter, state, now, cost, moment, changedAt)

@@ -1,5 +1,5 @@
 -- The moves of fixed-window.ts.
-local START, COUNT, FULL = 1, 2, 2 ^ 40
+local START, COUNT, FULL, MOST_DEBT = 1, 2, 2 ^ 40, 100
 local moves = {}
 
 local function windowOf(meter, now)
@@ -54,6 +54,13 @@ function moves.record(meter, state, now, cost, delay, carries)
   local isShut = window + later > now and meter.waits == 0
   state[START] = window + later
   state[COUNT] = (later > 0 and 0 or used) + cost + (isShut and FULL or 0)
+end
+
+function moves.overdraw(meter, state, now, cost)
+  local window = windowAt(meter, state, now)
+  local used = usedIn(state, window)
+  local counted = min(cost, meter.count * MOST_DEBT - used)
+  if counted > 0 then state[START], state[COUNT] = window, used + counted end
 end
 
 function moves.refund(meter, state, now, cost, moment, changedAt)

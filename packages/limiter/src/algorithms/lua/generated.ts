@@ -169,12 +169,21 @@ end
 function moves.take(meter, state, now, cost, delay)
   if meter.startsEmpty == 1 then moves.begin(meter, state, now) end
   if now + delay > state[MOMENT] then advance(state, now + delay, meter) end
-  local level = min(meter.capacity, state[LEVEL] + cost * meter.token)
+  local before = state[LEVEL]
+  local level = max(before, min(before > meter.capacity and meter.mostDebt or meter.capacity, before + cost * meter.token))
   local isBrimful = delay > 0 and meter.stepUs == 1 and meter.capacity - level < meter.perStep
   if isBrimful then level = max(level, meter.capacity - meter.token + 1) end
   state[LEVEL] = level
   local fullAt = state[MOMENT] + paidOffUs(level, meter)
   return moves.remaining(meter, state, now), fullAt + meter.keptUs, fullAt
+end
+
+function moves.overdraw(meter, state, now, cost)
+  if meter.startsEmpty == 1 then moves.begin(meter, state, now) end
+  if now > state[MOMENT] then advance(state, now, meter) end
+  local before = state[LEVEL]
+  local units = min(cost, meter.mostDebt / meter.token) * meter.token
+  state[LEVEL] = max(before, min(meter.mostDebt, before + units))
 end
 
 function moves.refund(meter, state, now, cost, moment, changedAt)
@@ -335,7 +344,7 @@ return moves
 
 export const fixedWindowLua: LuaAlgorithm = { name: 'fixed-window', lua: `
 -- The moves of fixed-window.ts.
-local START, COUNT, FULL = 1, 2, 2 ^ 40
+local START, COUNT, FULL, MOST_DEBT = 1, 2, 2 ^ 40, 100
 local moves = {}
 
 local function windowOf(meter, now)
@@ -390,6 +399,13 @@ function moves.record(meter, state, now, cost, delay, carries)
   local isShut = window + later > now and meter.waits == 0
   state[START] = window + later
   state[COUNT] = (later > 0 and 0 or used) + cost + (isShut and FULL or 0)
+end
+
+function moves.overdraw(meter, state, now, cost)
+  local window = windowAt(meter, state, now)
+  local used = usedIn(state, window)
+  local counted = min(cost, meter.count * MOST_DEBT - used)
+  if counted > 0 then state[START], state[COUNT] = window, used + counted end
 end
 
 function moves.refund(meter, state, now, cost, moment, changedAt)
@@ -499,6 +515,10 @@ function moves.record(meter, state, now, cost, delay, carries)
   state[NEXT] = (state[NEXT] % DROPPED + places) % meter.places + dropped * DROPPED
 end
 
+function moves.overdraw(meter, state, now, cost)
+  if meter.count > 0 then moves.record(meter, state, now, cost, 0, false) end
+end
+
 function moves.refund(meter, state, now, cost, moment)
   if moment + meter.periodUs <= now then return end
   for _ = 1, cost do
@@ -552,7 +572,7 @@ return moves
 
 export const slidingWindowLua: LuaAlgorithm = { name: 'sliding-window', lua: `
 -- The moves of sliding-window.ts and packing.ts, number for number.
-local HELD, CLOSED, LAST, CALLS, LEAD, SEGMENTS = 1, 2, 3, 4, 5, 6
+local HELD, CLOSED, LAST, CALLS, LEAD, SEGMENTS, MOST_DEBT = 1, 2, 3, 4, 5, 6, 100
 local moves = {}
 
 local function pack(meter, last, calls, leadUs)
@@ -672,6 +692,12 @@ function moves.take(meter, state, now, cost, delay)
   return moves.remaining(meter, state, now), moment + meter.periodUs
 end
 
+function moves.overdraw(meter, state, now, cost)
+  forget(meter, state, now)
+  local counted = min(cost, meter.count * MOST_DEBT - state[HELD])
+  if counted > 0 then moves.take(meter, state, now, counted, 0) end
+end
+
 function moves.refund(meter, state, now, cost, moment, changedAt)
   if moment <= changedAt or moment + meter.periodUs <= now then return end
   local newest, stop = state[LAST], endOf(state)
@@ -757,7 +783,7 @@ return moves
 
 export const smoothLua: LuaAlgorithm = { name: 'smooth', lua: `
 -- The moves of smooth.ts.
-local MOMENT, OWED, SPENT, DUST = 1, 2, 3, 1e-9
+local MOMENT, OWED, SPENT, DUST, LONGEST_DEBT_US = 1, 2, 3, 1e-9, 3e15
 local moves = {}
 
 local function elapsedAt(state, now)
@@ -791,6 +817,11 @@ function moves.take(meter, state, now, cost, delay)
   local price = priceUs(meter, meter.largest - spent, stored) + (cost - stored) * meter.stableUs
   state[OWED] = max(now + delay - state[MOMENT], state[OWED]) + price
   state[SPENT] = spent + stored
+end
+
+function moves.overdraw(meter, state, now, cost)
+  moves.take(meter, state, now, cost, 0)
+  state[OWED] = min(LONGEST_DEBT_US, state[OWED])
 end
 
 function moves.refund(meter, state, now, cost, moment, changedAt)

@@ -51,6 +51,10 @@ function moves.record(meter, state, now, cost, delay, carries)
   state[NEXT] = (state[NEXT] % DROPPED + places) % meter.places + dropped * DROPPED
 end
 
+function moves.overdraw(meter, state, now, cost)
+  if meter.count > 0 then moves.record(meter, state, now, cost, 0, false) end
+end
+
 function moves.refund(meter, state, now, cost, moment)
   if moment + meter.periodUs <= now then return end
   for _ = 1, cost do

@@ -1,5 +1,5 @@
 -- The moves of sliding-window.ts and packing.ts, number for number.
-local HELD, CLOSED, LAST, CALLS, LEAD, SEGMENTS = 1, 2, 3, 4, 5, 6
+local HELD, CLOSED, LAST, CALLS, LEAD, SEGMENTS, MOST_DEBT = 1, 2, 3, 4, 5, 6, 100
 local moves = {}
 
 local function pack(meter, last, calls, leadUs)
@@ -117,6 +117,12 @@ function moves.take(meter, state, now, cost, delay)
     state[CALLS], state[LEAD] = calls + cost, max(0, state[LEAD] - (moment - last)) + cost * meter.gapUs
   end
   return moves.remaining(meter, state, now), moment + meter.periodUs
+end
+
+function moves.overdraw(meter, state, now, cost)
+  forget(meter, state, now)
+  local counted = min(cost, meter.count * MOST_DEBT - state[HELD])
+  if counted > 0 then moves.take(meter, state, now, counted, 0) end
 end
 
 function moves.refund(meter, state, now, cost, moment, changedAt)

@@ -1,5 +1,5 @@
 -- The moves of smooth.ts.
-local MOMENT, OWED, SPENT, DUST = 1, 2, 3, 1e-9
+local MOMENT, OWED, SPENT, DUST, LONGEST_DEBT_US = 1, 2, 3, 1e-9, 3e15
 local moves = {}
 
 local function elapsedAt(state, now)
@@ -33,6 +33,11 @@ function moves.take(meter, state, now, cost, delay)
   local price = priceUs(meter, meter.largest - spent, stored) + (cost - stored) * meter.stableUs
   state[OWED] = max(now + delay - state[MOMENT], state[OWED]) + price
   state[SPENT] = spent + stored
+end
+
+function moves.overdraw(meter, state, now, cost)
+  moves.take(meter, state, now, cost, 0)
+  state[OWED] = min(LONGEST_DEBT_US, state[OWED])
 end
 
 function moves.refund(meter, state, now, cost, moment, changedAt)

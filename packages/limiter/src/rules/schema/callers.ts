@@ -7,7 +7,7 @@ import { networkFault } from '../match/address.ts'
 import type { CallerList } from '../match/callers.ts'
 import { parseStatuses, type StatusRange } from '../match/count-when.ts'
 import { show } from '../show.ts'
-import type { CostInput } from './cost.ts'
+import { type CostInput, LONGEST_HOLD_MS } from './cost.ts'
 import { listOf, textOf } from './shape.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
@@ -30,16 +30,29 @@ export function callersSchema(vocabulary: Vocabulary, identified: readonly strin
   return z.union([listOf(network, size).transform((networks): CallerList => ({ [address]: networks })), byDimension])
 }
 
-/** `5`, `header:x-cost`, or `{ from: header:x-cost, least: 1, most: 1000 }`. */
+const hold = duration.refine(ms => ms <= LONGEST_HOLD_MS, { error: 'must not be longer than 1d', abort: true })
+
+/** `5`, `header:x-cost`, or `{ from: header:x-cost, least: 1, most: 1000, overrun: debt, hold: 10m }`. */
 export function costSchema(vocabulary: Vocabulary): z.ZodType<CostInput> {
   const from = textOf(text => sourceFault(text, vocabulary), 256)
   const amount = z.int().min(1).max(MAX_COST)
   const read = z
     .strictObject({
-      from,
+      from: from.optional().describe('Where the call has its cost; left out, the application says it.'),
       least: z.int().min(0).max(MAX_COST).default(1).describe('A call costs no less.'),
       most: amount.default(1000).describe('A call costs no more.'),
+      overrun: z
+        .enum(['debt', 'clip'])
+        .optional()
+        .describe('What was used beyond the reservation is charged beyond the limit (the default), or up to it.'),
+      hold: hold.optional().describe('What is not settled is released after so long; default: 10m.'),
     })
+    .refine(
+      ({ from: source, overrun, hold: time }) => source !== undefined || overrun !== undefined || time !== undefined,
+      {
+        error: 'says nothing of the cost: write from, overrun or hold, as in cost: { hold: 10m }',
+      },
+    )
     .refine(({ least, most }) => least <= most, { error: 'has a least above its most: swap them' })
   return z.union([amount, from.transform(source => ({ from: source, least: 1, most: 1000 })), read])
 }

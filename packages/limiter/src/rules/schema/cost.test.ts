@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { dimensions } from '../../dimensions/index.ts'
-import { compileCost } from './cost.ts'
+import { type CostInput, compileCost as compile, settlementTerms } from './cost.ts'
+
+const compileCost = (input: CostInput, from: typeof dimensions) => compile(input, from)!
 
 const call = (cost: string | string[] | undefined) => ({ method: 'GET', path: '/', headers: { 'x-cost': cost } })
 
@@ -49,5 +51,21 @@ describe('a cost read from the call', () => {
 
   it('a numeric cost of a rule is the same for every call', () => {
     expect(compileCost(3, dimensions)(call('50'))).toBe(3)
+  })
+})
+
+describe('how the cost of a rule is settled', () => {
+  it.each([
+    [undefined, undefined, undefined],
+    [5, undefined, undefined],
+    [{ from: 'header:x-cost', least: 1, most: 9 }, undefined, undefined],
+    [{ least: 1, most: 9, overrun: 'clip' }, 'clip', 600_000],
+    [{ least: 1, most: 9, hold: 5000 }, 'debt', 5000],
+  ] as const)('%j: overrun %s, hold %s', (input, overrun, holdMs) => {
+    expect(settlementTerms(input)).toEqual({ overrun, holdMs })
+  })
+
+  it('a rule with no source of its cost leaves it to the application', () => {
+    expect(compile({ least: 1, most: 9, hold: 5000 }, dimensions)).toBeUndefined()
   })
 })

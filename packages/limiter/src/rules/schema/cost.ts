@@ -1,15 +1,52 @@
+import type { Overrun } from '../../algorithms/algorithm.ts'
 import type { Call } from '../../call.ts'
 import type { Dimension } from '../../dimensions/dimension.ts'
 import { findDimension } from '../../dimensions/find-dimension.ts'
 import { compileAmbiguity } from '../../dimensions/reading/ambiguity.ts'
 
-/** The cost of a call by a rule: fixed, or read from the call within bounds. */
-export type CostInput = number | { readonly from: string; readonly least: number; readonly most: number }
+/** The cost of a call that is read from the call within bounds, or settled afterwards. */
+export interface CostOptions {
+  /** Left out, the caller of `check` gives the cost. */
+  readonly from?: string | undefined
+  readonly least: number
+  readonly most: number
+  readonly overrun?: Overrun | undefined
+  /** How long a charge waits to be settled, in milliseconds. */
+  readonly hold?: number | undefined
+}
 
-/** Reads the cost of a call. A value that is not a whole number costs 1, and two values cost the most. */
-export function compileCost(input: CostInput, dimensions: readonly Dimension[]): (call: Call) => number {
+/** The cost of a call by a rule: fixed, or read from the call within bounds, or settled afterwards. */
+export type CostInput = number | CostOptions
+
+export const DEFAULT_HOLD_MS = 600_000
+export const LONGEST_HOLD_MS = 86_400_000
+
+/** How the charges of a rule are settled; with `holdMs`, each is a reservation that the store releases after so long. */
+export interface SettlementTerms {
+  readonly overrun: Overrun | undefined
+  readonly holdMs: number | undefined
+}
+
+/** A rule with one of the words of settlement reserves what calls cost; others charge it at once. */
+export function settlementTerms(input: CostInput | undefined): SettlementTerms {
+  if (typeof input !== 'object') return { overrun: undefined, holdMs: undefined }
+  const { overrun, hold } = input
+  if (overrun === undefined && hold === undefined) return { overrun: undefined, holdMs: undefined }
+  return { overrun: overrun ?? 'debt', holdMs: hold ?? DEFAULT_HOLD_MS }
+}
+
+/**
+ * Reads the cost of a call; undefined if the caller of `check` gives it. A value that is not a whole number costs 1, and two values
+ * cost the most.
+ */
+export function compileCost(
+  input: CostInput | undefined,
+  dimensions: readonly Dimension[],
+): ((call: Call) => number) | undefined {
+  if (input === undefined) return undefined
   if (typeof input === 'number') return () => input
   const { from, least, most } = input
+  if (from === undefined) return undefined
   const read = findDimension(from, dimensions)
   const isAmbiguous = compileAmbiguity([from], { identify: {}, dimensions })
   return call => {

@@ -91,7 +91,13 @@ export interface CommonRuleOptions {
   readonly cost?:
     | number
     | string
-    | { readonly from: string; readonly least?: number | undefined; readonly most?: number | undefined }
+    | {
+        readonly from?: string | undefined
+        readonly least?: number | undefined
+        readonly most?: number | undefined
+        readonly overrun?: 'debt' | 'clip' | undefined
+        readonly hold?: string | undefined
+      }
     | ((call: Call) => number)
     | undefined
   readonly countWhen?: OneOrList<string | number> | undefined

@@ -4,7 +4,16 @@ import type { Meter } from '../../algorithms/algorithm.ts'
 import type { CatchUp } from '../failover/catch-up.ts'
 import type { Membership, MembershipRegistry, SignOfLife } from '../membership/registry.ts'
 import type { ShareClaim, ShareGrant } from '../membership/shares.ts'
-import type { Answered, FleetCharge, FleetCounter, FleetRefund, FleetRule, SharedStore } from '../store.ts'
+import {
+  type Answered,
+  type FleetCharge,
+  type FleetCounter,
+  type FleetRefund,
+  type FleetRule,
+  type FleetSettlement,
+  releaseOf,
+  type SharedStore,
+} from '../store.ts'
 import { Holdings } from './holdings.ts'
 import {
   type AnsweredCharge,
@@ -17,6 +26,7 @@ import {
   type Request,
   readMessages,
 } from './messages.ts'
+import type { Settled } from './reserved-charges.ts'
 
 interface Counter extends FleetCounter {
   readonly number: number
@@ -107,8 +117,19 @@ export class CountingStore implements SharedStore, MembershipRegistry {
     this.#flushSoon()
   }
 
+  /** Settles reservations at what was really used. */
+  async settle(settlements: readonly FleetSettlement[]): Promise<void> {
+    await this.#inquire<true>(batch => [
+      ...settlements.flatMap(({ counter }) => this.#define(counter as Counter)),
+      ['settle', batch, settlements.map(settledOf)],
+    ])
+  }
+
   refund(charges: readonly FleetCharge[], now: number): void {
-    const counted = charges.filter(({ cost, fits }) => cost > 0 && fits)
+    const all = charges.filter(({ cost, fits }) => cost > 0 && fits)
+    const reserved = all.filter(({ holdUs }) => holdUs > 0)
+    if (reserved.length > 0) this.settle(reserved.map(charge => releaseOf(charge, now))).catch(() => {})
+    const counted = all.filter(({ holdUs }) => holdUs === 0)
     this.giveBack(counted.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait, wait })))
   }
 
@@ -205,8 +226,9 @@ export class CountingStore implements SharedStore, MembershipRegistry {
 
   #ask(isLook: boolean, charges: readonly FleetCharge[]): Promise<Answered> {
     if (this.#socket === undefined) return Promise.reject(new Error('the counting process is away'))
-    const asked = charges.map(({ counter, key, cost, enforced, mayWait }): ChargeRequest => {
-      return [numberOf(counter), key, cost, enforced, mayWait]
+    const asked = charges.map(({ counter, key, cost, enforced, mayWait, reservation, holdUs }): ChargeRequest => {
+      const charge = [numberOf(counter), key, cost, enforced, mayWait] as const
+      return holdUs > 0 ? [...charge, reservation, holdUs] : charge
     })
     return new Promise((resolve, reject) => {
       this.#pending.push({ request: [isLook, asked], charges, resolve, reject })
@@ -265,7 +287,7 @@ export class CountingStore implements SharedStore, MembershipRegistry {
       this.#fill(reply[1], reply[2], reply[3])
       return
     }
-    if (reply[0] === 'caughtUp' || reply[0] === 'keys' || reply[0] === 'grant') {
+    if (reply[0] === 'caughtUp' || reply[0] === 'keys' || reply[0] === 'grant' || reply[0] === 'settled') {
       this.#inquiries.get(reply[1])?.resolve(reply[2])
       this.#inquiries.delete(reply[1])
       return
@@ -302,4 +324,9 @@ function fill(charge: FleetCharge, [fits, wait, delays, remaining, resets]: Answ
     charge.remaining[level] = remaining[level] ?? 0
     charge.resets[level] = level < resets.length ? (resets[level] ?? Number.POSITIVE_INFINITY) : 0
   })
+}
+
+function settledOf(settlement: FleetSettlement): readonly [counter: number, settled: Settled] {
+  const { counter, reservation: id, key, cost, moment, wait = 0, actual, until, overrun } = settlement
+  return [numberOf(counter), { id, key, cost, moment, wait, actual, until, overrun }]
 }

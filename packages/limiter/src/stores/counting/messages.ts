@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import type { LevelCatchUp } from '../failover/catch-up.ts'
 import type { Membership } from '../membership/registry.ts'
 import type { ShareClaim, ShareGrant } from '../membership/shares.ts'
+import type { Settled } from './reserved-charges.ts'
 
 /** A rule as the counting process receives it. */
 export interface CountingRule {
@@ -11,8 +12,16 @@ export interface CountingRule {
   readonly terms: readonly unknown[]
 }
 
-/** A charge: the number of its counter, key, cost, whether it is enforced and may wait. */
-export type ChargeRequest = readonly [counter: number, key: string, cost: number, enforced: boolean, mayWait: boolean]
+/** A charge: the number of its counter, key, cost, whether it is enforced and may wait; and its reservation, if it has one. */
+export type ChargeRequest = readonly [
+  counter: number,
+  key: string,
+  cost: number,
+  enforced: boolean,
+  mayWait: boolean,
+  reservation?: number,
+  holdUs?: number,
+]
 
 /** A call: whether it is only a look, and its charges. */
 export type CountingRequest = readonly [isLook: boolean, charges: readonly ChargeRequest[]]
@@ -36,6 +45,7 @@ export type Request =
   | readonly ['define', counter: number, rule: CountingRule]
   | readonly ['ask', batch: number, questions: readonly CountingRequest[]]
   | readonly ['giveBack', refunds: readonly RefundedCharge[]]
+  | readonly ['settle', batch: number, settled: readonly (readonly [counter: number, settled: Settled])[]]
   | readonly ['hold', held: readonly (readonly [counter: number, key: string, cost: number])[]]
   | readonly ['catchUp', batch: number, counter: number, key: string, levels: readonly LevelCatchUp[]]
   | readonly ['keys', batch: number, counter: number, most: number]
@@ -50,6 +60,7 @@ export type Reply =
   | readonly ['attendance', batch: number, attendance: Membership]
   | readonly ['caughtUp', batch: number, unfit: readonly number[]]
   | readonly ['keys', batch: number, keys: readonly string[]]
+  | readonly ['settled', batch: number, done: true]
   | readonly ['grant', batch: number, grant: ShareGrant | undefined]
 
 const MAX_LINE = 16 * 1024 * 1024

@@ -18,6 +18,7 @@ import {
   type Request,
   readMessages,
 } from './messages.ts'
+import { ReservedCharges } from './reserved-charges.ts'
 
 export interface CountingServerOptions {
   readonly algorithms: readonly Algorithm[]
@@ -62,12 +63,14 @@ export class CountingServer {
   readonly #clients = new Map<Socket, CountingClient>()
   readonly #era = randomUUID()
   readonly #shares = new ShareBook()
+  readonly #reserved: ReservedCharges
   #sweeping: NodeJS.Timeout | undefined
   #resetAt = 0
 
   constructor(options: CountingServerOptions) {
     this.#options = options
     this.#store = new MemoryStore({ maxKeys: options.maxKeys })
+    this.#reserved = new ReservedCharges(this.#store)
     this.#server = createServer(socket => this.#serve(socket))
   }
 
@@ -106,6 +109,7 @@ export class CountingServer {
         return
       case 'ask': {
         const now = this.#now()
+        this.#releaseEnded(now)
         const answers = request[2].map(request => this.#decide(client, request, now))
         socket.write(encode(['answer', request[1], now, answers]))
         return
@@ -115,6 +119,15 @@ export class CountingServer {
           this.#giveBack(client, number, { key, cost, moment, wait })
         }
         return
+      case 'settle': {
+        const now = this.#now()
+        this.#releaseEnded(now)
+        for (const [number, settled] of request[2]) {
+          this.#reserved.settle(this.#countedBy(client, number), settled, now)
+        }
+        socket.write(encode(['settled', request[1], true]))
+        return
+      }
       case 'hold':
         for (const [number, key, cost] of request[1]) this.#hold(client, number, key, cost)
         return
@@ -172,9 +185,21 @@ export class CountingServer {
     const answered = charges.map(({ table, key, cost, fits, wait, delays, remaining, resets }, i) => {
       const isHeld = allowed && !isLook && fits && cost > 0 && table.meters.some(meter => meter.needsRelease)
       if (isHeld) client.holdings.add(counted[i]!.name, key, cost)
+      const [, , , , , reservation = 0, holdUs = 0] = asked[i]!
+      if (allowed && !isLook && fits && cost > 0 && holdUs > 0) {
+        const terms = { key, cost, moment: now + wait, holdUs, until: now + holdUs }
+        this.#reserved.add(reservation, counted[i]!, terms)
+      }
       return [fits, wait, delays, remaining, resets] as const
     })
     return [allowed, answered]
+  }
+
+  #releaseEnded(now: number): void {
+    this.#reserved.releaseEnded(now, ({ table, key, cost, moment, until, holdUs }) => {
+      if (table.isResetSince(table.find(key), until - holdUs)) return
+      giveBack(table, key, cost, until, moment)
+    })
   }
 
   /** Slots that a process has held since before this one was started. */

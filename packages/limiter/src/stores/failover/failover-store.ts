@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks'
-import type { Part } from '../../algorithms/algorithm.ts'
+import type { Overrun, Part } from '../../algorithms/algorithm.ts'
 import { warnOnce } from '../../common/warn-once.ts'
 import type { Lease } from '../leases/lease.ts'
 import { LeaseBook } from '../leases/lease-book.ts'
@@ -27,6 +27,7 @@ import { DenyCache } from './deny-cache.ts'
 import { LocalFallback } from './local-fallback.ts'
 import { Recovery } from './recovery.ts'
 import { remind } from './remind.ts'
+import { Settlements, settlementOf } from './settlements.ts'
 import { CountsLost, classifyError, type StoreError } from './store-error.ts'
 import { StoreHealth, type StoreStats, type StoreStatus } from './store-health.ts'
 
@@ -85,6 +86,7 @@ export class FailoverStore {
   readonly #recovery: Recovery
   readonly #heartbeat: Heartbeat<StoreError>
   /** The store can be asked, and others may not know it yet. */
+  readonly #settlements: Settlements
   #isRejoining = false
   #isStarted = false
   #isClosed = false
@@ -146,6 +148,11 @@ export class FailoverStore {
       now: options.now,
       onReport: (lease, used, { remaining, resets }) => this.#followLease(lease, used, remaining, resets),
       onRefund: refund => this.#store.giveBack([refund]),
+    })
+    this.#settlements = new Settlements({
+      settle: settlements => within(this.#store.settle!(settlements), timeoutMs),
+      isAway: () => !this.#health.isHealthy,
+      now: options.now,
     })
     this.#store.watch?.({
       countsLost: () => this.#lost(),
@@ -264,7 +271,38 @@ export class FailoverStore {
     }
   }
 
+  get keepsReservations(): boolean {
+    return this.#store.settle !== undefined
+  }
+
+  /** Settles a reservation, as soon as the store can be asked. Resolves when that is done, or the reservation has ended. */
+  settle(charge: SharedCharge, actual: number, overrun: Overrun): Promise<void> {
+    const { counter, key, cost, countedBy } = charge
+    this.#denials.forget(counter, key)
+    if (actual < cost) this.#unfollow(charge, cost - actual)
+    return countedBy === 'lease' && actual <= cost
+      ? Promise.resolve(this.#leases.refund(charge, cost - actual))
+      : this.#settlements.send(settlementOf(charge, actual, overrun), charge.holdUs)
+  }
+
+  /** A reservation was not settled in time: the store refunds it by itself, unless it does not know of it. */
+  expire(charge: SharedCharge): void {
+    const { counter, key, cost, countedBy } = charge
+    this.#denials.forget(counter, key)
+    this.#unfollow(charge, cost)
+    if (countedBy === 'lease') this.#leases.refund(charge, cost)
+    else if (countedBy === 'fleet' && !this.keepsReservations) this.giveBack(charge, cost)
+  }
+
+  #unfollow(charge: SharedCharge, cost: number): void {
+    if (charge.countedBy === 'fleet') this.#fallback.giveBack(charge, cost, this.#options.now())
+  }
+
   giveBack(charge: SharedCharge, cost: number): void {
+    if (charge.holdUs > 0 && this.keepsReservations && charge.countedBy === 'fleet') {
+      void this.settle(charge, charge.cost - cost, 'clip')
+      return
+    }
     const { counter, key, moment, wait, countedBy } = charge
     this.#denials.forget(counter, key)
     const now = this.#options.now()
@@ -307,6 +345,7 @@ export class FailoverStore {
     this.#heartbeat.stop()
     clearTimeout(this.#settling)
     this.#recovery.stop()
+    await this.#settlements.close()
     await within(this.#leases.close(), this.#options.timeoutMs).catch(() => {})
     if (this.#health.isHealthy) await this.#fleet.leave().catch(() => {})
   }
@@ -457,6 +496,11 @@ export class FailoverStore {
     const here = this.#options.now()
     for (const charge of charges) {
       if (charge.counter.needsRelease || !isCountedHere(charge)) continue
+      // it is settled here, and stays there as it was reserved
+      if (charge.holdUs > 0 && this.keepsReservations) {
+        const kept = { ...charge, moment: now + charge.wait, countedBy: 'fleet' } as const
+        void this.#settlements.send(settlementOf(kept, charge.cost, 'clip'), charge.holdUs)
+      }
       this.#backlog.cancel(charge, here)
       this.#fallback.see(charge, here)
     }

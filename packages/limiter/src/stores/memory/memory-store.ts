@@ -1,4 +1,4 @@
-import type { Meter, PassResult } from '../../algorithms/algorithm.ts'
+import type { Meter, Overrun, PassResult } from '../../algorithms/algorithm.ts'
 import { blankCharge, type Charge } from '../charge.ts'
 import { OVERFLOW_SLOT, Table } from './table.ts'
 
@@ -19,7 +19,7 @@ export interface LocalCharge extends Charge {
 }
 
 export function localCharge(table: Table): LocalCharge {
-  const { key, cost, enforced, mayWait, delays, wait, fits, remaining, resets } = blankCharge()
+  const { key, cost, enforced, mayWait, holdUs, reservation, delays, wait, fits, remaining, resets } = blankCharge()
   // spelled out, since V8 keeps what is spread from another object one step further away
   return {
     kind: 'local',
@@ -27,6 +27,8 @@ export function localCharge(table: Table): LocalCharge {
     cost,
     enforced,
     mayWait,
+    holdUs,
+    reservation,
     delays,
     wait,
     fits,
@@ -88,6 +90,13 @@ export class MemoryStore {
     // most calls are done with here, and what is this short V8 compiles into its caller
     const answer = size === 1 ? this.#takeOne(charges[0]!, now) : passAll(charges, size, now)
     return answer ?? this.#takeStepwise(charges, size, now)
+  }
+
+  /** Counts what was used beyond a reservation: beyond the limit, or up to it. */
+  overdraw(table: Table, key: string, now: number, cost: number, overrun: Overrun): void {
+    const known = table.find(key)
+    const slot = known === OVERFLOW_SLOT && key !== '' ? this.#place(table, key, now) : known
+    table.overdraw(slot, now, cost, overrun)
   }
 
   /** The slot of a key that is counted elsewhere and followed here; none if that would evict keys that are counted here. */

@@ -1,5 +1,5 @@
 import type { Ending } from '../../algorithms/adaptive/estimator.ts'
-import type { Meter } from '../../algorithms/algorithm.ts'
+import type { Meter, Overrun } from '../../algorithms/algorithm.ts'
 import {
   onlyVersion,
   type RuleVersion,
@@ -123,6 +123,30 @@ export class Table {
         else meter.refund(state, base + offsets[level]!, now, cost, moment, changedAt)
       })
     }
+  }
+
+  /** Counts at `now` what was used beyond a reservation: beyond the limit, or up to it. */
+  overdraw(slot: number, now: number, cost: number, overrun: Overrun): void {
+    const [state, base] = [this.state(slot), this.base(slot)]
+    const roomIn = (meter: Meter, level: number) => meter.remaining(state, base + this.offsets[level]!, now)
+    const amount = overrun === 'debt' ? cost : Math.min(cost, ...this.meters.map(roomIn))
+    if (amount <= 0) return
+    for (const { meters, offsets } of this.past) {
+      meters.forEach((meter, level) => {
+        const at = base + offsets[level]!
+        if (overrun === 'debt' && meter.overdraw) meter.overdraw(state, at, now, amount)
+        else recordCall(this.meters, meter, state, at, now, amount, 0)
+      })
+    }
+    this.meters.forEach((meter, level) => {
+      const at = base + this.offsets[level]!
+      if (overrun === 'debt' && meter.overdraw) {
+        meter.overdraw(state, at, now, amount)
+        return
+      }
+      const room = Math.min(amount, roomIn(meter, level))
+      if (room > 0) meter.take(state, at, now, room, 0)
+    })
   }
 
   #move({ versions, moves }: { versions: RuleVersions; moves: readonly LevelMove[] }, now: number): void {

@@ -1,9 +1,19 @@
 import { fieldOf, type RedisCounter, type RedisPartition } from './counter.ts'
 import { hashOf, type RedisLayout, shardNames, shardOf, spreadLevels } from './layout.ts'
-import type { Amendment, DecisionRequest, RedisLease } from './script-request.ts'
+import type { Amendment, DecisionRequest, RedisLease, RedisSettlement } from './script-request.ts'
 
 /** The codes of requests, as the engine reads them. */
-const CODES = { look: 0, take: 1, giveBack: 2, renew: 3, reset: 4, catchUp: 5, lease: 6 } as const
+const CODES = {
+  look: 0,
+  take: 1,
+  giveBack: 2,
+  renew: 3,
+  reset: 4,
+  catchUp: 5,
+  lease: 6,
+  reserve: 7,
+  settle: 8,
+} as const
 
 /** Encodes the calls of a batch for the engine: rows of numbers, what consecutive calls share only once, and the callers. */
 export class BatchWriter {
@@ -34,6 +44,10 @@ export class BatchWriter {
 
   /** Asks for all charges of a call at once. */
   ask({ what, charges }: DecisionRequest): void {
+    if (what === 'take' && charges.some(({ holdUs }) => holdUs > 0)) {
+      this.#reserve(charges)
+      return
+    }
     const next = this.#next
     if (next.length !== charges.length * 2) next.length = charges.length * 2
     for (let c = 0; c < charges.length; c++) {
@@ -44,6 +58,15 @@ export class BatchWriter {
     const code = CODES[what]
     if (this.#alike > 0 && code === this.#code && areEqual(next, this.#row)) this.#alike++
     else this.#begin(code, next)
+  }
+
+  /** The same for a call whose charges wait to be settled. */
+  #reserve(charges: DecisionRequest['charges']): void {
+    const numbers = [charges.find(({ holdUs }) => holdUs > 0)!.reservation]
+    charges.forEach(({ counter, key, cost, mayWait, holdUs }, c) => {
+      numbers.push(this.#ruleOf(counter, key, c) * 2 + (mayWait ? 1 : 0), cost, holdUs)
+    })
+    this.#begin(CODES.reserve, numbers)
   }
 
   /** Refunds charges, renews leases, resets keys, or counts what was missed. */
@@ -176,8 +199,13 @@ function areEqual(some: readonly number[], others: readonly number[]): boolean {
 function numbersOf(charge: Amendment['charges'][number]): readonly number[] {
   if ('holderKey' in charge) return leaseNumbers(charge)
   if ('levels' in charge) return charge.levels.flatMap(({ known, missing }) => [known, missing])
+  if ('actual' in charge) return settlementNumbers(charge)
   if ('moment' in charge) return [charge.cost, charge.moment, charge.wait ?? 0]
   return 'least' in charge ? [charge.least, charge.most, 0] : []
+}
+
+function settlementNumbers({ reservation, cost, moment, wait = 0, actual, until, overrun }: RedisSettlement): number[] {
+  return [reservation, cost, moment, wait, actual, until, overrun === 'debt' ? 1 : 0]
 }
 
 /** More permits than any limit has: not all were reported, and which were used is not known. */

@@ -3,7 +3,15 @@ import type { LuaAlgorithm } from '../../algorithms/algorithm.ts'
 import { DianaError } from '../../errors.ts'
 import { CountsLost } from '../failover/store-error.ts'
 import type { LeaseAnswer, LeaseRequest } from '../leases/lease-request.ts'
-import type { Answered, AnswerListener, FleetCounter, SharedStore, StoreWatcher } from '../store.ts'
+import {
+  type Answered,
+  type AnswerListener,
+  type FleetCounter,
+  type FleetSettlement,
+  releaseOf,
+  type SharedStore,
+  type StoreWatcher,
+} from '../store.ts'
 import { type BatchTerms, decodeBatch, decodeBirths, decodeLayouts, encodeBatch, encodeKeep } from './batch.ts'
 import { ClockSteps } from './clock-steps.ts'
 import {
@@ -185,9 +193,22 @@ export class RedisStore implements SharedStore {
     }
   }
 
+  /** Settles reservations, with the next batch. */
+  async settle(settlements: readonly FleetSettlement[]): Promise<void> {
+    const latest = settlements.map(one => {
+      const counter = one.counter as RedisCounter
+      return { ...one, counter: this.#counters.get(counter.tag) ?? counter }
+    })
+    const groups = this.#isCluster ? bySlot(latest, one => one) : [latest]
+    await Promise.all(groups.map(charges => this.#ask({ what: 'settle', charges })))
+  }
+
   /** Takes back what a call was charged at `now`. */
   refund(charges: readonly RedisCharge[], now: number): void {
-    const counted = charges.filter(({ cost, fits }) => cost > 0 && fits)
+    const all = charges.filter(({ cost, fits }) => cost > 0 && fits)
+    const reserved = all.filter(({ holdUs }) => holdUs > 0)
+    if (reserved.length > 0) this.settle(reserved.map(charge => releaseOf(charge, now))).catch(() => {})
+    const counted = all.filter(({ holdUs }) => holdUs === 0)
     this.giveBack(counted.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait, wait })))
   }
 

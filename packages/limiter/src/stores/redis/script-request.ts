@@ -1,5 +1,6 @@
 import type { CatchUp } from '../failover/catch-up.ts'
 import type { LeaseAnswer, LeaseRequest } from '../leases/lease-request.ts'
+import type { FleetSettlement } from '../store.ts'
 import type { RedisCharge, RedisCounter } from './counter.ts'
 
 /**
@@ -19,6 +20,12 @@ export type Amendment =
   | { readonly what: 'catchUp'; readonly charges: readonly RedisCatchUp[] }
   | { readonly what: 'reset'; readonly charges: readonly Reset[] }
   | { readonly what: 'lease'; readonly charges: readonly RedisLease[] }
+  | { readonly what: 'settle'; readonly charges: readonly RedisSettlement[] }
+
+/** What was really used of a charge. */
+export interface RedisSettlement extends FleetSettlement {
+  readonly counter: RedisCounter
+}
 
 /** A request for permits that this process holds, the key that Redis keeps the last answer in, and the answer. */
 export interface RedisLease extends LeaseRequest<RedisCounter> {

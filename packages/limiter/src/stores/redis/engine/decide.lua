@@ -8,14 +8,19 @@ local RESET_US = 60000000
 -- The charges of the calls of a row, each with what is known of it while one of the calls is decided.
 local charges = {}
 
--- Reads the charges of the calls of a row, which has for each 2 * rule (+ 1 if the call may wait) and the cost.
+-- Reads the charges of the calls of a row, which has for each 2 * rule (+ 1 if the call may wait) and the cost; and, if they are
+-- reserved, the id before all of them, and for each for how long.
 local function readCharges(rules, row)
-  local size = (#row - 2) / 2
+  local isReserving = row[1] == RESERVE
+  local first, width = isReserving and 4 or 3, isReserving and 3 or 2
+  local size = (#row - first + 1) / width
   for c = 1, size do
-    local charge, code = charges[c] or { delays = {} }, row[c * 2 + 1]
+    local at = first + (c - 1) * width
+    local charge, code = charges[c] or { delays = {} }, row[at]
     local isWaiting = code % 2
     charges[c] = charge
-    charge.rule, charge.cost, charge.mayWait = rules[(code - isWaiting) / 2], row[c * 2 + 2], isWaiting == 1
+    charge.rule, charge.cost, charge.mayWait = rules[(code - isWaiting) / 2], row[at + 1], isWaiting == 1
+    charge.holdUs = isReserving and row[at + 2] or 0
   end
   return size
 end
@@ -104,6 +109,9 @@ local function decide(rules, row, isCounting)
         end
       end
       if isChanged then rule.partition.idleAts[place] = idleAt end
+      if counts and charge.holdUs > 0 then
+        addReserved(rule.partition, place, row[3], moment + charge.holdUs, cost, moment + charge.wait)
+      end
     end
   end
   return last
@@ -159,6 +167,7 @@ local function reset(rule)
     partition.states[l][place] = blank(level.slots)
   end
   partition.idleAts[place] = 0
+  if partition.reserved then partition.reserved[place] = nil end
   partition.resets = partition.resets or {}
   partition.resets[args[partition.offset + place]] = now
   partition.resetAt, partition.isChanged, partition.last = now, true, max(partition.last, idleAt)
@@ -173,6 +182,28 @@ local function amend(rule, row, move)
   for l, level in ipairs(rule.all) do
     local amending = rule.allMoves[l][move]
     if amending then amending(level, partition.states[l][place], now, amount, moment, level.start or rule.since) end
+  end
+  changeAmended(rule, place)
+end
+
+-- Settles a reservation, once. The row has its id, what was reserved, the moment that it was counted at and the wait before that, what
+-- was used, when it ends, and whether more than was reserved is counted beyond the limit. One that has ended was refunded: all that
+-- was used is counted. An id of 0 is that of no reservation.
+local function settle(rule, row)
+  local partition, id, amount, moment, wait, actual, endsAt = rule.partition, row[4], row[5], row[6], row[7], row[8], row[9]
+  local place = nextCaller(rule, partition)
+  local field, list = args[partition.offset + place], partition.reserved and partition.reserved[place]
+  local found = list and id > 0 and takeReserved(list, id)
+  if found == 0 or isForgotten(partition, field, moment - wait) then return end
+  if not found and endsAt > now and not (list and list.unlisted > now) then return end
+  if not found and endsAt <= now then
+    amount = 0
+    if id > 0 then addReserved(partition, place, id, now + SETTLED_US, 0, moment) end
+  end
+  if actual < amount then
+    refundAll(rule, place, now, amount - actual, moment)
+  elseif actual > amount then
+    overdraw(rule, place, actual - amount, row[10] == 1)
   end
   changeAmended(rule, place)
 end

@@ -14,7 +14,18 @@ import {
 import { FAN_OUT, HIGHEST_LEVEL } from '../layout.ts'
 import { KEPT_US, MOST_VERSIONS } from '../rule-versions.ts'
 import { type Script, scriptOf } from '../script/evaluate-script.ts'
-import { decide, moves, partitions, reservations, run, runState, shards, states, versions } from './generated.ts'
+import {
+  decide,
+  moves,
+  partitions,
+  reservations,
+  run,
+  runState,
+  settlements,
+  shards,
+  states,
+  versions,
+} from './generated.ts'
 
 /** A reply packs `remaining` and `reset` into one number if they are below these bounds. */
 const REMAINING = 2 ** 26
@@ -47,7 +58,20 @@ export function engineWith(own: readonly LuaAlgorithm[]): Engine {
 function sourceOf(own: readonly LuaAlgorithm[]): string {
   const all = new Map([...luaAlgorithms, ...own].map(algorithm => [algorithm.name, algorithm]))
   const makers = [...all.values()].sort((a, b) => (a.name < b.name ? -1 : 1)).map(makerOf)
-  return [HEAD, ...makers, runState, moves, states, shards, versions, reservations, partitions, decide, run].join('\n')
+  return [
+    HEAD,
+    ...makers,
+    runState,
+    moves,
+    states,
+    shards,
+    versions,
+    reservations,
+    settlements,
+    partitions,
+    decide,
+    run,
+  ].join('\n')
 }
 
 const HEAD = `

@@ -11,14 +11,19 @@ local RESET_US = 60000000
 -- The charges of the calls of a row, each with what is known of it while one of the calls is decided.
 local charges = {}
 
--- Reads the charges of the calls of a row, which has for each 2 * rule (+ 1 if the call may wait) and the cost.
+-- Reads the charges of the calls of a row, which has for each 2 * rule (+ 1 if the call may wait) and the cost; and, if they are
+-- reserved, the id before all of them, and for each for how long.
 local function readCharges(rules, row)
-  local size = (#row - 2) / 2
+  local isReserving = row[1] == RESERVE
+  local first, width = isReserving and 4 or 3, isReserving and 3 or 2
+  local size = (#row - first + 1) / width
   for c = 1, size do
-    local charge, code = charges[c] or { delays = {} }, row[c * 2 + 1]
+    local at = first + (c - 1) * width
+    local charge, code = charges[c] or { delays = {} }, row[at]
     local isWaiting = code % 2
     charges[c] = charge
-    charge.rule, charge.cost, charge.mayWait = rules[(code - isWaiting) / 2], row[c * 2 + 2], isWaiting == 1
+    charge.rule, charge.cost, charge.mayWait = rules[(code - isWaiting) / 2], row[at + 1], isWaiting == 1
+    charge.holdUs = isReserving and row[at + 2] or 0
   end
   return size
 end
@@ -107,6 +112,9 @@ local function decide(rules, row, isCounting)
         end
       end
       if isChanged then rule.partition.idleAts[place] = idleAt end
+      if counts and charge.holdUs > 0 then
+        addReserved(rule.partition, place, row[3], moment + charge.holdUs, cost, moment + charge.wait)
+      end
     end
   end
   return last
@@ -162,6 +170,7 @@ local function reset(rule)
     partition.states[l][place] = blank(level.slots)
   end
   partition.idleAts[place] = 0
+  if partition.reserved then partition.reserved[place] = nil end
   partition.resets = partition.resets or {}
   partition.resets[args[partition.offset + place]] = now
   partition.resetAt, partition.isChanged, partition.last = now, true, max(partition.last, idleAt)
@@ -176,6 +185,28 @@ local function amend(rule, row, move)
   for l, level in ipairs(rule.all) do
     local amending = rule.allMoves[l][move]
     if amending then amending(level, partition.states[l][place], now, amount, moment, level.start or rule.since) end
+  end
+  changeAmended(rule, place)
+end
+
+-- Settles a reservation, once. The row has its id, what was reserved, the moment that it was counted at and the wait before that, what
+-- was used, when it ends, and whether more than was reserved is counted beyond the limit. One that has ended was refunded: all that
+-- was used is counted. An id of 0 is that of no reservation.
+local function settle(rule, row)
+  local partition, id, amount, moment, wait, actual, endsAt = rule.partition, row[4], row[5], row[6], row[7], row[8], row[9]
+  local place = nextCaller(rule, partition)
+  local field, list = args[partition.offset + place], partition.reserved and partition.reserved[place]
+  local found = list and id > 0 and takeReserved(list, id)
+  if found == 0 or isForgotten(partition, field, moment - wait) then return end
+  if not found and endsAt > now and not (list and list.unlisted > now) then return end
+  if not found and endsAt <= now then
+    amount = 0
+    if id > 0 then addReserved(partition, place, id, now + SETTLED_US, 0, moment) end
+  end
+  if actual < amount then
+    refundAll(rule, place, now, amount - actual, moment)
+  elseif actual > amount then
+    overdraw(rule, place, actual - amount, row[10] == 1)
   end
   changeAmended(rule, place)
 end
@@ -354,7 +385,7 @@ end
 local function openPartition(partition, layout, offset, size)
   partition.isSettled, partition.layout, partition.offset, partition.size, partition.served = false, layout, offset, size, 0
   partition.states, partition.first, partition.last, partition.isPreviousKnown = false, false, 0, false
-  partition.endings = false
+  partition.endings, partition.reserved = false, false
   local raws
   if layout and floor(layout.code / 8) % 8 > 0 then
     raws = readFields(partition.current, '@')
@@ -429,14 +460,22 @@ local function nextCaller(rule, partition)
       return place
     end
   end
-  local endings
-  if raw then endings, raw = endingsIn(raw) end
+  local endings, reserved
+  if raw then
+    reserved, raw = reservedIn(raw)
+    endings, raw = endingsIn(raw)
+  end
   local stored = raw and storedStates(rule, raw)
   for l = 1, #rule.all do states[l][place] = stored and stored[l] or blank(rule.all[l].slots) end
   if endings then
     partition.endings = partition.endings or {}
     partition.endings[place] = endings
     bookEnded(rule, place, endings)
+  end
+  if reserved then
+    partition.reserved = partition.reserved or {}
+    partition.reserved[place] = reserved
+    releaseEnded(rule, place, reserved)
   end
   return place
 end
@@ -464,16 +503,19 @@ local written = {}
 local function collect(partition)
   local all, widths, states, idleAts = partition.all, partition.widths, partition.states, partition.idleAts
   local offset, version, count, last, gone = partition.offset, partition.version, 0, partition.last, nil
-  local held = partition.endings
+  local held, reserved = partition.endings, partition.reserved
   for place = 1, partition.served do
     local idleAt, endings = idleAts[place], held and held[place]
     idleAts[place] = nil
     if idleAt and endings and endings[1] then idleAt = idleWith(partition, place, endings) end
+    local list = reserved and reserved[place]
+    if idleAt and list then idleAt = max(idleAt, list.last) end
     if idleAt and idleAt > now then
       written[count + 1] = args[offset + place]
       count = count + 2
       written[count] = encode(states, place, all, widths, version)
       if endings then written[count] = written[count] .. endingsText(endings) end
+      if list then written[count] = written[count] .. reservedText(list) end
       if idleAt > last then last = idleAt end
     elseif idleAt then
       gone = gone or {}
@@ -753,7 +795,7 @@ local NEVER = 2 ^ 53
 -- No state has more numbers.
 local MAX_NUMBERS = 100000
 -- Kinds of requests, as a row of the request begins.
-local TAKE, REFUND, RENEW, CATCH_UP, LEASE = 1, 2, 3, 5, 6
+local TAKE, REFUND, RENEW, CATCH_UP, LEASE, RESERVE, SETTLE = 1, 2, 3, 5, 6, 7, 8
 -- The numbers in the field '@' of a partition and of a shard.
 local ABOUT, ABOUT_BYTES, SHARD_BYTES = '<dddddddddddd', 96, 16
 
@@ -820,6 +862,8 @@ export const run: string = `
 --                to take or look: for each charge 2 * rule (+ 1 if the call may wait) and the cost
 --                to refund: 2 * rule, the cost, the moment and the wait; to renew leases: 2 * rule, the least and the most slots
 --                  held; to reset: 2 * rule
+--                to reserve: an id, and for each charge 2 * rule (+ 1 if the call may wait), the cost and for how long; to settle: see
+--                  settle in decide.lua
 --                to report and reserve permits: see lease in decide.lua; holders: how many of the last keys are those of holders
 --                to catch up: 2 * rule, and for each level what is known to be used and what is missing
 --              same: a partition has a caller more than once
@@ -885,8 +929,8 @@ end
 
 local function serve(row)
   local what = row[1]
-  if what <= TAKE then
-    n = decide(rules, row, what == TAKE)
+  if what <= TAKE or what == RESERVE then
+    n = decide(rules, row, what > 0)
     return
   end
   local rule = rules[row[3] / 2]
@@ -894,6 +938,8 @@ local function serve(row)
     catchUp(rule, row)
   elseif what == LEASE then
     lease(rule, row)
+  elseif what == SETTLE then
+    settle(rule, row)
   elseif what == REFUND or what == RENEW then
     amend(rule, row, what == REFUND and 'refund' or 'renew')
   else
@@ -925,6 +971,118 @@ local function run(givenKeys, givenArgs)
     for h = 1, #sizes do reply[n + h] = partitions[h].about ~= '' and partitions[h].createdAt or 0 end
   end
   return reply
+end
+`
+
+export const settlements: string = `
+-- Reservations of calls: amounts that were charged in advance, and are settled when it is known what was used.
+--
+-- The charge itself is counted like any other. Behind the states of a caller, and the permits that are held of it, stand the
+-- reservations that are not settled yet: of each the id, when it ends, the amount, and the moment that it was counted at. Then until
+-- when there may be others, for which there was no room; when the first one ends, and the last; and how many there are, negative and
+-- less a half. What ends unsettled is refunded as of its end.
+
+local MOST_RESERVED, RESERVED_BYTES, TAIL_BYTES, LONGEST_HOLD = 1024, 32, 32, 86400000000
+-- So long it is known that a reservation was settled after its end.
+local SETTLED_US = 60000000
+
+-- The reservations of a caller, if it has any, and the rest of its text.
+local function reservedIn(raw)
+  local mark = #raw >= TAIL_BYTES + 8 and fetch('<d', raw, #raw - 7) or 0
+  if mark >= 0 or mark == ceil(mark) then return nil, raw end
+  local count = -mark - 0.5
+  local size = #raw - TAIL_BYTES - count * RESERVED_BYTES
+  if not isCount(count) or count > MOST_RESERVED or size < 8 then
+    ignored = ignored + 1
+    return nil, ''
+  end
+  local unlisted, first, last = fetch('<ddd', raw, #raw - TAIL_BYTES + 1)
+  local text = string.sub(raw, size + 1, #raw - TAIL_BYTES)
+  -- the clock may have stepped back
+  local latest = now + LONGEST_HOLD
+  return { text = text, unlisted = min(unlisted, latest), first = first, last = min(last, latest) }, string.sub(raw, 1, size)
+end
+
+local function reservedText(list)
+  if not list or (list.text == '' and list.unlisted <= now) then return '' end
+  return list.text .. pack('<dddd', list.unlisted, list.first, list.last, -#list.text / RESERVED_BYTES - 0.5)
+end
+
+-- Lists an amount that was just counted.
+local function addReserved(partition, place, id, endsAt, amount, moment)
+  partition.reserved = partition.reserved or {}
+  local list = partition.reserved[place] or { text = '', unlisted = 0, first = huge, last = 0 }
+  partition.reserved[place] = list
+  list.last = max(list.last, endsAt)
+  if #list.text >= MOST_RESERVED * RESERVED_BYTES then
+    list.unlisted = max(list.unlisted, endsAt)
+    return
+  end
+  list.text = list.text .. pack('<dddd', id, endsAt, amount, moment)
+  list.first = min(list.first, endsAt)
+end
+
+-- Takes a reservation off the list; returns its amount, nothing if it is not there.
+local function takeReserved(list, id)
+  local name = pack('<d', id)
+  local at = string.find(list.text, name, 1, true)
+  -- another number may have the same bytes
+  while at and at % RESERVED_BYTES ~= 1 do at = string.find(list.text, name, at + 1, true) end
+  if not at then return nil end
+  local _, _, amount = fetch('<ddd', list.text, at)
+  if amount > 0 then
+    list.text = string.sub(list.text, 1, at - 1) .. string.sub(list.text, at + RESERVED_BYTES)
+  end
+  return amount
+end
+
+local function refundAll(rule, place, at, amount, moment)
+  for l, level in ipairs(rule.all) do
+    local since = level.start or rule.since or -1
+    rule.allMoves[l].refund(level, rule.partition.states[l][place], max(at, since), amount, moment, since)
+  end
+end
+
+-- Refunds what was not settled in time, each as of its end; before anything else is done with a caller.
+local function releaseEnded(rule, place, list)
+  if list.first > now then return end
+  local ended, kept = {}, {}
+  list.first = huge
+  for at = 1, #list.text, RESERVED_BYTES do
+    local _, endsAt, amount, moment = fetch('<dddd', list.text, at)
+    endsAt = min(endsAt, now + LONGEST_HOLD)
+    if endsAt <= now then
+      ended[#ended + 1] = { at = at, endsAt = endsAt, amount = amount, moment = moment }
+    else
+      kept[#kept + 1] = string.sub(list.text, at, at + RESERVED_BYTES - 1)
+      list.first = min(list.first, endsAt)
+    end
+  end
+  list.text = table.concat(kept)
+  table.sort(ended, function(a, b) return a.endsAt < b.endsAt or (a.endsAt == b.endsAt and a.at < b.at) end)
+  for _, one in ipairs(ended) do
+    if one.amount > 0 then refundAll(rule, place, one.endsAt, one.amount, one.moment) end
+  end
+end
+
+-- Counts what was used beyond a reservation: beyond the limit, or up to it.
+local function overdraw(rule, place, cost, isDebt)
+  local states, amount = rule.partition.states, cost
+  if not isDebt then
+    for l, level in ipairs(rule.levels) do amount = min(amount, rule.moves[l].remaining(level, rule.states[l][place], now)) end
+    if amount <= 0 then return end
+  end
+  for l, level in ipairs(rule.all) do
+    local moves, state = rule.allMoves[l], states[l][place]
+    if isDebt and moves.overdraw then
+      moves.overdraw(level, state, now, amount)
+    elseif isOwn(rule, l) then
+      local room = min(amount, moves.remaining(level, state, now))
+      if room > 0 then moves.take(level, state, now, room, 0) end
+    else
+      record(rule, level, moves, state, amount, 0)
+    end
+  end
 end
 `
 

@@ -94,7 +94,7 @@ end
 local function openPartition(partition, layout, offset, size)
   partition.isSettled, partition.layout, partition.offset, partition.size, partition.served = false, layout, offset, size, 0
   partition.states, partition.first, partition.last, partition.isPreviousKnown = false, false, 0, false
-  partition.endings = false
+  partition.endings, partition.reserved = false, false
   local raws
   if layout and floor(layout.code / 8) % 8 > 0 then
     raws = readFields(partition.current, '@')
@@ -169,14 +169,22 @@ local function nextCaller(rule, partition)
       return place
     end
   end
-  local endings
-  if raw then endings, raw = endingsIn(raw) end
+  local endings, reserved
+  if raw then
+    reserved, raw = reservedIn(raw)
+    endings, raw = endingsIn(raw)
+  end
   local stored = raw and storedStates(rule, raw)
   for l = 1, #rule.all do states[l][place] = stored and stored[l] or blank(rule.all[l].slots) end
   if endings then
     partition.endings = partition.endings or {}
     partition.endings[place] = endings
     bookEnded(rule, place, endings)
+  end
+  if reserved then
+    partition.reserved = partition.reserved or {}
+    partition.reserved[place] = reserved
+    releaseEnded(rule, place, reserved)
   end
   return place
 end
@@ -204,16 +212,19 @@ local written = {}
 local function collect(partition)
   local all, widths, states, idleAts = partition.all, partition.widths, partition.states, partition.idleAts
   local offset, version, count, last, gone = partition.offset, partition.version, 0, partition.last, nil
-  local held = partition.endings
+  local held, reserved = partition.endings, partition.reserved
   for place = 1, partition.served do
     local idleAt, endings = idleAts[place], held and held[place]
     idleAts[place] = nil
     if idleAt and endings and endings[1] then idleAt = idleWith(partition, place, endings) end
+    local list = reserved and reserved[place]
+    if idleAt and list then idleAt = max(idleAt, list.last) end
     if idleAt and idleAt > now then
       written[count + 1] = args[offset + place]
       count = count + 2
       written[count] = encode(states, place, all, widths, version)
       if endings then written[count] = written[count] .. endingsText(endings) end
+      if list then written[count] = written[count] .. reservedText(list) end
       if idleAt > last then last = idleAt end
     elseif idleAt then
       gone = gone or {}

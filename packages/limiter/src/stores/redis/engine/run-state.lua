@@ -13,7 +13,7 @@ local NEVER = 2 ^ 53
 -- No state has more numbers.
 local MAX_NUMBERS = 100000
 -- Kinds of requests, as a row of the request begins.
-local TAKE, REFUND, RENEW, CATCH_UP, LEASE = 1, 2, 3, 5, 6
+local TAKE, REFUND, RENEW, CATCH_UP, LEASE, RESERVE, SETTLE = 1, 2, 3, 5, 6, 7, 8
 -- The numbers in the field '@' of a partition and of a shard.
 local ABOUT, ABOUT_BYTES, SHARD_BYTES = '<dddddddddddd', 96, 16
 

@@ -8,6 +8,8 @@
 --                to take or look: for each charge 2 * rule (+ 1 if the call may wait) and the cost
 --                to refund: 2 * rule, the cost, the moment and the wait; to renew leases: 2 * rule, the least and the most slots
 --                  held; to reset: 2 * rule
+--                to reserve: an id, and for each charge 2 * rule (+ 1 if the call may wait), the cost and for how long; to settle: see
+--                  settle in decide.lua
 --                to report and reserve permits: see lease in decide.lua; holders: how many of the last keys are those of holders
 --                to catch up: 2 * rule, and for each level what is known to be used and what is missing
 --              same: a partition has a caller more than once
@@ -73,8 +75,8 @@ end
 
 local function serve(row)
   local what = row[1]
-  if what <= TAKE then
-    n = decide(rules, row, what == TAKE)
+  if what <= TAKE or what == RESERVE then
+    n = decide(rules, row, what > 0)
     return
   end
   local rule = rules[row[3] / 2]
@@ -82,6 +84,8 @@ local function serve(row)
     catchUp(rule, row)
   elseif what == LEASE then
     lease(rule, row)
+  elseif what == SETTLE then
+    settle(rule, row)
   elseif what == REFUND or what == RENEW then
     amend(rule, row, what == REFUND and 'refund' or 'renew')
   else
