@@ -1,4 +1,4 @@
-"""Asks the decision server over gRPC as Envoy does, with messages built from what its reflection service tells, and prints JSON."""
+"""Asks the decision server over gRPC as Envoy does, with messages built from what its reflection service reports, and prints JSON."""
 import json
 import sys
 

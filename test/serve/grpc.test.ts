@@ -121,7 +121,7 @@ describe('the rate limit service, asked with the proto files of Envoy', () => {
     })
   })
 
-  it('a period that Envoy has no unit for is told in the name of the limit', async () => {
+  it('a period that Envoy has no unit for stands in the name of the limit', async () => {
     const ask = await envoy.limit({ domain: 'odd', descriptors: [{ entries: [{ key: 'x', value: 'y' }] }] })
     expect(ask).toMatchObject({
       statuses: [{ current_limit: { requests_per_unit: 5, unit: 'UNKNOWN', name: 'ten-seconds (5 in 10 s)' } }],
@@ -196,17 +196,17 @@ describe('external authorization, asked with the proto files of Envoy', () => {
 })
 
 describe("gRPC's own library for Python", () => {
-  it('a client that knows only what reflection tells gets the same answers', async () => {
+  it('a client that knows only what reflection reports gets the same answers', async () => {
     const client = fileURLToPath(new URL('./client.py', import.meta.url))
     // the server is in this process, which must not stand still meanwhile
     const { stdout } = await promisify(execFile)('/usr/bin/python3', [client, server.also!.grpc!], { timeout: 30_000 })
-    const told = JSON.parse(stdout)
+    const answers = JSON.parse(stdout)
     const services = ['envoy.service.auth.v3.Authorization', 'envoy.service.ratelimit.v3.RateLimitService']
-    expect(told.listed.v1).toEqual(expect.arrayContaining([...services, 'grpc.health.v1.Health']))
-    expect(told.listed.v1alpha).toEqual(told.listed.v1)
-    expect(told.health).toMatchObject([{ status: 'SERVING' }, { status: 'SERVING' }, { status: 'NOT_FOUND' }])
+    expect(answers.listed.v1).toEqual(expect.arrayContaining([...services, 'grpc.health.v1.Health']))
+    expect(answers.listed.v1alpha).toEqual(answers.listed.v1)
+    expect(answers.health).toMatchObject([{ status: 'SERVING' }, { status: 'SERVING' }, { status: 'NOT_FOUND' }])
     const currentLimit = { requestsPerUnit: 2, unit: 'MINUTE', name: 'user' }
-    expect(told.limited).toMatchObject([
+    expect(answers.limited).toMatchObject([
       { overallCode: 'OK', statuses: [{ code: 'OK', currentLimit, limitRemaining: 1, durationUntilReset: '60s' }] },
       { overallCode: 'OK' },
       {
@@ -216,23 +216,23 @@ describe("gRPC's own library for Python", () => {
         dynamicMetadata: { rule: 'user', reason: 'limit' },
       },
     ])
-    expect(told.together.statuses).toMatchObject([{ code: 'OK', limitRemaining: 2 }, { code: 'OVER_LIMIT' }])
-    expect(told.kept.statuses).toMatchObject([{ code: 'OK', limitRemaining: 1 }])
-    for (const { statuses } of [told.hits, told.ownHits]) {
+    expect(answers.together.statuses).toMatchObject([{ code: 'OK', limitRemaining: 2 }, { code: 'OVER_LIMIT' }])
+    expect(answers.kept.statuses).toMatchObject([{ code: 'OK', limitRemaining: 1 }])
+    for (const { statuses } of [answers.hits, answers.ownHits]) {
       expect(statuses).toMatchObject([{ code: 'OK', currentLimit }])
       expect(statuses[0].limitRemaining ?? 0).toBe(0)
     }
-    for (const asked of told.onlyAsked) expect(asked.statuses).toMatchObject([{ code: 'OK', limitRemaining: 2 }])
-    expect(told.override).toMatchObject([
+    for (const asked of answers.onlyAsked) expect(asked.statuses).toMatchObject([{ code: 'OK', limitRemaining: 2 }])
+    expect(answers.override).toMatchObject([
       { overallCode: 'OK', statuses: [{ currentLimit: { requestsPerUnit: 1, unit: 'HOUR' } }] },
       { overallCode: 'OVER_LIMIT' },
     ])
-    expect(told.empty).toEqual({ status: 'INVALID_ARGUMENT', details: 'the request names no domain' })
-    expect(told.checked).toMatchObject([
+    expect(answers.empty).toEqual({ status: 'INVALID_ARGUMENT', details: 'the request names no domain' })
+    expect(answers.checked).toMatchObject([
       { status: {}, okResponse: { responseHeadersToAdd: [{ header: { key: 'RateLimit-Policy' } }, {}] } },
       { status: {}, okResponse: {} },
       { status: { code: 8 }, deniedResponse: { status: { code: 429 } }, dynamicMetadata: { rule: 'path' } },
     ])
-    expect(told.bad).toMatchObject({ deniedResponse: { status: { code: 400 } } })
+    expect(answers.bad).toMatchObject({ deniedResponse: { status: { code: 400 } } })
   })
 })

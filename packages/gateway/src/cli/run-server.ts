@@ -14,7 +14,7 @@ import { shareStickySecret } from '../upstreams/balancing/sticky-cookie.ts'
 import { Supervisor } from '../workers/supervisor.ts'
 import { CliError, type Terminal } from './command.ts'
 
-/** What a command runs until it is told to end. */
+/** What a command runs until a signal ends it. */
 export interface ServerRun {
   readonly program: ServerProgram
   readonly options: Omit<GatewayProcessOptions, 'fd'>

@@ -8,7 +8,7 @@ export interface ServerProgram {
   readonly name: 'gateway' | 'serve'
   /** Its part of the rule file. */
   readonly section: Section
-  /** Starts it in this process; `onLimiter` is told of its limiter before calls come. */
+  /** Starts it in this process; `onLimiter` gets its limiter before calls come. */
   start(options: GatewayProcessOptions, onLimiter?: (limiter: Limiter) => void): Promise<GatewayProcess>
   /** For a process that takes no calls itself, but reads and writes the rule file: holds it to what workers can change. */
   followFixedSettings(): SectionFollower

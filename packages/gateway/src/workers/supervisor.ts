@@ -163,8 +163,9 @@ export class Supervisor implements GatewayProcess {
       start({
         onTold: (told, handle) => {
           if (told.what === 'ready') {
-            this.#address = told.address ?? this.#address
-            this.#also = told.also ?? this.#also
+            const { address = this.#address, also = this.#also } = told
+            this.#address = address
+            this.#also = also
             void this.#keepSpare()
             resolve()
           } else if (told.what === 'socket') this.#onSocket(handle as ServerHandle)

@@ -1,7 +1,6 @@
 import cluster from 'node:cluster'
 import type { GatewayProcess } from '../lifecycle/gateway-process.ts'
 import { logChanges } from '../lifecycle/log-changes.ts'
-import { programs } from '../lifecycle/programs.ts'
 import { surviveErrors } from '../lifecycle/survive.ts'
 import {
   fail,
@@ -12,6 +11,7 @@ import {
   tellSocket,
   type WorkerSettings,
 } from './messages.ts'
+import { programs } from './programs.ts'
 import { answerQuestion } from './questions.ts'
 
 let gateway: GatewayProcess | undefined

@@ -116,7 +116,7 @@ function planOf(asked: JointCall, now: number, { selector, deny }: JointParts): 
   for (let i = 0; i < plan.size; i++) {
     const charge = plan.charges[i]!
     charge.mayWait = false
-    // nobody settles it: what is charged is final
+    // it is never settled: what is charged is final
     charge.holdUs = 0
     charge.reservation = 0
   }

@@ -58,19 +58,19 @@ async function call(body: Buffer, headers: IncomingHttpHeaders = {}): Promise<An
 }
 
 async function answerOf(stream: ClientHttp2Stream): Promise<Answer> {
-  let told: IncomingHttpHeaders = {}
+  let received: IncomingHttpHeaders = {}
   const pieces: Buffer[] = []
   stream.on('response', headers => {
-    told = { ...told, ...headers }
+    received = { ...received, ...headers }
   })
   stream.on('trailers', headers => {
-    told = { ...told, ...headers }
+    received = { ...received, ...headers }
   })
   stream.on('data', piece => pieces.push(piece))
   stream.on('error', () => {})
   await once(stream, 'close')
-  const [grpc, message] = [told['grpc-status'], told['grpc-message']].map(one => one as string | undefined)
-  return { http: told[':status'] as number | undefined, grpc, message, body: Buffer.concat(pieces) }
+  const [grpc, message] = [received['grpc-status'], received['grpc-message']].map(one => one as string | undefined)
+  return { http: received[':status'] as number | undefined, grpc, message, body: Buffer.concat(pieces) }
 }
 
 function frame(message: Buffer, flag = 0): Buffer {

@@ -79,7 +79,7 @@ export class GrpcServer {
     return this.#sockets.size
   }
 
-  /** Tells callers to open no further calls, lets those under way end, and cuts what is left after a time. */
+  /** Asks callers to open no further calls, lets those under way end, and cuts what is left after a time. */
   async close(timeoutMs: number): Promise<void> {
     this.#isClosing = true
     clearInterval(this.#sweeping)

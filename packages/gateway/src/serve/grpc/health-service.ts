@@ -10,7 +10,7 @@ const notFound = 5
 const serviceUnknown = 3
 const watchMs = 500
 
-/** The health of all services together, as `grpc.health.v1.Health` tells it; a service that is not there is not known. */
+/** The health of all services together, as `grpc.health.v1.Health` reports it; a service that is not there is not known. */
 export function healthService(services: readonly string[], isReady: () => boolean): GrpcMethod[] {
   const known = new Set(['', ...services])
   const statusOf = (service: string): number =>
@@ -30,18 +30,18 @@ export function healthService(services: readonly string[], isReady: () => boolea
       path: '/grpc.health.v1.Health/Watch',
       open: stream => {
         let timer: NodeJS.Timeout | undefined
-        let told = -1
+        let reported = -1
         return {
           message: message => {
             const service = readService(message)
-            const tell = (): void => {
+            const report = (): void => {
               const status = statusOf(service)
-              if (status !== told) stream.send(response(status))
-              told = status
+              if (status !== reported) stream.send(response(status))
+              reported = status
             }
             clearInterval(timer)
-            tell()
-            timer = setInterval(tell, watchMs).unref()
+            report()
+            timer = setInterval(report, watchMs).unref()
             stream.signal().addEventListener('abort', () => clearInterval(timer), { once: true })
           },
           // its caller has nothing more to say, and listens

@@ -85,7 +85,7 @@ function refuseBy(
 ): void {
   const body = JSON.stringify({ type: 'about:blank', title: 'Bad Request', status, detail })
   const refusal = { status, headers: [['Content-Type', 'application/problem+json']] as const, body }
-  const { status: told, headers } = dialect.refusal?.(refusal) ?? refusal
+  const { status: sent, headers } = dialect.refusal?.(refusal) ?? refusal
   for (const [name, value] of headers) reply.header(name, value)
-  reply.code(told).send(Buffer.from(body))
+  reply.code(sent).send(Buffer.from(body))
 }

@@ -9,7 +9,7 @@ export interface Dialect {
   readonly isPrefix?: boolean | undefined
   /** The original method, target and host; undefined if the request does not say. Reads only what this proxy always sets itself. */
   read(request: IncomingMessage): Original | undefined
-  /** The headers by which the proxy tells them, which are none of the original request. */
+  /** The headers by which the proxy says so, which are none of the original request. */
   readonly headers: readonly string[]
   /** A refusal as this proxy passes it on. */
   refusal?(refusal: Refusal): Refusal

@@ -77,7 +77,7 @@ function callOf({ method, path, host, ip, headers, attributes }: AskedCall): Cal
   return call
 }
 
-/** The verdict on a call whose end nobody reports. */
+/** The verdict on a call whose end is not reported. */
 function resultOf(verdict: Verdict): object {
   endUnreported(verdict)
   return describeVerdict(verdict)

@@ -3,7 +3,7 @@ import type { Descriptor, LimitOverride } from './rate-limit-request.ts'
 
 const unitNames: readonly (string | undefined)[] = [undefined, 's', 'm', 'h', 'd', '30d', '365d', '7d']
 const mostOverrides = 256
-/** What a sliding window counts up to; nobody means more than that as a limit. */
+/** What a sliding window counts up to; a higher number is meant as no limit. */
 const mostRequests = 2 ** 26 - 1
 
 /**

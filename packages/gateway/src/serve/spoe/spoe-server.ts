@@ -39,7 +39,7 @@ export class SpoeServer {
     this.server = createServer({ noDelay: true }, socket => this.#accept(socket))
   }
 
-  /** HAProxy is told, and opens no further calls on these connections. */
+  /** HAProxy is asked to leave, and opens no further calls on these connections. */
   async close(): Promise<void> {
     const closed = new Promise<void>(resolve => this.server.close(() => resolve()))
     for (const socket of this.#sockets) socket.end(agentDisconnect(normal, 'the server is ending'))

@@ -1,8 +1,8 @@
+import { settingsOf, startGatewayProcess } from '../lifecycle/gateway-process.ts'
+import type { ServerProgram } from '../lifecycle/server-program.ts'
 import { followFixedSettings } from '../live-settings.ts'
 import { serveProgram } from '../serve/serve-process.ts'
 import { gatewaySection } from '../settings/gateway-settings.ts'
-import { settingsOf, startGatewayProcess } from './gateway-process.ts'
-import type { ServerProgram } from './server-program.ts'
 
 export const gatewayProgram: ServerProgram = {
   name: 'gateway',
