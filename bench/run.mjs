@@ -13,7 +13,7 @@ import { judge, summarise } from './report/results.mjs'
 import { writePage } from './report/write-page.mjs'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
-const topics = ['memory', 'rules', 'filters', 'gateway', 'telemetry', 'redis', 'expiry', 'outage']
+const topics = ['memory', 'rules', 'filters', 'gateway', 'telemetry', 'redis', 'expiry', 'outage', 'serve']
 // has a page of its own, and runs alone
 const apart = 'overload'
 const usage = `usage: npm run bench [-- ${topics.join('|')}|${apart}] [--rounds N] [--json FILE] [--write] [--check]`

@@ -67,6 +67,11 @@ export const programs = [
     packages: { 'apt-get': 'libnginx-mod-stream', dnf: 'nginx-mod-stream', apk: 'nginx-mod-stream' },
   },
   {
+    name: 'caddy',
+    home: 'https://caddyserver.com/docs/install',
+    packages: everywhere('caddy'),
+  },
+  {
     name: 'haproxy',
     home: 'https://www.haproxy.org',
     packages: everywhere('haproxy'),

@@ -79,6 +79,8 @@ const packages: Readonly<Record<string, Layers>> = {
       replay: ['proxy'],
       tls: ['gateway', 'settings'],
       lifecycle: ['admin', 'gateway', 'settings', 'telemetry'],
+      serve: ['admin', 'calls', 'grpc', 'lifecycle', 'problem', 'proxy', 'server', 'settings', 'telemetry', 'tls'],
+      import: ['serve'],
     },
   },
   dashboard: {

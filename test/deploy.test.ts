@@ -7,6 +7,7 @@ import { formatMistake, parseText } from 'diana-limiter/schema'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { type GatewaySettings, gatewaySection } from '../packages/gateway/src/gateway.ts'
+import { serveSection } from '../packages/gateway/src/serve/serve-settings.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const read = (path: string): string => readFileSync(join(root, 'deploy', path), 'utf8')
@@ -176,5 +177,30 @@ describe('the manifests of Kubernetes', () => {
     expect(spec.volumes.map(({ name }) => name)).toEqual(mounted)
     const { delayMs, timeoutMs } = settingsIn('kubernetes/diana.yaml').shutdown
     expect(spec.terminationGracePeriodSeconds * 1000).toBeGreaterThan(delayMs + timeoutMs)
+  })
+})
+
+describe('the configurations of proxies that ask a decision server', () => {
+  const page = readFileSync(join(root, 'docs/decision-server.md'), 'utf8')
+  const shown = [...page.matchAll(/<!-- file: deploy\/(\S+) -->\n```\w*\n([\s\S]*?)```/g)]
+
+  it('the page of the decision server shows the files as they are', () => {
+    expect(shown.map(([, path]) => path)).toEqual([
+      ...['nginx/diana.conf', 'caddy/Caddyfile', 'haproxy/haproxy.cfg', 'haproxy/diana-spoe.conf'],
+    ])
+    for (const [, path, text] of shown) expect(text).toBe(read(path!))
+  })
+
+  it('the rule file for them is valid, and the others are YAML that names its ports', () => {
+    const vocabulary = { algorithms, dimensions, sources, sections: [serveSection] }
+    const { document, mistakes } = parseText(read('diana-serve.yaml'), 'diana-serve.yaml', vocabulary)
+    expect(mistakes.map(formatMistake)).toEqual([])
+    expect(document!.sections!.serve).toMatchObject({
+      listen: { port: 8082 },
+      grpc: { port: 8083 },
+      spoe: { port: 8084 },
+    })
+    expect(JSON.stringify(parse(read('traefik/dynamic.yaml')))).toContain('http://127.0.0.1:8082/check')
+    expect(JSON.stringify(parse(read('envoy/envoy.yaml')))).toContain('"port_value":8083')
   })
 })

@@ -2,13 +2,14 @@ import { readFileSync } from 'node:fs'
 import { algorithms, dimensions, sources } from 'diana-limiter'
 import { ruleFileSchema } from 'diana-limiter/schema'
 import { expect, it } from 'vitest'
+import { serveSection } from '../packages/gateway/src/serve/serve-settings.ts'
 import { gatewaySection } from '../packages/gateway/src/settings/gateway-settings.ts'
 
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
 
 it.each(['packages/limiter/diana.schema.json', 'docs/diana.schema.json'])('%s is what npm run schema writes', path => {
   expect(JSON.parse(read(path))).toEqual(
-    ruleFileSchema({ algorithms, dimensions, sources, sections: [gatewaySection] }),
+    ruleFileSchema({ algorithms, dimensions, sources, sections: [gatewaySection, serveSection] }),
   )
 })
 

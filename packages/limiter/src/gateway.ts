@@ -1,4 +1,5 @@
 import type { ReplayLimiter, ReplayOptions } from './create/replay-limiter.ts'
+import { endMatters } from './decision/quick-pass.ts'
 import type { SectionFollower } from './engine/engine.ts'
 import { engineOf } from './engine/engine-of.ts'
 import type { ForwardedBy } from './http/ip-address.ts'
@@ -15,6 +16,7 @@ export type { SectionFollower } from './engine/engine.ts'
 export { overloadRetrySeconds } from './filters/answers/answer.ts'
 export { canonicalAddress } from './http/address-bits.ts'
 export { alternativeNames, verifiedCertificate } from './http/client-certificate.ts'
+export { type AddressReader, createAddressReader } from './http/ip-address.ts'
 export { countedPath } from './http/path.ts'
 export { hasReadings, readingsOf } from './http/path-readings.ts'
 export { isUnknownEnd, markUnknownEnd } from './http/unknown-end.ts'
@@ -66,4 +68,14 @@ export async function createReplayLimiter(document: RuleDocument, options: Repla
 /** When a call was decided, in microseconds since 1970; undefined if the verdict does not say. */
 export function decidedAtUs(verdict: Verdict): number | undefined {
   return (verdict as { decidedAt?: number }).decidedAt
+}
+
+/** The ids of the rules that must know how calls end: those that hold places, and those that count by how calls end. */
+export function rulesByEndings(limiter: Limiter): string[] {
+  return engineOf(limiter).decider.rules.flatMap(({ rule }) => (endMatters(rule) ? [rule.id] : []))
+}
+
+/** Whether a call was charged in advance, by a rule whose costs can be settled, and is not settled yet. */
+export function isReserved(verdict: Verdict): boolean {
+  return (verdict as { reservation?: number }).reservation !== undefined
 }

@@ -6,6 +6,7 @@ import { type CheckOptions, costOf, type NamedRules } from './decision/check-opt
 import type { Decider } from './decision/decider.ts'
 import { busiestEstimate } from './decision/estimate-of.ts'
 import { Explanation, explainBlock, explainList, explainRules } from './decision/explain.ts'
+import type { JointCall } from './decision/joint-decision.ts'
 import type { PendingVerdict } from './decision/pending-verdict.ts'
 import { holdUsOf, type Reservation, type ReserveOptions, VerdictReservation } from './decision/reservation.ts'
 import type { Engine } from './engine/engine.ts'
@@ -64,6 +65,24 @@ export class Limiter {
     return this.#engine.counters.observers.length === 0
       ? this.#decide(call, cost, options)
       : this.#decideObserved(call, cost, options)
+  }
+
+  /**
+   * Decides several calls at once, such as the parts of one request that are limited apart: all of them are counted, or, if one is
+   * refused, none. A rule that several of them meet with the same key is charged once, by the highest cost; a call of
+   * cost 0 is only asked whether one of cost 1 would pass. No call waits, whatever its rules say.
+   */
+  decideTogether(calls: readonly JointCall[]): readonly Verdict[] | Promise<readonly Verdict[]> {
+    for (const { call } of calls) this.#assertUsable(call)
+    for (const { call, cost } of calls) costOf(call, { cost })
+    const { counters, decider, observers } = this.#engine
+    for (const observer of counters.observers) {
+      for (const { call, cost } of calls) if (cost > 0) observer.onCall?.(call, cost)
+    }
+    const verdicts = decider.takeTogether(calls, this.#engine.now())
+    if (counters.observers.length === 0) return verdicts
+    const report = (all: readonly Verdict[]): readonly Verdict[] => all.map(one => observers.report(one))
+    return verdicts instanceof Promise ? verdicts.then(report) : report(verdicts)
   }
 
   /**

@@ -5,7 +5,9 @@ import { assertRules, type Extensions, importPlugins, mergeExtensions, pluginsNa
 import { formatMistake, parseText } from 'diana-limiter/schema'
 import { assertSafe } from '../admin/server/create-admin.ts'
 import { assertProxyProtocol, assertStartable, type PrepareOptions } from '../prepare-gateway.ts'
+import { serveSection } from '../serve/serve-settings.ts'
 import { type GatewaySettings, gatewaySection } from '../settings/gateway-settings.ts'
+
 import { CliError, type Command, type Terminal } from './command.ts'
 
 type Checked = { readonly file: string } & (
@@ -59,7 +61,7 @@ async function checkFile(name: string, given: readonly Plugin[], terminal: Termi
   }
   try {
     const named = await importPlugins(pluginsNamedIn(text), file)
-    const vocabulary = { ...mergeExtensions({}, [...given, ...named]), sections: [gatewaySection] }
+    const vocabulary = { ...mergeExtensions({}, [...given, ...named]), sections: [gatewaySection, serveSection] }
     const warnings: string[] = []
     const { document, mistakes } = parseText(text, file, vocabulary)
     if (document)

@@ -5,11 +5,13 @@ import { version } from '../version.ts'
 import { check } from './check.ts'
 import { type Arguments, CliError, type Command, type ExitCode, type Terminal } from './command.ts'
 import { explain } from './explain.ts'
+import { importCommand } from './import.ts'
 import { replayCommand } from './replay.ts'
+import { serve } from './serve.ts'
 import { start } from './start.ts'
 import { top } from './top.ts'
 
-const commands: readonly Command[] = [start, check, explain, replayCommand, top]
+const commands: readonly Command[] = [start, serve, check, explain, replayCommand, importCommand, top]
 
 /** Runs `diana` with what was written behind its name, and returns the exit code. */
 export async function run(args: readonly string[], terminal: Terminal): Promise<ExitCode> {

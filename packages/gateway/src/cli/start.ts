@@ -1,25 +1,11 @@
-import type { Limiter } from 'diana-limiter'
-import { type RunningAdmin, startAdmin } from '../admin/server/start-admin.ts'
-import { watchWorkers } from '../admin/watch-workers.ts'
+import type { RunningAdmin } from '../admin/server/start-admin.ts'
 import { copyDemoRules, createDemoService } from '../demo/demo.ts'
 import { startDemoTraffic } from '../demo/demo-traffic.ts'
-import {
-  type GatewayProcess,
-  type GatewayProcessOptions,
-  settingsOf,
-  startGatewayProcess,
-} from '../lifecycle/gateway-process.ts'
-import { takeInheritedSockets } from '../lifecycle/inherited-sockets.ts'
-import { logChanges } from '../lifecycle/log-changes.ts'
-import { ServiceManager } from '../lifecycle/service-manager.ts'
-import { Signals } from '../lifecycle/signals.ts'
-import { reportReady } from '../lifecycle/successor.ts'
-import { surviveErrors } from '../lifecycle/survive.ts'
-import { untilReplaced } from '../lifecycle/until-replaced.ts'
+import { settingsOf } from '../lifecycle/gateway-process.ts'
 import { upstreamFault } from '../settings/upstreams/address-settings.ts'
-import { shareStickySecret } from '../upstreams/balancing/sticky-cookie.ts'
-import { Supervisor } from '../workers/supervisor.ts'
+import { gatewayProgram } from '../workers/programs.ts'
 import { type Arguments, CliError, type Command, type Terminal } from './command.ts'
+import { readAdminPort, readPort, readWorkers, runServer } from './run-server.ts'
 
 interface Settings {
   /** A rule file, and the service for calls that no route in it takes; the demo's where there is no file. */
@@ -36,8 +22,6 @@ interface Guarded {
   readonly config: string
   readonly upstream: string | undefined
 }
-
-const mostWorkers = 64
 
 /** `diana start`: the gateway. */
 export const start: Command = {
@@ -63,67 +47,32 @@ export const start: Command = {
   async run(args, terminal) {
     const settings = readSettings(args)
     const isDemo = settings.guarded === undefined
-    const signals = new Signals({ isTerminal: process.stdin.isTTY, print: terminal.print })
-    const { stopped } = signals
-    // a process that takes over must know the cookies of this one
-    shareStickySecret()
-    const endSurviving = surviveErrors({ report: terminal.printError, giveUp: () => process.exit(1) })
     const service = isDemo ? createDemoService() : undefined
     const rules = isDemo ? await copyDemoRules() : undefined
     try {
       const upstream = settings.guarded?.upstream ?? (await service?.listen({ port: 0, host: '127.0.0.1' }))
       const config = settings.guarded?.config ?? rules!.path
-      const sockets = takeInheritedSockets(process.env, process.pid)
-      const manager = new ServiceManager({ ...{ env: process.env, pid: process.pid }, printError: terminal.printError })
-      const gateway = await startGateway({ ...settings, config, upstream, fd: sockets.traffic }, terminal)
-      signals.onReopen = () => gateway.reopenLogs()
-      const admin = await startAdminOf(gateway, settings, sockets.admin).catch(async error => {
-        await gateway.close()
-        throw error
-      })
-      introduce(gateway.address, { ...settings, config, upstream }, terminal)
-      const endTraffic = service && admin && startDemoTraffic(gateway.address)
-      if (admin) showDashboard(admin, settings, terminal)
-      // the channel of any other parent, such as a process manager, is not ours to close
-      if (sockets.fromPredecessor) reportReady()
-      void manager.ready()
-      const replaced = untilReplaced({ gateway, admin, manager, isDemo, stopped, ...terminal })
-      const isReplaced = await Promise.race([stopped.then(() => false), replaced.then(() => true)])
-      await endTraffic?.()
-      // operators and systemd speak to the new process from now on
-      if (isReplaced) await admin?.close()
-      else await manager.stopping()
-      // the gateway first, so that calls under way still find their service
-      await gateway.close()
-      await admin?.close()
+      const { host, port, workers, adminPort } = settings
+      await runServer(
+        {
+          ...{ program: gatewayProgram, options: { config, upstream, host, port }, workers, adminPort, isDemo },
+          logLevel: isDemo ? undefined : 'warn',
+          onLimiter: limiter => assertRoutes(settingsOf(limiter).routes, upstream),
+          onStarted: ({ address }, admin) => {
+            introduce(address, { ...settings, config, upstream }, terminal)
+            const endTraffic = service && admin && startDemoTraffic(address)
+            if (admin) showDashboard(admin, settings, terminal)
+            return endTraffic
+          },
+        },
+        terminal,
+      )
       return 0
     } finally {
-      signals.close()
-      endSurviving()
       await service?.close()
       await rules?.remove()
     }
   },
-}
-
-async function startGateway(
-  { guarded, config, upstream, host, port, fd, workers }: Settings & Guarded & Pick<GatewayProcessOptions, 'fd'>,
-  terminal: Terminal,
-): Promise<GatewayProcess> {
-  const options: GatewayProcessOptions = { config, upstream, host, port, fd }
-  const logLevel = guarded && 'warn'
-  const warn = (warning: string): void => terminal.printError(`warning: ${warning}`)
-  try {
-    const onLimiter = (limiter: Limiter): void => assertRoutes(settingsOf(limiter).routes, upstream)
-    if (workers > 1) return await Supervisor.start({ ...options, workers, logLevel, onLimiter, ...terminal })
-    const logger = logLevel === undefined ? false : { level: logLevel }
-    return await startGatewayProcess({ ...options, logger, onWarning: warn }, limiter => {
-      onLimiter(limiter)
-      logChanges(limiter, terminal)
-    })
-  } catch (error) {
-    throw toListenError(error as ListenError)
-  }
 }
 
 function assertRoutes(routes: readonly unknown[], upstream: string | undefined): void {
@@ -147,58 +96,6 @@ function readSettings({ words, options }: Arguments): Settings {
   }
 }
 
-function readAdminPort(text: unknown): Settings['adminPort'] {
-  if (text === undefined || text === 'off') return text
-  return readPort(String(text), '--admin-port')
-}
-
-/** Operators come in through a port of their own, which stays open while the gateway shuts down, and says so. */
-async function startAdminOf(
-  gateway: GatewayProcess,
-  { guarded, adminPort }: Settings,
-  fd: number | undefined,
-): Promise<RunningAdmin | undefined> {
-  if (adminPort === 'off') return undefined
-  const { limiter } = gateway
-  const { host, port, token, hosts } = settingsOf(limiter).admin ?? {}
-  const processes = gateway instanceof Supervisor ? watchWorkers(gateway) : undefined
-  const demo = guarded === undefined
-  const isReady = () => gateway.isReady()
-  const httpStats = () => gateway.httpStats()
-  try {
-    return await startAdmin({
-      limiter,
-      processes,
-      host,
-      port: adminPort ?? port,
-      fd,
-      token,
-      hosts,
-      demo,
-      isReady,
-      httpStats,
-    })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
-    throw new CliError(
-      1,
-      `port ${adminPort ?? port} is in use: choose another one with --admin-port N, or --admin-port off`,
-    )
-  }
-}
-
-function readWorkers(text: string): number {
-  const workers = Number(text)
-  if (/^\d{1,3}$/.test(text) && workers >= 1 && workers <= mostWorkers) return workers
-  throw new CliError(2, `--workers must be a number from 1 to ${mostWorkers}, not "${text}"`)
-}
-
-function readPort(text: string, option = '--port'): number {
-  const port = Number(text)
-  if (/^\d{1,5}$/.test(text) && port <= 65_535) return port
-  throw new CliError(2, `${option} must be a number from 0 to 65535, not "${text}"`)
-}
-
 function readUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:' && url?.protocol !== 'unix:') {
@@ -207,28 +104,6 @@ function readUrl(text: string): string {
   const fault = upstreamFault(text)
   if (fault !== undefined) throw new CliError(1, `the upstream "${text}" ${fault}`)
   return text
-}
-
-interface ListenError extends NodeJS.ErrnoException {
-  readonly host?: string
-  readonly port?: number
-}
-
-/** Why it cannot listen, and what to do; any other error as it is. */
-function toListenError(error: ListenError): Error {
-  const { code, message, host, port } = error
-  if (port === undefined) return error
-  if (code === 'EADDRINUSE')
-    return new CliError(1, `port ${port} of ${host} is in use: choose another one with --port N`)
-  if (code === 'EACCES')
-    return new CliError(1, `no permission to listen on port ${port}: choose one above 1023 with --port N`)
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
-    return new CliError(1, `this machine has no address ${host}: choose another one with --host ADDRESS`)
-  }
-  return new CliError(
-    1,
-    `cannot listen on port ${port} of ${host} (${code ?? message}): choose another one with --port N`,
-  )
 }
 
 function introduce(

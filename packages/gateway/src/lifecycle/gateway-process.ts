@@ -18,6 +18,8 @@ export interface GatewayProcessOptions {
   /** Where to listen; the section says unless they are given. */
   readonly host?: string | undefined
   readonly port?: number | undefined
+  /** The port for gRPC, of a program that has one. */
+  readonly grpcPort?: number | undefined
   /** A socket that listens already, in place of host and port; of the supervisor, in a worker. */
   readonly fd?: number | undefined
   /** The socket of a counting process, and how many processes count there. */
@@ -30,6 +32,8 @@ export interface GatewayProcessOptions {
 /** A gateway that takes calls. */
 export interface GatewayProcess {
   readonly address: string
+  /** Where else it listens, by what is spoken there. */
+  readonly also?: Readonly<Record<string, string>> | undefined
   readonly limiter: Limiter
   /** Whether more calls should be sent here. */
   isReady(): boolean

@@ -77,13 +77,36 @@ export interface AdminSettings {
 const usual: Timeouts = { connectMs: 5000, headersMs: 60_000, bodyMs: 60_000 }
 const usualConnections: ConnectionSettings = { max: 1024, queueSize: 1024, queueMs: 5000, idleMs: 4000 }
 
-const host = z.string().min(1).max(255)
+/** An address or a name to listen on, and a port. */
+export const host: z.ZodType<string> = z.string().min(1).max(255)
 const hostName = textOf(text =>
   /^[a-z\d_-]{1,63}(?:\.[a-z\d_-]{1,63})*$/i.test(text)
     ? undefined
     : 'must be a host name such as gateway.example, without a port',
 )
-const port = z.int().min(0).max(65_535)
+export const port: z.ZodType<number> = z.int().min(0).max(65_535)
+
+/** Where operators come in. */
+export const adminSchema: z.ZodType<AdminSettings> = z.strictObject({
+  host: host.optional().describe('127.0.0.1 unless given.'),
+  port: port.optional().describe('8081 unless given.'),
+  token: z.string().min(16).max(1024).optional().describe('Needed outside of this machine.'),
+  hosts: listOf(hostName, { min: 1, max: 100 })
+    .optional()
+    .describe('Names by which it may be called, besides addresses and localhost.'),
+})
+
+/** How a process ends. */
+export const shutdownSchema: z.ZodType<GatewaySettings['shutdown']> = z
+  .strictObject({
+    delay: duration.optional().describe('How long calls are still taken after readiness has turned red.'),
+    timeout: duration.default(30_000).describe('How long calls under way may take to finish.'),
+  })
+  .prefault({})
+  .transform(({ delay, timeout }) => ({ delayMs: delay ?? 0, timeoutMs: timeout }))
+
+/** A path of the port for calls that answers whether calls are taken. */
+export const healthPathSchema: z.ZodType<string> = textOf(pathFault, 1024)
 
 const schema = z
   .strictObject({
@@ -102,17 +125,7 @@ const schema = z
       .describe('Where callers come in, unless the command line says; read at the start.'),
     tls: tlsSchema.optional().describe('Paths as seen from this file; left out, callers come in over plain HTTP.'),
     http2: http2Schema,
-    admin: z
-      .strictObject({
-        host: host.optional().describe('127.0.0.1 unless given.'),
-        port: port.optional().describe('8081 unless given.'),
-        token: z.string().min(16).max(1024).optional().describe('Needed outside of this machine.'),
-        hosts: listOf(hostName, { min: 1, max: 100 })
-          .optional()
-          .describe('Names by which it may be called, besides addresses and localhost.'),
-      })
-      .optional()
-      .describe('Where operators come in; read at the start.'),
+    admin: adminSchema.optional().describe('Where operators come in; read at the start.'),
     limits: z
       .strictObject({
         headers: sizeOf({ least: '1KiB', most: '1MiB' }).default(16_384).describe('All headers of a call together.'),
@@ -155,14 +168,8 @@ const schema = z
       .describe('Connections to each address of a service; a route may say its own.'),
     dns: dnsSchema.prefault({}).describe('How names of services are followed.'),
     timeouts: timeoutsSchema.default({}).describe('How long services may take; a route may say its own.'),
-    shutdown: z
-      .strictObject({
-        delay: duration.optional().describe('How long calls are still taken after readiness has turned red.'),
-        timeout: duration.default(30_000).describe('How long calls under way may take to finish.'),
-      })
-      .default({ timeout: 30_000 })
-      .describe('How the gateway ends.'),
-    healthPath: textOf(pathFault, 1024)
+    shutdown: shutdownSchema.describe('How the gateway ends.'),
+    healthPath: healthPathSchema
       .optional()
       .describe(
         'A path such as /healthz that the gateway answers itself: 200, or 503 once it ends; no rule counts it.',
@@ -191,7 +198,7 @@ const schema = z
     }
   })
   .transform(
-    ({ limits, shutdown, timeouts, connections, compression, routes, ...words }): GatewaySettings => ({
+    ({ limits, timeouts, connections, compression, routes, ...words }): GatewaySettings => ({
       ...words,
       limits: {
         headersBytes: limits.headers,
@@ -202,7 +209,6 @@ const schema = z
         minBytesPerSecond: limits.minRate,
         graceMs: limits.grace,
       },
-      shutdown: { delayMs: shutdown.delay ?? 0, timeoutMs: shutdown.timeout },
       routes: routes.map(route => ({
         ...route,
         bodyBytes: route.bodyBytes ?? limits.body ?? Number.POSITIVE_INFINITY,

@@ -1,9 +1,11 @@
 import type { Server } from 'node:net'
 import type { GatewayProcessOptions } from '../lifecycle/gateway-process.ts'
 import type { ListeningSocket } from '../lifecycle/listening-socket.ts'
+import type { ServerProgram } from '../lifecycle/server-program.ts'
 
 /** What a worker is started with, in its environment. */
 export interface WorkerSettings extends Omit<GatewayProcessOptions, 'logger'> {
+  readonly program: ServerProgram['name']
   readonly logLevel: string | undefined
 }
 
@@ -15,7 +17,11 @@ export interface CountingSettings {
 
 /** What a worker or the counting process tells its supervisor. */
 export type Told =
-  | { readonly what: 'ready'; readonly address?: string | undefined }
+  | {
+      readonly what: 'ready'
+      readonly address?: string | undefined
+      readonly also?: Readonly<Record<string, string>> | undefined
+    }
   | { readonly what: 'failed'; readonly message: string; readonly details: object }
   | { readonly what: 'print' | 'printError'; readonly line: string }
   | { readonly what: 'answer'; readonly question: number; readonly answer: unknown }

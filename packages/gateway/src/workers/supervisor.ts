@@ -6,16 +6,17 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createLimiter, type Limiter } from 'diana-limiter'
 import { documentOf } from 'diana-limiter/gateway'
-import { type GatewayProcess, type GatewayProcessOptions, settingsOf } from '../lifecycle/gateway-process.ts'
+import type { GatewayProcess, GatewayProcessOptions } from '../lifecycle/gateway-process.ts'
 import type { ListeningSocket, ServerHandle } from '../lifecycle/listening-socket.ts'
-import { followFixedSettings } from '../live-settings.ts'
-import { gatewaySection } from '../settings/gateway-settings.ts'
+import type { ServerProgram } from '../lifecycle/server-program.ts'
 import { type HttpStats, mergeHttpStats } from '../telemetry/http-stats.ts'
 import { shareStickySecret } from '../upstreams/balancing/sticky-cookie.ts'
 import { settingsVariable, type Told, type WorkerSettings } from './messages.ts'
 import { type KeptProcessParts, SupervisedProcess } from './supervised-process.ts'
 
 export interface SupervisorOptions extends Omit<GatewayProcessOptions, 'counting' | 'logger'> {
+  /** What the workers do. */
+  readonly program: ServerProgram
   readonly workers: number
   /** Of the logs that workers write; none unless given. */
   readonly logLevel?: string | undefined
@@ -42,6 +43,7 @@ export class Supervisor implements GatewayProcess {
   #counting: SupervisedProcess | undefined
   #limiter: Limiter | undefined
   #address = ''
+  #also: GatewayProcess['also']
   #ready = false
   #question = 0
   #onSocket: (handle: ServerHandle) => void = handle => handle.close()
@@ -71,6 +73,10 @@ export class Supervisor implements GatewayProcess {
 
   get address(): string {
     return this.#address
+  }
+
+  get also(): GatewayProcess['also'] {
+    return this.#also
   }
 
   /** The rules as this process reads them; it judges no calls itself. */
@@ -117,7 +123,9 @@ export class Supervisor implements GatewayProcess {
   async close(): Promise<void> {
     this.#ready = false
     this.#spare?.release()
-    const { delayMs, timeoutMs } = this.#limiter ? settingsOf(this.#limiter).shutdown : { delayMs: 0, timeoutMs: 0 }
+    const { delayMs, timeoutMs } = this.#limiter
+      ? this.#options.program.settingsOf(this.#limiter).shutdown
+      : { delayMs: 0, timeoutMs: 0 }
     // a worker takes calls for as long as the delay says, ends by its own bound, and is killed only if it does not
     await Promise.all(this.#workers.map(worker => worker.end(delayMs + timeoutMs + endingMs)))
     await this.#limiter?.close()
@@ -126,14 +134,14 @@ export class Supervisor implements GatewayProcess {
   }
 
   async #start(): Promise<void> {
-    const { config, workers } = this.#options
+    const { config, workers, program } = this.#options
     const socket = join(this.#folder, 'counting')
     await this.#begin('the counting process', parts => {
       const counting = new SupervisedProcess({ ...parts, start: () => startCounting(config, socket) })
       this.#counting = counting
     })
-    this.#limiter = await createLimiter({ config, counting: socket, isObserver: true, sections: [gatewaySection] })
-    documentOf(this.#limiter).followSection('gateway', followFixedSettings())
+    this.#limiter = await createLimiter({ config, counting: socket, isObserver: true, sections: [program.section] })
+    documentOf(this.#limiter).followSection(program.section.name, program.followFixedSettings())
     this.#options.onLimiter?.(this.#limiter)
     // workers take connections from the system themselves: one that is just handed to a worker that dies would be nobody's
     cluster.schedulingPolicy = cluster.SCHED_NONE
@@ -155,7 +163,9 @@ export class Supervisor implements GatewayProcess {
       start({
         onTold: (told, handle) => {
           if (told.what === 'ready') {
-            this.#address = told.address ?? this.#address
+            const { address = this.#address, also = this.#also } = told
+            this.#address = address
+            this.#also = also
             void this.#keepSpare()
             resolve()
           } else if (told.what === 'socket') this.#onSocket(handle as ServerHandle)
@@ -168,9 +178,10 @@ export class Supervisor implements GatewayProcess {
   }
 
   #fork(socket: string) {
-    const { config, upstream, host, port, logLevel, workers } = this.#options
+    const { config, upstream, host, port, grpcPort, logLevel, workers, program } = this.#options
     const counting = { socket, processes: workers }
-    const settings: WorkerSettings = { config, upstream, host, port, fd: this.#descriptor(), counting, logLevel }
+    const where = { config, upstream, host, port, grpcPort, fd: this.#descriptor() }
+    const settings: WorkerSettings = { ...where, counting, logLevel, program: program.name }
     return cluster.fork({ [settingsVariable]: JSON.stringify(settings) }).process
   }
 

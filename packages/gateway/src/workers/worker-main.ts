@@ -1,6 +1,5 @@
 import cluster from 'node:cluster'
 import type { GatewayProcess } from '../lifecycle/gateway-process.ts'
-import { startGatewayProcess } from '../lifecycle/gateway-process.ts'
 import { logChanges } from '../lifecycle/log-changes.ts'
 import { surviveErrors } from '../lifecycle/survive.ts'
 import {
@@ -12,6 +11,7 @@ import {
   tellSocket,
   type WorkerSettings,
 } from './messages.ts'
+import { programs } from './programs.ts'
 import { answerQuestion } from './questions.ts'
 
 let gateway: GatewayProcess | undefined
@@ -44,7 +44,7 @@ function answer(asked: GatewayProcess, { question, about, details }: Extract<Ord
 }
 
 try {
-  const { logLevel, ...settings } = readProcessSettings<WorkerSettings>()
+  const { logLevel, program, ...settings } = readProcessSettings<WorkerSettings>()
   const lines = {
     print: (line: string) => tell({ what: 'print', line }),
     printError: (line: string) => tell({ what: 'printError', line }),
@@ -52,8 +52,8 @@ try {
   const onWarning = (warning: string): void => lines.printError(`warning: ${warning}`)
   const logger = logLevel === undefined ? false : { level: logLevel }
   surviveErrors({ report: lines.printError, giveUp: () => process.exit(1) })
-  gateway = await startGatewayProcess({ ...settings, logger, onWarning }, limiter => logChanges(limiter, lines))
-  tell({ what: 'ready', address: gateway.address })
+  gateway = await programs[program].start({ ...settings, logger, onWarning }, limiter => logChanges(limiter, lines))
+  tell({ what: 'ready', address: gateway.address, also: gateway.also })
 } catch (error) {
   fail(error)
 }

@@ -29,6 +29,11 @@ export interface LimiterOptions extends Omit<DocumentOptions, 'store'> {
   readonly counting?: string | { readonly socket: string; readonly processes: number } | undefined
   /** Whether this process decides no calls and only reads: no share of a limit is reserved for it. */
   readonly isObserver?: boolean | undefined
+  /**
+   * No call waits longer for the fleet's store than so many milliseconds, whatever `store` says; a function of the sections of the
+   * rule file, as it is at the start.
+   */
+  readonly maxStoreWaitMs?: number | ((sections: Readonly<Record<string, unknown>>) => number) | undefined
   /** How many keys are counted separately in this process; default a million. */
   readonly maxKeys?: number | undefined
 }

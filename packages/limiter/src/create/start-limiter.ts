@@ -23,7 +23,19 @@ export async function startLimiter(
   options: LimiterOptions,
   { storeWaitMs }: { readonly storeWaitMs?: number } = {},
 ): Promise<Limiter> {
-  const { config, clock, maxKeys, algorithms, dimensions, sources, sections, counting, isObserver, ...rest } = options
+  const {
+    config,
+    clock,
+    maxKeys,
+    algorithms,
+    dimensions,
+    sources,
+    sections,
+    counting,
+    isObserver,
+    maxStoreWaitMs,
+    ...rest
+  } = options
   assertSense(options, rest)
   const text = config === undefined ? undefined : await readRules(config)
   const plugins = text === undefined ? [] : await pluginsOf(text, config!)
@@ -41,6 +53,7 @@ export async function startLimiter(
       ...connection,
       machine,
       machineProcesses: address?.processes,
+      maxStoreWaitMs: typeof maxStoreWaitMs === 'function' ? maxStoreWaitMs(document.sections ?? {}) : maxStoreWaitMs,
       algorithms: vocabulary.algorithms,
       dimensions: [...vocabulary.dimensions, given.dimension],
       given,

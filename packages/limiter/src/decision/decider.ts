@@ -11,6 +11,7 @@ import { blockCaller } from './blocklist.ts'
 import { CallPlan } from './call-plan.ts'
 import { ChargeReservations } from './charge-reservation.ts'
 import { isSpecial, type NamedRules, type PlanOptions } from './check-options.ts'
+import { decideTogether, type JointCall, type JointParts } from './joint-decision.ts'
 import { type DecidedCall, PendingVerdict, passedBy, type Settler } from './pending-verdict.ts'
 import { planOf } from './plan-states.ts'
 import { QuickPass } from './quick-pass.ts'
@@ -55,6 +56,7 @@ export class Decider {
   readonly #settler: Settler
   readonly #quickPass: QuickPass
   readonly #verdicts: VerdictBuilder
+  readonly #joint: JointParts
   readonly #counters: Counters
   readonly #reservations: ChargeReservations
   #plan = new CallPlan()
@@ -82,6 +84,14 @@ export class Decider {
       counters: this.#counters,
       reservations: this.#reservations,
     })
+    this.#joint = {
+      ...options,
+      ...{ selector: this.#selector, verdicts: this.#verdicts },
+      deny: (call, now) => this.#deny(call, now),
+      refundLocal: (plan, now) => this.#refundLocal(plan, now),
+      reportShared: plan => this.#reportShared(plan),
+      block: (plan, verdict) => this.#block(plan, verdict),
+    }
   }
 
   /** The rules that a call meets, in document order, and then those that it names. */
@@ -109,6 +119,11 @@ export class Decider {
     return plan.shared.length === 0
       ? this.#takeLocal(plan, call, now, options)
       : this.#takeShared(plan, call, now, options)
+  }
+
+  /** Decides several calls at once: all of them are counted, or, if one is refused, none. */
+  takeTogether(calls: readonly JointCall[], now: number): PendingVerdict[] | Promise<PendingVerdict[]> {
+    return decideTogether(calls, now, this.#joint)
   }
 
   /** The same, by those rules only that are counted in this process. */

@@ -16,17 +16,18 @@ export function explainMisses(call: Call, rules: readonly Rule[]): RuleMiss[] {
 function reasonOf({ enabled, match }: Rule, call: Call): string {
   if (!enabled) return 'it is off (enabled: false)'
   if (match.none) return 'only calls that name it are counted (match: none)'
-  for (const part of ['method', 'host', 'path', 'header'] as const) {
+  for (const part of ['method', 'host', 'path', 'header', 'attribute'] as const) {
     const only: Match = { [part]: match[part] }
     if (match[part] === undefined || compileMatch([{ match: only }])(call, []) > 0) continue
-    if (part === 'header') return `its headers are ${headersOf(match)}`
+    if (part === 'header') return `its headers are ${namedValues(match.header)}`
+    if (part === 'attribute') return `its attributes are ${namedValues(match.attribute)}`
     return `its ${part} is ${match[part]!.join(', ')}, not ${call[part] ?? 'given'}`
   }
   return 'it lets this caller off (allow, or missing: skip)'
 }
 
-function headersOf({ header = {} }: Match): string {
-  return Object.entries(header)
+function namedValues(values: Match['header'] = {}): string {
+  return Object.entries(values)
     .map(([name, values]) => `${name}: ${values.join(' or ')}`)
     .join('; ')
 }

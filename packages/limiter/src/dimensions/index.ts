@@ -1,3 +1,4 @@
+import { attribute } from './attribute.ts'
 import { clientCertificate } from './client-certificate.ts'
 import { cookie } from './cookie.ts'
 import type { Dimension } from './dimension.ts'
@@ -20,4 +21,5 @@ export const dimensions: readonly Dimension[] = [
   cookie,
   jwt,
   clientCertificate,
+  attribute,
 ]

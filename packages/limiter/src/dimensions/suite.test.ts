@@ -24,6 +24,7 @@ const values: Readonly<Record<string, Parameters<typeof dimensionSuite>[0]['valu
     anonymous,
     { call: { ...bare, clientCertificate: { cn: 'billing', fingerprint: 'ab' } }, argument: 'cn', value: 'billing' },
   ],
+  attribute: [anonymous, { call: { ...bare, attributes: { plan: 'free' } }, argument: 'plan', value: 'free' }],
 }
 
 describe('the published suite for dimensions', () => {

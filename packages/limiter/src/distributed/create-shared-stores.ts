@@ -24,6 +24,8 @@ export interface SharedStoresOptions {
   readonly machine?: (SharedStore & MembershipRegistry) | undefined
   /** The number of these processes, if it is known. */
   readonly machineProcesses?: number | undefined
+  /** A call waits no longer for the fleet's store, whatever the document says. */
+  readonly maxStoreWaitMs?: number | undefined
 }
 
 export interface SharingHooks {
@@ -52,14 +54,14 @@ export function createSharedStores(
     rules: () => rules().flatMap(({ rule, counter }) => (counter && isOurs(rule) ? [rule.id] : [])),
     onPart: () => shareRules(rules(), stores, now()),
   })
-  const { fleet, machine, machineProcesses, ...way } = parts
+  const { fleet, machine, machineProcesses, maxStoreWaitMs = Number.POSITIVE_INFINITY, ...way } = parts
   const stores = new CompositeStore({
     fleet:
       fleet &&
       new FailoverStore(fleet, memory, {
         ...way,
         ...sharing(({ distributed }) => distributed),
-        timeoutMs: store?.timeoutMs ?? DEFAULT_STORE_TIMEOUT_MS,
+        timeoutMs: Math.min(store?.timeoutMs ?? DEFAULT_STORE_TIMEOUT_MS, maxStoreWaitMs),
         assumedFleet: store?.fleet,
         onChange: hooks.onFleet,
       }),

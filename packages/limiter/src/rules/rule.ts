@@ -15,6 +15,8 @@ export interface Match {
   readonly method?: readonly string[] | undefined
   readonly host?: readonly string[] | undefined
   readonly header?: Readonly<Record<string, readonly string[]>> | undefined
+  /** What the application, or a proxy that asks the decision server, says of the call; `*` stands for any text. */
+  readonly attribute?: Readonly<Record<string, readonly string[]>> | undefined
 }
 
 export type WhenFull = 'refuse' | 'wait' | 'shadow'

@@ -29,6 +29,7 @@ export class CallRecorder {
   #oneOf = 1
   #readers: readonly (readonly [name: string, read: KeyReader])[] = []
   #headers: readonly string[] = []
+  #attributes: readonly string[] = []
 
   constructor(options: { readonly most?: number; readonly now: () => number }) {
     this.#most = options.most ?? 20_000
@@ -41,6 +42,7 @@ export class CallRecorder {
     const parts = rules.flatMap(({ keyParts }) => keyParts).filter(([, , field]) => field === undefined)
     this.#readers = [...new Map(parts.map(([name, read]) => [name, read]))]
     this.#headers = [...new Set(rules.flatMap(({ match }) => Object.keys(match.header ?? {})))]
+    this.#attributes = [...new Set(rules.flatMap(({ match }) => Object.keys(match.attribute ?? {})))]
   }
 
   add(call: Call, cost: number): void {
@@ -72,6 +74,10 @@ export class CallRecorder {
 
   #copy(call: Call): Call {
     const attributes: Record<string, string> = {}
+    for (const name of this.#attributes) {
+      const value = call.attributes?.[name]
+      if (typeof value === 'string') attributes[name] = cut(value)
+    }
     for (const [name, read] of this.#readers) {
       const { countedBy, value } = describePart(read(call))
       if (countedBy === 'value' || countedBy === 'digest') attributes[name] = value

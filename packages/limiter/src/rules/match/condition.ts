@@ -1,5 +1,6 @@
 import { hostName } from '../../http/host-name.ts'
 import type { Match } from '../rule.ts'
+import { Glob } from './glob.ts'
 import type { Search } from './search.ts'
 
 /** What the values of a call are compared with: the values of one rule, or an index of many rules. */
@@ -78,6 +79,46 @@ function askLine(line: string, search: Search, answers: Answers): boolean {
   return false
 }
 
+/** Absent and empty values match nothing. */
+function attributeTopic(attribute: string): Topic {
+  return {
+    name: `attribute:${attribute}`,
+    header: undefined,
+    ask: (search, answers) => {
+      const value = search.attributes?.[attribute]
+      return typeof value === 'string' && value !== '' && answers.meet(value, search)
+    },
+  }
+}
+
+/**
+ * Patterns and exceptions cannot be looked up in an index by a value: this topic has one value, which a call has if one of the
+ * patterns matches and none of the exceptions does.
+ */
+function attributePatterns(attribute: string, values: readonly string[]): Topic {
+  const matchesOne = testFor(values.filter(value => !value.startsWith('!')))
+  const isException = testFor(values.filter(value => value.startsWith('!')).map(value => value.slice(1)))
+  const hasOnlyExceptions = values.every(value => value.startsWith('!'))
+  return {
+    name: `attribute:${attribute}:${JSON.stringify(values)}`,
+    header: undefined,
+    ask: (search, answers) => {
+      const value = search.attributes?.[attribute]
+      if (typeof value !== 'string' || value === '') return false
+      if (isException(value) || !(hasOnlyExceptions || matchesOne(value))) return false
+      return answers.meet(MATCHED, search)
+    },
+  }
+}
+
+function testFor(patterns: readonly string[]): (value: string) => boolean {
+  const plain = new Set(patterns.filter(pattern => !pattern.includes('*')))
+  const globs = patterns.filter(pattern => pattern.includes('*')).map(pattern => new Glob(pattern))
+  return value => plain.has(value) || globs.some(glob => glob.matches(value))
+}
+
+const MATCHED = 'matched'
+
 /** All conditions of a rule besides the path; an empty list matches every call. */
 export function conditionsOf(match: Match): Condition[] {
   const conditions: Condition[] = []
@@ -90,6 +131,11 @@ export function conditionsOf(match: Match): Condition[] {
   )
   add(host, (match.host ?? []).map(canonicalHost))
   for (const [name, values] of Object.entries(match.header ?? {})) add(headerTopic(name.toLowerCase()), values)
+  for (const [name, values] of Object.entries(match.attribute ?? {})) {
+    if (values.some(value => value.includes('*') || value.startsWith('!')))
+      add(attributePatterns(name, values), [MATCHED])
+    else add(attributeTopic(name), values)
+  }
   return conditions
 }
 

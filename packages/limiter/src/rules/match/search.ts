@@ -47,6 +47,10 @@ export class Search {
     return this.#call?.headers
   }
 
+  get attributes(): Call['attributes'] {
+    return this.#call?.attributes
+  }
+
   /** Several paths of a rule may match at once; the rule is found once. */
   add(position: number): void {
     if (this.#foundIn[position] === this.round) return

@@ -22,6 +22,8 @@ const header = z
     return Object.fromEntries(byName)
   })
 
+const attribute = z.record(z.string().min(1).max(256), listOf(z.string().max(1024), { min: 1, max: 100 }))
+
 const shape = {
   path: listOf(textOf(pathFault), { min: 1, max: 100 }).describe('Paths such as /orders/**, /users/:id or /img/*.png.'),
   method: listOf(method.meta({ examples: methods.slice(0, 7) }), { min: 1, max: methods.length }).describe(
@@ -29,6 +31,9 @@ const shape = {
   ),
   host: listOf(host, { min: 1, max: 100 }).describe('Hosts such as api.example.com or *.example.com.'),
   header: header.describe('Headers by name, each with the values that match.'),
+  attribute: attribute.describe(
+    'Attributes of the call by name, each with the values that match; * stands for any text, !x for all values but x.',
+  ),
 }
 
 /** Which calls a rule is about, as a rule writes it. */

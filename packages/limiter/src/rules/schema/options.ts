@@ -116,6 +116,7 @@ export interface CommonRuleOptions {
         readonly method?: OneOrList<string> | undefined
         readonly host?: OneOrList<string> | undefined
         readonly header?: Readonly<Record<string, OneOrList<string>>> | undefined
+        readonly attribute?: Readonly<Record<string, OneOrList<string>>> | undefined
       }
   readonly by?: OneOrList<string | CallReader> | undefined
   /** Must be given unless the rule is off. */

@@ -28,7 +28,7 @@ import { matchSchema } from './match.ts'
 import { shapeOf } from './option-shape.ts'
 import { type PlansInput, plansSchema } from './plans.ts'
 import { overloadSchema, prioritySchema } from './priority.ts'
-import { foreignSections } from './section.ts'
+import { sectionsWith } from './section.ts'
 import { listOf, redisAddress, textOf, withoutDoubles } from './shape.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
@@ -114,7 +114,7 @@ export function documentSchema(
 ): z.ZodType<DocumentInput> {
   const network = textOf(networkFault, 64)
   const source = textOf(text => sourceFault(text, vocabulary), 256)
-  const sections = vocabulary.sections ?? foreignSections
+  const sections = sectionsWith(vocabulary.sections)
   const document = z.strictObject({
     ...Object.fromEntries(sections.map(({ name, schema }) => [name, schema.optional()])),
     identify: z

@@ -9,4 +9,13 @@ export interface Section {
 }
 
 /** Sections of the same file that belong to Diana's other programs. */
-export const foreignSections: readonly Section[] = [{ name: 'gateway', schema: z.unknown() }]
+const foreignSections: readonly Section[] = [
+  { name: 'gateway', schema: z.unknown() },
+  { name: 'serve', schema: z.unknown() },
+]
+
+/** All sections that a file may have: those that a program reads, and those of Diana's other programs. */
+export function sectionsWith(given: readonly Section[] = []): readonly Section[] {
+  const names = given.map(({ name }) => name)
+  return [...given, ...foreignSections.filter(({ name }) => !names.includes(name))]
+}

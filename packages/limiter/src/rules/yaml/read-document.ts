@@ -5,7 +5,7 @@ import { createRuleReader } from '../read-rule.ts'
 import type { Rule, RuleDocument } from '../rule.ts'
 import { remoteSchemaFor } from '../schema/remote.ts'
 import { documentSchema, MAX_NAMES, MAX_RULES } from '../schema/schema.ts'
-import { foreignSections } from '../schema/section.ts'
+import { sectionsWith } from '../schema/section.ts'
 import type { Vocabulary } from '../schema/vocabulary.ts'
 import { show } from '../show.ts'
 import { readEnvironment } from './environment.ts'
@@ -45,9 +45,11 @@ function besides(problems: readonly Problem[], unset: readonly Problem[]): Probl
 /** The options about rules, with the sections of other programs apart. */
 function apart<Document extends object>(
   input: Document,
-  { sections = foreignSections }: Vocabulary,
+  { sections }: Vocabulary,
 ): Document & Pick<RuleDocument, 'sections'> {
-  const names = sections.map(({ name }) => name).filter(name => name in input)
+  const names = sectionsWith(sections)
+    .map(({ name }) => name)
+    .filter(name => name in input)
   if (names.length === 0) return input
   const entries = Object.entries(input)
   const own = entries.filter(([name]) => !names.includes(name))

@@ -135,12 +135,16 @@ export class MemoryStore {
   #takeStepwise(charges: readonly LocalCharge[], size: number, now: number): boolean {
     for (let i = 0; i < size; i++) if (charges[i]!.table.family !== undefined) this.#join(charges[i]!, now)
     const allowed = measureAll(charges, size, now)
+    let hasPlaced = false
     for (let i = 0; i < size; i++) {
       const charge = charges[i]!
+      // to make room for a key, its table may have forgotten the idle key of a later charge
+      if (hasPlaced) charge.slot = charge.table.find(charge.key)
       const counts = allowed && charge.cost > 0 && (charge.fits || charge.table.countsAll)
       const begins = !counts && charge.cost > 0 && charge.table.begins
       if ((counts || begins) && charge.slot === OVERFLOW_SLOT && charge.key !== '') {
         charge.slot = this.#place(charge.table, charge.key, now)
+        hasPlaced = true
       }
       if (counts && charge.table.family?.isEager) this.#joinAll(charge, now)
       if (counts) this.#keys -= count(charge, now)

@@ -1,0 +1,157 @@
+import type { Limiter } from 'diana-limiter'
+import { type RunningAdmin, startAdmin } from '../admin/server/start-admin.ts'
+import { watchWorkers } from '../admin/watch-workers.ts'
+import type { GatewayProcess, GatewayProcessOptions } from '../lifecycle/gateway-process.ts'
+import { takeInheritedSockets } from '../lifecycle/inherited-sockets.ts'
+import { logChanges } from '../lifecycle/log-changes.ts'
+import type { ServerProgram } from '../lifecycle/server-program.ts'
+import { ServiceManager } from '../lifecycle/service-manager.ts'
+import { Signals } from '../lifecycle/signals.ts'
+import { reportReady } from '../lifecycle/successor.ts'
+import { surviveErrors } from '../lifecycle/survive.ts'
+import { untilReplaced } from '../lifecycle/until-replaced.ts'
+import { shareStickySecret } from '../upstreams/balancing/sticky-cookie.ts'
+import { Supervisor } from '../workers/supervisor.ts'
+import { CliError, type Terminal } from './command.ts'
+
+/** What a command runs until a signal ends it. */
+export interface ServerRun {
+  readonly program: ServerProgram
+  readonly options: Omit<GatewayProcessOptions, 'fd'>
+  readonly workers: number
+  /** Undefined for the one that the file says, or the usual one. */
+  readonly adminPort: number | 'off' | undefined
+  readonly isDemo: boolean
+  /** Of the log; undefined for none. */
+  readonly logLevel: string | undefined
+  /** Called with the limiter before calls come; may throw. */
+  onLimiter(limiter: Limiter): void
+  /** Called when calls are taken; what it returns is called before the end. */
+  onStarted(process: GatewayProcess, admin: RunningAdmin | undefined): (() => Promise<void>) | undefined
+}
+
+const mostWorkers = 64
+
+/** Starts the processes and the admin API, and resolves when they have ended, by a signal or replaced by a new process. */
+export async function runServer(run: ServerRun, terminal: Terminal): Promise<void> {
+  const signals = new Signals({ isTerminal: process.stdin.isTTY, print: terminal.print })
+  const { stopped } = signals
+  // a process that takes over must know the cookies of this one
+  shareStickySecret()
+  const endSurviving = surviveErrors({ report: terminal.printError, giveUp: () => process.exit(1) })
+  try {
+    const sockets = takeInheritedSockets(process.env, process.pid)
+    const manager = new ServiceManager({ ...{ env: process.env, pid: process.pid }, printError: terminal.printError })
+    const server = await startProcesses(run, sockets.traffic, terminal)
+    signals.onReopen = () => server.reopenLogs()
+    const admin = await startAdminOf(server, run, sockets.admin).catch(async error => {
+      await server.close()
+      throw error
+    })
+    const beforeEnd = run.onStarted(server, admin)
+    // the channel of any other parent, such as a process manager, is not ours to close
+    if (sockets.fromPredecessor) reportReady()
+    void manager.ready()
+    const replaced = untilReplaced({ gateway: server, admin, manager, isDemo: run.isDemo, stopped, ...terminal })
+    const isReplaced = await Promise.race([stopped.then(() => false), replaced.then(() => true)])
+    await beforeEnd?.()
+    // operators and systemd speak to the new process from now on
+    if (isReplaced) await admin?.close()
+    else await manager.stopping()
+    // first, so that calls under way still find their service
+    await server.close()
+    await admin?.close()
+  } finally {
+    signals.close()
+    endSurviving()
+  }
+}
+
+async function startProcesses(run: ServerRun, fd: number | undefined, terminal: Terminal): Promise<GatewayProcess> {
+  const { program, workers, logLevel, onLimiter } = run
+  const options: GatewayProcessOptions = { ...run.options, fd }
+  const warn = (warning: string): void => terminal.printError(`warning: ${warning}`)
+  try {
+    if (workers > 1) return await Supervisor.start({ ...options, program, workers, logLevel, onLimiter, ...terminal })
+    const logger = logLevel === undefined ? false : { level: logLevel }
+    return await program.start({ ...options, logger, onWarning: warn }, limiter => {
+      onLimiter(limiter)
+      logChanges(limiter, terminal)
+    })
+  } catch (error) {
+    throw toListenError(error as ListenError)
+  }
+}
+
+/** Operators come in through a port of their own, which stays open while the calls under way end, and says so. */
+async function startAdminOf(
+  server: GatewayProcess,
+  { program, adminPort, isDemo: demo }: ServerRun,
+  fd: number | undefined,
+): Promise<RunningAdmin | undefined> {
+  if (adminPort === 'off') return undefined
+  const { limiter } = server
+  const { host, port, token, hosts } = program.settingsOf(limiter).admin ?? {}
+  const processes = server instanceof Supervisor ? watchWorkers(server) : undefined
+  const isReady = () => server.isReady()
+  const httpStats = () => server.httpStats()
+  try {
+    return await startAdmin({
+      limiter,
+      processes,
+      host,
+      port: adminPort ?? port,
+      fd,
+      token,
+      hosts,
+      demo,
+      isReady,
+      httpStats,
+    })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+    throw new CliError(
+      1,
+      `port ${adminPort ?? port} is in use: choose another one with --admin-port N, or --admin-port off`,
+    )
+  }
+}
+
+export function readAdminPort(text: unknown): ServerRun['adminPort'] {
+  if (text === undefined || text === 'off') return text
+  return readPort(String(text), '--admin-port')
+}
+
+export function readWorkers(text: string): number {
+  const workers = Number(text)
+  if (/^\d{1,3}$/.test(text) && workers >= 1 && workers <= mostWorkers) return workers
+  throw new CliError(2, `--workers must be a number from 1 to ${mostWorkers}, not "${text}"`)
+}
+
+export function readPort(text: string, option = '--port'): number {
+  const port = Number(text)
+  if (/^\d{1,5}$/.test(text) && port <= 65_535) return port
+  throw new CliError(2, `${option} must be a number from 0 to 65535, not "${text}"`)
+}
+
+interface ListenError extends NodeJS.ErrnoException {
+  readonly host?: string
+  readonly port?: number
+}
+
+/** Why it cannot listen, and what to do; any other error as it is. */
+function toListenError(error: ListenError): Error {
+  const { code, message, host, port } = error
+  if (port === undefined) return error
+  if (code === 'EADDRINUSE')
+    return new CliError(1, `port ${port} of ${host} is in use: choose another one with --port N`)
+  if (code === 'EACCES')
+    return new CliError(1, `no permission to listen on port ${port}: choose one above 1023 with --port N`)
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
+    return new CliError(1, `this machine has no address ${host}: choose another one with --host ADDRESS`)
+  }
+  return new CliError(
+    1,
+    `cannot listen on port ${port} of ${host} (${code ?? message}): choose another one with --port N`,
+  )
+}

@@ -1,0 +1,145 @@
+import type { RequestListener } from 'node:http'
+import { isDeepStrictEqual } from 'node:util'
+import { DianaError, type Limiter } from 'diana-limiter'
+import { documentOf, type SectionFollower } from 'diana-limiter/gateway'
+import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
+import { Closing } from '../lifecycle/closing.ts'
+import { askForBody } from '../proxy/answers/body.ts'
+import { GatewayServer } from '../server.ts'
+import type { HttpStats } from '../telemetry/http-stats.ts'
+import { Telemetry } from '../telemetry/telemetry.ts'
+import { ServerTls } from '../tls/server-tls.ts'
+import { version } from '../version.ts'
+import { Peers } from './calls/peers.ts'
+import type { GrpcServer } from './grpc/grpc-server.ts'
+import { createGrpcServer } from './grpc-services.ts'
+import { checkListener } from './http/check-listener.ts'
+import { dialectOf } from './http/dialects.ts'
+import { addJsonApi } from './http/json-api.ts'
+import { httpSettingsOf, parseServeSettings, type ServeSettings } from './serve-settings.ts'
+import { SpoeServer } from './spoe/spoe-server.ts'
+
+export interface DecisionServerOptions {
+  /** Made with `sections: [serveSection]`. */
+  readonly limiter: Limiter
+  /** The folder that paths in the rule file are seen from. */
+  readonly folder: string
+  readonly logger?: FastifyServerOptions['logger']
+  readonly onWarning?: ((warning: string) => void) | undefined
+  readonly isReady: () => boolean
+}
+
+/** The servers of a process that answers proxies; none of them listens yet. */
+export interface DecisionServer {
+  readonly settings: ServeSettings
+  /** The HTTP port. */
+  readonly app: FastifyInstance
+  readonly grpc: GrpcServer | undefined
+  readonly spoe: SpoeServer | undefined
+  httpStats(): HttpStats
+  reopenLogs(): Promise<void>
+  close(): Promise<void>
+}
+
+/** Builds the servers that answer proxies by the rules of a limiter. */
+export async function openDecisionServer(options: DecisionServerOptions): Promise<DecisionServer> {
+  const { limiter, folder, logger = false, isReady } = options
+  const document = documentOf(limiter)
+  const live = new LiveServeSettings()
+  document.followSection('serve', live.follow)
+  const { settings } = live
+  const peers = new Peers(document)
+  let app: FastifyInstance | undefined
+  const files = {
+    folder,
+    onTrouble: (trouble: string) => app?.log.error(`the certificate stays as it was: ${trouble}`),
+    onWarning: (warning: string) => (app ? app.log.warn(warning) : options.onWarning?.(warning)),
+  }
+  const [httpTls, grpcTls] = [0, 1].map(() => settings.tls && new ServerTls(settings.tls, files))
+  const httpSettings = httpSettingsOf(settings)
+  const isProxy = (address: string): boolean => peers.isTrusted(address)
+  const telemetry = await Telemetry.open({
+    ...{ settings: httpSettings, folder, isProxy },
+    addressOf: ({ peer, request }) => peers.addressOf(peer, request.headers[document.forwardedBy]),
+    onTrouble: trouble => app?.log.warn(trouble),
+  })
+  let gatewayServer: GatewayServer | undefined
+  app = fastify({
+    logger,
+    bodyLimit: 1024 * 1024,
+    return503OnClosing: false,
+    pluginTimeout: 0,
+    serverFactory: listener => {
+      const onRequest: RequestListener = (request, response) => {
+        const dialect = dialectOf(request.url ?? '/')
+        if (dialect !== undefined) check(dialect, request, response)
+        else {
+          askForBody(request, response)
+          listener(request, response)
+        }
+      }
+      gatewayServer = new GatewayServer(onRequest, {
+        ...{ settings: () => httpSettings, tls: httpTls, isProxy, telemetry },
+        onError: error => app?.log.error({ err: error }, 'a connection could not be accepted'),
+        isProxyByAddress: isProxy,
+        isReady: () => !closing.hasBegun && isReady(),
+      })
+      return gatewayServer.server
+    },
+    clientErrorHandler: (error, socket) => {
+      if (!gatewayServer?.takeHttp2(error, socket)) socket.destroy()
+    },
+  })
+  const closing: Closing = new Closing({
+    app,
+    shutdown: () => live.settings.shutdown,
+    announceClosing: () => gatewayServer?.announceClosing(),
+    closeIdleConnections: () => gatewayServer?.closeIdleConnections(),
+    closeTunnels: () => {},
+    tunnels: () => 0,
+    destroyConnections: () => gatewayServer?.destroyConnections(),
+  })
+  const isReadyNow = (): boolean => !closing.hasBegun && isReady()
+  const check = checkListener({ limiter, peers, log: () => app!.log, isClosing: () => closing.hasBegun })
+  addJsonApi(app, { limiter, peers, version })
+  const onRefused = (reason: string): void => app?.log.warn(`a connection was refused: ${reason}`)
+  const shared = { limiter, peers, onRefused, settings: () => live.settings }
+  const grpc = settings.grpc && createGrpcServer({ ...shared, tls: grpcTls, isReady: isReadyNow })
+  const spoe = settings.spoe && new SpoeServer(shared)
+  return {
+    ...{ settings, app, grpc, spoe },
+    httpStats: () => telemetry.figures({ connections: () => gatewayServer?.connections ?? 0, upstreams: () => [] }),
+    reopenLogs: () => telemetry.reopen(),
+    close: async () => {
+      const { timeoutMs } = live.settings.shutdown
+      await Promise.all([app.close(), grpc?.close(timeoutMs), spoe?.close()])
+      httpTls?.close()
+      grpcTls?.close()
+      await telemetry.close()
+    },
+  }
+}
+
+/** What a running decision server cannot change. */
+const atTheStart = ['listen', 'grpc', 'spoe', 'tls', 'admin', 'connections', 'accessLog', 'healthPath'] as const
+
+/** The settings in force; those of the ports stay as they were at the start. */
+export class LiveServeSettings {
+  #settings: ServeSettings | undefined
+
+  get settings(): ServeSettings {
+    return this.#settings!
+  }
+
+  readonly follow: SectionFollower = value => {
+    const settings = (value as ServeSettings | undefined) ?? parseServeSettings({})
+    for (const word of atTheStart) {
+      if (this.#settings === undefined || isDeepStrictEqual(this.#settings[word], settings[word])) continue
+      const remedy = 'leave it as it was, or start Diana again'
+      throw new DianaError('BAD_RULES', `serve.${word} is read at the start only: ${remedy}`)
+    }
+    return () => {
+      this.#settings = settings
+    }
+  }
+}

@@ -1,0 +1,43 @@
+import type { Limiter } from 'diana-limiter'
+import type { ServerTls } from '../tls/server-tls.ts'
+import { authorizationService } from './authorization/authorization-service.ts'
+import type { Peers } from './calls/peers.ts'
+import { GrpcServer } from './grpc/grpc-server.ts'
+import { healthService } from './grpc/health-service.ts'
+import { reflectionServices } from './grpc/reflection/reflection-service.ts'
+import { Overrides } from './rate-limit/overrides.ts'
+import { rateLimitService } from './rate-limit/rate-limit-service.ts'
+import type { ServeSettings } from './serve-settings.ts'
+
+export interface GrpcServicesParts {
+  readonly limiter: Limiter
+  readonly peers: Peers
+  readonly tls: ServerTls | undefined
+  readonly settings: () => ServeSettings
+  readonly isReady: () => boolean
+  readonly onRefused: (reason: string) => void
+}
+
+const maxMessageBytes = 256 * 1024
+
+/** The server with all services that speak gRPC. */
+export function createGrpcServer(parts: GrpcServicesParts): GrpcServer {
+  const { limiter, peers, tls, settings, isReady, onRefused } = parts
+  // counts of limits that descriptors bring along live where those of the rules do
+  const isShared = limiter.rules.some(({ count }) => count === 'distributed')
+  const deciding = [
+    rateLimitService({
+      limiter,
+      overrides: new Overrides(limiter, isShared),
+      deadlineMs: () => settings().deadlineMs,
+    }),
+    authorizationService({ limiter, peers }),
+  ]
+  const names = deciding.map(({ path }) => path.split('/')[1]!)
+  return new GrpcServer({
+    methods: [...deciding, ...healthService(names, isReady), ...reflectionServices()],
+    ...{ tls, maxMessageBytes, onRefused },
+    mayAsk: socket => peers.mayAsk(socket),
+    maxConnections: settings().connections,
+  })
+}

@@ -1,0 +1,184 @@
+import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
+import { grpcTimeoutMs } from '../../grpc/grpc-call.ts'
+import { grpcMessage } from '../../grpc/grpc-status.ts'
+import { ProtoError } from '../protobuf/proto-reader.ts'
+import { GrpcError, status } from './grpc-error.ts'
+import type { GrpcContext, GrpcMethod, GrpcStream, StreamMethod, UnaryMethod } from './grpc-method.ts'
+import { MessageFrames } from './message-frames.ts'
+
+export interface GrpcCallParts {
+  readonly maxMessageBytes: number
+  onEnd(call: GrpcCall): void
+}
+
+const answerHeaders = { ':status': 200, 'content-type': 'application/grpc' }
+const withTrailers = { waitForTrailers: true }
+const fineTrailers = { 'grpc-status': '0' }
+
+function sendFineTrailers(this: ServerHttp2Stream): void {
+  this.sendTrailers(fineTrailers)
+}
+
+/** One call of gRPC, from its first byte to its trailers. */
+export class GrpcCall implements GrpcStream {
+  readonly headers: IncomingHttpHeaders
+  readonly peer: string | undefined
+  readonly beganAtMs: number = performance.now()
+  readonly #stream: ServerHttp2Stream
+  readonly #parts: GrpcCallParts
+  #controller: AbortController | undefined
+  #deadline: NodeJS.Timeout | undefined
+  #isArriving = true
+  #isAnswered = false
+  #hasResponded = false
+  #isStream = false
+
+  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, peer: string | undefined, parts: GrpcCallParts) {
+    this.#stream = stream
+    this.headers = headers
+    this.peer = peer
+    this.#parts = parts
+  }
+
+  /** Ends a call that has no end of its own. */
+  endStream(): void {
+    if (this.#isStream) this.end()
+  }
+
+  /** Whether its request has not arrived completely. */
+  get isArriving(): boolean {
+    return this.#isArriving && !this.#isAnswered
+  }
+
+  signal = (): AbortSignal => {
+    this.#controller ??= new AbortController()
+    return this.#controller.signal
+  }
+
+  serve(method: GrpcMethod): void {
+    this.#stream.once('close', () => {
+      this.#controller?.abort()
+      clearTimeout(this.#deadline)
+      this.#parts.onEnd(this)
+    })
+    if (method.kind === 'unary') this.#serveUnary(method)
+    else this.#serveStream(method)
+  }
+
+  /** Answers with a status alone. */
+  fail(code: number, message: string): void {
+    if (this.#isAnswered) return
+    this.#isAnswered = true
+    const stream = this.#stream
+    if (stream.destroyed || stream.closed) return
+    const trailers = { 'grpc-status': `${code}`, 'grpc-message': grpcMessage(message) }
+    if (this.#hasResponded) {
+      stream.removeAllListeners('wantTrailers')
+      stream.once('wantTrailers', () => stream.sendTrailers(trailers))
+      stream.end()
+    } else stream.respond({ ...answerHeaders, ...trailers }, { endStream: true })
+    // what the caller still sends is of no use to anyone
+    if (this.#isArriving) stream.close(0)
+  }
+
+  send(frame: Buffer): void {
+    if (this.#isAnswered || this.#stream.destroyed) return
+    this.#respond()
+    this.#stream.write(frame)
+  }
+
+  end(): void {
+    if (this.#isAnswered || this.#stream.destroyed) return
+    this.#isAnswered = true
+    this.#respond()
+    this.#stream.end()
+  }
+
+  #serveUnary(method: UnaryMethod): void {
+    const frames = new MessageFrames(this.#parts.maxMessageBytes)
+    let message: Buffer | undefined
+    this.#stream.on('data', (chunk: Buffer) => {
+      try {
+        for (const one of frames.take(chunk)) {
+          if (message !== undefined) throw new GrpcError(status.internal, 'this method takes one message')
+          message = one
+        }
+      } catch (error) {
+        this.#failBy(error)
+      }
+    })
+    this.#stream.once('end', () => {
+      this.#isArriving = false
+      if (this.#isAnswered) return
+      if (message === undefined || frames.isPartial) this.fail(status.internal, 'the request is not a whole message')
+      else this.#answer(method, message)
+    })
+  }
+
+  #answer(method: UnaryMethod, message: Buffer): void {
+    try {
+      const waitMs = grpcTimeoutMs(this.headers as never)
+      if (waitMs === 0) throw deadlinePassed()
+      const answer = method.answer(message, this as GrpcContext)
+      if (!(answer instanceof Promise)) {
+        this.#finish(answer)
+        return
+      }
+      if (waitMs !== undefined) {
+        this.#deadline = setTimeout(() => {
+          this.#controller?.abort()
+          this.#failBy(deadlinePassed())
+        }, waitMs)
+      }
+      answer.then(
+        frame => this.#finish(frame),
+        error => this.#failBy(error),
+      )
+    } catch (error) {
+      this.#failBy(error)
+    }
+  }
+
+  #finish(frame: Buffer): void {
+    if (this.#isAnswered || this.#stream.destroyed) return
+    this.#isAnswered = true
+    this.#respond()
+    this.#stream.end(frame)
+  }
+
+  #respond(): void {
+    if (this.#hasResponded) return
+    this.#hasResponded = true
+    this.#stream.once('wantTrailers', sendFineTrailers)
+    this.#stream.respond(answerHeaders, withTrailers)
+  }
+
+  #serveStream(method: StreamMethod): void {
+    this.#isStream = true
+    const frames = new MessageFrames(this.#parts.maxMessageBytes)
+    const open = method.open(this)
+    this.#stream.on('data', (chunk: Buffer) => {
+      try {
+        this.#isArriving = false
+        for (const message of frames.take(chunk)) if (!this.#isAnswered) open.message(message)
+      } catch (error) {
+        this.#failBy(error)
+      }
+    })
+    this.#stream.once('end', () => {
+      this.#isArriving = false
+      if (!this.#isAnswered) open.end()
+    })
+  }
+
+  #failBy(error: unknown): void {
+    if (error instanceof GrpcError) this.fail(error.status, error.message)
+    else if (error instanceof ProtoError)
+      this.fail(status.invalidArgument, `not a message of this method: ${error.message}`)
+    else this.fail(status.unavailable, 'Diana could not decide this call')
+  }
+}
+
+function deadlinePassed(): GrpcError {
+  return new GrpcError(status.deadlineExceeded, 'the deadline of this call has passed')
+}

@@ -1,0 +1,33 @@
+import type { IncomingHttpHeaders } from 'node:http2'
+
+/** Who asks, and until when. */
+export interface GrpcContext {
+  /** The address of the connection's other side. */
+  readonly peer: string | undefined
+  readonly headers: IncomingHttpHeaders
+  /** Aborted when the caller has left or its deadline has passed. */
+  readonly signal: () => AbortSignal
+}
+
+/** A method with one request and one response: frames with their heads, as `ProtoWriter` makes them. */
+export interface UnaryMethod {
+  readonly kind: 'unary'
+  readonly path: string
+  answer(message: Buffer, context: GrpcContext): Buffer | Promise<Buffer>
+}
+
+/** A call whose requests and responses are streams. */
+export interface GrpcStream extends GrpcContext {
+  send(frame: Buffer): void
+  end(): void
+}
+
+/** A method that answers each message of a stream. */
+export interface StreamMethod {
+  readonly kind: 'stream'
+  readonly path: string
+  /** Called once for a call; returns what is called with each message of it, and at its end. */
+  open(stream: GrpcStream): { message(message: Buffer): void; end(): void }
+}
+
+export type GrpcMethod = UnaryMethod | StreamMethod

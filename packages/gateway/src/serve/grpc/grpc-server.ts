@@ -1,0 +1,171 @@
+import {
+  createServer,
+  type Http2SecureServer,
+  type Http2Server,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2'
+import { createServer as createTcpServer, type Server as NetServer, type Socket } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
+import { grpcTypeOf } from '../../grpc/grpc-call.ts'
+import type { ServerTls } from '../../tls/server-tls.ts'
+import { GrpcCall } from './grpc-call.ts'
+import { status } from './grpc-error.ts'
+import type { GrpcMethod } from './grpc-method.ts'
+
+export interface GrpcServerOptions {
+  readonly methods: readonly GrpcMethod[]
+  readonly tls?: ServerTls | undefined
+  /** Whether the other side of a connection may ask. */
+  mayAsk(socket: Socket): boolean
+  readonly maxMessageBytes: number
+  readonly maxConnections: number
+  /** Called for a connection that was refused, with the reason. */
+  onRefused(reason: string): void
+}
+
+/** Enough for a proxy that sends everything over one connection. */
+const maxStreams = 10_000
+const maxOpenCalls = 20_000
+/** In MB: the state of as many streams, by far. */
+const maxSessionMemory = 256
+const maxHeaderPairs = 128
+const maxInvalidFrames = 100
+const idleMs = 300_000
+const requestMs = 30_000
+const sweepMs = 1000
+const anyStream = 2 ** 31 - 1
+
+/**
+ * gRPC over `node:http2`. A connection of a peer that is not trusted is closed before anything is read from it; a call has thirty
+ * seconds to arrive; what is open is bounded.
+ */
+export class GrpcServer {
+  readonly #options: GrpcServerOptions
+  readonly #methods: ReadonlyMap<string, GrpcMethod>
+  readonly #http2: Http2Server | Http2SecureServer
+  readonly server: NetServer
+  readonly #sessions = new Map<ServerHttp2Session, string | undefined>()
+  readonly #sockets = new Set<Socket>()
+  /** Calls whose requests have not arrived yet, or that are not answered. */
+  readonly #open = new Set<GrpcCall>()
+  readonly #sweeping: NodeJS.Timeout
+  #isClosing = false
+
+  constructor(options: GrpcServerOptions) {
+    const { methods, tls } = options
+    this.#options = options
+    this.#methods = new Map(methods.map(method => [method.path, method]))
+    this.#http2 = createServer({
+      maxSessionMemory,
+      maxHeaderListPairs: maxHeaderPairs,
+      maxSessionInvalidFrames: maxInvalidFrames,
+      settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: 16_384, enablePush: false },
+    })
+    this.#http2.on('session', session => this.#watch(session as ServerHttp2Session))
+    this.#http2.on('sessionError', () => {})
+    this.#http2.on('stream', (stream, headers) => this.#begin(stream as ServerHttp2Stream, headers))
+    this.server = tls
+      ? createTlsServer({ ...tls.serverOptions, ALPNProtocols: ['h2'], handshakeTimeout: 20_000 })
+      : createTcpServer({ noDelay: true })
+    this.server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => this.#accept(socket))
+    if (tls) tls.attach(this.server as never)
+    this.server.on('error', () => {})
+    this.#sweeping = setInterval(() => this.#sweep(), sweepMs).unref()
+  }
+
+  get connections(): number {
+    return this.#sockets.size
+  }
+
+  /** Asks callers to open no further calls, lets those under way end, and cuts what is left after a time. */
+  async close(timeoutMs: number): Promise<void> {
+    this.#isClosing = true
+    clearInterval(this.#sweeping)
+    const closed = new Promise<void>(resolve => this.server.close(() => resolve()))
+    for (const call of this.#open) call.endStream()
+    for (const session of this.#sessions.keys()) {
+      if (!session.destroyed) session.goaway(0, anyStream)
+      session.close()
+    }
+    const late = setTimeout(() => this.#destroyAll(), timeoutMs)
+    await closed
+    clearTimeout(late)
+    this.#destroyAll()
+  }
+
+  #destroyAll(): void {
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  #accept(socket: Socket): void {
+    const { remoteAddress } = socket
+    if (!this.#options.mayAsk(socket)) {
+      this.#options.onRefused(`${remoteAddress} is not among the peers of trustProxy`)
+      socket.destroy()
+      return
+    }
+    if (this.#sockets.size >= this.#options.maxConnections) {
+      this.#options.onRefused(`there are ${this.#sockets.size} connections already`)
+      socket.destroy()
+      return
+    }
+    this.#sockets.add(socket)
+    socket.once('close', () => this.#sockets.delete(socket))
+    socket.on('error', () => {})
+    const remember = (session: ServerHttp2Session): void => {
+      this.#sessions.set(session, remoteAddress)
+    }
+    this.#http2.once('session', remember as never)
+    this.#http2.emit('connection', socket)
+    this.#http2.off('session', remember as never)
+  }
+
+  #watch(session: ServerHttp2Session): void {
+    session.on('error', () => {})
+    session.setTimeout(idleMs, () => session.close())
+    session.once('close', () => this.#sessions.delete(session))
+    if (this.#isClosing) session.close()
+  }
+
+  #begin(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+    stream.on('error', () => {})
+    if (this.#open.size >= maxOpenCalls) {
+      stream.close(0x7)
+      return
+    }
+    // HTTP says what is not gRPC at all, as the protocol asks
+    const isPost = headers[':method'] === 'POST'
+    if (!isPost || grpcTypeOf(headers as never)?.startsWith('application/grpc-web') !== false) {
+      refuse(stream, isPost ? 415 : 405)
+      return
+    }
+    const peer = stream.session && this.#sessions.get(stream.session as ServerHttp2Session)
+    const call = new GrpcCall(stream, headers, peer, {
+      maxMessageBytes: this.#options.maxMessageBytes,
+      onEnd: ended => this.#open.delete(ended),
+    })
+    const method = this.#methods.get(headers[':path'] ?? '')
+    if (method === undefined) call.fail(status.unimplemented, `there is no method ${headers[':path']}`)
+    else {
+      this.#open.add(call)
+      call.serve(method)
+    }
+  }
+
+  /** Ends calls whose requests do not arrive. */
+  #sweep(): void {
+    const before = performance.now() - requestMs
+    for (const call of this.#open) {
+      // in the order in which they came
+      if (call.beganAtMs > before) return
+      if (call.isArriving) call.fail(status.deadlineExceeded, 'the request took too long to arrive')
+    }
+  }
+}
+
+function refuse(stream: ServerHttp2Stream, httpStatus: number): void {
+  stream.resume()
+  stream.respond({ ':status': httpStatus }, { endStream: true })
+}

@@ -1,0 +1,96 @@
+import type { Section } from 'diana-limiter'
+import { duration } from 'diana-limiter/schema'
+import { z } from 'zod'
+import { type AccessLogSettings, accessLogSchema } from '../settings/access-log-settings.ts'
+import {
+  type AdminSettings,
+  adminSchema,
+  type GatewaySettings,
+  healthPathSchema,
+  host,
+  parseGatewaySettings,
+  port,
+  shutdownSchema,
+} from '../settings/gateway-settings.ts'
+import { type TlsSettings, tlsSchema } from '../settings/tls-settings.ts'
+
+/** Where one of the ports listens. */
+export interface ListenSettings {
+  readonly host?: string | undefined
+  readonly port?: number | undefined
+}
+
+/** What stands under `serve:`, validated. */
+export interface ServeSettings {
+  /** The HTTP port. */
+  readonly listen: ListenSettings
+  /** The gRPC port; undefined if it is off. */
+  readonly grpc?: ListenSettings | undefined
+  /** The port for HAProxy's agent protocol; undefined unless it is given. */
+  readonly spoe?: ListenSettings | undefined
+  readonly tls?: TlsSettings | undefined
+  readonly admin?: AdminSettings | undefined
+  /** How long a proxy waits at most for an answer to a question over gRPC or SPOE. */
+  readonly deadlineMs: number
+  readonly connections: number
+  readonly shutdown: GatewaySettings['shutdown']
+  readonly healthPath: string
+  readonly accessLog?: AccessLogSettings | undefined
+}
+
+const usualDeadlineMs = 15
+const listen = z.strictObject({ host: host.optional(), port: port.optional() })
+
+const schema: z.ZodType<ServeSettings> = z
+  .strictObject({
+    listen: listen.default({}).describe('The HTTP port: 127.0.0.1:8082 unless given; read at the start.'),
+    grpc: z
+      .union([z.literal(false), listen])
+      .default({})
+      .describe('The gRPC port: 127.0.0.1:8083 unless given; false: none. Read at the start.'),
+    spoe: listen.optional().describe("The port for HAProxy's agent protocol; left out, none. Read at the start."),
+    tls: tlsSchema.optional().describe('Of the HTTP and gRPC ports; with clients, proxies identify themselves.'),
+    admin: adminSchema.optional().describe('Where operators come in; read at the start.'),
+    deadline: duration
+      .default(usualDeadlineMs)
+      .describe('Within this time gRPC and SPOE are answered, if need be by counting in this process; default: 15ms.'),
+    connections: z
+      .int()
+      .min(1)
+      .max(1_000_000)
+      .default(10_000)
+      .describe('Connections that each port of a process may have open; default: 10000.'),
+    shutdown: shutdownSchema.describe('How the decision server ends.'),
+    healthPath: healthPathSchema
+      .default('/healthz')
+      .describe('A path of the HTTP port that answers 200, or 503 at the end.'),
+    accessLog: accessLogSchema
+      .optional()
+      .describe('A line for each question over HTTP; left out, none. Read at the start.'),
+  })
+  .transform(
+    ({ grpc, deadline, ...words }): ServeSettings => ({
+      ...words,
+      grpc: grpc === false ? undefined : grpc,
+      deadlineMs: deadline,
+    }),
+  )
+
+/** The section `serve:` of a rule file. */
+export const serveSection: Section = {
+  name: 'serve',
+  schema: schema.describe('The decision server: where proxies ask, and within which time they are answered.'),
+  from: { module: import.meta.url, name: 'serveSection' },
+}
+
+export function parseServeSettings(words: unknown): ServeSettings {
+  return schema.parse(words)
+}
+
+/** What the HTTP port shares with the gateway: it is the same server. */
+export function httpSettingsOf(settings: ServeSettings): GatewaySettings {
+  const usual = parseGatewaySettings({})
+  const { listen, tls, admin, connections, shutdown, healthPath, accessLog } = settings
+  const limits = { ...usual.limits, connections, connectionsPerCaller: Number.POSITIVE_INFINITY }
+  return { ...usual, ...{ listen, tls, admin, limits, shutdown, healthPath, accessLog } }
+}

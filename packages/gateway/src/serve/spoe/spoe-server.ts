@@ -1,0 +1,121 @@
+import { createServer, type Server, type Socket } from 'node:net'
+import type { Limiter } from 'diana-limiter'
+import type { Peers } from '../calls/peers.ts'
+import type { ServeSettings } from '../serve-settings.ts'
+import { SpoeError } from './spoe-bytes.ts'
+import { badRequest, spoeCall, variablesOf } from './spoe-call.ts'
+import {
+  acknowledge,
+  agentDisconnect,
+  agentHello,
+  frameType,
+  readArguments,
+  readFrame,
+  readValues,
+  type SpoeFrame,
+} from './spoe-frames.ts'
+
+export interface SpoeServerParts {
+  readonly limiter: Limiter
+  readonly peers: Peers
+  readonly settings: () => ServeSettings
+  onRefused(reason: string): void
+}
+
+const maxFrameBytes = 65_536
+const leastFrameBytes = 256
+const helloMs = 5000
+const invalidFrame = 4
+const normal = 0
+
+/** HAProxy's Stream Processing Offload Protocol, version 2.0: HAProxy asks about each request, and sets variables by the answers. */
+export class SpoeServer {
+  readonly #parts: SpoeServerParts
+  readonly #sockets = new Set<Socket>()
+  readonly server: Server
+
+  constructor(parts: SpoeServerParts) {
+    this.#parts = parts
+    this.server = createServer({ noDelay: true }, socket => this.#accept(socket))
+  }
+
+  /** HAProxy is asked to leave, and opens no further calls on these connections. */
+  async close(): Promise<void> {
+    const closed = new Promise<void>(resolve => this.server.close(() => resolve()))
+    for (const socket of this.#sockets) socket.end(agentDisconnect(normal, 'the server is ending'))
+    const late = setTimeout(() => {
+      for (const socket of this.#sockets) socket.destroy()
+    }, 1000)
+    await closed
+    clearTimeout(late)
+  }
+
+  #accept(socket: Socket): void {
+    const { peers, settings, onRefused } = this.#parts
+    if (!peers.isTrusted(socket.remoteAddress) || this.#sockets.size >= settings().connections) {
+      onRefused(`${socket.remoteAddress} is not among the peers of trustProxy, or there are too many connections`)
+      socket.destroy()
+      return
+    }
+    this.#sockets.add(socket)
+    const unspoken = setTimeout(() => socket.destroy(), helloMs)
+    socket.on('error', () => {})
+    socket.once('close', () => {
+      clearTimeout(unspoken)
+      this.#sockets.delete(socket)
+    })
+    let rest: Buffer = Buffer.alloc(0)
+    socket.on('data', chunk => {
+      clearTimeout(unspoken)
+      try {
+        rest = this.#readFrames(socket, rest.length === 0 ? chunk : Buffer.concat([rest, chunk]))
+      } catch (error) {
+        const message = error instanceof SpoeError ? error.message : 'Diana failed'
+        socket.end(agentDisconnect(invalidFrame, message))
+      }
+    })
+  }
+
+  /** Answers all frames that have arrived, and returns the bytes after them. */
+  #readFrames(socket: Socket, bytes: Buffer): Buffer {
+    let at = 0
+    while (bytes.length - at >= 4) {
+      const length = bytes.readUInt32BE(at)
+      if (length > maxFrameBytes) throw new SpoeError(`a frame has ${length} bytes; at most ${maxFrameBytes} are read`)
+      if (bytes.length - at < 4 + length) break
+      this.#answer(socket, readFrame(bytes.subarray(at + 4, at + 4 + length)))
+      at += 4 + length
+    }
+    return bytes.subarray(at)
+  }
+
+  #answer(socket: Socket, frame: SpoeFrame): void {
+    if (frame.type === frameType.hello) this.#greet(socket, frame)
+    else if (frame.type === frameType.notify) this.#decide(socket, frame)
+    else if (frame.type === frameType.disconnect) socket.end(agentDisconnect(normal, ''))
+    else throw new SpoeError(`frames of type ${frame.type} are not read`)
+  }
+
+  #greet(socket: Socket, { reader }: SpoeFrame): void {
+    const values = readValues(reader)
+    const theirs = Number(values.get('max-frame-size') ?? 0)
+    socket.write(agentHello(Math.max(leastFrameBytes, Math.min(maxFrameBytes, theirs))))
+    if (values.get('healthcheck') === true) socket.end()
+  }
+
+  #decide(socket: Socket, frame: SpoeFrame): void {
+    const { limiter, peers } = this.#parts
+    const call = spoeCall(readArguments(frame.reader), peers, socket.remoteAddress)
+    const reply = (variables: Readonly<Record<string, string | number>>): void => {
+      if (socket.writable) socket.write(acknowledge(frame, variables))
+    }
+    if (typeof call === 'string') {
+      reply(badRequest(call))
+      return
+    }
+    const verdict = limiter.decide(call)
+    if (!(verdict instanceof Promise)) reply(variablesOf(verdict, Date.now()))
+    // without variables, HAProxy goes on as after an error of its own
+    else verdict.then(one => reply(variablesOf(one, Date.now()))).catch(() => reply({}))
+  }
+}
