@@ -279,7 +279,8 @@ describe('the editor', () => {
     await second.getByRole('button', { name: 'Apply mine on top of theirs' }).click()
     await second.getByRole('button', { name: 'Apply' }).click(until)
     await second.getByText('Applied.', { exact: true }).waitFor(until)
-    expect(readFileSync(config, 'utf8')).toBe(rules.replace('1000/s', '900/s'))
+    // the changes of both, none overwritten
+    expect(readFileSync(config, 'utf8')).toBe(rules.replace('1000/s', '900/s').replace('5/h', '2/h'))
     // the first, who has nothing unsaved, sees what is in force
     await textOf(first.locator('.code .cm-content')).toContain('900/s')
   })

@@ -32,8 +32,13 @@ export async function ask(path: string, init: RequestInit = {}): Promise<Respons
   throw new Problem(response.status, String(body.detail ?? body.title ?? response.statusText), body)
 }
 
-async function read<Answer>(path: string): Promise<Answer> {
-  return (await (await ask(path)).json()) as Answer
+async function read<Answer>(path: string, signal?: AbortSignal): Promise<Answer> {
+  const response = await ask(path, signal ? { signal } : {})
+  try {
+    return (await response.json()) as Answer
+  } catch (error) {
+    throw new Problem(0, String((error as Error).message))
+  }
 }
 
 async function send<Answer>(method: string, path: string, body?: object): Promise<Answer> {
@@ -50,9 +55,9 @@ const part = encodeURIComponent
 
 /** The admin API, one function per question. */
 export const api = {
-  status: () => read<Status>('status'),
-  rules: () => read<{ rules: Rule[] }>('rules').then(({ rules }) => rules),
-  figures: (seconds: number) => read<FiguresHistory>(`figures?seconds=${seconds}`),
+  status: (signal?: AbortSignal) => read<Status>('status', signal),
+  rules: (signal?: AbortSignal) => read<{ rules: Rule[] }>('rules', signal).then(({ rules }) => rules),
+  figures: (seconds: number, signal?: AbortSignal) => read<FiguresHistory>(`figures?seconds=${seconds}`, signal),
   callers: (unmask: boolean) =>
     read<{ callers: Caller[] }>(`callers?top=100${unmask ? '&unmask=true' : ''}`).then(({ callers }) => callers),
   blocks: () => read<{ blocks: Block[] }>('blocks').then(({ blocks }) => blocks),

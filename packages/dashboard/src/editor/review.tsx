@@ -8,6 +8,7 @@ import { formatNumber } from '../words/format.ts'
 import { words } from '../words/index.ts'
 import { showDiff } from './code-editor.ts'
 import { drafts } from './drafts.ts'
+import { mergeTexts } from './merge-texts.ts'
 import { ReplayLog } from './replay-log.tsx'
 
 interface ReviewProps {
@@ -19,17 +20,18 @@ interface ReviewProps {
 /** The last look before a change is in force: the difference, and what it would have done. */
 export function Review({ where, onSaved, onBack }: ReviewProps): JSX.Element {
   const { editor: told } = words.value
-  const draft = drafts[where]
-  const { base, text } = draft.value!
+  const keeper = drafts[where]
+  const { base, text } = keeper.draft.value!
   const [theirs, setTheirs] = useState<RuleDocument | undefined>(undefined)
   const [problem, setProblem] = useState<Problem | undefined>(undefined)
   const [isSaving, setSaving] = useState(false)
+  const [conflicts, setConflicts] = useState(0)
 
   const save = async () => {
     setSaving(true)
     try {
       const { version } = await api.save(where, text, base.version)
-      draft.value = { base: { ...base, text, version }, text }
+      keeper.saved({ ...base, text, version })
       onSaved()
     } catch (error) {
       const refusal = problemOf(error)
@@ -50,7 +52,9 @@ export function Review({ where, onSaved, onBack }: ReviewProps): JSX.Element {
           <button
             type="button"
             onClick={() => {
-              draft.value = { base: theirs, text }
+              const merged = mergeTexts(base.text, text, theirs.text)
+              keeper.replace(theirs, merged.text)
+              setConflicts(merged.conflicts)
               setTheirs(undefined)
             }}
           >
@@ -60,7 +64,7 @@ export function Review({ where, onSaved, onBack }: ReviewProps): JSX.Element {
             type="button"
             class="quiet"
             onClick={() => {
-              draft.value = { base: theirs, text: theirs.text }
+              keeper.replace(theirs, theirs.text)
               onBack()
             }}
           >
@@ -72,6 +76,7 @@ export function Review({ where, onSaved, onBack }: ReviewProps): JSX.Element {
   }
   return (
     <Sheet title={told.reviewTitle} onBack={onBack}>
+      {conflicts > 0 && <p role="alert">{told.mergeConflicts(conflicts)}</p>}
       <Difference before={base.text} after={text} label={told.diff} />
       <Foretold where={where} text={text} />
       <ReplayLog where={where} text={text} />

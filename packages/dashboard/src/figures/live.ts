@@ -12,6 +12,8 @@ export type Connection = 'connecting' | 'live' | 'lost'
 
 /** Figures come every second: a stream that is silent for longer hangs. */
 const SILENCE_MS = 5000
+/** Rules and history may be long and the line slow: only a gateway that sends nothing at all for this long is silent. */
+const LOADING_MS = 60_000
 const RETRY_MS = [250, 500, 1000, 2000]
 
 export const connection: Signal<Connection> = signal('connecting')
@@ -70,16 +72,18 @@ export async function followGateway(signal: AbortSignal): Promise<void> {
 async function followOnce(outer: AbortSignal, onLive: () => void): Promise<void> {
   const inner = new AbortController()
   const signal = AbortSignal.any([outer, inner.signal])
-  let silence = setTimeout(() => inner.abort(), SILENCE_MS)
+  let silence = setTimeout(() => inner.abort(), LOADING_MS)
   try {
     const response = await ask('live', { signal, headers: { accept: 'text/event-stream' } })
-    await readEverything()
+    await readEverything(signal)
+    clearTimeout(silence)
+    silence = setTimeout(() => inner.abort(), SILENCE_MS)
     for await (const event of readServerEvents(response.body!)) {
       clearTimeout(silence)
       silence = setTimeout(() => inner.abort(), SILENCE_MS)
       connection.value = 'live'
       onLive()
-      await take(event)
+      await take(event, signal)
     }
   } finally {
     clearTimeout(silence)
@@ -87,8 +91,12 @@ async function followOnce(outer: AbortSignal, onLive: () => void): Promise<void>
   }
 }
 
-async function readEverything(): Promise<void> {
-  const [history, told, state] = await Promise.all([api.figures(SECONDS), api.rules(), api.status()])
+async function readEverything(signal: AbortSignal): Promise<void> {
+  const [history, told, state] = await Promise.all([
+    api.figures(SECONDS, signal),
+    api.rules(signal),
+    api.status(signal),
+  ])
   const last = Math.floor(history.at / 1000)
   total.fill(last, history.total)
   for (const [id, series] of Object.entries(history.rules)) ringFor(id).fill(last, series)
@@ -98,11 +106,11 @@ async function readEverything(): Promise<void> {
   second.value = Math.max(second.value, last)
 }
 
-async function take({ name, data }: ServerEvent): Promise<void> {
+async function take({ name, data }: ServerEvent, signal: AbortSignal): Promise<void> {
   if (name === 'figures') takeFigures(JSON.parse(data) as LiveStats)
   if (name === 'status') status.value = JSON.parse(data) as Status
   if (name === 'rules') {
-    rules.value = await api.rules()
+    rules.value = await api.rules(signal)
     forgetRules()
   }
 }

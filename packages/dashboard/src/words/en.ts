@@ -225,6 +225,10 @@ export const en = {
     yours: 'yours',
     takeTheirs: 'Discard mine, take theirs',
     keepMine: 'Apply mine on top of theirs',
+    mergeConflicts: (count: number) =>
+      count === 1
+        ? 'Both of you changed the same lines in one place; yours are kept there. Compare before you apply.'
+        : `Both of you changed the same lines in ${count} places; yours are kept there. Compare before you apply.`,
     keys: 'Ctrl-Space completes · Ctrl-S reviews · Esc, then Tab leaves the text',
   },
   signIn: {

@@ -14,6 +14,7 @@ import type { AdminContext, Operation } from '../operations/operation.ts'
 import { type Processes, watchLimiter } from '../processes.ts'
 import { Refusal } from '../refusal.ts'
 import { stream } from '../stream.ts'
+import { compressAnswers, takesGzip } from './compress.ts'
 import { Connections } from './connections.ts'
 import { createGuard, type GuardOptions, isLoopback } from './guard.ts'
 import { createGuesses } from './guesses.ts'
@@ -108,6 +109,7 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
     // before a body is read
     if (request.is404) throw new Refusal(404, 'There is nothing here.')
   })
+  compressAnswers(app)
   const nameMethods = refuseOtherMethods(app)
   app.setErrorHandler(sendError)
 
@@ -174,8 +176,9 @@ function addPage(app: FastifyInstance, files: ReadonlyMap<string, PageFile>): vo
     app.get(path, async ({ headers }, reply) => {
       if (isForever) reply.header('Cache-Control', 'public, max-age=31536000, immutable')
       reply.type(type).header('Vary', 'Accept-Encoding')
-      const takesGzip = /(?:^|,)\s*gzip\s*(?:,|$)/i.test(headers['accept-encoding'] ?? '')
-      return gzip && takesGzip ? reply.header('Content-Encoding', 'gzip').send(gzip) : reply.send(body)
+      return gzip && takesGzip(headers['accept-encoding'])
+        ? reply.header('Content-Encoding', 'gzip').send(gzip)
+        : reply.send(body)
     })
   }
   if (!files.has('/')) {
