@@ -207,7 +207,7 @@ export class Limiter {
     const isFirst = options?.after === undefined
     if (cost > 0 && isFirst) for (const observer of counters.observers) observer.onCall?.(call, cost)
     const verdict = this.#decide(call, cost, options)
-    const report = (one: Verdict): Verdict => (isFirst || !one.allowed ? observers.report(one) : one)
+    const report = (one: Verdict): Verdict => (isFirst || !one.allowed ? observers.report(one, call) : one)
     return verdict instanceof Promise ? verdict.then(report) : report(verdict)
   }
 

@@ -32,7 +32,11 @@ export function watchWorkers(supervisor: WorkerAsking): Processes {
       return mergeStats(answers.map(answer => answer.figures))
     },
     takeLoads: () => loads,
-    callers: async (count, rule) => mergeCallers(await ask('callers', { count, rule }), count),
+    callers: async search => mergeCallers(await ask('callers', { search }), search),
+    async refusals(search) {
+      const all = (await ask('refusals', { search })).flat()
+      return all.sort((one, other) => other.at - one.at).slice(0, search.count)
+    },
     async recentCalls() {
       const calls = (await ask('calls')).flat()
       return calls.sort((one, other) => one.at - other.at)

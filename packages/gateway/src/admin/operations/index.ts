@@ -4,6 +4,7 @@ import { documentOperations } from './documents.ts'
 import { explainOperations } from './explain.ts'
 import { figureOperations } from './figures.ts'
 import type { Operation } from './operation.ts'
+import { refusalOperations } from './refusals.ts'
 import { replayOperations } from './replay.ts'
 import { ruleOperations } from './rules.ts'
 import { trialOperations } from './trials.ts'
@@ -14,6 +15,7 @@ export const operations: readonly Operation[] = [
   ...figureOperations,
   ...ruleOperations,
   ...callerOperations,
+  ...refusalOperations,
   ...blockOperations,
   ...explainOperations,
   ...documentOperations,
