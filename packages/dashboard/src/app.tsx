@@ -5,22 +5,24 @@ import { Header } from './parts/header.tsx'
 import { Notices } from './parts/notices.tsx'
 import { route, type View } from './route.ts'
 import { tokenIsAsked } from './session.ts'
-import { Callers } from './views/callers.tsx'
-import { Explain } from './views/explain.tsx'
 import { Fleet } from './views/fleet.tsx'
 import { Now } from './views/now.tsx'
 import { Rules } from './views/rules.tsx'
 import { SignIn } from './views/sign-in.tsx'
 import { words } from './words/index.ts'
 
+const Callers = lazy(() => import('./views/callers.tsx').then(({ Callers }) => Callers))
+const Refusals = lazy(() => import('./views/refusals.tsx').then(({ Refusals }) => Refusals))
+const Explain = lazy(() => import('./views/explain.tsx').then(({ Explain }) => Explain))
 const Editor = lazy(() => import('./views/editor.tsx').then(({ Editor }) => Editor))
 
 const views: Record<View, () => JSX.Element> = {
   now: Now,
   rules: Rules,
-  callers: Callers,
+  callers: Callers as unknown as () => JSX.Element,
+  refusals: Refusals as unknown as () => JSX.Element,
   fleet: Fleet,
-  explain: Explain,
+  explain: Explain as unknown as () => JSX.Element,
   editor: Editor as unknown as () => JSX.Element,
 }
 

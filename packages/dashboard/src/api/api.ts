@@ -8,6 +8,7 @@ import type {
   LogReplay,
   Mistake,
   Preview,
+  RefusedCall,
   Rule,
   RuleDocument,
   Status,
@@ -53,18 +54,45 @@ async function send<Answer>(method: string, path: string, body?: object): Promis
 
 const part = encodeURIComponent
 
+export interface RefusalQuestion {
+  readonly unmask: boolean
+  readonly search: string
+  /** Empty for all rules. */
+  readonly rule: string
+  readonly top: number
+}
+
+export interface CallerQuestion extends RefusalQuestion {
+  readonly show: 'all' | 'refused'
+  readonly sort: 'refused' | 'calls' | 'used'
+}
+
+/** What is empty is left out. */
+function queryOf(question: object): string {
+  const given = Object.entries(question).filter(([, value]) => value !== '' && value !== false)
+  return new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()
+}
+
 /** The admin API, one function per question. */
 export const api = {
   status: (signal?: AbortSignal) => read<Status>('status', signal),
   rules: (signal?: AbortSignal) => read<{ rules: Rule[] }>('rules', signal).then(({ rules }) => rules),
   figures: (seconds: number, signal?: AbortSignal) => read<FiguresHistory>(`figures?seconds=${seconds}`, signal),
-  callers: (unmask: boolean) =>
-    read<{ callers: Caller[] }>(`callers?top=100${unmask ? '&unmask=true' : ''}`).then(({ callers }) => callers),
-  blocks: () => read<{ blocks: Block[] }>('blocks').then(({ blocks }) => blocks),
+  callers: (question: CallerQuestion) =>
+    read<{ callers: Caller[] }>(`callers?${queryOf(question)}`).then(({ callers }) => callers),
+  refusals: (question: RefusalQuestion) =>
+    read<{ refusals: Omit<RefusedCall, 'id'>[] }>(`refusals?${queryOf(question)}`).then(({ refusals }) =>
+      refusals.map((one, index) => ({ ...one, id: `${one.at} ${one.caller} ${one.path} ${refusals.length - index}` })),
+    ),
+  blocks: (unmask: boolean) =>
+    read<{ blocks: Block[] }>(`blocks${unmask ? '?unmask=true' : ''}`).then(({ blocks }) => blocks),
   block: (caller: string, period: string) => send('POST', 'blocks', { caller, for: period }),
+  blockKey: (rule: string, key: string, period: string) => send('POST', 'blocks', { rule, key, for: period }),
   unblock: (id: string) => send('DELETE', `blocks/${part(id)}`),
   reset: (caller: string) => send('POST', 'reset', { caller }),
-  explain: (request: string) => send<Explanation>('POST', 'explain', { request }),
+  explain: (request: string, ip?: string) =>
+    send<Explanation>('POST', 'explain', { request, ...(ip !== undefined && { ip }) }),
+  explainCaller: (caller: string) => send<Explanation>('POST', 'explain', { caller }),
   document: (where: Where) => read<RuleDocument>(`document?where=${where}`),
   check: (where: Where, text: string) =>
     send<{ mistakes: Mistake[] }>('POST', 'check', { where, text }).then(({ mistakes }) => mistakes),

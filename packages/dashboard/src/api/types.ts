@@ -141,27 +141,60 @@ export interface Rule {
   readonly whenStoreDown: string
   readonly lease: string
   readonly state: 'on' | 'shadow' | 'off'
+  readonly canBlock?: boolean | undefined
   readonly waiting: number
   readonly text: string
 }
 
+/** What a caller did in the last ten minutes, by one rule. */
 export interface Caller {
-  /** For blocking and resetting, also while the key is masked. */
+  /** For blocking, resetting and explaining, also while the key is masked. */
   readonly id: string
   readonly rule: string
   readonly key: string
   readonly masked: boolean
+  readonly calls?: number | undefined
+  /** `calls` comes from a sample and may differ by this much. */
+  readonly callsError?: number | undefined
   readonly refused: number
+  /** At most so many more refusals came before the caller was found. */
   readonly error: number
+  readonly firstAt?: number | undefined
   readonly lastAt: number
   readonly blockedUntil?: number | undefined
+  readonly canBlock?: boolean | undefined
+  readonly limit?: number | undefined
+  readonly periodMs?: number | undefined
+  readonly remaining?: number | undefined
+  readonly timeline?:
+    | { readonly stepMs: number; readonly calls: readonly number[]; readonly refused: readonly number[] }
+    | undefined
+}
+
+/** One refused call, with the numbers of that moment. */
+export interface RefusedCall {
+  readonly id: string
+  readonly at: number
+  /** Empty if no rule refused. */
+  readonly rule: string
+  readonly caller: string
+  readonly key: string
+  readonly masked: boolean
+  readonly reason: string
+  readonly method: string
+  readonly path: string
+  readonly limit?: number | undefined
+  readonly periodMs?: number | undefined
+  readonly remaining?: number | undefined
+  readonly retryAfterMs: number | null
+  readonly unsaid: number
 }
 
 export interface Block {
   readonly id: string
   readonly rule: string
-  /** Masked. */
   readonly key: string
+  readonly since?: number | undefined
   readonly until: number
 }
 
@@ -197,6 +230,8 @@ export interface Explanation {
   readonly allowed: boolean
   readonly refusedBy?: string | undefined
   readonly answer?: { readonly status?: number } | undefined
+  /** The explained call of a caller, as it can be asked about again. */
+  readonly request?: string | undefined
 }
 
 export interface RuleDocument {

@@ -1,9 +1,10 @@
-import type { ComponentChildren, JSX } from 'preact'
+import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { api } from '../api/api.ts'
 import type { Problem } from '../api/problem.ts'
 import type { Mistake, Preview, RuleDocument, Split, Where } from '../api/types.ts'
 import { problemOf, Refusal, useAnswer } from '../parts/answer.tsx'
+import { Sheet } from '../parts/sheet.tsx'
 import { formatNumber } from '../words/format.ts'
 import { words } from '../words/index.ts'
 import { showDiff } from './code-editor.ts'
@@ -91,23 +92,6 @@ export function Review({ where, onSaved, onBack }: ReviewProps): JSX.Element {
         </button>
       </div>
     </Sheet>
-  )
-}
-
-interface SheetProps {
-  readonly title: string
-  readonly onBack: () => void
-  readonly children: ComponentChildren
-}
-
-function Sheet({ title, onBack, children }: SheetProps): JSX.Element {
-  const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => dialog.current?.showModal(), [])
-  return (
-    <dialog ref={dialog} class="sheet" aria-label={title} onClose={onBack}>
-      <h2>{title}</h2>
-      {children}
-    </dialog>
   )
 }
 

@@ -34,8 +34,8 @@ export function Header(): JSX.Element {
         </label>
         <label>
           <span class="unseen">{languageLabel}</span>
-          <select value={language.value} onChange={event => chooseLanguage(event.currentTarget.value as Language)}>
-            {Object.entries(languages).map(([name, { language: title }]) => (
+          <select value={language.value} onChange={event => void chooseLanguage(event.currentTarget.value as Language)}>
+            {Object.entries(languages).map(([name, title]) => (
               <option key={name} value={name}>
                 {title}
               </option>
