@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Limiter } from 'diana-limiter'
 import { OverloadHistory, type Stats, StatsHistory } from 'diana-limiter/admin'
+import type { ProcessState } from './merge-states.ts'
 import type { Processes } from './processes.ts'
 
 /** What is sent to whoever watches. */
@@ -16,15 +17,20 @@ export class Live {
   readonly history: StatsHistory = new StatsHistory()
   readonly overloadHistory: OverloadHistory = new OverloadHistory()
   readonly #processes: Processes
-  readonly #statusOf: (stats: Stats | undefined) => unknown
+  readonly #statusOf: (stats: Stats | undefined, states: readonly ProcessState[]) => unknown
   readonly #listeners = new Set<Listener>()
   readonly #ending: () => void
   #timer: NodeJS.Timeout | undefined
   #stats: Stats | undefined
+  #states: readonly ProcessState[] = []
   #status: unknown
   #closed = false
 
-  constructor(processes: Processes, limiter: Limiter, statusOf: (stats: Stats | undefined) => unknown) {
+  constructor(
+    processes: Processes,
+    limiter: Limiter,
+    statusOf: (stats: Stats | undefined, states: readonly ProcessState[]) => unknown,
+  ) {
     this.#processes = processes
     this.#statusOf = statusOf
     const tellRules = () => this.#tell({ event: 'rules', data: {} })
@@ -47,7 +53,7 @@ export class Live {
 
   /** The status with the newest figures of all processes. */
   status(): unknown {
-    return this.#statusOf(this.#stats)
+    return this.#statusOf(this.#stats, this.#states)
   }
 
   /** The newest figures of all processes; undefined as long as none were read. */
@@ -72,6 +78,7 @@ export class Live {
       const second = Math.floor(Date.now() / 1000) * 1000 - 1000
       const [figures, loads] = [await this.#processes.figures(), await this.#processes.takeLoads()]
       this.#stats = figures
+      this.#states = await this.#processes.states()
       const { at, total, rules, store } = this.history.record(figures, loads, second)
       const overloadSecond = this.overloadHistory.record(figures, second)
       const counted = new Map(rules.map(({ id, ...counts }) => [id, counts]))
@@ -119,7 +126,7 @@ const nothing = { allowed: 0, refused: 0, waited: 0, shadowRefused: 0 }
 /** What changes by itself is no news. */
 function withoutTime(status: unknown): unknown {
   if (typeof status !== 'object' || status === null) return status
-  const { uptimeMs: _, keys: __, store, overload, ...rest } = status as Record<string, unknown>
+  const { uptimeMs: _, keys: __, workers: ___, store, overload, ...rest } = status as Record<string, unknown>
   const { asked, decidedHere, leases, ...health } = (store ?? {}) as Record<string, unknown>
   return { ...rest, health, isGuarded: overload !== undefined }
 }

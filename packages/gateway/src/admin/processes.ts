@@ -9,11 +9,14 @@ import {
   type Stats,
 } from 'diana-limiter/admin'
 import { type RouteReport, readUpstreams } from '../upstreams/reports.ts'
+import type { ProcessState } from './merge-states.ts'
 
 /** The processes that judge calls, seen as one: this one, or the workers of a supervisor. */
 export interface Processes {
   readonly count: number
   figures(): Stats | Promise<Stats>
+  /** What each of them says of itself; empty if the limiter that is asked about everything else decides the calls, too. */
+  states(): readonly ProcessState[] | Promise<readonly ProcessState[]>
   /** How full the fullest key of each rule was since this was last asked. */
   takeLoads(): ReadonlyMap<string, number> | Promise<ReadonlyMap<string, number>>
   /** Who calls, and who was refused most. */
@@ -36,6 +39,7 @@ export function watchLimiter(limiter: Limiter): Processes {
   return {
     count: 1,
     figures: () => adminOf(limiter).stats(),
+    states: () => [],
     takeLoads: () => adminOf(limiter).takeLoads(),
     callers: search => traffic.callers(search),
     refusals: search => traffic.refusals(search),

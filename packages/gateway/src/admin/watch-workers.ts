@@ -1,6 +1,7 @@
 import type { Limiter } from 'diana-limiter'
 import { adminOf, mergeCallers, mergeStats } from 'diana-limiter/admin'
 import { mergeReports, type RouteReport } from '../upstreams/reports.ts'
+import type { ProcessState } from './merge-states.ts'
 import type { Processes } from './processes.ts'
 import type { AdminAnswers, AdminQuestion } from './worker-answers.ts'
 
@@ -31,6 +32,7 @@ export function watchWorkers(supervisor: WorkerAsking): Processes {
       loads = fullest(answers.flatMap(answer => answer.loads))
       return mergeStats(answers.map(answer => answer.figures))
     },
+    states: async () => (await supervisor.ask('status', undefined)) as ProcessState[],
     takeLoads: () => loads,
     callers: async search => mergeCallers(await ask('callers', { search }), search),
     async refusals(search) {

@@ -54,6 +54,15 @@ export const statusShape: z.ZodObject = z.object({
     })
     .optional()
     .describe('Left out where nothing is counted in Redis.'),
+  workers: z
+    .array(
+      z.object({
+        keys: count,
+        store: z.object({ healthy: z.boolean(), since: milliseconds, trouble: z.string().optional() }).optional(),
+      }),
+    )
+    .optional()
+    .describe('Each worker by itself; left out if one process decides all calls.'),
   overload: overloadShape.optional().describe('Left out unless the rule file has `overload`.'),
 })
 

@@ -9,6 +9,7 @@ import { registerHttpMetrics } from '../../telemetry/register-http-metrics.ts'
 import { version } from '../../version.ts'
 import { Blocks } from '../blocks.ts'
 import { Live } from '../live.ts'
+import { mergeStates, type ProcessState } from '../merge-states.ts'
 import { operations } from '../operations/index.ts'
 import type { AdminContext, Operation } from '../operations/operation.ts'
 import { type Processes, watchLimiter } from '../processes.ts'
@@ -63,13 +64,21 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   assertSafe(host, token)
   const processes = options.processes ?? watchLimiter(limiter)
   const startedAt = Date.now()
-  const statusOf = (stats: Stats | undefined) => {
-    const { rules: _, store, overload: own, ...rest } = limiter.status()
+  const statusOf = (stats: Stats | undefined, states: readonly ProcessState[]) => {
+    const { rules: _, overload: own, ...mine } = limiter.status()
     // this process may decide no calls: workers do
+    const { store, ...rest } = { ...mine, ...mergeStates(states) }
     const told = store && { ...store, ...stats?.store, affected: store.rules, history: store.outages }
     const overload = own && { overload: stats?.overload ?? own }
     const uptimeMs = Date.now() - startedAt
-    return { version, startedAt, uptimeMs, demo, processes: processes.count, ...rest, store: told, ...overload }
+    const workers = states.map(({ keys, store: seen }) => ({
+      keys,
+      ...(seen && { store: { healthy: seen.healthy, since: seen.since, trouble: seen.trouble } }),
+    }))
+    return {
+      ...{ version, startedAt, uptimeMs, demo, processes: processes.count, ...rest, store: told, ...overload },
+      ...(workers.length > 0 && { workers }),
+    }
   }
   const live = new Live(processes, limiter, statusOf)
   const context: AdminContext = { limiter, processes, live, blocks: new Blocks() }
