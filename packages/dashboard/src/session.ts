@@ -17,9 +17,8 @@ export function keepToken(text: string): void {
   tokenIsAsked.value = false
 }
 
-/** Forgets the token of this tab. */
+/** Forgets the token of this tab, and everything that was read with it. */
 export function signOut(): void {
   sessionStorage.removeItem(NAME)
-  token.value = ''
-  tokenIsAsked.value = true
+  location.reload()
 }

@@ -76,6 +76,8 @@ export interface FiguresHistory {
   readonly stepMs: number
   readonly total: Series
   readonly rules: Readonly<Record<string, Series>>
+  /** Of rules that had a call in the last minute: how full their busiest key was then. */
+  readonly loads?: Readonly<Record<string, number>> | undefined
   readonly adaptive?:
     | Readonly<Record<string, { readonly limit: Curve; readonly inFlight: Curve; readonly latencyMs: Curve }>>
     | undefined

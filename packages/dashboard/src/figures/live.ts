@@ -14,6 +14,8 @@ export type Connection = 'connecting' | 'live' | 'lost'
 const SILENCE_MS = 5000
 /** Rules and history may be long and the line slow: only a gateway that sends nothing at all for this long is silent. */
 const LOADING_MS = 60_000
+/** The load of a rule that has a call every few seconds is shown meanwhile, too. */
+const LOAD_SECONDS = 60
 const RETRY_MS = [250, 500, 1000, 2000]
 
 export const connection: Signal<Connection> = signal('connecting')
@@ -26,15 +28,17 @@ export const total: Ring = new Ring()
 export const storeCalls: StoreCalls = new StoreCalls()
 export const overloadFigures: OverloadFigures = new OverloadFigures()
 const rings = new Map<string, Ring>()
+const loads = new Map<string, { readonly at: number; readonly load: number }>()
 let newest: LiveStats | undefined
 
 export function ringOf(rule: string): Ring | undefined {
   return rings.get(rule)
 }
 
-/** Share of the limit in use by the busiest key of the newest second. */
+/** Share of the limit in use by the busiest key when the rule had its last call, for as long as that says something. */
 export function loadOf(rule: string): number | undefined {
-  return newest?.rules[rule]?.load
+  const known = loads.get(rule)
+  return known !== undefined && second.value - known.at < LOAD_SECONDS ? known.load : undefined
 }
 
 /** The rules of which permits are held in advance, those with most first. */
@@ -100,6 +104,7 @@ async function readEverything(signal: AbortSignal): Promise<void> {
   const last = Math.floor(history.at / 1000)
   total.fill(last, history.total)
   for (const [id, series] of Object.entries(history.rules)) ringFor(id).fill(last, series)
+  for (const [id, load] of Object.entries(history.loads ?? {})) loads.set(id, { at: last, load })
   overloadFigures.fill(last, history)
   rules.value = told
   status.value = state
@@ -121,7 +126,10 @@ function takeFigures(figures: LiveStats): void {
   total.write(at, figures.total)
   storeCalls.add(figures.store)
   overloadFigures.add(at, figures)
-  for (const [id, counts] of Object.entries(figures.rules)) ringFor(id).write(at, counts)
+  for (const [id, counts] of Object.entries(figures.rules)) {
+    ringFor(id).write(at, counts)
+    if (counts.load !== undefined) loads.set(id, { at, load: counts.load })
+  }
   second.value = Math.max(second.value, at)
 }
 
@@ -129,6 +137,7 @@ function takeFigures(figures: LiveStats): void {
 function forgetRules(): void {
   const known = new Set(rules.value?.map(({ id }) => id))
   for (const id of rings.keys()) if (!known.has(id.replace(/~trial$/, ''))) rings.delete(id)
+  for (const id of loads.keys()) if (!known.has(id.replace(/~trial$/, ''))) loads.delete(id)
 }
 
 function ringFor(rule: string): Ring {

@@ -1,6 +1,7 @@
 import type { JSX } from 'preact'
 import { connection } from '../figures/live.ts'
 import { hashOf, route, VIEWS } from '../route.ts'
+import { signOut, token, tokenIsAsked } from '../session.ts'
 import { chooseTheme, THEMES, type Theme, theme } from '../theme.ts'
 import { chooseLanguage, type Language, language, languages, words } from '../words/index.ts'
 
@@ -22,6 +23,11 @@ export function Header(): JSX.Element {
       </nav>
       <div class="settings">
         <Pulse />
+        {token.value !== '' && !tokenIsAsked.value && (
+          <button type="button" class="quiet" onClick={signOut}>
+            {words.value.signIn.leave}
+          </button>
+        )}
         <label>
           <span class="unseen">{themeWords.label}</span>
           <select value={theme.value} onChange={event => chooseTheme(event.currentTarget.value as Theme)}>

@@ -36,12 +36,12 @@ export function Editor(): JSX.Element {
       <Answered asked={document}>
         {read =>
           read.where === where &&
-          schema.answer && (
+          (schema.answer ?? schema.problem) && (
             <AdminContext
               key={where}
               where={where}
               read={read}
-              schema={schemaFor(where, schema.answer)}
+              schema={schemaFor(where, schema.answer ?? {})}
               again={document.again}
             />
           )

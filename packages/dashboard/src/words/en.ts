@@ -23,6 +23,8 @@ export const en = {
   },
   demo: 'This is the demo: it sends this traffic to itself.',
   degraded: (trouble: string) => `Redis cannot be reached, so this process counts by itself: ${trouble}`,
+  rejected: (source: string, trouble: string) =>
+    `A newer version of ${source} was rejected, and the rules before it stay in force: ${trouble}`,
   see: 'See',
   counts: { allowed: 'allowed', refused: 'refused', waited: 'waited', shadowRefused: 'shadow' },
   countsLong: {
@@ -288,8 +290,10 @@ export const en = {
     label: 'Token',
     enter: 'Sign in',
     wrong: 'The token is wrong.',
+    leave: 'Sign out',
     note: 'It is kept in this tab only, until you close it.',
   },
+  zone: (offset: string, name: string) => `times in ${offset} (${name})`,
   units: { ms: 'ms', s: 's', m: 'min', h: 'h', d: 'd' },
   footer: 'Diana, a rate limiter for HTTP services',
 }

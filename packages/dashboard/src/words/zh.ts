@@ -24,6 +24,7 @@ export const zh: typeof en = {
   },
   demo: '这是演示：流量由演示程序自己产生。',
   degraded: trouble => `无法访问 Redis，本进程正在单独计数：${trouble}`,
+  rejected: (source, trouble) => `${source} 的新版本被拒绝，之前的规则继续有效：${trouble}`,
   see: '查看',
   counts: { allowed: '放行', refused: '拒绝', waited: '等待', shadowRefused: '影子' },
   countsLong: {
@@ -280,8 +281,10 @@ export const zh: typeof en = {
     label: '令牌',
     enter: '登录',
     wrong: '令牌不正确。',
+    leave: '退出登录',
     note: '令牌只保存在本标签页，关闭后清除。',
   },
+  zone: (offset, name) => `时间为 ${offset}（${name}）`,
   units: { ms: '毫秒', s: '秒', m: '分钟', h: '小时', d: '天' },
   footer: 'Diana，HTTP 服务的限流器',
 }

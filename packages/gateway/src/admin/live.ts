@@ -10,6 +10,8 @@ export interface News {
   readonly data: unknown
 }
 
+const loadMs = 60_000
+
 type Listener = (news: News) => void
 
 /** Looks at the figures once a second, remembers them, and tells whoever watches. */
@@ -20,6 +22,7 @@ export class Live {
   readonly #statusOf: (stats: Stats | undefined, states: readonly ProcessState[]) => unknown
   readonly #listeners = new Set<Listener>()
   readonly #ending: () => void
+  readonly #loads = new Map<string, { readonly load: number; readonly at: number }>()
   #timer: NodeJS.Timeout | undefined
   #stats: Stats | undefined
   #states: readonly ProcessState[] = []
@@ -61,6 +64,11 @@ export class Live {
     return this.#stats
   }
 
+  /** How full the fullest key of each rule was when the rule had its last call; of rules with a call in the last minute. */
+  loads(): Record<string, number> {
+    return Object.fromEntries([...this.#loads].map(([rule, { load }]) => [rule, load]))
+  }
+
   /** The rules are not those that were read before. */
   tellRules(): void {
     this.#tell({ event: 'rules', data: {} })
@@ -80,6 +88,8 @@ export class Live {
       this.#stats = figures
       this.#states = await this.#processes.states()
       const { at, total, rules, store } = this.history.record(figures, loads, second)
+      for (const [rule, load] of loads) this.#loads.set(rule, { load, at: second })
+      for (const [rule, { at: seen }] of this.#loads) if (second - seen >= loadMs) this.#loads.delete(rule)
       const overloadSecond = this.overloadHistory.record(figures, second)
       const counted = new Map(rules.map(({ id, ...counts }) => [id, counts]))
       const told = new Map<string, object>()

@@ -84,6 +84,11 @@ export const figureOperations: readonly Operation[] = [
       stepMs: z.literal(1000),
       total: series,
       rules: z.record(z.string(), series),
+      loads: z
+        .record(z.string(), z.number())
+        .describe(
+          'How full the fullest key was, from 0 to 1, at the last call of each rule that had one in the last minute.',
+        ),
       adaptive: z
         .record(z.string(), adaptiveSeries)
         .describe('What adaptive rules have found: the sum of all processes, latency the average.'),
@@ -98,6 +103,7 @@ export const figureOperations: readonly Operation[] = [
         stepMs: 1000,
         total,
         rules: Object.fromEntries<Series>(rules),
+        loads: live.loads(),
         ...live.overloadHistory.read(query.seconds, at),
       }
     },
