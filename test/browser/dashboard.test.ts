@@ -182,7 +182,7 @@ describe('the rules', () => {
     expect(problems).toEqual([])
   })
 
-  it('a change of a rule is tried in shadow beside the real rule, and ended', async () => {
+  it('a change of a rule is tried in shadow beside the real rule, compared, put in force or discarded', async () => {
     const { page, problems } = await open('rules/hello')
     await page.getByRole('button', { name: 'Try a change in shadow' }).click(until)
     await page.getByRole('textbox', { name: /Change the rule/ }).fill('id: hello\nby: account\nlimit: 2/h\n')
@@ -192,8 +192,21 @@ describe('the rules', () => {
     await page.getByRole('link', { name: 'Now', exact: true }).click()
     await textOf(row(page, 'hello~trial').locator('[data-count=shadowRefused]')).toBe('2')
     await page.goto(`${diana.admin}/#/rules/hello`)
-    await page.getByRole('button', { name: 'End the trial' }).click(until)
-    await page.getByRole('button', { name: 'Try a change in shadow' }).waitFor(until)
+    // the rule and the candidate beside each other, over the same seconds
+    await textOf(page.getByRole('region', { name: 'In force' }).locator('[data-fact=refused] dd')).toBe('0 (0%)')
+    await textOf(page.getByRole('region', { name: 'Candidate' }).locator('[data-fact=refused] dd')).toBe('2 (50%)')
+    await page.getByRole('button', { name: 'Put in force' }).click(until)
+    await page.getByText('The candidate is in force.').waitFor(until)
+    await page.getByText('A trial of this rule is running').waitFor({ state: 'detached', ...until })
+    expect(await call(`${diana.url}/hello`, 'dora', 3)).toEqual([200, 200, 503])
+    expect(readFileSync(config, 'utf8')).toBe(
+      rules.replace(/ {2}- id: hello[\s\S]*?5\/h/, '  - id: hello\n    by: account\n    limit: 2/h'),
+    )
+    // another one, which is discarded
+    await page.getByRole('button', { name: 'Try a change in shadow' }).click(until)
+    await page.getByRole('button', { name: 'Start the trial' }).click(until)
+    await page.getByRole('button', { name: 'Discard' }).click(until)
+    await page.getByText('The candidate is discarded.').waitFor(until)
     await page.getByText('A trial of this rule is running').waitFor({ state: 'detached', ...until })
     expect(problems).toEqual([])
   })

@@ -3,6 +3,7 @@ import { Problem } from './problem.ts'
 import type {
   Block,
   Caller,
+  Change,
   Explanation,
   FiguresHistory,
   LogReplay,
@@ -75,6 +76,8 @@ function queryOf(question: object): string {
 
 /** The admin API, one function per question. */
 export const api = {
+  session: (signal?: AbortSignal) => read<{ role: string }>('session', signal),
+  audit: () => read<{ changes: Change[] }>('audit').then(({ changes }) => changes),
   status: (signal?: AbortSignal) => read<Status>('status', signal),
   rules: (signal?: AbortSignal) => read<{ rules: Rule[] }>('rules', signal).then(({ rules }) => rules),
   figures: (seconds: number, signal?: AbortSignal) => read<FiguresHistory>(`figures?seconds=${seconds}`, signal),
@@ -103,6 +106,7 @@ export const api = {
     send<{ version: string }>('PUT', 'document', { where, text, version }),
   trials: () => read<{ trials: Trial[] }>('trials').then(({ trials }) => trials),
   try: (rule: string, text: string) => send<Trial>('POST', 'trials', { rule, text }),
+  acceptTrial: (id: string) => send('POST', `trials/${part(id)}/accept`, {}),
   endTrial: (id: string) => send('DELETE', `trials/${part(id)}`),
   /** The paths that this gateway knows, so that nothing is offered which it cannot do. */
   paths: () => read<{ paths: object }>('openapi.json').then(({ paths }) => new Set(Object.keys(paths))),

@@ -125,7 +125,22 @@ export interface Status {
   readonly maxKeys: number
   readonly overflowing: readonly string[]
   readonly sources: readonly SourceStatus[]
+  /** Each worker by itself; left out if one process decides all calls. */
+  readonly workers?:
+    | readonly {
+        readonly keys: number
+        readonly store?: { readonly healthy: boolean; readonly trouble?: string | undefined } | undefined
+      }[]
+    | undefined
   readonly store?: StoreStatus | undefined
+}
+
+/** A change that was made through the admin API. */
+export interface Change {
+  readonly at: number
+  readonly operation: string
+  readonly subject: string
+  readonly from: string
 }
 
 export type Where = 'local' | 'remote'

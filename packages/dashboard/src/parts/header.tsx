@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import { connection } from '../figures/live.ts'
 import { hashOf, route, VIEWS } from '../route.ts'
-import { signOut, token, tokenIsAsked } from '../session.ts'
+import { mayChange, signOut, token, tokenIsAsked } from '../session.ts'
 import { chooseTheme, THEMES, type Theme, theme } from '../theme.ts'
 import { chooseLanguage, type Language, language, languages, words } from '../words/index.ts'
 
@@ -15,7 +15,7 @@ export function Header(): JSX.Element {
         <span>Diana</span>
       </a>
       <nav aria-label={navigation}>
-        {VIEWS.map(view => (
+        {VIEWS.filter(view => view !== 'editor' || mayChange.value).map(view => (
           <a key={view} href={hashOf(view)} aria-current={route.value.view === view ? 'page' : undefined}>
             {views[view]}
           </a>
@@ -23,6 +23,7 @@ export function Header(): JSX.Element {
       </nav>
       <div class="settings">
         <Pulse />
+        {!mayChange.value && <span class="badge">{words.value.signIn.viewer}</span>}
         {token.value !== '' && !tokenIsAsked.value && (
           <button type="button" class="quiet" onClick={signOut}>
             {words.value.signIn.leave}

@@ -86,7 +86,7 @@ export class Live {
       const second = Math.floor(Date.now() / 1000) * 1000 - 1000
       const [figures, loads] = [await this.#processes.figures(), await this.#processes.takeLoads()]
       this.#stats = figures
-      this.#states = await this.#processes.states()
+      this.#states = this.#processes.states()
       const { at, total, rules, store } = this.history.record(figures, loads, second)
       for (const [rule, load] of loads) this.#loads.set(rule, { load, at: second })
       for (const [rule, { at: seen }] of this.#loads) if (second - seen >= loadMs) this.#loads.delete(rule)

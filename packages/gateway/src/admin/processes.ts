@@ -15,8 +15,8 @@ import type { ProcessState } from './merge-states.ts'
 export interface Processes {
   readonly count: number
   figures(): Stats | Promise<Stats>
-  /** What each of them says of itself; empty if the limiter that is asked about everything else decides the calls, too. */
-  states(): readonly ProcessState[] | Promise<readonly ProcessState[]>
+  /** What each of them said of itself when the figures were read; empty if the limiter that is asked about everything else decides the calls, too. */
+  states(): readonly ProcessState[]
   /** How full the fullest key of each rule was since this was last asked. */
   takeLoads(): ReadonlyMap<string, number> | Promise<ReadonlyMap<string, number>>
   /** Who calls, and who was refused most. */

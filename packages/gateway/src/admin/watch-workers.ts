@@ -23,16 +23,18 @@ export function watchWorkers(supervisor: WorkerAsking): Processes {
     return (await supervisor.ask('admin', { want, trials, ...more })) as AdminAnswers[Want][]
   }
   let loads: ReadonlyMap<string, number> = new Map()
+  let states: readonly ProcessState[] = []
   return {
     get count() {
       return supervisor.workers
     },
     async figures() {
       const answers = await ask('figures')
+      states = answers.map(({ state }) => state)
       loads = fullest(answers.flatMap(answer => answer.loads))
       return mergeStats(answers.map(answer => answer.figures))
     },
-    states: async () => (await supervisor.ask('status', undefined)) as ProcessState[],
+    states: () => states,
     takeLoads: () => loads,
     callers: async search => mergeCallers(await ask('callers', { search }), search),
     async refusals(search) {

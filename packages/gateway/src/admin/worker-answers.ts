@@ -9,6 +9,8 @@ import {
   type Stats,
 } from 'diana-limiter/admin'
 
+import type { ProcessState } from './merge-states.ts'
+
 /** A rule that a supervisor wants on trial in every worker. */
 export interface WantedTrial {
   readonly id: string
@@ -26,7 +28,11 @@ export interface AdminQuestion {
 
 /** The answers, as plain values. */
 export interface AdminAnswers {
-  readonly figures: { readonly figures: Stats; readonly loads: readonly (readonly [rule: string, load: number])[] }
+  readonly figures: {
+    readonly figures: Stats
+    readonly loads: readonly (readonly [rule: string, load: number])[]
+    readonly state: ProcessState
+  }
   readonly callers: readonly CallerUsage[]
   readonly refusals: readonly RefusedCall[]
   readonly calls: readonly RecordedCall[]
@@ -45,7 +51,9 @@ export function createWorkerAnswers(limiter: Limiter): (question: AdminQuestion)
     if (want === 'refusals') return traffic.refusals(search)
     if (want === 'calls') return adminOf(limiter).recentCalls()
     if (want === 'leases') return call ? [...adminOf(limiter).leasedFor(call)] : []
-    return { figures: adminOf(limiter).stats(), loads: [...adminOf(limiter).takeLoads()] }
+    const { store, keys, maxKeys, overflowing } = limiter.status()
+    const state = { store, keys, maxKeys, overflowing }
+    return { figures: adminOf(limiter).stats(), loads: [...adminOf(limiter).takeLoads()], state }
   }
 }
 

@@ -160,7 +160,7 @@ async function startAdminOf(
 ): Promise<RunningAdmin | undefined> {
   if (adminPort === 'off') return undefined
   const { limiter } = gateway
-  const { host, port, token, hosts } = settingsOf(limiter).admin ?? {}
+  const { host, port, token, viewToken, hosts } = settingsOf(limiter).admin ?? {}
   const processes = gateway instanceof Supervisor ? watchWorkers(gateway) : undefined
   const demo = guarded === undefined
   const isReady = () => gateway.isReady()
@@ -173,6 +173,7 @@ async function startAdminOf(
       port: adminPort ?? port,
       fd,
       token,
+      viewToken,
       hosts,
       demo,
       isReady,

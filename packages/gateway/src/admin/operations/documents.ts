@@ -8,7 +8,7 @@ import { count, mistake, moment, ruleText, text, version, where } from './shapes
 
 const mistakes = z.object({ mistakes: z.array(mistake) })
 const written = z.object({ version })
-const conflicts = {
+export const conflicts: Readonly<Record<number, string>> = {
   403: 'the document cannot be written',
   409: 'it was changed since; `current` is how it stands now',
   422: 'it cannot be used; `mistakes` say where and why',
@@ -20,6 +20,7 @@ export const documentOperations: readonly Operation[] = [
   operation({
     method: 'GET',
     path: '/document',
+    role: 'operator',
     summary: 'A rule document as it stands at its source.',
     query: z.object({ where: where.default('local') }),
     answer: z.object({
@@ -57,7 +58,7 @@ export const documentOperations: readonly Operation[] = [
       total: z.object({ before: passed, after: passed }),
       rules: z.array(z.object({ id: z.string(), before: passed, after: passed })),
     }),
-    refusals: { 422: conflicts[422] },
+    refusals: { 422: 'it cannot be used; `mistakes` say where and why' },
     run: async ({ body }, { limiter, processes }) => {
       assertGood(await adminOf(limiter).documents.check(body.where, body.text))
       const proposed = await adminOf(limiter).documents.consider(body.where, body.text)
@@ -107,7 +108,8 @@ export const documentOperations: readonly Operation[] = [
   }),
 ]
 
-async function write(
+/** Writes a document in the place of the version that was read, unless it was changed since or the text cannot be used. */
+export async function write(
   { limiter }: AdminContext,
   place: Where,
   base: string,

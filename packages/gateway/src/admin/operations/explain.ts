@@ -55,6 +55,7 @@ export const explainOperations: readonly Operation[] = [
   operation({
     method: 'POST',
     path: '/explain',
+    role: 'viewer',
     summary:
       'Which rules a call meets, under which key, with which numbers, and whether its caller is on a list or blocked; counts nothing.',
     body: z.union([written, ofCaller, call]),

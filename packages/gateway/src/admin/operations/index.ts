@@ -7,11 +7,13 @@ import type { Operation } from './operation.ts'
 import { refusalOperations } from './refusals.ts'
 import { replayOperations } from './replay.ts'
 import { ruleOperations } from './rules.ts'
+import { sessionOperations } from './session.ts'
 import { trialOperations } from './trials.ts'
 import { upstreamOperations } from './upstreams.ts'
 
 /** All that the admin API does, besides the live stream and its own description. */
 export const operations: readonly Operation[] = [
+  ...sessionOperations,
   ...figureOperations,
   ...ruleOperations,
   ...callerOperations,

@@ -7,7 +7,7 @@ const problem = z.looseObject({ type: z.string(), title: z.string(), status: z.i
 const anyRefusal: Readonly<Record<number, string>> = {
   400: 'the question cannot be read',
   401: 'the token is missing or wrong',
-  403: 'another origin, or an unknown name of this host',
+  403: 'another origin, an unknown name of this host, or a token that may only read',
   429: 'too many wrong tokens from this address; `Retry-After` says when to try again',
 }
 
@@ -44,7 +44,7 @@ export function openApiOf(operations: readonly Operation[], version: string): ob
 }
 
 /** `getCallers`, `deleteBlocksById`: from the method and the path, so that it never changes by itself. */
-function operationIdOf({ method, path }: Operation): string {
+export function operationIdOf({ method, path }: Operation): string {
   const words = path.split('/').filter(word => word !== '')
   const name = words.map(word => (word === '{id}' ? 'ById' : `${word[0]!.toUpperCase()}${word.slice(1)}`))
   return `${method.toLowerCase()}${name.join('')}`

@@ -69,6 +69,8 @@ export class CallerSketches {
   readonly #most: number
   readonly #rules = new Map<string, RuleSketch>()
   #since = 0
+  #factorAt = 0
+  #lastFactor = 1
 
   constructor(most = 40_000) {
     this.#most = most
@@ -128,7 +130,7 @@ export class CallerSketches {
 
   #touch(rule: string, by: readonly string[], key: string, at: number, weight: number): Entry {
     const sketch = this.#sketchOf(rule, by)
-    const score = weight * 2 ** this.#exponent(at)
+    const score = weight * this.#factor(at)
     const known = sketch.entries.get(key)
     if (known) {
       known.score += score
@@ -154,10 +156,16 @@ export class CallerSketches {
   #sketchOf(rule: string, by: readonly string[]): RuleSketch {
     const known = this.#rules.get(rule)
     // keys of other dimensions are other callers
-    if (known && known.by.length === by.length && known.by.every((name, i) => name === by[i])) return known
+    if (known && (known.by === by || String(known.by) === String(by))) return known
     const sketch: RuleSketch = { by, entries: new Map(), heap: new Heap() }
     this.#rules.set(rule, sketch)
     return sketch
+  }
+
+  /** How much a call of this moment counts; the same for all calls of a millisecond. */
+  #factor(at: number): number {
+    if (at !== this.#factorAt) [this.#factorAt, this.#lastFactor] = [at, 2 ** this.#exponent(at)]
+    return this.#lastFactor
   }
 
   #exponent(at: number): number {
