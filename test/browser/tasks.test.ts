@@ -65,7 +65,7 @@ const button = (name: string) => page.getByRole('button', { name, exact: true })
 const caller = (name: string) => page.locator('.callers .rows [role=row]').filter({ hasText: name })
 
 describe('what an operator does every day, each in at most five clicks', () => {
-  it('why is ann refused: her last call is explained with what she has left', () =>
+  it('why is ann refused: the last call of the caller is explained with what is left', () =>
     task(async click => {
       await click(link('Callers'))
       await click(button('Show names'))

@@ -32,22 +32,22 @@ interface BlockDialogProps {
 
 /** Asks before a caller is blocked: whom, by which rule, for how long. */
 export function BlockDialog({ caller, onBlock, onBack }: BlockDialogProps): JSX.Element {
-  const { callers: told } = words.value
+  const { callers: texts } = words.value
   const [period, setPeriod] = useState(USUAL)
   return (
-    <Sheet title={told.blockTitle} onBack={onBack}>
+    <Sheet title={texts.blockTitle} onBack={onBack}>
       <p>
         <KeyText text={caller.key} /> · {caller.rule}
       </p>
-      <p class="hush">{told.blockMeans(caller.rule)}</p>
+      <p class="hush">{texts.blockMeans(caller.rule)}</p>
       <div class="actions">
-        <span>{told.blockFor}</span>
+        <span>{texts.blockFor}</span>
         <Period period={period} onChoose={setPeriod} />
         <button type="button" class="stern" onClick={() => onBlock(period)}>
-          {told.confirmBlock}
+          {texts.confirmBlock}
         </button>
         <button type="button" class="quiet" onClick={onBack}>
-          {told.cancel}
+          {texts.cancel}
         </button>
       </div>
     </Sheet>
@@ -61,18 +61,18 @@ interface BlockPanelProps {
   readonly onBlock: ((rule: string, key: string, period: string) => void) | undefined
 }
 
-/** Who is blocked, by rules and by hand, and a way to block somebody by name. */
+/** Who is blocked, by rules and by hand, and a way to block a caller by name. */
 export function BlockPanel({ blocks, onLift, onBlock }: BlockPanelProps): JSX.Element {
-  const { callers: told } = words.value
+  const { callers: texts } = words.value
   const blocking = (rules.value ?? []).filter(({ canBlock, by }) => canBlock === true && by.length === 1)
   return (
-    <section class="panel" aria-label={told.blocks}>
+    <section class="panel" aria-label={texts.blocks}>
       <div class="panel-head">
-        <h2>{told.blocks}</h2>
+        <h2>{texts.blocks}</h2>
       </div>
-      {blocks.length === 0 ? <p class="empty">{told.noBlocks}</p> : <BlockTable blocks={blocks} onLift={onLift} />}
+      {blocks.length === 0 ? <p class="empty">{texts.noBlocks}</p> : <BlockTable blocks={blocks} onLift={onLift} />}
       {onBlock && blocking.length > 0 && <BlockForm rules={blocking.map(({ id }) => id)} onBlock={onBlock} />}
-      {rules.value?.every(({ canBlock }) => canBlock === false) && <p class="hush">{told.noRuleBlocks}</p>}
+      {rules.value?.every(({ canBlock }) => canBlock === false) && <p class="hush">{texts.noRuleBlocks}</p>}
     </section>
   )
 }
@@ -83,7 +83,7 @@ interface BlockFormProps {
 }
 
 function BlockForm({ rules: ids, onBlock }: BlockFormProps): JSX.Element {
-  const { callers: told, columns } = words.value
+  const { callers: texts, columns } = words.value
   const [rule, setRule] = useState(ids[0]!)
   const [key, setKey] = useState('')
   const [period, setPeriod] = useState(USUAL)
@@ -110,7 +110,7 @@ function BlockForm({ rules: ids, onBlock }: BlockFormProps): JSX.Element {
         {by}{' '}
         <input
           value={key}
-          aria-label={told.blockWhom(by)}
+          aria-label={texts.blockWhom(by)}
           spellcheck={false}
           autocapitalize="off"
           onInput={event => setKey(event.currentTarget.value)}
@@ -118,14 +118,14 @@ function BlockForm({ rules: ids, onBlock }: BlockFormProps): JSX.Element {
       </label>
       <Period period={period} onChoose={setPeriod} />
       <button type="submit" class="stern" disabled={key.trim() === ''}>
-        {told.blockByName}
+        {texts.blockByName}
       </button>
     </form>
   )
 }
 
 function BlockTable({ blocks, onLift }: Pick<BlockPanelProps, 'blocks' | 'onLift'>): JSX.Element {
-  const { columns, callers: told } = words.value
+  const { columns, callers: texts } = words.value
   return (
     <table class="plain blocks">
       <thead>
@@ -149,7 +149,7 @@ function BlockTable({ blocks, onLift }: Pick<BlockPanelProps, 'blocks' | 'onLift
             {onLift && (
               <td>
                 <button type="button" class="quiet" onClick={() => onLift(block)}>
-                  {told.lift}
+                  {texts.lift}
                 </button>
               </td>
             )}

@@ -20,7 +20,7 @@ interface CallerTableProps {
 
 /** Who calls: what they did lately, how far they are from the limit, and what can be done about it. */
 export function CallerTable({ callers, onBlock, onReset }: CallerTableProps): JSX.Element {
-  const { columns: titles, callers: told, views } = words.value
+  const { columns: titles, callers: texts, views } = words.value
   const columns: Column[] = [
     { name: 'caller', title: titles.key },
     { name: 'rule', title: titles.rule },
@@ -43,7 +43,7 @@ export function CallerTable({ callers, onBlock, onReset }: CallerTableProps): JS
         <span class="who" key="caller">
           <KeyText text={isOfAll(caller.rule) ? '' : caller.key} />
           {caller.blockedUntil !== undefined && (
-            <small class="blocked">{told.blockedUntil(formatMoment(caller.blockedUntil))}</small>
+            <small class="blocked">{texts.blockedUntil(formatMoment(caller.blockedUntil))}</small>
           )}
         </span>,
         <a key="rule" class="rule-name" href={hashOf('rules', caller.rule)}>
@@ -57,20 +57,20 @@ export function CallerTable({ callers, onBlock, onReset }: CallerTableProps): JS
         <Timeline key="trend" timeline={caller.timeline} />,
         <span class="two-lines" key="seen">
           <span>{formatMoment(caller.lastAt)}</span>
-          {caller.firstAt !== undefined && <small>{told.firstSeen(formatMoment(caller.firstAt))}</small>}
+          {caller.firstAt !== undefined && <small>{texts.firstSeen(formatMoment(caller.firstAt))}</small>}
         </span>,
         <span class="deeds" key="deeds">
           <a class="button quiet" href={hashOf('explain', 'caller', caller.id)}>
-            {told.why}
+            {texts.why}
           </a>
           {onBlock && caller.canBlock && (
             <button type="button" class="stern" onClick={() => onBlock(caller)}>
-              {told.block}
+              {texts.block}
             </button>
           )}
           {onReset && (
-            <button type="button" class="quiet" title={told.resetMeans} onClick={() => onReset(caller)}>
-              {told.reset}
+            <button type="button" class="quiet" title={texts.resetMeans} onClick={() => onReset(caller)}>
+              {texts.reset}
             </button>
           )}
         </span>,

@@ -5,7 +5,7 @@ interface Row {
 }
 
 /**
- * The rows in their order; while somebody points at them they stay in their places and none disappears, though their
+ * The rows in their order; while a pointer or the focus is on them they stay in their places and none disappears, though their
  * numbers change, so that a click hits what was aimed at.
  */
 export function holdOrder<Item extends Row>(

@@ -77,7 +77,7 @@ export function Review({ where, onSaved, onBack }: ReviewProps): JSX.Element {
   }
   return (
     <Sheet title={told.reviewTitle} onBack={onBack}>
-      {conflicts > 0 && <p role="alert">{told.mergeConflicts(conflicts)}</p>}
+      {conflicts > 0 && <p role="alert">{words.value.editor.mergeConflicts(conflicts)}</p>}
       <Difference before={base.text} after={text} label={told.diff} />
       <Foretold where={where} text={text} />
       <ReplayLog where={where} text={text} />

@@ -19,7 +19,7 @@ const TOP = 500
 
 /** The last refused calls: which rule, which caller, which path, and what would have passed. */
 export function Refusals(): JSX.Element {
-  const { refusals: told, callers: names, views } = words.value
+  const { refusals: texts, callers: names, views } = words.value
   const [unmask, setUnmask] = useState(false)
   const [search, setSearch] = useState('')
   const rule = route.value.rest[0] ?? ''
@@ -29,12 +29,12 @@ export function Refusals(): JSX.Element {
   const held = useHeldOrder(asked.answer ?? [], JSON.stringify(question))
   return (
     <>
-      <p class="intro">{told.intro}</p>
+      <p class="intro">{texts.intro}</p>
       <div class="actions filters">
         <input
           type="search"
-          placeholder={told.search}
-          aria-label={told.search}
+          placeholder={texts.search}
+          aria-label={texts.search}
           value={search}
           onInput={event => setSearch(event.currentTarget.value)}
         />
@@ -49,7 +49,7 @@ export function Refusals(): JSX.Element {
       </div>
       <section class="panel" aria-label={views.refusals} {...held.handlers}>
         <Answered asked={asked}>
-          {() => (held.rows.length === 0 ? <p class="empty">{told.none}</p> : <RefusalTable refusals={held.rows} />)}
+          {() => (held.rows.length === 0 ? <p class="empty">{texts.none}</p> : <RefusalTable refusals={held.rows} />)}
         </Answered>
       </section>
     </>
@@ -57,13 +57,13 @@ export function Refusals(): JSX.Element {
 }
 
 function RefusalTable({ refusals }: { refusals: readonly RefusedCall[] }): JSX.Element {
-  const { refusals: told, columns: titles, callers, views } = words.value
+  const { refusals: texts, columns: titles, callers, views } = words.value
   const columns: Column[] = [
     { name: 'at', title: titles.at },
     { name: 'call', title: titles.call },
     { name: 'rule', title: titles.rule },
     { name: 'caller', title: titles.key },
-    { name: 'passed', title: told.wouldPass },
+    { name: 'passed', title: texts.wouldPass },
     { name: 'action', title: titles.action },
   ]
   return (
@@ -77,18 +77,18 @@ function RefusalTable({ refusals }: { refusals: readonly RefusedCall[] }): JSX.E
       cells={refusal => [
         <span class="two-lines" key="at">
           <span>{formatMoment(refusal.at)}</span>
-          {refusal.unsaid > 0 && <small>{told.unsaid(formatNumber(refusal.unsaid))}</small>}
+          {refusal.unsaid > 0 && <small>{texts.unsaid(formatNumber(refusal.unsaid))}</small>}
         </span>,
         <code key="call" class="clipped" title={refusal.path}>
           {refusal.method} {refusal.path}
         </code>,
         <span class="two-lines" key="rule">
           {refusal.rule === '' ? (
-            <span>{told.noRule}</span>
+            <span>{texts.noRule}</span>
           ) : (
             <a href={hashOf('rules', refusal.rule)}>{refusal.rule}</a>
           )}
-          <small>{told.reasons[refusal.reason as keyof typeof told.reasons] ?? refusal.reason}</small>
+          <small>{texts.reasons[refusal.reason as keyof typeof texts.reasons] ?? refusal.reason}</small>
         </span>,
         <span class="clipped" key="caller">
           {refusal.rule === '' ? '' : <KeyText text={refusal.key} />}
@@ -111,11 +111,11 @@ function RefusalTable({ refusals }: { refusals: readonly RefusedCall[] }): JSX.E
 
 /** What would have let the call pass. */
 function passText({ retryAfterMs, limit, remaining, periodMs = 0 }: RefusedCall): string {
-  const { refusals: told } = words.value
-  const later = retryAfterMs === null || retryAfterMs === 0 ? '' : told.later(formatDuration(retryAfterMs))
+  const { refusals: texts } = words.value
+  const later = retryAfterMs === null || retryAfterMs === 0 ? '' : texts.later(formatDuration(retryAfterMs))
   if (limit === undefined || remaining === undefined || remaining >= 1) return later
   const more = limitText({ limits: [{ count: limit + 1, periodMs }] })
-  return later === '' ? told.withLimit(more) : told.laterOr(formatDuration(retryAfterMs!), more)
+  return later === '' ? texts.withLimit(more) : texts.laterOr(formatDuration(retryAfterMs!), more)
 }
 
 function numbersText({ limit = 0, remaining = 0, periodMs = 0 }: RefusedCall): string {

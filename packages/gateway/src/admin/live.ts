@@ -70,7 +70,7 @@ export class Live {
   }
 
   /** The rules are not those that were read before. */
-  tellRules(): void {
+  reportRules(): void {
     this.#tell({ event: 'rules', data: {} })
   }
 

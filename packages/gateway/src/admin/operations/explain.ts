@@ -109,11 +109,11 @@ function writtenCall(body: z.output<typeof written> | z.output<typeof call>, lim
 async function lastCallOf(id: string, limiter: Limiter, processes: Processes): Promise<AskedCall> {
   const found = await findCaller(processes, id)
   if (!found) throw new Refusal(404, 'There is no such caller: ask for the callers again.')
-  const told = callOfKey(found.key, found.by)
-  if (!told) throw new Refusal(400, 'This caller is only known by a digest: paste one of their requests.')
-  const { method, path, ip } = { method: 'GET', path: '/', ip: told.ip, ...found.example }
+  const keyed = callOfKey(found.key, found.by)
+  if (!keyed) throw new Refusal(400, 'This caller is only known by a digest: paste one of their requests.')
+  const { method, path, ip } = { method: 'GET', path: '/', ip: keyed.ip, ...found.example }
   const text = requestOf(found, { method, path }, adminOf(limiter).identify)
-  return { asked: { ...told, method, path, caseInsensitive: true, ip: told.ip ?? ip }, text }
+  return { asked: { ...keyed, method, path, caseInsensitive: true, ip: keyed.ip ?? ip }, text }
 }
 
 export function fromParts({ method, path, headers }: z.output<typeof call>): WrittenRequest {

@@ -33,7 +33,7 @@ export const trialOperations: readonly Operation[] = [
         })
       }
       const started = adminOf(limiter).startTrial(body.rule, body.text)
-      live.tellRules()
+      live.reportRules()
       return started
     },
   }),
@@ -56,7 +56,7 @@ export const trialOperations: readonly Operation[] = [
       const base = body.version ?? (await admin.documents.read(where)).version
       const written = await write(context, where, base, whole => admin.documents.edit(whole, trial.rule, trial.text))
       admin.endTrial(id)
-      live.tellRules()
+      live.reportRules()
       return written
     },
   }),
@@ -68,7 +68,7 @@ export const trialOperations: readonly Operation[] = [
     refusals: { 404: 'there is no such trial' },
     run: ({ id }, { limiter, live }) => {
       if (!adminOf(limiter).endTrial(id)) throw new Refusal(404, 'There is no such trial.')
-      live.tellRules()
+      live.reportRules()
       return { ended: true }
     },
   }),

@@ -76,7 +76,7 @@ function roleByToken(
   let role: Role | undefined
   const isRight = () => {
     const tried = digest(given)
-    // all of them, so that the time tells nothing
+    // all of them, so that the time says nothing
     for (const [name, one] of expected) if (timingSafeEqual(tried, one)) role ??= name
     return role !== undefined
   }

@@ -24,7 +24,7 @@ describe('what callers did lately', () => {
     expect(callers.read({ count: 9, wants: key => key === 'b' }, start).map(({ key }) => key)).toEqual(['b'])
   })
 
-  it('calls older than ten minutes are forgotten, and the caller is told as first and last seen', () => {
+  it('calls older than ten minutes are forgotten, and the caller has a first and a last moment', () => {
     const callers = new CallerSketches()
     callers.addCall('one', [], 'a', start)
     for (let second = 0; second < 1200; second++) callers.addCall('one', [], 'a', start + second * 1000)
