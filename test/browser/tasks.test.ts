@@ -138,6 +138,18 @@ describe('what an operator does every day, each in at most five clicks', () => {
       expect(await call(`${diana.url}/orders`, 'eve', 6)).toEqual(Array(6).fill(200))
     }))
 
+  it('a change is rolled back, with the difference shown before', () =>
+    task(async click => {
+      const raised = readFileSync(config, 'utf8')
+      await click(link('Editor'))
+      await click(button('Roll back…').first())
+      await textOf(page.getByRole('dialog').locator('.cm-deletedChunk')).toContain('50/h')
+      await click(button('Apply'))
+      await page.getByText('Applied.', { exact: true }).waitFor(until)
+      expect(readFileSync(config, 'utf8')).toBe(rules.replace('5/h', '4/h'))
+      expect(raised).toBe(rules.replace('5/h', '50/h'))
+    }))
+
   it('which rule to tighten: the rules by refusals, and what was changed lately', () =>
     task(async click => {
       await textOf(page.locator('.by-rule .rows .rule').first()).toBe('orders')

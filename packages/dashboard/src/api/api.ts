@@ -97,6 +97,9 @@ export const api = {
     send<Explanation>('POST', 'explain', { request, ...(ip !== undefined && { ip }) }),
   explainCaller: (caller: string) => send<Explanation>('POST', 'explain', { caller }),
   document: (where: Where) => read<RuleDocument>(`document?where=${where}`),
+  versions: (where: Where) =>
+    read<{ versions: { id: string; at: number }[] }>(`versions?where=${where}`).then(({ versions }) => versions),
+  version: (id: string) => read<{ text: string }>(`versions/${part(id)}`).then(({ text }) => text),
   check: (where: Where, text: string) =>
     send<{ mistakes: Mistake[] }>('POST', 'check', { where, text }).then(({ mistakes }) => mistakes),
   preview: (where: Where, text: string) => send<Preview>('POST', 'preview', { where, text }),

@@ -7,6 +7,7 @@ import { type CodeEditor, createCodeEditor } from '../editor/code-editor.ts'
 import { drafts, isChanged } from '../editor/drafts.ts'
 import { Review } from '../editor/review.tsx'
 import type { Schema } from '../editor/schema-words.ts'
+import { Versions } from '../editor/versions.tsx'
 import { rules, status } from '../figures/live.ts'
 import { Answered, useAnswer } from '../parts/answer.tsx'
 import { shortName } from '../parts/short-name.ts'
@@ -131,6 +132,14 @@ function AdminContext({ where, read, schema, again }: DeskProps): JSX.Element {
         </button>
         <p class="hush keys">{told.keys}</p>
       </div>
+      <Versions
+        where={where}
+        version={read.version}
+        onRollBack={earlier => {
+          keeper.replace(read, earlier)
+          setReviewing(earlier !== read.text)
+        }}
+      />
       {isReviewing && (
         <Review
           where={where}

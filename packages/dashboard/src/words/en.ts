@@ -308,6 +308,9 @@ export const en = {
       count === 1
         ? 'Both of you changed the same lines in one place; yours are kept there. Compare before you apply.'
         : `Both of you changed the same lines in ${count} places; yours are kept there. Compare before you apply.`,
+    versions: 'Earlier versions',
+    replacedAt: (moment: string) => `in force until ${moment}`,
+    rollBack: 'Roll back…',
     keys: 'Ctrl-Space completes · Ctrl-S reviews · Esc, then Tab leaves the text',
   },
   signIn: {

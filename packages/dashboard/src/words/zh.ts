@@ -299,6 +299,9 @@ export const zh: typeof en = {
     takeTheirs: '放弃我的，采用别人的',
     keepMine: '以别人的为基础，继续我的修改',
     mergeConflicts: (count: number) => `有 ${count} 处双方改了同样的行，保留的是您的版本。应用前请核对。`,
+    versions: '早先的版本',
+    replacedAt: moment => `生效至 ${moment}`,
+    rollBack: '回退…',
     keys: 'Ctrl-空格 补全 · Ctrl-S 检查 · 先按 Esc 再按 Tab 离开文本',
   },
   signIn: {

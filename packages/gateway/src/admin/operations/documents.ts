@@ -34,6 +34,29 @@ export const documentOperations: readonly Operation[] = [
     run: ({ query }, { limiter }) => adminOf(limiter).documents.read(query.where),
   }),
   operation({
+    method: 'GET',
+    path: '/versions',
+    role: 'operator',
+    summary:
+      'The versions of a document that were replaced through this API since the gateway started, the newest first.',
+    query: z.object({ where: where.default('local') }),
+    answer: z.object({ versions: z.array(z.object({ id: z.string(), at: moment })) }),
+    run: ({ query }, { versions }) => ({ versions: versions.of(query.where).map(({ id, at }) => ({ id, at })) }),
+  }),
+  operation({
+    method: 'GET',
+    path: '/versions/{id}',
+    role: 'operator',
+    summary: 'The text of a version that was replaced.',
+    answer: z.object({ at: moment, text: z.string() }),
+    refusals: { 404: 'it is not known, or no longer' },
+    run: ({ id }, { versions }) => {
+      const found = versions.find(id)
+      if (!found) throw new Refusal(404, 'This version is not known here, or no longer.')
+      return { at: found.at, text: found.text }
+    },
+  }),
+  operation({
     method: 'POST',
     path: '/check',
     summary: 'What is wrong with a document, if it stood there.',
@@ -110,7 +133,7 @@ export const documentOperations: readonly Operation[] = [
 
 /** Writes a document in the place of the version that was read, unless it was changed since or the text cannot be used. */
 export async function write(
-  { limiter }: AdminContext,
+  { limiter, versions }: AdminContext,
   place: Where,
   base: string,
   change: (text: string) => string | Promise<string>,
@@ -121,7 +144,9 @@ export async function write(
   const changed = await change(stored.text)
   assertGood(await adminOf(limiter).documents.check(place, changed))
   try {
-    return { version: await adminOf(limiter).documents.write(place, changed, base) }
+    const version = await adminOf(limiter).documents.write(place, changed, base)
+    if (changed !== stored.text) versions.add(place, stored.text, Date.now())
+    return { version }
   } catch (error) {
     if ((error as { code?: unknown }).code === 'CONFLICT') throw conflict(await readAgain(limiter, place))
     throw error

@@ -2,6 +2,7 @@ import type { Limiter } from 'diana-limiter'
 import type { z } from 'zod'
 import type { Audit } from '../audit.ts'
 import type { Blocks } from '../blocks.ts'
+import type { EarlierVersions } from '../earlier-versions.ts'
 import type { Live } from '../live.ts'
 import type { Processes } from '../processes.ts'
 
@@ -12,6 +13,7 @@ export interface AdminContext {
   readonly live: Live
   readonly blocks: Blocks
   readonly audit: Audit
+  readonly versions: EarlierVersions
 }
 
 /** What a token allows: everything, or to read without the documents, which may hold secrets. */

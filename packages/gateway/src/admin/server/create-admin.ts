@@ -9,6 +9,7 @@ import { registerHttpMetrics } from '../../telemetry/register-http-metrics.ts'
 import { version } from '../../version.ts'
 import { Audit } from '../audit.ts'
 import { Blocks } from '../blocks.ts'
+import { EarlierVersions } from '../earlier-versions.ts'
 import { Live } from '../live.ts'
 import { mergeStates, type ProcessState } from '../merge-states.ts'
 import { operations } from '../operations/index.ts'
@@ -82,7 +83,14 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
     }
   }
   const live = new Live(processes, limiter, statusOf)
-  const context: AdminContext = { limiter, processes, live, blocks: new Blocks(), audit: new Audit() }
+  const context: AdminContext = {
+    limiter,
+    processes,
+    live,
+    blocks: new Blocks(),
+    audit: new Audit(),
+    versions: new EarlierVersions(),
+  }
   const registry = new Registry()
   registerMetrics({ stats: () => processes.figures(), status: () => limiter.status() }, registry)
   if (options.httpStats) registerHttpMetrics(options.httpStats, registry)
