@@ -11,7 +11,7 @@ import { readPage } from '../../packages/gateway/src/admin/server/page.ts'
 import { buildPage, call, listen, openBrowser, openTab, type Running, runGateway } from './stage.ts'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-const views = ['now', 'rules', 'rules/hello', 'callers', 'fleet', 'explain', 'editor']
+const views = ['now', 'rules', 'rules/hello', 'callers', 'refusals', 'fleet', 'explain', 'editor']
 const until = { timeout: 15_000 }
 
 let browser: Browser
@@ -30,7 +30,7 @@ beforeAll(async () => {
       '  - { id: backend, algorithm: adaptive, limit: 20 }\n',
   )
   diana = await runGateway({ config, page: built.folder })
-  await call(`${diana.url}/hello`, 'ann', 8)
+  await callUntilListed()
 }, 60_000)
 
 afterAll(async () => {
@@ -40,11 +40,26 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
+/** Calls until a caller is refused by the rule: calls that a busy machine sheds are refused, too, but by no rule. */
+async function callUntilListed(): Promise<void> {
+  for (;;) {
+    await call(`${diana.url}/hello`, 'ann', 8)
+    const answer = await fetch(`${diana.admin}/api/v1/callers`)
+    const { callers } = (await answer.json()) as { callers: unknown[] }
+    if (callers.length > 0) return
+  }
+}
+
 /** What a view shows once it has its answers. */
 async function settle(page: Page, view: string): Promise<void> {
   await page.goto(`${diana.admin}/#/${view}`)
   await page.locator('.pulse[data-state=live]').waitFor(until)
-  const signs: Record<string, string> = { now: '.overload [data-level]', callers: '.callers', editor: '.cm-content' }
+  const signs: Record<string, string> = {
+    now: '.overload [data-level]',
+    callers: '.callers',
+    refusals: '.refusals',
+    editor: '.cm-content',
+  }
   await page
     .locator(signs[view] ?? 'main .panel')
     .first()
@@ -162,8 +177,9 @@ describe('blocking', () => {
   it('a caller is blocked, listed, and unblocked on the page', async () => {
     const server = serveDouble(0)
     const { page, problems, close } = await openTab(browser, `${await listen(server)}/#/callers`)
-    const first = page.locator('.callers tbody tr').first()
-    await first.getByRole('button', { name: 'Block' }).click(until)
+    const first = page.locator('.callers .rows [role=row]').first()
+    await first.getByRole('button', { name: 'Block…' }).click(until)
+    await page.getByRole('dialog').getByRole('button', { name: 'Block' }).click(until)
     await page.locator('.said').getByText('is blocked.').waitFor(until)
     await page.locator('.blocks tbody tr').getByText('caller-0').waitFor(until)
     await page.getByRole('button', { name: 'Unblock' }).click()
@@ -178,14 +194,14 @@ describe('blocking', () => {
 })
 
 describe('size and speed', () => {
-  it('the first paint needs less than 100 kB', () => {
+  it('the first paint needs at most 60 kB', () => {
     const html = readFileSync(join(built.folder, 'index.html'), 'utf8')
     const files = [...html.matchAll(/(?:src|href)="\.\/([^"]+)"/g)].map(match => match[1]!)
     expect(files.length).toBeGreaterThan(1)
     const bytes = [html, ...files.map(name => readFileSync(join(built.folder, name)))].map(
       text => gzipSync(text).length,
     )
-    expect(bytes.reduce((sum, length) => sum + length, 0)).toBeLessThan(100_000)
+    expect(bytes.reduce((sum, length) => sum + length, 0)).toBeLessThan(60_000)
     // the editor is there, and only its view asks for it
     expect(readdirSync(join(built.folder, 'assets')).filter(name => name.startsWith('editor'))).toHaveLength(1)
     expect(files.filter(name => name.includes('editor'))).toEqual([])

@@ -182,7 +182,7 @@ describe('the rules', () => {
     expect(problems).toEqual([])
   })
 
-  it('a change of a rule is tried in shadow beside the real rule, and ended', async () => {
+  it('a change of a rule is tried in shadow beside the real rule, compared, put in force or discarded', async () => {
     const { page, problems } = await open('rules/hello')
     await page.getByRole('button', { name: 'Try a change in shadow' }).click(until)
     await page.getByRole('textbox', { name: /Change the rule/ }).fill('id: hello\nby: account\nlimit: 2/h\n')
@@ -192,8 +192,21 @@ describe('the rules', () => {
     await page.getByRole('link', { name: 'Now', exact: true }).click()
     await textOf(row(page, 'hello~trial').locator('[data-count=shadowRefused]')).toBe('2')
     await page.goto(`${diana.admin}/#/rules/hello`)
-    await page.getByRole('button', { name: 'End the trial' }).click(until)
-    await page.getByRole('button', { name: 'Try a change in shadow' }).waitFor(until)
+    // the rule and the candidate beside each other, over the same seconds
+    await textOf(page.getByRole('region', { name: 'In force' }).locator('[data-fact=refused] dd')).toBe('0 (0%)')
+    await textOf(page.getByRole('region', { name: 'Candidate' }).locator('[data-fact=refused] dd')).toBe('2 (50%)')
+    await page.getByRole('button', { name: 'Put in force' }).click(until)
+    await page.getByText('The candidate is in force.').waitFor(until)
+    await page.getByText('A trial of this rule is running').waitFor({ state: 'detached', ...until })
+    expect(await call(`${diana.url}/hello`, 'dora', 3)).toEqual([200, 200, 503])
+    expect(readFileSync(config, 'utf8')).toBe(
+      rules.replace(/ {2}- id: hello[\s\S]*?5\/h/, '  - id: hello\n    by: account\n    limit: 2/h'),
+    )
+    // another one, which is discarded
+    await page.getByRole('button', { name: 'Try a change in shadow' }).click(until)
+    await page.getByRole('button', { name: 'Start the trial' }).click(until)
+    await page.getByRole('button', { name: 'Discard' }).click(until)
+    await page.getByText('The candidate is discarded.').waitFor(until)
     await page.getByText('A trial of this rule is running').waitFor({ state: 'detached', ...until })
     expect(problems).toEqual([])
   })
@@ -279,7 +292,8 @@ describe('the editor', () => {
     await second.getByRole('button', { name: 'Apply mine on top of theirs' }).click()
     await second.getByRole('button', { name: 'Apply' }).click(until)
     await second.getByText('Applied.', { exact: true }).waitFor(until)
-    expect(readFileSync(config, 'utf8')).toBe(rules.replace('1000/s', '900/s'))
+    // the changes of both, none overwritten
+    expect(readFileSync(config, 'utf8')).toBe(rules.replace('1000/s', '900/s').replace('5/h', '2/h'))
     // the first, who has nothing unsaved, sees what is in force
     await textOf(first.locator('.code .cm-content')).toContain('900/s')
   })
@@ -310,11 +324,11 @@ describe('explain', () => {
   it('the explain view shows the decision of each rule for a pasted curl command, and counts nothing', async () => {
     await call(`${diana.url}/hello`, 'ann', 5)
     const { page, problems } = await open('explain')
-    await page.getByRole('textbox').fill(`curl -H 'x-account-id: ann' ${diana.url}/hello`)
+    await page.getByLabel('Request').fill(`curl -H 'x-account-id: ann' ${diana.url}/hello`)
     await page.getByRole('button', { name: 'Explain' }).click()
     await textOf(page.locator('.verdict')).toContain('This call would be refused by hello.')
     expect(await page.locator('.met').textContent()).toContain('account = ann')
-    await page.getByRole('textbox').fill(`GET /hello\nx-account-id: bob`)
+    await page.getByLabel('Request').fill(`GET /hello\nx-account-id: bob`)
     await page.getByRole('button', { name: 'Explain' }).click()
     await textOf(page.locator('.verdict')).toContain('This call would pass.')
     expect(problems).toEqual([])
@@ -329,11 +343,13 @@ describe('callers', () => {
     const asAnn = () => call(`${diana.url}/hello`, 'ann')
     await call(`${diana.url}/hello`, 'ann', 6)
     const { page, problems } = await open('callers')
-    const ann = page.locator('.callers tbody tr')
+    await page.getByLabel('rule', { exact: true }).selectOption('hello')
+    const ann = page.locator('.callers .rows [role=row]')
     await ann.getByRole('button', { name: 'Reset' }).click(until)
     await page.locator('.said').getByText('is reset.').waitFor(until)
     expect(await asAnn()).toEqual([200])
-    await ann.getByRole('button', { name: 'Block' }).click(until)
+    await ann.getByRole('button', { name: 'Block…' }).click(until)
+    await page.getByRole('dialog').getByRole('button', { name: 'Block' }).click(until)
     await page.locator('.said').getByText('is blocked.').waitFor(until)
     expect(await asAnn()).toEqual([503])
     await ann.getByText('blocked until').waitFor(until)
@@ -355,11 +371,12 @@ describe('callers', () => {
       for (let turn = 0; turn < 6; turn++) await (await fetch(url)).arrayBuffer()
     }
     const { page, problems } = await open('callers')
-    await expect.poll(() => page.locator('.callers tbody tr').count(), until).toBe(3)
+    await page.getByLabel('Show', { exact: true }).selectOption('refused callers')
+    await expect.poll(() => page.locator('.callers .rows [role=row]').count(), until).toBe(3)
     expect(await page.locator('.callers').textContent()).not.toContain('script')
     await page.getByRole('button', { name: 'Show names' }).click()
     await page.getByText('<script>document.title').waitFor(until)
-    const told = (await page.locator('.callers tbody .key').allTextContents()).join('\n')
+    const told = (await page.locator('.callers .rows .key').allTextContents()).join('\n')
     expect(told).toContain('<img src=x onerror=alert(1)>')
     expect(told).toContain('turned\\u{202e}')
     for (const unseen of ['\u0007', '\u001b', '\u202e']) expect(told).not.toContain(unseen)

@@ -74,7 +74,7 @@ describe('Redis', () => {
       /Redis calls per decision, last minute0\.\d+/,
     )
     await page.getByRole('link', { name: 'Explain', exact: true }).click()
-    await page.getByRole('textbox').fill('GET /hello')
+    await page.getByLabel('Request').fill('GET /hello')
     const explain = async () => {
       await page.getByRole('button', { name: 'Explain' }).click()
       return page.locator('.met .leased').allTextContents()

@@ -45,6 +45,10 @@ export function createDouble({ crowd = 0 }: { crowd?: number } = {}): Middleware
 
   const answers: Record<string, (body: Record<string, string>, url: URL) => unknown> = {
     'GET status': status,
+    'GET session': () => ({ role: 'operator' }),
+    'GET versions': () => ({ versions: [] }),
+    'GET audit': () => ({ changes: [] }),
+    'GET refusals': () => ({ refusals: figures.refusals() }),
     'GET openapi.json': () => ({ paths: { '/api/v1/blocks': {}, '/api/v1/reset': {} } }),
     'GET rules': () => ({ rules }),
     'GET figures': () => figures.history(),

@@ -64,14 +64,41 @@ export class Figures {
 
   callers(unmask: boolean): unknown[] {
     const names = ['account=ann', 'account=<script>alert(1)</script>', 'ip=203.0.113.9', `device=${'x'.repeat(10_000)}`]
+    const calls = Array.from({ length: 30 }, (_, step) => Math.round(20 + 15 * Math.sin(step)))
     return names.map((name, index) => ({
       id: `caller-${index}`,
       rule: this.#rules[index % this.#rules.length],
       key: unmask ? name : name.replace(/=.*/, `=${'•'.repeat(4)}`),
       masked: !unmask,
+      calls: 2000 >> index,
+      callsError: 0,
       refused: 900 >> index,
       error: index * 3,
+      firstAt: Date.now() - 600_000,
       lastAt: Date.now() - index * 4000,
+      canBlock: true,
+      limit: 20,
+      periodMs: 60_000,
+      remaining: index * 5,
+      timeline: { stepMs: 20_000, calls, refused: calls.map(count => Math.round(count / 3)) },
+    }))
+  }
+
+  refusals(): unknown[] {
+    return ['/orders', '/login', `/reports/${'long/'.repeat(60)}`].map((path, index) => ({
+      at: Date.now() - index * 3000,
+      rule: this.#rules[index % this.#rules.length],
+      caller: `caller-${index}`,
+      key: 'account=••••',
+      masked: true,
+      reason: 'limit',
+      method: 'POST',
+      path,
+      limit: 20,
+      periodMs: 60_000,
+      remaining: 0,
+      retryAfterMs: 1200 * (index + 1),
+      unsaid: index * 7,
     }))
   }
 

@@ -81,7 +81,8 @@ export class Limiter {
     }
     const verdicts = decider.takeTogether(calls, this.#engine.now())
     if (counters.observers.length === 0) return verdicts
-    const report = (all: readonly Verdict[]): readonly Verdict[] => all.map(one => observers.report(one))
+    const report = (all: readonly Verdict[]): readonly Verdict[] =>
+      all.map((one, index) => observers.report(one, calls[index]!.call))
     return verdicts instanceof Promise ? verdicts.then(report) : report(verdicts)
   }
 
@@ -252,7 +253,7 @@ export class Limiter {
     const isFirst = options?.after === undefined
     if (cost > 0 && isFirst) for (const observer of counters.observers) observer.onCall?.(call, cost)
     const verdict = this.#decide(call, cost, options)
-    const report = (one: Verdict): Verdict => (isFirst || !one.allowed ? observers.report(one) : one)
+    const report = (one: Verdict): Verdict => (isFirst || !one.allowed ? observers.report(one, call) : one)
     return verdict instanceof Promise ? verdict.then(report) : report(verdict)
   }
 

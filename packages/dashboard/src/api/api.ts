@@ -3,11 +3,13 @@ import { Problem } from './problem.ts'
 import type {
   Block,
   Caller,
+  Change,
   Explanation,
   FiguresHistory,
   LogReplay,
   Mistake,
   Preview,
+  RefusedCall,
   Rule,
   RuleDocument,
   Status,
@@ -32,8 +34,13 @@ export async function ask(path: string, init: RequestInit = {}): Promise<Respons
   throw new Problem(response.status, String(body.detail ?? body.title ?? response.statusText), body)
 }
 
-async function read<Answer>(path: string): Promise<Answer> {
-  return (await (await ask(path)).json()) as Answer
+async function read<Answer>(path: string, signal?: AbortSignal): Promise<Answer> {
+  const response = await ask(path, signal ? { signal } : {})
+  try {
+    return (await response.json()) as Answer
+  } catch (error) {
+    throw new Problem(0, String((error as Error).message))
+  }
 }
 
 async function send<Answer>(method: string, path: string, body?: object): Promise<Answer> {
@@ -48,19 +55,51 @@ async function send<Answer>(method: string, path: string, body?: object): Promis
 
 const part = encodeURIComponent
 
+export interface RefusalQuestion {
+  readonly unmask: boolean
+  readonly search: string
+  /** Empty for all rules. */
+  readonly rule: string
+  readonly top: number
+}
+
+export interface CallerQuestion extends RefusalQuestion {
+  readonly show: 'all' | 'refused'
+  readonly sort: 'refused' | 'calls' | 'used'
+}
+
+/** What is empty is left out. */
+function queryOf(question: object): string {
+  const given = Object.entries(question).filter(([, value]) => value !== '' && value !== false)
+  return new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()
+}
+
 /** The admin API, one function per question. */
 export const api = {
-  status: () => read<Status>('status'),
-  rules: () => read<{ rules: Rule[] }>('rules').then(({ rules }) => rules),
-  figures: (seconds: number) => read<FiguresHistory>(`figures?seconds=${seconds}`),
-  callers: (unmask: boolean) =>
-    read<{ callers: Caller[] }>(`callers?top=100${unmask ? '&unmask=true' : ''}`).then(({ callers }) => callers),
-  blocks: () => read<{ blocks: Block[] }>('blocks').then(({ blocks }) => blocks),
+  session: (signal?: AbortSignal) => read<{ role: string }>('session', signal),
+  audit: () => read<{ changes: Change[] }>('audit').then(({ changes }) => changes),
+  status: (signal?: AbortSignal) => read<Status>('status', signal),
+  rules: (signal?: AbortSignal) => read<{ rules: Rule[] }>('rules', signal).then(({ rules }) => rules),
+  figures: (seconds: number, signal?: AbortSignal) => read<FiguresHistory>(`figures?seconds=${seconds}`, signal),
+  callers: (question: CallerQuestion) =>
+    read<{ callers: Caller[] }>(`callers?${queryOf(question)}`).then(({ callers }) => callers),
+  refusals: (question: RefusalQuestion) =>
+    read<{ refusals: Omit<RefusedCall, 'id'>[] }>(`refusals?${queryOf(question)}`).then(({ refusals }) =>
+      refusals.map((one, index) => ({ ...one, id: `${one.at} ${one.caller} ${one.path} ${refusals.length - index}` })),
+    ),
+  blocks: (unmask: boolean) =>
+    read<{ blocks: Block[] }>(`blocks${unmask ? '?unmask=true' : ''}`).then(({ blocks }) => blocks),
   block: (caller: string, period: string) => send('POST', 'blocks', { caller, for: period }),
+  blockKey: (rule: string, key: string, period: string) => send('POST', 'blocks', { rule, key, for: period }),
   unblock: (id: string) => send('DELETE', `blocks/${part(id)}`),
   reset: (caller: string) => send('POST', 'reset', { caller }),
-  explain: (request: string) => send<Explanation>('POST', 'explain', { request }),
+  explain: (request: string, ip?: string) =>
+    send<Explanation>('POST', 'explain', { request, ...(ip !== undefined && { ip }) }),
+  explainCaller: (caller: string) => send<Explanation>('POST', 'explain', { caller }),
   document: (where: Where) => read<RuleDocument>(`document?where=${where}`),
+  versions: (where: Where) =>
+    read<{ versions: { id: string; at: number }[] }>(`versions?where=${where}`).then(({ versions }) => versions),
+  version: (id: string) => read<{ text: string }>(`versions/${part(id)}`).then(({ text }) => text),
   check: (where: Where, text: string) =>
     send<{ mistakes: Mistake[] }>('POST', 'check', { where, text }).then(({ mistakes }) => mistakes),
   preview: (where: Where, text: string) => send<Preview>('POST', 'preview', { where, text }),
@@ -70,6 +109,7 @@ export const api = {
     send<{ version: string }>('PUT', 'document', { where, text, version }),
   trials: () => read<{ trials: Trial[] }>('trials').then(({ trials }) => trials),
   try: (rule: string, text: string) => send<Trial>('POST', 'trials', { rule, text }),
+  acceptTrial: (id: string) => send('POST', `trials/${part(id)}/accept`, {}),
   endTrial: (id: string) => send('DELETE', `trials/${part(id)}`),
   /** The paths that this gateway knows, so that nothing is offered which it cannot do. */
   paths: () => read<{ paths: object }>('openapi.json').then(({ paths }) => new Set(Object.keys(paths))),

@@ -84,6 +84,8 @@ export interface FiguresHistory {
   readonly stepMs: number
   readonly total: Series
   readonly rules: Readonly<Record<string, Series>>
+  /** Of rules that had a call in the last minute: how full their busiest key was then. */
+  readonly loads?: Readonly<Record<string, number>> | undefined
   readonly adaptive?:
     | Readonly<Record<string, { readonly limit: Curve; readonly inFlight: Curve; readonly latencyMs: Curve }>>
     | undefined
@@ -131,11 +133,26 @@ export interface Status {
   readonly maxKeys: number
   readonly overflowing: readonly string[]
   readonly sources: readonly SourceStatus[]
+  /** Each worker by itself; left out if one process decides all calls. */
+  readonly workers?:
+    | readonly {
+        readonly keys: number
+        readonly store?: { readonly healthy: boolean; readonly trouble?: string | undefined } | undefined
+      }[]
+    | undefined
   readonly store?: StoreStatus | undefined
 }
 
 /** A period of the calendar. */
 export type Unit = 'day' | 'week' | 'month' | 'year'
+
+/** A change that was made through the admin API. */
+export interface Change {
+  readonly at: number
+  readonly operation: string
+  readonly subject: string
+  readonly from: string
+}
 
 export type Where = 'local' | 'remote'
 
@@ -152,27 +169,60 @@ export interface Rule {
   readonly whenStoreDown: string
   readonly lease: string
   readonly state: 'on' | 'shadow' | 'off'
+  readonly canBlock?: boolean | undefined
   readonly waiting: number
   readonly text: string
 }
 
+/** What a caller did in the last ten minutes, by one rule. */
 export interface Caller {
-  /** For blocking and resetting, also while the key is masked. */
+  /** For blocking, resetting and explaining, also while the key is masked. */
   readonly id: string
   readonly rule: string
   readonly key: string
   readonly masked: boolean
+  readonly calls?: number | undefined
+  /** `calls` comes from a sample and may differ by this much. */
+  readonly callsError?: number | undefined
   readonly refused: number
+  /** At most so many more refusals came before the caller was found. */
   readonly error: number
+  readonly firstAt?: number | undefined
   readonly lastAt: number
   readonly blockedUntil?: number | undefined
+  readonly canBlock?: boolean | undefined
+  readonly limit?: number | undefined
+  readonly periodMs?: number | undefined
+  readonly remaining?: number | undefined
+  readonly timeline?:
+    | { readonly stepMs: number; readonly calls: readonly number[]; readonly refused: readonly number[] }
+    | undefined
+}
+
+/** One refused call, with the numbers of that moment. */
+export interface RefusedCall {
+  readonly id: string
+  readonly at: number
+  /** Empty if no rule refused. */
+  readonly rule: string
+  readonly caller: string
+  readonly key: string
+  readonly masked: boolean
+  readonly reason: string
+  readonly method: string
+  readonly path: string
+  readonly limit?: number | undefined
+  readonly periodMs?: number | undefined
+  readonly remaining?: number | undefined
+  readonly retryAfterMs: number | null
+  readonly unsaid: number
 }
 
 export interface Block {
   readonly id: string
   readonly rule: string
-  /** Masked. */
   readonly key: string
+  readonly since?: number | undefined
   readonly until: number
 }
 
@@ -209,6 +259,8 @@ export interface Explanation {
   readonly allowed: boolean
   readonly refusedBy?: string | undefined
   readonly answer?: { readonly status?: number } | undefined
+  /** The explained call of a caller, as it can be asked about again. */
+  readonly request?: string | undefined
 }
 
 export interface RuleDocument {

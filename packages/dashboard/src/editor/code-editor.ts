@@ -80,7 +80,11 @@ export function createCodeEditor(host: HTMLElement, options: CodeEditorOptions):
       return view.state.doc.toString()
     },
     setText(text) {
-      view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } })
+      // only what differs, so that the caret stays where it is
+      const before = view.state.doc.toString()
+      if (before === text) return
+      const { from, to } = differingPart(before, text)
+      view.dispatch({ changes: { from, to, insert: text.slice(from, text.length - (before.length - to)) } })
     },
     goTo(line, column) {
       const at = positionOf({ line, column }, view.state.doc)
@@ -148,6 +152,15 @@ function diagnosticOf({ line, column, message, rule }: Mistake, text: Text): Dia
     severity: 'error',
     message: rule === undefined ? message : `${rule}: ${message}`,
   }
+}
+
+function differingPart(before: string, after: string): { from: number; to: number } {
+  const shorter = Math.min(before.length, after.length)
+  let from = 0
+  while (from < shorter && before[from] === after[from]) from++
+  let same = 0
+  while (same < shorter - from && before.at(-1 - same) === after.at(-1 - same)) same++
+  return { from, to: before.length - same }
 }
 
 function positionOf({ line, column }: { line: number; column: number }, text: Text): number {

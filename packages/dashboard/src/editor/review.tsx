@@ -1,13 +1,15 @@
-import type { ComponentChildren, JSX } from 'preact'
+import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { api } from '../api/api.ts'
 import type { Problem } from '../api/problem.ts'
 import type { Mistake, Preview, RuleDocument, Split, Where } from '../api/types.ts'
 import { problemOf, Refusal, useAnswer } from '../parts/answer.tsx'
+import { Sheet } from '../parts/sheet.tsx'
 import { formatNumber } from '../words/format.ts'
 import { words } from '../words/index.ts'
 import { showDiff } from './code-editor.ts'
 import { drafts } from './drafts.ts'
+import { mergeTexts } from './merge-texts.ts'
 import { ReplayLog } from './replay-log.tsx'
 
 interface ReviewProps {
@@ -19,17 +21,18 @@ interface ReviewProps {
 /** The last look before a change is in force: the difference, and what it would have done. */
 export function Review({ where, onSaved, onBack }: ReviewProps): JSX.Element {
   const { editor: told } = words.value
-  const draft = drafts[where]
-  const { base, text } = draft.value!
+  const keeper = drafts[where]
+  const { base, text } = keeper.draft.value!
   const [theirs, setTheirs] = useState<RuleDocument | undefined>(undefined)
   const [problem, setProblem] = useState<Problem | undefined>(undefined)
   const [isSaving, setSaving] = useState(false)
+  const [conflicts, setConflicts] = useState(0)
 
   const save = async () => {
     setSaving(true)
     try {
       const { version } = await api.save(where, text, base.version)
-      draft.value = { base: { ...base, text, version }, text }
+      keeper.saved({ ...base, text, version })
       onSaved()
     } catch (error) {
       const refusal = problemOf(error)
@@ -50,7 +53,9 @@ export function Review({ where, onSaved, onBack }: ReviewProps): JSX.Element {
           <button
             type="button"
             onClick={() => {
-              draft.value = { base: theirs, text }
+              const merged = mergeTexts(base.text, text, theirs.text)
+              keeper.replace(theirs, merged.text)
+              setConflicts(merged.conflicts)
               setTheirs(undefined)
             }}
           >
@@ -60,7 +65,7 @@ export function Review({ where, onSaved, onBack }: ReviewProps): JSX.Element {
             type="button"
             class="quiet"
             onClick={() => {
-              draft.value = { base: theirs, text: theirs.text }
+              keeper.replace(theirs, theirs.text)
               onBack()
             }}
           >
@@ -72,6 +77,7 @@ export function Review({ where, onSaved, onBack }: ReviewProps): JSX.Element {
   }
   return (
     <Sheet title={told.reviewTitle} onBack={onBack}>
+      {conflicts > 0 && <p role="alert">{words.value.editor.mergeConflicts(conflicts)}</p>}
       <Difference before={base.text} after={text} label={told.diff} />
       <Foretold where={where} text={text} />
       <ReplayLog where={where} text={text} />
@@ -86,23 +92,6 @@ export function Review({ where, onSaved, onBack }: ReviewProps): JSX.Element {
         </button>
       </div>
     </Sheet>
-  )
-}
-
-interface SheetProps {
-  readonly title: string
-  readonly onBack: () => void
-  readonly children: ComponentChildren
-}
-
-function Sheet({ title, onBack, children }: SheetProps): JSX.Element {
-  const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => dialog.current?.showModal(), [])
-  return (
-    <dialog ref={dialog} class="sheet" aria-label={title} onClose={onBack}>
-      <h2>{title}</h2>
-      {children}
-    </dialog>
   )
 }
 

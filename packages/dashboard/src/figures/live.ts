@@ -3,7 +3,7 @@ import { api, ask } from '../api/api.ts'
 import { Problem } from '../api/problem.ts'
 import { readServerEvents, type ServerEvent } from '../api/server-events.ts'
 import type { LiveStats, Rule, RuleCosts, Status } from '../api/types.ts'
-import { tokenIsAsked } from '../session.ts'
+import { mayChange, tokenIsAsked } from '../session.ts'
 import { OverloadFigures } from './overload-figures.ts'
 import { Ring, SECONDS } from './ring.ts'
 import { StoreCalls } from './store-calls.ts'
@@ -12,6 +12,10 @@ export type Connection = 'connecting' | 'live' | 'lost'
 
 /** Figures come every second: a stream that is silent for longer hangs. */
 const SILENCE_MS = 5000
+/** Rules and history may be long and the line slow: only a gateway that sends nothing at all for this long is silent. */
+const LOADING_MS = 60_000
+/** The load of a rule that has a call every few seconds is shown meanwhile, too. */
+const LOAD_SECONDS = 60
 const RETRY_MS = [250, 500, 1000, 2000]
 
 export const connection: Signal<Connection> = signal('connecting')
@@ -24,15 +28,17 @@ export const total: Ring = new Ring()
 export const storeCalls: StoreCalls = new StoreCalls()
 export const overloadFigures: OverloadFigures = new OverloadFigures()
 const rings = new Map<string, Ring>()
+const loads = new Map<string, { readonly at: number; readonly load: number }>()
 let newest: LiveStats | undefined
 
 export function ringOf(rule: string): Ring | undefined {
   return rings.get(rule)
 }
 
-/** Share of the limit in use by the busiest key of the newest second. */
+/** Share of the limit in use by the busiest key when the rule had its last call, for as long as that says something. */
 export function loadOf(rule: string): number | undefined {
-  return newest?.rules[rule]?.load
+  const known = loads.get(rule)
+  return known !== undefined && second.value - known.at < LOAD_SECONDS ? known.load : undefined
 }
 
 /** The rules of which permits are held in advance, those with most first. */
@@ -75,16 +81,18 @@ export async function followGateway(signal: AbortSignal): Promise<void> {
 async function followOnce(outer: AbortSignal, onLive: () => void): Promise<void> {
   const inner = new AbortController()
   const signal = AbortSignal.any([outer, inner.signal])
-  let silence = setTimeout(() => inner.abort(), SILENCE_MS)
+  let silence = setTimeout(() => inner.abort(), LOADING_MS)
   try {
     const response = await ask('live', { signal, headers: { accept: 'text/event-stream' } })
-    await readEverything()
+    await readEverything(signal)
+    clearTimeout(silence)
+    silence = setTimeout(() => inner.abort(), SILENCE_MS)
     for await (const event of readServerEvents(response.body!)) {
       clearTimeout(silence)
       silence = setTimeout(() => inner.abort(), SILENCE_MS)
       connection.value = 'live'
       onLive()
-      await take(event)
+      await take(event, signal)
     }
   } finally {
     clearTimeout(silence)
@@ -92,22 +100,30 @@ async function followOnce(outer: AbortSignal, onLive: () => void): Promise<void>
   }
 }
 
-async function readEverything(): Promise<void> {
-  const [history, told, state] = await Promise.all([api.figures(SECONDS), api.rules(), api.status()])
+async function readEverything(signal: AbortSignal): Promise<void> {
+  // a gateway that knows no roles lets everybody change everything
+  const session = await api.session(signal).catch(() => ({ role: 'operator' }))
+  mayChange.value = session.role === 'operator'
+  const [history, told, state] = await Promise.all([
+    api.figures(SECONDS, signal),
+    api.rules(signal),
+    api.status(signal),
+  ])
   const last = Math.floor(history.at / 1000)
   total.fill(last, history.total)
   for (const [id, series] of Object.entries(history.rules)) ringFor(id).fill(last, series)
+  for (const [id, load] of Object.entries(history.loads ?? {})) loads.set(id, { at: last, load })
   overloadFigures.fill(last, history)
   rules.value = told
   status.value = state
   second.value = Math.max(second.value, last)
 }
 
-async function take({ name, data }: ServerEvent): Promise<void> {
+async function take({ name, data }: ServerEvent, signal: AbortSignal): Promise<void> {
   if (name === 'figures') takeFigures(JSON.parse(data) as LiveStats)
   if (name === 'status') status.value = JSON.parse(data) as Status
   if (name === 'rules') {
-    rules.value = await api.rules()
+    rules.value = await api.rules(signal)
     forgetRules()
   }
 }
@@ -118,7 +134,10 @@ function takeFigures(figures: LiveStats): void {
   total.write(at, figures.total)
   storeCalls.add(figures.store)
   overloadFigures.add(at, figures)
-  for (const [id, counts] of Object.entries(figures.rules)) ringFor(id).write(at, counts)
+  for (const [id, counts] of Object.entries(figures.rules)) {
+    ringFor(id).write(at, counts)
+    if (counts.load !== undefined) loads.set(id, { at, load: counts.load })
+  }
   second.value = Math.max(second.value, at)
 }
 
@@ -126,6 +145,7 @@ function takeFigures(figures: LiveStats): void {
 function forgetRules(): void {
   const known = new Set(rules.value?.map(({ id }) => id))
   for (const id of rings.keys()) if (!known.has(id.replace(/~trial$/, ''))) rings.delete(id)
+  for (const id of loads.keys()) if (!known.has(id.replace(/~trial$/, ''))) loads.delete(id)
 }
 
 function ringFor(rule: string): Ring {

@@ -16,7 +16,7 @@ interface ChartProps {
   readonly label: string
 }
 
-/** Calls per second: what passed stands on the line, what was refused hangs below it. */
+/** Calls per second: what passed stands on the line, with the part that a shadow rule would have refused; what was refused hangs below it. */
 export function Chart({ rule, label }: ChartProps): JSX.Element {
   return <Plot label={label} height={HEIGHT} subject={rule} options={options} data={now => dataOf(rule, now)} />
 }
@@ -27,7 +27,7 @@ function dataOf(rule: string | undefined, now: number): UPlot.AlignedData {
   const read = (name: Parameters<Ring['at']>[1], sign: number) =>
     seconds.map(at => sign * (ring === undefined ? 0 : ring.at(at, name)))
   const allowed = read('allowed', 1)
-  return [seconds, allowed, read('waited', 1), read('refused', -1), read('shadowRefused', -1)]
+  return [seconds, allowed, read('waited', 1), read('refused', -1), read('shadowRefused', 1)]
 }
 
 /** The seconds that charts show. */

@@ -1,6 +1,7 @@
 import type { JSX } from 'preact'
 import { connection } from '../figures/live.ts'
 import { hashOf, route, VIEWS } from '../route.ts'
+import { mayChange, signOut, token, tokenIsAsked } from '../session.ts'
 import { chooseTheme, THEMES, type Theme, theme } from '../theme.ts'
 import { chooseLanguage, type Language, language, languages, words } from '../words/index.ts'
 
@@ -14,7 +15,7 @@ export function Header(): JSX.Element {
         <span>Diana</span>
       </a>
       <nav aria-label={navigation}>
-        {VIEWS.map(view => (
+        {VIEWS.filter(view => view !== 'editor' || mayChange.value).map(view => (
           <a key={view} href={hashOf(view)} aria-current={route.value.view === view ? 'page' : undefined}>
             {views[view]}
           </a>
@@ -22,6 +23,12 @@ export function Header(): JSX.Element {
       </nav>
       <div class="settings">
         <Pulse />
+        {!mayChange.value && <span class="badge">{words.value.signIn.viewer}</span>}
+        {token.value !== '' && !tokenIsAsked.value && (
+          <button type="button" class="quiet" onClick={signOut}>
+            {words.value.signIn.leave}
+          </button>
+        )}
         <label>
           <span class="unseen">{themeWords.label}</span>
           <select value={theme.value} onChange={event => chooseTheme(event.currentTarget.value as Theme)}>
@@ -34,8 +41,8 @@ export function Header(): JSX.Element {
         </label>
         <label>
           <span class="unseen">{languageLabel}</span>
-          <select value={language.value} onChange={event => chooseLanguage(event.currentTarget.value as Language)}>
-            {Object.entries(languages).map(([name, { language: title }]) => (
+          <select value={language.value} onChange={event => void chooseLanguage(event.currentTarget.value as Language)}>
+            {Object.entries(languages).map(([name, title]) => (
               <option key={name} value={name}>
                 {title}
               </option>

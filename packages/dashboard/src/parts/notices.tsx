@@ -2,10 +2,11 @@ import type { JSX } from 'preact'
 import { connection, status } from '../figures/live.ts'
 import { hashOf, route } from '../route.ts'
 import { words } from '../words/index.ts'
+import { shortName } from './short-name.ts'
 
 /** What must be known on every view: a gateway that is silent, a store that cannot be asked, a demo. */
 export function Notices(): JSX.Element {
-  const { connection: told, degraded, see, demo, views } = words.value
+  const { connection: told, degraded, rejected, see, demo, views } = words.value
   const store = status.value?.store
   return (
     <div class="notices" role="status">
@@ -20,6 +21,18 @@ export function Notices(): JSX.Element {
           )}
         </p>
       )}
+      {status.value?.sources
+        .filter(({ trouble }) => trouble !== undefined)
+        .map(({ name, trouble }) => (
+          <p key={name} class="notice degraded rejected">
+            {rejected(shortName(name), trouble!)}{' '}
+            {route.value.view !== 'fleet' && (
+              <a href={hashOf('fleet')}>
+                {see} {views.fleet}
+              </a>
+            )}
+          </p>
+        ))}
       {status.value?.demo === true && <p class="notice demo">{demo}</p>}
     </div>
   )

@@ -1,12 +1,11 @@
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { api } from '../api/api.ts'
-import type { Problem } from '../api/problem.ts'
 import type { Rule } from '../api/types.ts'
-import { goTo } from '../route.ts'
+import { goTo, hashOf } from '../route.ts'
+import { mayChange } from '../session.ts'
 import { words } from '../words/index.ts'
-import { problemOf, Refusal, useAnswer } from './answer.tsx'
 import { byText, limitText } from './limit-text.ts'
+import { Trial } from './trial.tsx'
 
 /** One rule in full, and the way to change it or to try a change. */
 export function RuleDetails({ rule, onClose }: { rule: Rule; onClose: () => void }): JSX.Element {
@@ -53,67 +52,25 @@ export function RuleDetails({ rule, onClose }: { rule: Rule; onClose: () => void
         </pre>
       </div>
       <div class="actions">
-        <button type="button" onClick={() => goTo('editor', rule.where, rule.id)}>
-          {texts.edit}
-        </button>
-        <button type="button" class="quiet" aria-expanded={isTrying} onClick={() => setTrying(!isTrying)}>
-          {texts.try}
-        </button>
+        {mayChange.value && (
+          <button type="button" onClick={() => goTo('editor', rule.where, rule.id)}>
+            {texts.edit}
+          </button>
+        )}
+        {mayChange.value && (
+          <button type="button" class="quiet" aria-expanded={isTrying} onClick={() => setTrying(!isTrying)}>
+            {texts.try}
+          </button>
+        )}
+        <a class="button" href={hashOf('callers', rule.id)}>
+          {texts.itsCallers}
+        </a>
+        <a class="button" href={hashOf('refusals', rule.id)}>
+          {texts.itsRefusals}
+        </a>
       </div>
       <Trial rule={rule} isOpen={isTrying} />
     </section>
-  )
-}
-
-function Trial({ rule, isOpen }: { rule: Rule; isOpen: boolean }): JSX.Element | null {
-  const { rules: texts } = words.value
-  const { answer: trials, again } = useAnswer(() => api.trials(), [rule.id])
-  const [text, setText] = useState(rule.text)
-  const [problem, setProblem] = useState<Problem | undefined>(undefined)
-  const running = trials?.find(trial => trial.rule === rule.id)
-  const act = (action: Promise<unknown>) =>
-    action.then(
-      () => {
-        setProblem(undefined)
-        again()
-      },
-      error => setProblem(problemOf(error)),
-    )
-  if (running !== undefined) {
-    return (
-      <div class="trial">
-        <p>
-          {texts.tryRuns} <code>{rule.id}~trial</code>
-        </p>
-        <pre class="yaml">{running.text}</pre>
-        <button type="button" onClick={() => act(api.endTrial(running.id))}>
-          {texts.tryEnd}
-        </button>
-        {problem && <Refusal problem={problem} />}
-      </div>
-    )
-  }
-  if (!isOpen) return null
-  return (
-    <form
-      class="trial"
-      onSubmit={event => {
-        event.preventDefault()
-        act(api.try(rule.id, text))
-      }}
-    >
-      <label>
-        <span>{texts.tryIntro}</span>
-        <textarea
-          rows={Math.min(14, text.split('\n').length + 1)}
-          spellcheck={false}
-          value={text}
-          onInput={event => setText(event.currentTarget.value)}
-        />
-      </label>
-      <button type="submit">{texts.tryStart}</button>
-      {problem && <Refusal problem={problem} />}
-    </form>
   )
 }
 

@@ -33,13 +33,15 @@ function draw(canvas: HTMLCanvasElement, ring: Ring | undefined, now: number): v
   const step = width / LENGTH
   // each half has a scale of its own, so that few refusals among many calls are still seen
   const rise = (above - 1) / Math.max(1, ...passed)
-  const fall = (height - above - 2) / Math.max(1, ...refused, ...shadow)
+  const fall = (height - above - 2) / Math.max(1, ...refused)
   for (let index = 0; index < LENGTH; index++) {
     const left = index * step
     context.fillStyle = ink('allowed')
     context.fillRect(left, above - passed[index]! * rise, step - 0.5, passed[index]! * rise)
+    // these passed: a part of the bar above the line
+    const reported = Math.min(shadow[index]!, passed[index]!) * rise
     context.fillStyle = ink('shadow-refused')
-    context.fillRect(left, above + 1, step - 0.5, shadow[index]! * fall)
+    context.fillRect(left, above - reported, step - 0.5, reported)
     context.fillStyle = ink('refused')
     context.fillRect(left, above + 1, step - 0.5, refused[index]! * fall)
   }

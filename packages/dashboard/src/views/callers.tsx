@@ -1,29 +1,41 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import { api } from '../api/api.ts'
+import { api, type CallerQuestion } from '../api/api.ts'
 import type { Problem } from '../api/problem.ts'
-import type { Block, Caller } from '../api/types.ts'
+import type { Caller } from '../api/types.ts'
+import { BlockDialog, BlockPanel, nameOf } from '../callers/blocks.tsx'
+import { CallerTable } from '../callers/caller-table.tsx'
+import { useHeldOrder } from '../callers/held-order.ts'
 import { rules, second } from '../figures/live.ts'
 import { Answered, problemOf, Refusal, useAnswer } from '../parts/answer.tsx'
-import { KeyText, makeVisible } from '../parts/key-text.tsx'
-import { formatMoment, formatNumber } from '../words/format.ts'
+import { RuleChoice } from '../parts/rule-choice.tsx'
+import { goTo, route } from '../route.ts'
+import { mayChange } from '../session.ts'
+import { formatNumber } from '../words/format.ts'
 import { words } from '../words/index.ts'
 
 const REFRESH_SECONDS = 2
-const PERIODS = ['1m', '10m', '1h', '1d']
+const TOP = 1000
 
-/** Who is refused most, and what to do about it. */
+/** Every caller of every rule: how much they use of it, and what to do about them. */
 export function Callers(): JSX.Element {
   const { callers: told } = words.value
   const [unmask, setUnmask] = useState(false)
+  const [show, setShow] = useState<CallerQuestion['show']>('all')
+  const [sort, setSort] = useState<CallerQuestion['sort']>('refused')
+  const [search, setSearch] = useState('')
   const [said, setSaid] = useState('')
+  const [blocking, setBlocking] = useState<Caller | undefined>(undefined)
   const [problem, setProblem] = useState<Problem | undefined>(undefined)
+  const rule = route.value.rest[0] ?? ''
   const turn = Math.floor(second.value / REFRESH_SECONDS)
-  const callers = useAnswer(() => api.callers(unmask), [unmask, turn])
+  const question: CallerQuestion = { unmask, show, sort, search: search.trim(), rule, top: TOP }
+  const callers = useAnswer(() => api.callers(question), [JSON.stringify(question), turn])
   const paths = useAnswer(() => api.paths(), []).answer
   const canBlock = paths?.has('/api/v1/blocks') === true
-  const canReset = paths?.has('/api/v1/reset') === true
-  const blocks = useAnswer(async () => (canBlock ? api.blocks() : []), [turn, canBlock])
+  const canReset = paths?.has('/api/v1/reset') === true && mayChange.value
+  const blocks = useAnswer(async () => (canBlock ? api.blocks(unmask) : []), [turn, canBlock, unmask])
+  const held = useHeldOrder(callers.answer ?? [], JSON.stringify(question))
   const act = (action: Promise<unknown>, sentence: string) =>
     action.then(
       () => {
@@ -34,174 +46,94 @@ export function Callers(): JSX.Element {
       },
       error => setProblem(problemOf(error)),
     )
-  const name = (key: string) => makeVisible(key).slice(0, 60)
   return (
     <>
       <p class="intro">{told.intro}</p>
-      <div class="actions">
+      <div class="actions filters">
+        <input
+          type="search"
+          placeholder={told.search}
+          aria-label={told.search}
+          value={search}
+          onInput={event => setSearch(event.currentTarget.value)}
+        />
+        <RuleChoice
+          rules={rules.value ?? []}
+          chosen={rule}
+          onChoose={id => goTo('callers', ...(id === '' ? [] : [id]))}
+        />
+        <select
+          aria-label={told.show}
+          value={show}
+          onChange={event => setShow(event.currentTarget.value as typeof show)}
+        >
+          <option value="all">{told.showAll}</option>
+          <option value="refused">{told.showRefused}</option>
+        </select>
+        <select
+          aria-label={told.sort}
+          value={sort}
+          onChange={event => setSort(event.currentTarget.value as typeof sort)}
+        >
+          <option value="refused">{told.sortRefused}</option>
+          <option value="calls">{told.sortCalls}</option>
+          <option value="used">{told.sortUsed}</option>
+        </select>
         <button type="button" aria-pressed={unmask} onClick={() => setUnmask(!unmask)}>
           {unmask ? told.mask : told.unmask}
         </button>
-        {!unmask && <p class="hush">{told.masked}</p>}
         <p role="status" class="said">
           {said}
         </p>
       </div>
       {problem && <Refusal problem={problem} />}
-      <section class="panel" aria-label={words.value.views.callers}>
+      <section class="panel" aria-label={words.value.views.callers} {...held.handlers}>
         <Answered asked={callers}>
-          {list =>
-            list.length === 0 ? (
-              <p class="empty">{told.none}</p>
+          {() =>
+            held.rows.length === 0 ? (
+              <p class="empty">{search === '' ? told.none : told.notFound}</p>
             ) : (
-              <CallerTable
-                callers={list}
-                onBlock={canBlock && (({ id, key }, period) => act(api.block(id, period), told.blocked(name(key))))}
-                onReset={canReset && (({ id, key }) => act(api.reset(id), told.resetDone(name(key))))}
-              />
+              <>
+                <p class="hush">{told.rows(formatNumber(held.rows.length))}</p>
+                <CallerTable
+                  callers={held.rows}
+                  onBlock={canBlock && mayChange.value ? setBlocking : undefined}
+                  onReset={canReset ? ({ id, key }) => act(api.reset(id), told.resetDone(nameOf(key))) : undefined}
+                />
+              </>
             )
           }
         </Answered>
       </section>
       {canBlock && (
-        <section class="panel" aria-label={told.blocks}>
-          <div class="panel-head">
-            <h2>{told.blocks}</h2>
-          </div>
-          <Answered asked={blocks}>
-            {list =>
-              list.length === 0 ? (
-                <p class="empty">{told.noBlocks}</p>
-              ) : (
-                <BlockTable blocks={list} onLift={({ id, key }) => act(api.unblock(id), told.resetDone(name(key)))} />
-              )
-            }
-          </Answered>
-        </section>
+        <Answered asked={blocks}>
+          {list => (
+            <BlockPanel
+              blocks={list}
+              onLift={
+                mayChange.value
+                  ? ({ id, key, rule: by }) => act(api.unblock(id), told.lifted(nameOf(key), by))
+                  : undefined
+              }
+              onBlock={
+                mayChange.value
+                  ? (by, key, period) => act(api.blockKey(by, key, period), told.blocked(nameOf(key)))
+                  : undefined
+              }
+            />
+          )}
+        </Answered>
+      )}
+      {blocking && (
+        <BlockDialog
+          caller={blocking}
+          onBack={() => setBlocking(undefined)}
+          onBlock={period => {
+            act(api.block(blocking.id, period), told.blocked(nameOf(blocking.key)))
+            setBlocking(undefined)
+          }}
+        />
       )}
     </>
-  )
-}
-
-interface CallerTableProps {
-  readonly callers: readonly Caller[]
-  /** false where the gateway cannot. */
-  readonly onBlock: ((caller: Caller, period: string) => void) | false
-  readonly onReset: ((caller: Caller) => void) | false
-}
-
-function CallerTable({ callers, onBlock, onReset }: CallerTableProps): JSX.Element {
-  const { columns, callers: told } = words.value
-  const canAct = onBlock !== false || onReset !== false
-  const most = Math.max(1, ...callers.map(({ refused }) => refused))
-  return (
-    <table class="plain callers">
-      <thead>
-        <tr>
-          <th scope="col">{columns.key}</th>
-          <th scope="col">{columns.rule}</th>
-          <th scope="col" class="numeric">
-            {columns.refused}
-          </th>
-          <th scope="col">{columns.last}</th>
-          {canAct && <th scope="col">{columns.action}</th>}
-        </tr>
-      </thead>
-      <tbody>
-        {callers.map(caller => (
-          <tr key={caller.id}>
-            <td>
-              <KeyText text={isOfAll(caller.rule) ? '' : caller.key} />
-              {caller.blockedUntil !== undefined && (
-                <small class="blocked">{told.blockedUntil(formatMoment(caller.blockedUntil))}</small>
-              )}
-            </td>
-            <td>{caller.rule}</td>
-            <td class="numeric">
-              <span class="weight" style={{ inlineSize: `${((caller.refused / most) * 100).toFixed(1)}%` }} />
-              <span data-refused>{formatNumber(caller.refused)}</span>
-              {caller.error > 0 && <small> ±{formatNumber(caller.error)}</small>}
-            </td>
-            <td>{formatMoment(caller.lastAt)}</td>
-            {canAct && (
-              <td>
-                <Deeds
-                  onBlock={onBlock && (period => onBlock(caller, period))}
-                  onReset={onReset && (() => onReset(caller))}
-                />
-              </td>
-            )}
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  )
-}
-
-/** Whether a rule counts all calls together, so that there is no caller to name. */
-function isOfAll(rule: string): boolean {
-  return rules.value?.find(({ id }) => id === rule)?.by.length === 0
-}
-
-interface DeedsProps {
-  readonly onBlock: ((period: string) => void) | false
-  readonly onReset: (() => void) | false
-}
-
-function Deeds({ onBlock, onReset }: DeedsProps): JSX.Element {
-  const { callers: told } = words.value
-  const [period, setPeriod] = useState(PERIODS[1]!)
-  return (
-    <span class="deeds">
-      {onBlock && (
-        <>
-          <select aria-label={told.blockFor} value={period} onChange={event => setPeriod(event.currentTarget.value)}>
-            {PERIODS.map(one => (
-              <option key={one}>{one}</option>
-            ))}
-          </select>
-          <button type="button" class="stern" onClick={() => onBlock(period)}>
-            {told.block}
-          </button>
-        </>
-      )}
-      {onReset && (
-        <button type="button" class="quiet" title={told.resetMeans} onClick={onReset}>
-          {told.reset}
-        </button>
-      )}
-    </span>
-  )
-}
-
-function BlockTable({ blocks, onLift }: { blocks: readonly Block[]; onLift: (block: Block) => void }): JSX.Element {
-  const { columns, callers: told } = words.value
-  return (
-    <table class="plain blocks">
-      <thead>
-        <tr>
-          <th scope="col">{columns.key}</th>
-          <th scope="col">{columns.rule}</th>
-          <th scope="col">{columns.until}</th>
-          <th scope="col">{columns.action}</th>
-        </tr>
-      </thead>
-      <tbody>
-        {blocks.map(block => (
-          <tr key={block.id}>
-            <td>
-              <KeyText text={block.key} />
-            </td>
-            <td>{block.rule}</td>
-            <td>{formatMoment(block.until)}</td>
-            <td>
-              <button type="button" class="quiet" onClick={() => onLift(block)}>
-                {told.lift}
-              </button>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
   )
 }

@@ -7,6 +7,7 @@ import { type CodeEditor, createCodeEditor } from '../editor/code-editor.ts'
 import { drafts, isChanged } from '../editor/drafts.ts'
 import { Review } from '../editor/review.tsx'
 import type { Schema } from '../editor/schema-words.ts'
+import { Versions } from '../editor/versions.tsx'
 import { rules, status } from '../figures/live.ts'
 import { Answered, useAnswer } from '../parts/answer.tsx'
 import { shortName } from '../parts/short-name.ts'
@@ -36,12 +37,12 @@ export function Editor(): JSX.Element {
       <Answered asked={document}>
         {read =>
           read.where === where &&
-          schema.answer && (
+          (schema.answer ?? schema.problem) && (
             <AdminContext
               key={where}
               where={where}
               read={read}
-              schema={schemaFor(where, schema.answer)}
+              schema={schemaFor(where, schema.answer ?? {})}
               again={document.again}
             />
           )
@@ -60,18 +61,19 @@ interface DeskProps {
 
 function AdminContext({ where, read, schema, again }: DeskProps): JSX.Element {
   const { editor: told } = words.value
-  const draft = drafts[where]
+  const keeper = drafts[where]
   const host = useRef<HTMLDivElement>(null)
   const editor = useRef<CodeEditor | undefined>(undefined)
   const mistakes = useSignal<readonly Mistake[] | undefined>(undefined)
   const [isReviewing, setReviewing] = useState(false)
   const [isSaved, setSaved] = useState(false)
-  draft.value ??= { base: read, text: read.text }
-  const { base, text } = draft.value!
-  const changed = isChanged(draft.value)
+  if (keeper.draft.peek() === undefined) keeper.replace(read, read.text)
+  const draft = keeper.draft.value!
+  const changed = isChanged(draft)
   const canReview = changed && mistakes.value?.length === 0 && read.writable
 
   useEffect(() => {
+    const { text } = keeper.draft.peek()!
     const code = createCodeEditor(host.current!, {
       text,
       label: told.label,
@@ -80,34 +82,35 @@ function AdminContext({ where, read, schema, again }: DeskProps): JSX.Element {
       check: async written => {
         mistakes.value = undefined
         const found = await api.check(where, written)
-        mistakes.value = found
+        // an answer about a text that has changed since says nothing of what stands there
+        if (code.text === written) mistakes.value = found
         return found
       },
       onChange: written => {
         mistakes.value = undefined
-        const next = { base: draft.peek()!.base, text: written }
-        if (isChanged(next)) setSaved(false)
-        draft.value = next
+        keeper.typed(written)
+        if (isChanged(keeper.draft.peek())) setSaved(false)
       },
-      onSave: () => setReviewing(isChanged(draft.peek()) && mistakes.peek()?.length === 0),
+      onSave: () => setReviewing(isChanged(keeper.draft.peek()) && mistakes.peek()?.length === 0),
     })
     editor.current = code
     const line = lineOfRule(text, route.peek().rest[1])
     if (line > 0) code.goTo(line, 1)
-    return () => code.close()
+    const detach = keeper.attach(written => code.setText(written))
+    return () => {
+      detach()
+      code.close()
+    }
   }, [])
   // a text that nobody touched follows what is in force; one that somebody did waits for them to decide
   useEffect(() => {
-    if (!isChanged(draft.peek())) draft.value = { base: read, text: read.text }
+    if (!isChanged(keeper.draft.peek())) keeper.replace(read, read.text)
   }, [read])
-  useEffect(() => {
-    if (editor.current && editor.current.text !== text) editor.current.setText(text)
-  }, [text])
 
   return (
-    <section class="panel context" aria-label={base.name}>
+    <section class="panel context" aria-label={draft.base.name}>
       <div class="panel-head">
-        <h2 title={base.name}>{shortName(base.name)}</h2>
+        <h2 title={draft.base.name}>{shortName(draft.base.name)}</h2>
         <p class={`hush ${changed ? 'unsaved' : ''}`}>{changed ? told.unsaved : told.unchanged}</p>
         <p role="status" class="said">
           {isSaved ? told.saved : ''}
@@ -124,18 +127,19 @@ function AdminContext({ where, read, schema, again }: DeskProps): JSX.Element {
         <button type="button" disabled={!canReview} onClick={() => setReviewing(true)}>
           {told.review}
         </button>
-        <button
-          type="button"
-          class="quiet"
-          disabled={!changed}
-          onClick={() => {
-            draft.value = { base: read, text: read.text }
-          }}
-        >
+        <button type="button" class="quiet" disabled={!changed} onClick={() => keeper.replace(read, read.text)}>
           {told.revert}
         </button>
         <p class="hush keys">{told.keys}</p>
       </div>
+      <Versions
+        where={where}
+        version={read.version}
+        onRollBack={earlier => {
+          keeper.replace(read, earlier)
+          setReviewing(earlier !== read.text)
+        }}
+      />
       {isReviewing && (
         <Review
           where={where}

@@ -1,11 +1,12 @@
 import type { JSX } from 'preact'
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { api } from '../api/api.ts'
 import type { Problem } from '../api/problem.ts'
 import type { Decision, Explanation, KeyPart, RuleExplanation } from '../api/types.ts'
 import { problemOf, Refusal } from '../parts/answer.tsx'
 import { KeyText } from '../parts/key-text.tsx'
 import { limitText } from '../parts/limit-text.ts'
+import { route } from '../route.ts'
 import { formatDuration, formatNumber } from '../words/format.ts'
 import { words } from '../words/index.ts'
 
@@ -15,16 +16,25 @@ const EXAMPLE = "curl -X POST http://127.0.0.1:8080/orders -H 'x-account-id: ann
 export function Explain(): JSX.Element {
   const { explain: texts } = words.value
   const [request, setRequest] = useState('')
+  const [address, setAddress] = useState('')
   const [answer, setAnswer] = useState<Explanation | undefined>(undefined)
   const [problem, setProblem] = useState<Problem | undefined>(undefined)
-  const ask = () =>
-    api.explain(request.trim() || EXAMPLE).then(
+  const [kind, caller] = route.value.rest
+  const show = (asked: Promise<Explanation>) =>
+    asked.then(
       explanation => {
         setAnswer(explanation)
         setProblem(undefined)
+        if (explanation.request !== undefined) setRequest(explanation.request)
+        if (explanation.request !== undefined) setAddress(explanation.call.ip ?? '')
       },
       error => setProblem(problemOf(error)),
     )
+  const ask = () => show(api.explain(request.trim() || EXAMPLE, address.trim() || undefined))
+  // the address of the page may name a caller, whose last call is explained
+  useEffect(() => {
+    if (kind === 'caller' && caller !== undefined) show(api.explainCaller(caller))
+  }, [kind, caller])
   return (
     <>
       <p class="intro">{texts.intro}</p>
@@ -47,6 +57,15 @@ export function Explain(): JSX.Element {
             onKeyDown={event => {
               if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) ask()
             }}
+          />
+        </label>
+        <label class="address">
+          <span>{texts.fromAddress}</span>
+          <input
+            value={address}
+            placeholder="127.0.0.1"
+            spellcheck={false}
+            onInput={event => setAddress(event.currentTarget.value)}
           />
         </label>
         <button type="submit">{texts.ask}</button>

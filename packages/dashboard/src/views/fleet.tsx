@@ -1,11 +1,14 @@
 import type { JSX } from 'preact'
+import { api } from '../api/api.ts'
 import type { Outage, SourceStatus, Status, StoreStatus } from '../api/types.ts'
 import { connection, leasedRules, second, status, storeCalls } from '../figures/live.ts'
+import { useAnswer } from '../parts/answer.tsx'
 import { shortName } from '../parts/short-name.ts'
 import { formatDuration, formatMoment, formatNumber, formatRatio } from '../words/format.ts'
 import { words } from '../words/index.ts'
 
 const MOST_RULES = 20
+const AUDIT_SECONDS = 5
 
 /** Who counts where, who is degraded, since when and why; and where the rules come from. */
 export function Fleet(): JSX.Element {
@@ -17,6 +20,8 @@ export function Fleet(): JSX.Element {
       <Store store={current.store} />
       <Sources sources={current.sources} />
       <Gateway status={current} />
+      <Workers status={current} />
+      <Changes />
     </>
   )
 }
@@ -151,6 +156,67 @@ function Gateway({ status }: { status: Status }): JSX.Element {
       )}
     </section>
   )
+}
+
+/** Each worker by itself. */
+function Workers({ status }: { status: Status }): JSX.Element | null {
+  const { fleet: texts, columns } = words.value
+  if (status.workers === undefined) return null
+  return (
+    <section class="panel" aria-label={texts.workers}>
+      <div class="panel-head">
+        <h2>{texts.workers}</h2>
+      </div>
+      <table class="plain workers">
+        <thead>
+          <tr>
+            <th scope="col">{texts.worker}</th>
+            <th scope="col" class="numeric">
+              {texts.keys}
+            </th>
+            <th scope="col">{columns.state}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {status.workers.map(({ keys, store }, index) => (
+            <tr key={index}>
+              <td>{formatNumber(index + 1)}</td>
+              <td class="numeric">{formatNumber(keys)}</td>
+              <td>{store === undefined || store.healthy ? texts.fine : (store.trouble ?? texts.degraded)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  )
+}
+
+/** What was changed through the admin API. */
+function Changes(): JSX.Element | null {
+  const { fleet: texts } = words.value
+  const { answer } = useAnswer(() => api.audit(), [Math.floor(second.value / AUDIT_SECONDS)])
+  if (answer === undefined) return null
+  return (
+    <section class="panel changes" aria-label={texts.changes}>
+      <div class="panel-head">
+        <h2>{texts.changes}</h2>
+      </div>
+      {answer.length === 0 && <p class="empty">{texts.noChanges}</p>}
+      <ol class="history">
+        {answer.map(({ at, operation, subject, from }) => (
+          <li key={`${at} ${operation} ${subject}`}>
+            <time dateTime={new Date(at).toISOString()}>{formatMoment(at)}</time> <b>{changeText(operation)}</b>{' '}
+            <span>{subject}</span> <small>{from}</small>
+          </li>
+        ))}
+      </ol>
+    </section>
+  )
+}
+
+function changeText(operation: string): string {
+  const { operations } = words.value.fleet
+  return Object.hasOwn(operations, operation) ? operations[operation as keyof typeof operations] : operation
 }
 
 function Facts({ facts }: { facts: readonly (readonly [string, string | undefined])[] }): JSX.Element {

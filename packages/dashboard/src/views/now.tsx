@@ -10,6 +10,7 @@ import { Load } from '../parts/moon.tsx'
 import { isNarrow } from '../parts/narrow.ts'
 import { Overload } from '../parts/overload.tsx'
 import { Sparkline } from '../parts/sparkline.tsx'
+import { goTo, route } from '../route.ts'
 import { formatNumber, formatShort } from '../words/format.ts'
 import { words } from '../words/index.ts'
 import { knownRules } from './known-rules.ts'
@@ -19,7 +20,8 @@ const SETTLE_SECONDS = 5
 
 /** What Diana is doing at this moment, in all and by rule. */
 export function Now(): JSX.Element {
-  const [chosen, setChosen] = useState<string | undefined>(undefined)
+  const [chosen] = route.value.rest
+  const setChosen = (rule: string | undefined) => goTo('now', ...(rule === undefined ? [] : [rule]))
   const { now: told, loading, columns } = words.value
   if (rules.value === undefined && connection.value !== 'lost') return <p class="hush">{loading}</p>
   const ring = chosen === undefined ? total : ringOf(chosen)
@@ -38,6 +40,14 @@ export function Now(): JSX.Element {
           )}
         </div>
         <Chart rule={chosen} label={`${told.chart}: ${chosen ?? told.chartTotal}. ${headline()}`} />
+        <ul class="legend">
+          {COUNTS.map(name => (
+            <li key={name} class={name}>
+              <Mark of={name} />
+              {words.value.counts[name]}
+            </li>
+          ))}
+        </ul>
       </section>
       <Overload wanted={chosen} />
       <Costs wanted={chosen} />

@@ -7,6 +7,7 @@ import { type Column, LongTable } from '../parts/long-table.tsx'
 import { Load } from '../parts/moon.tsx'
 import { isNarrow } from '../parts/narrow.ts'
 import { RuleDetails } from '../parts/rule-details.tsx'
+import { returnFocus } from '../parts/sheet.tsx'
 import { shortName } from '../parts/short-name.ts'
 import { Sparkline } from '../parts/sparkline.tsx'
 import { goTo, route } from '../route.ts'
@@ -32,7 +33,7 @@ export function Rules(): JSX.Element {
   return (
     <>
       <p class="intro">{told.intro}</p>
-      {chosen && <RuleDetails key={chosen.id} rule={chosen} onClose={() => goTo('rules')} />}
+      {chosen && <RuleDetails key={chosen.id} rule={chosen} onClose={() => close(chosen.id)} />}
       <section class="panel" aria-label={titles.rule}>
         <div class="panel-head">
           <p class="hush">{now.rows(formatNumber(rows.length), formatNumber(all.length))}</p>
@@ -52,7 +53,7 @@ export function Rules(): JSX.Element {
             kind="all-rules"
             columns={columns}
             rows={rows}
-            rowHeight={isNarrow.value ? 128 : 60}
+            rowHeight={isNarrow.value ? 160 : 60}
             keyOf={({ id }) => id}
             isChosen={({ id }) => id === chosen?.id}
             cells={rule => [
@@ -70,6 +71,13 @@ export function Rules(): JSX.Element {
       </section>
     </>
   )
+}
+
+/** The focus goes back to the row that the details were opened from. */
+function close(id: string): void {
+  goTo('rules')
+  const rows = document.querySelectorAll<HTMLElement>('.all-rules .rows button.name')
+  returnFocus([...rows].find(row => row.textContent === id) ?? null)
 }
 
 function isWanted(rule: Rule, wanted: string): boolean {

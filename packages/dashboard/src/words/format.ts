@@ -49,6 +49,14 @@ export function formatDuration(ms: number): string {
   return parts.filter(part => part !== '').join(' ')
 }
 
+/** The time zone of all moments on the page: UTC+01:00 (Europe/Berlin). */
+export function zoneText(): string {
+  const minutes = -new Date().getTimezoneOffset()
+  const digits = (count: number) => String(count).padStart(2, '0')
+  const offset = `UTC${minutes < 0 ? '−' : '+'}${digits(Math.floor(Math.abs(minutes) / 60))}:${digits(Math.abs(minutes) % 60)}`
+  return words.value.zone(offset, Intl.DateTimeFormat().resolvedOptions().timeZone)
+}
+
 export function formatMoment(at: number): string {
   const isToday = new Date(at).toDateString() === new Date().toDateString()
   const time = { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false } as const

@@ -1,23 +1,38 @@
-import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals'
+import { batch, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import { en } from './en.ts'
-import { zh } from './zh.ts'
 
-export const languages = { en, zh }
+/** Each by its own name. */
+export const languages = { en: 'English', zh: '中文' }
 export type Language = keyof typeof languages
 
 const NAME = 'diana.language'
+const texts: Signal<typeof en> = signal(en)
+const chosen: Signal<Language> = signal('en')
 
 /** The language of the page: the one chosen here, or else the browser's. */
-export const language: Signal<Language> = signal(readLanguage())
-export const words: ReadonlySignal<typeof en> = computed(() => languages[language.value])
+export const language: ReadonlySignal<Language> = chosen
+export const words: ReadonlySignal<typeof en> = texts
 
 effect(() => {
-  document.documentElement.lang = language.value === 'zh' ? 'zh-CN' : 'en'
+  document.documentElement.lang = chosen.value === 'zh' ? 'zh-CN' : 'en'
 })
 
-export function chooseLanguage(chosen: Language): void {
-  localStorage.setItem(NAME, chosen)
-  language.value = chosen
+/** Loads the texts of the browser's or the chosen language; English needs no loading. */
+export async function loadLanguage(): Promise<void> {
+  await useLanguage(readLanguage())
+}
+
+export async function chooseLanguage(wanted: Language): Promise<void> {
+  localStorage.setItem(NAME, wanted)
+  await useLanguage(wanted)
+}
+
+async function useLanguage(wanted: Language): Promise<void> {
+  const loaded = wanted === 'zh' ? (await import('./zh.ts')).zh : en
+  batch(() => {
+    texts.value = loaded
+    chosen.value = wanted
+  })
 }
 
 function readLanguage(): Language {

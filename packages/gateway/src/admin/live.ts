@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Limiter } from 'diana-limiter'
 import { OverloadHistory, type Stats, StatsHistory } from 'diana-limiter/admin'
+import type { ProcessState } from './merge-states.ts'
 import type { Processes } from './processes.ts'
 
 /** What is sent to whoever watches. */
@@ -9,6 +10,8 @@ export interface News {
   readonly data: unknown
 }
 
+const loadMs = 60_000
+
 type Listener = (news: News) => void
 
 /** Looks at the figures once a second, remembers them, and tells whoever watches. */
@@ -16,15 +19,21 @@ export class Live {
   readonly history: StatsHistory = new StatsHistory()
   readonly overloadHistory: OverloadHistory = new OverloadHistory()
   readonly #processes: Processes
-  readonly #statusOf: (stats: Stats | undefined) => unknown
+  readonly #statusOf: (stats: Stats | undefined, states: readonly ProcessState[]) => unknown
   readonly #listeners = new Set<Listener>()
   readonly #ending: () => void
+  readonly #loads = new Map<string, { readonly load: number; readonly at: number }>()
   #timer: NodeJS.Timeout | undefined
   #stats: Stats | undefined
+  #states: readonly ProcessState[] = []
   #status: unknown
   #closed = false
 
-  constructor(processes: Processes, limiter: Limiter, statusOf: (stats: Stats | undefined) => unknown) {
+  constructor(
+    processes: Processes,
+    limiter: Limiter,
+    statusOf: (stats: Stats | undefined, states: readonly ProcessState[]) => unknown,
+  ) {
     this.#processes = processes
     this.#statusOf = statusOf
     const tellRules = () => this.#tell({ event: 'rules', data: {} })
@@ -47,7 +56,7 @@ export class Live {
 
   /** The status with the newest figures of all processes. */
   status(): unknown {
-    return this.#statusOf(this.#stats)
+    return this.#statusOf(this.#stats, this.#states)
   }
 
   /** The newest figures of all processes; undefined as long as none were read. */
@@ -55,8 +64,13 @@ export class Live {
     return this.#stats
   }
 
+  /** How full the fullest key of each rule was when the rule had its last call; of rules with a call in the last minute. */
+  loads(): Record<string, number> {
+    return Object.fromEntries([...this.#loads].map(([rule, { load }]) => [rule, load]))
+  }
+
   /** The rules are not those that were read before. */
-  tellRules(): void {
+  reportRules(): void {
     this.#tell({ event: 'rules', data: {} })
   }
 
@@ -72,7 +86,10 @@ export class Live {
       const second = Math.floor(Date.now() / 1000) * 1000 - 1000
       const [figures, loads] = [await this.#processes.figures(), await this.#processes.takeLoads()]
       this.#stats = figures
+      this.#states = this.#processes.states()
       const { at, total, rules, store } = this.history.record(figures, loads, second)
+      for (const [rule, load] of loads) this.#loads.set(rule, { load, at: second })
+      for (const [rule, { at: seen }] of this.#loads) if (second - seen >= loadMs) this.#loads.delete(rule)
       const overloadSecond = this.overloadHistory.record(figures, second)
       const counted = new Map(rules.map(({ id, ...counts }) => [id, counts]))
       const told = new Map<string, object>()
@@ -122,7 +139,7 @@ const nothing = { allowed: 0, refused: 0, waited: 0, shadowRefused: 0 }
 /** What changes by itself is no news. */
 function withoutTime(status: unknown): unknown {
   if (typeof status !== 'object' || status === null) return status
-  const { uptimeMs: _, keys: __, store, overload, ...rest } = status as Record<string, unknown>
+  const { uptimeMs: _, keys: __, workers: ___, store, overload, ...rest } = status as Record<string, unknown>
   const { asked, decidedHere, leases, ...health } = (store ?? {}) as Record<string, unknown>
   return { ...rest, health, isGuarded: overload !== undefined }
 }

@@ -1,15 +1,28 @@
 import type { Call, Limiter } from 'diana-limiter'
-import { adminOf, type RecordedCall, type Stats, type TopCaller, TopCallers } from 'diana-limiter/admin'
+import {
+  adminOf,
+  type CallerSearch,
+  type CallerUsage,
+  type RecordedCall,
+  type RefusalSearch,
+  type RefusedCall,
+  type Stats,
+} from 'diana-limiter/admin'
 import { type RouteReport, readUpstreams } from '../upstreams/reports.ts'
+import type { ProcessState } from './merge-states.ts'
 
 /** The processes that judge calls, seen as one: this one, or the workers of a supervisor. */
 export interface Processes {
   readonly count: number
   figures(): Stats | Promise<Stats>
+  /** What each of them said of itself when the figures were read; empty if the limiter that is asked about everything else decides the calls, too. */
+  states(): readonly ProcessState[]
   /** How full the fullest key of each rule was since this was last asked. */
   takeLoads(): ReadonlyMap<string, number> | Promise<ReadonlyMap<string, number>>
-  /** Who was refused most. */
-  callers(count: number, rule?: string): readonly TopCaller[] | Promise<readonly TopCaller[]>
+  /** Who calls, and who was refused most. */
+  callers(search: CallerSearch): readonly CallerUsage[] | Promise<readonly CallerUsage[]>
+  /** A sample of the last refused calls, the newest first. */
+  refusals(search: RefusalSearch): readonly RefusedCall[] | Promise<readonly RefusedCall[]>
   /** The calls of the last minutes, oldest first, as far as they were recorded. */
   recentCalls(): readonly RecordedCall[] | Promise<readonly RecordedCall[]>
   /** The permits of a call's keys that they hold in advance, by rule; without the rules of which they hold none. */
@@ -21,17 +34,18 @@ export interface Processes {
 
 /** A limiter of this process; who calls and who is refused is remembered from now on. */
 export function watchLimiter(limiter: Limiter): Processes {
-  const callers = new TopCallers()
   adminOf(limiter).record()
-  const stop = adminOf(limiter).observe({ onRefusal: ({ rule, by, key }) => callers.add(rule, by, key, Date.now()) })
+  const traffic = adminOf(limiter).watchTraffic()
   return {
     count: 1,
     figures: () => adminOf(limiter).stats(),
+    states: () => [],
     takeLoads: () => adminOf(limiter).takeLoads(),
-    callers: (count, rule) => callers.top(count, rule),
+    callers: search => traffic.callers(search),
+    refusals: search => traffic.refusals(search),
     recentCalls: () => adminOf(limiter).recentCalls(),
     leasedFor: call => adminOf(limiter).leasedFor(call),
     upstreams: () => readUpstreams(limiter),
-    close: stop,
+    close: () => traffic.stop(),
   }
 }

@@ -40,7 +40,10 @@ describe('the workers of a supervisor', () => {
     expect(total).toMatchObject({ allowed: 5, refused: 3 })
     expect(rules).toMatchObject([{ id: 'each', allowed: 5, refused: 3 }])
     expect(await processes.takeLoads()).toEqual(new Map([['each', 1]]))
-    expect(await processes.callers(5)).toMatchObject([{ key: '203.0.113.1', refused: 3, error: 0 }])
+    expect(await processes.callers({ count: 5, refused: true })).toMatchObject([
+      { key: '203.0.113.1', refused: 3, missed: 0 },
+    ])
+    expect(await processes.refusals({ count: 5 })).toHaveLength(3)
     expect(await processes.recentCalls()).toHaveLength(8)
   })
 

@@ -1,6 +1,7 @@
 import type { Limiter } from 'diana-limiter'
 import { adminOf, mergeCallers, mergeStats } from 'diana-limiter/admin'
 import { mergeReports, type RouteReport } from '../upstreams/reports.ts'
+import type { ProcessState } from './merge-states.ts'
 import type { Processes } from './processes.ts'
 import type { AdminAnswers, AdminQuestion } from './worker-answers.ts'
 
@@ -22,17 +23,24 @@ export function watchWorkers(supervisor: WorkerAsking): Processes {
     return (await supervisor.ask('admin', { want, trials, ...more })) as AdminAnswers[Want][]
   }
   let loads: ReadonlyMap<string, number> = new Map()
+  let states: readonly ProcessState[] = []
   return {
     get count() {
       return supervisor.workers
     },
     async figures() {
       const answers = await ask('figures')
+      states = answers.map(({ state }) => state)
       loads = fullest(answers.flatMap(answer => answer.loads))
       return mergeStats(answers.map(answer => answer.figures))
     },
+    states: () => states,
     takeLoads: () => loads,
-    callers: async (count, rule) => mergeCallers(await ask('callers', { count, rule }), count),
+    callers: async search => mergeCallers(await ask('callers', { search }), search),
+    async refusals(search) {
+      const all = (await ask('refusals', { search })).flat()
+      return all.sort((one, other) => other.at - one.at).slice(0, search.count)
+    },
     async recentCalls() {
       const calls = (await ask('calls')).flat()
       return calls.sort((one, other) => one.at - other.at)

@@ -1,5 +1,15 @@
 import type { Call, Limiter } from 'diana-limiter'
-import { adminOf, type RecordedCall, type Stats, type TopCaller, TopCallers } from 'diana-limiter/admin'
+import {
+  adminOf,
+  type CallerSearch,
+  type CallerUsage,
+  type RecordedCall,
+  type RefusalSearch,
+  type RefusedCall,
+  type Stats,
+} from 'diana-limiter/admin'
+
+import type { ProcessState } from './merge-states.ts'
 
 /** A rule that a supervisor wants on trial in every worker. */
 export interface WantedTrial {
@@ -10,17 +20,21 @@ export interface WantedTrial {
 
 /** What a supervisor asks a worker; each question also says which rules are on trial. */
 export interface AdminQuestion {
-  readonly want: 'figures' | 'callers' | 'calls' | 'leases'
+  readonly want: 'figures' | 'callers' | 'refusals' | 'calls' | 'leases'
   readonly trials: readonly WantedTrial[]
-  readonly count?: number | undefined
-  readonly rule?: string | undefined
+  readonly search?: CallerSearch | RefusalSearch | undefined
   readonly call?: Call | undefined
 }
 
 /** The answers, as plain values. */
 export interface AdminAnswers {
-  readonly figures: { readonly figures: Stats; readonly loads: readonly (readonly [rule: string, load: number])[] }
-  readonly callers: readonly TopCaller[]
+  readonly figures: {
+    readonly figures: Stats
+    readonly loads: readonly (readonly [rule: string, load: number])[]
+    readonly state: ProcessState
+  }
+  readonly callers: readonly CallerUsage[]
+  readonly refusals: readonly RefusedCall[]
   readonly calls: readonly RecordedCall[]
   /** The permits of a call's keys that are held in advance, by rule. */
   readonly leases: readonly (readonly [rule: string, permits: number])[]
@@ -28,16 +42,18 @@ export interface AdminAnswers {
 
 /** Answers for one worker's limiter; what it takes to answer is kept from now on. */
 export function createWorkerAnswers(limiter: Limiter): (question: AdminQuestion) => AdminAnswers[keyof AdminAnswers] {
-  const callers = new TopCallers()
-  adminOf(limiter).observe({ onRefusal: ({ rule, by, key }) => callers.add(rule, by, key, Date.now()) })
   adminOf(limiter).record()
-  return ({ want, trials, count = 20, rule, call }) => {
+  const traffic = adminOf(limiter).watchTraffic()
+  return ({ want, trials, search = { count: 20 }, call }) => {
     // said with every question, so that a worker that was started anew learns of them too
     runTrials(limiter, trials)
-    if (want === 'callers') return callers.top(count, rule)
+    if (want === 'callers') return traffic.callers(search)
+    if (want === 'refusals') return traffic.refusals(search)
     if (want === 'calls') return adminOf(limiter).recentCalls()
     if (want === 'leases') return call ? [...adminOf(limiter).leasedFor(call)] : []
-    return { figures: adminOf(limiter).stats(), loads: [...adminOf(limiter).takeLoads()] }
+    const { store, keys, maxKeys, overflowing } = limiter.status()
+    const state = { store, keys, maxKeys, overflowing }
+    return { figures: adminOf(limiter).stats(), loads: [...adminOf(limiter).takeLoads()], state }
   }
 }
 

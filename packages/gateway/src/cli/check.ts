@@ -83,7 +83,11 @@ async function assertUsable(document: RuleDocument, vocabulary: Extensions, file
   await assertStartable(settings, files)
   assertProxyProtocol(settings, document.trustProxy)
   if (settings?.admin)
-    assertSafe(settings.admin.host ?? '127.0.0.1', settings.admin.token ?? process.env.DIANA_ADMIN_TOKEN)
+    assertSafe(
+      settings.admin.host ?? '127.0.0.1',
+      settings.admin.token ?? process.env.DIANA_ADMIN_TOKEN,
+      settings.admin.viewToken,
+    )
 }
 
 export async function readText(input: Terminal['input']): Promise<string> {

@@ -8,6 +8,8 @@ export interface Terminal {
   readonly input: AsyncIterable<string | Uint8Array>
   /** Whether results are shown on a screen, which can be cleared; in a pipe or a file they are plain lines. */
   readonly isScreen?: boolean | undefined
+  /** The size of the screen, asked each time; undefined if it is not known. */
+  readonly size?: (() => { readonly columns: number; readonly rows: number } | undefined) | undefined
   /** Results, a line at a time. */
   print(line: string): void
   /** What went wrong, a line at a time. */

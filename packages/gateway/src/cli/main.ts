@@ -12,6 +12,7 @@ for (const stream of [process.stdout, process.stderr]) {
 process.exitCode = await run(process.argv.slice(2), {
   input: process.stdin,
   isScreen: process.stdout.isTTY === true,
+  size: () => (process.stdout.isTTY ? { columns: process.stdout.columns, rows: process.stdout.rows } : undefined),
   print: line => process.stdout.write(`${line}\n`),
   printError: line => process.stderr.write(`${line}\n`),
 })

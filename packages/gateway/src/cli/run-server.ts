@@ -91,7 +91,7 @@ async function startAdminOf(
 ): Promise<RunningAdmin | undefined> {
   if (adminPort === 'off') return undefined
   const { limiter } = server
-  const { host, port, token, hosts } = program.settingsOf(limiter).admin ?? {}
+  const { host, port, token, viewToken, hosts } = program.settingsOf(limiter).admin ?? {}
   const processes = server instanceof Supervisor ? watchWorkers(server) : undefined
   const isReady = () => server.isReady()
   const httpStats = () => server.httpStats()
@@ -103,6 +103,7 @@ async function startAdminOf(
       port: adminPort ?? port,
       fd,
       token,
+      viewToken,
       hosts,
       demo,
       isReady,

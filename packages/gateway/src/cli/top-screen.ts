@@ -26,32 +26,42 @@ const mostRules = 40
 const clear = '\u001b[H\u001b[2J'
 const columns = ['allowed/s', 'refused/s', 'waited/s', 'shadow/s', 'waiting', 'load']
 
-/** The lines of one second: the total, then the rules, those that refuse most first. */
-export function drawTop(
-  { at, total, rules }: LiveStats,
-  status: TopStatus,
-  { isClearing }: { readonly isClearing: boolean },
-): string[] {
+interface Screen {
+  readonly isClearing: boolean
+  /** Left out where lines may be as long and as many as they are. */
+  readonly size?: { readonly columns: number; readonly rows: number } | undefined
+}
+
+/** The lines of one second: the total, then the rules, those that refuse most first, as many as the screen has room for. */
+export function drawTop({ at, total, rules }: LiveStats, status: TopStatus, { isClearing, size }: Screen): string[] {
   const ranked = Object.entries(rules).sort(([, a], [, b]) => b.refused - a.refused || b.allowed - a.allowed)
-  const wide = Math.max(10, ...ranked.slice(0, mostRules).map(([id]) => id.length))
   const time = new Date(at).toISOString().slice(11, 19)
+  const head = [`Diana ${status.version ?? ''}  ${time} UTC  ${status.keys ?? 0} keys`, ...troubles(status), '']
+  // below the head: the columns, the total, the line that says how many more there are, and the cursor
+  const room = size === undefined ? mostRules : Math.max(1, size.rows - head.length - 4)
+  const shown = ranked.slice(0, room)
+  const longest = Math.max(10, ...shown.map(([id]) => id.length))
+  const width = size?.columns ?? Number.POSITIVE_INFINITY
+  const wide = Math.max(10, Math.min(longest, width - columns.length * 10 - 1))
   const lines = [
-    `${isClearing ? clear : ''}Diana ${status.version ?? ''}  ${time} UTC  ${status.keys ?? 0} keys`,
-    ...troubles(status),
-    '',
+    ...head,
     `${'rule'.padEnd(wide)} ${columns.map(name => name.padStart(10)).join('')}`,
     row('all calls', total, wide),
-    ...ranked.slice(0, mostRules).map(([id, counts]) => row(id, counts, wide)),
+    ...shown.map(([id, counts]) => row(id, counts, wide)),
   ]
-  if (ranked.length > mostRules) lines.push(`and ${ranked.length - mostRules} more rules`)
-  return lines
+  if (ranked.length > shown.length) lines.push(`and ${ranked.length - shown.length} more rules`)
+  return lines.map((line, i) => `${isClearing && i === 0 ? clear : ''}${fit(line, width)}`)
+}
+
+function fit(text: string, width: number): string {
+  return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`
 }
 
 function row(name: string, counts: Counts & { readonly load?: number | undefined }, wide: number): string {
   const { allowed, refused, waited, shadowRefused, waiting, load } = counts
   const share = load === undefined ? '' : `${Math.round(load * 100)} %`
   const cells = [allowed, refused, waited, shadowRefused, waiting].map(String).concat(share)
-  return `${name.padEnd(wide)} ${cells.map(cell => cell.padStart(10)).join('')}`.trimEnd()
+  return `${fit(name, wide).padEnd(wide)} ${cells.map(cell => cell.padStart(10)).join('')}`.trimEnd()
 }
 
 function troubles({ store, sources = [] }: TopStatus): string[] {

@@ -84,7 +84,10 @@ async function follow(
       const figures = data as LiveStats
       if (isJson) terminal.print(JSON.stringify(figures))
       else
-        for (const line of drawTop(figures, status, { isClearing: !isOnce && terminal.isScreen === true }))
+        for (const line of drawTop(figures, status, {
+          isClearing: !isOnce && terminal.isScreen === true,
+          size: isOnce ? undefined : terminal.size?.(),
+        }))
           terminal.print(line)
       if (isOnce) return undefined
     }

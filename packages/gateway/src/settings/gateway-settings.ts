@@ -71,6 +71,7 @@ export interface AdminSettings {
   readonly host?: string | undefined
   readonly port?: number | undefined
   readonly token?: string | undefined
+  readonly viewToken?: string | undefined
   readonly hosts?: readonly string[] | undefined
 }
 
@@ -91,6 +92,7 @@ export const adminSchema: z.ZodType<AdminSettings> = z.strictObject({
   host: host.optional().describe('127.0.0.1 unless given.'),
   port: port.optional().describe('8081 unless given.'),
   token: z.string().min(16).max(1024).optional().describe('Needed outside of this machine.'),
+  viewToken: z.string().min(16).max(1024).optional().describe('A second token, which may only read, and no documents.'),
   hosts: listOf(hostName, { min: 1, max: 100 })
     .optional()
     .describe('Names by which it may be called, besides addresses and localhost.'),

@@ -15,6 +15,7 @@ import type { Stats } from '../stats/stats.ts'
 import type { MinuteOfTraffic } from '../stores/redis/statistics.ts'
 import { Documents } from './documents.ts'
 import { type Preview, preview } from './preview.ts'
+import { TrafficWatch } from './traffic-watch.ts'
 import { type Trial, Trials } from './trials.ts'
 
 const admins = new WeakMap<Engine, LimiterAdmin>()
@@ -56,6 +57,11 @@ export class LimiterAdmin {
   /** Calls an observer while calls are decided; returns a function that ends this. */
   observe(observer: Observer): () => void {
     return this.#engine.observers.observe(observer)
+  }
+
+  /** Reads from now on who calls and who is refused, of many calls a sample; to be stopped. */
+  watchTraffic(): TrafficWatch {
+    return new TrafficWatch(this.#engine)
   }
 
   /** Keeps the last calls from now on, as far as rules read them, so that other rules can be tried on them. */
@@ -136,6 +142,11 @@ export class LimiterAdmin {
   leasedFor(call: Call, options?: NamedRules): Map<string, number> {
     const { decider, shared } = this.#engine
     return leasedFor(call, decider.meets(call, options), shared)
+  }
+
+  /** Where the values of callers are read: what `identify` of the document says. */
+  get identify(): RuleDocument['identify'] {
+    return this.#engine.live.document.identify
   }
 
   /** The rules that do not apply to a call, each with the reason. */

@@ -17,6 +17,6 @@ export interface Observer {
   onRefusal?(refusal: RefusedCaller): void
   /** How long a decision took; reported for one call in 128. */
   onTimed?(seconds: number, store: 'memory' | 'redis'): void
-  /** What became of a call, once it has waited for as long as it had to. */
-  onVerdict?(verdict: Verdict): void
+  /** What became of a call, once it has waited for as long as it had to; the call must not be kept. */
+  onVerdict?(verdict: Verdict, call: Call): void
 }

@@ -1,3 +1,4 @@
+import type { Call } from '../call.ts'
 import { busiestEstimate } from '../decision/estimate-of.ts'
 import type { RuleState } from '../decision/rule-state.ts'
 import type { StoreStats } from '../stores/failover/store-health.ts'
@@ -91,8 +92,8 @@ export class Observers {
     for (const observer of this.#counters.observers) observer.onTimed?.(seconds, store)
   }
 
-  report(verdict: Verdict): Verdict {
-    for (const observer of this.#counters.observers) observer.onVerdict?.(verdict)
+  report(verdict: Verdict, call: Call): Verdict {
+    for (const observer of this.#counters.observers) observer.onVerdict?.(verdict, call)
     return verdict
   }
 }

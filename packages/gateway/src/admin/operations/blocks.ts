@@ -5,7 +5,7 @@ import { Refusal } from '../refusal.ts'
 import { findCaller, idOf, showKey } from './callers.ts'
 import { fromParts, toCall } from './explain.ts'
 import { type AdminContext, type Operation, operation } from './operation.ts'
-import { call, moment, ruleId } from './shapes.ts'
+import { call, flag, moment, ruleId } from './shapes.ts'
 
 /** A caller: by the id of a row of /callers, by their value of the rule's one dimension, or by a call of theirs. */
 const who = {
@@ -29,8 +29,12 @@ export const blockOperations: readonly Operation[] = [
     path: '/blocks',
     summary:
       'The callers who are blocked now, by a rule or by hand; of a rule counted in Redis, those of the whole fleet.',
+    query: z.object({ unmask: flag.default(false) }),
     answer: z.object({ blocks: z.array(blockShape) }),
-    run: async (_, context) => ({ blocks: (await context.limiter.blocks()).map(blocked => show(blocked, context)) }),
+    run: async ({ query }, context) => {
+      const blocked = await context.limiter.blocks()
+      return { blocks: blocked.map(one => show(one, context, query.unmask)) }
+    },
   }),
   operation({
     method: 'POST',
@@ -111,7 +115,7 @@ function callOfValue(value: string, by: readonly string[]): Call {
   return name === 'ip' ? { ...call, ip: value } : { ...call, attributes: { [name]: value } }
 }
 
-function show(blocked: BlockedCaller, { limiter, blocks }: AdminContext): object {
+function show(blocked: BlockedCaller, { limiter, blocks }: AdminContext, unmask = false): object {
   const { rule: id, key, leftMs } = blocked
   const rule = limiter.rules.find(one => one.id === id)
   const now = Date.now()
@@ -120,6 +124,6 @@ function show(blocked: BlockedCaller, { limiter, blocks }: AdminContext): object
   // a rule blocks for a time of its own
   const byRule = typeof rule?.block === 'number' ? Math.min(now, until - rule.block) : undefined
   const since = byHand && byHand.until > now ? byHand.since : byRule
-  const shown = { id: idOf(blocked), rule: id, key: showKey(key, rule?.by ?? [], false), until }
+  const shown = { id: idOf(blocked), rule: id, key: showKey(key, rule?.by ?? [], unmask), until }
   return since === undefined ? shown : { ...shown, since }
 }

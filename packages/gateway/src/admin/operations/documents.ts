@@ -8,7 +8,7 @@ import { count, mistake, moment, ruleText, text, version, where } from './shapes
 
 const mistakes = z.object({ mistakes: z.array(mistake) })
 const written = z.object({ version })
-const conflicts = {
+export const conflicts: Readonly<Record<number, string>> = {
   403: 'the document cannot be written',
   409: 'it was changed since; `current` is how it stands now',
   422: 'it cannot be used; `mistakes` say where and why',
@@ -20,6 +20,7 @@ export const documentOperations: readonly Operation[] = [
   operation({
     method: 'GET',
     path: '/document',
+    role: 'operator',
     summary: 'A rule document as it stands at its source.',
     query: z.object({ where: where.default('local') }),
     answer: z.object({
@@ -31,6 +32,29 @@ export const documentOperations: readonly Operation[] = [
     }),
     refusals: { 502: 'its source failed' },
     run: ({ query }, { limiter }) => adminOf(limiter).documents.read(query.where),
+  }),
+  operation({
+    method: 'GET',
+    path: '/versions',
+    role: 'operator',
+    summary:
+      'The versions of a document that were replaced through this API since the gateway started, the newest first.',
+    query: z.object({ where: where.default('local') }),
+    answer: z.object({ versions: z.array(z.object({ id: z.string(), at: moment })) }),
+    run: ({ query }, { versions }) => ({ versions: versions.of(query.where).map(({ id, at }) => ({ id, at })) }),
+  }),
+  operation({
+    method: 'GET',
+    path: '/versions/{id}',
+    role: 'operator',
+    summary: 'The text of a version that was replaced.',
+    answer: z.object({ at: moment, text: z.string() }),
+    refusals: { 404: 'it is not known, or no longer' },
+    run: ({ id }, { versions }) => {
+      const found = versions.find(id)
+      if (!found) throw new Refusal(404, 'This version is not known here, or no longer.')
+      return { at: found.at, text: found.text }
+    },
   }),
   operation({
     method: 'POST',
@@ -57,7 +81,7 @@ export const documentOperations: readonly Operation[] = [
       total: z.object({ before: passed, after: passed }),
       rules: z.array(z.object({ id: z.string(), before: passed, after: passed })),
     }),
-    refusals: { 422: conflicts[422] },
+    refusals: { 422: 'it cannot be used; `mistakes` say where and why' },
     run: async ({ body }, { limiter, processes }) => {
       assertGood(await adminOf(limiter).documents.check(body.where, body.text))
       const proposed = await adminOf(limiter).documents.consider(body.where, body.text)
@@ -107,8 +131,9 @@ export const documentOperations: readonly Operation[] = [
   }),
 ]
 
-async function write(
-  { limiter }: AdminContext,
+/** Writes a document in the place of the version that was read, unless it was changed since or the text cannot be used. */
+export async function write(
+  { limiter, versions }: AdminContext,
   place: Where,
   base: string,
   change: (text: string) => string | Promise<string>,
@@ -119,7 +144,9 @@ async function write(
   const changed = await change(stored.text)
   assertGood(await adminOf(limiter).documents.check(place, changed))
   try {
-    return { version: await adminOf(limiter).documents.write(place, changed, base) }
+    const version = await adminOf(limiter).documents.write(place, changed, base)
+    if (changed !== stored.text) versions.add(place, stored.text, Date.now())
+    return { version }
   } catch (error) {
     if ((error as { code?: unknown }).code === 'CONFLICT') throw conflict(await readAgain(limiter, place))
     throw error

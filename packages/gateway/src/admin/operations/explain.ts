@@ -1,9 +1,12 @@
 import { isIP } from 'node:net'
 import { type Call, callerAddress, type Limiter, normalizeTarget } from 'diana-limiter'
-import { adminOf } from 'diana-limiter/admin'
+import { adminOf, callOfKey } from 'diana-limiter/admin'
 import { z } from 'zod'
+import type { Processes } from '../processes.ts'
 import { readRequest, type WrittenRequest } from '../read-request.ts'
 import { Refusal } from '../refusal.ts'
+import { requestOf } from '../request-of-caller.ts'
+import { findCaller } from './callers.ts'
 import { type Operation, operation } from './operation.ts'
 import { call, estimate, milliseconds, unit } from './shapes.ts'
 
@@ -12,6 +15,10 @@ const MOST_MISSES = 100
 const written = z.strictObject({
   request: z.string().max(65_536).describe('a curl command, or METHOD path and headers as they stand on the wire'),
   ip: z.string().max(64).optional(),
+})
+
+const ofCaller = z.strictObject({
+  caller: z.string().max(64).describe('the id of a caller: their last call that was read is explained'),
 })
 
 const decision = z.object({
@@ -54,9 +61,10 @@ export const explainOperations: readonly Operation[] = [
   operation({
     method: 'POST',
     path: '/explain',
+    role: 'viewer',
     summary:
       'Which rules a call meets, under which key, with which numbers, and whether its caller is on a list or blocked; counts nothing.',
-    body: z.union([written, call]),
+    body: z.union([written, ofCaller, call]),
     answer: z.object({
       call: z.object({ method: z.string(), path: z.string(), ip: z.string().optional() }).loose(),
       caller: z.array(standing),
@@ -67,10 +75,12 @@ export const explainOperations: readonly Operation[] = [
       reason: z.string().optional(),
       retryAfterMs: milliseconds,
       answer: z.object({ status: z.int(), headers: z.string() }),
+      request: z.string().optional().describe('the explained call of a caller, as it can be asked about again'),
     }),
+    refusals: { 404: 'there is no such caller' },
     run: async ({ body }, { limiter, processes }) => {
-      const request = 'request' in body ? readRequest(body.request) : fromParts(body)
-      const asked = toCall(request, body.ip, limiter)
+      const { asked, text } =
+        'caller' in body ? await lastCallOf(body.caller, limiter, processes) : writtenCall(body, limiter)
       const [rules, verdict] = [await limiter.explain(asked), await limiter.peek(asked)]
       const leased = await processes.leasedFor(asked)
       // no rule is asked about a caller who is denied
@@ -86,10 +96,31 @@ export const explainOperations: readonly Operation[] = [
         reason: verdict.reason,
         retryAfterMs: verdict.retryAfterMs,
         answer: verdict.answer,
+        ...(text !== undefined && { request: text }),
       }
     },
   }),
 ]
+
+interface AskedCall {
+  readonly asked: Call
+  readonly text?: string | undefined
+}
+
+function writtenCall(body: z.output<typeof written> | z.output<typeof call>, limiter: Limiter): AskedCall {
+  return { asked: toCall('request' in body ? readRequest(body.request) : fromParts(body), body.ip, limiter) }
+}
+
+/** The last call of a caller that was read, counted as the rule counted it. */
+async function lastCallOf(id: string, limiter: Limiter, processes: Processes): Promise<AskedCall> {
+  const found = await findCaller(processes, id)
+  if (!found) throw new Refusal(404, 'There is no such caller: ask for the callers again.')
+  const keyed = callOfKey(found.key, found.by)
+  if (!keyed) throw new Refusal(400, 'This caller is only known by a digest: paste one of their requests.')
+  const { method, path, ip } = { method: 'GET', path: '/', ip: keyed.ip, ...found.example }
+  const text = requestOf(found, { method, path }, adminOf(limiter).identify)
+  return { asked: { ...keyed, method, path, caseInsensitive: true, ip: keyed.ip ?? ip }, text }
+}
 
 export function fromParts({ method, path, headers }: z.output<typeof call>): WrittenRequest {
   const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])

@@ -54,6 +54,15 @@ export const statusShape: z.ZodObject = z.object({
     })
     .optional()
     .describe('Left out where nothing is counted in Redis.'),
+  workers: z
+    .array(
+      z.object({
+        keys: count,
+        store: z.object({ healthy: z.boolean(), since: milliseconds, trouble: z.string().optional() }).optional(),
+      }),
+    )
+    .optional()
+    .describe('Each worker by itself; left out if one process decides all calls.'),
   overload: overloadShape.optional().describe('Left out unless the rule file has `overload`.'),
 })
 
@@ -75,6 +84,11 @@ export const figureOperations: readonly Operation[] = [
       stepMs: z.literal(1000),
       total: series,
       rules: z.record(z.string(), series),
+      loads: z
+        .record(z.string(), z.number())
+        .describe(
+          'How full the fullest key was, from 0 to 1, at the last call of each rule that had one in the last minute.',
+        ),
       adaptive: z
         .record(z.string(), adaptiveSeries)
         .describe('What adaptive rules have found: the sum of all processes, latency the average.'),
@@ -89,6 +103,7 @@ export const figureOperations: readonly Operation[] = [
         stepMs: 1000,
         total,
         rules: Object.fromEntries<Series>(rules),
+        loads: live.loads(),
         ...live.overloadHistory.read(query.seconds, at),
       }
     },

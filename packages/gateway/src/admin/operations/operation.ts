@@ -1,6 +1,8 @@
 import type { Limiter } from 'diana-limiter'
 import type { z } from 'zod'
+import type { Audit } from '../audit.ts'
 import type { Blocks } from '../blocks.ts'
+import type { EarlierVersions } from '../earlier-versions.ts'
 import type { Live } from '../live.ts'
 import type { Processes } from '../processes.ts'
 
@@ -10,11 +12,17 @@ export interface AdminContext {
   readonly processes: Processes
   readonly live: Live
   readonly blocks: Blocks
+  readonly audit: Audit
+  readonly versions: EarlierVersions
 }
+
+/** What a token allows: everything, or to read without the documents, which may hold secrets. */
+export type Role = 'operator' | 'viewer'
 
 /** What was asked: parts of the path, the query and the body, each as its schema read it. */
 export interface AdminRequest<Query, Body> {
   readonly id: string
+  readonly role: Role
   readonly query: Query
   readonly body: Body
 }
@@ -28,6 +36,8 @@ export interface Operation {
   readonly query?: z.ZodObject | undefined
   readonly body?: z.ZodType | undefined
   readonly answer: z.ZodType
+  /** Who may ask; left out, viewers may if it is a GET. */
+  readonly role?: Role | undefined
   /** The statuses of its own refusals, and when each is given. */
   readonly refusals?: Readonly<Record<number, string>> | undefined
   run(request: AdminRequest<unknown, unknown>, context: AdminContext): unknown
@@ -41,8 +51,14 @@ export function operation<Query extends z.ZodObject, Body extends z.ZodType>(one
   readonly query?: Query
   readonly body?: Body
   readonly answer: z.ZodType
+  readonly role?: Role
   readonly refusals?: Operation['refusals']
   run(request: AdminRequest<z.output<Query>, z.output<Body>>, context: AdminContext): unknown
 }): Operation {
   return one as unknown as Operation
+}
+
+/** Who may ask for an operation. */
+export function roleOf({ method, role }: Operation): Role {
+  return role ?? (method === 'GET' ? 'viewer' : 'operator')
 }

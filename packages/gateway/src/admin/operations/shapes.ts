@@ -14,6 +14,11 @@ export const text: z.ZodString = z.string().max(1024 * 1024)
 export const ruleText: z.ZodString = z.string().max(16_384)
 export const version: z.ZodString = z.string().max(256)
 
+/** A flag in a query. */
+export const flag: z.ZodType<boolean, string> = z
+  .enum(['true', 'false', '1', '0'])
+  .transform(word => word === 'true' || word === '1')
+
 /** A call in parts; the path may carry a query. */
 export const call: z.ZodObject<{
   method: z.ZodString

@@ -1,8 +1,10 @@
-import { adminOf } from 'diana-limiter/admin'
+import type { Limiter } from 'diana-limiter'
+import { adminOf, type Where } from 'diana-limiter/admin'
 import { z } from 'zod'
 import { Refusal } from '../refusal.ts'
+import { conflicts, write } from './documents.ts'
 import { type Operation, operation } from './operation.ts'
-import { moment, ruleId, ruleText } from './shapes.ts'
+import { moment, ruleId, ruleText, version } from './shapes.ts'
 
 const trial = z.object({ id: z.string(), rule: z.string(), text: z.string(), since: moment })
 
@@ -23,11 +25,39 @@ export const trialOperations: readonly Operation[] = [
     answer: trial,
     refusals: { 422: 'it cannot be used; `mistakes` say where and why' },
     run: ({ body }, { limiter, live }) => {
-      const { mistakes } = adminOf(limiter).documents.checkRule(body.text)
+      const { mistakes, id } = adminOf(limiter).documents.checkRule(body.text)
       if (mistakes.length > 0) throw new Refusal(422, mistakes[0]!.message, { mistakes })
+      if (id !== body.rule) {
+        throw new Refusal(422, `The text is of rule "${id}": write id: ${body.rule}.`, {
+          mistakes: [{ line: 1, column: 1, message: `its id must be ${body.rule}` }],
+        })
+      }
       const started = adminOf(limiter).startTrial(body.rule, body.text)
-      live.tellRules()
+      live.reportRules()
       return started
+    },
+  }),
+  operation({
+    method: 'POST',
+    path: '/trials/{id}/accept',
+    summary:
+      'Puts the text of a trial in force in the place of its rule, in the document that the rule comes from, and ends the trial.',
+    body: z.strictObject({
+      version: version.optional().describe('the version of the document that was read; the present one unless given'),
+    }),
+    answer: z.object({ version }),
+    refusals: { ...conflicts, 404: 'there is no such trial' },
+    run: async ({ id, body }, context) => {
+      const { limiter, live } = context
+      const admin = adminOf(limiter)
+      const trial = admin.trials.find(one => one.id === id)
+      if (!trial) throw new Refusal(404, 'There is no such trial.')
+      const where = whereOf(trial.rule, limiter)
+      const base = body.version ?? (await admin.documents.read(where)).version
+      const written = await write(context, where, base, whole => admin.documents.edit(whole, trial.rule, trial.text))
+      admin.endTrial(id)
+      live.reportRules()
+      return written
     },
   }),
   operation({
@@ -38,8 +68,15 @@ export const trialOperations: readonly Operation[] = [
     refusals: { 404: 'there is no such trial' },
     run: ({ id }, { limiter, live }) => {
       if (!adminOf(limiter).endTrial(id)) throw new Refusal(404, 'There is no such trial.')
-      live.tellRules()
+      live.reportRules()
       return { ended: true }
     },
   }),
 ]
+
+/** The document that a rule comes from. */
+function whereOf(id: string, limiter: Limiter): Where {
+  const remote = limiter.status().sources.find(({ role }) => role === 'remote')?.name
+  const origin = limiter.rules.find(rule => rule.id === id)?.origin
+  return origin !== undefined && origin === remote ? 'remote' : 'local'
+}

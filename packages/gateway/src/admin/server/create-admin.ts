@@ -1,5 +1,5 @@
 import { DianaError, type Limiter } from 'diana-limiter'
-import type { Stats } from 'diana-limiter/admin'
+import { maskCaller, type Stats } from 'diana-limiter/admin'
 import { registerMetrics } from 'diana-limiter/prom-client'
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { Registry } from 'prom-client'
@@ -7,17 +7,21 @@ import type { z } from 'zod'
 import type { HttpStats } from '../../telemetry/http-stats.ts'
 import { registerHttpMetrics } from '../../telemetry/register-http-metrics.ts'
 import { version } from '../../version.ts'
+import { Audit } from '../audit.ts'
 import { Blocks } from '../blocks.ts'
+import { EarlierVersions } from '../earlier-versions.ts'
 import { Live } from '../live.ts'
+import { mergeStates, type ProcessState } from '../merge-states.ts'
 import { operations } from '../operations/index.ts'
-import type { AdminContext, Operation } from '../operations/operation.ts'
+import { type AdminContext, type Operation, type Role, roleOf } from '../operations/operation.ts'
 import { type Processes, watchLimiter } from '../processes.ts'
 import { Refusal } from '../refusal.ts'
 import { stream } from '../stream.ts'
+import { compressAnswers, takesGzip } from './compress.ts'
 import { Connections } from './connections.ts'
 import { createGuard, type GuardOptions, isLoopback } from './guard.ts'
 import { createGuesses } from './guesses.ts'
-import { openApiOf } from './openapi.ts'
+import { openApiOf, operationIdOf } from './openapi.ts'
 import { type PageFile, readPage } from './page.ts'
 import { refuseOtherMethods } from './refuse-other-methods.ts'
 import { sendRefusal } from './send-refusal.ts'
@@ -59,19 +63,34 @@ const policy =
 /** The admin API, its metrics and its page: an application of its own, on a port of its own. */
 export async function createAdmin(options: AdminOptions): Promise<FastifyInstance> {
   const { limiter, host, token, demo = false, isReady = () => true } = options
-  assertSafe(host, token)
+  assertSafe(host, token, options.viewToken)
   const processes = options.processes ?? watchLimiter(limiter)
   const startedAt = Date.now()
-  const statusOf = (stats: Stats | undefined) => {
-    const { rules: _, store, overload: own, ...rest } = limiter.status()
+  const statusOf = (stats: Stats | undefined, states: readonly ProcessState[]) => {
+    const { rules: _, overload: own, ...mine } = limiter.status()
     // this process may decide no calls: workers do
+    const { store, ...rest } = { ...mine, ...mergeStates(states) }
     const told = store && { ...store, ...stats?.store, affected: store.rules, history: store.outages }
     const overload = own && { overload: stats?.overload ?? own }
     const uptimeMs = Date.now() - startedAt
-    return { version, startedAt, uptimeMs, demo, processes: processes.count, ...rest, store: told, ...overload }
+    const workers = states.map(({ keys, store: seen }) => ({
+      keys,
+      ...(seen && { store: { healthy: seen.healthy, since: seen.since, trouble: seen.trouble } }),
+    }))
+    return {
+      ...{ version, startedAt, uptimeMs, demo, processes: processes.count, ...rest, store: told, ...overload },
+      ...(workers.length > 0 && { workers }),
+    }
   }
   const live = new Live(processes, limiter, statusOf)
-  const context: AdminContext = { limiter, processes, live, blocks: new Blocks() }
+  const context: AdminContext = {
+    limiter,
+    processes,
+    live,
+    blocks: new Blocks(),
+    audit: new Audit(),
+    versions: new EarlierVersions(),
+  }
   const registry = new Registry()
   registerMetrics({ stats: () => processes.figures(), status: () => limiter.status() }, registry)
   if (options.httpStats) registerHttpMetrics(options.httpStats, registry)
@@ -95,6 +114,7 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   const openRoutes = new Set([...openPaths, ...page.keys()])
   const guard = createGuard({ ...options, openRoutes, healthRoutes: new Set(healthRoutes), guesses })
   const connections = new Connections(app.server)
+  const roles = new WeakMap<FastifyRequest, Role>()
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({
       'Cache-Control': 'no-store',
@@ -104,10 +124,15 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
       'X-Content-Type-Options': 'nosniff',
       'X-Frame-Options': 'DENY',
     })
-    if (guard(request) === 'admitted') connections.admit(request.raw.socket)
+    const role = guard(request)
+    if (role !== 'open') {
+      connections.admit(request.raw.socket)
+      roles.set(request, role)
+    }
     // before a body is read
     if (request.is404) throw new Refusal(404, 'There is nothing here.')
   })
+  compressAnswers(app)
   const nameMethods = refuseOtherMethods(app)
   app.setErrorHandler(sendError)
 
@@ -126,14 +151,20 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   app.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()))
   app.get('/api/v1/openapi.json', async () => openApiOf(operations, version))
   app.get('/api/v1/live', { exposeHeadRoute: false }, (_request, reply) => stream(reply, live))
-  for (const one of operations) addOperation(app, one, context)
+  for (const one of operations) addOperation(app, one, context, request => roles.get(request) ?? 'viewer')
   addPage(app, page)
   nameMethods()
   return app
 }
 
 /** Throws for a token that is too short, and for an address that others can reach without one. */
-export function assertSafe(host: string, token: string | undefined): void {
+export function assertSafe(host: string, token: string | undefined, viewToken?: string | undefined): void {
+  if (viewToken !== undefined && (token === undefined || viewToken === token || viewToken.length < shortestToken)) {
+    throw new DianaError(
+      'BAD_RULES',
+      `the read-only admin token must have ${shortestToken} characters or more and differ from the operators' token, which must be set, too`,
+    )
+  }
   if (token !== undefined && token.length < shortestToken) {
     throw new DianaError('BAD_RULES', `the admin token is too short: give it ${shortestToken} characters or more`)
   }
@@ -145,20 +176,46 @@ export function assertSafe(host: string, token: string | undefined): void {
   }
 }
 
-function addOperation(app: FastifyInstance, one: Operation, context: AdminContext): void {
+function addOperation(
+  app: FastifyInstance,
+  one: Operation,
+  context: AdminContext,
+  roleIn: (request: FastifyRequest) => Role,
+): void {
   const url = `/api/v1${one.path.replace('{id}', ':id')}`
   app.route<{ Params: { id?: string } }>({
     method: one.method,
     url,
-    handler: async ({ params, query, body }, reply) => {
+    handler: async (request, reply) => {
+      const { params, query, body, socket } = request
+      const role = roleIn(request)
+      if (role === 'viewer' && roleOf(one) === 'operator') {
+        throw new Refusal(403, 'This token may only read: sign in with the token of an operator.')
+      }
       const question = {
         id: params.id ?? '',
+        role,
         query: one.query ? read(one.query, query, 'the query') : {},
         body: one.body ? read(one.body, body, 'the body') : undefined,
       }
-      return reply.send((await one.run(question, context)) as object)
+      const answer = (await one.run(question, context)) as object
+      if (one.method !== 'GET' && !readOnly.has(one.path)) {
+        const subject = subjectOf(question)
+        context.audit.add({ at: Date.now(), operation: operationIdOf(one), subject, from: socket.remoteAddress ?? '' })
+      }
+      return reply.send(answer)
     },
   })
+}
+
+/** Operations that change nothing, though they are asked with a body. */
+const readOnly = new Set(['/explain', '/check', '/preview', '/replay'])
+
+/** What a change was about, without a caller's own name. */
+function subjectOf({ id, body }: { readonly id: string; readonly body: unknown }): string {
+  const { rule, caller, key, where } = (body ?? {}) as Record<string, unknown>
+  const named = typeof key === 'string' ? maskCaller(key) : caller
+  return [id === '' ? rule : id, named, where].filter(one => typeof one === 'string').join(' ')
 }
 
 function read(shape: z.ZodType, value: unknown, what: string): unknown {
@@ -174,8 +231,9 @@ function addPage(app: FastifyInstance, files: ReadonlyMap<string, PageFile>): vo
     app.get(path, async ({ headers }, reply) => {
       if (isForever) reply.header('Cache-Control', 'public, max-age=31536000, immutable')
       reply.type(type).header('Vary', 'Accept-Encoding')
-      const takesGzip = /(?:^|,)\s*gzip\s*(?:,|$)/i.test(headers['accept-encoding'] ?? '')
-      return gzip && takesGzip ? reply.header('Content-Encoding', 'gzip').send(gzip) : reply.send(body)
+      return gzip && takesGzip(headers['accept-encoding'])
+        ? reply.header('Content-Encoding', 'gzip').send(gzip)
+        : reply.send(body)
     })
   }
   if (!files.has('/')) {

@@ -1,11 +1,14 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { FastifyRequest } from 'fastify'
+import type { Role } from '../operations/operation.ts'
 import { Refusal } from '../refusal.ts'
 import type { Guesses } from './guesses.ts'
 
 export interface GuardOptions {
   readonly token?: string | undefined
+  /** A second token, with which nothing can be changed and no document be read. */
+  readonly viewToken?: string | undefined
   /** Names by which the admin API may be called, besides addresses and localhost. */
   readonly hosts?: readonly string[] | undefined
 }
@@ -26,13 +29,17 @@ interface GuardParts extends GuardOptions {
  */
 export function createGuard({
   token,
+  viewToken,
   hosts = [],
   openRoutes,
   healthRoutes,
   guesses,
-}: GuardParts): (request: FastifyRequest) => 'open' | 'admitted' {
+}: GuardParts): (request: FastifyRequest) => 'open' | Role {
   const names = new Set(['localhost', ...hosts.map(name => name.toLowerCase())])
-  const expected = token === undefined ? undefined : digest(token)
+  const expected: readonly (readonly [Role, Buffer])[] = [
+    ...(token === undefined ? [] : [['operator', digest(token)] as const]),
+    ...(viewToken === undefined ? [] : [['viewer', digest(viewToken)] as const]),
+  ]
   return request => {
     // load balancers ask by any name, or by none
     if (healthRoutes.has(`${request.method} ${request.routeOptions.url}`)) return 'open'
@@ -49,8 +56,7 @@ export function createGuard({
     if (isOpen(request, openRoutes)) return 'open'
     const site = headers['sec-fetch-site']
     if (site !== undefined && site !== 'same-origin' && site !== 'none') throw otherOrigin()
-    if (expected !== undefined) assertToken(request, expected, guesses)
-    return 'admitted'
+    return token === undefined ? 'operator' : roleByToken(request, expected, guesses)
   }
 }
 
@@ -59,13 +65,23 @@ function isOpen({ is404, method, routeOptions: { url } }: FastifyRequest, openRo
   return !is404 && (method === 'GET' || method === 'HEAD') && url !== undefined && openRoutes.has(url)
 }
 
-function assertToken({ headers, socket }: FastifyRequest, expected: Buffer, guesses: Guesses): void {
+function roleByToken(
+  { headers, socket }: FastifyRequest,
+  expected: readonly (readonly [Role, Buffer])[],
+  guesses: Guesses,
+): Role {
   const given = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
   if (given === undefined) throw new Refusal(401, 'Send the token: Authorization: Bearer …')
   // digests have one length, so that comparing them tells nothing of the token's
-  const isRight = () => timingSafeEqual(digest(given), expected)
+  let role: Role | undefined
+  const isRight = () => {
+    const tried = digest(given)
+    // all of them, so that the time says nothing
+    for (const [name, one] of expected) if (timingSafeEqual(tried, one)) role ??= name
+    return role !== undefined
+  }
   const { right, retryAfterMs } = guesses.try(socket.remoteAddress ?? '', isRight)
-  if (right) return
+  if (right && role !== undefined) return role
   if (retryAfterMs === 0) throw new Refusal(401, 'This is not the token.')
   const seconds = Math.ceil(retryAfterMs / 1000)
   throw new Refusal(429, `Too many wrong tokens: try again in ${seconds} s.`, {}, { 'Retry-After': String(seconds) })

@@ -7,7 +7,7 @@ const problem = z.looseObject({ type: z.string(), title: z.string(), status: z.i
 const anyRefusal: Readonly<Record<number, string>> = {
   400: 'the question cannot be read',
   401: 'the token is missing or wrong',
-  403: 'another origin, or an unknown name of this host',
+  403: 'another origin, an unknown name of this host, or a token that may only read',
   429: 'too many wrong tokens from this address; `Retry-After` says when to try again',
 }
 
@@ -17,10 +17,11 @@ export function openApiOf(operations: readonly Operation[], version: string): ob
   for (const one of operations) {
     const path = `/api/v1${one.path}`
     paths[path] ??= {}
-    paths[path][one.method.toLowerCase()] = describe(one)
+    paths[path][one.method.toLowerCase()] = { operationId: operationIdOf(one), ...describe(one) }
   }
   paths['/api/v1/live'] = {
     get: {
+      operationId: 'getLive',
       summary:
         'Server-sent events: `figures` once a second, `status` at the start and when it changed, `rules` when the set changed.',
       responses: {
@@ -31,7 +32,8 @@ export function openApiOf(operations: readonly Operation[], version: string): ob
   }
   return {
     openapi: '3.1.0',
-    info: { title: 'Diana admin API', version },
+    info: { title: 'Diana admin API', version, license: { name: 'MIT', identifier: 'MIT' } },
+    servers: [{ url: '/', description: 'the gateway that serves this document' }],
     security: [{ token: [] }, {}],
     paths,
     components: {
@@ -39,6 +41,13 @@ export function openApiOf(operations: readonly Operation[], version: string): ob
       schemas: { Problem: schemaOf(problem, 'output') },
     },
   }
+}
+
+/** `getCallers`, `deleteBlocksById`: from the method and the path, so that it never changes by itself. */
+export function operationIdOf({ method, path }: Operation): string {
+  const words = path.split('/').filter(word => word !== '')
+  const name = words.map(word => (word === '{id}' ? 'ById' : `${word[0]!.toUpperCase()}${word.slice(1)}`))
+  return `${method.toLowerCase()}${name.join('')}`
 }
 
 function describe({ path, summary, query, body, answer, refusals: own = {} }: Operation): object {

@@ -21,10 +21,11 @@ export interface RunningAdmin {
 
 const usualPort = 8081
 
-/** Starts the admin API; the token may also come from the environment, as DIANA_ADMIN_TOKEN. */
+/** Starts the admin API; the tokens may also come from the environment, as DIANA_ADMIN_TOKEN and DIANA_ADMIN_VIEW_TOKEN. */
 export async function startAdmin(options: Omit<AdminOptions, 'host'> & AdminAddress): Promise<RunningAdmin> {
   const { host = '127.0.0.1', port, fd, token = process.env.DIANA_ADMIN_TOKEN, ...rest } = options
-  const app = await createAdmin({ ...rest, host, token: token === '' ? undefined : token })
+  const viewToken = (options.viewToken ?? process.env.DIANA_ADMIN_VIEW_TOKEN) || undefined
+  const app = await createAdmin({ ...rest, host, viewToken, token: token === '' ? undefined : token })
   try {
     const address = fd === undefined ? await listen(app, host, port) : await app.listen(onDescriptor(host, fd))
     return { address, socket: () => socketOf(app.server), close: () => app.close() }

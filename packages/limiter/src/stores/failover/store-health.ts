@@ -97,7 +97,7 @@ export class StoreHealth {
   begin({ kind, code, message, remedy }: StoreError): void {
     this.#since = Date.now()
     this.#outages.push({ since: this.#since, kind, code, trouble: message, remedy, calls: 0, over: 0, under: 0 })
-    if (this.#outages.length > REMEMBERED) this.#outages.shift()
+    if (this.#outages.length > REMEMBERED) this.#forgetShortest()
   }
 
   /** The cause is another one than was thought, and more is known of it; false if not. */
@@ -129,6 +129,16 @@ export class StoreHealth {
   exceeded(calls: number): void {
     const latest = this.#outages.at(-1)
     if (latest) latest.over += calls
+  }
+
+  /** A connection that flaps must not push the outage out of the list that mattered. */
+  #forgetShortest(): void {
+    const lengthOf = ({ since, until = Number.POSITIVE_INFINITY }: Outage) => until - since
+    let shortest = 0
+    for (const [i, outage] of this.#outages.entries()) {
+      if (lengthOf(outage) < lengthOf(this.#outages[shortest]!)) shortest = i
+    }
+    this.#outages.splice(shortest, 1)
   }
 
   get #current(): Changing<Outage> | undefined {

@@ -1,0 +1,113 @@
+import type { JSX } from 'preact'
+import type { Caller } from '../api/types.ts'
+import { rules } from '../figures/live.ts'
+import { KeyText } from '../parts/key-text.tsx'
+import { limitText } from '../parts/limit-text.ts'
+import { type Column, LongTable } from '../parts/long-table.tsx'
+import { Load } from '../parts/moon.tsx'
+import { isNarrow } from '../parts/narrow.ts'
+import { hashOf } from '../route.ts'
+import { formatMoment, formatNumber, formatShort } from '../words/format.ts'
+import { words } from '../words/index.ts'
+import { Timeline } from './timeline.tsx'
+
+interface CallerTableProps {
+  readonly callers: readonly Caller[]
+  /** Undefined if the gateway or this token cannot. */
+  readonly onBlock: ((caller: Caller) => void) | undefined
+  readonly onReset: ((caller: Caller) => void) | undefined
+}
+
+/** Who calls: what they did lately, how far they are from the limit, and what can be done about it. */
+export function CallerTable({ callers, onBlock, onReset }: CallerTableProps): JSX.Element {
+  const { columns: titles, callers: texts, views } = words.value
+  const columns: Column[] = [
+    { name: 'caller', title: titles.key },
+    { name: 'rule', title: titles.rule },
+    { name: 'used', title: titles.used },
+    { name: 'calls', title: titles.calls, numeric: true },
+    { name: 'refused', title: titles.refused, numeric: true },
+    { name: 'trend', title: titles.tenMinutes },
+    { name: 'seen', title: titles.seen },
+    { name: 'action', title: titles.action },
+  ]
+  return (
+    <LongTable
+      label={views.callers}
+      kind="callers"
+      columns={columns}
+      rows={callers}
+      rowHeight={isNarrow.value ? 190 : 76}
+      keyOf={({ id }) => id}
+      cells={caller => [
+        <span class="who" key="caller">
+          <KeyText text={isOfAll(caller.rule) ? '' : caller.key} />
+          {caller.blockedUntil !== undefined && (
+            <small class="blocked">{texts.blockedUntil(formatMoment(caller.blockedUntil))}</small>
+          )}
+        </span>,
+        <a key="rule" class="rule-name" href={hashOf('rules', caller.rule)}>
+          {caller.rule}
+        </a>,
+        <Distance key="used" caller={caller} />,
+        <Count key="calls" count={caller.calls ?? 0} error={caller.callsError ?? 0} sign="±" />,
+        <span key="refused" data-refused>
+          <Count count={caller.refused} error={caller.error} sign="+≤" />
+        </span>,
+        <Timeline key="trend" timeline={caller.timeline} />,
+        <span class="two-lines" key="seen">
+          <span>{formatMoment(caller.lastAt)}</span>
+          {caller.firstAt !== undefined && <small>{texts.firstSeen(formatMoment(caller.firstAt))}</small>}
+        </span>,
+        <span class="deeds" key="deeds">
+          <a class="button quiet" href={hashOf('explain', 'caller', caller.id)}>
+            {texts.why}
+          </a>
+          {onBlock && caller.canBlock && (
+            <button type="button" class="stern" onClick={() => onBlock(caller)}>
+              {texts.block}
+            </button>
+          )}
+          {onReset && (
+            <button type="button" class="quiet" title={texts.resetMeans} onClick={() => onReset(caller)}>
+              {texts.reset}
+            </button>
+          )}
+        </span>,
+      ]}
+    />
+  )
+}
+
+function Distance({ caller }: { caller: Caller }): JSX.Element {
+  const { limit, remaining, periodMs = 0 } = caller
+  if (limit === undefined || remaining === undefined) return <span class="hush">{words.value.callers.unknownUse}</span>
+  const share = limit > 0 ? Math.min(1, Math.max(0, 1 - remaining / limit)) : 1
+  return (
+    <span class="two-lines" data-remaining={remaining}>
+      <Load share={share} withBar />
+      <small>
+        {words.value.explain.left(formatNumber(remaining), limitText({ limits: [{ count: limit, periodMs }] }))}
+      </small>
+    </span>
+  )
+}
+
+function Count({ count, error, sign }: { count: number; error: number; sign: string }): JSX.Element {
+  return (
+    <span class="two-lines">
+      <span>{formatShort(count)}</span>
+      {error > 0 && (
+        <small title={words.value.callers.errorMeans}>
+          {sign}
+          {formatShort(error)}
+        </small>
+      )}
+    </span>
+  )
+}
+
+/** Whether a rule counts all calls together, so that there is no caller to name. */
+function isOfAll(rule: string): boolean {
+  return rules.value?.find(({ id }) => id === rule)?.by.length === 0
+}

@@ -1,0 +1,34 @@
+import type { FunctionComponent, JSX } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { Problem } from '../api/problem.ts'
+import { words } from '../words/index.ts'
+import { Refusal } from './answer.tsx'
+
+/** A view that is loaded when it is first opened; a load that failed is reported and can be repeated. */
+export function later(load: () => Promise<FunctionComponent>): () => JSX.Element {
+  let loaded: FunctionComponent | undefined
+  return function Later() {
+    const [, setTurn] = useState(0)
+    const [problem, setProblem] = useState<Problem | undefined>(undefined)
+    const turn = () => setTurn(count => count + 1)
+    const start = () => {
+      setProblem(undefined)
+      load().then(
+        view => {
+          loaded = view
+          turn()
+        },
+        error => setProblem(new Problem(0, String(error))),
+      )
+    }
+    useEffect(() => {
+      if (loaded === undefined) start()
+    }, [])
+    if (loaded !== undefined) {
+      const View = loaded
+      return <View />
+    }
+    if (problem !== undefined) return <Refusal problem={problem} again={start} />
+    return <p class="hush">{words.value.loading}</p>
+  }
+}

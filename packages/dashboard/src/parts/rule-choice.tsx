@@ -1,0 +1,25 @@
+import type { JSX } from 'preact'
+import type { Rule } from '../api/types.ts'
+import { words } from '../words/index.ts'
+
+interface RuleChoiceProps {
+  readonly rules: readonly Rule[]
+  /** Empty for all rules. */
+  readonly chosen: string
+  readonly onChoose: (rule: string) => void
+}
+
+/** One rule, or all of them. */
+export function RuleChoice({ rules, chosen, onChoose }: RuleChoiceProps): JSX.Element {
+  const { allRules, columns } = words.value
+  return (
+    <select aria-label={columns.rule} value={chosen} onChange={event => onChoose(event.currentTarget.value)}>
+      <option value="">{allRules}</option>
+      {rules.map(({ id }) => (
+        <option key={id} value={id}>
+          {id}
+        </option>
+      ))}
+    </select>
+  )
+}

@@ -1,0 +1,122 @@
+import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
+import { api } from '../api/api.ts'
+import type { Problem } from '../api/problem.ts'
+import type { Rule, Trial as RunningTrial } from '../api/types.ts'
+import { ringOf, second } from '../figures/live.ts'
+import { SECONDS } from '../figures/ring.ts'
+import { mayChange } from '../session.ts'
+import { formatDuration, formatNumber, formatShare } from '../words/format.ts'
+import { words } from '../words/index.ts'
+import { problemOf, Refusal, useAnswer } from './answer.tsx'
+import { Sparkline } from './sparkline.tsx'
+
+/** A change of a rule that runs in shadow: started, compared with the rule, and put in force or discarded. */
+export function Trial({ rule, isOpen }: { rule: Rule; isOpen: boolean }): JSX.Element | null {
+  const { rules: texts } = words.value
+  const { answer: trials, again } = useAnswer(() => api.trials(), [rule.id])
+  const [text, setText] = useState(rule.text)
+  const [said, setSaid] = useState('')
+  const [problem, setProblem] = useState<Problem | undefined>(undefined)
+  const running = trials?.find(trial => trial.rule === rule.id)
+  const act = (action: Promise<unknown>, sentence: string) =>
+    action.then(
+      () => {
+        setProblem(undefined)
+        setSaid(sentence)
+        again()
+      },
+      error => setProblem(problemOf(error)),
+    )
+  return (
+    <>
+      <p role="status" class="said">
+        {said}
+      </p>
+      {running !== undefined && (
+        <div class="trial">
+          <p>
+            {texts.tryRuns} <code>{rule.id}~trial</code>
+          </p>
+          <Comparison rule={rule} trial={running} />
+          {mayChange.value && (
+            <div class="actions">
+              <button type="button" onClick={() => act(api.acceptTrial(running.id), texts.tryAccepted)}>
+                {texts.tryAccept}
+              </button>
+              <button type="button" class="quiet" onClick={() => act(api.endTrial(running.id), texts.tryEnded)}>
+                {texts.tryEnd}
+              </button>
+            </div>
+          )}
+        </div>
+      )}
+      {running === undefined && isOpen && (
+        <form
+          class="trial"
+          onSubmit={event => {
+            event.preventDefault()
+            act(api.try(rule.id, text), '')
+          }}
+        >
+          <label>
+            <span>{texts.tryIntro}</span>
+            <textarea
+              rows={Math.min(14, text.split('\n').length + 1)}
+              spellcheck={false}
+              value={text}
+              onInput={event => setText(event.currentTarget.value)}
+            />
+          </label>
+          <button type="submit">{texts.tryStart}</button>
+        </form>
+      )}
+      {problem && <Refusal problem={problem} />}
+    </>
+  )
+}
+
+/** The rule and the candidate beside each other, over the same seconds: those since the trial began. */
+function Comparison({ rule, trial }: { rule: Rule; trial: RunningTrial }): JSX.Element {
+  const { rules: texts, columns } = words.value
+  const now = second.value
+  const length = Math.max(1, Math.min(SECONDS, now - Math.ceil((trial.since ?? 0) / 1000)))
+  const sides = [
+    { title: texts.inForce, id: rule.id, text: rule.text, refused: 'refused' },
+    { title: texts.candidate, id: trial.id, text: trial.text, refused: 'shadowRefused' },
+  ] as const
+  return (
+    <>
+      <p class="hush">
+        {texts.tryWindow(formatDuration(length * 1000))} {texts.trySees}
+      </p>
+      <div class="sides">
+        {sides.map(({ title, id, text, refused: name }) => {
+          const ring = ringOf(id)
+          const refused = ring?.sum(now, length, name) ?? 0
+          // a call that a rule in shadow would refuse has passed
+          const calls = (ring?.sum(now, length, 'allowed') ?? 0) + (name === 'refused' ? refused : 0)
+          return (
+            <section key={id} aria-label={title}>
+              <h3>{title}</h3>
+              <pre class="yaml">{text}</pre>
+              <dl class="facts">
+                <div data-fact="calls">
+                  <dt>{columns.calls}</dt>
+                  <dd>{formatNumber(calls)}</dd>
+                </div>
+                <div data-fact="refused">
+                  <dt>{name === 'refused' ? columns.refused : texts.wouldRefuse}</dt>
+                  <dd>
+                    {formatNumber(refused)} ({formatShare(calls === 0 ? 0 : refused / calls)})
+                  </dd>
+                </div>
+              </dl>
+              <Sparkline rule={id} />
+            </section>
+          )
+        })}
+      </div>
+    </>
+  )
+}

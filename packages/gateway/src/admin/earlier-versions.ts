@@ -1,0 +1,36 @@
+import { randomUUID } from 'node:crypto'
+import type { Where } from 'diana-limiter/admin'
+
+/** A document as it stood before a change through the admin API. */
+export interface EarlierVersion {
+  readonly id: string
+  /** When it was replaced, in milliseconds since 1970. */
+  readonly at: number
+  readonly where: Where
+  readonly text: string
+}
+
+const mostVersions = 50
+const mostCharacters = 8 * 1024 * 1024
+
+/** The texts that were replaced since this process started, so that a change can be taken back; in bounded memory. */
+export class EarlierVersions {
+  readonly #versions: EarlierVersion[] = []
+
+  add(where: Where, text: string, at: number): void {
+    this.#versions.push({ id: randomUUID(), at, where, text })
+    const size = () => this.#versions.reduce((sum, version) => sum + version.text.length, 0)
+    while (this.#versions.length > mostVersions || (this.#versions.length > 1 && size() > mostCharacters)) {
+      this.#versions.shift()
+    }
+  }
+
+  /** The newest first. */
+  of(where: Where): EarlierVersion[] {
+    return this.#versions.filter(version => version.where === where).reverse()
+  }
+
+  find(id: string): EarlierVersion | undefined {
+    return this.#versions.find(version => version.id === id)
+  }
+}

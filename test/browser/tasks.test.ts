@@ -1,0 +1,159 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser, Locator, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { buildPage, call, openBrowser, openTab, type Running, runGateway, write } from './stage.ts'
+
+const rules = `identify:
+  account: [header:x-account-id]
+rules:
+  - id: orders
+    match: { path: /orders }
+    by: account
+    limit: 5/h
+  - id: each-address
+    by: ip
+    limit: 1000/s
+    block: manual
+`
+const until = { timeout: 15_000 }
+const textOf = (locator: Locator) => expect.poll(() => locator.textContent(), until)
+
+let browser: Browser
+let built: Awaited<ReturnType<typeof buildPage>>
+let folder: string
+let config: string
+let diana: Running
+let page: Page
+let problems: string[]
+let clicks = 0
+
+beforeAll(async () => {
+  built = await buildPage()
+  browser = await openBrowser()
+  folder = mkdtempSync(join(tmpdir(), 'diana-tasks-'))
+  config = join(folder, 'diana.yaml')
+  writeFileSync(config, rules)
+  diana = await runGateway({ config, page: built.folder })
+  await call(`${diana.url}/orders`, 'ann', 7)
+  await call(`${diana.url}/orders`, 'bob', 2)
+  ;({ page, problems } = await openTab(browser, diana.admin))
+}, 60_000)
+
+afterAll(async () => {
+  await browser?.close()
+  await diana?.close()
+  built?.remove()
+  rmSync(folder, { recursive: true })
+})
+
+/** Each task begins at the first view, and its clicks are counted; what is typed is not. */
+async function task(work: (click: (target: Locator) => Promise<void>) => Promise<void>): Promise<void> {
+  clicks = 0
+  await page.goto(`${diana.admin}/#/now`)
+  await work(async target => {
+    clicks++
+    await target.click(until)
+  })
+  expect(clicks).toBeLessThanOrEqual(5)
+  expect(problems).toEqual([])
+}
+
+const link = (name: string) => page.getByRole('link', { name, exact: true })
+const button = (name: string) => page.getByRole('button', { name, exact: true })
+const caller = (name: string) => page.locator('.callers .rows [role=row]').filter({ hasText: name })
+
+describe('what an operator does every day, each in at most five clicks', () => {
+  it('why is ann refused: the last call of the caller is explained with what is left', () =>
+    task(async click => {
+      await click(link('Callers'))
+      await click(button('Show names'))
+      await page.getByLabel('Find a caller').fill('ann')
+      await click(caller('ann').getByRole('link', { name: 'Why?' }))
+      await textOf(page.locator('.verdict')).toContain('This call would be refused by orders.')
+      expect(await page.getByLabel('Request').inputValue()).toBe('GET /orders\nx-account-id: ann')
+      await textOf(page.locator('.met')).toContain('0 left; the limit is 5 / h')
+    }))
+
+  it('what was refused: the last refused call with its path and what would have passed', () =>
+    task(async click => {
+      await click(link('Refusals'))
+      const row = page.locator('.refusals .rows [role=row]').first()
+      await textOf(row.locator('.call')).toBe('GET /orders')
+      await textOf(row.locator('.passed')).toMatch(/later, or with 6 \/ h/)
+      await click(row.getByRole('link', { name: 'Why?' }))
+      await textOf(page.locator('.verdict')).toContain('orders')
+    }))
+
+  it('who calls /orders most, and how far they are from the limit', () =>
+    task(async click => {
+      await click(link('Rules'))
+      await click(button('orders'))
+      await click(link('Its callers'))
+      await click(button('Show names'))
+      await page.getByLabel('Sort by').selectOption('most calls')
+      await textOf(caller('ann').locator('.calls')).toBe('7')
+      await textOf(caller('ann').locator('.used')).toContain('0 left')
+      await textOf(caller('bob').locator('.used')).toContain('3 left; the limit is 5 / h')
+    }))
+
+  it('an address is blocked for ten minutes, and the block is lifted', () =>
+    task(async click => {
+      await click(link('Callers'))
+      await page.getByLabel('ip to block').fill('127.0.0.1', until)
+      await click(button('Block by value'))
+      await page.locator('.said').getByText('127.0.0.1 is blocked.').waitFor(until)
+      expect(await call(`${diana.url}/orders`, 'cleo')).toEqual([503])
+      await click(button('Unblock'))
+      await textOf(page.locator('.said')).toMatch(/no longer blocked by each-address/)
+      expect(await call(`${diana.url}/orders`, 'cleo')).toEqual([200])
+    }))
+
+  it('a tighter rule runs in shadow, is compared with the rule, and is put in force', () =>
+    task(async click => {
+      await click(link('Rules'))
+      await click(button('orders'))
+      await click(button('Try a change in shadow'))
+      const text = page.getByRole('textbox', { name: /Change the rule/ })
+      await text.fill((await text.inputValue()).replace('5/h', '4/h'))
+      await click(button('Start the trial'))
+      await call(`${diana.url}/orders`, 'dan', 5)
+      await textOf(page.getByRole('region', { name: 'Candidate' }).locator('[data-fact=refused] dd')).toBe('1 (20%)')
+      await click(button('Put in force'))
+      await page.getByText('The candidate is in force.').waitFor(until)
+      expect(readFileSync(config, 'utf8')).toBe(rules.replace('5/h', '4/h'))
+    }))
+
+  it('a limit is raised, with the difference shown before it is in force', () =>
+    task(async click => {
+      await click(link('Rules'))
+      await click(button('orders'))
+      await click(button('Edit this rule'))
+      await page.locator('.cm-content').waitFor(until)
+      await write(page, rules.replace('5/h', '50/h'))
+      await click(button('Review and save…'))
+      await click(button('Apply'))
+      await page.getByText('Applied.', { exact: true }).waitFor(until)
+      expect(await call(`${diana.url}/orders`, 'eve', 6)).toEqual(Array(6).fill(200))
+    }))
+
+  it('a change is rolled back, with the difference shown before', () =>
+    task(async click => {
+      const raised = readFileSync(config, 'utf8')
+      await click(link('Editor'))
+      await click(button('Roll back…').first())
+      await textOf(page.getByRole('dialog').locator('.cm-deletedChunk')).toContain('50/h')
+      await click(button('Apply'))
+      await page.getByText('Applied.', { exact: true }).waitFor(until)
+      expect(readFileSync(config, 'utf8')).toBe(rules.replace('5/h', '4/h'))
+      expect(raised).toBe(rules.replace('5/h', '50/h'))
+    }))
+
+  it('which rule to tighten: the rules by refusals, and what was changed lately', () =>
+    task(async click => {
+      await textOf(page.locator('.by-rule .rows .rule').first()).toBe('orders')
+      await click(link('Fleet & store'))
+      await textOf(page.locator('.changes')).toMatch(/rules written.*trial put in force.*caller unblocked/s)
+    }))
+})
