@@ -18,11 +18,24 @@ async function create(by: string | string[] = 'account'): Promise<Limiter> {
 
 const call = { method: 'GET', path: '/', attributes: { account: 'ann' }, ip: '203.0.113.9' }
 
-it('a limiter has the 14 members that the docs list', async () => {
+it('a limiter has the 15 members that the docs list', async () => {
   const limiter = await create()
   const members = Object.getOwnPropertyNames(Limiter.prototype).filter(name => name !== 'constructor')
   expect([...members, ...Object.keys(limiter)].sort()).toEqual([
-    ...['addRule', 'block', 'blocks', 'check', 'close', 'decide', 'events', 'explain', 'peek', 'removeRule', 'reset'],
+    ...[
+      'addRule',
+      'block',
+      'blocks',
+      'check',
+      'close',
+      'decide',
+      'events',
+      'explain',
+      'peek',
+      'removeRule',
+      'reserve',
+      'reset',
+    ],
     ...['rules', 'status', 'unblock'],
   ])
 })

@@ -20,7 +20,7 @@ afterAll(() => server.close())
 
 const limiterOf = (limit: string, prefix: string, hold = '1m'): Promise<Limiter> => {
   return createLimiter({
-    store: { redis: `redis://${server.authority}`, prefix, timeout: '300ms' },
+    store: { redis: `redis://${server.authority}`, prefix, timeout: '3s' },
     rules: [{ ...tokens, limit, cost: { hold } }],
   })
 }

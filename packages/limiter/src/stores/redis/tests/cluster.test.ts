@@ -124,4 +124,29 @@ describe('a Cluster of three masters', () => {
     store.giveBack([{ counter: places, key: 'someone', cost: 2, moment: now }])
     expect(await left(store, places)).toBe(3)
   })
+
+  it('reserves in several slots together, and settles each', async () => {
+    const store = await createStore()
+    const counters = [createCounter(store, 'wide', 100), createCounter(store, 'narrow', 60)]
+    const reserve = async (cost: number, reservation: number) => {
+      const charges = counters.map(counter => ({
+        ...redisCharge(counter),
+        ...{ key: 'someone', cost, mayWait: false, reservation, holdUs: 1_000_000 },
+      }))
+      return (await store.take(charges)).allowed
+    }
+    expect([await reserve(50, 1), await reserve(20, 2)]).toEqual([true, false])
+    const terms = {
+      key: 'someone',
+      cost: 50,
+      moment: now,
+      reservation: 1,
+      until: now + 1_000_000,
+      overrun: 'debt',
+    } as const
+    const settlements = [20, 90].map((actual, i) => ({ ...terms, counter: counters[i]!, actual }))
+    await store.settle(settlements)
+    await store.settle(settlements)
+    expect([await left(store, counters[0]!), await left(store, counters[1]!)]).toEqual([80, 0])
+  })
 })
