@@ -71,6 +71,7 @@ async function slice(gateway) {
   gateway.requests += requests
   gateway.us += us
   gateway.cpuUs += after.cpuUs - before.cpuUs
+  console.error(`${gateway.requests} streams ${gateway === settling ? 'with settling' : 'without'}`)
   gateway.heaps.push({ streams: gateway.requests, heap: after.heapUsed + after.external, rss: after.rss })
 }
 

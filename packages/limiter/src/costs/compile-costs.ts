@@ -19,11 +19,7 @@ export interface CompiledCost {
   readonly readAnswer: ReadAnswer
 }
 
-export type ReadAnswer = (
-  inputs: readonly (SettleInput | undefined)[],
-  headers: AnswerHeaders,
-  options: { readonly mayChange: boolean },
-) => AnswerReader
+export type ReadAnswer = (inputs: readonly (SettleInput | undefined)[], headers: AnswerHeaders) => AnswerReader
 
 const evenly = { input: 1, cached: 1, output: 1 }
 /** About how many bytes a token has. */
@@ -43,7 +39,7 @@ export function compileCosts({ reserve, settle, weights = evenly, unit }: Measur
     readsBody: input !== undefined && readsBody(input),
     settle: settle && { from: settle.from.map(settleSource), weights, max: settle.max },
     unit: unit ?? (named ? 'tokens' : undefined),
-    readAnswer: (inputs, headers, options) => new AnswerReader(inputs, headers, options),
+    readAnswer: (inputs, headers) => new AnswerReader(inputs, headers),
   }
 }
 

@@ -25,7 +25,7 @@ async function amountIn(
   headers: Headers = {},
   cuts: readonly number[] = [],
 ) {
-  const reader = new AnswerReader([input], name => headers[name], { mayChange: false })
+  const reader = new AnswerReader([input], name => headers[name])
   const bytes = Buffer.from(body as string)
   const ends = [...new Set(cuts.map(cut => cut % (bytes.length + 1)))].sort((one, other) => one - other)
   for (const [index, at] of [0, ...ends].entries()) reader.add(bytes.subarray(at, ends[index] ?? bytes.length))
@@ -149,7 +149,7 @@ describe('the usage in an answer', () => {
   })
 
   it('chunks of one byte keep no more memory than the ends of an answer', async () => {
-    const reader = new AnswerReader([byUsage('openai')], name => (eventStream as Headers)[name], { mayChange: false })
+    const reader = new AnswerReader([byUsage('openai')], name => (eventStream as Headers)[name])
     const body = Buffer.from(stream([delta('x'.repeat(100_000)), { usage: chat }]))
     for (const byte of body) reader.add(Buffer.from([byte]))
     expect((await reader.read())[0]).toEqual({ amount: 120, by: 'usage', isBounded: false })
@@ -203,7 +203,7 @@ describe('the usage in an answer', () => {
     ['{"usage":{"total":1e999}}', 1_000_000, true],
     ['{"usage":{"total":0}}', 0, false],
   ])('%s counts as %i', async (body, amount, isBounded) => {
-    const reader = new AnswerReader([byPath('usage.total')], () => undefined, { mayChange: false })
+    const reader = new AnswerReader([byPath('usage.total')], () => undefined)
     reader.add(Buffer.from(body))
     expect(await reader.read()).toEqual([{ amount, by: 'usage', isBounded }])
   })

@@ -38,19 +38,14 @@ export class AnswerReader {
   readonly #form: EventForm | undefined
   readonly #encoding: string
 
-  /** `mayChange`: the chunks may be written to after they have passed. */
-  constructor(
-    inputs: readonly (SettleInput | undefined)[],
-    headers: AnswerHeaders,
-    { mayChange }: { readonly mayChange: boolean },
-  ) {
+  constructor(inputs: Inputs, headers: AnswerHeaders) {
     this.#inputs = inputs
     this.#headers = headers
     this.#form = formOf(headers('content-type') ?? '')
     this.#encoding = (headers('content-encoding') ?? 'identity').trim().toLowerCase()
     const readsBody = inputs.some(input => input?.from.some(({ kind }) => kind !== 'header'))
     const isReadable = this.#encoding === 'identity' || Object.hasOwn(decoders, this.#encoding)
-    if (readsBody && isReadable) this.#ends = new AnswerEnds({ mayChange })
+    if (readsBody && isReadable) this.#ends = new AnswerEnds()
   }
 
   add(chunk: Uint8Array): void {
@@ -61,7 +56,11 @@ export class AnswerReader {
   read(): readonly (ReportedCost | undefined)[] | Promise<readonly (ReportedCost | undefined)[]> {
     const ends = this.#ends
     if (ends === undefined || ends.bytes === 0) return this.#amounts(undefined)
-    if (this.#encoding === 'identity') return this.#amounts(this.#numbersIn(ends))
+    if (this.#encoding === 'identity') {
+      const numbers = this.#numbersIn(ends)
+      ends.release()
+      return this.#amounts(numbers)
+    }
     if (!ends.isWhole) return this.#amounts(undefined)
     return decoders[this.#encoding]!(ends.tail).then(
       bytes => this.#amounts(this.#numbersIn(partsOf(bytes))),

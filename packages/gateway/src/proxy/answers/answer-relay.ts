@@ -35,9 +35,6 @@ export interface RelayParts {
   readonly observer?: AnswerObserver | undefined
 }
 
-/** Chunks that a service sends are not written to again. */
-const unchanged = { mayChange: false }
-
 const maxInterims = 10
 
 /** Passes the answer of a service on to the caller, as fast as the caller reads it. */
@@ -80,7 +77,7 @@ export class AnswerRelay implements OutletSource {
   begin(head: RelayedHead, text: string, resume: () => void): void {
     const { status } = head
     this.#sink.begin(status, reasonFor(status, text), this.#headersOf(head), this)
-    this.#observer?.begin(status, name => headerIn(head.received, name), unchanged)
+    this.#observer?.begin(status, name => headerIn(head.received, name))
     this.#isWithoutBody = status === 204 || status === 304
     this.#resume = resume
     this.#hasBegun = true
@@ -89,7 +86,7 @@ export class AnswerRelay implements OutletSource {
   /** Does all at once; throws if the head cannot be passed on. */
   send(head: RelayedHead, { reason, body }: WholeAnswer): void {
     this.#sink.send(head.status, reasonFor(head.status, reason), this.#headersOf(head), body)
-    this.#observer?.begin(head.status, name => headerIn(head.received, name), unchanged)
+    this.#observer?.begin(head.status, name => headerIn(head.received, name))
     this.#observer?.add(body)
     this.#hasBegun = true
   }

@@ -1,27 +1,27 @@
 /** How much of an answer is kept: enough for the first events of a stream, and for the last ones. */
 export const HEAD_BYTES = 16_384
 export const TAIL_BYTES = 65_536
-/** Pieces of this size are kept as they are; a shorter one would keep a larger buffer alive, and is copied. */
-const WHOLE_PIECE_BYTES = 8192
+const FIRST_BYTES = 4096
+const MOST_FREE = 64
 
-/** The beginning and the end of an answer, kept while it passes by. */
+/** Buffers of full size that are used again: those of long streams would otherwise be collected as garbage one by one. */
+const free: Buffer[] = []
+/** For the end of an answer in one piece. */
+let joined: Buffer | undefined
+
+/**
+ * The beginning and the end of an answer, copied while it passes by. To keep the chunks themselves would cost more: what lives
+ * longer than a moment has to be collected as garbage later.
+ */
 export class AnswerEnds {
   bytes = 0
-  #pieces: Buffer[] = []
-  #kept = 0
-  /** How much of the last piece is used, if it is one for copies. */
-  #used = -1
+  /** Grows with the answer to TAIL_BYTES, and is written round and round then. */
+  #buffer: Buffer | undefined
   #head: Buffer | undefined
-  readonly #mayChange: boolean
-
-  /** `mayChange` says that others may write to the chunks later, so that all of them are copied. */
-  constructor({ mayChange }: { readonly mayChange: boolean }) {
-    this.#mayChange = mayChange
-  }
 
   /** Whether nothing has been left out. */
   get isWhole(): boolean {
-    return this.#kept === this.bytes
+    return this.bytes <= TAIL_BYTES
   }
 
   /** The first bytes; undefined while nothing has been left out. */
@@ -29,50 +29,56 @@ export class AnswerEnds {
     return this.#head
   }
 
+  /** The last bytes, until the next answer is read. */
   get tail(): Buffer {
-    const pieces =
-      this.#used < 0 ? this.#pieces : [...this.#pieces.slice(0, -1), this.#pieces.at(-1)!.subarray(0, this.#used)]
-    const tail = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
-    return this.isWhole ? tail : tail.subarray(Math.max(0, tail.length - TAIL_BYTES))
+    const buffer = this.#buffer ?? Buffer.alloc(0)
+    if (this.isWhole) return buffer.subarray(0, this.bytes)
+    const at = this.bytes % TAIL_BYTES
+    joined ??= Buffer.allocUnsafeSlow(TAIL_BYTES)
+    buffer.copy(joined, 0, at)
+    buffer.copy(joined, TAIL_BYTES - at, 0, at)
+    return joined
   }
 
   add(chunk: Uint8Array): void {
+    for (let at = 0; at < chunk.length; at += TAIL_BYTES) this.#add(chunk.subarray(at, at + TAIL_BYTES))
+  }
+
+  /** Gives the memory back; the parts must not be read any more. */
+  release(): void {
+    if (this.#buffer?.length === TAIL_BYTES && free.length < MOST_FREE) free.push(this.#buffer)
+    this.#buffer = undefined
+    this.#head = undefined
+  }
+
+  /** At most TAIL_BYTES. */
+  #add(chunk: Uint8Array): void {
     const { length } = chunk
-    if (length === 0) return
-    if (length > 3 * TAIL_BYTES) {
-      this.add(chunk.subarray(0, TAIL_BYTES))
-      this.bytes += length - 2 * TAIL_BYTES
-      this.add(chunk.subarray(length - TAIL_BYTES))
-      return
+    const buffer = this.#bufferFor(this.bytes + length)
+    if (this.isWhole && this.bytes + length > TAIL_BYTES) this.#keepHead(buffer, chunk)
+    const at = this.bytes % TAIL_BYTES
+    const room = buffer.length - at
+    if (length <= room) buffer.set(chunk, at)
+    else {
+      buffer.set(chunk.subarray(0, room), at)
+      buffer.set(chunk.subarray(room), 0)
     }
     this.bytes += length
-    this.#kept += length
-    if (length >= WHOLE_PIECE_BYTES) {
-      this.#seal()
-      const piece = Buffer.from(chunk.buffer, chunk.byteOffset, length)
-      this.#pieces.push(this.#mayChange ? Buffer.from(piece) : piece)
-    } else this.#copy(chunk)
-    while (this.#kept - this.#pieces[0]!.length >= TAIL_BYTES) this.#leaveOut(this.#pieces.shift()!)
   }
 
-  #copy(chunk: Uint8Array): void {
-    if (this.#used < 0 || this.#used + chunk.length > WHOLE_PIECE_BYTES) {
-      this.#seal()
-      this.#pieces.push(Buffer.allocUnsafeSlow(WHOLE_PIECE_BYTES))
-      this.#used = 0
-    }
-    this.#pieces.at(-1)!.set(chunk, this.#used)
-    this.#used += chunk.length
+  #keepHead(buffer: Buffer, chunk: Uint8Array): void {
+    this.#head = Buffer.concat([buffer.subarray(0, Math.min(this.bytes, HEAD_BYTES)), chunk.subarray(0, HEAD_BYTES)])
+    this.#head = this.#head.subarray(0, HEAD_BYTES)
   }
 
-  /** Ends a piece for copies, which is as long as what was copied. */
-  #seal(): void {
-    if (this.#used >= 0) this.#pieces.push(this.#pieces.pop()!.subarray(0, this.#used))
-    this.#used = -1
-  }
-
-  #leaveOut(piece: Buffer): void {
-    this.#kept -= piece.length
-    this.#head ??= Buffer.from(Buffer.concat([piece, ...this.#pieces]).subarray(0, HEAD_BYTES))
+  #bufferFor(bytes: number): Buffer {
+    const buffer = this.#buffer
+    if (buffer !== undefined && (buffer.length >= bytes || buffer.length === TAIL_BYTES)) return buffer
+    let size = buffer?.length ?? FIRST_BYTES
+    while (size < bytes && size < TAIL_BYTES) size *= 2
+    const larger = (size === TAIL_BYTES ? free.pop() : undefined) ?? Buffer.allocUnsafeSlow(size)
+    buffer?.copy(larger, 0, 0, this.bytes)
+    this.#buffer = larger
+    return larger
   }
 }

@@ -6,8 +6,7 @@ import type { Verdict } from '../../verdict.ts'
 
 /** Sees an answer on its way to the caller. */
 export interface AnswerObserver {
-  /** `mayChange`: others may write to the chunks after they have passed. */
-  begin(status: number, headers: AnswerHeaders, options: { readonly mayChange: boolean }): void
+  begin(status: number, headers: AnswerHeaders): void
   add(chunk: Uint8Array): void
   /** No service has worked on the call, or it broke off its answer. */
   unserved(): void
@@ -59,14 +58,13 @@ export class CostSettling implements AnswerObserver {
     this.#reserved = states.map(({ rule }) => reservedBy(rule, call, cost))
   }
 
-  begin(status: number, headers: AnswerHeaders, options: { readonly mayChange: boolean }): void {
+  begin(status: number, headers: AnswerHeaders): void {
     this.#status = status
     const costs = this.#options.states.map(({ rule }) => rule.measured)
     const readAnswer = costs.find(cost => cost?.settle !== undefined)?.readAnswer
     this.#reader = readAnswer?.(
       costs.map(cost => cost?.settle),
       headers,
-      options,
     )
   }
 

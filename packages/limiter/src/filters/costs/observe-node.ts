@@ -7,8 +7,6 @@ export interface ObservedResponse {
   getHeader(name: string): number | string | readonly string[] | undefined
 }
 
-const mayChange = { mayChange: true }
-
 type Send = (...args: unknown[]) => unknown
 
 /** Shows what is written to a response to an observer. The response is sent as it would be without one. */
@@ -22,7 +20,7 @@ export function observeNode(response: ObservedResponse, observer: AnswerObserver
     if (isEnding) return
     if (!hasBegun) {
       hasBegun = true
-      observer.begin(response.statusCode, name => headerOf(response, name), mayChange)
+      observer.begin(response.statusCode, name => headerOf(response, name))
     }
     if (typeof chunk === 'string') {
       observer.add(Buffer.from(chunk, typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8'))

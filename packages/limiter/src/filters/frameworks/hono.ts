@@ -75,7 +75,7 @@ export async function outlive(context: Context, answered: Promise<void>): Promis
   }
   const { res: response } = context
   const observer = observers.get(context)
-  observer?.begin(status, name => response.headers.get(name) ?? undefined, { mayChange: true })
+  observer?.begin(status, name => response.headers.get(name) ?? undefined)
   if (response.body === null) {
     watcher.ended(status)
     return
