@@ -40,5 +40,6 @@ function versionOf(program) {
 const versions = {
   'redis-server': { flag: '--version', pattern: /v=([\d.]+)/ },
   wrk: { flag: '-v', pattern: /wrk (\S+)/ },
+  h2load: { flag: '--version', pattern: /nghttp2\/([\d.]+)/ },
   nginx: { flag: '-v', pattern: /nginx\/([\d.]+)/ },
 }

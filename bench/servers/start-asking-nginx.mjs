@@ -21,11 +21,7 @@ export async function startAskingNginx({ servicePort, asked }) {
       'proxy_pass http://127.0.0.1:3000;',
       'proxy_pass http://service; proxy_http_version 1.1; proxy_set_header Connection "";',
     )
-  if (asked === undefined)
-    server = server
-      .replace('auth_request /_diana;', 'auth_request off;')
-      .replaceAll(/^\s*auth_request_set .*$/gm, '')
-      .replaceAll(/\$diana_\w+/g, '""')
+  if (asked === undefined) server = server.replace('auth_request /_diana;', 'auth_request off;')
   const configuration = `
 daemon off;
 worker_processes 1;

@@ -42,7 +42,6 @@ export const cases = [
 export const charted = cases.map(({ name }) => name)
 
 export const marks = [
-  { case: cases[0].name, ours: limited, theirs: library, times: 1 },
   { case: cases[0].name, ours: limited, theirs: gateway, times: 1 / 3 },
   { case: cases[1].name, ours: asking, theirs: floor, times: 1.25 },
 ]

@@ -7,9 +7,9 @@ import {
   adminSchema,
   type GatewaySettings,
   healthPathSchema,
-  host,
+  hostSchema,
   parseGatewaySettings,
-  port,
+  portSchema,
   shutdownSchema,
 } from '../settings/gateway-settings.ts'
 import { type TlsSettings, tlsSchema } from '../settings/tls-settings.ts'
@@ -39,7 +39,7 @@ export interface ServeSettings {
 }
 
 const usualDeadlineMs = 15
-const listen = z.strictObject({ host: host.optional(), port: port.optional() })
+const listen = z.strictObject({ host: hostSchema.optional(), port: portSchema.optional() })
 
 const schema: z.ZodType<ServeSettings> = z
   .strictObject({

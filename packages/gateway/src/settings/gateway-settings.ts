@@ -79,18 +79,18 @@ const usual: Timeouts = { connectMs: 5000, headersMs: 60_000, bodyMs: 60_000 }
 const usualConnections: ConnectionSettings = { max: 1024, queueSize: 1024, queueMs: 5000, idleMs: 4000 }
 
 /** An address or a name to listen on, and a port. */
-export const host: z.ZodType<string> = z.string().min(1).max(255)
+export const hostSchema: z.ZodType<string> = z.string().min(1).max(255)
 const hostName = textOf(text =>
   /^[a-z\d_-]{1,63}(?:\.[a-z\d_-]{1,63})*$/i.test(text)
     ? undefined
     : 'must be a host name such as gateway.example, without a port',
 )
-export const port: z.ZodType<number> = z.int().min(0).max(65_535)
+export const portSchema: z.ZodType<number> = z.int().min(0).max(65_535)
 
 /** Where operators come in. */
 export const adminSchema: z.ZodType<AdminSettings> = z.strictObject({
-  host: host.optional().describe('127.0.0.1 unless given.'),
-  port: port.optional().describe('8081 unless given.'),
+  host: hostSchema.optional().describe('127.0.0.1 unless given.'),
+  port: portSchema.optional().describe('8081 unless given.'),
   token: z.string().min(16).max(1024).optional().describe('Needed outside of this machine.'),
   viewToken: z.string().min(16).max(1024).optional().describe('A second token, which may only read, and no documents.'),
   hosts: listOf(hostName, { min: 1, max: 100 })
@@ -114,8 +114,8 @@ const schema = z
   .strictObject({
     listen: z
       .strictObject({
-        host: host.optional(),
-        port: port.optional(),
+        host: hostSchema.optional(),
+        port: portSchema.optional(),
         proxyProtocol: z
           .boolean()
           .optional()

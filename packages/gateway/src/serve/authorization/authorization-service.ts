@@ -16,7 +16,8 @@ export function authorizationService({ limiter, peers }: AuthorizationParts): Un
   return {
     kind: 'unary',
     path: '/envoy.service.auth.v3.Authorization/Check',
-    answer: (message, { signal, peer }) => {
+    answer: (message, context) => {
+      const { peer } = context
       const request = readCheckRequest(message)
       const call = proxiedCall({
         ...request,
@@ -25,7 +26,7 @@ export function authorizationService({ limiter, peers }: AuthorizationParts): Un
         ...extras(request),
       })
       if (typeof call === 'string') return writeBadRequest(call)
-      const verdict = limiter.decide(call, { signal })
+      const verdict = limiter.decide(call, { signal: () => context.signal() })
       return verdict instanceof Promise ? verdict.then(respond) : respond(verdict)
     },
   }

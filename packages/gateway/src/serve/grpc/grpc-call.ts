@@ -23,7 +23,7 @@ function sendFineTrailers(this: ServerHttp2Stream): void {
 export class GrpcCall implements GrpcStream {
   readonly headers: IncomingHttpHeaders
   readonly peer: string | undefined
-  readonly beganAtMs: number = performance.now()
+  readonly beganAtMs: number
   readonly #stream: ServerHttp2Stream
   readonly #parts: GrpcCallParts
   #controller: AbortController | undefined
@@ -33,10 +33,17 @@ export class GrpcCall implements GrpcStream {
   #hasResponded = false
   #isStream = false
 
-  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, peer: string | undefined, parts: GrpcCallParts) {
+  constructor(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    peer: string | undefined,
+    beganAtMs: number,
+    parts: GrpcCallParts,
+  ) {
     this.#stream = stream
     this.headers = headers
     this.peer = peer
+    this.beganAtMs = beganAtMs
     this.#parts = parts
   }
 
@@ -50,25 +57,38 @@ export class GrpcCall implements GrpcStream {
     return this.#isArriving && !this.#isAnswered
   }
 
-  signal = (): AbortSignal => {
+  /** Whether its stream has ended in any way. */
+  get isGone(): boolean {
+    return this.#stream.destroyed
+  }
+
+  signal(): AbortSignal {
     this.#controller ??= new AbortController()
     return this.#controller.signal
   }
 
   serve(method: GrpcMethod): void {
+    if (method.kind === 'unary') this.#serveUnary(method)
+    else {
+      this.#watchEnd()
+      this.#serveStream(method)
+    }
+  }
+
+  /** For calls that are not answered as soon as they have arrived: most are, and a listener has its price. */
+  #watchEnd(): void {
     this.#stream.once('close', () => {
       this.#controller?.abort()
       clearTimeout(this.#deadline)
       this.#parts.onEnd(this)
     })
-    if (method.kind === 'unary') this.#serveUnary(method)
-    else this.#serveStream(method)
   }
 
   /** Answers with a status alone. */
   fail(code: number, message: string): void {
     if (this.#isAnswered) return
     this.#isAnswered = true
+    this.#parts.onEnd(this)
     const stream = this.#stream
     if (stream.destroyed || stream.closed) return
     const trailers = { 'grpc-status': `${code}`, 'grpc-message': grpcMessage(message) }
@@ -124,6 +144,7 @@ export class GrpcCall implements GrpcStream {
         this.#finish(answer)
         return
       }
+      this.#watchEnd()
       if (waitMs !== undefined) {
         this.#deadline = setTimeout(() => {
           this.#controller?.abort()
@@ -140,6 +161,7 @@ export class GrpcCall implements GrpcStream {
   }
 
   #finish(frame: Buffer): void {
+    this.#parts.onEnd(this)
     if (this.#isAnswered || this.#stream.destroyed) return
     this.#isAnswered = true
     this.#respond()

@@ -6,7 +6,7 @@ export interface GrpcContext {
   readonly peer: string | undefined
   readonly headers: IncomingHttpHeaders
   /** Aborted when the caller has left or its deadline has passed. */
-  readonly signal: () => AbortSignal
+  signal(): AbortSignal
 }
 
 /** A method with one request and one response: frames with their heads, as `ProtoWriter` makes them. */

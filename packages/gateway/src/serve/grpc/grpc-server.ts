@@ -10,7 +10,7 @@ import { createServer as createTcpServer, type Server as NetServer, type Socket 
 import { createServer as createTlsServer } from 'node:tls'
 import { grpcTypeOf } from '../../grpc/grpc-call.ts'
 import type { ServerTls } from '../../tls/server-tls.ts'
-import { GrpcCall } from './grpc-call.ts'
+import { GrpcCall, type GrpcCallParts } from './grpc-call.ts'
 import { status } from './grpc-error.ts'
 import type { GrpcMethod } from './grpc-method.ts'
 
@@ -28,6 +28,13 @@ export interface GrpcServerOptions {
 /** Enough for a proxy that sends everything over one connection. */
 const maxStreams = 10_000
 const maxOpenCalls = 20_000
+/** What is known of a connection. */
+interface SessionState {
+  readonly peer: string | undefined
+  /** When it last had a new call, by the clock of the server. */
+  usedAtMs: number
+}
+
 /** In MB: the state of as many streams, by far. */
 const maxSessionMemory = 256
 const maxHeaderPairs = 128
@@ -44,18 +51,22 @@ const anyStream = 2 ** 31 - 1
 export class GrpcServer {
   readonly #options: GrpcServerOptions
   readonly #methods: ReadonlyMap<string, GrpcMethod>
+  readonly #callParts: GrpcCallParts
   readonly #http2: Http2Server | Http2SecureServer
   readonly server: NetServer
-  readonly #sessions = new Map<ServerHttp2Session, string | undefined>()
+  readonly #sessions = new Map<ServerHttp2Session, SessionState>()
   readonly #sockets = new Set<Socket>()
   /** Calls whose requests have not arrived yet, or that are not answered. */
   readonly #open = new Set<GrpcCall>()
   readonly #sweeping: NodeJS.Timeout
   #isClosing = false
+  /** The time of the last sweep: to read the clock for every call would cost more than it is worth. */
+  #nowMs = performance.now()
 
   constructor(options: GrpcServerOptions) {
     const { methods, tls } = options
     this.#options = options
+    this.#callParts = { maxMessageBytes: options.maxMessageBytes, onEnd: ended => this.#open.delete(ended) }
     this.#methods = new Map(methods.map(method => [method.path, method]))
     this.#http2 = createServer({
       maxSessionMemory,
@@ -115,7 +126,7 @@ export class GrpcServer {
     socket.once('close', () => this.#sockets.delete(socket))
     socket.on('error', () => {})
     const remember = (session: ServerHttp2Session): void => {
-      this.#sessions.set(session, remoteAddress)
+      this.#sessions.set(session, { peer: remoteAddress, usedAtMs: this.#nowMs })
     }
     this.#http2.once('session', remember as never)
     this.#http2.emit('connection', socket)
@@ -123,14 +134,13 @@ export class GrpcServer {
   }
 
   #watch(session: ServerHttp2Session): void {
-    session.on('error', () => {})
-    session.setTimeout(idleMs, () => session.close())
+    session.on('error', ignore)
     session.once('close', () => this.#sessions.delete(session))
     if (this.#isClosing) session.close()
   }
 
   #begin(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
-    stream.on('error', () => {})
+    stream.on('error', ignore)
     if (this.#open.size >= maxOpenCalls) {
       stream.close(0x7)
       return
@@ -141,11 +151,9 @@ export class GrpcServer {
       refuse(stream, isPost ? 415 : 405)
       return
     }
-    const peer = stream.session && this.#sessions.get(stream.session as ServerHttp2Session)
-    const call = new GrpcCall(stream, headers, peer, {
-      maxMessageBytes: this.#options.maxMessageBytes,
-      onEnd: ended => this.#open.delete(ended),
-    })
+    const session = this.#sessions.get(stream.session as ServerHttp2Session)
+    if (session) session.usedAtMs = this.#nowMs
+    const call = new GrpcCall(stream, headers, session?.peer, this.#nowMs, this.#callParts)
     const method = this.#methods.get(headers[':path'] ?? '')
     if (method === undefined) call.fail(status.unimplemented, `there is no method ${headers[':path']}`)
     else {
@@ -154,16 +162,21 @@ export class GrpcServer {
     }
   }
 
-  /** Ends calls whose requests do not arrive. */
+  /** Ends calls whose requests do not arrive, and connections that have no calls. */
   #sweep(): void {
-    const before = performance.now() - requestMs
+    this.#nowMs = performance.now()
     for (const call of this.#open) {
-      // in the order in which they came
-      if (call.beganAtMs > before) return
-      if (call.isArriving) call.fail(status.deadlineExceeded, 'the request took too long to arrive')
+      if (call.isGone) this.#open.delete(call)
+      else if (call.isArriving && call.beganAtMs < this.#nowMs - requestMs) {
+        call.fail(status.deadlineExceeded, 'the request took too long to arrive')
+      }
     }
+    // one with calls under way is closed when they have ended
+    for (const [session, { usedAtMs }] of this.#sessions) if (usedAtMs < this.#nowMs - idleMs) session.close()
   }
 }
+
+function ignore(): void {}
 
 function refuse(stream: ServerHttp2Stream, httpStatus: number): void {
   stream.resume()
