@@ -4,6 +4,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -19,11 +20,29 @@ const folder = mkdtempSync(join(tmpdir(), 'diana-screenshots-'))
 const images = join(root, 'docs/images')
 const children = []
 
+/** Where a picture is taken, if not on the view of its name. */
+const places = { review: 'editor', trial: 'rules/hello' }
+
 /** What is done on a view before its picture is taken, by the buttons' order rather than their words. */
 const views = {
   now: async () => {},
   rules: async () => {},
   callers: async page => page.locator('.callers').first().waitFor(),
+  refusals: async page => page.locator('.refusals').first().waitFor(),
+  trial: async page => {
+    await page.locator('.details').waitFor()
+    // time to hear of a trial that runs already
+    await pause(1500)
+    if ((await page.locator('.sides').count()) === 0) {
+      await page.locator('.details .actions button').nth(1).click()
+      const text = page.locator('.trial textarea')
+      await text.fill((await text.inputValue()).replace('5/10s', '3/10s'))
+      await page.locator('.trial button').click()
+    }
+    await page.locator('.sides').waitFor()
+    await pause(4000)
+    await page.locator('.sides').scrollIntoViewIfNeeded()
+  },
   fleet: async () => {},
   explain: async page => {
     await page.locator('textarea').fill("curl http://127.0.0.1:8080/hello -H 'x-account-id: luna'")
@@ -36,7 +55,7 @@ const views = {
     await page.locator('.cm-content').click()
     await page.keyboard.press('Control+A')
     await page.keyboard.insertText(text.replace('5/10s', '8/10s'))
-    await page.locator('.desk .actions button').first().click()
+    await page.locator('.context .actions button').first().click()
     await page.locator('.sheet .foretold tbody').waitFor()
   },
 }
@@ -93,7 +112,7 @@ async function take(dashboard) {
       const locale = language === 'zh' ? 'zh-CN' : 'en-GB'
       const page = await browser.newPage({ colorScheme: theme, locale, viewport: { width: 1200, height: 820 } })
       for (const [view, prepare] of Object.entries(views)) {
-        await page.goto(`${dashboard}/#/${view === 'review' ? 'editor' : view}`)
+        await page.goto(`${dashboard}/#/${places[view] ?? view}`)
         await page.locator('.pulse[data-state=live]').waitFor()
         await prepare(page)
         await pause(1500)
@@ -115,6 +134,14 @@ async function photograph(page, file) {
   const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 82 })
   writeFileSync(file, Buffer.from(data, 'base64'))
   await session.detach()
+}
+
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address()
+  server.close()
+  return port
 }
 
 function start(command, args) {

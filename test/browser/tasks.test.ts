@@ -118,6 +118,7 @@ describe('what an operator does every day, each in at most five clicks', () => {
       const text = page.getByRole('textbox', { name: /Change the rule/ })
       await text.fill((await text.inputValue()).replace('5/h', '4/h'))
       await click(button('Start the trial'))
+      await page.getByText('A trial of this rule is running').waitFor(until)
       await call(`${diana.url}/orders`, 'dan', 5)
       await textOf(page.getByRole('region', { name: 'Candidate' }).locator('[data-fact=refused] dd')).toBe('1 (20%)')
       await click(button('Put in force'))

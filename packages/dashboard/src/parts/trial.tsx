@@ -76,11 +76,11 @@ export function Trial({ rule, isOpen }: { rule: Rule; isOpen: boolean }): JSX.El
   )
 }
 
-/** The rule and the candidate beside each other, over the same seconds: those since the trial began. */
+/** The rule and the candidate beside each other, over the same seconds: those from the one on in which the trial began. */
 function Comparison({ rule, trial }: { rule: Rule; trial: RunningTrial }): JSX.Element {
   const { rules: texts, columns } = words.value
   const now = second.value
-  const length = Math.max(1, Math.min(SECONDS, now - Math.ceil((trial.since ?? 0) / 1000)))
+  const length = Math.max(1, Math.min(SECONDS, now - Math.floor((trial.since ?? 0) / 1000) + 1))
   const sides = [
     { title: texts.inForce, id: rule.id, text: rule.text, refused: 'refused' },
     { title: texts.candidate, id: trial.id, text: trial.text, refused: 'shadowRefused' },
