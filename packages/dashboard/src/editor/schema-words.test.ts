@@ -41,7 +41,7 @@ describe('completion by the schema of the rule file', () => {
     ['rules:\n  - { id: a, match: { path: [/a, /b], m|', 'm'],
   ])('match completes the options of match: %j', (text, prefix) => {
     expect(at(text)).toMatchObject({ prefix, kind: 'key', path: ['rules', '[]', 'match'] })
-    expect(at(text).words).toEqual(['path', 'method', 'host', 'header'])
+    expect(at(text).words).toEqual(['path', 'method', 'host', 'header', 'attribute'])
   })
 
   it('a value completes to the values that the schema lists', () => {

@@ -125,7 +125,7 @@ function after(request: Request, response?: Response): Response | undefined {
   }
   const { body, status } = response
   const observers = exchange.observers.splice(0)
-  for (const one of observers) one.begin(status, name => response.headers.get(name) ?? undefined, { mayChange: true })
+  for (const one of observers) one.begin(status, name => response.headers.get(name) ?? undefined)
   if (watchers.length === 0) return withHeaders(response, exchange)
   if (body === null) {
     watcher.ended(status)

@@ -1,5 +1,5 @@
 import { duration, header, isoTimeUs, peerWithPort, request, skip, status } from './fields.ts'
-import { type LogEntry, type LogFormat, readsMost } from './format.ts'
+import { type LineReader, type LogFormat, readsMost } from './format.ts'
 import { templateReader } from './template.ts'
 
 const reader = templateReader({
@@ -58,12 +58,17 @@ export const albFormat: LogFormat = {
   },
 }
 
-const own = {
-  ...reader,
-  fields: new Set([...reader.fields, 'host']),
-  read(line: string, entry: LogEntry): boolean | undefined {
-    const isRead = reader.read(line, entry)
-    if (isRead) entry.host = /^\w+:\/\/([^/?#]*)/.exec(entry.target)?.[1]?.replace(/:\d+$/, '')
-    return isRead
-  },
+const own = withHost(reader)
+
+function withHost(inner: LineReader): LineReader {
+  return {
+    ...inner,
+    fields: new Set([...inner.fields, 'host']),
+    want: isWanted => withHost(inner.want!(isWanted)),
+    read(line, entry) {
+      const isRead = inner.read(line, entry)
+      if (isRead) entry.host = /^\w+:\/\/([^/?#]*)/.exec(entry.target)?.[1]?.replace(/:\d+$/, '')
+      return isRead
+    },
+  }
 }

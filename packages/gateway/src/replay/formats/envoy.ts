@@ -20,14 +20,22 @@ const end = [
 
 /** Envoy's default access log. Envoy adds the address of the connection to X-Forwarded-For, behind those of proxies before it. */
 function envoyReader(parts: readonly (typeof end)[number][]): LineReader {
-  const reader = templateReader({ format: 'envoy', parts: [...begin, ...parts, ...end], time: 'start' })
+  return withPeer(templateReader({ format: 'envoy', parts: [...begin, ...parts, ...end], time: 'start' }))
+}
+
+function withPeer(reader: LineReader): LineReader {
   const read = (line: string, entry: LogEntry): boolean | undefined => {
     const isRead = reader.read(line, entry)
     const addresses = entry.headers?.['x-forwarded-for']
     if (isRead && addresses !== undefined) takePeer(entry, addresses)
     return isRead
   }
-  return { ...reader, fields: new Set([...reader.fields, 'ip']), read }
+  return {
+    ...reader,
+    fields: new Set([...reader.fields, 'ip']),
+    want: isWanted => withPeer(reader.want!(isWanted)),
+    read,
+  }
 }
 
 function takePeer(entry: LogEntry, addresses: string): void {

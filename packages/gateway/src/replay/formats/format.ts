@@ -55,8 +55,8 @@ export interface LineReader {
   readonly tickUs: number
   /** Which moment of a request is written. */
   readonly time: 'start' | 'end'
-  /** Says which of the fields are read; all unless it is called. */
-  want?(isWanted: (name: string) => boolean): void
+  /** The same reader, which reads only some of the fields. */
+  want?(isWanted: (name: string) => boolean): LineReader
   /** Fills in an entry; false if the line cannot be read. A line that says nothing of a request returns undefined. */
   read(line: string, entry: LogEntry): boolean | undefined
 }

@@ -92,6 +92,18 @@ describe('formats of logs', () => {
     },
   )
 
+  it.each(['nginx-combined.log', 'apache-vhost.log', 'envoy.log', 'alb.log'])(
+    '%s: a replay that reads fewer fields leaves those of another one alone',
+    file => {
+      const { reader, entries } = readAll(file)
+      const few = reader.want!(() => false)
+      const entry = newEntry()
+      few.read(linesOf(file).at(-1)!, entry)
+      expect(entry.headers?.['user-agent']).toBeUndefined()
+      expect(readAll(file).entries).toEqual(entries)
+    },
+  )
+
   it('fields beyond the usual ones are read from custom formats', () => {
     const [nginx] = readAll('nginx-custom.log', { format: nginxCustom }).entries.slice(3)
     expect(nginx).toMatchObject({

@@ -15,7 +15,7 @@ interface Step {
   /** Whether it stands between quotes, where a quote has a backslash before it. */
   readonly isQuoted: boolean
   /** Whether no rule asks for it. */
-  isSkipped: boolean
+  readonly isSkipped: boolean
 }
 
 /** Makes a reader of a template; throws if two fields have nothing between them. */
@@ -43,13 +43,17 @@ export function templateReader({ format, parts, time }: Template): LineReader {
   }
   if (tickUs === Number.POSITIVE_INFINITY) throw new Error('it has no time of the request')
   if (!fields.has('path')) throw new Error('it has no path of the request')
-  const want = (wanted: (name: string) => boolean): void => {
-    for (const step of steps) {
-      const { name = '' } = step.field
-      step.isSkipped = step.field === skip || (/^(?:header:|cookie:|user$|host$)/.test(name) && !wanted(name))
-    }
-  }
-  return { format, fields, tickUs, time, want, read: (line, entry) => readSteps(steps, prefix, line, entry) }
+  const readerBy = (some: readonly Step[]): LineReader => ({
+    ...{ format, fields, tickUs, time },
+    want: wanted => readerBy(steps.map(step => ({ ...step, isSkipped: isSkipped(step.field, wanted) }))),
+    read: (line, entry) => readSteps(some, prefix, line, entry),
+  })
+  return readerBy(steps)
+}
+
+function isSkipped(field: Field, isWanted: (name: string) => boolean): boolean {
+  const { name = '' } = field
+  return field === skip || (/^(?:header:|cookie:|user$|host$)/.test(name) && !isWanted(name))
 }
 
 function readSteps(steps: readonly Step[], prefix: string, line: string, entry: LogEntry): boolean {

@@ -38,9 +38,9 @@ export async function* readLog(
   const begin = (): void => {
     const lines = sample!
     sample = undefined
-    reader = chooseReader(choice, lines, source.name)
+    const whole = chooseReader(choice, lines, source.name)
+    reader = (choice.isWanted && whole.want?.(choice.isWanted)) ?? whole
     status.reader = reader
-    if (choice.isWanted) reader.want?.(choice.isWanted)
     for (const line of lines) take(line)
   }
   const onLine = (line: string): void => {
