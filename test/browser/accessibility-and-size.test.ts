@@ -8,14 +8,15 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createDouble } from '../../packages/dashboard/double/double.ts'
 import { readPage } from '../../packages/gateway/src/admin/server/page.ts'
-import { buildPage, call, listen, openBrowser, openTab, type Running, runGateway } from './stage.ts'
+import { buildPage } from './built-page.ts'
+import { call, listen, openBrowser, openTab, type Running, runGateway } from './stage.ts'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const views = ['now', 'rules', 'rules/hello', 'callers', 'refusals', 'fleet', 'explain', 'editor']
 const until = { timeout: 15_000 }
 
 let browser: Browser
-let built: Awaited<ReturnType<typeof buildPage>>
+let built: string
 let folder: string
 let diana: Running
 
@@ -29,14 +30,13 @@ beforeAll(async () => {
     'overload: {}\nrules:\n  - { id: hello, by: ip, limit: 5/m }\n  - { id: perhaps, limit: 2/m, whenFull: shadow }\n' +
       '  - { id: backend, algorithm: adaptive, limit: 20 }\n',
   )
-  diana = await runGateway({ config, page: built.folder })
+  diana = await runGateway({ config, page: built })
   await callUntilListed()
 }, 60_000)
 
 afterAll(async () => {
   await browser?.close()
   await diana?.close()
-  built?.remove()
   rmSync(folder, { recursive: true })
 })
 
@@ -68,7 +68,7 @@ async function settle(page: Page, view: string): Promise<void> {
 
 /** The page on the double of the admin API. */
 function serveDouble(crowd: number): Server {
-  const files = readPage(built.folder)
+  const files = readPage(built)
   const double = createDouble({ crowd })
   return createServer((request, response) =>
     double(request, response, () => {
@@ -153,7 +153,7 @@ describe('language and colors', () => {
 describe('the token', () => {
   it('the page asks for the token once, reports wrong ones, and keeps it in the tab', async () => {
     const token = 'a-token-for-the-test-0123'
-    const guarded = await runGateway({ config: join(folder, 'diana.yaml'), page: built.folder, token })
+    const guarded = await runGateway({ config: join(folder, 'diana.yaml'), page: built, token })
     const { page, close } = await openTab(browser, guarded.admin)
     await page.getByLabel('Token').fill('not-the-token-of-the-test', until)
     await page.getByRole('button', { name: 'Sign in' }).click()
@@ -195,15 +195,13 @@ describe('blocking', () => {
 
 describe('size and speed', () => {
   it('the first paint needs at most 60 kB', () => {
-    const html = readFileSync(join(built.folder, 'index.html'), 'utf8')
+    const html = readFileSync(join(built, 'index.html'), 'utf8')
     const files = [...html.matchAll(/(?:src|href)="\.\/([^"]+)"/g)].map(match => match[1]!)
     expect(files.length).toBeGreaterThan(1)
-    const bytes = [html, ...files.map(name => readFileSync(join(built.folder, name)))].map(
-      text => gzipSync(text).length,
-    )
+    const bytes = [html, ...files.map(name => readFileSync(join(built, name)))].map(text => gzipSync(text).length)
     expect(bytes.reduce((sum, length) => sum + length, 0)).toBeLessThan(60_000)
     // the editor is there, and only its view asks for it
-    expect(readdirSync(join(built.folder, 'assets')).filter(name => name.startsWith('editor'))).toHaveLength(1)
+    expect(readdirSync(join(built, 'assets')).filter(name => name.startsWith('editor'))).toHaveLength(1)
     expect(files.filter(name => name.includes('editor'))).toEqual([])
   })
 
@@ -218,7 +216,7 @@ describe('size and speed', () => {
   })
 
   it('the page has no inline scripts and styles', () => {
-    const html = readFileSync(join(built.folder, 'index.html'), 'utf8')
+    const html = readFileSync(join(built, 'index.html'), 'utf8')
     expect(html).not.toMatch(/<style|style=|\son\w+=|<script(?![^>]*\ssrc=)/)
   })
 

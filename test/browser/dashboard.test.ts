@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { buildPage, call, openBrowser, openTab, type Running, runGateway, type Tab, write } from './stage.ts'
+import { buildPage } from './built-page.ts'
+import { call, openBrowser, openTab, type Running, runGateway, type Tab, write } from './stage.ts'
 
 const rules = `# kept as it is
 identify:
@@ -22,7 +23,7 @@ rules:
 `
 
 let browser: Browser
-let built: Awaited<ReturnType<typeof buildPage>>
+let built: string
 let folder: string
 let config: string
 let diana: Running
@@ -35,14 +36,13 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await browser?.close()
-  built?.remove()
 })
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'diana-dashboard-'))
   config = join(folder, 'diana.yaml')
   writeFileSync(config, rules)
-  diana = await runGateway({ config, page: built.folder })
+  diana = await runGateway({ config, page: built })
   tabs = []
 })
 
@@ -115,7 +115,7 @@ describe('the statistics on the page', () => {
     await diana.close()
     await page.getByText('The gateway does not answer.').waitFor(until)
     await textOf(page.locator('.pulse')).toBe('no answer')
-    diana = await runGateway({ config, page: built.folder, ports })
+    diana = await runGateway({ config, page: built, ports })
     await textOf(page.locator('.pulse')).toBe('live')
     await page.getByText('The gateway does not answer.').waitFor({ state: 'detached', ...until })
     await call(`${diana.url}/hello`, 'ann', 2)
@@ -232,7 +232,7 @@ describe('the editor', () => {
     expect(readFileSync(config, 'utf8')).toBe(rules.replace('5/h', '2/h'))
     expect(problems).toEqual([])
     await diana.close()
-    diana = await runGateway({ config, page: built.folder })
+    diana = await runGateway({ config, page: built })
     expect(await call(`${diana.url}/hello`, 'eve', 3)).toEqual([200, 200, 503])
   })
 
@@ -339,7 +339,7 @@ describe('callers', () => {
   it('callers are reset, blocked and unblocked while their names are hidden', async () => {
     await diana.close()
     writeFileSync(config, rules.replace('limit: 5/h', 'limit: 5/h\n    block: manual'))
-    diana = await runGateway({ config, page: built.folder })
+    diana = await runGateway({ config, page: built })
     const asAnn = () => call(`${diana.url}/hello`, 'ann')
     await call(`${diana.url}/hello`, 'ann', 6)
     const { page, problems } = await open('callers')

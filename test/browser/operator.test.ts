@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { buildPage, call, openBrowser, openTab, type Running, runGateway } from './stage.ts'
+import { buildPage } from './built-page.ts'
+import { call, openBrowser, openTab, type Running, runGateway } from './stage.ts'
 
 const long = `a-rule-whose-name-is-${'very-'.repeat(12)}long`.slice(0, 64)
 const rules = `identify:
@@ -25,7 +26,7 @@ const until = { timeout: 15_000 }
 const textOf = (locator: Locator) => expect.poll(() => locator.textContent(), until)
 
 let browser: Browser
-let built: Awaited<ReturnType<typeof buildPage>>
+let built: string
 let folder: string
 let config: string
 let diana: Running
@@ -36,7 +37,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'diana-operator-'))
   config = join(folder, 'diana.yaml')
   writeFileSync(config, rules)
-  diana = await runGateway({ config, page: built.folder })
+  diana = await runGateway({ config, page: built })
   await call(`${diana.url}/hello`, 'ann', 7)
   await call(`${diana.url}/long`, 'ann', 1)
   await call(`${diana.url}/perhaps`, 'ann', 4)
@@ -45,7 +46,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close()
   await diana?.close()
-  built?.remove()
   rmSync(folder, { recursive: true })
 })
 
@@ -166,7 +166,7 @@ describe('a phone', () => {
 describe('signing out', () => {
   it('an operator signs out, and the token is gone from the tab', async () => {
     const token = 'a-token-for-the-test-0123'
-    const guarded = await runGateway({ config, page: built.folder, token })
+    const guarded = await runGateway({ config, page: built, token })
     const { page, close } = await openTab(browser, guarded.admin)
     await page.getByLabel('Token').fill(token, until)
     await page.getByRole('button', { name: 'Sign in' }).click()

@@ -1,25 +1,11 @@
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { createLimiter } from 'diana-limiter'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
-import { build } from 'vite'
 import { createAdmin } from '../../packages/gateway/src/admin/server/create-admin.ts'
 import { createGateway } from '../../packages/gateway/src/gateway.ts'
 import { findProgram } from '../../scripts/programs.mjs'
-
-const dashboard = fileURLToPath(new URL('../../packages/dashboard', import.meta.url))
-
-/** The page, built from its sources into a folder of the test's own. */
-export async function buildPage(): Promise<{ readonly folder: string; remove(): void }> {
-  const folder = mkdtempSync(join(tmpdir(), 'diana-page-'))
-  await build({ root: dashboard, logLevel: 'error', build: { outDir: folder, emptyOutDir: true } })
-  return { folder, remove: () => rmSync(folder, { recursive: true }) }
-}
 
 export function openBrowser(): Promise<Browser> {
   const executablePath = findProgram('chromium', process.env.PATH ?? '')

@@ -5,11 +5,12 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startEtcd } from '../../packages/limiter/src/sources/servers/etcd-server.ts'
 import { startRedis } from '../../packages/limiter/src/sources/servers/redis-server.ts'
-import { buildPage, call, openBrowser, openTab, runGateway, write } from './stage.ts'
+import { buildPage } from './built-page.ts'
+import { call, openBrowser, openTab, runGateway, write } from './stage.ts'
 
 const until = { timeout: 15_000 }
 let browser: Browser
-let built: Awaited<ReturnType<typeof buildPage>>
+let built: string
 let folder: string
 
 beforeAll(async () => {
@@ -20,7 +21,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await browser?.close()
-  built?.remove()
   rmSync(folder, { recursive: true })
 })
 
@@ -39,7 +39,7 @@ describe('etcd', () => {
       'etcd.yaml',
       `remote: { etcd: "http://${etcd.authority}", key: /diana/rules }\nrules:\n  - { id: everything, limit: 1000/s }\n`,
     )
-    let diana = await runGateway({ config, page: built.folder })
+    let diana = await runGateway({ config, page: built })
     const { page, problems, close } = await openTab(browser, `${diana.admin}/#/rules/hello`)
     await page.getByRole('button', { name: 'Edit this rule' }).click(until)
     await page.locator('.places [aria-current=page]').getByText('Config center').waitFor(until)
@@ -51,7 +51,7 @@ describe('etcd', () => {
     expect(problems).toEqual([])
     await close()
     await diana.close()
-    diana = await runGateway({ config, page: built.folder })
+    diana = await runGateway({ config, page: built })
     expect(await call(`${diana.url}/hello`, 'ann', 3)).toEqual([200, 200, 503])
     await diana.close()
     await etcd.close()
@@ -65,7 +65,7 @@ describe('Redis', () => {
       'leases.yaml',
       `store: { redis: "redis://${redis.authority}" }\nrules:\n  - { id: hello, by: ip, limit: 10000/s }\n`,
     )
-    const diana = await runGateway({ config, page: built.folder })
+    const diana = await runGateway({ config, page: built })
     const { page, problems, close } = await openTab(browser, `${diana.admin}/#/fleet`)
     await page.getByText('The processes of this gateway hold no permits in advance').waitFor(until)
     const calling = setInterval(() => void call(`${diana.url}/hello`, 'ann', 2).catch(() => {}), 10)
@@ -93,7 +93,7 @@ describe('Redis', () => {
       'redis.yaml',
       `store: { redis: "redis://${redis.authority}" }\nrules:\n  - { id: hello, by: ip, limit: 1000/s }\n`,
     )
-    const diana = await runGateway({ config, page: built.folder })
+    const diana = await runGateway({ config, page: built })
     const calling = setInterval(() => void call(`${diana.url}/hello`, 'ann').catch(() => {}), 50)
     const { page, problems, close } = await openTab(browser, `${diana.admin}/#/fleet`)
     await page.getByText('Redis answers, and the fleet counts together.').waitFor(until)

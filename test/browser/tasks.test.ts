@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { buildPage, call, openBrowser, openTab, type Running, runGateway, write } from './stage.ts'
+import { buildPage } from './built-page.ts'
+import { call, openBrowser, openTab, type Running, runGateway, write } from './stage.ts'
 
 const rules = `identify:
   account: [header:x-account-id]
@@ -21,7 +22,7 @@ const until = { timeout: 15_000 }
 const textOf = (locator: Locator) => expect.poll(() => locator.textContent(), until)
 
 let browser: Browser
-let built: Awaited<ReturnType<typeof buildPage>>
+let built: string
 let folder: string
 let config: string
 let diana: Running
@@ -35,7 +36,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'diana-tasks-'))
   config = join(folder, 'diana.yaml')
   writeFileSync(config, rules)
-  diana = await runGateway({ config, page: built.folder })
+  diana = await runGateway({ config, page: built })
   await call(`${diana.url}/orders`, 'ann', 7)
   await call(`${diana.url}/orders`, 'bob', 2)
   ;({ page, problems } = await openTab(browser, diana.admin))
@@ -44,7 +45,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close()
   await diana?.close()
-  built?.remove()
   rmSync(folder, { recursive: true })
 })
 

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { buildPage, call, openBrowser, openTab, type Running, runGateway } from './stage.ts'
+import { buildPage } from './built-page.ts'
+import { call, openBrowser, openTab, type Running, runGateway } from './stage.ts'
 
 /** `npm run dashboard:long` types more, and makes more rules. */
 const isLong = process.env.DIANA_DASHBOARD_LONG === '1'
@@ -13,7 +14,7 @@ const manyRules = (count: number) =>
 const rules = `# written by hand\nrules:\n${manyRules(200).join('')}`
 
 let browser: Browser
-let built: Awaited<ReturnType<typeof buildPage>>
+let built: string
 let folder: string
 let config: string
 let diana: Running
@@ -24,13 +25,12 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'diana-typing-'))
   config = join(folder, 'diana.yaml')
   writeFileSync(config, rules)
-  diana = await runGateway({ config, page: built.folder })
+  diana = await runGateway({ config, page: built })
 }, 60_000)
 
 afterAll(async () => {
   await browser?.close()
   await diana?.close()
-  built?.remove()
   rmSync(folder, { recursive: true })
 })
 
