@@ -441,17 +441,16 @@ export class FailoverStore {
     }
   }
 
-  /** Follows permits that were used in advance, as if the store had just decided their calls. */
+  /** Follows permits that were used in advance, as if the store had just decided their calls; if none were, as if it had refused one. */
   #followLease(
     { counter, key, like }: Lease,
     used: number,
     remaining: readonly number[],
     resets: readonly number[],
   ): void {
-    if (used === 0) return
     const charge = sharedCharge(counter, like.table, like.whenStoreDown)
-    Object.assign(charge, { key, cost: used, remaining: [...remaining], resets: [...resets] })
-    this.#fallback.follow([charge], true, false, this.#options.now())
+    Object.assign(charge, { key, cost: Math.max(1, used), remaining: [...remaining], resets: [...resets] })
+    this.#fallback.follow([charge], used > 0, false, this.#options.now())
   }
 
   /** What is held here may be used to its end while the store is away: it counts as used from the beginning. */
@@ -556,7 +555,6 @@ export class FailoverStore {
 
   async #gather(withinMs: number): Promise<boolean> {
     const { isComplete, era, hasForgotten } = await within(this.#fleet.probeMembers(withinMs), this.#stepMs)
-    this.#isRejoining = true
     this.#gatheredEra = era
     if (!this.#hasLost && (!hasForgotten || this.#remindedEra === era)) return isComplete
     await this.#remind()
@@ -577,6 +575,8 @@ export class FailoverStore {
   async #rejoin(withinMs: number): Promise<boolean> {
     this.#store.renew?.()
     if (this.#hasLost) throw new CountsLost()
+    // not before: what is counted in the store sooner, a bucket has forgotten when the rest is told
+    this.#isRejoining = true
     this.#health.exceeded(await this.#settle())
     if (this.#hasLost) throw new CountsLost()
     // a process that is back stays back: were it to knock again, others would see it as not back
