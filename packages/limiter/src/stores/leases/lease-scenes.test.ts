@@ -81,7 +81,7 @@ async function play({
 }
 
 const rule = fc.record({
-  algorithm: fc.constantFrom('sliding-window', 'sliding-log', 'token-bucket'),
+  algorithm: fc.constantFrom('sliding-window', 'sliding-log', 'fixed-window', 'token-bucket', 'leaky-bucket'),
   count: fc.integer({ min: 200, max: 600 }),
   periodMs: fc.constantFrom(1000),
   burst: fc.integer({ min: 100, max: 300 }),
