@@ -88,10 +88,10 @@ export class FailoverStore {
   /** The store can be asked, and others may not know it yet. */
   readonly #settlements: Settlements
   #isRejoining = false
-  /** It is told what it missed. */
-  #isTelling = false
-  /** Until then no process had told it. */
-  #untoldAt = 0
+  /** This process has begun to report to it what it missed. */
+  #isReporting = false
+  /** Until then no process had begun to report. */
+  #unreportedAt = 0
   #isStarted = false
   #isClosed = false
   /** How many calls the store has answered. */
@@ -259,7 +259,7 @@ export class FailoverStore {
     // others may still count by themselves: this process keeps to its part, and the store knows of all it admits
     const before = charges.map(charge => this.#backlog.stateBefore(charge))
     if (!this.#fallback.take(charges, now)) return false
-    const isAsked = charges.map(({ counter }) => this.#isTelling || !refills(counter))
+    const isAsked = charges.map(({ counter }) => this.#isReporting || !refills(counter))
     const pick = <T>(all: readonly T[], asked: boolean): T[] => all.filter((_, i) => isAsked[i] === asked)
     const owe = (): true => this.#owe(pick(charges, false), pick(before, false))
     if (!isAsked.includes(true)) return owe()
@@ -549,7 +549,7 @@ export class FailoverStore {
     // others add what they have admitted as soon as they have heard of all, and that is not to be taken for what was lost
     const isLost = this.#hasLost || (await within(this.#fleet.hasBeenForgotten(), timeoutMs))
     if (isLost) await this.#remind()
-    this.#untoldAt = this.#options.now()
+    this.#unreportedAt = this.#options.now()
     const { era } = await within(this.#fleet.probeMembers(0), timeoutMs)
     if (isLost) this.#remindedEra = era
     if (this.#latest.length > 0) await within(this.#store.look(copiesOf(this.#latest)), timeoutMs)
@@ -558,9 +558,9 @@ export class FailoverStore {
   async #gather(withinMs: number): Promise<boolean> {
     const askedAt = this.#options.now()
     const { isComplete, era, hasForgotten } = await within(this.#fleet.probeMembers(withinMs), this.#stepMs)
-    if (!isComplete) this.#untoldAt = askedAt
+    if (!isComplete) this.#unreportedAt = askedAt
     this.#isRejoining = true
-    this.#isTelling = false
+    this.#isReporting = false
     this.#gatheredEra = era
     if (!this.#hasLost && (!hasForgotten || this.#remindedEra === era)) return isComplete
     await this.#remind()
@@ -581,15 +581,15 @@ export class FailoverStore {
   async #rejoin(withinMs: number): Promise<boolean> {
     this.#store.renew?.()
     if (this.#hasLost) throw new CountsLost()
-    this.#isTelling = true
-    this.#health.exceeded(await this.#settle(this.#options.now() - this.#untoldAt))
+    this.#isReporting = true
+    this.#health.exceeded(await this.#settle(Math.max(0, this.#options.now() - this.#unreportedAt)))
     if (this.#hasLost) throw new CountsLost()
     // a process that is back stays back: were it to knock again, others would see it as not back
     return await within(this.#fleet.return(this.#gatheredEra, withinMs), this.#stepMs)
   }
 
-  #settle(toldForUs = 0): Promise<number> {
-    return this.#backlog.settle(this.#store, this.#options.now, toldForUs)
+  #settle(reportedForUs = 0): Promise<number> {
+    return this.#backlog.settle(this.#store, this.#options.now, reportedForUs)
   }
 
   /** What was reported is among what the store has counted. */
@@ -641,7 +641,7 @@ export class FailoverStore {
   }
 }
 
-/** Whether time brings back what is used: what is counted before all have told the store is paid with what is owed to others. */
+/** Whether time brings back what is used: what is counted before all have reported is brought back before they have. */
 function refills({ meters }: FleetCounter): boolean {
   return meters.every(meter => meter.drain !== undefined)
 }

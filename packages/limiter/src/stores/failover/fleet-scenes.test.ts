@@ -139,14 +139,14 @@ describe('a fleet that has just started', () => {
     TIMEOUT_MS,
   )
 
-  it('tells the store all that it admits until every process can ask again', async () => {
+  it('reports all that it admits until every process can ask again', async () => {
     const rule = { algorithm: 'token-bucket', count: 200, periodMs: 1000, burst: 60 }
     const members = [29, 18, 18, 29, 29, 18, 29].map(everyMs => ({ joinsAt: 0, everyMs }))
     const outage = { kind: 'refused', awayAfterMs: 1138, lastsMs: 194 } as const
     for (const seed of [1, 2, 3]) expect(await overInOutage({ seed, rule, members, latencyMs: 1, ...outage })).toBe(0)
   })
 
-  it('tells the store as much of a bucket as if all processes told it at one moment', async () => {
+  it('reports as much of a bucket as if all processes reported at one moment', async () => {
     const rule = { algorithm: 'token-bucket', count: 600, periodMs: 1000, burst: 60 }
     const members = [4, 4, 3, 4, 3, 4, 4, 3].map(everyMs => ({ joinsAt: 0, everyMs }))
     const outage = { kind: 'refused', awayAfterMs: 1250, lastsMs: 98 } as const

@@ -142,7 +142,7 @@ describe('a fleet whose processes hold permits in advance', () => {
     TIMEOUT_MS,
   )
 
-  it('takes a share of what is left, not of the limit, if a process was told for a while that no permits are to be had', async () => {
+  it('takes a share of what is left, not of the limit, if a process has got no permits for a while', async () => {
     const rule = { algorithm: 'token-bucket', count: 200, periodMs: 1000, burst: 100 }
     const events: Event[] = [{ what: 'cut', at: 1019, lastsMs: 100 }]
     const { by } = await play({ seed: 0, rule, everyMs: [3, 3, 3], latencyMs: 0.5, events })
