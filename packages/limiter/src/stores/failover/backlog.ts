@@ -124,16 +124,16 @@ export class Backlog {
 
   /**
    * Counts in the store what is owed, until it is confirmed or recalled; returns what did not fit. Throws if the store cannot
-   * be asked; what was not counted is then still owed.
+   * be asked; what was not counted is then still owed. Others may have begun to report up to `reportedForUs` ago.
    */
-  async settle(store: SharedStore, now: () => number): Promise<number> {
+  async settle(store: SharedStore, now: () => number, reportedForUs = 0): Promise<number> {
     await within(Promise.all([...this.#places].map(charge => this.#hold(charge, store))), CHUNK_MS)
     const owed = [...this.#backlog.values()].flatMap(known => [...known.values()])
     const failures: unknown[] = []
     let over = 0
     for (let from = 0; from < owed.length; from += AT_ONCE) {
       const some = owed.slice(from, from + AT_ONCE)
-      const reports = Promise.allSettled(some.map(unreported => this.#report(unreported, store, now())))
+      const reports = Promise.allSettled(some.map(unreported => this.#report(unreported, store, now(), reportedForUs)))
       for (const outcome of await within(reports, CHUNK_MS)) {
         if (outcome.status === 'fulfilled') over += outcome.value
         else failures.push(outcome.reason)
@@ -143,9 +143,9 @@ export class Backlog {
     return over
   }
 
-  async #report(unreported: Unreported, store: SharedStore, now: number): Promise<number> {
+  async #report(unreported: Unreported, store: SharedStore, now: number, reportedForUs: number): Promise<number> {
     const { counter, key } = unreported
-    const missed = { counter, key, levels: levelsOf(unreported, now), unfit: [] }
+    const missed = { counter, key, levels: levelsOf(unreported, now, reportedForUs), unfit: [] }
     // what is admitted from now on is another debt
     this.#remove(unreported)
     if (missed.levels.every(({ known, missing }) => known === 0 && missing === 0)) return 0
@@ -198,8 +198,11 @@ export class Backlog {
   }
 }
 
-/** What each level has counted of a debt and still counts. */
-function levelsOf({ table, key, cost, before }: Unreported, now: number): LevelCatchUp[] {
+/**
+ * What each level has counted of a debt and still counts. Since others began to report, time pays in the store of what they
+ * reported; so what it has paid here of a bucket's since then is reported, too.
+ */
+function levelsOf({ table, key, cost, before }: Unreported, now: number, reportedForUs = 0): LevelCatchUp[] {
   const slot = table.find(key)
   before.use(table, now)
   return table.meters.map((meter, level) => {
@@ -210,6 +213,8 @@ function levelsOf({ table, key, cost, before }: Unreported, now: number): LevelC
     const lasts = costLasting(meter, state, at, now)
     if (lasts !== undefined) return { known: lasts, missing: 0 }
     const missing = before.remaining(level, now) - meter.remaining(state, at, now)
-    return { known: 0, missing: Math.min(cost, Math.max(0, missing)) }
+    const isFull = meter.drain !== undefined && before.remaining(level, now) === meter.most
+    const paid = isFull ? Math.ceil((meter.perUs ?? 0) * reportedForUs) : 0
+    return { known: 0, missing: Math.min(cost, Math.max(0, missing) + paid) }
   })
 }

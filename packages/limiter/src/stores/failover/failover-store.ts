@@ -88,6 +88,10 @@ export class FailoverStore {
   /** The store can be asked, and others may not know it yet. */
   readonly #settlements: Settlements
   #isRejoining = false
+  /** This process has begun to report to it what it missed. */
+  #isReporting = false
+  /** Until then no process had begun to report. */
+  #unreportedAt = 0
   #isStarted = false
   #isClosed = false
   /** How many calls the store has answered. */
@@ -146,7 +150,7 @@ export class FailoverStore {
       mayAsk: () => store.lease !== undefined && this.#health.isHealthy && !this.#isRejoining,
       processes: () => this.#fleet.part.size,
       now: options.now,
-      onReport: (lease, used, { remaining, resets }) => this.#followLease(lease, used, remaining, resets),
+      onReport: (lease, used, answer) => this.#followLease(lease, used, answer),
       onRefund: refund => this.#store.giveBack([refund]),
     })
     this.#settlements = new Settlements({
@@ -254,7 +258,13 @@ export class FailoverStore {
     if (!this.#isRejoining) return this.#takeHere(charges, now)
     // others may still count by themselves: this process keeps to its part, and the store knows of all it admits
     const before = charges.map(charge => this.#backlog.stateBefore(charge))
-    return this.#fallback.take(charges, now) && this.#ask(charges, now, before)
+    if (!this.#fallback.take(charges, now)) return false
+    const isAsked = charges.map(({ counter }) => this.#isReporting || !refills(counter))
+    const pick = <T>(all: readonly T[], asked: boolean): T[] => all.filter((_, i) => isAsked[i] === asked)
+    const owe = (): true => this.#owe(pick(charges, false), pick(before, false))
+    if (!isAsked.includes(true)) return owe()
+    const answer = this.#ask(pick(charges, true), now, pick(before, true))
+    return isAsked.includes(false) ? answer.then(allowed => allowed && owe()) : answer
   }
 
   /** Judges all charges without counting any. */
@@ -441,28 +451,18 @@ export class FailoverStore {
     }
   }
 
-  /** Follows permits that were used in advance, as if the store had just decided their calls. */
-  #followLease(
-    { counter, key, like }: Lease,
-    used: number,
-    remaining: readonly number[],
-    resets: readonly number[],
-  ): void {
-    if (used === 0) return
+  /** Follows permits that were used in advance, as if the store had just decided their calls; if none were, as if it had refused one. */
+  #followLease({ counter, key, like }: Lease, used: number, { remaining, resets }: LeaseAnswer): void {
     const charge = sharedCharge(counter, like.table, like.whenStoreDown)
-    Object.assign(charge, { key, cost: used, remaining: [...remaining], resets: [...resets] })
-    this.#fallback.follow([charge], true, false, this.#options.now())
+    Object.assign(charge, { key, cost: Math.max(1, used), remaining: [...remaining], resets: [...resets] })
+    this.#fallback.follow([charge], used > 0, false, this.#options.now())
   }
 
   /** What is held here may be used to its end while the store is away: it counts as used from the beginning. */
   #keepLeases(): void {
     for (const { lease, cost } of this.#leases.unreported()) {
-      this.#followLease(
-        lease,
-        cost,
-        lease.remaining,
-        lease.remaining.map(() => 0),
-      )
+      const charge = sharedCharge(lease.counter, lease.like.table, lease.like.whenStoreDown)
+      this.#fallback.hold(Object.assign(charge, { key: lease.key, cost }), this.#options.now())
     }
   }
 
@@ -549,14 +549,18 @@ export class FailoverStore {
     // others add what they have admitted as soon as they have heard of all, and that is not to be taken for what was lost
     const isLost = this.#hasLost || (await within(this.#fleet.hasBeenForgotten(), timeoutMs))
     if (isLost) await this.#remind()
+    this.#unreportedAt = this.#options.now()
     const { era } = await within(this.#fleet.probeMembers(0), timeoutMs)
     if (isLost) this.#remindedEra = era
     if (this.#latest.length > 0) await within(this.#store.look(copiesOf(this.#latest)), timeoutMs)
   }
 
   async #gather(withinMs: number): Promise<boolean> {
+    const askedAt = this.#options.now()
     const { isComplete, era, hasForgotten } = await within(this.#fleet.probeMembers(withinMs), this.#stepMs)
+    if (!isComplete) this.#unreportedAt = askedAt
     this.#isRejoining = true
+    this.#isReporting = false
     this.#gatheredEra = era
     if (!this.#hasLost && (!hasForgotten || this.#remindedEra === era)) return isComplete
     await this.#remind()
@@ -577,14 +581,15 @@ export class FailoverStore {
   async #rejoin(withinMs: number): Promise<boolean> {
     this.#store.renew?.()
     if (this.#hasLost) throw new CountsLost()
-    this.#health.exceeded(await this.#settle())
+    this.#isReporting = true
+    this.#health.exceeded(await this.#settle(Math.max(0, this.#options.now() - this.#unreportedAt)))
     if (this.#hasLost) throw new CountsLost()
     // a process that is back stays back: were it to knock again, others would see it as not back
     return await within(this.#fleet.return(this.#gatheredEra, withinMs), this.#stepMs)
   }
 
-  #settle(): Promise<number> {
-    return this.#backlog.settle(this.#store, this.#options.now)
+  #settle(reportedForUs = 0): Promise<number> {
+    return this.#backlog.settle(this.#store, this.#options.now, reportedForUs)
   }
 
   /** What was reported is among what the store has counted. */
@@ -634,6 +639,11 @@ export class FailoverStore {
       if (!this.#backlog.isEmpty) this.#settleSoon()
     }, ms).unref()
   }
+}
+
+/** Whether time brings back what is used: what is counted before all have reported is brought back before they have. */
+function refills({ meters }: FleetCounter): boolean {
+  return meters.every(meter => meter.drain !== undefined)
 }
 
 function copiesOf(charges: readonly SharedCharge[]): FleetCharge[] {

@@ -139,6 +139,20 @@ describe('a fleet that has just started', () => {
     TIMEOUT_MS,
   )
 
+  it('reports all that it admits until every process can ask again', async () => {
+    const rule = { algorithm: 'token-bucket', count: 200, periodMs: 1000, burst: 60 }
+    const members = [29, 18, 18, 29, 29, 18, 29].map(everyMs => ({ joinsAt: 0, everyMs }))
+    const outage = { kind: 'refused', awayAfterMs: 1138, lastsMs: 194 } as const
+    for (const seed of [1, 2, 3]) expect(await overInOutage({ seed, rule, members, latencyMs: 1, ...outage })).toBe(0)
+  })
+
+  it('reports as much of a bucket as if all processes reported at one moment', async () => {
+    const rule = { algorithm: 'token-bucket', count: 600, periodMs: 1000, burst: 60 }
+    const members = [4, 4, 3, 4, 3, 4, 4, 3].map(everyMs => ({ joinsAt: 0, everyMs }))
+    const outage = { kind: 'refused', awayAfterMs: 1250, lastsMs: 98 } as const
+    for (const seed of [1, 2]) expect(await overInOutage({ seed, rule, members, latencyMs: 0.2, ...outage })).toBe(0)
+  })
+
   it('admits no call beside the store while one process has told it and others have not', async () => {
     const rule = { algorithm: 'sliding-window', count: 60, periodMs: 1000, burst: 60 }
     const members = Array.from({ length: 8 }, (_, i) => ({ joinsAt: i * 5, everyMs: 20 + i }))

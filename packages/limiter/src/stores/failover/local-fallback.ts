@@ -66,6 +66,22 @@ export class LocalFallback {
     }
   }
 
+  /** Counts permits that this process holds in advance, and the store has set aside: it may use them beside its share. */
+  hold(charge: SharedCharge, now: number): void {
+    if (charge.cost === 0 || !isCountedHere(charge)) return
+    const slot = this.#slotFor(charge, now)
+    if (slot === undefined) return
+    charge.slot = slot
+    const { table } = charge
+    table.meters.forEach((meter, level) => {
+      if (this.#isDated(meter) && !this.#isWhole(charge, level)) this.#followOwn(charge, level, charge.cost, now)
+      else {
+        const room = meter.remaining(table.state(slot), table.base(slot) + table.offsets[level]!, now)
+        this.#keepAtMost(charge, slot, level, room - charge.cost, now)
+      }
+    })
+  }
+
   /** Takes note of what the store says of a call that was judged here meanwhile. */
   see(charge: SharedCharge, now: number): void {
     const slot = this.#slotFor(charge, now)

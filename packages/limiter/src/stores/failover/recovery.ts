@@ -42,7 +42,7 @@ const LEAST_STEPS = 5
 const realTimers: RecoveryTimers = {
   now: () => performance.now(),
   pause: (ms, signal) => pause(ms, undefined, { signal, ref: false }),
-  random: Math.random,
+  random: () => Math.random(),
 }
 
 /**

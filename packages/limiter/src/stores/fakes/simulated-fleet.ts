@@ -16,7 +16,7 @@ export interface SimulatedRule {
   readonly algorithm: string
   readonly count: number
   readonly periodMs: number
-  /** Of a token bucket. */
+  /** What a bucket admits at once. */
   readonly burst: number
   /** Processes hold permits in advance; default: not. */
   readonly isLeased?: boolean | undefined
@@ -69,7 +69,7 @@ export class SimulatedFleet {
     return await time.as(host, async () => {
       const { algorithm: name, count, periodMs, burst } = this.#rule
       const algorithm = algorithms.find(candidate => candidate.name === name)!
-      const terms = { limit: { count, periodMs }, options: name === 'token-bucket' ? { burst } : {} }
+      const terms = { limit: { count, periodMs }, options: optionsOf(name, burst) }
       const meters = [algorithm.meter(terms.limit, terms.options)]
       const memory = new MemoryStore()
       const table = memory.createTable('rule', meters)
@@ -286,19 +286,37 @@ class Link {
   }
 }
 
+function optionsOf(algorithm: string, burst: number): { burst?: number } {
+  if (algorithm === 'token-bucket') return { burst }
+  // beside the call under way
+  return algorithm === 'leaky-bucket' ? { burst: burst - 1 } : {}
+}
+
 /** By how many calls the limit is exceeded in the worst interval, whenever each call was decided between its start and its end. */
 export function overLimit(calls: readonly Admission[], { algorithm, count, periodMs, burst }: SimulatedRule): number {
+  if (algorithm === 'fixed-window') return overFixedWindow(calls, count, periodMs)
+  const isBucket = algorithm.endsWith('-bucket')
   const byEnd = calls.toSorted((a, b) => a.end - b.end)
   let most = 0
   for (const { start } of calls) {
     let inside = 0
     for (const call of byEnd) {
       if (call.start < start) continue
-      if (algorithm !== 'token-bucket' && call.end >= start + periodMs) break
+      if (!isBucket && call.end >= start + periodMs) break
       inside++
-      const room = algorithm === 'token-bucket' ? burst + (count * (call.end - start)) / periodMs : count
+      const room = isBucket ? burst + (count * (call.end - start)) / periodMs : count
       most = Math.max(most, Math.floor(inside - room + 1e-6))
     }
   }
   return most
+}
+
+/** Windows begin at whole periods. */
+function overFixedWindow(calls: readonly Admission[], count: number, periodMs: number): number {
+  const inside = new Map<number, number>()
+  for (const { start, end } of calls) {
+    const window = Math.floor(start / periodMs)
+    if (window === Math.floor(end / periodMs)) inside.set(window, (inside.get(window) ?? 0) + 1)
+  }
+  return Math.max(0, ...Array.from(inside.values(), calls => calls - count))
 }

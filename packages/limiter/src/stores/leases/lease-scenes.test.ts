@@ -81,7 +81,7 @@ async function play({
 }
 
 const rule = fc.record({
-  algorithm: fc.constantFrom('sliding-window', 'sliding-log', 'token-bucket'),
+  algorithm: fc.constantFrom('sliding-window', 'sliding-log', 'fixed-window', 'token-bucket', 'leaky-bucket'),
   count: fc.integer({ min: 200, max: 600 }),
   periodMs: fc.constantFrom(1000),
   burst: fc.integer({ min: 100, max: 300 }),
@@ -141,6 +141,13 @@ describe('a fleet whose processes hold permits in advance', () => {
     },
     TIMEOUT_MS,
   )
+
+  it('takes a share of what is left, not of the limit, if a process has got no permits for a while', async () => {
+    const rule = { algorithm: 'token-bucket', count: 200, periodMs: 1000, burst: 100 }
+    const events: Event[] = [{ what: 'cut', at: 1019, lastsMs: 100 }]
+    const { by } = await play({ seed: 0, rule, everyMs: [3, 3, 3], latencyMs: 0.5, events })
+    expect(by).toBe(0)
+  })
 
   it('uses the limit while the store is away for a moment, and nothing of what it held is admitted twice', async () => {
     const rule = { algorithm: 'token-bucket', count: 400, periodMs: 1000, burst: 200 }

@@ -103,10 +103,6 @@ export class Lease {
     return this.#held
   }
 
-  get remaining(): readonly number[] {
-    return this.#remaining
-  }
-
   covers(cost: number, now: number): boolean {
     return cost <= this.#left && now < this.#validUntil
   }
