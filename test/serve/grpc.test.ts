@@ -160,7 +160,7 @@ describe('external authorization, asked with the proto files of Envoy', () => {
   it('an allowed call gets headers to add, and a refused one the status, headers and body to answer with', async () => {
     const allowed = await envoy.check(request('/shop/a?b=c'))
     expect(allowed).toMatchObject({ status: { code: 0 }, http_response: 'ok_response' })
-    const { response_headers_to_add: added } = allowed.ok_response as { response_headers_to_add: never[] }
+    const { response_headers_to_add: added } = allowed.ok_response as unknown as { response_headers_to_add: never[] }
     expect(added.map(({ header }) => header)).toMatchObject([
       { key: 'RateLimit-Policy', value: '"path";q=2;w=3600' },
       { key: 'RateLimit', value: expect.stringMatching(/^"path";r=1/) },
@@ -174,7 +174,7 @@ describe('external authorization, asked with the proto files of Envoy', () => {
       denied_response: { status: { code: 'TooManyRequests' } },
       dynamic_metadata: { fields: { rule: { stringValue: 'path' } } },
     })
-    const { headers, body } = denied.denied_response as { headers: never[]; body: string }
+    const { headers, body } = denied.denied_response as unknown as { headers: never[]; body: string }
     expect(headers.map(({ header }) => (header as { key: string }).key)).toContain('Retry-After')
     expect(JSON.parse(body)).toMatchObject({ status: 429, rule: 'path' })
   })

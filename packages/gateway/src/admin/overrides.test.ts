@@ -59,7 +59,7 @@ describe('an override set by the admin API', () => {
       'has no overrides: write limit: { default: 100/h, overrides: true }',
     ],
     [{ rule: 'none', key: 'ann', limit: '5/h' }, 404, 'There is no such rule'],
-    [{ rule: 'each', limit: '5/h' }, 400, 'Say whom: by key or call'],
+    [{ rule: 'each', limit: '5/h' }, 400, 'Name the caller: by key or call'],
     [{ rule: 'each', key: 'ann', limit: '50' }, 400, 'has no period'],
   ])('is refused with the remedy: %j', async (question, status, detail) => {
     const { status: got, body } = await ask('POST', '/overrides', question)

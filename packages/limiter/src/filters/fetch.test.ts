@@ -60,7 +60,7 @@ describe('the filter for fetch', () => {
     },
   )
 
-  it('peer reads the address where no server tells it, and trustProxy believes a header', async () => {
+  it('peer reads the address that no server gives, and trustProxy believes a header', async () => {
     const byHeader = diana(await create(perAddress), { peer: one => one.headers.get('cf-connecting-ip') ?? undefined })
     const from = (ip: string) => request('/', { headers: { 'cf-connecting-ip': ip } })
     expect([byHeader(from('203.0.113.1')), byHeader(from('203.0.113.2'))]).toEqual([undefined, undefined])

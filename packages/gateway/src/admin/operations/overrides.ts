@@ -74,7 +74,7 @@ function whoOf(
 ): Call | string {
   if (!limiter.rules.some(({ id }) => id === rule)) throw new Refusal(404, 'There is no such rule.')
   if (key !== undefined) return key
-  if (asked === undefined) throw new Refusal(400, 'Say whom: by key or call.')
+  if (asked === undefined) throw new Refusal(400, 'Name the caller: by key or call.')
   return toCall(fromParts(asked), asked.ip, limiter)
 }
 

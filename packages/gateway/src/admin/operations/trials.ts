@@ -52,7 +52,7 @@ export const trialOperations: readonly Operation[] = [
       const admin = adminOf(limiter)
       const trial = admin.trials.find(one => one.id === id)
       if (!trial) throw new Refusal(404, 'There is no such trial.')
-      const where = whereOf(trial.rule, limiter)
+      const where = documentOf(trial.rule, limiter)
       const base = body.version ?? (await admin.documents.read(where)).version
       const written = await write(context, where, base, whole => admin.documents.edit(whole, trial.rule, trial.text))
       admin.endTrial(id)
@@ -75,7 +75,7 @@ export const trialOperations: readonly Operation[] = [
 ]
 
 /** The document that a rule comes from. */
-function whereOf(id: string, limiter: Limiter): Where {
+function documentOf(id: string, limiter: Limiter): Where {
   const remote = limiter.status().sources.find(({ role }) => role === 'remote')?.name
   const origin = limiter.rules.find(rule => rule.id === id)?.origin
   return origin !== undefined && origin === remote ? 'remote' : 'local'

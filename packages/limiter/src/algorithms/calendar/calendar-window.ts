@@ -44,7 +44,7 @@ export class CalendarWindow implements Meter {
   #start = 0
   #stop = 0
 
-  /** `identity` tells calendars apart: those of other units, zones and anchors have another one. */
+  /** `identity` is that of the calendar: those of other units, zones and anchors have another one. */
   constructor({ count, periodMs }: Limit, unit: CalendarUnit, calendar: Calendar, identity: string) {
     const usualUs = periodMs * 1000
     this.#count = count

@@ -203,7 +203,7 @@ describe('calendar periods in Redis', () => {
     store.close()
   })
 
-  it('a clock of Redis that is set back over the end of a month gives nobody a second quota', async () => {
+  it('a clock of Redis that is set back over the end of a month gives no caller a second quota', async () => {
     const one = new Process(5, 'month', {})
     now = at('2026-03-01T00:00:10Z')
     expect(await one.takeAll()).toBe(5)
@@ -215,7 +215,7 @@ describe('calendar periods in Redis', () => {
     expect(await one.takeAll()).toBe(5)
   })
 
-  it('a clock of Redis that was years ahead and is set back refuses nobody for years', async () => {
+  it('a clock of Redis that was years ahead and is set back refuses no caller for years', async () => {
     const one = new Process(5, 'month', {})
     now = at('2036-03-01T00:00:10Z')
     expect(await one.take(3)).toBe(true)
