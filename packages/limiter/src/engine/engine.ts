@@ -15,6 +15,7 @@ import { createSharedStores, type SharedStoresOptions } from '../distributed/cre
 import { DianaError } from '../errors.ts'
 import { type AddressReader, createAddressReader, createPeerTest } from '../http/ip-address.ts'
 import type { LimiterEvents } from '../limiter-status.ts'
+import { type CreditStore, MemoryCredits, RedisCredits } from '../limits/credits.ts'
 import { OutsideLimits } from '../limits/outside-limits.ts'
 import { OverloadGuard, onePriority } from '../overload/overload-guard.ts'
 import type { Timers } from '../queue/timers.ts'
@@ -56,6 +57,8 @@ export type SectionFollower = (value: unknown) => () => void
 const SWEEP_EVERY_MS = 200
 const SWEEP_KEYS = 2048
 const CLOSING_MS = 1000
+/** How long a call may wait to hear of credit, for a store without a timeout of its own. */
+const CREDIT_TIMEOUT_MS = 400
 const SOURCE_WARNINGS = {
   rejected: 'DIANA_RULES_REJECTED',
   failure: 'DIANA_SOURCE_FAILED',
@@ -81,6 +84,8 @@ export class Engine {
   readonly #reservations = new ChargeReservations()
   /** The limits of single callers from outside the rules. */
   readonly limits: OutsideLimits
+  /** Permits of single callers beside their limits. */
+  readonly credits: CreditStore
   readonly observers: Observers
   /** The document in force. */
   document: RuleDocument
@@ -108,6 +113,15 @@ export class Engine {
       nowMs: () => this.now() / 1000,
       functionOf: name => options.given?.limitFunction(name),
     })
+    const { send, document } = options
+    this.credits = send
+      ? new RedisCredits({
+          send,
+          prefix: document.store?.prefix ?? 'diana',
+          timeoutMs: document.store?.timeoutMs ?? CREDIT_TIMEOUT_MS,
+          nowMs: () => performance.now(),
+        })
+      : new MemoryCredits()
     this.shared = createSharedStores(options, options.document, {
       memory: this.store,
       now: this.now,

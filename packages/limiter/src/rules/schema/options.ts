@@ -47,6 +47,7 @@ export interface DocumentOptions {
         readonly audience?: OneOrList<string> | undefined
       }
     | undefined
+  readonly credit?: boolean | undefined
   readonly allow?: CallerOptions | undefined
   readonly deny?: CallerOptions | undefined
   readonly store?: (StoreOptions & { readonly redis: OneOrList<string> }) | undefined

@@ -59,11 +59,17 @@ function apart<Document extends object>(
   }
 }
 
+export interface RemoteOptions {
+  /** Limits may come from addresses that the local document does not name: what is read may become part of it. */
+  readonly anyAddress?: boolean | undefined
+}
+
 /** The document of a config center: rules, and nothing that could repoint the store or the identity of callers. */
 export function readRemoteDocument(
   value: unknown,
   given: Vocabulary,
   local: RuleDocument,
+  { anyAddress = false }: RemoteOptions = {},
 ): { readonly document?: RuleDocument; readonly problems: readonly Problem[] } {
   if (!isMap(value)) {
     return {
@@ -78,7 +84,12 @@ export function readRemoteDocument(
   const identified = Object.keys(local.identify)
   const vocabulary = { ...given, givenOptions: optionsOf(local) }
   const { rules, problems } = readRules(value, { vocabulary, identified, hasStore: local.store !== undefined })
-  const all = [...unknownFields, ...(shape.problems ?? []), ...problems, ...foreignAddresses(value.rules, local)]
+  const all = [
+    ...unknownFields,
+    ...(shape.problems ?? []),
+    ...problems,
+    ...(anyAddress ? [] : foreignAddresses(value.rules, local)),
+  ]
   return all.length > 0 ? { problems: all } : { document: { ...local, rules }, problems: [] }
 }
 
