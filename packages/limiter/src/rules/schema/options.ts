@@ -47,7 +47,6 @@ export interface DocumentOptions {
         readonly audience?: OneOrList<string> | undefined
       }
     | undefined
-  readonly credit?: boolean | undefined
   readonly allow?: CallerOptions | undefined
   readonly deny?: CallerOptions | undefined
   readonly store?: (StoreOptions & { readonly redis: OneOrList<string> }) | undefined
@@ -155,6 +154,7 @@ export interface CommonRuleOptions {
         readonly forgetAfter?: string | undefined
       }
     | undefined
+  readonly credit?: boolean | undefined
   readonly allow?: CallerOptions | undefined
   readonly deny?: CallerOptions | undefined
   readonly answer?: Partial<Answer> | undefined
