@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { UnreadableReply } from '../stores/failover/store-error.ts'
 import { escapePart } from '../stores/redis/counter.ts'
 import { evaluate, scriptOf } from '../stores/redis/script/evaluate-script.ts'
@@ -56,6 +57,14 @@ export class MemoryCredits implements CreditStore {
 }
 
 const CREDIT = scriptOf(credit)
+/** After a question that was not answered, none is asked for so long. */
+const AWAY_MS = 1000
+
+/** How many permits were added or taken, and how many are left. */
+interface Moved {
+  readonly moved: number
+  readonly left: number
+}
 
 export interface RedisCreditsOptions {
   readonly send: SendCommand
@@ -70,6 +79,7 @@ export class RedisCredits implements CreditStore {
   readonly #options: RedisCreditsOptions
   /** Callers who were seen with too little: how much, and until when that is believed. */
   readonly #known = new Map<string, { readonly left: number; readonly until: number }>()
+  #awayUntil = Number.NEGATIVE_INFINITY
 
   constructor(options: RedisCreditsOptions) {
     this.#options = options
@@ -81,23 +91,31 @@ export class RedisCredits implements CreditStore {
     return moved === permits ? left : undefined
   }
 
-  /** An answer that comes too late is undone: the call was refused meanwhile. */
+  /** An answer that comes too late is undone: the call was refused meanwhile. While Redis is away, no call waits for it. */
   take(rule: string, key: string, permits: number): boolean | Promise<boolean> {
+    const now = this.#options.nowMs()
     const known = this.#known.get(nameOf(rule, key))
-    if (known !== undefined && known.left < permits && this.#options.nowMs() < known.until) return false
+    if (now < this.#awayUntil || (known !== undefined && known.left < permits && now < known.until)) return false
     return new Promise(resolve => {
       let isLate = false
+      const fail = (): void => {
+        this.#awayUntil = this.#options.nowMs() + AWAY_MS
+        resolve(false)
+      }
       const timer = setTimeout(() => {
         isLate = true
-        resolve(false)
+        fail()
       }, this.#options.timeoutMs)
-      const hear = ({ moved, left }: { readonly moved: number; readonly left: number }): void => {
+      const hear = ({ moved, left }: Moved): void => {
         clearTimeout(timer)
         if (isLate && moved > 0) void this.add(rule, key, moved).catch(() => {})
         if (moved === 0) this.#know(nameOf(rule, key), left)
         resolve(moved === permits)
       }
-      this.#run('take', rule, key, permits).then(hear, () => hear({ moved: 0, left: 0 }))
+      this.#run('take', rule, key, permits).then(hear, () => {
+        clearTimeout(timer)
+        if (!isLate) fail()
+      })
     })
   }
 
@@ -106,7 +124,10 @@ export class RedisCredits implements CreditStore {
   }
 
   async left(rule: string, key: string): Promise<number> {
-    return (await this.#run('take', rule, key, 0)).left
+    const late = pause(this.#options.timeoutMs, undefined, { ref: false })
+    const answer = await Promise.race([this.#run('take', rule, key, 0), late])
+    if (answer === undefined) throw new Error('Redis has not answered in time')
+    return answer.left
   }
 
   #know(name: string, left: number): void {
@@ -116,7 +137,7 @@ export class RedisCredits implements CreditStore {
     this.#known.set(name, { left, until: this.#options.nowMs() + KNOWN_MS })
   }
 
-  async #run(what: 'add' | 'take' | 'spend', rule: string, key: string, permits: number) {
+  async #run(what: 'add' | 'take' | 'spend', rule: string, key: string, permits: number): Promise<Moved> {
     const { send, prefix } = this.#options
     const name = `${prefix}:credit{${escapePart(nameOf(rule, key))}}`
     const reply = await evaluate(send, CREDIT, [name], [what, String(permits), String(MOST_CREDIT)])

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { adminOf } from '../admin/limiter-admin.ts'
 import { createLimiter } from '../create/create-limiter.ts'
 import type { Limiter, RuleOptions } from '../index.ts'
+import { RedisCredits } from '../limits/credits.ts'
 import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
 
 let redis: RedisServer
@@ -181,12 +182,37 @@ describe('credit of several processes on one Redis', () => {
   })
 })
 
-it('credit without Redis, which was named and does not answer, refuses and says why when it is granted', async () => {
-  const store = { redis: 'redis://127.0.0.1:1', timeout: '5ms' }
-  const limiter = await createLimiter({ store, rules: [{ id: 'r', by: 'account', limit: '2/h', credit: true }] })
-  closing.push(limiter)
-  expect(await passing(limiter, 4)).toBe(2)
-  await expect(limiter.grant('r', 'ann', 1)).rejects.toThrow()
+describe('credit in a Redis that is away', () => {
+  it('refuses without a wait, says so when it is granted, and is left out of what is explained', async () => {
+    const store = { redis: 'redis://127.0.0.1:1', timeout: '5ms' }
+    const limiter = await createLimiter({ store, rules: [{ id: 'r', by: 'account', limit: '2/h', credit: true }] })
+    closing.push(limiter)
+    expect(await passing(limiter, 4)).toBe(2)
+    await expect(limiter.grant('r', 'ann', 1)).rejects.toThrow()
+    const [rule] = await limiter.explain(ann)
+    expect([rule!.credit, rule!.decisions[0]!.allowed]).toEqual([undefined, false])
+  })
+
+  it('is asked once, and an answer that comes too late is undone', async () => {
+    let nowMs = 0
+    const answers: ((reply: unknown) => void)[] = []
+    const commands: (readonly string[])[] = []
+    const send = (command: readonly string[]) => {
+      commands.push(command)
+      return new Promise(resolve => answers.push(resolve))
+    }
+    const credits = new RedisCredits({ send, prefix: 'p', timeoutMs: 1, nowMs: () => nowMs })
+    expect(await credits.take('r', 'ann', 3)).toBe(false)
+    expect(credits.take('r', 'bob', 3)).toBe(false)
+    answers[0]!(['3', '4'])
+    await expect.poll(() => commands.length, { interval: 1 }).toBe(2)
+    expect(commands[1]!.slice(-3, -1)).toEqual(['add', '3'])
+    nowMs = 1001
+    const asked = credits.take('r', 'ann', 9)
+    answers[2]!(['0', '7'])
+    expect([await asked, credits.take('r', 'ann', 8), commands.length]).toEqual([false, false, 3])
+    await expect(credits.left('r', 'ann')).rejects.toThrow('in time')
+  })
 })
 
 it.each([
