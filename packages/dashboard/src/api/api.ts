@@ -70,7 +70,7 @@ export interface CallerQuestion extends RefusalQuestion {
 }
 
 /** A caller of a rule: by the id of their row, or by their value of the rule's one dimension. */
-export type Whom = { readonly rule: string } & ({ readonly caller: string } | { readonly key: string })
+export type NamedCaller = { readonly rule: string } & ({ readonly caller: string } | { readonly key: string })
 
 /** What is empty is left out. */
 function queryOf(question: object): string {
@@ -97,10 +97,10 @@ export const api = {
   blockKey: (rule: string, key: string, period: string) => send('POST', 'blocks', { rule, key, for: period }),
   unblock: (id: string) => send('DELETE', `blocks/${part(id)}`),
   overrides: () => read<{ overrides: Override[] }>('overrides').then(({ overrides }) => overrides),
-  setOverride: (who: Whom, limit: string, until: number | undefined, reason: string) =>
+  setOverride: (who: NamedCaller, limit: string, until: number | undefined, reason: string) =>
     send('POST', 'overrides', { ...who, limit, ...(until !== undefined && { until }), ...(reason && { reason }) }),
   removeOverride: (id: string) => send('DELETE', `overrides/${part(id)}`),
-  grant: (who: Whom, permits: number) => send<{ credit: number }>('POST', 'credits', { ...who, permits }),
+  grant: (who: NamedCaller, permits: number) => send<{ credit: number }>('POST', 'credits', { ...who, permits }),
   reset: (caller: string) => send('POST', 'reset', { caller }),
   explain: (request: string, ip?: string) =>
     send<Explanation>('POST', 'explain', { request, ...(ip !== undefined && { ip }) }),

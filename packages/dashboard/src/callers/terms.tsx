@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import { api, type Whom } from '../api/api.ts'
+import { api, type NamedCaller } from '../api/api.ts'
 import type { Caller, Override, Rule } from '../api/types.ts'
 import { rules } from '../figures/live.ts'
 import { useAnswer } from '../parts/answer.tsx'
@@ -102,14 +102,14 @@ function TermsByName({ rules: choice, act }: { rules: readonly Rule[]; act: Act 
           {by}{' '}
           <input
             value={key}
-            aria-label={terms.whom(by)}
+            aria-label={terms.value(by)}
             spellcheck={false}
             autocapitalize="off"
             onInput={event => setKey(event.currentTarget.value)}
           />
         </label>
       </div>
-      <TermsForms rule={rule} whom={{ rule: rule.id, key: key.trim() }} name={key.trim()} act={act} />
+      <TermsForms rule={rule} caller={{ rule: rule.id, key: key.trim() }} name={key.trim()} act={act} />
     </>
   )
 }
@@ -131,12 +131,12 @@ export function TermsDialog({ caller, act, onBack }: TermsDialogProps): JSX.Elem
     act(action, sentence)
     onBack()
   }
-  const whom = { rule: rule.id, caller: caller.id }
+  const named = { rule: rule.id, caller: caller.id }
   return (
     <Sheet title={terms.of(nameOf(caller.key))} onBack={onBack}>
       {met?.limitFrom !== undefined && <p>{terms.current(met.limitFrom)}</p>}
       {met?.credit !== undefined && <p>{terms.credit(formatNumber(met.credit))}</p>}
-      <TermsForms rule={rule} whom={whom} name={nameOf(caller.key)} act={actAndClose} />
+      <TermsForms rule={rule} caller={named} name={nameOf(caller.key)} act={actAndClose} />
       <div class="actions">
         <button type="button" class="quiet" onClick={onBack}>
           {texts.cancel}
@@ -147,7 +147,7 @@ export function TermsDialog({ caller, act, onBack }: TermsDialogProps): JSX.Elem
 }
 
 interface FormProps {
-  readonly whom: Whom
+  readonly caller: NamedCaller
   readonly name: string
   readonly act: Act
 }
@@ -161,7 +161,7 @@ function TermsForms({ rule, ...rest }: FormProps & { readonly rule: Rule }): JSX
   )
 }
 
-function LimitForm({ whom, name, act }: FormProps): JSX.Element {
+function LimitForm({ caller, name, act }: FormProps): JSX.Element {
   const { terms } = words.value
   const [limit, setLimit] = useState('')
   const [until, setUntil] = useState('')
@@ -174,7 +174,7 @@ function LimitForm({ whom, name, act }: FormProps): JSX.Element {
         event.preventDefault()
         if (!isReady) return
         const moment = until === '' ? undefined : new Date(until).getTime()
-        act(api.setOverride(whom, limit.trim(), moment, reason.trim()), terms.isSet(name, limit.trim()))
+        act(api.setOverride(caller, limit.trim(), moment, reason.trim()), terms.isSet(name, limit.trim()))
       }}
     >
       <label title={terms.limitExample}>
@@ -202,7 +202,7 @@ function LimitForm({ whom, name, act }: FormProps): JSX.Element {
   )
 }
 
-function CreditForm({ whom, name, act }: FormProps): JSX.Element {
+function CreditForm({ caller, name, act }: FormProps): JSX.Element {
   const { terms } = words.value
   const [permits, setPermits] = useState('')
   const isReady = name !== '' && Number(permits) > 0
@@ -213,7 +213,7 @@ function CreditForm({ whom, name, act }: FormProps): JSX.Element {
         event.preventDefault()
         if (!isReady) return
         let credit = 0
-        const granting = api.grant(whom, Number(permits)).then(granted => {
+        const granting = api.grant(caller, Number(permits)).then(granted => {
           credit = granted.credit
         })
         act(granting, () => terms.granted(name, formatNumber(credit)))

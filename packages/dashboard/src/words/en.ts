@@ -198,7 +198,7 @@ export const en = {
     notYet: 'No rule allows it: write overrides: true into the limit of a rule, or credit: true into a rule.',
     of: (key: string) => `Limit and credit of ${key}`,
     open: 'Limit…',
-    whom: (by: string) => `${by} of the caller`,
+    value: (by: string) => `${by} of the caller`,
     limit: 'Limit',
     limitExample: 'such as 5000/h; 0/h suspends',
     until: 'Until',

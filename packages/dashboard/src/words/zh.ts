@@ -195,7 +195,7 @@ export const zh: typeof en = {
     notYet: '没有规则允许：请在规则的 limit 中写 overrides: true，或在规则中写 credit: true。',
     of: key => `${key} 的限额与额度`,
     open: '限额…',
-    whom: by => `调用方的 ${by}`,
+    value: by => `调用方的 ${by}`,
     limit: '限额',
     limitExample: '例如 5000/h；0/h 表示停用',
     until: '截止时间',

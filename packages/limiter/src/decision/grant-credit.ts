@@ -1,6 +1,6 @@
 import type { Call } from '../call.ts'
 import { DianaError } from '../errors.ts'
-import { type CreditStore, MOST_CREDIT } from '../limits/credits.ts'
+import { type CreditStore, MOST_CREDIT } from '../stores/credits.ts'
 import type { RuleState } from './rule-state.ts'
 
 /** Gives a caller permits beside the limit; returns how many they have then, and throws if the rule or the number does not allow it. */

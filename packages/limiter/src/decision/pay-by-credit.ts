@@ -1,5 +1,5 @@
 import type { Call } from '../call.ts'
-import type { CreditStore } from '../limits/credits.ts'
+import type { CreditStore } from '../stores/credits.ts'
 import { resetsSoFar } from '../stores/memory/table.ts'
 import { costBy } from './call-plan.ts'
 import type { PlanOptions } from './check-options.ts'
