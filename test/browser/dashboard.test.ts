@@ -345,6 +345,8 @@ describe('callers', () => {
     const { page, problems } = await open('callers')
     await page.getByLabel('rule', { exact: true }).selectOption('hello')
     const ann = page.locator('.callers .rows [role=row]')
+    // until the page has heard of the chosen rule, it shows the callers of all rules
+    await expect.poll(() => ann.count(), until).toBe(1)
     await ann.getByRole('button', { name: 'Reset' }).click(until)
     await page.locator('.said').getByText('is reset.').waitFor(until)
     expect(await asAnn()).toEqual([200])

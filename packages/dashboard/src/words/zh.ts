@@ -192,7 +192,7 @@ export const zh: typeof en = {
   terms: {
     title: '单个调用方的限额',
     none: '所有调用方都使用其套餐的限额或默认限额。',
-    notYet: '没有规则允许：请在规则的 limit 中写 overrides: true，或在规则中写 credit: true。',
+    notYet: '没有规则允许：请在规则中写 overrides: true 或 credit: true。',
     of: key => `${key} 的限额与额度`,
     open: '限额…',
     value: by => `调用方的 ${by}`,
