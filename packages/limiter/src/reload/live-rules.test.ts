@@ -108,7 +108,7 @@ describe('the local file', () => {
     expect(live.document).toBe(before)
     expect(source.trouble).toBe(
       `${path}:1:1: the rules of the config center cannot be used with this document: center:1:22 rule "t": ` +
-        'by "tenant" is not a dimension: write account, device, ip, resource, host, method, header:<name>, query:<name>, cookie:<name>, jwt:<name> or client-certificate:<name>, or define it under identify',
+        'by "tenant" is not a dimension: write account, device, ip, resource, host, method, header:<name>, query:<name>, cookie:<name>, jwt:<name>, client-certificate:<name> or attribute:<name>, or define it under identify',
     )
     await after('rules', () => center.publish('rules: [{ id: t, by: ip, limit: 1/s }]'))
     expect(limitsOf(live)).toEqual({ all: '99/1000 file', t: '1/1000 center' })
