@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startEtcd } from '../../packages/limiter/src/sources/servers/etcd-server.ts'
-import { type RedisServer, startRedis } from '../../packages/limiter/src/sources/servers/redis-server.ts'
+import { startRedis } from '../../packages/limiter/src/sources/servers/redis-server.ts'
 import { buildPage, call, openBrowser, openTab, runGateway, write } from './stage.ts'
 
 const until = { timeout: 15_000 }
@@ -122,7 +122,7 @@ function inputOf(moment: number): string {
   return new Date(moment - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
 }
 
-function rulesIn({ authority }: RedisServer, rule: string): string {
+function rulesIn({ authority }: { readonly authority: string }, rule: string): string {
   return `store: { redis: "redis://${authority}" }\nidentify: { account: header:x-account-id }\nrules:\n  - ${rule}\n`
 }
 

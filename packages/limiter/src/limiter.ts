@@ -239,11 +239,11 @@ export class Limiter {
       const ahead = waitQueue.firstQueue(call, options)
       if (ahead) return waitQueue.enqueue(call, cost, ahead, options)
     }
-    if (decider.hasCredit) {
+    const isTimed = (++this.#decided & (TIMED_ONE_OF - 1)) === 0
+    if (decider.hasCredit && !isTimed) {
       const pending = takeOrPay(call, cost, options, this.#creditContext())
       return this.#hold(pending, call, cost, now, options)
     }
-    const isTimed = (++this.#decided & (TIMED_ONE_OF - 1)) === 0
     const pending = isTimed ? this.#takeTimed(call, cost, now, options) : decider.take(call, cost, now, options)
     // to ask what class it is of would take longer
     if ('isFinal' in pending && pending.isFinal) return pending
@@ -265,7 +265,9 @@ export class Limiter {
   #takeTimed(call: Call, cost: number, now: number, options?: CheckOptions): Pending {
     const { decider, observers } = this.#engine
     const startedMs = performance.now()
-    const pending = decider.take(call, cost, now, options)
+    const pending = decider.hasCredit
+      ? takeOrPay(call, cost, options, this.#creditContext())
+      : decider.take(call, cost, now, options)
     if (!(pending instanceof Promise)) observers.time('memory', startedMs)
     else pending.then(() => observers.time('redis', startedMs)).catch(() => {})
     return pending

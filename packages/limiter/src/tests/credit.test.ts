@@ -224,6 +224,17 @@ describe('credit in a Redis that is away', () => {
   })
 })
 
+it('decisions of a limiter with credit are timed as those of others, and a timed call is paid as well', async () => {
+  const limiter = await limiterOf('memory', [{ id: 'r', by: 'account', limit: '2/h', credit: true }])
+  await limiter.grant('r', 'ann', 400)
+  expect(await passing(limiter, 410)).toBe(402)
+  expect(
+    adminOf(limiter)
+      .stats()
+      .durations.memory.counts.reduce((sum, count) => sum + count),
+  ).toBeGreaterThan(0)
+})
+
 it.each([
   [{ limit: 5, algorithm: 'concurrency' }, 'credit is not for concurrency'],
   [{ limit: ['5/s', '9/m'] }, 'credit is for rules with one limit'],
