@@ -6,7 +6,9 @@ import { type CheckOptions, costOf, type NamedRules } from './decision/check-opt
 import type { Decider } from './decision/decider.ts'
 import { busiestEstimate } from './decision/estimate-of.ts'
 import { Explanation, explainBlock, explainList, explainRules } from './decision/explain.ts'
+import { creditsOf, grantCredit } from './decision/grant-credit.ts'
 import type { JointCall } from './decision/joint-decision.ts'
+import { type CreditContext, lookOrPay, takeOrPay } from './decision/pay-by-credit.ts'
 import type { PendingVerdict } from './decision/pending-verdict.ts'
 import { holdUsOf, type Reservation, type ReserveOptions, VerdictReservation } from './decision/reservation.ts'
 import type { Engine } from './engine/engine.ts'
@@ -101,7 +103,9 @@ export class Limiter {
     const call = who
     this.#assertUsable(call)
     const cost = costOf(call, options)
-    return this.#engine.decider.look(call, cost, this.#engine.now(), options)
+    return this.#engine.decider.hasCredit
+      ? lookOrPay(call, cost, options, this.#creditContext())
+      : this.#engine.decider.look(call, cost, this.#engine.now(), options)
   }
 
   /**
@@ -114,8 +118,9 @@ export class Limiter {
     const lefts = await Promise.all(met.map(state => blockLeftMs(state, call, this.#engine)))
     const blocks = met.flatMap(({ rule }, i) => (lefts[i]! > 0 ? [explainBlock(rule.id, lefts[i]!)] : []))
     const lists = this.#engine.decider.lists(call, options).map(explainList)
-    const { shared } = this.#engine
-    const explained = explainRules(call, met, decisions, { shared, nowUs: this.#engine.now() })
+    const { shared, credits: store } = this.#engine
+    const credits = await creditsOf(call, met, store)
+    const explained = explainRules(call, met, decisions, { shared, nowUs: this.#engine.now(), credits })
     return new Explanation(explained, [...lists, ...blocks])
   }
 
@@ -166,6 +171,16 @@ export class Limiter {
     const key = keyOf(state, who)
     state.table.reset(key)
     if (state.counter) await this.#engine.shared.reset(state.counter, key)
+  }
+
+  /**
+   * Gives a caller of a rule with `credit: true` so many permits beside the limit, in all processes that share the store: calls
+   * that the limit refuses use them up. Returns how many the caller has then.
+   */
+  async grant(rule: string, who: Who, permits: number): Promise<number> {
+    this.#engine.assertOpen()
+    const state = this.#engine.ruleNamed(rule)
+    return await grantCredit(state, keyOf(state, who), permits, this.#engine.credits)
   }
 
   /**
@@ -225,10 +240,19 @@ export class Limiter {
       if (ahead) return waitQueue.enqueue(call, cost, ahead, options)
     }
     const isTimed = (++this.#decided & (TIMED_ONE_OF - 1)) === 0
+    if (decider.hasCredit && !isTimed) {
+      const pending = takeOrPay(call, cost, options, this.#creditContext())
+      return this.#hold(pending, call, cost, now, options)
+    }
     const pending = isTimed ? this.#takeTimed(call, cost, now, options) : decider.take(call, cost, now, options)
     // to ask what class it is of would take longer
     if ('isFinal' in pending && pending.isFinal) return pending
     return this.#hold(pending, call, cost, now, options)
+  }
+
+  #creditContext(): CreditContext {
+    const { credits, now } = this.#engine
+    return { credits, now, decider: () => this.#engine.decider }
   }
 
   #hold(pending: Pending, call: Call, cost: number, now: number, options?: CheckOptions): Verdict | Promise<Verdict> {
@@ -241,7 +265,9 @@ export class Limiter {
   #takeTimed(call: Call, cost: number, now: number, options?: CheckOptions): Pending {
     const { decider, observers } = this.#engine
     const startedMs = performance.now()
-    const pending = decider.take(call, cost, now, options)
+    const pending = decider.hasCredit
+      ? takeOrPay(call, cost, options, this.#creditContext())
+      : decider.take(call, cost, now, options)
     if (!(pending instanceof Promise)) observers.time('memory', startedMs)
     else pending.then(() => observers.time('redis', startedMs)).catch(() => {})
     return pending

@@ -8,6 +8,7 @@ import type {
   FiguresHistory,
   LogReplay,
   Mistake,
+  Override,
   Preview,
   RefusedCall,
   Rule,
@@ -68,6 +69,9 @@ export interface CallerQuestion extends RefusalQuestion {
   readonly sort: 'refused' | 'calls' | 'used'
 }
 
+/** A caller of a rule: by the id of their row, or by their value of the rule's one dimension. */
+export type NamedCaller = { readonly rule: string } & ({ readonly caller: string } | { readonly key: string })
+
 /** What is empty is left out. */
 function queryOf(question: object): string {
   const given = Object.entries(question).filter(([, value]) => value !== '' && value !== false)
@@ -92,6 +96,11 @@ export const api = {
   block: (caller: string, period: string) => send('POST', 'blocks', { caller, for: period }),
   blockKey: (rule: string, key: string, period: string) => send('POST', 'blocks', { rule, key, for: period }),
   unblock: (id: string) => send('DELETE', `blocks/${part(id)}`),
+  overrides: () => read<{ overrides: Override[] }>('overrides').then(({ overrides }) => overrides),
+  setOverride: (who: NamedCaller, limit: string, until: number | undefined, reason: string) =>
+    send('POST', 'overrides', { ...who, limit, ...(until !== undefined && { until }), ...(reason && { reason }) }),
+  removeOverride: (id: string) => send('DELETE', `overrides/${part(id)}`),
+  grant: (who: NamedCaller, permits: number) => send<{ credit: number }>('POST', 'credits', { ...who, permits }),
   reset: (caller: string) => send('POST', 'reset', { caller }),
   explain: (request: string, ip?: string) =>
     send<Explanation>('POST', 'explain', { request, ...(ip !== undefined && { ip }) }),

@@ -170,6 +170,9 @@ export interface Rule {
   readonly lease: string
   readonly state: 'on' | 'shadow' | 'off'
   readonly canBlock?: boolean | undefined
+  /** Operators set limits of single callers. */
+  readonly canOverride?: boolean | undefined
+  readonly hasCredit?: boolean | undefined
   readonly waiting: number
   readonly text: string
 }
@@ -226,6 +229,18 @@ export interface Block {
   readonly until: number
 }
 
+/** The limit that an operator has given one caller. */
+export interface Override {
+  readonly id: string
+  readonly rule: string
+  readonly key: string
+  readonly limit: string
+  /** Left out if it has no end. */
+  readonly until?: number | undefined
+  readonly setBy?: string | undefined
+  readonly reason?: string | undefined
+}
+
 export interface Decision {
   readonly rule: string
   readonly limit: number
@@ -249,6 +264,10 @@ export interface RuleExplanation {
   readonly algorithm: string
   readonly key: Readonly<Record<string, KeyPart>>
   readonly decisions: readonly Decision[]
+  /** Where a limit that depends on the caller comes from. */
+  readonly limitFrom?: string | undefined
+  /** Permits that the caller has beside the limit. */
+  readonly credit?: number | undefined
   /** Permits of this key that the processes of this gateway hold in advance. */
   readonly leased?: number | undefined
 }

@@ -16,10 +16,12 @@ interface CallerTableProps {
   /** Undefined if the gateway or this token cannot. */
   readonly onBlock: ((caller: Caller) => void) | undefined
   readonly onReset: ((caller: Caller) => void) | undefined
+  /** Opens the caller's limit and credit. */
+  readonly onTerms: ((caller: Caller) => void) | undefined
 }
 
 /** Who calls: what they did lately, how far they are from the limit, and what can be done about it. */
-export function CallerTable({ callers, onBlock, onReset }: CallerTableProps): JSX.Element {
+export function CallerTable({ callers, onBlock, onReset, onTerms }: CallerTableProps): JSX.Element {
   const { columns: titles, callers: texts, views } = words.value
   const columns: Column[] = [
     { name: 'caller', title: titles.key },
@@ -68,6 +70,11 @@ export function CallerTable({ callers, onBlock, onReset }: CallerTableProps): JS
               {texts.block}
             </button>
           )}
+          {onTerms && hasTerms(caller.rule) && (
+            <button type="button" class="quiet" onClick={() => onTerms(caller)}>
+              {words.value.terms.open}
+            </button>
+          )}
           {onReset && (
             <button type="button" class="quiet" title={texts.resetMeans} onClick={() => onReset(caller)}>
               {texts.reset}
@@ -77,6 +84,11 @@ export function CallerTable({ callers, onBlock, onReset }: CallerTableProps): JS
       ]}
     />
   )
+}
+
+/** Whether callers of a rule can have a limit of their own, or credit. */
+function hasTerms(rule: string): boolean {
+  return rules.value?.some(({ id, canOverride, hasCredit }) => id === rule && (canOverride || hasCredit)) === true
 }
 
 function Distance({ caller }: { caller: Caller }): JSX.Element {

@@ -6,6 +6,7 @@ import type { Caller } from '../api/types.ts'
 import { BlockDialog, BlockPanel, nameOf } from '../callers/blocks.tsx'
 import { CallerTable } from '../callers/caller-table.tsx'
 import { useHeldOrder } from '../callers/held-order.ts'
+import { type Act, TermsDialog, TermsPanel } from '../callers/terms.tsx'
 import { rules, second } from '../figures/live.ts'
 import { Answered, problemOf, Refusal, useAnswer } from '../parts/answer.tsx'
 import { RuleChoice } from '../parts/rule-choice.tsx'
@@ -26,6 +27,7 @@ export function Callers(): JSX.Element {
   const [search, setSearch] = useState('')
   const [said, setSaid] = useState('')
   const [blocking, setBlocking] = useState<Caller | undefined>(undefined)
+  const [changing, setChanging] = useState<Caller | undefined>(undefined)
   const [problem, setProblem] = useState<Problem | undefined>(undefined)
   const rule = route.value.rest[0] ?? ''
   const turn = Math.floor(second.value / REFRESH_SECONDS)
@@ -36,13 +38,16 @@ export function Callers(): JSX.Element {
   const canReset = paths?.has('/api/v1/reset') === true && mayChange.value
   const blocks = useAnswer(async () => (canBlock ? api.blocks(unmask) : []), [turn, canBlock, unmask])
   const held = useHeldOrder(callers.answer ?? [], JSON.stringify(question))
-  const act = (action: Promise<unknown>, sentence: string) =>
-    action.then(
+  const canOverride = paths?.has('/api/v1/overrides') === true
+  const overrides = useAnswer(async () => (canOverride ? api.overrides() : []), [turn, canOverride])
+  const act: Act = (action, sentence) =>
+    void action.then(
       () => {
         setProblem(undefined)
-        setSaid(sentence)
+        setSaid(typeof sentence === 'string' ? sentence : sentence())
         callers.again()
         blocks.again()
+        overrides.again()
       },
       error => setProblem(problemOf(error)),
     )
@@ -98,6 +103,7 @@ export function Callers(): JSX.Element {
                 <CallerTable
                   callers={held.rows}
                   onBlock={canBlock && mayChange.value ? setBlocking : undefined}
+                  onTerms={canOverride && mayChange.value ? setChanging : undefined}
                   onReset={canReset ? ({ id, key }) => act(api.reset(id), told.resetDone(nameOf(key))) : undefined}
                 />
               </>
@@ -124,6 +130,12 @@ export function Callers(): JSX.Element {
           )}
         </Answered>
       )}
+      {canOverride && (
+        <Answered asked={overrides}>
+          {list => <TermsPanel overrides={list} act={mayChange.value ? act : undefined} />}
+        </Answered>
+      )}
+      {changing && <TermsDialog caller={changing} act={act} onBack={() => setChanging(undefined)} />}
       {blocking && (
         <BlockDialog
           caller={blocking}

@@ -125,6 +125,8 @@ function Met({ met }: { met: RuleExplanation }): JSX.Element {
       {met.decisions.map((decision, index) => (
         <DecisionLine key={`${index}-${decision.periodMs}`} decision={decision} />
       ))}
+      {met.limitFrom !== undefined && <p class="leased">{words.value.terms.current(met.limitFrom)}</p>}
+      {met.credit !== undefined && <p class="leased">{words.value.terms.credit(formatNumber(met.credit))}</p>}
       {met.leased !== undefined && <p class="leased">{texts.leased(formatNumber(met.leased))}</p>}
     </li>
   )

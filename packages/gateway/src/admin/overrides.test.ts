@@ -11,6 +11,7 @@ beforeEach(async () => {
     rules: [
       { id: 'each', by: 'account', limit: { overrides: true, default: '2/h' } },
       { id: 'plain', by: 'account', limit: '9/h' },
+      { id: 'paid', by: 'account', limit: '9/h', credit: true },
     ],
   })
   app = await createAdmin({ limiter, host: '127.0.0.1', page: '/nowhere' })
@@ -68,5 +69,45 @@ describe('an override set by the admin API', () => {
 
   it('cannot be removed twice', async () => {
     expect((await ask('DELETE', '/overrides/none')).status).toBe(404)
+  })
+})
+
+describe('credit granted by the admin API', () => {
+  it('is added up, explained and recorded, without the name of the caller', async () => {
+    const grant = { rule: 'paid', key: 'ann', permits: 500 }
+    expect(await ask('POST', '/credits', grant)).toMatchObject({
+      status: 200,
+      body: { key: 'account=ann', credit: 500 },
+    })
+    const { rule, permits } = grant
+    expect((await ask('POST', '/credits', { rule, permits, call: ann })).body.credit).toBe(1000)
+    expect((await ask('POST', '/explain', ann)).body.rules[2]).toMatchObject({ rule: 'paid', credit: 1000 })
+    expect((await ask('GET', '/audit')).body.changes).toMatchObject([
+      { operation: 'postCredits', subject: 'paid' },
+      { operation: 'postCredits', subject: expect.not.stringContaining('ann') },
+    ])
+  })
+
+  it('is granted to a caller of the list, by their id', async () => {
+    await limiter.check(ann)
+    const id = async () => (await ask('GET', '/callers?show=all&rule=paid')).body.callers[0]?.id
+    await ask('GET', '/callers?show=all')
+    await limiter.check(ann)
+    await expect.poll(id).toEqual(expect.any(String))
+    const grant = { rule: 'paid', caller: await id(), permits: 5 }
+    expect((await ask('POST', '/credits', grant)).body).toMatchObject({ key: 'account=ann', credit: 5 })
+    expect((await ask('POST', '/credits', { ...grant, rule: 'each' })).status).toBe(404)
+  })
+
+  it.each([
+    [{ rule: 'paid', key: 'ann', permits: -5 }, 400, 'takes a whole number of permits, 1 or more, not -5'],
+    [{ rule: 'paid', key: 'ann', permits: 0.5 }, 400, 'not 0.5'],
+    [{ rule: 'plain', key: 'ann', permits: 5 }, 400, 'has no credit: add credit: true'],
+    [{ rule: 'none', key: 'ann', permits: 5 }, 404, 'There is no such rule'],
+    [{ rule: 'paid', permits: 5 }, 400, 'Name the caller: by key or call'],
+    [{ rule: 'paid', caller: 'x', permits: 5 }, 404, 'There is no such caller'],
+  ])('is refused with the remedy: %j', async (question, status, detail) => {
+    const { status: got, body } = await ask('POST', '/credits', question)
+    expect([got, JSON.stringify(body)]).toEqual([status, expect.stringContaining(detail)])
   })
 })

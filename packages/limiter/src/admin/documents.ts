@@ -88,7 +88,7 @@ export class Documents {
 
   /** The id of one rule's text by itself, or what is wrong with it, its lines counted from its own first one. */
   checkRule(text: string): { readonly id?: string | undefined; readonly mistakes: readonly Mistake[] } {
-    const { document, mistakes } = readRule(text, this.#live.document, this.#vocabulary)
+    const { document, mistakes } = readRule(text, this.#live.document, this.#vocabulary, { anyAddress: true })
     return { id: document?.rules[0]?.id, mistakes }
   }
 

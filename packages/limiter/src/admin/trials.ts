@@ -3,6 +3,7 @@ import { formatMistake, type Mistake } from '../rules/mistake.ts'
 import type { Vocabulary } from '../rules/parse.ts'
 import { parseRemote } from '../rules/parse-text.ts'
 import type { Rule, RuleDocument } from '../rules/rule.ts'
+import type { RemoteOptions } from '../rules/yaml/read-document.ts'
 import { editRule } from './edit-rule.ts'
 
 /** A changed rule that runs in shadow beside the one it would replace. */
@@ -56,8 +57,9 @@ export function readRule(
   text: string,
   local: RuleDocument,
   vocabulary: Vocabulary,
+  options?: RemoteOptions,
 ): { readonly document?: RuleDocument | undefined; readonly mistakes: readonly Mistake[] } {
-  const { document, mistakes } = parseRemote(editRule('', '', text) ?? '', 'rule', vocabulary, local)
+  const { document, mistakes } = parseRemote(editRule('', '', text) ?? '', 'rule', vocabulary, local, options)
   return {
     document,
     mistakes: mistakes.map(mistake => {

@@ -31,9 +31,9 @@ export class CallPlan {
 
   /**
    * Makes a charge for each of the first `size` rules in `found`; none if that is DENIED. `holdUs` is for how long what can be settled
-   * is reserved, 0 if that is left to the rules; without it, only rules that say so reserve.
+   * is reserved, 0 if that is left to the rules; without it, only rules that say so reserve. Rules that are `paid` charge nothing.
    */
-  prepare(call: Call, cost: number, found: number, holdUs?: number): this {
+  prepare(call: Call, cost: number, found: number, holdUs?: number, paid?: ReadonlySet<string>): this {
     const size = Math.max(0, found)
     this.isDenied = found < 0
     this.size = size
@@ -55,10 +55,9 @@ export class CallPlan {
         ? this.#nextShared(state.counter, state.table, rule.whenStoreDown)
         : this.#nextLocal(state.table)
       charge.key = key
-      charge.cost = rule.cost === undefined || cost === 0 ? cost : rule.cost(call)
-      // an estimate that no moment has room for would be refused always
-      if (rule.estimates && charge.cost > rule.mostAtOnce) charge.cost = rule.mostAtOnce
-      charge.holdUs = rule.settles ? holdUsOf(rule, holdUs) : 0
+      const isPaid = paid?.has(rule.id) === true
+      charge.cost = isPaid ? 0 : costBy(rule, call, cost)
+      charge.holdUs = rule.settles && !isPaid ? holdUsOf(rule, holdUs) : 0
       if (charge.holdUs > 0) {
         reservation ||= nextReservationId()
         this.isReserved = true
@@ -120,6 +119,14 @@ export class CallPlan {
     this.local[this.locals++] = charge
     return charge
   }
+}
+
+/** What a rule charges for a call. */
+export function costBy(rule: RuleState['rule'], call: Call, given: number): number {
+  if (rule.cost === undefined || given === 0) return given
+  const cost = rule.cost(call)
+  // an estimate that no moment has room for would be refused always
+  return rule.estimates && cost > rule.mostAtOnce ? rule.mostAtOnce : cost
 }
 
 function holdUsOf({ holdMs }: RuleState['rule'], holdUs: number | undefined): number {

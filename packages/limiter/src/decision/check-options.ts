@@ -31,12 +31,17 @@ export interface PlanOptions extends NamedRules {
   readonly cost?: unknown
   /** For how long what can be settled is reserved, in microseconds; 0 leaves it to the rules. */
   readonly holdUs?: number | undefined
+  /** Ids of rules that credit has paid: they are asked, and charge nothing. */
+  readonly paid?: ReadonlySet<string> | undefined
+  /** A refusal is counted by `countRefusal`, if no credit makes the call pass. */
+  readonly defersRefusal?: boolean | undefined
 }
 
 /** Whether a call is charged otherwise than 1 by each rule that it matches. */
 export function isSpecial(options: PlanOptions | undefined): boolean {
   if (options === undefined) return false
-  const { cost, rule, after, holdUs } = options
+  const { cost, rule, after, holdUs, paid } = options
+  if (paid !== undefined) return true
   return cost !== undefined || rule !== undefined || after !== undefined || holdUs !== undefined
 }
 

@@ -51,6 +51,8 @@ export class Decider {
   readonly rules: readonly RuleState[]
   /** Whether any rule reads costs from requests and answers. */
   readonly measures: boolean
+  /** Whether callers of any rule may have credit. */
+  readonly hasCredit: boolean
   readonly #options: DeciderOptions
   readonly #selector: RuleSelector
   readonly #settler: Settler
@@ -67,6 +69,7 @@ export class Decider {
     this.#options = options
     this.rules = options.rules
     this.measures = options.rules.some(({ rule }) => isMeasured(rule))
+    this.hasCredit = options.rules.some(({ rule }) => rule.credit === true)
     this.#counters = options.counters ?? createCounters()
     this.#selector = new RuleSelector(options.rules, options)
     this.#reservations = options.reservations ?? new ChargeReservations()
@@ -115,7 +118,7 @@ export class Decider {
       const verdict = this.#quickPass.take(call, found, size, now)
       if (verdict !== undefined) return verdict
     }
-    const plan = this.#prioritized(this.#plan.prepare(call, cost, size, options?.holdUs), call)
+    const plan = this.#prioritized(this.#plan.prepare(call, cost, size, options?.holdUs, options?.paid), call)
     return plan.shared.length === 0
       ? this.#takeLocal(plan, call, now, options)
       : this.#takeShared(plan, call, now, options)
@@ -148,6 +151,19 @@ export class Decider {
     return priorities === undefined ? 0 : priorities.rankOf(priorities.levelOf(call))
   }
 
+  /** Counts a refusal that was deferred, since credit might have made the call pass. */
+  countRefusal(verdict: PendingVerdict, call: Call, options: PlanOptions | undefined): void {
+    // a call that waits for a slot is counted when that ends, and a denied one was counted
+    if (verdict.exhaustedRule !== undefined || verdict.decisions.length === 0) return
+    const met = this.meets(call, options)
+    const binding = met.find(({ rule }) => rule.id === verdict.rule)
+    tallyRefusalBy(binding, binding?.rule.key(call) ?? '', this.#counters)
+    const refusing = new Set(verdict.decisions.filter(({ allowed }) => !allowed).map(({ rule }) => rule))
+    for (const { rule, counter } of met) {
+      if (counter && rule.distributed) this.#options.onShared?.(rule.id, !refusing.has(rule.id))
+    }
+  }
+
   /** A verdict on a call that this process has no time for. */
   shed(call: Call, now: number, retryAfterMs: number): PendingVerdict {
     tallyRefusalBy(undefined, '', this.#counters)
@@ -160,7 +176,8 @@ export class Decider {
   #prepare(call: Call, cost: number, options: PlanOptions | undefined): CallPlan {
     const now = this.#options.now()
     if (now >= this.#reservations.open.dueAt) this.#reservations.releaseEnded(now)
-    const plan = this.#plan.prepare(call, cost, this.#selector.find(call, this.#plan.found, options), options?.holdUs)
+    const found = this.#selector.find(call, this.#plan.found, options)
+    const plan = this.#plan.prepare(call, cost, found, options?.holdUs, options?.paid)
     return this.#prioritized(plan, call)
   }
 
@@ -206,21 +223,21 @@ export class Decider {
     if (!store.take(plan.local, plan.locals, now)) return this.#finishShared(plan, call, now, options, false, now)
     const answer = shared!.take(plan.shared, now)
     if (typeof answer === 'boolean') {
-      this.#hearShared(plan, now, answer)
+      this.#hearShared(plan, now, answer, options)
       return this.#finishShared(plan, call, now, options, answer, now)
     }
     this.#keepPlan()
     return answer.then(allowed => {
-      this.#hearShared(plan, now, allowed)
+      this.#hearShared(plan, now, allowed, options)
       const verdict = this.#finishShared(plan, call, now, options, allowed, this.#options.now())
       this.#freePlan(plan)
       return verdict
     })
   }
 
-  #hearShared(plan: CallPlan, now: number, allowed: boolean): void {
+  #hearShared(plan: CallPlan, now: number, allowed: boolean, options: PlanOptions | undefined): void {
     if (!allowed) this.#refundLocal(plan, now)
-    this.#reportShared(plan)
+    if (allowed || !options?.defersRefusal) this.#reportShared(plan)
   }
 
   #finishShared(

@@ -24,6 +24,8 @@ export interface RuleExplanation {
   /** What a rule that finds its limit has found. */
   readonly estimate?: Estimate | undefined
   readonly decisions: readonly Decision[]
+  /** Permits that the caller has beside the limit; left out if the rule has no credit, or it cannot be read. */
+  readonly credit?: number | undefined
   /** Permits of this key that this process holds in advance; left out if there are none. */
   readonly leased?: number | undefined
 }
@@ -64,7 +66,16 @@ export function explainRules(
   call: Call,
   met: readonly RuleState[],
   decisions: readonly Decision[],
-  { shared, nowUs }: { readonly shared: CompositeStore; readonly nowUs: number },
+  {
+    shared,
+    nowUs,
+    credits,
+  }: {
+    readonly shared: CompositeStore
+    readonly nowUs: number
+    /** By rule. */
+    readonly credits: ReadonlyMap<string, number>
+  },
 ): RuleExplanation[] {
   const leased = leasedFor(call, met, shared)
   return met.map(state => {
@@ -80,6 +91,7 @@ export function explainRules(
       ...(rule.burst === undefined ? {} : { burst: rule.burst }),
       ...(estimate === undefined ? {} : { estimate }),
       decisions: decisions.filter(decision => decision.rule === rule.id),
+      ...(credits.has(rule.id) ? { credit: credits.get(rule.id) } : {}),
       ...(leased.has(rule.id) ? { leased: leased.get(rule.id) } : {}),
     }
   })

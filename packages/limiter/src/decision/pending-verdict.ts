@@ -182,6 +182,11 @@ export class PendingVerdict implements Verdict {
     return this.#with({ ...this.outcome, waitMs }, receipts)
   }
 
+  /** The same verdict with further receipts. */
+  withReceipts(receipts: readonly Receipt[]): PendingVerdict {
+    return this.#with(this.outcome, [...this.receipts, ...receipts])
+  }
+
   /** A refusal by one rule, whatever the other rules decide. */
   refusedBy(rule: CompiledRule, reason: Reason): PendingVerdict {
     const refused = { allowed: false, rule: rule.id, reason, answer: rule.answer, holds: false }

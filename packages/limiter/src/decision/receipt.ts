@@ -22,6 +22,8 @@ export interface Receipt {
   readonly settles: boolean
   /** Refunds what was counted in another process. */
   readonly refund?: ((cost: number) => void) | undefined
+  /** Charges more than was charged, as far as there is any; undefined if the limit is charged. */
+  readonly chargeMore?: ((cost: number) => void) | undefined
   /** Settles it there at what was really used; undefined if the store keeps no reservations. */
   readonly settle?: ((actual: number, overrun: Overrun) => Promise<void>) | undefined
   /** It was not settled in time: the store refunds it. */

@@ -94,6 +94,10 @@ export function createSettler(options: SettlementOptions): Settler {
       return { ...receipt, cost }
     }
     const missing = cost - receipt.cost
+    if (receipt.chargeMore) {
+      receipt.chargeMore(missing)
+      return { ...receipt, cost }
+    }
     if (!receipt.refund) return { ...receipt, cost: receipt.cost + takeLocal(receipt, missing) }
     takeShared(receipt, missing).catch(() => {})
     return { ...receipt, cost }

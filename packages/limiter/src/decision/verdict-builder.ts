@@ -79,7 +79,7 @@ export class VerdictBuilder {
       levels = this.#addLevels(state, charge, plan.hasBlocks ? plan.blockedUs(i) : 0, levels)
     }
     const outcome = hasRoom ? this.#passed : this.#weigh(plan, allowed, counted)
-    if (counted) this.#tallyCall(plan, options?.after !== undefined, outcome)
+    if (counted && (allowed || !options?.defersRefusal)) this.#tallyCall(plan, options?.after !== undefined, outcome)
     const keeps = passes && this.#keepsReceipts(plan, options, outcome)
     const { shared, reservations } = this.#options
     const receipts = keeps ? receiptsOf(plan, now, answeredAt, shared, reservations) : passes ? undefined : NO_RECEIPTS

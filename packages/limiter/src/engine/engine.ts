@@ -29,6 +29,7 @@ import { suggest } from '../rules/suggest.ts'
 import { type Counters, createCounters } from '../stats/counters.ts'
 import { Observers } from '../stats/observers.ts'
 import type { Stats } from '../stats/stats.ts'
+import { type CreditStore, MemoryCredits, RedisCredits } from '../stores/credits.ts'
 import type { StoreStatus } from '../stores/failover/store-health.ts'
 import { MemoryStore } from '../stores/memory/memory-store.ts'
 import type { SendCommand } from '../stores/redis/send-command.ts'
@@ -56,6 +57,8 @@ export type SectionFollower = (value: unknown) => () => void
 const SWEEP_EVERY_MS = 200
 const SWEEP_KEYS = 2048
 const CLOSING_MS = 1000
+/** How long a call may wait to hear of credit, for a store without a timeout of its own. */
+const CREDIT_TIMEOUT_MS = 400
 const SOURCE_WARNINGS = {
   rejected: 'DIANA_RULES_REJECTED',
   failure: 'DIANA_SOURCE_FAILED',
@@ -81,6 +84,8 @@ export class Engine {
   readonly #reservations = new ChargeReservations()
   /** The limits of single callers from outside the rules. */
   readonly limits: OutsideLimits
+  /** Permits of single callers beside their limits. */
+  readonly credits: CreditStore
   readonly observers: Observers
   /** The document in force. */
   document: RuleDocument
@@ -108,6 +113,15 @@ export class Engine {
       nowMs: () => this.now() / 1000,
       functionOf: name => options.given?.limitFunction(name),
     })
+    const { send, document } = options
+    this.credits = send
+      ? new RedisCredits({
+          send,
+          prefix: document.store?.prefix ?? 'diana',
+          timeoutMs: document.store?.timeoutMs ?? CREDIT_TIMEOUT_MS,
+          nowMs: () => performance.now(),
+        })
+      : new MemoryCredits()
     this.shared = createSharedStores(options, options.document, {
       memory: this.store,
       now: this.now,

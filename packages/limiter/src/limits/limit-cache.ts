@@ -32,8 +32,9 @@ export type { Entry as LimitEntry }
 
 const MOST_KEPT = 10_000
 const MOST_QUESTIONS = 100
-const TIMEOUT_MS = 2000
-const LONGEST_TEXT = 1024
+/** How long a source may take to answer. */
+export const TIMEOUT_MS = 2000
+export const LONGEST_TEXT = 1024
 
 /**
  * Limits of single callers, asked for in the background: a call never waits for one. As many are kept as the bound allows; each is

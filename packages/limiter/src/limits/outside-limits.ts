@@ -6,7 +6,7 @@ import { describePart } from '../dimensions/key.ts'
 import type { PlanBinding } from '../engine/bind-plans.ts'
 import { fetchText } from '../sources/client/fetch-text.ts'
 import type { SendCommand } from '../stores/redis/send-command.ts'
-import { LimitCache, type LimitEntry } from './limit-cache.ts'
+import { LimitCache, type LimitEntry, LONGEST_TEXT, TIMEOUT_MS } from './limit-cache.ts'
 import { MemoryOverrides, type OverrideStore, RedisOverrides } from './overrides.ts'
 
 /** How soon a change of an override is seen by other processes. */
@@ -141,14 +141,14 @@ export class OutsideLimits {
     const { [KEY]: _, ...values } = caller
     if (address.startsWith('function:')) return await this.#options.functionOf?.(address)?.(values)
     const isRedis = address.startsWith('redis:')
-    const filled = address.replaceAll(/\{([^{}]+)\}/g, (_, name: string) => {
-      return isRedis ? values[name]! : encodeURIComponent(values[name]!)
-    })
     if (isRedis) {
       if (!this.#options.send) throw new Error('needs store: { redis: … }')
-      return await this.#options.send(['GET', filled.slice('redis:'.length)])
+      return await this.#options.send(['GET', fill(address, name => values[name]!).slice('redis:'.length)])
     }
-    const { status, text } = await fetchText(new URL(filled), this.#abort.signal)
+    const url = urlOf(address, values)
+    if (url === undefined) return undefined
+    const bounds = { timeoutMs: TIMEOUT_MS, mostBytes: LONGEST_TEXT }
+    const { status, text } = await fetchText(url, this.#abort.signal, bounds)
     if (status === 404 || status === 204) return undefined
     if (status !== 200) throw new Error(`answered HTTP ${status}`)
     return text
@@ -160,6 +160,17 @@ export class OutsideLimits {
     }, TICK_MS).unref()
     if (follows) this.#following ??= setInterval(() => void this.follow().catch(() => {}), FOLLOW_MS).unref()
   }
+}
+
+function fill(address: string, read: (name: string) => string): string {
+  return address.replaceAll(/\{([^{}]+)\}/g, (_, name: string) => read(name))
+}
+
+/** The URL of a caller; undefined for one whose value would lead to another place, such as `..` */
+function urlOf(address: string, values: Readonly<Record<string, string>>): URL | undefined {
+  const filled = fill(address, name => encodeURIComponent(values[name]!))
+  const [path = ''] = filled.split(/[?#]/, 1)
+  return path.split('/').some(part => /^(\.|%2e){1,2}$/i.test(part)) ? undefined : new URL(filled)
 }
 
 /** Where the key of a caller is among their values; no dimension has an empty name. */

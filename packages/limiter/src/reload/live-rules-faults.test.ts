@@ -148,6 +148,11 @@ describe('an invalid document of the config center', () => {
       'remote has no place here',
     ],
     ['about plugins', 'plugins: [/tmp/evil.mjs]\nrules: [{ id: a, limit: 1/s }]', 'plugins has no place here'],
+    ...['https://evil/{ip}', 'http://169.254.169.254/{ip}', 'function:1', 'redis://evil/{ip}'].map(from => [
+      `that connects to ${from}`,
+      `rules: [{ id: a, by: ip, limit: { from: '${from}', default: 1/s } }]`,
+      `center:1:41 rule "a": limit.from must not be "${from}": a remote document cannot choose where`,
+    ]),
     ['by somebody unknown here', 'rules: [{ id: a, by: tenant, limit: 1/s }]', 'by "tenant" is not a dimension'],
     [
       'for a store that is not there',
@@ -169,6 +174,24 @@ describe('an invalid document of the config center', () => {
     expect(formatMistake(mistakes[0]!)).toContain(trouble)
     await after('taken', () => center.publish('rules: [{ id: all, limit: 30/s }]', '3'))
     expect(remoteStatus()).toMatchObject({ version: '3', taken: 2, rejected: 1, trouble: undefined })
+  })
+
+  it('a document of the config center may read limits of callers from the store, and from addresses of local rules', async () => {
+    const center = new FakeConfigCenter()
+    const from = 'https://plans.internal/{ip}'
+    const text = `rules: [{ id: all, by: ip, limit: { from: '${from}', default: 1/s } }]`
+    const { live, after, write } = startLiveRules({ center, text })
+    // long enough to be parsed beside the calls
+    const padding = `#${' '.repeat(100_000)}`
+    center.publish(`rules: [{ id: all, by: ip, limit: { from: '${from}', default: 2/s } }] ${padding}`)
+    await live.start()
+    expect(limitsOf(live)).toEqual({ all: '2/1000 center' })
+    const redis = "rules: [{ id: all, by: ip, limit: { from: 'redis:limits:{ip}', default: 3/s } }]"
+    await after('rules', () => center.publish(redis))
+    await after('rules', () => write(local))
+    expect(limitsOf(live)).toMatchObject({ all: '3/1000 center' })
+    await after('rejected', () => center.publish(text))
+    await live.close()
   })
 
   it('an invalid document of the config center at the start leaves the local rules in force', async () => {

@@ -200,7 +200,8 @@ export class LiveRules {
     const local = where === 'remote' ? this.#inForce.local.document : this.#parseLocal(text).document
     if (remote === undefined || local === undefined || !thread.takes(remote)) return
     if (this.#readRemote?.text === remote && this.#readRemote.local === local) return
-    const alone = { ...local, rules: [], sections: undefined }
+    // of the local rules, only the addresses matter that remote ones may name too
+    const alone = { ...local, rules: local.rules.filter(({ plans }) => plans?.from), sections: undefined }
     const parsed = await thread.run('parseRemote', remote, this.#remote.name, alone)
     const rules = parsed.document?.rules
     this.#readRemote = { text: remote, local, parsed: rules ? { document: { ...local, rules }, mistakes: [] } : parsed }

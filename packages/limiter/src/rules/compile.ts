@@ -71,6 +71,8 @@ export interface CompiledRule extends SettlementTerms {
   readonly blockMs: number | undefined
   /** How blocks grow, from `blockMs` on; undefined if all last as long. */
   readonly blockGrowth?: BlockGrowth | undefined
+  /** Whether callers may have credit beside the limit. */
+  readonly credit?: boolean | undefined
   /** The limits that depend on the caller; undefined if all have the same. */
   readonly plans?: CompiledPlans<CompiledRule> | undefined
   /** The meters of all limits that the rule states, if the limit depends on the caller. */
@@ -172,6 +174,7 @@ function compileRule(
     isAmbiguous,
     isListed: exempts !== undefined || denies !== undefined || isAmbiguous !== undefined,
     ...blockOf(rule.block),
+    credit: rule.credit ?? false,
   } satisfies CompiledRule
   if (plans === undefined) return compiled
   const withTerms = ({ limit, options }: Terms, limitFrom: string): CompiledRule => {

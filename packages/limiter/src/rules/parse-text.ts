@@ -2,7 +2,7 @@ import { describe, MAX_MISTAKES, type Parsed, ruleAt, type Vocabulary } from './
 import type { RuleDocument } from './rule.ts'
 import { showPath } from './show.ts'
 import { composeYaml } from './yaml/compose-yaml.ts'
-import { readDocument, readRemoteDocument } from './yaml/read-document.ts'
+import { type RemoteOptions, readDocument, readRemoteDocument } from './yaml/read-document.ts'
 import { readJson } from './yaml/read-json.ts'
 import { readNodes } from './yaml/read-nodes.ts'
 
@@ -14,8 +14,14 @@ export function parseText(text: string, file: string, vocabulary: Vocabulary): P
 }
 
 /** Reads the document of a config center, which carries rules only; everything else comes from the local document. */
-export function parseRemote(text: string, file: string, vocabulary: Vocabulary, local: RuleDocument): Parsed {
-  return parse(text, file, value => readRemoteDocument(value, vocabulary, local))
+export function parseRemote(
+  text: string,
+  file: string,
+  vocabulary: Vocabulary,
+  local: RuleDocument,
+  options?: RemoteOptions,
+): Parsed {
+  return parse(text, file, value => readRemoteDocument(value, vocabulary, local, options))
 }
 
 function parse(text: string, file: string, read: (value: unknown) => ReturnType<typeof readDocument>): Parsed {

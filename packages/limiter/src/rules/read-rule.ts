@@ -57,8 +57,25 @@ export function createRuleReader(surroundings: Surroundings): RuleReader {
       const what = `is not for ${algorithm.name}, which counts calls: leave reserve and settle out`
       problems.push({ path: ['cost'], atName: true, what })
     }
+    problems.push(...invalidCredit(rule, algorithm))
     return { rule, problems }
   }
+}
+
+/** Credit stands in for one limit that refuses calls and frees what it has counted by time. */
+function invalidCredit({ credit, limits, block, whenFull }: Rule, algorithm: Algorithm): Problem[] {
+  if (!credit) return []
+  const what =
+    algorithm.limit === 'count'
+      ? `is not for ${algorithm.name}, whose places are given back: leave credit out`
+      : limits.length > 1
+        ? 'is for rules with one limit: put the others into rules of their own'
+        : block !== undefined
+          ? 'is not for rules that block callers: leave block or credit out'
+          : whenFull === 'shadow'
+            ? 'is for rules that refuse calls: leave whenFull: shadow or credit out'
+            : undefined
+  return what === undefined ? [] : [{ path: ['credit'], atName: true, what }]
 }
 
 function isMeasured(cost: NonNullable<Rule['cost']>): boolean {
@@ -124,7 +141,7 @@ function unknownOption(name: string, known: readonly string[], { algorithms }: V
 
 function toRule(options: RuleInput, algorithm: Algorithm, { hasStore }: Surroundings): Rule {
   const { id, enabled, match, by, whenFull, whenStoreDown, lease, answer } = options
-  const { missing, cost, countWhen, resetWhen, block, allow, deny } = options
+  const { missing, cost, countWhen, resetWhen, block, credit, allow, deny } = options
   const own = shapeOf(algorithm.options)
   const ownOptions = Object.entries(options).filter(([name]) => Object.hasOwn(own, name))
   return {
@@ -148,6 +165,7 @@ function toRule(options: RuleInput, algorithm: Algorithm, { hasStore }: Surround
     countWhen,
     resetWhen,
     block,
+    ...(credit ? { credit } : {}),
     allow,
     deny,
   }

@@ -83,6 +83,8 @@ export interface Rule {
   readonly resetWhen?: readonly StatusRange[] | undefined
   /** For how long a caller over the limit is refused, or how that grows; with `manual`, only the application blocks callers. */
   readonly block?: number | 'manual' | BlockGrowth | undefined
+  /** Whether callers may have credit beside the limit; left out, none. */
+  readonly credit?: boolean | undefined
   /** Callers that the rule does not apply to, and callers that it always refuses. */
   readonly allow?: CallerList | undefined
   readonly deny?: CallerList | undefined

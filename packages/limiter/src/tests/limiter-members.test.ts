@@ -19,7 +19,7 @@ async function create(by: string | string[] = 'account'): Promise<Limiter> {
 
 const call = { method: 'GET', path: '/', attributes: { account: 'ann' }, ip: '203.0.113.9' }
 
-it('a limiter has the 18 members that the docs list', async () => {
+it('a limiter has the 19 members that the docs list', async () => {
   const limiter = await create()
   const members = Object.getOwnPropertyNames(Limiter.prototype).filter(name => name !== 'constructor')
   expect([...members, ...Object.keys(limiter)].sort()).toEqual([
@@ -35,6 +35,7 @@ it('a limiter has the 18 members that the docs list', async () => {
       'events',
       'explain',
       'get',
+      'grant',
       'peek',
       'removeRule',
     ],

@@ -181,6 +181,26 @@ describe('a limit that depends on the caller', () => {
       'limit.from must be redis:<key> or a URL with the caller in braces',
     ],
     [
+      'a host that callers choose: all of it',
+      { limit: { from: 'https://{account}/limits', default: '5/h' } },
+      'limit.from must not let callers choose the host: write them into the path',
+    ],
+    [
+      'a host that callers choose: a part',
+      { limit: { from: 'http://plans.{account}:80/x', default: '5/h' } },
+      'limit.from must not let callers choose the host: write them into the path',
+    ],
+    [
+      'a host that callers choose: what stands before it',
+      { limit: { from: 'https://{account}@plans/x', default: '5/h' } },
+      'limit.from must not let callers choose the host: write them into the path',
+    ],
+    [
+      'a password in the address',
+      { limit: { from: 'https://eve:secret@plans/{account}', default: '5/h' } },
+      'limit.from must not hold credentials',
+    ],
+    [
       'nothing to depend on',
       { limit: { default: '5/h' } },
       'limit depends on nothing: add by and values, from, or overrides: true',

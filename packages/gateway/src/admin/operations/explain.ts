@@ -46,6 +46,7 @@ const explanation = z.looseObject({
   burst: z.number().optional(),
   decisions: z.array(decision),
   estimate: estimate.optional().describe('What an adaptive rule has found for this key, in the process that answers.'),
+  credit: z.int().min(0).optional().describe('Permits that the caller has beside the limit, if the rule has `credit`.'),
   leased: z.int().min(1).optional().describe('Permits of this key that the processes of this gateway hold in advance.'),
 })
 

@@ -1,14 +1,19 @@
 import { type Call, DianaError } from 'diana-limiter'
-import { adminOf, type Override } from 'diana-limiter/admin'
+import { adminOf, callOfKey, type Override } from 'diana-limiter/admin'
 import { z } from 'zod'
 import { Refusal } from '../refusal.ts'
-import { idOf, showKey } from './callers.ts'
+import { findCaller, idOf, showKey } from './callers.ts'
 import { fromParts, toCall } from './explain.ts'
 import { type AdminContext, type Operation, operation } from './operation.ts'
-import { call, moment, ruleId } from './shapes.ts'
+import { call, count, moment, ruleId } from './shapes.ts'
 
-/** A caller of a rule: by their value of the rule's one dimension, or by a call of theirs. */
-const who = { rule: ruleId, key: z.string().min(1).max(8192).optional(), call: call.optional() }
+/** A caller of a rule: by the id of a row of /callers, by their value of the rule's one dimension, or by a call of theirs. */
+const who = {
+  rule: ruleId,
+  caller: z.string().max(64).optional(),
+  key: z.string().min(1).max(8192).optional(),
+  call: call.optional(),
+}
 
 const overrideShape = z.object({
   id: z.string(),
@@ -43,10 +48,10 @@ export const overrideOperations: readonly Operation[] = [
       reason: z.string().max(512).optional(),
     }),
     answer: overrideShape,
-    refusals: { 404: 'there is no such rule' },
+    refusals: { 404: 'there is no such rule, or caller' },
     run: async ({ body }, context) => {
       const { rule, limit, until, setBy, reason } = body
-      const caller = whoOf(body, context)
+      const caller = await whoOf(body, context)
       return show(
         await refusing(adminOf(context.limiter).setOverride(rule, caller, { limit, until, setBy, reason })),
         context,
@@ -66,13 +71,36 @@ export const overrideOperations: readonly Operation[] = [
       return { ended: true }
     },
   }),
+  operation({
+    method: 'POST',
+    path: '/credits',
+    summary:
+      'Gives one caller of a rule with `credit: true` permits beside the limit: calls that the limit refuses use them up.',
+    body: z.strictObject({ ...who, permits: z.number().describe('a whole number, 1 or more') }),
+    answer: z.object({ rule: z.string(), key: z.string(), credit: count.describe('what the caller has now') }),
+    refusals: { 404: 'there is no such rule, or caller' },
+    run: async ({ body }, context) => {
+      const { limiter } = context
+      const { rule, permits } = body
+      const caller = await whoOf(body, context)
+      const credit = await refusing(limiter.grant(rule, caller, permits))
+      const by = limiter.rules.find(({ id }) => id === rule)?.by ?? []
+      return { rule, key: showKey(adminOf(limiter).keyOf(rule, caller), by, true), credit }
+    },
+  }),
 ]
 
-function whoOf(
-  { rule, key, call: asked }: z.output<z.ZodObject<typeof who>>,
-  { limiter }: AdminContext,
-): Call | string {
+async function whoOf(
+  { rule, caller, key, call: asked }: z.output<z.ZodObject<typeof who>>,
+  { limiter, processes }: AdminContext,
+): Promise<Call | string> {
   if (!limiter.rules.some(({ id }) => id === rule)) throw new Refusal(404, 'There is no such rule.')
+  if (caller !== undefined) {
+    const found = await findCaller(processes, caller)
+    const known = found?.rule === rule ? callOfKey(found.key, found.by) : undefined
+    if (!known) throw new Refusal(404, 'There is no such caller: name them by key or call.')
+    return known
+  }
   if (key !== undefined) return key
   if (asked === undefined) throw new Refusal(400, 'Name the caller: by key or call.')
   return toCall(fromParts(asked), asked.ip, limiter)

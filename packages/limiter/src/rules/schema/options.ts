@@ -154,6 +154,7 @@ export interface CommonRuleOptions {
         readonly forgetAfter?: string | undefined
       }
     | undefined
+  readonly credit?: boolean | undefined
   readonly allow?: CallerOptions | undefined
   readonly deny?: CallerOptions | undefined
   readonly answer?: Partial<Answer> | undefined

@@ -81,6 +81,12 @@ function fromFault(text: string): string | undefined {
   if (!isKnown || !/^(redis:|https?:\/\/)/.test(text)) {
     return 'must be redis:<key> or a URL with the caller in braces: redis:limits:{account}, https://plans.internal/{account}'
   }
+  if (!text.startsWith('redis:')) {
+    const [host = ''] = text.slice(text.indexOf('://') + 3).split(/[/?#\\]/, 1)
+    if (/[{}]/.test(host))
+      return 'must not let callers choose the host: write them into the path, as in https://plans/{account}'
+    if (host.includes('@')) return 'must not hold credentials: let a server on a private network answer without them'
+  }
   return /\{[^{}]+\}/.test(text)
     ? undefined
     : 'names no caller: write a dimension of by in braces, as in redis:limits:{account}'

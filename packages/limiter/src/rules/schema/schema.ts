@@ -68,6 +68,7 @@ export interface RuleInput {
   readonly countWhen?: readonly StatusRange[] | undefined
   readonly resetWhen?: readonly StatusRange[] | undefined
   readonly block?: Rule['block']
+  readonly credit?: boolean | undefined
   readonly allow?: CallerList | undefined
   readonly deny?: CallerList | undefined
 }
@@ -245,6 +246,10 @@ function callerOptions(vocabulary: Vocabulary, identified: readonly string[]) {
       .describe(
         'Callers over the limit stay refused for so long, or ever longer: { first, factor, max, forgetAfter }.',
       ),
+    credit: z
+      .boolean()
+      .optional()
+      .describe('Whether callers may have credit: permits beside the limit, which limiter.grant gives them.'),
     allow: callers.optional().describe('Callers that the rule does not apply to.'),
     deny: callers.optional().describe('Callers that the rule always refuses.'),
   }

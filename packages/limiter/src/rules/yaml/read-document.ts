@@ -59,11 +59,17 @@ function apart<Document extends object>(
   }
 }
 
+export interface RemoteOptions {
+  /** Limits may come from addresses that the local document does not name: what is read may become part of it. */
+  readonly anyAddress?: boolean | undefined
+}
+
 /** The document of a config center: rules, and nothing that could repoint the store or the identity of callers. */
 export function readRemoteDocument(
   value: unknown,
   given: Vocabulary,
   local: RuleDocument,
+  { anyAddress = false }: RemoteOptions = {},
 ): { readonly document?: RuleDocument; readonly problems: readonly Problem[] } {
   if (!isMap(value)) {
     return {
@@ -78,8 +84,26 @@ export function readRemoteDocument(
   const identified = Object.keys(local.identify)
   const vocabulary = { ...given, givenOptions: optionsOf(local) }
   const { rules, problems } = readRules(value, { vocabulary, identified, hasStore: local.store !== undefined })
-  const all = [...unknownFields, ...(shape.problems ?? []), ...problems]
+  const all = [
+    ...unknownFields,
+    ...(shape.problems ?? []),
+    ...problems,
+    ...(anyAddress ? [] : foreignAddresses(value.rules, local)),
+  ]
   return all.length > 0 ? { problems: all } : { document: { ...local, rules }, problems: [] }
+}
+
+/** Limits of a remote rule come over connections that the local document has named: its store, or an address of one of its rules. */
+function foreignAddresses(given: unknown, local: RuleDocument): Problem[] {
+  const named = new Set(local.rules.map(({ plans }) => plans?.from?.address))
+  const rules = Array.isArray(given) ? given.slice(0, MAX_RULES) : []
+  return rules.flatMap((rule, index) => {
+    const from = isMap(rule) && isMap(rule.limit) ? rule.limit.from : undefined
+    if (typeof from !== 'string' || /^redis:(?!\/\/)/.test(from) || named.has(from)) return []
+    const remedy = 'write redis:<key>, or name it in a rule of the local file too'
+    const what = `must not be ${show(from)}: a remote document cannot choose where this process connects; ${remedy}`
+    return [{ path: ['rules', index, 'limit', 'from'], atName: false, what }]
+  })
 }
 
 function readRules(

@@ -17,20 +17,30 @@ export interface Reply {
   readonly text: string
 }
 
-/** Sends a request and reads the answer, bounded in size and in time; `waitMs` is how long the server may delay the answer. */
+/** How much and how long a server may answer, if not as usual. */
+export interface ReplyBounds {
+  /** How long it may delay the answer beyond the usual time. */
+  readonly waitMs?: number
+  /** How long it may take in all. */
+  readonly timeoutMs?: number
+  readonly mostBytes?: number
+}
+
+/** Sends a request and reads the answer, bounded in size and in time. */
 export async function fetchText(
   url: URL,
   signal: AbortSignal,
-  request: TextRequest & { readonly waitMs?: number } = {},
+  request: TextRequest & ReplyBounds = {},
 ): Promise<Reply> {
-  const { waitMs = 0, ...init } = request
-  return within(TIMEOUT_MS + waitMs, signal, async signal => {
+  const { waitMs = 0, timeoutMs = TIMEOUT_MS, mostBytes = LARGEST_BYTES, ...init } = request
+  return within(timeoutMs + waitMs, signal, async signal => {
     const response = await fetch(url, { ...init, signal, redirect: 'manual' })
     const chunks: Uint8Array[] = []
     let bytes = 0
     for await (const chunk of response.body ?? []) {
       bytes += chunk.length
-      if (bytes > LARGEST_BYTES) throw tooLarge()
+      if (bytes > mostBytes)
+        throw mostBytes < LARGEST_BYTES ? new Error(`answered more than ${mostBytes} bytes`) : tooLarge()
       chunks.push(chunk)
     }
     return { status: response.status, headers: response.headers, text: decodeText(Buffer.concat(chunks)) }

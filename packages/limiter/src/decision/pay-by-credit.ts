@@ -1,0 +1,141 @@
+import type { Call } from '../call.ts'
+import type { CreditStore } from '../stores/credits.ts'
+import { resetsSoFar } from '../stores/memory/table.ts'
+import { costBy } from './call-plan.ts'
+import type { PlanOptions } from './check-options.ts'
+import type { Decider } from './decider.ts'
+import type { PendingVerdict } from './pending-verdict.ts'
+import type { Receipt } from './receipt.ts'
+import type { RuleState } from './rule-state.ts'
+
+/*
+ * A call that limits refuse is paid by credit if each of the rules that refuse it has callers with credit, and the caller has enough:
+ *
+ *   rules refuse   ->   credit is taken   ->   decided again, by those rules at no cost   ->   passes
+ *                                                                                         \->  credit is given back
+ *
+ * Credit is taken before the call is decided again, so that no permit is used twice; other rules count the call as ever.
+ */
+
+/** What one rule asks for a call. */
+interface Payment {
+  readonly state: RuleState
+  readonly key: string
+  readonly cost: number
+}
+
+export interface CreditContext {
+  readonly decider: () => Decider
+  readonly credits: CreditStore
+  readonly now: () => number
+}
+
+type Later<Value> = Value | Promise<Value>
+
+/** Does something with a value when it is there: at once if it is no promise. */
+export function after<Value, Result>(value: Later<Value>, use: (value: Value) => Later<Result>): Later<Result> {
+  return value instanceof Promise ? value.then(use) : use(value)
+}
+
+/** Decides and counts a call; if limits refuse it, by credit. */
+export function takeOrPay(
+  call: Call,
+  cost: number,
+  options: PlanOptions | undefined,
+  context: CreditContext,
+  paid: readonly Payment[] = [],
+): Later<PendingVerdict> {
+  const { decider, now, credits } = context
+  const deciding = decider()
+  const verdict = deciding.take(call, cost, now(), { ...options, paid: idsOf(paid), defersRefusal: true })
+  return after(verdict, one => {
+    if (one.allowed) return paid.length === 0 ? one : one.withReceipts(paid.map(each => receiptOf(each, one, context)))
+    const refuse = (): PendingVerdict => {
+      for (const payment of paid) giveBack(payment, credits)
+      deciding.countRefusal(one, call, options)
+      return one
+    }
+    const due = paymentsFor(one, call, cost, options, deciding, paid)
+    if (due === undefined) return refuse()
+    return after(payAll(due, credits), isPaid => {
+      return isPaid ? takeOrPay(call, cost, options, context, [...paid, ...due]) : refuse()
+    })
+  })
+}
+
+/** Decides a call as `takeOrPay` would, and counts nothing. */
+export function lookOrPay(
+  call: Call,
+  cost: number,
+  options: PlanOptions | undefined,
+  context: CreditContext,
+): Later<PendingVerdict> {
+  const { decider, now, credits } = context
+  const deciding = decider()
+  return after(deciding.look(call, cost, now(), options), one => {
+    const due = one.allowed ? undefined : paymentsFor(one, call, Math.max(1, cost), options, deciding, [])
+    if (due === undefined) return one
+    const isCovered = due.map(({ state, key, cost }) => after(credits.left(state.rule.id, key), left => left >= cost))
+    const lookAgain = (all: readonly boolean[]): Later<PendingVerdict> => {
+      return all.every(Boolean) ? deciding.look(call, cost, now(), { ...options, paid: idsOf(due) }) : one
+    }
+    return isCovered.some(one => one instanceof Promise)
+      ? Promise.all(isCovered).then(lookAgain, () => one)
+      : lookAgain(isCovered as boolean[])
+  })
+}
+
+/** What credit would have to pay for a refused call; undefined if credit cannot make it pass. */
+function paymentsFor(
+  verdict: PendingVerdict,
+  call: Call,
+  cost: number,
+  options: PlanOptions | undefined,
+  decider: Decider,
+  paid: readonly Payment[],
+): readonly Payment[] | undefined {
+  if (verdict.reason !== 'limit') return undefined
+  const refusing = new Set(verdict.decisions.filter(one => !one.allowed && !one.shadow).map(({ rule }) => rule))
+  const due: Payment[] = []
+  for (const state of decider.meets(call, options)) {
+    const { rule } = state
+    if (!refusing.has(rule.id)) continue
+    // a limit of 0 suspends the caller
+    const isPayable = rule.credit && rule.limits[0]!.count > 0 && !paid.some(one => one.state.rule.id === rule.id)
+    if (!isPayable) return undefined
+    due.push({ state, key: rule.key(call), cost: costBy(rule, call, cost) })
+  }
+  return due.length === 0 ? undefined : due
+}
+
+/** Takes all payments or none. */
+function payAll(due: readonly Payment[], credits: CreditStore, from = 0): Later<boolean> {
+  const payment = due[from]
+  if (payment === undefined) return true
+  return after(credits.take(payment.state.rule.id, payment.key, payment.cost), isTaken => {
+    if (!isTaken) return false
+    return after(payAll(due, credits, from + 1), areTaken => {
+      if (!areTaken) giveBack(payment, credits)
+      return areTaken
+    })
+  })
+}
+
+function giveBack({ state, key, cost }: Payment, credits: CreditStore): void {
+  void Promise.resolve(credits.add(state.rule.id, key, cost)).catch(() => {})
+}
+
+/** What a rule was paid is refunded as credit; what a call has cost beyond it is paid by credit, as far as there is any. */
+function receiptOf({ state, key, cost }: Payment, verdict: PendingVerdict, { credits }: CreditContext): Receipt {
+  const moment = verdict.decidedAt
+  const place = { slot: state.table.find(key), moment, passAt: moment, resetsBefore: resetsSoFar() }
+  return {
+    ...{ state, key, cost, settles: state.rule.settles, ...place },
+    refund: permits => giveBack({ state, key, cost: permits }, credits),
+    chargeMore: permits => credits.spend(state.rule.id, key, permits),
+  }
+}
+
+function idsOf(payments: readonly Payment[]): ReadonlySet<string> | undefined {
+  return payments.length === 0 ? undefined : new Set(payments.map(({ state }) => state.rule.id))
+}
