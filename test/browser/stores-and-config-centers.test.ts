@@ -133,7 +133,7 @@ describe('limits of single callers', () => {
       'override.yaml',
       rulesIn(redis, '{ id: each, by: account, limit: { overrides: true, default: 2/h } }'),
     )
-    const run = () => Promise.all([1, 2].map(() => runGateway({ config, page: built.folder })))
+    const run = () => Promise.all([1, 2].map(() => runGateway({ config, page: built })))
     let gateways = await run()
     const refused = async (at: number) => (await call(`${gateways[at]!.url}/`, 'ann'))[0] === 503
     const first = await openTab(browser, `${gateways[0]!.admin}/#/callers`)
@@ -171,7 +171,7 @@ describe('limits of single callers', () => {
   it('credit is added on the page to a caller of the list, and used by another gateway', async () => {
     const redis = await startRedis()
     const config = configOf('credit.yaml', rulesIn(redis, '{ id: paid, by: account, limit: 2/h, credit: true }'))
-    const gateways = await Promise.all([1, 2].map(() => runGateway({ config, page: built.folder })))
+    const gateways = await Promise.all([1, 2].map(() => runGateway({ config, page: built })))
     const { page, problems, close } = await openTab(browser, `${gateways[0]!.admin}/#/callers`)
     await page.getByRole('region', { name: 'Limits of single callers' }).waitFor(until)
     expect(await call(`${gateways[0]!.url}/`, 'ann', 3)).toEqual([200, 200, 503])
