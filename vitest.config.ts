@@ -50,6 +50,7 @@ const longest = [
   ...[
     'gateway/lifecycle/takeover',
     'browser/accessibility-and-size',
+    'browser/stores-and-config-centers',
     'gateway/lifecycle/live-rules',
     'restarts/restarts',
   ],
@@ -118,7 +119,7 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          ...{ name: 'shared', include: shared, exclude: [...exclude, ...measuring], isolate: false, maxWorkers: 5 },
+          ...{ name: 'shared', include: shared, exclude: [...exclude, ...measuring], isolate: false, maxWorkers: 6 },
           sequence: { groupOrder: 1 },
         },
       },

@@ -147,6 +147,7 @@ export const faults = [
   {
     name: 'kill -9, restart empty',
     isShort: true,
+    allowance: { ...underWay, bucket: 6, busy: 60 },
     begin: ({ redis }) => redis.stop(),
     end: ({ redis }) => redis.start({ isEmpty: true }),
   },

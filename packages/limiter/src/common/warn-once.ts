@@ -37,8 +37,7 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
     'mount each filter once',
   DIANA_MOUNTED_LATE:
     'a filter met a call that was answered already, which is not judged any more: mount the filter before the handlers',
-  DIANA_MADE_OFTEN:
-    'rateLimit was called many times with the same options, and each call counts by itself: call it once, not for each request',
+  DIANA_MADE_OFTEN: 'rateLimit was called many times with the same options, and each counts by itself: call it once',
   DIANA_FAILED: 'Diana failed to judge a call, so it passed without being counted',
   DIANA_NO_SUCH_RULE:
     'a filter names a rule that is not there, so it limits nothing: add the rule, or correct the name',
@@ -73,10 +72,8 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
     'back) or be admitted one burst more (a step forward): let ntpd or chronyd slew that clock instead of setting it',
   DIANA_RULES_REJECTED: 'new rules are invalid, so the last valid ones stay in force: correct the document',
   DIANA_RULES_MISSING: 'the config center has no document of rules',
-  DIANA_LIMITS_AWAY:
-    'the limits of single callers cannot be read, so the last ones stay, and other callers have the default: check limit.from',
-  DIANA_LIMIT_UNUSABLE:
-    'the limit of a caller cannot be used, so they have the default: correct it where it comes from',
+  DIANA_LIMITS_AWAY: 'the limits of single callers cannot be read, so the last ones stay: check limit.from',
+  DIANA_LIMIT_UNUSABLE: 'the limit of a caller cannot be used, so they have the default: correct it',
   DIANA_SOURCE_FAILED: 'a source of rules cannot be read, so the last good ones stay',
 }
 
