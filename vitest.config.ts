@@ -112,7 +112,7 @@ export default defineConfig({
         extends: true,
         // most of these wait for servers and timers, so more files than processors run side by side
         test: {
-          ...{ name: 'together', include, exclude: [...exclude, ...pure, ...shared, ...measuring], maxWorkers: 5 },
+          ...{ name: 'together', include, exclude: [...exclude, ...pure, ...shared, ...measuring], maxWorkers: 6 },
           sequence: { groupOrder: 1 },
         },
       },
