@@ -30,7 +30,7 @@ interface BlockDialogProps {
   readonly onBack: () => void
 }
 
-/** Asks before a caller is blocked: whom, by which rule, for how long. */
+/** Asks before a caller is blocked, and shows which caller, by which rule and for how long. */
 export function BlockDialog({ caller, onBlock, onBack }: BlockDialogProps): JSX.Element {
   const { callers: texts } = words.value
   const [period, setPeriod] = useState(USUAL)
