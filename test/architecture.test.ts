@@ -96,14 +96,16 @@ const packages: Readonly<Record<string, Layers>> = {
     },
   },
   dashboard: {
-    bottom: ['route', 'theme', 'session', 'words'],
+    bottom: ['route', 'theme', 'session', 'i18n'],
     mayImport: {
       api: [],
       figures: ['api'],
-      parts: ['api', 'figures'],
-      editor: ['api', 'parts'],
-      callers: ['api', 'figures', 'parts'],
-      views: ['api', 'callers', 'editor', 'figures', 'parts'],
+      charts: ['api', 'figures'],
+      parts: ['api', 'figures', 'charts'],
+      rules: ['api', 'figures', 'charts', 'parts'],
+      editor: ['api', 'parts', 'rules'],
+      callers: ['api', 'figures', 'charts', 'parts', 'rules'],
+      views: ['api', 'callers', 'charts', 'editor', 'figures', 'parts', 'rules'],
     },
   },
 }

@@ -1,5 +1,5 @@
 import { defineConfig } from 'vite'
-import { createDouble } from './double/double.ts'
+import { createFakeAdmin } from './fake-admin/fake-admin.ts'
 
 /** Takes this many rules instead of the usual ones: DIANA_RULES=1000 npm run dev. */
 const crowd = Number(process.env.DIANA_RULES ?? 0)
@@ -20,10 +20,10 @@ export default defineConfig({
   },
   plugins: [
     {
-      name: 'diana-double',
+      name: 'fake-admin',
       apply: 'serve',
       configureServer(server) {
-        server.middlewares.use(createDouble({ crowd }))
+        server.middlewares.use(createFakeAdmin({ crowd }))
       },
     },
   ],

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createDouble } from '../../packages/dashboard/double/double.ts'
+import { createFakeAdmin } from '../../packages/dashboard/fake-admin/fake-admin.ts'
 import { readPage } from '../../packages/gateway/src/admin/server/page.ts'
 import { buildPage } from './built-page.ts'
 import { call, listen, openBrowser, openTab, type Running, runGateway } from './stage.ts'
@@ -69,7 +69,7 @@ async function settle(page: Page, view: string): Promise<void> {
 /** The page on the double of the admin API. */
 function serveDouble(crowd: number): Server {
   const files = readPage(built)
-  const double = createDouble({ crowd })
+  const double = createFakeAdmin({ crowd })
   return createServer((request, response) =>
     double(request, response, () => {
       const file = files.get(request.url ?? '/')

@@ -1,5 +1,7 @@
 import type { JSX } from 'preact'
 import { connection } from './figures/live.ts'
+import { zoneText } from './i18n/format.ts'
+import { messages } from './i18n/index.ts'
 import { Header } from './parts/header.tsx'
 import { later } from './parts/later.tsx'
 import { Notices } from './parts/notices.tsx'
@@ -8,8 +10,6 @@ import { tokenIsAsked } from './session.ts'
 import { Now } from './views/now.tsx'
 import { Rules } from './views/rules.tsx'
 import { SignIn } from './views/sign-in.tsx'
-import { zoneText } from './words/format.ts'
-import { words } from './words/index.ts'
 
 const views: Record<View, () => JSX.Element> = {
   now: Now,
@@ -23,7 +23,7 @@ const views: Record<View, () => JSX.Element> = {
 
 export function App(): JSX.Element {
   const { view } = route.value
-  const { skip, views: titles, footer } = words.value
+  const { skip, views: titles, footer } = messages.value
   const Shown = views[view]
   document.title = `${titles[view]} · Diana`
   return (

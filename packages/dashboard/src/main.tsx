@@ -1,7 +1,7 @@
 import { render } from 'preact'
 import { App } from './app.tsx'
 import { followGateway } from './figures/live.ts'
-import { loadLanguage } from './words/index.ts'
+import { loadLanguage } from './i18n/index.ts'
 import './styles/index.css'
 
 followGateway(new AbortController().signal)

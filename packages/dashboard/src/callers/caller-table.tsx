@@ -1,15 +1,15 @@
 import type { JSX } from 'preact'
 import type { Caller } from '../api/types.ts'
+import { Load } from '../charts/moon.tsx'
+import { Timeline } from '../charts/timeline.tsx'
 import { rules } from '../figures/live.ts'
+import { formatMoment, formatNumber, formatShort } from '../i18n/format.ts'
+import { messages } from '../i18n/index.ts'
 import { KeyText } from '../parts/key-text.tsx'
-import { limitText } from '../parts/limit-text.ts'
 import { type Column, LongTable } from '../parts/long-table.tsx'
-import { Load } from '../parts/moon.tsx'
 import { isNarrow } from '../parts/narrow.ts'
 import { hashOf } from '../route.ts'
-import { formatMoment, formatNumber, formatShort } from '../words/format.ts'
-import { words } from '../words/index.ts'
-import { Timeline } from './timeline.tsx'
+import { limitText } from '../rules/limit-text.ts'
 
 interface CallerTableProps {
   readonly callers: readonly Caller[]
@@ -22,7 +22,7 @@ interface CallerTableProps {
 
 /** Who calls: what they did lately, how far they are from the limit, and what can be done about it. */
 export function CallerTable({ callers, onBlock, onReset, onTerms }: CallerTableProps): JSX.Element {
-  const { columns: titles, callers: texts, views } = words.value
+  const { columns: titles, callers: texts, views } = messages.value
   const columns: Column[] = [
     { name: 'caller', title: titles.key },
     { name: 'rule', title: titles.rule },
@@ -72,7 +72,7 @@ export function CallerTable({ callers, onBlock, onReset, onTerms }: CallerTableP
           )}
           {onTerms && hasTerms(caller.rule) && (
             <button type="button" class="quiet" onClick={() => onTerms(caller)}>
-              {words.value.terms.open}
+              {messages.value.terms.open}
             </button>
           )}
           {onReset && (
@@ -93,13 +93,14 @@ function hasTerms(rule: string): boolean {
 
 function Distance({ caller }: { caller: Caller }): JSX.Element {
   const { limit, remaining, periodMs = 0 } = caller
-  if (limit === undefined || remaining === undefined) return <span class="hush">{words.value.callers.unknownUse}</span>
+  if (limit === undefined || remaining === undefined)
+    return <span class="hush">{messages.value.callers.unknownUse}</span>
   const share = limit > 0 ? Math.min(1, Math.max(0, 1 - remaining / limit)) : 1
   return (
     <span class="two-lines" data-remaining={remaining}>
       <Load share={share} withBar />
       <small>
-        {words.value.explain.left(formatNumber(remaining), limitText({ limits: [{ count: limit, periodMs }] }))}
+        {messages.value.explain.left(formatNumber(remaining), limitText({ limits: [{ count: limit, periodMs }] }))}
       </small>
     </span>
   )
@@ -110,7 +111,7 @@ function Count({ count, error, sign }: { count: number; error: number; sign: str
     <span class="two-lines">
       <span>{formatShort(count)}</span>
       {error > 0 && (
-        <small title={words.value.callers.errorMeans}>
+        <small title={messages.value.callers.errorMeans}>
           {sign}
           {formatShort(error)}
         </small>

@@ -9,7 +9,7 @@ import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } f
 import type { Mistake } from '../api/types.ts'
 import { completeBy } from './completion.ts'
 import { look } from './look.ts'
-import type { Schema } from './schema-words.ts'
+import type { Schema } from './schema-options.ts'
 
 export interface CodeEditor {
   readonly text: string

@@ -1,5 +1,5 @@
 import type { CompletionContext, CompletionResult } from '@codemirror/autocomplete'
-import { type Schema, suggest } from './schema-words.ts'
+import { type Schema, suggest } from './schema-options.ts'
 import { placeAt } from './yaml-place.ts'
 
 /** Completes keys and values by the schema of the rule file. */

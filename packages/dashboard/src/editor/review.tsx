@@ -3,10 +3,10 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { api } from '../api/api.ts'
 import type { Problem } from '../api/problem.ts'
 import type { Mistake, Preview, RuleDocument, Split, Where } from '../api/types.ts'
+import { formatNumber } from '../i18n/format.ts'
+import { messages } from '../i18n/index.ts'
 import { problemOf, Refusal, useAnswer } from '../parts/answer.tsx'
 import { Sheet } from '../parts/sheet.tsx'
-import { formatNumber } from '../words/format.ts'
-import { words } from '../words/index.ts'
 import { showDiff } from './code-editor.ts'
 import { drafts } from './drafts.ts'
 import { mergeTexts } from './merge-texts.ts'
@@ -20,7 +20,7 @@ interface ReviewProps {
 
 /** The last look before a change is in force: the difference, and what it would have done. */
 export function Review({ where, onSaved, onBack }: ReviewProps): JSX.Element {
-  const { editor: told } = words.value
+  const { editor: told } = messages.value
   const keeper = drafts[where]
   const { base, text } = keeper.draft.value!
   const [theirs, setTheirs] = useState<RuleDocument | undefined>(undefined)
@@ -77,7 +77,7 @@ export function Review({ where, onSaved, onBack }: ReviewProps): JSX.Element {
   }
   return (
     <Sheet title={told.reviewTitle} onBack={onBack}>
-      {conflicts > 0 && <p role="alert">{words.value.editor.mergeConflicts(conflicts)}</p>}
+      {conflicts > 0 && <p role="alert">{messages.value.editor.mergeConflicts(conflicts)}</p>}
       <Difference before={base.text} after={text} label={told.diff} />
       <Foretold where={where} text={text} />
       <ReplayLog where={where} text={text} />
@@ -97,7 +97,7 @@ export function Review({ where, onSaved, onBack }: ReviewProps): JSX.Element {
 
 function Difference({ before, after, label }: { before: string; after: string; label: string }): JSX.Element {
   const host = useRef<HTMLDivElement>(null)
-  const { unchangedLines: unchanged } = words.value.editor
+  const { unchangedLines: unchanged } = messages.value.editor
   useEffect(() => showDiff(host.current!, { before, after, label, unchanged }), [before, after, unchanged])
   return (
     <section aria-label={label}>
@@ -108,7 +108,7 @@ function Difference({ before, after, label }: { before: string; after: string; l
 }
 
 function Foretold({ where, text }: { where: Where; text: string }): JSX.Element {
-  const { editor: told, loading } = words.value
+  const { editor: told, loading } = messages.value
   const { answer, problem } = useAnswer(() => api.preview(where, text), [where, text])
   return (
     <section aria-label={told.preview} class="foretold">
@@ -125,7 +125,7 @@ function Foretold({ where, text }: { where: Where; text: string }): JSX.Element 
 }
 
 function Effects({ preview }: { preview: Preview }): JSX.Element {
-  const { editor: told, columns } = words.value
+  const { editor: told, columns } = messages.value
   const changed = preview.rules.filter(({ before, after }) => before.refused !== after.refused)
   return (
     <>
@@ -160,7 +160,7 @@ function Effects({ preview }: { preview: Preview }): JSX.Element {
 }
 
 function Effect({ title, before, after }: { title: string; before: Split; after: Split }): JSX.Element {
-  const { editor: told } = words.value
+  const { editor: told } = messages.value
   const difference = after.refused - before.refused
   const sign = difference > 0 ? '+' : ''
   return (
@@ -177,7 +177,7 @@ function Effect({ title, before, after }: { title: string; before: Split; after:
 
 /** What the gateway found that the check while writing had not. */
 function ServerMistakes({ problem }: { problem: Problem }): JSX.Element {
-  const { editor: told } = words.value
+  const { editor: told } = messages.value
   const mistakes = (problem.body.mistakes ?? []) as readonly Mistake[]
   return (
     <ul class="mistakes">

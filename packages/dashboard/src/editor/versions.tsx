@@ -3,9 +3,9 @@ import { useState } from 'preact/hooks'
 import { api } from '../api/api.ts'
 import type { Problem } from '../api/problem.ts'
 import type { Where } from '../api/types.ts'
+import { formatMoment } from '../i18n/format.ts'
+import { messages } from '../i18n/index.ts'
 import { problemOf, Refusal, useAnswer } from '../parts/answer.tsx'
-import { formatMoment } from '../words/format.ts'
-import { words } from '../words/index.ts'
 
 interface VersionsProps {
   readonly where: Where
@@ -16,7 +16,7 @@ interface VersionsProps {
 
 /** What stood there before, and the way back. */
 export function Versions({ where, version, onRollBack }: VersionsProps): JSX.Element | null {
-  const { editor: texts } = words.value
+  const { editor: texts } = messages.value
   const { answer } = useAnswer(() => api.versions(where), [where, version])
   const [problem, setProblem] = useState<Problem | undefined>(undefined)
   if (answer === undefined || answer.length === 0) return null

@@ -1,8 +1,8 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import { Problem } from '../api/problem.ts'
+import { messages } from '../i18n/index.ts'
 import { tokenIsAsked } from '../session.ts'
-import { words } from '../words/index.ts'
 
 export interface Asked<Answer> {
   readonly answer: Answer | undefined
@@ -41,7 +41,7 @@ export function Answered<Answer>(props: {
   readonly children: (answer: Answer) => ComponentChildren
 }): JSX.Element {
   const { answer, problem, again } = props.asked
-  const { loading } = words.value
+  const { loading } = messages.value
   return (
     <>
       {problem !== undefined && <Refusal problem={problem} again={again} />}
@@ -51,7 +51,7 @@ export function Answered<Answer>(props: {
 }
 
 export function Refusal({ problem, again }: { problem: Problem; again?: () => void }): JSX.Element {
-  const { failed, retry, connection } = words.value
+  const { failed, retry, connection } = messages.value
   return (
     <div class="refusal" role="alert">
       <p>{problem.status === 0 ? connection.banner : `${failed} ${problem.message}`}</p>

@@ -1,14 +1,14 @@
 import type { JSX } from 'preact'
 import { costsByRule, second } from '../figures/live.ts'
-import { formatNumber } from '../words/format.ts'
-import { words } from '../words/index.ts'
+import { formatNumber } from '../i18n/format.ts'
+import { messages } from '../i18n/index.ts'
 
 const amountNames = ['reserved', 'settled', 'released', 'expired', 'overrun'] as const
 const settledNames = ['usage', 'header', 'estimate', 'none', 'bounded'] as const
 
 /** What rules have reserved and settled since the gateway started; nothing if none does. */
 export function Costs({ wanted }: { wanted: string | undefined }): JSX.Element | null {
-  const { costs: texts, columns } = words.value
+  const { costs: texts, columns } = messages.value
   // the figures are not signals by themselves: they are new each second
   const rows = second.value > 0 ? costsByRule().filter(([id]) => wanted === undefined || id === wanted) : []
   if (rows.length === 0) return null

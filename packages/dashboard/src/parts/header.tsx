@@ -1,13 +1,13 @@
 import type { JSX } from 'preact'
 import { connection } from '../figures/live.ts'
+import { chooseLanguage, type Language, language, languages, messages } from '../i18n/index.ts'
 import { hashOf, route, VIEWS } from '../route.ts'
 import { mayChange, signOut, token, tokenIsAsked } from '../session.ts'
 import { chooseTheme, THEMES, type Theme, theme } from '../theme.ts'
-import { chooseLanguage, type Language, language, languages, words } from '../words/index.ts'
 
 /** The band at the top: who this is, the views, how the gateway is, colours and language. */
 export function Header(): JSX.Element {
-  const { navigation, views, theme: themeWords, languageLabel } = words.value
+  const { navigation, views, theme: themeWords, languageLabel } = messages.value
   return (
     <header class="band">
       <a class="brand" href={hashOf('now')}>
@@ -23,10 +23,10 @@ export function Header(): JSX.Element {
       </nav>
       <div class="settings">
         <Pulse />
-        {!mayChange.value && <span class="badge">{words.value.signIn.viewer}</span>}
+        {!mayChange.value && <span class="badge">{messages.value.signIn.viewer}</span>}
         {token.value !== '' && !tokenIsAsked.value && (
           <button type="button" class="quiet" onClick={signOut}>
-            {words.value.signIn.leave}
+            {messages.value.signIn.leave}
           </button>
         )}
         <label>
@@ -68,7 +68,7 @@ function Pulse(): JSX.Element {
   return (
     <span class="pulse" data-state={connection.value} role="status">
       <i aria-hidden="true" />
-      {words.value.connection[connection.value]}
+      {messages.value.connection[connection.value]}
     </span>
   )
 }

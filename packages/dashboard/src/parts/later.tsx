@@ -1,7 +1,7 @@
 import type { FunctionComponent, JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { Problem } from '../api/problem.ts'
-import { words } from '../words/index.ts'
+import { messages } from '../i18n/index.ts'
 import { Refusal } from './answer.tsx'
 
 /** A view that is loaded when it is first opened; a load that failed is reported and can be repeated. */
@@ -29,6 +29,6 @@ export function later(load: () => Promise<FunctionComponent>): () => JSX.Element
       return <View />
     }
     if (problem !== undefined) return <Refusal problem={problem} again={start} />
-    return <p class="hush">{words.value.loading}</p>
+    return <p class="hush">{messages.value.loading}</p>
   }
 }

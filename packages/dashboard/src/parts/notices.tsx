@@ -1,12 +1,12 @@
 import type { JSX } from 'preact'
 import { connection, status } from '../figures/live.ts'
+import { messages } from '../i18n/index.ts'
 import { hashOf, route } from '../route.ts'
-import { words } from '../words/index.ts'
 import { shortName } from './short-name.ts'
 
 /** What must be known on every view: a gateway that is silent, a store that cannot be asked, a demo. */
 export function Notices(): JSX.Element {
-  const { connection: told, degraded, rejected, see, demo, views } = words.value
+  const { connection: told, degraded, rejected, see, demo, views } = messages.value
   const store = status.value?.store
   return (
     <div class="notices" role="status">

@@ -1,14 +1,14 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Estimate } from '../api/types.ts'
+import { LimitChart } from '../charts/limit-chart.tsx'
 import { overloadFigures, second } from '../figures/live.ts'
-import { formatNumber, formatRatio, formatShare, formatShort } from '../words/format.ts'
-import { words } from '../words/index.ts'
-import { LimitChart } from './limit-chart.tsx'
+import { formatNumber, formatRatio, formatShare, formatShort } from '../i18n/format.ts'
+import { messages } from '../i18n/index.ts'
 
 /** What adaptive rules have found, and what the gateway refuses because it has too much to do; nothing if neither is in use. */
 export function Overload({ wanted }: { wanted: string | undefined }): JSX.Element | null {
-  const { overload: texts } = words.value
+  const { overload: texts } = messages.value
   const [picked, setPicked] = useState<string | undefined>(undefined)
   // the figures are not signals by themselves: they are new each second
   const rules = second.value > 0 ? overloadFigures.rules : []
@@ -37,7 +37,7 @@ export function Overload({ wanted }: { wanted: string | undefined }): JSX.Elemen
 }
 
 function Adaptive({ rule, found }: { rule: string; found: Estimate | undefined }): JSX.Element {
-  const { overload: texts, units } = words.value
+  const { overload: texts, units } = messages.value
   const isKnown = found !== undefined && found.perSecond > 0
   const time = (ms: number) => `${formatRatio(ms)} ${units.ms}`
   const facts: [name: string, title: string, text: string][] = [
@@ -65,7 +65,7 @@ function Adaptive({ rule, found }: { rule: string; found: Estimate | undefined }
 
 /** The calls that the gateway refused for itself, by level. */
 function Shed(): JSX.Element {
-  const { overload: texts, perSecond, lastMinutes } = words.value
+  const { overload: texts, perSecond, lastMinutes } = messages.value
   const { share, utilization } = overloadFigures.overload!
   return (
     <>
@@ -93,6 +93,6 @@ function Shed(): JSX.Element {
 }
 
 function nameOf(level: string): string {
-  const { levels, levelOf } = words.value.overload
+  const { levels, levelOf } = messages.value.overload
   return Object.hasOwn(levels, level) ? levels[level as keyof typeof levels] : levelOf(level)
 }

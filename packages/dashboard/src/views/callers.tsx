@@ -8,19 +8,19 @@ import { CallerTable } from '../callers/caller-table.tsx'
 import { useHeldOrder } from '../callers/held-order.ts'
 import { type Act, TermsDialog, TermsPanel } from '../callers/terms.tsx'
 import { rules, second } from '../figures/live.ts'
+import { formatNumber } from '../i18n/format.ts'
+import { messages } from '../i18n/index.ts'
 import { Answered, problemOf, Refusal, useAnswer } from '../parts/answer.tsx'
-import { RuleChoice } from '../parts/rule-choice.tsx'
 import { goTo, route } from '../route.ts'
+import { RuleChoice } from '../rules/rule-choice.tsx'
 import { mayChange } from '../session.ts'
-import { formatNumber } from '../words/format.ts'
-import { words } from '../words/index.ts'
 
 const REFRESH_SECONDS = 2
 const TOP = 1000
 
 /** Every caller of every rule: how much they use of it, and what to do about them. */
 export function Callers(): JSX.Element {
-  const { callers: told } = words.value
+  const { callers: told } = messages.value
   const [unmask, setUnmask] = useState(false)
   const [show, setShow] = useState<CallerQuestion['show']>('all')
   const [sort, setSort] = useState<CallerQuestion['sort']>('refused')
@@ -92,7 +92,7 @@ export function Callers(): JSX.Element {
         </p>
       </div>
       {problem && <Refusal problem={problem} />}
-      <section class="panel" aria-label={words.value.views.callers} {...held.handlers}>
+      <section class="panel" aria-label={messages.value.views.callers} {...held.handlers}>
         <Answered asked={callers}>
           {() =>
             held.rows.length === 0 ? (

@@ -6,17 +6,17 @@ import type { Mistake, RuleDocument, Where } from '../api/types.ts'
 import { type CodeEditor, createCodeEditor } from '../editor/code-editor.ts'
 import { drafts, isChanged } from '../editor/drafts.ts'
 import { Review } from '../editor/review.tsx'
-import type { Schema } from '../editor/schema-words.ts'
+import type { Schema } from '../editor/schema-options.ts'
 import { Versions } from '../editor/versions.tsx'
 import { rules, status } from '../figures/live.ts'
+import { messages } from '../i18n/index.ts'
 import { Answered, useAnswer } from '../parts/answer.tsx'
 import { shortName } from '../parts/short-name.ts'
 import { hashOf, route } from '../route.ts'
-import { words } from '../words/index.ts'
 
 /** The rules as text: checked while one writes, shown against what is in force, tried on recent traffic, then saved. */
 export function Editor(): JSX.Element {
-  const { editor: told } = words.value
+  const { editor: told } = messages.value
   const where: Where = route.value.rest[0] === 'remote' ? 'remote' : 'local'
   const hasCenter = where === 'remote' || status.value?.sources.some(({ role }) => role === 'remote') === true
   const places: Where[] = hasCenter ? ['local', 'remote'] : ['local']
@@ -60,7 +60,7 @@ interface DeskProps {
 }
 
 function AdminContext({ where, read, schema, again }: DeskProps): JSX.Element {
-  const { editor: told } = words.value
+  const { editor: told } = messages.value
   const keeper = drafts[where]
   const host = useRef<HTMLDivElement>(null)
   const editor = useRef<CodeEditor | undefined>(undefined)
@@ -161,7 +161,7 @@ interface MistakesProps {
 }
 
 function Mistakes({ mistakes, onChoose }: MistakesProps): JSX.Element {
-  const { editor: told } = words.value
+  const { editor: told } = messages.value
   if (mistakes === undefined) return <p class="mistakes hush">{told.checking}</p>
   return (
     <div class="mistakes" role="status">

@@ -3,18 +3,18 @@ import { useEffect, useState } from 'preact/hooks'
 import { api } from '../api/api.ts'
 import type { Problem } from '../api/problem.ts'
 import type { Decision, Explanation, KeyPart, RuleExplanation } from '../api/types.ts'
+import { formatDuration, formatNumber } from '../i18n/format.ts'
+import { messages } from '../i18n/index.ts'
 import { problemOf, Refusal } from '../parts/answer.tsx'
 import { KeyText } from '../parts/key-text.tsx'
-import { limitText } from '../parts/limit-text.ts'
 import { route } from '../route.ts'
-import { formatDuration, formatNumber } from '../words/format.ts'
-import { words } from '../words/index.ts'
+import { limitText } from '../rules/limit-text.ts'
 
 const EXAMPLE = "curl -X POST http://127.0.0.1:8080/orders -H 'x-account-id: ann'"
 
 /** Why was this caller refused? Paste the request. */
 export function Explain(): JSX.Element {
-  const { explain: texts } = words.value
+  const { explain: texts } = messages.value
   const [request, setRequest] = useState('')
   const [address, setAddress] = useState('')
   const [answer, setAnswer] = useState<Explanation | undefined>(undefined)
@@ -77,7 +77,7 @@ export function Explain(): JSX.Element {
 }
 
 function Outcome({ explanation }: { explanation: Explanation }): JSX.Element {
-  const { explain: texts } = words.value
+  const { explain: texts } = messages.value
   const { call, rules, allowed, refusedBy, answer } = explanation
   return (
     <section class={`panel outcome ${allowed ? 'well' : 'ill'}`} aria-live="polite">
@@ -107,7 +107,7 @@ function Outcome({ explanation }: { explanation: Explanation }): JSX.Element {
 }
 
 function Met({ met }: { met: RuleExplanation }): JSX.Element {
-  const { callers, explain: texts } = words.value
+  const { callers, explain: texts } = messages.value
   const parts = Object.entries(met.key)
   return (
     <li>
@@ -125,15 +125,15 @@ function Met({ met }: { met: RuleExplanation }): JSX.Element {
       {met.decisions.map((decision, index) => (
         <DecisionLine key={`${index}-${decision.periodMs}`} decision={decision} />
       ))}
-      {met.limitFrom !== undefined && <p class="leased">{words.value.terms.current(met.limitFrom)}</p>}
-      {met.credit !== undefined && <p class="leased">{words.value.terms.credit(formatNumber(met.credit))}</p>}
+      {met.limitFrom !== undefined && <p class="leased">{messages.value.terms.current(met.limitFrom)}</p>}
+      {met.credit !== undefined && <p class="leased">{messages.value.terms.credit(formatNumber(met.credit))}</p>}
       {met.leased !== undefined && <p class="leased">{texts.leased(formatNumber(met.leased))}</p>}
     </li>
   )
 }
 
 function DecisionLine({ decision }: { decision: Decision }): JSX.Element {
-  const { explain: texts } = words.value
+  const { explain: texts } = messages.value
   const { limit, periodMs, calendar, remaining, allowed, shadow, retryAfterMs } = decision
   const used = limit > 0 ? Math.min(1, Math.max(0, 1 - remaining / limit)) : 1
   const saying = allowed ? texts.wouldPass : shadow ? texts.wouldShadow : texts.wouldRefuse
@@ -154,7 +154,7 @@ function DecisionLine({ decision }: { decision: Decision }): JSX.Element {
 }
 
 function PartText({ part }: { part: KeyPart }): JSX.Element {
-  const { explain: texts } = words.value
+  const { explain: texts } = messages.value
   if (part.countedBy === 'absence') return <i>{texts.absent}</i>
   return (
     <>

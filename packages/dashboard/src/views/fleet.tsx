@@ -2,17 +2,17 @@ import type { JSX } from 'preact'
 import { api } from '../api/api.ts'
 import type { Outage, SourceStatus, Status, StoreStatus } from '../api/types.ts'
 import { connection, leasedRules, second, status, storeCalls } from '../figures/live.ts'
+import { formatDuration, formatMoment, formatNumber, formatRatio } from '../i18n/format.ts'
+import { messages } from '../i18n/index.ts'
 import { useAnswer } from '../parts/answer.tsx'
 import { shortName } from '../parts/short-name.ts'
-import { formatDuration, formatMoment, formatNumber, formatRatio } from '../words/format.ts'
-import { words } from '../words/index.ts'
 
 const MOST_RULES = 20
 const AUDIT_SECONDS = 5
 
 /** Who counts where, who is degraded, since when and why; and where the rules come from. */
 export function Fleet(): JSX.Element {
-  const { loading } = words.value
+  const { loading } = messages.value
   const current = status.value
   if (current === undefined) return <p class="hush">{connection.value === 'lost' ? '' : loading}</p>
   return (
@@ -27,7 +27,7 @@ export function Fleet(): JSX.Element {
 }
 
 function Store({ store }: { store: StoreStatus | undefined }): JSX.Element {
-  const { fleet: texts } = words.value
+  const { fleet: texts } = messages.value
   if (store === undefined) {
     return (
       <section class="panel" aria-label={texts.store}>
@@ -63,7 +63,7 @@ function Store({ store }: { store: StoreStatus | undefined }): JSX.Element {
 
 /** How much of each rule the processes of this gateway hold in advance. */
 function Leases(): JSX.Element | null {
-  const { fleet: texts } = words.value
+  const { fleet: texts } = messages.value
   // the figures are not signals by themselves: they are new each second
   const held = second.value > 0 ? leasedRules() : []
   const leases = storeCalls.newest?.leases
@@ -92,7 +92,7 @@ function Leases(): JSX.Element | null {
 }
 
 function History({ outages }: { outages: readonly Outage[] }): JSX.Element {
-  const { fleet: texts } = words.value
+  const { fleet: texts } = messages.value
   if (outages.length === 0) return <p class="empty">{texts.noHistory}</p>
   return (
     <ol class="history">
@@ -111,7 +111,7 @@ function History({ outages }: { outages: readonly Outage[] }): JSX.Element {
 }
 
 function Sources({ sources }: { sources: readonly SourceStatus[] }): JSX.Element {
-  const { fleet: texts } = words.value
+  const { fleet: texts } = messages.value
   return (
     <section class="panel" aria-label={texts.sources}>
       <div class="panel-head">
@@ -135,7 +135,7 @@ function Sources({ sources }: { sources: readonly SourceStatus[] }): JSX.Element
 }
 
 function Gateway({ status }: { status: Status }): JSX.Element {
-  const { fleet: texts } = words.value
+  const { fleet: texts } = messages.value
   const { version, startedAt, processes, keys, maxKeys, overflowing } = status
   const facts: [string, string | undefined][] = [
     [texts.release, version],
@@ -160,7 +160,7 @@ function Gateway({ status }: { status: Status }): JSX.Element {
 
 /** Each worker by itself. */
 function Workers({ status }: { status: Status }): JSX.Element | null {
-  const { fleet: texts, columns } = words.value
+  const { fleet: texts, columns } = messages.value
   if (status.workers === undefined) return null
   return (
     <section class="panel" aria-label={texts.workers}>
@@ -193,7 +193,7 @@ function Workers({ status }: { status: Status }): JSX.Element | null {
 
 /** What was changed through the admin API. */
 function Changes(): JSX.Element | null {
-  const { fleet: texts } = words.value
+  const { fleet: texts } = messages.value
   const { answer } = useAnswer(() => api.audit(), [Math.floor(second.value / AUDIT_SECONDS)])
   if (answer === undefined) return null
   return (
@@ -215,7 +215,7 @@ function Changes(): JSX.Element | null {
 }
 
 function changeText(operation: string): string {
-  const { operations } = words.value.fleet
+  const { operations } = messages.value.fleet
   return Object.hasOwn(operations, operation) ? operations[operation as keyof typeof operations] : operation
 }
 

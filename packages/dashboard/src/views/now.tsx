@@ -1,19 +1,19 @@
 import type { JSX } from 'preact'
 import { useRef, useState } from 'preact/hooks'
+import { Chart } from '../charts/chart.tsx'
+import { Load } from '../charts/moon.tsx'
+import { Sparkline } from '../charts/sparkline.tsx'
 import { connection, loadOf, ringOf, rules, second, total, waitingFor } from '../figures/live.ts'
 import { COUNTS, type Count, type Ring, SECONDS } from '../figures/ring.ts'
-import { Chart } from '../parts/chart.tsx'
+import { formatNumber, formatShort } from '../i18n/format.ts'
+import { messages } from '../i18n/index.ts'
 import { Costs } from '../parts/costs.tsx'
 import { type Column, LongTable } from '../parts/long-table.tsx'
 import { Mark } from '../parts/mark.tsx'
-import { Load } from '../parts/moon.tsx'
 import { isNarrow } from '../parts/narrow.ts'
 import { Overload } from '../parts/overload.tsx'
-import { Sparkline } from '../parts/sparkline.tsx'
 import { goTo, route } from '../route.ts'
-import { formatNumber, formatShort } from '../words/format.ts'
-import { words } from '../words/index.ts'
-import { knownRules } from './known-rules.ts'
+import { knownRules } from '../rules/known-rules.ts'
 
 /** Rows change places this seldom, so that one can read them. */
 const SETTLE_SECONDS = 5
@@ -22,7 +22,7 @@ const SETTLE_SECONDS = 5
 export function Now(): JSX.Element {
   const [chosen] = route.value.rest
   const setChosen = (rule: string | undefined) => goTo('now', ...(rule === undefined ? [] : [rule]))
-  const { now: told, loading, columns } = words.value
+  const { now: told, loading, columns } = messages.value
   if (rules.value === undefined && connection.value !== 'lost') return <p class="hush">{loading}</p>
   const ring = chosen === undefined ? total : ringOf(chosen)
   return (
@@ -44,7 +44,7 @@ export function Now(): JSX.Element {
           {COUNTS.map(name => (
             <li key={name} class={name}>
               <Mark of={name} />
-              {words.value.counts[name]}
+              {messages.value.counts[name]}
             </li>
           ))}
         </ul>
@@ -57,7 +57,7 @@ export function Now(): JSX.Element {
 }
 
 function headline(): string {
-  const { now: told } = words.value
+  const { now: told } = messages.value
   const passed = total.sum(second.value, 60, 'allowed')
   const refused = total.sum(second.value, 60, 'refused')
   if (passed + refused === 0) return told.quiet
@@ -66,7 +66,7 @@ function headline(): string {
 }
 
 function Tiles({ ring, rule }: { ring: Ring | undefined; rule: string | undefined }): JSX.Element {
-  const { counts, countsLong, perSecond, lastMinutes, now: told } = words.value
+  const { counts, countsLong, perSecond, lastMinutes, now: told } = messages.value
   const waiting = waitingFor(rule)
   return (
     <dl class="tiles">
@@ -99,7 +99,7 @@ interface ByRuleProps {
 }
 
 function ByRule({ chosen, onChoose }: ByRuleProps): JSX.Element {
-  const { now: told, columns: titles, counts } = words.value
+  const { now: told, columns: titles, counts } = messages.value
   const [wanted, setWanted] = useState('')
   const isHeld = useRef(false)
   const all = useSettledOrder(isHeld)
@@ -165,7 +165,7 @@ function Rate({ rule, name }: { rule: string; name: Count }): JSX.Element {
   return (
     <span class={`rate ${name} ${sum === 0 ? 'nil' : ''}`}>
       <b>{formatShort(rate)}</b>
-      <small data-count={name} title={words.value.lastMinutes}>
+      <small data-count={name} title={messages.value.lastMinutes}>
         {formatShort(sum)}
       </small>
     </span>

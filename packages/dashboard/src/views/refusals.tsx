@@ -4,22 +4,22 @@ import { api } from '../api/api.ts'
 import type { RefusedCall } from '../api/types.ts'
 import { useHeldOrder } from '../callers/held-order.ts'
 import { rules, second } from '../figures/live.ts'
+import { formatDuration, formatMoment, formatNumber } from '../i18n/format.ts'
+import { messages } from '../i18n/index.ts'
 import { Answered, useAnswer } from '../parts/answer.tsx'
 import { KeyText } from '../parts/key-text.tsx'
-import { limitText } from '../parts/limit-text.ts'
 import { type Column, LongTable } from '../parts/long-table.tsx'
 import { isNarrow } from '../parts/narrow.ts'
-import { RuleChoice } from '../parts/rule-choice.tsx'
 import { goTo, hashOf, route } from '../route.ts'
-import { formatDuration, formatMoment, formatNumber } from '../words/format.ts'
-import { words } from '../words/index.ts'
+import { limitText } from '../rules/limit-text.ts'
+import { RuleChoice } from '../rules/rule-choice.tsx'
 
 const REFRESH_SECONDS = 2
 const TOP = 500
 
 /** The last refused calls: which rule, which caller, which path, and what would have passed. */
 export function Refusals(): JSX.Element {
-  const { refusals: texts, callers: names, views } = words.value
+  const { refusals: texts, callers: names, views } = messages.value
   const [unmask, setUnmask] = useState(false)
   const [search, setSearch] = useState('')
   const rule = route.value.rest[0] ?? ''
@@ -57,7 +57,7 @@ export function Refusals(): JSX.Element {
 }
 
 function RefusalTable({ refusals }: { refusals: readonly RefusedCall[] }): JSX.Element {
-  const { refusals: texts, columns: titles, callers, views } = words.value
+  const { refusals: texts, columns: titles, callers, views } = messages.value
   const columns: Column[] = [
     { name: 'at', title: titles.at },
     { name: 'call', title: titles.call },
@@ -111,7 +111,7 @@ function RefusalTable({ refusals }: { refusals: readonly RefusedCall[] }): JSX.E
 
 /** What would have let the call pass. */
 function passText({ retryAfterMs, limit, remaining, periodMs = 0 }: RefusedCall): string {
-  const { refusals: texts } = words.value
+  const { refusals: texts } = messages.value
   const later = retryAfterMs === null || retryAfterMs === 0 ? '' : texts.later(formatDuration(retryAfterMs))
   if (limit === undefined || remaining === undefined || remaining >= 1) return later
   const more = limitText({ limits: [{ count: limit + 1, periodMs }] })
@@ -119,5 +119,5 @@ function passText({ retryAfterMs, limit, remaining, periodMs = 0 }: RefusedCall)
 }
 
 function numbersText({ limit = 0, remaining = 0, periodMs = 0 }: RefusedCall): string {
-  return words.value.explain.left(formatNumber(remaining), limitText({ limits: [{ count: limit, periodMs }] }))
+  return messages.value.explain.left(formatNumber(remaining), limitText({ limits: [{ count: limit, periodMs }] }))
 }

@@ -1,22 +1,22 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Rule } from '../api/types.ts'
+import { Load } from '../charts/moon.tsx'
+import { Sparkline } from '../charts/sparkline.tsx'
 import { connection, loadOf, ringOf, rules, second } from '../figures/live.ts'
-import { byText, limitText } from '../parts/limit-text.ts'
+import { formatNumber } from '../i18n/format.ts'
+import { messages } from '../i18n/index.ts'
 import { type Column, LongTable } from '../parts/long-table.tsx'
-import { Load } from '../parts/moon.tsx'
 import { isNarrow } from '../parts/narrow.ts'
-import { RuleDetails } from '../parts/rule-details.tsx'
 import { returnFocus } from '../parts/sheet.tsx'
 import { shortName } from '../parts/short-name.ts'
-import { Sparkline } from '../parts/sparkline.tsx'
 import { goTo, route } from '../route.ts'
-import { formatNumber } from '../words/format.ts'
-import { words } from '../words/index.ts'
+import { byText, limitText } from '../rules/limit-text.ts'
+import { RuleDetails } from '../rules/rule-details.tsx'
 
 /** Every rule: where it comes from, what it allows, how near its busiest caller is to that. */
 export function Rules(): JSX.Element {
-  const { rules: told, now, loading, columns: titles } = words.value
+  const { rules: told, now, loading, columns: titles } = messages.value
   const [wanted, setWanted] = useState('')
   const all = rules.value
   if (all === undefined) return <p class="hush">{connection.value === 'lost' ? '' : loading}</p>
@@ -49,7 +49,7 @@ export function Rules(): JSX.Element {
           <p class="empty">{all.length === 0 ? told.none : told.noMatch}</p>
         ) : (
           <LongTable
-            label={words.value.views.rules}
+            label={messages.value.views.rules}
             kind="all-rules"
             columns={columns}
             rows={rows}
@@ -97,7 +97,7 @@ function Limit({ rule }: { rule: Rule }): JSX.Element {
 }
 
 function State({ rule }: { rule: Rule }): JSX.Element {
-  const { states } = words.value.rules
+  const { states } = messages.value.rules
   return (
     <span class="states">
       <span class={`badge ${rule.state}`}>{states[rule.state]}</span>
@@ -107,7 +107,7 @@ function State({ rule }: { rule: Rule }): JSX.Element {
 }
 
 function Origin({ rule }: { rule: Rule }): JSX.Element {
-  const { local, remote } = words.value.rules
+  const { local, remote } = messages.value.rules
   return (
     <span class="two-lines">
       <span>{rule.where === 'remote' ? remote : local}</span>

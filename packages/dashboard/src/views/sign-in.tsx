@@ -1,11 +1,11 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
+import { messages } from '../i18n/index.ts'
 import { keepToken, token } from '../session.ts'
-import { words } from '../words/index.ts'
 
 /** Asks for the admin token, once per tab. */
 export function SignIn(): JSX.Element {
-  const { signIn: told } = words.value
+  const { signIn: told } = messages.value
   const [text, setText] = useState('')
   const wasWrong = token.value !== ''
   return (

@@ -2,8 +2,8 @@ import type { JSX } from 'preact'
 import type UPlot from 'uplot'
 import { ringOf, status, total } from '../figures/live.ts'
 import { type Ring, SECONDS } from '../figures/ring.ts'
+import { formatShort } from '../i18n/format.ts'
 import { ink } from '../theme.ts'
-import { formatShort } from '../words/format.ts'
 import { Plot, plain, timeAxis, valueAxis } from './plot.tsx'
 
 const HEIGHT = 260

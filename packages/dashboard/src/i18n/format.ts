@@ -1,4 +1,4 @@
-import { language, words } from './index.ts'
+import { language, messages } from './index.ts'
 
 const UNITS = [
   ['d', 86_400_000],
@@ -32,19 +32,19 @@ export function formatShare(share: number): string {
 /** A period as a limit says it: s, 10 s, min. */
 export function formatPeriod(ms: number): string {
   const [unit, length] = UNITS.find(([, length]) => ms >= length && ms % length === 0) ?? UNITS[4]
-  const name = words.value.units[unit]
+  const name = messages.value.units[unit]
   return ms === length ? name : `${ms / length} ${name}`
 }
 
 /** A duration as one says it: the largest unit, and the next below. */
 export function formatDuration(ms: number): string {
-  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ${words.value.units.ms}`
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ${messages.value.units.ms}`
   const whole = Math.floor(ms / 1000) * 1000
   const first = UNITS.findIndex(([, length]) => whole >= length)
   const parts = UNITS.slice(first, Math.min(first + 2, 4)).map(([unit, length], index) => {
     const above = UNITS[first + index - 1]
     const count = Math.floor((index === 0 || above === undefined ? whole : whole % above[1]) / length)
-    return count === 0 ? '' : `${count} ${words.value.units[unit]}`
+    return count === 0 ? '' : `${count} ${messages.value.units[unit]}`
   })
   return parts.filter(part => part !== '').join(' ')
 }
@@ -54,7 +54,7 @@ export function zoneText(): string {
   const minutes = -new Date().getTimezoneOffset()
   const digits = (count: number) => String(count).padStart(2, '0')
   const offset = `UTC${minutes < 0 ? '−' : '+'}${digits(Math.floor(Math.abs(minutes) / 60))}:${digits(Math.abs(minutes) % 60)}`
-  return words.value.zone(offset, Intl.DateTimeFormat().resolvedOptions().timeZone)
+  return messages.value.zone(offset, Intl.DateTimeFormat().resolvedOptions().timeZone)
 }
 
 export function formatMoment(at: number): string {

@@ -3,17 +3,17 @@ import { useState } from 'preact/hooks'
 import { api } from '../api/api.ts'
 import type { Problem } from '../api/problem.ts'
 import type { Rule, Trial as RunningTrial } from '../api/types.ts'
+import { Sparkline } from '../charts/sparkline.tsx'
 import { ringOf, second } from '../figures/live.ts'
 import { SECONDS } from '../figures/ring.ts'
+import { formatDuration, formatNumber, formatShare } from '../i18n/format.ts'
+import { messages } from '../i18n/index.ts'
+import { problemOf, Refusal, useAnswer } from '../parts/answer.tsx'
 import { mayChange } from '../session.ts'
-import { formatDuration, formatNumber, formatShare } from '../words/format.ts'
-import { words } from '../words/index.ts'
-import { problemOf, Refusal, useAnswer } from './answer.tsx'
-import { Sparkline } from './sparkline.tsx'
 
 /** A change of a rule that runs in shadow: started, compared with the rule, and put in force or discarded. */
 export function Trial({ rule, isOpen }: { rule: Rule; isOpen: boolean }): JSX.Element | null {
-  const { rules: texts } = words.value
+  const { rules: texts } = messages.value
   const { answer: trials, again } = useAnswer(() => api.trials(), [rule.id])
   const [text, setText] = useState(rule.text)
   const [said, setSaid] = useState('')
@@ -78,7 +78,7 @@ export function Trial({ rule, isOpen }: { rule: Rule; isOpen: boolean }): JSX.El
 
 /** The rule and the candidate beside each other, over the same seconds: those from the one on in which the trial began. */
 function Comparison({ rule, trial }: { rule: Rule; trial: RunningTrial }): JSX.Element {
-  const { rules: texts, columns } = words.value
+  const { rules: texts, columns } = messages.value
   const now = second.value
   const length = Math.max(1, Math.min(SECONDS, now - Math.floor((trial.since ?? 0) / 1000) + 1))
   const sides = [

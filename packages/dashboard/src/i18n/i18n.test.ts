@@ -3,9 +3,9 @@ import { en } from './en.ts'
 import { zh } from './zh.ts'
 
 /** Every word by its path; a sentence with places in it is told with marks in them. */
-function flatten(words: object, path = ''): Map<string, string> {
+function flatten(messages: object, path = ''): Map<string, string> {
   const found = new Map<string, string>()
-  for (const [name, word] of Object.entries(words)) {
+  for (const [name, word] of Object.entries(messages)) {
     const at = path === '' ? name : `${path}.${name}`
     if (typeof word === 'string') found.set(at, word)
     else if (typeof word === 'function') found.set(at, (word as (...marks: string[]) => string)('‹1›', '‹2›'))

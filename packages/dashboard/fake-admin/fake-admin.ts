@@ -8,7 +8,7 @@ type Middleware = (request: IncomingMessage, response: ServerResponse, next: () 
  * A stand-in for the gateway's admin API with plausible figures, for work on the page alone: `npm run dev`.
  * It is no part of what is built.
  */
-export function createDouble({ crowd = 0 }: { crowd?: number } = {}): Middleware {
+export function createFakeAdmin({ crowd = 0 }: { crowd?: number } = {}): Middleware {
   const rules = ruleList(crowd)
   const figures = new Figures(rules.map(({ id }) => id))
   const startedAt = Date.now() - 3_725_000
@@ -85,14 +85,14 @@ export function createDouble({ crowd = 0 }: { crowd?: number } = {}): Middleware
   }
 
   return (request, response, next) => {
-    const url = new URL(request.url ?? '/', 'http://double')
+    const url = new URL(request.url ?? '/', 'http://fake')
     if (!url.pathname.startsWith('/api/v1/')) return next()
     const name = url.pathname.slice('/api/v1/'.length)
     if (name === 'live') return stream(request, response, figures, status)
     const answer = answers[`${request.method} ${name.split('/')[0]}`]
     readBody(request).then(body => {
       response.writeHead(answer ? 200 : 404, { 'content-type': 'application/json' })
-      response.end(JSON.stringify(answer?.(body, url) ?? { detail: 'the double does not know this' }))
+      response.end(JSON.stringify(answer?.(body, url) ?? { detail: 'the fake admin API does not know this' }))
     })
   }
 }

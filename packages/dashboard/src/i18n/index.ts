@@ -11,7 +11,7 @@ const chosen: Signal<Language> = signal('en')
 
 /** The language of the page: the one chosen here, or else the browser's. */
 export const language: ReadonlySignal<Language> = chosen
-export const words: ReadonlySignal<typeof en> = texts
+export const messages: ReadonlySignal<typeof en> = texts
 
 effect(() => {
   document.documentElement.lang = chosen.value === 'zh' ? 'zh-CN' : 'en'

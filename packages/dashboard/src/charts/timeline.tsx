@@ -2,8 +2,8 @@ import { useSignalEffect } from '@preact/signals'
 import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Caller } from '../api/types.ts'
-import { prepare } from '../parts/canvas.ts'
 import { ink, repaint } from '../theme.ts'
+import { prepare } from './canvas.ts'
 
 /** Ten minutes of one caller: calls, and of these the refused ones. */
 export function Timeline({ timeline }: { timeline: Caller['timeline'] }): JSX.Element {

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
-import { formatShare } from '../words/format.ts'
-import { words } from '../words/index.ts'
+import { formatShare } from '../i18n/format.ts'
+import { messages } from '../i18n/index.ts'
 
 /** The lit part of a moon of radius 8: new at 0, full at 1. */
 export function litPath(share: number): string {
@@ -12,7 +12,7 @@ export function litPath(share: number): string {
 
 /** The load of a rule: a moon that is full when the busiest caller is at the limit. */
 export function Load({ share, withBar = false }: { share: number | undefined; withBar?: boolean }): JSX.Element {
-  const { rules, columns } = words.value
+  const { rules, columns } = messages.value
   if (share === undefined) return <span class="load idle" title={rules.noLoad} aria-hidden="true" />
   const shown = Math.min(1, share)
   return (

@@ -1,20 +1,20 @@
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Rule } from '../api/types.ts'
+import { messages } from '../i18n/index.ts'
 import { goTo, hashOf } from '../route.ts'
 import { mayChange } from '../session.ts'
-import { words } from '../words/index.ts'
 import { byText, limitText } from './limit-text.ts'
 import { Trial } from './trial.tsx'
 
 /** One rule in full, and the way to change it or to try a change. */
 export function RuleDetails({ rule, onClose }: { rule: Rule; onClose: () => void }): JSX.Element {
-  const { rules: texts } = words.value
+  const { rules: texts } = messages.value
   const [isTrying, setTrying] = useState(false)
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => heading.current?.focus(), [])
   const facts: [string, string][] = [
-    [words.value.columns.limit, `${limitText(rule)}, ${byText(rule)}`],
+    [messages.value.columns.limit, `${limitText(rule)}, ${byText(rule)}`],
     [texts.matches, matchText(rule.match) || texts.allCalls],
     [texts.algorithm, rule.algorithm],
     [texts.counted, rule.count === 'distributed' ? texts.countedDistributed : texts.countedLocal],
@@ -25,7 +25,7 @@ export function RuleDetails({ rule, onClose }: { rule: Rule; onClose: () => void
           [texts.lease, rule.lease],
         ] as [string, string][])
       : []),
-    [words.value.columns.origin, rule.origin ?? ''],
+    [messages.value.columns.origin, rule.origin ?? ''],
   ]
   return (
     <section class="panel details" aria-label={`${texts.details} ${rule.id}`}>

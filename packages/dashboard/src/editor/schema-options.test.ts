@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Schema, suggest } from './schema-words.ts'
+import { type Schema, suggest } from './schema-options.ts'
 import { placeAt } from './yaml-place.ts'
 
 const schemaFile = new URL('../../../limiter/diana.schema.json', import.meta.url)

@@ -4,8 +4,8 @@ import { useEffect, useRef } from 'preact/hooks'
 import UPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { second } from '../figures/live.ts'
+import { language } from '../i18n/index.ts'
 import { ink, repaint } from '../theme.ts'
-import { language } from '../words/index.ts'
 
 interface PlotProps {
   readonly label: string

@@ -1,9 +1,9 @@
 import type { JSX } from 'preact'
 import type UPlot from 'uplot'
 import { overloadFigures } from '../figures/live.ts'
+import { formatShort } from '../i18n/format.ts'
+import { messages } from '../i18n/index.ts'
 import { ink } from '../theme.ts'
-import { formatShort } from '../words/format.ts'
-import { words } from '../words/index.ts'
 import { drawnSeconds } from './chart.tsx'
 import { Plot, plain, timeAxis, valueAxis } from './plot.tsx'
 
@@ -39,7 +39,7 @@ function options(width: number): UPlot.Options {
         side: 1,
         size: 64,
         grid: { show: false },
-        values: (_plot, values) => values.map(value => `${formatShort(value)} ${words.peek().units.ms}`),
+        values: (_plot, values) => values.map(value => `${formatShort(value)} ${messages.peek().units.ms}`),
       },
     ],
     series: [

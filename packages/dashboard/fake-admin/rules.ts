@@ -15,7 +15,7 @@ const names = [
   'sms',
 ]
 
-const text = `# the rules of the double
+const text = `# the rules of the fake admin API
 rules:
   - id: whole-system
     limit: 1000/s
