@@ -6,17 +6,24 @@ export type { CallerUsage } from '../stats/callers/caller-usage.ts'
 export { mergeCallers } from '../stats/callers/merge-callers.ts'
 export { Timeline } from '../stats/callers/timeline.ts'
 export { type DurationStats, durationBounds } from '../stats/durations.ts'
-export { type RuleSecond, type SecondCounts, type SecondStats, type Series, StatsHistory } from '../stats/history.ts'
+export type { RuleCounts, SecondCounts } from '../stats/history/count-deltas.ts'
+export type { FleetHistory, FleetRange, FleetRangeQuery } from '../stats/history/fleet-history.ts'
+export {
+  type Curve,
+  OverloadHistory,
+  type OverloadSecond,
+  type OverloadSeries,
+} from '../stats/history/overload-history.ts'
+export type { HistoryRange, RangeQuery, RangeSeries } from '../stats/history/read-range.ts'
+export { type RuleSecond, type SecondStats, type Series, StatsHistory } from '../stats/history/stats-history.ts'
 export { maskCaller } from '../stats/mask.ts'
 export type { Observer, RefusedCaller } from '../stats/observer.ts'
-export { type Curve, OverloadHistory, type OverloadSecond, type OverloadSeries } from '../stats/overload-history.ts'
 export type { RecordedCall } from '../stats/recorder.ts'
 export type { RefusedCall } from '../stats/refusals.ts'
 export { mergeStats, type RuleStats, type Stats } from '../stats/stats.ts'
 export type { Counts } from '../stats/tally.ts'
 export type { StoreStats } from '../stores/failover/store-health.ts'
 export type { LeaseStats } from '../stores/leases/lease-book.ts'
-export type { MinuteOfTraffic } from '../stores/redis/statistics.ts'
 export type { Documents, StoredDocument, Where } from './documents.ts'
 export { adminOf, type LimiterAdmin } from './limiter-admin.ts'
 export type { PassedAndRefused, Preview } from './preview.ts'

@@ -9,10 +9,10 @@ import type { Limiter } from '../limiter.ts'
 import { assertOverride, type OverrideOptions } from '../limits/assert-override.ts'
 import type { Override } from '../limits/overrides.ts'
 import type { RuleDocument } from '../rules/rule.ts'
+import { FleetHistory } from '../stats/history/fleet-history.ts'
 import type { Observer } from '../stats/observer.ts'
 import type { RecordedCall } from '../stats/recorder.ts'
 import type { Stats } from '../stats/stats.ts'
-import type { MinuteOfTraffic } from '../stores/redis/statistics.ts'
 import { Documents } from './documents.ts'
 import { type Preview, preview } from './preview.ts'
 import { TrafficWatch } from './traffic-watch.ts'
@@ -36,6 +36,7 @@ export class LimiterAdmin {
   readonly documents: Documents
   readonly #engine: Engine
   readonly #trials = new Trials()
+  #fleetHistory: FleetHistory | undefined
 
   /** @internal */
   constructor(engine: Engine) {
@@ -103,9 +104,11 @@ export class LimiterAdmin {
     return isEnded
   }
 
-  /** How many calls a rule that is counted in Redis allowed and refused in each of the last minutes, up to a day. */
-  async traffic(rule: string, minutes: number): Promise<MinuteOfTraffic[]> {
-    return (await this.#engine.options.statistics?.read(rule, minutes)) ?? []
+  /** What all processes that count in the same Redis decided in the last two weeks; undefined without Redis. */
+  get fleetHistory(): FleetHistory | undefined {
+    const { options, storePrefix } = this.#engine
+    if (options.send) this.#fleetHistory ??= new FleetHistory(options.send, storePrefix)
+    return this.#fleetHistory
   }
 
   /** The limits that operators have given single callers, at most `most`; those that have ended are left out. */

@@ -63,6 +63,7 @@ export async function startLimiter(
       remote: remoteOf(document, vocabulary.sources),
       clock,
       maxKeys,
+      isObserver,
     })
     await machine?.waitUntilConnected(COUNTING_START_MS)
     const started = engine.start()
@@ -73,7 +74,6 @@ export async function startLimiter(
     if (engine) await engine.close()
     connection?.disconnect()
     machine?.close()
-    await connection?.statistics?.close()
     throw error
   }
 }

@@ -38,8 +38,6 @@ export interface DeciderOptions extends CallerLists {
   readonly counters?: Counters | undefined
   /** The levels of calls; undefined if all have the same. */
   readonly priorities?: Priorities | undefined
-  /** Called with what each rule that is counted in Redis decided on a call. */
-  readonly onShared?: ((rule: string, allowed: boolean) => void) | undefined
   /** What waits to be settled. */
   readonly reservations?: ChargeReservations | undefined
   /** The clock of this process; read when a shared store has answered, and when a call is settled. */
@@ -92,7 +90,6 @@ export class Decider {
       ...{ selector: this.#selector, verdicts: this.#verdicts },
       deny: (call, now) => this.#deny(call, now),
       refundLocal: (plan, now) => this.#refundLocal(plan, now),
-      reportShared: plan => this.#reportShared(plan),
       block: (plan, verdict) => this.#block(plan, verdict),
     }
   }
@@ -155,13 +152,8 @@ export class Decider {
   countRefusal(verdict: PendingVerdict, call: Call, options: PlanOptions | undefined): void {
     // a call that waits for a slot is counted when that ends, and a denied one was counted
     if (verdict.exhaustedRule !== undefined || verdict.decisions.length === 0) return
-    const met = this.meets(call, options)
-    const binding = met.find(({ rule }) => rule.id === verdict.rule)
+    const binding = this.meets(call, options).find(({ rule }) => rule.id === verdict.rule)
     tallyRefusalBy(binding, binding?.rule.key(call) ?? '', this.#counters)
-    const refusing = new Set(verdict.decisions.filter(({ allowed }) => !allowed).map(({ rule }) => rule))
-    for (const { rule, counter } of met) {
-      if (counter && rule.distributed) this.#options.onShared?.(rule.id, !refusing.has(rule.id))
-    }
   }
 
   /** A verdict on a call that this process has no time for. */
@@ -223,21 +215,16 @@ export class Decider {
     if (!store.take(plan.local, plan.locals, now)) return this.#finishShared(plan, call, now, options, false, now)
     const answer = shared!.take(plan.shared, now)
     if (typeof answer === 'boolean') {
-      this.#hearShared(plan, now, answer, options)
+      if (!answer) this.#refundLocal(plan, now)
       return this.#finishShared(plan, call, now, options, answer, now)
     }
     this.#keepPlan()
     return answer.then(allowed => {
-      this.#hearShared(plan, now, allowed, options)
+      if (!allowed) this.#refundLocal(plan, now)
       const verdict = this.#finishShared(plan, call, now, options, allowed, this.#options.now())
       this.#freePlan(plan)
       return verdict
     })
-  }
-
-  #hearShared(plan: CallPlan, now: number, allowed: boolean, options: PlanOptions | undefined): void {
-    if (!allowed) this.#refundLocal(plan, now)
-    if (allowed || !options?.defersRefusal) this.#reportShared(plan)
   }
 
   #finishShared(
@@ -266,15 +253,6 @@ export class Decider {
     const receipts = receiptsOf(plan, now, now, this.#options.shared).filter(({ state }) => !state.counter)
     for (const receipt of receipts.reverse()) refundCharge(receipt, now, 'all')
     this.#options.store.look(plan.local, plan.locals, now)
-  }
-
-  #reportShared(plan: CallPlan): void {
-    for (let i = 0; i < plan.size; i++) {
-      const { rule, counter } = plan.found[i]!
-      const { delays, fits } = plan.charges[i]!
-      if (!counter || !rule.distributed || delays.length === 0) continue
-      this.#options.onShared?.(rule.id, fits && plan.blockedUs(i) === 0)
-    }
   }
 
   /** Blocks the caller by the rules whose limit they are over. No call waits for it: until then the limit itself refuses. */

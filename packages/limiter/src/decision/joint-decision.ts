@@ -24,7 +24,6 @@ export interface JointParts {
   /** The verdict on a call that a list of callers has just refused. */
   deny(call: Call, now: number): PendingVerdict
   refundLocal(plan: CallPlan, now: number): void
-  reportShared(plan: CallPlan): void
   block(plan: CallPlan, verdict: PendingVerdict): void
 }
 
@@ -103,7 +102,6 @@ async function takeShared(
   for (const { plan, asked } of plans) {
     if (asked.cost === 0) continue
     if (!allowed) parts.refundLocal(plan, now)
-    parts.reportShared(plan)
   }
   return allowed
 }

@@ -8,7 +8,6 @@ import { connectRedis, type RedisTarget } from '../stores/redis/connection/clien
 import { warnOfEviction } from '../stores/redis/connection/memory-policy.ts'
 import { RedisStore } from '../stores/redis/redis-store.ts'
 import type { SendCommand } from '../stores/redis/send-command.ts'
-import { RedisStatistics } from '../stores/redis/statistics.ts'
 import type { SharedStore } from '../stores/store.ts'
 import type { SharedStoresOptions } from './create-shared-stores.ts'
 import type { CustomStoreOptions, GivenStore } from './given-store.ts'
@@ -16,7 +15,6 @@ import type { CustomStoreOptions, GivenStore } from './given-store.ts'
 /** The fleet's store, and what ends with the limiter. */
 export interface OpenedStore extends Omit<SharedStoresOptions, 'machine' | 'machineProcesses'> {
   readonly fleet: SharedStore
-  readonly statistics?: RedisStatistics | undefined
   readonly disconnect: () => void
   /** Sends a command to the Redis that counts. */
   readonly send?: SendCommand | undefined
@@ -43,7 +41,6 @@ export async function openStore(
     }),
     registry: isObserver ? observerRegistry(() => members.count()) : members,
     hasParts: isCluster,
-    statistics: new RedisStatistics(send, { prefix, isCluster }),
     disconnect: close,
     send,
     reconnect,

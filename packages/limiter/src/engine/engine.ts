@@ -3,6 +3,7 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import { isDeepStrictEqual } from 'node:util'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { type Clock, inMicroseconds, steadyMicroseconds } from '../common/clock.ts'
+import { DEFAULT_PREFIX } from '../common/redis-url.ts'
 import { warnOfEach, warnOnce } from '../common/warn-once.ts'
 import { ChargeReservations } from '../decision/charge-reservation.ts'
 import { Decider } from '../decision/decider.ts'
@@ -27,17 +28,16 @@ import type { Rule, RuleDocument } from '../rules/rule.ts'
 import { show } from '../rules/show.ts'
 import { suggest } from '../rules/suggest.ts'
 import { type Counters, createCounters } from '../stats/counters.ts'
+import { FleetReporter } from '../stats/history/fleet-reporter.ts'
 import { Observers } from '../stats/observers.ts'
 import type { Stats } from '../stats/stats.ts'
 import { type CreditStore, MemoryCredits, RedisCredits } from '../stores/credits.ts'
 import type { StoreStatus } from '../stores/failover/store-health.ts'
 import { MemoryStore } from '../stores/memory/memory-store.ts'
 import type { SendCommand } from '../stores/redis/send-command.ts'
-import type { RedisStatistics } from '../stores/redis/statistics.ts'
 import { bindCounters } from './bind-counters.ts'
 
 export interface EngineOptions extends LiveRulesOptions, SharedStoresOptions {
-  readonly statistics?: RedisStatistics | undefined
   readonly disconnect?: (() => void) | undefined
   /** Sends a command to the Redis of the store. */
   readonly send?: SendCommand | undefined
@@ -45,6 +45,8 @@ export interface EngineOptions extends LiveRulesOptions, SharedStoresOptions {
   readonly dimensions: readonly Dimension[]
   readonly clock?: Clock | undefined
   readonly maxKeys?: number | undefined
+  /** Decides no calls: it reads what other processes do. */
+  readonly isObserver?: boolean | undefined
   /** The timers of calls that wait; those of Node unless given. */
   readonly timers?: Timers | undefined
   /** Functions that were given instead of names. */
@@ -101,6 +103,8 @@ export class Engine {
   isClosed = false
   readonly #followers = new Map<string, SectionFollower>()
   readonly #stopSweeping: () => void
+  /** Reports what this process decides, for the history of the fleet. */
+  readonly #reporter: FleetReporter | undefined
   #shadowRules: readonly Rule[] = []
 
   constructor(options: EngineOptions) {
@@ -117,7 +121,7 @@ export class Engine {
     this.credits = send
       ? new RedisCredits({
           send,
-          prefix: document.store?.prefix ?? 'diana',
+          prefix: this.storePrefix,
           timeoutMs: document.store?.timeoutMs ?? CREDIT_TIMEOUT_MS,
           nowMs: () => performance.now(),
         })
@@ -143,6 +147,10 @@ export class Engine {
     this.addressOf = createAddressReader(this.document.trustProxy, this.document.forwardedBy)
     this.isTrusted = createPeerTest(this.document.trustProxy)
     this.#stopSweeping = this.store.sweepEvery(SWEEP_EVERY_MS, SWEEP_KEYS, this.now)
+    if (send && !options.isObserver) {
+      this.#reporter = new FleetReporter({ send, prefix: this.storePrefix, stats: () => this.stats() })
+      this.#reporter.start()
+    }
   }
 
   /** Follows the sources of the rules; resolves when the first calls may be decided. */
@@ -157,10 +165,15 @@ export class Engine {
     this.guard?.close()
     await this.live.close()
     await Promise.race([this.shared.close(), pause(CLOSING_MS, undefined, { ref: false })])
-    // statistics that were not sent yet are sent, unless Redis hangs
-    await Promise.race([this.options.statistics?.close(), pause(CLOSING_MS, undefined, { ref: false })])
+    // counts that were not reported yet are reported, unless Redis hangs
+    await Promise.race([this.#reporter?.close(), pause(CLOSING_MS, undefined, { ref: false })])
     this.options.disconnect?.()
     this.options.machine?.close()
+  }
+
+  /** What the names of the keys in the store begin with. */
+  get storePrefix(): string {
+    return this.options.document.store?.prefix ?? DEFAULT_PREFIX
   }
 
   assertOpen(): void {
@@ -251,7 +264,6 @@ export class Engine {
       counters: this.counters,
       reservations: this.#reservations,
       now: this.now,
-      onShared: (rule, allowed) => this.options.statistics?.count(rule, allowed),
       onRelease: (receipts, which, ending) => {
         for (const receipt of receipts) refundCharge(receipt, this.now(), which, ending)
         this.waitQueue.freed(receipts)

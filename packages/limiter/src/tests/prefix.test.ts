@@ -75,8 +75,8 @@ describe('services with different prefixes in one Redis', () => {
       expect(limiter.status().store).toMatchObject({ healthy: true, fleet: { size: 1, rank: 0, known: true } })
     }
     await shop.close()
-    expect(await adminOf(mail).traffic('login', 5)).toEqual([])
-    expect(await server.client.keys('shop:d1:traffic*')).not.toEqual([])
+    expect((await adminOf(mail).fleetHistory!.read({ lengthMs: 60_000 })).rules.size).toBe(0)
+    expect(await server.client.keys('shop:d1:history*')).not.toEqual([])
     const rates = ['one', 'two'].map(prefix => RateLimiter.create(5, { name: 'rate', store: { redis, prefix } }))
     for (const rate of rates) closing.push(() => rate.close())
     for (const rate of rates) await rate.acquire()
@@ -101,7 +101,7 @@ describe('services with different prefixes in one Redis', () => {
       await expect.poll(() => limiter.status().store?.fleet.known).toBe(true)
       await useAll(limiter, 'team:shop', where())
       await limiter.close()
-      await expect.poll(() => commands.some(args => args.some(arg => arg.includes('traffic')))).toBe(true)
+      await expect.poll(() => commands.some(args => args.some(arg => arg.includes('history')))).toBe(true)
       const touched = new Set<string>()
       for (const args of commands.splice(0)) {
         const keys = await server.client.call('COMMAND', 'GETKEYS', ...args).catch(() => [])

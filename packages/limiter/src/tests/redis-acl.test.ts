@@ -34,7 +34,7 @@ it('the user of Redis that docs/distributed.md creates may do all that is needed
   expect((await limiter.blocks('login')).map(({ key }) => key)).toContain('bob')
   await limiter.unblock('login', 'bob')
   await limiter.reset('many', call('ann'))
-  await adminOf(limiter).traffic('login', 5)
+  await adminOf(limiter).fleetHistory!.read({ lengthMs: 60_000 })
   const pace = RateLimiter.create(1000, { name: 'mail', store: { redis } })
   await pace.acquire()
   await pace.close()

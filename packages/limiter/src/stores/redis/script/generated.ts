@@ -1,16 +1,27 @@
 // Generated from the .lua files beside it by npm run lua: do not edit.
 
-export const addTraffic: string = `
--- A rule's hash is a ring: a minute of the day, and in it which minute that was, what it allowed and what it refused.
-local minute = math.floor(redis.call('TIME')[1] / 60)
-local field = minute % KEPT_MINUTES
-for k = 1, #KEYS do
-  local allowed, refused = ARGV[k * 2 - 1], ARGV[k * 2]
-  local known, before, after = (redis.call('HGET', KEYS[k], field) or ''):match('^(%d+) (%d+) (%d+)\$')
-  if tonumber(known) == minute then allowed, refused = allowed + before, refused + after end
-  redis.call('HSET', KEYS[k], field, string.format('%.0f %.0f %.0f', minute, allowed, refused))
-  redis.call('EXPIRE', KEYS[k], KEPT_MINUTES * 60)
+export const addHistory: string = `
+-- Adds counts to one step of the history: a hash with a field for all calls, for each rule and for each process. Each field
+-- has four numbers: allowed, refused, waited, refused in shadow. A hash that is full takes no new fields.
+local key, ttl, fields = KEYS[1], ARGV[1], {}
+for i = 2, #ARGV, 5 do fields[#fields + 1] = ARGV[i] end
+local known = redis.call('HMGET', key, unpack(fields))
+local room, values = MOST_FIELDS - redis.call('HLEN', key), {}
+for i, field in ipairs(fields) do
+  local allowed, refused, waited, shadow = (known[i] or ''):match('^(%d+) (%d+) (%d+) (%d+)\$')
+  if not known[i] then room = room - 1 end
+  if known[i] or room >= 0 then
+    local at = i * 5 - 2
+    values[#values + 1] = field
+    values[#values + 1] = string.format('%.0f %.0f %.0f %.0f', (allowed or 0) + ARGV[at], (refused or 0) + ARGV[at + 1],
+      (waited or 0) + ARGV[at + 2], (shadow or 0) + ARGV[at + 3])
+  end
 end
+if #values > 0 then
+  redis.call('HSET', key, unpack(values))
+  redis.call('PEXPIRE', key, ttl)
+end
+return redis.call('TIME')
 `
 
 export const attend: string = `
@@ -254,17 +265,6 @@ if curve then
   redis.call('PEXPIRE', key, string.format('%.0f', max(KEPT_MS, ceil((moves.idleAt(curve, state) - now) / 1000) + 1000)))
 else
   redis.call('PEXPIRE', key, KEPT_MS)
-end
-return reply
-`
-
-export const readTraffic: string = `
-local minute, reply = math.floor(redis.call('TIME')[1] / 60), {}
-for _, value in ipairs(redis.call('HVALS', KEYS[1])) do
-  local known, allowed, refused = value:match('^(%d+) (%d+) (%d+)\$')
-  if known and tonumber(known) > minute - ARGV[1] then
-    for _, number in ipairs({ known, allowed, refused }) do reply[#reply + 1] = tonumber(number) end
-  end
 end
 return reply
 `

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { Estimate } from '../algorithms/adaptive/estimator.ts'
+import type { Estimate } from '../../algorithms/adaptive/estimator.ts'
+import { mergeStats, noCounts, type Stats } from '../stats.ts'
 import { OverloadHistory } from './overload-history.ts'
-import { mergeStats, noCounts, type Stats } from './stats.ts'
 
 const durations = { memory: { counts: [], sumSeconds: 0 }, redis: { counts: [], sumSeconds: 0 } }
 

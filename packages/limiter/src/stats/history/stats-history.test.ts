@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { StatsHistory } from './history.ts'
-import { mergeStats, noCounts, type Stats } from './stats.ts'
+import { mergeStats, noCounts, type Stats } from '../stats.ts'
+import { StatsHistory } from './stats-history.ts'
 
 const durations = { memory: { counts: [], sumSeconds: 0 }, redis: { counts: [], sumSeconds: 0 } }
 

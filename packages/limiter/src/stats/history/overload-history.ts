@@ -1,6 +1,6 @@
-import type { Estimate } from '../algorithms/adaptive/estimator.ts'
-import type { OverloadStatus } from '../overload/overload-guard.ts'
-import type { Stats } from './stats.ts'
+import type { Estimate } from '../../algorithms/adaptive/estimator.ts'
+import type { OverloadStatus } from '../../overload/overload-guard.ts'
+import type { Stats } from '../stats.ts'
 
 /** One second of what protects from overload. */
 export interface OverloadSecond {
