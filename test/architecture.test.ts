@@ -103,9 +103,10 @@ const packages: Readonly<Record<string, Layers>> = {
       charts: ['api', 'figures'],
       parts: ['api', 'figures', 'charts'],
       rules: ['api', 'figures', 'charts', 'parts'],
+      now: ['api', 'figures', 'charts', 'parts', 'rules'],
       editor: ['api', 'parts', 'rules'],
       callers: ['api', 'figures', 'charts', 'parts', 'rules'],
-      views: ['api', 'callers', 'charts', 'editor', 'figures', 'parts', 'rules'],
+      views: ['api', 'callers', 'charts', 'editor', 'figures', 'now', 'parts', 'rules'],
     },
   },
 }

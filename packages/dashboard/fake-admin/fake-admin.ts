@@ -23,6 +23,7 @@ export function createFakeAdmin({ crowd = 0 }: { crowd?: number } = {}): Middlew
     keys: 18_204,
     maxKeys: 1_000_000,
     overflowing: [],
+    fleetHistory: true,
     sources: [
       { name: 'diana.yaml', role: 'local', version: 'a41f09', takenAt: startedAt, fromSnapshot: false },
       {
@@ -52,6 +53,7 @@ export function createFakeAdmin({ crowd = 0 }: { crowd?: number } = {}): Middlew
     'GET openapi.json': () => ({ paths: { '/api/v1/blocks': {}, '/api/v1/reset': {} } }),
     'GET rules': () => ({ rules }),
     'GET figures': () => figures.history(),
+    'GET history': (_body, url) => figures.range(Number(url.searchParams.get('seconds')), url.searchParams.get('rule')),
     'GET schema': () => schema,
     'GET callers': (_body, url) => ({ callers: figures.callers(url.searchParams.get('unmask') === 'true') }),
     'GET blocks': () => ({ blocks: state.blocks }),

@@ -62,6 +62,26 @@ export class Figures {
     return { at: last * 1000, stepMs: 1000, total, rules, adaptive: { reports }, overload }
   }
 
+  /** A longer time: the numbers of one second stand for a whole step. */
+  range(seconds: number, rule: string | null): unknown {
+    const step = Math.max(5, Math.ceil(seconds / 360))
+    const to = Math.floor(Date.now() / 1000 / step) * step
+    const count = Math.ceil(seconds / step)
+    const index = this.#rules.indexOf(rule ?? '')
+    const read = (at: number) => scaled(index < 0 ? this.#total(at) : countsOf(index, at), step)
+    const series = (end: number) => {
+      const counts = Array.from({ length: count }, (_, i) => read(end - (count - i) * step))
+      return Object.fromEntries(NAMES.map(name => [name, counts.map(one => one[name])]))
+    }
+    const sums = (id: number, at: number) => scaled(countsOf(id, at), seconds)
+    return {
+      ...{ scope: 'fleet', from: (to - count * step) * 1000, to: to * 1000, stepMs: step * 1000 },
+      ...{ series: series(to), before: series(to - count * step) },
+      rules: this.#rules.map((id, i) => ({ id, ...sums(i, to), before: sums(i, to - seconds) })),
+      processes: [1, 2, 3, 4].map(i => ({ name: `web-${i}:7`, ...scaled(this.#total(to - i), seconds / 4) })),
+    }
+  }
+
   callers(unmask: boolean): unknown[] {
     const names = ['account=ann', 'account=<script>alert(1)</script>', 'ip=203.0.113.9', `device=${'x'.repeat(10_000)}`]
     const calls = Array.from({ length: 30 }, (_, step) => Math.round(20 + 15 * Math.sin(step)))
@@ -112,6 +132,12 @@ export class Figures {
       shadowRefused: sum('shadowRefused'),
     }
   }
+}
+
+const NAMES = ['allowed', 'refused', 'waited', 'shadowRefused'] as const
+
+function scaled(counts: Counts, factor: number): Counts {
+  return Object.fromEntries(NAMES.map(name => [name, Math.round(counts[name] * factor)])) as unknown as Counts
 }
 
 function countsOf(rule: number, at: number): Counts {

@@ -7,6 +7,8 @@ export interface Route {
   readonly view: View
   /** What follows the view in the address, decoded: a rule's id, or where an edited document lives. */
   readonly rest: readonly string[]
+  /** How it is shown: what follows the question mark. */
+  readonly query: Readonly<Record<string, string>>
 }
 
 const hash = signal(location.hash)
@@ -18,12 +20,28 @@ addEventListener('hashchange', () => {
 export const route: ReadonlySignal<Route> = computed(() => parseHash(hash.value))
 
 export function parseHash(text: string): Route {
-  const [name, ...rest] = text.replace(/^#\/?/, '').split('/').map(decode)
-  return { view: VIEWS.find(view => view === name) ?? 'now', rest }
+  const [path = '', search = ''] = text.replace(/^#\/?/, '').split(/\?(.*)/s)
+  const [name, ...rest] = path.split('/').map(decode)
+  return {
+    view: VIEWS.find(view => view === name) ?? 'now',
+    rest,
+    query: Object.fromEntries(new URLSearchParams(search)),
+  }
 }
 
 export function hashOf(view: View, ...rest: readonly string[]): string {
   return `#/${[view, ...rest.map(encodeURIComponent)].join('/')}`
+}
+
+/** The address of a view that is shown in a certain way; what is undefined is left out. */
+export function hashWith(
+  query: Readonly<Record<string, string | undefined>>,
+  view: View,
+  ...rest: readonly string[]
+): string {
+  const given = Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined)
+  const search = new URLSearchParams(given).toString()
+  return hashOf(view, ...rest) + (search === '' ? '' : `?${search}`)
 }
 
 export function goTo(view: View, ...rest: readonly string[]): void {

@@ -6,6 +6,8 @@ import type {
   Change,
   Explanation,
   FiguresHistory,
+  History,
+  HistoryScope,
   LogReplay,
   Mistake,
   Override,
@@ -64,6 +66,14 @@ export interface RefusalQuestion {
   readonly top: number
 }
 
+export interface HistoryQuestion {
+  readonly seconds: number
+  readonly to?: number | undefined
+  readonly scope: HistoryScope
+  readonly process?: string | undefined
+  readonly rule?: string | undefined
+}
+
 export interface CallerQuestion extends RefusalQuestion {
   readonly show: 'all' | 'refused'
   readonly sort: 'refused' | 'calls' | 'used'
@@ -74,7 +84,7 @@ export type NamedCaller = { readonly rule: string } & ({ readonly caller: string
 
 /** What is empty is left out. */
 function queryOf(question: object): string {
-  const given = Object.entries(question).filter(([, value]) => value !== '' && value !== false)
+  const given = Object.entries(question).filter(([, value]) => value !== '' && value !== false && value !== undefined)
   return new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()
 }
 
@@ -85,6 +95,7 @@ export const api = {
   status: (signal?: AbortSignal) => read<Status>('status', signal),
   rules: (signal?: AbortSignal) => read<{ rules: Rule[] }>('rules', signal).then(({ rules }) => rules),
   figures: (seconds: number, signal?: AbortSignal) => read<FiguresHistory>(`figures?seconds=${seconds}`, signal),
+  history: (question: HistoryQuestion, signal?: AbortSignal) => read<History>(`history?${queryOf(question)}`, signal),
   callers: (question: CallerQuestion) =>
     read<{ callers: Caller[] }>(`callers?${queryOf(question)}`).then(({ callers }) => callers),
   refusals: (question: RefusalQuestion) =>

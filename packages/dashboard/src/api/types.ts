@@ -92,6 +92,25 @@ export interface FiguresHistory {
   readonly overload?: { readonly share: Curve; readonly shed: Readonly<Record<string, Curve>> } | undefined
 }
 
+export type HistoryScope = 'fleet' | 'gateway' | 'process'
+
+/** A time in steps, and the time of the same length before it. */
+export interface History {
+  readonly scope: HistoryScope
+  /** Why it is not the scope that was asked for. */
+  readonly trouble?: string | undefined
+  readonly from: number
+  readonly to: number
+  readonly stepMs: number
+  readonly series: StepSeries
+  readonly before: StepSeries
+  readonly rules: readonly (Counts & { readonly id: string; readonly before: Counts })[]
+  readonly processes: readonly (Counts & { readonly name: string })[]
+}
+
+/** Calls in each step; null if nothing is known of it. */
+export type StepSeries = { readonly [Name in keyof Counts]: Curve }
+
 export interface SourceStatus {
   readonly name: string
   readonly role?: Where | undefined
@@ -133,6 +152,8 @@ export interface Status {
   readonly maxKeys: number
   readonly overflowing: readonly string[]
   readonly sources: readonly SourceStatus[]
+  /** Whether the history of the whole fleet is known. */
+  readonly fleetHistory?: boolean | undefined
   /** Each worker by itself; left out if one process decides all calls. */
   readonly workers?:
     | readonly {

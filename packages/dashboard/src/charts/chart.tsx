@@ -1,55 +1,107 @@
+import { type Signal, useSignal } from '@preact/signals'
 import type { JSX } from 'preact'
+import { useMemo } from 'preact/hooks'
 import type UPlot from 'uplot'
-import { ringOf, status, total } from '../figures/live.ts'
-import { type Ring, SECONDS } from '../figures/ring.ts'
-import { formatShort } from '../i18n/format.ts'
+import { COUNTS, type Count } from '../figures/ring.ts'
+import { formatMoment, formatShort } from '../i18n/format.ts'
+import { messages } from '../i18n/index.ts'
 import { ink } from '../theme.ts'
 import { Plot, plain, timeAxis, valueAxis } from './plot.tsx'
 
 const HEIGHT = 260
-/** Seconds that are drawn at least. */
-const SHORTEST = 60
+
+/** What is drawn: moments in seconds, and calls per second at each; null if nothing is known. */
+export interface ChartData {
+  readonly seconds: readonly number[]
+  readonly rates: Readonly<Record<Count, readonly (number | null)[]>>
+  /** The same of the time before, if it is compared. */
+  readonly before?: Readonly<Record<'allowed' | 'refused', readonly (number | null)[]>> | undefined
+}
 
 interface ChartProps {
-  /** One rule, or all calls. */
-  readonly rule: string | undefined
   readonly label: string
+  /** Changes with what is drawn; the chart also follows each second. */
+  readonly subject: string
+  readonly data: (now: number) => ChartData
+  /** A part of the time was marked; in milliseconds. */
+  readonly onZoom: (from: number, to: number) => void
 }
 
 /** Calls per second: what passed stands on the line, with the part that a shadow rule would have refused; what was refused hangs below it. */
-export function Chart({ rule, label }: ChartProps): JSX.Element {
-  return <Plot label={label} height={HEIGHT} subject={rule} options={options} data={now => dataOf(rule, now)} />
+export function Chart({ label, subject, data, onZoom }: ChartProps): JSX.Element {
+  const pointed = useSignal<number | undefined>(undefined)
+  const drawn = useMemo(() => ({ current: undefined as ChartData | undefined }), [])
+  const read = (now: number): UPlot.AlignedData => {
+    const { seconds, rates, before } = data(now)
+    drawn.current = { seconds, rates, before }
+    const below = (numbers: readonly (number | null)[]) => numbers.map(number => number && -number)
+    const none = seconds.map(() => null)
+    return [
+      [...seconds],
+      [...rates.allowed],
+      [...rates.waited],
+      below(rates.refused),
+      [...rates.shadowRefused],
+      before ? [...before.allowed] : none,
+      before ? below(before.refused) : none,
+    ]
+  }
+  return (
+    <>
+      <Plot
+        label={label}
+        height={HEIGHT}
+        subject={subject}
+        options={width => options(width, pointed, onZoom)}
+        data={read}
+        isExplored
+      />
+      <Readout pointed={pointed} drawn={drawn} />
+    </>
+  )
 }
 
-function dataOf(rule: string | undefined, now: number): UPlot.AlignedData {
-  const ring: Ring | undefined = rule === undefined ? total : ringOf(rule)
-  const seconds = drawnSeconds(now)
-  const read = (name: Parameters<Ring['at']>[1], sign: number) =>
-    seconds.map(at => sign * (ring === undefined ? 0 : ring.at(at, name)))
-  const allowed = read('allowed', 1)
-  return [seconds, allowed, read('waited', 1), read('refused', -1), read('shadowRefused', 1)]
+/** The numbers under the pointer. */
+function Readout(props: {
+  readonly pointed: Signal<number | undefined>
+  readonly drawn: { readonly current: ChartData | undefined }
+}): JSX.Element {
+  const { counts, now: texts } = messages.value
+  const at = props.pointed.value
+  const { seconds, rates, before } = props.drawn.current ?? {}
+  const moment = at === undefined ? undefined : seconds?.[at]
+  if (at === undefined || moment === undefined || !rates) return <p class="readout hush">{texts.explore}</p>
+  const show = (number: number | null | undefined) => (number == null ? '–' : formatShort(number))
+  return (
+    <p class="readout">
+      <b>{formatMoment(moment * 1000)}</b>
+      {COUNTS.map(name => (
+        <span key={name} class={name}>
+          {counts[name]} <b>{show(rates[name][at])}</b>
+        </span>
+      ))}
+      {before && (
+        <span class="hush">
+          {texts.before}: {show(before.allowed[at])} / {show(before.refused[at])}
+        </span>
+      )}
+    </p>
+  )
 }
 
-/** The seconds that charts show. */
-export function drawnSeconds(now: number): number[] {
-  const length = Math.min(SECONDS, now - beginningOf(now) + 1)
-  return Array.from({ length }, (_, index) => now - length + 1 + index)
-}
-
-/** Where the drawing begins: a gateway that has just started needs no minutes of nothing, but one to grow into. */
-function beginningOf(now: number): number {
-  const known = total.window(now, SECONDS, 'allowed').findIndex((passed, index) => {
-    return passed > 0 || total.at(now - SECONDS + 1 + index, 'refused') > 0
-  })
-  const first = known < 0 ? now : now - SECONDS + 1 + known
-  const started = Math.ceil((status.peek()?.startedAt ?? 0) / 1000)
-  return Math.min(first, started, now - SHORTEST + 1)
-}
-
-function options(width: number): UPlot.Options {
+function options(
+  width: number,
+  pointed: Signal<number | undefined>,
+  onZoom: (from: number, to: number) => void,
+): UPlot.Options {
+  const line = (color: string, more: Partial<UPlot.Series> = {}): UPlot.Series => {
+    return { stroke: ink(color), width: 1.5, points: { show: false }, ...more }
+  }
+  const earlier = { dash: [2, 4], width: 1.25 }
   return {
     ...plain,
     padding: [...plain.padding],
+    cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
     width,
     height: HEIGHT,
     scales: { y: { range: (_plot, low, high) => [Math.min(low * 1.15, -high * 0.25, -1), Math.max(high * 1.15, 4)] } },
@@ -63,12 +115,30 @@ function options(width: number): UPlot.Options {
     ],
     series: [
       {},
-      { stroke: ink('allowed'), fill: ink('allowed-wash'), width: 1.5, points: { show: false } },
-      { stroke: ink('waited'), width: 1.5, points: { show: false } },
-      { stroke: ink('refused'), fill: ink('refused-wash'), width: 1.5, points: { show: false } },
-      { stroke: ink('shadow-refused'), width: 1.5, dash: [4, 3], points: { show: false } },
+      line('allowed', { fill: ink('allowed-wash') }),
+      line('waited'),
+      line('refused', { fill: ink('refused-wash') }),
+      line('shadow-refused', { dash: [4, 3] }),
+      line('muted', earlier),
+      line('muted', earlier),
     ],
-    hooks: { drawAxes: [drawZero] },
+    hooks: {
+      drawAxes: [drawZero],
+      setCursor: [
+        plot => {
+          pointed.value = plot.cursor.idx ?? undefined
+        },
+      ],
+      setSelect: [
+        plot => {
+          const { left, width: wide } = plot.select
+          if (wide < 4) return
+          const [from, to] = [left, left + wide].map(at => plot.posToVal(at, 'x') * 1000)
+          plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
+          onZoom(from!, to!)
+        },
+      ],
+    },
   }
 }
 

@@ -1,10 +1,10 @@
 import type { JSX } from 'preact'
 import type UPlot from 'uplot'
+import { drawnSeconds } from '../figures/drawn-seconds.ts'
 import { overloadFigures } from '../figures/live.ts'
 import { formatShort } from '../i18n/format.ts'
 import { messages } from '../i18n/index.ts'
 import { ink } from '../theme.ts'
-import { drawnSeconds } from './chart.tsx'
 import { Plot, plain, timeAxis, valueAxis } from './plot.tsx'
 
 const HEIGHT = 200

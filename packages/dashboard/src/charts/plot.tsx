@@ -14,10 +14,12 @@ interface PlotProps {
   readonly subject: string | undefined
   readonly options: (width: number) => UPlot.Options
   readonly data: (now: number) => UPlot.AlignedData
+  /** Whether arrow keys move a pointer over it. */
+  readonly isExplored?: boolean
 }
 
 /** A plot over time that moves with each second, and follows colors, language and the width of its box. */
-export function Plot({ label, height, subject, options, data }: PlotProps): JSX.Element {
+export function Plot({ label, height, subject, options, data, isExplored = false }: PlotProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null)
   const plot = useRef<UPlot | undefined>(undefined)
 
@@ -46,7 +48,30 @@ export function Plot({ label, height, subject, options, data }: PlotProps): JSX.
     }
   }, [])
 
-  return <div class="chart" ref={box} role="img" aria-label={label} />
+  if (!isExplored) return <div class="chart" ref={box} role="img" aria-label={label} />
+  return (
+    <div
+      class="chart"
+      ref={box}
+      role="group"
+      aria-label={label}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: arrow keys move the pointer
+      tabIndex={0}
+      onKeyDown={event => {
+        const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key]
+        if (step === undefined || !plot.current) return
+        event.preventDefault()
+        movePointer(plot.current, step)
+      }}
+    />
+  )
+}
+
+function movePointer(plot: UPlot, step: number): void {
+  const moments = plot.data[0]
+  const at = plot.cursor.idx ?? (step > 0 ? -1 : moments.length)
+  const moment = moments[Math.max(0, Math.min(moments.length - 1, at + step))]
+  if (moment !== undefined) plot.setCursor({ left: plot.valToPos(moment, 'x'), top: 0 })
 }
 
 /** What all plots have in common; the page has a legend of its own. */
@@ -63,8 +88,14 @@ export function valueAxis(): UPlot.Axis {
   return { stroke: ink('muted'), font, grid: { stroke: ink('line'), width: 1 }, ticks: { show: false }, size: 52 }
 }
 
-function times(_plot: UPlot, seconds: number[]): string[] {
+/** As much of a moment as tells it from the next one on the axis. */
+function times(_plot: UPlot, seconds: number[], _axis: number, _space: number, increment: number): string[] {
   const locale = language.peek() === 'zh' ? 'zh-CN' : 'en-GB'
-  const clock = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
+  const time: Intl.DateTimeFormatOptions = { hour: '2-digit', minute: '2-digit' }
+  if (increment < 60) time.second = '2-digit'
+  const day = { month: 'short', day: 'numeric' } as const
+  const isLong = (seconds.at(-1) ?? 0) - (seconds[0] ?? 0) > 36 * 3600
+  const look = increment >= 86_400 ? day : isLong ? { ...day, ...time } : time
+  const clock = new Intl.DateTimeFormat(locale, look)
   return seconds.map(at => clock.format(at * 1000))
 }

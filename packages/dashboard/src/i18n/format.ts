@@ -29,6 +29,12 @@ export function formatShare(share: number): string {
   return new Intl.NumberFormat(locale(), { style: 'percent', maximumFractionDigits: 0 }).format(share)
 }
 
+/** More or less, as a share: +12 %, −3 %. */
+export function formatChange(share: number): string {
+  const style = { style: 'percent', maximumFractionDigits: 0, signDisplay: 'exceptZero' } as const
+  return new Intl.NumberFormat(locale(), style).format(share)
+}
+
 /** A period as a limit says it: s, 10 s, min. */
 export function formatPeriod(ms: number): string {
   const [unit, length] = UNITS.find(([, length]) => ms >= length && ms % length === 0) ?? UNITS[4]

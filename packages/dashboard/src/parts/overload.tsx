@@ -65,7 +65,7 @@ function Adaptive({ rule, found }: { rule: string; found: Estimate | undefined }
 
 /** The calls that the gateway refused for itself, by level. */
 function Shed(): JSX.Element {
-  const { overload: texts, perSecond, lastMinutes } = messages.value
+  const { overload: texts, perSecond, time } = messages.value
   const { share, utilization } = overloadFigures.overload!
   return (
     <>
@@ -83,7 +83,7 @@ function Shed(): JSX.Element {
           <div key={level} data-level={level}>
             <dt>{nameOf(level)}</dt>
             <dd>
-              {formatShort(now)} {perSecond} · <b>{formatNumber(sum)}</b> {lastMinutes}
+              {formatShort(now)} {perSecond} · <b>{formatNumber(sum)}</b> {time.ranges['5m']}
             </dd>
           </div>
         ))}

@@ -4,6 +4,7 @@ import type { Outage, SourceStatus, Status, StoreStatus } from '../api/types.ts'
 import { connection, leasedRules, second, status, storeCalls } from '../figures/live.ts'
 import { formatDuration, formatMoment, formatNumber, formatRatio } from '../i18n/format.ts'
 import { messages } from '../i18n/index.ts'
+import { FleetProcesses } from '../now/fleet-processes.tsx'
 import { useAnswer } from '../parts/answer.tsx'
 import { shortName } from '../parts/short-name.ts'
 
@@ -18,6 +19,7 @@ export function Fleet(): JSX.Element {
   return (
     <>
       <Store store={current.store} />
+      <FleetProcesses />
       <Sources sources={current.sources} />
       <Gateway status={current} />
       <Workers status={current} />

@@ -63,6 +63,7 @@ export const statusShape: z.ZodObject = z.object({
     )
     .optional()
     .describe('Each worker by itself; left out if one process decides all calls.'),
+  fleetHistory: z.boolean().describe('Whether /history knows the whole fleet.'),
   overload: overloadShape.optional().describe('Left out unless the rule file has `overload`.'),
 })
 

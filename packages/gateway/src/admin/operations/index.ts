@@ -3,6 +3,7 @@ import { callerOperations } from './callers.ts'
 import { documentOperations } from './documents.ts'
 import { explainOperations } from './explain.ts'
 import { figureOperations } from './figures.ts'
+import { historyOperations } from './history.ts'
 import type { Operation } from './operation.ts'
 import { overrideOperations } from './overrides.ts'
 import { refusalOperations } from './refusals.ts'
@@ -16,6 +17,7 @@ import { upstreamOperations } from './upstreams.ts'
 export const operations: readonly Operation[] = [
   ...sessionOperations,
   ...figureOperations,
+  ...historyOperations,
   ...ruleOperations,
   ...callerOperations,
   ...refusalOperations,

@@ -1,5 +1,5 @@
 import { DianaError, type Limiter } from 'diana-limiter'
-import { maskCaller, type Stats } from 'diana-limiter/admin'
+import { adminOf, maskCaller, type Stats } from 'diana-limiter/admin'
 import { registerMetrics } from 'diana-limiter/prom-client'
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { Registry } from 'prom-client'
@@ -79,6 +79,7 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
     }))
     return {
       ...{ version, startedAt, uptimeMs, demo, processes: processes.count, ...rest, store: told, ...overload },
+      fleetHistory: adminOf(limiter).fleetHistory !== undefined,
       ...(workers.length > 0 && { workers }),
     }
   }

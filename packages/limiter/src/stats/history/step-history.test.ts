@@ -5,7 +5,7 @@ import { chooseLevel, readRange, stepsOf } from './read-range.ts'
 import { StepHistory } from './step-history.ts'
 
 const counts = (allowed: number, refused = 0): SecondCounts => ({ allowed, refused, waited: 0, shadowRefused: 0 })
-const allowedOf = (series: readonly (SecondCounts | null)[]) => series.map(one => one && one.allowed)
+const allowedOf = (series: readonly (SecondCounts | null)[]) => series.map(one => one?.allowed ?? null)
 
 describe('a history in steps', () => {
   it('a history in steps adds up what is counted in one step, and knows nothing of others', () => {
