@@ -123,7 +123,7 @@ function inputOf(moment: number): string {
 }
 
 function rulesIn({ authority }: { readonly authority: string }, rule: string): string {
-  return `store: { redis: "redis://${authority}" }\nidentify: { account: header:x-account-id }\nrules:\n  - ${rule}\n`
+  return `store: { redis: "redis://${authority}", timeout: 2s }\nidentify: { account: header:x-account-id }\nrules:\n  - ${rule}\n`
 }
 
 describe('limits of single callers', () => {
